@@ -1,0 +1,218 @@
+//! Which files of a folder are manifests: the rules of Argo CD's directory source.
+//!
+//! Two differences are meant: hidden folders are left out (Argo CD would read `.git/x.yaml`), and recursion is on by
+//! default, as in the proof of concept. What Argo CD would render by another tool is refused here, with the way out.
+
+use super::glob::Glob;
+use super::problem::{Problems, plain};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use walkdir::{DirEntry, WalkDir};
+
+/// Which files of the folder to read, and how much.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    /// Whether sub-folders are read.
+    pub recurse: bool,
+    /// Patterns of which one must match; all files when empty.
+    pub include: Vec<Glob>,
+    /// Patterns of which none may match; looked at first.
+    pub exclude: Vec<Glob>,
+    /// Most bytes of all files together; `None` for no limit.
+    pub max_size: Option<u64>,
+}
+
+impl Selection {
+    fn selects(&self, path: &str) -> bool {
+        !self.exclude.iter().any(|glob| glob.matches(path))
+            && (self.include.is_empty() || self.include.iter().any(|glob| glob.matches(path)))
+    }
+}
+
+/// A file that may hold manifests.
+#[derive(Debug)]
+pub struct ManifestFile {
+    /// Where to open it.
+    pub path: PathBuf,
+    /// What to call it: its path relative to the folder.
+    pub name: String,
+}
+
+/// What a folder holds.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The files, folder by folder in byte order of their names.
+    pub files: Vec<ManifestFile>,
+    /// What was left out and might be missed: one line each.
+    pub notices: Vec<String>,
+}
+
+/// Files in the root of a folder that make Argo CD render it by a tool.
+const RENDERED: [(&str, &str); 4] = [
+    ("kustomization.yaml", KUSTOMIZE),
+    ("kustomization.yml", KUSTOMIZE),
+    ("Kustomization", KUSTOMIZE),
+    ("Chart.yaml", HELM),
+];
+const KUSTOMIZE: &str = "the folder is a Kustomize overlay, which is not rendered here: commit the output of 'kustomize build' \
+     and point the Application there, or exclude this file to wrap the folder as plain manifests";
+const HELM: &str = "the folder is a Helm chart, which is not rendered here: commit the output of 'helm template' \
+     and point the Application there, or exclude this file to wrap the folder as plain manifests";
+
+/// Lists the files of `folder` that may hold manifests. `source_path` is the folder's path in its repository, where known.
+///
+/// # Errors
+/// When the folder, or a part of it, cannot be listed, or holds what cannot be wrapped.
+pub fn manifests(folder: &Path, source_path: &str, selection: &Selection) -> Result<Found, Problems> {
+    let shown = folder.display();
+    match fs::metadata(folder) {
+        Ok(metadata) if metadata.is_dir() => {}
+        Ok(_) => {
+            return Err(Problems::one(format!(
+                "{shown}: not a folder: name the folder that holds the manifests"
+            )));
+        }
+        Err(error) => {
+            return Err(Problems::one(format!(
+                "{shown}: the folder cannot be read: {}",
+                plain(&error)
+            )));
+        }
+    }
+    let mut found = Found::default();
+    let mut problems = Vec::new();
+    for (name, why) in RENDERED {
+        if selection.selects(name) && folder.join(name).symlink_metadata().is_ok() {
+            problems.push(format!("{name}: {why}"));
+        }
+    }
+    if !problems.is_empty() {
+        return Err(Problems::or(problems, ()).expect_err("not empty"));
+    }
+    let walk = WalkDir::new(folder)
+        .min_depth(1)
+        .max_depth(if selection.recurse { usize::MAX } else { 1 })
+        .sort_by_file_name()
+        .into_iter()
+        .filter_entry(|entry| !is_hidden_folder(entry));
+    for entry in walk {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => {
+                let path = error.path().map_or_else(String::new, |path| relative(path, folder));
+                let why = error.io_error().map_or_else(|| "it cannot be read".to_owned(), plain);
+                problems.push(format!("{path}: the folder cannot be read: {why}"));
+                continue;
+            }
+        };
+        match consider(&entry, folder, source_path, selection) {
+            Verdict::Read(file) => found.files.push(file),
+            Verdict::LeaveOut => {}
+            Verdict::LeaveOutAndSay(line) => found.notices.push(line),
+            Verdict::Refuse(line) => problems.push(line),
+        }
+    }
+    Problems::or(problems, found)
+}
+
+/// What becomes of one entry of the folder.
+enum Verdict {
+    Read(ManifestFile),
+    LeaveOut,
+    LeaveOutAndSay(String),
+    Refuse(String),
+}
+
+fn consider(entry: &DirEntry, folder: &Path, source_path: &str, selection: &Selection) -> Verdict {
+    let kind = entry.file_type();
+    let base = entry.file_name().to_string_lossy();
+    let Some((_, extension)) = base.rsplit_once('.') else {
+        return Verdict::LeaveOut;
+    };
+    // `.argocd-source.yaml` and `.argocd-source-<app>.yaml` tell Argo CD about the source and are no manifests.
+    let about_the_source = base.starts_with(".argocd-source") && extension == "yaml";
+    if kind.is_dir() || about_the_source || !matches!(extension, "yaml" | "yml" | "json" | "jsonnet") {
+        return Verdict::LeaveOut;
+    }
+    let name = relative(entry.path(), folder);
+    if !selection.selects(&name) {
+        return Verdict::LeaveOut;
+    }
+    if kind.is_symlink() {
+        match linked_file(entry.path(), folder, source_path) {
+            Link::File => {}
+            Link::Elsewhere(why) => {
+                return Verdict::LeaveOutAndSay(format!("{name}: left out: {why}"));
+            }
+            Link::Refused(why) => return Verdict::Refuse(format!("{name}: {why}")),
+        }
+    } else if !kind.is_file() {
+        return Verdict::Refuse(format!(
+            "{name}: not a regular file, so it cannot come from Git: remove it or exclude it"
+        ));
+    }
+    if extension == "jsonnet" {
+        return Verdict::Refuse(format!(
+            "{name}: Jsonnet is not rendered here: commit the JSON that it renders to, or exclude it"
+        ));
+    }
+    Verdict::Read(ManifestFile {
+        path: entry.path().to_owned(),
+        name,
+    })
+}
+
+/// What a symbolic link leads to.
+enum Link {
+    File,
+    Elsewhere(&'static str),
+    Refused(String),
+}
+
+fn linked_file(link: &Path, folder: &Path, source_path: &str) -> Link {
+    let target = match fs::canonicalize(link) {
+        Ok(target) => target,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Link::Elsewhere("the link leads nowhere");
+        }
+        Err(error) => {
+            return Link::Refused(format!("the link cannot be followed: {}", plain(&error)));
+        }
+    };
+    let inside = fs::canonicalize(folder).is_ok_and(|folder| target.starts_with(repository(&folder, source_path)));
+    if !inside {
+        return Link::Refused(
+            "the link leads out of the repository: copy the file into it, or exclude the link".to_owned(),
+        );
+    }
+    match fs::metadata(&target) {
+        Ok(metadata) if metadata.is_file() => Link::File,
+        _ => Link::Elsewhere("the link does not lead to a regular file"),
+    }
+}
+
+/// The root of the repository that `folder`, an absolute path, belongs to: what Argo CD's path of the source says, else
+/// the nearest folder with a `.git`, else the folder itself.
+fn repository(folder: &Path, source_path: &str) -> PathBuf {
+    let source_path = Path::new(source_path.trim_start_matches("./"));
+    if !source_path.as_os_str().is_empty() && folder.ends_with(source_path) {
+        let depth = source_path.components().count();
+        if let Some(root) = folder.ancestors().nth(depth) {
+            return root.to_owned();
+        }
+    }
+    folder
+        .ancestors()
+        .find(|ancestor| ancestor.join(".git").exists())
+        .unwrap_or(folder)
+        .to_owned()
+}
+
+fn is_hidden_folder(entry: &DirEntry) -> bool {
+    entry.file_type().is_dir() && entry.file_name().as_encoded_bytes().starts_with(b".")
+}
+
+fn relative(path: &Path, folder: &Path) -> String {
+    path.strip_prefix(folder).unwrap_or(path).to_string_lossy().into_owned()
+}

@@ -1,0 +1,249 @@
+//! The objects of one file: which documents count, lists taken apart, as Argo CD's directory source does it.
+
+use super::object::{Fault, Object, Source};
+use super::problem::Place;
+use crate::value::{Map, Value};
+use crate::yaml;
+use std::path::Path;
+
+/// Argo CD takes a file for a manifest that must parse when it holds all of these.
+const MANIFEST_MARKS: [&str; 3] = ["apiVersion:", "kind:", "metadata:"];
+
+/// Reads the objects of a file, whose place in the list of files is `file`.
+///
+/// In YAML files a document is a manifest when it is a mapping with a `kind`. The first one that is not, or does not parse,
+/// is an error if a manifest came before it or if the text looks like one; otherwise the file is something else (values for
+/// a chart, a pipeline, a dashboard) and has no objects. A JSON file holds exactly one object.
+///
+/// # Errors
+/// With a line for every object that cannot be wrapped, or for the place where the file stops making sense.
+pub fn objects(file: usize, name: &str, text: &str) -> Result<Vec<Object>, Vec<String>> {
+    let mut reading = Reading {
+        file,
+        name,
+        objects: Vec::new(),
+        problems: Vec::new(),
+    };
+    if Path::new(name).extension().is_some_and(|extension| extension == "json") {
+        reading.json(text);
+    } else {
+        reading.yaml(text);
+    }
+    if reading.problems.is_empty() {
+        Ok(reading.objects)
+    } else {
+        Err(reading.problems)
+    }
+}
+
+struct Reading<'a> {
+    file: usize,
+    name: &'a str,
+    objects: Vec<Object>,
+    problems: Vec<String>,
+}
+
+impl Reading<'_> {
+    fn json(&mut self, text: &str) {
+        match yaml::json(text) {
+            Ok(value) => {
+                let source = self.source(1, 1);
+                match manifest(value) {
+                    Ok(fields) => self.add(fields, source),
+                    Err(why) => self.refuse(source, &why),
+                }
+            }
+            Err(error) => self.refuse(self.source(error.line, error.document), &error.message),
+        }
+    }
+
+    fn yaml(&mut self, text: &str) {
+        let mut manifests = 0;
+        for document in yaml::documents(text) {
+            let (source, found) = match document {
+                Ok(document) => (self.source(document.line, document.number), manifest(document.value)),
+                Err(error) => (self.source(error.line, error.document), Err(error.message.to_string())),
+            };
+            match found {
+                Ok(fields) => {
+                    manifests += 1;
+                    self.add(fields, source);
+                }
+                Err(why) => {
+                    if manifests > 0 || MANIFEST_MARKS.iter().all(|mark| text.contains(mark)) {
+                        self.refuse(source, &why);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn source(&self, line: usize, document: usize) -> Source {
+        Source::document(self.file, line, document)
+    }
+
+    fn refuse(&mut self, source: Source, why: &str) {
+        self.problems.push(format!("{}: {why}", source.place(self.name)));
+    }
+
+    /// Adds the object, or what is in it where it is a list: any object with a list of `items`, one level deep.
+    fn add(&mut self, mut fields: Map<'_>, source: Source) {
+        let is_null_list = matches!(fields.get("items"), Some(Value::Null))
+            && fields.get("spec").is_none()
+            && fields.get("status").is_none();
+        match fields.remove("items") {
+            Some(Value::List(items)) => {
+                for (at, item) in items.into_iter().enumerate() {
+                    let source = source.item(at);
+                    match manifest(item) {
+                        Ok(fields) => self.add_one(fields, source),
+                        Err(why) => self.refuse(source, &why),
+                    }
+                }
+            }
+            // What Go prints for an empty list; Argo CD drops it.
+            Some(Value::Null) if is_null_list => {}
+            Some(other) => {
+                fields.insert("items", other);
+                self.add_one(fields, source);
+            }
+            None => self.add_one(fields, source),
+        }
+    }
+
+    fn add_one(&mut self, fields: Map<'_>, source: Source) {
+        let called = called(&fields);
+        match Object::new(fields, source) {
+            Ok(object) => self.objects.push(object),
+            Err(fault) => {
+                let place: Place<'_> = source.place(self.name);
+                self.problems.push(format!("{place}: {called}: {fault}"));
+            }
+        }
+    }
+}
+
+/// The fields of a value that is a manifest.
+fn manifest(value: Value<'_>) -> Result<Map<'_>, String> {
+    let Value::Map(fields) = value else {
+        return Err(format!("it is {}, not a Kubernetes object", value.type_name()));
+    };
+    match fields.get("kind") {
+        Some(Value::String(kind)) if !kind.is_empty() => {}
+        None | Some(Value::Null | Value::String(_)) => {
+            return Err(Fault::Missing("kind").to_string());
+        }
+        Some(other) => return Err(format!("kind is {}, not text", other.type_name())),
+    }
+    let of_kustomize = |api_version: &str| api_version.starts_with("kustomize.config.k8s.io/");
+    if fields
+        .get("apiVersion")
+        .and_then(Value::as_str)
+        .is_some_and(of_kustomize)
+    {
+        return Err("it is a file of Kustomize, which no cluster knows: exclude it".to_owned());
+    }
+    Ok(fields)
+}
+
+/// What to call an object that may not become one.
+fn called(fields: &Map<'_>) -> String {
+    let kind = fields.get("kind").and_then(Value::as_str).unwrap_or("object");
+    let metadata = fields.get("metadata").and_then(Value::as_map);
+    let text = |name| metadata.and_then(|metadata| metadata.get(name)).and_then(Value::as_str);
+    match (text("namespace"), text("name").or(text("generateName"))) {
+        (Some(namespace), Some(name)) => format!("{kind} {namespace}/{name}"),
+        (None, Some(name)) => format!("{kind} {name}"),
+        (_, None) => kind.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(file: &str, text: &str) -> Result<Vec<String>, Vec<String>> {
+        objects(0, file, text).map(|objects| objects.iter().map(|object| object.key.name.to_string()).collect())
+    }
+
+    fn pod(name: &str) -> String {
+        format!("apiVersion: v1\nkind: Pod\nmetadata:\n  name: {name}\n")
+    }
+
+    #[test]
+    fn a_file_that_is_no_manifest_has_no_objects() {
+        assert_eq!(names("values.yaml", "replicas: 3\nimage: web\n"), Ok(vec![]));
+        assert_eq!(
+            names("chart.yaml", "{{ if .Values.on }}\nkind: Pod\n{{ end }}"),
+            Ok(vec![])
+        );
+        assert_eq!(names("empty.yaml", ""), Ok(vec![]));
+        assert_eq!(names("list.yaml", "- a\n- b\n"), Ok(vec![]));
+    }
+
+    #[test]
+    fn a_broken_manifest_is_an_error() {
+        let broken = format!("{}  labels: [\n", pod("a"));
+        assert!(names("a.yaml", &broken).is_err());
+        let values_after = format!("{}---\nreplicas: 3\n", pod("a"));
+        assert_eq!(
+            names("a.yaml", &values_after),
+            Err(vec!["a.yaml:6: document 2: kind is missing".to_owned()])
+        );
+        let values_before = format!("replicas: 3\n---\n{}", pod("a"));
+        assert_eq!(
+            names("a.yaml", &values_before),
+            Err(vec!["a.yaml:1: document 1: kind is missing".to_owned()])
+        );
+    }
+
+    #[test]
+    fn lists_are_taken_apart_one_level() {
+        let list = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: a}}\n\
+                    - {apiVersion: v1, kind: Pod, metadata: {name: b}}\n";
+        assert_eq!(names("a.yaml", list), Ok(vec!["a".to_owned(), "b".to_owned()]));
+        assert_eq!(
+            names("a.yaml", "{apiVersion: v1, kind: PodList, items: []}"),
+            Ok(vec![])
+        );
+        assert_eq!(
+            names("a.yaml", "{apiVersion: v1, kind: PodList, items: null}"),
+            Ok(vec![])
+        );
+        assert_eq!(
+            names(
+                "a.yaml",
+                "{apiVersion: v1, kind: List, items: [{apiVersion: v1, metadata: {name: a}}]}"
+            ),
+            Err(vec!["a.yaml:1: document 1, item 1: kind is missing".to_owned()])
+        );
+    }
+
+    #[test]
+    fn a_json_file_is_one_object() {
+        let pod = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}"#;
+        assert_eq!(names("a.json", pod), Ok(vec!["a".to_owned()]));
+        assert!(names("a.json", &format!("{pod}\n{pod}")).is_err());
+        assert_eq!(
+            names("a.json", "[1]"),
+            Err(vec![
+                "a.json:1: document 1: it is a list, not a Kubernetes object".to_owned()
+            ])
+        );
+        assert!(names("package.json", r#"{"name": "x"}"#).is_err());
+    }
+
+    #[test]
+    fn problems_name_the_object() {
+        let two =
+            "apiVersion: v1\nkind: Pod\nmetadata: {namespace: shop, name: 1}\n---\nkind: Pod\nmetadata: {name: b}\n";
+        assert_eq!(
+            names("a.yaml", two),
+            Err(vec![
+                "a.yaml:1: document 1: Pod: metadata.name is a number, not text: put it in quotes".to_owned(),
+                "a.yaml:5: document 2: Pod b: apiVersion is missing".to_owned(),
+            ])
+        );
+    }
+}

@@ -1,0 +1,173 @@
+//! Names as Kubernetes and OCM allow them, checked where they enter; and the name of an Application's work.
+
+use sha2::{Digest, Sha256};
+use std::fmt::{self, Write as _};
+use std::str::FromStr;
+
+/// The longest work name that works: the agent names its own record `<64 hex digits>-<work name>`, and a name of more than
+/// 253 characters is refused there, on the managed cluster, where nobody sees it.
+pub const WORK_NAME_MAX: usize = 253 - 64 - 1;
+
+/// How many hex digits of the hash a derived work name ends in: 80 bits, beyond collision by chance or by patience.
+const HASH_DIGITS: usize = 20;
+
+/// Starts the part of a work name that stands for a hash, so that no ordinary Application name looks like a derived one.
+const HASH_MARK: &str = ".x";
+
+/// Why a name is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Not a DNS label (RFC 1123).
+    #[error(
+        "{0:?} is not a {1} name: use at most 63 lower-case letters, digits and '-', beginning and ending with a letter or digit"
+    )]
+    Label(String, &'static str),
+    /// Not a DNS subdomain (RFC 1123).
+    #[error(
+        "{0:?} is not {1} name: use at most 253 lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
+    )]
+    Subdomain(String, &'static str),
+}
+
+/// The name of a managed cluster, which is also its namespace on the hub: a DNS label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterName(String);
+
+impl FromStr for ClusterName {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        if is_dns_label(name) {
+            Ok(Self(name.to_owned()))
+        } else {
+            Err(Error::Label(name.to_owned(), "managed cluster"))
+        }
+    }
+}
+
+impl fmt::Display for ClusterName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A namespace on the managed cluster: a DNS label.
+///
+/// # Errors
+/// When `name` is none.
+pub fn namespace(name: &str) -> Result<String, Error> {
+    if is_dns_label(name) {
+        Ok(name.to_owned())
+    } else {
+        Err(Error::Label(name.to_owned(), "namespace"))
+    }
+}
+
+/// The name of the work that carries an Application: valid for OCM, and different for different Applications.
+///
+/// Argo CD calls an Application of its own namespace by its name, and one of another namespace `<namespace>_<name>`.
+/// The first kind keeps its name. Where that cannot be — `_` is not allowed in a name, OCM takes at most
+/// [`WORK_NAME_MAX`] characters, or the name looks like a derived one — the name is made of the readable part and a hash of
+/// the whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkName(String);
+
+impl FromStr for WorkName {
+    type Err = Error;
+
+    fn from_str(application: &str) -> Result<Self, Error> {
+        let (namespace, name) = match application.split_once('_') {
+            Some((namespace, name)) => (Some(namespace), name),
+            None => (None, application),
+        };
+        if !is_dns_subdomain(name) || !namespace.is_none_or(is_dns_label) {
+            return Err(Error::Subdomain(application.to_owned(), "an Application's"));
+        }
+        if namespace.is_none() && name.len() <= WORK_NAME_MAX && !looks_derived(name) {
+            return Ok(Self(name.to_owned()));
+        }
+        let mut readable = application.replace('_', ".");
+        readable.truncate(WORK_NAME_MAX - HASH_MARK.len() - HASH_DIGITS);
+        let readable = readable.trim_end_matches(['.', '-']);
+        let hash = Sha256::digest(application);
+        let mut name = format!("{readable}{HASH_MARK}");
+        for byte in &hash[..HASH_DIGITS / 2] {
+            write!(name, "{byte:02x}").expect("a String takes all");
+        }
+        Ok(Self(name))
+    }
+}
+
+impl fmt::Display for WorkName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn looks_derived(name: &str) -> bool {
+    name.rsplit_once(HASH_MARK)
+        .is_some_and(|(_, digits)| digits.len() == HASH_DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+fn is_dns_label(name: &str) -> bool {
+    name.len() <= 63 && is_dns_part(name)
+}
+
+/// Whether `name` is a DNS subdomain (RFC 1123), which most Kubernetes names must be.
+fn is_dns_subdomain(name: &str) -> bool {
+    name.len() <= 253 && name.split('.').all(is_dns_part)
+}
+
+fn is_dns_part(part: &str) -> bool {
+    let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = part.as_bytes();
+    bytes.first().is_some_and(|&first| alphanumeric(first))
+        && bytes.last().is_some_and(|&last| alphanumeric(last))
+        && bytes.iter().all(|&byte| alphanumeric(byte) || byte == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn work(application: &str) -> String {
+        application.parse::<WorkName>().expect(application).to_string()
+    }
+
+    #[test]
+    fn an_application_of_argo_cds_namespace_keeps_its_name() {
+        assert_eq!(work("guestbook"), "guestbook");
+        assert_eq!(work("team-a.guestbook"), "team-a.guestbook");
+    }
+
+    #[test]
+    fn an_application_of_another_namespace_gets_a_name_of_its_own() {
+        let derived = work("team-a_guestbook");
+        assert_eq!(derived, "team-a.guestbook.x27ba1e1fd0836c3a0ee1");
+        assert_ne!(derived, work("team-a.guestbook"));
+        assert_ne!(work("a_b.c"), work("a-b_c"));
+        assert_ne!(work(&derived), derived, "nobody can take a derived name");
+    }
+
+    #[test]
+    fn a_long_name_is_cut_to_what_ocm_takes() {
+        let long = "a".repeat(240);
+        let one = work(&format!("{long}b"));
+        let other = work(&format!("{long}c"));
+        assert_eq!(one.len(), WORK_NAME_MAX);
+        assert_ne!(one, other);
+        let cut_at_dot = format!("{}{}", "a.".repeat(83), "b".repeat(60));
+        assert!(is_dns_subdomain(&work(&cut_at_dot)));
+        assert_eq!(work(&"a".repeat(WORK_NAME_MAX)), "a".repeat(WORK_NAME_MAX));
+    }
+
+    #[test]
+    fn what_is_no_name_is_refused() {
+        for bad in ["", "Guestbook", "a_b_c", "a b", "-a", "a.", "_a", "A_b", "a..b"] {
+            assert!(bad.parse::<WorkName>().is_err(), "{bad:?}");
+        }
+        for bad in ["", "a.b", "Cluster1", "-", &"a".repeat(64)] {
+            assert!(bad.parse::<ClusterName>().is_err(), "{bad:?}");
+        }
+    }
+}

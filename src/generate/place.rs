@@ -1,0 +1,220 @@
+//! Which namespace an object is in. Argo CD gives namespaced objects that name none the destination namespace, and kubectl
+//! the current one; OCM's agent does neither, and an object without its namespace is refused on the cluster.
+
+use super::object::Object;
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+
+/// An API kind, whatever its version.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupKind {
+    /// The API group; empty for the core group.
+    pub group: Box<str>,
+    /// The kind.
+    pub kind: Box<str>,
+}
+
+impl fmt::Display for GroupKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.kind)?;
+        if self.group.is_empty() {
+            Ok(())
+        } else {
+            write!(f, ".{}", self.group)
+        }
+    }
+}
+
+impl FromStr for GroupKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (kind, group) = text.split_once('.').unwrap_or((text, ""));
+        if !kind.starts_with(|first: char| first.is_ascii_uppercase()) {
+            return Err(format!(
+                "{text:?} is not a kind: write it like ClusterIssuer.cert-manager.io"
+            ));
+        }
+        Ok(Self {
+            group: group.into(),
+            kind: kind.into(),
+        })
+    }
+}
+
+/// Whether objects of a kind live in namespaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// They do.
+    Namespaced,
+    /// They do not.
+    Cluster,
+}
+
+/// Gives every object its namespace, and takes it from those that can have none.
+///
+/// A kind's scope is what a CRD among the objects says, else what the setting says, else what Kubernetes says. The kind of a
+/// custom resource nothing is known about is taken as namespaced: the agent drops the namespace of a cluster-scoped object,
+/// but cannot find one that is missing.
+///
+/// Returns the places in `objects` that need a namespace while `default` is `None`.
+pub fn in_namespaces(objects: &mut [Object], cluster_scoped: &[GroupKind], default: Option<&str>) -> Vec<usize> {
+    let defined: HashMap<GroupKind, Scope> = objects
+        .iter()
+        .filter_map(|object| object.defines.as_deref().cloned())
+        .collect();
+    let mut homeless = Vec::new();
+    for (at, object) in objects.iter_mut().enumerate() {
+        let kind = &object.key.kind;
+        let scope = defined.get(kind).copied().unwrap_or_else(|| {
+            if cluster_scoped.contains(kind) || is_built_in_cluster_scoped(kind) {
+                Scope::Cluster
+            } else {
+                Scope::Namespaced
+            }
+        });
+        match (scope, &object.key.namespace) {
+            (Scope::Cluster, _) => object.key.namespace = None,
+            (Scope::Namespaced, Some(_)) => {}
+            (Scope::Namespaced, None) => match default {
+                Some(default) => object.key.namespace = Some(default.into()),
+                None => homeless.push(at),
+            },
+        }
+    }
+    homeless
+}
+
+/// Whether Kubernetes itself has a kind without namespaces.
+#[must_use]
+pub fn is_built_in_cluster_scoped(kind: &GroupKind) -> bool {
+    CLUSTER_SCOPED
+        .iter()
+        .any(|(group, kinds)| *group == &*kind.group && kinds.contains(&&*kind.kind))
+}
+
+/// The kinds of Kubernetes that have no namespace, with those of earlier versions; all other kinds of these groups have one.
+const CLUSTER_SCOPED: &[(&str, &[&str])] = &[
+    ("", &["ComponentStatus", "Namespace", "Node", "PersistentVolume"]),
+    (
+        "admissionregistration.k8s.io",
+        &[
+            "MutatingAdmissionPolicy",
+            "MutatingAdmissionPolicyBinding",
+            "MutatingWebhookConfiguration",
+            "ValidatingAdmissionPolicy",
+            "ValidatingAdmissionPolicyBinding",
+            "ValidatingWebhookConfiguration",
+        ],
+    ),
+    ("apiextensions.k8s.io", &["CustomResourceDefinition"]),
+    ("apiregistration.k8s.io", &["APIService"]),
+    ("authentication.k8s.io", &["SelfSubjectReview", "TokenReview"]),
+    (
+        "authorization.k8s.io",
+        &[
+            "SelfSubjectAccessReview",
+            "SelfSubjectRulesReview",
+            "SubjectAccessReview",
+        ],
+    ),
+    (
+        "certificates.k8s.io",
+        &["CertificateSigningRequest", "ClusterTrustBundle"],
+    ),
+    ("extensions", &["PodSecurityPolicy"]),
+    (
+        "flowcontrol.apiserver.k8s.io",
+        &["FlowSchema", "PriorityLevelConfiguration"],
+    ),
+    ("internal.apiserver.k8s.io", &["StorageVersion"]),
+    ("networking.k8s.io", &["IPAddress", "IngressClass", "ServiceCIDR"]),
+    ("node.k8s.io", &["RuntimeClass"]),
+    ("policy", &["PodSecurityPolicy"]),
+    ("rbac.authorization.k8s.io", &["ClusterRole", "ClusterRoleBinding"]),
+    (
+        "resource.k8s.io",
+        &[
+            "DeviceClass",
+            "DeviceTaintRule",
+            "ResourcePoolStatusRequest",
+            "ResourceSlice",
+        ],
+    ),
+    ("scheduling.k8s.io", &["PriorityClass"]),
+    (
+        "storage.k8s.io",
+        &[
+            "CSIDriver",
+            "CSINode",
+            "StorageClass",
+            "VolumeAttachment",
+            "VolumeAttributesClass",
+        ],
+    ),
+    ("storagemigration.k8s.io", &["StorageVersionMigration"]),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::object::tests::object;
+
+    fn placed(yaml: &[&str], cluster_scoped: &[GroupKind]) -> Vec<Option<String>> {
+        let mut objects: Vec<Object> = yaml.iter().map(|yaml| object(yaml)).collect();
+        assert!(in_namespaces(&mut objects, cluster_scoped, Some("shop")).is_empty());
+        objects
+            .into_iter()
+            .map(|object| object.key.namespace.map(String::from))
+            .collect()
+    }
+
+    #[test]
+    fn namespaced_objects_without_a_namespace_get_the_default() {
+        assert_eq!(
+            placed(
+                &[
+                    "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}",
+                    "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: own}}",
+                    "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: ''}}",
+                    "{apiVersion: example.com/v1, kind: Unknown, metadata: {name: a}}",
+                ],
+                &[]
+            ),
+            [
+                Some("shop".to_owned()),
+                Some("own".to_owned()),
+                Some("shop".to_owned()),
+                Some("shop".to_owned())
+            ]
+        );
+    }
+
+    #[test]
+    fn cluster_scoped_objects_have_none() {
+        let crd = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: tanks.example.com}, \
+                   spec: {group: example.com, scope: Cluster, names: {kind: Tank, plural: tanks}}}";
+        assert_eq!(
+            placed(
+                &[
+                    crd,
+                    "{apiVersion: example.com/v1, kind: Tank, metadata: {name: a}}",
+                    "{apiVersion: v1, kind: Namespace, metadata: {name: a, namespace: stray}}",
+                    "{apiVersion: cert-manager.io/v1, kind: ClusterIssuer, metadata: {name: a}}",
+                ],
+                &["ClusterIssuer.cert-manager.io".parse().unwrap()]
+            ),
+            [None, None, None, None]
+        );
+    }
+
+    #[test]
+    fn without_a_default_the_homeless_are_told() {
+        let mut objects = vec![
+            object("{apiVersion: v1, kind: Namespace, metadata: {name: a}}"),
+            object("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"),
+        ];
+        assert_eq!(in_namespaces(&mut objects, &[], None), [1]);
+    }
+}

@@ -1,0 +1,91 @@
+//! What is wrong with the input, said in plain lines: one a problem, the same on every run.
+
+use std::fmt;
+use std::io;
+use std::num::NonZeroU32;
+
+/// How many problems are told; the rest is counted. Argo CD shows the whole text in one condition of the Application.
+const TOLD: usize = 20;
+
+/// One or more problems, each a line without a line break.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problems(Vec<String>);
+
+impl Problems {
+    /// A single problem.
+    pub fn one(line: impl fmt::Display) -> Self {
+        Self(vec![line.to_string()])
+    }
+
+    /// `value` when there are no problems, else all of them.
+    ///
+    /// # Errors
+    /// When `lines` is not empty.
+    pub fn or<T>(lines: Vec<String>, value: T) -> Result<T, Self> {
+        if lines.is_empty() { Ok(value) } else { Err(Self(lines)) }
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for line in self.0.iter().take(TOLD) {
+            // A name or key taken from a manifest may hold anything; the promise is one line a problem.
+            writeln!(f, "error: {}", line.replace(['\n', '\r'], " "))?;
+        }
+        match self.0.len().saturating_sub(TOLD) {
+            0 => Ok(()),
+            1 => writeln!(f, "error: and 1 more problem"),
+            more => writeln!(f, "error: and {more} more problems"),
+        }
+    }
+}
+
+impl std::error::Error for Problems {}
+
+/// Where in the folder a problem is: `deploy/web.yaml:12: document 2`.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// The file, relative to the folder.
+    pub path: &'a str,
+    /// The line, from 1, on which the document or the fault begins.
+    pub line: u32,
+    /// The document in the file, from 1.
+    pub document: u32,
+    /// The item, from 1, where the document is a list.
+    pub item: Option<NonZeroU32>,
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: document {}", self.path, self.line, self.document)?;
+        match self.item {
+            Some(item) => write!(f, ", item {item}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// An I/O error in the words of this program's other errors: without its number, in lower case.
+#[must_use]
+pub fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error") {
+        Some((plain, _)) => plain.to_lowercase(),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn twenty_problems_are_told_and_the_rest_counted() {
+        let lines = |count: usize| (0..count).map(|n| format!("problem {n}")).collect();
+        let told = |count: usize| Problems::or(lines(count), ()).unwrap_err().to_string();
+        assert_eq!(told(2), "error: problem 0\nerror: problem 1\n");
+        assert_eq!(told(20).lines().count(), 20);
+        assert!(told(21).ends_with("error: problem 19\nerror: and 1 more problem\n"));
+        assert!(told(45).ends_with("error: and 25 more problems\n"));
+    }
+}

@@ -1,0 +1,503 @@
+//! Settings: the one place that knows every name a value can come by, and which one wins.
+//!
+//! A flag wins over a plugin parameter, that over an environment variable, that over the default. An empty text counts as
+//! not given: Argo CD passes `""` for a plugin env whose variable is undefined.
+
+use super::discover::Selection;
+use super::glob::Glob;
+use super::names::{self, ClusterName, WorkName};
+use super::place::GroupKind;
+use super::problem::Problems;
+use crate::cli::{GenerateArgs, Output};
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// The environment, as a value.
+pub type Env = BTreeMap<String, String>;
+
+/// Everything `generate` needs to know besides the files.
+#[derive(Debug)]
+pub struct Settings {
+    /// The folder that is wrapped.
+    pub folder: PathBuf,
+    /// The path of the folder in its repository as Argo CD tells it; empty when unknown.
+    pub source_path: String,
+    /// Which files of the folder are read.
+    pub selection: Selection,
+    /// The managed clusters, each once, in the order given; at least one.
+    pub clusters: Vec<ClusterName>,
+    /// The name of each work.
+    pub name: WorkName,
+    /// The namespace of namespaced objects that name none.
+    pub namespace: Option<String>,
+    /// Kinds that have no namespace, besides the built-in ones and those whose CRD is in the folder.
+    pub cluster_scoped: Vec<GroupKind>,
+    /// Whether no manifests at all is a result and not an error.
+    pub allow_empty: bool,
+    /// The most bytes a work may have, as OCM's webhook counts them; `None` for no limit.
+    pub manifest_limit: Option<u64>,
+    /// How to print.
+    pub output: Output,
+}
+
+/// One setting: its names. The flag is `--<name>`, but for `clusters`, whose flag is `--cluster`.
+#[derive(Debug)]
+pub struct Setting {
+    /// The flag without its dashes; also the plugin parameter, where there is one.
+    pub name: &'static str,
+    /// Whether an Application may set it as a plugin parameter.
+    pub parameter: bool,
+    /// Environment variables, the first that is set wins. A plugin env `X` of an Application arrives as `ARGOCD_ENV_X`.
+    pub env: &'static [&'static str],
+}
+
+const CLUSTERS: Setting = Setting {
+    name: "clusters",
+    parameter: true,
+    env: &["ARGOCD_ENV_TARGET_CLUSTER", "TARGET_CLUSTER"],
+};
+const NAME: Setting = Setting {
+    name: "name",
+    parameter: true,
+    env: &["ARGOCD_ENV_NAME", "ARGOCD_APP_NAME"],
+};
+const NAMESPACE: Setting = Setting {
+    name: "namespace",
+    parameter: true,
+    env: &["ARGOCD_ENV_NAMESPACE", "ARGOCD_APP_NAMESPACE"],
+};
+const RECURSE: Setting = Setting {
+    name: "recurse",
+    parameter: true,
+    env: &["ARGOCD_ENV_RECURSE"],
+};
+const INCLUDE: Setting = Setting {
+    name: "include",
+    parameter: true,
+    env: &["ARGOCD_ENV_INCLUDE"],
+};
+const EXCLUDE: Setting = Setting {
+    name: "exclude",
+    parameter: true,
+    env: &["ARGOCD_ENV_EXCLUDE"],
+};
+const CLUSTER_SCOPED: Setting = Setting {
+    name: "cluster-scoped",
+    parameter: true,
+    env: &["ARGOCD_ENV_CLUSTER_SCOPED"],
+};
+const ALLOW_EMPTY: Setting = Setting {
+    name: "allow-empty",
+    parameter: true,
+    env: &["ARGOCD_ENV_ALLOW_EMPTY"],
+};
+/// Protects the repo-server, so it is the platform's to set, under the name Argo CD has for it.
+const MAX_SIZE: Setting = Setting {
+    name: "max-size",
+    parameter: false,
+    env: &["ARGOCD_REPO_SERVER_MAX_COMBINED_DIRECTORY_MANIFESTS_SIZE"],
+};
+/// Follows the `--manifestLimit` of OCM's webhook, so it is the platform's as well.
+const MANIFEST_LIMIT: Setting = Setting {
+    name: "manifest-limit",
+    parameter: false,
+    env: &["OCM_MANIFEST_LIMIT"],
+};
+
+/// All settings, in the order of the documentation.
+pub const SETTINGS: &[&Setting] = &[
+    &CLUSTERS,
+    &NAME,
+    &NAMESPACE,
+    &RECURSE,
+    &INCLUDE,
+    &EXCLUDE,
+    &CLUSTER_SCOPED,
+    &ALLOW_EMPTY,
+    &MAX_SIZE,
+    &MANIFEST_LIMIT,
+];
+
+/// The default of Argo CD's `--max-combined-directory-manifests-size`.
+const DEFAULT_MAX_SIZE: &str = "10M";
+
+/// The default of `--manifestLimit` of OCM's work webhook: 500 KiB.
+const DEFAULT_MANIFEST_LIMIT: u64 = 500 * 1024;
+
+impl Settings {
+    /// Merges what was typed with the plugin parameters and the environment.
+    ///
+    /// # Errors
+    /// With every setting that is missing or malformed, each named by where it came from.
+    pub fn resolve(args: GenerateArgs, env: &Env) -> Result<Self, Problems> {
+        let mut sources = Sources::new(env)?;
+        let mut namespace = sources.text(&NAMESPACE, args.namespace, names::namespace);
+        if namespace.is_none() && !sources.within_argo_cd() {
+            // At a terminal it is kubectl's default. Argo CD has no such default and refuses objects without a namespace.
+            namespace = Some("default".to_owned());
+        }
+        let mut clusters = Vec::new();
+        for cluster in sources.list(&CLUSTERS, args.clusters, true, ClusterName::from_str) {
+            if !clusters.contains(&cluster) {
+                clusters.push(cluster);
+            }
+        }
+        sources.need(
+            clusters.is_empty(),
+            "no target cluster: set the plugin env TARGET_CLUSTER or the parameter clusters of the Application, \
+             or pass --cluster NAME",
+        );
+        let name = sources.text(&NAME, args.name, WorkName::from_str);
+        sources.need(name.is_none(), "no name for the work: pass --name NAME");
+        let selection = Selection {
+            recurse: sources.text(&RECURSE, args.recurse, boolean).unwrap_or(true),
+            include: sources.list(&INCLUDE, args.include, false, glob),
+            exclude: sources.list(&EXCLUDE, args.exclude, false, glob),
+            max_size: sources
+                .text(&MAX_SIZE, args.max_size, quantity)
+                .or_else(|| quantity(DEFAULT_MAX_SIZE).ok())
+                .filter(|&bytes| bytes > 0),
+        };
+        let cluster_scoped = sources.list(&CLUSTER_SCOPED, args.cluster_scoped, true, GroupKind::from_str);
+        let allow_empty = sources.text(&ALLOW_EMPTY, args.allow_empty, boolean);
+        let manifest_limit = sources.text(&MANIFEST_LIMIT, args.manifest_limit, quantity);
+        let problems = std::mem::take(&mut sources.problems);
+        let Some(name) = name else {
+            return Err(Problems::or(problems, ()).expect_err("a missing name is a problem"));
+        };
+        Problems::or(
+            problems,
+            Self {
+                folder: args.folder.unwrap_or_else(|| PathBuf::from(".")),
+                source_path: env.get("ARGOCD_APP_SOURCE_PATH").cloned().unwrap_or_default(),
+                selection,
+                clusters,
+                name,
+                namespace,
+                cluster_scoped,
+                allow_empty: allow_empty.unwrap_or(false),
+                manifest_limit: Some(manifest_limit.unwrap_or(DEFAULT_MANIFEST_LIMIT)).filter(|&bytes| bytes > 0),
+                output: args.output,
+            },
+        )
+    }
+}
+
+fn boolean(text: &str) -> Result<bool, String> {
+    match text {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(format!("{text:?} is neither true nor false")),
+    }
+}
+
+fn glob(text: &str) -> Result<Glob, String> {
+    Glob::new(text).map_err(|error| format!("{text:?} is not a glob: {error}"))
+}
+
+/// A number of bytes as a Kubernetes quantity, in the forms people use for sizes: `500k`, `10M`, `20Mi`, `1G`, or plain.
+fn quantity(text: &str) -> Result<u64, String> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let factor: Option<u64> = match unit {
+        "" => Some(1),
+        "k" => Some(1000),
+        "Ki" => Some(1 << 10),
+        "M" => Some(1_000_000),
+        "Mi" => Some(1 << 20),
+        "G" => Some(1_000_000_000),
+        "Gi" => Some(1 << 30),
+        _ => None,
+    };
+    let number: Option<u64> = number.parse().ok();
+    factor
+        .zip(number)
+        .and_then(|(factor, number)| number.checked_mul(factor))
+        .ok_or_else(|| format!("{text:?} is not a size: write it like 500k, 10M or 20Mi"))
+}
+
+/// A plugin parameter as Argo CD passes it: which of the three is set depends on how the Application wrote it.
+#[derive(Debug, serde::Deserialize)]
+struct Parameter {
+    name: String,
+    string: Option<String>,
+    array: Option<Vec<String>>,
+    map: Option<BTreeMap<String, String>>,
+}
+
+/// Where values come from, and what was found wrong with them so far.
+struct Sources<'a> {
+    parameters: BTreeMap<String, Parameter>,
+    env: &'a Env,
+    problems: Vec<String>,
+}
+
+impl<'a> Sources<'a> {
+    fn new(env: &'a Env) -> Result<Self, Problems> {
+        // Unset without a plugin section, `null` without parameters: both mean none.
+        let text = env.get("ARGOCD_APP_PARAMETERS").map_or("", |text| text.trim());
+        let given: Option<Vec<Parameter>> = if text.is_empty() {
+            None
+        } else {
+            serde_json::from_str(text).map_err(|error| {
+                Problems::one(format!(
+                    "ARGOCD_APP_PARAMETERS is not a list of plugin parameters: {error}"
+                ))
+            })?
+        };
+        let mut sources = Self {
+            parameters: BTreeMap::new(),
+            env,
+            problems: Vec::new(),
+        };
+        for parameter in given.unwrap_or_default() {
+            let known = |setting: &&&Setting| setting.parameter && setting.name == parameter.name;
+            if SETTINGS.iter().any(|setting| known(&setting)) {
+                sources.parameters.insert(parameter.name.clone(), parameter);
+            } else {
+                let names: Vec<_> = SETTINGS
+                    .iter()
+                    .filter(|setting| setting.parameter)
+                    .map(|setting| setting.name)
+                    .collect();
+                sources.problems.push(format!(
+                    "parameter {} is not known: the parameters are {}",
+                    parameter.name,
+                    names.join(", ")
+                ));
+            }
+        }
+        Ok(sources)
+    }
+
+    /// Whether argocd-cmp-server started us: it always says which Application it is for.
+    fn within_argo_cd(&self) -> bool {
+        self.env.get("ARGOCD_APP_NAME").is_some_and(|name| !name.is_empty())
+    }
+
+    fn need(&mut self, missing: bool, line: &str) {
+        // A value that was given and refused is already a problem: that it is missing as well would only confuse.
+        if missing && self.problems.is_empty() {
+            self.problems.push(line.to_owned());
+        }
+    }
+
+    /// A setting that has one value.
+    fn text<T, E: Display>(
+        &mut self,
+        setting: &Setting,
+        flag: Option<String>,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Option<T> {
+        self.values(setting, flag.into_iter().collect(), false, parse).pop()
+    }
+
+    /// A setting that has several values; `commas` says whether one text can hold several.
+    fn list<T, E: Display>(
+        &mut self,
+        setting: &Setting,
+        flags: Vec<String>,
+        commas: bool,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Vec<T> {
+        self.values(setting, flags, commas, parse)
+    }
+
+    fn values<T, E: Display>(
+        &mut self,
+        setting: &Setting,
+        flags: Vec<String>,
+        commas: bool,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Vec<T> {
+        let (origin, texts) = self.first_given(setting, flags);
+        let mut values = Vec::new();
+        for text in &texts {
+            let parts: Vec<&str> = if commas {
+                text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect()
+            } else {
+                vec![text.as_str()]
+            };
+            for part in parts {
+                match parse(part) {
+                    Ok(value) => values.push(value),
+                    Err(error) => self.problems.push(format!("{origin}: {error}")),
+                }
+            }
+        }
+        values
+    }
+
+    /// The texts of the source that wins, and what to call it.
+    fn first_given(&mut self, setting: &Setting, flags: Vec<String>) -> (String, Vec<String>) {
+        let given =
+            |texts: Vec<String>| -> Vec<String> { texts.into_iter().filter(|text| !text.trim().is_empty()).collect() };
+        let flags = given(flags);
+        if !flags.is_empty() {
+            return (format!("--{}", setting.flag()), flags);
+        }
+        if let Some(parameter) = self.parameters.get(setting.name) {
+            let origin = format!("parameter {}", setting.name);
+            if parameter.map.as_ref().is_some_and(|map| !map.is_empty()) {
+                self.problems
+                    .push(format!("{origin}: it is a map, give it as string or array"));
+                return (origin, Vec::new());
+            }
+            let texts = parameter.array.clone().unwrap_or_default();
+            let texts = given(texts.into_iter().chain(parameter.string.clone()).collect());
+            if !texts.is_empty() {
+                return (origin, texts);
+            }
+        }
+        for variable in setting.env {
+            let texts = given(self.env.get(*variable).cloned().into_iter().collect());
+            if !texts.is_empty() {
+                // The name the user wrote: argocd-cmp-server adds the prefix.
+                let origin = match variable.strip_prefix("ARGOCD_ENV_") {
+                    Some(name) => format!("plugin env {name}"),
+                    None => format!("env {variable}"),
+                };
+                return (origin, texts);
+            }
+        }
+        (String::new(), Vec::new())
+    }
+}
+
+impl Setting {
+    /// The flag, without its dashes.
+    #[must_use]
+    pub fn flag(&self) -> &'static str {
+        if self.name == CLUSTERS.name {
+            "cluster"
+        } else {
+            self.name
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolve(args: GenerateArgs, env: &[(&str, &str)]) -> Result<Settings, String> {
+        let env = env
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        Settings::resolve(args, &env).map_err(|problems| problems.to_string())
+    }
+
+    fn clusters(settings: &Settings) -> Vec<String> {
+        settings.clusters.iter().map(ToString::to_string).collect()
+    }
+
+    const PLUGIN: &[(&str, &str)] = &[
+        ("ARGOCD_APP_NAME", "guestbook"),
+        ("ARGOCD_APP_NAMESPACE", "shop"),
+        ("ARGOCD_ENV_TARGET_CLUSTER", "cluster1, cluster2,cluster1"),
+    ];
+
+    fn with<'a>(more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+        PLUGIN.iter().chain(more).copied().collect()
+    }
+
+    #[test]
+    fn the_plugins_environment_is_enough() {
+        let settings = resolve(GenerateArgs::default(), PLUGIN).unwrap();
+        assert_eq!(clusters(&settings), ["cluster1", "cluster2"]);
+        assert_eq!(settings.name.to_string(), "guestbook");
+        assert_eq!(settings.namespace.as_deref(), Some("shop"));
+        assert!(settings.selection.recurse);
+        assert_eq!(settings.selection.max_size, Some(10_000_000));
+        assert_eq!(settings.manifest_limit, Some(512_000));
+    }
+
+    #[test]
+    fn a_parameter_wins_over_env_and_a_flag_over_both() {
+        let env = with(&[(
+            "ARGOCD_APP_PARAMETERS",
+            r#"[{"name":"clusters","array":["a","b"]},{"name":"recurse","string":"false"}]"#,
+        )]);
+        let settings = resolve(GenerateArgs::default(), &env).unwrap();
+        assert_eq!(clusters(&settings), ["a", "b"]);
+        assert!(!settings.selection.recurse);
+        let args = GenerateArgs {
+            clusters: vec!["c".to_owned()],
+            recurse: Some("true".to_owned()),
+            ..GenerateArgs::default()
+        };
+        let settings = resolve(args, &env).unwrap();
+        assert_eq!(clusters(&settings), ["c"]);
+        assert!(settings.selection.recurse);
+    }
+
+    #[test]
+    fn parameters_may_be_absent_in_every_way_argo_cd_knows() {
+        for none in ["", "null", "[]", r#"[{"name":"include","string":""}]"#] {
+            let env = with(&[("ARGOCD_APP_PARAMETERS", none)]);
+            let settings = resolve(GenerateArgs::default(), &env).unwrap();
+            assert!(settings.selection.include.is_empty(), "{none}");
+        }
+    }
+
+    #[test]
+    fn the_namespace_is_kubectls_default_only_outside_argo_cd() {
+        let args = || GenerateArgs {
+            clusters: vec!["c".to_owned()],
+            name: Some("web".to_owned()),
+            ..GenerateArgs::default()
+        };
+        let settings = resolve(args(), &[]).unwrap();
+        assert_eq!(settings.namespace.as_deref(), Some("default"));
+        let settings = resolve(args(), &[("ARGOCD_APP_NAME", "web"), ("ARGOCD_APP_NAMESPACE", "")]).unwrap();
+        assert_eq!(settings.namespace, None);
+    }
+
+    #[test]
+    fn everything_wrong_is_told_at_once_by_the_name_the_user_knows() {
+        let env = [
+            ("ARGOCD_APP_NAME", "guestbook"),
+            ("ARGOCD_ENV_TARGET_CLUSTER", "Cluster_1"),
+            (
+                "ARGOCD_APP_PARAMETERS",
+                r#"[{"name":"colour","string":"red"},{"name":"include","string":"[a"},{"name":"recurse","string":"yes"},{"name":"exclude","map":{"a":"b"}}]"#,
+            ),
+        ];
+        let args = GenerateArgs {
+            max_size: Some("10MB".to_owned()),
+            ..GenerateArgs::default()
+        };
+        let told = resolve(args, &env).unwrap_err();
+        assert_eq!(
+            told,
+            "error: parameter colour is not known: the parameters are clusters, name, namespace, recurse, include, exclude, cluster-scoped, allow-empty\n\
+             error: plugin env TARGET_CLUSTER: \"Cluster_1\" is not a managed cluster name: use at most 63 lower-case letters, digits and '-', beginning and ending with a letter or digit\n\
+             error: parameter recurse: \"yes\" is neither true nor false\n\
+             error: parameter include: \"[a\" is not a glob: a '[' is not closed by ']'\n\
+             error: parameter exclude: it is a map, give it as string or array\n\
+             error: --max-size: \"10MB\" is not a size: write it like 500k, 10M or 20Mi\n"
+        );
+    }
+
+    #[test]
+    fn without_a_cluster_the_way_out_is_told() {
+        let told = resolve(GenerateArgs::default(), &[("ARGOCD_APP_NAME", "guestbook")]).unwrap_err();
+        assert!(
+            told.starts_with("error: no target cluster: set the plugin env TARGET_CLUSTER"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn sizes_are_quantities() {
+        assert_eq!(quantity("10M"), Ok(10_000_000));
+        assert_eq!(quantity("1Ki"), Ok(1024));
+        assert_eq!(quantity("7"), Ok(7));
+        for bad in ["", "M", "-1", "1.5M", "99999999999999999999", "99999999999G"] {
+            assert!(quantity(bad).is_err(), "{bad}");
+        }
+    }
+}

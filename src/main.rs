@@ -1,0 +1,57 @@
+//! The program: parse, run, write once, and turn errors into a line and an exit code.
+
+use argocd_ocm_cmp::cli::{Cli, Command, GenerateArgs};
+use argocd_ocm_cmp::generate::problem::plain;
+use argocd_ocm_cmp::generate::{generate, print, settings::Settings};
+use argocd_ocm_cmp::yaml;
+use clap::Parser;
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::process::ExitCode;
+use std::thread;
+
+fn main() -> ExitCode {
+    let Command::Generate(args) = Cli::parse().command;
+    // Deeply nested documents are handled by recursion, for which the first thread's stack may be too small.
+    let run = thread::Builder::new()
+        .stack_size(yaml::STACK)
+        .spawn(|| run_generate(args));
+    match run.map(thread::JoinHandle::join) {
+        Ok(Ok(code)) => code,
+        Ok(Err(_)) => ExitCode::FAILURE,
+        Err(error) => fail(&format!("error: no thread can be started: {error}\n")),
+    }
+}
+
+fn run_generate(args: GenerateArgs) -> ExitCode {
+    let env = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    let settings = match Settings::resolve(args, &env) {
+        Ok(settings) => settings,
+        Err(problems) => return fail(&problems.to_string()),
+    };
+    let generated = match generate(&settings) {
+        Ok(generated) => generated,
+        Err(problems) => return fail(&problems.to_string()),
+    };
+    for notice in &generated.notices {
+        say(&format!("warning: {notice}\n"));
+    }
+    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    match print::works(generated.works(&settings), settings.output, &mut out) {
+        Ok(()) => ExitCode::SUCCESS,
+        // The reader has seen enough, as `head` does.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::FAILURE,
+        Err(error) => fail(&format!("error: the works cannot be written: {}\n", plain(&error))),
+    }
+}
+
+fn fail(lines: &str) -> ExitCode {
+    say(lines);
+    ExitCode::FAILURE
+}
+
+/// Nobody can be told that standard error is closed, so that is left alone.
+fn say(lines: &str) {
+    let _ = io::stderr().write_all(lines.as_bytes());
+}

@@ -1,0 +1,260 @@
+//! Reads YAML and JSON exactly as `kubectl` and Argo CD do.
+//!
+//! "Exactly" means: the same documents, value for value, and the same files refused as by apimachinery's
+//! `YAMLOrJSONDecoder` with sigs.k8s.io/yaml (go-yaml v2, YAML 1.1) below it. The tests compare with these libraries.
+
+mod build;
+mod decode;
+mod fault;
+mod graph;
+mod json;
+mod number;
+mod parse;
+pub mod resolve;
+mod scan;
+mod split;
+mod text;
+mod token;
+mod write;
+
+use std::borrow::Cow;
+use std::fmt;
+
+pub use text::decode;
+pub use write::write;
+
+use crate::value::Value;
+use build::Builder;
+use fault::Fault;
+use graph::Graph;
+use parse::Stop;
+use scan::Scanner;
+use split::{Chunk, Chunks};
+
+/// How much stack a thread needs to read, clone and drop the deepest documents that are allowed (10,000 levels).
+pub const STACK: usize = 64 << 20;
+
+/// How far apimachinery looks for a `{` that tells JSON from YAML.
+const SNIFFED: usize = 4096;
+
+/// One document of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document<'a> {
+    /// Counts from 1, and counts every part between separators, empty ones too; in a stream of JSON every value.
+    pub number: usize,
+    /// The line of the file where the root node starts; the first is 1.
+    pub line: usize,
+    /// What the document holds; never null.
+    pub value: Value<'a>,
+}
+
+/// What is wrong with a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// The number of the document, see [`Document::number`].
+    pub document: usize,
+    /// The line of the file; the first is 1.
+    pub line: usize,
+    /// What is wrong there, in one line of plain words; the same whenever the same text is read.
+    pub message: Cow<'static, str>,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "line {}: {}", self.line, self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The documents of a file's text in order, as apimachinery's `YAMLOrJSONDecoder` hands them out.
+///
+/// Text that starts with `{` is a stream of JSON values; if it turns out not to be one before the second value is
+/// complete, the rest is read as YAML. Documents that are null are left out. An error is the last thing there is.
+///
+/// Reading recurses with the depth of a document: run it with [`STACK`] bytes of stack.
+#[must_use]
+pub fn documents(text: &str) -> Documents<'_> {
+    let first = text.char_indices().find(|(_, character)| !character.is_whitespace());
+    let source = match first {
+        Some((at, '{')) if at < SNIFFED => Source::Json(json::Reader::new(text)),
+        _ => Source::Yaml(Chunks::new(text, 0), None),
+    };
+    Documents {
+        source,
+        number: 0,
+        lines: Lines { text, at: 0, line: 1 },
+    }
+}
+
+/// The one value of a JSON text, as Argo CD reads `*.json` files: nothing but white space may follow it.
+///
+/// # Errors
+///
+/// The text is not JSON for Go's `encoding/json`, or a number in it is too large for a float.
+pub fn json(text: &str) -> Result<Value<'_>, Error> {
+    let mut reader = json::Reader::new(text);
+    let fault = match reader.next() {
+        json::Next::Value(_, value) => match reader.next() {
+            json::Next::End => return Ok(value),
+            _ => Fault::new(reader.position(), "a JSON file must hold one value, but more follows"),
+        },
+        json::Next::End => Fault::new(text.len(), "the file is empty"),
+        json::Next::Syntax(fault) | json::Next::Range(fault) => fault,
+    };
+    Err(Lines { text, at: 0, line: 1 }.error(1, fault))
+}
+
+/// See [`documents`].
+#[derive(Debug)]
+pub struct Documents<'a> {
+    source: Source<'a>,
+    number: usize,
+    lines: Lines<'a>,
+}
+
+#[derive(Debug)]
+enum Source<'a> {
+    Json(json::Reader<'a>),
+    /// With what kept the text from being JSON, as long as nothing was read from it.
+    Yaml(Chunks<'a>, Option<Fault>),
+    End,
+}
+
+impl<'a> Iterator for Documents<'a> {
+    type Item = Result<Document<'a>, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let read = match &mut self.source {
+                Source::End => return None,
+                Source::Json(reader) => match reader.next() {
+                    json::Next::End => {
+                        self.source = Source::End;
+                        return None;
+                    }
+                    json::Next::Value(start, value) => Ok(Some((start, value))),
+                    json::Next::Range(fault) => Err(fault),
+                    json::Next::Syntax(fault) => {
+                        let start = yaml_start(self.lines.text, reader.position());
+                        match start {
+                            Some(start) if self.number <= 1 => {
+                                self.source = Source::Yaml(Chunks::new(self.lines.text, start), Some(fault));
+                                continue;
+                            }
+                            _ => Err(fault),
+                        }
+                    }
+                },
+                Source::Yaml(chunks, not_json) => {
+                    let read = match chunks.next() {
+                        None => {
+                            self.source = Source::End;
+                            return None;
+                        }
+                        Some(Ok(chunk)) => read_chunk(chunk),
+                        Some(Err(fault)) => Err(fault),
+                    };
+                    // Like Go: where neither JSON nor YAML will do, it is the JSON that is wrong.
+                    match not_json.take() {
+                        Some(fault) => read.map_err(|_| fault),
+                        None => read,
+                    }
+                }
+            };
+            self.number += 1;
+            match read {
+                Ok(None | Some((_, Value::Null))) => {}
+                Ok(Some((start, value))) => {
+                    return Some(Ok(Document {
+                        number: self.number,
+                        line: self.lines.line_of(start),
+                        value,
+                    }));
+                }
+                Err(fault) => {
+                    self.source = Source::End;
+                    return Some(Err(self.lines.error(self.number, fault)));
+                }
+            }
+        }
+    }
+}
+
+impl std::iter::FusedIterator for Documents<'_> {}
+
+/// Where YAML goes on after JSON came to nothing: after white space up to the first line break.
+///
+/// apimachinery looks at four bytes at a time; if fewer are left, it gives up.
+fn yaml_start(text: &str, from: usize) -> Option<usize> {
+    let mut at = from;
+    loop {
+        let rest = &text[at..];
+        let character = rest.chars().next().filter(|_| rest.len() >= 4)?;
+        match character {
+            // apimachinery takes it for the sign of ill-formed text.
+            char::REPLACEMENT_CHARACTER => return None,
+            '\n' => return Some(at + 1),
+            _ if character.is_whitespace() => at += character.len_utf8(),
+            _ => return Some(at),
+        }
+    }
+}
+
+/// Reads a document and tells where its root node starts.
+fn read_chunk(chunk: Chunk<'_>) -> Result<Option<(usize, Value<'_>)>, Fault> {
+    // go-yaml drops a byte order mark at the start of a document.
+    let text = chunk.text.strip_prefix('\u{FEFF}').unwrap_or(chunk.text);
+    let offset = chunk.start + chunk.text.len() - text.len();
+    let place = |mut fault: Fault| {
+        fault.at += offset;
+        fault
+    };
+    if let Some(at) = text::refused_character(text) {
+        return Err(place(Fault::new(at, "a control character stands in the text")));
+    }
+    let read = read_text(text).map_err(place)?;
+    Ok(read.map(|(start, value)| (offset + start, value)))
+}
+
+fn read_text(text: &str) -> Result<Option<(usize, Value<'_>)>, Fault> {
+    let mut builder = Builder::default();
+    match parse::document(Scanner::new(text), &mut builder) {
+        Ok(start) => return Ok(start.zip(builder.finish())),
+        Err(Stop::Fault(fault)) => return Err(fault),
+        Err(Stop::NeedsGraph) => drop(builder),
+    }
+    let mut graph = Graph::default();
+    match parse::document(Scanner::new(text), &mut graph) {
+        Ok(Some(start)) => decode::decode(&graph).map(|value| Some((start, value))),
+        Ok(None) | Err(Stop::NeedsGraph) => Ok(None),
+        Err(Stop::Fault(fault)) => Err(fault),
+    }
+}
+
+/// Counts lines, mostly onwards.
+#[derive(Debug)]
+struct Lines<'a> {
+    text: &'a str,
+    at: usize,
+    line: usize,
+}
+
+impl Lines<'_> {
+    fn line_of(&mut self, at: usize) -> usize {
+        if at < self.at {
+            (self.at, self.line) = (0, 1);
+        }
+        self.line += memchr::memchr_iter(b'\n', &self.text.as_bytes()[self.at..at]).count();
+        self.at = at;
+        self.line
+    }
+
+    fn error(&mut self, document: usize, fault: Fault) -> Error {
+        Error {
+            document,
+            line: self.line_of(fault.at),
+            message: fault.message,
+        }
+    }
+}

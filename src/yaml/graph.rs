@@ -1,0 +1,87 @@
+//! The nodes of a document with all that ties them: anchors and aliases, merge keys, keys of every type.
+//!
+//! Most documents have nothing of it and are read without this, see [`build`](super::build).
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::fault::Fault;
+use super::parse::{Properties, Sink, Stop};
+use super::resolve::{self, Scalar, Style, Tag};
+
+#[derive(Debug)]
+pub(super) enum Node<'a> {
+    Scalar {
+        value: Scalar<'a>,
+        is_merge: bool,
+    },
+    List(Vec<usize>),
+    /// Keys and values by turns.
+    Map(Vec<usize>),
+    Alias(usize),
+}
+
+/// A document's nodes; others name them by their number.
+#[derive(Debug, Default)]
+pub(super) struct Graph<'a> {
+    /// With the place in the text.
+    pub(super) nodes: Vec<(usize, Node<'a>)>,
+    open: Vec<usize>,
+    anchors: HashMap<&'a str, usize>,
+}
+
+impl<'a> Graph<'a> {
+    fn add(&mut self, at: usize, node: Node<'a>, anchor: Option<&'a str>) {
+        let number = self.nodes.len();
+        self.nodes.push((at, node));
+        if let Some(anchor) = anchor {
+            self.anchors.insert(anchor, number);
+        }
+        if let Some(&parent) = self.open.last()
+            && let Node::List(children) | Node::Map(children) = &mut self.nodes[parent].1
+        {
+            children.push(number);
+        }
+    }
+
+    fn open(&mut self, at: usize, node: Node<'a>, anchor: Option<&'a str>) {
+        let number = self.nodes.len();
+        self.add(at, node, anchor);
+        self.open.push(number);
+    }
+}
+
+impl<'a> Sink<'a> for Graph<'a> {
+    fn scalar(&mut self, at: usize, text: Cow<'a, str>, style: Style, properties: Properties<'a>) -> Result<(), Stop> {
+        let is_merge = text == "<<"
+            && match properties.tag {
+                None => style == Style::Plain,
+                Some(tag) => matches!(tag, Tag::Merge | Tag::NonSpecific),
+            };
+        let value = resolve::scalar(text, style, properties.tag).map_err(|message| Fault::new(at, message))?;
+        self.add(at, Node::Scalar { value, is_merge }, properties.anchor);
+        Ok(())
+    }
+
+    fn alias(&mut self, at: usize, name: &'a str) -> Result<(), Stop> {
+        let Some(&number) = self.anchors.get(name) else {
+            return Err(Fault::new(at, "this alias (\"*\") names no anchor (\"&\") that stands before it").into());
+        };
+        self.add(at, Node::Alias(number), None);
+        Ok(())
+    }
+
+    fn open_list(&mut self, at: usize, anchor: Option<&'a str>) -> Result<(), Stop> {
+        self.open(at, Node::List(Vec::new()), anchor);
+        Ok(())
+    }
+
+    fn open_map(&mut self, at: usize, anchor: Option<&'a str>) -> Result<(), Stop> {
+        self.open(at, Node::Map(Vec::new()), anchor);
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        self.open.pop();
+    }
+}

@@ -1,0 +1,335 @@
+//! From tokens to nodes: the grammar of YAML 1.1 as go-yaml v2 follows it.
+
+use std::borrow::Cow;
+
+use super::fault::Fault;
+use super::json::DEPTH;
+use super::resolve::{Style, Tag};
+use super::scan::{Scanner, TOO_DEEP};
+use super::token::{Kind, Token};
+
+/// Why a document was not read to its end.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// It is not right.
+    Fault(Fault),
+    /// It needs more than the nodes one after the other, see [`graph`](super::graph).
+    NeedsGraph,
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// What stands before a node.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Properties<'a> {
+    pub(super) anchor: Option<&'a str>,
+    pub(super) tag: Option<Tag>,
+}
+
+/// Takes the nodes of a document in the order of the text; the children of a mapping are key, value, key, value….
+pub(super) trait Sink<'a> {
+    fn scalar(&mut self, at: usize, text: Cow<'a, str>, style: Style, properties: Properties<'a>) -> Result<(), Stop>;
+    fn alias(&mut self, at: usize, name: &'a str) -> Result<(), Stop>;
+    fn open_list(&mut self, at: usize, anchor: Option<&'a str>) -> Result<(), Stop>;
+    fn open_map(&mut self, at: usize, anchor: Option<&'a str>) -> Result<(), Stop>;
+    /// Ends what was opened last.
+    fn close(&mut self);
+}
+
+/// Reads the first document of a text. The answer is where its root node starts, if there is one.
+///
+/// What follows the root node is not read, except for one token, which must be right in itself.
+pub(super) fn document<'a>(scanner: Scanner<'a>, sink: &mut impl Sink<'a>) -> Result<Option<usize>, Stop> {
+    let mut parser = Parser { scanner, sink };
+    match parser.scanner.peek()? {
+        Kind::End => return Ok(None),
+        Kind::Directive => return parser.fault("after a directive (\"%\") a document cannot start here"),
+        Kind::DocumentStart => {
+            parser.scanner.take();
+            if matches!(
+                parser.scanner.peek()?,
+                Kind::Directive | Kind::DocumentStart | Kind::DocumentEnd | Kind::End
+            ) {
+                return Ok(None);
+            }
+        }
+        _ => {}
+    }
+    let start = parser.scanner.position();
+    parser.node(
+        Place {
+            block: true,
+            indentless: false,
+        },
+        0,
+    )?;
+    parser.scanner.peek()?;
+    Ok(Some(start))
+}
+
+/// What may stand at a place.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// Lists and mappings by indentation.
+    block: bool,
+    /// A list that is not indented further than the key it belongs to.
+    indentless: bool,
+}
+
+const FLOW: Place = Place {
+    block: false,
+    indentless: false,
+};
+const IN_LIST: Place = Place {
+    block: true,
+    indentless: false,
+};
+const IN_MAP: Place = Place {
+    block: true,
+    indentless: true,
+};
+
+struct Parser<'s, 'a, S> {
+    scanner: Scanner<'a>,
+    sink: &'s mut S,
+}
+
+impl<'a, S: Sink<'a>> Parser<'_, 'a, S> {
+    fn fault<T>(&self, message: &'static str) -> Result<T, Stop> {
+        Err(Stop::Fault(Fault::new(self.scanner.position(), message)))
+    }
+
+    fn empty(&mut self) -> Result<(), Stop> {
+        let at = self.scanner.position();
+        self.sink
+            .scalar(at, Cow::Borrowed(""), Style::Plain, Properties::default())
+    }
+
+    fn properties(&mut self) -> Result<Option<Properties<'a>>, Stop> {
+        let mut properties = Properties::default();
+        let mut any = false;
+        loop {
+            match self.scanner.peek()? {
+                Kind::Anchor(name) if properties.anchor.is_none() => properties.anchor = Some(name),
+                Kind::Tag(Some(tag)) if properties.tag.is_none() => properties.tag = Some(*tag),
+                Kind::Tag(None) if properties.tag.is_none() => {
+                    return self.fault("the part of this tag between the exclamation marks is not declared");
+                }
+                _ => return Ok(any.then_some(properties)),
+            }
+            any = true;
+            self.scanner.take();
+        }
+    }
+
+    fn node(&mut self, place: Place, depth: usize) -> Result<(), Stop> {
+        let mut properties = None;
+        if matches!(self.scanner.peek()?, Kind::Anchor(_) | Kind::Tag(_)) {
+            properties = self.properties()?;
+        }
+        let found = match self.scanner.peek()? {
+            Kind::Scalar(..) => {
+                let Token {
+                    at,
+                    kind: Kind::Scalar(text, style),
+                    ..
+                } = self.scanner.take()
+                else {
+                    return Ok(());
+                };
+                return self.sink.scalar(at, text, style, properties.unwrap_or_default());
+            }
+            &Kind::Alias(name) if properties.is_none() => {
+                let at = self.scanner.take().at;
+                return self.sink.alias(at, name);
+            }
+            Kind::FlowList => Found::FlowList,
+            Kind::FlowMap => Found::FlowMap,
+            Kind::Dash if place.indentless => Found::IndentlessList,
+            Kind::BlockList if place.block => Found::BlockList,
+            Kind::BlockMap if place.block => Found::BlockMap,
+            _ => match properties {
+                None => return self.fault("a value is missing or cannot start like this"),
+                Some(properties) => {
+                    let at = self.scanner.position();
+                    return self.sink.scalar(at, Cow::Borrowed(""), Style::Plain, properties);
+                }
+            },
+        };
+        self.collection(found, properties.and_then(|properties| properties.anchor), depth + 1)
+    }
+
+    fn collection(&mut self, found: Found, anchor: Option<&'a str>, depth: usize) -> Result<(), Stop> {
+        if depth > DEPTH {
+            return self.fault(TOO_DEEP);
+        }
+        let at = self.scanner.position();
+        if !matches!(found, Found::IndentlessList) {
+            self.scanner.take();
+        }
+        match found {
+            Found::FlowMap | Found::BlockMap => self.sink.open_map(at, anchor)?,
+            _ => self.sink.open_list(at, anchor)?,
+        }
+        match found {
+            Found::FlowList => self.flow_list(depth)?,
+            Found::FlowMap => self.flow_map(depth)?,
+            Found::IndentlessList => self.indentless_list(depth)?,
+            Found::BlockList => self.block_list(depth)?,
+            Found::BlockMap => self.block_map(depth)?,
+        }
+        self.sink.close();
+        Ok(())
+    }
+
+    fn block_list(&mut self, depth: usize) -> Result<(), Stop> {
+        loop {
+            match self.scanner.peek()? {
+                Kind::Dash => {}
+                Kind::BlockEnd => break,
+                _ => return self.fault("this is indented like a list entry but does not start with \"- \""),
+            }
+            self.scanner.take();
+            match self.scanner.peek()? {
+                Kind::Dash | Kind::BlockEnd => self.empty()?,
+                _ => self.node(IN_LIST, depth)?,
+            }
+        }
+        self.scanner.take();
+        Ok(())
+    }
+
+    fn indentless_list(&mut self, depth: usize) -> Result<(), Stop> {
+        while matches!(self.scanner.peek()?, Kind::Dash) {
+            self.scanner.take();
+            match self.scanner.peek()? {
+                Kind::Dash | Kind::Key | Kind::Value | Kind::BlockEnd => self.empty()?,
+                _ => self.node(IN_LIST, depth)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn block_map(&mut self, depth: usize) -> Result<(), Stop> {
+        loop {
+            match self.scanner.peek()? {
+                Kind::Key => {}
+                Kind::BlockEnd => break,
+                _ => return self.fault("a key is expected here: check the indentation and the quotes"),
+            }
+            self.scanner.take();
+            match self.scanner.peek()? {
+                Kind::Key | Kind::Value | Kind::BlockEnd => self.empty()?,
+                _ => self.node(IN_MAP, depth)?,
+            }
+            if !matches!(self.scanner.peek()?, Kind::Value) {
+                self.empty()?;
+                continue;
+            }
+            self.scanner.take();
+            match self.scanner.peek()? {
+                Kind::Key | Kind::Value | Kind::BlockEnd => self.empty()?,
+                _ => self.node(IN_MAP, depth)?,
+            }
+        }
+        self.scanner.take();
+        Ok(())
+    }
+
+    fn flow_list(&mut self, depth: usize) -> Result<(), Stop> {
+        let mut is_first = true;
+        while !matches!(self.scanner.peek()?, Kind::FlowListEnd) {
+            if !is_first {
+                if !matches!(self.scanner.peek()?, Kind::Comma) {
+                    return self.fault("a \",\" or \"]\" is missing");
+                }
+                self.scanner.take();
+            }
+            is_first = false;
+            match self.scanner.peek()? {
+                Kind::Key => self.flow_pair(depth)?,
+                Kind::FlowListEnd => break,
+                _ => self.node(FLOW, depth)?,
+            }
+        }
+        self.scanner.take();
+        Ok(())
+    }
+
+    /// Reads a mapping of one key inside of `[]`.
+    fn flow_pair(&mut self, depth: usize) -> Result<(), Stop> {
+        if depth == DEPTH {
+            return self.fault(TOO_DEEP);
+        }
+        let at = self.scanner.take().at;
+        self.sink.open_map(at, None)?;
+        match self.scanner.peek()? {
+            Kind::Value | Kind::Comma | Kind::FlowListEnd => {
+                // go-yaml loses the token that shows the key to be missing.
+                self.scanner.take();
+                self.empty()?;
+            }
+            _ => self.node(FLOW, depth + 1)?,
+        }
+        self.flow_value(depth + 1, |kind| matches!(kind, Kind::Comma | Kind::FlowListEnd))?;
+        self.sink.close();
+        Ok(())
+    }
+
+    fn flow_map(&mut self, depth: usize) -> Result<(), Stop> {
+        let mut is_first = true;
+        while !matches!(self.scanner.peek()?, Kind::FlowMapEnd) {
+            if !is_first {
+                if !matches!(self.scanner.peek()?, Kind::Comma) {
+                    return self.fault("a \",\" or \"}\" is missing");
+                }
+                self.scanner.take();
+            }
+            is_first = false;
+            match self.scanner.peek()? {
+                Kind::Key => {
+                    self.scanner.take();
+                    match self.scanner.peek()? {
+                        Kind::Value | Kind::Comma | Kind::FlowMapEnd => self.empty()?,
+                        _ => self.node(FLOW, depth)?,
+                    }
+                    self.flow_value(depth, |kind| matches!(kind, Kind::Comma | Kind::FlowMapEnd))?;
+                }
+                Kind::FlowMapEnd => break,
+                _ => {
+                    self.node(FLOW, depth)?;
+                    self.empty()?;
+                }
+            }
+        }
+        self.scanner.take();
+        Ok(())
+    }
+
+    /// Reads the value of a key inside of brackets, where some tokens show it to be missing.
+    fn flow_value(&mut self, depth: usize, is_end: impl Fn(&Kind<'a>) -> bool) -> Result<(), Stop> {
+        if !matches!(self.scanner.peek()?, Kind::Value) {
+            return self.empty();
+        }
+        self.scanner.take();
+        if is_end(self.scanner.peek()?) {
+            self.empty()
+        } else {
+            self.node(FLOW, depth)
+        }
+    }
+}
+
+/// The ways in which a list or a mapping is written.
+#[derive(Clone, Copy, Debug)]
+enum Found {
+    FlowList,
+    FlowMap,
+    IndentlessList,
+    BlockList,
+    BlockMap,
+}

@@ -1,0 +1,558 @@
+//! From text to tokens: what go-yaml v2's scanner would see, including what it refuses.
+//!
+//! YAML tells a mapping from a scalar only by the `:` after the key. So a token that may start a key is noted, and
+//! it is kept back until the `:` was seen or cannot come any more: a key ends on the line it starts on, and within
+//! 1,024 characters.
+
+mod block;
+mod plain;
+mod property;
+mod quoted;
+
+use std::collections::VecDeque;
+
+use super::fault::Fault;
+use super::json::DEPTH;
+use super::resolve::Style;
+use super::token::{Kind, Token};
+
+/// How many characters may lie between the start of a key and its colon.
+const KEY_LENGTH: usize = 1_024;
+
+/// A token that is a key if a `:` follows.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    /// Counts all tokens of the text.
+    number: usize,
+    at: usize,
+    line_start: usize,
+    column: usize,
+    /// It stands where nothing but a key may stand.
+    required: bool,
+    /// Whether its token is kept back. go-yaml loses track of an empty pair of brackets, which so is no key.
+    kept_back: bool,
+}
+
+/// What was noted in the block context or inside of a bracket.
+#[derive(Debug)]
+struct Level {
+    candidate: Option<Candidate>,
+    /// The number of the token that was noted last, at first that of the bracket.
+    last: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Scanner<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    at: usize,
+    line_start: usize,
+    /// A byte of the current line and the characters before it on that line.
+    counted: (usize, usize),
+    ascii: bool,
+    /// LF is the only line break in this text.
+    simple_lines: bool,
+    /// Go adds a line break to a text that has none at its end; this is whether it is still to come.
+    break_to_come: bool,
+    queue: VecDeque<Token<'a>>,
+    /// How many tokens were taken.
+    taken: usize,
+    /// The first column that belongs to the innermost block, which is 0 outside of all.
+    margin: usize,
+    margins: Vec<usize>,
+    /// One entry for the block context and one for every open bracket.
+    levels: Vec<Level>,
+    /// Whether a key may start here.
+    key_allowed: bool,
+}
+
+impl<'a> Scanner<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        let bytes = text.as_bytes();
+        let ascii = bytes.is_ascii();
+        let odd_break = |text| memchr::memmem::find(bytes, text).is_some();
+        let simple_lines = memchr::memchr(b'\r', bytes).is_none()
+            && (ascii || !(odd_break(b"\xC2\x85") || odd_break(b"\xE2\x80\xA8") || odd_break(b"\xE2\x80\xA9")));
+        Self {
+            text,
+            bytes,
+            at: 0,
+            line_start: 0,
+            counted: (0, 0),
+            ascii,
+            simple_lines,
+            break_to_come: !bytes.ends_with(b"\n"),
+            queue: VecDeque::with_capacity(8),
+            taken: 0,
+            margin: 0,
+            margins: Vec::new(),
+            levels: vec![Level {
+                candidate: None,
+                last: 0,
+            }],
+            key_allowed: true,
+        }
+    }
+
+    /// The next token, which stays.
+    pub(super) fn peek(&mut self) -> Result<&Kind<'a>, Fault> {
+        loop {
+            match self.queue.front() {
+                Some(token) if token.key_level == 0 => break,
+                Some(token) => {
+                    let level = token.key_level - 1;
+                    match self.levels.get(level).and_then(|level| level.candidate) {
+                        Some(candidate)
+                            if candidate.number == self.taken && candidate.kept_back && self.is_valid(candidate)? => {}
+                        _ => break,
+                    }
+                }
+                None => {}
+            }
+            self.fetch()?;
+        }
+        Ok(&self.queue[0].kind)
+    }
+
+    /// Takes the next token, which must have been looked at.
+    pub(super) fn take(&mut self) -> Token<'a> {
+        self.taken += 1;
+        self.queue.pop_front().unwrap_or(Token {
+            at: self.at,
+            kind: Kind::End,
+            key_level: 0,
+        })
+    }
+
+    /// Where the next token starts.
+    pub(super) fn position(&self) -> usize {
+        self.queue.front().map_or(self.at, |token| token.at)
+    }
+
+    fn fault<T>(&self, message: &'static str) -> Result<T, Fault> {
+        Err(Fault::new(self.at, message))
+    }
+
+    fn byte(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn in_flow(&self) -> bool {
+        self.levels.len() > 1
+    }
+
+    /// The characters before the current place on its line.
+    fn column(&mut self) -> usize {
+        if self.ascii {
+            return self.at - self.line_start;
+        }
+        let (from, before) = if self.counted.0 >= self.line_start {
+            self.counted
+        } else {
+            (self.line_start, 0)
+        };
+        let column = before + characters(&self.bytes[from..self.at]);
+        self.counted = (self.at, column);
+        column
+    }
+
+    /// How many bytes the line break at a place has; 0 if there is none.
+    ///
+    /// Of a CR before CR LF nothing is left: the splitter drops one CR, and the other two are one break for go-yaml.
+    fn break_length(&self, at: usize) -> usize {
+        match self.bytes.get(at) {
+            Some(b'\n') => 1,
+            Some(b'\r') => match self.bytes[at + 1..] {
+                [b'\n', ..] => 2,
+                [b'\r', b'\n', ..] => 3,
+                _ => 1,
+            },
+            Some(0xC2) if self.bytes[at + 1] == 0x85 => 2,
+            Some(0xE2) if self.bytes[at + 1] == 0x80 && matches!(self.bytes[at + 2], 0xA8 | 0xA9) => 3,
+            _ => 0,
+        }
+    }
+
+    /// Moves past a line break, if here is one, and returns how a scalar keeps it.
+    fn take_break(&mut self) -> Option<&'a str> {
+        let length = self.break_length(self.at);
+        if length == 0 {
+            if self.at == self.bytes.len() && self.break_to_come {
+                self.break_to_come = false;
+                self.line_start = self.at;
+                return Some("\n");
+            }
+            return None;
+        }
+        let start = self.at;
+        self.at += length;
+        self.line_start = self.at;
+        if self.at == self.bytes.len() && self.bytes[start] == b'\r' {
+            self.break_to_come = false;
+        }
+        Some(if self.bytes[start] == 0xE2 {
+            &self.text[start..self.at]
+        } else {
+            "\n"
+        })
+    }
+
+    fn is_blank(&self, at: usize) -> bool {
+        matches!(self.bytes.get(at), Some(b' ' | b'\t'))
+    }
+
+    /// Whether white space or the end is at a place.
+    fn is_space(&self, at: usize) -> bool {
+        match self.bytes.get(at) {
+            None | Some(b' ' | b'\t' | b'\n' | b'\r') => true,
+            Some(0xC2 | 0xE2) => self.break_length(at) > 0,
+            _ => false,
+        }
+    }
+
+    /// Whether `---` or `...` stands alone at the start of this line.
+    fn at_document_mark(&self) -> bool {
+        self.at == self.line_start
+            && matches!(self.bytes.get(self.at..self.at + 3), Some(b"---" | b"..."))
+            && self.is_space(self.at + 3)
+    }
+
+    fn skip_blanks(&mut self) {
+        while self.is_blank(self.at) {
+            self.at += 1;
+        }
+    }
+
+    /// Moves to the end of this line, but not past its break.
+    fn skip_line(&mut self) {
+        if self.simple_lines {
+            let rest = &self.bytes[self.at..];
+            self.at += memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        } else {
+            while self.at < self.bytes.len() && self.break_length(self.at) == 0 {
+                self.at += 1;
+            }
+        }
+    }
+
+    /// Moves past white space and comments.
+    fn skip_to_token(&mut self) {
+        loop {
+            match self.byte() {
+                Some(b' ') => self.at += 1,
+                Some(b'\t') if self.in_flow() || !self.key_allowed => self.at += 1,
+                Some(b'#') => self.skip_line(),
+                Some(b'\n' | b'\r' | 0xC2 | 0xE2) => {
+                    let length = self.break_length(self.at);
+                    if length == 0 {
+                        return;
+                    }
+                    self.at += length;
+                    self.line_start = self.at;
+                    if !self.in_flow() {
+                        self.key_allowed = true;
+                    }
+                }
+                _ => return,
+            }
+        }
+    }
+
+    fn push(&mut self, at: usize, kind: Kind<'a>) {
+        self.queue.push_back(Token { at, kind, key_level: 0 });
+    }
+
+    /// Reads one token, and with it what it tells of the blocks around it.
+    fn fetch(&mut self) -> Result<(), Fault> {
+        self.skip_to_token();
+        let at = self.at;
+        let column = if self.in_flow() { 0 } else { self.column() };
+        self.close_blocks(column + 1);
+        let Some(byte) = self.byte() else {
+            self.close_blocks(0);
+            self.drop_candidate()?;
+            self.key_allowed = false;
+            // Nothing that was noted before can be a key after the end.
+            self.line_start = usize::MAX;
+            self.push(at, Kind::End);
+            return Ok(());
+        };
+        if at == self.line_start {
+            if byte == b'%' {
+                return self.fetch_directive();
+            }
+            if self.at_document_mark() {
+                self.close_blocks(0);
+                self.drop_candidate()?;
+                self.key_allowed = false;
+                self.at += 3;
+                self.push(
+                    at,
+                    if byte == b'-' {
+                        Kind::DocumentStart
+                    } else {
+                        Kind::DocumentEnd
+                    },
+                );
+                return Ok(());
+            }
+        }
+        match byte {
+            b'[' => self.open_bracket(Kind::FlowList, column),
+            b'{' => self.open_bracket(Kind::FlowMap, column),
+            b']' => self.close_bracket(Kind::FlowListEnd),
+            b'}' => self.close_bracket(Kind::FlowMapEnd),
+            b',' => {
+                self.drop_candidate()?;
+                self.key_allowed = true;
+                self.at += 1;
+                self.push(at, Kind::Comma);
+                Ok(())
+            }
+            b'-' if self.is_space(at + 1) => self.fetch_dash(column),
+            b'?' if self.in_flow() || self.is_space(at + 1) => self.fetch_key(column),
+            b':' if self.in_flow() || self.is_space(at + 1) => self.fetch_value(column),
+            b'*' | b'&' => {
+                self.note_candidate(column)?;
+                let name = self.anchor_name()?;
+                self.push_noted(
+                    at,
+                    if byte == b'*' {
+                        Kind::Alias(name)
+                    } else {
+                        Kind::Anchor(name)
+                    },
+                );
+                Ok(())
+            }
+            b'!' => {
+                self.note_candidate(column)?;
+                let tag = self.tag()?;
+                self.push_noted(at, Kind::Tag(tag));
+                Ok(())
+            }
+            b'|' | b'>' if !self.in_flow() => {
+                self.drop_candidate()?;
+                self.key_allowed = true;
+                let text = self.block_scalar(byte == b'|')?;
+                self.push(at, Kind::Scalar(text, Style::Block));
+                Ok(())
+            }
+            b'\'' | b'"' => {
+                self.note_candidate(column)?;
+                let text = self.quoted_scalar(byte)?;
+                self.push_noted(at, Kind::Scalar(text, Style::Quoted));
+                Ok(())
+            }
+            b'#' | b'%' | b'@' | b'`' | b'|' | b'>' | b'\t' => self.fault(cannot_start(byte)),
+            b'?' | b':' if self.in_flow() => self.fault("this character cannot start a value"),
+            _ => {
+                self.note_candidate(column)?;
+                let text = self.plain_scalar()?;
+                self.push_noted(at, Kind::Scalar(text, Style::Plain));
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends the blocks that are indented too far for what starts at `margin - 1`.
+    fn close_blocks(&mut self, margin: usize) {
+        if self.in_flow() {
+            return;
+        }
+        while self.margin > margin {
+            self.margin = self.margins.pop().unwrap_or_default();
+            self.push(self.at, Kind::BlockEnd);
+        }
+    }
+
+    /// Starts a block at a column if it is indented further than the one around it. The token goes to the given
+    /// place in the queue.
+    fn open_block(&mut self, column: usize, place: usize, at: usize, kind: Kind<'a>) -> Result<(), Fault> {
+        if self.in_flow() || self.margin > column {
+            return Ok(());
+        }
+        self.margins.push(self.margin);
+        self.margin = column + 1;
+        if self.margins.len() > DEPTH {
+            return self.fault(TOO_DEEP);
+        }
+        self.queue.insert(place, Token { at, kind, key_level: 0 });
+        Ok(())
+    }
+
+    fn open_bracket(&mut self, kind: Kind<'a>, column: usize) -> Result<(), Fault> {
+        let at = self.at;
+        self.note_candidate(column)?;
+        self.push_noted(at, kind);
+        self.levels.push(Level {
+            candidate: None,
+            last: self.taken + self.queue.len() - 1,
+        });
+        if self.levels.len() > DEPTH + 1 {
+            return self.fault(TOO_DEEP);
+        }
+        self.key_allowed = true;
+        self.at += 1;
+        Ok(())
+    }
+
+    fn close_bracket(&mut self, kind: Kind<'a>) -> Result<(), Fault> {
+        self.drop_candidate()?;
+        if self.in_flow() {
+            let inner = self.levels.pop().map(|level| level.last);
+            if let Some(candidate) = self.levels.last_mut().and_then(|level| level.candidate.as_mut()) {
+                candidate.kept_back &= inner != Some(candidate.number);
+            }
+        }
+        self.key_allowed = false;
+        self.push(self.at, kind);
+        self.at += 1;
+        Ok(())
+    }
+
+    fn fetch_dash(&mut self, column: usize) -> Result<(), Fault> {
+        if !self.in_flow() {
+            if !self.key_allowed {
+                return self.fault("a list entry (\"- \") cannot start here");
+            }
+            self.open_block(column, self.queue.len(), self.at, Kind::BlockList)?;
+        }
+        self.drop_candidate()?;
+        self.key_allowed = true;
+        self.push(self.at, Kind::Dash);
+        self.at += 1;
+        Ok(())
+    }
+
+    fn fetch_key(&mut self, column: usize) -> Result<(), Fault> {
+        if !self.in_flow() {
+            if !self.key_allowed {
+                return self.fault("a key (\"? \") cannot start here");
+            }
+            self.open_block(column, self.queue.len(), self.at, Kind::BlockMap)?;
+        }
+        self.drop_candidate()?;
+        self.key_allowed = !self.in_flow();
+        self.push(self.at, Kind::Key);
+        self.at += 1;
+        Ok(())
+    }
+
+    fn fetch_value(&mut self, column: usize) -> Result<(), Fault> {
+        let at = self.at;
+        let candidate = match self.levels.last().and_then(|level| level.candidate) {
+            Some(candidate) if self.is_valid(candidate)? => Some(candidate),
+            _ => None,
+        };
+        if let Some(candidate) = candidate {
+            // What was not kept back may have been taken.
+            let place = candidate.number.checked_sub(self.taken);
+            let place_or_end = |queue: &VecDeque<_>| place.unwrap_or(queue.len());
+            self.queue.insert(
+                place_or_end(&self.queue),
+                Token {
+                    at: candidate.at,
+                    kind: Kind::Key,
+                    key_level: 0,
+                },
+            );
+            self.open_block(
+                candidate.column,
+                place_or_end(&self.queue),
+                candidate.at,
+                Kind::BlockMap,
+            )?;
+            self.forget_candidate();
+            self.key_allowed = false;
+        } else {
+            if !self.in_flow() {
+                if !self.key_allowed {
+                    return self.fault(
+                        "a mapping cannot start here: quote a text that holds \": \", or put the mapping on lines of its own",
+                    );
+                }
+                self.open_block(column, self.queue.len(), at, Kind::BlockMap)?;
+            }
+            self.key_allowed = !self.in_flow();
+        }
+        self.push(at, Kind::Value);
+        self.at += 1;
+        Ok(())
+    }
+
+    /// Notes that the token about to be read may start a key.
+    fn note_candidate(&mut self, column: usize) -> Result<(), Fault> {
+        if !self.key_allowed {
+            return Ok(());
+        }
+        self.drop_candidate()?;
+        let candidate = Candidate {
+            number: self.taken + self.queue.len(),
+            at: self.at,
+            line_start: self.line_start,
+            column,
+            required: !self.in_flow() && self.margin == column + 1,
+            kept_back: true,
+        };
+        if let Some(level) = self.levels.last_mut() {
+            level.candidate = Some(candidate);
+            level.last = candidate.number;
+        }
+        Ok(())
+    }
+
+    /// Adds the token before which [`Self::note_candidate`] was called.
+    fn push_noted(&mut self, at: usize, kind: Kind<'a>) {
+        let noted = self.levels.last().and_then(|level| level.candidate);
+        let is_noted = noted.is_some_and(|candidate| candidate.number == self.taken + self.queue.len());
+        let key_level = if is_noted { self.levels.len() } else { 0 };
+        self.queue.push_back(Token { at, kind, key_level });
+    }
+
+    fn forget_candidate(&mut self) {
+        if let Some(level) = self.levels.last_mut() {
+            level.candidate = None;
+        }
+    }
+
+    /// What was noted at this level is no key.
+    fn drop_candidate(&mut self) -> Result<(), Fault> {
+        match self.levels.last_mut().and_then(|level| level.candidate.take()) {
+            Some(candidate) if candidate.required => Err(Fault::new(candidate.at, NO_COLON)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether what was noted would be a key if a `:` came now.
+    fn is_valid(&self, candidate: Candidate) -> Result<bool, Fault> {
+        let near = candidate.line_start == self.line_start && {
+            let length = self.at - candidate.at;
+            length <= KEY_LENGTH
+                || (length <= 4 * KEY_LENGTH && characters(&self.bytes[candidate.at..self.at]) <= KEY_LENGTH)
+        };
+        if !near && candidate.required {
+            return Err(Fault::new(candidate.at, NO_COLON));
+        }
+        Ok(near)
+    }
+}
+
+const NO_COLON: &str = "a \":\" is missing after this key";
+pub(super) const TOO_DEEP: &str = "lists and mappings are nested more than 10000 deep";
+
+fn cannot_start(byte: u8) -> &'static str {
+    match byte {
+        b'\t' => "a tab stands where only spaces may be used for indentation",
+        b'@' => "a text that starts with \"@\" must be quoted",
+        b'%' => "a text that starts with \"%\" must be quoted",
+        b'`' => "a text that starts with \"`\" must be quoted",
+        b'|' | b'>' => "a block text (\"|\" or \">\") cannot stand inside brackets",
+        _ => "this character cannot start a value",
+    }
+}
+
+/// How many characters these bytes of UTF-8 text have.
+fn characters(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|&&byte| byte & 0xC0 != 0x80).count()
+}

@@ -1,0 +1,105 @@
+//! Scalars without quotes.
+
+use std::borrow::Cow;
+
+use super::super::fault::Fault;
+use super::Scanner;
+
+/// What stands between two parts of a scalar that goes over several lines.
+#[derive(Debug, Default)]
+pub(super) struct Fold<'a> {
+    first: &'a str,
+    more: String,
+}
+
+impl<'a> Fold<'a> {
+    pub(super) fn add(&mut self, line_break: &'a str, is_first: bool) {
+        if is_first {
+            self.first = line_break;
+        } else {
+            self.more.push_str(line_break);
+        }
+    }
+
+    /// One line break becomes a space; of several the first is dropped. The separators of Unicode stay.
+    pub(super) fn append_to(&self, text: &mut String) {
+        match self.first {
+            "\n" if self.more.is_empty() => text.push(' '),
+            "\n" => text.push_str(&self.more),
+            separator => {
+                text.push_str(separator);
+                text.push_str(&self.more);
+            }
+        }
+    }
+}
+
+impl<'a> Scanner<'a> {
+    /// Reads a scalar without quotes, with the lines that continue it and the white space behind it.
+    pub(super) fn plain_scalar(&mut self) -> Result<Cow<'a, str>, Fault> {
+        self.key_allowed = false;
+        let mut built = String::new();
+        let mut part = self.at;
+        let mut end = self.at;
+        let mut fold: Option<Fold<'a>> = None;
+        loop {
+            if self.byte() == Some(b'#') || self.at_document_mark() {
+                break;
+            }
+            let start = self.at;
+            self.plain_run();
+            if self.at > start {
+                if let Some(fold) = fold.take() {
+                    built.push_str(&self.text[part..end]);
+                    fold.append_to(&mut built);
+                    part = start;
+                }
+                end = self.at;
+            }
+            if self.at == self.bytes.len() || !self.is_space(self.at) {
+                break;
+            }
+            while self.at < self.bytes.len() {
+                if self.is_blank(self.at) {
+                    if fold.is_some() && self.bytes[self.at] == b'\t' && self.at - self.line_start < self.margin {
+                        return self.fault("a tab stands where only spaces may be used for indentation");
+                    }
+                    self.at += 1;
+                    continue;
+                }
+                if self.break_length(self.at) == 0 {
+                    break;
+                }
+                let is_first = fold.is_none();
+                if let Some(line_break) = self.take_break() {
+                    fold.get_or_insert_default().add(line_break, is_first);
+                }
+            }
+            if !self.in_flow() && self.column() < self.margin {
+                break;
+            }
+        }
+        if fold.is_some() {
+            self.key_allowed = true;
+        }
+        if built.is_empty() {
+            return Ok(Cow::Borrowed(&self.text[part..end]));
+        }
+        built.push_str(&self.text[part..end]);
+        Ok(Cow::Owned(built))
+    }
+
+    /// Moves to the white space or the sign that ends a word.
+    fn plain_run(&mut self) {
+        let in_flow = self.in_flow();
+        loop {
+            match self.byte() {
+                None | Some(b' ' | b'\t' | b'\n' | b'\r') => return,
+                Some(b':') if self.is_space(self.at + 1) => return,
+                Some(b',' | b'?' | b'[' | b']' | b'{' | b'}') if in_flow => return,
+                Some(0xC2 | 0xE2) if self.break_length(self.at) > 0 => return,
+                Some(_) => self.at += 1,
+            }
+        }
+    }
+}

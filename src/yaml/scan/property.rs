@@ -1,0 +1,188 @@
+//! Anchors, aliases, tags and directives.
+
+use super::super::fault::Fault;
+use super::super::resolve::Tag;
+use super::super::token::Kind;
+use super::Scanner;
+
+/// What the names of anchors are made of.
+fn is_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
+}
+
+impl<'a> Scanner<'a> {
+    fn skip_name(&mut self) {
+        while self.byte().is_some_and(is_name) {
+            self.at += 1;
+        }
+    }
+
+    /// Reads the name after `&` or `*`.
+    pub(super) fn anchor_name(&mut self) -> Result<&'a str, Fault> {
+        self.key_allowed = false;
+        self.at += 1;
+        let start = self.at;
+        self.skip_name();
+        let ends = self.is_space(self.at)
+            || matches!(self.byte(), Some(b'?' | b':' | b',' | b']' | b'}' | b'%' | b'@' | b'`'));
+        if start == self.at || !ends {
+            return self.fault(
+                "after \"&\" or \"*\" a name of letters, digits, \"-\" and \"_\" is expected: quote a text that starts so",
+            );
+        }
+        Ok(&self.text[start..self.at])
+    }
+
+    /// Reads a tag; `None` stands for one with an undeclared handle.
+    pub(super) fn tag(&mut self) -> Result<Option<Tag>, Fault> {
+        self.key_allowed = false;
+        let start = self.at;
+        let tag = if self.bytes.get(start + 1) == Some(&b'<') {
+            self.at += 2;
+            let name = self.tag_uri(Vec::new())?;
+            if self.byte() != Some(b'>') {
+                return self.fault("a \">\" is missing after this tag");
+            }
+            self.at += 1;
+            Some(Tag::of(&name))
+        } else {
+            self.at += 1;
+            self.skip_name();
+            if self.byte() == Some(b'!') {
+                self.at += 1;
+                let shorthand = self.at == start + 2;
+                let name = self.tag_uri(Vec::new())?;
+                shorthand.then(|| Tag::of(&[b"tag:yaml.org,2002:", name.as_slice()].concat()))
+            } else {
+                let name = self.tag_uri(self.bytes[start..self.at].to_vec())?;
+                Some(Tag::of(&name))
+            }
+        };
+        if !self.is_space(self.at) {
+            return self.fault("a space is missing after this tag");
+        }
+        Ok(tag)
+    }
+
+    /// Reads the rest of a tag whose start is known.
+    fn tag_uri(&mut self, mut name: Vec<u8>) -> Result<Vec<u8>, Fault> {
+        while let Some(byte) = self.byte() {
+            if byte == b'%' {
+                self.uri_escape(&mut name)?;
+            } else if is_name(byte) || b";/?:@&=+$,.!~*'()[]".contains(&byte) {
+                name.push(byte);
+                self.at += 1;
+            } else {
+                break;
+            }
+        }
+        if name.is_empty() {
+            return self.fault("the name of this tag is missing");
+        }
+        Ok(name)
+    }
+
+    /// Reads one character that is written as `%` and hexadecimal digits, once for each of its bytes.
+    fn uri_escape(&mut self, name: &mut Vec<u8>) -> Result<(), Fault> {
+        let mut left = 1;
+        let mut is_first = true;
+        while left > 0 {
+            let digit = |at| self.bytes.get(at).and_then(|&byte| char::from(byte).to_digit(16));
+            let (Some(b'%'), Some(high), Some(low)) = (self.byte(), digit(self.at + 1), digit(self.at + 2)) else {
+                return self.fault("two hexadecimal digits are missing after \"%\" in this tag");
+            };
+            let byte = u8::try_from(high << 4 | low).unwrap_or_default();
+            if is_first {
+                left = match byte {
+                    0x00..=0x7F => 1,
+                    0xC0..=0xDF => 2,
+                    0xE0..=0xEF => 3,
+                    0xF0..=0xF7 => 4,
+                    _ => return self.fault("this tag is not valid UTF-8"),
+                };
+                is_first = false;
+            } else if byte & 0xC0 != 0x80 {
+                return self.fault("this tag is not valid UTF-8");
+            }
+            name.push(byte);
+            self.at += 3;
+            left -= 1;
+        }
+        Ok(())
+    }
+
+    /// Reads a line that starts with `%`. No directive is ever of use, for `---` after it starts another document.
+    pub(super) fn fetch_directive(&mut self) -> Result<(), Fault> {
+        let start = self.at;
+        self.close_blocks(0);
+        self.drop_candidate()?;
+        self.key_allowed = false;
+        self.at += 1;
+        let name = self.at;
+        self.skip_name();
+        match &self.bytes[name..self.at] {
+            b"YAML" if self.is_space(self.at) => {
+                self.skip_blanks();
+                self.version_number()?;
+                if self.byte() != Some(b'.') {
+                    return self.fault("the version after \"%YAML\" is missing");
+                }
+                self.at += 1;
+                self.version_number()?;
+            }
+            b"TAG" if self.is_space(self.at) => self.tag_directive()?,
+            _ => {
+                return Err(Fault::new(
+                    start,
+                    "a line that starts with \"%\" is no directive that is known",
+                ));
+            }
+        }
+        self.skip_blanks();
+        if self.byte() == Some(b'#') {
+            self.skip_line();
+        }
+        if self.at < self.bytes.len() && self.break_length(self.at) == 0 {
+            return self.fault("there is more on the line of a directive than belongs there");
+        }
+        self.push(start, Kind::Directive);
+        Ok(())
+    }
+
+    fn version_number(&mut self) -> Result<(), Fault> {
+        let start = self.at;
+        while self.byte().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+        if (1..=9).contains(&(self.at - start)) {
+            Ok(())
+        } else {
+            self.fault("the version after \"%YAML\" is missing or too long")
+        }
+    }
+
+    fn tag_directive(&mut self) -> Result<(), Fault> {
+        self.skip_blanks();
+        let handle = self.at;
+        if self.byte() != Some(b'!') {
+            return self.fault("the handle after \"%TAG\" is missing");
+        }
+        self.at += 1;
+        self.skip_name();
+        if self.byte() == Some(b'!') {
+            self.at += 1;
+        } else if self.at > handle + 1 {
+            return self.fault("the handle after \"%TAG\" must end with \"!\"");
+        }
+        if !self.is_blank(self.at) {
+            return self.fault("a space is missing after the handle of \"%TAG\"");
+        }
+        self.skip_blanks();
+        self.tag_uri(Vec::new())?;
+        if self.is_space(self.at) {
+            Ok(())
+        } else {
+            self.fault("a space is missing after the prefix of \"%TAG\"")
+        }
+    }
+}

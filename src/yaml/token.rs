@@ -1,0 +1,52 @@
+//! The words of YAML.
+
+use std::borrow::Cow;
+
+use super::resolve::{Style, Tag};
+
+/// A token and the byte at which it starts.
+#[derive(Debug)]
+pub(super) struct Token<'a> {
+    pub(super) at: usize,
+    pub(super) kind: Kind<'a>,
+    /// The flow level at which this token is noted as the possible start of a key, plus one; otherwise zero.
+    pub(super) key_level: usize,
+}
+
+#[derive(Debug)]
+pub(super) enum Kind<'a> {
+    /// The end of the text.
+    End,
+    Directive,
+    /// `---`
+    DocumentStart,
+    /// `...`
+    DocumentEnd,
+    /// A list with `-` starts, has an entry.
+    BlockList,
+    /// A mapping by indentation starts.
+    BlockMap,
+    /// The innermost list or mapping by indentation ends.
+    BlockEnd,
+    /// `[`
+    FlowList,
+    /// `]`
+    FlowListEnd,
+    /// `{`
+    FlowMap,
+    /// `}`
+    FlowMapEnd,
+    /// `-`
+    Dash,
+    /// `,`
+    Comma,
+    /// A key follows.
+    Key,
+    /// `:`
+    Value,
+    Alias(&'a str),
+    Anchor(&'a str),
+    /// `None` if the part between the exclamation marks was never declared.
+    Tag(Option<Tag>),
+    Scalar(Cow<'a, str>, Style),
+}

@@ -1,0 +1,273 @@
+//! Writes values as YAML for people, in a form that every YAML 1.1 and 1.2 reader takes for the same values.
+
+use crate::json;
+use crate::value::{Map, Value};
+
+/// The YAML of a value, with a line break at its end.
+///
+/// Mappings are written one entry a line, lists at the indentation of the mapping that holds them (as kubectl does), text of
+/// several lines as a literal block where that is exact, and text that any reader might take for something else in quotes.
+#[must_use]
+pub fn write(value: &Value<'_>) -> String {
+    let mut out = String::new();
+    match value {
+        Value::Map(map) if !map.is_empty() => write_map(map, 0, &mut out),
+        Value::List(items) if !items.is_empty() => write_list(items, 0, &mut out),
+        other => {
+            write_scalar(other, 0, &mut out);
+            out.push('\n');
+        }
+    }
+    out
+}
+
+/// Writes the entries, each on a line of its own that begins at `indent`; the first line is already there.
+fn write_map(map: &Map<'_>, indent: usize, out: &mut String) {
+    for (at, (key, value)) in map.iter().enumerate() {
+        if at > 0 {
+            push_indent(indent, out);
+        }
+        write_text(key, None, out);
+        out.push(':');
+        match value {
+            Value::Map(map) if !map.is_empty() => {
+                out.push('\n');
+                push_indent(indent + 2, out);
+                write_map(map, indent + 2, out);
+            }
+            Value::List(items) if !items.is_empty() => {
+                out.push('\n');
+                push_indent(indent, out);
+                write_list(items, indent, out);
+            }
+            scalar => {
+                out.push(' ');
+                write_scalar(scalar, indent + 2, out);
+                out.push('\n');
+            }
+        }
+    }
+}
+
+/// Writes the items, each behind a dash at `indent`; the first line is already there.
+fn write_list(items: &[Value<'_>], indent: usize, out: &mut String) {
+    for (at, item) in items.iter().enumerate() {
+        if at > 0 {
+            push_indent(indent, out);
+        }
+        out.push_str("- ");
+        match item {
+            Value::Map(map) if !map.is_empty() => write_map(map, indent + 2, out),
+            Value::List(items) if !items.is_empty() => write_list(items, indent + 2, out),
+            scalar => {
+                write_scalar(scalar, indent + 2, out);
+                out.push('\n');
+            }
+        }
+    }
+}
+
+/// Writes a value that takes no lines of its own but for the text of a literal block, which stands at `indent`.
+fn write_scalar(value: &Value<'_>, indent: usize, out: &mut String) {
+    match value {
+        Value::String(text) => write_text(text, Some(indent), out),
+        Value::List(_) => out.push_str("[]"),
+        Value::Map(_) => out.push_str("{}"),
+        Value::Null => out.push_str("null"),
+        Value::Bool(bool) => out.push_str(if *bool { "true" } else { "false" }),
+        Value::Int(int) => out.push_str(&int.to_string()),
+        Value::Float(float) => json::write_float(*float, out),
+    }
+}
+
+/// Writes text plain, as a literal block at `block` where one is possible, or in the quotes of JSON.
+fn write_text(text: &str, block: Option<usize>, out: &mut String) {
+    if is_plain(text) {
+        out.push_str(text);
+        return;
+    }
+    match block {
+        Some(indent) if is_literal(text) => write_literal(text, indent, out),
+        _ => json::write_text(text, out),
+    }
+}
+
+fn write_literal(text: &str, indent: usize, out: &mut String) {
+    let body = text.strip_suffix('\n');
+    out.push_str(match body {
+        None => "|-",
+        Some(body) if body.ends_with('\n') => "|+",
+        Some(_) => "|",
+    });
+    // The line break that ends the block is written by the caller.
+    for line in body.unwrap_or(text).split('\n') {
+        out.push('\n');
+        if !line.is_empty() {
+            push_indent(indent, out);
+            out.push_str(line);
+        }
+    }
+}
+
+/// Whether text can stand without quotes: it begins like a word or a path, nothing in it means something in YAML, and it is
+/// no word that YAML 1.1 takes for a boolean or null. Numbers and dates begin otherwise.
+fn is_plain(text: &str) -> bool {
+    let begins =
+        |first: char| first.is_ascii_alphabetic() || matches!(first, '/' | '_' | '(' | '$') || first.is_alphabetic();
+    text.starts_with(begins)
+        && text.chars().all(is_printable)
+        && !text.ends_with([' ', ':'])
+        && !text.contains(": ")
+        && !text.contains(" #")
+        && !is_yaml_word(text)
+}
+
+fn is_yaml_word(text: &str) -> bool {
+    const WORDS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
+    WORDS.iter().any(|word| text.eq_ignore_ascii_case(word))
+}
+
+/// Whether a literal block gives exactly this text back.
+fn is_literal(text: &str) -> bool {
+    text.contains('\n')
+        && !text.starts_with([' ', '\n', '\t'])
+        && text
+            .chars()
+            .all(|char| matches!(char, '\n' | '\t') || is_printable(char))
+}
+
+/// Characters that may stand raw in YAML and are neither line breaks nor invisible.
+fn is_printable(char: char) -> bool {
+    !char.is_control()
+        && !matches!(
+            char,
+            '\u{a0}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}'
+        )
+}
+
+fn push_indent(indent: usize, out: &mut String) {
+    out.extend(std::iter::repeat_n(' ', indent));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn yaml_of(json: &str) -> String {
+        let value = crate::yaml::json(json).expect(json);
+        let written = write(&value);
+        let read = crate::yaml::documents(&written)
+            .next()
+            .map(|read| read.expect(&written).value);
+        assert_eq!(read.unwrap_or(Value::Null), value, "{written}");
+        written
+    }
+
+    #[test]
+    fn it_looks_as_kubectl_prints_it() {
+        assert_eq!(
+            yaml_of(r#"{"a":{"b":[{"c":1,"d":[]},[2,[3]],"e"]},"f":{},"g":null,"h":true,"i":1.5}"#),
+            "a:\n  b:\n  - c: 1\n    d: []\n  - - 2\n    - - 3\n  - e\nf: {}\ng: null\nh: true\ni: 1.5\n"
+        );
+    }
+
+    #[test]
+    fn text_that_could_be_misread_is_quoted() {
+        for text in [
+            "yes",
+            "No",
+            "on",
+            "y",
+            "N",
+            "null",
+            "NULL",
+            "~",
+            "true",
+            "0644",
+            "1e3",
+            "1_000",
+            "0x1f",
+            "12:30:45",
+            "2020-01-01",
+            ".inf",
+            "-",
+            "- a",
+            "a: b",
+            "a #b",
+            "a:",
+            "a ",
+            " a",
+            "",
+            "#a",
+            "&a",
+            "*a",
+            "!a",
+            "%a",
+            "@a",
+            "`a",
+            "{a",
+            "[a",
+            "=",
+            "<<",
+            "'a'",
+            "\"a\"",
+            "?",
+            "? a",
+            "|",
+            ">",
+            "a\tb",
+            "\u{85}",
+            "a\u{a0}",
+            "\u{feff}a",
+            "+1",
+            "1,000",
+            "---",
+            "...",
+        ] {
+            let json = format!("{{{0}:{0}}}", quoted(text));
+            let written = yaml_of(&json);
+            assert!(written.starts_with('"'), "{written}");
+        }
+        for text in [
+            "web",
+            "nginx:1.27",
+            "/bin/sh",
+            "a b",
+            "$(VAR)",
+            "_x",
+            "grüß",
+            "a,b",
+            "a{b}",
+            "nope",
+            "yesterday",
+            "a:b",
+        ] {
+            assert_eq!(yaml_of(&format!("{{\"k\":{}}}", quoted(text))), format!("k: {text}\n"));
+        }
+    }
+
+    #[test]
+    fn several_lines_are_a_literal_block_where_that_is_exact() {
+        for (text, wanted) in [
+            ("a\nb", "k: |-\n  a\n  b\n"),
+            ("a\nb\n", "k: |\n  a\n  b\n"),
+            ("a\n\n  b\n\n", "k: |+\n  a\n\n    b\n\n"),
+            ("a # b\n\tc: d", "k: |-\n  a # b\n  \tc: d\n"),
+            ("---\n%a", "k: |-\n  ---\n  %a\n"),
+            ("a\n \nb", "k: |-\n  a\n   \n  b\n"),
+        ] {
+            assert_eq!(yaml_of(&format!("{{\"k\":{}}}", quoted(text))), wanted);
+            yaml_of(&format!("[{}]", quoted(text)));
+            yaml_of(&format!("{{\"k\":[{0},{{\"a\":{0}}}],\"l\":1}}", quoted(text)));
+        }
+        for text in [" a\nb", "\na", "\ta\nb", "a\r\nb", "a\u{7f}\n", "\n"] {
+            assert!(yaml_of(&format!("{{\"k\":{}}}", quoted(text))).starts_with("k: \""));
+        }
+    }
+
+    fn quoted(text: &str) -> String {
+        let mut out = String::new();
+        json::write_text(text, &mut out);
+        out
+    }
+}

@@ -1,0 +1,123 @@
+//! Globs match what `gobwas/glob` matches, which is what Argo CD uses: compared over random patterns and paths.
+//!
+//! Left out is where that library contradicts itself: the empty path, which no file has; empty alternatives and stars within
+//! alternatives; characters beyond ASCII next to a class; and `a*a`, which it finds in a lone `a`.
+
+#[path = "support/oracle.rs"]
+mod oracle;
+
+use argocd_ocm_cmp::generate::glob::Glob;
+use oracle::Oracle;
+use serde_json::{Value, json};
+
+/// A small generator of random numbers (xorshift), so that every run tries the same.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % limit as u64).expect("it is below the limit")
+    }
+
+    fn text(&mut self, pieces: &[&str], longest: usize) -> String {
+        (0..self.below(longest + 1))
+            .map(|_| pieces[self.below(pieces.len())])
+            .collect()
+    }
+}
+
+const PATTERN_PIECES: [&str; 16] = [
+    "a",
+    "b",
+    "c",
+    "-",
+    ".yaml",
+    "/",
+    "*",
+    "*",
+    "**",
+    "?",
+    "{a,b}",
+    "{b/,{c,d}.yaml}",
+    "[abc]",
+    "[!a]",
+    "[a-c]",
+    "\\*",
+];
+const BROKEN_PIECES: [&str; 10] = ["a", "[", "]", "{", "}", "!", "-", ",", "\\", "*"];
+const PATH_PIECES: [&str; 9] = ["a", "b", "c", "d", "/", ".yaml", "-", "*", ","];
+
+#[test]
+fn globs_match_what_argo_cds_do() {
+    let Some(mut oracle) = Oracle::start("glob") else {
+        return;
+    };
+    let mut random = Random(0x9E37_79B9_7F4A_7C15);
+    let mut questions = Vec::new();
+    for number in 0..8000 {
+        let pattern = if number % 8 == 0 {
+            random.text(&BROKEN_PIECES, 5)
+        } else {
+            random.text(&PATTERN_PIECES, 5)
+        };
+        let paths: Vec<String> = (0..12)
+            .map(|_| random.text(&PATH_PIECES, 4))
+            .filter(|path| !path.is_empty())
+            .collect();
+        questions.push(json!({"pattern": pattern, "paths": paths}));
+    }
+    let asked: Vec<String> = questions.iter().map(Value::to_string).collect();
+    let mut matched = 0;
+    let mut refused = 0;
+    for (question, answer) in questions.iter().zip(oracle.ask(&asked)) {
+        let answer: Value = serde_json::from_str(&answer).expect("an answer");
+        let pattern = question["pattern"].as_str().expect("a pattern");
+        let Ok(glob) = Glob::new(pattern) else {
+            refused += 1;
+            assert!(
+                !answer["error"].is_null() || is_refused_on_purpose(pattern),
+                "{pattern:?} is refused, {answer}"
+            );
+            continue;
+        };
+        // Some patterns make that library panic; Argo CD would answer with an error.
+        if answer["error"]
+            .as_str()
+            .is_some_and(|error| error.starts_with("panicked"))
+        {
+            continue;
+        }
+        assert!(answer["error"].is_null(), "{pattern:?} is taken, {answer}");
+        let paths = question["paths"].as_array().expect("paths");
+        for (path, theirs) in paths.iter().zip(answer["matches"].as_array().expect("matches")) {
+            let path = path.as_str().expect("a path");
+            let ours = glob.matches(path);
+            if !ours && path.len() < shortest(pattern) {
+                continue;
+            }
+            assert_eq!(Some(ours), theirs.as_bool(), "{pattern:?} on {path:?}");
+            matched += usize::from(ours);
+        }
+    }
+    assert!(
+        matched > 500 && refused > 100,
+        "{matched} matched, {refused} refused: that shows too little"
+    );
+}
+
+/// At most how long the shortest path is that a pattern can match: its characters but for stars and what is in braces.
+fn shortest(pattern: &str) -> usize {
+    let mut depth = 0;
+    let outside = |&char: &char| {
+        depth += i32::from(char == '{') - i32::from(char == '}');
+        depth == 0 && !matches!(char, '*' | '}')
+    };
+    pattern.chars().filter(outside).count()
+}
+
+/// `gobwas/glob` takes a `{` that is never closed for an empty pattern or a part of one, which nobody means.
+fn is_refused_on_purpose(pattern: &str) -> bool {
+    pattern.contains('{')
+}

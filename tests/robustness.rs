@@ -1,0 +1,230 @@
+//! Input and surroundings at their worst: never a panic, a hang, half an output, or memory out of proportion.
+
+#[path = "support/program.rs"]
+mod program;
+
+use program::{program_with, transcript};
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+const WORDS: [&str; 5] = [
+    "generate",
+    "--cluster=cluster1",
+    "--name=shop",
+    "--output=json",
+    "--max-size=0",
+];
+
+fn folder(files: &[(&str, &[u8])]) -> TempDir {
+    let folder = TempDir::new().expect("a scratch folder");
+    for (name, content) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+        fs::write(path, content).expect("a file");
+    }
+    folder
+}
+
+fn config_map(name: &str, data: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n{data}")
+}
+
+fn run(folder: &Path, more: &[&str]) -> String {
+    let words = WORDS.into_iter().chain(more.iter().copied());
+    transcript(&program_with(folder, words).output().expect("it runs"))
+}
+
+fn refused(line: &str) -> String {
+    format!("exit code: 1\n----- stdout -----\n----- stderr -----\nerror: {line}\n")
+}
+
+#[test]
+fn a_pipe_in_the_folder_is_refused_and_not_waited_for() {
+    let folder = folder(&[("a.yaml", config_map("a", "  k: v\n").as_bytes())]);
+    let made = Command::new("mkfifo")
+        .arg(folder.path().join("pipe.yaml"))
+        .status()
+        .expect("mkfifo");
+    assert!(made.success());
+    assert_eq!(
+        run(folder.path(), &[]),
+        refused("pipe.yaml: not a regular file, so it cannot come from Git: remove it or exclude it")
+    );
+    assert!(run(folder.path(), &["--exclude", "pipe.yaml"]).starts_with("exit code: 0\n"));
+}
+
+#[test]
+fn what_may_not_be_read_is_named() {
+    let folder = folder(&[
+        ("closed/a.yaml", b"a"),
+        ("b.yaml", b"b"),
+        ("c.yaml", config_map("c", "  k: v\n").as_bytes()),
+    ]);
+    let open = |mode| fs::Permissions::from_mode(mode);
+    fs::set_permissions(folder.path(), open(0o755)).expect("chmod");
+    fs::set_permissions(folder.path().join("closed"), open(0o000)).expect("chmod");
+    let mut command = program_with(folder.path(), WORDS);
+    // Permissions do not bind root, and tests may run as root in a container.
+    let is_root = fs::read_dir(folder.path().join("closed")).is_ok();
+    let nobody = 65534;
+    let binary = folder.path().join("program");
+    if is_root {
+        // Somebody else may not be able to reach the build folder.
+        fs::copy(env!("CARGO_BIN_EXE_argocd-ocm-cmp"), &binary).expect("a copy");
+        command = Command::new(&binary);
+        command
+            .args(WORDS)
+            .current_dir(folder.path())
+            .env_clear()
+            .uid(nobody)
+            .gid(nobody);
+    }
+    assert_eq!(
+        transcript(&command.output().expect("it runs")),
+        refused("closed: the folder cannot be read: permission denied")
+    );
+    fs::set_permissions(folder.path().join("closed"), open(0o755)).expect("chmod");
+    fs::set_permissions(folder.path().join("b.yaml"), open(0o000)).expect("chmod");
+    assert_eq!(
+        transcript(&command.output().expect("it runs")),
+        refused("b.yaml: the file cannot be read: permission denied")
+    );
+}
+
+#[test]
+fn a_closed_pipe_ends_it_in_silence_and_a_full_disk_with_a_line() {
+    let large = config_map("a", &format!("  k: {}\n", "x".repeat(200_000)));
+    let folder = folder(&[("a.yaml", large.as_bytes())]);
+    let mut child = program_with(folder.path(), WORDS)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(1), &b""[..]));
+
+    let full = File::options().write(true).open("/dev/full").expect("/dev/full");
+    let output = program_with(folder.path(), WORDS)
+        .stdout(full)
+        .output()
+        .expect("it runs");
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "error: the works cannot be written: no space left on device\n"
+    );
+}
+
+#[test]
+fn nesting_is_bounded() {
+    let nested = |levels: usize| config_map("a", &format!("  k: {}{}\n", "[".repeat(levels), "]".repeat(levels)));
+    for (levels, works) in [(9_980, true), (9_995, false), (10_001, false), (1_000_000, false)] {
+        let folder = folder(&[("a.yaml", nested(levels).as_bytes())]);
+        let told = run(folder.path(), &["--manifest-limit=100M"]);
+        if works {
+            assert!(told.starts_with("exit code: 0\n"), "{levels}");
+            let mut readable = program_with(
+                folder.path(),
+                ["generate", "--cluster=cluster1", "--name=shop", "--manifest-limit=0"],
+            );
+            assert!(readable.output().expect("it runs").status.success(), "{levels}");
+        } else {
+            assert!(
+                told.starts_with(&refused("a.yaml:")[..60]),
+                "{levels}: {}",
+                &told[..300.min(told.len())]
+            );
+            assert_eq!(told.lines().count(), 4, "{levels}");
+        }
+    }
+    let unclosed = config_map("a", &format!("  k: {}\n", "[{a: ".repeat(500_000)));
+    let folder = folder(&[("a.yaml", unclosed.as_bytes())]);
+    assert_eq!(run(folder.path(), &[]).lines().count(), 4);
+}
+
+#[test]
+fn an_alias_bomb_goes_nowhere() {
+    let mut bomb = String::from("  a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..12 {
+        let aliases = vec![format!("*a{}", level - 1); 10].join(", ");
+        bomb.push_str(&format!("  a{level}: &a{level} [{aliases}]\n"));
+    }
+    let folder = folder(&[("a.yaml", config_map("a", &bomb).as_bytes())]);
+    // Address space, of which the threads' stacks take a part: far below what the bomb would need.
+    let output = Command::new("sh")
+        .arg("-c")
+        .arg(format!("ulimit -v 1000000; exec \"$0\" {}", WORDS.join(" ")))
+        .arg(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
+        .current_dir(folder.path())
+        .env_clear()
+        .output()
+        .expect("it runs");
+    let told = transcript(&output);
+    assert!(told.starts_with(&refused("a.yaml:")[..60]), "{told}");
+    assert_eq!(told.lines().count(), 4);
+}
+
+#[test]
+fn memory_stays_below_four_times_the_input() {
+    const MIB: u64 = 1 << 20;
+    // What the program takes for itself, whatever it reads.
+    const BASE: u64 = 8 * MIB;
+    let line = config_map("line", &format!("  k: {}\n", "x".repeat(10 << 20)));
+    let block = config_map(
+        "block",
+        &format!("  k: |\n{}", "    some text that goes on and on\n".repeat(300_000)),
+    );
+    let small: String = (0..40_000)
+        .map(|n| format!("---\n{}", config_map(&format!("c{n}"), "  some: text\n  number: '1'\n")))
+        .collect();
+    for (name, content) in [("line", line), ("block", block), ("small", small)] {
+        let folder = folder(&[("a.yaml", content.as_bytes())]);
+        let mut child = program_with(folder.path(), WORDS.into_iter().chain(["--manifest-limit=1G"]))
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it runs");
+        let mut stdout = child.stdout.take().expect("a pipe");
+        // Nobody reads on: all has been read and made, and the process waits with its output.
+        let mut start = [0; 1];
+        stdout.read_exact(&mut start).expect("output");
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).expect("its status");
+        let mut rest = Vec::new();
+        stdout.read_to_end(&mut rest).expect("output");
+        assert!(child.wait().expect("it ends").success(), "{name}");
+        let peak = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))
+            .expect("its peak");
+        let peak: u64 = peak.trim().trim_end_matches(" kB").parse().expect("a number");
+        let input = content.len() as u64;
+        println!("{name}: {} MiB of input, {} MiB at the peak", input / MIB, peak / 1024);
+        assert!(peak * 1024 < 4 * input + BASE, "{name}: {peak} kB for {input} bytes");
+    }
+}
+
+#[test]
+fn the_same_files_give_the_same_bytes_in_any_order_of_making() {
+    let files: Vec<(String, String)> = (0..300)
+        .map(|n| (format!("{}/{n}.yaml", n % 7), config_map(&format!("c{n}"), "  k: v\n")))
+        .collect();
+    let make = |files: &mut dyn Iterator<Item = &(String, String)>| {
+        let folder = TempDir::new().expect("a scratch folder");
+        for (name, content) in files {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+            fs::write(path, content).expect("a file");
+        }
+        folder
+    };
+    let one = make(&mut files.iter());
+    let other = make(&mut files.iter().rev());
+    let told = run(one.path(), &[]);
+    assert!(told.starts_with("exit code: 0\n"));
+    assert_eq!(told, run(other.path(), &[]));
+}

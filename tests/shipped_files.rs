@@ -1,0 +1,223 @@
+//! The YAML files at the root agree with each other and with the program.
+
+use argocd_ocm_cmp::cli::{Cli, Command, Output};
+use argocd_ocm_cmp::generate::settings::SETTINGS;
+use argocd_ocm_cmp::value::Value;
+use argocd_ocm_cmp::yaml;
+use clap::Parser;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn text(name: &str) -> String {
+    fs::read_to_string(root().join(name)).expect(name)
+}
+
+/// A value of a document, found by a path such as `spec.generate.command`; a number is a place in a list.
+fn at<'v>(value: &'v Value<'v>, path: &str) -> &'v Value<'v> {
+    path.split('.').fold(value, |value, step| match value {
+        Value::Map(map) => map.get(step).unwrap_or(&Value::Null),
+        Value::List(items) => &items[step.parse::<usize>().expect("a place in a list")],
+        _ => panic!("{path}: nothing at {step}"),
+    })
+}
+
+fn texts<'v>(value: &'v Value<'v>) -> Vec<&'v str> {
+    match value {
+        Value::List(items) => items.iter().map(|item| item.as_str().expect("text")).collect(),
+        other => panic!("not a list: {other:?}"),
+    }
+}
+
+/// Reads the only document of a file and hands it to `look`.
+fn with<T>(name: &str, look: impl FnOnce(&Value<'_>) -> T) -> T {
+    let text = text(name);
+    let documents: Vec<_> = yaml::documents(&text)
+        .map(|document| document.expect(name).value)
+        .collect();
+    assert_eq!(documents.len(), 1, "{name}");
+    look(&documents[0])
+}
+
+fn plugin_name() -> String {
+    with("plugin.yaml", |plugin| {
+        at(plugin, "metadata.name").as_str().expect("a name").to_owned()
+    })
+}
+
+#[test]
+fn the_config_map_carries_the_plugin() {
+    with("cm_plugin.yaml", |config_map| {
+        assert_eq!(
+            at(config_map, "data")
+                .as_map()
+                .expect("data")
+                .get("plugin.yaml")
+                .and_then(Value::as_str),
+            Some(text("plugin.yaml").as_str())
+        );
+    });
+}
+
+#[test]
+fn the_plugins_command_is_one_the_program_knows() {
+    with("plugin.yaml", |plugin| {
+        assert_eq!(at(plugin, "kind").as_str(), Some("ConfigManagementPlugin"));
+        let command = texts(at(plugin, "spec.generate.command"));
+        assert_eq!(command[0], env!("CARGO_PKG_NAME"));
+        let Command::Generate(args) = Cli::try_parse_from(command).expect("it parses").command;
+        assert_eq!(args.output, Output::Json);
+        assert_eq!(
+            at(plugin, "spec.discover"),
+            &Value::Null,
+            "discovery sends every repository to the sidecar"
+        );
+        assert_eq!(
+            at(plugin, "spec.version"),
+            &Value::Null,
+            "a version becomes part of the name"
+        );
+    });
+}
+
+#[test]
+fn the_application_names_the_plugin_and_its_settings() {
+    with("app.yaml", |app| {
+        assert_eq!(
+            at(app, "spec.source.plugin.name").as_str(),
+            Some(plugin_name().as_str())
+        );
+        let Value::List(env) = at(app, "spec.source.plugin.env") else {
+            panic!("no plugin env");
+        };
+        for entry in env {
+            let variable = format!("ARGOCD_ENV_{}", at(entry, "name").as_str().expect("a name"));
+            assert!(
+                SETTINGS.iter().any(|setting| setting.env.contains(&variable.as_str())),
+                "{variable}"
+            );
+        }
+        let path = at(app, "spec.source.path").as_str().expect("a path");
+        assert!(Path::new(&root()).join(path).is_dir());
+        let project = with("proj.yaml", |project| {
+            at(project, "metadata.name").as_str().expect("a name").to_owned()
+        });
+        assert_eq!(at(app, "spec.project").as_str(), Some(project.as_str()));
+        let allowed = with("proj.yaml", |project| {
+            at(project, "spec.destinations.0.server").as_str().map(str::to_owned)
+        });
+        assert_eq!(at(app, "spec.destination.server").as_str(), allowed.as_deref());
+        assert!(at(app, "spec.destination.namespace").as_str().is_some());
+    });
+}
+
+#[test]
+fn the_project_allows_works_and_nothing_else() {
+    with("proj.yaml", |project| {
+        let Value::List(allowed) = at(project, "spec.namespaceResourceWhitelist") else {
+            panic!("no list");
+        };
+        assert_eq!(allowed.len(), 1);
+        assert_eq!(
+            at(&allowed[0], "group").as_str(),
+            Some("work.open-cluster-management.io")
+        );
+        assert_eq!(at(&allowed[0], "kind").as_str(), Some("ManifestWork"));
+        assert_eq!(at(project, "spec.clusterResourceWhitelist"), &Value::Null);
+    });
+}
+
+#[test]
+fn the_sidecar_mounts_the_plugin_and_may_do_nothing_else() {
+    with("deploy_cmp.yaml", |deployment| {
+        let spec = at(deployment, "spec.template.spec");
+        let keys: Vec<&str> = spec.as_map().expect("a pod").iter().map(|(key, _)| key).collect();
+        assert_eq!(keys, ["containers", "volumes"], "only what is added");
+        assert_eq!(
+            at(deployment, "spec").as_map().expect("a spec").len(),
+            1,
+            "only what is added"
+        );
+        let sidecar = at(spec, "containers.0");
+        let image = at(sidecar, "image").as_str().expect("an image");
+        assert!(image.ends_with(&format!(":{}", env!("CARGO_PKG_VERSION"))), "{image}");
+        assert_eq!(at(sidecar, "securityContext.runAsUser"), &Value::Int(999));
+        assert_eq!(at(sidecar, "securityContext.runAsNonRoot"), &Value::Bool(true));
+        assert_eq!(
+            at(sidecar, "securityContext.readOnlyRootFilesystem"),
+            &Value::Bool(true)
+        );
+        assert_eq!(
+            at(sidecar, "securityContext.allowPrivilegeEscalation"),
+            &Value::Bool(false)
+        );
+        assert_eq!(texts(at(sidecar, "securityContext.capabilities.drop")), ["ALL"]);
+        let Value::List(mounts) = at(sidecar, "volumeMounts") else {
+            panic!("no mounts");
+        };
+        let plugin = mounts
+            .iter()
+            .find(|mount| at(mount, "subPath").as_str() == Some("plugin.yaml"))
+            .expect("plugin.yaml");
+        let Value::List(volumes) = at(spec, "volumes") else {
+            panic!("no volumes");
+        };
+        let volume = volumes
+            .iter()
+            .find(|volume| at(volume, "name") == at(plugin, "name"))
+            .expect("its volume");
+        let config_map = with("cm_plugin.yaml", |config_map| {
+            at(config_map, "metadata.name").as_str().expect("a name").to_owned()
+        });
+        assert_eq!(at(volume, "configMap.name").as_str(), Some(config_map.as_str()));
+        let own_tmp = mounts
+            .iter()
+            .find(|mount| at(mount, "mountPath").as_str() == Some("/tmp"))
+            .expect("/tmp");
+        assert_ne!(
+            at(own_tmp, "name").as_str(),
+            Some("tmp"),
+            "the repo-server's is not ours"
+        );
+    });
+}
+
+#[test]
+fn the_readme_lists_every_setting() {
+    let readme = text("README.md");
+    for setting in SETTINGS {
+        let row = readme
+            .lines()
+            .find(|line| line.starts_with('|') && line.contains(&format!("`--{}`", setting.flag())))
+            .unwrap_or_else(|| panic!("no row for --{}", setting.flag()));
+        assert_eq!(
+            row.contains(&format!("| `{}` |", setting.name)),
+            setting.parameter,
+            "{row}"
+        );
+        for variable in setting.env {
+            let shown = variable.strip_prefix("ARGOCD_ENV_").unwrap_or(variable);
+            assert!(row.contains(&format!("`{shown}`")), "{variable}: {row}");
+        }
+    }
+}
+
+#[test]
+fn the_readme_shows_what_the_first_command_prints() {
+    let readme = text("README.md");
+    let command = "cargo run --release -- generate guestbook --cluster cluster1 --name guestbook";
+    let (_, after) = readme.split_once(command).expect("the command");
+    let (_, after) = after.split_once("```yaml\n").expect("its output");
+    let (shown, _) = after.split_once("```").expect("the end of its output");
+    let words: Vec<&str> = command.split(" -- ").nth(1).expect("arguments").split(' ').collect();
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
+        .args(words)
+        .current_dir(root())
+        .env_clear()
+        .output()
+        .expect("it runs");
+    assert_eq!(shown, String::from_utf8_lossy(&output.stdout));
+}

@@ -1,0 +1,95 @@
+//! Compares what this program reads with what Go's libraries read.
+
+use argocd_ocm_cmp::value::Value;
+use argocd_ocm_cmp::yaml;
+use serde::Deserialize;
+use serde_json::Value as Json;
+
+/// Runs `work` with the stack the reader asks for.
+pub(crate) fn with_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(yaml::STACK);
+        thread
+            .spawn_scoped(scope, work)
+            .expect("a thread starts")
+            .join()
+            .expect("the work does not panic")
+    })
+}
+
+/// Compares our reading of a file's bytes with an answer of `oracle yaml`; the result is what differs.
+pub(crate) fn difference(input: &[u8], answer: &str) -> Option<String> {
+    let mut reader = serde_json::Deserializer::from_str(answer);
+    reader.disable_recursion_limit();
+    let answer = Json::deserialize(&mut reader).expect("the answer is JSON");
+    let expected = answer["documents"].as_array().expect("there are documents");
+    let must_fail = !answer["error"].is_null();
+    let text = yaml::decode(input);
+    let mut error = text.as_ref().err().map(ToString::to_string);
+    let mut documents = Vec::new();
+    for document in text.iter().flat_map(|text| yaml::documents(text)) {
+        match document {
+            Ok(document) => documents.push(document.value),
+            Err(found) => error = Some(found.to_string()),
+        }
+    }
+    let agree = documents.len() == expected.len()
+        && documents
+            .iter()
+            .zip(expected)
+            .all(|(ours, theirs)| is_same(ours, theirs))
+        && error.is_some() == must_fail;
+    if agree {
+        return None;
+    }
+    let ours = format!("{documents:?}, error {error:?}");
+    let theirs = format!("{}, error {}", answer["documents"], answer["error"]);
+    Some(format!(
+        "    ours:   {}\n    theirs: {}",
+        shorten(&ours),
+        shorten(&theirs)
+    ))
+}
+
+fn is_same(ours: &Value<'_>, theirs: &Json) -> bool {
+    match (ours, theirs) {
+        (Value::Null, Json::Null) => true,
+        (Value::Bool(ours), Json::Bool(theirs)) => ours == theirs,
+        (Value::String(ours), Json::String(theirs)) => ours == theirs,
+        (Value::List(ours), Json::Array(theirs)) => {
+            ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(ours, theirs)| is_same(ours, theirs))
+        }
+        (Value::Map(ours), Json::Object(theirs)) => {
+            ours.len() == theirs.len()
+                && ours
+                    .iter()
+                    .all(|(key, ours)| theirs.get(key).is_some_and(|theirs| is_same(ours, theirs)))
+        }
+        (Value::Int(_) | Value::Float(_), Json::Number(theirs)) => is_same_number(ours, theirs.as_str()),
+        _ => false,
+    }
+}
+
+/// A number of the answer is read as Kubernetes reads numbers. Go prints a whole float without a point, so there ours
+/// must be taken through its text too.
+fn is_same_number(ours: &Value<'_>, theirs: &str) -> bool {
+    let ours = match ours {
+        Value::Float(float) if float.fract() == 0.0 && float.abs() < 1e21 => {
+            format!("{float}").parse().map_or(Value::Float(*float), Value::Int)
+        }
+        other => other.clone(),
+    };
+    let theirs = match theirs.parse() {
+        Ok(whole) => Value::Int(whole),
+        Err(_) => Value::Float(theirs.parse().expect("the number is one")),
+    };
+    ours == theirs
+}
+
+fn shorten(text: &str) -> String {
+    const LENGTH: usize = 600;
+    match text.char_indices().nth(LENGTH) {
+        Some((end, _)) => format!("{}… ({} bytes)", &text[..end], text.len()),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,578 @@
+//! Makes up texts that are nearly YAML.
+
+/// A source of numbers that are random enough (`SplitMix64`).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `end`, which is not zero.
+    fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.next() % end as u64).expect("it is below a usize")
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())]
+    }
+
+    fn one_in(&mut self, times: usize) -> bool {
+        self.below(times) == 0
+    }
+}
+
+/// Makes one text after the other.
+pub(crate) struct Maker {
+    random: Random,
+    corpus: Vec<Vec<u8>>,
+    only: Option<String>,
+}
+
+const WAYS: &[&str] = &[
+    "scalar", "soup", "soup", "lines", "flow", "mutate", "splice", "anchors", "json",
+];
+
+impl Maker {
+    pub(crate) fn new(seed: u64, corpus: Vec<Vec<u8>>, only: Option<String>) -> Self {
+        Self {
+            random: Random(seed),
+            corpus,
+            only,
+        }
+    }
+
+    pub(crate) fn next(&mut self) -> Vec<u8> {
+        let way = self.only.clone().unwrap_or_else(|| self.random.pick(WAYS).to_owned());
+        let mut text = match way.as_str() {
+            "scalar" => self.scalars().into_bytes(),
+            "soup" => self.soup(SOUP, 24).into_bytes(),
+            "lines" => self.lines().into_bytes(),
+            "flow" => self.flow().into_bytes(),
+            "splice" => self.splice(),
+            "anchors" => self.soup(ANCHORS, 40).into_bytes(),
+            "json" => self.soup(JSON, 24).into_bytes(),
+            _ => self.mutated(),
+        };
+        if self.random.one_in(40) {
+            text = String::from_utf8_lossy(&text)
+                .replace('\n', self.random.pick(&["\r\n", "\r", "\r\r\n", "\u{85}"]))
+                .into_bytes();
+        }
+        text
+    }
+
+    fn soup(&mut self, words: &[&'static str], most: usize) -> String {
+        let count = 1 + self.random.below(most);
+        (0..count).map(|_| self.random.pick(words)).collect::<String>()
+    }
+
+    /// A scalar that looks like something else, as key, value and item, with and without tag and quotes.
+    fn scalars(&mut self) -> String {
+        let scalar = match self.random.below(4) {
+            0 => self.soup(NUMBER, 9),
+            1 => self.random.pick(WORDS).to_owned(),
+            2 => self.soup(DATE, 12),
+            _ => {
+                let word = self.random.pick(WORDS);
+                let extra = self.soup(NUMBER, 2);
+                if self.random.one_in(2) {
+                    format!("{word}{extra}")
+                } else {
+                    format!("{extra}{word}")
+                }
+            }
+        };
+        let quoted = match self.random.below(5) {
+            0 => format!("\"{scalar}\""),
+            1 => format!("'{scalar}'"),
+            _ => scalar,
+        };
+        let tag = if self.random.one_in(3) {
+            self.random.pick(TAGS)
+        } else {
+            ""
+        };
+        let scalar = format!("{tag}{quoted}");
+        match self.random.below(5) {
+            0 => format!("{scalar}: v\n"),
+            1 => format!("- {scalar}\n"),
+            2 => format!("v: [{scalar}, {scalar} ]\n"),
+            3 => format!("{scalar}: {}\n{}: b\n", scalar, self.soup(NUMBER, 4)),
+            _ => format!("v: {scalar}\n"),
+        }
+    }
+
+    /// Lines that are indented somehow.
+    fn lines(&mut self) -> String {
+        let mut text = String::new();
+        let mut indent = 0;
+        for _ in 0..=self.random.below(9) {
+            match self.random.below(6) {
+                0 => indent += 1 + self.random.below(3),
+                1 => indent = self.random.below(indent + 1),
+                2 => indent = 0,
+                _ => {}
+            }
+            text.push_str(&" ".repeat(indent));
+            let words = self.random.below(3);
+            for _ in 0..=words {
+                text.push_str(self.random.pick(LINE));
+            }
+            text.push_str(
+                self.random
+                    .pick(&["\n", "\n", "\n", "\n", "\n\n", " \n", "\t\n", " # c\n", ""]),
+            );
+        }
+        text
+    }
+
+    /// Lists and mappings in brackets, mostly well-formed.
+    fn flow(&mut self) -> String {
+        let mut text = self
+            .random
+            .pick(&["", "a: ", "- ", "? ", "a:\n  ", "---\n", "a: &x ", "<<: "])
+            .to_owned();
+        self.bracket(&mut text, 0);
+        text.push_str(self.random.pick(&[
+            "",
+            "\n",
+            ": b\n",
+            " : b\n",
+            "\nb: c\n",
+            " # c\n",
+            "\n---\n{b: c}\n",
+            "\n{b: c}\n",
+        ]));
+        text
+    }
+
+    fn bracket(&mut self, text: &mut String, depth: usize) {
+        let (open, close) = self
+            .random
+            .pick(&[("[", "]"), ("{", "}"), ("[ ", " ]"), ("{ ", " }"), ("[\n", "\n]")]);
+        text.push_str(open);
+        for number in 0..self.random.below(4) {
+            if number > 0 {
+                text.push_str(self.random.pick(&[",", ", ", ", ", ",\n  ", " , ", ",,", ""]));
+            }
+            if depth < 3 && self.random.one_in(4) {
+                self.bracket(text, depth + 1);
+                continue;
+            }
+            text.push_str(self.random.pick(FLOW));
+            if self.random.one_in(2) {
+                text.push_str(self.random.pick(&[":", ": ", " : ", ":\n ", " :", "\n: "]));
+                text.push_str(self.random.pick(FLOW));
+            }
+        }
+        text.push_str(if self.random.one_in(30) { "" } else { close });
+    }
+
+    fn mutated(&mut self) -> Vec<u8> {
+        let index = self.random.below(self.corpus.len());
+        let mut text = self.corpus[index].clone();
+        for _ in 0..=self.random.below(4) {
+            let at = self.random.below(text.len() + 1);
+            let end = (at + self.random.below(6)).min(text.len());
+            match self.random.below(6) {
+                0 => drop(text.drain(at..end)),
+                1 => drop(text.splice(at..at, self.random.pick(SOUP).bytes())),
+                2 => drop(text.splice(at..end, self.random.pick(SOUP).bytes())),
+                3 => {
+                    let part = text[at..end].to_vec();
+                    let to = self.random.below(text.len() + 1);
+                    text.splice(to..to, part);
+                }
+                4 if at < text.len() => {
+                    text[at] = self
+                        .random
+                        .pick(b" \t\n\r:-?#&*!|>'\"%@`,[]{}~<=\\0a\x7f\x85\xC2\xE2\xFF")
+                }
+                _ => drop(text.splice(at..at, self.random.pick(LINE).bytes())),
+            }
+        }
+        text
+    }
+
+    fn splice(&mut self) -> Vec<u8> {
+        let (first, second) = (
+            self.random.below(self.corpus.len()),
+            self.random.below(self.corpus.len()),
+        );
+        let cut = self.random.below(self.corpus[first].len() + 1);
+        let paste = self.random.below(self.corpus[second].len() + 1);
+        let between = self
+            .random
+            .pick(&["", "\n", "---\n", "\n---\n", "  ", "- ", "? ", ": "]);
+        [
+            &self.corpus[first][..cut],
+            between.as_bytes(),
+            &self.corpus[second][paste..],
+        ]
+        .concat()
+    }
+}
+
+const SOUP: &[&str] = &[
+    " ",
+    " ",
+    " ",
+    "  ",
+    "   ",
+    "\t",
+    "\n",
+    "\n",
+    "\n",
+    "\n  ",
+    "\n ",
+    "\n\n",
+    "\r\n",
+    "\r",
+    "a",
+    "b",
+    "a",
+    "1",
+    "0644",
+    "y",
+    "~",
+    "null",
+    "x y",
+    ":",
+    ": ",
+    ": ",
+    ":\n",
+    "- ",
+    "- ",
+    "-",
+    "-\n",
+    "? ",
+    "?",
+    ",",
+    ", ",
+    "[",
+    "]",
+    "{",
+    "}",
+    "#",
+    " #",
+    "&a",
+    "&a ",
+    "*a",
+    "*a ",
+    "!",
+    "!!str ",
+    "!!int ",
+    "!x ",
+    "!<x> ",
+    "!e!x ",
+    "|",
+    "|\n",
+    ">\n",
+    "|-\n",
+    "|+\n",
+    ">2\n",
+    "|1-\n",
+    "'",
+    "\"",
+    "''",
+    "\"\"",
+    "'a'",
+    "\"b\"",
+    "\\",
+    "\\n",
+    "\\\n",
+    "\\x41",
+    "%",
+    "%YAML 1.1",
+    "@",
+    "`",
+    "---",
+    "\n---\n",
+    "--- ",
+    "...",
+    "\n...\n",
+    "<<",
+    "<<: ",
+    "é",
+    "\u{85}",
+    "\u{2028}",
+    "\u{A0}",
+    "=",
+    "a: b\n",
+    "- a\n",
+    "\n- ",
+    "\u{1F680}",
+];
+
+const LINE: &[&str] = &[
+    "a: b", "b: c", "a:", "a: ", "- ", "- ", "- a", "- a: b", "-", "? ", "? a", ": b", ":", "a", "'a'", "\"b\"",
+    "'a': ", "\"b\": ", "a: |", "a: >-", "a: |+", "|", ">", "- |", "- >2", "# c", "&x ", "*x", "!!str ", "!t ",
+    "a: &x", "b: *x", "<<: *x", "[a]", "{a: b}", "a: [b", "]", "}", "\t", "a\tb", "a:\tb", "'a", "b'", "\"a", "b\"",
+    "...",
+];
+
+const FLOW: &[&str] = &[
+    "a",
+    "b",
+    "1",
+    "~",
+    "'a'",
+    "\"b\"",
+    "\"a b\"",
+    "a b",
+    "a:b",
+    ":",
+    "?",
+    "? ",
+    "? a",
+    "-",
+    "- a",
+    "-a",
+    "#",
+    " #c\n",
+    "&x a",
+    "*x",
+    "!!str a",
+    "!!str",
+    "!x",
+    "<<",
+    "http://a",
+    "a?b",
+    "a#b",
+    "\"a\n  b\"",
+    "a\n  b",
+    "|",
+    ">",
+    "%",
+    "é",
+    "",
+    "y",
+    "*x ",
+];
+
+const ANCHORS: &[&str] = &[
+    "a: ",
+    "b: ",
+    "c: ",
+    "<<: ",
+    "<<: ",
+    "\n",
+    "\n",
+    "\n",
+    "\n  ",
+    "&x ",
+    "&y ",
+    "&x ",
+    "*x",
+    "*y",
+    "*x",
+    "{a: 1}",
+    "{b: 2}",
+    "[*x, *y]",
+    "[{a: 3}]",
+    "{<<: *x, a: 4}",
+    "{a: 4, <<: *x}",
+    "[",
+    "]",
+    "{",
+    "}",
+    ", ",
+    "- ",
+    "1",
+    "\"<<\": ",
+    "!!merge <<: ",
+    "! <<: ",
+    "? ",
+    ": ",
+    "*x : ",
+];
+
+const JSON: &[&str] = &[
+    "{",
+    "}",
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    "{}",
+    "{\"a\":1}",
+    "{\"a\": 1}",
+    "{\"b\": [1, 2]}",
+    "\"a\"",
+    "\"a\":",
+    "\"b\": ",
+    "1",
+    "0",
+    "-0",
+    "-",
+    "1.0",
+    "1e3",
+    "1E400",
+    "01",
+    "9223372036854775808",
+    "true",
+    "false",
+    "null",
+    "nul",
+    " ",
+    "\n",
+    "\t",
+    "\u{A0}",
+    "\n\n",
+    "---\n",
+    "\n---\n",
+    "\"\\u00e9\"",
+    "\"\\ud83d\"",
+    "\"\\ud83d\\ude80\"",
+    "\"\\/\"",
+    "\"\\x\"",
+    "\"a\nb\"",
+    "a: b\n",
+    "x",
+    "#c\n",
+    "{a: 1}",
+    "...",
+    "\u{FFFD}",
+    "\"\u{7F}\"",
+    "{\"a\":1,}",
+    "\"a\":{\"b\":null}",
+];
+
+const NUMBER: &[&str] = &[
+    "0",
+    "1",
+    "2",
+    "7",
+    "8",
+    "9",
+    "0",
+    "1",
+    "5",
+    "_",
+    "-",
+    "+",
+    ".",
+    "e",
+    "E",
+    "x",
+    "o",
+    "b",
+    "B",
+    "X",
+    "f",
+    "e5",
+    "0x",
+    "0b",
+    "0o",
+    "1e",
+    "__",
+    ":",
+    "9223372036854775807",
+    "18446744073709551615",
+    "4503599627370497",
+    "00",
+    "123456789",
+    "e-7",
+    "e+21",
+    "e308",
+];
+
+const WORDS: &[&str] = &[
+    "y",
+    "Y",
+    "yes",
+    "Yes",
+    "YES",
+    "yEs",
+    "n",
+    "N",
+    "no",
+    "off",
+    "OFF",
+    "on",
+    "On",
+    "true",
+    "TRUE",
+    "tRUE",
+    "False",
+    "null",
+    "NULL",
+    "nULL",
+    "~",
+    ".inf",
+    ".Inf",
+    ".INF",
+    "-.inf",
+    "+.inf",
+    ".nan",
+    ".NaN",
+    "nan",
+    "inf",
+    "<<",
+    "=",
+    "",
+    "a",
+    "abc",
+    "aGk=",
+    "////",
+    "2020-01-01",
+    "é",
+    "-",
+];
+
+const DATE: &[&str] = &[
+    "2020-01-01",
+    "2020-1-1",
+    "2020-02-30",
+    "2019-02-29",
+    "0000-00-00",
+    "T",
+    "t",
+    " ",
+    "12:30:45",
+    "1:2:3",
+    "24:00:00",
+    "23:59:60",
+    ".5",
+    ".",
+    ",5",
+    "Z",
+    "+01:00",
+    "-23:59",
+    "+25:00",
+    "2",
+    "-",
+    "12:30",
+];
+
+const TAGS: &[&str] = &[
+    "!!str ",
+    "!!int ",
+    "!!float ",
+    "!!bool ",
+    "!!null ",
+    "!!timestamp ",
+    "!!binary ",
+    "!!merge ",
+    "!!map ",
+    "!x ",
+    "! ",
+    "!<tag:yaml.org,2002:int> ",
+    "!<!> ",
+    "!!timestamp ",
+    "!!timestamp ",
+    "!!%69nt ",
+    "!e!x ",
+    "!!",
+    "!%c3%a9 ",
+    "!%ff ",
+    "&a ",
+    "&a !!float ",
+];

@@ -1,0 +1,99 @@
+//! Talks with the Go program in `tests/oracle`, which answers what Go's libraries make of an input.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+/// A running oracle.
+pub(crate) struct Oracle {
+    process: Child,
+}
+
+impl Oracle {
+    /// Starts one of its sub-commands. Without Go there is none, which only a run in CI may not put up with.
+    pub(crate) fn start(command: &str) -> Option<Self> {
+        let program = program()?;
+        let process = Command::new(program)
+            .arg(command)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the oracle starts");
+        Some(Self { process })
+    }
+
+    /// Asks about many inputs; the answers come in the same order.
+    pub(crate) fn ask<T: AsRef<[u8]> + Sync>(&mut self, inputs: &[T]) -> Vec<String> {
+        let stdin = self.process.stdin.as_mut().expect("stdin is piped");
+        let stdout = self.process.stdout.as_mut().expect("stdout is piped");
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                for input in inputs {
+                    let input = input.as_ref();
+                    let size = u32::try_from(input.len()).expect("the input fits a frame");
+                    let sent = stdin
+                        .write_all(&size.to_le_bytes())
+                        .and_then(|()| stdin.write_all(input));
+                    sent.expect("the oracle takes the input");
+                }
+                stdin.flush().expect("the oracle takes the input");
+            });
+            inputs
+                .iter()
+                .map(|_| {
+                    let mut size = [0; 4];
+                    stdout.read_exact(&mut size).expect("the oracle answers");
+                    let mut answer = vec![0; u32::from_le_bytes(size) as usize];
+                    stdout.read_exact(&mut answer).expect("the oracle answers");
+                    String::from_utf8(answer).expect("the answer is JSON")
+                })
+                .collect()
+        })
+    }
+}
+
+impl Drop for Oracle {
+    fn drop(&mut self) {
+        drop(self.process.stdin.take());
+        let _ = self.process.wait();
+    }
+}
+
+/// Whether there is Go, which the tests against it need. Says so if not.
+pub(crate) fn go_is_there() -> bool {
+    let found = Command::new("go")
+        .arg("version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    if found.is_ok_and(|status| status.success()) {
+        return true;
+    }
+    assert!(
+        std::env::var("CI").as_deref() != Ok("true"),
+        "there is no Go, which the tests in CI need"
+    );
+    println!("skipped: there is no Go to compare with");
+    false
+}
+
+/// Builds the oracle, once.
+fn program() -> Option<&'static Path> {
+    static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let build = || {
+        if !go_is_there() {
+            return None;
+        }
+        let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("oracle");
+        let built = Command::new("go")
+            .args(["build", "-buildvcs=false", "-o"])
+            .arg(&program)
+            .arg(".")
+            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle"))
+            .status();
+        assert!(built.is_ok_and(|status| status.success()), "the oracle does not build");
+        Some(program)
+    };
+    PROGRAM.get_or_init(build).as_deref()
+}

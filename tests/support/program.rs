@@ -1,0 +1,42 @@
+//! The binary as a user runs it: its own folder, and an environment with nothing in it.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// The program, to be run in `folder`.
+pub(crate) fn program(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
+    command.current_dir(folder).env_clear();
+    command
+}
+
+/// The program with `words`, of which those like `NAME=value` that stand first are its environment.
+pub(crate) fn program_with<'a>(folder: &Path, words: impl IntoIterator<Item = &'a str>) -> Command {
+    let mut command = program(folder);
+    let mut env = true;
+    for word in words {
+        match word.split_once('=') {
+            Some((name, value)) if env => {
+                command.env(name, value);
+            }
+            _ => {
+                env = false;
+                command.arg(word);
+            }
+        }
+    }
+    command
+}
+
+/// What a run left behind, in one text.
+pub(crate) fn transcript(output: &Output) -> String {
+    let mut text = format!(
+        "exit code: {}\n",
+        output.status.code().map_or("none".to_owned(), |code| code.to_string())
+    );
+    for (name, bytes) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
+        write!(text, "----- {name} -----\n{}", String::from_utf8_lossy(bytes)).expect("a String takes all");
+    }
+    text
+}

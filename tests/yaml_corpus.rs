@@ -1,0 +1,46 @@
+//! Every case of the corpus is read as Go's libraries read it.
+//!
+//! A case is `NAME.yaml` and, in `NAME.json`, what Go makes of it. Further folders of cases may be named by the
+//! variable `YAML_CORPUS`, with `:` between them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+mod support {
+    pub(crate) mod answer;
+}
+use support::answer;
+
+#[test]
+fn corpus_agrees_with_go() {
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/yaml-corpus")];
+    if let Ok(more) = std::env::var("YAML_CORPUS") {
+        folders.extend(more.split(':').filter(|folder| !folder.is_empty()).map(PathBuf::from));
+    }
+    let mut cases: Vec<PathBuf> = folders.iter().flat_map(|folder| cases_in(folder)).collect();
+    cases.sort();
+    assert!(!cases.is_empty(), "there are no cases");
+    let differing = answer::with_stack(|| cases.iter().filter(|case| !agrees(case)).count());
+    println!("yaml corpus: {} agree, {differing} differ", cases.len() - differing);
+    assert_eq!(differing, 0, "cases differ");
+}
+
+fn cases_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let paths = entries.map(|entry| entry.expect("the folder can be read").path());
+    paths
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+        .collect()
+}
+
+fn agrees(case: &Path) -> bool {
+    let input = fs::read(case).expect("the case can be read");
+    let expected = fs::read_to_string(case.with_extension("json")).expect("the case has an answer");
+    match answer::difference(&input, &expected) {
+        None => true,
+        Some(difference) => {
+            println!("{}:\n{difference}", case.display());
+            false
+        }
+    }
+}
