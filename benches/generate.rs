@@ -9,6 +9,12 @@
 //! Needs Go, find, xargs and cat. The commands run in turn, so that a machine whose speed drifts drifts for all of them; the
 //! table shows medians, and medians of the ratios of runs that stood side by side.
 
+#![allow(
+    clippy::cast_precision_loss,
+    clippy::disallowed_methods,
+    reason = "figures for people, and time is what this measures"
+)]
+
 use nix::sys::resource::{UsageWho, getrusage};
 use std::fmt::Write as _;
 use std::fs;

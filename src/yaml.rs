@@ -95,10 +95,14 @@ pub fn documents(text: &str) -> Documents<'_> {
 pub fn json(text: &str) -> Result<Value<'_>, Error> {
     let mut reader = json::Reader::new(text);
     let fault = match reader.next() {
-        json::Next::Value(_, value) => match reader.next() {
-            json::Next::End => return Ok(value),
-            _ => Fault::new(reader.position(), "a JSON file must hold one value, but more follows"),
-        },
+        json::Next::Value(_, value) => {
+            let more = match reader.next() {
+                json::Next::End => return Ok(value),
+                json::Next::Value(start, _) => start,
+                json::Next::Syntax(fault) | json::Next::Range(fault) => fault.at,
+            };
+            Fault::new(more, "a JSON file must hold one value, but more follows")
+        }
         json::Next::End => Fault::new(text.len(), "the file is empty"),
         json::Next::Syntax(fault) | json::Next::Range(fault) => fault,
     };
@@ -155,9 +159,9 @@ impl<'a> Iterator for Documents<'a> {
                         Some(Ok(chunk)) => read_chunk(chunk),
                         Some(Err(fault)) => Err(fault),
                     };
-                    // Like Go: where neither JSON nor YAML will do, it is the JSON that is wrong.
+                    // Where neither JSON nor YAML will do, the one that came further tells more.
                     match not_json.take() {
-                        Some(fault) => read.map_err(|_| fault),
+                        Some(not_json) => read.map_err(|fault| if not_json.at > fault.at { not_json } else { fault }),
                         None => read,
                     }
                 }

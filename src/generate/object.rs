@@ -1,8 +1,9 @@
 //! One Kubernetes object as Git has it, in canonical form: what a work embeds.
 //!
-//! Canonical means that the API server changes nothing in it when it stores the work. It passes the `metadata` of embedded
-//! objects through its own type, which drops empty mappings, nulls and unknown fields; whatever it would drop is dropped
-//! here already, or refused, else Argo CD would see a difference for ever.
+//! Canonical means that nothing is changed in it on its way into the hub, else Argo CD would see a difference for ever. The
+//! API server passes the `metadata` of embedded objects through its own type, which drops empty mappings and unknown fields;
+//! kubectl's apply, which Argo CD uses, drops every field that is null, at any depth. Whatever they would drop is dropped here
+//! already, or refused.
 
 use super::order;
 use super::place::{GroupKind, Scope};
@@ -174,9 +175,10 @@ impl Object {
             kind,
         };
         fields.remove("status");
+        drop_nulls(&mut fields);
         let mut metadata = match fields.remove("metadata") {
             Some(Value::Map(metadata)) => metadata,
-            None | Some(Value::Null) => return Err(Fault::Missing("metadata.name")),
+            None => return Err(Fault::Missing("metadata.name")),
             Some(other) => return Err(wrong_type("metadata", &other, "a mapping")),
         };
         canonical_metadata(&mut metadata)?;
@@ -247,8 +249,24 @@ fn wrong_type(field: &str, value: &Value<'_>, wanted: &'static str) -> Fault {
     }
 }
 
+/// Takes out the fields that are null, at any depth; null items of lists stay, because taking them out would move the others.
+fn drop_nulls(fields: &mut Map<'_>) {
+    fields.retain(|_, value| {
+        drop_nulls_within(value);
+        *value != Value::Null
+    });
+}
+
+fn drop_nulls_within(value: &mut Value<'_>) {
+    match value {
+        Value::Map(fields) => drop_nulls(fields),
+        Value::List(items) => items.iter_mut().for_each(drop_nulls_within),
+        _ => {}
+    }
+}
+
 fn canonical_metadata(metadata: &mut Map<'_>) -> Result<(), Fault> {
-    metadata.retain(|key, value| *value != Value::Null && !SERVER_SET.contains(&key));
+    metadata.retain(|key, _| !SERVER_SET.contains(&key));
     let mut empty = Vec::new();
     let keys: Vec<String> = metadata.iter().map(|(key, _)| key.to_owned()).collect();
     for key in keys {
@@ -257,7 +275,7 @@ fn canonical_metadata(metadata: &mut Map<'_>) -> Result<(), Fault> {
             "name" | "namespace" => {}
             "generateName" => return Err(Fault::GenerateName),
             "labels" | "annotations" => match value {
-                Value::Map(texts) => canonical_texts(&key, texts)?,
+                Value::Map(texts) => only_texts(&key, texts)?,
                 other => return Err(wrong_type(&format!("metadata.{key}"), other, "a mapping")),
             },
             "finalizers" | "ownerReferences" => {
@@ -275,20 +293,12 @@ fn canonical_metadata(metadata: &mut Map<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Labels and annotations hold text only; a null is the empty text, as when the API server reads it.
-fn canonical_texts(field: &str, texts: &mut Map<'_>) -> Result<(), Fault> {
-    let mut fault = None;
-    texts.retain(|key, value| {
-        match value {
-            Value::String(_) => {}
-            Value::Null => *value = Value::String("".into()),
-            other => {
-                fault.get_or_insert_with(|| wrong_type(&format!("metadata.{field}[{key}]"), other, "text"));
-            }
-        }
-        true
-    });
-    fault.map_or(Ok(()), Err)
+/// Labels and annotations hold text only.
+fn only_texts(field: &str, texts: &Map<'_>) -> Result<(), Fault> {
+    match texts.iter().find(|(_, value)| !matches!(value, Value::String(_))) {
+        None => Ok(()),
+        Some((key, other)) => Err(wrong_type(&format!("metadata.{field}[{key}]"), other, "text")),
+    }
 }
 
 fn is_path_segment(name: &str) -> bool {
@@ -392,13 +402,13 @@ pub(crate) mod tests {
     #[test]
     fn metadata_keeps_only_what_the_api_server_keeps() {
         let object = object(
-            "apiVersion: v1\nkind: ConfigMap\nstatus: {a: 1}\ndata: {b: '', a: null}\nmetadata:\n  name: web\n  namespace: shop\n  \
+            "apiVersion: v1\nkind: ConfigMap\nstatus: {a: 1}\ndata: {b: '', a: null, c: [null, {d: null}]}\nmetadata:\n  name: web\n  namespace: shop\n  \
              creationTimestamp: null\n  uid: 1234\n  generation: 3\n  labels: {}\n  annotations: {b: x, a: null}\n  \
              finalizers: []\n  managedFields: [{manager: kubectl}]\n",
         );
         assert_eq!(
             object.pieces().concat(),
-            r#"{"apiVersion":"v1","data":{"a":null,"b":""},"kind":"ConfigMap","metadata":{"annotations":{"a":"","b":"x"},"name":"web","namespace":"shop"}}"#
+            r#"{"apiVersion":"v1","data":{"b":"","c":[null,{}]},"kind":"ConfigMap","metadata":{"annotations":{"b":"x"},"name":"web","namespace":"shop"}}"#
         );
     }
 

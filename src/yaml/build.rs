@@ -1,19 +1,27 @@
-//! From nodes straight to values, for the documents that need no more: without anchors, merge keys, and keys that
-//! are anything but text.
+//! From nodes straight to values, for the documents that need no more: without anchors, without merge keys, and
+//! without keys about which more must be known than their text.
 
 use std::borrow::Cow;
 
 use super::fault::Fault;
-use super::number;
+use super::number::{self, Number};
 use super::parse::{Properties, Sink, Stop};
 use super::resolve::{self, Scalar, Style};
 use crate::value::{Map, Value};
 
-/// A list or mapping that is not complete, and where its children start.
+/// A list or mapping that is not complete.
 #[derive(Debug)]
 enum Open<'a> {
+    /// With the place where its items start.
     List(usize),
-    Map(usize, Option<Cow<'a, str>>),
+    Map {
+        /// Where its entries start.
+        start: usize,
+        /// The key whose value comes next.
+        key: Option<Cow<'a, str>>,
+        /// Whether all keys were text from the start.
+        text_only: bool,
+    },
 }
 
 #[derive(Debug, Default)]
@@ -33,7 +41,7 @@ impl<'a> Builder<'a> {
         match self.open.last_mut() {
             None => self.root = Some(value),
             Some(Open::List(_)) => self.items.push(value),
-            Some(Open::Map(_, key)) => {
+            Some(Open::Map { key, .. }) => {
                 if let Some(key) = key.take() {
                     self.entries.push((key, value));
                 }
@@ -43,7 +51,7 @@ impl<'a> Builder<'a> {
 
     /// Whether the next node is a key.
     fn at_key(&self) -> bool {
-        matches!(self.open.last(), Some(Open::Map(_, None)))
+        matches!(self.open.last(), Some(Open::Map { key: None, .. }))
     }
 
     fn open(&mut self, anchor: Option<&'a str>, open: Open<'a>) -> Result<(), Stop> {
@@ -66,11 +74,17 @@ impl<'a> Sink<'a> for Builder<'a> {
         }
         let scalar = resolve::scalar(text, style, properties.tag).map_err(|message| Fault::new(at, message))?;
         if at_key {
-            let Scalar::Text(text) = scalar else {
-                return Err(Stop::NeedsGraph);
+            let is_text = matches!(scalar, Scalar::Text(_));
+            let text = match scalar {
+                Scalar::Text(text) => text,
+                Scalar::Bool(value) => Cow::Borrowed(number::bool_key_text(value)),
+                Scalar::Number(Number::Int(value)) => Cow::Owned(value.to_string()),
+                Scalar::Number(Number::Float(value)) => Cow::Owned(number::key_text(value)),
+                Scalar::Null | Scalar::Number(Number::Large(_)) => return Err(Stop::NeedsGraph),
             };
-            if let Some(Open::Map(_, key)) = self.open.last_mut() {
+            if let Some(Open::Map { key, text_only, .. }) = self.open.last_mut() {
                 *key = Some(text);
+                *text_only &= is_text;
             }
             return Ok(());
         }
@@ -93,15 +107,31 @@ impl<'a> Sink<'a> for Builder<'a> {
     }
 
     fn open_map(&mut self, _: usize, anchor: Option<&'a str>) -> Result<(), Stop> {
-        self.open(anchor, Open::Map(self.entries.len(), None))
+        self.open(
+            anchor,
+            Open::Map {
+                start: self.entries.len(),
+                key: None,
+                text_only: true,
+            },
+        )
     }
 
-    fn close(&mut self) {
+    fn close(&mut self) -> Result<(), Stop> {
         let value = match self.open.pop() {
-            None => return,
+            None => return Ok(()),
             Some(Open::List(start)) => Value::List(self.items.drain(start..).collect()),
-            Some(Open::Map(start, _)) => Value::Map(Map::from_entries(self.entries.drain(start..).collect())),
+            Some(Open::Map { start, text_only, .. }) => {
+                let count = self.entries.len() - start;
+                let map = Map::from_entries(self.entries.drain(start..).collect());
+                // Whether two keys are one depends on their types too.
+                if map.len() < count && !text_only {
+                    return Err(Stop::NeedsGraph);
+                }
+                Value::Map(map)
+            }
         };
         self.add(value);
+        Ok(())
     }
 }

@@ -41,9 +41,9 @@ pub(super) fn decode<'a>(graph: &Graph<'a>) -> Result<Value<'a>, Fault> {
         alias_decodes: 0,
         alias_depth: 0,
     };
-    let decoded = decoder.node(0, Level::default())?;
-    match decoded.flaw {
-        None => Ok(decoded.value),
+    let root = decoder.node(0, Level::default())?;
+    match root.flaw {
+        None => Ok(root.value),
         Some(flaw) => Err(flaw),
     }
 }
@@ -242,7 +242,6 @@ fn key_of<'a>(scalar: &Scalar<'a>) -> Key<'a> {
         Scalar::Bool(value) => Key::Bool(*value),
         Scalar::Number(Number::Int(value)) => Key::Int(*value),
         Scalar::Number(Number::Large(value)) => Key::Large(*value),
-        // For Go the two zeros are one key.
         Scalar::Number(Number::Float(value)) => Key::Float(*value),
         Scalar::Text(text) => Key::Text(text.clone()),
     }
@@ -264,7 +263,7 @@ fn finish(mut entries: Vec<Entry<'_>>) -> Decoded<'_> {
     for (key, at, decoded) in entries {
         let text = match key {
             Key::Text(text) => text,
-            Key::Bool(value) => Cow::Borrowed(if value { "true" } else { "false" }),
+            Key::Bool(value) => Cow::Borrowed(number::bool_key_text(value)),
             Key::Int(value) => Cow::Owned(value.to_string()),
             Key::Float(value) => Cow::Owned(number::key_text(value)),
             Key::Null | Key::Large(_) => {
@@ -282,9 +281,7 @@ fn finish(mut entries: Vec<Entry<'_>>) -> Decoded<'_> {
         texts.push((text, decoded.value));
     }
     places.sort_unstable();
-    if flaw.is_none()
-        && let Some(pair) = places.windows(2).find(|pair| pair[0].0 == pair[1].0)
-    {
+    if let Some(pair) = places.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         // Go would take one of the two at random.
         let message = format!(
             "the key \"{}\" is there twice, once as text and once as another type",
@@ -322,7 +319,8 @@ fn compare(a: &Key<'_>, b: &Key<'_>) -> Ordering {
 
 fn is_same(a: &Key<'_>, b: &Key<'_>) -> bool {
     match (a, b) {
-        (Key::Float(a), Key::Float(b)) => a == b,
+        // For Go, NaN is not even the same key as itself.
+        (Key::Float(a), Key::Float(b)) => a.partial_cmp(b) == Some(Ordering::Equal),
         _ => compare(a, b) == Ordering::Equal,
     }
 }

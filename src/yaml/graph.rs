@@ -81,7 +81,8 @@ impl<'a> Sink<'a> for Graph<'a> {
         Ok(())
     }
 
-    fn close(&mut self) {
+    fn close(&mut self) -> Result<(), Stop> {
         self.open.pop();
+        Ok(())
     }
 }

@@ -138,6 +138,11 @@ fn whole_digits(value: f64) -> String {
     format!("{}{digits:0<length$}", if negative { "-" } else { "" })
 }
 
+/// Prints a truth value that is a mapping key.
+pub(super) fn bool_key_text(value: bool) -> &'static str {
+    if value { "true" } else { "false" }
+}
+
 /// Prints a float that is a mapping key, as sigs.k8s.io/yaml does: `%g` after rounding to 32 bits.
 pub(super) fn key_text(value: f64) -> String {
     #[expect(clippy::cast_possible_truncation, reason = "Go does so too")]
@@ -152,7 +157,7 @@ pub(super) fn key_text(value: f64) -> String {
     let sign = if negative { "-" } else { "" };
     let exponent = if digits == "0" { 0 } else { point - 1 };
     // For `%g` with the shortest digits, Go's strconv assumes a precision of 6.
-    if exponent < -4 || exponent >= 6 {
+    if !(-4..6).contains(&exponent) {
         let (first, rest) = digits.split_at(1);
         let dot = if rest.is_empty() { "" } else { "." };
         let exponent_sign = if exponent < 0 { '-' } else { '+' };

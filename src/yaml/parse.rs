@@ -6,7 +6,7 @@ use super::fault::Fault;
 use super::json::DEPTH;
 use super::resolve::{Style, Tag};
 use super::scan::{Scanner, TOO_DEEP};
-use super::token::{Kind, Token};
+use super::token::{Kind, TagPart, Token};
 
 /// Why a document was not read to its end.
 #[derive(Debug)]
@@ -37,36 +37,23 @@ pub(super) trait Sink<'a> {
     fn open_list(&mut self, at: usize, anchor: Option<&'a str>) -> Result<(), Stop>;
     fn open_map(&mut self, at: usize, anchor: Option<&'a str>) -> Result<(), Stop>;
     /// Ends what was opened last.
-    fn close(&mut self);
+    fn close(&mut self) -> Result<(), Stop>;
 }
 
 /// Reads the first document of a text. The answer is where its root node starts, if there is one.
 ///
 /// What follows the root node is not read, except for one token, which must be right in itself.
 pub(super) fn document<'a>(scanner: Scanner<'a>, sink: &mut impl Sink<'a>) -> Result<Option<usize>, Stop> {
-    let mut parser = Parser { scanner, sink };
-    match parser.scanner.peek()? {
-        Kind::End => return Ok(None),
-        Kind::Directive => return parser.fault("after a directive (\"%\") a document cannot start here"),
-        Kind::DocumentStart => {
-            parser.scanner.take();
-            if matches!(
-                parser.scanner.peek()?,
-                Kind::Directive | Kind::DocumentStart | Kind::DocumentEnd | Kind::End
-            ) {
-                return Ok(None);
-            }
-        }
-        _ => {}
+    let mut parser = Parser {
+        scanner,
+        sink,
+        handles: Vec::new(),
+    };
+    if !parser.prologue()? {
+        return Ok(None);
     }
     let start = parser.scanner.position();
-    parser.node(
-        Place {
-            block: true,
-            indentless: false,
-        },
-        0,
-    )?;
+    parser.node(IN_LIST, 0)?;
     parser.scanner.peek()?;
     Ok(Some(start))
 }
@@ -96,11 +83,60 @@ const IN_MAP: Place = Place {
 struct Parser<'s, 'a, S> {
     scanner: Scanner<'a>,
     sink: &'s mut S,
+    /// What the handles of tags stand for, as far as directives say so.
+    handles: Vec<TagPart<'a>>,
 }
 
 impl<'a, S: Sink<'a>> Parser<'_, 'a, S> {
     fn fault<T>(&self, message: &'static str) -> Result<T, Stop> {
         Err(Stop::Fault(Fault::new(self.scanner.position(), message)))
+    }
+
+    /// Reads what stands before the root node, and tells whether there is one.
+    ///
+    /// Directives are of use only where they and the `---` after them are no lines for apimachinery's splitter, which
+    /// knows of no line break but LF.
+    fn prologue(&mut self) -> Result<bool, Stop> {
+        let mut version = false;
+        let mut directives = false;
+        loop {
+            match self.scanner.peek()? {
+                Kind::Version(..) if version => return self.fault("there is a second \"%YAML\""),
+                Kind::Version(1, 1) => version = true,
+                Kind::Version(..) => return self.fault("only version 1.1 of YAML can be read"),
+                Kind::TagHandle(declared) if self.handles.iter().any(|known| known.handle == declared.handle) => {
+                    return self.fault("there is a second \"%TAG\" for this handle");
+                }
+                Kind::TagHandle(_) => {}
+                Kind::DocumentStart => break,
+                Kind::End if !directives => return Ok(false),
+                _ if directives => return self.fault("after a directive (\"%\") a line \"---\" is expected"),
+                _ => return Ok(true),
+            }
+            directives = true;
+            if let Kind::TagHandle(declared) = self.scanner.take().kind {
+                self.handles.push(*declared);
+            }
+        }
+        self.scanner.take();
+        let is_empty = matches!(
+            self.scanner.peek()?,
+            Kind::Version(..) | Kind::TagHandle(..) | Kind::DocumentStart | Kind::DocumentEnd | Kind::End
+        );
+        Ok(!is_empty)
+    }
+
+    /// The tag that a handle and a name make, if the handle is known.
+    fn tag(&self, part: &TagPart<'a>) -> Option<Tag> {
+        let declared = self.handles.iter().find(|known| known.handle == part.handle);
+        let prefix = match (declared, part.handle) {
+            (Some(declared), _) => declared.name.as_slice(),
+            (None, "") => b"",
+            (None, "!") => b"!",
+            (None, "!!") => b"tag:yaml.org,2002:",
+            (None, _) => return None,
+        };
+        Some(Tag::of(&[prefix, &part.name].concat()))
     }
 
     fn empty(&mut self) -> Result<(), Stop> {
@@ -114,21 +150,35 @@ impl<'a, S: Sink<'a>> Parser<'_, 'a, S> {
         let mut any = false;
         loop {
             match self.scanner.peek()? {
-                Kind::Anchor(name) if properties.anchor.is_none() => properties.anchor = Some(name),
-                Kind::Tag(Some(tag)) if properties.tag.is_none() => properties.tag = Some(*tag),
-                Kind::Tag(None) if properties.tag.is_none() => {
-                    return self.fault("the part of this tag between the exclamation marks is not declared");
-                }
+                Kind::Anchor(_) if properties.anchor.is_none() => {}
+                Kind::Tag(..) if properties.tag.is_none() => {}
                 _ => return Ok(any.then_some(properties)),
             }
             any = true;
-            self.scanner.take();
+            match self.scanner.take() {
+                Token {
+                    kind: Kind::Anchor(name),
+                    ..
+                } => properties.anchor = Some(name),
+                Token {
+                    at,
+                    kind: Kind::Tag(part),
+                    ..
+                } => {
+                    let Some(tag) = self.tag(&part) else {
+                        let message = "the part of this tag between the exclamation marks is not declared";
+                        return Err(Fault::new(at, message).into());
+                    };
+                    properties.tag = Some(tag);
+                }
+                _ => {}
+            }
         }
     }
 
     fn node(&mut self, place: Place, depth: usize) -> Result<(), Stop> {
         let mut properties = None;
-        if matches!(self.scanner.peek()?, Kind::Anchor(_) | Kind::Tag(_)) {
+        if matches!(self.scanner.peek()?, Kind::Anchor(_) | Kind::Tag(..)) {
             properties = self.properties()?;
         }
         let found = match self.scanner.peek()? {
@@ -182,8 +232,7 @@ impl<'a, S: Sink<'a>> Parser<'_, 'a, S> {
             Found::BlockList => self.block_list(depth)?,
             Found::BlockMap => self.block_map(depth)?,
         }
-        self.sink.close();
-        Ok(())
+        self.sink.close()
     }
 
     fn block_list(&mut self, depth: usize) -> Result<(), Stop> {
@@ -276,8 +325,7 @@ impl<'a, S: Sink<'a>> Parser<'_, 'a, S> {
             _ => self.node(FLOW, depth + 1)?,
         }
         self.flow_value(depth + 1, |kind| matches!(kind, Kind::Comma | Kind::FlowListEnd))?;
-        self.sink.close();
-        Ok(())
+        self.sink.close()
     }
 
     fn flow_map(&mut self, depth: usize) -> Result<(), Stop> {

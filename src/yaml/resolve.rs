@@ -106,7 +106,7 @@ fn special_float(text: &str) -> Option<Number> {
 
 /// Resolves a scalar. A tag that names a type is obeyed even where the text is quoted; it fails where text and
 /// type do not fit.
-pub(super) fn scalar<'a>(text: Cow<'a, str>, style: Style, tag: Option<Tag>) -> Result<Scalar<'a>, &'static str> {
+pub(super) fn scalar(text: Cow<'_, str>, style: Style, tag: Option<Tag>) -> Result<Scalar<'_>, &'static str> {
     let Some(tag) = tag else {
         if style != Style::Plain {
             return Ok(Scalar::Text(text));
@@ -129,9 +129,9 @@ pub(super) fn scalar<'a>(text: Cow<'a, str>, style: Style, tag: Option<Tag>) -> 
         (Tag::Null, _) => Err("the text after \"!!null\" is not null"),
         (Tag::Bool, Plain::Bool(value)) => Ok(Scalar::Bool(value)),
         (Tag::Bool, _) => Err("the text after \"!!bool\" is not true or false"),
-        (Tag::Int, Plain::Number(number @ (Number::Int(_) | Number::Large(_)))) => Ok(Scalar::Number(number)),
+        (Tag::Int, Plain::Number(number @ (Number::Int(_) | Number::Large(_))))
+        | (Tag::Float, Plain::Number(number @ Number::Float(_))) => Ok(Scalar::Number(number)),
         (Tag::Int, _) => Err("the text after \"!!int\" is not a whole number"),
-        (Tag::Float, Plain::Number(number @ Number::Float(_))) => Ok(Scalar::Number(number)),
         #[expect(clippy::cast_precision_loss, reason = "a float was asked for")]
         (Tag::Float, Plain::Number(Number::Int(value))) => Ok(Scalar::Number(Number::Float(value as f64))),
         (Tag::Float, _) => Err("the text after \"!!float\" is not a number"),
@@ -149,7 +149,6 @@ fn decode_base64(text: &str) -> Option<Vec<u8>> {
         while count + padding < 4 {
             let symbol = match symbols.next() {
                 None if count + padding == 0 => return Some(bytes),
-                None => return None,
                 Some(b'=') if count >= 2 => {
                     padding += 1;
                     continue;
@@ -160,7 +159,7 @@ fn decode_base64(text: &str) -> Option<Vec<u8>> {
                 Some(digit @ b'0'..=b'9') => digit - b'0' + 52,
                 Some(b'+') => 62,
                 Some(b'/') => 63,
-                Some(_) => return None,
+                _ => return None,
             };
             group = group << 6 | u32::from(symbol);
             count += 1;

@@ -5,6 +5,7 @@
 //! 1,024 characters.
 
 mod block;
+mod key;
 mod plain;
 mod property;
 mod quoted;
@@ -15,33 +16,11 @@ use super::fault::Fault;
 use super::json::DEPTH;
 use super::resolve::Style;
 use super::token::{Kind, Token};
+use key::Level;
 
-/// How many characters may lie between the start of a key and its colon.
-const KEY_LENGTH: usize = 1_024;
-
-/// A token that is a key if a `:` follows.
-#[derive(Clone, Copy, Debug)]
-struct Candidate {
-    /// Counts all tokens of the text.
-    number: usize,
-    at: usize,
-    line_start: usize,
-    column: usize,
-    /// It stands where nothing but a key may stand.
-    required: bool,
-    /// Whether its token is kept back. go-yaml loses track of an empty pair of brackets, which so is no key.
-    kept_back: bool,
-}
-
-/// What was noted in the block context or inside of a bracket.
+/// Reads a text token by token.
 #[derive(Debug)]
-struct Level {
-    candidate: Option<Candidate>,
-    /// The number of the token that was noted last, at first that of the bracket.
-    last: usize,
-}
-
-#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "they tell of different things")]
 pub(super) struct Scanner<'a> {
     text: &'a str,
     bytes: &'a [u8],
@@ -95,23 +74,27 @@ impl<'a> Scanner<'a> {
     }
 
     /// The next token, which stays.
+    #[inline]
     pub(super) fn peek(&mut self) -> Result<&Kind<'a>, Fault> {
+        if self.queue.front().is_none_or(|token| token.key_level > 0) {
+            self.fill()?;
+        }
+        Ok(&self.queue[0].kind)
+    }
+
+    /// Reads tokens until it is known whether the first is the start of a key.
+    fn fill(&mut self) -> Result<(), Fault> {
         loop {
-            match self.queue.front() {
-                Some(token) if token.key_level == 0 => break,
-                Some(token) => {
-                    let level = token.key_level - 1;
-                    match self.levels.get(level).and_then(|level| level.candidate) {
-                        Some(candidate)
-                            if candidate.number == self.taken && candidate.kept_back && self.is_valid(candidate)? => {}
-                        _ => break,
-                    }
+            if let Some(token) = self.queue.front() {
+                let level = token.key_level.checked_sub(1).and_then(|level| self.levels.get(level));
+                match level.and_then(|level| level.candidate) {
+                    Some(candidate)
+                        if candidate.number == self.taken && candidate.kept_back && self.is_valid(candidate)? => {}
+                    _ => return Ok(()),
                 }
-                None => {}
             }
             self.fetch()?;
         }
-        Ok(&self.queue[0].kind)
     }
 
     /// Takes the next token, which must have been looked at.
@@ -328,7 +311,7 @@ impl<'a> Scanner<'a> {
             b'!' => {
                 self.note_candidate(column)?;
                 let tag = self.tag()?;
-                self.push_noted(at, Kind::Tag(tag));
+                self.push_noted(at, Kind::Tag(Box::new(tag)));
                 Ok(())
             }
             b'|' | b'>' if !self.in_flow() => {
@@ -341,16 +324,13 @@ impl<'a> Scanner<'a> {
             b'\'' | b'"' => {
                 self.note_candidate(column)?;
                 let text = self.quoted_scalar(byte)?;
-                self.push_noted(at, Kind::Scalar(text, Style::Quoted));
-                Ok(())
+                self.push_scalar(at, Kind::Scalar(text, Style::Quoted))
             }
             b'#' | b'%' | b'@' | b'`' | b'|' | b'>' | b'\t' => self.fault(cannot_start(byte)),
-            b'?' | b':' if self.in_flow() => self.fault("this character cannot start a value"),
             _ => {
                 self.note_candidate(column)?;
                 let text = self.plain_scalar()?;
-                self.push_noted(at, Kind::Scalar(text, Style::Plain));
-                Ok(())
+                self.push_scalar(at, Kind::Scalar(text, Style::Plain))
             }
         }
     }
@@ -424,121 +404,8 @@ impl<'a> Scanner<'a> {
         self.at += 1;
         Ok(())
     }
-
-    fn fetch_key(&mut self, column: usize) -> Result<(), Fault> {
-        if !self.in_flow() {
-            if !self.key_allowed {
-                return self.fault("a key (\"? \") cannot start here");
-            }
-            self.open_block(column, self.queue.len(), self.at, Kind::BlockMap)?;
-        }
-        self.drop_candidate()?;
-        self.key_allowed = !self.in_flow();
-        self.push(self.at, Kind::Key);
-        self.at += 1;
-        Ok(())
-    }
-
-    fn fetch_value(&mut self, column: usize) -> Result<(), Fault> {
-        let at = self.at;
-        let candidate = match self.levels.last().and_then(|level| level.candidate) {
-            Some(candidate) if self.is_valid(candidate)? => Some(candidate),
-            _ => None,
-        };
-        if let Some(candidate) = candidate {
-            // What was not kept back may have been taken.
-            let place = candidate.number.checked_sub(self.taken);
-            let place_or_end = |queue: &VecDeque<_>| place.unwrap_or(queue.len());
-            self.queue.insert(
-                place_or_end(&self.queue),
-                Token {
-                    at: candidate.at,
-                    kind: Kind::Key,
-                    key_level: 0,
-                },
-            );
-            self.open_block(
-                candidate.column,
-                place_or_end(&self.queue),
-                candidate.at,
-                Kind::BlockMap,
-            )?;
-            self.forget_candidate();
-            self.key_allowed = false;
-        } else {
-            if !self.in_flow() {
-                if !self.key_allowed {
-                    return self.fault(
-                        "a mapping cannot start here: quote a text that holds \": \", or put the mapping on lines of its own",
-                    );
-                }
-                self.open_block(column, self.queue.len(), at, Kind::BlockMap)?;
-            }
-            self.key_allowed = !self.in_flow();
-        }
-        self.push(at, Kind::Value);
-        self.at += 1;
-        Ok(())
-    }
-
-    /// Notes that the token about to be read may start a key.
-    fn note_candidate(&mut self, column: usize) -> Result<(), Fault> {
-        if !self.key_allowed {
-            return Ok(());
-        }
-        self.drop_candidate()?;
-        let candidate = Candidate {
-            number: self.taken + self.queue.len(),
-            at: self.at,
-            line_start: self.line_start,
-            column,
-            required: !self.in_flow() && self.margin == column + 1,
-            kept_back: true,
-        };
-        if let Some(level) = self.levels.last_mut() {
-            level.candidate = Some(candidate);
-            level.last = candidate.number;
-        }
-        Ok(())
-    }
-
-    /// Adds the token before which [`Self::note_candidate`] was called.
-    fn push_noted(&mut self, at: usize, kind: Kind<'a>) {
-        let noted = self.levels.last().and_then(|level| level.candidate);
-        let is_noted = noted.is_some_and(|candidate| candidate.number == self.taken + self.queue.len());
-        let key_level = if is_noted { self.levels.len() } else { 0 };
-        self.queue.push_back(Token { at, kind, key_level });
-    }
-
-    fn forget_candidate(&mut self) {
-        if let Some(level) = self.levels.last_mut() {
-            level.candidate = None;
-        }
-    }
-
-    /// What was noted at this level is no key.
-    fn drop_candidate(&mut self) -> Result<(), Fault> {
-        match self.levels.last_mut().and_then(|level| level.candidate.take()) {
-            Some(candidate) if candidate.required => Err(Fault::new(candidate.at, NO_COLON)),
-            _ => Ok(()),
-        }
-    }
-
-    /// Whether what was noted would be a key if a `:` came now.
-    fn is_valid(&self, candidate: Candidate) -> Result<bool, Fault> {
-        let near = candidate.line_start == self.line_start && {
-            let length = self.at - candidate.at;
-            length <= KEY_LENGTH
-                || (length <= 4 * KEY_LENGTH && characters(&self.bytes[candidate.at..self.at]) <= KEY_LENGTH)
-        };
-        if !near && candidate.required {
-            return Err(Fault::new(candidate.at, NO_COLON));
-        }
-        Ok(near)
-    }
 }
 
-const NO_COLON: &str = "a \":\" is missing after this key";
 pub(super) const TOO_DEEP: &str = "lists and mappings are nested more than 10000 deep";
 
 fn cannot_start(byte: u8) -> &'static str {

@@ -38,6 +38,9 @@ impl<'a> Chunks<'a> {
         };
         if end == self.text.len() {
             self.at = end;
+            if let Some(at) = lost_line(&self.text[start..]) {
+                return Some(Err(Fault::new(start + at, LOST_LINE)));
+            }
         } else {
             if let Err(fault) = check_separator(self.text, end) {
                 return Some(Err(fault));
@@ -49,6 +52,23 @@ impl<'a> Chunks<'a> {
             start,
         }))
     }
+}
+
+const LOST_LINE: &str = "the last line has no line break at its end and just the length (4096 bytes or a multiple) at which \
+                         Kubernetes' reader loses it without a word: add a line break";
+
+/// Where the last line starts if Go would lose it: its line reader takes an unfinished line that ends just where its
+/// buffer does for the end of the text. To read it all the same would be to differ from Argo CD, so we refuse it.
+fn lost_line(text: &str) -> Option<usize> {
+    const BUFFER: usize = 4096;
+    let bytes = text.as_bytes();
+    let start = memchr::memrchr(b'\n', bytes).map_or(0, |at| at + 1);
+    let mut at = start;
+    while bytes.len() - at >= BUFFER {
+        // A CR at the end of the buffer is put back, for an LF may follow.
+        at += BUFFER - usize::from(bytes[at + BUFFER - 1] == b'\r');
+    }
+    (at == bytes.len() && at > start).then_some(start)
 }
 
 fn end_of_line(text: &str, at: usize) -> usize {

@@ -29,7 +29,7 @@ pub fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, Error> {
     if let Some(rest) = bytes.strip_prefix(b"\xFF\xFE") {
         return Ok(Cow::Owned(decode_utf16(rest, u16::from_le_bytes)));
     }
-    Ok(String::from_utf8_lossy(bytes))
+    Ok(std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed))
 }
 
 fn decode_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {

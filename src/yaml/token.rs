@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::resolve::{Style, Tag};
+use super::resolve::Style;
 
 /// A token and the byte at which it starts.
 #[derive(Debug)]
@@ -17,7 +17,10 @@ pub(super) struct Token<'a> {
 pub(super) enum Kind<'a> {
     /// The end of the text.
     End,
-    Directive,
+    /// `%YAML` and the version.
+    Version(u8, u8),
+    /// `%TAG`, the handle and what it stands for.
+    TagHandle(Box<TagPart<'a>>),
     /// `---`
     DocumentStart,
     /// `...`
@@ -46,7 +49,14 @@ pub(super) enum Kind<'a> {
     Value,
     Alias(&'a str),
     Anchor(&'a str),
-    /// `None` if the part between the exclamation marks was never declared.
-    Tag(Option<Tag>),
+    /// The handle, which may be empty, and the rest.
+    Tag(Box<TagPart<'a>>),
     Scalar(Cow<'a, str>, Style),
+}
+
+/// A handle, which may be empty, and the name behind it.
+#[derive(Debug)]
+pub(super) struct TagPart<'a> {
+    pub(super) handle: &'a str,
+    pub(super) name: Vec<u8>,
 }

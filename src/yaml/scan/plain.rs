@@ -91,15 +91,39 @@ impl<'a> Scanner<'a> {
 
     /// Moves to the white space or the sign that ends a word.
     fn plain_run(&mut self) {
-        let in_flow = self.in_flow();
+        let may_end = if self.in_flow() { ANYWHERE | IN_FLOW } else { ANYWHERE };
         loop {
+            let rest = &self.bytes[self.at..];
+            let length = rest.iter().position(|&byte| ENDS[usize::from(byte)] & may_end != 0);
+            self.at += length.unwrap_or(rest.len());
             match self.byte() {
-                None | Some(b' ' | b'\t' | b'\n' | b'\r') => return,
-                Some(b':') if self.is_space(self.at + 1) => return,
-                Some(b',' | b'?' | b'[' | b']' | b'{' | b'}') if in_flow => return,
-                Some(0xC2 | 0xE2) if self.break_length(self.at) > 0 => return,
-                Some(_) => self.at += 1,
+                Some(b':') if !self.is_space(self.at + 1) => {}
+                Some(0xC2 | 0xE2) if self.break_length(self.at) == 0 => {}
+                _ => return,
             }
+            self.at += 1;
         }
     }
 }
+
+/// May end a word.
+const ANYWHERE: u8 = 1;
+/// Ends a word inside of brackets.
+const IN_FLOW: u8 = 2;
+
+/// What each byte may end.
+const ENDS: [u8; 256] = {
+    let mut ends = [0; 256];
+    let (anywhere, in_flow) = (b" \t\n\r:\xC2\xE2", b",?[]{}");
+    let mut at = 0;
+    while at < anywhere.len() {
+        ends[anywhere[at] as usize] = ANYWHERE;
+        at += 1;
+    }
+    at = 0;
+    while at < in_flow.len() {
+        ends[in_flow[at] as usize] = IN_FLOW;
+        at += 1;
+    }
+    ends
+};

@@ -1,8 +1,7 @@
 //! Anchors, aliases, tags and directives.
 
 use super::super::fault::Fault;
-use super::super::resolve::Tag;
-use super::super::token::Kind;
+use super::super::token::{Kind, TagPart};
 use super::Scanner;
 
 /// What the names of anchors are made of.
@@ -33,35 +32,40 @@ impl<'a> Scanner<'a> {
         Ok(&self.text[start..self.at])
     }
 
-    /// Reads a tag; `None` stands for one with an undeclared handle.
-    pub(super) fn tag(&mut self) -> Result<Option<Tag>, Fault> {
+    /// Reads a tag: its handle, as far as it has one, and the rest.
+    pub(super) fn tag(&mut self) -> Result<TagPart<'a>, Fault> {
         self.key_allowed = false;
         let start = self.at;
-        let tag = if self.bytes.get(start + 1) == Some(&b'<') {
+        let mut handle = "";
+        let name;
+        if self.bytes.get(start + 1) == Some(&b'<') {
             self.at += 2;
-            let name = self.tag_uri(Vec::new())?;
+            name = self.tag_uri(Vec::new())?;
             if self.byte() != Some(b'>') {
                 return self.fault("a \">\" is missing after this tag");
             }
             self.at += 1;
-            Some(Tag::of(&name))
         } else {
             self.at += 1;
             self.skip_name();
             if self.byte() == Some(b'!') {
                 self.at += 1;
-                let shorthand = self.at == start + 2;
-                let name = self.tag_uri(Vec::new())?;
-                shorthand.then(|| Tag::of(&[b"tag:yaml.org,2002:", name.as_slice()].concat()))
+                handle = &self.text[start..self.at];
+                name = self.tag_uri(Vec::new())?;
             } else {
-                let name = self.tag_uri(self.bytes[start..self.at].to_vec())?;
-                Some(Tag::of(&name))
+                // What looked like a handle is the start of the name.
+                let mut whole = self.tag_uri(self.bytes[start..self.at].to_vec())?;
+                if whole.len() > 1 {
+                    handle = "!";
+                    whole.remove(0);
+                }
+                name = whole;
             }
-        };
+        }
         if !self.is_space(self.at) {
             return self.fault("a space is missing after this tag");
         }
-        Ok(tag)
+        Ok(TagPart { handle, name })
     }
 
     /// Reads the rest of a tag whose start is known.
@@ -111,7 +115,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Reads a line that starts with `%`. No directive is ever of use, for `---` after it starts another document.
+    /// Reads a line that starts with `%`.
     pub(super) fn fetch_directive(&mut self) -> Result<(), Fault> {
         let start = self.at;
         self.close_blocks(0);
@@ -120,15 +124,15 @@ impl<'a> Scanner<'a> {
         self.at += 1;
         let name = self.at;
         self.skip_name();
-        match &self.bytes[name..self.at] {
+        let kind = match &self.bytes[name..self.at] {
             b"YAML" if self.is_space(self.at) => {
                 self.skip_blanks();
-                self.version_number()?;
+                let major = self.version_number()?;
                 if self.byte() != Some(b'.') {
                     return self.fault("the version after \"%YAML\" is missing");
                 }
                 self.at += 1;
-                self.version_number()?;
+                Kind::Version(major, self.version_number()?)
             }
             b"TAG" if self.is_space(self.at) => self.tag_directive()?,
             _ => {
@@ -137,7 +141,7 @@ impl<'a> Scanner<'a> {
                     "a line that starts with \"%\" is no directive that is known",
                 ));
             }
-        }
+        };
         self.skip_blanks();
         if self.byte() == Some(b'#') {
             self.skip_line();
@@ -145,25 +149,25 @@ impl<'a> Scanner<'a> {
         if self.at < self.bytes.len() && self.break_length(self.at) == 0 {
             return self.fault("there is more on the line of a directive than belongs there");
         }
-        self.push(start, Kind::Directive);
+        self.push(start, kind);
         Ok(())
     }
 
-    fn version_number(&mut self) -> Result<(), Fault> {
+    /// Reads one or two digits.
+    fn version_number(&mut self) -> Result<u8, Fault> {
         let start = self.at;
         while self.byte().is_some_and(|byte| byte.is_ascii_digit()) {
             self.at += 1;
         }
-        if (1..=9).contains(&(self.at - start)) {
-            Ok(())
-        } else {
-            self.fault("the version after \"%YAML\" is missing or too long")
+        match self.text[start..self.at].parse() {
+            Ok(number) if self.at - start <= 2 => Ok(number),
+            _ => self.fault("the version after \"%YAML\" is missing or too long"),
         }
     }
 
-    fn tag_directive(&mut self) -> Result<(), Fault> {
+    fn tag_directive(&mut self) -> Result<Kind<'a>, Fault> {
         self.skip_blanks();
-        let handle = self.at;
+        let start = self.at;
         if self.byte() != Some(b'!') {
             return self.fault("the handle after \"%TAG\" is missing");
         }
@@ -171,18 +175,18 @@ impl<'a> Scanner<'a> {
         self.skip_name();
         if self.byte() == Some(b'!') {
             self.at += 1;
-        } else if self.at > handle + 1 {
+        } else if self.at > start + 1 {
             return self.fault("the handle after \"%TAG\" must end with \"!\"");
         }
+        let handle = &self.text[start..self.at];
         if !self.is_blank(self.at) {
             return self.fault("a space is missing after the handle of \"%TAG\"");
         }
         self.skip_blanks();
-        self.tag_uri(Vec::new())?;
-        if self.is_space(self.at) {
-            Ok(())
-        } else {
-            self.fault("a space is missing after the prefix of \"%TAG\"")
+        let name = self.tag_uri(Vec::new())?;
+        if !self.is_space(self.at) {
+            return self.fault("a space is missing after the prefix of \"%TAG\"");
         }
+        Ok(Kind::TagHandle(Box::new(TagPart { handle, name })))
     }
 }

@@ -3,11 +3,8 @@
 //! Left out is where that library contradicts itself: the empty path, which no file has; empty alternatives and stars within
 //! alternatives; characters beyond ASCII next to a class; and `a*a`, which it finds in a lone `a`.
 
-#[path = "support/oracle.rs"]
-mod oracle;
-
+use crate::oracle::Oracle;
 use argocd_ocm_cmp::generate::glob::Glob;
-use oracle::Oracle;
 use serde_json::{Value, json};
 
 /// A small generator of random numbers (xorshift), so that every run tries the same.

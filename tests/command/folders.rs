@@ -2,10 +2,7 @@
 //!
 //! A case is a folder with `files`, in which the program runs, and `words`: the environment and the arguments, one a line.
 
-#[path = "support/program.rs"]
-mod program;
-
-use program::{program_with, transcript};
+use crate::program::{program_with, transcript};
 use std::fs;
 use std::path::PathBuf;
 

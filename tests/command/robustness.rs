@@ -1,9 +1,7 @@
 //! Input and surroundings at their worst: never a panic, a hang, half an output, or memory out of proportion.
 
-#[path = "support/program.rs"]
-mod program;
-
-use program::{program_with, transcript};
+use crate::program::{program_with, transcript};
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -153,7 +151,7 @@ fn an_alias_bomb_goes_nowhere() {
     let mut bomb = String::from("  a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
     for level in 1..12 {
         let aliases = vec![format!("*a{}", level - 1); 10].join(", ");
-        bomb.push_str(&format!("  a{level}: &a{level} [{aliases}]\n"));
+        writeln!(bomb, "  a{level}: &a{level} [{aliases}]").expect("a String takes all");
     }
     let folder = folder(&[("a.yaml", config_map("a", &bomb).as_bytes())]);
     // Address space, of which the threads' stacks take a part: far below what the bomb would need.
@@ -180,9 +178,15 @@ fn memory_stays_below_four_times_the_input() {
         "block",
         &format!("  k: |\n{}", "    some text that goes on and on\n".repeat(300_000)),
     );
-    let small: String = (0..40_000)
-        .map(|n| format!("---\n{}", config_map(&format!("c{n}"), "  some: text\n  number: '1'\n")))
-        .collect();
+    let mut small = String::new();
+    for n in 0..40_000 {
+        write!(
+            small,
+            "---\n{}",
+            config_map(&format!("c{n}"), "  some: text\n  number: '1'\n")
+        )
+        .expect("a String takes all");
+    }
     for (name, content) in [("line", line), ("block", block), ("small", small)] {
         let folder = folder(&[("a.yaml", content.as_bytes())]);
         let mut child = program_with(folder.path(), WORDS.into_iter().chain(["--manifest-limit=1G"]))

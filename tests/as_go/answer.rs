@@ -5,23 +5,16 @@ use argocd_ocm_cmp::yaml;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-/// Runs `work` with the stack the reader asks for.
-pub(crate) fn with_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(yaml::STACK);
-        thread
-            .spawn_scoped(scope, work)
-            .expect("a thread starts")
-            .join()
-            .expect("the work does not panic")
-    })
+/// An answer of the oracle, which may be nested deeply.
+pub(crate) fn read(answer: &str) -> Json {
+    let mut reader = serde_json::Deserializer::from_str(answer);
+    reader.disable_recursion_limit();
+    Json::deserialize(&mut reader).expect("the answer is JSON")
 }
 
 /// Compares our reading of a file's bytes with an answer of `oracle yaml`; the result is what differs.
 pub(crate) fn difference(input: &[u8], answer: &str) -> Option<String> {
-    let mut reader = serde_json::Deserializer::from_str(answer);
-    reader.disable_recursion_limit();
-    let answer = Json::deserialize(&mut reader).expect("the answer is JSON");
+    let answer = read(answer);
     let expected = answer["documents"].as_array().expect("there are documents");
     let must_fail = !answer["error"].is_null();
     let text = yaml::decode(input);
@@ -51,7 +44,7 @@ pub(crate) fn difference(input: &[u8], answer: &str) -> Option<String> {
     ))
 }
 
-fn is_same(ours: &Value<'_>, theirs: &Json) -> bool {
+pub(crate) fn is_same(ours: &Value<'_>, theirs: &Json) -> bool {
     match (ours, theirs) {
         (Value::Null, Json::Null) => true,
         (Value::Bool(ours), Json::Bool(theirs)) => ours == theirs,

@@ -4,11 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-mod support {
-    pub(crate) mod answer;
-    pub(crate) mod oracle;
-}
-use support::{answer, oracle};
+use crate::{answer, oracle, stack};
 
 const MODULES: [&str; 4] = [
     "github.com/argoproj/argo-cd/v3@v3.2.6",
@@ -37,7 +33,7 @@ fn real_files_agree_with_go() {
                 .collect();
             bytes += inputs.iter().map(Vec::len).sum::<usize>();
             let answers = oracle.ask(&inputs);
-            answer::with_stack(|| {
+            stack::with_stack(|| {
                 for ((file, input), answer) in files.iter().zip(&inputs).zip(&answers) {
                     match answer::difference(input, answer) {
                         None => agreeing += 1,

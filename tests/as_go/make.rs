@@ -34,7 +34,8 @@ pub(crate) struct Maker {
 }
 
 const WAYS: &[&str] = &[
-    "scalar", "soup", "soup", "lines", "flow", "mutate", "splice", "anchors", "json",
+    "scalar", "scalar", "soup", "soup", "lines", "flow", "flow", "mutate", "mutate", "splice", "anchors", "json",
+    "bytes",
 ];
 
 impl Maker {
@@ -56,14 +57,78 @@ impl Maker {
             "splice" => self.splice(),
             "anchors" => self.soup(ANCHORS, 40).into_bytes(),
             "json" => self.soup(JSON, 24).into_bytes(),
+            "bytes" => self.bytes(),
             _ => self.mutated(),
         };
-        if self.random.one_in(40) {
-            text = String::from_utf8_lossy(&text)
-                .replace('\n', self.random.pick(&["\r\n", "\r", "\r\r\n", "\u{85}"]))
-                .into_bytes();
+        match self.random.below(120) {
+            0..10 => {
+                let line_break = self.random.pick(&["\r\n", "\r", "\r\r\n", "\u{85}", "\u{2028}"]);
+                text = String::from_utf8_lossy(&text).replace('\n', line_break).into_bytes();
+            }
+            10..14 => text = self.utf16(&text),
+            14..18 => drop(text.splice(0..0, *b"\xEF\xBB\xBF")),
+            18..24 => self.pad(&mut text),
+            24..30 => {
+                for _ in 0..=self.random.below(3) {
+                    let at = self.random.below(text.len() + 1);
+                    let bytes = self.random.pick(ILL_FORMED);
+                    text.splice(at..at, bytes.iter().copied());
+                }
+            }
+            30..34 => {
+                text.pop();
+            }
+            _ => {}
         }
         text
+    }
+
+    /// Any bytes at all.
+    fn bytes(&mut self) -> Vec<u8> {
+        let length = self.random.below(64);
+        (0..length).map(|_| self.random.next().to_le_bytes()[0]).collect()
+    }
+
+    fn utf16(&mut self, text: &[u8]) -> Vec<u8> {
+        let text = String::from_utf8_lossy(text);
+        let little = self.random.one_in(2);
+        let units = std::iter::once(0xFEFF).chain(text.encode_utf16());
+        let mut bytes: Vec<u8> = units
+            .flat_map(|unit| if little { unit.to_le_bytes() } else { unit.to_be_bytes() })
+            .collect();
+        for _ in 0..self.random.below(3) {
+            let at = self.random.below(bytes.len() + 1);
+            match self.random.below(3) {
+                0 => bytes.truncate(at.max(2)),
+                1 => bytes.insert(at.max(2), 0xD8),
+                _ => bytes.push(b'a'),
+            }
+        }
+        bytes
+    }
+
+    /// Makes the text about as long as the buffers and limits of Go's reader.
+    fn pad(&mut self, text: &mut Vec<u8>) {
+        let length = self.random.pick(&[512, 1020, 1020, 1536, 4096]);
+        let length = (length + self.random.below(16)).saturating_sub(self.random.below(12));
+        let unit = self
+            .random
+            .pick(&["x", "\u{E9}", " ", "x ", "\u{1F680}", "- ", "[", "a: "]);
+        let count = if unit == "- " || unit == "[" {
+            length
+        } else {
+            length / unit.chars().count()
+        };
+        let padding = unit.repeat(count);
+        let before = self.random.pick(&["", "# ", "\"", "'", "a: ", "k", "? "]);
+        let after = self.random.pick(&["", "\n", "\"", "'", ": ", "\": v", ": v\n"]);
+        let at = if self.random.one_in(2) {
+            0
+        } else {
+            self.random.below(text.len() + 1)
+        };
+        let padding = [before, &padding, after].concat();
+        text.splice(at..at, padding.into_bytes());
     }
 
     fn soup(&mut self, words: &[&'static str], most: usize) -> String {
@@ -189,9 +254,7 @@ impl Maker {
                     text.splice(to..to, part);
                 }
                 4 if at < text.len() => {
-                    text[at] = self
-                        .random
-                        .pick(b" \t\n\r:-?#&*!|>'\"%@`,[]{}~<=\\0a\x7f\x85\xC2\xE2\xFF")
+                    text[at] = self.random.pick(SIGNS);
                 }
                 _ => drop(text.splice(at..at, self.random.pick(LINE).bytes())),
             }
@@ -218,97 +281,18 @@ impl Maker {
     }
 }
 
+#[rustfmt::skip]
 const SOUP: &[&str] = &[
-    " ",
-    " ",
-    " ",
-    "  ",
-    "   ",
-    "\t",
-    "\n",
-    "\n",
-    "\n",
-    "\n  ",
-    "\n ",
-    "\n\n",
-    "\r\n",
-    "\r",
-    "a",
-    "b",
-    "a",
-    "1",
-    "0644",
-    "y",
-    "~",
-    "null",
-    "x y",
-    ":",
-    ": ",
-    ": ",
-    ":\n",
-    "- ",
-    "- ",
-    "-",
-    "-\n",
-    "? ",
-    "?",
-    ",",
-    ", ",
-    "[",
-    "]",
-    "{",
-    "}",
-    "#",
-    " #",
-    "&a",
-    "&a ",
-    "*a",
-    "*a ",
-    "!",
-    "!!str ",
-    "!!int ",
-    "!x ",
-    "!<x> ",
-    "!e!x ",
-    "|",
-    "|\n",
-    ">\n",
-    "|-\n",
-    "|+\n",
-    ">2\n",
-    "|1-\n",
-    "'",
-    "\"",
-    "''",
-    "\"\"",
-    "'a'",
-    "\"b\"",
-    "\\",
-    "\\n",
-    "\\\n",
-    "\\x41",
-    "%",
-    "%YAML 1.1",
-    "@",
-    "`",
-    "---",
-    "\n---\n",
-    "--- ",
-    "...",
-    "\n...\n",
-    "<<",
-    "<<: ",
-    "é",
-    "\u{85}",
-    "\u{2028}",
-    "\u{A0}",
-    "=",
-    "a: b\n",
-    "- a\n",
-    "\n- ",
-    "\u{1F680}",
+    " ", " ", " ", "  ", "   ", "\t", "\n", "\n", "\n", "\n  ", "\n ", "\n\n", "\r\n", "\r", "a", "b", "a", "1",
+    "0644", "y", "~", "null", "x y", ":", ": ", ": ", ":\n", "- ", "- ", "-", "-\n", "? ", "?", ",", ", ", "[", "]",
+    "{", "}", "#", " #", "&a", "&a ", "*a", "*a ", "!", "!!str ", "!!int ", "!x ", "!<x> ", "!e!x ", "|", "|\n",
+    ">\n", "|-\n", "|+\n", ">2\n", "|1-\n", "'", "\"", "''", "\"\"", "'a'", "\"b\"", "\\", "\\n", "\\\n", "\\x41",
+    "%", "%YAML 1.1", "%YAML 1.1\n---\n", "%TAG !e! tag:yaml.org,2002:\n", "%TAG !! !\n", "!e!int ", "@", "`", "---",
+    "\n---\n", "--- ", "...", "\n...\n", "<<", "<<: ", "é", "\u{85}", "\u{2028}", "\u{A0}", "=", "a: b\n", "- a\n",
+    "\n- ", "\u{1F680}",
 ];
 
+#[rustfmt::skip]
 const LINE: &[&str] = &[
     "a: b", "b: c", "a:", "a: ", "- ", "- ", "- a", "- a: b", "-", "? ", "? a", ": b", ":", "a", "'a'", "\"b\"",
     "'a': ", "\"b\": ", "a: |", "a: >-", "a: |+", "|", ">", "- |", "- >2", "# c", "&x ", "*x", "!!str ", "!t ",
@@ -316,263 +300,61 @@ const LINE: &[&str] = &[
     "...",
 ];
 
+#[rustfmt::skip]
 const FLOW: &[&str] = &[
-    "a",
-    "b",
-    "1",
-    "~",
-    "'a'",
-    "\"b\"",
-    "\"a b\"",
-    "a b",
-    "a:b",
-    ":",
-    "?",
-    "? ",
-    "? a",
-    "-",
-    "- a",
-    "-a",
-    "#",
-    " #c\n",
-    "&x a",
-    "*x",
-    "!!str a",
-    "!!str",
-    "!x",
-    "<<",
-    "http://a",
-    "a?b",
-    "a#b",
-    "\"a\n  b\"",
-    "a\n  b",
-    "|",
-    ">",
-    "%",
-    "é",
-    "",
-    "y",
-    "*x ",
+    "a", "b", "1", "~", "'a'", "\"b\"", "\"a b\"", "a b", "a:b", ":", "?", "? ", "? a", "-", "- a", "-a", "#",
+    " #c\n", "&x a", "*x", "!!str a", "!!str", "!x", "<<", "http://a", "a?b", "a#b", "\"a\n  b\"", "a\n  b", "|", ">",
+    "%", "é", "", "y", "*x ",
 ];
 
+#[rustfmt::skip]
 const ANCHORS: &[&str] = &[
-    "a: ",
-    "b: ",
-    "c: ",
-    "<<: ",
-    "<<: ",
-    "\n",
-    "\n",
-    "\n",
-    "\n  ",
-    "&x ",
-    "&y ",
-    "&x ",
-    "*x",
-    "*y",
-    "*x",
-    "{a: 1}",
-    "{b: 2}",
-    "[*x, *y]",
-    "[{a: 3}]",
-    "{<<: *x, a: 4}",
-    "{a: 4, <<: *x}",
-    "[",
-    "]",
-    "{",
-    "}",
-    ", ",
-    "- ",
-    "1",
-    "\"<<\": ",
-    "!!merge <<: ",
-    "! <<: ",
-    "? ",
-    ": ",
-    "*x : ",
+    "a: ", "b: ", "c: ", "<<: ", "<<: ", "\n", "\n", "\n", "\n  ", "&x ", "&y ", "&x ", "*x", "*y", "*x", "{a: 1}",
+    "{b: 2}", "[*x, *y]", "[{a: 3}]", "{<<: *x, a: 4}", "{a: 4, <<: *x}", "[", "]", "{", "}", ", ", "- ", "1",
+    "\"<<\": ", "!!merge <<: ", "! <<: ", "? ", ": ", "*x : ",
 ];
 
+#[rustfmt::skip]
 const JSON: &[&str] = &[
-    "{",
-    "}",
-    "{",
-    "}",
-    "[",
-    "]",
-    ",",
-    ":",
-    "{}",
-    "{\"a\":1}",
-    "{\"a\": 1}",
-    "{\"b\": [1, 2]}",
-    "\"a\"",
-    "\"a\":",
-    "\"b\": ",
-    "1",
-    "0",
-    "-0",
-    "-",
-    "1.0",
-    "1e3",
-    "1E400",
-    "01",
-    "9223372036854775808",
-    "true",
-    "false",
-    "null",
-    "nul",
-    " ",
-    "\n",
-    "\t",
-    "\u{A0}",
-    "\n\n",
-    "---\n",
-    "\n---\n",
-    "\"\\u00e9\"",
-    "\"\\ud83d\"",
-    "\"\\ud83d\\ude80\"",
-    "\"\\/\"",
-    "\"\\x\"",
-    "\"a\nb\"",
-    "a: b\n",
-    "x",
-    "#c\n",
-    "{a: 1}",
-    "...",
-    "\u{FFFD}",
-    "\"\u{7F}\"",
-    "{\"a\":1,}",
+    "{", "}", "{", "}", "[", "]", ",", ":", "{}", "{\"a\":1}", "{\"a\": 1}", "{\"b\": [1, 2]}", "\"a\"", "\"a\":",
+    "\"b\": ", "1", "0", "-0", "-", "1.0", "1e3", "1E400", "01", "9223372036854775808", "true", "false", "null",
+    "nul", " ", "\n", "\t", "\u{A0}", "\n\n", "---\n", "\n---\n", "\"\\u00e9\"", "\"\\ud83d\"", "\"\\ud83d\\ude80\"",
+    "\"\\/\"", "\"\\x\"", "\"a\nb\"", "a: b\n", "x", "#c\n", "{a: 1}", "...", "\u{FFFD}", "\"\u{7F}\"", "{\"a\":1,}",
     "\"a\":{\"b\":null}",
 ];
 
+#[rustfmt::skip]
 const NUMBER: &[&str] = &[
-    "0",
-    "1",
-    "2",
-    "7",
-    "8",
-    "9",
-    "0",
-    "1",
-    "5",
-    "_",
-    "-",
-    "+",
-    ".",
-    "e",
-    "E",
-    "x",
-    "o",
-    "b",
-    "B",
-    "X",
-    "f",
-    "e5",
-    "0x",
-    "0b",
-    "0o",
-    "1e",
-    "__",
-    ":",
-    "9223372036854775807",
-    "18446744073709551615",
-    "4503599627370497",
-    "00",
-    "123456789",
-    "e-7",
-    "e+21",
-    "e308",
+    "0", "1", "2", "7", "8", "9", "0", "1", "5", "_", "-", "+", ".", "e", "E", "x", "o", "b", "B", "X", "f", "e5",
+    "0x", "0b", "0o", "1e", "__", ":", "9223372036854775807", "18446744073709551615", "4503599627370497", "00",
+    "123456789", "e-7", "e+21", "e308",
 ];
 
+#[rustfmt::skip]
 const WORDS: &[&str] = &[
-    "y",
-    "Y",
-    "yes",
-    "Yes",
-    "YES",
-    "yEs",
-    "n",
-    "N",
-    "no",
-    "off",
-    "OFF",
-    "on",
-    "On",
-    "true",
-    "TRUE",
-    "tRUE",
-    "False",
-    "null",
-    "NULL",
-    "nULL",
-    "~",
-    ".inf",
-    ".Inf",
-    ".INF",
-    "-.inf",
-    "+.inf",
-    ".nan",
-    ".NaN",
-    "nan",
-    "inf",
-    "<<",
-    "=",
-    "",
-    "a",
-    "abc",
-    "aGk=",
-    "////",
-    "2020-01-01",
-    "é",
-    "-",
+    "y", "Y", "yes", "Yes", "YES", "yEs", "n", "N", "no", "off", "OFF", "on", "On", "true", "TRUE", "tRUE", "False",
+    "null", "NULL", "nULL", "~", ".inf", ".Inf", ".INF", "-.inf", "+.inf", ".nan", ".NaN", "nan", "inf", "<<", "=",
+    "", "a", "abc", "aGk=", "////", "2020-01-01", "é", "-",
 ];
 
+#[rustfmt::skip]
 const DATE: &[&str] = &[
-    "2020-01-01",
-    "2020-1-1",
-    "2020-02-30",
-    "2019-02-29",
-    "0000-00-00",
-    "T",
-    "t",
-    " ",
-    "12:30:45",
-    "1:2:3",
-    "24:00:00",
-    "23:59:60",
-    ".5",
-    ".",
-    ",5",
-    "Z",
-    "+01:00",
-    "-23:59",
-    "+25:00",
-    "2",
-    "-",
-    "12:30",
+    "2020-01-01", "2020-1-1", "2020-02-30", "2019-02-29", "0000-00-00", "T", "t", " ", "12:30:45", "1:2:3",
+    "24:00:00", "23:59:60", ".5", ".", ",5", "Z", "+01:00", "-23:59", "+25:00", "2", "-", "12:30",
 ];
 
+#[rustfmt::skip]
 const TAGS: &[&str] = &[
-    "!!str ",
-    "!!int ",
-    "!!float ",
-    "!!bool ",
-    "!!null ",
-    "!!timestamp ",
-    "!!binary ",
-    "!!merge ",
-    "!!map ",
-    "!x ",
-    "! ",
-    "!<tag:yaml.org,2002:int> ",
-    "!<!> ",
-    "!!timestamp ",
-    "!!timestamp ",
-    "!!%69nt ",
-    "!e!x ",
-    "!!",
-    "!%c3%a9 ",
-    "!%ff ",
-    "&a ",
-    "&a !!float ",
+    "!!str ", "!!int ", "!!float ", "!!bool ", "!!null ", "!!timestamp ", "!!binary ", "!!merge ", "!!map ", "!x ",
+    "! ", "!<tag:yaml.org,2002:int> ", "!<!> ", "!!timestamp ", "!!timestamp ", "!!%69nt ", "!e!x ", "!!", "!%c3%a9 ",
+    "!%ff ", "&a ", "&a !!float ",
 ];
+
+#[rustfmt::skip]
+const ILL_FORMED: &[&[u8]] = &[
+    b"\xE9", b"\xC3", b"\x80", b"\xFF", b"\xE2\x82", b"\xED\xA0\x80", b"\xF0\x9F", b"\xF4\x90\x80\x80", b"\xC0\x80",
+    b"\xE0\x80\x80", b"\xF0\x9F\x98", b"\xC2\x81", b"\x01", b"\x7F", b"\xEF\xBF\xBE", b"\xEF\xBF\xBF",
+    b"\xF0\x9F\xBF\xBE", b"\0", b"\xC2\x85", b"\xE2\x80\xA9", b"\xEF\xBB\xBF",
+];
+
+const SIGNS: &[u8] = b" \t\n\r:-?#&*!|>'\"%@`,[]{}~<=\\0a\x7f\x85\xC2\xE2\xFF";

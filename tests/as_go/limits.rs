@@ -1,0 +1,188 @@
+//! No text makes the reader panic, or take long, or run out of stack.
+
+use std::time::{Duration, Instant};
+
+use argocd_ocm_cmp::value::Value;
+use argocd_ocm_cmp::yaml;
+
+use crate::{make, stack};
+
+/// Reads a text to its end and says how many documents there are, or what is wrong.
+fn read(text: &str) -> Result<usize, String> {
+    let documents: Result<Vec<_>, _> = yaml::documents(text).collect();
+    documents
+        .map(|documents| documents.len())
+        .map_err(|error| error.to_string())
+}
+
+#[test]
+fn ten_thousand_levels_are_read_and_one_more_is_not() {
+    stack::with_stack(|| {
+        let nested = |open: &str, close: &str, levels| open.repeat(levels) + "1" + &close.repeat(levels);
+        for (open, close) in [("[", "]"), ("{a: ", "}"), ("{\"a\":", "}"), ("- ", "")] {
+            assert_eq!(read(&nested(open, close, 10_000)), Ok(1), "{open}");
+            let error = read(&nested(open, close, 10_001)).expect_err(open);
+            assert!(error.contains("nested more than 10000 deep"), "{error}");
+        }
+        // This one goes through anchors, which are read in another way.
+        assert_eq!(read(&nested("&a [", "]", 10_000)), Ok(1));
+        let text = nested("[", "]", 10_000);
+        let document = yaml::documents(&text)
+            .next()
+            .expect("there is one")
+            .expect("it is right");
+        assert_eq!(document.value.clone(), document.value);
+    });
+}
+
+#[test]
+fn large_and_odd_texts_are_read_in_time() {
+    const TIMES: usize = 200_000;
+    let numbered = |each: fn(usize) -> String| (0..TIMES).map(each).collect::<String>();
+    let texts = [
+        ("open lists", "[".repeat(TIMES)),
+        ("open mappings", "{a: ".repeat(TIMES)),
+        ("open quote", format!("a: \"{}", "x y\n".repeat(TIMES))),
+        (
+            "one line",
+            format!("é: [{}]", numbered(|number| format!("é{number}, "))),
+        ),
+        ("one scalar", format!("a: {}\n", "word ".repeat(TIMES))),
+        ("folded lines", format!("a:\n{}", "  word\n".repeat(TIMES))),
+        ("one literal", format!("a: |\n{}", "  text\n".repeat(TIMES))),
+        ("many escapes", format!("a: \"{}\"\n", "\\n\\\"".repeat(TIMES))),
+        (
+            "many keys",
+            numbered(|number| format!("k{}: v\n", number * 7919 % TIMES)),
+        ),
+        ("many numbers as keys", numbered(|number| format!("{number}: v\n"))),
+        ("one key many times", "a: 1\n".repeat(TIMES)),
+        ("many anchors", numbered(|number| format!("- &a{number} x\n"))),
+        (
+            "nested anchors",
+            numbered(|number| {
+                if number < 9000 {
+                    format!("&a{number} [")
+                } else {
+                    String::new()
+                }
+            }) + &"]".repeat(9000),
+        ),
+        (
+            "merged mappings",
+            "a: &a {x: 1}\n".to_owned() + &numbered(|number| format!("b{number}: {{<<: *a}}\n")),
+        ),
+        ("question marks", format!("a: [{}]", "? ".repeat(TIMES))),
+        ("blank lines", format!("a: 1\n{}", "\n".repeat(TIMES))),
+        ("long tag", format!("a: !{} 1\n", "x".repeat(TIMES))),
+        ("long number", format!("a: 1{}\n", "_".repeat(TIMES))),
+        ("long base64", format!("a: !!binary {}\n", "QUFB".repeat(TIMES))),
+        ("many documents", "a: 1\n---\n".repeat(TIMES)),
+        ("open JSON", "{\"a\":[".repeat(TIMES)),
+        ("much JSON", "{\"a\":1}".repeat(TIMES)),
+    ];
+    for (name, text) in &texts {
+        let start = Instant::now();
+        let result = stack::with_stack(|| read(text));
+        // Far more than any of them needs, and far less than what grows with the square of the size.
+        assert!(
+            start.elapsed() < Duration::from_secs(20),
+            "{name}: {:?}",
+            start.elapsed()
+        );
+        drop(result);
+    }
+}
+
+#[test]
+fn aliases_cannot_blow_up_a_document() {
+    use std::fmt::Write;
+    let mut text = "a0: &a0 [x, x]\n".to_owned();
+    for level in 1..30 {
+        let before = format!("*a{}, ", level - 1).repeat(9);
+        writeln!(text, "a{level}: &a{level} [{before}]").expect("a string takes it");
+    }
+    let error = stack::with_stack(|| read(&text)).expect_err("it is refused");
+    assert!(error.contains("aliases"), "{error}");
+}
+
+#[test]
+fn made_up_bytes_do_no_harm() {
+    let mut maker = make::Maker::new(7, vec![b"a: {b: [c, 'd', \"e\"]}\n- |\n  f\n".to_vec()], None);
+    stack::with_stack(|| {
+        for _ in 0..20_000 {
+            let bytes = maker.next();
+            let Ok(text) = yaml::decode(&bytes) else { continue };
+            let _ = yaml::json(&text);
+            for document in yaml::documents(&text) {
+                let message = document.err().map(|error| error.message).unwrap_or_default();
+                assert!(
+                    !message.contains(['\n', '\r']),
+                    "{message:?} for b\"{}\"",
+                    bytes.escape_ascii()
+                );
+            }
+        }
+    });
+}
+
+#[test]
+fn documents_tell_number_and_line() {
+    let text = "# one\n---\na: 1\n---\n# nothing\n---\n\n\n&x\nb: 2\n---\nc: [\n";
+    let found: Vec<_> = yaml::documents(text).collect();
+    let places: Vec<_> = found
+        .iter()
+        .flatten()
+        .map(|document| (document.number, document.line))
+        .collect();
+    assert_eq!(places, [(2, 3), (4, 9)]);
+    let error = found[2].as_ref().expect_err("the last is not right");
+    assert_eq!((error.document, error.line), (5, 13));
+    assert_eq!(
+        error.to_string(),
+        "line 13: a value is missing or cannot start like this"
+    );
+
+    let text = "{\"a\": 1}\nnull\n\n{\"b\": 2}\n";
+    let places: Vec<_> = yaml::documents(text)
+        .flatten()
+        .map(|document| (document.number, document.line))
+        .collect();
+    assert_eq!(places, [(1, 1), (3, 4)]);
+}
+
+#[test]
+fn a_json_file_holds_one_value() {
+    let numbers = vec![
+        Value::Int(1),
+        Value::Float(1.0),
+        Value::Float(9_223_372_036_854_775_808.0),
+    ];
+    assert_eq!(yaml::json(" [1, 1.0, 9223372036854775808]\n"), Ok(Value::List(numbers)));
+    for text in ["", " ", "{}{}", "{} x", "{\"a\":1,}", "[1e999]", "{a: 1}", "\u{A0}{}"] {
+        assert!(yaml::json(text).is_err(), "{text}");
+    }
+    assert_eq!(yaml::json("{}\n\n]").map_err(|error| error.line), Err(3));
+}
+
+#[test]
+fn text_that_would_not_stay_text_is_known() {
+    for text in ["", "~", "yes", "n", "0644", "1_0", "1e3", ".5", "-.inf", "0b-1", "NULL"] {
+        assert!(!yaml::resolve::is_text(text), "{text}");
+    }
+    for text in [
+        "a",
+        "yEs",
+        "1e",
+        "0o9",
+        "190:20:30",
+        "2020-01-01",
+        "+",
+        ".",
+        "1Ki",
+        "tRUE",
+        "1e309",
+    ] {
+        assert!(yaml::resolve::is_text(text), "{text}");
+    }
+}

@@ -1,0 +1,15 @@
+//! Runs what recurses.
+
+use argocd_ocm_cmp::yaml;
+
+/// Runs `work` with the stack the reader asks for.
+pub(crate) fn with_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(yaml::STACK);
+        thread
+            .spawn_scoped(scope, work)
+            .expect("a thread starts")
+            .join()
+            .expect("the work does not panic")
+    })
+}

@@ -1,0 +1,12 @@
+//! The program as a user runs it, and the files that are shipped with it.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "the walls are around the program; tests read what they like and say what they found"
+)]
+
+mod folders;
+mod program;
+mod robustness;
+mod shipped_files;

@@ -1,0 +1,226 @@
+//! Argo CD: plugins in their cmp-servers, repo-server, controllers, Redis.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde_json::json;
+
+use crate::control_plane::ControlPlane;
+use crate::parts::Part;
+use crate::ports;
+use crate::process::{self, Process};
+
+/// The namespace Argo CD is installed in.
+pub(crate) const NAMESPACE: &str = "argocd";
+
+/// Which parts of Argo CD to run, and how.
+#[derive(Clone, Debug)]
+pub struct ArgoCd {
+    /// One cmp-server each.
+    pub plugins: Vec<Plugin>,
+    /// How often, in seconds, every Application is compared with Git.
+    pub resync: u32,
+    /// Whether `ApplicationSets` are served too.
+    pub application_sets: bool,
+    /// More environment for repo-server and the controllers.
+    pub environment: Vec<(String, String)>,
+}
+
+/// A config management plugin.
+#[derive(Clone, Debug)]
+pub struct Plugin {
+    /// The folder with its plugin.yaml.
+    pub config_dir: PathBuf,
+    /// The folder with its programs, put in front of its `PATH`.
+    pub path: PathBuf,
+    /// More environment for it.
+    pub environment: Vec<(String, String)>,
+}
+
+impl Plugin {
+    /// A plugin with its plugin.yaml in one folder and its programs in another.
+    #[must_use]
+    pub fn new(config_dir: impl Into<PathBuf>, path: impl Into<PathBuf>) -> Self {
+        Self {
+            config_dir: config_dir.into(),
+            path: path.into(),
+            environment: Vec::new(),
+        }
+    }
+}
+
+impl Default for ArgoCd {
+    fn default() -> Self {
+        Self {
+            plugins: Vec::new(),
+            resync: 10,
+            application_sets: false,
+            environment: Vec::new(),
+        }
+    }
+}
+
+impl ArgoCd {
+    /// Argo CD with one plugin.
+    #[must_use]
+    pub fn with_plugin(plugin: Plugin) -> Self {
+        Self {
+            plugins: vec![plugin],
+            ..Self::default()
+        }
+    }
+
+    /// Starts all of it on a hub that has Argo CD's manifests, and waits until it answers.
+    pub(crate) async fn start(&self, hub: &ControlPlane) -> Result<()> {
+        let sockets = hub.bench.folder("argocd/plugins")?;
+        let redis = start_redis(hub)?;
+        let (repo_server, port) = self.start_repo_server(hub, &sockets, &redis)?;
+        for (index, plugin) in self.plugins.iter().enumerate() {
+            start_plugin(hub, index, plugin, &sockets).await?;
+        }
+        let address = format!("127.0.0.1:{port}");
+        self.start_application_controller(hub, &address, &redis)?;
+        if self.application_sets {
+            self.start_application_set_controller(hub, &address)?;
+        }
+        repo_server.until_listening(port).await?;
+        hub.keep(repo_server);
+        Ok(())
+    }
+
+    fn start_repo_server(&self, hub: &ControlPlane, sockets: &Path, redis: &str) -> Result<(Process, u16)> {
+        let port = ports::free()?;
+        let nothing = hub.bench.folder("argocd/nothing")?;
+        let mut command = role(hub, "argocd-repo-server")?;
+        command.env("ARGOCD_PLUGINSOCKFILEPATH", sockets);
+        command.env("ARGOCD_GPG_ENABLED", "false");
+        command.env("ARGOCD_ASK_PASS_SOCK", nothing.with_file_name("ask-pass.sock"));
+        command.env("ARGOCD_TLS_DATA_PATH", &nothing);
+        command.env("ARGOCD_SSH_DATA_PATH", &nothing);
+        command.arg("--disable-tls");
+        command.arg(format!("--redis={redis}"));
+        command.arg(format!("--port={port}"));
+        command.arg("--address=127.0.0.1");
+        command.arg(format!("--metrics-port={}", ports::free()?));
+        command.arg("--metrics-address=127.0.0.1");
+        command.envs(self.environment.clone());
+        Ok((hub.bench.start("argocd-repo-server", command)?, port))
+    }
+
+    fn start_application_controller(&self, hub: &ControlPlane, repo_server: &str, redis: &str) -> Result<()> {
+        let mut command = role(hub, "argocd-application-controller")?;
+        // The destination https://kubernetes.default.svc is then the hub of the kubeconfig.
+        command.env("ARGOCD_FAKE_IN_CLUSTER", "true");
+        command.env("KUBECONFIG", hub.kubeconfig_path());
+        command.arg(format!("--namespace={NAMESPACE}"));
+        command.arg(format!("--repo-server={repo_server}"));
+        command.arg("--repo-server-plaintext");
+        command.arg(format!("--redis={redis}"));
+        command.arg(format!("--metrics-port={}", ports::free()?));
+        command.arg(format!("--app-resync={}", self.resync));
+        command.arg("--app-resync-jitter=0");
+        command.envs(self.environment.clone());
+        hub.keep(hub.bench.start("argocd-application-controller", command)?);
+        Ok(())
+    }
+
+    fn start_application_set_controller(&self, hub: &ControlPlane, repo_server: &str) -> Result<()> {
+        let name = "argocd-applicationset-controller";
+        let mut command = role(hub, name)?;
+        command.env("KUBECONFIG", hub.kubeconfig_path());
+        command.arg(format!("--namespace={NAMESPACE}"));
+        command.arg(format!("--argocd-repo-server={repo_server}"));
+        command.arg("--repo-server-plaintext");
+        for listener in ["--metrics-addr", "--probe-addr", "--webhook-addr"] {
+            command.arg(format!("{listener}=127.0.0.1:{}", ports::free()?));
+        }
+        command.envs(self.environment.clone());
+        hub.keep(hub.bench.start(name, command)?);
+        Ok(())
+    }
+}
+
+/// Starts a Redis that keeps nothing, and says where it is.
+fn start_redis(hub: &ControlPlane) -> Result<String> {
+    let port = ports::free()?;
+    let mut command = process::command("redis-server", &hub.bench.folder("argocd")?);
+    command.args(["--bind", "127.0.0.1", "--save", ""]);
+    command.args(["--port", &port.to_string()]);
+    hub.keep(hub.bench.start("redis", command)?);
+    Ok(format!("127.0.0.1:{port}"))
+}
+
+/// Starts the cmp-server of a plugin, and waits until its socket is there.
+async fn start_plugin(hub: &ControlPlane, index: usize, plugin: &Plugin, sockets: &Path) -> Result<()> {
+    let config_dir = fs::canonicalize(&plugin.config_dir)
+        .with_context(|| format!("no plugin configuration at {}", plugin.config_dir.display()))?;
+    let name = format!("argocd-cmp-server-{index}");
+    let mut command = role(hub, "argocd-cmp-server")?;
+    // Its folder for temporary files is emptied at its start, so it cannot be that of others.
+    command.env("TMPDIR", hub.bench.folder(&format!("argocd/{name}"))?);
+    command.env("ARGOCD_PLUGINSOCKFILEPATH", sockets);
+    command.env("PATH", in_front_of_path(&plugin.path)?);
+    command.arg("--config-dir-path").arg(config_dir);
+    command.envs(plugin.environment.clone());
+    let before = count(sockets)?;
+    let process = hub.bench.start(&name, command)?;
+    process
+        .until_ready(async || count(sockets).is_ok_and(|sockets| sockets > before))
+        .await?;
+    hub.keep(process);
+    Ok(())
+}
+
+/// Argo CD is one program that takes its role from the name it is called by.
+fn role(hub: &ControlPlane, name: &str) -> Result<Command> {
+    let program = hub.bench.folder("argocd/bin")?.join(name);
+    if !program.exists() {
+        symlink(hub.bench.parts.program(Part::ArgoCd), &program)?;
+    }
+    let home = hub.bench.folder(&format!("argocd/{name}"))?;
+    Ok(process::command(program, &home))
+}
+
+/// Applies Argo CD's own manifests. The Deployments among them only lie there for tests to look at; nothing on the hub
+/// runs pods.
+pub(crate) fn install(hub: &ControlPlane) -> Result<()> {
+    hub.apply_files(&[hub.bench.parts.argocd_core_install()], NAMESPACE)
+}
+
+/// Adds the few things that Argo CD's API server, which is not part of this installation, would otherwise add.
+pub(crate) async fn complete(hub: &ControlPlane) -> Result<()> {
+    hub.apply(&json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "argocd-secret", "namespace": NAMESPACE},
+        "stringData": {"server.secretkey": "only for tests"},
+    }))
+    .await?;
+    hub.apply(&json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "AppProject",
+        "metadata": {"name": "default", "namespace": NAMESPACE},
+        "spec": {
+            "sourceRepos": ["*"],
+            "destinations": [{"server": "*", "namespace": "*"}],
+            "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
+        },
+    }))
+    .await?;
+    Ok(())
+}
+
+fn in_front_of_path(folder: &Path) -> Result<OsString> {
+    let folder = fs::canonicalize(folder).with_context(|| format!("no plugin programs at {}", folder.display()))?;
+    let path = env::var_os("PATH").unwrap_or_default();
+    Ok(env::join_paths(std::iter::once(folder).chain(env::split_paths(&path)))?)
+}
+
+fn count(folder: &Path) -> Result<usize> {
+    Ok(fs::read_dir(folder)?.count())
+}

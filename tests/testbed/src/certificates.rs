@@ -1,0 +1,94 @@
+//! A certificate authority per testbed, and what it signs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+};
+
+/// The certificate authority of one testbed: API servers and the webhook serve with what it signs, and the hub's
+/// kube-controller-manager signs agents' certificates with it.
+#[derive(Debug)]
+pub(crate) struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    pem: String,
+    certificate: PathBuf,
+    key: PathBuf,
+}
+
+/// A certificate and its key, as files.
+#[derive(Debug)]
+pub(crate) struct Identity {
+    pub(crate) folder: PathBuf,
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
+}
+
+/// The key pair an API server signs service account tokens with, as files.
+#[derive(Debug)]
+pub(crate) struct TokenKeys {
+    pub(crate) public: PathBuf,
+    pub(crate) private: PathBuf,
+}
+
+impl Authority {
+    pub(crate) fn new(folder: &Path) -> Result<Self> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, "testbed");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+        let keys = KeyPair::generate()?;
+        let pem = params.self_signed(&keys)?.pem();
+        let (certificate, key) = (folder.join("ca.crt"), folder.join("ca.key"));
+        fs::write(&certificate, &pem)?;
+        fs::write(&key, keys.serialize_pem())?;
+        Ok(Self {
+            issuer: Issuer::new(params, keys),
+            pem,
+            certificate,
+            key,
+        })
+    }
+
+    /// The authority's own certificate, PEM.
+    pub(crate) fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    /// The file with the authority's own certificate.
+    pub(crate) fn certificate(&self) -> &Path {
+        &self.certificate
+    }
+
+    /// The file with the authority's private key.
+    pub(crate) fn key(&self) -> &Path {
+        &self.key
+    }
+
+    /// A serving certificate for 127.0.0.1, written to `folder` as tls.crt and tls.key.
+    pub(crate) fn serving(&self, folder: PathBuf) -> Result<Identity> {
+        let mut params = CertificateParams::new(["127.0.0.1".to_owned(), "localhost".to_owned()])?;
+        params.distinguished_name.push(DnType::CommonName, "127.0.0.1");
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        let keys = KeyPair::generate()?;
+        let (certificate, key) = (folder.join("tls.crt"), folder.join("tls.key"));
+        fs::write(&certificate, params.signed_by(&keys, &self.issuer)?.pem())?;
+        fs::write(&key, keys.serialize_pem())?;
+        Ok(Identity {
+            folder,
+            certificate,
+            key,
+        })
+    }
+}
+
+/// Keys for service account tokens, written to `folder`.
+pub(crate) fn token_keys(folder: &Path) -> Result<TokenKeys> {
+    let keys = KeyPair::generate()?;
+    let (public, private) = (folder.join("tokens.pub"), folder.join("tokens.key"));
+    fs::write(&public, keys.public_key_pem())?;
+    fs::write(&private, keys.serialize_pem())?;
+    Ok(TokenKeys { public, private })
+}

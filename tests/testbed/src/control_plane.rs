@@ -1,0 +1,237 @@
+//! An API server with its controllers: the hub has one, and so has every managed cluster.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Client;
+use kube::api::{Api, ListParams};
+use kube::runtime::wait::{Condition, conditions};
+
+use crate::certificates;
+use crate::parts::Part;
+use crate::ports;
+use crate::process::Process;
+use crate::wait::{self, DEADLINE};
+use crate::workbench::Workbench;
+
+mod access;
+mod objects;
+
+/// A running API server, and what one does with it.
+#[derive(Debug)]
+pub struct ControlPlane {
+    name: String,
+    url: String,
+    kubeconfig: PathBuf,
+    controllers: Mutex<Vec<Process>>,
+    apiserver: Process,
+    pub(crate) bench: Arc<Workbench>,
+}
+
+impl ControlPlane {
+    /// Starts an API server on its own share of an etcd, and waits until it is ready.
+    pub(crate) async fn start(bench: &Arc<Workbench>, name: &str, etcd: &str) -> Result<Self> {
+        let folder = bench.folder(name)?;
+        let port = ports::free()?;
+        let url = format!("https://127.0.0.1:{port}");
+        let token = access::random_token()?;
+        let tokens = folder.join("tokens.csv");
+        fs::write(&tokens, format!("{token},admin,admin,\"system:masters\"\n"))?;
+        let serving = bench.authority.serving(folder.clone())?;
+        let token_keys = certificates::token_keys(&folder)?;
+        let kubeconfig = folder.join("kubeconfig");
+        fs::write(
+            &kubeconfig,
+            access::kubeconfig_for(name, &url, bench.authority.certificate(), &token),
+        )?;
+
+        let mut command = bench.command(Part::KubeApiserver);
+        command.arg(format!("--etcd-servers={etcd}"));
+        // Several API servers share one etcd: that saves a process and its start for every cluster.
+        command.arg(format!("--etcd-prefix=/{name}"));
+        command.args(["--bind-address=127.0.0.1", &format!("--secure-port={port}")]);
+        command.arg("--tls-cert-file").arg(&serving.certificate);
+        command.arg("--tls-private-key-file").arg(&serving.key);
+        command.arg("--client-ca-file").arg(bench.authority.certificate());
+        command.arg("--service-account-key-file").arg(&token_keys.public);
+        command
+            .arg("--service-account-signing-key-file")
+            .arg(&token_keys.private);
+        command.arg("--service-account-issuer=https://kubernetes.default.svc");
+        command.arg("--token-auth-file").arg(&tokens);
+        command.args(["--authorization-mode=RBAC", "--allow-privileged=true"]);
+        command.args([
+            "--service-cluster-ip-range=10.0.0.0/24",
+            "--endpoint-reconciler-type=none",
+        ]);
+        // Pods need no token of their own here, and none would be given to them.
+        command.arg("--disable-admission-plugins=ServiceAccount");
+        let apiserver = bench.start(&format!("kube-apiserver-{name}"), command)?;
+
+        let plane = Self {
+            name: name.to_owned(),
+            url,
+            kubeconfig,
+            controllers: Mutex::default(),
+            apiserver,
+            bench: Arc::clone(bench),
+        };
+        let client = plane.client().await?;
+        plane.apiserver.until_ready(async || is_ready(&client).await).await?;
+        Ok(plane)
+    }
+
+    /// Starts kube-controller-manager with the given controllers, as its `--controllers` names them.
+    pub(crate) fn start_controllers(&self, controllers: &str) -> Result<()> {
+        let mut command = self.bench.command(Part::KubeControllerManager);
+        command.arg("--kubeconfig").arg(&self.kubeconfig);
+        command.args(["--leader-elect=false", "--bind-address=127.0.0.1"]);
+        command.arg(format!("--secure-port={}", ports::free()?));
+        command.arg(format!("--controllers={controllers}"));
+        command
+            .arg("--cluster-signing-cert-file")
+            .arg(self.bench.authority.certificate());
+        command
+            .arg("--cluster-signing-key-file")
+            .arg(self.bench.authority.key());
+        let process = self
+            .bench
+            .start(&format!("kube-controller-manager-{}", self.name), command)?;
+        self.keep(process);
+        Ok(())
+    }
+
+    /// Keeps a process that belongs to this control plane running for as long as it does.
+    pub(crate) fn keep(&self, process: Process) {
+        self.controllers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(process);
+    }
+
+    /// The name of the cluster.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where the API server is, `https://127.0.0.1:…`.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// A kubeconfig with all rights.
+    #[must_use]
+    pub fn kubeconfig_path(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// The folder with the log of every process of this testbed.
+    #[must_use]
+    pub fn logs(&self) -> PathBuf {
+        self.bench.logs()
+    }
+
+    /// A new client with all rights. It belongs to the runtime that calls, so that several tests with a runtime each
+    /// can share one testbed.
+    pub async fn client(&self) -> Result<Client> {
+        access::client(&self.kubeconfig).await
+    }
+
+    /// A kubeconfig for a service account, with the rights it has been given and no more.
+    pub fn service_account_kubeconfig(&self, namespace: &str, name: &str) -> Result<PathBuf> {
+        let token = self.kubectl(&["create", "token", "--duration=12h", "--namespace", namespace, name])?;
+        let folder = self.bench.folder(&self.name)?;
+        let kubeconfig = folder.join(format!("kubeconfig-{namespace}-{name}"));
+        fs::write(
+            &kubeconfig,
+            access::kubeconfig_for(&self.name, &self.url, self.bench.authority.certificate(), token.trim()),
+        )?;
+        Ok(kubeconfig)
+    }
+
+    /// Runs kubectl with all rights and returns what it prints. Fails with its stderr when it fails.
+    pub fn kubectl(&self, arguments: &[&str]) -> Result<String> {
+        self.kubectl_with_input(arguments, "")
+    }
+
+    /// The same with text for kubectl to read, such as manifests for `apply -f -`.
+    pub fn kubectl_with_input(&self, arguments: &[&str], input: &str) -> Result<String> {
+        let output = self.run_kubectl(arguments, input)?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(
+            output.status.success(),
+            "kubectl {} failed: {}",
+            arguments.join(" "),
+            errors.trim()
+        );
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
+    fn run_kubectl(&self, arguments: &[&str], input: &str) -> Result<Output> {
+        let mut command = self.bench.command(Part::Kubectl);
+        command.arg("--kubeconfig").arg(&self.kubeconfig).args(arguments);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut kubectl = command.spawn().context("failed to run kubectl")?;
+        kubectl
+            .stdin
+            .take()
+            .context("kubectl reads nothing")?
+            .write_all(input.as_bytes())?;
+        Ok(kubectl.wait_with_output()?)
+    }
+
+    /// Applies the manifests of files, in a namespace unless they name one, on the API server's side.
+    pub(crate) fn apply_files(&self, files: &[PathBuf], namespace: &str) -> Result<()> {
+        let files: Vec<_> = files.iter().map(|file| file.to_string_lossy()).collect();
+        let mut arguments = vec![
+            "apply",
+            "--server-side",
+            "--force-conflicts",
+            "--validate=false",
+            "--namespace",
+            namespace,
+        ];
+        for file in &files {
+            arguments.extend(["--filename", file]);
+        }
+        self.kubectl(&arguments).map(drop)
+    }
+
+    /// Waits until the API server serves every CRD that it has.
+    pub async fn wait_for_crds(&self) -> Result<()> {
+        let client = self.client().await?;
+        let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+        wait::eventually("every CRD is served", DEADLINE, async || {
+            for crd in crds.list(&ListParams::default()).await.ok()? {
+                if !conditions::is_crd_established().matches_object(Some(&crd)) {
+                    return None;
+                }
+                // A CRD is established a moment before one can find out what its plural is.
+                let served = crd.spec.versions.iter().find(|version| version.served)?;
+                let api_version = format!("{}/{}", crd.spec.group, served.name);
+                wait::resource(&client, &api_version, &crd.spec.names.kind).await.ok()?;
+            }
+            Some(())
+        })
+        .await
+        .inspect_err(|_| self.bench.fail())
+    }
+}
+
+/// Whether the API server says that it is.
+async fn is_ready(client: &Client) -> bool {
+    let Ok(request) = http::Request::get("/readyz").body(Vec::new()) else {
+        return false;
+    };
+    client.request_text(request).await.is_ok()
+}

@@ -1,0 +1,118 @@
+//! What one does with the objects of an API server.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use super::ControlPlane;
+use crate::object::ObjectRef;
+use crate::wait::{self, DEADLINE};
+
+/// Who we are in what we apply.
+const FIELD_MANAGER: &str = "testbed";
+
+impl ControlPlane {
+    /// Creates an object; fails, with the API server's own words, when it is refused.
+    pub async fn create(&self, object: &Value) -> Result<Value> {
+        let api = wait::api(&self.client().await?, &ObjectRef::of(object)).await?;
+        let object: DynamicObject = serde_json::from_value(object.clone())?;
+        Ok(serde_json::to_value(
+            api.create(&PostParams::default(), &object).await?,
+        )?)
+    }
+
+    /// Creates a namespace, unless it is there.
+    pub async fn create_namespace(&self, name: &str) -> Result<()> {
+        self.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
+            .await
+            .map(drop)
+    }
+
+    /// Creates an object or makes it what is given, by server-side apply.
+    pub async fn apply(&self, object: &Value) -> Result<Value> {
+        let name = ObjectRef::of(object);
+        let api = wait::api(&self.client().await?, &name).await?;
+        let how = PatchParams::apply(FIELD_MANAGER).force();
+        Ok(serde_json::to_value(
+            api.patch(&name.name, &how, &Patch::Apply(object)).await?,
+        )?)
+    }
+
+    /// Applies the manifests of a YAML text as a user would, with `kubectl apply`, on the API server's side.
+    pub fn apply_yaml(&self, manifests: &str) -> Result<String> {
+        self.kubectl_with_input(&["apply", "--server-side", "--filename", "-"], manifests)
+    }
+
+    /// Changes an object by a JSON merge patch.
+    pub async fn patch(&self, object: &ObjectRef, patch: &Value) -> Result<Value> {
+        let api = wait::api(&self.client().await?, object).await?;
+        let how = PatchParams::default();
+        Ok(serde_json::to_value(
+            api.patch(&object.name, &how, &Patch::Merge(patch)).await?,
+        )?)
+    }
+
+    /// Changes the status of an object by a JSON merge patch, for kinds that have a status subresource.
+    pub async fn patch_status(&self, object: &ObjectRef, patch: &Value) -> Result<Value> {
+        let api = wait::api(&self.client().await?, object).await?;
+        let how = PatchParams::default();
+        Ok(serde_json::to_value(
+            api.patch_status(&object.name, &how, &Patch::Merge(patch)).await?,
+        )?)
+    }
+
+    /// Deletes an object, if it is there, without waiting until it is gone.
+    pub async fn delete(&self, object: &ObjectRef) -> Result<()> {
+        let api = wait::api(&self.client().await?, object).await?;
+        match api.delete(&object.name, &DeleteParams::default()).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+            other => Ok(other.map(drop)?),
+        }
+    }
+
+    /// An object, if it is there.
+    pub async fn get(&self, object: &ObjectRef) -> Result<Option<Value>> {
+        let api = wait::api(&self.client().await?, object).await?;
+        Ok(api.get_opt(&object.name).await?.map(serde_json::to_value).transpose()?)
+    }
+
+    /// All objects of a kind, in all namespaces.
+    pub async fn list(&self, api_version: &str, kind: &str) -> Result<Vec<Value>> {
+        let client = self.client().await?;
+        let (resource, _) = wait::resource(&client, api_version, kind).await?;
+        let api: Api<DynamicObject> = Api::all_with(client, &resource);
+        let all = api.list(&ListParams::default()).await?;
+        Ok(all.into_iter().map(serde_json::to_value).collect::<Result<_, _>>()?)
+    }
+
+    /// Waits until the object exists and the condition holds for it; see [`wait::wait_for`]. Fails after
+    /// [`DEADLINE`], and then prints the logs.
+    pub async fn wait_for(&self, object: &ObjectRef, condition: impl FnMut(&Value) -> bool) -> Result<Value> {
+        let waited = wait::wait_for(&self.client().await?, object, DEADLINE, condition).await;
+        waited
+            .inspect_err(|_| self.bench.fail())
+            .with_context(|| self.name.clone())
+    }
+
+    /// Watches for `duration` whether the condition holds for the object all the time; see [`wait::holds_for`].
+    pub async fn holds_for(
+        &self,
+        object: &ObjectRef,
+        duration: Duration,
+        condition: impl FnMut(&Value) -> bool,
+    ) -> Result<()> {
+        let held = wait::holds_for(&self.client().await?, object, duration, condition).await;
+        held.inspect_err(|_| self.bench.fail())
+            .with_context(|| self.name.clone())
+    }
+
+    /// Waits until the object does not exist. Fails after [`DEADLINE`], and then prints the logs.
+    pub async fn wait_gone(&self, object: &ObjectRef) -> Result<()> {
+        let waited = wait::wait_gone(&self.client().await?, object, DEADLINE).await;
+        waited
+            .inspect_err(|_| self.bench.fail())
+            .with_context(|| self.name.clone())
+    }
+}

@@ -1,0 +1,124 @@
+//! A Git repository for Argo CD to read.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use tempfile::TempDir;
+
+use crate::process;
+
+/// A repository on this machine with one branch, `main`. Dropping it removes it.
+#[derive(Debug)]
+pub struct GitRepository {
+    folder: TempDir,
+}
+
+impl GitRepository {
+    /// An empty repository.
+    pub fn new() -> Result<Self> {
+        let folder = tempfile::Builder::new().prefix("testbed-git-").tempdir()?;
+        let repository = Self { folder };
+        repository.git(&["init", "--quiet", "--initial-branch=main"])?;
+        Ok(repository)
+    }
+
+    /// Where Argo CD finds it, `file:///…`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("file://{}", self.folder.path().display())
+    }
+
+    /// The folder with the files, for writing what [`commit`](Self::commit) cannot, such as symbolic links.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Writes files, given as path and content, and commits them with all else that has changed. Returns the commit.
+    pub fn commit(&self, files: &[(&str, &str)]) -> Result<String> {
+        for (path, content) in files {
+            let file = self.folder.path().join(path);
+            if let Some(folder) = file.parent() {
+                fs::create_dir_all(folder)?;
+            }
+            fs::write(&file, content).with_context(|| format!("failed to write {path}"))?;
+        }
+        let what: Vec<&str> = files.iter().map(|(path, _)| *path).collect();
+        self.commit_all(&format!("Write {}", what.join(", ")))
+    }
+
+    /// Copies a folder to `path` in the repository and commits it. Returns the commit.
+    pub fn commit_folder(&self, folder: &Path, path: &str) -> Result<String> {
+        copy(folder, &self.folder.path().join(path))?;
+        self.commit_all(&format!("Copy {path}"))
+    }
+
+    /// Removes files or folders and commits that. Returns the commit.
+    pub fn remove(&self, paths: &[&str]) -> Result<String> {
+        let mut arguments = vec!["rm", "-r", "--quiet", "--"];
+        arguments.extend(paths);
+        self.git(&arguments)?;
+        self.commit_all(&format!("Remove {}", paths.join(", ")))
+    }
+
+    fn commit_all(&self, message: &str) -> Result<String> {
+        self.git(&["add", "--all"])?;
+        self.git(&["commit", "--quiet", "--allow-empty", "--message", message])?;
+        self.git(&["rev-parse", "HEAD"])
+    }
+
+    fn git(&self, arguments: &[&str]) -> Result<String> {
+        let mut command: Command = process::command("git", self.folder.path());
+        command.current_dir(self.folder.path()).args(arguments);
+        // Whatever the machine is set to, such as signing every commit, does not count here.
+        command.envs([("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1")]);
+        for who in ["AUTHOR", "COMMITTER"] {
+            command
+                .env(format!("GIT_{who}_NAME"), "testbed")
+                .env(format!("GIT_{who}_EMAIL"), "testbed@localhost");
+        }
+        let output = command.output().context("failed to run git")?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(
+            output.status.success(),
+            "git {} failed: {}",
+            arguments.join(" "),
+            errors.trim()
+        );
+        Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+    }
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from).with_context(|| format!("failed to read {}", from.display()))? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commits_and_removals_change_what_a_clone_has() {
+        let git = GitRepository::new().unwrap();
+        let first = git.commit(&[("a/b.yaml", "one"), ("c.yaml", "two")]).unwrap();
+        let second = git.remove(&["a"]).unwrap();
+        assert_ne!(first, second);
+        assert_eq!(
+            git.git(&["ls-tree", "-r", "--name-only", &first]).unwrap(),
+            "a/b.yaml\nc.yaml"
+        );
+        assert_eq!(git.git(&["ls-tree", "-r", "--name-only", &second]).unwrap(), "c.yaml");
+    }
+}

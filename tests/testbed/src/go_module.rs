@@ -1,0 +1,159 @@
+//! Programs built from a Go module that pins them, and kept in a cache.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use ring::digest;
+
+use crate::progress;
+
+/// How often a build that is under way says so.
+const STILL_BUILDING: Duration = Duration::from_secs(60);
+
+/// One of the modules in this crate's `go` folder, with its place in the cache.
+#[derive(Debug)]
+pub(crate) struct GoModule {
+    source: PathBuf,
+    built: PathBuf,
+    linker_flags: String,
+}
+
+impl GoModule {
+    /// The module of that name.
+    ///
+    /// Its place in the cache is named after the content of its files, so changed pins mean a new build. Kubernetes'
+    /// programs learn their version from the linker: `versioned` is the module whose version they shall report.
+    pub(crate) fn new(name: &str, cache: &Path, versioned: Option<&str>) -> Result<Self> {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("go").join(name);
+        let key = key(&source)?;
+        let built = cache.join(format!("{name}-{key}"));
+        fs::create_dir_all(&built).with_context(|| format!("failed to create {}", built.display()))?;
+        let mut module = Self {
+            source,
+            built,
+            linker_flags: "-s -w".to_owned(),
+        };
+        if let Some(versioned) = versioned {
+            let version = module.go(&["list", "-m", "-f", "{{.Version}}", versioned])?;
+            let mut numbers = version.trim_start_matches('v').split('.');
+            let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+            let package = "k8s.io/component-base/version";
+            module.linker_flags = format!(
+                "-s -w -X {package}.gitVersion={version} -X {package}.gitMajor={major} -X {package}.gitMinor={minor}"
+            );
+        }
+        Ok(module)
+    }
+
+    /// The program of that name, built if it is not in the cache.
+    pub(crate) fn build(&self, file: &str, package: &str) -> Result<PathBuf> {
+        let program = self.built.join(file);
+        if program.is_file() {
+            return Ok(program);
+        }
+        let lock = File::create(self.built.join("lock"))?;
+        if lock.try_lock().is_err() {
+            progress(&format!("waiting for another process that builds {file} …"));
+            lock.lock()?;
+        }
+        // Another process may have built it while this one waited for the lock.
+        if !program.is_file() {
+            let started = Instant::now();
+            progress(&format!("building {file} …"));
+            // Under its own name only when it is complete: a build that is interrupted leaves nothing behind.
+            let unfinished = self.built.join(format!(".{file}"));
+            let _still_building = Reminder::new(format!("building {file} …"));
+            let target = unfinished.to_string_lossy();
+            self.go(&[
+                "build",
+                "-buildvcs=false",
+                "-ldflags",
+                &self.linker_flags,
+                "-o",
+                &target,
+                package,
+            ])?;
+            fs::rename(&unfinished, &program)?;
+            progress(&format!("building {file} … {} s", started.elapsed().as_secs()));
+        }
+        Ok(program)
+    }
+
+    /// The folder with the source of a module that this one requires.
+    pub(crate) fn folder_of(&self, module: &str) -> Result<PathBuf> {
+        let locate = ["list", "-m", "-f", "{{.Dir}}", module];
+        let mut folder = self.go(&locate)?;
+        if folder.is_empty() {
+            // The programs are in our cache, but Go's own was cleaned.
+            self.go(&["mod", "download", module])?;
+            folder = self.go(&locate)?;
+        }
+        ensure!(!folder.is_empty(), "go does not know where {module} is");
+        Ok(PathBuf::from(folder))
+    }
+
+    fn go(&self, arguments: &[&str]) -> Result<String> {
+        let mut command = Command::new("go");
+        // A go.work above the repository must not change what is built.
+        command.current_dir(&self.source).args(arguments).env("GOWORK", "off");
+        let output = command.output().context("failed to run go")?;
+        ensure!(
+            output.status.success(),
+            "go {} in {} failed:\n{}",
+            arguments.join(" "),
+            self.source.display(),
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+    }
+}
+
+/// Sixteen hexadecimal digits that change when a file of the module does.
+fn key(module: &Path) -> Result<String> {
+    let mut files = Vec::new();
+    files_below(module, &mut files)?;
+    files.sort();
+    let mut content = digest::Context::new(&digest::SHA256);
+    for file in files {
+        content.update(file.strip_prefix(module)?.to_string_lossy().as_bytes());
+        content.update(&fs::read(&file)?);
+    }
+    let mut start = [0; 8];
+    start.copy_from_slice(&content.finish().as_ref()[..8]);
+    Ok(format!("{:016x}", u64::from_be_bytes(start)))
+}
+
+fn files_below(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in fs::read_dir(folder).with_context(|| format!("failed to read {}", folder.display()))? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files_below(&path, files)?;
+        } else {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Repeats a line until it is dropped, so that nobody takes a long build for a hanging one.
+struct Reminder {
+    _done: mpsc::Sender<()>,
+}
+
+impl Reminder {
+    fn new(line: String) -> Self {
+        let (done, wait) = mpsc::channel::<()>();
+        thread::spawn(move || {
+            let started = Instant::now();
+            while wait.recv_timeout(STILL_BUILDING) == Err(RecvTimeoutError::Timeout) {
+                progress(&format!("{line} {} s so far", started.elapsed().as_secs()));
+            }
+        });
+        Self { _done: done }
+    }
+}

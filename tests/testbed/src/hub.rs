@@ -1,0 +1,120 @@
+//! The hub: where OCM's works are written and Argo CD runs.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::thread;
+
+use anyhow::{Context, Result, anyhow};
+use serde_json::{Value, json};
+
+use crate::argocd::{self, ArgoCd};
+use crate::control_plane::ControlPlane;
+use crate::etcd::Etcd;
+use crate::managed_cluster::{ManagedCluster, ManagedClusterOptions};
+use crate::object::ObjectRef;
+use crate::ocm_controllers;
+use crate::parts::Parts;
+use crate::work_webhook::WorkWebhook;
+use crate::workbench::Workbench;
+
+/// What the hub needs of kube-controller-manager: Argo CD deletes in the foreground and waits for the garbage
+/// collector, namespaces end, and agents that join get their certificates.
+const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller,clusterrole-aggregation-controller,\
+                           certificatesigningrequest-signing-controller";
+
+/// A running hub with the CRDs of OCM and Argo CD, and OCM's webhook in the path of every `ManifestWork`.
+///
+/// Dropping it stops all that was started through it. What one does with its API server is in [`ControlPlane`].
+#[derive(Debug)]
+pub struct Hub {
+    plane: ControlPlane,
+    etcd: Etcd,
+}
+
+impl Hub {
+    /// Starts a hub, after building what is not built yet.
+    pub async fn start() -> Result<Self> {
+        let parts = tokio::task::spawn_blocking(Parts::ensure).await??;
+        let bench = Workbench::new(parts)?;
+        Self::start_on(&bench).await.inspect_err(|_| bench.fail())
+    }
+
+    async fn start_on(bench: &Arc<Workbench>) -> Result<Self> {
+        let etcd = Etcd::start(bench)?;
+        let plane = ControlPlane::start(bench, "hub", etcd.url()).await?;
+        let hub = Self { plane, etcd };
+        let webhook = WorkWebhook::start(&hub)?;
+        for namespace in [argocd::NAMESPACE, ocm_controllers::NAMESPACE] {
+            hub.create_namespace(namespace).await?;
+        }
+        hub.apply_manifests()?;
+        hub.wait_for_crds().await?;
+        // Not sooner: the garbage collector looks for new kinds only every 30 s, and until it knows a kind it lets none
+        // of its objects go that are deleted in the foreground.
+        hub.start_controllers(CONTROLLERS)?;
+        argocd::complete(&hub).await?;
+        webhook.register(&hub).await?;
+        Ok(hub)
+    }
+
+    /// OCM's CRDs and Argo CD's manifests, both at once because together they take the longest of a hub's start.
+    fn apply_manifests(&self) -> Result<()> {
+        let folders = ["cluster/v1", "cluster/v1alpha1", "cluster/v1beta1", "cluster/v1beta2"];
+        let folders = [&folders[..], &["addon/v1alpha1", "work/v1", "work/v1alpha1"]].concat();
+        let of_the_hub = |name: &str| !name.contains("appliedmanifestworks") && !name.contains("clusterclaims");
+        let crds = self.bench.parts.ocm_crds(&folders, of_the_hub)?;
+        thread::scope(|scope| {
+            let ocm = scope.spawn(|| self.apply_files(&crds, ocm_controllers::NAMESPACE));
+            argocd::install(self)?;
+            ocm.join().map_err(|_| anyhow!("applying OCM's CRDs panicked"))?
+        })
+    }
+
+    /// Adds a managed cluster: an API server of its own with controllers, a node, and OCM's work agent.
+    pub async fn add_managed_cluster(&self, name: &str, options: ManagedClusterOptions) -> Result<ManagedCluster> {
+        ManagedCluster::start(self, self.etcd.url(), name, options)
+            .await
+            .inspect_err(|_| self.bench.fail())
+            .with_context(|| format!("failed to add the managed cluster {name}"))
+    }
+
+    /// Starts OCM's registration, placement, add-on and work controllers, and waits until they answer.
+    pub async fn start_ocm_controllers(&self) -> Result<()> {
+        ocm_controllers::start(self).await.inspect_err(|_| self.bench.fail())
+    }
+
+    /// Starts Argo CD, and waits until it answers.
+    pub async fn start_argocd(&self, argocd: ArgoCd) -> Result<()> {
+        argocd.start(self).await.inspect_err(|_| self.bench.fail())
+    }
+
+    /// Creates an Application, in Argo CD's namespace unless it names another.
+    pub async fn create_application(&self, application: &Value) -> Result<Value> {
+        let mut application = application.clone();
+        let namespace = &mut application["metadata"]["namespace"];
+        if namespace.is_null() {
+            *namespace = argocd::NAMESPACE.into();
+        }
+        self.create(&application).await
+    }
+
+    /// Has Argo CD look at an Application, and returns it as it is when Argo CD has: `normal` compares it with Git,
+    /// `hard` also renders again what was rendered before.
+    pub async fn refresh_application(&self, name: &str, how: &str) -> Result<Value> {
+        let application = ObjectRef::application(name);
+        let annotation = "argocd.argoproj.io/refresh";
+        self.patch(&application, &json!({"metadata": {"annotations": {annotation: how}}}))
+            .await?;
+        self.wait_for(&application, |it| it["metadata"]["annotations"][annotation].is_null())
+            .await
+    }
+}
+
+/// A hub is first of all an API server.
+impl Deref for Hub {
+    type Target = ControlPlane;
+
+    fn deref(&self) -> &ControlPlane {
+        &self.plane
+    }
+}

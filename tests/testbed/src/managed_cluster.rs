@@ -1,0 +1,252 @@
+//! A managed cluster: workloads roll out on it, and OCM's work agent brings them from the hub.
+
+use std::fs;
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::control_plane::ControlPlane;
+use crate::object::{ObjectRef, is_true};
+use crate::parts::Part;
+use crate::ports;
+use crate::process::Process;
+
+/// The namespace OCM's agents belong to.
+const AGENT_NAMESPACE: &str = "open-cluster-management-agent";
+
+/// What a managed cluster is to be like.
+#[derive(Clone, Debug)]
+pub struct ManagedClusterOptions {
+    /// How many nodes it has. Without any, pods stay pending and nothing becomes available.
+    pub nodes: u32,
+    /// How often the agent reads values and conditions back from what it has applied.
+    pub status_sync_interval: Duration,
+    /// The work agent's feature gates, such as `RawFeedbackJsonString=true`.
+    pub feature_gates: Vec<String>,
+    /// Whether OCM's registration agent joins the cluster to the hub, as in real life: it gets a certificate for the
+    /// hub, which the work agent uses too, renews the lease and serves add-ons. It takes
+    /// [`Hub::start_ocm_controllers`](crate::Hub::start_ocm_controllers) first. Otherwise the cluster is declared
+    /// joined and available, and the work agent may do everything on the hub.
+    pub registration_agent: bool,
+}
+
+impl Default for ManagedClusterOptions {
+    fn default() -> Self {
+        Self {
+            nodes: 1,
+            status_sync_interval: Duration::from_secs(2),
+            feature_gates: Vec::new(),
+            registration_agent: false,
+        }
+    }
+}
+
+/// A running managed cluster. Dropping it stops all that belongs to it.
+///
+/// Pods become ready at once, by kwok, unless no node suits them: a `nodeSelector` that matches none breaks a rollout.
+/// Pods with the label `pod-container-running-failed.stage.kwok.x-k8s.io: "true"` run for a second and then fail.
+///
+/// What one does with its API server is in [`ControlPlane`].
+#[derive(Debug)]
+pub struct ManagedCluster {
+    agent: Option<Process>,
+    plane: ControlPlane,
+    options: ManagedClusterOptions,
+    hub_kubeconfig: PathBuf,
+}
+
+impl ManagedCluster {
+    pub(crate) async fn start(
+        hub: &ControlPlane,
+        etcd: &str,
+        name: &str,
+        options: ManagedClusterOptions,
+    ) -> Result<Self> {
+        ensure!(name != hub.name(), "the name {name} is taken");
+        let (plane, registered) = tokio::join!(
+            ControlPlane::start(&hub.bench, name, etcd),
+            register(hub, name, options.registration_agent)
+        );
+        registered?;
+        let hub_kubeconfig = hub.kubeconfig_path().to_owned();
+        let mut cluster = Self {
+            agent: None,
+            plane: plane?,
+            options,
+            hub_kubeconfig,
+        };
+
+        cluster.create_namespace(AGENT_NAMESPACE).await?;
+        cluster.create_namespace("open-cluster-management-agent-addon").await?;
+        let of_the_cluster = |name: &str| name.contains("appliedmanifestworks") || name.contains("clusterclaims");
+        let crds = cluster
+            .bench
+            .parts
+            .ocm_crds(&["work/v1", "cluster/v1alpha1"], of_the_cluster)?;
+        cluster.apply_files(&crds, AGENT_NAMESPACE)?;
+        cluster.wait_for_crds().await?;
+        // Everything but what would need tokens in pods: real rollouts, garbage collection, namespace deletion.
+        // After the CRDs: the garbage collector looks for new kinds only every 30 s.
+        cluster.start_controllers("*,-serviceaccount-token-controller")?;
+        cluster.start_scheduler()?;
+        cluster.start_kwok()?;
+        for node in 1..=cluster.options.nodes {
+            cluster.create(&node_named(&format!("node-{node}"))).await?;
+        }
+        if cluster.options.registration_agent {
+            cluster.join(hub).await?;
+        }
+        cluster.start_agent().await?;
+        Ok(cluster)
+    }
+
+    /// Starts the registration agent and waits until the hub has accepted the cluster and finds it available.
+    async fn join(&mut self, hub: &ControlPlane) -> Result<()> {
+        let folder = self.bench.folder(&format!("{}/hub-kubeconfig", self.name()))?;
+        let mut command = self.agent(Part::Registration, ports::free()?);
+        command.arg("--bootstrap-kubeconfig").arg(&self.hub_kubeconfig);
+        command.arg("--hub-kubeconfig-dir").arg(&folder);
+        command.arg(format!("--spoke-external-server-urls={}", self.url()));
+        let name = format!("registration-agent-{}", self.name());
+        let agent = self.bench.start(&name, command)?;
+        self.hub_kubeconfig = folder.join("kubeconfig");
+        agent.until_ready(async || self.hub_kubeconfig.exists()).await?;
+        self.keep(agent);
+        let cluster = managed_cluster(self.name());
+        hub.wait_for(&cluster, |it| is_true(it, "ManagedClusterConditionAvailable"))
+            .await?;
+        Ok(())
+    }
+
+    /// Starts the work agent, after [`stop_agent`](Self::stop_agent), and waits until it answers.
+    pub async fn start_agent(&mut self) -> Result<()> {
+        let port = ports::free()?;
+        let mut command = self.agent(Part::Work, port);
+        command.arg("--workload-source-driver=kube");
+        command.arg("--workload-source-config").arg(&self.hub_kubeconfig);
+        let interval = self.options.status_sync_interval.as_millis();
+        command.arg(format!("--status-sync-interval={interval}ms"));
+        let gates = self.options.feature_gates.join(",");
+        if !gates.is_empty() {
+            command.arg(format!("--feature-gates={gates}"));
+        }
+        let name = format!("work-agent-{}", self.name());
+        let agent = self.bench.start(&name, command)?;
+        agent.until_listening(port).await?;
+        self.agent = Some(agent);
+        Ok(())
+    }
+
+    /// One of OCM's agents, with what both are told.
+    fn agent(&self, program: Part, port: u16) -> Command {
+        let mut command = self.bench.command(program);
+        command.args(["agent", "--disable-leader-election"]);
+        command.arg(format!("--namespace={AGENT_NAMESPACE}"));
+        command.arg(format!("--spoke-cluster-name={}", self.name()));
+        command.arg(format!("--agent-id={}-agent", self.name()));
+        command.arg("--kubeconfig").arg(self.kubeconfig_path());
+        command.arg(format!("--listen=127.0.0.1:{port}"));
+        command
+    }
+
+    /// Stops the work agent: the cluster is then as if it could not reach the hub.
+    pub fn stop_agent(&mut self) {
+        self.agent = None;
+    }
+
+    fn start_scheduler(&self) -> Result<()> {
+        let mut command = self.bench.command(Part::KubeScheduler);
+        command.arg("--kubeconfig").arg(self.kubeconfig_path());
+        command.args(["--leader-elect=false", "--bind-address=127.0.0.1"]);
+        command.arg(format!("--secure-port={}", ports::free()?));
+        self.keep(self.bench.start(&format!("kube-scheduler-{}", self.name()), command)?);
+        Ok(())
+    }
+
+    fn start_kwok(&self) -> Result<()> {
+        let mut files = Vec::new();
+        // Chaos only strikes pods that ask for it, by the label pod-container-running-failed.stage.kwok.x-k8s.io.
+        for stages in ["node/fast", "node/heartbeat", "pod/fast", "pod/chaos"] {
+            files.extend(self.bench.parts.kwok_stages(stages)?);
+        }
+        let stages = files
+            .iter()
+            .map(fs::read_to_string)
+            .collect::<Result<Vec<_>, _>>()?
+            .join("\n---\n");
+        let config = self.bench.folder(self.name())?.join("stages.yaml");
+        fs::write(&config, stages)?;
+
+        let mut command = self.bench.command(Part::Kwok);
+        command
+            .arg("--kubeconfig")
+            .arg(self.kubeconfig_path())
+            .arg("--config")
+            .arg(config);
+        command.args([
+            "--manage-all-nodes=true",
+            &format!("--server-address=127.0.0.1:{}", ports::free()?),
+        ]);
+        self.keep(self.bench.start(&format!("kwok-{}", self.name()), command)?);
+        Ok(())
+    }
+}
+
+/// A managed cluster is first of all an API server.
+impl Deref for ManagedCluster {
+    type Target = ControlPlane;
+
+    fn deref(&self) -> &ControlPlane {
+        &self.plane
+    }
+}
+
+/// The hub's object for a managed cluster.
+fn managed_cluster(name: &str) -> ObjectRef {
+    ObjectRef::cluster("cluster.open-cluster-management.io/v1", "ManagedCluster", name)
+}
+
+/// What joining a hub comes to: a namespace for the cluster's works, and a `ManagedCluster` that is accepted.
+///
+/// Unless an agent is to say so itself, it is also declared available, with a lease so long that nobody misses one.
+async fn register(hub: &ControlPlane, name: &str, by_agent: bool) -> Result<()> {
+    hub.create_namespace(name).await?;
+    let lease = if by_agent { 60 } else { 7200 };
+    let cluster = json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1",
+        "kind": "ManagedCluster",
+        "metadata": {"name": name, "labels": {"cluster.open-cluster-management.io/clusterset": "default"}},
+        "spec": {"hubAcceptsClient": true, "leaseDurationSeconds": lease},
+    });
+    hub.apply(&cluster).await?;
+    if by_agent {
+        return Ok(());
+    }
+    let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let conditions: Vec<_> = [
+        "HubAcceptedManagedCluster",
+        "ManagedClusterJoined",
+        "ManagedClusterConditionAvailable",
+    ]
+    .into_iter()
+    .map(|kind| json!({"type": kind, "status": "True", "reason": kind, "message": "", "lastTransitionTime": now}))
+    .collect();
+    hub.patch_status(&ObjectRef::of(&cluster), &json!({"status": {"conditions": conditions}}))
+        .await?;
+    Ok(())
+}
+
+fn node_named(name: &str) -> Value {
+    let resources = json!({"cpu": "64", "memory": "256Gi", "pods": "1000"});
+    json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}},
+        "status": {"allocatable": resources, "capacity": resources},
+    })
+}

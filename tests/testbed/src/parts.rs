@@ -1,0 +1,252 @@
+//! The programs a testbed is made of: which they are, where they come from, and that they are built.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::go_module::GoModule;
+
+/// A program that a testbed runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// etcd, the store below every API server.
+    Etcd,
+    /// Kubernetes' API server.
+    KubeApiserver,
+    /// Kubernetes' controllers.
+    KubeControllerManager,
+    /// Kubernetes' scheduler.
+    KubeScheduler,
+    /// Kubernetes' command line.
+    Kubectl,
+    /// OCM's work agent and work manager.
+    Work,
+    /// OCM's validation of `ManifestWorks`, on a port of our choice.
+    WorkWebhook,
+    /// OCM's registration agent and controller.
+    Registration,
+    /// OCM's placement controller.
+    Placement,
+    /// OCM's add-on manager.
+    Addon,
+    /// Nodes and pods that become ready without a kubelet.
+    Kwok,
+    /// Argo CD: the role is chosen by the name it is called by.
+    ArgoCd,
+}
+
+/// A part's file name, and the package it is built from in its Go module.
+struct Source {
+    part: Part,
+    file: &'static str,
+    package: &'static str,
+}
+
+const fn source(part: Part, file: &'static str, package: &'static str) -> Source {
+    Source { part, file, package }
+}
+
+/// One Go module per project, because their requirements disagree.
+const KUBERNETES: &[Source] = &[
+    source(Part::Etcd, "etcd", "go.etcd.io/etcd/server/v3"),
+    source(
+        Part::KubeApiserver,
+        "kube-apiserver",
+        "k8s.io/kubernetes/cmd/kube-apiserver",
+    ),
+    source(
+        Part::KubeControllerManager,
+        "kube-controller-manager",
+        "k8s.io/kubernetes/cmd/kube-controller-manager",
+    ),
+    source(
+        Part::KubeScheduler,
+        "kube-scheduler",
+        "k8s.io/kubernetes/cmd/kube-scheduler",
+    ),
+    source(Part::Kubectl, "kubectl", "k8s.io/kubernetes/cmd/kubectl"),
+];
+const OCM: &[Source] = &[
+    source(Part::Work, "work", "open-cluster-management.io/ocm/cmd/work"),
+    source(Part::WorkWebhook, "work-webhook", "./work-webhook"),
+    source(
+        Part::Registration,
+        "registration",
+        "open-cluster-management.io/ocm/cmd/registration",
+    ),
+    source(
+        Part::Placement,
+        "placement",
+        "open-cluster-management.io/ocm/cmd/placement",
+    ),
+    source(Part::Addon, "addon", "open-cluster-management.io/ocm/cmd/addon"),
+];
+const KWOK: &[Source] = &[source(Part::Kwok, "kwok", "sigs.k8s.io/kwok/cmd/kwok")];
+const ARGOCD: &[Source] = &[source(Part::ArgoCd, "argocd", "github.com/argoproj/argo-cd/v3/cmd")];
+
+/// All parts, built. See [`Parts::ensure`].
+#[derive(Clone, Debug)]
+pub struct Parts {
+    programs: Vec<(Part, PathBuf)>,
+    ocm_api: PathBuf,
+    argocd: PathBuf,
+    kwok: PathBuf,
+}
+
+impl Parts {
+    /// Builds what is not in the cache, which takes a quarter of an hour once, and says where everything is.
+    ///
+    /// Several callers may do this at the same time: one builds, the others wait for it.
+    pub fn ensure() -> Result<Self> {
+        let mut programs = Vec::new();
+        // What somebody brings along comes first, and what is found first is what is used.
+        if let Some(assets) = env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from) {
+            programs.extend([
+                (Part::Etcd, assets.join("etcd")),
+                (Part::KubeApiserver, assets.join("kube-apiserver")),
+            ]);
+            programs.extend(on_path("kubectl", assets.as_os_str()).map(|kubectl| (Part::Kubectl, kubectl)));
+        }
+        let path = env::var_os("PATH").unwrap_or_default();
+        programs.extend(on_path("kubectl", &path).map(|kubectl| (Part::Kubectl, kubectl)));
+
+        let cache = cache()?;
+        let build = |module: &GoModule, sources: &[Source], programs: &mut Vec<_>| -> Result<()> {
+            for Source { part, file, package } in sources {
+                if !programs.iter().any(|(other, _)| other == part) {
+                    programs.push((*part, module.build(file, package)?));
+                }
+            }
+            Ok(())
+        };
+        let kubernetes = GoModule::new("kubernetes", &cache, Some("k8s.io/kubernetes"))?;
+        build(&kubernetes, KUBERNETES, &mut programs)?;
+        let ocm = GoModule::new("ocm", &cache, None)?;
+        build(&ocm, OCM, &mut programs)?;
+        let kwok = GoModule::new("kwok", &cache, None)?;
+        build(&kwok, KWOK, &mut programs)?;
+        let argocd = GoModule::new("argocd", &cache, None)?;
+        build(&argocd, ARGOCD, &mut programs)?;
+
+        Ok(Self {
+            programs,
+            ocm_api: ocm.folder_of("open-cluster-management.io/api")?,
+            argocd: argocd.folder_of("github.com/argoproj/argo-cd/v3")?,
+            kwok: kwok.folder_of("sigs.k8s.io/kwok")?,
+        })
+    }
+
+    /// The program file of a part.
+    ///
+    /// # Panics
+    /// Never: [`Parts::ensure`] has found every part.
+    #[must_use]
+    pub fn program(&self, part: Part) -> &Path {
+        let found = self.programs.iter().find(|(other, _)| *other == part);
+        found
+            .map(|(_, program)| program.as_path())
+            .expect("every part was found or built")
+    }
+
+    /// The CRDs of OCM: the files of `folders` (such as `work/v1`) whose name contains one of `names`.
+    pub(crate) fn ocm_crds(&self, folders: &[&str], wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
+        let mut found = Vec::new();
+        for folder in folders {
+            found.extend(yaml_files(&self.ocm_api.join(folder))?);
+        }
+        found.retain(|file| {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            name.ends_with(".crd.yaml") && wanted(&name)
+        });
+        ensure!(
+            !found.is_empty(),
+            "no CRDs in {folders:?} of {}",
+            self.ocm_api.display()
+        );
+        Ok(found)
+    }
+
+    /// The folder with the manifests that Argo CD is installed from.
+    #[must_use]
+    pub fn argocd_manifests(&self) -> PathBuf {
+        self.argocd.join("manifests")
+    }
+
+    /// Argo CD's own manifests for an installation without UI and API server.
+    pub(crate) fn argocd_core_install(&self) -> PathBuf {
+        self.argocd.join("manifests/core-install.yaml")
+    }
+
+    /// Kwok's stages of that name, such as `pod/fast`.
+    pub(crate) fn kwok_stages(&self, name: &str) -> Result<Vec<PathBuf>> {
+        let mut files = yaml_files(&self.kwok.join("kustomize/stage").join(name))?;
+        files.retain(|file| !file.ends_with("kustomization.yaml"));
+        Ok(files)
+    }
+}
+
+/// What this machine lacks for a testbed, in one line.
+#[must_use]
+pub fn missing() -> Option<String> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut missing: Vec<String> = ["go", "git", "redis-server", "setpriv"]
+        .into_iter()
+        .filter(|tool| on_path(tool, &path).is_none())
+        .map(|tool| format!("{tool} is not on the PATH"))
+        .collect();
+    if let Some(assets) = env::var_os("KUBEBUILDER_ASSETS") {
+        for tool in ["etcd", "kube-apiserver"] {
+            if on_path(tool, &assets).is_none() {
+                missing.push(format!("{tool} is not in $KUBEBUILDER_ASSETS"));
+            }
+        }
+    }
+    (!missing.is_empty()).then(|| missing.join(", "))
+}
+
+/// Whether a testbed can run here. When not, says why in one line on stderr.
+///
+/// # Panics
+/// When it cannot run and `CI=true`: tests that quietly do not run are worse than tests that fail.
+#[must_use]
+pub fn available() -> bool {
+    let Some(missing) = missing() else {
+        return true;
+    };
+    assert!(
+        env::var("CI").as_deref() != Ok("true"),
+        "the testbed cannot run: {missing}"
+    );
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    crate::progress(&format!("{missing}: skipping {test}"));
+    false
+}
+
+/// The first file of that name in a list of folders.
+fn on_path(name: &str, folders: &std::ffi::OsStr) -> Option<PathBuf> {
+    env::split_paths(folders)
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
+}
+
+fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = folder
+        .read_dir()
+        .with_context(|| format!("failed to read {}", folder.display()))?;
+    let mut files = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "yaml"));
+    files.sort();
+    Ok(files)
+}
+
+fn cache() -> Result<PathBuf> {
+    if let Some(cache) = env::var_os("TESTBED_CACHE") {
+        return Ok(PathBuf::from(cache));
+    }
+    let user = env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| env::home_dir().map(|home| home.join(".cache")))
+        .context("neither TESTBED_CACHE nor HOME is set")?;
+    Ok(user.join("argocd-ocm-cmp-testbed"))
+}

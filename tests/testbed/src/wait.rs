@@ -1,0 +1,151 @@
+//! Waiting for what a controller does, by watching, with a deadline.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use futures::StreamExt;
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
+use kube::discovery::{self, Scope};
+use kube::runtime::watcher::watch_object;
+use serde_json::Value;
+
+use crate::object::ObjectRef;
+
+/// Long enough for a slow machine that does other things too; only reached when something is broken.
+pub const DEADLINE: Duration = Duration::from_secs(180);
+
+/// How long to let an API server be that refused an answer, or that does not know a kind yet.
+const BACK_OFF: Duration = Duration::from_millis(100);
+
+/// Waits until the object exists and the condition holds for it, and returns it as it was then.
+pub async fn wait_for(
+    client: &Client,
+    object: &ObjectRef,
+    deadline: Duration,
+    mut condition: impl FnMut(&Value) -> bool,
+) -> Result<Value> {
+    let mut last = None;
+    let holds = watch(client, object, |seen| {
+        let held = seen.as_ref().is_some_and(&mut condition);
+        last = seen;
+        held
+    });
+    let finished = tokio::time::timeout(deadline, holds).await;
+    match (finished, last) {
+        (Ok(()), Some(object)) => Ok(object),
+        (_, Some(last)) => {
+            bail!(
+                "{object} is not as it should be after {deadline:?}; last seen:\n{}",
+                legible(last)?
+            )
+        }
+        (_, None) => bail!("{object} is not there after {deadline:?}"),
+    }
+}
+
+/// Waits until the object does not exist.
+pub async fn wait_gone(client: &Client, object: &ObjectRef, deadline: Duration) -> Result<()> {
+    let mut last = None;
+    let gone = watch(client, object, |seen| {
+        last = seen;
+        last.is_none()
+    });
+    if tokio::time::timeout(deadline, gone).await.is_ok() {
+        return Ok(());
+    }
+    bail!(
+        "{object} is still there after {deadline:?}:\n{}",
+        legible(last.unwrap_or_default())?
+    )
+}
+
+/// Watches for `duration` whether the condition holds for the object all the time. Fails as soon as it does not.
+pub async fn holds_for(
+    client: &Client,
+    object: &ObjectRef,
+    duration: Duration,
+    mut condition: impl FnMut(&Value) -> bool,
+) -> Result<()> {
+    let mut last = None;
+    let mut seen_at_all = false;
+    let broken = watch(client, object, |seen| {
+        let held = seen.as_ref().is_some_and(&mut condition);
+        seen_at_all = true;
+        last = seen;
+        !held
+    });
+    match tokio::time::timeout(duration, broken).await {
+        Err(_) if seen_at_all => Ok(()),
+        Err(_) => bail!("{object} could not be watched for {duration:?}"),
+        Ok(()) => bail!(
+            "{object} is not as it should be:\n{}",
+            legible(last.unwrap_or_default())?
+        ),
+    }
+}
+
+/// Waits until `check` has an answer, for what cannot be seen by watching one object.
+pub async fn eventually<T>(what: &str, deadline: Duration, check: impl AsyncFn() -> Option<T>) -> Result<T> {
+    let answered = async {
+        loop {
+            if let Some(answer) = check().await {
+                return answer;
+            }
+            tokio::time::sleep(BACK_OFF).await;
+        }
+    };
+    tokio::time::timeout(deadline, answered)
+        .await
+        .map_err(|_| anyhow!("{what}: not so after {deadline:?}"))
+}
+
+/// Shows every state of the object to `enough`, from the present one on, until it says so.
+async fn watch(client: &Client, object: &ObjectRef, mut enough: impl FnMut(Option<Value>) -> bool) {
+    loop {
+        // The kind may be that of a CRD which is still to come; until then there is no such object.
+        let Ok(api) = api(client, object).await else {
+            if enough(None) {
+                return;
+            }
+            tokio::time::sleep(BACK_OFF).await;
+            continue;
+        };
+        let mut states = pin!(watch_object(api, &object.name));
+        while let Some(Ok(state)) = states.next().await {
+            if enough(state.and_then(|state| serde_json::to_value(state).ok())) {
+                return;
+            }
+        }
+        tokio::time::sleep(BACK_OFF).await;
+    }
+}
+
+/// The API to use for an object: the API server says how its kind is called in the plural.
+pub(crate) async fn api(client: &Client, object: &ObjectRef) -> Result<Api<DynamicObject>> {
+    let (resource, scope) = resource(client, &object.api_version, &object.kind).await?;
+    Ok(match (scope, &object.namespace) {
+        (Scope::Cluster, _) => Api::all_with(client.clone(), &resource),
+        (Scope::Namespaced, Some(namespace)) => Api::namespaced_with(client.clone(), namespace, &resource),
+        (Scope::Namespaced, None) => Api::default_namespaced_with(client.clone(), &resource),
+    })
+}
+
+/// What the API server knows about a kind.
+pub(crate) async fn resource(client: &Client, api_version: &str, kind: &str) -> Result<(ApiResource, Scope)> {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let kind = GroupVersionKind::gvk(group, version, kind);
+    let (resource, capabilities) = discovery::pinned_kind(client, &kind)
+        .await
+        .with_context(|| format!("no {} in {api_version}", kind.kind))?;
+    Ok((resource, capabilities.scope))
+}
+
+/// An object as a person reads it: without the bookkeeping of field owners.
+fn legible(mut object: Value) -> Result<String> {
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("managedFields");
+    }
+    Ok(serde_json::to_string_pretty(&object)?)
+}

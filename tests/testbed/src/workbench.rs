@@ -1,0 +1,174 @@
+//! What all parts of one testbed share: the built programs, a folder, a certificate authority.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use tempfile::TempDir;
+
+use crate::certificates::Authority;
+use crate::parts::{Part, Parts};
+use crate::process::{self, Process};
+
+/// The name every testbed's folder starts with.
+const PREFIX: &str = "testbed-";
+
+/// Held locked in a testbed's folder for as long as the testbed runs.
+const ALIVE: &str = "alive";
+
+/// Lies in the folder of a testbed that failed, so that its logs stay for a day.
+const FAILED: &str = "failed";
+
+/// One testbed's own place. The last owner to go removes it, unless something failed: then the logs stay.
+#[derive(Debug)]
+pub(crate) struct Workbench {
+    pub(crate) parts: Parts,
+    pub(crate) authority: Authority,
+    folder: TempDir,
+    failed: AtomicBool,
+    _alive: File,
+}
+
+impl Workbench {
+    pub(crate) fn new(parts: Parts) -> Result<Arc<Self>> {
+        sweep(&std::env::temp_dir());
+        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir()?;
+        let path = folder.path();
+        // Locked before it gets its name, so that another testbed that sweeps never sees it unlocked.
+        let unnamed = path.join("starting");
+        let alive = File::create(&unnamed)?;
+        alive.lock()?;
+        fs::rename(unnamed, path.join(ALIVE))?;
+        fs::create_dir(path.join("logs"))?;
+        let authority = Authority::new(path)?;
+        Ok(Arc::new(Self {
+            parts,
+            authority,
+            folder,
+            failed: AtomicBool::new(false),
+            _alive: alive,
+        }))
+    }
+
+    /// Where the logs lie.
+    pub(crate) fn logs(&self) -> PathBuf {
+        self.folder.path().join("logs")
+    }
+
+    /// A folder of that name, created if need be.
+    pub(crate) fn folder(&self, name: &str) -> Result<PathBuf> {
+        let folder = self.folder.path().join(name);
+        fs::create_dir_all(&folder).with_context(|| format!("failed to create {}", folder.display()))?;
+        Ok(folder)
+    }
+
+    /// A command that runs a part.
+    pub(crate) fn command(&self, part: Part) -> Command {
+        process::command(self.parts.program(part), self.folder.path())
+    }
+
+    /// Starts a command with its log in this testbed's folder of logs.
+    pub(crate) fn start(&self, name: &str, command: Command) -> Result<Process> {
+        Process::start(name, command, &self.logs().join(format!("{name}.log")))
+    }
+
+    /// Says that something failed: prints, once, the end of every log that can say why, and keeps the logs.
+    pub(crate) fn fail(&self) {
+        if self.failed.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let logs = self.logs();
+        let mut files: Vec<PathBuf> = fs::read_dir(&logs)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+            .collect();
+        files.sort();
+        for log in files {
+            let name = log.file_stem().unwrap_or_default().to_string_lossy();
+            if let Ok(tail) = process::tail(&log, telling_lines(&name))
+                && !tail.is_empty()
+            {
+                eprintln!("---- {name}\n{tail}");
+            }
+        }
+        eprintln!("---- all logs are in {}", logs.display());
+    }
+}
+
+/// How much of a log is worth showing: the machinery below is chatty and rarely the reason.
+fn telling_lines(name: &str) -> usize {
+    let machinery = ["etcd", "redis", "kube-", "kwok"];
+    if machinery.iter().any(|part| name.starts_with(part)) {
+        3
+    } else {
+        20
+    }
+}
+
+impl Drop for Workbench {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.fail();
+        }
+        let path = self.folder.path();
+        if self.failed.load(Ordering::Relaxed) && File::create(path.join(FAILED)).is_ok() {
+            let _ = fs::remove_dir_all(path.join("etcd"));
+            self.folder.disable_cleanup(true);
+        }
+    }
+}
+
+/// Removes the folders of testbeds that were killed before they could tidy up.
+fn sweep(temporary: &Path) {
+    for entry in fs::read_dir(temporary).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(PREFIX) && is_abandoned(&entry.path()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+fn is_abandoned(folder: &Path) -> bool {
+    const LOGS_STAY: Duration = Duration::from_secs(24 * 60 * 60);
+    let Ok(alive) = File::open(folder.join(ALIVE)) else {
+        return false;
+    };
+    if matches!(alive.try_lock(), Ok(()) | Err(TryLockError::Error(_))) {
+        let failed = fs::metadata(folder.join(FAILED)).and_then(|failed| failed.modified());
+        return failed.map_or(true, |when| when.elapsed().is_ok_and(|age| age > LOGS_STAY));
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_abandoned_is_swept() {
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = |name: &str, files: &[&str]| {
+            let folder = temporary.path().join(name);
+            fs::create_dir(&folder).unwrap();
+            for file in files {
+                File::create(folder.join(file)).unwrap();
+            }
+            folder
+        };
+        let abandoned = folder("testbed-abandoned", &[ALIVE]);
+        let running = folder("testbed-running", &[ALIVE]);
+        let failed = folder("testbed-failed", &[ALIVE, FAILED]);
+        let foreign = folder("testbed-of-somebody-else", &[]);
+        let lock = File::open(running.join(ALIVE)).unwrap();
+        lock.lock().unwrap();
+
+        sweep(temporary.path());
+        assert!(!abandoned.exists());
+        assert!(running.exists() && failed.exists() && foreign.exists());
+    }
+}

@@ -1,0 +1,147 @@
+//! Argo CD with a plugin: what is in Git arrives on the managed cluster.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use testbed::{ArgoCd, GitRepository, Hub, ManagedClusterOptions, ObjectRef, Plugin, is_applied, is_synced};
+
+/// Prints a `ManifestWork` with one `ConfigMap`, which says what the file `greeting` says.
+const PROGRAM: &str = r#"#!/bin/sh
+set -e
+greeting=$(cat greeting)
+cat <<END
+{"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+ "metadata": {"name": "$ARGOCD_APP_NAME", "namespace": "$ARGOCD_ENV_TARGET_CLUSTER"},
+ "spec": {"workload": {"manifests": [
+   {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "greeting", "namespace": "default"},
+    "data": {"greeting": "$greeting"}}]}}}
+END
+"#;
+
+const CONFIGURATION: &str = "\
+apiVersion: argoproj.io/v1alpha1
+kind: ConfigManagementPlugin
+metadata:
+  name: greeter
+spec:
+  generate:
+    command: [greet]
+";
+
+fn greeter(folder: &Path) -> anyhow::Result<Plugin> {
+    let (config, programs) = (folder.join("config"), folder.join("programs"));
+    fs::create_dir(&config)?;
+    fs::create_dir(&programs)?;
+    fs::write(config.join("plugin.yaml"), CONFIGURATION)?;
+    fs::write(programs.join("greet"), PROGRAM)?;
+    fs::set_permissions(programs.join("greet"), fs::Permissions::from_mode(0o755))?;
+    Ok(Plugin::new(config, programs))
+}
+
+fn application(repository: &str) -> Value {
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {"name": "hello", "finalizers": ["resources-finalizer.argocd.argoproj.io"]},
+        "spec": {
+            "project": "default",
+            "destination": {"server": "https://kubernetes.default.svc", "namespace": "default"},
+            "source": {
+                "repoURL": repository,
+                "targetRevision": "main",
+                "path": "hello",
+                "plugin": {"name": "greeter", "env": [{"name": "TARGET_CLUSTER", "value": "cluster1"}]},
+            },
+            "syncPolicy": {"automated": {"prune": true, "selfHeal": true}},
+        },
+    })
+}
+
+#[tokio::test]
+async fn git_reaches_the_cluster_through_argocd_and_ocm() -> anyhow::Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    testbed::Parts::ensure()?;
+    let folder = tempfile::tempdir()?;
+    let started = Instant::now();
+    let hub = Hub::start().await?;
+    let cluster1 = hub
+        .add_managed_cluster("cluster1", ManagedClusterOptions::default())
+        .await?;
+    println!("hub and cluster up after {:?}", started.elapsed());
+    hub.start_argocd(ArgoCd::with_plugin(greeter(folder.path())?)).await?;
+    println!("Argo CD up after {:?}", started.elapsed());
+
+    let git = GitRepository::new()?;
+    git.commit(&[("hello/greeting", "hello")])?;
+    hub.create_application(&application(&git.url())).await?;
+    let (hello, work) = (
+        ObjectRef::application("hello"),
+        ObjectRef::manifest_work("cluster1", "hello"),
+    );
+    hub.wait_for(&hello, is_synced).await?;
+    println!("synced after {:?}", started.elapsed());
+    hub.wait_for(&work, is_applied).await?;
+    let greeting = ObjectRef::config_map("default", "greeting");
+    cluster1
+        .wait_for(&greeting, |it| it["data"]["greeting"] == "hello")
+        .await?;
+    println!("on the cluster after {:?}", started.elapsed());
+
+    let commit = git.commit(&[("hello/greeting", "good morning")])?;
+    hub.refresh_application("hello", "normal").await?;
+    cluster1
+        .wait_for(&greeting, |it| it["data"]["greeting"] == "good morning")
+        .await?;
+    println!("changed after {:?}", started.elapsed());
+    hub.wait_for(&hello, |it| {
+        is_synced(it) && it["status"]["sync"]["revision"] == commit.as_str()
+    })
+    .await?;
+
+    hub.refresh_application("hello", "hard").await?;
+    hub.holds_for(&hello, Duration::from_secs(3), is_synced).await?;
+
+    hub.delete(&hello).await?;
+    hub.wait_gone(&hello).await?;
+    hub.wait_gone(&work).await?;
+    cluster1.wait_gone(&greeting).await?;
+    println!("removed after {:?}", started.elapsed());
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_application_set_becomes_applications() -> anyhow::Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let hub = Hub::start().await?;
+    hub.start_argocd(ArgoCd {
+        application_sets: true,
+        ..ArgoCd::default()
+    })
+    .await?;
+    hub.apply(&json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "ApplicationSet",
+        "metadata": {"name": "set", "namespace": "argocd"},
+        "spec": {
+            "generators": [{"list": {"elements": [{"cluster": "cluster1"}]}}],
+            "template": {
+                "metadata": {"name": "{{cluster}}-app"},
+                "spec": {
+                    "project": "default",
+                    "source": {"repoURL": "file:///nowhere", "path": "."},
+                    "destination": {"server": "https://kubernetes.default.svc", "namespace": "cluster1"},
+                },
+            },
+        },
+    }))
+    .await?;
+    hub.wait_for(&ObjectRef::application("cluster1-app"), |_| true).await?;
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! A hub and one managed cluster: works are checked, brought, rolled out and reported on.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use testbed::{Hub, ManagedClusterOptions, ObjectRef, condition, is_applied, is_true};
+
+fn work(name: &str, manifests: &Value) -> Value {
+    json!({
+        "apiVersion": "work.open-cluster-management.io/v1",
+        "kind": "ManifestWork",
+        "metadata": {"namespace": "cluster1", "name": name},
+        "spec": {
+            "workload": {"manifests": manifests},
+            "manifestConfigs": [{
+                "resourceIdentifier": {"group": "apps", "resource": "deployments", "namespace": "*", "name": "*"},
+                "feedbackRules": [{"type": "WellKnownStatus"}],
+            }],
+        },
+    })
+}
+
+fn deployment(replicas: u32) -> Value {
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"namespace": "default", "name": "web"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "web", "image": "example.com/web:1"}]},
+            },
+        },
+    })
+}
+
+#[tokio::test]
+async fn a_work_is_rolled_out_and_reported_and_a_bad_one_is_refused() -> anyhow::Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    testbed::Parts::ensure()?;
+    let started = Instant::now();
+    let hub = Hub::start().await?;
+    println!("hub up after {:?}", started.elapsed());
+    let cluster1 = hub
+        .add_managed_cluster("cluster1", ManagedClusterOptions::default())
+        .await?;
+    let up = started.elapsed();
+    println!("hub and cluster up after {up:?}");
+
+    hub.create(&work("web", &json!([deployment(2)]))).await?;
+    let web = ObjectRef::deployment("default", "web");
+    cluster1
+        .wait_for(&web, |web| {
+            is_true(web, "Available") && web["status"]["readyReplicas"] == 2
+        })
+        .await?;
+    println!("rolled out after {:?}", started.elapsed());
+    let name = ObjectRef::manifest_work("cluster1", "web");
+    let reported = |work: &Value| {
+        let values = &work["status"]["resourceStatus"]["manifests"][0]["statusFeedback"]["values"];
+        let ready = values
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|value| value["name"] == "ReadyReplicas");
+        is_applied(work) && ready.is_some_and(|ready| ready["fieldValue"]["integer"] == 2)
+    };
+    hub.wait_for(&name, reported).await?;
+    println!("reported after {:?}", started.elapsed());
+
+    let nameless = json!([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "default"}}]);
+    let refused = hub
+        .create(&work("nameless", &nameless))
+        .await
+        .expect_err("a nameless manifest is refused");
+    assert!(
+        refused.to_string().contains("name must be set in manifest"),
+        "{refused}"
+    );
+
+    hub.delete(&name).await?;
+    hub.wait_gone(&name).await?;
+    cluster1.wait_gone(&web).await?;
+    println!("removed after {:?}", started.elapsed());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_rollout_can_fail_and_an_agent_can_be_away() -> anyhow::Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let hub = Hub::start().await?;
+    let mut cluster1 = hub
+        .add_managed_cluster("cluster1", ManagedClusterOptions::default())
+        .await?;
+    let mut broken = deployment(1);
+    broken["spec"]["progressDeadlineSeconds"] = json!(3);
+    broken["spec"]["template"]["spec"]["nodeSelector"] = json!({"no": "such-node"});
+    hub.create(&work("web", &json!([broken]))).await?;
+    let web = ObjectRef::deployment("default", "web");
+    let past_deadline =
+        |web: &Value| condition(web, "Progressing").is_some_and(|it| it["reason"] == "ProgressDeadlineExceeded");
+    cluster1.wait_for(&web, past_deadline).await?;
+
+    cluster1.stop_agent();
+    let name = ObjectRef::manifest_work("cluster1", "web");
+    hub.delete(&name).await?;
+    cluster1.holds_for(&web, Duration::from_secs(3), |_| true).await?;
+    cluster1.start_agent().await?;
+    hub.wait_gone(&name).await?;
+    cluster1.wait_gone(&web).await
+}
+
+#[tokio::test]
+async fn a_service_account_has_the_rights_it_was_given_and_no_more() -> anyhow::Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let hub = Hub::start().await?;
+    hub.apply_yaml("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: reader}\n")?;
+    hub.kubectl(&[
+        "create",
+        "clusterrole",
+        "reader",
+        "--verb=list",
+        "--resource=manifestworks",
+    ])?;
+    let bind = ["create", "clusterrolebinding", "reader", "--clusterrole=reader"];
+    hub.kubectl(&[&bind[..], &["--serviceaccount=default:reader"]].concat())?;
+    let kubeconfig = hub.service_account_kubeconfig("default", "reader")?;
+    let kubeconfig = kubeconfig.to_str().expect("a path of ours is text");
+
+    let list = |what| hub.kubectl(&["get", what, "--all-namespaces", "--kubeconfig", kubeconfig]);
+    list("manifestworks")?;
+    let refused = list("secrets").expect_err("nobody allowed that");
+    assert!(
+        refused.to_string().contains("system:serviceaccount:default:reader"),
+        "{refused}"
+    );
+    Ok(())
+}

@@ -1,0 +1,31 @@
+//! One hub for several tests, each of which has a runtime of its own.
+
+use testbed::{Hub, ObjectRef};
+use tokio::sync::OnceCell;
+
+/// Never dropped: its processes end with this program.
+static HUB: OnceCell<Hub> = OnceCell::const_new();
+
+async fn use_the_hub(namespace: &str) -> anyhow::Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let hub = HUB.get_or_try_init(Hub::start).await?;
+    hub.create_namespace(namespace).await?;
+    hub.wait_for(&ObjectRef::cluster("v1", "Namespace", namespace), |it| {
+        it["status"]["phase"] == "Active"
+    })
+    .await?;
+    hub.delete(&ObjectRef::cluster("v1", "Namespace", namespace)).await?;
+    hub.wait_gone(&ObjectRef::cluster("v1", "Namespace", namespace)).await
+}
+
+#[tokio::test]
+async fn one_test_uses_it() -> anyhow::Result<()> {
+    use_the_hub("one").await
+}
+
+#[tokio::test]
+async fn another_test_uses_it() -> anyhow::Result<()> {
+    use_the_hub("another").await
+}

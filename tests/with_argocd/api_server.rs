@@ -1,0 +1,113 @@
+//! What a real API server says about our tables and our works.
+
+use crate::stage::stage;
+use anyhow::{Context, Result};
+use argocd_ocm_cmp::generate::place::GroupKind;
+use argocd_ocm_cmp::generate::place::is_built_in_cluster_scoped;
+use serde_json::{Value, json};
+use std::process::Command;
+use testbed::{ObjectRef, is_true};
+
+#[tokio::test]
+async fn every_built_in_kind_has_the_scope_that_the_api_server_says() -> Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let cluster1 = &stage().await?.cluster1;
+    let table = cluster1.kubectl(&["api-resources", "--no-headers"])?;
+    let mut kinds = 0;
+    for line in table.lines() {
+        // NAME [SHORTNAMES] APIVERSION NAMESPACED KIND
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [.., api_version, namespaced, kind] = words.as_slice() else {
+            panic!("{line}");
+        };
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        if group.ends_with("open-cluster-management.io")
+            || group.ends_with("argoproj.io")
+            || group.ends_with("example.com")
+        {
+            continue;
+        }
+        let kind = GroupKind {
+            group: group.into(),
+            kind: (*kind).into(),
+        };
+        assert_eq!(is_built_in_cluster_scoped(&kind), *namespaced == "false", "{kind}");
+        kinds += 1;
+    }
+    assert!(kinds > 50, "{kinds} kinds");
+    Ok(())
+}
+
+#[tokio::test]
+async fn argo_cds_own_manifests_as_one_application_are_accepted_by_the_hub() -> Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let stage = stage().await?;
+    // It is larger than OCM takes, so it is shown to an API server with the CRD and without the webhook.
+    let crd = ObjectRef::cluster(
+        "apiextensions.k8s.io/v1",
+        "CustomResourceDefinition",
+        "manifestworks.work.open-cluster-management.io",
+    );
+    let crd = stage.hub.get(&crd).await?.context("OCM's CRD is on the hub")?;
+    let crd = json!({"apiVersion": crd["apiVersion"], "kind": crd["kind"], "spec": crd["spec"],
+                     "metadata": {"name": crd["metadata"]["name"]}});
+    let cluster1 = &stage.cluster1;
+    cluster1.apply(&crd).await?;
+    cluster1
+        .wait_for(&ObjectRef::of(&crd), |crd| is_true(crd, "Established"))
+        .await?;
+    cluster1.create_namespace("cluster1").await?;
+    let folder = testbed::Parts::ensure()?.argocd_manifests();
+    let output = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
+        .args([
+            "generate",
+            "--cluster=cluster1",
+            "--name=argo-cd",
+            "--namespace=argocd",
+            "--output=json",
+        ])
+        .args(["--include={base/*,crds/*,cluster-rbac/*}"])
+        .args(["--exclude={*kustomization.yaml,base/application-controller-deployment/*}"])
+        .arg("--manifest-limit=0")
+        .arg(&folder)
+        .env_clear()
+        .output()?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let work = String::from_utf8(output.stdout)?;
+    cluster1
+        .kubectl_with_input(&["create", "--dry-run=server", "--validate=strict", "-f", "-"], &work)
+        .context("the API server accepts the work")?;
+
+    // Complete, and in order.
+    let work: Value = serde_json::from_str(&work)?;
+    let manifests = work["spec"]["workload"]["manifests"].as_array().context("manifests")?;
+    assert_eq!(manifests.len(), 63);
+    let kinds: Vec<&str> = manifests
+        .iter()
+        .filter_map(|manifest| manifest["kind"].as_str())
+        .collect();
+    let mut runs = kinds.clone();
+    runs.dedup();
+    assert_eq!(
+        runs,
+        [
+            "NetworkPolicy",
+            "ServiceAccount",
+            "Secret",
+            "ConfigMap",
+            "CustomResourceDefinition",
+            "ClusterRole",
+            "ClusterRoleBinding",
+            "Role",
+            "RoleBinding",
+            "Service",
+            "Deployment",
+            "StatefulSet",
+        ]
+    );
+    Ok(())
+}

@@ -1,0 +1,16 @@
+//! The program between the real Argo CD and the real OCM: a hub and a managed cluster that all tests here share.
+//!
+//! Where the parts cannot run (no Go, no Redis …) a local run says so and skips; with `CI=true` that is a failure.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the walls are around the program; tests read what they like"
+)]
+
+mod api_server;
+mod drift;
+mod mistakes;
+mod quick_start;
+mod sidecar;
+mod size;
+mod stage;

@@ -1,0 +1,152 @@
+//! What users see in Argo CD when something is wrong: our one plain line, the same on every refresh, while what was deployed
+//! before stays deployed.
+
+use crate::stage::{application, stage};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use testbed::{GitRepository, ObjectRef, is_applied, is_synced, wait};
+
+const GOOD: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: NAME\ndata:\n  colour: green\n";
+
+/// Deploys an Application, makes the mistake, and holds what Argo CD shows to `told`.
+async fn a_mistake(
+    name: &str,
+    mistake: impl AsyncFnOnce(&GitRepository) -> Result<Option<Value>>,
+    told: &str,
+) -> Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let stage = stage().await?;
+    let (hub, cluster1) = (&stage.hub, &stage.cluster1);
+    let git = GitRepository::new()?;
+    git.commit(&[(&format!("{name}/config.yaml"), &GOOD.replace("NAME", name))])?;
+    hub.create_application(&application(name, &git)?).await?;
+    let (app, work) = (ObjectRef::application(name), ObjectRef::manifest_work("cluster1", name));
+    hub.wait_for(&app, is_synced).await?;
+    let deployed = hub.wait_for(&work, is_applied).await?;
+    let config_map = ObjectRef::config_map("default", name);
+    cluster1.wait_for(&config_map, |_| true).await?;
+
+    if let Some(patch) = mistake(&git).await? {
+        hub.patch(&app, &patch).await?;
+    }
+    let shown = comparison_error(&hub.refresh_application(name, "hard").await?).context("a ComparisonError")?;
+    assert!(shown.ends_with(&format!("error: {told}")), "{shown}");
+    assert!(!shown.contains("panicked"), "{shown}");
+    for _ in 0..2 {
+        let again = comparison_error(&hub.refresh_application(name, "hard").await?).context("a ComparisonError")?;
+        assert_eq!(again, shown, "the same on every refresh");
+    }
+    let kept = hub.get(&work).await?.context("the work stays")?;
+    assert_eq!(kept["metadata"]["generation"], deployed["metadata"]["generation"]);
+    assert_eq!(kept["metadata"]["uid"], deployed["metadata"]["uid"]);
+    let kept = cluster1.get(&config_map).await?.context("its content stays")?;
+    assert_eq!(kept["data"]["colour"], "green");
+
+    // And the way back is as short: correct it, and Argo CD is content again.
+    git.commit(&[(
+        &format!("{name}/config.yaml"),
+        &GOOD.replace("NAME", name).replace("green", "blue"),
+    )])?;
+    git.remove(&[&format!("{name}/wrong.yaml")]).ok();
+    let mut corrected = json!({"spec": application(name, &git)?["spec"]});
+    corrected["spec"]["source"]["plugin"]["parameters"] = Value::Null;
+    hub.patch(&app, &corrected).await?;
+    wait::eventually("the Application recovers", wait::DEADLINE, async || {
+        let app = hub.refresh_application(name, "hard").await.ok()?;
+        (is_synced(&app) && comparison_error(&app).is_none()).then_some(())
+    })
+    .await?;
+    cluster1
+        .wait_for(&config_map, |config_map| config_map["data"]["colour"] == "blue")
+        .await?;
+    hub.delete(&app).await
+}
+
+fn comparison_error(application: &Value) -> Option<String> {
+    let conditions = application["status"]["conditions"].as_array()?;
+    let error = conditions
+        .iter()
+        .find(|condition| condition["type"] == "ComparisonError")?;
+    error["message"].as_str().map(str::to_owned)
+}
+
+/// Replaces the plugin's settings, keeping the rest of the source.
+fn settings(env: &Value, parameters: &Value) -> Value {
+    json!({"spec": {"source": {"plugin": {"name": "argocd-ocm-cmp", "env": env, "parameters": parameters}}}})
+}
+
+#[tokio::test]
+async fn a_broken_manifest_is_shown_with_its_line() -> Result<()> {
+    a_mistake(
+        "broken",
+        async |git| {
+            git.commit(&[(
+                "broken/wrong.yaml",
+                "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\nspec: [\n",
+            )])?;
+            Ok(None)
+        },
+        "wrong.yaml:6: document 1: a value is missing or cannot start like this",
+    )
+    .await
+}
+
+#[tokio::test]
+async fn a_missing_target_cluster_is_shown_with_the_way_out() -> Result<()> {
+    a_mistake(
+        "untargeted",
+        async |_| Ok(Some(settings(&json!([]), &json!([])))),
+        "no target cluster: set the plugin env TARGET_CLUSTER or the parameter clusters of the Application, or pass --cluster NAME",
+    )
+    .await
+}
+
+#[tokio::test]
+async fn an_unknown_parameter_is_shown_with_those_there_are() -> Result<()> {
+    a_mistake(
+        "misspelt",
+        async |_| {
+            let cluster = json!([{"name": "TARGET_CLUSTER", "value": "cluster1"}]);
+            Ok(Some(settings(
+                &cluster,
+                &json!([{"name": "recursive", "string": "true"}]),
+            )))
+        },
+        "parameter recursive is not known: the parameters are clusters, name, namespace, recurse, include, exclude, \
+         cluster-scoped, allow-empty",
+    )
+    .await
+}
+
+#[tokio::test]
+async fn an_empty_folder_is_an_error_and_removes_nothing() -> Result<()> {
+    a_mistake(
+        "emptied",
+        async |git| {
+            git.commit(&[("emptied/README.md", "Nothing to see.\n")])?;
+            git.remove(&["emptied/config.yaml"])?;
+            Ok(None)
+        },
+        "no manifests: the folder has no Kubernetes object in a .yaml, .yml or .json file that include and exclude select; \
+         to remove everything from the cluster on purpose, set allow-empty",
+    )
+    .await
+}
+
+#[tokio::test]
+async fn an_object_without_a_name_is_shown_with_its_place() -> Result<()> {
+    a_mistake(
+        "nameless",
+        async |git| {
+            git.commit(&[(
+                "nameless/wrong.yaml",
+                "---\napiVersion: v1\nkind: Service\nmetadata:\n  labels: {app: web}\n",
+            )])?;
+            Ok(None)
+        },
+        "wrong.yaml:2: document 1: Service: metadata.name is missing",
+    )
+    .await
+}

@@ -1,0 +1,63 @@
+//! The size of a work is counted as OCM's admission webhook counts it, to the byte.
+
+use crate::stage::stage;
+use anyhow::{Context, Result};
+use std::process::Command;
+use tempfile::TempDir;
+
+/// Runs the program over `folder` with `limit`, and returns what it prints, whether it succeeds or not.
+fn generate(folder: &TempDir, limit: &str) -> Result<(String, String)> {
+    let output = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
+        .args([
+            "generate",
+            "--cluster=cluster1",
+            "--name=large",
+            "--output=json",
+            "--manifest-limit",
+            limit,
+        ])
+        .current_dir(folder.path())
+        .env_clear()
+        .output()?;
+    Ok((String::from_utf8(output.stdout)?, String::from_utf8(output.stderr)?))
+}
+
+fn number_before(text: &str, mark: &str) -> Option<u64> {
+    text.split(mark).next()?.split_whitespace().last()?.parse().ok()
+}
+
+#[tokio::test]
+async fn the_webhook_counts_as_many_bytes_as_we_do() -> Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let hub = &stage().await?.hub;
+    hub.create_namespace("large").await.ok();
+    // What Go escapes and what it does not, small objects and large ones, numbers and nesting.
+    let texts = [
+        "<a href=\\\"x\\\">&amp;</a>",
+        "caf\u{e9} \u{1f600}",
+        "\\u2028\\x7f\\x85\\uFEFF\\t\\b\\f\\x01\\\\",
+        "plain",
+    ];
+    let folder = TempDir::new()?;
+    for (at, text) in texts.iter().enumerate() {
+        let manifest = format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c{at}\n  namespace: default\ndata:\n  text: \"{}\"\n---\n\
+             apiVersion: example.com/v1\nkind: Thing\nmetadata:\n  name: t{at}\n  namespace: default\n\
+             spec: {{a: [1, 1.5, 1e21, 1e-7, 0644, null, true, {{}}], b: '{text}'}}\n",
+            text.repeat(120_000 / text.len())
+        );
+        std::fs::write(folder.path().join(format!("{at}.yaml")), manifest)?;
+    }
+    let (_, told) = generate(&folder, "1")?;
+    let ours = number_before(&told, " bytes of manifests").context("our count")?;
+    let (work, _) = generate(&folder, "0")?;
+    let refused = hub
+        .kubectl_with_input(&["create", "--dry-run=server", "-f", "-"], &work)
+        .expect_err("the webhook refuses it");
+    let refused = format!("{refused:#}");
+    let theirs = number_before(&refused, " bytes which exceeds").with_context(|| refused.clone())?;
+    assert_eq!(ours, theirs);
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! What the tests share: one hub with Argo CD and the plugin, one managed cluster, and the shipped Application.
+
+use anyhow::{Context, Result};
+use argocd_ocm_cmp::{json, yaml};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use testbed::{ArgoCd, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Plugin};
+use tokio::sync::OnceCell;
+
+/// The hub and its cluster `cluster1`.
+pub(crate) struct Stage {
+    pub(crate) hub: Hub,
+    pub(crate) cluster1: ManagedCluster,
+}
+
+/// The stage that the tests of this program share. It is started by the first that asks, and ends with the program.
+pub(crate) async fn stage() -> Result<&'static Stage> {
+    static STAGE: OnceCell<Stage> = OnceCell::const_new();
+    STAGE.get_or_try_init(set_up).await
+}
+
+async fn set_up() -> Result<Stage> {
+    let hub = Hub::start().await?;
+    // The files as a newcomer applies them, and the plugin.yaml as the sidecar would mount it.
+    for file in ["proj.yaml", "cm_plugin.yaml"] {
+        hub.kubectl(&["apply", "-f", shipped(file).to_str().context("a plain path")?])?;
+    }
+    let config_map = hub
+        .get(&ObjectRef::config_map("argocd", "argocd-ocm-cmp"))
+        .await?
+        .context("cm_plugin.yaml brings its ConfigMap")?;
+    let config = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("plugin");
+    fs::create_dir_all(&config)?;
+    let plugin = config_map["data"]["plugin.yaml"]
+        .as_str()
+        .context("it carries plugin.yaml")?;
+    fs::write(config.join("plugin.yaml"), plugin)?;
+
+    let binary = Path::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
+    let argocd = ArgoCd {
+        // An error is shown at the first refresh, not after three minutes.
+        environment: vec![("ARGOCD_REPO_ERROR_GRACE_PERIOD_SECONDS".to_owned(), "0".to_owned())],
+        ..ArgoCd::with_plugin(Plugin::new(config, binary.parent().context("it is in a folder")?))
+    };
+    let (cluster1, started) = tokio::join!(
+        hub.add_managed_cluster("cluster1", ManagedClusterOptions::default()),
+        hub.start_argocd(argocd)
+    );
+    started?;
+    Ok(Stage {
+        cluster1: cluster1?,
+        hub,
+    })
+}
+
+/// A file or folder of this repository.
+pub(crate) fn shipped(path: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// The only object of a shipped file.
+pub(crate) fn shipped_object(file: &str) -> Result<Value> {
+    let text = fs::read_to_string(shipped(file))?;
+    let document = yaml::documents(&text).next().context("a document")??;
+    let mut object = String::new();
+    json::write(&document.value, &mut object)?;
+    Ok(serde_json::from_str(&object)?)
+}
+
+/// The shipped Application under another name, with the folder `name` of another repository and nothing else changed.
+pub(crate) fn application(name: &str, git: &GitRepository) -> Result<Value> {
+    let mut application = shipped_object("app.yaml")?;
+    application["metadata"]["name"] = json!(name);
+    application["spec"]["source"]["repoURL"] = json!(git.url());
+    application["spec"]["source"]["path"] = json!(name);
+    application["spec"]["destination"]["namespace"] = json!("default");
+    Ok(application)
+}
