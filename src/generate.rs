@@ -7,6 +7,7 @@
 //! A pure function of the files and the settings: it never talks to Kubernetes or the network, because Argo CD keeps what
 //! it prints for a day and the sidecar has no token.
 
+mod canonical;
 pub mod discover;
 pub mod documents;
 pub mod glob;

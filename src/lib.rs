@@ -9,6 +9,12 @@
 //! What the stages share: [`value`] is a manifest's value as Kubernetes sees it, [`yaml`] reads and writes it in the dialect
 //! of Kubernetes' own Go libraries, [`json`] is its canonical text. Those three are ours to the last rule, because a value
 //! that is read differently from how `kubectl apply` reads it makes a cluster run something that Git does not say.
+//!
+//! # What holds it to that
+//!
+//! Three test programs, by what they ask. `tests/as_go` asks Go's libraries what a text means, and compares. `tests/command` runs
+//! the program as a user does, over a folder per behaviour. `tests/with_argocd` runs it as the plugin of a real Argo CD in front
+//! of a real OCM agent; those are processes of `tests/testbed`, which can also be started by hand.
 
 pub mod cli;
 pub mod generate;

@@ -5,9 +5,9 @@
 //! kubectl's apply, which Argo CD uses, drops every field that is null, at any depth. Whatever they would drop is dropped here
 //! already, or refused.
 
-use super::order;
 use super::place::{GroupKind, Scope};
 use super::problem::Place;
+use super::{canonical, order};
 use crate::json;
 use crate::value::{Map, Value};
 use std::borrow::Cow;
@@ -144,19 +144,6 @@ fn way_out(wanted: &str, is: &str) -> &'static str {
     }
 }
 
-/// What the API server sets itself, in `metadata`; manifests taken from a cluster have them.
-const SERVER_SET: [&str; 9] = [
-    "clusterName",
-    "creationTimestamp",
-    "deletionGracePeriodSeconds",
-    "deletionTimestamp",
-    "generation",
-    "managedFields",
-    "resourceVersion",
-    "selfLink",
-    "uid",
-];
-
 impl Object {
     /// Makes the canonical object of a document's value.
     ///
@@ -175,13 +162,13 @@ impl Object {
             kind,
         };
         fields.remove("status");
-        drop_nulls(&mut fields);
+        canonical::drop_nulls(&mut fields);
         let mut metadata = match fields.remove("metadata") {
             Some(Value::Map(metadata)) => metadata,
             None => return Err(Fault::Missing("metadata.name")),
             Some(other) => return Err(wrong_type("metadata", &other, "a mapping")),
         };
-        canonical_metadata(&mut metadata)?;
+        canonical::metadata(&mut metadata)?;
         let namespace = match metadata.remove("namespace") {
             None => None,
             Some(Value::String(namespace)) => Some(namespace).filter(|namespace| !namespace.is_empty()),
@@ -195,7 +182,7 @@ impl Object {
         if !is_path_segment(&name) {
             return Err(Fault::Name(name.into()));
         }
-        let wave = wave(&metadata);
+        let wave = order::wave(&metadata);
         let defines = defines(&kind, &fields);
         let (text, namespace_at) = text(&fields, &metadata)?;
         Ok(Self {
@@ -241,7 +228,7 @@ fn required_text<'a>(fields: &'a Map<'_>, name: &'static str) -> Result<&'a str,
     }
 }
 
-fn wrong_type(field: &str, value: &Value<'_>, wanted: &'static str) -> Fault {
+pub(super) fn wrong_type(field: &str, value: &Value<'_>, wanted: &'static str) -> Fault {
     Fault::Type {
         field: field.to_owned(),
         is: value.type_name(),
@@ -249,74 +236,8 @@ fn wrong_type(field: &str, value: &Value<'_>, wanted: &'static str) -> Fault {
     }
 }
 
-/// Takes out the fields that are null, at any depth; null items of lists stay, because taking them out would move the others.
-fn drop_nulls(fields: &mut Map<'_>) {
-    fields.retain(|_, value| {
-        drop_nulls_within(value);
-        *value != Value::Null
-    });
-}
-
-fn drop_nulls_within(value: &mut Value<'_>) {
-    match value {
-        Value::Map(fields) => drop_nulls(fields),
-        Value::List(items) => items.iter_mut().for_each(drop_nulls_within),
-        _ => {}
-    }
-}
-
-fn canonical_metadata(metadata: &mut Map<'_>) -> Result<(), Fault> {
-    metadata.retain(|key, _| !SERVER_SET.contains(&key));
-    let mut empty = Vec::new();
-    let keys: Vec<String> = metadata.iter().map(|(key, _)| key.to_owned()).collect();
-    for key in keys {
-        let value = metadata.get_mut(&key).expect("it was just listed");
-        match key.as_str() {
-            "name" | "namespace" => {}
-            "generateName" => return Err(Fault::GenerateName),
-            "labels" | "annotations" => match value {
-                Value::Map(texts) => only_texts(&key, texts)?,
-                other => return Err(wrong_type(&format!("metadata.{key}"), other, "a mapping")),
-            },
-            "finalizers" | "ownerReferences" => {
-                if !matches!(value, Value::List(_)) {
-                    return Err(wrong_type(&format!("metadata.{key}"), value, "a list"));
-                }
-            }
-            _ => return Err(Fault::UnknownMetadata(key)),
-        }
-        if value.is_empty_collection() {
-            empty.push(key);
-        }
-    }
-    metadata.retain(|key, _| !empty.iter().any(|empty| empty == key));
-    Ok(())
-}
-
-/// Labels and annotations hold text only.
-fn only_texts(field: &str, texts: &Map<'_>) -> Result<(), Fault> {
-    match texts.iter().find(|(_, value)| !matches!(value, Value::String(_))) {
-        None => Ok(()),
-        Some((key, other)) => Err(wrong_type(&format!("metadata.{field}[{key}]"), other, "text")),
-    }
-}
-
 fn is_path_segment(name: &str) -> bool {
     !matches!(name, "." | "..") && !name.contains(['/', '%'])
-}
-
-/// The sync wave, as Argo CD has it: the annotation where it is a whole number, else Helm's hook weight, else 0.
-fn wave(metadata: &Map<'_>) -> i64 {
-    let Some(Value::Map(annotations)) = metadata.get("annotations") else {
-        return 0;
-    };
-    let number = |name| match annotations.get(name) {
-        Some(Value::String(text)) => text.parse().ok(),
-        _ => None,
-    };
-    number("argocd.argoproj.io/sync-wave")
-        .or_else(|| number("helm.sh/hook-weight"))
-        .unwrap_or(0)
 }
 
 fn defines(kind: &GroupKind, fields: &Map<'_>) -> Option<Box<(GroupKind, Scope)>> {

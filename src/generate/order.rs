@@ -2,6 +2,7 @@
 //! the namespace or the definition that it needs. OCM's agents before v1.3 apply in the order of the work.
 
 use super::object::{Object, ObjectKey};
+use crate::value::{Map, Value};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
@@ -49,6 +50,21 @@ const KINDS: [&str; 35] = [
 pub fn rank(kind: &str) -> u8 {
     let place = KINDS.iter().position(|known| *known == kind).unwrap_or(KINDS.len());
     u8::try_from(place).expect("there are few kinds")
+}
+
+/// The sync wave that an object's `metadata` names, as Argo CD has it: the annotation where it is a whole number, else Helm's hook weight, else 0.
+#[must_use]
+pub fn wave(metadata: &Map<'_>) -> i64 {
+    let Some(Value::Map(annotations)) = metadata.get("annotations") else {
+        return 0;
+    };
+    let number = |name| match annotations.get(name) {
+        Some(Value::String(text)) => text.parse().ok(),
+        _ => None,
+    };
+    number("argocd.argoproj.io/sync-wave")
+        .or_else(|| number("helm.sh/hook-weight"))
+        .unwrap_or(0)
 }
 
 /// Pairs of objects with the same key, each in the order they were read: one of the two is too many.

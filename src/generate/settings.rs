@@ -53,58 +53,38 @@ pub struct Setting {
     pub env: &'static [&'static str],
 }
 
-const CLUSTERS: Setting = Setting {
-    name: "clusters",
-    parameter: true,
-    env: &["ARGOCD_ENV_TARGET_CLUSTER", "TARGET_CLUSTER"],
-};
-const NAME: Setting = Setting {
-    name: "name",
-    parameter: true,
-    env: &["ARGOCD_ENV_NAME", "ARGOCD_APP_NAME"],
-};
-const NAMESPACE: Setting = Setting {
-    name: "namespace",
-    parameter: true,
-    env: &["ARGOCD_ENV_NAMESPACE", "ARGOCD_APP_NAMESPACE"],
-};
-const RECURSE: Setting = Setting {
-    name: "recurse",
-    parameter: true,
-    env: &["ARGOCD_ENV_RECURSE"],
-};
-const INCLUDE: Setting = Setting {
-    name: "include",
-    parameter: true,
-    env: &["ARGOCD_ENV_INCLUDE"],
-};
-const EXCLUDE: Setting = Setting {
-    name: "exclude",
-    parameter: true,
-    env: &["ARGOCD_ENV_EXCLUDE"],
-};
-const CLUSTER_SCOPED: Setting = Setting {
-    name: "cluster-scoped",
-    parameter: true,
-    env: &["ARGOCD_ENV_CLUSTER_SCOPED"],
-};
-const ALLOW_EMPTY: Setting = Setting {
-    name: "allow-empty",
-    parameter: true,
-    env: &["ARGOCD_ENV_ALLOW_EMPTY"],
-};
-/// Protects the repo-server, so it is the platform's to set, under the name Argo CD has for it.
-const MAX_SIZE: Setting = Setting {
-    name: "max-size",
-    parameter: false,
-    env: &["ARGOCD_REPO_SERVER_MAX_COMBINED_DIRECTORY_MANIFESTS_SIZE"],
-};
-/// Follows the `--manifestLimit` of OCM's webhook, so it is the platform's as well.
-const MANIFEST_LIMIT: Setting = Setting {
-    name: "manifest-limit",
-    parameter: false,
-    env: &["OCM_MANIFEST_LIMIT"],
-};
+const CLUSTERS: Setting = of_applications("clusters", &["ARGOCD_ENV_TARGET_CLUSTER", "TARGET_CLUSTER"]);
+const NAME: Setting = of_applications("name", &["ARGOCD_ENV_NAME", "ARGOCD_APP_NAME"]);
+const NAMESPACE: Setting = of_applications("namespace", &["ARGOCD_ENV_NAMESPACE", "ARGOCD_APP_NAMESPACE"]);
+const RECURSE: Setting = of_applications("recurse", &["ARGOCD_ENV_RECURSE"]);
+const INCLUDE: Setting = of_applications("include", &["ARGOCD_ENV_INCLUDE"]);
+const EXCLUDE: Setting = of_applications("exclude", &["ARGOCD_ENV_EXCLUDE"]);
+const CLUSTER_SCOPED: Setting = of_applications("cluster-scoped", &["ARGOCD_ENV_CLUSTER_SCOPED"]);
+const ALLOW_EMPTY: Setting = of_applications("allow-empty", &["ARGOCD_ENV_ALLOW_EMPTY"]);
+/// Protects the repo-server, under the name that Argo CD has for it.
+const MAX_SIZE: Setting = of_the_platform(
+    "max-size",
+    &["ARGOCD_REPO_SERVER_MAX_COMBINED_DIRECTORY_MANIFESTS_SIZE"],
+);
+/// Follows the `--manifestLimit` of OCM's webhook.
+const MANIFEST_LIMIT: Setting = of_the_platform("manifest-limit", &["OCM_MANIFEST_LIMIT"]);
+
+const fn of_applications(name: &'static str, env: &'static [&'static str]) -> Setting {
+    Setting {
+        name,
+        parameter: true,
+        env,
+    }
+}
+
+/// A setting that Applications cannot reach: their plugin env arrives with a prefix.
+const fn of_the_platform(name: &'static str, env: &'static [&'static str]) -> Setting {
+    Setting {
+        name,
+        parameter: false,
+        env,
+    }
+}
 
 /// All settings, in the order of the documentation.
 pub const SETTINGS: &[&Setting] = &[

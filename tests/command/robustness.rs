@@ -18,7 +18,7 @@ const WORDS: [&str; 5] = [
     "--max-size=0",
 ];
 
-fn folder(files: &[(&str, &[u8])]) -> TempDir {
+fn folder(files: &[(impl AsRef<Path>, impl AsRef<[u8]>)]) -> TempDir {
     let folder = TempDir::new().expect("a scratch folder");
     for (name, content) in files {
         let path = folder.path().join(name);
@@ -59,9 +59,9 @@ fn a_pipe_in_the_folder_is_refused_and_not_waited_for() {
 #[test]
 fn what_may_not_be_read_is_named() {
     let folder = folder(&[
-        ("closed/a.yaml", b"a"),
-        ("b.yaml", b"b"),
-        ("c.yaml", config_map("c", "  k: v\n").as_bytes()),
+        ("closed/a.yaml", "a".to_owned()),
+        ("b.yaml", "b".to_owned()),
+        ("c.yaml", config_map("c", "  k: v\n")),
     ]);
     let open = |mode| fs::Permissions::from_mode(mode);
     fs::set_permissions(folder.path(), open(0o755)).expect("chmod");
@@ -214,20 +214,12 @@ fn memory_stays_below_four_times_the_input() {
 
 #[test]
 fn the_same_files_give_the_same_bytes_in_any_order_of_making() {
-    let files: Vec<(String, String)> = (0..300)
+    let mut files: Vec<(String, String)> = (0..300)
         .map(|n| (format!("{}/{n}.yaml", n % 7), config_map(&format!("c{n}"), "  k: v\n")))
         .collect();
-    let make = |files: &mut dyn Iterator<Item = &(String, String)>| {
-        let folder = TempDir::new().expect("a scratch folder");
-        for (name, content) in files {
-            let path = folder.path().join(name);
-            fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
-            fs::write(path, content).expect("a file");
-        }
-        folder
-    };
-    let one = make(&mut files.iter());
-    let other = make(&mut files.iter().rev());
+    let one = folder(&files);
+    files.reverse();
+    let other = folder(&files);
     let told = run(one.path(), &[]);
     assert!(told.starts_with("exit code: 0\n"));
     assert_eq!(told, run(other.path(), &[]));
