@@ -216,3 +216,36 @@ fn is_hidden_folder(entry: &DirEntry) -> bool {
 fn relative(path: &Path, folder: &Path) -> String {
     path.strip_prefix(folder).unwrap_or(path).to_string_lossy().into_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_repository_is_what_argo_cd_says_or_where_git_is() {
+        let folder = Path::new("/tmp/request/apps/shop");
+        assert_eq!(repository(folder, "apps/shop"), Path::new("/tmp/request"));
+        assert_eq!(repository(folder, "./apps/shop"), Path::new("/tmp/request"));
+        assert_eq!(repository(folder, "."), folder);
+        assert_eq!(repository(folder, "other"), folder);
+        assert_eq!(repository(folder, ""), folder);
+        let scratch = tempfile::TempDir::new().expect("a scratch folder");
+        fs::create_dir_all(scratch.path().join(".git")).expect("a folder");
+        assert_eq!(repository(&scratch.path().join("apps/shop"), ""), scratch.path());
+    }
+
+    #[test]
+    fn a_link_may_leave_the_folder_but_not_the_repository() {
+        let scratch = tempfile::TempDir::new().expect("a scratch folder");
+        let folder = scratch.path().join("repository/apps");
+        fs::create_dir_all(&folder).expect("a folder");
+        fs::write(scratch.path().join("repository/shared.yaml"), "").expect("a file");
+        fs::write(scratch.path().join("secret.yaml"), "").expect("a file");
+        for (link, target) in [("inside.yaml", "../shared.yaml"), ("outside.yaml", "../../secret.yaml")] {
+            std::os::unix::fs::symlink(target, folder.join(link)).expect("a link");
+        }
+        let followed = |link: &str| linked_file(&folder.join(link), &folder, "apps");
+        assert!(matches!(followed("inside.yaml"), Link::File));
+        assert!(matches!(followed("outside.yaml"), Link::Refused(_)));
+    }
+}
