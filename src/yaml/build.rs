@@ -120,10 +120,10 @@ impl<'a> Sink<'a> for Builder<'a> {
     fn close(&mut self) -> Result<(), Stop> {
         let value = match self.open.pop() {
             None => return Ok(()),
-            Some(Open::List(start)) => Value::List(self.items.drain(start..).collect()),
+            Some(Open::List(start)) => Value::List(take_from(&mut self.items, start)),
             Some(Open::Map { start, text_only, .. }) => {
                 let count = self.entries.len() - start;
-                let map = Map::from_entries(self.entries.drain(start..).collect());
+                let map = Map::from_entries(take_from(&mut self.entries, start));
                 // Whether two keys are one depends on their types too.
                 if map.len() < count && !text_only {
                     return Err(Stop::NeedsGraph);
@@ -134,4 +134,17 @@ impl<'a> Sink<'a> for Builder<'a> {
         self.add(value);
         Ok(())
     }
+}
+
+/// Takes what stands from `start` on. A large collection is not copied, because it would then be there twice: what stands
+/// before it moves instead.
+fn take_from<T>(all: &mut Vec<T>, start: usize) -> Vec<T> {
+    const LARGE: usize = 10_000;
+    if all.len() - start < LARGE {
+        return all.split_off(start);
+    }
+    let before = all.drain(..start).collect();
+    let mut taken = std::mem::replace(all, before);
+    taken.shrink_to_fit();
+    taken
 }
