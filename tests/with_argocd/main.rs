@@ -8,6 +8,7 @@
 )]
 
 mod api_server;
+mod directory_source;
 mod drift;
 mod mistakes;
 mod quick_start;

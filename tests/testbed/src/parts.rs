@@ -34,6 +34,8 @@ pub enum Part {
     Kwok,
     /// Argo CD: the role is chosen by the name it is called by.
     ArgoCd,
+    /// Argo CD's directory source, which answers what it makes of a folder.
+    DirectorySource,
 }
 
 /// A part's file name, and the package it is built from in its Go module.
@@ -83,7 +85,10 @@ const OCM: &[Source] = &[
     source(Part::Addon, "addon", "open-cluster-management.io/ocm/cmd/addon"),
 ];
 const KWOK: &[Source] = &[source(Part::Kwok, "kwok", "sigs.k8s.io/kwok/cmd/kwok")];
-const ARGOCD: &[Source] = &[source(Part::ArgoCd, "argocd", "github.com/argoproj/argo-cd/v3/cmd")];
+const ARGOCD: &[Source] = &[
+    source(Part::ArgoCd, "argocd", "github.com/argoproj/argo-cd/v3/cmd"),
+    source(Part::DirectorySource, "directory-source", "./directory-source"),
+];
 
 /// All parts, built. See [`Parts::ensure`].
 #[derive(Clone, Debug)]
@@ -165,6 +170,12 @@ impl Parts {
             self.ocm_api.display()
         );
         Ok(found)
+    }
+
+    /// The folders with the sources of Argo CD, OCM's API and kwok, which hold manifests of every kind.
+    #[must_use]
+    pub fn sources(&self) -> [PathBuf; 3] {
+        [self.argocd.clone(), self.ocm_api.clone(), self.kwok.clone()]
     }
 
     /// The folder with the manifests that Argo CD is installed from.

@@ -1,0 +1,249 @@
+//! A folder gives the objects that Argo CD's own directory source reads from it: the same code of Argo CD is asked.
+
+use anyhow::{Context, Result, bail, ensure};
+use argocd_ocm_cmp::generate::discover::{self, Selection};
+use argocd_ocm_cmp::generate::glob::Glob;
+use argocd_ocm_cmp::generate::load;
+use argocd_ocm_cmp::generate::object::{Object, Source};
+use argocd_ocm_cmp::value::Value;
+use argocd_ocm_cmp::yaml;
+use serde::Deserialize;
+use serde_json::json;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use testbed::{Part, Parts};
+
+/// What is left out of both: Argo CD would read these as manifests when it is told that the folder is a plain one, and they
+/// are refused here with the way out.
+const RENDERED: &str = "{kustomization.yaml,kustomization.yml,Chart.yaml,*.jsonnet}";
+
+#[test]
+fn folders_are_read_as_argo_cds_directory_source_reads_them() -> Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let parts = Parts::ensure()?;
+    let mut argo_cd = DirectorySource::start(&parts)?;
+    let mut compared = Compared::default();
+
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for case in subfolders(&here.join("tests/folders"))? {
+        let folder = case.join("files");
+        for (include, exclude) in [
+            ("", ""),
+            ("*.yaml", ""),
+            ("{prod/*,*.yml}", "*test*"),
+            ("", "[a-c]*"),
+            ("?.*", "{b,d}*"),
+        ] {
+            for recurse in [true, false] {
+                compared.add(&mut argo_cd, here, &folder, recurse, include, exclude)?;
+            }
+        }
+    }
+    compared.add(&mut argo_cd, here, &here.join("tests/manifests"), true, "", "")?;
+    let ours = compared.agree;
+
+    // Every folder of some large projects, as if it were an Application's.
+    for root in parts.sources() {
+        for folder in folders_below(&root)? {
+            compared.add(&mut argo_cd, &root, &folder, false, "", "")?;
+        }
+    }
+    assert!(
+        ours > 200 && compared.agree > 800 && compared.objects > 2000,
+        "{compared:?}"
+    );
+    Ok(())
+}
+
+/// What only we refuse: what needs another tool, and two keys of which Go picks one at random.
+const OURS_ALONE: [&str; 4] = ["Jsonnet", "Kustomize", "Helm", "is there twice"];
+
+/// How many folders were compared.
+#[derive(Debug, Default)]
+struct Compared {
+    /// With the same objects, or an error, on both sides.
+    agree: usize,
+    /// Which Argo CD reads, but whose objects could not be applied or wrapped.
+    refused_with_reason: usize,
+    objects: usize,
+}
+
+impl Compared {
+    fn add(
+        &mut self,
+        argo_cd: &mut DirectorySource,
+        root: &Path,
+        folder: &Path,
+        recurse: bool,
+        include: &str,
+        exclude: &str,
+    ) -> Result<()> {
+        let exclude = if exclude.is_empty() { RENDERED } else { exclude };
+        let asked = format!(
+            "{} recurse {recurse} include {include:?} exclude {exclude:?}",
+            folder.display()
+        );
+        let ours = our_objects(folder, recurse, include, exclude);
+        let theirs = argo_cd.manifests(root, folder, recurse, include, exclude)?;
+        match (ours, theirs) {
+            (Ok(ours), Ok(theirs)) => {
+                let mut theirs = theirs
+                    .iter()
+                    .map(|manifest| canonical(manifest))
+                    .collect::<Result<Vec<_>>>()
+                    .with_context(|| asked.clone())?;
+                theirs.sort();
+                // Left out here on purpose.
+                let hidden = holds_hidden(folder, recurse)?;
+                ensure!(
+                    ours == theirs || (hidden && ours.len() < theirs.len()),
+                    "{asked}:\n{ours:#?}\n{theirs:#?}"
+                );
+                self.objects += ours.len();
+                self.agree += 1;
+            }
+            (Err(_), Err(_)) => self.agree += 1,
+            (Err(told), Ok(theirs)) => {
+                let impossible = theirs.iter().any(|manifest| canonical(manifest).is_err());
+                let ours_alone = OURS_ALONE.iter().any(|why| told.contains(why));
+                ensure!(impossible || ours_alone, "{asked}: only we refuse it: {told}");
+                self.refused_with_reason += 1;
+            }
+            // Argo CD looks at links before it looks at patterns; here a link that is excluded does no harm.
+            (Ok(_), Err(told)) if told.contains("symlink") => self.agree += 1,
+            // A file about the source makes it another one.
+            (Ok(_), Err(told)) if told.contains("multiple application sources defined") => {}
+            (Ok(ours), Err(told)) => bail!("{asked}: only Argo CD refuses it: {told}\n{ours:#?}"),
+        }
+        Ok(())
+    }
+}
+
+/// Our objects of a folder, as sorted canonical JSON.
+fn our_objects(folder: &Path, recurse: bool, include: &str, exclude: &str) -> Result<Vec<String>, String> {
+    let globs = |pattern: &str| -> Vec<Glob> {
+        let given = Some(pattern).filter(|pattern| !pattern.is_empty());
+        given
+            .map(|pattern| Glob::new(pattern).expect("a glob"))
+            .into_iter()
+            .collect()
+    };
+    let selection = Selection {
+        recurse,
+        include: globs(include),
+        exclude: globs(exclude),
+        max_size: None,
+    };
+    let found = discover::manifests(folder, "", &selection).map_err(|problems| problems.to_string())?;
+    let objects = load::objects(&found.files, None).map_err(|problems| problems.to_string())?;
+    let mut texts: Vec<String> = objects.iter().map(|object| object.pieces().concat()).collect();
+    texts.sort();
+    Ok(texts)
+}
+
+/// One of Argo CD's manifests in our canonical form.
+fn canonical(manifest: &str) -> Result<String> {
+    let Value::Map(fields) = yaml::json(manifest)? else {
+        bail!("not an object: {manifest}");
+    };
+    Ok(Object::new(fields, Source::document(0, 1, 1))?.pieces().concat())
+}
+
+/// The program that asks Argo CD's code.
+struct DirectorySource {
+    process: Child,
+    questions: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    manifests: Vec<String>,
+    error: String,
+}
+
+impl DirectorySource {
+    fn start(parts: &Parts) -> Result<Self> {
+        let mut process = Command::new(parts.program(Part::DirectorySource))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let questions = process.stdin.take().context("its standard input")?;
+        let answers = BufReader::new(process.stdout.take().context("its standard output")?);
+        Ok(Self {
+            process,
+            questions,
+            answers,
+        })
+    }
+
+    fn manifests(
+        &mut self,
+        root: &Path,
+        folder: &Path,
+        recurse: bool,
+        include: &str,
+        exclude: &str,
+    ) -> Result<Result<Vec<String>, String>> {
+        let question =
+            json!({"folder": folder, "root": root, "recurse": recurse, "include": include, "exclude": exclude});
+        writeln!(self.questions, "{question}")?;
+        let mut answer = String::new();
+        self.answers.read_line(&mut answer)?;
+        let answer: Answer = serde_json::from_str(&answer)?;
+        Ok(if answer.error.is_empty() {
+            Ok(answer.manifests)
+        } else {
+            Err(answer.error)
+        })
+    }
+}
+
+impl Drop for DirectorySource {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn subfolders(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut folders = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            folders.push(entry.path());
+        }
+    }
+    folders.sort();
+    Ok(folders)
+}
+
+/// The folder and all below it.
+fn folders_below(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut folders = vec![folder.to_owned()];
+    for folder in subfolders(folder)? {
+        folders.extend(folders_below(&folder)?);
+    }
+    Ok(folders)
+}
+
+/// Whether the folder holds what is left out here and not by Argo CD: hidden folders, and files about the source.
+fn holds_hidden(folder: &Path, recurse: bool) -> Result<bool> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let is_folder = entry.file_type()?.is_dir();
+        if name.starts_with(".argocd-source") || (is_folder && recurse && name.starts_with('.')) {
+            return Ok(true);
+        }
+        if is_folder && recurse && holds_hidden(&entry.path(), true)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
