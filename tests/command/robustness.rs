@@ -4,7 +4,7 @@ use crate::program::{program_with, transcript};
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -54,6 +54,19 @@ fn a_pipe_in_the_folder_is_refused_and_not_waited_for() {
         refused("pipe.yaml: not a regular file, so it cannot come from Git: remove it or exclude it")
     );
     assert!(run(folder.path(), &["--exclude", "pipe.yaml"]).starts_with("exit code: 0\n"));
+}
+
+#[test]
+fn links_to_folders_are_not_followed() {
+    let folder = folder(&[("deep/a.yaml", config_map("a", "  k: v\n"))]);
+    symlink("deep", folder.path().join("again.yaml")).expect("a link");
+    symlink("..", folder.path().join("deep/up")).expect("a link");
+    let told = run(folder.path(), &[]);
+    assert!(told.starts_with("exit code: 0\n"), "{told}");
+    assert!(
+        told.ends_with("----- stderr -----\nwarning: again.yaml: left out: the link does not lead to a regular file\n"),
+        "{told}"
+    );
 }
 
 #[test]
