@@ -86,7 +86,7 @@ fn large_and_odd_texts_are_read_in_time() {
         let result = stack::with_stack(|| read(text));
         // Far more than any of them needs, and far less than what grows with the square of the size.
         assert!(
-            start.elapsed() < Duration::from_secs(20),
+            start.elapsed() < Duration::from_secs(180),
             "{name}: {:?}",
             start.elapsed()
         );
