@@ -146,9 +146,13 @@ impl<'a> Scanner<'a> {
         if self.byte() == Some(b'#') {
             self.skip_line();
         }
-        if self.at < self.bytes.len() && self.break_length(self.at) == 0 {
+        // The line break belongs to the directive: unlike other line breaks it does not forbid a tab behind it.
+        let line_break = self.break_length(self.at);
+        if self.at < self.bytes.len() && line_break == 0 {
             return self.fault("there is more on the line of a directive than belongs there");
         }
+        self.at += line_break;
+        self.line_start = self.at;
         self.push(start, kind);
         Ok(())
     }
