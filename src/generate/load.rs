@@ -1,5 +1,4 @@
-//! Reads the files side by side and hands each to [`documents`]. What comes out does not depend on which
-//! thread was faster.
+//! Reads the files side by side and hands each to [`documents`]. What comes out does not depend on which thread was faster.
 
 use super::discover::ManifestFile;
 use super::documents;

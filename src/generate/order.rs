@@ -52,7 +52,8 @@ pub fn rank(kind: &str) -> u8 {
     u8::try_from(place).expect("there are few kinds")
 }
 
-/// The sync wave that an object's `metadata` names, as Argo CD has it: the annotation where it is a whole number, else Helm's hook weight, else 0.
+/// The sync wave that an object's `metadata` names, as Argo CD has it: the annotation where it is a whole number, else
+/// Helm's hook weight, else 0.
 #[must_use]
 pub fn wave(metadata: &Map<'_>) -> i64 {
     let Some(Value::Map(annotations)) = metadata.get("annotations") else {

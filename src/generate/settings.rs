@@ -271,21 +271,11 @@ impl<'a> Sources<'a> {
         flag: Option<String>,
         parse: impl Fn(&str) -> Result<T, E>,
     ) -> Option<T> {
-        self.values(setting, flag.into_iter().collect(), false, parse).pop()
+        self.list(setting, flag.into_iter().collect(), false, parse).pop()
     }
 
     /// A setting that has several values; `commas` says whether one text can hold several.
     fn list<T, E: Display>(
-        &mut self,
-        setting: &Setting,
-        flags: Vec<String>,
-        commas: bool,
-        parse: impl Fn(&str) -> Result<T, E>,
-    ) -> Vec<T> {
-        self.values(setting, flags, commas, parse)
-    }
-
-    fn values<T, E: Display>(
         &mut self,
         setting: &Setting,
         flags: Vec<String>,

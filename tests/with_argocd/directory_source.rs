@@ -7,8 +7,7 @@ use argocd_ocm_cmp::generate::load;
 use argocd_ocm_cmp::generate::object::{Object, Source};
 use argocd_ocm_cmp::value::Value;
 use argocd_ocm_cmp::yaml;
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -39,17 +38,28 @@ fn folders_are_read_as_argo_cds_directory_source_reads_them() -> Result<()> {
             ("?.*", "{b,d}*"),
         ] {
             for recurse in [true, false] {
-                compared.add(&mut argo_cd, here, &folder, recurse, include, exclude)?;
+                let question = Question {
+                    recurse,
+                    include,
+                    exclude: if exclude.is_empty() { RENDERED } else { exclude },
+                    ..Question::new(here, &folder)
+                };
+                compared.add(&mut argo_cd, &question)?;
             }
         }
     }
-    compared.add(&mut argo_cd, here, &here.join("tests/manifests"), true, "", "")?;
+    let manifests = here.join("tests/manifests");
+    let question = Question {
+        recurse: true,
+        ..Question::new(here, &manifests)
+    };
+    compared.add(&mut argo_cd, &question)?;
     let ours = compared.agree;
 
     // Every folder of some large projects, as if it were an Application's.
     for root in parts.sources() {
         for folder in folders_below(&root)? {
-            compared.add(&mut argo_cd, &root, &folder, false, "", "")?;
+            compared.add(&mut argo_cd, &Question::new(&root, &folder))?;
         }
     }
     assert!(
@@ -62,6 +72,29 @@ fn folders_are_read_as_argo_cds_directory_source_reads_them() -> Result<()> {
 /// What only we refuse: what needs another tool, and two keys of which Go picks one at random.
 const OURS_ALONE: [&str; 4] = ["Jsonnet", "Kustomize", "Helm", "is there twice"];
 
+/// What both are asked: the objects of a folder of a repository.
+#[derive(Debug, Serialize)]
+struct Question<'a> {
+    root: &'a Path,
+    folder: &'a Path,
+    recurse: bool,
+    include: &'a str,
+    exclude: &'a str,
+}
+
+impl<'a> Question<'a> {
+    /// The folder without those below it, and every file but those another tool would render.
+    fn new(root: &'a Path, folder: &'a Path) -> Self {
+        Self {
+            root,
+            folder,
+            recurse: false,
+            include: "",
+            exclude: RENDERED,
+        }
+    }
+}
+
 /// How many folders were compared.
 #[derive(Debug, Default)]
 struct Compared {
@@ -73,22 +106,10 @@ struct Compared {
 }
 
 impl Compared {
-    fn add(
-        &mut self,
-        argo_cd: &mut DirectorySource,
-        root: &Path,
-        folder: &Path,
-        recurse: bool,
-        include: &str,
-        exclude: &str,
-    ) -> Result<()> {
-        let exclude = if exclude.is_empty() { RENDERED } else { exclude };
-        let asked = format!(
-            "{} recurse {recurse} include {include:?} exclude {exclude:?}",
-            folder.display()
-        );
-        let ours = our_objects(folder, recurse, include, exclude);
-        let theirs = argo_cd.manifests(root, folder, recurse, include, exclude)?;
+    fn add(&mut self, argo_cd: &mut DirectorySource, question: &Question<'_>) -> Result<()> {
+        let asked = format!("{question:?}");
+        let ours = our_objects(question);
+        let theirs = argo_cd.manifests(question)?;
         match (ours, theirs) {
             (Ok(ours), Ok(theirs)) => {
                 let mut theirs = theirs
@@ -98,7 +119,7 @@ impl Compared {
                     .with_context(|| asked.clone())?;
                 theirs.sort();
                 // Left out here on purpose.
-                let hidden = holds_hidden(folder, recurse)?;
+                let hidden = holds_hidden(question.folder, question.recurse)?;
                 ensure!(
                     ours == theirs || (hidden && ours.len() < theirs.len()),
                     "{asked}:\n{ours:#?}\n{theirs:#?}"
@@ -124,7 +145,7 @@ impl Compared {
 }
 
 /// Our objects of a folder, as sorted canonical JSON.
-fn our_objects(folder: &Path, recurse: bool, include: &str, exclude: &str) -> Result<Vec<String>, String> {
+fn our_objects(question: &Question<'_>) -> Result<Vec<String>, String> {
     let globs = |pattern: &str| -> Vec<Glob> {
         let given = Some(pattern).filter(|pattern| !pattern.is_empty());
         given
@@ -133,12 +154,12 @@ fn our_objects(folder: &Path, recurse: bool, include: &str, exclude: &str) -> Re
             .collect()
     };
     let selection = Selection {
-        recurse,
-        include: globs(include),
-        exclude: globs(exclude),
+        recurse: question.recurse,
+        include: globs(question.include),
+        exclude: globs(question.exclude),
         max_size: None,
     };
-    let found = discover::manifests(folder, "", &selection).map_err(|problems| problems.to_string())?;
+    let found = discover::manifests(question.folder, "", &selection).map_err(|problems| problems.to_string())?;
     let objects = load::objects(&found.files, None).map_err(|problems| problems.to_string())?;
     let mut texts: Vec<String> = objects.iter().map(|object| object.pieces().concat()).collect();
     texts.sort();
@@ -181,17 +202,8 @@ impl DirectorySource {
         })
     }
 
-    fn manifests(
-        &mut self,
-        root: &Path,
-        folder: &Path,
-        recurse: bool,
-        include: &str,
-        exclude: &str,
-    ) -> Result<Result<Vec<String>, String>> {
-        let question =
-            json!({"folder": folder, "root": root, "recurse": recurse, "include": include, "exclude": exclude});
-        writeln!(self.questions, "{question}")?;
+    fn manifests(&mut self, question: &Question<'_>) -> Result<Result<Vec<String>, String>> {
+        writeln!(self.questions, "{}", serde_json::to_string(question)?)?;
         let mut answer = String::new();
         self.answers.read_line(&mut answer)?;
         let answer: Answer = serde_json::from_str(&answer)?;

@@ -7,10 +7,8 @@ use std::time::Duration;
 use testbed::{GitRepository, ObjectRef, is_synced};
 
 async fn stays_synced(name: &str, server_side_diff: bool) -> Result<()> {
-    if !testbed::available() {
-        return Ok(());
-    }
-    let hub = &stage().await?.hub;
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let hub = &stage.hub;
     let git = GitRepository::new()?;
     git.commit_folder(&shipped("tests/manifests"), name)?;
     let mut app = application(name, &git)?;

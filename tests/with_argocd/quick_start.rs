@@ -8,10 +8,7 @@ use testbed::{GitRepository, ObjectRef, is_applied, is_synced, is_true};
 
 #[tokio::test]
 async fn the_guestbook_goes_from_git_to_the_cluster_and_away_again() -> Result<()> {
-    if !testbed::available() {
-        return Ok(());
-    }
-    let stage = stage().await?;
+    let Some(stage) = stage().await? else { return Ok(()) };
     let (hub, cluster1) = (&stage.hub, &stage.cluster1);
     let git = GitRepository::new()?;
     git.commit_folder(&shipped("guestbook"), "guestbook")?;

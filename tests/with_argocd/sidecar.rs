@@ -7,10 +7,8 @@ use testbed::ObjectRef;
 
 #[tokio::test]
 async fn the_sidecar_is_added_to_argo_cds_own_repo_server_and_changes_nothing_else() -> Result<()> {
-    if !testbed::available() {
-        return Ok(());
-    }
-    let hub = &stage().await?.hub;
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let hub = &stage.hub;
     let repo_server = ObjectRef::deployment("argocd", "argocd-repo-server");
     let before = hub
         .get(&repo_server)
