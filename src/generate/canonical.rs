@@ -45,7 +45,8 @@ pub(super) fn metadata(metadata: &mut Map<'_>) -> Result<(), Fault> {
         if let Err(found) = check(key, value) {
             fault.get_or_insert(found);
         }
-        !value.is_empty_collection()
+        // An empty collection as name or namespace is a mistake, which its reader tells; nobody may guess another for it.
+        matches!(key, "name" | "namespace") || !value.is_empty_collection()
     });
     fault.map_or(Ok(()), Err)
 }

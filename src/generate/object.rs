@@ -382,6 +382,14 @@ pub(crate) mod tests {
                 "metadata.name is a number, not text: put it in quotes",
             ),
             (
+                "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: {}}}",
+                "metadata.namespace is a mapping, not text",
+            ),
+            (
+                "{apiVersion: v1, kind: Pod, metadata: {name: []}}",
+                "metadata.name is a list, not text",
+            ),
+            (
                 "{apiVersion: v1, kind: Pod, metadata: {name: a/b}}",
                 "metadata.name \"a/b\" must not hold '/' or '%', nor be '.' or '..'",
             ),
