@@ -68,6 +68,38 @@ pub struct GenerateArgs {
     #[arg(long, value_name = "KIND.GROUP")]
     pub cluster_scoped: Vec<String>,
 
+    /// Resource of a custom kind, as Kind.group=resource, where a regular plural would be wrong and its CRD is not in the folder
+    #[arg(long, value_name = "KIND.GROUP=RESOURCE")]
+    pub plurals: Vec<String>,
+
+    /// Create the namespace for objects that name none, as Argo CD's CreateNamespace does for its own clusters
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub create_namespace: Option<String>,
+
+    /// Delete Namespaces, and all that is in them, when they leave Git or the Application is removed; else they stay
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub delete_namespaces: Option<String>,
+
+    /// Delete CRDs, and all objects of their kinds, when they leave Git or the Application is removed; else they stay
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub delete_crds: Option<String>,
+
+    /// How the agent updates objects: ServerSideApply, Update, CreateOnly or ReadOnly [default: what suits each]
+    #[arg(long, value_name = "STRATEGY")]
+    pub update_strategy: Option<String>,
+
+    /// Whether works carry the rules by which the agent judges health, which OCM knows from v1.0 on [default: true]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub condition_rules: Option<String>,
+
+    /// ServiceAccount on the managed cluster by whose rights the agent applies [default: the agent's own]
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    pub executor: Option<String>,
+
+    /// Deliver Secrets as they are, although everyone who sees the Application in Argo CD can read them
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub allow_secrets: Option<String>,
+
     /// Print nothing, and succeed, when there are no manifests: Argo CD then removes what was there
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub allow_empty: Option<String>,
@@ -76,9 +108,13 @@ pub struct GenerateArgs {
     #[arg(long, value_name = "QUANTITY")]
     pub max_size: Option<String>,
 
-    /// Most bytes of manifests in one work, as OCM's webhook counts them; 0 is no limit [default: 512000]
+    /// Most bytes of manifests in one work that OCM takes, as its webhook counts them; 0 is no limit [default: 512000]
     #[arg(long, value_name = "BYTES")]
     pub manifest_limit: Option<String>,
+
+    /// Most bytes of objects together in one work, beyond which it is split; 0 is no limit [default: 200000]
+    #[arg(long, value_name = "BYTES")]
+    pub work_size: Option<String>,
 
     /// How to print the works: JSON lines for Argo CD, or YAML to read
     #[arg(long, short, value_enum, default_value = "yaml")]

@@ -1,16 +1,22 @@
-//! `generate`: wraps the manifests of a folder in a ManifestWork per managed cluster.
+//! `generate`: wraps the manifests of a folder in `ManifestWork`s per managed cluster.
 //!
 //! ```text
-//! settings → discover → load (documents → objects) → place → order → wrap → print
+//! settings → discover → load (documents → objects) → hooks → place → policy → order → arrange (split) → wrap → print
 //! ```
 //!
 //! A pure function of the files and the settings: it never talks to Kubernetes or the network, because Argo CD keeps what
 //! it prints for a day and the sidecar has no token.
 
+pub mod arrange;
+pub mod behaviour;
 mod canonical;
+mod check;
+pub mod configure;
 pub mod discover;
 pub mod documents;
 pub mod glob;
+pub mod hooks;
+pub mod kinds;
 pub mod load;
 pub mod names;
 pub mod object;
@@ -19,23 +25,29 @@ pub mod place;
 pub mod print;
 pub mod problem;
 pub mod settings;
+pub mod split;
+pub mod strategy;
+pub mod wishes;
 pub mod wrap;
 
+use configure::Plurals;
 use object::Object;
 use problem::Problems;
 use settings::Settings;
-use wrap::Work;
+use wrap::{Template, Work};
 
 /// What became of a folder.
 #[derive(Debug)]
 pub struct Generated {
-    /// The objects that every cluster is given, in the order they are applied.
+    /// All objects, in the order they are applied.
     objects: Vec<Object>,
+    /// The works that every cluster is given of them.
+    templates: Vec<Template>,
     /// What was left out of the folder and might be missed: one line each.
     pub notices: Vec<String>,
 }
 
-/// Reads the folder and makes the objects that the works carry.
+/// Reads the folder and makes the works that carry its objects.
 ///
 /// # Errors
 /// With everything that is wrong with the folder. Nothing is half done: an error means no works at all, because Argo CD
@@ -49,50 +61,35 @@ pub fn generate(settings: &Settings) -> Result<Generated, Problems> {
              to remove everything from the cluster on purpose, set allow-empty",
         ));
     }
-    let place = |object: &Object| object.source.place(&found.files[object.source.file as usize].name);
-
+    objects = hooks::in_phases(objects);
     let homeless = place::in_namespaces(&mut objects, &settings.cluster_scoped, settings.namespace.as_deref());
-    let no_namespace = homeless.iter().map(|&at| {
-        let object = &objects[at];
-        format!(
-            "{}: {}: it names no namespace and the Application has none: set metadata.namespace, or spec.destination.namespace \
-             of the Application",
-            place(object),
-            object.key
-        )
-    });
-    Problems::or(no_namespace.collect(), ())?;
+    let place = |object: &Object| object.source.place(&found.files[object.source.file as usize].name);
+    let problems = check::objects(&objects, &homeless, settings, place);
+    Problems::or(problems, ())?;
 
-    let twice = order::duplicates(&objects).into_iter().map(|(earlier, later)| {
-        format!(
-            "{}: {}: it is also in {}: keep one of the two",
-            place(later),
-            later.key,
-            place(earlier)
-        )
-    });
-    Problems::or(twice.collect(), ())?;
-
-    order::for_apply(&mut objects);
-    if let Some(limit) = settings.manifest_limit {
-        wrap::check_size(&objects, limit).map_err(Problems::one)?;
+    let plurals = Plurals::new(&objects, &settings.plurals);
+    let mut parts = arrange::parts(&mut objects, settings.capacity());
+    if let Some(namespace) = settings.created_namespace(&objects) {
+        arrange::add_namespace(namespace, &mut objects, &mut parts);
     }
+    let templates = parts
+        .into_iter()
+        .map(|part| Template::new(&settings.name, part, &objects, &plurals, &settings.wanted))
+        .collect();
     Ok(Generated {
         objects,
+        templates,
         notices: found.notices,
     })
 }
 
 impl Generated {
-    /// The works, one per cluster; none when there is nothing to deliver.
+    /// The works, cluster by cluster; none when there is nothing to deliver.
     pub fn works<'a>(&'a self, settings: &'a Settings) -> impl Iterator<Item = Work<'a>> {
-        let clusters = if self.objects.is_empty() {
-            &[]
-        } else {
-            settings.clusters.as_slice()
+        let of_cluster = move |cluster| {
+            let templates = self.templates.iter();
+            templates.map(move |template| template.for_cluster(cluster, &self.objects))
         };
-        clusters
-            .iter()
-            .map(|cluster| Work::new(&settings.name, cluster, &self.objects))
+        settings.clusters.iter().flat_map(of_cluster)
     }
 }

@@ -32,6 +32,65 @@ fn drop_nulls_within(value: &mut Value<'_>) {
     }
 }
 
+/// Turns the `stringData` of a Secret into `data`, as the API server does on every write. Server-side apply would not know
+/// afterwards which keys of `data` were the manifest's, and a key removed in Git would stay.
+///
+/// Values that the API server would refuse are left as they are, for it to say so.
+pub(super) fn fold_string_data(fields: &mut Map<'_>) {
+    let texts = match fields.get("stringData") {
+        Some(Value::Map(texts)) if texts.iter().all(|(_, text)| text.as_str().is_some()) => texts,
+        _ => return,
+    };
+    let encoded: Vec<(String, String)> = texts
+        .iter()
+        .filter_map(|(key, text)| Some((key.to_owned(), base64(text.as_str()?.as_bytes()))))
+        .collect();
+    match fields.get("data") {
+        None => fields.insert("data", Value::Map(Map::from_entries(Vec::new()))),
+        Some(Value::Map(_)) => {}
+        Some(_) => return,
+    }
+    if let Some(Value::Map(data)) = fields.get_mut("data") {
+        for (key, text) in encoded {
+            data.insert(key, Value::String(text.into()));
+        }
+    }
+    fields.remove("stringData");
+}
+
+/// Base64 with padding (RFC 4648, section 4), as Kubernetes has it for bytes.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for digit in 0..4 {
+            let known = digit <= chunk.len();
+            text.push(if known {
+                char::from(DIGITS[(bits >> (18 - 6 * digit) & 63) as usize])
+            } else {
+                '='
+            });
+        }
+    }
+    text
+}
+
+/// Whether a canonical text holds a character that the API server changes or refuses in an apply patch, which it reads as
+/// YAML: U+007F to U+009F, U+FFFE and U+FFFF. All of them are escaped in canonical JSON.
+pub(super) fn is_awkward(text: &str) -> bool {
+    let text = text.as_bytes();
+    memchr::memmem::find_iter(text, b"\\u").any(|at| {
+        let backslashes = text[..at].iter().rev().take_while(|&&byte| byte == b'\\').count();
+        backslashes % 2 == 0
+            && matches!(
+                text.get(at + 2..at + 6),
+                Some([b'0', b'0', b'8' | b'9', _] | b"007f" | b"fffe" | b"ffff")
+            )
+    })
+}
+
 /// Leaves in an object's `metadata` what the API server keeps.
 ///
 /// # Errors
@@ -67,5 +126,39 @@ fn only_texts(field: &str, texts: &Map<'_>) -> Result<(), Fault> {
     match texts.iter().find(|(_, value)| !matches!(value, Value::String(_))) {
         None => Ok(()),
         Some((key, other)) => Err(wrong_type(&format!("metadata.{field}[{key}]"), other, "text")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_base64() {
+        for (text, encoded) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foo\u{ff}>", "Zm9vw78+"),
+        ] {
+            assert_eq!(base64(text.as_bytes()), encoded);
+        }
+    }
+
+    #[test]
+    fn only_an_escape_is_awkward() {
+        for (text, awkward) in [
+            (r"\u0085", true),
+            (r"\u007f", true),
+            (r"\uffff", true),
+            (r"\u001f", false),
+            (r"\ufeff", false),
+            (r"\\u0085", false),
+            (r"\\\u0085", true),
+            (r"\n\u008", false),
+        ] {
+            assert_eq!(is_awkward(text), awkward, "{text}");
+        }
     }
 }

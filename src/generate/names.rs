@@ -11,6 +11,9 @@ pub const WORK_NAME_MAX: usize = 253 - 64 - 1;
 /// How many hex digits of the hash a derived work name ends in: 80 bits, beyond collision by chance or by patience.
 const HASH_DIGITS: usize = 20;
 
+/// Starts what tells a work of an Application from its others.
+const PART_MARK: &str = ".part-";
+
 /// Starts the part of a work name that stands for a hash, so that no ordinary Application name looks like a derived one.
 const HASH_MARK: &str = ".x";
 
@@ -86,16 +89,55 @@ impl FromStr for WorkName {
         if namespace.is_none() && name.len() <= WORK_NAME_MAX && !looks_derived(name) {
             return Ok(Self(name.to_owned()));
         }
-        let mut readable = application.replace('_', ".");
-        readable.truncate(WORK_NAME_MAX - HASH_MARK.len() - HASH_DIGITS);
-        let readable = readable.trim_end_matches(['.', '-']);
-        let hash = Sha256::digest(application);
-        let mut name = format!("{readable}{HASH_MARK}");
-        for byte in &hash[..HASH_DIGITS / 2] {
-            write!(name, "{byte:02x}").expect("a String takes all");
-        }
-        Ok(Self(name))
+        // Without the mark of a part, so that it is not taken for one.
+        Ok(hashed(
+            &application.replace('_', ".").replace(PART_MARK, "-part-"),
+            application,
+        ))
     }
+}
+
+impl WorkName {
+    /// The name of the work that carries a part of the Application; that of the Application itself where `suffix` is empty.
+    #[must_use]
+    pub fn part(&self, suffix: &str) -> Self {
+        if suffix.is_empty() {
+            return self.clone();
+        }
+        let name = format!("{}{PART_MARK}{suffix}", self.0);
+        if name.len() <= WORK_NAME_MAX && is_dns_subdomain(&name) {
+            return Self(name);
+        }
+        // A kind or group may be of letters that a name must not have.
+        let readable: String = name
+            .chars()
+            .map(|char| {
+                if char.is_ascii_lowercase() || char.is_ascii_digit() || char == '.' {
+                    char
+                } else {
+                    '-'
+                }
+            })
+            .collect();
+        let readable: Vec<&str> = readable
+            .split('.')
+            .map(|part| part.trim_matches('-'))
+            .filter(|part| !part.is_empty())
+            .collect();
+        hashed(&readable.join("."), &name)
+    }
+}
+
+/// A name of as much of the readable text as there is room for, and a hash of the whole.
+fn hashed(readable: &str, whole: &str) -> WorkName {
+    let mut name = readable.to_owned();
+    name.truncate(WORK_NAME_MAX - HASH_MARK.len() - HASH_DIGITS);
+    name.truncate(name.trim_end_matches(['.', '-']).len());
+    name.push_str(HASH_MARK);
+    for byte in &Sha256::digest(whole)[..HASH_DIGITS / 2] {
+        write!(name, "{byte:02x}").expect("a String takes all");
+    }
+    WorkName(name)
 }
 
 impl fmt::Display for WorkName {
@@ -105,8 +147,8 @@ impl fmt::Display for WorkName {
 }
 
 fn looks_derived(name: &str) -> bool {
-    name.rsplit_once(HASH_MARK)
-        .is_some_and(|(_, digits)| digits.len() == HASH_DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    let is_hash = |digits: &str| digits.len() == HASH_DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    name.contains(PART_MARK) || name.rsplit_once(HASH_MARK).is_some_and(|(_, digits)| is_hash(digits))
 }
 
 fn is_dns_label(name: &str) -> bool {
@@ -114,7 +156,7 @@ fn is_dns_label(name: &str) -> bool {
 }
 
 /// Whether `name` is a DNS subdomain (RFC 1123), which most Kubernetes names must be.
-fn is_dns_subdomain(name: &str) -> bool {
+pub(super) fn is_dns_subdomain(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_dns_part)
 }
 
@@ -159,6 +201,25 @@ mod tests {
         let cut_at_dot = format!("{}{}", "a.".repeat(83), "b".repeat(60));
         assert!(is_dns_subdomain(&work(&cut_at_dot)));
         assert_eq!(work(&"a".repeat(WORK_NAME_MAX)), "a".repeat(WORK_NAME_MAX));
+    }
+
+    #[test]
+    fn a_part_is_told_by_its_suffix_and_never_taken_for_an_application() {
+        let work: WorkName = "shop".parse().unwrap();
+        assert_eq!(work.part("").to_string(), "shop");
+        assert_eq!(work.part("wave-5-b01").to_string(), "shop.part-wave-5-b01");
+        assert_eq!(
+            work.part("certificate.cert-manager.io").to_string(),
+            "shop.part-certificate.cert-manager.io"
+        );
+        let application: WorkName = "shop.part-b01".parse().unwrap();
+        assert_ne!(application.to_string(), "shop.part-b01");
+        assert!(application.to_string().starts_with("shop-part-b01.x"), "{application}");
+        for awkward in ["thing.-example_com", &"long.".repeat(60), "..", "Ä"] {
+            let name = work.part(awkward).to_string();
+            assert!(is_dns_subdomain(&name) && name.len() <= WORK_NAME_MAX, "{name}");
+            assert_ne!(name, work.part(&format!("{awkward}x")).to_string());
+        }
     }
 
     #[test]

@@ -5,9 +5,10 @@
 //! kubectl's apply, which Argo CD uses, drops every field that is null, at any depth. Whatever they would drop is dropped here
 //! already, or refused.
 
-use super::place::{GroupKind, Scope};
+use super::kinds::{BuiltIn, GroupKind, Scope};
 use super::problem::Place;
-use super::{canonical, order};
+use super::wishes::{self, Phase, Wishes};
+use super::{canonical, hooks, order};
 use crate::json;
 use crate::value::{Map, Value};
 use std::borrow::Cow;
@@ -82,6 +83,28 @@ impl Source {
     }
 }
 
+/// The kind that a CRD defines.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    /// The kind.
+    pub kind: GroupKind,
+    /// Its resource.
+    pub plural: Option<Box<str>>,
+    /// Whether it has namespaces.
+    pub scope: Scope,
+}
+
+/// What an object is in a sync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// An object of the Application.
+    Ordinary,
+    /// A hook that is there from its phase on.
+    Hook,
+    /// A hook that runs: see [`hooks`].
+    Run,
+}
+
 /// An object in canonical form.
 #[derive(Clone, Debug)]
 pub struct Object {
@@ -91,8 +114,22 @@ pub struct Object {
     pub wave: i64,
     /// Its kind's place in the order of kinds.
     pub rank: u8,
-    /// The kind that it defines and the scope of that kind, where it is a CRD.
-    pub defines: Option<Box<(GroupKind, Scope)>>,
+    /// What it defines, where it is a CRD.
+    pub defines: Option<Box<Definition>>,
+    /// Its kind, where that is one of Kubernetes itself.
+    pub built_in: Option<&'static BuiltIn>,
+    /// Whether every cluster serves its kind in its version, so that the agent can always tell its resource.
+    pub everywhere: bool,
+    /// Whether an apply patch cannot carry it: the API server reads that as YAML, which changes some text and numbers.
+    pub awkward: bool,
+    /// What its annotations ask for.
+    pub wishes: Option<Box<Wishes>>,
+    /// When in a sync it is applied.
+    pub phase: Phase,
+    /// What it is in that.
+    pub role: Role,
+    /// Which bucket of those it stands together with it is in: see [`split`](super::split).
+    pub bucket: u32,
     /// Where it comes from.
     pub source: Source,
     /// Its JSON without the namespace.
@@ -125,9 +162,16 @@ pub enum Fault {
     Name(String),
     /// OCM refuses generateName.
     #[error(
-        "metadata.generateName is not possible: OCM applies the same object again and again, which needs one name; set metadata.name"
+        "metadata.generateName is only possible for a hook: OCM applies the same object again and again, which needs one name; set \
+         metadata.name"
     )]
     GenerateName,
+    /// A sync wave that leaves no room for phases.
+    #[error("sync wave {0} is beyond ±{max}: use a smaller number", max = order::WAVE_MAX)]
+    Wave(i64),
+    /// An annotation that cannot be understood.
+    #[error(transparent)]
+    Annotation(#[from] wishes::Fault),
     /// A field that `metadata` does not have.
     #[error("metadata.{0} is not a field of Kubernetes metadata: correct or remove it")]
     UnknownMetadata(String),
@@ -144,6 +188,9 @@ fn way_out(wanted: &str, is: &str) -> &'static str {
     }
 }
 
+/// About what an update strategy and an orphaning rule of its own take in a work, without the object's names.
+const ALONE: u64 = 400;
+
 impl Object {
     /// Makes the canonical object of a document's value.
     ///
@@ -152,22 +199,33 @@ impl Object {
     pub fn new(mut fields: Map<'_>, source: Source) -> Result<Self, Fault> {
         let kind = required_text(&fields, "kind")?.into();
         let api_version = required_text(&fields, "apiVersion")?;
-        let group = match api_version.split_once('/') {
-            None => "",
-            Some((group, version)) if !group.is_empty() && !version.is_empty() && !version.contains('/') => group,
+        let (group, version) = match api_version.split_once('/') {
+            None => ("", api_version),
+            Some((group, version)) if !group.is_empty() && !version.is_empty() && !version.contains('/') => {
+                (group, version)
+            }
             Some(_) => return Err(Fault::ApiVersion(api_version.to_owned())),
         };
         let kind = GroupKind {
             group: group.into(),
             kind,
         };
+        let built_in = kind.built_in();
+        let everywhere = built_in.is_some_and(|known| known.everywhere.contains(&version));
         fields.remove("status");
         canonical::drop_nulls(&mut fields);
+        if kind.group.is_empty() && &*kind.kind == "Secret" {
+            canonical::fold_string_data(&mut fields);
+        }
         let mut metadata = match fields.remove("metadata") {
             Some(Value::Map(metadata)) => metadata,
             None => return Err(Fault::Missing("metadata.name")),
             Some(other) => return Err(wrong_type("metadata", &other, "a mapping")),
         };
+        let wishes = wishes::wishes(&metadata)?;
+        if wishes.as_ref().is_some_and(|wishes| !wishes.hooks.is_empty()) {
+            hooks::prepare(&kind.kind, &mut metadata, &mut fields)?;
+        }
         canonical::metadata(&mut metadata)?;
         let namespace = match metadata.remove("namespace") {
             None => None,
@@ -182,11 +240,21 @@ impl Object {
         if !is_path_segment(&name) {
             return Err(Fault::Name(name.into()));
         }
-        let wave = order::wave(&metadata);
+        let wave = wishes::wave(&metadata);
+        if wave.abs() > order::WAVE_MAX {
+            return Err(Fault::Wave(wave));
+        }
         let defines = defines(&kind, &fields);
         let (text, namespace_at) = text(&fields, &metadata)?;
         Ok(Self {
             rank: order::rank(&kind.kind),
+            built_in,
+            everywhere,
+            awkward: canonical::is_awkward(&text),
+            wishes: wishes.map(Box::new),
+            phase: Phase::Sync,
+            role: Role::Ordinary,
+            bucket: 0,
             key: ObjectKey {
                 kind,
                 namespace: namespace.map(Box::from),
@@ -212,11 +280,43 @@ impl Object {
         [before.into(), namespace.into(), after.into()]
     }
 
+    /// Gives it another name, under which it is applied.
+    pub(super) fn rename(&mut self, name: &str) {
+        let (mut old, mut new) = (String::new(), String::new());
+        json::write_text(&self.key.name, &mut old);
+        json::write_text(name, &mut new);
+        // Where the name is: the namespace would follow it.
+        let start = self.namespace_at - old.len();
+        let text = [&self.text[..start], &new, &self.text[self.namespace_at..]].concat();
+        self.namespace_at = start + new.len();
+        self.text = text.into_boxed_str();
+        self.key.name = name.into();
+    }
+
+    /// How many bytes it adds to a work: itself, and what the work says about it alone.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        let alone = self.wishes.is_some() || self.awkward || self.defines.is_some() || order::is_namespace(self);
+        self.size() as u64 + if alone { ALONE } else { 0 }
+    }
+
     /// How many bytes OCM's admission webhook counts for it as one manifest of a work.
     #[must_use]
     pub fn size(&self) -> usize {
         json::webhook_size(self.pieces().iter().map(|piece| json::go_length(piece)).sum())
     }
+}
+
+/// A Namespace that no file has. Its source is the first file, which no message about it names.
+#[must_use]
+pub fn namespace(name: &str) -> Object {
+    let entries = |entries: &[(&'static str, &str)]| {
+        let entry = |&(key, text): &(&'static str, &str)| (key.into(), Value::String(text.to_owned().into()));
+        Map::from_entries(entries.iter().map(entry).collect())
+    };
+    let mut fields = entries(&[("apiVersion", "v1"), ("kind", "Namespace")]);
+    fields.insert("metadata", Value::Map(entries(&[("name", name)])));
+    Object::new(fields, Source::document(0, 0, 0)).expect("a Namespace with a checked name")
 }
 
 fn required_text<'a>(fields: &'a Map<'_>, name: &'static str) -> Result<&'a str, Fault> {
@@ -240,20 +340,23 @@ fn is_path_segment(name: &str) -> bool {
     !matches!(name, "." | "..") && !name.contains(['/', '%'])
 }
 
-fn defines(kind: &GroupKind, fields: &Map<'_>) -> Option<Box<(GroupKind, Scope)>> {
+fn defines(kind: &GroupKind, fields: &Map<'_>) -> Option<Box<Definition>> {
     if &*kind.group != "apiextensions.k8s.io" || &*kind.kind != "CustomResourceDefinition" {
         return None;
     }
     let spec = fields.get("spec")?.as_map()?;
-    let scope = match spec.get("scope")?.as_str()? {
-        "Cluster" => Scope::Cluster,
-        _ => Scope::Namespaced,
-    };
-    let defined = GroupKind {
-        group: spec.get("group")?.as_str()?.into(),
-        kind: spec.get("names")?.as_map()?.get("kind")?.as_str()?.into(),
-    };
-    Some(Box::new((defined, scope)))
+    let names = spec.get("names")?.as_map()?;
+    Some(Box::new(Definition {
+        kind: GroupKind {
+            group: spec.get("group")?.as_str()?.into(),
+            kind: names.get("kind")?.as_str()?.into(),
+        },
+        plural: names.get("plural").and_then(Value::as_str).map(Box::from),
+        scope: match spec.get("scope")?.as_str()? {
+            "Cluster" => Scope::Cluster,
+            _ => Scope::Namespaced,
+        },
+    }))
 }
 
 /// The JSON of an object whose `metadata` stands apart, and where in it the namespace belongs.
@@ -334,6 +437,21 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn the_texts_of_a_secret_become_its_data() {
+        let secret = |fields: &str| {
+            object(&format!(
+                "{{apiVersion: v1, kind: Secret, metadata: {{name: a}}, {fields}}}"
+            ))
+            .pieces()
+            .concat()
+        };
+        assert!(secret("data: {a: eA==, b: eA==}, stringData: {b: foo}").contains(r#""data":{"a":"eA==","b":"Zm9v"}"#));
+        assert!(secret("stringData: {b: foo}").contains(r#""data":{"b":"Zm9v"}"#));
+        assert!(!secret("stringData: {b: foo}").contains("stringData"));
+        assert!(secret("stringData: {b: 1}").contains(r#""stringData":{"b":1}"#));
+    }
+
+    #[test]
     fn the_namespace_stands_behind_the_name_whatever_follows() {
         let mut object = object(
             "{apiVersion: v1, kind: Pod, spec: {}, metadata: {name: web, ownerReferences: [{name: x}], labels: {a: b}}}",
@@ -343,20 +461,6 @@ pub(crate) mod tests {
             object.pieces().concat(),
             r#"{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"a":"b"},"name":"web","namespace":"shop","ownerReferences":[{"name":"x"}]},"spec":{}}"#
         );
-    }
-
-    #[test]
-    fn the_sync_wave_is_read_as_argo_cd_reads_it() {
-        for (annotations, wave) in [
-            ("{argocd.argoproj.io/sync-wave: '-5'}", -5),
-            ("{argocd.argoproj.io/sync-wave: '+5'}", 5),
-            ("{argocd.argoproj.io/sync-wave: five, helm.sh/hook-weight: '2'}", 2),
-            ("{argocd.argoproj.io/sync-wave: ' 5'}", 0),
-            ("{}", 0),
-        ] {
-            let yaml = format!("{{apiVersion: v1, kind: Pod, metadata: {{name: a, annotations: {annotations}}}}}");
-            assert_eq!(object(&yaml).wave, wave, "{annotations}");
-        }
     }
 
     #[test]
@@ -409,7 +513,8 @@ pub(crate) mod tests {
             assert_eq!(fault(yaml), wanted);
         }
         assert!(
-            fault("{apiVersion: v1, kind: Pod, metadata: {generateName: a-}}").contains("generateName is not possible")
+            fault("{apiVersion: v1, kind: Pod, metadata: {generateName: a-}}")
+                .contains("generateName is only possible for a hook")
         );
     }
 }

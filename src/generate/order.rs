@@ -1,10 +1,15 @@
-//! The order in which objects are applied, which is Argo CD's: by sync wave, then by kind, then by name, and nothing before
-//! the namespace or the definition that it needs. OCM's agents before v1.3 apply in the order of the work.
+//! The order in which objects are applied, which is Argo CD's: by phase and sync wave, then by kind, then by name, and
+//! nothing before the namespace or the definition that it needs. OCM's agents before v1.3 apply in the order of the work.
 
-use super::object::{Object, ObjectKey};
-use crate::value::{Map, Value};
+use super::kinds::GroupKind;
+use super::object::{Object, ObjectKey, Role};
+use super::wishes::Phase;
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+
+/// The largest sync wave, which leaves room for the phases: they are told apart on the hub by the wave.
+pub const WAVE_MAX: i64 = 999_999;
 
 /// Argo CD's order of kinds, which looks at the kind's name only; all others come after these.
 const KINDS: [&str; 35] = [
@@ -52,22 +57,6 @@ pub fn rank(kind: &str) -> u8 {
     u8::try_from(place).expect("there are few kinds")
 }
 
-/// The sync wave that an object's `metadata` names, as Argo CD has it: the annotation where it is a whole number, else
-/// Helm's hook weight, else 0.
-#[must_use]
-pub fn wave(metadata: &Map<'_>) -> i64 {
-    let Some(Value::Map(annotations)) = metadata.get("annotations") else {
-        return 0;
-    };
-    let number = |name| match annotations.get(name) {
-        Some(Value::String(text)) => text.parse().ok(),
-        _ => None,
-    };
-    number("argocd.argoproj.io/sync-wave")
-        .or_else(|| number("helm.sh/hook-weight"))
-        .unwrap_or(0)
-}
-
 /// Pairs of objects with the same key, each in the order they were read: one of the two is too many.
 #[must_use]
 pub fn duplicates(objects: &[Object]) -> Vec<(&Object, &Object)> {
@@ -84,67 +73,88 @@ pub fn duplicates(objects: &[Object]) -> Vec<(&Object, &Object)> {
     pairs
 }
 
-/// Sorts objects for applying. Objects that differ in their keys come out in the same order whatever order they came in.
-pub fn for_apply(objects: &mut Vec<Object>) {
-    objects.sort_unstable_by(|one, other| {
-        (one.wave, one.rank)
-            .cmp(&(other.wave, other.rank))
-            .then_with(|| one.key.name.cmp(&other.key.name))
-            .then_with(|| one.key.namespace.cmp(&other.key.namespace))
-            .then_with(|| one.key.kind.cmp(&other.key.kind))
-    });
-    creators_first(
-        objects,
-        |object| {
-            let key = &object.key;
-            (&*key.kind.kind == "Namespace" && key.kind.group.is_empty()).then(|| key.name.to_string())
-        },
-        |object| object.key.namespace.as_ref().map(ToString::to_string),
-    );
-    creators_first(
-        objects,
-        |object| object.defines.as_ref().map(|defined| defined.0.to_string()),
-        |object| Some(object.key.kind.to_string()),
-    );
+/// Sorts objects for applying, those that stand together in a work side by side. Objects that differ in their keys come out
+/// in the same order whatever order they came in.
+pub fn for_apply(objects: &mut [Object]) {
+    creators_first(objects);
+    objects.sort_unstable_by(|one, other| apart(one, other).then_with(|| within_a_part(one, other)));
 }
 
-/// Moves each object that creates something before the first one that uses it. They only stand the other way round when
-/// waves or the names of kinds say so, so the work is done for those few.
-fn creators_first(
-    objects: &mut Vec<Object>,
-    creates: impl Fn(&Object) -> Option<String>,
-    uses: impl Fn(&Object) -> Option<String>,
-) {
-    let creators: HashMap<String, usize> = objects
-        .iter()
-        .enumerate()
-        .filter_map(|(at, object)| Some((creates(object)?, at)))
-        .collect();
-    if creators.is_empty() {
-        return;
-    }
-    let mut first_user: HashMap<usize, usize> = HashMap::new();
-    for (at, object) in objects.iter().enumerate() {
-        if let Some(&creator) = uses(object).and_then(|used| creators.get(&used))
-            && at < creator
-        {
-            first_user.entry(creator).or_insert(at);
+/// Whether nothing keeps two objects from being in the same work but its size: see [`arrange`](super::arrange).
+#[must_use]
+pub fn stand_together(one: &Object, other: &Object) -> bool {
+    apart(one, other).is_eq()
+}
+
+/// Tells objects of different works apart, and which come first.
+fn apart(one: &Object, other: &Object) -> Ordering {
+    // First the kinds that every cluster has, then each other kind, then each run.
+    let class = |object: &Object| (object.phase, object.wave, object.role, !object.everywhere);
+    class(one).cmp(&class(other)).then_with(|| {
+        if one.role == Role::Run {
+            (&one.key.name, &one.key.namespace, &one.key.kind).cmp(&(
+                &other.key.name,
+                &other.key.namespace,
+                &other.key.kind,
+            ))
+        } else if one.everywhere {
+            Ordering::Equal
+        } else {
+            one.key.kind.cmp(&other.key.kind)
+        }
+    })
+}
+
+/// The order of objects within a work.
+#[must_use]
+pub fn within_a_part(one: &Object, other: &Object) -> Ordering {
+    one.rank
+        .cmp(&other.rank)
+        .then_with(|| one.key.name.cmp(&other.key.name))
+        .then_with(|| one.key.namespace.cmp(&other.key.namespace))
+        .then_with(|| one.key.kind.cmp(&other.key.kind))
+}
+
+/// Brings each Namespace and CRD forward to the phase and wave of the first object that needs it.
+fn creators_first(objects: &mut [Object]) {
+    let mut namespaces: HashMap<Box<str>, (Phase, i64)> = HashMap::new();
+    let mut kinds: HashMap<GroupKind, (Phase, i64)> = HashMap::new();
+    for object in &*objects {
+        let when = (object.phase, object.wave);
+        if is_namespace(object) {
+            namespaces.insert(object.key.name.clone(), when);
+        } else if let Some(defined) = &object.defines {
+            kinds.insert(defined.kind.clone(), when);
         }
     }
-    if first_user.is_empty() {
+    if namespaces.is_empty() && kinds.is_empty() {
         return;
     }
-    // Every object keeps its place but those creators, which go right before their first user.
-    let mut moved: Vec<(usize, usize)> = first_user.iter().map(|(&creator, &user)| (user, creator)).collect();
-    moved.sort_unstable();
-    let mut moved = moved.into_iter().peekable();
-    let mut taken: Vec<Option<Object>> = objects.drain(..).map(Some).collect();
-    for at in 0..taken.len() {
-        while let Some((_, creator)) = moved.next_if(|&(user, _)| user == at) {
-            objects.extend(taken[creator].take());
+    for object in &*objects {
+        let when = (object.phase, object.wave);
+        if let Some(first) = kinds.get_mut(&object.key.kind) {
+            *first = when.min(*first);
         }
-        objects.extend(taken[at].take());
+        if let Some(first) = object.key.namespace.as_ref().and_then(|name| namespaces.get_mut(name)) {
+            *first = when.min(*first);
+        }
     }
+    for object in objects {
+        let first = if is_namespace(object) {
+            namespaces.get(&object.key.name)
+        } else {
+            object.defines.as_ref().and_then(|defined| kinds.get(&defined.kind))
+        };
+        if let Some(&first) = first {
+            (object.phase, object.wave) = first;
+        }
+    }
+}
+
+/// Whether an object is a core Namespace.
+#[must_use]
+pub fn is_namespace(object: &Object) -> bool {
+    &*object.key.kind.kind == "Namespace" && object.key.kind.group.is_empty()
 }
 
 #[cfg(test)]
@@ -159,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_come_in_argo_cds_order_and_others_last_by_name() {
+    fn kinds_come_in_argo_cds_order_and_others_last_kind_by_kind() {
         let given = [
             "{apiVersion: example.com/v1, kind: Zebra, metadata: {name: a}}",
             "{apiVersion: example.com/v1, kind: Ant, metadata: {name: b}}",
@@ -175,8 +185,8 @@ mod tests {
             "ConfigMap b",
             "Service web",
             "Deployment.apps web",
-            "Zebra.example.com a",
             "Ant.example.com b",
+            "Zebra.example.com a",
         ];
         assert_eq!(sorted(&given), wanted);
         let mut reversed = given;
@@ -204,17 +214,18 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_comes_before_its_objects_even_when_their_kind_ranks_first() {
+    fn a_definition_comes_before_its_objects() {
         let crd = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: x}, \
-                   spec: {group: example.com, scope: Namespaced, names: {kind: NetworkPolicy, plural: networkpolicies}}}";
-        let custom = "{apiVersion: example.com/v1, kind: NetworkPolicy, metadata: {name: a}}";
+                   spec: {group: example.com, scope: Namespaced, names: {kind: Tank, plural: tanks}}}";
+        let early = "{apiVersion: example.com/v1, kind: Tank, \
+                     metadata: {name: a, annotations: {argocd.argoproj.io/sync-wave: '-3'}}}";
+        let mut objects = vec![object(early), object(crd)];
+        for_apply(&mut objects);
         assert_eq!(
-            sorted(&[custom, crd]),
-            [
-                "CustomResourceDefinition.apiextensions.k8s.io x",
-                "NetworkPolicy.example.com a"
-            ]
+            objects[0].key.to_string(),
+            "CustomResourceDefinition.apiextensions.k8s.io x"
         );
+        assert_eq!(objects[0].wave, -3);
     }
 
     #[test]

@@ -1,56 +1,9 @@
 //! Which namespace an object is in. Argo CD gives namespaced objects that name none the destination namespace, and kubectl
 //! the current one; OCM's agent does neither, and an object without its namespace is refused on the cluster.
 
+use super::kinds::{GroupKind, Scope};
 use super::object::Object;
 use std::collections::HashMap;
-use std::fmt;
-use std::str::FromStr;
-
-/// An API kind, whatever its version.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GroupKind {
-    /// The API group; empty for the core group.
-    pub group: Box<str>,
-    /// The kind.
-    pub kind: Box<str>,
-}
-
-impl fmt::Display for GroupKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.kind)?;
-        if self.group.is_empty() {
-            Ok(())
-        } else {
-            write!(f, ".{}", self.group)
-        }
-    }
-}
-
-impl FromStr for GroupKind {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (kind, group) = text.split_once('.').unwrap_or((text, ""));
-        if !kind.starts_with(|first: char| first.is_ascii_uppercase()) {
-            return Err(format!(
-                "{text:?} is not a kind: write it like ClusterIssuer.cert-manager.io"
-            ));
-        }
-        Ok(Self {
-            group: group.into(),
-            kind: kind.into(),
-        })
-    }
-}
-
-/// Whether objects of a kind live in namespaces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// They do.
-    Namespaced,
-    /// They do not.
-    Cluster,
-}
 
 /// Gives every object its namespace, and takes it from those that can have none.
 ///
@@ -62,16 +15,17 @@ pub enum Scope {
 pub fn in_namespaces(objects: &mut [Object], cluster_scoped: &[GroupKind], default: Option<&str>) -> Vec<usize> {
     let defined: HashMap<GroupKind, Scope> = objects
         .iter()
-        .filter_map(|object| object.defines.as_deref().cloned())
+        .filter_map(|object| object.defines.as_deref())
+        .map(|defined| (defined.kind.clone(), defined.scope))
         .collect();
     let mut homeless = Vec::new();
     for (at, object) in objects.iter_mut().enumerate() {
         let kind = &object.key.kind;
         let scope = defined.get(kind).copied().unwrap_or_else(|| {
-            if cluster_scoped.contains(kind) || is_built_in_cluster_scoped(kind) {
+            if cluster_scoped.contains(kind) {
                 Scope::Cluster
             } else {
-                Scope::Namespaced
+                object.built_in.map_or(Scope::Namespaced, |known| known.scope)
             }
         });
         match (scope, &object.key.namespace) {
@@ -85,76 +39,6 @@ pub fn in_namespaces(objects: &mut [Object], cluster_scoped: &[GroupKind], defau
     }
     homeless
 }
-
-/// Whether Kubernetes itself has a kind without namespaces.
-#[must_use]
-pub fn is_built_in_cluster_scoped(kind: &GroupKind) -> bool {
-    CLUSTER_SCOPED
-        .iter()
-        .any(|(group, kinds)| *group == &*kind.group && kinds.contains(&&*kind.kind))
-}
-
-/// The kinds of Kubernetes that have no namespace, with those of earlier versions; all other kinds of these groups have one.
-const CLUSTER_SCOPED: &[(&str, &[&str])] = &[
-    ("", &["ComponentStatus", "Namespace", "Node", "PersistentVolume"]),
-    (
-        "admissionregistration.k8s.io",
-        &[
-            "MutatingAdmissionPolicy",
-            "MutatingAdmissionPolicyBinding",
-            "MutatingWebhookConfiguration",
-            "ValidatingAdmissionPolicy",
-            "ValidatingAdmissionPolicyBinding",
-            "ValidatingWebhookConfiguration",
-        ],
-    ),
-    ("apiextensions.k8s.io", &["CustomResourceDefinition"]),
-    ("apiregistration.k8s.io", &["APIService"]),
-    ("authentication.k8s.io", &["SelfSubjectReview", "TokenReview"]),
-    (
-        "authorization.k8s.io",
-        &[
-            "SelfSubjectAccessReview",
-            "SelfSubjectRulesReview",
-            "SubjectAccessReview",
-        ],
-    ),
-    (
-        "certificates.k8s.io",
-        &["CertificateSigningRequest", "ClusterTrustBundle"],
-    ),
-    ("extensions", &["PodSecurityPolicy"]),
-    (
-        "flowcontrol.apiserver.k8s.io",
-        &["FlowSchema", "PriorityLevelConfiguration"],
-    ),
-    ("internal.apiserver.k8s.io", &["StorageVersion"]),
-    ("networking.k8s.io", &["IPAddress", "IngressClass", "ServiceCIDR"]),
-    ("node.k8s.io", &["RuntimeClass"]),
-    ("policy", &["PodSecurityPolicy"]),
-    ("rbac.authorization.k8s.io", &["ClusterRole", "ClusterRoleBinding"]),
-    (
-        "resource.k8s.io",
-        &[
-            "DeviceClass",
-            "DeviceTaintRule",
-            "ResourcePoolStatusRequest",
-            "ResourceSlice",
-        ],
-    ),
-    ("scheduling.k8s.io", &["PriorityClass"]),
-    (
-        "storage.k8s.io",
-        &[
-            "CSIDriver",
-            "CSINode",
-            "StorageClass",
-            "VolumeAttachment",
-            "VolumeAttributesClass",
-        ],
-    ),
-    ("storagemigration.k8s.io", &["StorageVersionMigration"]),
-];
 
 #[cfg(test)]
 mod tests {

@@ -3,11 +3,15 @@
 //! A flag wins over a plugin parameter, that over an environment variable, that over the default. An empty text counts as
 //! not given: Argo CD passes `""` for a plugin env whose variable is undefined.
 
+use super::configure::Wanted;
 use super::discover::Selection;
 use super::glob::Glob;
+use super::kinds::GroupKind;
 use super::names::{self, ClusterName, WorkName};
-use super::place::GroupKind;
+use super::object::Object;
 use super::problem::Problems;
+use super::strategy::Strategy;
+use super::{object, order};
 use crate::cli::{GenerateArgs, Output};
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -34,8 +38,18 @@ pub struct Settings {
     pub namespace: Option<String>,
     /// Kinds that have no namespace, besides the built-in ones and those whose CRD is in the folder.
     pub cluster_scoped: Vec<GroupKind>,
+    /// The resources of custom kinds, where a regular plural would be wrong.
+    pub plurals: Vec<(GroupKind, String)>,
     /// Whether no manifests at all is a result and not an error.
     pub allow_empty: bool,
+    /// Whether Secrets are delivered as they are.
+    pub allow_secrets: bool,
+    /// Whether the namespace of objects that name none is created.
+    pub create_namespace: bool,
+    /// What all works are to be like.
+    pub wanted: Wanted,
+    /// The most bytes that objects take together in one work, besides one that is larger alone; `None` for no limit.
+    pub work_size: Option<u64>,
     /// The most bytes a work may have, as OCM's webhook counts them; `None` for no limit.
     pub manifest_limit: Option<u64>,
     /// How to print.
@@ -60,6 +74,14 @@ const RECURSE: Setting = of_applications("recurse", &["ARGOCD_ENV_RECURSE"]);
 const INCLUDE: Setting = of_applications("include", &["ARGOCD_ENV_INCLUDE"]);
 const EXCLUDE: Setting = of_applications("exclude", &["ARGOCD_ENV_EXCLUDE"]);
 const CLUSTER_SCOPED: Setting = of_applications("cluster-scoped", &["ARGOCD_ENV_CLUSTER_SCOPED"]);
+const PLURALS: Setting = of_applications("plurals", &["ARGOCD_ENV_PLURALS"]);
+const CREATE_NAMESPACE: Setting = of_applications("create-namespace", &["ARGOCD_ENV_CREATE_NAMESPACE"]);
+const DELETE_NAMESPACES: Setting = of_applications("delete-namespaces", &["ARGOCD_ENV_DELETE_NAMESPACES"]);
+const DELETE_CRDS: Setting = of_applications("delete-crds", &["ARGOCD_ENV_DELETE_CRDS"]);
+const UPDATE_STRATEGY: Setting = of_applications("update-strategy", &["ARGOCD_ENV_UPDATE_STRATEGY"]);
+const CONDITION_RULES: Setting = of_applications("condition-rules", &["ARGOCD_ENV_CONDITION_RULES"]);
+const EXECUTOR: Setting = of_applications("executor", &["ARGOCD_ENV_EXECUTOR"]);
+const ALLOW_SECRETS: Setting = of_applications("allow-secrets", &["ARGOCD_ENV_ALLOW_SECRETS"]);
 const ALLOW_EMPTY: Setting = of_applications("allow-empty", &["ARGOCD_ENV_ALLOW_EMPTY"]);
 /// Protects the repo-server, under the name that Argo CD has for it.
 const MAX_SIZE: Setting = of_the_platform(
@@ -68,6 +90,8 @@ const MAX_SIZE: Setting = of_the_platform(
 );
 /// Follows the `--manifestLimit` of OCM's webhook.
 const MANIFEST_LIMIT: Setting = of_the_platform("manifest-limit", &["OCM_MANIFEST_LIMIT"]);
+/// Where works are cut: not an Application's business, because another cut makes other works.
+const WORK_SIZE: Setting = of_the_platform("work-size", &["OCM_WORK_SIZE"]);
 
 const fn of_applications(name: &'static str, env: &'static [&'static str]) -> Setting {
     Setting {
@@ -95,9 +119,18 @@ pub const SETTINGS: &[&Setting] = &[
     &INCLUDE,
     &EXCLUDE,
     &CLUSTER_SCOPED,
+    &PLURALS,
+    &CREATE_NAMESPACE,
+    &DELETE_NAMESPACES,
+    &DELETE_CRDS,
+    &UPDATE_STRATEGY,
+    &CONDITION_RULES,
+    &EXECUTOR,
+    &ALLOW_SECRETS,
     &ALLOW_EMPTY,
     &MAX_SIZE,
     &MANIFEST_LIMIT,
+    &WORK_SIZE,
 ];
 
 /// The default of Argo CD's `--max-combined-directory-manifests-size`.
@@ -105,6 +138,9 @@ const DEFAULT_MAX_SIZE: &str = "10M";
 
 /// The default of `--manifestLimit` of OCM's work webhook: 500 KiB.
 const DEFAULT_MANIFEST_LIMIT: u64 = 500 * 1024;
+
+/// Leaves room for what a work says about its objects within what Argo CD can apply client-side, which is 262,144 bytes.
+const DEFAULT_WORK_SIZE: u64 = 200_000;
 
 impl Settings {
     /// Merges what was typed with the plugin parameters and the environment.
@@ -141,8 +177,29 @@ impl Settings {
                 .filter(|&bytes| bytes > 0),
         };
         let cluster_scoped = sources.list(&CLUSTER_SCOPED, args.cluster_scoped, true, GroupKind::from_str);
+        let plurals = sources.list(&PLURALS, args.plurals, true, plural);
+        let create_namespace = sources
+            .text(&CREATE_NAMESPACE, args.create_namespace, boolean)
+            .unwrap_or(false);
+        sources.need(
+            create_namespace && namespace.is_none(),
+            "create-namespace is set, but the Application has no destination namespace: set spec.destination.namespace",
+        );
+        let wanted = Wanted {
+            strategy: sources.text(&UPDATE_STRATEGY, args.update_strategy, Strategy::from_str),
+            delete_namespaces: sources
+                .text(&DELETE_NAMESPACES, args.delete_namespaces, boolean)
+                .unwrap_or(false),
+            delete_crds: sources.text(&DELETE_CRDS, args.delete_crds, boolean).unwrap_or(false),
+            condition_rules: sources
+                .text(&CONDITION_RULES, args.condition_rules, boolean)
+                .unwrap_or(true),
+            executor: sources.text(&EXECUTOR, args.executor, service_account),
+        };
+        let allow_secrets = sources.text(&ALLOW_SECRETS, args.allow_secrets, boolean);
         let allow_empty = sources.text(&ALLOW_EMPTY, args.allow_empty, boolean);
         let manifest_limit = sources.text(&MANIFEST_LIMIT, args.manifest_limit, quantity);
+        let work_size = sources.text(&WORK_SIZE, args.work_size, quantity);
         let problems = std::mem::take(&mut sources.problems);
         let Some(name) = name else {
             return Err(Problems::or(problems, ()).expect_err("a missing name is a problem"));
@@ -157,11 +214,51 @@ impl Settings {
                 name,
                 namespace,
                 cluster_scoped,
+                plurals,
                 allow_empty: allow_empty.unwrap_or(false),
+                allow_secrets: allow_secrets.unwrap_or(false),
+                create_namespace,
+                wanted,
                 manifest_limit: Some(manifest_limit.unwrap_or(DEFAULT_MANIFEST_LIMIT)).filter(|&bytes| bytes > 0),
+                work_size: Some(work_size.unwrap_or(DEFAULT_WORK_SIZE)).filter(|&bytes| bytes > 0),
                 output: args.output,
             },
         )
+    }
+
+    /// The most bytes that objects may take together in one work.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        let limit = |bytes: Option<u64>| bytes.unwrap_or(u64::MAX);
+        limit(self.work_size).min(limit(self.manifest_limit))
+    }
+
+    /// The Namespace that is to be created, unless it is among `objects`.
+    #[must_use]
+    pub fn created_namespace(&self, objects: &[Object]) -> Option<Object> {
+        let name = self.namespace.as_deref().filter(|_| self.create_namespace)?;
+        let given = |object: &Object| order::is_namespace(object) && &*object.key.name == name;
+        (!objects.is_empty() && !objects.iter().any(given)).then(|| object::namespace(name))
+    }
+}
+
+/// The namespace and name of a ServiceAccount.
+fn service_account(text: &str) -> Result<(String, String), String> {
+    match text.split_once('/') {
+        Some((namespace, name)) if names::namespace(namespace).is_ok() && names::is_dns_subdomain(name) => {
+            Ok((namespace.to_owned(), name.to_owned()))
+        }
+        _ => Err(format!("{text:?} is not a ServiceAccount: write it as NAMESPACE/NAME")),
+    }
+}
+
+/// A kind and its resource.
+fn plural(text: &str) -> Result<(GroupKind, String), String> {
+    match text.split_once('=') {
+        Some((kind, plural)) if names::is_dns_subdomain(plural) => Ok((kind.parse()?, plural.to_owned())),
+        _ => Err(format!(
+            "{text:?} is not a plural: write it like Mouse.example.com=mice"
+        )),
     }
 }
 
@@ -443,7 +540,7 @@ mod tests {
         let told = resolve(args, &env).unwrap_err();
         assert_eq!(
             told,
-            "error: parameter colour is not known: the parameters are clusters, name, namespace, recurse, include, exclude, cluster-scoped, allow-empty\n\
+            "error: parameter colour is not known: the parameters are clusters, name, namespace, recurse, include, exclude, cluster-scoped, plurals, create-namespace, delete-namespaces, delete-crds, update-strategy, condition-rules, executor, allow-secrets, allow-empty\n\
              error: plugin env TARGET_CLUSTER: \"Cluster_1\" is not a managed cluster name: use at most 63 lower-case letters, digits and '-', beginning and ending with a letter or digit\n\
              error: parameter recurse: \"yes\" is neither true nor false\n\
              error: parameter include: \"[a\" is not a glob: a '[' is not closed by ']'\n\

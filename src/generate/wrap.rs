@@ -1,36 +1,113 @@
-//! Objects in a ManifestWork for one managed cluster.
+//! A part of an Application in a ManifestWork for one managed cluster.
 
+use super::arrange::Part;
+use super::configure::{self, Plurals, Wanted};
 use super::names::{ClusterName, WorkName};
 use super::object::Object;
 use crate::json;
+use std::ops::Range;
 
-/// A ManifestWork: the objects that one cluster is given.
+/// A `ManifestWork` that still lacks the cluster it is for.
+#[derive(Debug)]
+pub struct Template {
+    name: WorkName,
+    /// The annotations, as a JSON mapping.
+    annotations: String,
+    /// What stands in `spec` before the workload.
+    fields: String,
+    /// Its objects among all.
+    objects: Range<usize>,
+}
+
+/// The most bytes of a work that Argo CD can apply as it does by default, with a copy of it in an annotation: Kubernetes
+/// takes 262,144 bytes of annotations, and there are others.
+const CLIENT_SIDE_MAX: u64 = 250_000;
+
+impl Template {
+    /// The work that carries `part` of the Application called `name`; the part's objects are among `objects`.
+    #[must_use]
+    pub fn new(name: &WorkName, part: Part, objects: &[Object], plurals: &Plurals, wanted: &Wanted) -> Self {
+        let carried = &objects[part.objects.clone()];
+        let mut fields = configure::fields(carried, plurals, wanted, false);
+        let server_side = part.size + json::go_length(&fields) as u64 > CLIENT_SIDE_MAX;
+        if server_side {
+            fields = configure::fields(carried, plurals, wanted, true);
+        }
+        Self {
+            name: name.part(&part.suffix),
+            annotations: annotations(&part, server_side),
+            fields,
+            objects: part.objects,
+        }
+    }
+
+    /// The work for one cluster, of the same objects as the template.
+    #[must_use]
+    pub fn for_cluster<'a>(&'a self, cluster: &'a ClusterName, objects: &'a [Object]) -> Work<'a> {
+        Work {
+            template: self,
+            cluster,
+            objects: &objects[self.objects.clone()],
+        }
+    }
+}
+
+fn annotations(part: &Part, server_side: bool) -> String {
+    let mut all: Vec<(&str, String)> = Vec::new();
+    if let Some(hook) = part.hook {
+        all.push(("argocd.argoproj.io/hook", hook.name().to_owned()));
+        all.push(("argocd.argoproj.io/hook-delete-policy", "BeforeHookCreation".to_owned()));
+    }
+    // A work that is replaced by others goes when they are healthy. Argo CD prunes before it applies unless the work that is
+    // to go already says so.
+    let options = if server_side {
+        "PruneLast=true,ServerSideApply=true"
+    } else {
+        "PruneLast=true"
+    };
+    all.push(("argocd.argoproj.io/sync-options", options.to_owned()));
+    if part.wave != 0 {
+        all.push(("argocd.argoproj.io/sync-wave", part.wave.to_string()));
+    }
+    let mut out = String::from("{");
+    for (at, (name, text)) in all.iter().enumerate() {
+        if at > 0 {
+            out.push(',');
+        }
+        json::write_text(name, &mut out);
+        out.push(':');
+        json::write_text(text, &mut out);
+    }
+    out.push('}');
+    out
+}
+
+/// A `ManifestWork`: the objects that one cluster is given.
 #[derive(Debug)]
 pub struct Work<'a> {
-    name: &'a WorkName,
+    template: &'a Template,
     cluster: &'a ClusterName,
     objects: &'a [Object],
 }
 
-impl<'a> Work<'a> {
-    /// Wraps `objects`, in their order, for `cluster`.
-    #[must_use]
-    pub fn new(name: &'a WorkName, cluster: &'a ClusterName, objects: &'a [Object]) -> Self {
-        Self { name, cluster, objects }
-    }
-
+impl Work<'_> {
     /// Hands the canonical JSON of the work to `write`, piece by piece.
     ///
     /// # Errors
     /// The first error of `write`.
     pub fn each_piece<E>(&self, mut write: impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
+        let template = self.template;
         let mut piece = String::from(
-            r#"{"apiVersion":"work.open-cluster-management.io/v1","kind":"ManifestWork","metadata":{"name":"#,
+            r#"{"apiVersion":"work.open-cluster-management.io/v1","kind":"ManifestWork","metadata":{"annotations":"#,
         );
-        json::write_text(&self.name.to_string(), &mut piece);
+        piece.push_str(&template.annotations);
+        piece.push_str(r#","name":"#);
+        json::write_text(&template.name.to_string(), &mut piece);
         piece.push_str(r#","namespace":"#);
         json::write_text(&self.cluster.to_string(), &mut piece);
-        piece.push_str(r#"},"spec":{"workload":{"manifests":["#);
+        piece.push_str(r#"},"spec":{"#);
+        piece.push_str(&template.fields);
+        piece.push_str(r#""workload":{"manifests":["#);
         for (at, object) in self.objects.iter().enumerate() {
             if at > 0 {
                 piece.push(',');
@@ -43,55 +120,5 @@ impl<'a> Work<'a> {
         }
         piece.push_str("]}}}");
         write(&piece)
-    }
-}
-
-/// How many of the largest objects an error names.
-const LARGEST_TOLD: usize = 5;
-
-/// Checks that the objects fit in one work, as OCM's admission webhook counts.
-///
-/// # Errors
-/// With a line that names the largest objects and their sizes.
-pub fn check_size(objects: &[Object], limit: u64) -> Result<(), String> {
-    let mut sizes: Vec<(u64, &Object)> = objects.iter().map(|object| (object.size() as u64, object)).collect();
-    let total: u64 = sizes.iter().map(|(size, _)| size).sum();
-    if total <= limit {
-        return Ok(());
-    }
-    sizes.sort_by_key(|&(size, _)| std::cmp::Reverse(size));
-    let largest: Vec<String> = sizes
-        .iter()
-        .take(LARGEST_TOLD)
-        .map(|(size, object)| format!("{} {size}", object.key))
-        .collect();
-    Err(format!(
-        "the work would have {total} bytes of manifests, and OCM takes at most {limit}: the largest are {}; leave files out with \
-         exclude, or split the folder into several Applications",
-        largest.join(", ")
-    ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::generate::object::tests::object;
-
-    #[test]
-    fn a_work_that_is_too_large_names_what_is_large() {
-        let big = |name: &str, size: usize| {
-            object(&format!(
-                "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}, data: {{k: '{}'}}}}",
-                "<".repeat(size)
-            ))
-        };
-        let objects = [big("small", 10), big("large", 1000), big("larger", 1001)];
-        let total: usize = objects.iter().map(Object::size).sum();
-        assert_eq!(check_size(&objects, total as u64), Ok(()));
-        let told = check_size(&objects, total as u64 - 1).unwrap_err();
-        assert!(
-            told.contains("the largest are ConfigMap larger 6092, ConfigMap large 6085, ConfigMap small 145;"),
-            "{told}"
-        );
     }
 }

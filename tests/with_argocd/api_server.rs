@@ -2,13 +2,13 @@
 
 use crate::stage::stage;
 use anyhow::{Context, Result};
-use argocd_ocm_cmp::generate::place::{GroupKind, is_built_in_cluster_scoped};
+use argocd_ocm_cmp::generate::kinds::{BUILT_IN, GroupKind, Scope};
 use serde_json::{Value, json};
 use std::process::Command;
 use testbed::{ObjectRef, is_true};
 
 #[tokio::test]
-async fn every_built_in_kind_has_the_scope_that_the_api_server_says() -> Result<()> {
+async fn every_built_in_kind_is_what_the_api_server_says() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let cluster1 = &stage.cluster1;
     let table = cluster1.kubectl(&["api-resources", "--no-headers"])?;
@@ -16,7 +16,7 @@ async fn every_built_in_kind_has_the_scope_that_the_api_server_says() -> Result<
     for line in table.lines() {
         // NAME [SHORTNAMES] APIVERSION NAMESPACED KIND
         let words: Vec<&str> = line.split_whitespace().collect();
-        let [.., api_version, namespaced, kind] = words.as_slice() else {
+        let [plural, .., api_version, namespaced, kind] = words.as_slice() else {
             panic!("{line}");
         };
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
@@ -30,10 +30,28 @@ async fn every_built_in_kind_has_the_scope_that_the_api_server_says() -> Result<
             group: group.into(),
             kind: (*kind).into(),
         };
-        assert_eq!(is_built_in_cluster_scoped(&kind), *namespaced == "false", "{kind}");
+        let known = kind.built_in().with_context(|| format!("{kind} is not in the table"))?;
+        let scope = if *namespaced == "true" {
+            Scope::Namespaced
+        } else {
+            Scope::Cluster
+        };
+        assert_eq!((known.plural, known.scope), (*plural, scope), "{kind}");
         kinds += 1;
     }
     assert!(kinds > 50, "{kinds} kinds");
+    let served = cluster1.kubectl(&["api-versions"])?;
+    let served: Vec<&str> = served.lines().collect();
+    for known in BUILT_IN {
+        for version in known.everywhere {
+            let version = if known.group.is_empty() {
+                (*version).to_owned()
+            } else {
+                format!("{}/{version}", known.group)
+            };
+            assert!(served.contains(&version.as_str()), "{version} of {}", known.kind);
+        }
+    }
     Ok(())
 }
 
@@ -66,7 +84,7 @@ async fn argo_cds_own_manifests_as_one_application_are_accepted_by_the_hub() -> 
         ])
         .args(["--include={base/*,crds/*,cluster-rbac/*}"])
         .args(["--exclude={*kustomization.yaml,base/application-controller-deployment/*}"])
-        .arg("--manifest-limit=0")
+        .args(["--manifest-limit=0", "--work-size=0", "--allow-secrets"])
         .arg(&folder)
         .env_clear()
         .output()?;

@@ -15,6 +15,7 @@ fn generate(folder: &TempDir, limit: &str) -> Result<(String, String)> {
             "--output=json",
             "--manifest-limit",
             limit,
+            "--work-size=0",
         ])
         .current_dir(folder.path())
         .env_clear()
@@ -49,13 +50,20 @@ async fn the_webhook_counts_as_many_bytes_as_we_do() -> Result<()> {
         std::fs::write(folder.path().join(format!("{at}.yaml")), manifest)?;
     }
     let (_, told) = generate(&folder, "1")?;
-    let ours = number_before(&told, " bytes of manifests").context("our count")?;
-    let (work, _) = generate(&folder, "0")?;
-    let refused = hub
-        .kubectl_with_input(&["create", "--dry-run=server", "-f", "-"], &work)
-        .expect_err("the webhook refuses it");
-    let refused = format!("{refused:#}");
-    let theirs = number_before(&refused, " bytes which exceeds").with_context(|| refused.clone())?;
-    assert_eq!(ours, theirs);
+    let (works, _) = generate(&folder, "0")?;
+    let mut refusals = 0;
+    for (work, kind) in works.lines().zip(["ConfigMap", "Thing"]) {
+        let of_kind = told.lines().filter(|line| line.contains(&format!(": {kind}")));
+        let ours: Option<u64> = of_kind.map(|line| number_before(line, " bytes, and OCM takes")).sum();
+        let refused = hub
+            .kubectl_with_input(&["create", "--dry-run=server", "-f", "-"], work)
+            .expect_err("the webhook refuses it");
+        let refused = format!("{refused:#}");
+        let theirs = number_before(&refused, " bytes which exceeds").with_context(|| refused.clone())?;
+        // We count each object and it counts all of a work.
+        assert_eq!(ours, Some(theirs), "{kind}");
+        refusals += 1;
+    }
+    assert_eq!(refusals, 2);
     Ok(())
 }

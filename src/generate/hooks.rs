@@ -1,0 +1,170 @@
+//! Hooks. On the hub a sync is a sequence of works, so a hook is an object in a work that comes earlier or later; nothing
+//! has to be deleted and created again for it.
+//!
+//! A Job or a Pod that is a hook is a *run*: it is to run again when its content has changed, and only then. Its name on the
+//! cluster therefore ends in a hash of its content, and it stands in a work of its own, which is replaced with it. That work
+//! is never applied again once the run is complete, so a run that was cleaned up does not start anew.
+
+use super::object::{Fault, Object, Role};
+use super::wishes::Phase;
+use crate::value::{Map, Value};
+use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
+
+/// How many hex digits of the hash a run's name ends in: 40 bits, of which a folder has few.
+const HASH_DIGITS: usize = 10;
+
+/// The longest name of a Job: it becomes a label of its pods.
+const NAME_MAX: usize = 63;
+
+/// The least `ttlSecondsAfterFinished` of a run: the agent looks every minute or two, and must have seen that it is complete.
+const LEAST_TTL: i64 = 900;
+
+/// Makes a hook ready for being an object with a name, before its content is hashed: what Argo CD does for `generateName`,
+/// and a time to live in which the agent sees the end of a Job.
+pub(super) fn prepare(kind: &str, metadata: &mut Map<'_>, fields: &mut Map<'_>) -> Result<(), Fault> {
+    if let Some(Value::String(prefix)) = metadata.remove("generateName")
+        && metadata.get("name").is_none_or(|name| *name == Value::Null)
+    {
+        let name = prefix.trim_end_matches(['-', '.']).to_owned();
+        if name.is_empty() {
+            return Err(Fault::Missing("metadata.name"));
+        }
+        metadata.insert("name", Value::String(name.into()));
+    }
+    if kind == "Job"
+        && let Some(Value::Map(spec)) = fields.get_mut("spec")
+        && let Some(Value::Int(seconds)) = spec.get_mut("ttlSecondsAfterFinished")
+    {
+        *seconds = (*seconds).max(LEAST_TTL);
+    }
+    Ok(())
+}
+
+/// Puts every hook into its phases, and leaves out what is never applied.
+#[must_use]
+pub fn in_phases(objects: Vec<Object>) -> Vec<Object> {
+    let is_hook = |object: &Object| {
+        object
+            .wishes
+            .as_ref()
+            .is_some_and(|wishes| wishes.skip || !wishes.hooks.is_empty())
+    };
+    if !objects.iter().any(is_hook) {
+        return objects;
+    }
+    let mut all = Vec::with_capacity(objects.len());
+    for mut object in objects {
+        if !is_hook(&object) {
+            all.push(object);
+            continue;
+        }
+        let phases = object.wishes.as_ref().map_or(Vec::new(), |wishes| wishes.hooks.clone());
+        object.role = role(&object);
+        // What does not run is there from its first phase on.
+        let last = if object.role == Role::Run { phases.len() } else { 1 };
+        all.extend(
+            phases
+                .into_iter()
+                .take(last)
+                .map(|phase| in_phase(object.clone(), phase)),
+        );
+    }
+    all
+}
+
+fn role(object: &Object) -> Role {
+    match (&*object.key.kind.group, &*object.key.kind.kind) {
+        ("batch", "Job") | ("", "Pod") => Role::Run,
+        _ => Role::Hook,
+    }
+}
+
+fn in_phase(mut object: Object, phase: Phase) -> Object {
+    object.phase = phase;
+    if object.role == Role::Run {
+        let mut hash = Sha256::new_with_prefix(phase.name());
+        for piece in object.pieces() {
+            hash.update(piece.as_bytes());
+        }
+        let mut name = object.key.name.to_string();
+        name.truncate(NAME_MAX - HASH_DIGITS - 1);
+        let mut name = name.trim_end_matches(['-', '.']).to_owned();
+        name.push('-');
+        for byte in &hash.finalize()[..HASH_DIGITS / 2] {
+            write!(name, "{byte:02x}").expect("a String takes all");
+        }
+        object.rename(&name);
+    }
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::object::tests::object;
+
+    fn run(kind: &str, name: &str, hook: &str, spec: &str) -> Vec<Object> {
+        let object = object(&format!(
+            "{{apiVersion: batch/v1, kind: {kind}, spec: {spec}, metadata: {{{name}, annotations: {{argocd.argoproj.io/hook: '{hook}'}}}}}}"
+        ));
+        in_phases(vec![object])
+    }
+
+    fn names(objects: &[Object]) -> Vec<String> {
+        objects.iter().map(|object| object.key.name.to_string()).collect()
+    }
+
+    #[test]
+    fn a_run_is_named_by_its_content() {
+        let first = run("Job", "name: migrate", "PreSync", "{a: 1}");
+        let same = run("Job", "name: migrate", "PreSync", "{a: 1}");
+        let other = run("Job", "name: migrate", "PreSync", "{a: 2}");
+        assert_eq!(names(&first), names(&same));
+        assert_ne!(names(&first), names(&other));
+        let name = &names(&first)[0];
+        assert!(
+            name.starts_with("migrate-") && name.len() == "migrate-".len() + HASH_DIGITS,
+            "{name}"
+        );
+        assert!(first[0].pieces().concat().contains(&format!("\"name\":\"{name}\"")));
+        let long = run("Job", &format!("name: {}", "a".repeat(80)), "PreSync", "{}");
+        assert_eq!(names(&long)[0].len(), NAME_MAX);
+    }
+
+    #[test]
+    fn a_generated_name_is_generated_here() {
+        let generated = names(&run("Job", "generateName: migrate-", "PreSync", "{a: 1}"));
+        assert!(
+            generated[0].starts_with("migrate-") && !generated[0].starts_with("migrate--"),
+            "{generated:?}"
+        );
+    }
+
+    #[test]
+    fn a_run_of_two_phases_runs_twice_and_anything_else_is_there_from_the_first() {
+        let twice = run("Job", "name: check", "PreSync,PostSync", "{}");
+        assert_eq!(
+            twice.iter().map(|object| object.phase).collect::<Vec<_>>(),
+            [Phase::PreSync, Phase::PostSync]
+        );
+        assert_ne!(names(&twice)[0], names(&twice)[1]);
+        let once = run("CronJob", "name: check", "PreSync,PostSync", "{}");
+        assert_eq!(names(&once), ["check"]);
+        assert_eq!(once[0].phase, Phase::PreSync);
+        assert_eq!(once[0].role, Role::Hook);
+    }
+
+    #[test]
+    fn what_is_skipped_is_left_out() {
+        assert!(run("Job", "name: a", "Skip", "{}").is_empty());
+    }
+
+    #[test]
+    fn a_finished_run_lives_long_enough_to_be_seen() {
+        let text = |spec| run("Job", "name: a", "PreSync", spec)[0].pieces().concat();
+        assert!(text("{ttlSecondsAfterFinished: 0}").contains("\"ttlSecondsAfterFinished\":900"));
+        assert!(text("{ttlSecondsAfterFinished: 3600}").contains("\"ttlSecondsAfterFinished\":3600"));
+        assert!(!text("{}").contains("ttlSecondsAfterFinished"));
+    }
+}

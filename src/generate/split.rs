@@ -1,0 +1,203 @@
+//! Objects that do not fit in one work, cut into buckets that fit.
+//!
+//! On the cluster, an object that one work loses before another has it is deleted and created again. So the cut is sticky:
+//! a bucket holds the objects whose identity hashes to its prefix, and is cut in two only where it overflows (extendible
+//! hashing). An object that is added, changed or removed moves no object of any other bucket, except that a bucket which
+//! overflows is replaced by its halves, and halves that fit again by their whole. As a work is named after its bucket, no
+//! work ever loses an object to another while it lives.
+
+use super::object::ObjectKey;
+
+/// A bucket: the prefix, as 0s and 1s, and the places of what is in it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// The prefix; empty where nothing had to be cut.
+    pub prefix: String,
+    /// Places in the input, in its order.
+    pub items: Vec<usize>,
+}
+
+/// The hash by which an object is put into a bucket. It must never change: works on hubs are cut by it.
+#[must_use]
+pub fn hash(key: &ObjectKey) -> u64 {
+    // FNV-1a, with 0xff between the parts because UTF-8 has no such byte.
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let namespace = key.namespace.as_deref().unwrap_or_default();
+    for part in [&*key.kind.group, &*key.kind.kind, namespace, &*key.name] {
+        for byte in part.bytes().chain([0xff]) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+    // The upper bits decide, so every bit has to reach them: MurmurHash3's finalizer.
+    hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    hash ^ (hash >> 33)
+}
+
+/// Cuts items, each with its hash and size, into buckets of at most `capacity`, in the order of their prefixes. An item that
+/// is larger than that has a bucket of its own.
+#[must_use]
+pub fn buckets(items: &[(u64, u64)], capacity: u64) -> Vec<Bucket> {
+    let mut buckets = Vec::new();
+    cut(
+        items,
+        (0..items.len()).collect(),
+        &mut String::new(),
+        capacity,
+        &mut buckets,
+    );
+    buckets
+}
+
+fn cut(items: &[(u64, u64)], these: Vec<usize>, prefix: &mut String, capacity: u64, buckets: &mut Vec<Bucket>) {
+    let size: u64 = these.iter().map(|&at| items[at].1).sum();
+    if size <= capacity || these.len() == 1 || prefix.len() == 64 {
+        if !these.is_empty() {
+            buckets.push(Bucket {
+                prefix: prefix.clone(),
+                items: these,
+            });
+        }
+        return;
+    }
+    let bit = 1 << (63 - prefix.len());
+    let (zeros, ones) = these.into_iter().partition(|&at| items[at].0 & bit == 0);
+    for (digit, half) in [('0', zeros), ('1', ones)] {
+        prefix.push(digit);
+        cut(items, half, prefix, capacity, buckets);
+        prefix.pop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::kinds::GroupKind;
+    use std::collections::BTreeMap;
+
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey {
+            kind: GroupKind {
+                group: "apps".into(),
+                kind: "Deployment".into(),
+            },
+            namespace: Some("shop".into()),
+            name: name.into(),
+        }
+    }
+
+    #[test]
+    fn the_hash_is_what_it_was_when_works_were_cut_by_it() {
+        assert_eq!(hash(&key("web")), 0x2a1f_0da1_99e9_5510);
+        assert_ne!(hash(&key("web")), hash(&key("wec")));
+    }
+
+    /// Numbers that look random and are the same on every run.
+    fn numbers(seed: u64) -> impl FnMut() -> u64 {
+        let mut state = seed;
+        move || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            state >> 33
+        }
+    }
+
+    fn placed(objects: &BTreeMap<String, u64>, capacity: u64) -> BTreeMap<String, String> {
+        let names: Vec<&String> = objects.keys().collect();
+        let items: Vec<(u64, u64)> = objects.iter().map(|(name, &size)| (hash(&key(name)), size)).collect();
+        let mut placed = BTreeMap::new();
+        for bucket in buckets(&items, capacity) {
+            let size: u64 = bucket.items.iter().map(|&at| items[at].1).sum();
+            assert!(
+                size <= capacity || bucket.items.len() == 1,
+                "{} has {size}",
+                bucket.prefix
+            );
+            for at in bucket.items {
+                assert_eq!(placed.insert(names[at].clone(), bucket.prefix.clone()), None);
+            }
+        }
+        assert_eq!(placed.len(), objects.len());
+        placed
+    }
+
+    #[test]
+    fn one_change_moves_no_object_of_another_bucket() {
+        let mut next = numbers(7);
+        let capacity = 1000;
+        let mut objects: BTreeMap<String, u64> = BTreeMap::new();
+        let mut cuts = 0;
+        let mut before = placed(&objects, capacity);
+        for step in 0..3000 {
+            // It grows for a while, then shrinks, so that buckets are cut and joined again.
+            let growing = (step / 500) % 2 == 0;
+            let some = objects
+                .keys()
+                .nth(usize::try_from(next()).unwrap() % objects.len().max(1))
+                .cloned();
+            let changed = match (next() % 4, some) {
+                (0, Some(name)) => name,
+                (_, Some(name)) if !growing => {
+                    objects.remove(&name);
+                    name
+                }
+                _ => format!("object-{step}"),
+            };
+            if growing || objects.contains_key(&changed) {
+                objects.insert(changed.clone(), next() % 300);
+            }
+            let after = placed(&objects, capacity);
+            // The buckets that the change was in, before and after.
+            let touched: Vec<&String> = [before.get(&changed), after.get(&changed)]
+                .into_iter()
+                .flatten()
+                .collect();
+            for (name, now) in &after {
+                let Some(then) = before.get(name).filter(|then| *then != now) else {
+                    continue;
+                };
+                cuts += 1;
+                let related = |one: &str, other: &str| one.starts_with(other) || other.starts_with(one);
+                assert!(
+                    then.starts_with(now.as_str()) || now.starts_with(then.as_str()),
+                    "{name} moved from {then:?} to {now:?}"
+                );
+                // A removed object leaves a bucket that its sibling joins: both are within the whole they were halves of.
+                let whole = |bucket: &str| {
+                    bucket
+                        .get(..bucket.len().saturating_sub(1))
+                        .unwrap_or_default()
+                        .to_owned()
+                };
+                assert!(
+                    touched
+                        .iter()
+                        .any(|bucket| related(bucket, then) || related(bucket, now) || whole(bucket) == *now),
+                    "{name} moved from {then:?} to {now:?} for a change of {changed} in {touched:?}"
+                );
+            }
+            before = after;
+        }
+        assert!(cuts > 100, "{cuts} objects were re-cut");
+    }
+
+    #[test]
+    fn what_fits_is_not_cut_and_what_is_too_large_is_alone() {
+        assert_eq!(
+            buckets(&[(0, 4), (u64::MAX, 6)], 10),
+            [Bucket {
+                prefix: String::new(),
+                items: vec![0, 1]
+            }]
+        );
+        let cut = buckets(&[(0, 4), (1 << 62, 11), (u64::MAX, 6), (u64::MAX - 1, 3)], 10);
+        let cut: Vec<(&str, &[usize])> = cut
+            .iter()
+            .map(|bucket| (bucket.prefix.as_str(), &*bucket.items))
+            .collect();
+        assert_eq!(cut, [("00", &[0][..]), ("01", &[1]), ("1", &[2, 3])]);
+        assert!(buckets(&[], 10).is_empty());
+        assert_eq!(buckets(&[(5, 9), (5, 9)], 10).len(), 1, "the same hash cannot be cut");
+    }
+}
