@@ -16,7 +16,28 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Wrap the manifests of a folder in one ManifestWork per managed cluster, and print them
-    Generate(GenerateArgs),
+    Generate(Box<GenerateArgs>),
+    /// Work with the file that says what each AppProject may deliver
+    #[command(subcommand)]
+    Policy(PolicyCommand),
+}
+
+/// What can be done with a policy.
+#[derive(Debug, Subcommand)]
+pub enum PolicyCommand {
+    /// Say what a policy lets projects deliver, or everything that is wrong with it
+    Check(PolicyCheckArgs),
+}
+
+/// The arguments of `policy check`.
+#[derive(Debug, Args)]
+pub struct PolicyCheckArgs {
+    /// The policy
+    pub file: PathBuf,
+
+    /// Only what this AppProject may deliver; it is an error when that is nothing
+    #[arg(long, value_name = "NAME")]
+    pub project: Option<String>,
 }
 
 const EXAMPLES: &str = "\

@@ -22,6 +22,7 @@ pub mod names;
 pub mod object;
 pub mod order;
 pub mod place;
+pub mod policy;
 pub mod print;
 pub mod problem;
 pub mod settings;

@@ -1,8 +1,8 @@
 //! The program: parse, run, write once, and turn errors into a line and an exit code.
 
-use argocd_ocm_cmp::cli::{Cli, Command, GenerateArgs};
+use argocd_ocm_cmp::cli::{Cli, Command, GenerateArgs, PolicyCheckArgs, PolicyCommand};
 use argocd_ocm_cmp::generate::problem::plain;
-use argocd_ocm_cmp::generate::{generate, print, settings::Settings};
+use argocd_ocm_cmp::generate::{generate, policy, print, settings::Settings};
 use argocd_ocm_cmp::yaml;
 use clap::Parser;
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -10,11 +10,12 @@ use std::process::ExitCode;
 use std::thread;
 
 fn main() -> ExitCode {
-    let Command::Generate(args) = Cli::parse().command;
+    let command = Cli::parse().command;
     // Deeply nested documents are handled by recursion, for which the first thread's stack may be too small.
-    let run = thread::Builder::new()
-        .stack_size(yaml::STACK)
-        .spawn(|| run_generate(args));
+    let run = thread::Builder::new().stack_size(yaml::STACK).spawn(|| match command {
+        Command::Generate(args) => run_generate(*args),
+        Command::Policy(PolicyCommand::Check(args)) => check_policy(&args),
+    });
     match run.map(thread::JoinHandle::join) {
         Ok(Ok(code)) => code,
         Ok(Err(_)) => ExitCode::FAILURE,
@@ -38,11 +39,25 @@ fn run_generate(args: GenerateArgs) -> ExitCode {
         say(&format!("warning: {notice}\n"));
     }
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-    match print::works(generated.works(&settings), settings.output, &mut out) {
+    written(
+        "works",
+        print::works(generated.works(&settings), settings.output, &mut out),
+    )
+}
+
+fn check_policy(args: &PolicyCheckArgs) -> ExitCode {
+    match policy::check(&args.file, args.project.as_deref()) {
+        Ok(summary) => written("summary", io::stdout().write_all(summary.as_bytes())),
+        Err(problems) => fail(&problems.to_string()),
+    }
+}
+
+fn written(what: &str, result: io::Result<()>) -> ExitCode {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         // The reader has seen enough, as `head` does.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::FAILURE,
-        Err(error) => fail(&format!("error: the works cannot be written: {}\n", plain(&error))),
+        Err(error) => fail(&format!("error: the {what} cannot be written: {}\n", plain(&error))),
     }
 }
 

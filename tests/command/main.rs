@@ -7,6 +7,7 @@
 )]
 
 mod folders;
+mod policy;
 mod program;
 mod robustness;
 mod shipped_files;

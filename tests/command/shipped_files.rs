@@ -69,7 +69,9 @@ fn the_plugins_command_is_one_the_program_knows() {
         assert_eq!(at(plugin, "kind").as_str(), Some("ConfigManagementPlugin"));
         let command = texts(at(plugin, "spec.generate.command"));
         assert_eq!(command[0], env!("CARGO_PKG_NAME"));
-        let Command::Generate(args) = Cli::try_parse_from(command).expect("it parses").command;
+        let Command::Generate(args) = Cli::try_parse_from(command).expect("it parses").command else {
+            panic!("not generate");
+        };
         assert_eq!(args.output, Output::Json);
         assert_eq!(
             at(plugin, "spec.discover"),

@@ -1,0 +1,573 @@
+//! What the platform lets an AppProject deliver: Argo CD's own project rules do not see inside a work.
+//!
+//! A policy is a file that the platform mounts into the sidecar. Its first entry whose names match the AppProject decides; a
+//! project that no entry names may deliver nothing. A policy only ever takes away: whatever is refused without one is refused
+//! with one.
+//!
+//! What the files say of themselves is not believed. Nothing keeps a folder from giving a namespace to an object whose kind
+//! has none, nor from holding a CRD that makes it look right, and the agent applies the object all the same. So an entry that
+//! lets nothing cluster-scoped pass goes by Kubernetes' own kinds, and takes custom resources only of the kinds that it names
+//! in full.
+
+mod file;
+mod parse;
+mod pattern;
+mod summary;
+
+use super::names::{self, is_dns_subdomain};
+use super::object::ObjectKey;
+use super::place::Scope;
+use super::problem::Problems;
+use pattern::Patterns;
+use std::collections::HashMap;
+use std::fmt::{self, Display};
+use std::str::FromStr;
+
+pub use file::{check, load};
+
+/// A policy.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// Its entries; the first that names a project decides.
+    entries: Vec<Entry>,
+}
+
+/// What some projects may deliver.
+#[derive(Clone, Debug)]
+struct Entry {
+    /// The projects; at least one.
+    names: Patterns,
+    /// The managed clusters; `None` for every one.
+    clusters: Option<Patterns>,
+    /// The namespaces on the managed cluster; `None` for every one.
+    namespaces: Option<Patterns>,
+    /// The kinds, as `Kind.group`; `None` for every one.
+    kinds: Option<Patterns>,
+    /// The kinds that are refused, whatever `kinds` says.
+    denied_kinds: Option<Patterns>,
+    /// Whether objects without namespace may be delivered.
+    cluster_scoped: bool,
+    /// Whether plain Secrets may be delivered.
+    secrets: bool,
+    /// The executor of every work.
+    executor: Option<Executor>,
+}
+
+/// The ServiceAccount on the managed cluster that must be allowed whatever the agent does for a work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Executor {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl Executor {
+    /// An executor; what is wrong with its namespace and its name otherwise, in this order.
+    ///
+    /// # Errors
+    /// When one of the two is no name that Kubernetes takes.
+    pub fn new(namespace: &str, name: &str) -> Result<Self, [Option<names::Error>; 2]> {
+        let namespace = names::namespace(namespace);
+        let name = if is_dns_subdomain(name) {
+            Ok(name.to_owned())
+        } else {
+            Err(names::Error::Subdomain(name.to_owned(), "a ServiceAccount's"))
+        };
+        match (namespace, name) {
+            (Ok(namespace), Ok(name)) => Ok(Self { namespace, name }),
+            (namespace, name) => Err([namespace.err(), name.err()]),
+        }
+    }
+}
+
+impl FromStr for Executor {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some((namespace, name)) = text.split_once('/') else {
+            return Err(format!(
+                "{text:?} is not a ServiceAccount: write it as NAMESPACE/NAME, like shop/deployer"
+            ));
+        };
+        Self::new(namespace, name).map_err(|faults| {
+            let faults: Vec<String> = faults.iter().flatten().map(ToString::to_string).collect();
+            faults.join("; ")
+        })
+    }
+}
+
+impl Display for Executor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// What a policy says about one project.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules<'p> {
+    project: &'p str,
+    entry: &'p Entry,
+}
+
+impl Policy {
+    /// Reads a policy from the text of `file`.
+    ///
+    /// # Errors
+    /// With everything that is wrong with it. Nothing is guessed and nothing is left out: a policy that is half understood
+    /// would let pass what it was written to keep back.
+    pub fn parse(text: &str, file: &str) -> Result<Self, Problems> {
+        parse::policy(text, file)
+    }
+
+    /// What the policy says about `project`, which Argo CD names in `ARGOCD_APP_PROJECT_NAME`.
+    ///
+    /// # Errors
+    /// Without a project, and for one that no entry names.
+    pub fn rules_for<'p>(&'p self, project: Option<&'p str>) -> Result<Rules<'p>, Problems> {
+        let Some(project) = project.filter(|project| !project.is_empty()) else {
+            return Err(Problems::one(
+                "there is a policy, but no project to look up in it: Argo CD sets ARGOCD_APP_PROJECT_NAME from version 3.0 on; \
+                 elsewhere, set it to the name of an AppProject",
+            ));
+        };
+        let entry = self.entries.iter().find(|entry| entry.names.matches(project));
+        let entry = entry.ok_or_else(|| {
+            Problems::one(format!(
+                "the policy has no entry for project {project}, so it may deliver nothing: those who keep the policy can add one"
+            ))
+        })?;
+        Ok(Rules { project, entry })
+    }
+}
+
+/// An object as [`violations`] looks at it.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivered<'a, P> {
+    /// What it is called. No namespace stands for cluster-scoped.
+    pub key: &'a ObjectKey,
+    /// The scope of its kind, where that is one of Kubernetes' own; whatever a CRD or a setting says about it.
+    pub built_in: Option<Scope>,
+    /// Where it comes from, for people.
+    pub place: P,
+}
+
+/// What may not be delivered, by the policy or because it is a Secret: a line for every cluster and for every object, the
+/// latter with all that is against it. `allow_secrets` is the Application's setting of that name.
+///
+/// A plain Secret needs both, the project's permission and the Application's word that it is meant: a policy says who may,
+/// and everybody who sees the Application in Argo CD's UI can read the Secret.
+pub fn violations<'a, P: Display>(
+    rules: Option<Rules<'_>>,
+    allow_secrets: bool,
+    clusters: impl IntoIterator<Item = impl Display>,
+    objects: impl IntoIterator<Item = Delivered<'a, P>>,
+) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(rules) = rules {
+        lines.extend(
+            clusters
+                .into_iter()
+                .filter_map(|cluster| rules.against_cluster(&cluster)),
+        );
+    }
+    // Few kinds and few namespaces have very many objects.
+    let mut kinds = HashMap::new();
+    let mut namespaces = HashMap::new();
+    for Delivered { key, built_in, place } in objects {
+        let is_secret = is_secret(key);
+        let mut against: Vec<String> = Vec::new();
+        let mut unsaid = is_secret && !allow_secrets;
+        if let Some(Rules { project, entry }) = rules {
+            let kind = *kinds
+                .entry(&key.kind)
+                .or_insert_with(|| entry.kind(&key.kind.to_string()));
+            let mut refused = Vec::new();
+            if kind == Kind::Refused {
+                refused.push("no objects of this kind".to_owned());
+            }
+            if !entry.cluster_scoped {
+                if key.namespace.is_none() || built_in == Some(Scope::Cluster) {
+                    refused.push("no cluster-scoped objects".to_owned());
+                } else if built_in.is_none() && kind == Kind::Matched {
+                    refused.push(format!(
+                        "no cluster-scoped objects, which custom resources may be whose kind it does not name in full, as {}",
+                        key.kind
+                    ));
+                }
+            }
+            if let (Some(allowed), Some(namespace)) = (&entry.namespaces, namespace(key))
+                && !*namespaces
+                    .entry(namespace)
+                    .or_insert_with(|| allowed.matches(namespace))
+            {
+                refused.push(format!("nothing in namespace {namespace}, only in {allowed}"));
+            }
+            if is_secret && !entry.secrets {
+                refused.push("no plain Secrets".to_owned());
+                unsaid = false;
+            }
+            if !refused.is_empty() {
+                against.push(format!(
+                    "the policy lets project {project} deliver {}",
+                    refused.join("; ")
+                ));
+            }
+        }
+        if unsaid {
+            against.push(UNSAID_SECRET.to_owned());
+        }
+        if !against.is_empty() {
+            lines.push(format!("{place}: {key}: {}", against.join("; ")));
+        }
+    }
+    lines
+}
+
+const UNSAID_SECRET: &str = "a Secret in a work can be read in Argo CD's UI: deliver a SealedSecret or an ExternalSecret \
+                             instead, or set allow-secrets";
+
+/// Only the core group's: a SealedSecret and an ExternalSecret, of their own groups, hold nothing in the clear.
+fn is_secret(key: &ObjectKey) -> bool {
+    key.kind.group.is_empty() && &*key.kind.kind == "Secret"
+}
+
+/// The namespace that an object has to do with: a Namespace counts as an object of the namespace that it makes.
+fn namespace(key: &ObjectKey) -> Option<&str> {
+    if key.kind.group.is_empty() && &*key.kind.kind == "Namespace" {
+        return Some(&key.name);
+    }
+    key.namespace.as_deref()
+}
+
+/// What an entry says about a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Refused,
+    /// Allowed, as one of many.
+    Matched,
+    /// Allowed by its full name: whoever wrote it knew which kind it is.
+    Named,
+}
+
+impl Entry {
+    fn kind(&self, kind: &str) -> Kind {
+        let any = |list: &Option<Patterns>| list.as_ref().is_some_and(|list| list.matches(kind));
+        if any(&self.denied_kinds) || (self.kinds.is_some() && !any(&self.kinds)) {
+            Kind::Refused
+        } else if self.kinds.as_ref().is_some_and(|kinds| kinds.name(kind)) {
+            Kind::Named
+        } else {
+            Kind::Matched
+        }
+    }
+}
+
+impl Rules<'_> {
+    fn against_cluster(&self, cluster: &impl Display) -> Option<String> {
+        let allowed = self.entry.clusters.as_ref()?;
+        let cluster = cluster.to_string();
+        (!allowed.matches(&cluster)).then(|| {
+            format!(
+                "cluster {cluster}: the policy lets project {} deliver nothing to it, only to {allowed}",
+                self.project
+            )
+        })
+    }
+
+    /// The executor of the works, where the Application asks for `asked`.
+    ///
+    /// Where the policy names none the Application may choose: the agent does nothing for an executor that it would not do
+    /// without one.
+    ///
+    /// # Errors
+    /// When the Application asks for another than the policy's.
+    pub fn executor(&self, asked: Option<Executor>) -> Result<Option<Executor>, Problems> {
+        match (&self.entry.executor, asked) {
+            (None, asked) => Ok(asked),
+            (Some(forced), Some(asked)) if asked != *forced => Err(Problems::one(format!(
+                "executor {asked}: the policy has the works of project {} executed by {forced}: leave the setting out",
+                self.project
+            ))),
+            (Some(forced), _) => Ok(Some(forced.clone())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::object::Object;
+    use crate::generate::object::tests::object;
+
+    const HEAD: &str = "apiVersion: argocd-ocm-cmp.github.io/v1\nkind: Policy\nprojects:\n";
+
+    fn policy(entries: &str) -> Policy {
+        Policy::parse(&format!("{HEAD}{entries}"), "policy.yaml").expect(entries)
+    }
+
+    /// `kind` as `Kind.group`, `name` as `namespace/name` or, for a cluster-scoped object, `name`.
+    fn made(kind: &str, name: &str) -> Object {
+        let (kind, api_version) = match kind.split_once('.') {
+            Some((kind, group)) => (kind, format!("{group}/v1")),
+            None => (kind, "v1".to_owned()),
+        };
+        let (namespace, name) = name.split_once('/').unwrap_or(("", name));
+        object(&format!(
+            "{{apiVersion: {api_version}, kind: {kind}, metadata: {{name: {name}, namespace: '{namespace}'}}}}"
+        ))
+    }
+
+    fn built_in(key: &ObjectKey) -> Option<Scope> {
+        match &*key.kind.group {
+            "cert-manager.io" | "bitnami.com" | "authorization.openshift.io" => None,
+            _ if matches!(
+                &*key.kind.kind,
+                "Namespace" | "ClusterRole" | "CustomResourceDefinition"
+            ) =>
+            {
+                Some(Scope::Cluster)
+            }
+            _ => Some(Scope::Namespaced),
+        }
+    }
+
+    fn against(rules: Option<Rules<'_>>, allow_secrets: bool, kind: &str, name: &str) -> String {
+        let object = made(kind, name);
+        let delivered = Delivered {
+            key: &object.key,
+            built_in: built_in(&object.key),
+            place: "a.yaml:1",
+        };
+        violations(rules, allow_secrets, [""; 0], [delivered]).join("\n")
+    }
+
+    /// What is against an object of project `shop` by a policy of one entry with these fields, behind its place and name.
+    fn why(fields: &str, kind: &str, name: &str) -> String {
+        let policy = policy(&format!("- {{names: [shop], {fields}}}\n"));
+        let rules = policy.rules_for(Some("shop")).expect("an entry");
+        let line = against(Some(rules), true, kind, name);
+        let start = format!("a.yaml:1: {kind} {name}: the policy lets project shop deliver ");
+        assert!(line.is_empty() || line.starts_with(&start), "{line}");
+        line.replacen(&start, "", 1)
+    }
+
+    #[test]
+    fn the_first_entry_that_names_the_project_decides() {
+        let policy = policy("- {names: [team-a, 'shop-*']}\n- {names: ['*'], clusterScoped: true}\n");
+        let cluster_scoped = |project| policy.rules_for(Some(project)).unwrap().entry.cluster_scoped;
+        assert!(!cluster_scoped("team-a"));
+        assert!(!cluster_scoped("shop-eu"));
+        assert!(cluster_scoped("team-ab"));
+        assert!(cluster_scoped("Team-a"), "case counts");
+    }
+
+    #[test]
+    fn who_is_not_named_may_deliver_nothing() {
+        let policy = policy("- {names: [team-a]}\n");
+        let told = |project| policy.rules_for(project).unwrap_err().to_string();
+        assert_eq!(
+            told(Some("team-b")),
+            "error: the policy has no entry for project team-b, so it may deliver nothing: those who keep the policy can add one\n"
+        );
+        for none in [None, Some("")] {
+            assert_eq!(
+                told(none),
+                "error: there is a policy, but no project to look up in it: Argo CD sets ARGOCD_APP_PROJECT_NAME from version \
+                 3.0 on; elsewhere, set it to the name of an AppProject\n"
+            );
+        }
+    }
+
+    #[test]
+    fn the_safe_half_is_the_default() {
+        assert_eq!(why("", "Deployment.apps", "shop/web"), "");
+        assert_eq!(why("", "ConfigMap", "kube-system/web"), "");
+        assert_eq!(why("", "Secret", "shop/web"), "no plain Secrets");
+        assert_eq!(why("", "Namespace", "shop"), "no cluster-scoped objects");
+        assert_eq!(
+            why("", "Certificate.cert-manager.io", "shop/web"),
+            "no cluster-scoped objects, which custom resources may be whose kind it does not name in full, as Certificate.cert-manager.io"
+        );
+    }
+
+    #[test]
+    fn kinds_are_matched_with_their_group() {
+        let fields = "kinds: ['*.apps', ConfigMap, 'Config?', '{Role,RoleBinding}.rbac.authorization.k8s.io']";
+        for (kind, allowed) in [
+            ("Deployment.apps", true),
+            ("ConfigMap", true),
+            ("Configs", true),
+            ("RoleBinding.rbac.authorization.k8s.io", true),
+            ("Deployment.extensions", false),
+            ("ConfigMap.apps.example.com", false),
+            ("configMap", false),
+            ("Role", false),
+        ] {
+            let wanted = if allowed { "" } else { "no objects of this kind" };
+            assert_eq!(why(fields, kind, "shop/web"), wanted, "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_denied_kind_stays_denied() {
+        let fields = "kinds: ['*', Ingress.networking.k8s.io], deniedKinds: ['*.networking.k8s.io', ResourceQuota]";
+        assert_eq!(why(fields, "Service", "shop/web"), "");
+        for kind in ["ResourceQuota", "Ingress.networking.k8s.io"] {
+            assert_eq!(why(fields, kind, "shop/web"), "no objects of this kind");
+        }
+        let all_but = "deniedKinds: [ResourceQuota]";
+        assert_eq!(why(all_but, "Service", "shop/web"), "");
+        assert_eq!(why(all_but, "ResourceQuota", "shop/web"), "no objects of this kind");
+    }
+
+    #[test]
+    fn a_custom_kind_needs_its_full_name_unless_cluster_scoped_objects_may_pass() {
+        let sneaky = "ClusterRole.authorization.openshift.io";
+        let refused = format!(
+            "no cluster-scoped objects, which custom resources may be whose kind it does not name in full, as {sneaky}"
+        );
+        for fields in ["kinds: ['*']", "kinds: ['*.authorization.openshift.io']"] {
+            assert_eq!(why(fields, sneaky, "shop/admin"), refused, "{fields}");
+        }
+        assert_eq!(why("clusterScoped: true", sneaky, "shop/admin"), "");
+        let named = "kinds: ['*', Certificate.cert-manager.io]";
+        assert_eq!(why(named, "Certificate.cert-manager.io", "shop/web"), "");
+        assert_eq!(
+            why(named, "Certificate.cert-manager.io", "web"),
+            "no cluster-scoped objects"
+        );
+    }
+
+    #[test]
+    fn a_namespace_does_not_hide_a_cluster_scoped_object() {
+        // A folder can make one look namespaced, by a CRD for a kind of Kubernetes' own, be it CustomResourceDefinition itself.
+        for kind in [
+            "ClusterRole.rbac.authorization.k8s.io",
+            "CustomResourceDefinition.apiextensions.k8s.io",
+        ] {
+            for fields in ["", &format!("kinds: [{kind}]")] {
+                assert_eq!(why(fields, kind, "shop/admin"), "no cluster-scoped objects");
+            }
+        }
+        assert_eq!(
+            why(
+                "namespaces: [shop], clusterScoped: true",
+                "Namespace",
+                "shop/kube-system"
+            ),
+            "nothing in namespace kube-system, only in shop"
+        );
+    }
+
+    #[test]
+    fn namespaces_bind_namespaces_too() {
+        let fields = "namespaces: [shop, 'shop-*'], clusterScoped: true";
+        for (kind, name, namespace) in [
+            ("ConfigMap", "shop/web", None),
+            ("ConfigMap", "shop-eu/web", None),
+            ("ConfigMap", "kube-system/web", Some("kube-system")),
+            ("ConfigMap", "shopping/web", Some("shopping")),
+            ("Namespace", "shop-eu", None),
+            ("Namespace", "kube-system", Some("kube-system")),
+            ("ClusterRole.rbac.authorization.k8s.io", "admin", None),
+        ] {
+            let wanted = namespace.map_or(String::new(), |namespace| {
+                format!("nothing in namespace {namespace}, only in shop, shop-*")
+            });
+            assert_eq!(why(fields, kind, name), wanted, "{kind} {name}");
+        }
+    }
+
+    #[test]
+    fn clusters_are_looked_at_each() {
+        let policy = policy("- {names: [shop], clusters: ['eu-*', lab]}\n- {names: [all]}\n");
+        let none: [Delivered<'_, &str>; 0] = [];
+        let clusters = ["eu-1", "us-1", "lab", "eu"];
+        assert_eq!(
+            violations(Some(policy.rules_for(Some("shop")).unwrap()), false, clusters, none),
+            [
+                "cluster us-1: the policy lets project shop deliver nothing to it, only to eu-*, lab",
+                "cluster eu: the policy lets project shop deliver nothing to it, only to eu-*, lab",
+            ]
+        );
+        assert!(violations(Some(policy.rules_for(Some("all")).unwrap()), false, clusters, none).is_empty());
+        assert!(violations(None, false, clusters, none).is_empty());
+    }
+
+    #[test]
+    fn everything_against_an_object_is_in_its_line() {
+        let fields = "kinds: [ConfigMap], namespaces: [shop]";
+        assert_eq!(
+            why(fields, "Secret", "kube-system/db"),
+            "no objects of this kind; nothing in namespace kube-system, only in shop; no plain Secrets"
+        );
+        assert_eq!(
+            why(fields, "Namespace", "kube-system"),
+            "no objects of this kind; no cluster-scoped objects; nothing in namespace kube-system, only in shop"
+        );
+    }
+
+    #[test]
+    fn a_secret_needs_the_policys_permission_and_the_applications_word() {
+        let policy =
+            policy("- {names: [may], secrets: true}\n- {names: [may-not], kinds: ['*', SealedSecret.bitnami.com]}\n");
+        let secret = |project: Option<&str>, allow_secrets| {
+            let rules = project.map(|project| policy.rules_for(Some(project)).unwrap());
+            against(rules, allow_secrets, "Secret", "shop/db")
+        };
+        let refused = "a.yaml:1: Secret shop/db: the policy lets project may-not deliver no plain Secrets";
+        let unsaid = "a.yaml:1: Secret shop/db: a Secret in a work can be read in Argo CD's UI: deliver a SealedSecret or an \
+                      ExternalSecret instead, or set allow-secrets";
+        for (project, allow_secrets, wanted) in [
+            (None, false, unsaid),
+            (None, true, ""),
+            (Some("may"), false, unsaid),
+            (Some("may"), true, ""),
+            (Some("may-not"), false, refused),
+            (Some("may-not"), true, refused),
+        ] {
+            assert_eq!(secret(project, allow_secrets), wanted, "{project:?} {allow_secrets}");
+        }
+        let rules = policy.rules_for(Some("may-not")).unwrap();
+        assert_eq!(against(Some(rules), false, "SealedSecret.bitnami.com", "shop/db"), "");
+        assert_eq!(against(None, false, "SealedSecret.bitnami.com", "shop/db"), "");
+    }
+
+    #[test]
+    fn the_executor_of_the_policy_cannot_be_left_nor_replaced() {
+        let policy = policy("- {names: [bound], executor: {namespace: shop, name: deployer}}\n- {names: [free]}\n");
+        let executor = |project, asked: Option<&str>| {
+            let asked = asked.map(|asked| asked.parse().expect("an executor"));
+            let executor = policy.rules_for(Some(project)).unwrap().executor(asked);
+            match executor {
+                Ok(executor) => executor.map_or("none".to_owned(), |executor| executor.to_string()),
+                Err(problems) => problems.to_string(),
+            }
+        };
+        assert_eq!(executor("bound", None), "shop/deployer");
+        assert_eq!(executor("bound", Some("shop/deployer")), "shop/deployer");
+        assert_eq!(
+            executor("bound", Some("shop/admin")),
+            "error: executor shop/admin: the policy has the works of project bound executed by shop/deployer: leave the setting out\n"
+        );
+        assert_eq!(executor("free", None), "none");
+        assert_eq!(executor("free", Some("shop/admin")), "shop/admin");
+    }
+
+    #[test]
+    fn an_executor_is_a_namespace_and_a_name() {
+        for (text, wanted) in [
+            (
+                "deployer",
+                "\"deployer\" is not a ServiceAccount: write it as NAMESPACE/NAME",
+            ),
+            ("Shop/deployer", "\"Shop\" is not a namespace name"),
+            ("shop/De_ployer", "\"De_ployer\" is not a ServiceAccount's name"),
+            ("shop/a/b", "\"a/b\" is not a ServiceAccount's name"),
+        ] {
+            let told = text.parse::<Executor>().unwrap_err();
+            assert!(told.starts_with(wanted), "{told}");
+        }
+    }
+}
