@@ -439,5 +439,8 @@ error: policy.yaml: projects[4].executor.name: \"A_\" is not a ServiceAccount's 
              error: policy.yaml: projects[2].names[0] \"team-*\" has no effect: projects[0] comes first and matches it\n\
              error: policy.yaml: projects[4].names[0] \"z?\" has no effect: projects[3] comes first and matches it\n"
         );
+        let text = "{apiVersion: argocd-ocm-cmp.github.io/v1, kind: Policy, \
+                    projects: [{names: ['team-?', team-aa]}, {names: ['team-*', team-bb]}, {names: ['*']}]}";
+        assert!(policy(text, "policy.yaml").is_ok(), "each of these has projects left");
     }
 }
