@@ -137,6 +137,10 @@ pub struct GenerateArgs {
     #[arg(long, value_name = "BYTES")]
     pub work_size: Option<String>,
 
+    /// File that says what each AppProject may deliver
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<String>,
+
     /// How to print the works: JSON lines for Argo CD, or YAML to read
     #[arg(long, short, value_enum, default_value = "yaml")]
     pub output: Output,

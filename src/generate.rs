@@ -54,6 +54,13 @@ pub struct Generated {
 /// With everything that is wrong with the folder. Nothing is half done: an error means no works at all, because Argo CD
 /// removes from a cluster what is no longer printed.
 pub fn generate(settings: &Settings) -> Result<Generated, Problems> {
+    let policy = settings.policy.as_deref().map(policy::load).transpose()?;
+    let rules = policy
+        .as_ref()
+        .map(|policy| policy.rules_for(settings.project.as_deref()))
+        .transpose()?;
+    let wanted = settings.wanted(rules)?;
+
     let found = discover::manifests(&settings.folder, &settings.source_path, &settings.selection)?;
     let mut objects = load::objects(&found.files, settings.selection.max_size)?;
     if objects.is_empty() && !settings.allow_empty {
@@ -64,18 +71,19 @@ pub fn generate(settings: &Settings) -> Result<Generated, Problems> {
     }
     objects = hooks::in_phases(objects);
     let homeless = place::in_namespaces(&mut objects, &settings.cluster_scoped, settings.namespace.as_deref());
+    let created = settings.created_namespace(&objects);
     let place = |object: &Object| object.source.place(&found.files[object.source.file as usize].name);
-    let problems = check::objects(&objects, &homeless, settings, place);
+    let problems = check::objects(&objects, created.as_ref(), &homeless, rules, settings, place);
     Problems::or(problems, ())?;
 
     let plurals = Plurals::new(&objects, &settings.plurals);
     let mut parts = arrange::parts(&mut objects, settings.capacity());
-    if let Some(namespace) = settings.created_namespace(&objects) {
+    if let Some(namespace) = created {
         arrange::add_namespace(namespace, &mut objects, &mut parts);
     }
     let templates = parts
         .into_iter()
-        .map(|part| Template::new(&settings.name, part, &objects, &plurals, &settings.wanted))
+        .map(|part| Template::new(&settings.name, part, &objects, &plurals, &wanted))
         .collect();
     Ok(Generated {
         objects,

@@ -2,14 +2,18 @@
 
 use super::object::Object;
 use super::order;
+use super::policy::{self, Delivered, Rules};
 use super::problem::Place;
 use super::settings::Settings;
+use std::fmt;
 
 /// Everything that is wrong with the objects of a folder: one line each, none when they can be delivered. `homeless` are the
-/// places of those that need a namespace, and `place` tells where an object comes from.
+/// places of those that need a namespace, `created` is the one that no file has, and `place` tells where the others come from.
 pub(super) fn objects<'a>(
     objects: &'a [Object],
+    created: Option<&'a Object>,
     homeless: &[usize],
+    rules: Option<Rules<'_>>,
     settings: &Settings,
     place: impl Fn(&'a Object) -> Place<'a>,
 ) -> Vec<String> {
@@ -29,14 +33,6 @@ pub(super) fn objects<'a>(
             place(earlier)
         )
     });
-    let secrets = objects.iter().filter(|object| is_secret(object) && !settings.allow_secrets).map(|object| {
-        format!(
-            "{}: {}: a Secret in a work can be read by everyone who sees the Application in Argo CD: deliver a SealedSecret or an \
-             ExternalSecret instead, or set allow-secrets",
-            place(object),
-            object.key
-        )
-    });
     let limit = settings.manifest_limit.unwrap_or(u64::MAX);
     let large = objects.iter().filter_map(|object| {
         let size = object.size() as u64;
@@ -48,9 +44,28 @@ pub(super) fn objects<'a>(
             )
         })
     });
-    homeless.chain(twice).chain(secrets).chain(large).collect()
+    let found = objects.iter().map(|object| (object, Origin::File(place(object))));
+    let made = created.map(|object| (object, Origin::Setting("create-namespace")));
+    let delivered = found.chain(made).map(|(object, place)| Delivered {
+        key: &object.key,
+        built_in: object.built_in.map(|known| known.scope),
+        place,
+    });
+    let refused = policy::violations(rules, settings.allow_secrets, &settings.clusters, delivered);
+    homeless.chain(twice).chain(large).chain(refused).collect()
 }
 
-fn is_secret(object: &Object) -> bool {
-    object.key.kind.group.is_empty() && &*object.key.kind.kind == "Secret"
+/// Where an object comes from.
+enum Origin<'a> {
+    File(Place<'a>),
+    Setting(&'static str),
+}
+
+impl fmt::Display for Origin<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(place) => place.fmt(f),
+            Self::Setting(name) => f.write_str(name),
+        }
+    }
 }

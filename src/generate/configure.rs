@@ -8,12 +8,13 @@ use super::behaviour::{self, Behaviour};
 use super::kinds::GroupKind;
 use super::object::{Object, Role};
 use super::order;
+use super::policy::Executor;
 use super::strategy::Strategy;
 use crate::json;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What an Application or the platform wants of all its works.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Wanted {
     /// The update strategy of every object that asks for no other; `None` for what suits each.
     pub strategy: Option<Strategy>,
@@ -23,8 +24,8 @@ pub struct Wanted {
     pub delete_crds: bool,
     /// Whether the works carry condition rules, which OCM knows from v1.0 on.
     pub condition_rules: bool,
-    /// The ServiceAccount of the managed cluster, as namespace and name, by whose rights the agent applies.
-    pub executor: Option<(String, String)>,
+    /// The `ServiceAccount` of the managed cluster by whose rights the agent applies.
+    pub executor: Option<Executor>,
 }
 
 /// The resources of kinds.
@@ -59,7 +60,7 @@ impl Plurals {
 pub fn fields(objects: &[Object], plurals: &Plurals, wanted: &Wanted, defaults: bool) -> String {
     let mut out = String::new();
     delete_option(objects, plurals, wanted, &mut out);
-    if let Some((namespace, name)) = &wanted.executor {
+    if let Some(Executor { namespace, name }) = &wanted.executor {
         out.push_str(r#""executor":{"subject":{"serviceAccount":{"name":"#);
         json::write_text(name, &mut out);
         out.push_str(r#","namespace":"#);

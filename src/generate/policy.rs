@@ -14,9 +14,9 @@ mod parse;
 mod pattern;
 mod summary;
 
+use super::kinds::Scope;
 use super::names::{self, is_dns_subdomain};
 use super::object::ObjectKey;
-use super::place::Scope;
 use super::problem::Problems;
 use pattern::Patterns;
 use std::collections::HashMap;

@@ -9,6 +9,7 @@ use super::glob::Glob;
 use super::kinds::GroupKind;
 use super::names::{self, ClusterName, WorkName};
 use super::object::Object;
+use super::policy::{Executor, Rules};
 use super::problem::Problems;
 use super::strategy::Strategy;
 use super::{object, order};
@@ -46,8 +47,12 @@ pub struct Settings {
     pub allow_secrets: bool,
     /// Whether the namespace of objects that name none is created.
     pub create_namespace: bool,
-    /// What all works are to be like.
-    pub wanted: Wanted,
+    /// What all works are to be like, as far as the Application says it.
+    asked: Wanted,
+    /// The file that says what each project may deliver.
+    pub policy: Option<PathBuf>,
+    /// The `AppProject`, as Argo CD tells it.
+    pub project: Option<String>,
     /// The most bytes that objects take together in one work, besides one that is larger alone; `None` for no limit.
     pub work_size: Option<u64>,
     /// The most bytes a work may have, as OCM's webhook counts them; `None` for no limit.
@@ -110,6 +115,9 @@ const fn of_the_platform(name: &'static str, env: &'static [&'static str]) -> Se
     }
 }
 
+/// What projects may deliver, out of reach of those it binds.
+const POLICY: Setting = of_the_platform("policy", &["OCM_POLICY_FILE"]);
+
 /// All settings, in the order of the documentation.
 pub const SETTINGS: &[&Setting] = &[
     &CLUSTERS,
@@ -131,6 +139,7 @@ pub const SETTINGS: &[&Setting] = &[
     &MAX_SIZE,
     &MANIFEST_LIMIT,
     &WORK_SIZE,
+    &POLICY,
 ];
 
 /// The default of Argo CD's `--max-combined-directory-manifests-size`.
@@ -185,7 +194,7 @@ impl Settings {
             create_namespace && namespace.is_none(),
             "create-namespace is set, but the Application has no destination namespace: set spec.destination.namespace",
         );
-        let wanted = Wanted {
+        let asked = Wanted {
             strategy: sources.text(&UPDATE_STRATEGY, args.update_strategy, Strategy::from_str),
             delete_namespaces: sources
                 .text(&DELETE_NAMESPACES, args.delete_namespaces, boolean)
@@ -194,12 +203,13 @@ impl Settings {
             condition_rules: sources
                 .text(&CONDITION_RULES, args.condition_rules, boolean)
                 .unwrap_or(true),
-            executor: sources.text(&EXECUTOR, args.executor, service_account),
+            executor: sources.text(&EXECUTOR, args.executor, Executor::from_str),
         };
         let allow_secrets = sources.text(&ALLOW_SECRETS, args.allow_secrets, boolean);
         let allow_empty = sources.text(&ALLOW_EMPTY, args.allow_empty, boolean);
         let manifest_limit = sources.text(&MANIFEST_LIMIT, args.manifest_limit, quantity);
         let work_size = sources.text(&WORK_SIZE, args.work_size, quantity);
+        let policy = sources.text(&POLICY, args.policy, |file| Ok::<_, String>(PathBuf::from(file)));
         let problems = std::mem::take(&mut sources.problems);
         let Some(name) = name else {
             return Err(Problems::or(problems, ()).expect_err("a missing name is a problem"));
@@ -218,12 +228,26 @@ impl Settings {
                 allow_empty: allow_empty.unwrap_or(false),
                 allow_secrets: allow_secrets.unwrap_or(false),
                 create_namespace,
-                wanted,
+                asked,
+                policy,
+                project: env.get("ARGOCD_APP_PROJECT_NAME").cloned(),
                 manifest_limit: Some(manifest_limit.unwrap_or(DEFAULT_MANIFEST_LIMIT)).filter(|&bytes| bytes > 0),
                 work_size: Some(work_size.unwrap_or(DEFAULT_WORK_SIZE)).filter(|&bytes| bytes > 0),
                 output: args.output,
             },
         )
+    }
+
+    /// What all works are to be like.
+    ///
+    /// # Errors
+    /// When the Application asks for another executor than the policy's.
+    pub fn wanted(&self, rules: Option<Rules<'_>>) -> Result<Wanted, Problems> {
+        let mut wanted = self.asked.clone();
+        if let Some(rules) = rules {
+            wanted.executor = rules.executor(wanted.executor)?;
+        }
+        Ok(wanted)
     }
 
     /// The most bytes that objects may take together in one work.
@@ -239,16 +263,6 @@ impl Settings {
         let name = self.namespace.as_deref().filter(|_| self.create_namespace)?;
         let given = |object: &Object| order::is_namespace(object) && &*object.key.name == name;
         (!objects.is_empty() && !objects.iter().any(given)).then(|| object::namespace(name))
-    }
-}
-
-/// The namespace and name of a ServiceAccount.
-fn service_account(text: &str) -> Result<(String, String), String> {
-    match text.split_once('/') {
-        Some((namespace, name)) if names::namespace(namespace).is_ok() && names::is_dns_subdomain(name) => {
-            Ok((namespace.to_owned(), name.to_owned()))
-        }
-        _ => Err(format!("{text:?} is not a ServiceAccount: write it as NAMESPACE/NAME")),
     }
 }
 
