@@ -178,13 +178,14 @@ pub fn violations<'a, P: Display>(
         let is_secret = is_secret(key);
         let mut against: Vec<String> = Vec::new();
         let mut unsaid = is_secret && !allow_secrets;
-        if let Some(Rules { project, entry }) = rules {
+        if let Some(rules) = rules {
+            let entry = rules.entry;
             let kind = *kinds
                 .entry(&key.kind)
                 .or_insert_with(|| entry.kind(&key.kind.to_string()));
             let mut refused = Vec::new();
             if kind == Kind::Refused {
-                refused.push("no objects of this kind".to_owned());
+                refused.push(NO_SUCH_KIND.to_owned());
             }
             if !entry.cluster_scoped {
                 if key.namespace.is_none() || built_in == Some(Scope::Cluster) {
@@ -201,17 +202,14 @@ pub fn violations<'a, P: Display>(
                     .entry(namespace)
                     .or_insert_with(|| allowed.matches(namespace))
             {
-                refused.push(format!("nothing in namespace {namespace}, only in {allowed}"));
+                refused.push(not_there(namespace, allowed));
             }
             if is_secret && !entry.secrets {
                 refused.push("no plain Secrets".to_owned());
                 unsaid = false;
             }
             if !refused.is_empty() {
-                against.push(format!(
-                    "the policy lets project {project} deliver {}",
-                    refused.join("; ")
-                ));
+                against.push(rules.refusal(&refused));
             }
         }
         if unsaid {
@@ -222,6 +220,12 @@ pub fn violations<'a, P: Display>(
         }
     }
     lines
+}
+
+const NO_SUCH_KIND: &str = "no objects of this kind";
+
+fn not_there(namespace: &str, allowed: &Patterns) -> String {
+    format!("nothing in namespace {namespace}, only in {allowed}")
 }
 
 const UNSAID_SECRET: &str = "a Secret in a work can be read in Argo CD's UI: deliver a SealedSecret or an ExternalSecret \
@@ -264,6 +268,30 @@ impl Entry {
 }
 
 impl Rules<'_> {
+    fn refusal(&self, refused: &[String]) -> String {
+        format!(
+            "the policy lets project {} deliver {}",
+            self.project,
+            refused.join("; ")
+        )
+    }
+
+    /// What is against a Namespace that no file asks for, but the setting `create-namespace`. It has nothing but its name, so
+    /// it may be made even where nothing cluster-scoped may be delivered.
+    #[must_use]
+    pub fn against_created_namespace(&self, name: &str) -> Option<String> {
+        let mut refused = Vec::new();
+        if self.entry.kind("Namespace") == Kind::Refused {
+            refused.push(NO_SUCH_KIND.to_owned());
+        }
+        if let Some(allowed) = &self.entry.namespaces
+            && !allowed.matches(name)
+        {
+            refused.push(not_there(name, allowed));
+        }
+        (!refused.is_empty()).then(|| format!("create-namespace: Namespace {name}: {}", self.refusal(&refused)))
+    }
+
     fn against_cluster(&self, cluster: &impl Display) -> Option<String> {
         let allowed = self.entry.clusters.as_ref()?;
         let cluster = cluster.to_string();
@@ -477,6 +505,26 @@ mod tests {
             });
             assert_eq!(why(fields, kind, name), wanted, "{kind} {name}");
         }
+    }
+
+    #[test]
+    fn a_created_namespace_is_bound_by_namespaces_and_kinds() {
+        let policy =
+            policy("- {names: [shop], namespaces: [shop]}\n- {names: [few], kinds: [ConfigMap]}\n- {names: [all]}\n");
+        let against = |project, name| {
+            let rules = policy.rules_for(Some(project)).unwrap();
+            rules.against_created_namespace(name).unwrap_or_default()
+        };
+        assert_eq!(against("shop", "shop"), "");
+        assert_eq!(
+            against("shop", "kube-system"),
+            "create-namespace: Namespace kube-system: the policy lets project shop deliver nothing in namespace kube-system, only in shop"
+        );
+        assert_eq!(
+            against("few", "shop"),
+            "create-namespace: Namespace shop: the policy lets project few deliver no objects of this kind"
+        );
+        assert_eq!(against("all", "shop"), "");
     }
 
     #[test]
