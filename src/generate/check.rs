@@ -5,7 +5,6 @@ use super::order;
 use super::policy::{self, Delivered, Rules};
 use super::problem::Place;
 use super::settings::Settings;
-use std::fmt;
 
 /// Everything that is wrong with the objects of a folder: one line each, none when they can be delivered. `homeless` are the
 /// places of those that need a namespace, `created` is the one that no file has, and `place` tells where the others come from.
@@ -44,28 +43,12 @@ pub(super) fn objects<'a>(
             )
         })
     });
-    let found = objects.iter().map(|object| (object, Origin::File(place(object))));
-    let made = created.map(|object| (object, Origin::Setting("create-namespace")));
-    let delivered = found.chain(made).map(|(object, place)| Delivered {
+    let delivered = objects.iter().map(|object| Delivered {
         key: &object.key,
         built_in: object.built_in.map(|known| known.scope),
-        place,
+        place: place(object),
     });
     let refused = policy::violations(rules, settings.allow_secrets, &settings.clusters, delivered);
-    homeless.chain(twice).chain(large).chain(refused).collect()
-}
-
-/// Where an object comes from.
-enum Origin<'a> {
-    File(Place<'a>),
-    Setting(&'static str),
-}
-
-impl fmt::Display for Origin<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(place) => place.fmt(f),
-            Self::Setting(name) => f.write_str(name),
-        }
-    }
+    let created = rules.and_then(|rules| rules.against_created_namespace(&created?.key.name));
+    homeless.chain(twice).chain(large).chain(refused).chain(created).collect()
 }
