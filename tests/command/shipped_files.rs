@@ -189,6 +189,24 @@ fn the_sidecar_mounts_the_plugin_and_may_do_nothing_else() {
 }
 
 #[test]
+fn argo_cds_settings_get_two_health_checks_and_nothing_else() {
+    with("argocd_cm.yaml", |config_map| {
+        let keys = |path: &str| -> Vec<String> {
+            let map = at(config_map, path).as_map().expect("a map");
+            map.iter().map(|(key, _)| key.to_owned()).collect()
+        };
+        assert_eq!(keys("metadata"), ["name", "namespace"], "only what is added");
+        assert_eq!(at(config_map, "metadata.name").as_str(), Some("argocd-cm"));
+        assert_eq!(
+            keys("data"),
+            ["ManifestWork", "ManifestWorkReplicaSet"]
+                .map(|kind| format!("resource.customizations.health.work.open-cluster-management.io_{kind}")),
+            "only what is added, and no open libraries for it"
+        );
+    });
+}
+
+#[test]
 fn the_readme_lists_every_setting() {
     let readme = text("README.md");
     for setting in SETTINGS {

@@ -10,6 +10,7 @@
 mod api_server;
 mod directory_source;
 mod drift;
+mod health_check;
 mod mistakes;
 mod quick_start;
 mod sidecar;

@@ -1,0 +1,1046 @@
+//! What the health checks of argocd_cm.yaml make of a work: the real Argo CD is asked, one object at a time, without a hub.
+
+#![allow(clippy::too_many_lines, reason = "a table is as long as what it holds")]
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use std::fs;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{SystemTime, UNIX_EPOCH};
+use testbed::{Part, Parts};
+
+use crate::stage::shipped;
+
+/// An object, and what Argo CD is to show of it.
+struct Case {
+    name: &'static str,
+    object: Value,
+    status: &'static str,
+    message: &'static str,
+}
+
+fn case(name: &'static str, object: Value, status: &'static str, message: &'static str) -> Case {
+    Case {
+        name,
+        object,
+        status,
+        message,
+    }
+}
+
+/// The generation of every work here; what has seen 1 is out of date.
+const GENERATION: u64 = 2;
+
+/// When conditions here changed last, unless it matters.
+const LONG_AGO: &str = "2026-01-01T00:00:00Z";
+/// Within the time in which a failure may mend itself, and not: they become times when Argo CD is asked.
+const JUST_NOW: &str = "10 seconds ago";
+const BEFORE: &str = "20 seconds ago";
+const A_WHILE_AGO: &str = "80 seconds ago";
+
+const FINE: &str = "1 object is as asked for on managed cluster cluster1";
+const NOT_APPLIED: &str = "waiting for the agent of managed cluster cluster1 to apply it";
+const NOT_LOOKED_AT: &str = "Deployment shop/web: waiting for the agent of managed cluster cluster1 to look at it";
+
+/// A condition as the agent sets it, for the present generation where it says one.
+fn condition(kind: &str, status: &str, message: &str) -> Value {
+    let mut condition = json!({
+        "type": kind,
+        "status": status,
+        "reason": "ConditionRuleEvaluated",
+        "message": message,
+        "lastTransitionTime": LONG_AGO,
+        "observedGeneration": GENERATION,
+    });
+    if kind == "Available" || kind == "StatusFeedbackSynced" {
+        condition["reason"] = json!("ResourceAvailable");
+        condition
+            .as_object_mut()
+            .expect("an object")
+            .remove("observedGeneration");
+    }
+    condition
+}
+
+/// A manifest in a work's status. There are rules for all kinds but ConfigMaps and Namespaces.
+fn manifest(kind: &str, name: &str, conditions: &[Value]) -> Value {
+    let (group, resource) = match kind {
+        "Deployment" => ("apps", "deployments"),
+        "Job" => ("batch", "jobs"),
+        "Namespace" => ("", "namespaces"),
+        _ => ("", "configmaps"),
+    };
+    let namespace = if kind == "Namespace" { "" } else { "shop" };
+    json!({
+        "resourceMeta": {
+            "ordinal": 0, "group": group, "version": "v1", "kind": kind, "resource": resource, "name": name, "namespace": namespace,
+        },
+        "statusFeedback": {},
+        "conditions": conditions,
+    })
+}
+
+/// What the agent says of an object that it has applied and found.
+fn found() -> Vec<Value> {
+    vec![
+        condition("Applied", "True", "Apply manifest complete"),
+        condition("Available", "True", "Resource is available"),
+        condition("StatusFeedbackSynced", "True", ""),
+    ]
+}
+
+/// A Deployment that is there, of which the rules say this.
+fn deployment(name: &str, healthy: (&str, &str), progressing: (&str, &str)) -> Value {
+    let mut conditions = found();
+    conditions.push(condition("Healthy", healthy.0, healthy.1));
+    conditions.push(condition("Progressing", progressing.0, progressing.1));
+    manifest("Deployment", name, &conditions)
+}
+
+fn fine(name: &str) -> Value {
+    deployment(
+        name,
+        ("True", "it is not broken"),
+        ("False", "2 of 2 replicas are ready"),
+    )
+}
+
+fn rolling(name: &str) -> Value {
+    deployment(name, ("True", ""), ("True", "1 of 2 replicas is ready"))
+}
+
+fn broken(name: &str) -> Value {
+    deployment(
+        name,
+        ("False", "back-off restarting failed container"),
+        ("True", "0 of 2 replicas are ready"),
+    )
+}
+
+fn suspended(name: &str) -> Value {
+    let paused = json!([
+        {"name": "Image", "fieldValue": {"type": "String", "string": "nginx"}},
+        {"name": "Suspended", "fieldValue": {"type": "Boolean", "boolean": true}},
+    ]);
+    let manifest = deployment(name, ("True", ""), ("True", "the rollout is paused"));
+    with(manifest, "/statusFeedback/values", paused)
+}
+
+fn config_map() -> Value {
+    manifest("ConfigMap", "settings", &found())
+}
+
+/// What the agent says of an object that it cannot apply, since then.
+fn refused(kind: &str, name: &str, since: &str) -> Value {
+    let message = "Failed to apply manifest: namespaces \"shop\" not found";
+    let mut applied = condition("Applied", "False", message);
+    applied["lastTransitionTime"] = json!(since);
+    let mut available = condition("Available", "False", "Resource is not available");
+    available["lastTransitionTime"] = json!(since);
+    manifest(kind, name, &[applied, available])
+}
+
+/// A work with rules for its Deployments and Jobs whose manifests are in this state; it is applied unless one is not.
+fn work(manifests: &[Value]) -> Value {
+    let refused = |manifest: &Value| manifest["conditions"][0]["status"] == "False";
+    let (applied, message) = if manifests.iter().any(refused) {
+        ("False", "Failed to apply manifest work")
+    } else {
+        ("True", "Apply manifest work complete")
+    };
+    let mut available = condition("Available", "True", "All resources are available");
+    available["observedGeneration"] = json!(GENERATION);
+    let rules = |group: &str, resource: &str, types: &[&str]| {
+        let rules: Vec<_> = types
+            .iter()
+            .map(|condition| json!({"condition": condition, "type": "CEL", "celExpressions": ["true"]}))
+            .collect();
+        json!({
+            "resourceIdentifier": {"group": group, "resource": resource, "namespace": "*", "name": "*"},
+            "conditionRules": rules,
+        })
+    };
+    json!({
+        "apiVersion": "work.open-cluster-management.io/v1",
+        "kind": "ManifestWork",
+        "metadata": {"name": "shop", "namespace": "cluster1", "generation": GENERATION},
+        "spec": {
+            "workload": {"manifests": []},
+            "manifestConfigs": [
+                {"resourceIdentifier": {"resource": "configmaps", "namespace": "*", "name": "*"}},
+                rules("apps", "deployments", &["Progressing", "Healthy"]),
+                rules("batch", "jobs", &["Progressing", "Healthy", "Complete"]),
+            ],
+        },
+        "status": {
+            "conditions": [condition("Applied", applied, message), available],
+            "resourceStatus": {"manifests": manifests},
+        },
+    })
+}
+
+/// The object with another value at that place, whose parent is there.
+fn with(mut object: Value, place: &str, value: Value) -> Value {
+    let (parent, last) = place.rsplit_once('/').expect("a place starts with a slash");
+    match object.pointer_mut(parent).expect(place) {
+        Value::Array(items) => items[last.parse::<usize>().expect("a number")] = value,
+        parent => parent[last] = value,
+    }
+    object
+}
+
+fn without(mut object: Value, place: &str) -> Value {
+    let (parent, last) = place.rsplit_once('/').expect("a place starts with a slash");
+    match object.pointer_mut(parent).expect(place) {
+        Value::Array(items) => drop(items.remove(last.parse().expect("a number"))),
+        parent => drop(parent.as_object_mut().expect("an object").remove(last)),
+    }
+    object
+}
+
+/// That many seconds ago, as Kubernetes writes it.
+fn seconds_ago(seconds: u64) -> String {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .expect("after 1970")
+        .as_secs();
+    let then = now - seconds;
+    let (mut day, second) = (then / 86400, then % 86400);
+    let leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let mut year = 1970;
+    while day >= 365 + u64::from(leap(year)) {
+        day -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(leap(year));
+    let mut month = 1;
+    for days in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
+        if day < days {
+            break;
+        }
+        day -= days;
+        month += 1;
+    }
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year}-{month:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z", day + 1)
+}
+
+/// Before and while the agent applies the work.
+fn applying() -> Vec<Case> {
+    let new = without(work(&[]), "/status");
+    let deleted = with(work(&[fine("web")]), "/metadata/deletionTimestamp", json!(LONG_AGO));
+    // Argo CD looks no further at what is being deleted, unless it is a hook.
+    let deleted_hook = with(
+        deleted.clone(),
+        "/metadata/finalizers",
+        json!(["argocd.argoproj.io/hook-finalizer"]),
+    );
+    let deleting = condition("Deleting", "True", "3 objects are left");
+    vec![
+        case("nothing is said of a new work", new.clone(), "Progressing", NOT_APPLIED),
+        case(
+            "an empty status",
+            with(new, "/status", json!({})),
+            "Progressing",
+            NOT_APPLIED,
+        ),
+        case(
+            "no condition yet",
+            with(work(&[]), "/status/conditions", json!([])),
+            "Progressing",
+            NOT_APPLIED,
+        ),
+        case(
+            "Applied is of the generation before",
+            with(
+                work(&[fine("web")]),
+                "/status/conditions/0/observedGeneration",
+                json!(1),
+            ),
+            "Progressing",
+            NOT_APPLIED,
+        ),
+        case(
+            "Applied does not say its generation",
+            without(work(&[fine("web")]), "/status/conditions/0/observedGeneration"),
+            "Progressing",
+            NOT_APPLIED,
+        ),
+        case(
+            "Applied is unknown",
+            with(work(&[fine("web")]), "/status/conditions/0/status", json!("Unknown")),
+            "Progressing",
+            NOT_APPLIED,
+        ),
+        case(
+            "the work failed before, and its correction is not applied yet",
+            with(
+                work(&[broken("web")]),
+                "/status/conditions/0/observedGeneration",
+                json!(1),
+            ),
+            "Progressing",
+            NOT_APPLIED,
+        ),
+        case(
+            "the work is complete and was changed",
+            with(
+                with(work(&[]), "/status/conditions/0/observedGeneration", json!(1)),
+                "/status/conditions/1",
+                condition("Complete", "True", ""),
+            ),
+            "Progressing",
+            "waiting for the agent of managed cluster cluster1 to apply it, which it does not do while the work is complete",
+        ),
+        case(
+            "no generation",
+            without(work(&[fine("web")]), "/metadata/generation"),
+            "Healthy",
+            FINE,
+        ),
+        case("the work is being deleted", deleted, "Progressing", "Pending deletion"),
+        case(
+            "a hook is being deleted",
+            deleted_hook.clone(),
+            "Progressing",
+            "the agent of managed cluster cluster1 is removing its objects",
+        ),
+        case(
+            "a hook is being deleted, and the agent says more",
+            with(deleted_hook, "/status/conditions/1", deleting),
+            "Progressing",
+            "the agent of managed cluster cluster1 is removing its objects: 3 objects are left",
+        ),
+        case(
+            "an object cannot be applied yet",
+            work(&[refused("Deployment", "web", JUST_NOW)]),
+            "Progressing",
+            "Deployment shop/web: Failed to apply manifest: namespaces \"shop\" not found",
+        ),
+        case(
+            "an object cannot be applied",
+            work(&[fine("web"), refused("ConfigMap", "settings", A_WHILE_AGO)]),
+            "Degraded",
+            "ConfigMap shop/settings: Failed to apply manifest: namespaces \"shop\" not found",
+        ),
+        case(
+            "a cluster-scoped object cannot be applied",
+            work(&[refused("Namespace", "shop", LONG_AGO)]),
+            "Degraded",
+            "Namespace shop: Failed to apply manifest: namespaces \"shop\" not found",
+        ),
+        case(
+            "the work has failed for long, another object only since now",
+            work(&[fine("web"), refused("ConfigMap", "settings", JUST_NOW)]),
+            "Progressing",
+            "ConfigMap shop/settings: Failed to apply manifest: namespaces \"shop\" not found",
+        ),
+        case(
+            "one object failed for long, one only since now",
+            work(&[
+                refused("ConfigMap", "new", JUST_NOW),
+                refused("ConfigMap", "old", A_WHILE_AGO),
+            ]),
+            "Degraded",
+            "ConfigMap shop/old: Failed to apply manifest: namespaces \"shop\" not found",
+        ),
+        case(
+            "five objects cannot be applied",
+            work(&["a", "b", "c", "d", "e"].map(|name| short(refused("ConfigMap", name, LONG_AGO)))),
+            "Degraded",
+            "ConfigMap shop/a: no; ConfigMap shop/b: no; ConfigMap shop/c: no; and 2 more",
+        ),
+        case(
+            "three objects cannot be applied",
+            work(&["a", "b", "c"].map(|name| short(refused("ConfigMap", name, LONG_AGO)))),
+            "Degraded",
+            "ConfigMap shop/a: no; ConfigMap shop/b: no; ConfigMap shop/c: no",
+        ),
+        case(
+            "the work is not applied, and no manifest says why",
+            with(work(&[fine("web")]), "/status/conditions/0/status", json!("False")),
+            "Degraded",
+            "Apply manifest work complete",
+        ),
+        case(
+            "a kind that the cluster does not know",
+            work(&[with(
+                short(refused("Gadget", "g", LONG_AGO)),
+                "/resourceMeta/resource",
+                json!(""),
+            )]),
+            "Degraded",
+            "Gadget shop/g: no",
+        ),
+        case(
+            "a manifest of which nothing is known but its place",
+            work(&[with(
+                short(refused("ConfigMap", "a", LONG_AGO)),
+                "/resourceMeta",
+                json!({"ordinal": 7}),
+            )]),
+            "Degraded",
+            "manifests[7]: no",
+        ),
+        case(
+            "a broken object is worse than one that is not applied yet",
+            work(&[refused("ConfigMap", "settings", JUST_NOW), broken("web")]),
+            "Degraded",
+            "Deployment shop/web: back-off restarting failed container",
+        ),
+    ]
+}
+
+/// The manifest whose Applied has a short message.
+fn short(manifest: Value) -> Value {
+    with(manifest, "/conditions/0/message", json!("no"))
+}
+
+/// What is there, and what is not any more.
+fn available() -> Vec<Case> {
+    let available =
+        |status: &str, message: &str| with(config_map(), "/conditions/1", condition("Available", status, message));
+    let gone = available("False", "Resource is not available");
+    let applied_since = with(gone.clone(), "/conditions/0/lastTransitionTime", json!(BEFORE));
+    let missing_since = with(
+        applied_since.clone(),
+        "/conditions/1/lastTransitionTime",
+        json!(JUST_NOW),
+    );
+    let applied_long_since = with(gone.clone(), "/conditions/0/lastTransitionTime", json!(A_WHILE_AGO));
+    let leftover = with(gone.clone(), "/conditions/0/observedGeneration", json!(1));
+    let lie = with(
+        work(std::slice::from_ref(&gone)),
+        "/status/conditions/1",
+        condition("Available", "True", ""),
+    );
+    let gone_says = "ConfigMap shop/settings: Resource is not available";
+    vec![
+        case("a kind without rules", work(&[config_map()]), "Healthy", FINE),
+        case(
+            "a kind without rules that nobody looked at yet",
+            work(&[manifest("ConfigMap", "settings", &found()[..1])]),
+            "Healthy",
+            FINE,
+        ),
+        case(
+            "an object is gone from the cluster",
+            work(&[gone]),
+            "Degraded",
+            gone_says,
+        ),
+        case("the work's own Available is not believed", lie, "Degraded", gone_says),
+        case(
+            "an object was found missing and applied since",
+            work(&[applied_since]),
+            "Progressing",
+            "ConfigMap shop/settings: waiting for the agent of managed cluster cluster1 to look at it",
+        ),
+        case(
+            "an object went missing right after it was applied",
+            work(&[missing_since]),
+            "Degraded",
+            gone_says,
+        ),
+        case(
+            "an object never appeared",
+            work(&[applied_long_since]),
+            "Degraded",
+            gone_says,
+        ),
+        case(
+            "an object cannot be looked at",
+            work(&[available("Unknown", "Failed to fetch resource: forbidden")]),
+            "Progressing",
+            "ConfigMap shop/settings: Failed to fetch resource: forbidden",
+        ),
+        case(
+            "what is left of the generation before does not count",
+            work(&[leftover, fine("web")]),
+            "Healthy",
+            FINE,
+        ),
+        case(
+            "nothing is counted",
+            work(&[]),
+            "Healthy",
+            "as asked for on managed cluster cluster1",
+        ),
+    ]
+}
+
+/// What the rules say.
+fn rules() -> Vec<Case> {
+    let error = |place: &str, status: &str, reason: &str| {
+        let broken_rule = with(
+            with(fine("web"), &format!("{place}/reason"), json!(reason)),
+            &format!("{place}/message"),
+            json!("no such key: status"),
+        );
+        work(&[with(broken_rule, &format!("{place}/status"), json!(status))])
+    };
+    let unknown = "Deployment shop/web: its health is not known: no such key: status";
+    let without_rules = manifest("Deployment", "web", &found());
+    let not_looked_at = manifest("Deployment", "web", &found()[..1]);
+    let one_name = |name: &str| {
+        let work = work(std::slice::from_ref(&without_rules));
+        with(work, "/spec/manifestConfigs/1/resourceIdentifier/name", json!(name))
+    };
+    let old_agent = "1 object is applied on managed cluster cluster1, whose agent does not look at health: \
+                     that of OCM 1.0 and later does";
+    vec![
+        case("fine", work(&[fine("web")]), "Healthy", FINE),
+        case(
+            "several are fine",
+            work(&[fine("web"), fine("api"), config_map()]),
+            "Healthy",
+            "3 objects are as asked for on managed cluster cluster1",
+        ),
+        case(
+            "rolling out",
+            work(&[fine("api"), rolling("web")]),
+            "Progressing",
+            "Deployment shop/web: 1 of 2 replicas is ready",
+        ),
+        case(
+            "broken, which is Progressing too",
+            work(&[fine("api"), broken("web")]),
+            "Degraded",
+            "Deployment shop/web: back-off restarting failed container",
+        ),
+        case(
+            "broken without a message",
+            work(&[deployment("web", ("False", ""), ("True", ""))]),
+            "Degraded",
+            "Deployment shop/web: it is broken",
+        ),
+        case(
+            "broken and rolling out: the worst wins, and only they are told",
+            work(&[rolling("api"), suspended("old"), broken("web"), fine("new")]),
+            "Degraded",
+            "Deployment shop/web: back-off restarting failed container",
+        ),
+        case(
+            "rolling out is worse than suspended",
+            work(&[suspended("old"), rolling("web")]),
+            "Progressing",
+            "Deployment shop/web: 1 of 2 replicas is ready",
+        ),
+        case(
+            "suspended",
+            work(&[fine("web"), suspended("old")]),
+            "Suspended",
+            "Deployment shop/old: the rollout is paused",
+        ),
+        case(
+            "not suspended any more",
+            work(&[with(
+                suspended("web"),
+                "/statusFeedback/values/1/fieldValue/boolean",
+                json!(false),
+            )]),
+            "Progressing",
+            "Deployment shop/web: the rollout is paused",
+        ),
+        case(
+            "four are rolling out",
+            work(&["a", "b", "c", "d"].map(rolling)),
+            "Progressing",
+            "Deployment shop/a: 1 of 2 replicas is ready; Deployment shop/b: 1 of 2 replicas is ready; \
+             Deployment shop/c: 1 of 2 replicas is ready; and 1 more",
+        ),
+        case(
+            "Healthy is of the generation before",
+            work(&[with(fine("web"), "/conditions/3/observedGeneration", json!(1))]),
+            "Progressing",
+            NOT_LOOKED_AT,
+        ),
+        case(
+            "Progressing is of the generation before",
+            work(&[with(fine("web"), "/conditions/4/observedGeneration", json!(1))]),
+            "Progressing",
+            NOT_LOOKED_AT,
+        ),
+        case(
+            "it was broken in the generation before",
+            work(&[with(broken("web"), "/conditions/3/observedGeneration", json!(1))]),
+            "Progressing",
+            NOT_LOOKED_AT,
+        ),
+        case(
+            "one of two conditions is not there yet",
+            work(&[without(fine("web"), "/conditions/4")]),
+            "Progressing",
+            NOT_LOOKED_AT,
+        ),
+        case(
+            "applied and not looked at",
+            work(&[not_looked_at]),
+            "Progressing",
+            NOT_LOOKED_AT,
+        ),
+        case(
+            "an agent without condition rules",
+            work(std::slice::from_ref(&without_rules)),
+            "Healthy",
+            old_agent,
+        ),
+        case(
+            "the rules are new, and the agent looked only before",
+            with(
+                work(std::slice::from_ref(&without_rules)),
+                "/status/conditions/1/observedGeneration",
+                json!(1),
+            ),
+            "Progressing",
+            NOT_LOOKED_AT,
+        ),
+        case("a rule for exactly this name", one_name("web"), "Healthy", old_agent),
+        case("a rule for another name", one_name("api"), "Healthy", FINE),
+        case(
+            "a rule for all names that start so",
+            with(
+                work(&[rolling("web")]),
+                "/spec/manifestConfigs/1/resourceIdentifier/name",
+                json!("w*"),
+            ),
+            "Progressing",
+            "Deployment shop/web: 1 of 2 replicas is ready",
+        ),
+        case(
+            "the first entry with rules counts, as for the agent",
+            with(
+                work(std::slice::from_ref(&without_rules)),
+                "/spec/manifestConfigs/1/conditionRules",
+                json!([{"condition": "Ready"}]),
+            ),
+            "Healthy",
+            FINE,
+        ),
+        case(
+            "the rule Healthy cannot be evaluated",
+            error("/conditions/3", "False", "ConditionRuleExpressionError"),
+            "Progressing",
+            unknown,
+        ),
+        case(
+            "the rule Healthy fails in the agent",
+            error("/conditions/3", "Unknown", "ConditionRuleInternalError"),
+            "Progressing",
+            unknown,
+        ),
+        case(
+            "the rule Progressing cannot be evaluated",
+            error("/conditions/4", "False", "ConditionRuleExpressionError"),
+            "Progressing",
+            unknown,
+        ),
+        case(
+            "the rule Progressing is of a type that the agent does not know",
+            error("/conditions/4", "Unknown", "ConditionRuleInvalid"),
+            "Progressing",
+            unknown,
+        ),
+    ]
+}
+
+/// Jobs that the agent leaves alone once they are complete.
+fn complete() -> Vec<Case> {
+    let job = |complete: &str, available: &str, healthy: &str, progressing: &str| {
+        manifest(
+            "Job",
+            "migrate",
+            &[
+                condition("Applied", "True", ""),
+                condition("Available", available, "Resource is not available"),
+                condition("StatusFeedbackSynced", "True", ""),
+                condition("Healthy", healthy, "BackoffLimitExceeded"),
+                condition("Progressing", progressing, "it runs"),
+                condition("Complete", complete, "Job is finished"),
+            ],
+        )
+    };
+    let older = |job: Value| {
+        let mut job = job;
+        for place in [3, 4, 5] {
+            job["conditions"][place]["observedGeneration"] = json!(1);
+        }
+        job
+    };
+    vec![
+        case(
+            "a Job runs",
+            work(&[job("False", "True", "True", "True")]),
+            "Progressing",
+            "Job shop/migrate: it runs",
+        ),
+        case(
+            "a Job is done",
+            work(&[job("True", "True", "True", "False")]),
+            "Healthy",
+            FINE,
+        ),
+        case(
+            "a Job is done and gone",
+            work(&[job("True", "False", "True", "False")]),
+            "Healthy",
+            FINE,
+        ),
+        case(
+            "a Job was done and gone before the work changed",
+            work(&[older(job("True", "False", "True", "False"))]),
+            "Healthy",
+            FINE,
+        ),
+        case(
+            "a Job is gone before it was done",
+            work(&[job("False", "False", "True", "True")]),
+            "Degraded",
+            "Job shop/migrate: Resource is not available",
+        ),
+        case(
+            "a Job failed: it is complete, and the agent makes no other",
+            work(&[job("True", "True", "False", "True")]),
+            "Degraded",
+            "Job shop/migrate: BackoffLimitExceeded",
+        ),
+        case(
+            "a Job failed before the work changed, and is gone",
+            work(&[older(job("True", "False", "False", "True"))]),
+            "Degraded",
+            "Job shop/migrate: BackoffLimitExceeded",
+        ),
+    ]
+}
+
+/// Objects that no agent writes: the answer matters little, but there is one.
+fn half_written() -> Vec<Case> {
+    let bare = json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork", "metadata": {"name": "shop"}});
+    let nonsense = json!([null, 1, "text", [], {}, {"type": 1}, {"type": "Healthy"}]);
+    let somewhere = "waiting for the agent of managed cluster without a name to apply it";
+    vec![
+        case("only a name", bare.clone(), "Progressing", somewhere),
+        case(
+            "texts for objects",
+            with(with(bare.clone(), "/spec", json!("a")), "/status", json!("b")),
+            "Progressing",
+            somewhere,
+        ),
+        case(
+            "conditions that are none",
+            with(work(&[]), "/status/conditions", nonsense.clone()),
+            "Progressing",
+            NOT_APPLIED,
+        ),
+        case(
+            "manifests that are none",
+            with(work(&[]), "/status/resourceStatus/manifests", json!([1, "a"])),
+            "Progressing",
+            "manifests[?]: waiting for the agent of managed cluster cluster1 to apply it; \
+             manifests[?]: waiting for the agent of managed cluster cluster1 to apply it",
+        ),
+        case(
+            "a manifest with conditions that are none",
+            work(&[with(fine("web"), "/conditions", json!([1, "a", {}, {"type": []}]))]),
+            "Progressing",
+            "Deployment shop/web: waiting for the agent of managed cluster cluster1 to apply it",
+        ),
+        case(
+            "a verdict and nothing else",
+            work(&[json!({"conditions": [
+                {"type": "Applied", "status": "True"},
+                {"type": "Healthy", "observedGeneration": GENERATION},
+                {"type": "Progressing", "status": 3, "observedGeneration": GENERATION},
+            ]})]),
+            "Progressing",
+            "manifests[?]: its health is not known: the rule gives no answer",
+        ),
+        case(
+            "numbers for texts and texts for numbers",
+            with(
+                work(&[with(
+                    with(refused("ConfigMap", "a", LONG_AGO), "/conditions/0/message", json!(1)),
+                    "/conditions/0/lastTransitionTime",
+                    json!(2),
+                )]),
+                "/status/conditions/0/observedGeneration",
+                json!(GENERATION),
+            ),
+            "Degraded",
+            "ConfigMap shop/a: the agent cannot apply it",
+        ),
+        case(
+            "times that are missing",
+            work(&[with(
+                without(config_map(), "/conditions/0/lastTransitionTime"),
+                "/conditions/1",
+                json!({"type": "Available", "status": "False"}),
+            )]),
+            "Degraded",
+            "ConfigMap shop/settings: it is not on the cluster",
+        ),
+        case(
+            "rules that are none",
+            with(
+                work(&[fine("web")]),
+                "/spec/manifestConfigs",
+                json!([1, {}, {"conditionRules": [1, {}]}, {"conditionRules": "a"}]),
+            ),
+            "Healthy",
+            FINE,
+        ),
+        case(
+            "feedback that is none",
+            work(&[with(
+                rolling("web"),
+                "/statusFeedback",
+                json!({"values": [1, {"name": "Suspended"}]}),
+            )]),
+            "Progressing",
+            "Deployment shop/web: 1 of 2 replicas is ready",
+        ),
+    ]
+}
+
+/// A ManifestWorkReplicaSet for three clusters, all of them done; `rollout` is the type of its rollout.
+fn replica_set(rollout: &str) -> Value {
+    json!({
+        "apiVersion": "work.open-cluster-management.io/v1alpha1",
+        "kind": "ManifestWorkReplicaSet",
+        "metadata": {"name": "shop", "namespace": "apps", "generation": GENERATION},
+        "spec": {
+            "placementRefs": [{"name": "shops", "rolloutStrategy": {"type": rollout}}],
+            "manifestWorkTemplate": {
+                "workload": {"manifests": []},
+                "manifestConfigs": [{"conditionRules": [{"condition": "Progressing"}]}],
+            },
+        },
+        "status": {
+            "conditions": [
+                {"type": "PlacementVerified", "status": "True", "reason": "AsExpected", "lastTransitionTime": LONG_AGO},
+                {"type": "PlacementRolledOut", "status": "True", "reason": "Complete", "lastTransitionTime": LONG_AGO},
+                {"type": "ManifestworkApplied", "status": "True", "reason": "AsExpected", "lastTransitionTime": LONG_AGO},
+            ],
+            "summary": {"total": 3, "applied": 3, "available": 3, "progressing": 0, "degraded": 0},
+        },
+    })
+}
+
+fn replica_sets() -> Vec<Case> {
+    let all = || replica_set("All");
+    let said = |condition: usize, status: &str, reason: &str| {
+        let object = with(all(), &format!("/status/conditions/{condition}/status"), json!(status));
+        with(object, &format!("/status/conditions/{condition}/reason"), json!(reason))
+    };
+    let counts = |object: Value, applied: u64, available: u64, progressing: u64, degraded: u64| {
+        let summary = json!({
+            "total": 3, "applied": applied, "available": available, "progressing": progressing, "degraded": degraded,
+        });
+        with(object, "/status/summary", summary)
+    };
+    let no_rules = |object| with(object, "/spec/manifestWorkTemplate/manifestConfigs", json!([]));
+    let unfinished = |object| with(object, "/status/conditions/1/status", json!("False"));
+    let no_placement = said(0, "False", "PlacementDecisionNotFound");
+    let waiting = "waiting for OCM's work manager; it needs the feature gate ManifestWorkReplicaSet";
+    let processing = || said(2, "False", "Processing");
+    let not_as_expected = || said(2, "False", "NotAsExpected");
+    vec![
+        case(
+            "set: nothing is said yet",
+            without(all(), "/status"),
+            "Progressing",
+            waiting,
+        ),
+        case(
+            "set: conditions that are none",
+            with(all(), "/status/conditions", json!([1, {}, "a"])),
+            "Progressing",
+            waiting,
+        ),
+        case("set: everywhere", all(), "Healthy", "3 of 3 clusters applied"),
+        case(
+            "set: without rules OCM never calls it complete",
+            no_rules(unfinished(all())),
+            "Healthy",
+            "3 of 3 clusters applied",
+        ),
+        case(
+            "set: the rollout goes on",
+            unfinished(all()),
+            "Progressing",
+            "3 of 3 clusters applied, the rollout goes on",
+        ),
+        case(
+            "set: a rollout in steps never ends without rules",
+            no_rules(unfinished(replica_set("Progressive"))),
+            "Progressing",
+            "3 of 3 clusters applied, the rollout goes on only with a condition rule Progressing in its works",
+        ),
+        case(
+            "set: not applied everywhere",
+            counts(not_as_expected(), 2, 3, 0, 0),
+            "Progressing",
+            "2 of 3 clusters applied",
+        ),
+        case(
+            "set: works were just made, which OCM calls NotAsExpected",
+            counts(not_as_expected(), 0, 0, 0, 0),
+            "Progressing",
+            "0 of 3 clusters applied, 3 without all objects",
+        ),
+        case(
+            "set: some are progressing",
+            counts(processing(), 3, 3, 1, 0),
+            "Progressing",
+            "3 of 3 clusters applied, 1 progressing",
+        ),
+        case(
+            "set: one is degraded",
+            counts(not_as_expected(), 2, 3, 1, 1),
+            "Degraded",
+            "2 of 3 clusters applied, 1 progressing, 1 degraded",
+        ),
+        case(
+            "set: objects are gone on one",
+            counts(not_as_expected(), 3, 2, 0, 0),
+            "Progressing",
+            "3 of 3 clusters applied, 1 without all objects",
+        ),
+        case(
+            "set: nothing is selected",
+            said(0, "False", "PlacementDecisionEmpty"),
+            "Healthy",
+            "no managed cluster is selected",
+        ),
+        case(
+            "set: clusters are selected and have no works",
+            unfinished(said(0, "False", "PlacementDecisionEmpty")),
+            "Progressing",
+            "managed clusters are selected, but none has its work yet",
+        ),
+        case(
+            "set: no such placement",
+            no_placement.clone(),
+            "Degraded",
+            "no such Placement in namespace apps: shops",
+        ),
+        case(
+            "set: no such placement yet",
+            with(no_placement, "/status/conditions/0/lastTransitionTime", json!(JUST_NOW)),
+            "Progressing",
+            "no such Placement in namespace apps: shops",
+        ),
+        case(
+            "set: the placements cannot be used",
+            said(0, "False", "NotAsExpected"),
+            "Degraded",
+            "OCM cannot use its Placements: NotAsExpected",
+        ),
+        case(
+            "set: no work can have that name",
+            with(
+                said(2, "False", "InvalidManifestWorkName"),
+                "/status/conditions/2/message",
+                json!("a name of 300 bytes"),
+            ),
+            "Degraded",
+            "a name of 300 bytes",
+        ),
+    ]
+}
+
+/// Argo CD's command line, which needs no Argo CD that runs.
+struct ArgoCd {
+    parts: Parts,
+    folder: tempfile::TempDir,
+}
+
+impl ArgoCd {
+    fn health(&self, index: usize, object: &Value, zone: &str) -> Result<(String, String)> {
+        let file = self.folder.path().join(format!("{index}.json"));
+        let mut text = object.to_string();
+        for seconds in [10, 20, 80] {
+            text = text.replace(&format!("{seconds} seconds ago"), &seconds_ago(seconds));
+        }
+        fs::write(&file, text)?;
+        let output = Command::new(self.parts.program(Part::ArgoCd))
+            .args(["admin", "settings", "resource-overrides", "health"])
+            .arg(&file)
+            .arg("--argocd-cm-path")
+            .arg(shipped("argocd_cm.yaml"))
+            .env_clear()
+            .env("ARGOCD_BINARY_NAME", "argocd")
+            .env("HOME", self.folder.path())
+            .env("TZ", zone)
+            .output()?;
+        let (stdout, stderr) = (
+            String::from_utf8(output.stdout)?,
+            String::from_utf8_lossy(&output.stderr),
+        );
+        // The last line says what is wrong, those before it what was done.
+        ensure!(output.status.success(), "{}", stderr.lines().last().unwrap_or_default());
+        let (status, message) = stdout
+            .strip_prefix("STATUS: ")
+            .and_then(|rest| rest.trim_end_matches('\n').split_once("\nMESSAGE: "))
+            .with_context(|| format!("no health: {stdout}"))?;
+        Ok((status.to_owned(), message.to_owned()))
+    }
+
+    /// What is wrong with the answer to a case, in one line.
+    fn mistake(&self, index: usize, case: &Case) -> Option<String> {
+        // Argo CD's own zone is none of the work's business.
+        let zone = ["UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago"][index % 3];
+        match self.health(index, &case.object, zone) {
+            Ok((status, message)) if status == case.status && message == case.message => None,
+            Ok((status, message)) => Some(format!("{}, {zone}: {status}: {message}", case.name)),
+            Err(error) => Some(format!("{}, {zone}: {error:#}", case.name)),
+        }
+    }
+}
+
+#[test]
+fn the_health_checks_answer_every_status() -> Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let argo_cd = ArgoCd {
+        parts: Parts::ensure()?,
+        folder: tempfile::tempdir()?,
+    };
+    let cases: Vec<Case> = [
+        applying(),
+        available(),
+        rules(),
+        complete(),
+        half_written(),
+        replica_sets(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut mistakes = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(case) = cases.get(index) else { return mistakes };
+            mistakes.extend(argo_cd.mistake(index, case));
+        }
+    };
+    let mistakes: Vec<String> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..4).map(|_| scope.spawn(work)).collect();
+        workers
+            .into_iter()
+            .flat_map(|worker| worker.join().expect("it does not panic"))
+            .collect()
+    });
+    assert!(
+        mistakes.is_empty(),
+        "of {} cases:\n{}",
+        cases.len(),
+        mistakes.join("\n")
+    );
+    Ok(())
+}
