@@ -22,6 +22,8 @@ use crate::workbench::Workbench;
 mod access;
 mod objects;
 
+pub(crate) use access::client as client_of;
+
 /// A running API server, and what one does with it.
 #[derive(Debug)]
 pub struct ControlPlane {

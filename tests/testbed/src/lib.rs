@@ -30,6 +30,7 @@
 //! - [`process`] runs them: a log each, and none outlives us.
 //! - [`ControlPlane`] is an API server with its controllers; [`Hub`] and [`ManagedCluster`] each have one and add what
 //!   makes them a hub (OCM's and Argo CD's CRDs, OCM's webhook, Argo CD) and a managed cluster (scheduler, kwok, agent).
+//!   The agent has the rights that OCM's operator gives it, read from OCM's own manifests, and no more.
 //! - [`GitRepository`] is what Argo CD reads from, [`wait`] is how a test waits for what comes of it.
 //!
 //! Several testbeds can run at the same time: each has its own folder, ports and certificate authority. A hub with one
@@ -45,6 +46,7 @@
 //! - `CI=true`: a machine that lacks something fails the tests instead of skipping them. See [`available`].
 //! - `TMPDIR`: where the folder of a testbed lies. After a failure it stays for a day, for its logs.
 
+mod agent_rights;
 mod argocd;
 mod certificates;
 mod control_plane;

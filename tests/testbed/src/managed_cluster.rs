@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::ops::Deref;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use anyhow::{Result, ensure};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::agent_rights;
 use crate::control_plane::ControlPlane;
 use crate::object::{ObjectRef, is_true};
 use crate::parts::Part;
@@ -17,7 +18,7 @@ use crate::ports;
 use crate::process::Process;
 
 /// The namespace OCM's agents belong to.
-const AGENT_NAMESPACE: &str = "open-cluster-management-agent";
+pub(crate) const AGENT_NAMESPACE: &str = "open-cluster-management-agent";
 
 /// What a managed cluster is to be like.
 #[derive(Clone, Debug)]
@@ -33,6 +34,11 @@ pub struct ManagedClusterOptions {
     /// [`Hub::start_ocm_controllers`](crate::Hub::start_ocm_controllers) first. Otherwise the cluster is declared
     /// joined and available, and the work agent may do everything on the hub.
     pub registration_agent: bool,
+    /// Whether the work agent may do everything on the managed cluster. Otherwise it has what OCM's operator gives it:
+    /// it runs as the service account `klusterlet-work-sa` with the role `admin`, OCM's own roles, and every
+    /// `ClusterRole` with the label `open-cluster-management.io/aggregate-to-work: "true"`. Custom resources need one of
+    /// those, and so does what no role covers, such as a `StorageClass`.
+    pub cluster_admin: bool,
 }
 
 impl Default for ManagedClusterOptions {
@@ -42,6 +48,7 @@ impl Default for ManagedClusterOptions {
             status_sync_interval: Duration::from_secs(2),
             feature_gates: Vec::new(),
             registration_agent: false,
+            cluster_admin: false,
         }
     }
 }
@@ -57,6 +64,8 @@ pub struct ManagedCluster {
     agent: Option<Process>,
     plane: ControlPlane,
     options: ManagedClusterOptions,
+    /// What the work agent reaches this cluster with.
+    agent_kubeconfig: PathBuf,
     hub_kubeconfig: PathBuf,
 }
 
@@ -73,12 +82,13 @@ impl ManagedCluster {
             register(hub, name, options.registration_agent)
         );
         registered?;
-        let hub_kubeconfig = hub.kubeconfig_path().to_owned();
+        let plane = plane?;
         let mut cluster = Self {
             agent: None,
-            plane: plane?,
             options,
-            hub_kubeconfig,
+            agent_kubeconfig: plane.kubeconfig_path().to_owned(),
+            hub_kubeconfig: hub.kubeconfig_path().to_owned(),
+            plane,
         };
 
         cluster.create_namespace(AGENT_NAMESPACE).await?;
@@ -101,6 +111,9 @@ impl ManagedCluster {
         if cluster.options.registration_agent {
             cluster.join(hub).await?;
         }
+        if !cluster.options.cluster_admin {
+            cluster.agent_kubeconfig = agent_rights::grant(&cluster).await?;
+        }
         cluster.start_agent().await?;
         Ok(cluster)
     }
@@ -108,7 +121,7 @@ impl ManagedCluster {
     /// Starts the registration agent and waits until the hub has accepted the cluster and finds it available.
     async fn join(&mut self, hub: &ControlPlane) -> Result<()> {
         let folder = self.bench.folder(&format!("{}/hub-kubeconfig", self.name()))?;
-        let mut command = self.agent(Part::Registration, ports::free()?);
+        let mut command = self.agent(Part::Registration, self.kubeconfig_path(), ports::free()?);
         command.arg("--bootstrap-kubeconfig").arg(&self.hub_kubeconfig);
         command.arg("--hub-kubeconfig-dir").arg(&folder);
         command.arg(format!("--spoke-external-server-urls={}", self.url()));
@@ -126,7 +139,7 @@ impl ManagedCluster {
     /// Starts the work agent, after [`stop_agent`](Self::stop_agent), and waits until it answers.
     pub async fn start_agent(&mut self) -> Result<()> {
         let port = ports::free()?;
-        let mut command = self.agent(Part::Work, port);
+        let mut command = self.agent(Part::Work, &self.agent_kubeconfig, port);
         command.arg("--workload-source-driver=kube");
         command.arg("--workload-source-config").arg(&self.hub_kubeconfig);
         let interval = self.options.status_sync_interval.as_millis();
@@ -143,13 +156,13 @@ impl ManagedCluster {
     }
 
     /// One of OCM's agents, with what both are told.
-    fn agent(&self, program: Part, port: u16) -> Command {
+    fn agent(&self, program: Part, kubeconfig: &Path, port: u16) -> Command {
         let mut command = self.bench.command(program);
         command.args(["agent", "--disable-leader-election"]);
         command.arg(format!("--namespace={AGENT_NAMESPACE}"));
         command.arg(format!("--spoke-cluster-name={}", self.name()));
         command.arg(format!("--agent-id={}-agent", self.name()));
-        command.arg("--kubeconfig").arg(self.kubeconfig_path());
+        command.arg("--kubeconfig").arg(kubeconfig);
         command.arg(format!("--listen=127.0.0.1:{port}"));
         command
     }

@@ -94,6 +94,7 @@ const ARGOCD: &[Source] = &[
 #[derive(Clone, Debug)]
 pub struct Parts {
     programs: Vec<(Part, PathBuf)>,
+    ocm: PathBuf,
     ocm_api: PathBuf,
     argocd: PathBuf,
     kwok: PathBuf,
@@ -136,6 +137,7 @@ impl Parts {
 
         Ok(Self {
             programs,
+            ocm: ocm.folder_of("open-cluster-management.io/ocm")?,
             ocm_api: ocm.folder_of("open-cluster-management.io/api")?,
             argocd: argocd.folder_of("github.com/argoproj/argo-cd/v3")?,
             kwok: kwok.folder_of("sigs.k8s.io/kwok")?,
@@ -170,6 +172,27 @@ impl Parts {
             self.ocm_api.display()
         );
         Ok(found)
+    }
+
+    /// The templates by which OCM's operator gives the work agent its rights, on the managed cluster and in the
+    /// namespace it runs in.
+    pub(crate) fn work_agent_manifests(&self) -> Result<Vec<PathBuf>> {
+        let klusterlet = self.ocm.join("manifests/klusterlet");
+        let mut files = yaml_files(&klusterlet.join("managed"))?;
+        files.extend(yaml_files(&klusterlet.join("management"))?);
+        files.retain(|file| {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            let of_the_agent = name.starts_with("klusterlet-work-") && !name.contains("deployment");
+            // The service account of the managed cluster serves both.
+            let account_again = name.contains("serviceaccount") && file.parent() != Some(&klusterlet.join("managed"));
+            of_the_agent && !account_again || name == "klusterlet-role-extension-apiserver.yaml"
+        });
+        ensure!(
+            !files.is_empty(),
+            "no manifests of the work agent in {}",
+            klusterlet.display()
+        );
+        Ok(files)
     }
 
     /// The folders with the sources of Argo CD, OCM's API and kwok, which hold manifests of every kind.

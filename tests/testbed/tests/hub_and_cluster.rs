@@ -117,6 +117,59 @@ async fn a_rollout_can_fail_and_an_agent_can_be_away() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
+async fn the_agent_has_the_rights_that_ocm_gives_it_and_those_of_labelled_roles() -> anyhow::Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let hub = Hub::start().await?;
+    let options = ManagedClusterOptions::default();
+    let all_rights = ManagedClusterOptions {
+        cluster_admin: true,
+        ..options.clone()
+    };
+    let (cluster1, cluster2) = tokio::try_join!(
+        hub.add_managed_cluster("cluster1", options),
+        hub.add_managed_cluster("cluster2", all_rights)
+    )?;
+    let class = json!({
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "fast"},
+        "provisioner": "disks.example.com",
+    });
+    let mut work = work("fast", &json!([class]));
+    hub.create(&work).await?;
+    let name = ObjectRef::of(&work);
+    let refused = |work: &Value| {
+        let applied = &work["status"]["resourceStatus"]["manifests"][0]["conditions"][0];
+        let message = applied["message"].as_str().unwrap_or_default();
+        applied["status"] == "False" && message.contains("open-cluster-management-agent:klusterlet-work-sa")
+    };
+    hub.wait_for(&name, refused).await?;
+    assert!(cluster1.get(&ObjectRef::of(&class)).await?.is_none());
+
+    cluster1
+        .apply(&json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {
+                "name": "work-on-storage",
+                "labels": {"open-cluster-management.io/aggregate-to-work": "true"},
+            },
+            "rules": [{"apiGroups": ["storage.k8s.io"], "resources": ["storageclasses"], "verbs": ["*"]}],
+        }))
+        .await?;
+    // Each failure has doubled the time until the agent tries again; a change of the labels has it try now.
+    hub.patch(&name, &json!({"metadata": {"labels": {"try": "again"}}}))
+        .await?;
+    hub.wait_for(&name, is_applied).await?;
+
+    work["metadata"]["namespace"] = json!("cluster2");
+    hub.create(&work).await?;
+    cluster2.wait_for(&ObjectRef::of(&class), |_| true).await.map(drop)
+}
+
+#[tokio::test]
 async fn a_service_account_has_the_rights_it_was_given_and_no_more() -> anyhow::Result<()> {
     if !testbed::available() {
         return Ok(());

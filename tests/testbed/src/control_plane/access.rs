@@ -31,7 +31,7 @@ pub(super) fn kubeconfig_for(name: &str, url: &str, authority: &Path, token: &st
 }
 
 /// A client with the rights of a kubeconfig.
-pub(super) async fn client(kubeconfig: &Path) -> Result<Client> {
+pub(crate) async fn client(kubeconfig: &Path) -> Result<Client> {
     let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     Ok(Client::try_from(config)?)
