@@ -11,6 +11,7 @@ mod api_server;
 mod directory_source;
 mod drift;
 mod health_check;
+mod health_rules;
 mod mistakes;
 mod quick_start;
 mod sidecar;

@@ -24,6 +24,8 @@ pub enum Part {
     Work,
     /// OCM's validation of `ManifestWorks`, on a port of our choice.
     WorkWebhook,
+    /// OCM's work agent's reading of condition rules and feedback rules, which answers what it makes of an object.
+    AgentRules,
     /// OCM's registration agent and controller.
     Registration,
     /// OCM's placement controller.
@@ -36,6 +38,8 @@ pub enum Part {
     ArgoCd,
     /// Argo CD's directory source, which answers what it makes of a folder.
     DirectorySource,
+    /// Argo CD's health checks, which answer what they make of an object.
+    ObjectHealth,
 }
 
 /// A part's file name, and the package it is built from in its Go module.
@@ -72,6 +76,7 @@ const KUBERNETES: &[Source] = &[
 const OCM: &[Source] = &[
     source(Part::Work, "work", "open-cluster-management.io/ocm/cmd/work"),
     source(Part::WorkWebhook, "work-webhook", "./work-webhook"),
+    source(Part::AgentRules, "agent-rules", "./agent-rules"),
     source(
         Part::Registration,
         "registration",
@@ -88,6 +93,7 @@ const KWOK: &[Source] = &[source(Part::Kwok, "kwok", "sigs.k8s.io/kwok/cmd/kwok"
 const ARGOCD: &[Source] = &[
     source(Part::ArgoCd, "argocd", "github.com/argoproj/argo-cd/v3/cmd"),
     source(Part::DirectorySource, "directory-source", "./directory-source"),
+    source(Part::ObjectHealth, "object-health", "./object-health"),
 ];
 
 /// All parts, built. See [`Parts::ensure`].

@@ -1,0 +1,378 @@
+//! The rules by which OCM's agent judges objects say what Argo CD's own health checks say: the code of both is asked about
+//! the same objects.
+
+mod objects;
+
+use crate::stage::stage;
+use anyhow::{Context, Result, ensure};
+use argocd_ocm_cmp::generate::behaviour::{self, Behaviour, HEALTHY, PROGRESSING};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use testbed::{Part, Parts};
+
+/// What the agent's two conditions say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Verdict {
+    progressing: bool,
+    healthy: bool,
+}
+
+const FINE: Verdict = Verdict {
+    progressing: false,
+    healthy: true,
+};
+const WAITING: Verdict = Verdict {
+    progressing: true,
+    healthy: true,
+};
+const BROKEN: Verdict = Verdict {
+    progressing: true,
+    healthy: false,
+};
+
+/// The verdict that stands for one of Argo CD's. What it cannot tell is not done, and not broken either.
+fn verdict_of(health: &str) -> Result<Verdict> {
+    Ok(match health {
+        "Healthy" => FINE,
+        "Progressing" | "Suspended" | "Unknown" => WAITING,
+        "Degraded" => BROKEN,
+        other => anyhow::bail!("Argo CD has no verdict but {other:?}"),
+    })
+}
+
+#[test]
+fn the_agent_judges_kubernetes_kinds_as_argo_cd_does() -> Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let parts = Parts::ensure()?;
+    let mut agent = Agent::start(&parts)?;
+    let mut argo_cd = ArgoCd::start(&parts)?;
+    let mut differences = Vec::new();
+    let mut seen: BTreeMap<String, [usize; 3]> = BTreeMap::new();
+    for object in objects::of_kubernetes() {
+        let told = agent.judge(&object)?;
+        let health = argo_cd.health(&object)?;
+        let theirs = verdict_of(&health)?;
+        assert!(told.feedback_errors.is_empty(), "{:?}: {object}", told.feedback_errors);
+        if told.verdict != theirs {
+            differences.push(format!("{:?}, Argo CD {health}: {object}", told.verdict));
+        }
+        let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+        let at = [FINE, WAITING, BROKEN].iter().position(|verdict| *verdict == theirs);
+        seen.entry(kind).or_default()[at.context("one of the three")?] += 1;
+    }
+    let count = differences.len();
+    differences.truncate(5);
+    assert!(count == 0, "{count} differences:\n{}", differences.join("\n"));
+    // Every kind was seen in every state it has.
+    assert!(seen.values().flatten().sum::<usize>() > 1000, "{seen:?}");
+    let never_broken = ["StatefulSet", "DaemonSet", "Service", "Ingress", "APIService"];
+    for (kind, [fine, waiting, broken]) in &seen {
+        assert!(*fine > 0 && *waiting > 0, "{kind}: {seen:?}");
+        assert_eq!(*broken == 0, never_broken.contains(&kind.as_str()), "{kind}: {seen:?}");
+    }
+    assert_eq!(seen.len(), 14, "{seen:?}");
+    Ok(())
+}
+
+#[test]
+fn where_the_agent_judges_otherwise_than_argo_cd_there_is_a_reason() -> Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let parts = Parts::ensure()?;
+    let mut agent = Agent::start(&parts)?;
+    let mut argo_cd = ArgoCd::start(&parts)?;
+    for (reason, object, health, ours) in objects::judged_otherwise() {
+        assert_eq!(argo_cd.health(&object)?, health, "{reason}: {object}");
+        assert_eq!(agent.judge(&object)?.verdict, ours, "{reason}: {object}");
+        assert_ne!(verdict_of(health)?, ours, "{reason}: {object}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_agent_judges_custom_resources_by_their_conditions() -> Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let mut agent = Agent::start(&Parts::ensure()?)?;
+    for (object, wanted, message) in objects::custom() {
+        let told = agent.judge(&object)?;
+        assert_eq!(told.verdict, wanted, "{object}");
+        let decides = if wanted == BROKEN { &told.broken } else { &told.waiting };
+        assert_eq!(decides, message, "{object}");
+        assert!(told.feedback_errors.is_empty(), "{:?}: {object}", told.feedback_errors);
+    }
+    Ok(())
+}
+
+/// Only feedback may fail for these: a JSONPath cannot look at a type before it compares.
+#[test]
+fn what_is_no_condition_is_no_error() -> Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let mut agent = Agent::start(&Parts::ensure()?)?;
+    for (object, wanted) in objects::malformed() {
+        assert_eq!(agent.judge(&object)?.verdict, wanted, "{object}");
+    }
+    Ok(())
+}
+
+#[test]
+fn messages_say_what_an_object_waits_for() -> Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let mut agent = Agent::start(&Parts::ensure()?)?;
+    for (object, waiting, broken) in objects::with_messages() {
+        let told = agent.judge(&object)?;
+        assert_eq!(
+            (told.waiting.as_str(), told.broken.as_str()),
+            (waiting, broken),
+            "{object}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn feedback_has_the_values_people_ask_for() -> Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let mut agent = Agent::start(&Parts::ensure()?)?;
+    for (object, wanted) in objects::with_feedback() {
+        assert_eq!(Value::Object(agent.judge(&object)?.feedback), wanted, "{object}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_hub_takes_the_rules_of_every_kind() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let namespace = "rules-of-every-kind";
+    stage.hub.create_namespace(namespace).await?;
+    let mut configs = Vec::new();
+    for object in objects::of_kubernetes().chain(objects::custom().into_iter().map(|(object, ..)| object)) {
+        let (group, kind) = group_and_kind(&object);
+        let identifier =
+            json!({"group": group, "resource": format!("{}s", kind.to_lowercase()), "name": "*", "namespace": "*"});
+        let behaviour = behaviour_of(&object)?;
+        let config = json!({
+            "resourceIdentifier": identifier,
+            "conditionRules": condition_rules(behaviour),
+            "feedbackRules": feedback_rules(behaviour),
+        });
+        if !configs.contains(&config) {
+            configs.push(config);
+        }
+    }
+    let work = json!({
+        "apiVersion": "work.open-cluster-management.io/v1",
+        "kind": "ManifestWork",
+        "metadata": {"name": "rules", "namespace": namespace},
+        "spec": {
+            "workload": {"manifests": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}}]},
+            "manifestConfigs": configs,
+        },
+    });
+    let create = [
+        "create",
+        "--validate=strict",
+        "--dry-run=server",
+        "-o",
+        "json",
+        "-f",
+        "-",
+    ];
+    let created: Value = serde_json::from_str(&stage.hub.kubectl_with_input(&create, &work.to_string())?)?;
+    let kept = created["spec"]["manifestConfigs"]
+        .as_array()
+        .context("manifestConfigs")?;
+    assert!(kept.len() >= 15, "{}", kept.len());
+    for (kept, given) in kept.iter().zip(&configs) {
+        assert_eq!(kept["conditionRules"], given["conditionRules"]);
+        assert_eq!(kept["feedbackRules"], given["feedbackRules"]);
+    }
+    Ok(())
+}
+
+/// The groups of which this test holds objects that Kubernetes does not serve itself.
+const CUSTOM_GROUPS: [&str; 2] = ["example.com", "cert-manager.io"];
+
+fn group_and_kind(object: &Value) -> (&str, &str) {
+    let version = object["apiVersion"].as_str().unwrap_or_default();
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    (group, object["kind"].as_str().unwrap_or_default())
+}
+
+fn behaviour_of(object: &Value) -> Result<&'static Behaviour> {
+    let (group, kind) = group_and_kind(object);
+    behaviour::of(group, kind, CUSTOM_GROUPS.contains(&group)).with_context(|| format!("{kind} is not judged"))
+}
+
+fn condition_rules(behaviour: &Behaviour) -> Value {
+    let rules = behaviour.rules.iter().map(|rule| {
+        json!({
+            "condition": rule.condition,
+            "type": "CEL",
+            "celExpressions": [rule.expression],
+            "messageExpression": rule.message,
+        })
+    });
+    rules.collect()
+}
+
+fn feedback_rules(behaviour: &Behaviour) -> Value {
+    let paths: Value = behaviour
+        .feedback
+        .iter()
+        .map(|(name, path)| json!({"name": name, "path": path}))
+        .collect();
+    json!([{"type": "JSONPaths", "jsonPaths": paths}])
+}
+
+/// What the agent reports of an object.
+#[derive(Debug)]
+struct Told {
+    verdict: Verdict,
+    /// The message of Progressing.
+    waiting: String,
+    /// The message of Healthy.
+    broken: String,
+    feedback: serde_json::Map<String, Value>,
+    feedback_errors: Vec<String>,
+}
+
+/// The program that asks the code of OCM's agent.
+struct Agent(Conversation);
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    conditions: Vec<Condition>,
+    values: Vec<Feedback>,
+    feedback_errors: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Condition {
+    r#type: String,
+    status: String,
+    reason: String,
+    message: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Feedback {
+    name: String,
+    field_value: serde_json::Map<String, Value>,
+}
+
+impl Agent {
+    fn start(parts: &Parts) -> Result<Self> {
+        Conversation::start(parts.program(Part::AgentRules)).map(Self)
+    }
+
+    /// Asks about an object by the rules of its kind. Whatever the object is, no rule may fail, and both conditions say
+    /// something to people.
+    fn judge(&mut self, object: &Value) -> Result<Told> {
+        let behaviour = behaviour_of(object)?;
+        let question = json!({
+            "object": object,
+            "rules": condition_rules(behaviour),
+            "feedbackRules": feedback_rules(behaviour),
+        });
+        let answer: Answer = serde_json::from_str(&self.0.ask(&question)?)?;
+        let [progressing, healthy] = answer.conditions.as_slice() else {
+            anyhow::bail!("{:?}: {object}", answer.conditions);
+        };
+        ensure!((progressing.r#type.as_str(), healthy.r#type.as_str()) == (PROGRESSING, HEALTHY));
+        for condition in [progressing, healthy] {
+            let message = &condition.message;
+            ensure!(
+                condition.reason == "ConditionRuleEvaluated"
+                    && ["True", "False"].contains(&condition.status.as_str())
+                    && (1..1300).contains(&message.len())
+                    && !["Manifest is", "no such key", "no such overload", "undefined", "budget"]
+                        .iter()
+                        .any(|told| message.contains(told))
+                    && !message.ends_with([' ', ':']),
+                "{condition:?}: {object}"
+            );
+        }
+        let value = |value: Feedback| {
+            let of_type = value.field_value.into_iter().find(|(name, _)| name != "type");
+            Ok((value.name, of_type.context("a value")?.1))
+        };
+        Ok(Told {
+            verdict: Verdict {
+                progressing: progressing.status == "True",
+                healthy: healthy.status == "True",
+            },
+            waiting: progressing.message.clone(),
+            broken: healthy.message.clone(),
+            feedback: answer.values.into_iter().map(value).collect::<Result<_>>()?,
+            feedback_errors: answer.feedback_errors,
+        })
+    }
+}
+
+/// The program that asks the code of Argo CD.
+struct ArgoCd(Conversation);
+
+impl ArgoCd {
+    fn start(parts: &Parts) -> Result<Self> {
+        Conversation::start(parts.program(Part::ObjectHealth)).map(Self)
+    }
+
+    fn health(&mut self, object: &Value) -> Result<String> {
+        let health: Value = serde_json::from_str(&self.0.ask(object)?)?;
+        Ok(health["status"].as_str().unwrap_or_default().to_owned())
+    }
+}
+
+/// A program that answers every line with a line.
+struct Conversation {
+    process: Child,
+    questions: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Conversation {
+    fn start(program: &Path) -> Result<Self> {
+        let mut process = Command::new(program)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let questions = process.stdin.take().context("its standard input")?;
+        let answers = BufReader::new(process.stdout.take().context("its standard output")?);
+        Ok(Self {
+            process,
+            questions,
+            answers,
+        })
+    }
+
+    fn ask(&mut self, question: &Value) -> Result<String> {
+        writeln!(self.questions, "{question}")?;
+        let mut answer = String::new();
+        self.answers.read_line(&mut answer)?;
+        Ok(answer)
+    }
+}
+
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
