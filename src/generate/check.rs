@@ -50,5 +50,10 @@ pub(super) fn objects<'a>(
     });
     let refused = policy::violations(rules, settings.allow_secrets, &settings.clusters, delivered);
     let created = rules.and_then(|rules| rules.against_created_namespace(&created?.key.name));
-    homeless.chain(twice).chain(large).chain(refused).chain(created).collect()
+    homeless
+        .chain(twice)
+        .chain(large)
+        .chain(refused)
+        .chain(created)
+        .collect()
 }

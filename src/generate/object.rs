@@ -308,7 +308,11 @@ impl Object {
     #[must_use]
     pub fn size(&self) -> usize {
         // Its field, a colon and quotes; a namespace has nothing in it that Go escapes.
-        let namespace = self.key.namespace.as_ref().map_or(0, |name| r#","namespace":"""#.len() + name.len());
+        let namespace = self
+            .key
+            .namespace
+            .as_ref()
+            .map_or(0, |name| r#","namespace":"""#.len() + name.len());
         json::webhook_size(self.length as usize + namespace)
     }
 }

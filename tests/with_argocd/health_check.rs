@@ -285,12 +285,8 @@ fn applying() -> Vec<Case> {
             NOT_APPLIED,
         ),
         case(
-            "the work is complete and was changed",
-            with(
-                with(work(&[]), "/status/conditions/0/observedGeneration", json!(1)),
-                "/status/conditions/1",
-                condition("Complete", "True", ""),
-            ),
+            "the work is complete, and its Job was replaced",
+            complete_and_changed("other"),
             "Progressing",
             "waiting for the agent of managed cluster cluster1 to apply it, which it does not do while the work is complete",
         ),
@@ -646,6 +642,20 @@ fn rules() -> Vec<Case> {
     ]
 }
 
+/// A work that was complete before it was changed, with the Job of this name in it now. The agent says nothing of the change.
+fn complete_and_changed(name: &str) -> Value {
+    let done = with(
+        manifest("Job", "migrate", &found()),
+        "/conditions/0/observedGeneration",
+        json!(1),
+    );
+    let done = with(done, "/conditions/2", condition("Complete", "True", "Job is finished"));
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": "shop"}});
+    let work = with(work(&[done]), "/spec/workload/manifests", json!([job]));
+    let work = with(work, "/status/conditions/0/observedGeneration", json!(1));
+    with(work, "/status/conditions/1", condition("Complete", "True", ""))
+}
+
 /// Jobs that the agent leaves alone once they are complete.
 fn complete() -> Vec<Case> {
     let job = |complete: &str, available: &str, healthy: &str, progressing: &str| {
@@ -693,6 +703,12 @@ fn complete() -> Vec<Case> {
             work(&[older(job("True", "False", "True", "False"))]),
             "Healthy",
             FINE,
+        ),
+        case(
+            "a Job is done, and only the rules of its work were changed",
+            complete_and_changed("migrate"),
+            "Healthy",
+            "as asked for on managed cluster cluster1",
         ),
         case(
             "a Job is gone before it was done",

@@ -30,6 +30,9 @@ async fn set_up() -> Result<Stage> {
     for file in ["proj.yaml", "cm_plugin.yaml"] {
         hub.kubectl(&["apply", "-f", shipped(file).to_str().context("a plain path")?])?;
     }
+    let path = shipped("argocd_cm.yaml");
+    let path = path.to_str().context("a plain path")?;
+    hub.kubectl(&["apply", "--server-side", "--field-manager=argocd-ocm-cmp", "-f", path])?;
     let config_map = hub
         .get(&ObjectRef::config_map("argocd", "argocd-ocm-cmp"))
         .await?
