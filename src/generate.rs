@@ -14,6 +14,7 @@ mod check;
 pub mod configure;
 pub mod discover;
 pub mod documents;
+pub mod fresh;
 pub mod glob;
 pub mod hooks;
 pub mod kinds;
@@ -81,6 +82,7 @@ pub fn generate(settings: &Settings) -> Result<Generated, Problems> {
     if let Some(namespace) = created {
         arrange::add_namespace(namespace, &mut objects, &mut parts);
     }
+    fresh::mark(&mut objects, &mut parts, &wanted);
     let templates = parts
         .into_iter()
         .map(|part| Template::new(&settings.name, part, &objects, &plurals, &wanted))

@@ -16,6 +16,13 @@ const SERVER_SET: [&str; 9] = [
     "uid",
 ];
 
+/// Annotations that kubectl and the Deployment controller write, and manifests taken from a cluster have. Server-side apply
+/// would contend for the second with its owner.
+const SET_BY_OTHERS: [&str; 2] = [
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "deployment.kubernetes.io/revision",
+];
+
 /// Takes out the fields that are null, at any depth; null items of lists stay, because taking them out would move the others.
 pub(super) fn drop_nulls(fields: &mut Map<'_>) {
     fields.retain(|_, value| {
@@ -103,6 +110,9 @@ pub(super) fn metadata(metadata: &mut Map<'_>) -> Result<(), Fault> {
         }
         if let Err(found) = check(key, value) {
             fault.get_or_insert(found);
+        }
+        if let ("annotations", Value::Map(annotations)) = (key, &mut *value) {
+            annotations.retain(|name, _| !SET_BY_OTHERS.contains(&name));
         }
         // An empty collection as name or namespace is a mistake, which its reader tells; nobody may guess another for it.
         matches!(key, "name" | "namespace") || !value.is_empty_collection()

@@ -4,14 +4,15 @@
 //! One entry of `manifestConfigs` serves all objects of a kind, by wildcards. The agent takes each facet from the first entry
 //! that matches and has it, so an object that differs has an entry of its own before that of its kind.
 
-use super::behaviour::{self, Behaviour};
+use super::behaviour;
+use super::fresh;
 use super::kinds::GroupKind;
 use super::object::{Object, Role};
 use super::order;
 use super::policy::Executor;
 use super::strategy::Strategy;
-use crate::json;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use crate::value::{Map, Value};
+use std::collections::{BTreeMap, HashMap};
 
 /// What an Application or the platform wants of all its works.
 #[derive(Clone, Debug, Default)]
@@ -52,37 +53,34 @@ impl Plurals {
     }
 }
 
-/// The fields of a work's `spec` besides its workload, each with a comma behind it, in the order of their names.
+/// The fields of a work's `spec` besides its workload.
 ///
 /// With `defaults`, what OCM's CRD would fill in is there already: without, Argo CD sees a difference for ever in what it
 /// applies server-side. Elsewhere it is left out, because older versions of the CRD do not know all of it.
 #[must_use]
-pub fn fields(objects: &[Object], plurals: &Plurals, wanted: &Wanted, defaults: bool) -> String {
-    let mut out = String::new();
-    delete_option(objects, plurals, wanted, &mut out);
-    if let Some(Executor { namespace, name }) = &wanted.executor {
-        out.push_str(r#""executor":{"subject":{"serviceAccount":{"name":"#);
-        json::write_text(name, &mut out);
-        out.push_str(r#","namespace":"#);
-        json::write_text(namespace, &mut out);
-        out.push_str(r#"},"type":"ServiceAccount"}},"#);
-    }
-    manifest_configs(objects, plurals, wanted, defaults, &mut out);
-    out
-}
-
-fn delete_option(objects: &[Object], plurals: &Plurals, wanted: &Wanted, out: &mut String) {
-    let kept = objects.iter().filter(|object| is_kept(object, wanted));
-    let rules: Vec<String> = kept
-        .map(|object| format!("{{{}}}", identifier(object, plurals)))
+pub fn fields(objects: &[Object], plurals: &Plurals, wanted: &Wanted, defaults: bool) -> Map<'static> {
+    let mut fields = Vec::new();
+    let orphans: Vec<Value<'static>> = objects
+        .iter()
+        .filter(|object| is_kept(object, wanted))
+        .map(|object| identifier(object, plurals))
         .collect();
-    if !rules.is_empty() {
-        out.push_str(
-            r#""deleteOption":{"propagationPolicy":"SelectivelyOrphan","selectivelyOrphans":{"orphaningRules":["#,
-        );
-        out.push_str(&rules.join(","));
-        out.push_str("]}},");
+    if !orphans.is_empty() {
+        let delete_option = map([
+            ("propagationPolicy", text("SelectivelyOrphan")),
+            ("selectivelyOrphans", map([("orphaningRules", Value::List(orphans))])),
+        ]);
+        fields.push(("deleteOption", delete_option));
     }
+    if let Some(Executor { namespace, name }) = &wanted.executor {
+        let account = map([("name", text(name)), ("namespace", text(namespace))]);
+        let subject = map([("serviceAccount", account), ("type", text("ServiceAccount"))]);
+        fields.push(("executor", map([("subject", subject)])));
+    }
+    let entries = entries(objects, plurals, wanted);
+    let configs = entries.into_iter().map(|entry| entry.value(wanted, defaults)).collect();
+    fields.push(("manifestConfigs", Value::List(configs)));
+    entries_of(fields)
 }
 
 /// Whether an object stays on the cluster when it leaves Git or the Application is removed. A Namespace takes all that is in
@@ -93,161 +91,148 @@ fn is_kept(object: &Object, wanted: &Wanted) -> bool {
     asked || is_crd && !wanted.delete_crds || order::is_namespace(object) && !wanted.delete_namespaces
 }
 
-fn manifest_configs(objects: &[Object], plurals: &Plurals, wanted: &Wanted, defaults: bool, out: &mut String) {
-    let mut kinds: BTreeMap<&GroupKind, Strategy> = BTreeMap::new();
-    let mut entries: Vec<String> = Vec::new();
-    for object in objects {
-        let strategy = Strategy::of(object, wanted.strategy);
-        let of_kind = *kinds.entry(&object.key.kind).or_insert(strategy);
-        if strategy != of_kind {
-            let entry = Entry {
-                identifier: identifier(object, plurals),
-                strategy,
-                behaviour: None,
-                complete: false,
-            };
-            entries.push(entry.json(defaults));
-        }
-    }
-    let runs: BTreeSet<&GroupKind> = objects
-        .iter()
-        .filter(|object| object.role == Role::Run)
-        .map(|object| &object.key.kind)
-        .collect();
-    for (kind, strategy) in kinds {
-        let behaviour = behaviour::of(&kind.group, &kind.kind, kind.built_in().is_none());
-        let entry = Entry {
-            identifier: identify(&kind.group, "*", "*", &plurals.of(kind)),
-            strategy,
-            behaviour: behaviour.map(|behaviour| (behaviour, wanted.condition_rules)),
-            complete: wanted.condition_rules && runs.contains(kind),
-        };
-        entries.push(entry.json(defaults));
-    }
-    if !entries.is_empty() {
-        out.push_str(r#""manifestConfigs":["#);
-        out.push_str(&entries.join(","));
-        out.push_str("],");
-    }
-}
-
 /// One entry of `manifestConfigs`.
-struct Entry {
-    identifier: String,
+struct Entry<'a> {
+    identifier: Value<'static>,
+    kind: &'a GroupKind,
     strategy: Strategy,
-    /// What is read back, and whether the verdicts are as well.
-    behaviour: Option<(&'static Behaviour, bool)>,
-    /// Whether the agent stops applying the object, and its work, when it has run to its end.
-    complete: bool,
+    /// Whether it says what is read back from the objects; else that is left to the entry of the kind.
+    feedback: bool,
+    /// Whether it says how the objects are judged; else that is left to the entry of the kind.
+    rules: bool,
+    /// Whether the objects run: the agent leaves them alone, and their work, when they have run to their end.
+    runs: bool,
+    /// What the objects that this work has applied can be told by, where it matters.
+    fresh: Option<String>,
 }
 
-/// True when a run has succeeded. OCM's own rule for it would also stop at a failed run, which a person could then not start
-/// again by removing it.
+/// An entry for each object that differs from its kind, and behind them one for each kind.
+fn entries<'a>(objects: &'a [Object], plurals: &Plurals, wanted: &Wanted) -> Vec<Entry<'a>> {
+    let mut kinds: BTreeMap<&GroupKind, Vec<&Object>> = BTreeMap::new();
+    for object in objects {
+        kinds.entry(&object.key.kind).or_default().push(object);
+    }
+    let mut entries = Vec::new();
+    let mut of_kinds = Vec::new();
+    for (kind, objects) in kinds {
+        let strategy = Strategy::of(objects[0], wanted.strategy);
+        let fresh = fresh::test(&objects);
+        for object in &objects {
+            let own = Strategy::of(object, wanted.strategy);
+            if own != strategy {
+                entries.push(Entry {
+                    identifier: identifier(object, plurals),
+                    kind,
+                    strategy: own,
+                    feedback: false,
+                    // What is not applied again cannot be told by what this work has applied.
+                    rules: fresh.is_some(),
+                    runs: false,
+                    fresh: fresh.clone().filter(|_| own.applies()),
+                });
+            }
+        }
+        of_kinds.push(Entry {
+            identifier: identify(&kind.group, "*", "*", &plurals.of(kind)),
+            kind,
+            strategy,
+            feedback: true,
+            rules: true,
+            runs: objects[0].role == Role::Run,
+            fresh: fresh.filter(|_| strategy.applies()),
+        });
+    }
+    entries.extend(of_kinds);
+    entries
+}
+
+/// True when a run has come to its end, be it good or bad.
 const COMPLETE: (&str, &str) = (
-    "has(object.status) && (has(object.status.conditions) && object.status.conditions.exists(c, c.type == 'Complete' && c.status == 'True') \
-     || has(object.status.phase) && object.status.phase == 'Succeeded')",
-    "result ? 'it has run and is not run again' : 'it has not succeeded yet'",
+    "object.?status.?conditions.orValue([]).exists(c,c.type in ['Complete','Failed']&&c.status=='True')||\
+     object.?status.?phase.orValue('') in ['Succeeded','Failed']",
+    "result?'it has run and is not run again':'it has not come to its end'",
 );
 
-impl Entry {
-    fn json(&self, defaults: bool) -> String {
-        let mut out = String::from("{");
-        let rules = self
-            .behaviour
-            .filter(|(_, judged)| *judged)
-            .into_iter()
-            .flat_map(|(behaviour, _)| behaviour.rules.iter());
-        let rules = rules.map(|rule| (rule.condition, rule.expression, rule.message));
-        let complete = self.complete.then_some(("Complete", COMPLETE.0, COMPLETE.1));
-        let rules: Vec<_> = complete.into_iter().chain(rules).collect();
-        if !rules.is_empty() {
-            list(
-                &mut out,
-                "conditionRules",
-                rules,
-                |(condition, expression, message), out| {
-                    out.push_str(r#"{"celExpressions":["#);
-                    json::write_text(expression, out);
-                    out.push_str(r#"],"condition":"#);
-                    json::write_text(condition, out);
-                    out.push_str(r#","messageExpression":"#);
-                    json::write_text(message, out);
-                    out.push_str(r#","type":"CEL"}"#);
-                },
-            );
+impl Entry<'_> {
+    fn value(self, wanted: &Wanted, defaults: bool) -> Value<'static> {
+        let mut fields = Vec::new();
+        let behaviour = behaviour::of(&self.kind.group, &self.kind.kind, self.kind.built_in().is_none());
+        let rules = behaviour.filter(|_| self.rules && wanted.condition_rules);
+        let mut conditions: Vec<Value<'static>> = Vec::new();
+        if self.runs && wanted.condition_rules {
+            conditions.push(rule("Complete", COMPLETE.0, COMPLETE.1));
         }
-        if let Some((behaviour, _)) = self.behaviour.filter(|(behaviour, _)| !behaviour.feedback.is_empty()) {
-            out.push_str(r#""feedbackRules":[{"#);
-            list(&mut out, "jsonPaths", behaviour.feedback, |(name, path), out| {
-                out.push_str(r#"{"name":"#);
-                json::write_text(name, out);
-                out.push_str(r#","path":"#);
-                json::write_text(path, out);
-                out.push('}');
+        for each in rules.iter().flat_map(|behaviour| &behaviour.rules) {
+            conditions.push(match &self.fresh {
+                Some(fresh) => rule(
+                    each.condition,
+                    &format!("!({fresh})||({})", each.expression),
+                    &format!("{fresh}?({}):'waiting for the agent to apply the change'", each.message),
+                ),
+                None => rule(each.condition, each.expression, each.message),
             });
-            out.push_str(r#""type":"JSONPaths"}],"#);
+        }
+        if !conditions.is_empty() {
+            fields.push(("conditionRules", Value::List(conditions)));
+        }
+        if let Some(behaviour) = behaviour.filter(|behaviour| self.feedback && !behaviour.feedback.is_empty()) {
+            let path = |&(name, path): &(&'static str, &'static str)| map([("name", text(name)), ("path", text(path))]);
+            let paths = Value::List(behaviour.feedback.iter().map(path).collect());
+            let rule = map([("jsonPaths", paths), ("type", text("JSONPaths"))]);
+            fields.push(("feedbackRules", Value::List(vec![rule])));
         }
         if defaults {
-            out.push_str(r#""feedbackScrapeType":"Poll","#);
+            fields.push(("feedbackScrapeType", text("Poll")));
         }
-        out.push_str(r#""resourceIdentifier":{"#);
-        out.push_str(&self.identifier);
-        out.push_str(r#"},"updateStrategy":{"#);
+        fields.push(("resourceIdentifier", self.identifier));
+        let mut strategy = vec![("type", text(self.strategy.name()))];
         if self.strategy == Strategy::ServerSideApply {
-            let manager = if defaults {
-                r#""fieldManager":"work-agent","#
-            } else {
-                ""
-            };
-            out.push_str(r#""serverSideApply":{"#);
-            out.push_str(manager);
-            out.push_str(r#""force":true},"#);
+            let mut apply = vec![("force", Value::Bool(true))];
+            if defaults {
+                apply.push(("fieldManager", text("work-agent")));
+            }
+            strategy.push(("serverSideApply", Value::Map(entries_of(apply))));
         }
-        out.push_str(r#""type":"#);
-        json::write_text(self.strategy.name(), &mut out);
-        out.push_str("}}");
-        out
+        fields.push(("updateStrategy", Value::Map(entries_of(strategy))));
+        Value::Map(entries_of(fields))
     }
 }
 
-fn list<T>(out: &mut String, name: &str, items: impl IntoIterator<Item = T>, write: impl Fn(T, &mut String)) {
-    json::write_text(name, out);
-    out.push_str(":[");
-    for (at, item) in items.into_iter().enumerate() {
-        if at > 0 {
-            out.push(',');
-        }
-        write(item, out);
-    }
-    out.push_str("],");
+fn rule(condition: &str, expression: &str, message: &str) -> Value<'static> {
+    map([
+        ("celExpressions", Value::List(vec![text(expression)])),
+        ("condition", text(condition)),
+        ("messageExpression", text(message)),
+        ("type", text("CEL")),
+    ])
 }
 
-/// The fields of a resource identifier, or of an orphaning rule, for one object.
-fn identifier(object: &Object, plurals: &Plurals) -> String {
+/// A resource identifier, or an orphaning rule, of one object.
+fn identifier(object: &Object, plurals: &Plurals) -> Value<'static> {
     let key = &object.key;
     let namespace = key.namespace.as_deref().unwrap_or_default();
     identify(&key.kind.group, &key.name, namespace, &plurals.of(&key.kind))
 }
 
-fn identify(group: &str, name: &str, namespace: &str, resource: &str) -> String {
-    let mut out = String::new();
-    for (at, (field, text)) in [
+fn identify(group: &str, name: &str, namespace: &str, resource: &str) -> Value<'static> {
+    let fields = [
         ("group", group),
         ("name", name),
         ("namespace", namespace),
         ("resource", resource),
-    ]
-    .into_iter()
-    // OCM leaves out what is empty, and Argo CD would see that.
-    .filter(|(_, text)| !text.is_empty())
-    .enumerate()
-    {
-        if at > 0 {
-            out.push(',');
-        }
-        json::write_text(field, &mut out);
-        out.push(':');
-        json::write_text(text, &mut out);
-    }
-    out
+    ];
+    let said = fields.into_iter().filter(|(_, said)| !said.is_empty());
+    Value::Map(entries_of(said.map(|(field, said)| (field, text(said))).collect()))
+}
+
+fn text(text: &str) -> Value<'static> {
+    Value::String(text.to_owned().into())
+}
+
+fn map<const N: usize>(fields: [(&'static str, Value<'static>); N]) -> Value<'static> {
+    Value::Map(entries_of(fields.into()))
+}
+
+fn entries_of(fields: Vec<(&'static str, Value<'static>)>) -> Map<'static> {
+    Map::from_entries(fields.into_iter().map(|(field, value)| (field.into(), value)).collect())
 }

@@ -7,10 +7,12 @@
 
 use super::kinds::{BuiltIn, GroupKind, Scope};
 use super::problem::Place;
+use super::strategy::Strategy;
 use super::wishes::{self, Phase, Wishes};
 use super::{canonical, hooks, order};
 use crate::json;
 use crate::value::{Map, Value};
+use crate::yaml;
 use std::borrow::Cow;
 use std::fmt;
 use std::num::NonZeroU32;
@@ -128,6 +130,8 @@ pub struct Object {
     pub phase: Phase,
     /// What it is in that.
     pub role: Role,
+    /// The hash of its content that it bears as an annotation: see [`fresh`](super::fresh).
+    pub content: Option<Box<str>>,
     /// Which bucket of those it stands together with it is in: see [`split`](super::split).
     pub bucket: u32,
     /// Where it comes from.
@@ -258,6 +262,7 @@ impl Object {
             phase: Phase::Sync,
             role: Role::Ordinary,
             bucket: 0,
+            content: None,
             key: ObjectKey {
                 kind,
                 namespace: namespace.map(Box::from),
@@ -297,6 +302,25 @@ impl Object {
         self.key.name = name.into();
     }
 
+    /// Gives it one more annotation.
+    pub(super) fn annotate(&mut self, name: &str, text: &str) {
+        let fields = yaml::json(&self.text).expect("what was written is JSON");
+        let Value::Map(mut fields) = fields else { return };
+        let Some(Value::Map(mut metadata)) = fields.remove("metadata") else {
+            return;
+        };
+        let mut annotations = match metadata.remove("annotations") {
+            Some(Value::Map(annotations)) => annotations,
+            _ => Map::from_entries(Vec::new()),
+        };
+        annotations.insert(name.to_owned(), Value::String(text.to_owned().into()));
+        metadata.insert("annotations", Value::Map(annotations));
+        let (text, namespace_at) = self::text(&fields, &metadata).expect("what was read back can be written again");
+        self.length = go_length(&text);
+        self.text = text.into_boxed_str();
+        self.namespace_at = namespace_at;
+    }
+
     /// How many bytes it adds to a work: itself, and what the work says about it alone.
     #[must_use]
     pub fn weight(&self) -> u64 {
@@ -326,7 +350,14 @@ pub fn namespace(name: &str) -> Object {
     };
     let mut fields = entries(&[("apiVersion", "v1"), ("kind", "Namespace")]);
     fields.insert("metadata", Value::Map(entries(&[("name", name)])));
-    Object::new(fields, Source::document(0, 0, 0)).expect("a Namespace with a checked name")
+    let mut namespace = Object::new(fields, Source::document(0, 0, 0)).expect("a Namespace with a checked name");
+    // Other Applications may have the same one, with labels that nothing here knows of.
+    namespace.wishes = Some(Box::new(Wishes {
+        keep: true,
+        strategy: Some(Strategy::CreateOnly),
+        ..Wishes::default()
+    }));
+    namespace
 }
 
 fn required_text<'a>(fields: &'a Map<'_>, name: &'static str) -> Result<&'a str, Fault> {
@@ -441,7 +472,7 @@ pub(crate) mod tests {
     fn metadata_keeps_only_what_the_api_server_keeps() {
         let object = object(
             "apiVersion: v1\nkind: ConfigMap\nstatus: {a: 1}\ndata: {b: '', a: null, c: [null, {d: null}]}\nmetadata:\n  name: web\n  namespace: shop\n  \
-             creationTimestamp: null\n  uid: 1234\n  generation: 3\n  labels: {}\n  annotations: {b: x, a: null}\n  \
+             creationTimestamp: null\n  uid: 1234\n  generation: 3\n  labels: {}\n  annotations: {b: x, a: null, deployment.kubernetes.io/revision: '3'}\n  \
              finalizers: []\n  managedFields: [{manager: kubectl}]\n",
         );
         assert_eq!(

@@ -32,6 +32,12 @@ impl Strategy {
         }
     }
 
+    /// Whether what Git says reaches an object that is there already.
+    #[must_use]
+    pub fn applies(self) -> bool {
+        matches!(self, Self::ServerSideApply | Self::Update)
+    }
+
     /// The strategy of an object: what its annotation says, else the setting, else what suits it.
     #[must_use]
     pub fn of(object: &Object, setting: Option<Self>) -> Self {

@@ -13,7 +13,7 @@ pub struct Template {
     name: WorkName,
     /// The annotations, as a JSON mapping.
     annotations: String,
-    /// What stands in `spec` before the workload.
+    /// What stands in `spec` before the workload: JSON, open at its end.
     fields: String,
     /// Its objects among all.
     objects: Range<usize>,
@@ -28,10 +28,17 @@ impl Template {
     #[must_use]
     pub fn new(name: &WorkName, part: Part, objects: &[Object], plurals: &Plurals, wanted: &Wanted) -> Self {
         let carried = &objects[part.objects.clone()];
-        let mut fields = configure::fields(carried, plurals, wanted, false);
+        let spec = |defaults| {
+            let mut spec = String::new();
+            json::write_map(&configure::fields(carried, plurals, wanted, defaults), &mut spec)
+                .expect("nothing in it is long or deep");
+            spec.pop();
+            spec
+        };
+        let mut fields = spec(false);
         let server_side = part.size + json::go_length(&fields) as u64 > CLIENT_SIDE_MAX;
         if server_side {
-            fields = configure::fields(carried, plurals, wanted, true);
+            fields = spec(true);
         }
         Self {
             name: name.part(&part.suffix),
@@ -105,9 +112,9 @@ impl Work<'_> {
         json::write_text(&template.name.to_string(), &mut piece);
         piece.push_str(r#","namespace":"#);
         json::write_text(&self.cluster.to_string(), &mut piece);
-        piece.push_str(r#"},"spec":{"#);
+        piece.push_str(r#"},"spec":"#);
         piece.push_str(&template.fields);
-        piece.push_str(r#""workload":{"manifests":["#);
+        piece.push_str(r#","workload":{"manifests":["#);
         for (at, object) in self.objects.iter().enumerate() {
             if at > 0 {
                 piece.push(',');

@@ -708,7 +708,17 @@ fn complete() -> Vec<Case> {
             "a Job is done, and only the rules of its work were changed",
             complete_and_changed("migrate"),
             "Healthy",
-            "as asked for on managed cluster cluster1",
+            FINE,
+        ),
+        case(
+            "a Job failed, and only the rules of its work were changed",
+            with(
+                complete_and_changed("migrate"),
+                "/status/resourceStatus/manifests/0/conditions/1",
+                condition("Healthy", "False", "BackoffLimitExceeded"),
+            ),
+            "Degraded",
+            "Job shop/migrate: BackoffLimitExceeded",
         ),
         case(
             "a Job is gone before it was done",

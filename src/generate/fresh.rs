@@ -1,0 +1,62 @@
+//! Verdicts on what a work has applied, not on what was there before.
+//!
+//! OCM's agent judges the objects of a work as soon as it hears of a change, maybe before it has applied it; what it then says
+//! of the old objects bears the new generation, and nothing in the status tells that it is stale. Where a later wave waits
+//! for the verdict, that would let it go too early. So the objects of such a work carry an annotation with a hash of their
+//! content, and its rules believe only in an object with a hash that they know.
+
+use super::arrange::Part;
+use super::behaviour;
+use super::configure::Wanted;
+use super::object::{Object, Role};
+use super::strategy::Strategy;
+use sha2::{Digest, Sha256};
+
+/// Holds a hash of the object's content.
+pub const CONTENT: &str = "argocd-ocm-cmp.github.io/content";
+
+/// Marks the objects of the works on which a later wave waits.
+pub fn mark(objects: &mut [Object], parts: &mut [Part], wanted: &Wanted) {
+    let last = parts
+        .iter()
+        .filter(|part| part.hook.is_none())
+        .map(|part| part.wave)
+        .max();
+    for part in parts {
+        if part.hook.is_some() || Some(part.wave) == last || !wanted.condition_rules {
+            continue;
+        }
+        for object in &mut objects[part.objects.clone()] {
+            let kind = &object.key.kind;
+            let is_judged = behaviour::of(&kind.group, &kind.kind, kind.built_in().is_none()).is_some();
+            if is_judged && object.role != Role::Run && Strategy::of(object, wanted.strategy).applies() {
+                let hash = hash(object);
+                let size = object.size() as u64;
+                object.annotate(CONTENT, &hash);
+                object.content = Some(hash.into());
+                part.size += object.size() as u64 - size;
+            }
+        }
+    }
+}
+
+fn hash(object: &Object) -> String {
+    let mut hash = Sha256::new();
+    for piece in object.pieces() {
+        hash.update(piece.as_bytes());
+    }
+    hash.finalize()[..5].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// CEL that is true for an object of this kind as the work has it; `None` where its objects are not marked.
+#[must_use]
+pub fn test(objects: &[&Object]) -> Option<String> {
+    let hashes: Vec<&str> = objects.iter().filter_map(|object| object.content.as_deref()).collect();
+    // One text instead of a list: it is shorter, and searched at less cost.
+    (!hashes.is_empty()).then(|| {
+        format!(
+            "'{}'.contains(object.metadata.?annotations[?'{CONTENT}'].orValue('none'))",
+            hashes.join(" ")
+        )
+    })
+}
