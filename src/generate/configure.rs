@@ -115,7 +115,7 @@ fn entries<'a>(objects: &'a [Object], plurals: &Plurals, wanted: &Wanted) -> Vec
     let mut entries = Vec::new();
     let mut of_kinds = Vec::new();
     for (kind, objects) in kinds {
-        let strategy = Strategy::of(objects[0], wanted.strategy);
+        let strategy = Strategy::of_kind(objects[0], wanted.strategy);
         let fresh = fresh::test(&objects);
         for object in &objects {
             let own = Strategy::of(object, wanted.strategy);

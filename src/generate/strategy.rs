@@ -42,14 +42,22 @@ impl Strategy {
     #[must_use]
     pub fn of(object: &Object, setting: Option<Self>) -> Self {
         let asked = object.wishes.as_ref().and_then(|wishes| wishes.strategy);
+        asked.unwrap_or_else(|| match Self::of_kind(object, setting) {
+            Self::ServerSideApply if object.awkward && setting.is_none() => Self::Update,
+            usual => usual,
+        })
+    }
+
+    /// The strategy of the objects of the same kind and role that ask for nothing.
+    #[must_use]
+    pub fn of_kind(object: &Object, setting: Option<Self>) -> Self {
         if object.role == Role::Run {
             // Whatever the setting: a run that is applied again must not change, or the API server refuses it.
-            return asked.unwrap_or(Self::CreateOnly);
+            return Self::CreateOnly;
         }
-        asked.or(setting).unwrap_or_else(|| {
+        setting.unwrap_or_else(|| {
             // The agent's rights, as OCM ships them, do not include to patch CRDs; it merges them well without.
-            let is_crd = object.key.kind.group.as_ref() == "apiextensions.k8s.io";
-            if is_crd || object.awkward {
+            if &*object.key.kind.group == "apiextensions.k8s.io" {
                 Self::Update
             } else {
                 Self::ServerSideApply
