@@ -112,7 +112,8 @@ async fn an_unknown_parameter_is_shown_with_those_there_are() -> Result<()> {
             )))
         },
         "parameter recursive is not known: the parameters are clusters, name, namespace, recurse, include, exclude, \
-         cluster-scoped, allow-empty",
+         cluster-scoped, plurals, create-namespace, delete-namespaces, delete-crds, update-strategy, condition-rules, \
+         executor, allow-secrets, allow-empty",
     )
     .await
 }

@@ -42,10 +42,10 @@ async fn the_webhook_counts_as_many_bytes_as_we_do() -> Result<()> {
     let folder = TempDir::new()?;
     for (at, text) in texts.iter().enumerate() {
         let manifest = format!(
-            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c{at}\n  namespace: default\ndata:\n  text: \"{}\"\n---\n\
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c{at}\n  namespace: default\ndata:\n  text: \"{text}\"\n---\n\
              apiVersion: example.com/v1\nkind: Thing\nmetadata:\n  name: t{at}\n  namespace: default\n\
-             spec: {{a: [1, 1.5, 1e21, 1e-7, 0644, null, true, {{}}], b: '{text}'}}\n",
-            text.repeat(120_000 / text.len())
+             spec: {{a: [1, 1.5, 1e21, 1e-7, 0644, null, true, {{}}], b: \"{text}\"}}\n",
+            text = text.repeat(120_000 / text.len())
         );
         std::fs::write(folder.path().join(format!("{at}.yaml")), manifest)?;
     }
