@@ -4,8 +4,9 @@ use std::fmt;
 use std::io;
 use std::num::NonZeroU32;
 
-/// How many problems are told; the rest is counted. Argo CD shows the whole text in one condition of the Application.
-const TOLD: usize = 20;
+/// How many problems are told; the rest is counted. Argo CD keeps the whole text in one condition of the Application, which
+/// etcd must be able to hold.
+const TOLD: usize = 1000;
 
 /// One or more problems, each a line without a line break.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,7 +86,7 @@ mod tests {
         let told = |count: usize| Problems::or(lines(count), ()).unwrap_err().to_string();
         assert_eq!(told(2), "error: problem 0\nerror: problem 1\n");
         assert_eq!(told(20).lines().count(), 20);
-        assert!(told(21).ends_with("error: problem 19\nerror: and 1 more problem\n"));
-        assert!(told(45).ends_with("error: and 25 more problems\n"));
+        assert!(told(1001).ends_with("error: problem 999\nerror: and 1 more problem\n"));
+        assert!(told(1025).ends_with("error: and 25 more problems\n"));
     }
 }

@@ -207,6 +207,34 @@ fn argo_cds_settings_get_two_health_checks_and_nothing_else() {
 }
 
 #[test]
+fn the_sidecar_reads_the_policy_that_is_mounted() {
+    with("deploy_policy.yaml", |deployment| {
+        let spec = at(deployment, "spec.template.spec");
+        let sidecar = at(spec, "containers.0");
+        let variable = at(sidecar, "env.0");
+        let name = at(variable, "name").as_str().expect("a name");
+        assert!(
+            SETTINGS
+                .iter()
+                .any(|setting| setting.env.contains(&name) && !setting.parameter),
+            "{name}"
+        );
+        let file = at(variable, "value").as_str().expect("a path");
+        let (folder, file) = file.rsplit_once('/').expect("a path");
+        assert_eq!(at(sidecar, "volumeMounts.0.mountPath").as_str(), Some(folder));
+        assert_eq!(at(sidecar, "volumeMounts.0.name"), at(spec, "volumes.0.name"));
+        with("deploy_cmp.yaml", |other| {
+            assert_eq!(at(other, "spec.template.spec.containers.0.name"), at(sidecar, "name"));
+        });
+        with("policy_cm.yaml", |config_map| {
+            assert_eq!(at(config_map, "metadata.name"), at(spec, "volumes.0.configMap.name"));
+            let data = at(config_map, "data").as_map().expect("data");
+            assert!(data.get(file).is_some(), "{file}");
+        });
+    });
+}
+
+#[test]
 fn the_readme_lists_every_setting() {
     let readme = text("README.md");
     for setting in SETTINGS {

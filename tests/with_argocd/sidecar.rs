@@ -1,8 +1,8 @@
-//! `deploy_cmp.yaml` on the repo-server of Argo CD's own core-install.
+//! `deploy_cmp.yaml`, and `deploy_policy.yaml` after it, on the repo-server of Argo CD's own core-install.
 
 use crate::stage::{shipped, stage};
 use anyhow::{Context, Result};
-use serde_json::Value;
+use serde_json::{Value, json};
 use testbed::ObjectRef;
 
 #[tokio::test]
@@ -56,6 +56,28 @@ async fn the_sidecar_is_added_to_argo_cds_own_repo_server_and_changes_nothing_el
     for mount in sidecar(&after)["volumeMounts"].as_array().context("mounts")? {
         assert!(volumes.iter().any(|volume| volume["name"] == mount["name"]), "{mount}");
     }
+
+    // The policy comes on top, to the sidecar alone, and either file can be applied again without harm to the other.
+    let file = shipped("deploy_policy.yaml");
+    let policy = [
+        "apply",
+        "--server-side",
+        "--field-manager",
+        "argocd-ocm-cmp-policy",
+        "-f",
+        file.to_str().context("a plain path")?,
+    ];
+    hub.kubectl(&policy)?;
+    hub.kubectl(&apply)?;
+    let bound = hub.get(&repo_server).await?.context("it is still there")?;
+    let mut expected = sidecar(&after);
+    let bound_sidecar = sidecar(&bound);
+    let mount = json!({"name": "argocd-ocm-cmp-policy", "mountPath": "/etc/argocd-ocm-cmp"});
+    expected["env"] = json!([{"name": "OCM_POLICY_FILE", "value": "/etc/argocd-ocm-cmp/policy.yaml"}]);
+    expected["volumeMounts"].as_array_mut().context("mounts")?.push(mount);
+    assert_eq!(bound_sidecar, expected);
+    assert_eq!(split(&bound, "containers").1, list(&before, "containers"));
+    assert_eq!(split(&bound, "volumes").0.len(), 3);
     Ok(())
 }
 
