@@ -6,6 +6,11 @@
 //! function of files and settings, one module a stage, with input and output at its two ends (`discover` and `load` read,
 //! `main` writes).
 //!
+//! What makes a work behave on its cluster is decided in a few of those stages: `arrange` and `split` say which objects stand
+//! together and in which wave, `hooks` what runs when, `strategy` how the agent updates an object, `behaviour` when it is healthy,
+//! and `configure` writes all that into the work. `fresh` closes a gap in the agent's verdicts. The hub's half of health
+//! is Lua in `argocd_cm.yaml`. `policy` is what the platform lets an Application do.
+//!
 //! What the stages share: [`value`] is a manifest's value as Kubernetes sees it, [`yaml`] reads and writes it in the dialect
 //! of Kubernetes' own Go libraries, [`json`] is its canonical text. Those three are ours to the last rule, because a value
 //! that is read differently from how `kubectl apply` reads it makes a cluster run something that Git does not say.

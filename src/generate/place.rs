@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 /// Gives every object its namespace, and takes it from those that can have none.
 ///
-/// A kind's scope is what a CRD among the objects says, else what the setting says, else what Kubernetes says. The kind of a
+/// A kind's scope is what Kubernetes says of its own kinds, else what a CRD among the objects says, else the setting. The kind of a
 /// custom resource nothing is known about is taken as namespaced: the agent drops the namespace of a cluster-scoped object,
 /// but cannot find one that is missing.
 ///
@@ -21,13 +21,12 @@ pub fn in_namespaces(objects: &mut [Object], cluster_scoped: &[GroupKind], defau
     let mut homeless = Vec::new();
     for (at, object) in objects.iter_mut().enumerate() {
         let kind = &object.key.kind;
-        let scope = defined.get(kind).copied().unwrap_or_else(|| {
-            if cluster_scoped.contains(kind) {
-                Scope::Cluster
-            } else {
-                object.built_in.map_or(Scope::Namespaced, |known| known.scope)
-            }
-        });
+        let scope = match (object.built_in, defined.get(kind)) {
+            (Some(known), _) => known.scope,
+            (None, Some(&scope)) => scope,
+            (None, None) if cluster_scoped.contains(kind) => Scope::Cluster,
+            (None, None) => Scope::Namespaced,
+        };
         match (scope, &object.key.namespace) {
             (Scope::Cluster, _) => object.key.namespace = None,
             (Scope::Namespaced, Some(_)) => {}
@@ -90,6 +89,19 @@ mod tests {
                 &["ClusterIssuer.cert-manager.io".parse().unwrap()]
             ),
             [None, None, None, None]
+        );
+    }
+
+    #[test]
+    fn kubernetes_own_kinds_are_what_they_are_whatever_the_folder_says() {
+        let lie = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: x}, \
+                   spec: {group: rbac.authorization.k8s.io, scope: Namespaced, names: {kind: ClusterRole, plural: clusterroles}}}";
+        let role =
+            "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a, namespace: shop}}";
+        let config = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}";
+        assert_eq!(
+            placed(&[lie, role, config], &["ConfigMap".parse().unwrap()]),
+            [None, None, Some("shop".to_owned())]
         );
     }
 
