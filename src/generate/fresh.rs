@@ -8,9 +8,12 @@
 use super::arrange::Part;
 use super::behaviour;
 use super::configure::Wanted;
+use super::names;
 use super::object::{Object, Role};
 use super::strategy::Strategy;
-use sha2::{Digest, Sha256};
+
+/// How many hex digits of a hash tell an object's contents apart: 40 bits, of which one object has few.
+const HASH_DIGITS: usize = 10;
 
 /// Holds a hash of the object's content.
 pub const CONTENT: &str = "argocd-ocm-cmp.github.io/content";
@@ -30,7 +33,7 @@ pub fn mark(objects: &mut [Object], parts: &mut [Part], wanted: &Wanted) {
             let kind = &object.key.kind;
             let is_judged = behaviour::of(&kind.group, &kind.kind, kind.built_in().is_none()).is_some();
             if is_judged && object.role != Role::Run && Strategy::of(object, wanted.strategy).applies() {
-                let hash = hash(object);
+                let hash = names::hash(object.pieces(), HASH_DIGITS);
                 let size = object.size() as u64;
                 object.annotate(CONTENT, &hash);
                 object.content = Some(hash.into());
@@ -38,14 +41,6 @@ pub fn mark(objects: &mut [Object], parts: &mut [Part], wanted: &Wanted) {
             }
         }
     }
-}
-
-fn hash(object: &Object) -> String {
-    let mut hash = Sha256::new();
-    for piece in object.pieces() {
-        hash.update(piece.as_bytes());
-    }
-    hash.finalize()[..5].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// CEL that is true for an object of this kind as the work has it; `None` where its objects are not marked.

@@ -134,10 +134,21 @@ fn hashed(readable: &str, whole: &str) -> WorkName {
     name.truncate(WORK_NAME_MAX - HASH_MARK.len() - HASH_DIGITS);
     name.truncate(name.trim_end_matches(['.', '-']).len());
     name.push_str(HASH_MARK);
-    for byte in &Sha256::digest(whole)[..HASH_DIGITS / 2] {
-        write!(name, "{byte:02x}").expect("a String takes all");
-    }
+    name.push_str(&hash([whole], HASH_DIGITS));
     WorkName(name)
+}
+
+/// The first `digits`, an even number, of the SHA-256 of texts in a row, in hex.
+pub(super) fn hash<T: AsRef<str>>(texts: impl IntoIterator<Item = T>, digits: usize) -> String {
+    let mut hash = Sha256::new();
+    for text in texts {
+        hash.update(text.as_ref());
+    }
+    let mut hex = String::with_capacity(digits);
+    for byte in &hash.finalize()[..digits / 2] {
+        write!(hex, "{byte:02x}").expect("a String takes all");
+    }
+    hex
 }
 
 impl fmt::Display for WorkName {
