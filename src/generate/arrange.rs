@@ -20,7 +20,7 @@ pub struct Part {
     /// What tells its work from the others of the Application; empty for the one that has no need of it.
     pub suffix: String,
     /// The sync wave of its work on the hub.
-    pub wave: i64,
+    pub wave: i32,
     /// The hook of Argo CD's that its work is, where the hub has to run it.
     pub hook: Option<Phase>,
     /// Its objects among all, in the order they are applied.
@@ -30,7 +30,7 @@ pub struct Part {
 }
 
 /// How far the phases are apart in waves of the hub.
-const PHASE: i64 = 2 * (WAVE_MAX + 1);
+const PHASE: i32 = 2 * (WAVE_MAX + 1);
 
 /// Brings objects into the order for applying and arranges them in parts of at most `capacity` bytes. An object that is
 /// larger has a part of its own.
@@ -139,7 +139,7 @@ mod tests {
     use crate::generate::hooks;
     use crate::generate::object::tests::object;
 
-    fn arranged(yaml: &[&str], capacity: u64) -> Vec<(String, i64, Option<Phase>, Vec<String>)> {
+    fn arranged(yaml: &[&str], capacity: u64) -> Vec<(String, i32, Option<Phase>, Vec<String>)> {
         let objects = yaml.iter().map(|yaml| object(yaml)).collect();
         let mut objects = hooks::in_phases(objects);
         parts(&mut objects, capacity)
@@ -185,7 +185,7 @@ mod tests {
     fn phases_and_waves_become_waves_of_the_hub() {
         let wave = |wave: i64| format!("argocd.argoproj.io/sync-wave: '{wave}'");
         let hook =
-            |hook: &str, wave: i64| format!("argocd.argoproj.io/hook: {hook}, argocd.argoproj.io/sync-wave: '{wave}'");
+            |hook: &str, wave: i32| format!("argocd.argoproj.io/hook: {hook}, argocd.argoproj.io/sync-wave: '{wave}'");
         let parts = arranged(
             &[
                 &annotated("v1 ConfigMap", "late", &wave(7)),

@@ -36,7 +36,7 @@ pub fn mark(objects: &mut [Object], parts: &mut [Part], wanted: &Wanted) {
                 let hash = names::hash(object.pieces(), HASH_DIGITS);
                 let size = object.size() as u64;
                 object.annotate(CONTENT, &hash);
-                object.content = Some(hash.into());
+                object.content = Some(Box::new(hash));
                 part.size += object.size() as u64 - size;
             }
         }
@@ -46,7 +46,10 @@ pub fn mark(objects: &mut [Object], parts: &mut [Part], wanted: &Wanted) {
 /// CEL that is true for an object of this kind as the work has it; `None` where its objects are not marked.
 #[must_use]
 pub fn test(objects: &[&Object]) -> Option<String> {
-    let hashes: Vec<&str> = objects.iter().filter_map(|object| object.content.as_deref()).collect();
+    let hashes: Vec<&str> = objects
+        .iter()
+        .filter_map(|object| object.content.as_deref().map(String::as_str))
+        .collect();
     // One text instead of a list: it is shorter, and searched at less cost.
     (!hashes.is_empty()).then(|| {
         format!(

@@ -5,7 +5,7 @@
 //! kubectl's apply, which Argo CD uses, drops every field that is null, at any depth. Whatever they would drop is dropped here
 //! already, or refused.
 
-use super::kinds::{BuiltIn, GroupKind, Scope};
+use super::kinds::{GroupKind, Scope};
 use super::problem::Place;
 use super::strategy::Strategy;
 use super::wishes::{self, Phase, Wishes};
@@ -16,14 +16,15 @@ use crate::yaml;
 use std::borrow::Cow;
 use std::fmt;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 /// What an object is called: no two objects of an Application share it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectKey {
     /// Its API group and kind; the version does not distinguish objects.
     pub kind: GroupKind,
-    /// Its namespace, where it has one.
-    pub namespace: Option<Box<str>>,
+    /// Its namespace, where it has one; most objects of a folder share theirs.
+    pub namespace: Option<Arc<str>>,
     /// Its name.
     pub name: Box<str>,
 }
@@ -113,13 +114,11 @@ pub struct Object {
     /// What it is called. The namespace may be set until the object is printed.
     pub key: ObjectKey,
     /// Its sync wave, as Argo CD reads it.
-    pub wave: i64,
+    pub wave: i32,
     /// Its kind's place in the order of kinds.
     pub rank: u8,
     /// What it defines, where it is a CRD.
     pub defines: Option<Box<Definition>>,
-    /// Its kind, where that is one of Kubernetes itself.
-    pub built_in: Option<&'static BuiltIn>,
     /// Whether every cluster serves its kind in its version, so that the agent can always tell its resource.
     pub everywhere: bool,
     /// Whether an apply patch cannot carry it: the API server reads that as YAML, which changes some text and numbers.
@@ -131,7 +130,7 @@ pub struct Object {
     /// What it is in that.
     pub role: Role,
     /// The hash of its content that it bears as an annotation: see [`fresh`](super::fresh).
-    pub content: Option<Box<str>>,
+    pub content: Option<Box<String>>,
     /// Which bucket of those it stands together with it is in: see [`split`](super::split).
     pub bucket: u32,
     /// Where it comes from.
@@ -141,7 +140,7 @@ pub struct Object {
     /// Its JSON without the namespace.
     text: Box<str>,
     /// Where in the text the namespace belongs: behind the name.
-    namespace_at: usize,
+    namespace_at: u32,
 }
 
 /// Why a value is not an object that can be wrapped.
@@ -181,6 +180,9 @@ pub enum Fault {
     /// A field that `metadata` does not have.
     #[error("metadata.{0} is not a field of Kubernetes metadata: correct or remove it")]
     UnknownMetadata(String),
+    /// Larger than a work can ever be.
+    #[error("it has more than two gigabytes: leave it out with exclude")]
+    Huge,
     /// It cannot be printed for Argo CD.
     #[error(transparent)]
     Unprintable(#[from] json::Error),
@@ -193,6 +195,9 @@ fn way_out(wanted: &str, is: &str) -> &'static str {
         ""
     }
 }
+
+/// Beyond this many bytes, an object's places could not be kept.
+const HUGE: usize = 1 << 31;
 
 /// About what an update strategy and an orphaning rule of its own take in a work, without the object's names.
 const ALONE: u64 = 400;
@@ -216,8 +221,7 @@ impl Object {
             group: group.into(),
             kind,
         };
-        let built_in = kind.built_in();
-        let everywhere = built_in.is_some_and(|known| known.everywhere.contains(&version));
+        let everywhere = kind.built_in().is_some_and(|known| known.everywhere.contains(&version));
         fields.remove("status");
         canonical::drop_nulls(&mut fields);
         if kind.group.is_empty() && &*kind.kind == "Secret" {
@@ -247,14 +251,15 @@ impl Object {
             return Err(Fault::Name(name.into()));
         }
         let wave = wishes::wave(&metadata);
-        if wave.abs() > order::WAVE_MAX {
-            return Err(Fault::Wave(wave));
-        }
+        let near = i32::try_from(wave).ok().filter(|near| near.abs() <= order::WAVE_MAX);
+        let wave = near.ok_or(Fault::Wave(wave))?;
         let defines = defines(&kind, &fields);
         let (text, namespace_at) = text(&fields, &metadata)?;
+        if text.len() > HUGE {
+            return Err(Fault::Huge);
+        }
         Ok(Self {
             rank: order::rank(&kind.kind),
-            built_in,
             everywhere,
             awkward: canonical::is_awkward(&text),
             length: go_length(&text),
@@ -265,21 +270,21 @@ impl Object {
             content: None,
             key: ObjectKey {
                 kind,
-                namespace: namespace.map(Box::from),
+                namespace: namespace.map(Arc::from),
                 name,
             },
             wave,
             defines,
             source,
             text: text.into_boxed_str(),
-            namespace_at,
+            namespace_at: offset(namespace_at),
         })
     }
 
     /// Its canonical JSON in three pieces, of which the middle one is the namespace.
     #[must_use]
     pub fn pieces(&self) -> [Cow<'_, str>; 3] {
-        let (before, after) = self.text.split_at(self.namespace_at);
+        let (before, after) = self.text.split_at(self.namespace_at as usize);
         let namespace = self.key.namespace.as_ref().map_or(String::new(), |namespace| {
             let mut text = String::from(",\"namespace\":");
             json::write_text(namespace, &mut text);
@@ -294,9 +299,10 @@ impl Object {
         json::write_text(&self.key.name, &mut old);
         json::write_text(name, &mut new);
         // Where the name is: the namespace would follow it.
-        let start = self.namespace_at - old.len();
-        let text = [&self.text[..start], &new, &self.text[self.namespace_at..]].concat();
-        self.namespace_at = start + new.len();
+        let end = self.namespace_at as usize;
+        let start = end - old.len();
+        let text = [&self.text[..start], &new, &self.text[end..]].concat();
+        self.namespace_at = offset(start + new.len());
         self.length = go_length(&text);
         self.text = text.into_boxed_str();
         self.key.name = name.into();
@@ -318,7 +324,7 @@ impl Object {
         let (text, namespace_at) = self::text(&fields, &metadata).expect("what was read back can be written again");
         self.length = go_length(&text);
         self.text = text.into_boxed_str();
-        self.namespace_at = namespace_at;
+        self.namespace_at = offset(namespace_at);
     }
 
     /// How many bytes it adds to a work: itself, and what the work says about it alone.
@@ -375,6 +381,11 @@ pub(super) fn wrong_type(field: &str, value: &Value<'_>, wanted: &'static str) -
         is: value.type_name(),
         wanted,
     }
+}
+
+/// A place in a text that is not [`Fault::Huge`]. Compact, as a folder may hold very many objects.
+fn offset(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
 }
 
 fn go_length(text: &str) -> u32 {

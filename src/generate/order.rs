@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 /// The largest sync wave, which leaves room for the phases: they are told apart on the hub by the wave.
-pub const WAVE_MAX: i64 = 999_999;
+pub const WAVE_MAX: i32 = 999_999;
 
 /// Argo CD's order of kinds, which looks at the kind's name only; all others come after these.
 const KINDS: [&str; 35] = [
@@ -117,8 +117,8 @@ pub fn within_a_part(one: &Object, other: &Object) -> Ordering {
 
 /// Brings each Namespace and CRD forward to the phase and wave of the first object that needs it.
 fn creators_first(objects: &mut [Object]) {
-    let mut namespaces: HashMap<Box<str>, (Phase, i64)> = HashMap::new();
-    let mut kinds: HashMap<GroupKind, (Phase, i64)> = HashMap::new();
+    let mut namespaces: HashMap<Box<str>, (Phase, i32)> = HashMap::new();
+    let mut kinds: HashMap<GroupKind, (Phase, i32)> = HashMap::new();
     for object in &*objects {
         let when = (object.phase, object.wave);
         if is_namespace(object) {
@@ -135,7 +135,12 @@ fn creators_first(objects: &mut [Object]) {
         if let Some(first) = kinds.get_mut(&object.key.kind) {
             *first = when.min(*first);
         }
-        if let Some(first) = object.key.namespace.as_ref().and_then(|name| namespaces.get_mut(name)) {
+        if let Some(first) = object
+            .key
+            .namespace
+            .as_deref()
+            .and_then(|name| namespaces.get_mut(name))
+        {
             *first = when.min(*first);
         }
     }

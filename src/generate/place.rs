@@ -4,6 +4,7 @@
 use super::kinds::{GroupKind, Scope};
 use super::object::Object;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Gives every object its namespace, and takes it from those that can have none.
 ///
@@ -18,10 +19,11 @@ pub fn in_namespaces(objects: &mut [Object], cluster_scoped: &[GroupKind], defau
         .filter_map(|object| object.defines.as_deref())
         .map(|defined| (defined.kind.clone(), defined.scope))
         .collect();
+    let default: Option<Arc<str>> = default.map(Arc::from);
     let mut homeless = Vec::new();
     for (at, object) in objects.iter_mut().enumerate() {
         let kind = &object.key.kind;
-        let scope = match (object.built_in, defined.get(kind)) {
+        let scope = match (kind.built_in(), defined.get(kind)) {
             (Some(known), _) => known.scope,
             (None, Some(&scope)) => scope,
             (None, None) if cluster_scoped.contains(kind) => Scope::Cluster,
@@ -30,8 +32,8 @@ pub fn in_namespaces(objects: &mut [Object], cluster_scoped: &[GroupKind], defau
         match (scope, &object.key.namespace) {
             (Scope::Cluster, _) => object.key.namespace = None,
             (Scope::Namespaced, Some(_)) => {}
-            (Scope::Namespaced, None) => match default {
-                Some(default) => object.key.namespace = Some(default.into()),
+            (Scope::Namespaced, None) => match &default {
+                Some(default) => object.key.namespace = Some(Arc::clone(default)),
                 None => homeless.push(at),
             },
         }
