@@ -51,7 +51,7 @@ mod tests {
         assert!(in_namespaces(&mut objects, cluster_scoped, Some("shop")).is_empty());
         objects
             .into_iter()
-            .map(|object| object.key.namespace.map(String::from))
+            .map(|object| object.key.namespace.as_deref().map(String::from))
             .collect()
     }
 
