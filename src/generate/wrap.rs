@@ -4,6 +4,7 @@ use super::arrange::Part;
 use super::configure::{self, Plurals, Wanted};
 use super::names::{ClusterName, WorkName};
 use super::object::Object;
+use super::wishes::Phase;
 use crate::json;
 use std::ops::Range;
 
@@ -62,8 +63,13 @@ impl Template {
 fn annotations(part: &Part, server_side: bool) -> String {
     let mut all: Vec<(&str, String)> = Vec::new();
     if let Some(hook) = part.hook {
+        // Nothing is created after the deletion of the Application: what has run then has to go by itself.
+        let policy = match hook {
+            Phase::PreDelete | Phase::PostDelete => "HookSucceeded",
+            _ => "BeforeHookCreation",
+        };
         all.push(("argocd.argoproj.io/hook", hook.name().to_owned()));
-        all.push(("argocd.argoproj.io/hook-delete-policy", "BeforeHookCreation".to_owned()));
+        all.push(("argocd.argoproj.io/hook-delete-policy", policy.to_owned()));
     }
     // A work that is replaced by others goes when they are healthy. Argo CD prunes before it applies unless the work that is
     // to go already says so.
