@@ -4,6 +4,9 @@
 //! A Job or a Pod that is a hook is a *run*: it is to run again when its content has changed, and only then. Its name on the
 //! cluster therefore ends in a hash of its content, and it stands in a work of its own, which is replaced with it. That work
 //! is never applied again once the run is complete, so a run that was cleaned up does not start anew.
+//!
+//! What Argo CD has to start itself, when a sync fails or the Application goes, it creates anew each time and never prunes:
+//! there the name stays the same whatever the content, or the work of the former content would stay.
 
 use super::object::{Fault, Object, Role};
 use super::wishes::Phase;
@@ -84,8 +87,12 @@ fn in_phase(mut object: Object, phase: Phase) -> Object {
     object.phase = phase;
     if object.role == Role::Run {
         let mut hash = Sha256::new_with_prefix(phase.name());
-        for piece in object.pieces() {
-            hash.update(piece.as_bytes());
+        if matches!(phase, Phase::PreSync | Phase::Sync | Phase::PostSync) {
+            for piece in object.pieces() {
+                hash.update(piece.as_bytes());
+            }
+        } else {
+            hash.update(object.key.to_string());
         }
         let mut name = object.key.name.to_string();
         name.truncate(NAME_MAX - HASH_DIGITS - 1);
@@ -130,6 +137,18 @@ mod tests {
         assert!(first[0].pieces().concat().contains(&format!("\"name\":\"{name}\"")));
         let long = run("Job", &format!("name: {}", "a".repeat(80)), "PreSync", "{}");
         assert_eq!(names(&long)[0].len(), NAME_MAX);
+    }
+
+    #[test]
+    fn a_run_that_argo_cd_starts_itself_keeps_its_name() {
+        let first = run("Job", "name: alarm", "SyncFail,PostDelete", "{a: 1}");
+        let other = run("Job", "name: alarm", "SyncFail,PostDelete", "{a: 2}");
+        assert_eq!(names(&first), names(&other));
+        assert_ne!(names(&first)[0], names(&first)[1]);
+        assert_ne!(
+            names(&first),
+            names(&run("Job", "name: alarm-2", "SyncFail,PostDelete", "{a: 1}"))
+        );
     }
 
     #[test]
