@@ -13,6 +13,7 @@ mod drift;
 mod health_check;
 mod health_rules;
 mod mistakes;
+mod order;
 mod quick_start;
 mod sidecar;
 mod size;

@@ -1,0 +1,539 @@
+//! Sync waves and hooks inside a folder, as Argo CD's users know them: what comes later waits on the hub until what comes
+//! before is healthy on the cluster, and a hook runs once for each content.
+
+use crate::stage::{Stage, application, stage};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use testbed::wait::{DEADLINE, eventually};
+use testbed::{GitRepository, ObjectRef, condition, is_applied, is_synced, is_true};
+
+const WAVE: &str = "argocd.argoproj.io/sync-wave";
+const HOOK: &str = "argocd.argoproj.io/hook";
+
+/// An Application with a folder of its own, and a namespace of its own on the cluster.
+struct App {
+    name: &'static str,
+    stage: &'static Stage,
+    git: GitRepository,
+}
+
+impl App {
+    /// Creates it with the first commit, if there is a stage.
+    async fn start(name: &'static str, files: &[(&str, &str)]) -> Result<Option<(Self, String)>> {
+        let Some(stage) = stage().await? else { return Ok(None) };
+        stage.cluster1.create_namespace(name).await?;
+        let git = GitRepository::new()?;
+        let app = Self { name, stage, git };
+        let commit = app.write(files)?;
+        let mut application = application(name, &app.git)?;
+        application["spec"]["destination"]["namespace"] = json!(name);
+        // A sync that fails is over, and the next commit is synced.
+        application["spec"]["syncPolicy"]["retry"] = json!({"limit": 0});
+        stage.hub.create_application(&application).await?;
+        Ok(Some((app, commit)))
+    }
+
+    fn write(&self, files: &[(&str, &str)]) -> Result<String> {
+        let paths: Vec<String> = files.iter().map(|(file, _)| format!("{}/{file}", self.name)).collect();
+        let files: Vec<(&str, &str)> = paths
+            .iter()
+            .zip(files)
+            .map(|(path, (_, content))| (path.as_str(), *content))
+            .collect();
+        self.git.commit(&files)
+    }
+
+    /// Commits files and has Argo CD look at them.
+    async fn commit(&self, files: &[(&str, &str)]) -> Result<String> {
+        let commit = self.write(files)?;
+        self.stage.hub.refresh_application(self.name, "hard").await?;
+        Ok(commit)
+    }
+
+    fn reference(&self) -> ObjectRef {
+        ObjectRef::application(self.name)
+    }
+
+    /// Waits until the sync of a commit is over, and holds how it ended to `phase`.
+    async fn ends(&self, commit: &str, phase: &str) -> Result<Value> {
+        let ended = |app: &Value| {
+            let operation = &app["status"]["operationState"];
+            operation["syncResult"]["revision"] == commit
+                && operation["finishedAt"].is_string()
+                && app["operation"].is_null()
+        };
+        let app = self.stage.hub.wait_for(&self.reference(), ended).await?;
+        assert_eq!(app["status"]["operationState"]["phase"], phase, "{:#}", app["status"]);
+        Ok(app)
+    }
+
+    /// Waits until the sync of a commit has been stopped by one work that is not healthy on the cluster, of which both the
+    /// agent and Argo CD know.
+    async fn waits_for(&self, commit: &str, work: &str) -> Result<()> {
+        let message = format!("waiting for healthy state of work.open-cluster-management.io/ManifestWork/{work}");
+        let waits = |app: &Value| {
+            let operation = &app["status"]["operationState"];
+            operation["phase"] == "Running"
+                && operation["syncResult"]["revision"] == commit
+                && operation["message"] == *message
+        };
+        let hub = &self.stage.hub;
+        hub.wait_for(&self.reference(), waits).await?;
+        let judged = |work: &Value| {
+            is_applied(work)
+                && condition(work, "Progressing").is_some_and(|progressing| {
+                    progressing["status"] == "True"
+                        && progressing["observedGeneration"] == work["metadata"]["generation"]
+                })
+        };
+        hub.wait_for(&ObjectRef::manifest_work("cluster1", work), judged)
+            .await?;
+        let app = hub.refresh_application(self.name, "normal").await?;
+        assert!(waits(&app), "{:#}", app["status"]);
+        Ok(())
+    }
+
+    /// Its works on the hub, by the time they came.
+    async fn works(&self) -> Result<Vec<Value>> {
+        let parts = format!("{}.part-", self.name);
+        let mut works = self
+            .stage
+            .hub
+            .list("work.open-cluster-management.io/v1", "ManifestWork")
+            .await?;
+        works.retain(|work| {
+            let name = text(&work["metadata"]["name"]);
+            name == self.name || name.starts_with(&parts)
+        });
+        works.sort_by_key(|work| {
+            let metadata = &work["metadata"];
+            (
+                text(&metadata["creationTimestamp"]).to_owned(),
+                text(&metadata["name"]).to_owned(),
+            )
+        });
+        Ok(works)
+    }
+
+    /// The Jobs in its namespace on the cluster: their uids by their names.
+    async fn jobs(&self) -> Result<BTreeMap<String, String>> {
+        let jobs = self.stage.cluster1.list("batch/v1", "Job").await?;
+        Ok(jobs
+            .iter()
+            .filter(|job| job["metadata"]["namespace"] == self.name)
+            .map(|job| {
+                (
+                    text(&job["metadata"]["name"]).to_owned(),
+                    text(&job["metadata"]["uid"]).to_owned(),
+                )
+            })
+            .collect())
+    }
+
+    /// The only Job on the cluster whose name begins like this, when it has run.
+    async fn has_run(&self, name: &str) -> Result<Value> {
+        let jobs = self.jobs().await?;
+        let mut named = jobs.keys().filter(|job| job.starts_with(&format!("{name}-")));
+        let job = named.next().with_context(|| format!("no Job {name}: {jobs:?}"))?;
+        assert_eq!(named.next(), None);
+        let job = self.job(job);
+        self.stage.cluster1.wait_for(&job, |job| is_true(job, "Complete")).await
+    }
+
+    fn config_map(&self, name: &str) -> ObjectRef {
+        ObjectRef::config_map(self.name, name)
+    }
+
+    fn job(&self, name: &str) -> ObjectRef {
+        ObjectRef::namespaced("batch/v1", "Job", self.name, name)
+    }
+
+    /// Lets pods behind a gate run: a node for them alone.
+    async fn open(&self, gate: &str) -> Result<()> {
+        let resources = json!({"cpu": "64", "memory": "256Gi", "pods": "1000"});
+        let node = json!({
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": gate, "labels": {"gate": gate}},
+            "spec": {"taints": [{"key": "gate", "value": gate, "effect": "NoSchedule"}]},
+            "status": {"allocatable": resources, "capacity": resources},
+        });
+        self.stage.cluster1.create(&node).await.map(drop)
+    }
+}
+
+/// Whether all of an Application is as Git has it, on the hub and on the cluster.
+fn is_healthy(app: &Value) -> bool {
+    is_synced(app) && app["status"]["health"]["status"] == "Healthy"
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// What a work carries: kinds and names.
+fn content(work: &Value) -> Vec<String> {
+    let manifests = work["spec"]["workload"]["manifests"].as_array();
+    manifests
+        .into_iter()
+        .flatten()
+        .map(|manifest| format!("{} {}", text(&manifest["kind"]), text(&manifest["metadata"]["name"])))
+        .collect()
+}
+
+fn settings(name: &str, annotations: &str, colour: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  annotations: {{{annotations}}}\ndata:\n  colour: {colour}\n"
+    )
+}
+
+/// A Deployment whose pods run when the gate is open.
+fn gated(name: &str, annotations: &str, gate: &str) -> String {
+    format!(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {name}\n  annotations: {{{annotations}}}\nspec:\n  \
+         selector: {{matchLabels: {{app: {name}}}}}\n  template:\n    metadata: {{labels: {{app: {name}}}}}\n    spec:\n      \
+         nodeSelector: {{gate: {gate}}}\n      tolerations: [{{key: gate, value: {gate}}}]\n      \
+         containers: [{{name: main, image: example.com/main}}]\n"
+    )
+}
+
+/// A Job that `does` something.
+fn job(name: &str, annotations: &str, does: &str) -> String {
+    let fails = if does == "fail" {
+        "\n    metadata: {labels: {pod-container-running-failed.stage.kwok.x-k8s.io: 'true'}}"
+    } else {
+        ""
+    };
+    format!(
+        "apiVersion: batch/v1\nkind: Job\nmetadata:\n  {name}\n  annotations: {{{annotations}}}\nspec:\n  backoffLimit: 0\n  \
+         template:{fails}\n    spec:\n      restartPolicy: Never\n      \
+         containers: [{{name: main, image: example.com/main, args: [{does}]}}]\n"
+    )
+}
+
+#[tokio::test]
+async fn a_wave_waits_until_the_one_before_is_healthy_on_the_cluster() -> Result<()> {
+    let wave = |wave: &str| format!("{WAVE}: '{wave}'");
+    let files = [
+        ("a.yaml", settings("last", &wave("5"), "red")),
+        ("b.yaml", settings("usual", "", "red")),
+        ("c.yaml", gated("first", &wave("-1"), "waves-1")),
+        ("d.yaml", settings("first", &wave("-1"), "red")),
+    ];
+    let files = files.each_ref().map(|(file, content)| (*file, content.as_str()));
+    let Some((app, commit)) = App::start("waves", &files).await? else {
+        return Ok(());
+    };
+    let (hub, cluster1) = (&app.stage.hub, &app.stage.cluster1);
+    let last = ObjectRef::manifest_work("cluster1", "waves.part-wave5");
+
+    app.waits_for(&commit, "waves.part-wave-1").await?;
+    let works = app.works().await?;
+    assert_eq!(works.len(), 1, "{works:#?}");
+    assert_eq!(content(&works[0]), ["ConfigMap first", "Deployment first"]);
+    for later in ["usual", "last"] {
+        assert_eq!(cluster1.get(&app.config_map(later)).await?, None);
+    }
+
+    app.open("waves-1").await?;
+    app.ends(&commit, "Succeeded").await?;
+    cluster1.wait_for(&app.config_map("last"), |_| true).await?;
+    let works = app.works().await?;
+    let seen: Vec<_> = works
+        .iter()
+        .map(|work| {
+            (
+                text(&work["metadata"]["name"]),
+                work["metadata"]["annotations"][WAVE].as_str(),
+                content(work),
+            )
+        })
+        .collect();
+    let config_map = |name: &str| vec![format!("ConfigMap {name}")];
+    assert_eq!(
+        seen,
+        [
+            (
+                "waves.part-wave-1",
+                Some("-1"),
+                vec!["ConfigMap first".to_owned(), "Deployment first".to_owned()]
+            ),
+            ("waves", None, config_map("usual")),
+            ("waves.part-wave5", Some("5"), config_map("last")),
+        ]
+    );
+    // Argo CD takes two seconds from wave to wave.
+    let times = works.iter().map(|work| text(&work["metadata"]["creationTimestamp"]));
+    assert!(times.is_sorted_by(|one, other| one < other), "{works:#?}");
+
+    // An update goes the same way.
+    let commit = app
+        .commit(&[
+            ("a.yaml", &settings("last", &wave("5"), "green")),
+            ("c.yaml", &gated("first", &wave("-1"), "waves-2")),
+        ])
+        .await?;
+    app.waits_for(&commit, "waves.part-wave-1").await?;
+    let held = hub.get(&last).await?.context("it stays")?;
+    assert_eq!(held["spec"]["workload"]["manifests"][0]["data"]["colour"], "red");
+    app.open("waves-2").await?;
+    app.ends(&commit, "Succeeded").await?;
+    cluster1
+        .wait_for(&app.config_map("last"), |it| it["data"]["colour"] == "green")
+        .await?;
+    hub.delete(&app.reference()).await
+}
+
+#[tokio::test]
+async fn hooks_run_before_with_and_after_all_else() -> Result<()> {
+    let helm = "helm.sh/hook: 'pre-install,pre-upgrade', helm.sh/hook-weight: '3'";
+    let files = [
+        (
+            "before.yaml",
+            job("name: before", &format!("{HOOK}: PreSync"), "prepare"),
+        ),
+        ("helm.yaml", job("name: helm", helm, "migrate")),
+        (
+            "during.yaml",
+            job("name: during", &format!("{HOOK}: Sync, {WAVE}: '-1'"), "copy"),
+        ),
+        ("after.yaml", job("name: after", &format!("{HOOK}: PostSync"), "tell")),
+        ("web.yaml", gated("web", "", "hooks")),
+        ("usual.yaml", settings("usual", "", "red")),
+        ("skipped.yaml", settings("skipped", &format!("{HOOK}: Skip"), "red")),
+        ("tested.yaml", settings("tested", "helm.sh/hook: test", "red")),
+    ];
+    let files = files.each_ref().map(|(file, content)| (*file, content.as_str()));
+    let Some((app, commit)) = App::start("hooks", &files).await? else {
+        return Ok(());
+    };
+    let (hub, cluster1) = (&app.stage.hub, &app.stage.cluster1);
+
+    app.waits_for(&commit, "hooks").await?;
+    let ran = [
+        app.has_run("before").await?,
+        app.has_run("helm").await?,
+        app.has_run("during").await?,
+    ];
+    for pair in ran.windows(2) {
+        let (end, start) = (
+            &pair[0]["status"]["completionTime"],
+            &pair[1]["metadata"]["creationTimestamp"],
+        );
+        assert!(text(end) <= text(start), "{pair:#?}");
+    }
+    assert_eq!(app.jobs().await?.len(), 3);
+    assert_eq!(app.works().await?.len(), 4);
+
+    app.open("hooks").await?;
+    app.ends(&commit, "Succeeded").await?;
+    app.has_run("after").await?;
+    hub.wait_for(&app.reference(), is_healthy).await?;
+    let jobs = app.jobs().await?;
+    let job = |name: &str| {
+        let named = jobs.keys().find(|job| job.starts_with(name));
+        vec![format!("Job {}", named.expect("it ran"))]
+    };
+    let works = app.works().await?;
+    assert_eq!(
+        works.iter().map(content).collect::<Vec<_>>(),
+        [
+            job("before-"),
+            job("helm-"),
+            job("during-"),
+            vec!["ConfigMap usual".to_owned(), "Deployment web".to_owned()],
+            job("after-")
+        ]
+    );
+    for left_out in ["skipped", "tested"] {
+        assert_eq!(cluster1.get(&app.config_map(left_out)).await?, None);
+    }
+    hub.delete(&app.reference()).await
+}
+
+#[tokio::test]
+async fn a_hook_runs_again_when_its_content_changed_and_only_then() -> Result<()> {
+    let before = |does| {
+        // Which Argo CD would do to a hook on the hub; here the Job stays.
+        let annotations = format!("{HOOK}: PreSync, argocd.argoproj.io/hook-delete-policy: HookSucceeded");
+        job("name: before", &annotations, does)
+    };
+    let after = |does| job("generateName: after-", &format!("{HOOK}: PostSync"), does);
+    let files = [
+        ("before.yaml", before("prepare")),
+        ("after.yaml", after("tell")),
+        ("usual.yaml", settings("usual", "", "red")),
+    ];
+    let files = files.each_ref().map(|(file, content)| (*file, content.as_str()));
+    let Some((app, commit)) = App::start("again", &files).await? else {
+        return Ok(());
+    };
+    let (hub, cluster1) = (&app.stage.hub, &app.stage.cluster1);
+    app.ends(&commit, "Succeeded").await?;
+    app.has_run("before").await?;
+    app.has_run("after").await?;
+    let first = app.jobs().await?;
+
+    // Another commit, and a sync of what is synced.
+    let commit = app.commit(&[("usual.yaml", &settings("usual", "", "green"))]).await?;
+    app.ends(&commit, "Succeeded").await?;
+    let green = |it: &Value| it["data"]["colour"] == "green";
+    cluster1.wait_for(&app.config_map("usual"), green).await?;
+    sync_again(&app).await?;
+    assert_eq!(app.jobs().await?, first);
+
+    // A Job is cleaned up, and the agent has reason to apply all works again: it does what it has to.
+    let mut works = app.works().await?;
+    works.sort_by_key(|work| work["metadata"]["name"] == app.name);
+    for run in &works[..2] {
+        hub.wait_for(&ObjectRef::of(run), |work| is_true(work, "Complete"))
+            .await?;
+    }
+    let (cleaned_up, _) = first.first_key_value().context("a Job")?;
+    for gone in [app.job(cleaned_up), app.config_map("usual")] {
+        cluster1.delete(&gone).await?;
+        cluster1.wait_gone(&gone).await?;
+    }
+    for work in &works {
+        let touched = json!({"metadata": {"labels": {"touched": "yes"}}});
+        hub.patch(&ObjectRef::of(work), &touched).await?;
+    }
+    cluster1.wait_for(&app.config_map("usual"), green).await?;
+    sync_again(&app).await?;
+    hub.wait_for(&app.reference(), is_healthy).await?;
+    let mut left = first.clone();
+    left.remove(cleaned_up);
+    assert_eq!(app.jobs().await?, left);
+
+    // Other content, of one of them.
+    let commit = app.commit(&[("before.yaml", &before("prepare-more"))]).await?;
+    app.ends(&commit, "Succeeded").await?;
+    let (former, _) = left.first_key_value().context("a Job")?;
+    cluster1.wait_gone(&app.job(former)).await?;
+    app.has_run("before").await?;
+    assert_eq!(app.jobs().await?.len(), 1);
+    hub.wait_for(&app.reference(), is_healthy).await?;
+    assert_eq!(app.works().await?.len(), 3);
+    hub.delete(&app.reference()).await
+}
+
+/// Syncs what is synced, after rendering it again.
+async fn sync_again(app: &App) -> Result<()> {
+    let hub = &app.stage.hub;
+    let before = hub.refresh_application(app.name, "hard").await?;
+    hub.patch(&app.reference(), &json!({"operation": {"sync": {"prune": true}}}))
+        .await?;
+    let ended = |now: &Value| {
+        let (now, before) = (&now["status"]["operationState"], &before["status"]["operationState"]);
+        now["phase"] == "Succeeded" && now["startedAt"] != before["startedAt"]
+    };
+    hub.wait_for(&app.reference(), ended).await.map(drop)
+}
+
+#[tokio::test]
+async fn a_failed_hook_ends_the_sync_and_its_correction_goes_on() -> Result<()> {
+    let check = |does| job("name: check", &format!("{HOOK}: PreSync"), does);
+    let alarm = |does| job("name: alarm", &format!("{HOOK}: SyncFail"), does);
+    let files = [
+        ("check.yaml", check("fail")),
+        ("alarm.yaml", alarm("ring")),
+        ("usual.yaml", settings("usual", "", "red")),
+    ];
+    let files = files.each_ref().map(|(file, content)| (*file, content.as_str()));
+    let Some((app, commit)) = App::start("failed-hook", &files).await? else {
+        return Ok(());
+    };
+    let (hub, cluster1) = (&app.stage.hub, &app.stage.cluster1);
+
+    let failed = app.ends(&commit, "Failed").await?;
+    let told = &failed["status"]["operationState"];
+    assert_eq!(
+        told["message"],
+        "one or more synchronization tasks completed unsuccessfully"
+    );
+    let told = told["syncResult"]["resources"].as_array().context("what was synced")?;
+    let told = told
+        .iter()
+        .find(|work| work["hookPhase"] == "Failed")
+        .context("what failed")?;
+    assert!(
+        text(&told["message"]).ends_with(": BackoffLimitExceeded: Job has reached the specified backoff limit"),
+        "{told:#}"
+    );
+    assert_eq!(cluster1.get(&app.config_map("usual")).await?, None);
+    app.has_run("alarm").await?;
+    let first = app.jobs().await?;
+    assert_eq!(first.len(), 2, "{first:?}");
+    assert_eq!(app.works().await?.len(), 2);
+
+    let commit = app.commit(&[("check.yaml", &check("look"))]).await?;
+    app.ends(&commit, "Succeeded").await?;
+    cluster1.wait_for(&app.config_map("usual"), |_| true).await?;
+    let checked = first.keys().find(|job| job.starts_with("check-")).context("it ran")?;
+    cluster1.wait_gone(&app.job(checked)).await?;
+    app.has_run("check").await?;
+
+    // The next failure runs the alarm again, and so does one with another alarm, which takes its place.
+    let alarm_of = |jobs: BTreeMap<String, String>| jobs.into_iter().find(|(name, _)| name.starts_with("alarm-"));
+    let mut before = alarm_of(first);
+    for (file, content) in [("check.yaml", check("fail")), ("alarm.yaml", alarm("shout"))] {
+        let commit = app.commit(&[(file, &content)]).await?;
+        app.ends(&commit, "Failed").await?;
+        let job = app.has_run("alarm").await?;
+        let now = alarm_of(app.jobs().await?);
+        assert_ne!(now, before, "{file}");
+        before = now;
+        let does = &job["spec"]["template"]["spec"]["containers"][0]["args"][0];
+        assert_eq!(does, if file == "alarm.yaml" { "shout" } else { "ring" });
+    }
+    hub.delete(&app.reference()).await
+}
+
+#[tokio::test]
+async fn a_post_delete_hook_runs_when_all_else_is_gone_and_goes_too() -> Result<()> {
+    let files = [
+        (
+            "goodbye.yaml",
+            job("name: goodbye", &format!("{HOOK}: PostDelete"), "tidy-up"),
+        ),
+        ("usual.yaml", settings("usual", "", "red")),
+    ];
+    let files = files.each_ref().map(|(file, content)| (*file, content.as_str()));
+    let Some((app, commit)) = App::start("goodbye", &files).await? else {
+        return Ok(());
+    };
+    let (hub, cluster1) = (&app.stage.hub, &app.stage.cluster1);
+    app.ends(&commit, "Succeeded").await?;
+    let usual = app.config_map("usual");
+    cluster1.wait_for(&usual, |_| true).await?;
+    let works = app.works().await?;
+    assert_eq!(works.iter().map(content).collect::<Vec<_>>(), [["ConfigMap usual"]]);
+
+    // Something on the cluster that takes its time to go.
+    let held = |finalizers: &[&str]| json!({"metadata": {"finalizers": finalizers}});
+    cluster1.patch(&usual, &held(&["example.com/held"])).await?;
+    hub.delete(&app.reference()).await?;
+    hub.wait_for(&ObjectRef::of(&works[0]), |work| is_true(work, "Deleting"))
+        .await?;
+    assert_eq!(app.works().await?.len(), 1);
+    cluster1.patch(&usual, &held(&[])).await?;
+    hub.wait_gone(&app.reference()).await?;
+
+    // The Job went with its work, and what is told of it stays for a while.
+    eventually("it has run", DEADLINE, async || {
+        let events = cluster1.list("v1", "Event").await.ok()?;
+        events
+            .iter()
+            .any(|event| {
+                event["reason"] == "Completed"
+                    && event["metadata"]["namespace"] == app.name
+                    && text(&event["involvedObject"]["name"]).starts_with("goodbye-")
+            })
+            .then_some(())
+    })
+    .await?;
+    assert_eq!(app.works().await?, Vec::<Value>::new());
+    assert_eq!(app.jobs().await?.len(), 0);
+    Ok(())
+}
