@@ -8,10 +8,13 @@
 )]
 
 mod api_server;
+mod delivery;
 mod directory_source;
 mod drift;
+mod growth;
 mod health_check;
 mod health_rules;
+mod isolation;
 mod mistakes;
 mod order;
 mod quick_start;

@@ -1,0 +1,73 @@
+//! What a commit comes to: the Application's works on the hub, and its objects on the managed cluster.
+
+use anyhow::Result;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use testbed::{ControlPlane, Hub, ObjectRef, is_synced};
+
+/// Has Argo CD look at the commit, and waits until what it says is synced and healthy; returns the Application then.
+pub(crate) async fn delivered(hub: &Hub, application: &str, commit: &str) -> Result<Value> {
+    hub.refresh_application(application, "hard").await?;
+    hub.wait_for(&ObjectRef::application(application), |app| {
+        let status = &app["status"];
+        is_synced(app)
+            && status["sync"]["revision"] == commit
+            && status["operationState"]["phase"] == "Succeeded"
+            && status["operationState"]["syncResult"]["revision"] == commit
+            && status["health"]["status"] == "Healthy"
+    })
+    .await
+}
+
+/// How many syncs of the Application have succeeded so far.
+pub(crate) fn syncs(application: &Value) -> u64 {
+    let history = application["status"]["history"].as_array();
+    history
+        .and_then(|history| history.last())
+        .and_then(|last| last["id"].as_u64())
+        .map_or(0, |id| id + 1)
+}
+
+/// The works of an Application for `cluster1`, by name.
+pub(crate) async fn works(hub: &Hub, application: &str) -> Result<BTreeMap<String, Value>> {
+    let part = format!("{application}.part-");
+    let all = hub.list("work.open-cluster-management.io/v1", "ManifestWork").await?;
+    Ok(all
+        .into_iter()
+        .filter(|work| work["metadata"]["namespace"] == "cluster1")
+        .filter_map(|work| Some((work["metadata"]["name"].as_str()?.to_owned(), work)))
+        .filter(|(name, _)| name == application || name.starts_with(&part))
+        .collect())
+}
+
+/// The objects in a work, each as `Kind name`.
+pub(crate) fn objects_of(work: &Value) -> BTreeSet<String> {
+    let manifests = work["spec"]["workload"]["manifests"].as_array();
+    let kind = |object: &Value| object["kind"].as_str().unwrap_or_default().to_owned();
+    manifests
+        .into_iter()
+        .flatten()
+        .map(|object| format!("{} {}", kind(object), name(object)))
+        .collect()
+}
+
+/// The objects of these kinds, given as apiVersion and kind, in a namespace, each by `Kind name`.
+pub(crate) async fn objects_in(
+    cluster: &ControlPlane,
+    namespace: &str,
+    kinds: &[(&str, &str)],
+) -> Result<BTreeMap<String, Value>> {
+    let mut objects = BTreeMap::new();
+    for (api_version, kind) in kinds {
+        let all = cluster.list(api_version, kind).await?;
+        let here = all
+            .into_iter()
+            .filter(|object| object["metadata"]["namespace"] == namespace);
+        objects.extend(here.map(|object| (format!("{kind} {}", name(&object)), object)));
+    }
+    Ok(objects)
+}
+
+fn name(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or_default()
+}

@@ -1,0 +1,346 @@
+//! Applications that grow over the size of one work and shrink again: everything arrives, and nothing that stays in Git is
+//! deleted on the way.
+
+use crate::delivery::{delivered, objects_in, objects_of, syncs, works};
+use crate::stage::{application, stage};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use testbed::{GitRepository, ManagedCluster, ObjectRef, is_applied, is_synced, is_true};
+
+/// What a work may have before it is cut.
+const WORK_SIZE: usize = 200_000;
+
+/// What OCM's webhook takes in a work.
+const MANIFEST_LIMIT: usize = 512_000;
+
+/// Text of that many bytes, another for every seed.
+fn text(seed: &str, length: usize) -> String {
+    let line = format!("{seed} ");
+    line.repeat(length / line.len() + 1)[..length].to_owned()
+}
+
+fn config_map(name: &str, text: &str) -> String {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"text": text}}).to_string()
+}
+
+/// Creates an Application with a namespace of its own on the cluster, that is in no work.
+async fn start(name: &str, git: &GitRepository) -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    stage.cluster1.create_namespace(name).await?;
+    let mut app = application(name, git)?;
+    app["spec"]["destination"]["namespace"] = json!(name);
+    stage.hub.create_application(&app).await.map(drop)
+}
+
+#[tokio::test]
+async fn three_megabytes_arrive() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let (hub, cluster1) = (&stage.hub, &stage.cluster1);
+    let name = "three-megabytes";
+    let git = GitRepository::new()?;
+    let mut wanted: BTreeMap<String, String> = (0..60)
+        .map(|at| (format!("filler-{at}"), text(&format!("content of {at}"), 50_000)))
+        .collect();
+    let files: Vec<(String, String)> = wanted
+        .iter()
+        .map(|(filler, text)| (format!("{name}/{filler}.json"), config_map(filler, text)))
+        .collect();
+    let files: Vec<(&str, &str)> = files
+        .iter()
+        .map(|(path, content)| (path.as_str(), content.as_str()))
+        .collect();
+    let commit = git.commit(&files)?;
+    start(name, &git).await?;
+    delivered(hub, name, &commit).await?;
+
+    let before = works(hub, name).await?;
+    let mut carried = BTreeSet::new();
+    for (work_name, work) in &before {
+        assert!(is_applied(work) && is_true(work, "Available"), "{:#}", work["status"]);
+        let size = work["spec"]["workload"].to_string().len();
+        assert!(size < WORK_SIZE + 1_000, "{work_name} has {size} bytes");
+        for object in objects_of(work) {
+            assert!(carried.insert(object.clone()), "{object} is in two works");
+        }
+    }
+    assert_eq!(carried.len(), 60);
+    assert!(before.len() >= 3_000_000 / WORK_SIZE, "{} works", before.len());
+    assert_eq!(texts(cluster1, name).await?, wanted);
+
+    // The same again is the same: nothing is written, and a change of one object is one of one work.
+    let seen = hub.refresh_application(name, "hard").await?;
+    assert!(is_synced(&seen), "{:#}", seen["status"]["sync"]);
+    let changed = text("other content", 50_000);
+    let commit = git.commit(&[(&format!("{name}/filler-7.json"), &config_map("filler-7", &changed))])?;
+    wanted.insert("filler-7".to_owned(), changed);
+    let app = delivered(hub, name, &commit).await?;
+    assert_eq!(syncs(&app), 2, "one for each commit");
+    assert_eq!(texts(cluster1, name).await?, wanted);
+    let after = works(hub, name).await?;
+    let touched: Vec<&String> = after
+        .iter()
+        .filter(|(work_name, work)| {
+            let before = before.get(*work_name);
+            before.is_none_or(|before| before["metadata"]["generation"] != work["metadata"]["generation"])
+        })
+        .map(|(work_name, _)| work_name)
+        .collect();
+    assert_eq!(touched.len(), 1, "{touched:?}");
+    hub.delete(&ObjectRef::application(name)).await
+}
+
+/// The text of every ConfigMap in a namespace.
+async fn texts(cluster: &ManagedCluster, namespace: &str) -> Result<BTreeMap<String, String>> {
+    Ok(texts_of(&objects_in(cluster, namespace, &[("v1", "ConfigMap")]).await?))
+}
+
+fn texts_of(objects: &BTreeMap<String, Value>) -> BTreeMap<String, String> {
+    objects
+        .iter()
+        .filter_map(|(name, object)| {
+            let text = object["data"]["text"].as_str()?.to_owned();
+            Some((name.strip_prefix("ConfigMap ")?.to_owned(), text))
+        })
+        .collect()
+}
+
+/// A database: what must not be deleted, not even to be created again at once.
+const DATABASE: &str = "
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: growing
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata:
+  name: data
+spec:
+  storageClassName: ''
+  volumeName: growing
+  accessModes: [ReadWriteOnce]
+  resources: {requests: {storage: 1Gi}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: settings
+data: {text: colour=green}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: database
+spec:
+  clusterIP: None
+  selector: {app: database}
+  ports: [{port: 5432}]
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata:
+  name: database
+spec:
+  serviceName: database
+  replicas: 2
+  selector: {matchLabels: {app: database}}
+  template:
+    metadata: {labels: {app: database}}
+    spec:
+      containers: [{name: database, image: postgres}]
+      volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
+";
+
+const OF_THE_DATABASE: [(&str, &str); 5] = [
+    ("v1", "ConfigMap"),
+    ("v1", "PersistentVolumeClaim"),
+    ("v1", "Pod"),
+    ("v1", "Service"),
+    ("apps/v1", "StatefulSet"),
+];
+
+/// How many fillers of 40,000 bytes there are from commit to commit: back to one work ten times, from two or more, and
+/// not only from one step to the other end.
+const FILLERS: [usize; 22] = [7, 1, 18, 2, 6, 18, 0, 8, 2, 24, 1, 12, 0, 28, 2, 14, 7, 1, 6, 0, 20, 1];
+
+#[tokio::test]
+async fn nothing_is_lost_while_works_are_cut_and_joined_ten_times() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let (hub, cluster1) = (&stage.hub, &stage.cluster1);
+    let name = "growing";
+    cluster1
+        .create(&json!({
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": name},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "capacity": {"storage": "1Gi"},
+                "hostPath": {"path": "/data"},
+                "persistentVolumeReclaimPolicy": "Retain",
+            },
+        }))
+        .await?;
+    let git = GitRepository::new()?;
+    let commit = git.commit(&[("growing/database.yaml", DATABASE)])?;
+    start(name, &git).await?;
+    let app = delivered(hub, name, &commit).await?;
+    let mut syncs_before = syncs(&app);
+    let mut works_before: BTreeSet<String> = works(hub, name).await?.into_keys().collect();
+    assert_eq!(works_before, BTreeSet::from([name.to_owned()]));
+    let mut before = objects_in(cluster1, name, &OF_THE_DATABASE).await?;
+    let kept: Vec<String> = before.keys().cloned().collect();
+    for object in [
+        "ConfigMap settings",
+        "PersistentVolumeClaim data",
+        "Pod database-0",
+        "Pod database-1",
+        "Service database",
+        "StatefulSet database",
+    ] {
+        assert!(before.contains_key(object), "{object} is not among {kept:?}");
+    }
+    let namespace = ObjectRef::cluster("v1", "Namespace", name);
+    let namespace_before = cluster1.get(&namespace).await?.context("the Namespace")?;
+
+    let mut counts = BTreeSet::new();
+    for (round, fillers) in FILLERS.into_iter().enumerate() {
+        let wanted = fill(&git, round, fillers)?;
+        let commit = git.commit(&[])?;
+        let app = delivered(hub, name, &commit).await?;
+        assert_eq!(syncs(&app), syncs_before + 1, "round {round}: one sync for each commit");
+        syncs_before = syncs(&app);
+
+        let works = works(hub, name).await?;
+        for work in works.values() {
+            assert!(is_applied(work), "round {round}: {:#}", work["status"]);
+        }
+        let names: BTreeSet<String> = works.into_keys().collect();
+        assert_ne!(names, works_before, "round {round} cuts or joins works");
+        if fillers < 3 {
+            assert_eq!(names, BTreeSet::from([name.to_owned()]), "round {round}");
+        }
+        counts.insert(names.len());
+        works_before = names;
+
+        let after = objects_in(cluster1, name, &OF_THE_DATABASE).await?;
+        for object in &kept {
+            assert!(after.contains_key(object), "round {round}: {object} is gone");
+        }
+        for (object, then) in &before {
+            let Some(now) = after.get(object) else { continue };
+            for field in ["uid", "creationTimestamp", "deletionTimestamp"] {
+                assert_eq!(
+                    now["metadata"][field], then["metadata"][field],
+                    "round {round}: {object}: {field}"
+                );
+            }
+        }
+        let database = "StatefulSet database";
+        assert_eq!(
+            after[database]["metadata"]["generation"], before[database]["metadata"]["generation"],
+            "round {round}: it was left alone"
+        );
+        assert_eq!(texts_of(&after), wanted, "round {round}");
+        before = after;
+    }
+    assert!(counts.is_superset(&BTreeSet::from([1, 2, 4])), "{counts:?}");
+    assert!(counts.last() >= Some(&7), "{counts:?}");
+    let namespace_after = cluster1.get(&namespace).await?.context("the Namespace stays")?;
+    assert_eq!(namespace_after["metadata"]["uid"], namespace_before["metadata"]["uid"]);
+    hub.delete(&ObjectRef::application(name)).await
+}
+
+/// Writes that many fillers, every other with a text of this round, and returns what the cluster is to have then.
+fn fill(git: &GitRepository, round: usize, fillers: usize) -> Result<BTreeMap<String, String>> {
+    let folder = git.path().join("growing/fillers");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)?;
+    }
+    std::fs::create_dir_all(&folder)?;
+    let mut wanted = BTreeMap::from([("settings".to_owned(), "colour=green".to_owned())]);
+    for at in 0..fillers {
+        let version = if at % 2 == 0 { 0 } else { round };
+        let (filler, text) = (format!("filler-{at}"), text(&format!("{at} in {version}"), 40_000));
+        std::fs::write(folder.join(format!("{filler}.json")), config_map(&filler, &text))?;
+        wanted.insert(filler, text);
+    }
+    Ok(wanted)
+}
+
+/// An object grows over what Argo CD can apply client-side and shrinks again: alone, where its work keeps its name, or beside
+/// another, where it has a work of its own while it is large.
+async fn a_large_object(name: &str, beside: bool) -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let (hub, cluster1) = (&stage.hub, &stage.cluster1);
+    let git = GitRepository::new()?;
+    let file = format!("{name}/large.json");
+    let mut wanted = BTreeMap::new();
+    if beside {
+        git.commit(&[(&format!("{name}/small.json"), &config_map("small", "small"))])?;
+        wanted.insert("small".to_owned(), "small".to_owned());
+    }
+    let mut created = false;
+    let mut uid = Value::Null;
+    for length in [1_000, 270_000, 5_000, 490_000, 300_000, 2_000] {
+        let text = text(&format!("one of {length}"), length);
+        let commit = git.commit(&[(&file, &config_map("large", &text))])?;
+        wanted.insert("large".to_owned(), text);
+        if !created {
+            start(name, &git).await?;
+            created = true;
+        }
+        delivered(hub, name, &commit).await?;
+
+        let before = works(hub, name).await?;
+        let large = before
+            .values()
+            .find(|work| objects_of(work).contains("ConfigMap large"))
+            .context("a work has it")?;
+        let is_large = length > WORK_SIZE;
+        let alone = objects_of(large).len() == 1;
+        assert_eq!(alone, is_large || !beside, "{length}");
+        assert_eq!(before.len(), if beside && is_large { 2 } else { 1 }, "{length}");
+        let size = large["spec"]["workload"].to_string().len();
+        assert!(size > length && size < MANIFEST_LIMIT, "{size}");
+        let options = &large["metadata"]["annotations"]["argocd.argoproj.io/sync-options"];
+        let wanted_options = if is_large {
+            "PruneLast=true,ServerSideApply=true"
+        } else {
+            "PruneLast=true"
+        };
+        assert_eq!(options, wanted_options, "{length}");
+        assert_eq!(texts(cluster1, name).await?, wanted, "{length}");
+        let object = cluster1
+            .get(&ObjectRef::config_map(name, "large"))
+            .await?
+            .context("it is there")?;
+        if uid.is_null() {
+            uid = object["metadata"]["uid"].clone();
+        }
+        assert_eq!(object["metadata"]["uid"], uid, "{length}: it is the same object");
+
+        for refresh in 1..=3 {
+            let seen = hub.refresh_application(name, "hard").await?;
+            assert!(is_synced(&seen), "{length}, refresh {refresh}: {:#}", seen["status"]);
+        }
+        for (work, now) in works(hub, name).await? {
+            assert_eq!(
+                now["metadata"]["generation"], before[&work]["metadata"]["generation"],
+                "{length}: {work} was written again"
+            );
+        }
+    }
+    hub.delete(&ObjectRef::application(name)).await
+}
+
+#[tokio::test]
+async fn an_object_too_large_for_a_client_side_apply_comes_and_goes_alone() -> Result<()> {
+    a_large_object("large-alone", false).await
+}
+
+#[tokio::test]
+async fn an_object_too_large_for_a_client_side_apply_comes_and_goes_beside_another() -> Result<()> {
+    a_large_object("large-beside", true).await
+}

@@ -1,0 +1,245 @@
+//! What a cluster cannot take keeps nothing else from it: a custom resource without its CRD, a version that is not served.
+
+use crate::delivery::{delivered, objects_of, syncs, works};
+use crate::stage::{Stage, application, stage};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use testbed::{GitRepository, ObjectRef, condition, is_applied, is_synced};
+
+/// A custom resource; `size` is what a commit changes.
+fn custom(group: &str, kind: &str, name: &str, size: u32) -> String {
+    json!({
+        "apiVersion": format!("{group}/v1"),
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": {"size": size},
+    })
+    .to_string()
+}
+
+fn crd(group: &str, kind: &str) -> Value {
+    let singular = kind.to_lowercase();
+    let plural = format!("{singular}s");
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}")},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural, "singular": singular},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                "type": "object",
+                "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}},
+            }}}],
+        },
+    })
+}
+
+fn config_map(name: &str, colour: &str) -> String {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"colour": colour}}).to_string()
+}
+
+/// Gives the agent the rights on the custom resources of a group, as OCM has it, and waits until it has them: it would
+/// otherwise be refused at first, and try again later and later.
+async fn allow(stage: &Stage, group: &str) -> Result<()> {
+    stage
+        .cluster1
+        .apply(&json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": group, "labels": {"open-cluster-management.io/aggregate-to-work": "true"}},
+            "rules": [{"apiGroups": [group], "resources": ["*"], "verbs": ["*"]}],
+        }))
+        .await?;
+    let of_the_agent = "open-cluster-management:klusterlet-work:aggregate";
+    let role = ObjectRef::cluster("rbac.authorization.k8s.io/v1", "ClusterRole", of_the_agent);
+    let has_it = |role: &Value| role["rules"].to_string().contains(&format!("{group:?}"));
+    stage.cluster1.wait_for(&role, has_it).await.map(drop)
+}
+
+/// Starts an Application with a namespace of its own on the cluster.
+async fn start(stage: &Stage, name: &str, git: &GitRepository) -> Result<()> {
+    stage.cluster1.create_namespace(name).await?;
+    let mut app = application(name, git)?;
+    app["spec"]["destination"]["namespace"] = json!(name);
+    stage.hub.create_application(&app).await.map(drop)
+}
+
+/// What the agent says of the only object of a work that it cannot apply.
+async fn refused(stage: &Stage, work: &str) -> Result<String> {
+    let is_refused = |work: &Value| condition(work, "Applied").is_some_and(|applied| applied["status"] == "False");
+    let work = ObjectRef::manifest_work("cluster1", work);
+    let work = stage.hub.wait_for(&work, is_refused).await?;
+    let manifest = json!({"status": work["status"]["resourceStatus"]["manifests"][0]});
+    let applied = condition(&manifest, "Applied").context("it is said of the manifest")?;
+    Ok(applied["message"].as_str().unwrap_or_default().to_owned())
+}
+
+#[tokio::test]
+async fn missing_crds_keep_nothing_else_from_being_applied_updated_and_pruned() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let (hub, cluster1) = (&stage.hub, &stage.cluster1);
+    let (name, group) = ("isolation", "isolation.example.com");
+    allow(stage, group).await?;
+    cluster1.create(&crd(group, "Gadget")).await?;
+    cluster1.wait_for_crds().await?;
+    let custom = |kind: &str, name: &str, size: u32| custom(group, kind, name, size);
+    let git = GitRepository::new()?;
+    git.commit(&[
+        ("isolation/settings.json", &config_map("settings", "green")),
+        ("isolation/removed.json", &config_map("removed", "green")),
+        ("isolation/gadget.json", &custom("Gadget", "kept", 1)),
+        ("isolation/gadget-removed.json", &custom("Gadget", "removed", 1)),
+        // The cluster has no such kinds.
+        ("isolation/widget.json", &custom("Widget", "missing", 1)),
+        ("isolation/widget-too.json", &custom("Widget", "missing-too", 1)),
+        ("isolation/gizmo.json", &custom("Gizmo", "missing", 1)),
+    ])?;
+    start(stage, name, &git).await?;
+    let config_map_named = |config_map: &str| ObjectRef::config_map(name, config_map);
+    let custom_named = |kind: &str, custom: &str| ObjectRef::namespaced(&format!("{group}/v1"), kind, name, custom);
+    for object in [
+        config_map_named("settings"),
+        config_map_named("removed"),
+        custom_named("Gadget", "kept"),
+        custom_named("Gadget", "removed"),
+    ] {
+        cluster1.wait_for(&object, |_| true).await?;
+    }
+
+    // While they cannot be applied, a commit that changes, removes and adds.
+    git.remove(&["isolation/removed.json", "isolation/gadget-removed.json"])?;
+    git.commit(&[
+        ("isolation/settings.json", &config_map("settings", "blue")),
+        ("isolation/gadget.json", &custom("Gadget", "kept", 2)),
+        ("isolation/added.json", &config_map("added", "blue")),
+    ])?;
+    hub.refresh_application(name, "hard").await?;
+    cluster1
+        .wait_for(&config_map_named("settings"), |it| it["data"]["colour"] == "blue")
+        .await?;
+    cluster1.wait_for(&config_map_named("added"), |_| true).await?;
+    cluster1
+        .wait_for(&custom_named("Gadget", "kept"), |it| it["spec"]["size"] == 2)
+        .await?;
+    cluster1.wait_gone(&config_map_named("removed")).await?;
+    cluster1.wait_gone(&custom_named("Gadget", "removed")).await?;
+
+    // Who looks at the Application sees it, and who looks at the work sees why.
+    let app = ObjectRef::application(name);
+    hub.wait_for(&app, |app| {
+        is_synced(app) && app["status"]["health"]["status"] == "Degraded"
+    })
+    .await?;
+    for kind in ["Widget", "Gizmo"] {
+        let work = format!("{name}.part-{}.{group}", kind.to_lowercase());
+        let message = refused(stage, &work).await?;
+        let reason = format!("the server doesn't have a resource type {kind:?}");
+        assert!(message.ends_with(&reason), "{message}");
+    }
+    let main = works(hub, name).await?.remove(name).context("the others have a work")?;
+    assert!(is_applied(&main), "{:#}", main["status"]);
+    assert_eq!(
+        objects_of(&main),
+        BTreeSet::from(["ConfigMap added".to_owned(), "ConfigMap settings".to_owned()])
+    );
+
+    // Somebody installs the CRDs. The agent tries again later and later, at once when its work changes.
+    cluster1.create(&crd(group, "Widget")).await?;
+    cluster1.create(&crd(group, "Gizmo")).await?;
+    cluster1.wait_for_crds().await?;
+    let work = ObjectRef::manifest_work("cluster1", &format!("{name}.part-gizmo.{group}"));
+    hub.patch(&work, &json!({"metadata": {"labels": {"try": "again"}}}))
+        .await?;
+    let commit = git.commit(&[("isolation/widget.json", &custom("Widget", "missing", 3))])?;
+    delivered(hub, name, &commit).await?;
+    for (object, size) in [
+        (custom_named("Widget", "missing"), 3),
+        (custom_named("Widget", "missing-too"), 1),
+        (custom_named("Gizmo", "missing"), 1),
+    ] {
+        let object = cluster1.get(&object).await?.context("it is there, as all is healthy")?;
+        assert_eq!(object["spec"]["size"], size);
+    }
+    hub.delete(&app).await
+}
+
+#[tokio::test]
+async fn a_version_that_is_not_served_keeps_nothing_else_back_and_is_corrected_in_git() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let (hub, cluster1) = (&stage.hub, &stage.cluster1);
+    let name = "isolation-version";
+    let cron_job = |version: &str| {
+        json!({
+            "apiVersion": version,
+            "kind": "CronJob",
+            "metadata": {"name": "nightly"},
+            "spec": {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": {"spec": {
+                "restartPolicy": "Never",
+                "containers": [{"name": "nightly", "image": "busybox"}],
+            }}}}},
+        })
+        .to_string()
+    };
+    let git = GitRepository::new()?;
+    git.commit(&[
+        ("isolation-version/settings.json", &config_map("settings", "green")),
+        ("isolation-version/removed.json", &config_map("removed", "green")),
+        ("isolation-version/nightly.json", &cron_job("batch/v1beta1")),
+    ])?;
+    start(stage, name, &git).await?;
+    let (settings, removed) = (
+        ObjectRef::config_map(name, "settings"),
+        ObjectRef::config_map(name, "removed"),
+    );
+    cluster1.wait_for(&settings, |_| true).await?;
+    cluster1.wait_for(&removed, |_| true).await?;
+    let message = refused(stage, "isolation-version.part-cronjob.batch").await?;
+    let reason = "the server doesn't have a resource type \"CronJob\"";
+    assert!(message.ends_with(reason), "{message}");
+
+    git.remove(&["isolation-version/removed.json"])?;
+    git.commit(&[("isolation-version/settings.json", &config_map("settings", "blue"))])?;
+    hub.refresh_application(name, "hard").await?;
+    cluster1
+        .wait_for(&settings, |it| it["data"]["colour"] == "blue")
+        .await?;
+    cluster1.wait_gone(&removed).await?;
+
+    let commit = git.commit(&[("isolation-version/nightly.json", &cron_job("batch/v1"))])?;
+    delivered(hub, name, &commit).await?;
+    let nightly = ObjectRef::namespaced("batch/v1", "CronJob", name, "nightly");
+    assert!(cluster1.get(&nightly).await?.is_some());
+    let names: Vec<String> = works(hub, name).await?.into_keys().collect();
+    assert_eq!(names, [name], "the work of its own is gone");
+    hub.delete(&ObjectRef::application(name)).await
+}
+
+#[tokio::test]
+async fn a_crd_and_its_custom_resources_arrive_together_in_one_sync() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let (hub, cluster1) = (&stage.hub, &stage.cluster1);
+    let (name, group) = ("isolation-crd", "crd.isolation.example.com");
+    allow(stage, group).await?;
+    let git = GitRepository::new()?;
+    let commit = git.commit(&[
+        ("isolation-crd/a-resource.json", &custom(group, "Thing", "first", 1)),
+        ("isolation-crd/crd.json", &crd(group, "Thing").to_string()),
+        ("isolation-crd/settings.json", &config_map("settings", "green")),
+    ])?;
+    start(stage, name, &git).await?;
+    let app = delivered(hub, name, &commit).await?;
+    assert_eq!(syncs(&app), 1);
+    let thing = ObjectRef::namespaced(&format!("{group}/v1"), "Thing", name, "first");
+    let there = cluster1.get(&thing).await?.context("it came with its CRD")?;
+    assert_eq!(there["spec"]["size"], 1);
+
+    let commit = git.commit(&[("isolation-crd/a-resource.json", &custom(group, "Thing", "second", 2))])?;
+    delivered(hub, name, &commit).await?;
+    assert!(cluster1.get(&thing).await?.is_none(), "it left Git");
+    let thing = ObjectRef::namespaced(&format!("{group}/v1"), "Thing", name, "second");
+    assert!(cluster1.get(&thing).await?.is_some());
+    hub.delete(&ObjectRef::application(name)).await
+}
