@@ -983,7 +983,19 @@ struct ArgoCd {
     folder: tempfile::TempDir,
 }
 
+/// What the shipped health checks say of an object as it is on the hub.
+pub(crate) fn health(object: &Value) -> Result<(String, String)> {
+    ArgoCd::new()?.health(0, object, "UTC")
+}
+
 impl ArgoCd {
+    fn new() -> Result<Self> {
+        Ok(Self {
+            parts: Parts::ensure()?,
+            folder: tempfile::tempdir()?,
+        })
+    }
+
     fn health(&self, index: usize, object: &Value, zone: &str) -> Result<(String, String)> {
         let file = self.folder.path().join(format!("{index}.json"));
         let mut text = object.to_string();
@@ -1031,10 +1043,7 @@ fn the_health_checks_answer_every_status() -> Result<()> {
     if !testbed::available() {
         return Ok(());
     }
-    let argo_cd = ArgoCd {
-        parts: Parts::ensure()?,
-        folder: tempfile::tempdir()?,
-    };
+    let argo_cd = ArgoCd::new()?;
     let cases: Vec<Case> = [
         applying(),
         available(),
