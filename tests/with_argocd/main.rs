@@ -8,9 +8,12 @@
 )]
 
 mod api_server;
+mod app;
+mod deletion;
 mod delivery;
 mod directory_source;
 mod drift;
+mod executor;
 mod growth;
 mod health_check;
 mod health_rules;
@@ -21,3 +24,4 @@ mod quick_start;
 mod sidecar;
 mod size;
 mod stage;
+mod updates;

@@ -1,0 +1,118 @@
+//! An Application with a repository and namespaces of its own, on the clusters of the stage.
+
+use crate::stage::{Stage, application};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use testbed::{GitRepository, ObjectRef, is_applied, is_synced};
+
+/// An Application that delivers the folder of its name, to `cluster1` unless its settings say otherwise.
+pub(crate) struct App {
+    stage: &'static Stage,
+    git: GitRepository,
+    pub(crate) name: String,
+}
+
+impl App {
+    /// Creates the Application with `settings` of the plugin, each a name and its values, and the files of its folder; its
+    /// objects go to the namespace of its name. Returns when Argo CD has synced it.
+    pub(crate) async fn start(
+        stage: &'static Stage,
+        name: &str,
+        settings: &[(&str, &[&str])],
+        files: &[(&str, &str)],
+    ) -> Result<Self> {
+        let app = Self {
+            stage,
+            git: GitRepository::new()?,
+            name: name.to_owned(),
+        };
+        let commit = app.write(files)?;
+        let mut object = application(name, &app.git)?;
+        object["spec"]["destination"]["namespace"] = json!(name);
+        object["spec"]["source"]["plugin"]["parameters"] = parameters(settings);
+        stage.hub.create_application(&object).await?;
+        app.synced(&commit).await?;
+        Ok(app)
+    }
+
+    pub(crate) fn application(&self) -> ObjectRef {
+        ObjectRef::application(&self.name)
+    }
+
+    /// The work for `cluster1` that carries the ordinary objects.
+    pub(crate) fn work(&self) -> ObjectRef {
+        ObjectRef::manifest_work("cluster1", &self.name)
+    }
+
+    /// Writes files of the folder and has Argo CD sync them.
+    pub(crate) async fn commit(&self, files: &[(&str, &str)]) -> Result<()> {
+        let commit = self.push(files).await?;
+        self.synced(&commit).await
+    }
+
+    /// Writes files of the folder and has Argo CD look at them, and returns the commit.
+    pub(crate) async fn push(&self, files: &[(&str, &str)]) -> Result<String> {
+        let commit = self.write(files)?;
+        self.refresh().await?;
+        Ok(commit)
+    }
+
+    /// Removes files of the folder and has Argo CD sync that.
+    pub(crate) async fn remove(&self, files: &[&str]) -> Result<()> {
+        let files: Vec<String> = files.iter().map(|file| format!("{}/{file}", self.name)).collect();
+        let commit = self.git.remove(&files.iter().map(String::as_str).collect::<Vec<_>>())?;
+        self.refresh().await?;
+        self.synced(&commit).await
+    }
+
+    /// Replaces the settings of the plugin. Argo CD syncs that with the next commit.
+    pub(crate) async fn set(&self, settings: &[(&str, &[&str])]) -> Result<()> {
+        let patch = json!({"spec": {"source": {"plugin": {"parameters": parameters(settings)}}}});
+        self.stage.hub.patch(&self.application(), &patch).await.map(drop)
+    }
+
+    /// The work when the agent has applied it as it is now.
+    pub(crate) async fn applied(&self) -> Result<Value> {
+        self.stage.hub.wait_for(&self.work(), is_applied).await
+    }
+
+    /// Has the agent apply the work again. By itself it does so every five minutes or so; that is how it finds out what
+    /// somebody else has changed on the cluster. A change of the work's labels makes it do so at once.
+    pub(crate) async fn reconcile(&self) -> Result<()> {
+        let hub = &self.stage.hub;
+        let now = hub.get(&self.work()).await?.context("the work is there")?;
+        let label = json!({"metadata": {"labels": {"again": now["metadata"]["resourceVersion"]}}});
+        hub.patch(&self.work(), &label).await.map(drop)
+    }
+
+    /// Removes the Application, and waits until it is gone with all that goes with it.
+    pub(crate) async fn end(self) -> Result<()> {
+        self.stage.hub.delete(&self.application()).await?;
+        self.stage.hub.wait_gone(&self.application()).await
+    }
+
+    fn write(&self, files: &[(&str, &str)]) -> Result<String> {
+        let paths: Vec<String> = files.iter().map(|(file, _)| format!("{}/{file}", self.name)).collect();
+        let files: Vec<(&str, &str)> = paths
+            .iter()
+            .map(String::as_str)
+            .zip(files.iter().map(|(_, text)| *text))
+            .collect();
+        self.git.commit(&files)
+    }
+
+    async fn refresh(&self) -> Result<()> {
+        self.stage.hub.refresh_application(&self.name, "hard").await.map(drop)
+    }
+
+    async fn synced(&self, commit: &str) -> Result<()> {
+        let of_commit = |app: &Value| is_synced(app) && app["status"]["sync"]["revision"] == commit;
+        self.stage.hub.wait_for(&self.application(), of_commit).await.map(drop)
+    }
+}
+
+/// Plugin parameters as an Application has them: lists, which is also how a single text may be given.
+fn parameters(settings: &[(&str, &[&str])]) -> Value {
+    let parameter = |(name, values): &(&str, &[&str])| json!({"name": name, "array": values});
+    settings.iter().map(parameter).collect()
+}

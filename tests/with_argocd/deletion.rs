@@ -1,0 +1,295 @@
+//! What goes from a managed cluster when it leaves Git or its Application is removed, and what stays.
+
+use crate::app::App;
+use crate::health_check;
+use crate::stage::{Stage, stage};
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use std::time::Duration;
+use testbed::{ControlPlane, ManagedClusterOptions, ObjectRef, is_applied};
+
+/// What an Application brings in one file: a Namespace and a CRD that others use too, an object that goes, and some that are
+/// to stay.
+struct Set {
+    /// The namespace of the Application.
+    app: &'static str,
+    /// What tells it from the other set: a lower-case word.
+    word: &'static str,
+}
+
+const KEPT: [(&str, &str, &str); 3] = [
+    ("not-pruned", "argocd.argoproj.io/sync-options", "Prune=false"),
+    ("not-deleted", "argocd.argoproj.io/sync-options", "Delete=false"),
+    ("kept-by-helm", "helm.sh/resource-policy", "keep"),
+];
+
+impl Set {
+    fn file(&self) -> String {
+        let Self { app, word } = self;
+        let (namespace, group) = (self.namespace().name, format!("{app}.example.com"));
+        let mut objects = vec![
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
+            json!({
+                "apiVersion": "apiextensions.k8s.io/v1",
+                "kind": "CustomResourceDefinition",
+                "metadata": {"name": format!("{word}s.{group}")},
+                "spec": {
+                    "group": group,
+                    "names": {"kind": word, "plural": format!("{word}s"), "singular": word, "listKind": format!("{word}list")},
+                    "scope": "Namespaced",
+                    "versions": [{
+                        "name": "v1",
+                        "served": true,
+                        "storage": true,
+                        "schema": {"openAPIV3Schema": {"type": "object"}},
+                    }],
+                },
+            }),
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "goes", "namespace": namespace}}),
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": word}}),
+        ];
+        objects.extend(KEPT.iter().map(|(name, annotation, text)| {
+            let metadata = json!({"name": format!("{word}-{name}"), "annotations": {*annotation: text}});
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+        }));
+        json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string()
+    }
+
+    fn namespace(&self) -> ObjectRef {
+        ObjectRef::cluster("v1", "Namespace", &format!("{}-{}", self.app, self.word))
+    }
+
+    fn crd(&self) -> ObjectRef {
+        let name = format!("{}s.{}.example.com", self.word, self.app);
+        ObjectRef::cluster("apiextensions.k8s.io/v1", "CustomResourceDefinition", &name)
+    }
+
+    /// What goes in any case.
+    fn ordinary(&self) -> [ObjectRef; 2] {
+        [
+            ObjectRef::config_map(&self.namespace().name, "goes"),
+            ObjectRef::config_map(self.app, self.word),
+        ]
+    }
+
+    /// What stays in any case.
+    fn kept(&self) -> Vec<ObjectRef> {
+        let kept = KEPT.iter();
+        kept.map(|(name, _, _)| ObjectRef::config_map(self.app, &format!("{}-{name}", self.word)))
+            .collect()
+    }
+
+    /// What somebody else has in the namespace, and of the CRD's kind.
+    fn of_others(&self) -> [ObjectRef; 2] {
+        let api_version = format!("{}.example.com/v1", self.app);
+        [
+            ObjectRef::config_map(&self.namespace().name, "theirs"),
+            ObjectRef::namespaced(&api_version, self.word, self.app, "theirs"),
+        ]
+    }
+
+    async fn others_use_it(&self, cluster: &ControlPlane) -> Result<()> {
+        for object in self.of_others() {
+            let metadata = json!({"name": object.name, "namespace": object.namespace});
+            cluster
+                .create(&json!({"apiVersion": object.api_version, "kind": object.kind, "metadata": metadata}))
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until what goes is gone, and checks that the rest is there.
+    async fn is_left(&self, cluster: &ControlPlane, owned: bool) -> Result<()> {
+        for object in self.ordinary() {
+            cluster.wait_gone(&object).await?;
+        }
+        let shared = [self.namespace(), self.crd()];
+        if owned {
+            for object in shared {
+                cluster.wait_gone(&object).await?;
+            }
+        } else {
+            for object in shared.into_iter().chain(self.of_others()) {
+                stays(cluster, &object).await?;
+            }
+        }
+        for object in self.kept() {
+            stays(cluster, &object).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn stays(cluster: &ControlPlane, object: &ObjectRef) -> Result<()> {
+    let found = cluster
+        .get(object)
+        .await?
+        .with_context(|| format!("{object} is gone"))?;
+    ensure!(
+        found["metadata"]["deletionTimestamp"].is_null(),
+        "{object} is going: {found:#}"
+    );
+    Ok(())
+}
+
+/// Delivers two sets, takes one out of Git, and then removes the Application.
+async fn what_is_left(app: &'static str, owned: bool) -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let cluster1 = &stage.cluster1;
+    cluster1.create_namespace(app).await?;
+    let (first, second) = (Set { app, word: "tank" }, Set { app, word: "pump" });
+    let owns: &[&str] = if owned { &["true"] } else { &["false"] };
+    let settings = [("delete-namespaces", owns), ("delete-crds", owns)];
+    let files = [("tank.json", &*first.file()), ("pump.json", &*second.file())];
+    let app = App::start(stage, app, &settings, &files).await?;
+    app.applied().await?;
+    cluster1.wait_for_crds().await?;
+    for set in [&first, &second] {
+        set.others_use_it(cluster1).await?;
+    }
+
+    app.remove(&["tank.json"]).await?;
+    app.applied().await?;
+    first.is_left(cluster1, owned).await?;
+    for object in second.ordinary() {
+        stays(cluster1, &object).await?;
+    }
+
+    app.end().await?;
+    for set in [first, second] {
+        set.is_left(cluster1, owned).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_namespace_and_a_crd_stay_for_the_others_that_use_them() -> Result<()> {
+    what_is_left("deletion-shared", false).await
+}
+
+#[tokio::test]
+async fn a_namespace_and_a_crd_go_with_an_application_that_owns_them() -> Result<()> {
+    what_is_left("deletion-owned", true).await
+}
+
+const CREATE_NAMESPACE: (&str, &[&str]) = ("create-namespace", &["true"]);
+
+fn config(colour: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: config\ndata:\n  colour: {colour}\n")
+}
+
+#[tokio::test]
+async fn a_namespace_is_created_before_what_is_in_it_and_stays() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let Stage { hub, cluster1, .. } = stage;
+    let name = "deletion-created";
+    let (namespace, config_map) = (
+        ObjectRef::cluster("v1", "Namespace", name),
+        ObjectRef::config_map(name, "config"),
+    );
+    let work = ObjectRef::manifest_work("cluster1", name);
+    let first_seen = async {
+        // Argo CD writes the work when the one with the namespace is healthy.
+        hub.wait_for(&work, |_| true).await?;
+        stays(cluster1, &namespace).await
+    };
+    let text = config("green");
+    let files = [("config.yaml", &*text)];
+    let settings = [CREATE_NAMESPACE];
+    let (app, first_seen) = tokio::join!(App::start(stage, name, &settings, &files), first_seen);
+    first_seen?;
+    cluster1.wait_for(&config_map, |_| true).await?;
+    app?.end().await?;
+    cluster1.wait_gone(&config_map).await?;
+    stays(cluster1, &namespace).await
+}
+
+#[tokio::test]
+async fn a_namespace_that_is_there_is_left_as_it_is() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let cluster1 = &stage.cluster1;
+    let name = "deletion-adopted";
+    let namespace = ObjectRef::cluster("v1", "Namespace", name);
+    let (ours, theirs) = (
+        ObjectRef::config_map(name, "config"),
+        ObjectRef::config_map(name, "theirs"),
+    );
+    let labels = json!({"team": "shop", "kubernetes.io/metadata.name": name});
+    cluster1
+        .create(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}))
+        .await?;
+    cluster1
+        .create(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs", "namespace": name}}))
+        .await?;
+    let app = App::start(stage, name, &[CREATE_NAMESPACE], &[("config.yaml", &config("green"))]).await?;
+    let work = ObjectRef::manifest_work("cluster1", &format!("{name}.part-namespace"));
+    stage.hub.wait_for(&work, is_applied).await?;
+    cluster1.wait_for(&ours, |_| true).await?;
+    app.end().await?;
+    cluster1.wait_gone(&ours).await?;
+    stays(cluster1, &theirs).await?;
+    stays(cluster1, &namespace).await?;
+    let found = cluster1.get(&namespace).await?.context("the Namespace stays")?;
+    assert_eq!(found["metadata"]["labels"], labels);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_cluster_that_cannot_be_reached_holds_up_removals_and_no_other_cluster() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let Stage { hub, cluster1, .. } = stage;
+    let name = "deletion-lost";
+    let mut lost = hub.add_managed_cluster(name, ManagedClusterOptions::default()).await?;
+    for cluster in [cluster1, &lost] {
+        cluster.create_namespace(name).await?;
+    }
+    let both: &[(&str, &[&str])] = &[("clusters", &["cluster1", name])];
+    let app = App::start(stage, name, both, &[("config.yaml", &config("green"))]).await?;
+    let (object, config_map) = (app.application(), ObjectRef::config_map(name, "config"));
+    let lost_work = ObjectRef::manifest_work(name, name);
+    let has = |colour: &'static str| move |it: &Value| it["data"]["colour"] == colour;
+    for cluster in [cluster1, &lost] {
+        cluster.wait_for(&config_map, has("green")).await?;
+    }
+    hub.wait_for(&lost_work, is_applied).await?;
+
+    lost.stop_agent();
+    // A commit reaches the other cluster, and Argo CD shows for whom it waits.
+    let commit = app.push(&[("config.yaml", &config("blue"))]).await?;
+    hub.wait_for(&object, |app| has_synced(app, &commit)).await?;
+    cluster1.wait_for(&config_map, has("blue")).await?;
+    hub.wait_for(&object, |app| app["status"]["health"]["status"] == "Progressing")
+        .await?;
+    let waiting = hub.get(&lost_work).await?.context("its work is there")?;
+    let told = format!("waiting for the agent of managed cluster {name} to apply it");
+    assert_eq!(health_check::health(&waiting)?, ("Progressing".to_owned(), told));
+
+    // Nor does it hold up others that the Application leaves it: its work is on its way out until the agent is back.
+    app.set(&[("clusters", &["cluster1"])]).await?;
+    for colour in ["red", "yellow"] {
+        let commit = app.push(&[("config.yaml", &config(colour))]).await?;
+        hub.wait_for(&object, |app| has_synced(app, &commit)).await?;
+        cluster1.wait_for(&config_map, has(colour)).await?;
+        hub.wait_for(&lost_work, |work| !work["metadata"]["deletionTimestamp"].is_null())
+            .await?;
+    }
+
+    // The Application goes when all its works have gone.
+    hub.delete(&object).await?;
+    hub.holds_for(&object, Duration::from_secs(3), |_| true).await?;
+    assert!(hub.get(&lost_work).await?.is_some());
+    assert!(lost.get(&config_map).await?.is_some());
+    lost.start_agent().await?;
+    hub.wait_gone(&object).await?;
+    hub.wait_gone(&lost_work).await?;
+    for cluster in [cluster1, &lost] {
+        cluster.wait_gone(&config_map).await?;
+    }
+    Ok(())
+}
+
+/// Whether a sync of that commit has come to its end.
+fn has_synced(app: &Value, commit: &str) -> bool {
+    let operation = &app["status"]["operationState"];
+    operation["phase"] == "Succeeded" && operation["syncResult"]["revision"] == commit
+}

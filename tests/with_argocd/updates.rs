@@ -1,0 +1,552 @@
+//! How objects on a managed cluster follow Git: with what each kind's agent has rights to, and nothing else.
+
+use crate::app::App;
+use crate::stage::{Stage, stage};
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use std::time::Duration;
+use testbed::{ManagedCluster, ObjectRef, is_true};
+
+/// An object in Git, and what happens to it.
+struct Case {
+    object: Value,
+    /// What somebody does to it on the cluster, as a JSON merge patch, and how it is when the agent has applied it again.
+    by_hand: Value,
+    then: fn(&Value) -> bool,
+    /// What is changed in Git, as a JSON merge patch, and how it is when that has arrived.
+    in_git: Value,
+    at_last: fn(&Value) -> bool,
+}
+
+const STRATEGY: &str = "argocd-ocm-cmp.github.io/update-strategy";
+
+/// The namespace of the objects here, and the name of their Application.
+const NAMESPACE: &str = "updates";
+
+fn config_map(name: &str, annotations: &Value, data: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "annotations": annotations}, "data": data})
+}
+
+fn metadata() -> Case {
+    Case {
+        object: json!({
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {
+                "name": "marked",
+                "labels": {"kept": "a", "dropped": "a"},
+                "annotations": {"kept": "a", "dropped": "a"},
+            },
+        }),
+        by_hand: json!({"metadata": {"labels": {"kept": "b", "theirs": "b"}}}),
+        then: |it| it["metadata"]["labels"] == json!({"kept": "a", "dropped": "a", "theirs": "b"}),
+        in_git: json!({"metadata": {"labels": {"dropped": null}, "annotations": {"dropped": null}}}),
+        at_last: |it| {
+            it["metadata"]["labels"] == json!({"kept": "a", "theirs": "b"})
+                && it["metadata"]["annotations"] == json!({"kept": "a"})
+        },
+    }
+}
+
+fn service() -> Case {
+    let port = |port: u16| json!({"name": "http", "protocol": "TCP", "port": port, "targetPort": 8080});
+    Case {
+        object: json!({
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "web"},
+            "spec": {"selector": {"app": "web"}, "ports": [port(80)]},
+        }),
+        by_hand: json!({"spec": {"ports": [
+            {"name": "http", "protocol": "TCP", "port": 80, "targetPort": 9999},
+        ]}}),
+        then: |it| it["spec"]["ports"][0]["targetPort"] == 8080,
+        in_git: json!({"spec": {"ports": [port(81)]}}),
+        at_last: |it| {
+            let ports = it["spec"]["ports"].as_array().map(Vec::as_slice);
+            matches!(ports, Some([only]) if only["port"] == 81 && only["targetPort"] == 8080)
+        },
+    }
+}
+
+fn data() -> Case {
+    Case {
+        object: config_map("settings", &json!({}), &json!({"kept": "a", "dropped": "a"})),
+        by_hand: json!({"data": {"kept": "b", "theirs": "b"}}),
+        then: |it| it["data"] == json!({"kept": "a", "dropped": "a", "theirs": "b"}),
+        in_git: json!({"data": {"dropped": null, "new": "a"}}),
+        at_last: |it| it["data"] == json!({"kept": "a", "theirs": "b", "new": "a"}),
+    }
+}
+
+fn secret() -> Case {
+    Case {
+        object: json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "password"},
+            "stringData": {"kept": "a", "dropped": "a"},
+        }),
+        by_hand: json!({"stringData": {"kept": "b"}}),
+        then: |it| it["data"] == json!({"kept": "YQ==", "dropped": "YQ=="}),
+        in_git: json!({"stringData": {"dropped": null}}),
+        at_last: |it| it["data"] == json!({"kept": "YQ=="}),
+    }
+}
+
+fn pod_template(name: &str, image: &str) -> Value {
+    json!({
+        "metadata": {"labels": {"app": name}},
+        "spec": {"containers": [{"name": "it", "image": image}]},
+    })
+}
+
+/// How many replicas it has is not for Git to say: its autoscaler wants two at least, and somebody asks for more.
+fn scaled() -> Case {
+    Case {
+        object: json!({
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "scaled"},
+            "spec": {"selector": {"matchLabels": {"app": "scaled"}}, "template": pod_template("scaled", "web:1")},
+        }),
+        by_hand: json!({"spec": {"replicas": 4}}),
+        then: |it| it["spec"]["replicas"] == 4,
+        in_git: json!({"spec": {"template": pod_template("scaled", "web:2")}}),
+        at_last: |it| {
+            it["spec"]["replicas"] == 4 && it["spec"]["template"]["spec"]["containers"][0]["image"] == "web:2"
+        },
+    }
+}
+
+fn autoscaler() -> Case {
+    Case {
+        object: json!({
+            "apiVersion": "autoscaling/v2",
+            "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": "scaled"},
+            "spec": {
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "scaled"},
+                "minReplicas": 2,
+                "maxReplicas": 5,
+                "metrics": [{
+                    "type": "Resource",
+                    "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
+                }],
+            },
+        }),
+        by_hand: json!({"spec": {"maxReplicas": 9}}),
+        then: |it| it["spec"]["maxReplicas"] == 5,
+        in_git: json!({"spec": {"maxReplicas": 6}}),
+        at_last: |it| it["spec"]["maxReplicas"] == 6,
+    }
+}
+
+/// The API server completes its selector and template, and refuses every change of them.
+fn job() -> Case {
+    Case {
+        object: json!({
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "once", "labels": {"kept": "a"}},
+            "spec": {"template": {
+                "spec": {"restartPolicy": "Never", "containers": [{"name": "it", "image": "once:1"}]},
+            }},
+        }),
+        by_hand: json!({"metadata": {"labels": {"kept": "b"}}}),
+        then: |it| it["metadata"]["labels"]["kept"] == "a",
+        in_git: json!({"metadata": {"labels": {"kept": "c"}}}),
+        at_last: |it| it["metadata"]["labels"]["kept"] == "c" && is_true(it, "Complete"),
+    }
+}
+
+/// Bound to a volume, which the cluster writes into it, where it cannot be changed any more.
+fn claim() -> Case {
+    Case {
+        object: json!({
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "data", "labels": {"kept": "a"}},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "storageClassName": "",
+                "resources": {"requests": {"storage": "1Gi"}},
+            },
+        }),
+        by_hand: json!({"metadata": {"labels": {"kept": "b"}}}),
+        then: |it| it["metadata"]["labels"]["kept"] == "a",
+        in_git: json!({"metadata": {"labels": {"kept": "c"}}}),
+        at_last: |it| {
+            it["metadata"]["labels"]["kept"] == "c"
+                && it["spec"]["volumeName"] == VOLUME
+                && it["status"]["phase"] == "Bound"
+        },
+    }
+}
+
+/// The volume that the claim is bound to; nobody else on the cluster may take it.
+const VOLUME: &str = "updates-data";
+
+fn volume() -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": VOLUME},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "capacity": {"storage": "1Gi"},
+            "hostPath": {"path": "/nowhere"},
+            "claimRef": {"namespace": NAMESPACE, "name": "data"},
+        },
+    })
+}
+
+fn crd() -> Case {
+    let version = |name: &str, fields: Value| {
+        let spec = json!({"type": "object", "properties": fields});
+        json!({
+            "name": name,
+            "served": true,
+            "storage": name == "v1",
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
+        })
+    };
+    let text = || json!({"type": "string"});
+    let first = version("v1", json!({"size": text()}));
+    Case {
+        object: json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "tanks.updates.example.com"},
+            "spec": {
+                "group": "updates.example.com",
+                "names": {"kind": "Tank", "plural": "tanks", "singular": "tank", "listKind": "TankList"},
+                "scope": "Namespaced",
+                "versions": [first],
+            },
+        }),
+        by_hand: json!({"spec": {"versions": [version("v1", json!({"size": text(), "theirs": text()}))]}}),
+        then: |it| *schema(it, 0) == json!({"size": {"type": "string"}}),
+        in_git: json!({"spec": {"versions": [
+            version("v1", json!({"size": text(), "colour": text()})),
+            version("v2", json!({"colour": text()})),
+        ]}}),
+        at_last: |it| {
+            *schema(it, 0) == json!({"size": {"type": "string"}, "colour": {"type": "string"}})
+                && *schema(it, 1) == json!({"colour": {"type": "string"}})
+        },
+    }
+}
+
+/// The fields of `spec` in a CRD's version.
+fn schema(crd: &Value, version: usize) -> &Value {
+    &crd["spec"]["versions"][version]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+}
+
+/// Only created.
+fn created_only() -> Case {
+    Case {
+        object: config_map("created-only", &json!({STRATEGY: "CreateOnly"}), &json!({"kept": "a"})),
+        by_hand: json!({"data": {"kept": "b"}}),
+        then: |it| it["data"]["kept"] == "b",
+        in_git: json!({"data": {"kept": "c"}}),
+        at_last: |it| it["data"]["kept"] == "b",
+    }
+}
+
+/// Replaced as a whole, so that what others add goes.
+fn replaced() -> Case {
+    Case {
+        object: config_map("replaced", &json!({STRATEGY: "Update"}), &json!({"kept": "a"})),
+        by_hand: json!({"data": {"theirs": "b"}}),
+        then: |it| it["data"] == json!({"kept": "a"}),
+        in_git: json!({"data": {"kept": "c"}}),
+        at_last: |it| it["data"] == json!({"kept": "c"}),
+    }
+}
+
+/// Only looked at: it is somebody else's.
+fn looked_at() -> Case {
+    Case {
+        object: config_map("looked-at", &json!({STRATEGY: "ReadOnly"}), &json!({"kept": "a"})),
+        by_hand: json!({"data": {"kept": "b"}}),
+        then: |it| it["data"]["kept"] == "b",
+        in_git: json!({"data": {"kept": "c"}}),
+        at_last: |it| it["data"]["kept"] == "b",
+    }
+}
+
+/// With characters that an apply patch would not bring there as they are.
+fn awkward() -> Case {
+    Case {
+        object: config_map("awkward", &json!({}), &json!({"text": AWKWARD, "kept": "a"})),
+        by_hand: json!({"data": {"kept": "b"}}),
+        then: |it| it["data"] == json!({"text": AWKWARD, "kept": "a"}),
+        in_git: json!({"data": {"kept": "c"}}),
+        at_last: |it| it["data"] == json!({"text": AWKWARD, "kept": "c"}),
+    }
+}
+
+const AWKWARD: &str = "next line \u{85}, delete \u{7f}, noncharacter \u{ffff}";
+
+/// The last that the agent applies: when this one is repaired, it has looked at all the others.
+fn last() -> Case {
+    Case {
+        object: json!({
+            "apiVersion": "batch/v1",
+            "kind": "CronJob",
+            "metadata": {"name": "last", "labels": {"turn": "0"}},
+            "spec": {
+                "schedule": "0 0 1 1 *",
+                "jobTemplate": {"spec": {"template": {
+                    "spec": {"restartPolicy": "Never", "containers": [{"name": "it", "image": "last:1"}]},
+                }}},
+            },
+        }),
+        by_hand: json!({"metadata": {"labels": {"turn": "1"}}}),
+        then: |it| it["metadata"]["labels"]["turn"] == "0",
+        in_git: json!({"metadata": {"labels": {"turn": "2"}}}),
+        at_last: |it| it["metadata"]["labels"]["turn"] == "2",
+    }
+}
+
+fn cases() -> Vec<Case> {
+    vec![
+        metadata(),
+        service(),
+        data(),
+        secret(),
+        scaled(),
+        autoscaler(),
+        job(),
+        claim(),
+        crd(),
+        created_only(),
+        replaced(),
+        looked_at(),
+        awkward(),
+        last(),
+    ]
+}
+
+impl Case {
+    /// The object on the cluster.
+    fn there(&self) -> ObjectRef {
+        let mut object = ObjectRef::of(&self.object);
+        if object.kind != "CustomResourceDefinition" {
+            object.namespace = Some(NAMESPACE.to_owned());
+        }
+        object
+    }
+
+    /// What changes when the object does; its status apart, where that is told apart.
+    async fn version(&self, cluster: &ManagedCluster) -> Result<(String, Value, Value)> {
+        let object = self.there();
+        let found = cluster
+            .get(&object)
+            .await?
+            .with_context(|| format!("{object} is gone"))?;
+        let metadata = &found["metadata"];
+        let changes = [&metadata["generation"], &metadata["resourceVersion"]];
+        let changes = changes.into_iter().find(|version| !version.is_null());
+        Ok((
+            object.to_string(),
+            metadata["uid"].clone(),
+            changes.cloned().unwrap_or_default(),
+        ))
+    }
+}
+
+/// The objects as a file of the repository. Characters that YAML has no place for are escaped.
+fn file(cases: &[Case]) -> String {
+    let objects: Vec<&Value> = cases.iter().map(|case| &case.object).collect();
+    let text = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
+    let escaped = |char: char| match char {
+        '\u{7f}' | '\u{85}' | '\u{ffff}' => format!("\\u{:04x}", u32::from(char)),
+        other => other.to_string(),
+    };
+    text.chars().map(escaped).collect()
+}
+
+/// JSON merge patch, RFC 7396.
+fn merge(into: &mut Value, patch: &Value) {
+    let Value::Object(fields) = patch else {
+        *into = patch.clone();
+        return;
+    };
+    if !into.is_object() {
+        *into = json!({});
+    }
+    for (name, patch) in fields {
+        if patch.is_null() {
+            into.as_object_mut().expect("an object").remove(name);
+        } else {
+            merge(&mut into[name], patch);
+        }
+    }
+}
+
+/// Whether the agent refuses nothing of a work.
+fn is_not_red(work: &Value) -> bool {
+    let manifests = work["status"]["resourceStatus"]["manifests"].as_array();
+    let applied = |owner: &Value| {
+        owner["conditions"]
+            .as_array()
+            .is_none_or(|all| all.iter().all(|it| it["type"] != "Applied" || it["status"] == "True"))
+    };
+    applied(&work["status"]) && manifests.is_none_or(|all| all.iter().all(applied))
+}
+
+#[tokio::test]
+async fn objects_follow_git_and_are_repaired_and_nothing_turns_red() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let cluster1 = &stage.cluster1;
+    cluster1.create_namespace(NAMESPACE).await?;
+    cluster1.create(&volume()).await?;
+    let mut theirs = looked_at().object;
+    theirs["metadata"]["namespace"] = json!(NAMESPACE);
+    cluster1.create(&theirs).await?;
+
+    let cases = cases();
+    let settings: &[(&str, &[&str])] = &[("allow-secrets", &["true"])];
+    let app = App::start(stage, NAMESPACE, settings, &[("all.json", &file(&cases))]).await?;
+    let work = app.work();
+    stage.hub.wait_for(&work, |_| true).await?;
+    tokio::select! {
+        // Longer than all the rest can take.
+        red = stage.hub.holds_for(&work, Duration::from_secs(3600), is_not_red) => red,
+        done = follow(stage, &app, cases) => done,
+    }?;
+    app.end().await?;
+    cluster1
+        .delete(&ObjectRef::cluster("v1", "PersistentVolume", VOLUME))
+        .await
+}
+
+async fn follow(stage: &Stage, app: &App, mut cases: Vec<Case>) -> Result<()> {
+    let cluster1 = &stage.cluster1;
+    strategies_are_as_chosen(&app.applied().await?)?;
+    cluster1
+        .wait_for(&claim().there(), |it| it["status"]["phase"] == "Bound")
+        .await?;
+    cluster1.wait_for(&job().there(), |it| is_true(it, "Complete")).await?;
+    cluster1
+        .wait_for(&scaled().there(), |it| {
+            it["spec"]["replicas"] == 2 && it["status"]["availableReplicas"] == 2
+        })
+        .await?;
+
+    // Nothing has happened, so nothing happens.
+    let last = last();
+    let quiet = || async {
+        let mut versions = Vec::new();
+        for case in cases.iter().filter(|case| case.there() != last.there()) {
+            versions.push(case.version(cluster1).await?);
+        }
+        anyhow::Ok(versions)
+    };
+    let before = quiet().await?;
+    for _ in 0..3 {
+        again(cluster1, app, &last).await?;
+    }
+    assert_eq!(quiet().await?, before);
+
+    for case in &cases {
+        cluster1.patch(&case.there(), &case.by_hand).await?;
+    }
+    again(cluster1, app, &last).await?;
+    for case in &cases {
+        cluster1.wait_for(&case.there(), case.then).await?;
+    }
+    // What is to stay as somebody made it does so, too, once everything else has been looked at again.
+    again(cluster1, app, &last).await?;
+    for case in &cases {
+        holds(cluster1, case, case.then).await?;
+    }
+
+    for case in &mut cases {
+        merge(&mut case.object, &case.in_git);
+    }
+    app.commit(&[("all.json", &file(&cases))]).await?;
+    app.applied().await?;
+    for case in &cases {
+        holds(cluster1, case, case.at_last).await?;
+    }
+    Ok(())
+}
+
+/// Has the agent apply everything again and waits until it has.
+async fn again(cluster1: &ManagedCluster, app: &App, last: &Case) -> Result<()> {
+    cluster1.patch(&last.there(), &last.by_hand).await?;
+    app.reconcile().await?;
+    cluster1.wait_for(&last.there(), last.then).await.map(drop)
+}
+
+async fn holds(cluster: &ManagedCluster, case: &Case, condition: fn(&Value) -> bool) -> Result<()> {
+    let object = case.there();
+    let found = cluster
+        .get(&object)
+        .await?
+        .with_context(|| format!("{object} is gone"))?;
+    ensure!(condition(&found), "{object} is not as it should be:\n{found:#}");
+    Ok(())
+}
+
+/// The work says of each kind and object how it is updated.
+fn strategies_are_as_chosen(work: &Value) -> Result<()> {
+    let configs = work["spec"]["manifestConfigs"].as_array().context("manifestConfigs")?;
+    for (resource, name, wanted) in [
+        ("configmaps", "created-only", "CreateOnly"),
+        ("configmaps", "replaced", "Update"),
+        ("configmaps", "looked-at", "ReadOnly"),
+        ("configmaps", "awkward", "Update"),
+        ("configmaps", "*", "ServerSideApply"),
+        ("customresourcedefinitions", "*", "Update"),
+        ("jobs", "*", "ServerSideApply"),
+    ] {
+        let of_it = |config: &&Value| {
+            let which = &config["resourceIdentifier"];
+            which["resource"] == resource && which["name"] == name
+        };
+        let config = configs
+            .iter()
+            .find(of_it)
+            .with_context(|| format!("nothing about {resource} {name}"))?;
+        assert_eq!(config["updateStrategy"]["type"], wanted, "{resource} {name}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_application_may_choose_how_its_objects_are_updated() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let cluster1 = &stage.cluster1;
+    let name = "updates-create-only";
+    cluster1.create_namespace(name).await?;
+    let file = |colour: &str| {
+        let objects = [
+            config_map("by-the-setting", &json!({}), &json!({"colour": colour})),
+            config_map(
+                "by-its-annotation",
+                &json!({STRATEGY: "ServerSideApply"}),
+                &json!({"colour": colour}),
+            ),
+        ];
+        json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string()
+    };
+    let settings: &[(&str, &[&str])] = &[("update-strategy", &["CreateOnly"])];
+    let app = App::start(stage, name, settings, &[("all.json", &file("green"))]).await?;
+    app.applied().await?;
+    app.commit(&[("all.json", &file("blue"))]).await?;
+    let work = app.applied().await?;
+    assert_eq!(work["spec"]["workload"]["manifests"][0]["data"]["colour"], "blue");
+    for (object, colour) in [("by-the-setting", "green"), ("by-its-annotation", "blue")] {
+        let object = ObjectRef::config_map(name, object);
+        let found = cluster1
+            .get(&object)
+            .await?
+            .with_context(|| format!("{object} is gone"))?;
+        assert_eq!(found["data"]["colour"], colour, "{object}");
+    }
+    app.end().await
+}
