@@ -8,11 +8,11 @@
 //! What Argo CD has to start itself, when a sync fails or the Application goes, it creates anew each time and never prunes:
 //! there the name stays the same whatever the content, or the work of the former content would stay.
 
+use super::names;
 use super::object::{Fault, Object, Role};
 use super::wishes::Phase;
 use crate::value::{Map, Value};
-use sha2::{Digest, Sha256};
-use std::fmt::Write as _;
+use std::borrow::Cow;
 
 /// How many hex digits of the hash a run's name ends in: 40 bits, of which a folder has few.
 const HASH_DIGITS: usize = 10;
@@ -86,21 +86,18 @@ fn role(object: &Object) -> Role {
 fn in_phase(mut object: Object, phase: Phase) -> Object {
     object.phase = phase;
     if object.role == Role::Run {
-        let mut hash = Sha256::new_with_prefix(phase.name());
-        if matches!(phase, Phase::PreSync | Phase::Sync | Phase::PostSync) {
-            for piece in object.pieces() {
-                hash.update(piece.as_bytes());
-            }
+        let phase_name = std::iter::once(Cow::Borrowed(phase.name()));
+        let hash = if matches!(phase, Phase::PreSync | Phase::Sync | Phase::PostSync) {
+            names::hash(phase_name.chain(object.pieces()), HASH_DIGITS)
         } else {
-            hash.update(object.key.to_string());
-        }
-        let mut name = object.key.name.to_string();
-        name.truncate(NAME_MAX - HASH_DIGITS - 1);
-        let mut name = name.trim_end_matches(['-', '.']).to_owned();
-        name.push('-');
-        for byte in &hash.finalize()[..HASH_DIGITS / 2] {
-            write!(name, "{byte:02x}").expect("a String takes all");
-        }
+            names::hash(phase_name.chain([Cow::Owned(object.key.to_string())]), HASH_DIGITS)
+        };
+        let name = &object.key.name;
+        let room = NAME_MAX - HASH_DIGITS - 1;
+        let end = (0..=room.min(name.len()))
+            .rfind(|&at| name.is_char_boundary(at))
+            .unwrap_or(0);
+        let name = format!("{}-{hash}", name[..end].trim_end_matches(['-', '.']));
         object.rename(&name);
     }
     object
@@ -137,6 +134,8 @@ mod tests {
         assert!(first[0].pieces().concat().contains(&format!("\"name\":\"{name}\"")));
         let long = run("Job", &format!("name: {}", "a".repeat(80)), "PreSync", "{}");
         assert_eq!(names(&long)[0].len(), NAME_MAX);
+        let odd = run("Job", &format!("name: {}", "\u{e9}".repeat(40)), "PreSync", "{}");
+        assert!(names(&odd)[0].len() <= NAME_MAX, "{odd:?}");
     }
 
     #[test]
