@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use tempfile::TempDir;
 use testbed::{Part, Parts};
 
 /// What the agent's two conditions say.
@@ -200,6 +201,129 @@ async fn the_hub_takes_the_rules_of_every_kind() -> Result<()> {
     for (kept, given) in kept.iter().zip(&configs) {
         assert_eq!(kept["conditionRules"], given["conditionRules"]);
         assert_eq!(kept["feedbackRules"], given["feedbackRules"]);
+    }
+    Ok(())
+}
+
+/// The works of a folder with these objects, as the program prints them.
+fn works(objects: &[Value]) -> Result<Vec<Value>> {
+    let folder = TempDir::new()?;
+    for (at, object) in objects.iter().enumerate() {
+        std::fs::write(folder.path().join(format!("{at}.json")), object.to_string())?;
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
+        .args([
+            "generate",
+            "--cluster=cluster1",
+            "--name=shop",
+            "--namespace=shop",
+            "--output=json",
+        ])
+        .current_dir(folder.path())
+        .env_clear()
+        .output()?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let lines = String::from_utf8(output.stdout)?;
+    lines.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
+}
+
+/// What the conditions of a work's only manifest are, when it is found like this on the cluster.
+fn conditions(agent: &mut Agent, work: &Value, found: &Value) -> Result<BTreeMap<String, (String, String)>> {
+    let question = json!({
+        "object": found,
+        "rules": work["spec"]["manifestConfigs"][0]["conditionRules"],
+        "feedbackRules": [],
+    });
+    let answer: Answer = serde_json::from_str(&agent.0.ask(&question)?)?;
+    let conditions = answer.conditions.into_iter().map(|condition| {
+        ensure!(condition.reason == "ConditionRuleEvaluated", "{condition:?}");
+        Ok((condition.r#type, (condition.status, condition.message)))
+    });
+    conditions.collect()
+}
+
+#[test]
+fn what_a_later_wave_waits_for_is_judged_as_the_work_has_it() -> Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let mut agent = Agent::start(&Parts::ensure()?)?;
+    let claim = |size: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "data", "annotations": {"argocd.argoproj.io/sync-wave": "-1"}},
+            "spec": {"resources": {"requests": {"storage": size}}},
+        })
+    };
+    let late = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "late"}});
+    let before = works(&[claim("1Gi"), late.clone()])?.remove(0);
+    let after = works(&[claim("2Gi"), late])?.remove(0);
+    let on_the_cluster = |work: &Value, phase: &str| {
+        let mut object = work["spec"]["workload"]["manifests"][0].clone();
+        object["status"] = json!({"phase": phase});
+        object
+    };
+    let verdicts = |conditions: BTreeMap<String, (String, String)>| {
+        let status = |name: &str| conditions[name].0.clone();
+        (
+            status("Progressing"),
+            status("Healthy"),
+            conditions["Progressing"].1.clone(),
+        )
+    };
+    let told = |progressing: &str, healthy: &str, message: &str| {
+        (progressing.to_owned(), healthy.to_owned(), message.to_owned())
+    };
+    let stale = told("True", "True", "waiting for the agent to apply the change");
+    for (found, wanted) in [
+        (
+            on_the_cluster(&after, "Bound"),
+            told("False", "True", "it is bound to a volume"),
+        ),
+        (
+            on_the_cluster(&after, "Lost"),
+            told("True", "False", "it lost its volume"),
+        ),
+        (on_the_cluster(&before, "Bound"), stale.clone()),
+        (on_the_cluster(&before, "Lost"), stale.clone()),
+        (claim("2Gi"), stale),
+    ] {
+        assert_eq!(verdicts(conditions(&mut agent, &after, &found)?), wanted, "{found}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_run_is_complete_when_it_has_ended() -> Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let mut agent = Agent::start(&Parts::ensure()?)?;
+    let hook = |api_version: &str, kind: &str| {
+        json!({
+            "apiVersion": api_version, "kind": kind,
+            "metadata": {"name": "migrate", "annotations": {"argocd.argoproj.io/hook": "PreSync"}},
+        })
+    };
+    let job = |condition: &str, status: &str| json!({"conditions": [{"type": condition, "status": status}]});
+    for (object, status, complete) in [
+        (hook("batch/v1", "Job"), job("Complete", "True"), "True"),
+        (hook("batch/v1", "Job"), job("Failed", "True"), "True"),
+        (hook("batch/v1", "Job"), job("Complete", "False"), "False"),
+        (hook("batch/v1", "Job"), json!({"active": 1}), "False"),
+        (hook("batch/v1", "Job"), Value::Null, "False"),
+        (hook("v1", "Pod"), json!({"phase": "Succeeded"}), "True"),
+        (hook("v1", "Pod"), json!({"phase": "Failed"}), "True"),
+        (hook("v1", "Pod"), json!({"phase": "Running"}), "False"),
+    ] {
+        let work = works(&[object.clone()])?.remove(0);
+        let mut found = object;
+        found["status"] = status;
+        assert_eq!(
+            conditions(&mut agent, &work, &found)?["Complete"].0,
+            complete,
+            "{found}"
+        );
     }
     Ok(())
 }
