@@ -63,14 +63,14 @@ pub fn generate(settings: &Settings) -> Result<Generated, Problems> {
     let wanted = settings.wanted(rules)?;
 
     let found = discover::manifests(&settings.folder, &settings.source_path, &settings.selection)?;
-    let mut objects = load::objects(&found.files, settings.selection.max_size)?;
+    let objects = load::objects(&found.files, settings.selection.max_size)?;
+    let mut objects = hooks::in_phases(objects);
     if objects.is_empty() && !settings.allow_empty {
         return Err(Problems::one(
             "no manifests: the folder has no Kubernetes object in a .yaml, .yml or .json file that include and exclude select; \
              to remove everything from the cluster on purpose, set allow-empty",
         ));
     }
-    objects = hooks::in_phases(objects);
     let homeless = place::in_namespaces(&mut objects, &settings.cluster_scoped, settings.namespace.as_deref());
     let created = settings.created_namespace(&objects);
     let place = |object: &Object| object.source.place(&found.files[object.source.file as usize].name);

@@ -218,6 +218,31 @@ mod tests {
     }
 
     #[test]
+    fn what_a_hook_needs_comes_with_the_hooks() {
+        let hook = "argocd.argoproj.io/hook: PreSync";
+        let account = annotated("v1 ServiceAccount", "a", hook).replace("name: a,", "name: a, namespace: shop,");
+        let parts = arranged(
+            &[
+                &account,
+                "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}",
+                &annotated("v1 ConfigMap", "a", ""),
+            ],
+            10_000,
+        );
+        let parts: Vec<(&str, &[String])> = parts.iter().map(|part| (part.0.as_str(), part.3.as_slice())).collect();
+        assert_eq!(
+            parts,
+            [
+                (
+                    "presync",
+                    &["Namespace shop".to_owned(), "ServiceAccount shop/a".to_owned()][..]
+                ),
+                ("", &["ConfigMap a".to_owned()]),
+            ]
+        );
+    }
+
+    #[test]
     fn kinds_that_a_cluster_may_lack_stand_apart_each_by_itself() {
         let parts = arranged(
             &[

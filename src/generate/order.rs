@@ -152,6 +152,9 @@ fn creators_first(objects: &mut [Object]) {
         };
         if let Some(&first) = first {
             (object.phase, object.wave) = first;
+            if object.phase == Phase::PreSync {
+                object.role = Role::Hook;
+            }
         }
     }
 }
