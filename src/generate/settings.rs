@@ -53,6 +53,8 @@ pub struct Settings {
     pub policy: Option<PathBuf>,
     /// The `AppProject`, as Argo CD tells it.
     pub project: Option<String>,
+    /// The Application, as Argo CD tells it.
+    application: Option<String>,
     /// The most bytes that objects take together in one work, besides one that is larger alone; `None` for no limit.
     pub work_size: Option<u64>,
     /// The most bytes a work may have, as OCM's webhook counts them; `None` for no limit.
@@ -231,6 +233,7 @@ impl Settings {
                 asked,
                 policy,
                 project: env.get("ARGOCD_APP_PROJECT_NAME").cloned(),
+                application: env.get("ARGOCD_APP_NAME").filter(|name| !name.is_empty()).cloned(),
                 manifest_limit: Some(manifest_limit.unwrap_or(DEFAULT_MANIFEST_LIMIT)).filter(|&bytes| bytes > 0),
                 work_size: Some(work_size.unwrap_or(DEFAULT_WORK_SIZE)).filter(|&bytes| bytes > 0),
                 output: args.output,
@@ -241,13 +244,28 @@ impl Settings {
     /// What all works are to be like.
     ///
     /// # Errors
-    /// When the Application asks for another executor than the policy's.
+    /// Under a policy: when the Application asks for another executor than the policy's, or for another name than its own.
     pub fn wanted(&self, rules: Option<Rules<'_>>) -> Result<Wanted, Problems> {
         let mut wanted = self.asked.clone();
         if let Some(rules) = rules {
+            self.own_name()?;
             wanted.executor = rules.executor(wanted.executor)?;
         }
         Ok(wanted)
+    }
+
+    /// Whether the works are named after the Application. Under any other name they could be those of another project, which
+    /// Argo CD would let this Application replace.
+    fn own_name(&self) -> Result<(), Problems> {
+        let own = self.application.as_deref().map(WorkName::from_str);
+        match own {
+            Some(Ok(own)) if own != self.name => Err(Problems::one(format!(
+                "name {}: under a policy the works of an Application are named after it, here {own}, because others could \
+                 belong to another project: leave the setting out",
+                self.name
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// The most bytes that objects may take together in one work.
@@ -462,6 +480,7 @@ impl Setting {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::generate::policy::Policy;
 
     fn resolve(args: GenerateArgs, env: &[(&str, &str)]) -> Result<Settings, String> {
         let env = env
@@ -570,6 +589,32 @@ mod tests {
             told.starts_with("error: no target cluster: set the plugin env TARGET_CLUSTER"),
             "{told}"
         );
+    }
+
+    #[test]
+    fn under_a_policy_works_are_named_after_the_application() {
+        let text = "{apiVersion: argocd-ocm-cmp.github.io/v1, kind: Policy, projects: [{names: [shop]}]}";
+        let policy = Policy::parse(text, "policy.yaml").unwrap();
+        let rules = policy.rules_for(Some("shop")).unwrap();
+        let told = |rules, env: &[(&str, &str)]| {
+            let wanted = resolve(GenerateArgs::default(), env).unwrap().wanted(rules);
+            wanted.map_or_else(|problems| problems.to_string(), |_| String::new())
+        };
+        let foreign = "error: name other: under a policy the works of an Application are named after it, here guestbook, because \
+                       others could belong to another project: leave the setting out\n";
+        let parameter = r#"[{"name":"name","string":"other"}]"#;
+        for (env, wanted) in [
+            (with(&[]), ""),
+            (with(&[("ARGOCD_ENV_NAME", "guestbook")]), ""),
+            (with(&[("ARGOCD_ENV_NAME", "other")]), foreign),
+            (with(&[("ARGOCD_APP_PARAMETERS", parameter)]), foreign),
+        ] {
+            assert_eq!(told(Some(rules), &env), wanted, "{env:?}");
+            assert_eq!(told(None, &env), "", "without a policy: {env:?}");
+        }
+        // An Application outside Argo CD's namespace has a work name that is made of both.
+        let elsewhere = ("ARGOCD_APP_NAME", "team-a_guestbook");
+        assert_eq!(told(Some(rules), &with(&[elsewhere])), "");
     }
 
     #[test]
