@@ -21,6 +21,7 @@ mod isolation;
 mod mistakes;
 mod order;
 mod quick_start;
+mod rbac;
 mod sidecar;
 mod size;
 mod stage;
