@@ -20,6 +20,7 @@ mod health_rules;
 mod isolation;
 mod mistakes;
 mod order;
+mod policy;
 mod quick_start;
 mod rbac;
 mod sidecar;

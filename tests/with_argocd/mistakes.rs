@@ -61,7 +61,7 @@ async fn a_mistake(
     hub.delete(&app).await
 }
 
-fn comparison_error(application: &Value) -> Option<String> {
+pub(crate) fn comparison_error(application: &Value) -> Option<String> {
     let conditions = application["status"]["conditions"].as_array()?;
     let error = conditions
         .iter()

@@ -8,6 +8,11 @@ use std::path::{Path, PathBuf};
 use testbed::{ArgoCd, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Plugin};
 use tokio::sync::OnceCell;
 
+use crate::policy::POLICY;
+
+/// The plugin again, as a sidecar with a policy, for Applications that name it.
+pub(crate) const PLUGIN_WITH_POLICY: &str = "argocd-ocm-cmp-with-policy";
+
 /// The hub and its cluster `cluster1`.
 pub(crate) struct Stage {
     pub(crate) hub: Hub,
@@ -43,12 +48,25 @@ async fn set_up() -> Result<Stage> {
         .as_str()
         .context("it carries plugin.yaml")?;
     fs::write(config.join("plugin.yaml"), plugin)?;
+    let with_policy = config.with_file_name("plugin-with-policy");
+    fs::create_dir_all(&with_policy)?;
+    let renamed = plugin.replace("name: argocd-ocm-cmp", &format!("name: {PLUGIN_WITH_POLICY}"));
+    fs::write(with_policy.join("plugin.yaml"), renamed)?;
+    let policy = with_policy.join("policy.yaml");
+    fs::write(&policy, POLICY)?;
 
     let binary = Path::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
+    let programs = binary.parent().context("it is in a folder")?;
+    let policy = ("OCM_POLICY_FILE".to_owned(), policy.display().to_string());
+    let with_policy = Plugin {
+        environment: vec![policy],
+        ..Plugin::new(with_policy, programs)
+    };
     let argocd = ArgoCd {
+        plugins: vec![Plugin::new(config, programs), with_policy],
         // An error is shown at the first refresh, not after three minutes.
         environment: vec![("ARGOCD_REPO_ERROR_GRACE_PERIOD_SECONDS".to_owned(), "0".to_owned())],
-        ..ArgoCd::with_plugin(Plugin::new(config, binary.parent().context("it is in a folder")?))
+        ..ArgoCd::default()
     };
     let (cluster1, started) = tokio::join!(
         hub.add_managed_cluster("cluster1", ManagedClusterOptions::default()),

@@ -1,0 +1,275 @@
+//! A platform's policy holds for every Application of a project, whatever the Application and its folder say.
+
+use crate::mistakes::comparison_error;
+use crate::stage::{PLUGIN_WITH_POLICY, Stage, application, shipped_object, stage};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use testbed::{GitRepository, ObjectRef, is_applied, is_synced, wait};
+
+/// The policy of the stage's second plugin.
+pub(crate) const POLICY: &str = "\
+apiVersion: argocd-ocm-cmp.github.io/v1
+kind: Policy
+projects:
+- names: [team-a]
+  clusters: [cluster1]
+  namespaces: [team-a]
+  deniedKinds: [LimitRange]
+  executor: {namespace: team-a, name: deployer}
+";
+
+const GOOD: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: NAME\ndata:\n  colour: green\n";
+
+/// An Application of project team-a, whose plugin has the policy.
+fn of_team_a(name: &str, git: &GitRepository) -> Result<Value> {
+    let mut app = application(name, git)?;
+    app["spec"]["project"] = json!("team-a");
+    app["spec"]["source"]["plugin"]["name"] = json!(PLUGIN_WITH_POLICY);
+    app["spec"]["destination"]["namespace"] = json!("team-a");
+    Ok(app)
+}
+
+/// Makes the project, with all that Argo CD can give it, and the executor that the policy names.
+async fn team_a(stage: &Stage) -> Result<()> {
+    let mut project = shipped_object("proj.yaml")?;
+    project["metadata"]["name"] = json!("team-a");
+    stage.hub.apply(&project).await?;
+    stage.cluster1.create_namespace("team-a").await?;
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "deployer", "namespace": "team-a"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": "deployer", "namespace": "team-a"}],
+    });
+    stage.cluster1.apply(&binding).await.map(drop)
+}
+
+/// Delivers a ConfigMap within the rules, and returns the work as the agent has applied it.
+async fn delivered(stage: &Stage, name: &str, git: &GitRepository) -> Result<Value> {
+    team_a(stage).await?;
+    git.commit(&[(&format!("{name}/config.yaml"), &GOOD.replace("NAME", name))])?;
+    stage.hub.create_application(&of_team_a(name, git)?).await?;
+    stage.hub.wait_for(&ObjectRef::application(name), is_synced).await?;
+    let config_map = ObjectRef::config_map("team-a", name);
+    stage.cluster1.wait_for(&config_map, |_| true).await?;
+    let work = ObjectRef::manifest_work("cluster1", name);
+    stage.hub.wait_for(&work, is_applied).await
+}
+
+/// The works of an Application, wherever they are, as far as what was asked for goes.
+async fn works_of(stage: &Stage, application: &str) -> Result<Vec<(Value, Value)>> {
+    let works = stage
+        .hub
+        .list("work.open-cluster-management.io/v1", "ManifestWork")
+        .await?;
+    let own = works.into_iter().filter(|work| {
+        let name = work["metadata"]["name"].as_str().unwrap_or_default();
+        name == application || name.starts_with(&format!("{application}.part-"))
+    });
+    Ok(own
+        .map(|work| (work["metadata"]["uid"].clone(), work["metadata"]["generation"].clone()))
+        .collect())
+}
+
+/// What Argo CD says is wrong after it has looked again, without its own words in front.
+async fn told(stage: &Stage, application: &str) -> Result<Vec<String>> {
+    let app = stage.hub.refresh_application(application, "hard").await?;
+    let conditions = app["status"]["conditions"].as_array().context("conditions")?;
+    let errors = conditions
+        .iter()
+        .filter(|condition| condition["type"] == "ComparisonError")
+        .count();
+    assert_eq!(errors, 1, "{conditions:#?}");
+    let told = comparison_error(&app).context("a ComparisonError")?;
+    let (_, lines) = told
+        .split_once("exit status 1: error: ")
+        .context("lines of this program's")?;
+    Ok(lines.split("\nerror: ").map(|line| line.trim().to_owned()).collect())
+}
+
+#[tokio::test]
+async fn one_error_names_all_that_a_project_may_not_deliver_and_nothing_changes() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let name = "policy-violated";
+    let git = GitRepository::new()?;
+    delivered(stage, name, &git).await?;
+    let before = works_of(stage, name).await?;
+    assert_eq!(before.len(), 1);
+
+    let object = |kind: &str, namespace: &str| {
+        let (api_version, kind) = kind.rsplit_once('/').unwrap_or(("v1", kind));
+        format!("apiVersion: {api_version}\nkind: {kind}\nmetadata:\n  name: {name}\n  namespace: {namespace}\n")
+    };
+    git.commit(&[
+        (
+            &format!("{name}/a.yaml"),
+            &object("rbac.authorization.k8s.io/v1/ClusterRole", "''"),
+        ),
+        (&format!("{name}/b.yaml"), &object("ConfigMap", "kube-system")),
+        (&format!("{name}/c.yaml"), &object("LimitRange", "team-a")),
+        (&format!("{name}/d.yaml"), &object("Secret", "team-a")),
+        (
+            &format!("{name}/e.yaml"),
+            &object("Namespace", "''").replace(name, "kube-system"),
+        ),
+        // This one is within the rules, and does not come through alone either.
+        (
+            &format!("{name}/config.yaml"),
+            &GOOD.replace("NAME", name).replace("green", "red"),
+        ),
+    ])?;
+    let clusters = json!({"spec": {"source": {"plugin": {"env": [{"name": "TARGET_CLUSTER", "value": "cluster1,drift-default"}]}}}});
+    stage.hub.patch(&ObjectRef::application(name), &clusters).await?;
+    let refused = |place: &str, why: &str| format!("{place}: the policy lets project team-a deliver {why}");
+    let wanted = [
+        "cluster drift-default: the policy lets project team-a deliver nothing to it, only to cluster1".to_owned(),
+        refused(
+            &format!("a.yaml:1: document 1: ClusterRole.rbac.authorization.k8s.io {name}"),
+            "no cluster-scoped objects",
+        ),
+        refused(
+            &format!("b.yaml:1: document 1: ConfigMap kube-system/{name}"),
+            "nothing in namespace kube-system, only in team-a",
+        ),
+        refused(
+            &format!("c.yaml:1: document 1: LimitRange team-a/{name}"),
+            "no objects of this kind",
+        ),
+        refused(
+            &format!("d.yaml:1: document 1: Secret team-a/{name}"),
+            "no plain Secrets",
+        ),
+        refused(
+            "e.yaml:1: document 1: Namespace kube-system",
+            "no cluster-scoped objects; nothing in namespace kube-system, only in team-a",
+        ),
+    ];
+    assert_eq!(told(stage, name).await?, wanted);
+    assert_eq!(told(stage, name).await?, wanted, "the same on every refresh");
+    assert_eq!(works_of(stage, name).await?, before, "nothing was written");
+    let kept = stage.cluster1.get(&ObjectRef::config_map("team-a", name)).await?;
+    assert_eq!(kept.context("it stays")?["data"]["colour"], "green");
+    stage.hub.delete(&ObjectRef::application(name)).await
+}
+
+#[tokio::test]
+async fn what_is_within_the_rules_is_delivered_by_the_policys_executor() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let name = "policy-kept";
+    let git = GitRepository::new()?;
+    let work = delivered(stage, name, &git).await?;
+    let executor = json!({"type": "ServiceAccount", "serviceAccount": {"namespace": "team-a", "name": "deployer"}});
+    assert_eq!(work["spec"]["executor"]["subject"], executor);
+    let healthy = |app: &Value| app["status"]["health"]["status"] == "Healthy";
+    stage.hub.wait_for(&ObjectRef::application(name), healthy).await?;
+    // Named again, it is no other.
+    let parameters = json!([{"name": "executor", "string": "team-a/deployer"}, {"name": "name", "string": name}]);
+    let patch = json!({"spec": {"source": {"plugin": {"parameters": parameters}}}});
+    stage.hub.patch(&ObjectRef::application(name), &patch).await?;
+    let app = stage.hub.refresh_application(name, "hard").await?;
+    assert!(
+        is_synced(&app) && comparison_error(&app).is_none(),
+        "{:#}",
+        app["status"]
+    );
+    stage.hub.delete(&ObjectRef::application(name)).await
+}
+
+#[tokio::test]
+async fn an_application_cannot_influence_the_policy() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let name = "policy-evaded";
+    let git = GitRepository::new()?;
+    delivered(stage, name, &git).await?;
+    let before = works_of(stage, name).await?;
+    let foreign = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: policy-evaded\n  namespace: kube-system\n";
+    git.commit(&[(&format!("{name}/foreign.yaml"), foreign)])?;
+    let refused = "foreign.yaml:1: document 1: ConfigMap kube-system/policy-evaded: the policy lets project team-a deliver nothing in \
+                   namespace kube-system, only in team-a";
+    let another = "executor team-a/admin: the policy has the works of project team-a executed by team-a/deployer: leave the \
+                   setting out";
+    let unknown = "parameter policy is not known: the parameters are ";
+    let not_its_name = "name policy-kept: under a policy the works of an Application are named after it, here policy-evaded, \
+                        because others could belong to another project: leave the setting out";
+
+    let file = "/dev/null";
+    let env = |name: &str, value: &str| json!([{"name": name, "value": value}]);
+    let parameter = |name: &str, value: &str| json!([{"name": name, "string": value}]);
+    let none = || json!([]);
+    let attempts = [
+        (env("POLICY", file), none(), refused),
+        (env("OCM_POLICY_FILE", file), none(), refused),
+        (env("ARGOCD_APP_PROJECT_NAME", "platform"), none(), refused),
+        (env("ARGOCD_APP_NAME", "policy-kept"), none(), refused),
+        (none(), parameter("policy", file), unknown),
+        (none(), parameter("executor", "team-a/admin"), another),
+        (env("EXECUTOR", "team-a/admin"), none(), another),
+        (none(), parameter("name", "policy-kept"), not_its_name),
+        (env("NAME", "policy-kept"), none(), not_its_name),
+    ];
+    let in_folder = format!("{name}/.argocd-source.yaml");
+    for (more, parameters, wanted) in &attempts {
+        let mut env = vec![json!({"name": "TARGET_CLUSTER", "value": "cluster1"})];
+        env.extend(more.as_array().into_iter().flatten().cloned());
+        let plugin = json!({"plugin": {"env": env, "parameters": parameters}});
+        // Once in the Application and once in its folder, where Argo CD takes it for a part of the Application.
+        for of_the_folder in [false, true] {
+            let (in_application, of_folder) = if of_the_folder {
+                (
+                    json!({"plugin": {"env": [env[0]], "parameters": none()}}),
+                    plugin.to_string(),
+                )
+            } else {
+                (plugin.clone(), "{}".to_owned())
+            };
+            git.commit(&[(&in_folder, &of_folder)])?;
+            let patch = json!({"spec": {"source": in_application}});
+            stage.hub.patch(&ObjectRef::application(name), &patch).await?;
+            let told = told(stage, name).await?;
+            assert!(
+                told.len() == 1 && told[0].starts_with(wanted),
+                "{plugin}, in the folder: {of_the_folder}: {told:?}"
+            );
+        }
+    }
+    // Nor can the folder take the plugin away, to have Argo CD apply what is in it as it is.
+    git.commit(&[(&in_folder, "plugin: null\n")])?;
+    let told = told(stage, name).await?;
+    assert!(told.len() == 1 && told[0] == refused, "{told:?}");
+    assert_eq!(works_of(stage, name).await?, before, "nothing was written");
+    stage.hub.delete(&ObjectRef::application(name)).await
+}
+
+#[tokio::test]
+async fn without_a_policy_a_plain_secret_needs_the_applications_word() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let name = "policy-none";
+    let git = GitRepository::new()?;
+    let secret = format!("apiVersion: v1\nkind: Secret\nmetadata:\n  name: {name}\nstringData:\n  key: value\n");
+    git.commit(&[(&format!("{name}/secret.yaml"), &secret)])?;
+    stage.hub.create_application(&application(name, &git)?).await?;
+    assert_eq!(
+        told(stage, name).await?,
+        [format!(
+            "secret.yaml:1: document 1: Secret default/{name}: a Secret in a work can be read in Argo CD's UI: deliver a SealedSecret or an \
+             ExternalSecret instead, or set allow-secrets"
+        )]
+    );
+    assert!(works_of(stage, name).await?.is_empty());
+
+    let allowed =
+        json!({"spec": {"source": {"plugin": {"parameters": [{"name": "allow-secrets", "string": "true"}]}}}});
+    stage.hub.patch(&ObjectRef::application(name), &allowed).await?;
+    wait::eventually("the Application recovers", wait::DEADLINE, async || {
+        let app = stage.hub.refresh_application(name, "hard").await.ok()?;
+        (is_synced(&app) && comparison_error(&app).is_none()).then_some(())
+    })
+    .await?;
+    let secret = ObjectRef::namespaced("v1", "Secret", "default", name);
+    stage
+        .cluster1
+        .wait_for(&secret, |secret| secret["data"]["key"] == "dmFsdWU=")
+        .await?;
+    stage.hub.delete(&ObjectRef::application(name)).await
+}
