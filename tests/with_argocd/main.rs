@@ -15,6 +15,7 @@ mod directory_source;
 mod drift;
 mod executor;
 mod growth;
+mod health;
 mod health_check;
 mod health_rules;
 mod isolation;

@@ -1,0 +1,243 @@
+//! What Argo CD on the hub calls an Application comes from its objects on the managed cluster.
+
+use crate::health_check;
+use crate::stage::{Stage, application, stage};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use testbed::{GitRepository, ObjectRef, condition, is_applied, is_true};
+
+/// Deploys the folder `name`.
+async fn deploy(stage: &Stage, name: &str, git: &GitRepository) -> Result<()> {
+    stage.hub.create_application(&application(name, git)?).await.map(drop)
+}
+
+/// Waits until Argo CD says `status` of the Application at this commit.
+async fn shows(stage: &Stage, name: &str, commit: &str, status: &str) -> Result<Value> {
+    let is_shown = |app: &Value| {
+        app["status"]["sync"]["revision"] == commit
+            && app["status"]["sync"]["status"] == "Synced"
+            && app["status"]["health"]["status"] == status
+    };
+    stage.hub.wait_for(&ObjectRef::application(name), is_shown).await
+}
+
+/// The conditions of an object's place in a work's status.
+fn of_manifest<'a>(work: &'a Value, kind: &str, name: &str) -> Value {
+    let manifests = work["status"]["resourceStatus"]["manifests"].as_array();
+    let of =
+        |manifest: &&'a Value| manifest["resourceMeta"]["kind"] == kind && manifest["resourceMeta"]["name"] == name;
+    let manifest = manifests.and_then(|manifests| manifests.iter().find(of));
+    json!({"status": manifest.cloned().unwrap_or_default()})
+}
+
+/// Waits until the agent says this of an object, with a message that has `words` in it, and returns the message.
+async fn says(
+    stage: &Stage,
+    work: &str,
+    (kind, name): (&str, &str),
+    (verdict, status): (&str, &str),
+    words: &str,
+) -> Result<String> {
+    let message = |found: &Value| found["message"].as_str().unwrap_or_default().to_owned();
+    let said = |work: &Value| {
+        let found = condition(&of_manifest(work, kind, name), verdict)?.clone();
+        let at_present = found["observedGeneration"] == work["metadata"]["generation"];
+        let by_rule = found["reason"] == "ConditionRuleEvaluated";
+        let so = at_present && by_rule && found["status"] == status && message(&found).contains(words);
+        so.then(|| message(&found))
+    };
+    let work_ref = ObjectRef::manifest_work("cluster1", work);
+    let work = stage.hub.wait_for(&work_ref, |work| said(work).is_some()).await?;
+    said(&work).context("it was said")
+}
+
+fn deployment(name: &str, spec: &str, pod: &str) -> String {
+    format!(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {name}}}\nspec:\n  replicas: 2\n{spec}  \
+         selector: {{matchLabels: {{app: {name}}}}}\n  template:\n    metadata: {{labels: {{app: {name}}}}}\n    \
+         spec:\n      containers: [{{name: web, image: nginx}}]\n{pod}"
+    )
+}
+
+/// Of all nodes, none.
+const NOWHERE: &str = "      nodeSelector: {disk: none}\n";
+
+#[tokio::test]
+async fn a_rollout_is_progressing_until_it_is_done() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let name = "health-rollout";
+    let git = GitRepository::new()?;
+    let file = format!("{name}/web.yaml");
+    let stuck = git.commit(&[(&file, &deployment(name, "", NOWHERE))])?;
+    deploy(stage, name, &git).await?;
+
+    let message = says(
+        stage,
+        name,
+        ("Deployment", name),
+        ("Progressing", "True"),
+        "waiting for rollout to finish: 0 of 2 updated replicas are available",
+    )
+    .await?;
+    says(stage, name, ("Deployment", name), ("Healthy", "True"), "").await?;
+    shows(stage, name, &stuck, "Progressing").await?;
+    let work = ObjectRef::manifest_work("cluster1", name);
+    let live = stage.hub.wait_for(&work, is_applied).await?;
+    assert!(
+        is_true(&live, "Progressing") && is_true(&live, "Available"),
+        "{:#}",
+        live["status"]
+    );
+    assert_eq!(
+        health_check::health(&live)?,
+        (
+            "Progressing".to_owned(),
+            format!("Deployment default/{name}: {message}")
+        )
+    );
+
+    let fixed = git.commit(&[(&file, &deployment(name, "", ""))])?;
+    stage.hub.refresh_application(name, "normal").await?;
+    shows(stage, name, &fixed, "Healthy").await?;
+    let deployment = stage.cluster1.get(&ObjectRef::deployment("default", name)).await?;
+    assert_eq!(deployment.context("it is there")?["status"]["availableReplicas"], 2);
+    stage.hub.delete(&ObjectRef::application(name)).await
+}
+
+#[tokio::test]
+async fn a_rollout_that_fails_is_degraded_until_it_is_mended() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let name = "health-deadline";
+    let git = GitRepository::new()?;
+    let file = format!("{name}/web.yaml");
+    let deadline = "  progressDeadlineSeconds: 2\n";
+    let failing = git.commit(&[(&file, &deployment(name, deadline, NOWHERE))])?;
+    deploy(stage, name, &git).await?;
+    let web = ("Deployment", name);
+    says(stage, name, web, ("Healthy", "False"), "has timed out progressing").await?;
+    shows(stage, name, &failing, "Degraded").await?;
+
+    let mended = git.commit(&[(&file, &deployment(name, deadline, ""))])?;
+    stage.hub.refresh_application(name, "normal").await?;
+    shows(stage, name, &mended, "Healthy").await?;
+    stage.hub.delete(&ObjectRef::application(name)).await
+}
+
+fn pod(name: &str, labels: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, labels: {{{labels}}}}}\nspec:\n  containers: [{{name: web, image: nginx}}]\n"
+    )
+}
+
+#[tokio::test]
+async fn pods_that_crash_are_degraded_with_the_containers_own_words() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let name = "health-crash";
+    let git = GitRepository::new()?;
+    let crashes = "'pod-container-running-failed.stage.kwok.x-k8s.io': 'true'";
+    let job = format!(
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: {name}}}\nspec:\n  backoffLimit: 0\n  template:\n    \
+         metadata: {{labels: {{{crashes}}}}}\n    spec:\n      restartPolicy: Never\n      containers: [{{name: run, image: busybox}}]\n"
+    );
+    let broken = git.commit(&[
+        (&format!("{name}/pod.yaml"), &pod(name, crashes)),
+        (&format!("{name}/job.yaml"), &job),
+        (&format!("{name}/web.yaml"), &deployment(name, "", "")),
+    ])?;
+    deploy(stage, name, &git).await?;
+    let failed = ("Healthy", "False");
+    let of_container = "container web: containerFailed: container failed";
+    says(stage, name, ("Pod", name), failed, of_container).await?;
+    says(stage, name, ("Job", name), failed, "BackoffLimitExceeded").await?;
+    says(stage, name, ("Deployment", name), ("Progressing", "False"), "").await?;
+    shows(stage, name, &broken, "Degraded").await?;
+
+    // What has failed stays failed, so others come in their place.
+    let again = format!("{name}-again");
+    let mended = git.commit(&[
+        (&format!("{name}/pod.yaml"), &pod(&again, "")),
+        (
+            &format!("{name}/job.yaml"),
+            &job.replace(name, &again).replace(crashes, ""),
+        ),
+    ])?;
+    stage.hub.refresh_application(name, "normal").await?;
+    shows(stage, name, &mended, "Healthy").await?;
+    let job = ObjectRef::namespaced("batch/v1", "Job", "default", &again);
+    let job = stage.cluster1.get(&job).await?.context("it is there")?;
+    assert!(is_true(&job, "Complete"), "{:#}", job["status"]);
+    stage
+        .cluster1
+        .wait_gone(&ObjectRef::namespaced("v1", "Pod", "default", name))
+        .await?;
+    stage.hub.delete(&ObjectRef::application(name)).await
+}
+
+#[tokio::test]
+async fn what_the_agent_may_not_apply_is_degraded_with_the_agents_words() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let name = "health-refused";
+    let git = GitRepository::new()?;
+    let class =
+        format!("apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {{name: {name}}}\nprovisioner: none\n");
+    let config_map = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n");
+    let commit = git.commit(&[
+        (&format!("{name}/class.yaml"), &class),
+        (&format!("{name}/config.yaml"), &config_map),
+        (&format!("{name}/web.yaml"), &deployment(name, "", "")),
+    ])?;
+    deploy(stage, name, &git).await?;
+    // Everything else comes.
+    stage
+        .cluster1
+        .wait_for(&ObjectRef::config_map("default", name), |_| true)
+        .await?;
+    let web = ObjectRef::deployment("default", name);
+    stage
+        .cluster1
+        .wait_for(&web, |web| web["status"]["availableReplicas"] == 2)
+        .await?;
+    // After a while in which it may mend itself.
+    shows(stage, name, &commit, "Degraded").await?;
+    let work = ObjectRef::manifest_work("cluster1", name);
+    let live = stage.hub.get(&work).await?.context("it is there")?;
+    let (status, message) = health_check::health(&live)?;
+    assert_eq!(status, "Degraded", "{message}");
+    assert!(
+        message.starts_with(&format!("StorageClass {name}: Failed to apply manifest: "))
+            && message.contains("cannot patch resource \"storageclasses\" in API group \"storage.k8s.io\""),
+        "{message}"
+    );
+    let of_web = of_manifest(&live, "Deployment", name);
+    assert!(is_true(&of_web, "Applied") && is_true(&of_web, "Healthy"), "{of_web:#}");
+
+    git.remove(&[&format!("{name}/class.yaml")])?;
+    let without = git.commit(&[])?;
+    stage.hub.refresh_application(name, "normal").await?;
+    shows(stage, name, &without, "Healthy").await?;
+    stage.hub.delete(&ObjectRef::application(name)).await
+}
+
+#[tokio::test]
+async fn without_condition_rules_health_is_that_everything_is_applied_and_there() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let name = "health-without-rules";
+    let git = GitRepository::new()?;
+    let commit = git.commit(&[(&format!("{name}/web.yaml"), &deployment(name, "", NOWHERE))])?;
+    let mut app = application(name, &git)?;
+    app["spec"]["source"]["plugin"]["parameters"] = json!([{"name": "condition-rules", "string": "false"}]);
+    stage.hub.create_application(&app).await?;
+    shows(stage, name, &commit, "Healthy").await?;
+    let work = ObjectRef::manifest_work("cluster1", name);
+    let work = stage.hub.get(&work).await?.context("it is there")?;
+    assert!(is_applied(&work) && is_true(&work, "Available"), "{:#}", work["status"]);
+    assert!(!work.to_string().contains("conditionRules"), "{:#}", work["spec"]);
+    let manifest = of_manifest(&work, "Deployment", name);
+    assert!(condition(&manifest, "Progressing").is_none() && condition(&manifest, "Healthy").is_none());
+    let web = stage.cluster1.get(&ObjectRef::deployment("default", name)).await?;
+    assert!(
+        !is_true(&web.context("it is there")?, "Available"),
+        "or this says nothing"
+    );
+    stage.hub.delete(&ObjectRef::application(name)).await
+}
