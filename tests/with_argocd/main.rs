@@ -14,6 +14,7 @@ mod delivery;
 mod directory_source;
 mod drift;
 mod executor;
+mod feedback;
 mod growth;
 mod health;
 mod health_check;

@@ -1,0 +1,309 @@
+//! The values that people ask for first come back to the hub, of every kind that has some.
+
+use crate::stage::{Stage, application, stage};
+use anyhow::{Context, Result};
+use serde_json::{Map, Value, json};
+use testbed::{GitRepository, ObjectRef, condition, is_true};
+
+/// One of each. The Deployment `idle` is for the autoscaler, which has no metrics here and leaves alone what is scaled to 0.
+const OBJECTS: &str = r"
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: main, image: 'example.com/web:1'}, {name: side, image: 'example.com/side:2'}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: idle}
+spec:
+  replicas: 0
+  paused: true
+  selector: {matchLabels: {app: idle}}
+  template:
+    metadata: {labels: {app: idle}}
+    spec: {containers: [{name: main, image: 'example.com/idle:1'}]}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  replicas: 2
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec: {containers: [{name: main, image: 'example.com/db:1'}]}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: log}
+spec:
+  selector: {matchLabels: {app: log}}
+  template:
+    metadata: {labels: {app: log}}
+    spec: {containers: [{name: main, image: 'example.com/log:1'}]}
+---
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: old}
+spec:
+  selector: {matchLabels: {app: old}}
+  template:
+    metadata: {labels: {app: old}}
+    spec: {containers: [{name: main, image: 'example.com/old:1'}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: one}
+spec: {containers: [{name: main, image: 'example.com/one:1'}]}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: once}
+spec:
+  template:
+    spec: {restartPolicy: Never, containers: [{name: main, image: 'example.com/once:1'}]}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: often}
+spec:
+  schedule: '* * * * *'
+  suspend: true
+  jobTemplate:
+    spec:
+      template:
+        spec: {restartPolicy: Never, containers: [{name: main, image: 'example.com/often:1'}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: front}
+spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: door}
+spec: {defaultBackend: {service: {name: front, port: {number: 80}}}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: disk}
+spec: {storageClassName: '', accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: idle}
+spec: {minReplicas: 1, maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: idle}}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web}
+spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: kettles.feedback.example.com}
+spec:
+  group: feedback.example.com
+  scope: Namespaced
+  names: {kind: Kettle, plural: kettles, singular: kettle, listKind: KettleList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+apiVersion: feedback.example.com/v1
+kind: Kettle
+metadata: {name: tea}
+spec: {litres: 2}
+";
+
+const NAME: &str = "feedback";
+const CUSTOM: &str = "feedback.part-kettle.feedback.example.com";
+
+/// The values of an object in a work's status.
+fn values(work: &Value, kind: &str, name: &str) -> Option<Value> {
+    let manifests = work["status"]["resourceStatus"]["manifests"].as_array()?;
+    let manifest = manifests
+        .iter()
+        .find(|manifest| manifest["resourceMeta"]["kind"] == kind && manifest["resourceMeta"]["name"] == name)?;
+    let mut values = Map::new();
+    for value in manifest["statusFeedback"]["values"].as_array().into_iter().flatten() {
+        let mut given = value["fieldValue"]
+            .as_object()?
+            .iter()
+            .filter(|(field, _)| *field != "type");
+        values.insert(value["name"].as_str()?.to_owned(), given.next()?.1.clone());
+    }
+    Some(Value::Object(values))
+}
+
+async fn come_back(stage: &Stage, work: &str, kind: &str, name: &str, wanted: &Value) -> Result<()> {
+    let work = ObjectRef::manifest_work("cluster1", work);
+    let mut last = None;
+    let has_come = |work: &Value| {
+        last = values(work, kind, name);
+        last.as_ref() == Some(wanted)
+    };
+    let came = stage.hub.wait_for(&work, has_come).await.map(drop);
+    came.with_context(|| format!("{kind} {name}: {last:?}, not {wanted}"))
+}
+
+/// What no one but a cloud, or a controller of custom resources, says on a cluster.
+async fn say(stage: &Stage, object: &ObjectRef, status: &Value) -> Result<()> {
+    stage.cluster1.wait_for(object, |_| true).await?;
+    let status = json!({"status": status});
+    stage.cluster1.patch_status(object, &status).await.map(drop)
+}
+
+fn named(api_version: &str, kind: &str, name: &str) -> ObjectRef {
+    ObjectRef::namespaced(api_version, kind, NAME, name)
+}
+
+/// What the cluster needs to have: the namespace, a volume for the claim, and the agent's right to custom resources.
+async fn prepare(stage: &Stage) -> Result<()> {
+    stage.cluster1.create_namespace(NAME).await?;
+    let volume = json!({
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": NAME},
+        "spec": {
+            "capacity": {"storage": "2Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "hostPath": {"path": "/nowhere"},
+            "claimRef": {"namespace": NAME, "name": "disk"},
+        },
+    });
+    stage.cluster1.apply(&volume).await?;
+    let rights = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": NAME, "labels": {"open-cluster-management.io/aggregate-to-work": "true"}},
+        "rules": [{"apiGroups": ["feedback.example.com"], "resources": ["*"], "verbs": ["*"]}],
+    });
+    stage.cluster1.apply(&rights).await.map(drop)
+}
+
+/// The values of all but the custom resource: its kind, its name, and what is to come back.
+fn wanted() -> Vec<(&'static str, &'static str, Value)> {
+    let replicas = |count: u32, image: &str| {
+        json!({"ReadyReplicas": count, "Replicas": count, "AvailableReplicas": count, "UpdatedReplicas": count,
+            "DesiredReplicas": count, "Image": image})
+    };
+    let idle = json!({"DesiredReplicas": 0, "Image": "example.com/idle:1", "Suspended": true});
+    let log = json!({"NumberReady": 1, "DesiredNumberScheduled": 1, "NumberAvailable": 1, "UpdatedNumberScheduled": 1,
+        "Image": "example.com/log:1"});
+    let mut old = replicas(1, "example.com/old:1");
+    old.as_object_mut().expect("an object").remove("UpdatedReplicas");
+    let one = json!({"PodReady": "True", "PodPhase": "Running", "Image": "example.com/one:1"});
+    vec![
+        ("Deployment", "web", replicas(2, "example.com/web:1")),
+        ("Deployment", "idle", idle),
+        ("StatefulSet", "db", replicas(2, "example.com/db:1")),
+        ("DaemonSet", "log", log),
+        ("ReplicaSet", "old", old),
+        ("Pod", "one", one),
+        (
+            "Job",
+            "once",
+            json!({"JobComplete": "True", "JobSucceeded": 1, "Suspended": false}),
+        ),
+        ("CronJob", "often", json!({"Suspended": true})),
+        ("Service", "front", json!({"LoadBalancer": "192.0.2.1"})),
+        ("Ingress", "door", json!({"LoadBalancer": "door.example.com"})),
+        (
+            "PersistentVolumeClaim",
+            "disk",
+            json!({"Phase": "Bound", "Capacity": "2Gi"}),
+        ),
+        ("HorizontalPodAutoscaler", "idle", json!({"DesiredReplicas": 0})),
+        ("PodDisruptionBudget", "web", json!({"DisruptionsAllowed": 1})),
+        ("ConfigMap", "settings", json!({})),
+        (
+            "CustomResourceDefinition",
+            "kettles.feedback.example.com",
+            json!({"Established": "True"}),
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn the_values_of_every_kind_come_back_and_no_rule_fails() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    prepare(stage).await?;
+    let git = GitRepository::new()?;
+    git.commit(&[(&format!("{NAME}/all.yaml"), OBJECTS)])?;
+    let mut app = application(NAME, &git)?;
+    app["spec"]["destination"]["namespace"] = json!(NAME);
+    stage.hub.create_application(&app).await?;
+
+    let address = |kind: &str, address: &str| json!({"loadBalancer": {"ingress": [{kind: address}]}});
+    say(stage, &named("v1", "Service", "front"), &address("ip", "192.0.2.1")).await?;
+    let door = named("networking.k8s.io/v1", "Ingress", "door");
+    say(stage, &door, &address("hostname", "door.example.com")).await?;
+    for (kind, name, wanted) in wanted() {
+        come_back(stage, NAME, kind, name, &wanted).await?;
+    }
+    a_custom_resource_becomes_ready(stage).await?;
+
+    for work in [NAME, CUSTOM] {
+        let work = stage.hub.get(&ObjectRef::manifest_work("cluster1", work)).await?;
+        let work = work.context("it is there")?;
+        let manifests = work["status"]["resourceStatus"]["manifests"].as_array();
+        let manifests = manifests
+            .filter(|manifests| !manifests.is_empty())
+            .context("manifests")?;
+        for manifest in manifests {
+            let of_manifest = json!({"status": manifest});
+            assert!(is_true(&of_manifest, "StatusFeedbackSynced"), "{manifest:#}");
+            for rule in ["Healthy", "Progressing"] {
+                let verdict = condition(&of_manifest, rule);
+                let is_verdict = verdict.is_none_or(|verdict| verdict["reason"] == "ConditionRuleEvaluated");
+                assert!(is_verdict, "{manifest:#}");
+            }
+        }
+    }
+    stage.hub.delete(&ObjectRef::application(NAME)).await
+}
+
+/// It says that it is not ready, and why, and then that it is: Argo CD waits for it.
+async fn a_custom_resource_becomes_ready(stage: &Stage) -> Result<()> {
+    let kettle = named("feedback.example.com/v1", "Kettle", "tea");
+    let ready = |status: &str, reason: &str| {
+        let ready = json!({"type": "Ready", "status": status, "reason": reason, "message": "80 degrees"});
+        json!({"conditions": [ready]})
+    };
+    let health = |wanted: &'static str| move |app: &Value| app["status"]["health"]["status"] == wanted;
+    let app = ObjectRef::application(NAME);
+
+    say(stage, &kettle, &ready("False", "Boiling")).await?;
+    let wanted = json!({"Ready": "False", "ReadyReason": "Boiling"});
+    come_back(stage, CUSTOM, "Kettle", "tea", &wanted).await?;
+    let custom = ObjectRef::manifest_work("cluster1", CUSTOM);
+    let message = "Ready: False: Boiling: 80 degrees";
+    let waits = |work: &Value| {
+        let of_kettle = json!({"status": work["status"]["resourceStatus"]["manifests"][0]});
+        is_true(&of_kettle, "Healthy")
+            && condition(&of_kettle, "Progressing")
+                .is_some_and(|found| found["status"] == "True" && found["message"] == message)
+    };
+    stage.hub.wait_for(&custom, waits).await?;
+    stage.hub.wait_for(&app, health("Progressing")).await?;
+
+    say(stage, &kettle, &ready("True", "Boiled")).await?;
+    let wanted = json!({"Ready": "True", "ReadyReason": "Boiled"});
+    come_back(stage, CUSTOM, "Kettle", "tea", &wanted).await?;
+    // As the Deployment that is paused and the CronJob have been all the time.
+    stage.hub.wait_for(&app, health("Suspended")).await.map(drop)
+}
