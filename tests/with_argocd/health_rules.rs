@@ -316,7 +316,7 @@ fn a_run_is_complete_when_it_has_ended() -> Result<()> {
         (hook("v1", "Pod"), json!({"phase": "Failed"}), "True"),
         (hook("v1", "Pod"), json!({"phase": "Running"}), "False"),
     ] {
-        let work = works(&[object.clone()])?.remove(0);
+        let work = works(std::slice::from_ref(&object))?.remove(0);
         let mut found = object;
         found["status"] = status;
         assert_eq!(
