@@ -55,16 +55,17 @@ pub struct Wishes {
 /// An annotation that says nothing known.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// A hook type that neither Argo CD nor Helm has. Argo CD takes such an object for a hook and never applies it.
+    /// A hook type that Argo CD does not have. It takes such an object for a hook and never applies it.
     #[error(
-        "{annotation}: {hook:?} is not a hook: Argo CD has PreSync, Sync, PostSync, SyncFail, PreDelete, PostDelete and Skip"
+        "{HOOK}: {0:?} is not a hook: Argo CD has PreSync, Sync, PostSync, SyncFail, PreDelete, PostDelete and Skip"
     )]
-    Hook {
-        /// The annotation.
-        annotation: &'static str,
-        /// What it says.
-        hook: String,
-    },
+    Hook(String),
+    /// A hook type that Helm does not have.
+    #[error(
+        "{HELM_HOOK}: {0:?} is not a hook: Helm has pre-install, post-install, pre-upgrade, post-upgrade, pre-delete, \
+         post-delete, pre-rollback, post-rollback and test"
+    )]
+    HelmHook(String),
     /// No strategy of this name.
     #[error("{UPDATE_STRATEGY}: {0}")]
     Strategy(String),
@@ -138,12 +139,7 @@ fn argo_cd_hooks(hooks: &str, wishes: &mut Wishes) -> Result<(), Fault> {
             "PreDelete" => Phase::PreDelete,
             "PostDelete" => Phase::PostDelete,
             "Skip" => continue,
-            _ => {
-                return Err(Fault::Hook {
-                    annotation: HOOK,
-                    hook: hook.to_owned(),
-                });
-            }
+            _ => return Err(Fault::Hook(hook.to_owned())),
         };
         add(phase, wishes);
     }
@@ -164,12 +160,7 @@ fn helm_hooks(hooks: &str, wishes: &mut Wishes) -> Result<(), Fault> {
             // Argo CD does not run these either.
             "pre-delete" | "pre-rollback" | "post-rollback" | "test" | "test-success" | "test-failure"
             | "crd-install" => {}
-            _ => {
-                return Err(Fault::Hook {
-                    annotation: HELM_HOOK,
-                    hook: hook.to_owned(),
-                });
-            }
+            _ => return Err(Fault::HelmHook(hook.to_owned())),
         }
     }
     wishes.skip = wishes.hooks.is_empty();
