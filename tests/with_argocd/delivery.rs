@@ -5,18 +5,29 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use testbed::{ControlPlane, Hub, ObjectRef, is_synced};
 
-/// Has Argo CD look at the commit, and waits until what it says is synced and healthy; returns the Application then.
+/// Has Argo CD look at the commit, and waits until it has brought it to the hub and removed what is no longer in it.
+pub(crate) async fn synced(hub: &Hub, application: &str, commit: &str) -> Result<Value> {
+    hub.refresh_application(application, "hard").await?;
+    hub.wait_for(&ObjectRef::application(application), |app| is_synced_to(app, commit))
+        .await
+}
+
+/// The same until all of it is healthy on the managed cluster.
 pub(crate) async fn delivered(hub: &Hub, application: &str, commit: &str) -> Result<Value> {
     hub.refresh_application(application, "hard").await?;
     hub.wait_for(&ObjectRef::application(application), |app| {
-        let status = &app["status"];
-        is_synced(app)
-            && status["sync"]["revision"] == commit
-            && status["operationState"]["phase"] == "Succeeded"
-            && status["operationState"]["syncResult"]["revision"] == commit
-            && status["health"]["status"] == "Healthy"
+        is_synced_to(app, commit) && app["status"]["health"]["status"] == "Healthy"
     })
     .await
+}
+
+fn is_synced_to(application: &Value, commit: &str) -> bool {
+    let status = &application["status"];
+    let operation = &status["operationState"];
+    is_synced(application)
+        && status["sync"]["revision"] == commit
+        && operation["phase"] == "Succeeded"
+        && operation["syncResult"]["revision"] == commit
 }
 
 /// How many syncs of the Application have succeeded so far.

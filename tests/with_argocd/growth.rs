@@ -1,7 +1,7 @@
 //! Applications that grow over the size of one work and shrink again: everything arrives, and nothing that stays in Git is
 //! deleted on the way.
 
-use crate::delivery::{delivered, objects_in, objects_of, syncs, works};
+use crate::delivery::{delivered, objects_in, objects_of, synced, syncs, works};
 use crate::stage::{application, stage};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -208,9 +208,17 @@ async fn nothing_is_lost_while_works_are_cut_and_joined_ten_times() -> Result<()
     for (round, fillers) in FILLERS.into_iter().enumerate() {
         let wanted = fill(&git, round, fillers)?;
         let commit = git.commit(&[])?;
-        let app = delivered(hub, name, &commit).await?;
+        let app = synced(hub, name, &commit).await?;
         assert_eq!(syncs(&app), syncs_before + 1, "round {round}: one sync for each commit");
         syncs_before = syncs(&app);
+        // At once: what was deleted may never become healthy again.
+        same_objects(
+            round,
+            &kept,
+            &before,
+            &objects_in(cluster1, name, &OF_THE_DATABASE).await?,
+        );
+        delivered(hub, name, &commit).await?;
 
         let works = works(hub, name).await?;
         for work in works.values() {
@@ -225,18 +233,7 @@ async fn nothing_is_lost_while_works_are_cut_and_joined_ten_times() -> Result<()
         works_before = names;
 
         let after = objects_in(cluster1, name, &OF_THE_DATABASE).await?;
-        for object in &kept {
-            assert!(after.contains_key(object), "round {round}: {object} is gone");
-        }
-        for (object, then) in &before {
-            let Some(now) = after.get(object) else { continue };
-            for field in ["uid", "creationTimestamp", "deletionTimestamp"] {
-                assert_eq!(
-                    now["metadata"][field], then["metadata"][field],
-                    "round {round}: {object}: {field}"
-                );
-            }
-        }
+        same_objects(round, &kept, &before, &after);
         let database = "StatefulSet database";
         assert_eq!(
             after[database]["metadata"]["generation"], before[database]["metadata"]["generation"],
@@ -250,6 +247,20 @@ async fn nothing_is_lost_while_works_are_cut_and_joined_ten_times() -> Result<()
     let namespace_after = cluster1.get(&namespace).await?.context("the Namespace stays")?;
     assert_eq!(namespace_after["metadata"]["uid"], namespace_before["metadata"]["uid"]);
     hub.delete(&ObjectRef::application(name)).await
+}
+
+/// Holds what is there before and after to be the same objects, and those to keep to be there.
+fn same_objects(round: usize, kept: &[String], before: &BTreeMap<String, Value>, after: &BTreeMap<String, Value>) {
+    for name in kept {
+        assert!(after.contains_key(name), "round {round}: {name} is gone");
+    }
+    for (name, then) in before {
+        let Some(now) = after.get(name) else { continue };
+        for field in ["uid", "creationTimestamp", "deletionTimestamp"] {
+            let (then, now) = (&then["metadata"][field], &now["metadata"][field]);
+            assert_eq!(now, then, "round {round}: {name}: {field}");
+        }
+    }
 }
 
 /// Writes that many fillers, every other with a text of this round, and returns what the cluster is to have then.
