@@ -124,7 +124,7 @@ async fn stays(cluster: &ControlPlane, object: &ObjectRef) -> Result<()> {
     let found = cluster
         .get(object)
         .await?
-        .with_context(|| format!("{object} is gone"))?;
+        .with_context(|| format!("{object} is not there"))?;
     ensure!(
         found["metadata"]["deletionTimestamp"].is_null(),
         "{object} is going: {found:#}"
@@ -133,15 +133,14 @@ async fn stays(cluster: &ControlPlane, object: &ObjectRef) -> Result<()> {
 }
 
 /// Delivers two sets, takes one out of Git, and then removes the Application.
-async fn what_is_left(app: &'static str, owned: bool) -> Result<()> {
+async fn what_is_left(name: &'static str, owned: bool) -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let cluster1 = &stage.cluster1;
-    cluster1.create_namespace(app).await?;
-    let (first, second) = (Set { app, word: "tank" }, Set { app, word: "pump" });
+    let [first, second] = ["tank", "pump"].map(|word| Set { app: name, word });
     let owns: &[&str] = if owned { &["true"] } else { &["false"] };
-    let settings = [("delete-namespaces", owns), ("delete-crds", owns)];
+    let settings = [CREATE_NAMESPACE, ("delete-namespaces", owns), ("delete-crds", owns)];
     let files = [("tank.json", &*first.file()), ("pump.json", &*second.file())];
-    let app = App::start(stage, app, &settings, &files).await?;
+    let app = App::start(stage, name, &settings, &files).await?;
     app.applied().await?;
     cluster1.wait_for_crds().await?;
     for set in [&first, &second] {
@@ -159,7 +158,8 @@ async fn what_is_left(app: &'static str, owned: bool) -> Result<()> {
     for set in [first, second] {
         set.is_left(cluster1, owned).await?;
     }
-    Ok(())
+    // What was made for the Application, and is not in Git, is nobody's to remove.
+    stays(cluster1, &ObjectRef::cluster("v1", "Namespace", name)).await
 }
 
 #[tokio::test]
