@@ -121,11 +121,8 @@ fn cut(objects: &mut [Object], capacity: u64) -> Vec<(String, u64, usize)> {
             objects[at].bucket = number;
         }
     }
-    objects.sort_unstable_by(|one, other| {
-        one.bucket
-            .cmp(&other.bucket)
-            .then_with(|| order::within_a_part(one, other))
-    });
+    // Stable: within a bucket the order stays.
+    objects.sort_by_key(|object| object.bucket);
     let size = |items: &[(u64, u64)], these: &[usize]| these.iter().map(|&at| items[at].1).sum();
     buckets
         .into_iter()

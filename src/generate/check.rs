@@ -45,7 +45,7 @@ pub(super) fn objects<'a>(
     });
     let delivered = objects.iter().map(|object| Delivered {
         key: &object.key,
-        built_in: object.key.kind.built_in().map(|known| known.scope),
+        built_in: object.scope,
         place: place(object),
     });
     let refused = policy::violations(rules, settings.allow_secrets, &settings.clusters, delivered);

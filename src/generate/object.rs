@@ -119,6 +119,8 @@ pub struct Object {
     pub rank: u8,
     /// What it defines, where it is a CRD.
     pub defines: Option<Box<Definition>>,
+    /// The scope of its kind, where that is one of Kubernetes' own.
+    pub scope: Option<Scope>,
     /// Whether every cluster serves its kind in its version, so that the agent can always tell its resource.
     pub everywhere: bool,
     /// Whether an apply patch cannot carry it: the API server reads that as YAML, which changes some text and numbers.
@@ -221,7 +223,8 @@ impl Object {
             group: group.into(),
             kind,
         };
-        let everywhere = kind.built_in().is_some_and(|known| known.everywhere.contains(&version));
+        let built_in = kind.built_in();
+        let everywhere = built_in.is_some_and(|known| known.everywhere.contains(&version));
         fields.remove("status");
         canonical::drop_nulls(&mut fields);
         if kind.group.is_empty() && &*kind.kind == "Secret" {
@@ -261,6 +264,7 @@ impl Object {
         Ok(Self {
             rank: order::rank(&kind.kind),
             everywhere,
+            scope: built_in.map(|known| known.scope),
             awkward: canonical::is_awkward(&text),
             length: go_length(&text),
             wishes: wishes.map(Box::new),

@@ -23,12 +23,13 @@ pub fn in_namespaces(objects: &mut [Object], cluster_scoped: &[GroupKind], defau
     let mut homeless = Vec::new();
     for (at, object) in objects.iter_mut().enumerate() {
         let kind = &object.key.kind;
-        let scope = match (kind.built_in(), defined.get(kind)) {
-            (Some(known), _) => known.scope,
-            (None, Some(&scope)) => scope,
-            (None, None) if cluster_scoped.contains(kind) => Scope::Cluster,
-            (None, None) => Scope::Namespaced,
-        };
+        let scope = object.scope.or_else(|| defined.get(kind).copied()).unwrap_or_else(|| {
+            if cluster_scoped.contains(kind) {
+                Scope::Cluster
+            } else {
+                Scope::Namespaced
+            }
+        });
         match (scope, &object.key.namespace) {
             (Scope::Cluster, _) => object.key.namespace = None,
             (Scope::Namespaced, Some(_)) => {}
