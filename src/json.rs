@@ -209,26 +209,39 @@ pub fn webhook_size(length: usize) -> usize {
     1 + varint + length
 }
 
-/// How many bytes this canonical JSON, or a piece of it, has when Go encodes it again, as the API server does before it
-/// asks a webhook: `<`, `>` and `&` take six bytes each, other characters stand raw but for C0 controls and U+2028/9.
+/// What becomes of canonical JSON on its way through Kubernetes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passage {
+    /// How many bytes it has when Go encodes it again, as the API server does before it asks a webhook: `<`, `>` and `&` take
+    /// six bytes each, other characters stand raw but for C0 controls and U+2028/9.
+    pub length: usize,
+    /// Whether it has a character that the API server changes or refuses in an apply patch, which it reads as YAML: U+007F to
+    /// U+009F, U+FFFE and U+FFFF. All of them are escaped in canonical JSON.
+    pub awkward: bool,
+}
+
+/// Looks at this canonical JSON, or a piece of it, as Kubernetes will.
 #[must_use]
-pub fn go_length(json: &str) -> usize {
+pub fn passage(json: &str) -> Passage {
     let bytes = json.as_bytes();
-    let mut size = bytes.len() + 5 * memchr::memchr3_iter(b'<', b'>', b'&', bytes).count();
+    let mut length = bytes.len() + 5 * memchr::memchr3_iter(b'<', b'>', b'&', bytes).count();
+    let mut awkward = false;
     let mut rest = json;
     while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
         let escape = &rest[at..];
         if escape.as_bytes()[1] == b'u' {
-            size -= match u32::from_str_radix(&escape[2..6], 16) {
-                Ok(0x7f) => 5,
-                Ok(0x80..=0x9f) => 4,
-                Ok(0xfeff | 0xfffe | 0xffff) => 3,
+            let code = u32::from_str_radix(&escape[2..6], 16).unwrap_or_default();
+            length -= match code {
+                0x7f => 5,
+                0x80..=0x9f => 4,
+                0xfeff | 0xfffe | 0xffff => 3,
                 _ => 0,
             };
+            awkward |= matches!(code, 0x7f..=0x9f | 0xfffe | 0xffff);
         }
         rest = &escape[2..];
     }
-    size
+    Passage { length, awkward }
 }
 
 #[cfg(test)]
@@ -293,9 +306,9 @@ mod tests {
             "<".repeat(100_000)
         );
         let plain = config_map.len();
-        assert_eq!(webhook_size(go_length(&config_map)), plain + 500_000 + 1 + 3);
-        assert_eq!(webhook_size(go_length("{}")), 2 + 1 + 1);
-        assert_eq!(go_length(r#"{"a":"\u007f\\u\u0001"}"#), 18);
+        assert_eq!(webhook_size(passage(&config_map).length), plain + 500_000 + 1 + 3);
+        assert_eq!(webhook_size(passage("{}").length), 2 + 1 + 1);
+        assert_eq!(passage(r#"{"a":"\u007f\\u\u0001"}"#).length, 18);
     }
 
     #[test]
@@ -304,5 +317,21 @@ mod tests {
         assert_eq!(write_key(&"k".repeat(KEY_MAX), &mut out), Ok(()));
         assert_eq!(write_key(&"é".repeat(KEY_MAX), &mut out), Ok(()));
         assert!(write_key(&"k".repeat(KEY_MAX + 1), &mut out).is_err());
+    }
+
+    #[test]
+    fn only_an_escape_is_awkward() {
+        for (text, awkward) in [
+            (r"\u0085", true),
+            (r"\u007f", true),
+            (r"\uffff", true),
+            (r"\u001f", false),
+            (r"\ufeff", false),
+            (r"\\u0085", false),
+            (r"\\\u0085", true),
+            (r"\n\\u008", false),
+        ] {
+            assert_eq!(passage(text).awkward, awkward, "{text}");
+        }
     }
 }

@@ -84,20 +84,6 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// Whether a canonical text holds a character that the API server changes or refuses in an apply patch, which it reads as
-/// YAML: U+007F to U+009F, U+FFFE and U+FFFF. All of them are escaped in canonical JSON.
-pub(super) fn is_awkward(text: &str) -> bool {
-    let text = text.as_bytes();
-    memchr::memmem::find_iter(text, b"\\u").any(|at| {
-        let backslashes = text[..at].iter().rev().take_while(|&&byte| byte == b'\\').count();
-        backslashes % 2 == 0
-            && matches!(
-                text.get(at + 2..at + 6),
-                Some([b'0', b'0', b'8' | b'9', _] | b"007f" | b"fffe" | b"ffff")
-            )
-    })
-}
-
 /// Leaves in an object's `metadata` what the API server keeps.
 ///
 /// # Errors
@@ -153,22 +139,6 @@ mod tests {
             ("foo\u{ff}>", "Zm9vw78+"),
         ] {
             assert_eq!(base64(text.as_bytes()), encoded);
-        }
-    }
-
-    #[test]
-    fn only_an_escape_is_awkward() {
-        for (text, awkward) in [
-            (r"\u0085", true),
-            (r"\u007f", true),
-            (r"\uffff", true),
-            (r"\u001f", false),
-            (r"\ufeff", false),
-            (r"\\u0085", false),
-            (r"\\\u0085", true),
-            (r"\n\u008", false),
-        ] {
-            assert_eq!(is_awkward(text), awkward, "{text}");
         }
     }
 }

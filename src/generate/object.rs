@@ -261,12 +261,13 @@ impl Object {
         if text.len() > HUGE {
             return Err(Fault::Huge);
         }
+        let passage = json::passage(&text);
         Ok(Self {
             rank: order::rank(&kind.kind),
             everywhere,
             scope: built_in.map(|known| known.scope),
-            awkward: canonical::is_awkward(&text),
-            length: go_length(&text),
+            awkward: passage.awkward,
+            length: offset(passage.length),
             wishes: wishes.map(Box::new),
             phase: Phase::Sync,
             role: Role::Ordinary,
@@ -307,7 +308,7 @@ impl Object {
         let start = end - old.len();
         let text = [&self.text[..start], &new, &self.text[end..]].concat();
         self.namespace_at = offset(start + new.len());
-        self.length = go_length(&text);
+        self.length = offset(json::passage(&text).length);
         self.text = text.into_boxed_str();
         self.key.name = name.into();
     }
@@ -326,7 +327,7 @@ impl Object {
         annotations.insert(name.to_owned(), Value::String(text.to_owned().into()));
         metadata.insert("annotations", Value::Map(annotations));
         let (text, namespace_at) = self::text(&fields, &metadata).expect("what was read back can be written again");
-        self.length = go_length(&text);
+        self.length = offset(json::passage(&text).length);
         self.text = text.into_boxed_str();
         self.namespace_at = offset(namespace_at);
     }
@@ -387,13 +388,9 @@ pub(super) fn wrong_type(field: &str, value: &Value<'_>, wanted: &'static str) -
     }
 }
 
-/// A place in a text that is not [`Fault::Huge`]. Compact, as a folder may hold very many objects.
+/// A place in a text that is not [`Fault::Huge`], or about its length. Compact, as a folder may hold very many objects.
 fn offset(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
-}
-
-fn go_length(text: &str) -> u32 {
-    u32::try_from(json::go_length(text)).unwrap_or(u32::MAX)
 }
 
 fn is_path_segment(name: &str) -> bool {

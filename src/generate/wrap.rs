@@ -37,7 +37,7 @@ impl Template {
             spec
         };
         let mut fields = spec(false);
-        let server_side = part.size + json::go_length(&fields) as u64 > CLIENT_SIDE_MAX;
+        let server_side = part.size + json::passage(&fields).length as u64 > CLIENT_SIDE_MAX;
         if server_side {
             fields = spec(true);
         }
