@@ -116,18 +116,27 @@ fn cut(objects: &mut [Object], capacity: u64) -> Vec<(String, u64, usize)> {
         .zip(sizes)
         .collect();
     let buckets = split::buckets(&items, capacity);
-    for (number, bucket) in (0..).zip(&buckets) {
-        for &at in &bucket.items {
-            objects[at].bucket = number;
+    let size = |these: &[usize]| these.iter().map(|&at| items[at].1).sum();
+    let cuts = buckets
+        .iter()
+        .map(|bucket| (bucket.prefix.clone(), size(&bucket.items), bucket.items.len()))
+        .collect();
+    bring_to_order(objects, buckets.into_iter().flat_map(|bucket| bucket.items).collect());
+    cuts
+}
+
+/// Brings items to a new order in place: to each place the item that was at `from` there. Another list of all the objects of
+/// a large folder would be most of the memory that is needed.
+fn bring_to_order<T>(items: &mut [T], mut from: Vec<usize>) {
+    for at in 0..items.len() {
+        // What stood before `at` has been swapped away, to where it was swapped with.
+        let mut source = from[at];
+        while source < at {
+            source = from[source];
         }
+        from[at] = source;
+        items.swap(at, source);
     }
-    // Stable: within a bucket the order stays.
-    objects.sort_by_key(|object| object.bucket);
-    let size = |items: &[(u64, u64)], these: &[usize]| these.iter().map(|&at| items[at].1).sum();
-    buckets
-        .into_iter()
-        .map(|bucket| (bucket.prefix, size(&items, &bucket.items), bucket.items.len()))
-        .collect()
 }
 
 #[cfg(test)]
@@ -260,6 +269,16 @@ mod tests {
                 "ingress.networking.k8s.io"
             ]
         );
+    }
+
+    #[test]
+    fn items_are_brought_to_a_new_order() {
+        for from in [vec![0, 1, 2, 3], vec![3, 2, 1, 0], vec![1, 2, 3, 0], vec![2, 0, 3, 1]] {
+            let mut items = ['a', 'b', 'c', 'd'];
+            let wanted: Vec<char> = from.iter().map(|&at| items[at]).collect();
+            bring_to_order(&mut items, from);
+            assert_eq!(items.as_slice(), wanted);
+        }
     }
 
     #[test]

@@ -133,8 +133,6 @@ pub struct Object {
     pub role: Role,
     /// The hash of its content that it bears as an annotation: see [`fresh`](super::fresh).
     pub content: Option<Box<String>>,
-    /// Which bucket of those it stands together with it is in: see [`split`](super::split).
-    pub bucket: u32,
     /// Where it comes from.
     pub source: Source,
     /// How many bytes the text has when Go encodes it; what is larger than a `u32` fits nowhere.
@@ -271,7 +269,6 @@ impl Object {
             wishes: wishes.map(Box::new),
             phase: Phase::Sync,
             role: Role::Ordinary,
-            bucket: 0,
             content: None,
             key: ObjectKey {
                 kind,

@@ -85,18 +85,18 @@ pub fn for_apply(objects: &mut [Object]) {
 }
 
 /// A number that is less for an object only if the object comes first.
-fn number(object: &Object) -> (u64, u128) {
+fn number(object: &Object) -> (u64, u64) {
     let wave = u64::from((object.wave + WAVE_MAX).unsigned_abs());
     let usual = object.everywhere && object.role != Role::Run;
     let class = (object.phase as u64) << 48 | wave << 16 | (object.role as u64) << 12 | u64::from(!usual) << 11;
     if !usual {
         return (class, 0);
     }
-    let mut start = [0; 16];
+    let mut start = [0; 8];
     let name = object.key.name.as_bytes();
     let length = name.len().min(start.len());
     start[..length].copy_from_slice(&name[..length]);
-    (class | u64::from(object.rank), u128::from_be_bytes(start))
+    (class | u64::from(object.rank), u64::from_be_bytes(start))
 }
 
 /// Whether nothing keeps two objects from being in the same work but its size: see [`arrange`](super::arrange).
