@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn twenty_problems_are_told_and_the_rest_counted() {
+    fn many_problems_are_told_and_the_rest_counted() {
         let lines = |count: usize| (0..count).map(|n| format!("problem {n}")).collect();
         let told = |count: usize| Problems::or(lines(count), ()).unwrap_err().to_string();
         assert_eq!(told(2), "error: problem 0\nerror: problem 1\n");

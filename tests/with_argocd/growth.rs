@@ -248,8 +248,11 @@ async fn nothing_is_lost_while_works_are_cut_and_joined_ten_times() -> Result<()
         texts_are(cluster1, name, &wanted).await?;
         before = after;
     }
-    assert!(counts.is_superset(&BTreeSet::from([1, 2, 4])), "{counts:?}");
-    assert!(counts.last() >= Some(&7), "{counts:?}");
+    // Which numbers of works there were depends on the hashes; that there were many different ones does not.
+    assert!(
+        counts.contains(&1) && counts.len() >= 5 && counts.last() >= Some(&7),
+        "{counts:?}"
+    );
     let namespace_after = cluster1.get(&namespace).await?.context("the Namespace stays")?;
     assert_eq!(namespace_after["metadata"]["uid"], namespace_before["metadata"]["uid"]);
     hub.delete(&ObjectRef::application(name)).await
