@@ -2,11 +2,11 @@
 //! nothing before the namespace or the definition that it needs. OCM's agents before v1.3 apply in the order of the work.
 
 use super::kinds::GroupKind;
-use super::object::{Object, ObjectKey, Role};
+use super::object::{Object, Role};
+use super::split;
 use super::wishes::Phase;
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 /// The largest sync wave, which leaves room for the phases: they are told apart on the hub by the wave.
 pub const WAVE_MAX: i32 = 999_999;
@@ -57,20 +57,26 @@ pub fn rank(kind: &str) -> u8 {
     u8::try_from(place).expect("there are few kinds")
 }
 
-/// Pairs of objects with the same key, each in the order they were read: one of the two is too many.
+/// Pairs of objects with the same key, the first of them and each later one: one of the two is too many.
 #[must_use]
 pub fn duplicates(objects: &[Object]) -> Vec<(&Object, &Object)> {
-    let mut first: HashMap<&ObjectKey, &Object> = HashMap::with_capacity(objects.len());
+    let mut hashes: Vec<(u64, usize)> = objects.iter().map(|object| split::hash(&object.key)).zip(0..).collect();
+    hashes.sort_unstable();
     let mut pairs = Vec::new();
-    for object in objects {
-        match first.entry(&object.key) {
-            Entry::Vacant(vacant) => {
-                vacant.insert(object);
-            }
-            Entry::Occupied(earlier) => pairs.push((*earlier.get(), object)),
+    for alike in hashes
+        .chunk_by(|one, other| one.0 == other.0)
+        .filter(|alike| alike.len() > 1)
+    {
+        for (count, &(_, later)) in alike.iter().enumerate() {
+            let same = |&&(_, earlier): &&(u64, usize)| objects[earlier].key == objects[later].key;
+            pairs.extend(alike[..count].iter().find(same).map(|&(_, earlier)| (earlier, later)));
         }
     }
+    pairs.sort_unstable_by_key(|&(_, later)| later);
     pairs
+        .into_iter()
+        .map(|(earlier, later)| (&objects[earlier], &objects[later]))
+        .collect()
 }
 
 /// Sorts objects for applying, those that stand together in a work side by side. Objects that differ in their keys come out
