@@ -109,8 +109,9 @@ struct Entry<'a> {
 /// An entry for each object that differs from its kind, and behind them one for each kind.
 fn entries<'a>(objects: &'a [Object], plurals: &Plurals, wanted: &Wanted) -> Vec<Entry<'a>> {
     let mut kinds: BTreeMap<&GroupKind, Vec<&Object>> = BTreeMap::new();
-    for object in objects {
-        kinds.entry(&object.key.kind).or_default().push(object);
+    // Nearly all objects of a kind stand side by side.
+    for alike in objects.chunk_by(|one, other| one.key.kind == other.key.kind) {
+        kinds.entry(&alike[0].key.kind).or_default().extend(alike);
     }
     let mut entries = Vec::new();
     let mut of_kinds = Vec::new();
