@@ -39,15 +39,20 @@ pub(crate) fn syncs(application: &Value) -> u64 {
         .map_or(0, |id| id + 1)
 }
 
+/// The works of an Application, for whichever cluster.
+pub(crate) async fn works_of(hub: &Hub, application: &str) -> Result<Vec<Value>> {
+    let part = format!("{application}.part-");
+    let mut works = hub.list("work.open-cluster-management.io/v1", "ManifestWork").await?;
+    works.retain(|work| name(work) == application || name(work).starts_with(&part));
+    Ok(works)
+}
+
 /// The works of an Application for `cluster1`, by name.
 pub(crate) async fn works(hub: &Hub, application: &str) -> Result<BTreeMap<String, Value>> {
-    let part = format!("{application}.part-");
-    let all = hub.list("work.open-cluster-management.io/v1", "ManifestWork").await?;
-    Ok(all
-        .into_iter()
+    let works = works_of(hub, application).await?.into_iter();
+    Ok(works
         .filter(|work| work["metadata"]["namespace"] == "cluster1")
-        .filter_map(|work| Some((work["metadata"]["name"].as_str()?.to_owned(), work)))
-        .filter(|(name, _)| name == application || name.starts_with(&part))
+        .map(|work| (name(&work).to_owned(), work))
         .collect())
 }
 

@@ -1,5 +1,6 @@
 //! A folder gives the objects that Argo CD's own directory source reads from it: the same code of Argo CD is asked.
 
+use crate::conversation::Conversation;
 use anyhow::{Context, Result, bail, ensure};
 use argocd_ocm_cmp::generate::discover::{self, Selection};
 use argocd_ocm_cmp::generate::glob::Glob;
@@ -9,9 +10,7 @@ use argocd_ocm_cmp::value::Value;
 use argocd_ocm_cmp::yaml;
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use testbed::{Part, Parts};
 
 /// What is left out of both: Argo CD would read these as manifests when it is told that the folder is a plain one, and they
@@ -175,11 +174,7 @@ fn canonical(manifest: &str) -> Result<String> {
 }
 
 /// The program that asks Argo CD's code.
-struct DirectorySource {
-    process: Child,
-    questions: ChildStdin,
-    answers: BufReader<ChildStdout>,
-}
+struct DirectorySource(Conversation);
 
 #[derive(Deserialize)]
 struct Answer {
@@ -189,36 +184,16 @@ struct Answer {
 
 impl DirectorySource {
     fn start(parts: &Parts) -> Result<Self> {
-        let mut process = Command::new(parts.program(Part::DirectorySource))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let questions = process.stdin.take().context("its standard input")?;
-        let answers = BufReader::new(process.stdout.take().context("its standard output")?);
-        Ok(Self {
-            process,
-            questions,
-            answers,
-        })
+        Conversation::start(parts.program(Part::DirectorySource)).map(Self)
     }
 
     fn manifests(&mut self, question: &Question<'_>) -> Result<Result<Vec<String>, String>> {
-        writeln!(self.questions, "{}", serde_json::to_string(question)?)?;
-        let mut answer = String::new();
-        self.answers.read_line(&mut answer)?;
-        let answer: Answer = serde_json::from_str(&answer)?;
+        let answer: Answer = serde_json::from_str(&self.0.ask(question)?)?;
         Ok(if answer.error.is_empty() {
             Ok(answer.manifests)
         } else {
             Err(answer.error)
         })
-    }
-}
-
-impl Drop for DirectorySource {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

@@ -1,5 +1,6 @@
 //! After a sync the Application stays Synced, however awkward its manifests, under both of Argo CD's ways to compare.
 
+use crate::delivery::works_of;
 use crate::stage::{application, shipped, stage};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -28,7 +29,7 @@ async fn stays_synced(name: &str, server_side_diff: bool) -> Result<()> {
         synced = hub.wait_for(&app, is_synced) => synced?,
         error = apply_everything(hub, name) => return error,
     };
-    let synced = works(hub, name)?;
+    let synced = works_of(hub, name).await?;
     let manifests: usize = synced
         .iter()
         .filter_map(|work| Some(work["spec"]["workload"]["manifests"].as_array()?.len()))
@@ -51,22 +52,17 @@ async fn stays_synced(name: &str, server_side_diff: bool) -> Result<()> {
         works.iter().map(of).collect()
     };
     assert_eq!(
-        generations(&works(hub, name)?),
+        generations(&works_of(hub, name).await?),
         generations(&synced),
         "nothing was written again"
     );
     hub.delete(&app).await
 }
 
-fn works(hub: &Hub, cluster: &str) -> Result<Vec<Value>> {
-    let list: Value = serde_json::from_str(&hub.kubectl(&["get", "manifestworks", "-n", cluster, "-o", "json"])?)?;
-    Ok(list["items"].as_array().context("items")?.clone())
-}
-
 /// Does as an agent that applies everything at once, so that one sync wave comes after the other.
 async fn apply_everything(hub: &Hub, cluster: &str) -> Result<()> {
     loop {
-        for work in works(hub, cluster)? {
+        for work in works_of(hub, cluster).await? {
             let generation = &work["metadata"]["generation"];
             if work["status"]["conditions"][0]["observedGeneration"] == *generation {
                 continue;

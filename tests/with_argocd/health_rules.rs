@@ -3,15 +3,14 @@
 
 mod objects;
 
+use crate::conversation::Conversation;
 use crate::stage::stage;
 use anyhow::{Context, Result, ensure};
 use argocd_ocm_cmp::generate::behaviour::{self, Behaviour, HEALTHY, PROGRESSING};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Command;
 use tempfile::TempDir;
 use testbed::{Part, Parts};
 
@@ -461,42 +460,5 @@ impl ArgoCd {
     fn health(&mut self, object: &Value) -> Result<String> {
         let health: Value = serde_json::from_str(&self.0.ask(object)?)?;
         Ok(health["status"].as_str().unwrap_or_default().to_owned())
-    }
-}
-
-/// A program that answers every line with a line.
-struct Conversation {
-    process: Child,
-    questions: ChildStdin,
-    answers: BufReader<ChildStdout>,
-}
-
-impl Conversation {
-    fn start(program: &Path) -> Result<Self> {
-        let mut process = Command::new(program)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let questions = process.stdin.take().context("its standard input")?;
-        let answers = BufReader::new(process.stdout.take().context("its standard output")?);
-        Ok(Self {
-            process,
-            questions,
-            answers,
-        })
-    }
-
-    fn ask(&mut self, question: &Value) -> Result<String> {
-        writeln!(self.questions, "{question}")?;
-        let mut answer = String::new();
-        self.answers.read_line(&mut answer)?;
-        Ok(answer)
-    }
-}
-
-impl Drop for Conversation {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }

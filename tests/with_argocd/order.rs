@@ -1,6 +1,7 @@
 //! Sync waves and hooks inside a folder, as Argo CD's users know them: what comes later waits on the hub until what comes
 //! before is healthy on the cluster, and a hook runs once for each content.
 
+use crate::delivery::works_of;
 use crate::stage::{Stage, application, stage};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -106,16 +107,7 @@ impl App {
 
     /// Its works on the hub, by the time they came.
     async fn works(&self) -> Result<Vec<Value>> {
-        let parts = format!("{}.part-", self.name);
-        let mut works = self
-            .stage
-            .hub
-            .list("work.open-cluster-management.io/v1", "ManifestWork")
-            .await?;
-        works.retain(|work| {
-            let name = text(&work["metadata"]["name"]);
-            name == self.name || name.starts_with(&parts)
-        });
+        let mut works = works_of(&self.stage.hub, self.name).await?;
         works.sort_by_key(|work| {
             let metadata = &work["metadata"];
             (

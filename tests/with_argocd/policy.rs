@@ -1,5 +1,6 @@
 //! A platform's policy holds for every Application of a project, whatever the Application and its folder say.
 
+use crate::delivery::works_of;
 use crate::mistakes::comparison_error;
 use crate::stage::{PLUGIN_WITH_POLICY, Stage, application, shipped_object, stage};
 use anyhow::{Context, Result};
@@ -58,16 +59,10 @@ async fn delivered(stage: &Stage, name: &str, git: &GitRepository) -> Result<Val
 }
 
 /// The works of an Application, wherever they are, as far as what was asked for goes.
-async fn works_of(stage: &Stage, application: &str) -> Result<Vec<(Value, Value)>> {
-    let works = stage
-        .hub
-        .list("work.open-cluster-management.io/v1", "ManifestWork")
-        .await?;
-    let own = works.into_iter().filter(|work| {
-        let name = work["metadata"]["name"].as_str().unwrap_or_default();
-        name == application || name.starts_with(&format!("{application}.part-"))
-    });
-    Ok(own
+async fn asked_for(stage: &Stage, application: &str) -> Result<Vec<(Value, Value)>> {
+    let works = works_of(&stage.hub, application).await?;
+    Ok(works
+        .iter()
         .map(|work| (work["metadata"]["uid"].clone(), work["metadata"]["generation"].clone()))
         .collect())
 }
@@ -94,7 +89,7 @@ async fn one_error_names_all_that_a_project_may_not_deliver_and_nothing_changes(
     let name = "policy-violated";
     let git = GitRepository::new()?;
     delivered(stage, name, &git).await?;
-    let before = works_of(stage, name).await?;
+    let before = asked_for(stage, name).await?;
     assert_eq!(before.len(), 1);
 
     let object = |kind: &str, namespace: &str| {
@@ -147,7 +142,7 @@ async fn one_error_names_all_that_a_project_may_not_deliver_and_nothing_changes(
     ];
     assert_eq!(told(stage, name).await?, wanted);
     assert_eq!(told(stage, name).await?, wanted, "the same on every refresh");
-    assert_eq!(works_of(stage, name).await?, before, "nothing was written");
+    assert_eq!(asked_for(stage, name).await?, before, "nothing was written");
     let kept = stage.cluster1.get(&ObjectRef::config_map("team-a", name)).await?;
     assert_eq!(kept.context("it stays")?["data"]["colour"], "green");
     stage.hub.delete(&ObjectRef::application(name)).await
@@ -182,7 +177,7 @@ async fn an_application_cannot_influence_the_policy() -> Result<()> {
     let name = "policy-evaded";
     let git = GitRepository::new()?;
     delivered(stage, name, &git).await?;
-    let before = works_of(stage, name).await?;
+    let before = asked_for(stage, name).await?;
     let foreign = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: policy-evaded\n  namespace: kube-system\n";
     git.commit(&[(&format!("{name}/foreign.yaml"), foreign)])?;
     let refused = "foreign.yaml:1: document 1: ConfigMap kube-system/policy-evaded: the policy lets project team-a deliver nothing in \
@@ -237,7 +232,7 @@ async fn an_application_cannot_influence_the_policy() -> Result<()> {
     git.commit(&[(&in_folder, "plugin: null\n")])?;
     let told = told(stage, name).await?;
     assert!(told.len() == 1 && told[0] == refused, "{told:?}");
-    assert_eq!(works_of(stage, name).await?, before, "nothing was written");
+    assert_eq!(asked_for(stage, name).await?, before, "nothing was written");
     stage.hub.delete(&ObjectRef::application(name)).await
 }
 
@@ -256,7 +251,7 @@ async fn without_a_policy_a_plain_secret_needs_the_applications_word() -> Result
              ExternalSecret instead, or set allow-secrets"
         )]
     );
-    assert!(works_of(stage, name).await?.is_empty());
+    assert!(asked_for(stage, name).await?.is_empty());
 
     let allowed =
         json!({"spec": {"source": {"plugin": {"parameters": [{"name": "allow-secrets", "string": "true"}]}}}});
