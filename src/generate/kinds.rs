@@ -13,6 +13,12 @@ pub struct GroupKind {
 }
 
 impl GroupKind {
+    /// Whether it is the kind of this group and name.
+    #[must_use]
+    pub fn is(&self, group: &str, kind: &str) -> bool {
+        &*self.kind == kind && &*self.group == group
+    }
+
     /// What Kubernetes itself says about the kind, where it is one of its own.
     #[must_use]
     pub fn built_in(&self) -> Option<&'static BuiltIn> {

@@ -225,7 +225,7 @@ impl Object {
         let everywhere = built_in.is_some_and(|known| known.everywhere.contains(&version));
         fields.remove("status");
         canonical::drop_nulls(&mut fields);
-        if kind.group.is_empty() && &*kind.kind == "Secret" {
+        if kind.is("", "Secret") {
             canonical::fold_string_data(&mut fields);
         }
         let mut metadata = match fields.remove("metadata") {
@@ -395,7 +395,7 @@ fn is_path_segment(name: &str) -> bool {
 }
 
 fn defines(kind: &GroupKind, fields: &Map<'_>) -> Option<Box<Definition>> {
-    if &*kind.group != "apiextensions.k8s.io" || &*kind.kind != "CustomResourceDefinition" {
+    if !kind.is("apiextensions.k8s.io", "CustomResourceDefinition") {
         return None;
     }
     let spec = fields.get("spec")?.as_map()?;

@@ -187,7 +187,7 @@ fn creators_first(objects: &mut [Object]) {
 /// Whether an object is a core Namespace.
 #[must_use]
 pub fn is_namespace(object: &Object) -> bool {
-    &*object.key.kind.kind == "Namespace" && object.key.kind.group.is_empty()
+    object.key.kind.is("", "Namespace")
 }
 
 #[cfg(test)]

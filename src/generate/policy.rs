@@ -233,12 +233,12 @@ const UNSAID_SECRET: &str = "a Secret in a work can be read in Argo CD's UI: del
 
 /// Only the core group's: a SealedSecret and an ExternalSecret, of their own groups, hold nothing in the clear.
 fn is_secret(key: &ObjectKey) -> bool {
-    key.kind.group.is_empty() && &*key.kind.kind == "Secret"
+    key.kind.is("", "Secret")
 }
 
 /// The namespace that an object has to do with: a Namespace counts as an object of the namespace that it makes.
 fn namespace(key: &ObjectKey) -> Option<&str> {
-    if key.kind.group.is_empty() && &*key.kind.kind == "Namespace" {
+    if key.kind.is("", "Namespace") {
         return Some(&key.name);
     }
     key.namespace.as_deref()

@@ -145,7 +145,7 @@ pub const SETTINGS: &[&Setting] = &[
 ];
 
 /// The default of Argo CD's `--max-combined-directory-manifests-size`.
-const DEFAULT_MAX_SIZE: &str = "10M";
+const DEFAULT_MAX_SIZE: u64 = 10_000_000;
 
 /// The default of `--manifestLimit` of OCM's work webhook: 500 KiB.
 const DEFAULT_MANIFEST_LIMIT: u64 = 500 * 1024;
@@ -179,38 +179,29 @@ impl Settings {
         let name = sources.text(&NAME, args.name, WorkName::from_str);
         sources.need(name.is_none(), "no name for the work: pass --name NAME");
         let selection = Selection {
-            recurse: sources.text(&RECURSE, args.recurse, boolean).unwrap_or(true),
+            recurse: sources.flag(&RECURSE, args.recurse, true),
             include: sources.list(&INCLUDE, args.include, false, glob),
             exclude: sources.list(&EXCLUDE, args.exclude, false, glob),
-            max_size: sources
-                .text(&MAX_SIZE, args.max_size, quantity)
-                .or_else(|| quantity(DEFAULT_MAX_SIZE).ok())
-                .filter(|&bytes| bytes > 0),
+            max_size: sources.limit(&MAX_SIZE, args.max_size, DEFAULT_MAX_SIZE),
         };
         let cluster_scoped = sources.list(&CLUSTER_SCOPED, args.cluster_scoped, true, GroupKind::from_str);
         let plurals = sources.list(&PLURALS, args.plurals, true, plural);
-        let create_namespace = sources
-            .text(&CREATE_NAMESPACE, args.create_namespace, boolean)
-            .unwrap_or(false);
+        let create_namespace = sources.flag(&CREATE_NAMESPACE, args.create_namespace, false);
         sources.need(
             create_namespace && namespace.is_none(),
             "create-namespace is set, but the Application has no destination namespace: set spec.destination.namespace",
         );
         let asked = Wanted {
             strategy: sources.text(&UPDATE_STRATEGY, args.update_strategy, Strategy::from_str),
-            delete_namespaces: sources
-                .text(&DELETE_NAMESPACES, args.delete_namespaces, boolean)
-                .unwrap_or(false),
-            delete_crds: sources.text(&DELETE_CRDS, args.delete_crds, boolean).unwrap_or(false),
-            condition_rules: sources
-                .text(&CONDITION_RULES, args.condition_rules, boolean)
-                .unwrap_or(true),
+            delete_namespaces: sources.flag(&DELETE_NAMESPACES, args.delete_namespaces, false),
+            delete_crds: sources.flag(&DELETE_CRDS, args.delete_crds, false),
+            condition_rules: sources.flag(&CONDITION_RULES, args.condition_rules, true),
             executor: sources.text(&EXECUTOR, args.executor, Executor::from_str),
         };
-        let allow_secrets = sources.text(&ALLOW_SECRETS, args.allow_secrets, boolean);
-        let allow_empty = sources.text(&ALLOW_EMPTY, args.allow_empty, boolean);
-        let manifest_limit = sources.text(&MANIFEST_LIMIT, args.manifest_limit, quantity);
-        let work_size = sources.text(&WORK_SIZE, args.work_size, quantity);
+        let allow_secrets = sources.flag(&ALLOW_SECRETS, args.allow_secrets, false);
+        let allow_empty = sources.flag(&ALLOW_EMPTY, args.allow_empty, false);
+        let manifest_limit = sources.limit(&MANIFEST_LIMIT, args.manifest_limit, DEFAULT_MANIFEST_LIMIT);
+        let work_size = sources.limit(&WORK_SIZE, args.work_size, DEFAULT_WORK_SIZE);
         let policy = sources.text(&POLICY, args.policy, |file| Ok::<_, String>(PathBuf::from(file)));
         let problems = std::mem::take(&mut sources.problems);
         let Some(name) = name else {
@@ -227,15 +218,15 @@ impl Settings {
                 namespace,
                 cluster_scoped,
                 plurals,
-                allow_empty: allow_empty.unwrap_or(false),
-                allow_secrets: allow_secrets.unwrap_or(false),
+                allow_empty,
+                allow_secrets,
                 create_namespace,
                 asked,
                 policy,
                 project: env.get("ARGOCD_APP_PROJECT_NAME").cloned(),
                 application: env.get("ARGOCD_APP_NAME").filter(|name| !name.is_empty()).cloned(),
-                manifest_limit: Some(manifest_limit.unwrap_or(DEFAULT_MANIFEST_LIMIT)).filter(|&bytes| bytes > 0),
-                work_size: Some(work_size.unwrap_or(DEFAULT_WORK_SIZE)).filter(|&bytes| bytes > 0),
+                manifest_limit,
+                work_size,
                 output: args.output,
             },
         )
@@ -401,6 +392,17 @@ impl<'a> Sources<'a> {
         parse: impl Fn(&str) -> Result<T, E>,
     ) -> Option<T> {
         self.list(setting, flag.into_iter().collect(), false, parse).pop()
+    }
+
+    /// A setting that is true or false.
+    fn flag(&mut self, setting: &Setting, flag: Option<String>, default: bool) -> bool {
+        self.text(setting, flag, boolean).unwrap_or(default)
+    }
+
+    /// A setting that is a number of bytes, of which 0 is no limit.
+    fn limit(&mut self, setting: &Setting, flag: Option<String>, default: u64) -> Option<u64> {
+        let bytes = self.text(setting, flag, quantity).unwrap_or(default);
+        Some(bytes).filter(|&bytes| bytes > 0)
     }
 
     /// A setting that has several values; `commas` says whether one text can hold several.

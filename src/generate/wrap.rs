@@ -6,6 +6,7 @@ use super::names::{ClusterName, WorkName};
 use super::object::Object;
 use super::wishes::Phase;
 use crate::json;
+use crate::value::{Map, Value};
 use std::ops::Range;
 
 /// A `ManifestWork` that still lacks the cluster it is for.
@@ -30,9 +31,7 @@ impl Template {
     pub fn new(name: &WorkName, part: Part, objects: &[Object], plurals: &Plurals, wanted: &Wanted) -> Self {
         let carried = &objects[part.objects.clone()];
         let spec = |defaults| {
-            let mut spec = String::new();
-            json::write_map(&configure::fields(carried, plurals, wanted, defaults), &mut spec)
-                .expect("nothing in it is long or deep");
+            let mut spec = json_of(&configure::fields(carried, plurals, wanted, defaults));
             spec.pop();
             spec
         };
@@ -61,15 +60,16 @@ impl Template {
 }
 
 fn annotations(part: &Part, server_side: bool) -> String {
-    let mut all: Vec<(&str, String)> = Vec::new();
+    let mut all = Vec::new();
+    let mut add = |name: &'static str, text: String| all.push((name.into(), Value::String(text.into())));
     if let Some(hook) = part.hook {
         // Nothing is created after the deletion of the Application: what has run then has to go by itself.
         let policy = match hook {
             Phase::PreDelete | Phase::PostDelete => "HookSucceeded",
             _ => "BeforeHookCreation",
         };
-        all.push(("argocd.argoproj.io/hook", hook.name().to_owned()));
-        all.push(("argocd.argoproj.io/hook-delete-policy", policy.to_owned()));
+        add("argocd.argoproj.io/hook", hook.name().to_owned());
+        add("argocd.argoproj.io/hook-delete-policy", policy.to_owned());
     }
     // A work that is replaced by others goes when they are healthy. Argo CD prunes before it applies unless the work that is
     // to go already says so.
@@ -78,20 +78,16 @@ fn annotations(part: &Part, server_side: bool) -> String {
     } else {
         "PruneLast=true"
     };
-    all.push(("argocd.argoproj.io/sync-options", options.to_owned()));
+    add("argocd.argoproj.io/sync-options", options.to_owned());
     if part.wave != 0 {
-        all.push(("argocd.argoproj.io/sync-wave", part.wave.to_string()));
+        add("argocd.argoproj.io/sync-wave", part.wave.to_string());
     }
-    let mut out = String::from("{");
-    for (at, (name, text)) in all.iter().enumerate() {
-        if at > 0 {
-            out.push(',');
-        }
-        json::write_text(name, &mut out);
-        out.push(':');
-        json::write_text(text, &mut out);
-    }
-    out.push('}');
+    json_of(&Map::from_entries(all))
+}
+
+fn json_of(map: &Map<'_>) -> String {
+    let mut out = String::new();
+    json::write_map(map, &mut out).expect("nothing in it is long or deep");
     out
 }
 
