@@ -1,7 +1,5 @@
 //! Argo CD: plugins in their cmp-servers, repo-server, controllers, Redis.
 
-use std::env;
-use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -36,7 +34,7 @@ pub struct ArgoCd {
 pub struct Plugin {
     /// The folder with its plugin.yaml.
     pub config_dir: PathBuf,
-    /// The folder with its programs, put in front of its `PATH`.
+    /// The folder with its programs, put in front of its `PATH`. Kustomize and Helm come next.
     pub path: PathBuf,
     /// More environment for it.
     pub environment: Vec<(String, String)>,
@@ -164,7 +162,9 @@ async fn start_plugin(hub: &ControlPlane, index: usize, plugin: &Plugin, sockets
     // Its folder for temporary files is emptied at its start, so it cannot be that of others.
     command.env("TMPDIR", hub.bench.folder(&format!("argocd/{name}"))?);
     command.env("ARGOCD_PLUGINSOCKFILEPATH", sockets);
-    command.env("PATH", in_front_of_path(&plugin.path)?);
+    let programs = fs::canonicalize(&plugin.path);
+    let programs = programs.with_context(|| format!("no plugin programs at {}", plugin.path.display()))?;
+    command.env("PATH", hub.bench.parts.path_with_tools(Some(&programs))?);
     command.arg("--config-dir-path").arg(config_dir);
     command.envs(plugin.environment.clone());
     let before = count(sockets)?;
@@ -183,7 +183,10 @@ fn role(hub: &ControlPlane, name: &str) -> Result<Command> {
         symlink(hub.bench.parts.program(Part::ArgoCd), &program)?;
     }
     let home = hub.bench.folder(&format!("argocd/{name}"))?;
-    Ok(process::command(program, &home))
+    let mut command = process::command(program, &home);
+    // Argo CD's image has kustomize and Helm on it, and its repo-server runs them for sources without a plugin.
+    command.env("PATH", hub.bench.parts.path_with_tools(None)?);
+    Ok(command)
 }
 
 /// Applies Argo CD's own manifests. The Deployments among them only lie there for tests to look at; nothing on the hub
@@ -213,12 +216,6 @@ pub(crate) async fn complete(hub: &ControlPlane) -> Result<()> {
     }))
     .await?;
     Ok(())
-}
-
-fn in_front_of_path(folder: &Path) -> Result<OsString> {
-    let folder = fs::canonicalize(folder).with_context(|| format!("no plugin programs at {}", folder.display()))?;
-    let path = env::var_os("PATH").unwrap_or_default();
-    Ok(env::join_paths(std::iter::once(folder).chain(env::split_paths(&path)))?)
 }
 
 fn count(folder: &Path) -> Result<usize> {

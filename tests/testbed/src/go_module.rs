@@ -15,39 +15,41 @@ use crate::progress;
 /// How often a build that is under way says so.
 const STILL_BUILDING: Duration = Duration::from_secs(60);
 
+/// A variable of a program that the linker sets: which version it is, so that it says so as a released one does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stamp {
+    pub(crate) variable: &'static str,
+    /// The required module whose version it is.
+    pub(crate) module: &'static str,
+    pub(crate) digits: Digits,
+}
+
+/// What of a version such as `v1.36.3` goes into a variable.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Digits {
+    All,
+    Major,
+    Minor,
+}
+
 /// One of the modules in this crate's `go` folder, with its place in the cache.
 #[derive(Debug)]
 pub(crate) struct GoModule {
     source: PathBuf,
     built: PathBuf,
-    linker_flags: String,
+    stamps: &'static [Stamp],
 }
 
 impl GoModule {
     /// The module of that name.
     ///
-    /// Its place in the cache is named after the content of its files, so changed pins mean a new build. Kubernetes'
-    /// programs learn their version from the linker: `versioned` is the module whose version they shall report.
-    pub(crate) fn new(name: &str, cache: &Path, versioned: Option<&str>) -> Result<Self> {
+    /// Its place in the cache is named after the content of its files, so changed pins mean a new build.
+    pub(crate) fn new(name: &str, cache: &Path, stamps: &'static [Stamp]) -> Result<Self> {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("go").join(name);
         let key = key(&source)?;
         let built = cache.join(format!("{name}-{key}"));
         fs::create_dir_all(&built).with_context(|| format!("failed to create {}", built.display()))?;
-        let mut module = Self {
-            source,
-            built,
-            linker_flags: "-s -w".to_owned(),
-        };
-        if let Some(versioned) = versioned {
-            let version = module.go(&["list", "-m", "-f", "{{.Version}}", versioned])?;
-            let mut numbers = version.trim_start_matches('v').split('.');
-            let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
-            let package = "k8s.io/component-base/version";
-            module.linker_flags = format!(
-                "-s -w -X {package}.gitVersion={version} -X {package}.gitMajor={major} -X {package}.gitMinor={minor}"
-            );
-        }
-        Ok(module)
+        Ok(Self { source, built, stamps })
     }
 
     /// The program of that name, built if it is not in the cache.
@@ -73,7 +75,7 @@ impl GoModule {
                 "build",
                 "-buildvcs=false",
                 "-ldflags",
-                &self.linker_flags,
+                &self.linker_flags()?,
                 "-o",
                 &target,
                 package,
@@ -82,6 +84,21 @@ impl GoModule {
             progress(&format!("building {file} … {} s", started.elapsed().as_secs()));
         }
         Ok(program)
+    }
+
+    fn linker_flags(&self) -> Result<String> {
+        let mut flags = "-s -w".to_owned();
+        for stamp in self.stamps {
+            let version = self.go(&["list", "-m", "-f", "{{.Version}}", stamp.module])?;
+            let mut numbers = version.trim_start_matches('v').split('.');
+            let value = match stamp.digits {
+                Digits::All => &version,
+                Digits::Major => numbers.next().unwrap_or_default(),
+                Digits::Minor => numbers.nth(1).unwrap_or_default(),
+            };
+            flags.extend([" -X ", stamp.variable, "=", value]);
+        }
+        Ok(flags)
     }
 
     /// The folder with the source of a module that this one requires.

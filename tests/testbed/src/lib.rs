@@ -1,8 +1,8 @@
 //! A real OCM hub with Argo CD, and real managed clusters, as plain processes on one machine.
 //!
 //! What `argocd-ocm-cmp` does lies between Argo CD and OCM, so its end-to-end tests run the real ones. No containers,
-//! no images: etcd, Kubernetes, OCM, Argo CD and kwok are built from the Go modules that [`go/`](Parts) pins, once, and
-//! kept in a cache.
+//! no images: etcd, Kubernetes, OCM, Argo CD, kustomize, Helm and kwok are built from the Go modules that [`go/`](Parts)
+//! pins, once, and kept in a cache.
 //!
 //! ```no_run
 //! # async fn test() -> anyhow::Result<()> {

@@ -1,11 +1,13 @@
 //! The programs a testbed is made of: which they are, where they come from, and that they are built.
 
-use std::env;
+use std::ffi::OsString;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::{env, fs, io};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::go_module::GoModule;
+use crate::go_module::{Digits, GoModule, Stamp};
 
 /// A program that a testbed runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +38,10 @@ pub enum Part {
     Kwok,
     /// Argo CD: the role is chosen by the name it is called by.
     ArgoCd,
+    /// Kustomize, which Argo CD and plugins call.
+    Kustomize,
+    /// Helm, which Argo CD and plugins call.
+    Helm,
     /// Argo CD's directory source, which answers what it makes of a folder.
     DirectorySource,
     /// Argo CD's health checks, which answer what they make of an object.
@@ -96,6 +102,57 @@ const ARGOCD: &[Source] = &[
     source(Part::ObjectHealth, "object-health", "./object-health"),
 ];
 
+const KUSTOMIZE: &[Source] = &[source(
+    Part::Kustomize,
+    "kustomize",
+    "sigs.k8s.io/kustomize/kustomize/v5",
+)];
+const HELM: &[Source] = &[source(Part::Helm, "helm", "helm.sh/helm/v3/cmd/helm")];
+
+const fn stamp(variable: &'static str, module: &'static str, digits: Digits) -> Stamp {
+    Stamp {
+        variable,
+        module,
+        digits,
+    }
+}
+
+const KUBERNETES_STAMPS: &[Stamp] = &[
+    stamp(
+        "k8s.io/component-base/version.gitVersion",
+        "k8s.io/kubernetes",
+        Digits::All,
+    ),
+    stamp(
+        "k8s.io/component-base/version.gitMajor",
+        "k8s.io/kubernetes",
+        Digits::Major,
+    ),
+    stamp(
+        "k8s.io/component-base/version.gitMinor",
+        "k8s.io/kubernetes",
+        Digits::Minor,
+    ),
+];
+const KUSTOMIZE_STAMPS: &[Stamp] = &[stamp(
+    "sigs.k8s.io/kustomize/api/provenance.version",
+    "sigs.k8s.io/kustomize/kustomize/v5",
+    Digits::All,
+)];
+const HELM_STAMPS: &[Stamp] = &[
+    stamp(
+        "helm.sh/helm/v3/internal/version.version",
+        "helm.sh/helm/v3",
+        Digits::All,
+    ),
+    // The version of Kubernetes that charts see when none is given: client-go 0.34 is of Kubernetes 1.34.
+    stamp(
+        "helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor",
+        "k8s.io/client-go",
+        Digits::Minor,
+    ),
+];
+
 /// All parts, built. See [`Parts::ensure`].
 #[derive(Clone, Debug)]
 pub struct Parts {
@@ -104,6 +161,7 @@ pub struct Parts {
     ocm_api: PathBuf,
     argocd: PathBuf,
     kwok: PathBuf,
+    tools: PathBuf,
 }
 
 impl Parts {
@@ -132,16 +190,29 @@ impl Parts {
             }
             Ok(())
         };
-        let kubernetes = GoModule::new("kubernetes", &cache, Some("k8s.io/kubernetes"))?;
+        let kubernetes = GoModule::new("kubernetes", &cache, KUBERNETES_STAMPS)?;
         build(&kubernetes, KUBERNETES, &mut programs)?;
-        let ocm = GoModule::new("ocm", &cache, None)?;
+        let ocm = GoModule::new("ocm", &cache, &[])?;
         build(&ocm, OCM, &mut programs)?;
-        let kwok = GoModule::new("kwok", &cache, None)?;
+        let kwok = GoModule::new("kwok", &cache, &[])?;
         build(&kwok, KWOK, &mut programs)?;
-        let argocd = GoModule::new("argocd", &cache, None)?;
+        let argocd = GoModule::new("argocd", &cache, &[])?;
         build(&argocd, ARGOCD, &mut programs)?;
 
+        build(
+            &GoModule::new("kustomize", &cache, KUSTOMIZE_STAMPS)?,
+            KUSTOMIZE,
+            &mut programs,
+        )?;
+        build(&GoModule::new("helm", &cache, HELM_STAMPS)?, HELM, &mut programs)?;
+        let tools: Vec<&Path> = programs
+            .iter()
+            .filter(|(part, _)| matches!(part, Part::Kustomize | Part::Helm))
+            .map(|(_, program)| program.as_path())
+            .collect();
+
         Ok(Self {
+            tools: side_by_side(&cache, &tools)?,
             programs,
             ocm: ocm.folder_of("open-cluster-management.io/ocm")?,
             ocm_api: ocm.folder_of("open-cluster-management.io/api")?,
@@ -160,6 +231,19 @@ impl Parts {
         found
             .map(|(_, program)| program.as_path())
             .expect("every part was found or built")
+    }
+
+    /// A folder with kustomize and Helm and nothing else, for a `PATH`.
+    #[must_use]
+    pub fn tools(&self) -> &Path {
+        &self.tools
+    }
+
+    /// The `PATH` of this process with kustomize and Helm in front, and `first` before them.
+    pub(crate) fn path_with_tools(&self, first: Option<&Path>) -> Result<OsString> {
+        let path = env::var_os("PATH").unwrap_or_default();
+        let in_front = first.into_iter().chain([self.tools()]).map(Path::to_owned);
+        Ok(env::join_paths(in_front.chain(env::split_paths(&path)))?)
     }
 
     /// The CRDs of OCM: the files of `folders` (such as `work/v1`) whose name contains one of `names`.
@@ -261,6 +345,29 @@ pub fn available() -> bool {
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     crate::progress(&format!("{missing}: skipping {test}"));
     false
+}
+
+/// A folder in the cache with links to programs of the cache, each under its own name.
+fn side_by_side(cache: &Path, programs: &[&Path]) -> Result<PathBuf> {
+    // The programs' own folders are named after what they are built from, and so is this one.
+    let built = |program: &Path| {
+        Some((
+            program.parent()?.file_name()?.to_owned(),
+            program.file_name()?.to_owned(),
+        ))
+    };
+    let programs: Vec<_> = programs.iter().copied().filter_map(built).collect();
+    let names: Vec<_> = programs.iter().map(|(folder, _)| folder.to_string_lossy()).collect();
+    let together = cache.join(names.join("-"));
+    fs::create_dir_all(&together).with_context(|| format!("failed to create {}", together.display()))?;
+    for (folder, file) in programs {
+        match symlink(Path::new("..").join(folder).join(&file), together.join(file)) {
+            // Linked before, or just now by another process.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            linked => linked.with_context(|| format!("failed to link programs in {}", together.display()))?,
+        }
+    }
+    Ok(together)
 }
 
 /// The first file of that name in a list of folders.

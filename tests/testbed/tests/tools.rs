@@ -1,0 +1,21 @@
+//! Kustomize and Helm, as Argo CD and its plugins find them.
+
+use std::process::Command;
+
+use anyhow::Result;
+use testbed::Parts;
+
+#[test]
+fn they_lie_side_by_side_and_say_which_they_are() -> Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let parts = Parts::ensure()?;
+    let said = |tool: &str, arguments: &[&str]| -> Result<String> {
+        let output = Command::new(parts.tools().join(tool)).args(arguments).output()?;
+        Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+    };
+    assert_eq!(said("kustomize", &["version"])?, "v5.8.1");
+    assert_eq!(said("helm", &["version", "--short"])?, "v3.19.5");
+    Ok(())
+}
