@@ -1,6 +1,7 @@
 //! The command line: what was typed, nothing done with it.
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use crate::generate::settings::{Form, Given, SETTINGS, Setting};
+use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// GitOps by pull: Argo CD Applications delivered to managed clusters as Open Cluster Management ManifestWorks.
@@ -48,102 +49,88 @@ Examples:
   # The same for two clusters, without the tests, as JSON lines
   argocd-ocm-cmp generate shop --cluster eu1,us1 --name shop --exclude '*test*' --output json
 
+  # What kustomize or helm make of a folder is wrapped like plain manifests
+  argocd-ocm-cmp generate charts/shop --cluster eu1 --name shop --helm-value-files values-eu.yaml
+  kustomize build overlays/eu | argocd-ocm-cmp generate - --cluster eu1 --name shop
+
+  # Every cluster of a placement, one after the other
+  argocd-ocm-cmp generate shop --placement argocd/europe --rollout Progressive --rollout-max-concurrency 1 --name shop
+
   # Deliver by hand
   argocd-ocm-cmp generate shop --cluster eu1 --name shop | kubectl apply -f -
 
 As an Argo CD plugin it runs without arguments: clusters come from the plugin env TARGET_CLUSTER or the
 parameter clusters, the name and the namespace from the Application.";
 
-/// The arguments of `generate`. All are optional here: see [`crate::generate::settings`] for where else values come from.
+/// The arguments of `generate`.
 #[derive(Debug, Default, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct GenerateArgs {
-    /// Folder with the manifests [default: the current folder]
+    /// Folder with the manifests, or - for manifests from standard input [default: the current folder]
     pub folder: Option<PathBuf>,
 
-    /// Managed cluster to wrap for; repeat it or separate by commas
-    #[arg(long = "cluster", value_name = "NAME")]
-    pub clusters: Vec<String>,
-
-    /// Name of the Application, after which the work is named
-    #[arg(long)]
-    pub name: Option<String>,
-
-    /// Namespace on the managed cluster for objects that name none [default: "default"]
-    #[arg(long)]
-    pub namespace: Option<String>,
-
-    /// Whether to read sub-folders [default: true]
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub recurse: Option<String>,
-
-    /// Read only the files that match; '*' crosses '/', '{a,b}' is either
-    #[arg(long, value_name = "GLOB")]
-    pub include: Vec<String>,
-
-    /// Leave out the files that match
-    #[arg(long, value_name = "GLOB")]
-    pub exclude: Vec<String>,
-
-    /// Kind of custom resource without namespace, as Kind.group, where its CRD is not in the folder
-    #[arg(long, value_name = "KIND.GROUP")]
-    pub cluster_scoped: Vec<String>,
-
-    /// Resource of a custom kind, as Kind.group=resource, where a regular plural would be wrong and its CRD is not in the folder
-    #[arg(long, value_name = "KIND.GROUP=RESOURCE")]
-    pub plurals: Vec<String>,
-
-    /// Create the namespace for objects that name none, as Argo CD's CreateNamespace does for its own clusters
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub create_namespace: Option<String>,
-
-    /// Delete Namespaces, and all that is in them, when they leave Git or the Application is removed; else they stay
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub delete_namespaces: Option<String>,
-
-    /// Delete CRDs, and all objects of their kinds, when they leave Git or the Application is removed; else they stay
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub delete_crds: Option<String>,
-
-    /// How the agent updates objects: ServerSideApply, Update, CreateOnly or ReadOnly [default: what suits each]
-    #[arg(long, value_name = "STRATEGY")]
-    pub update_strategy: Option<String>,
-
-    /// Whether works carry the rules by which the agent judges health, which OCM knows from v1.0 on [default: true]
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub condition_rules: Option<String>,
-
-    /// ServiceAccount on the managed cluster by whose rights the agent applies [default: the agent's own]
-    #[arg(long, value_name = "NAMESPACE/NAME")]
-    pub executor: Option<String>,
-
-    /// Deliver Secrets as they are, although everyone who sees the Application in Argo CD can read them
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub allow_secrets: Option<String>,
-
-    /// Print nothing, and succeed, when there are no manifests: Argo CD then removes what was there
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub allow_empty: Option<String>,
-
-    /// Most bytes that all files together may have, as a quantity such as 10M; 0 is no limit [default: 10M]
-    #[arg(long, value_name = "QUANTITY")]
-    pub max_size: Option<String>,
-
-    /// Most bytes of manifests in one work that OCM takes, as its webhook counts them; 0 is no limit [default: 512000]
-    #[arg(long, value_name = "BYTES")]
-    pub manifest_limit: Option<String>,
-
-    /// Most bytes of objects together in one work, beyond which it is split; 0 is no limit [default: 200000]
-    #[arg(long, value_name = "BYTES")]
-    pub work_size: Option<String>,
-
-    /// File that says what each AppProject may deliver
-    #[arg(long, value_name = "FILE")]
-    pub policy: Option<String>,
+    /// What was typed for settings, which have other sources too.
+    #[command(flatten)]
+    pub given: Given,
 
     /// How to print the works: JSON lines for Argo CD, or YAML to read
     #[arg(long, short, value_enum, default_value = "yaml")]
     pub output: Output,
+}
+
+/// Each setting is a flag.
+impl Args for Given {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        SETTINGS
+            .iter()
+            .fold(command, |command, setting| command.arg(flag(setting)))
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Given {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut given = Self::default();
+        given.update_from_arg_matches(matches)?;
+        Ok(given)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        for setting in SETTINGS {
+            if let Some(texts) = matches.get_many::<String>(setting.name) {
+                self.add(setting, texts.cloned());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn flag(setting: &Setting) -> Arg {
+    // The table is in Markdown.
+    let plain = |text: &str| text.replace('`', "");
+    let help = match setting.default {
+        "–" => plain(setting.about),
+        default => format!("{} [default: {}]", plain(setting.about), plain(default)),
+    };
+    let flag = Arg::new(setting.name).long(setting.name).help(help);
+    // One is what most people give.
+    let flag = if setting.name == "clusters" {
+        flag.visible_alias("cluster")
+    } else {
+        flag
+    };
+    match setting.form {
+        Form::Flag => flag
+            .value_name("BOOL")
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("true"),
+        Form::Text(value) => flag.value_name(value),
+        Form::List(value) | Form::Map(value) => flag.value_name(value).action(ArgAction::Append),
+    }
 }
 
 /// The form of the printed works.

@@ -1,7 +1,8 @@
 //! `generate`: wraps the manifests of a folder in `ManifestWork`s per managed cluster.
 //!
 //! ```text
-//! settings → discover → load (documents → objects) → hooks → place → policy → order → arrange (split) → wrap → print
+//! settings → source (files, kustomize, helm) → load (documents → objects) → hooks → place → policy → order → arrange (split)
+//!          → wrap → print
 //! ```
 //!
 //! A pure function of the files and the settings: it never talks to Kubernetes or the network, because Argo CD keeps what
@@ -23,36 +24,50 @@ pub mod names;
 pub mod object;
 pub mod order;
 pub mod place;
+pub mod placement;
 pub mod policy;
 pub mod print;
 pub mod problem;
 pub mod settings;
+pub mod source;
 pub mod split;
 pub mod strategy;
 pub mod wishes;
 pub mod wrap;
 
-use configure::Plurals;
+use configure::{Plurals, Wanted};
 use object::Object;
+use policy::Rules;
 use problem::Problems;
-use settings::Settings;
+use settings::{Settings, Target};
+use source::{Manifests, Variant};
 use wrap::{Template, Work};
 
-/// What became of a folder.
+use std::collections::HashSet;
+
+/// What became of the manifests.
 #[derive(Debug)]
 pub struct Generated {
-    /// All objects, in the order they are applied.
-    objects: Vec<Object>,
-    /// The works that every cluster is given of them.
-    templates: Vec<Template>,
-    /// What was left out of the folder and might be missed: one line each.
+    deliveries: Vec<Delivery>,
+    /// What was left out and might be missed, or what a tool warned of: one line each.
     pub notices: Vec<String>,
 }
 
-/// Reads the folder and makes the works that carry its objects.
+/// What some clusters are given.
+#[derive(Debug)]
+struct Delivery {
+    /// The clusters, by their places in the target's list; none for a placement.
+    clusters: Vec<usize>,
+    /// All objects, in the order they are applied.
+    objects: Vec<Object>,
+    /// The works that each cluster is given of them.
+    templates: Vec<Template>,
+}
+
+/// Reads the manifests and makes the works that carry their objects.
 ///
 /// # Errors
-/// With everything that is wrong with the folder. Nothing is half done: an error means no works at all, because Argo CD
+/// With everything that is wrong with them. Nothing is half done: an error means no works at all, because Argo CD
 /// removes from a cluster what is no longer printed.
 pub fn generate(settings: &Settings) -> Result<Generated, Problems> {
     let policy = settings.policy.as_deref().map(policy::load).transpose()?;
@@ -61,9 +76,36 @@ pub fn generate(settings: &Settings) -> Result<Generated, Problems> {
         .map(|policy| policy.rules_for(settings.project.as_deref()))
         .transpose()?;
     let wanted = settings.wanted(rules)?;
+    let mut generated = Generated {
+        deliveries: Vec::new(),
+        notices: Vec::new(),
+    };
+    let mut problems: Vec<String> = Vec::new();
+    for Variant {
+        clusters,
+        mut manifests,
+    } in source::variants(settings)?
+    {
+        generated.notices.append(&mut manifests.notices);
+        match delivery(clusters, manifests, rules, &wanted, settings) {
+            Ok(delivery) => generated.deliveries.push(delivery),
+            Err(found) => problems.extend(found.into_lines()),
+        }
+    }
+    // What several clusters share is wrong only once.
+    Problems::or(once(problems), ())?;
+    generated.notices = once(generated.notices);
+    Ok(generated)
+}
 
-    let found = discover::manifests(&settings.folder, &settings.source_path, &settings.selection)?;
-    let objects = load::objects(&found.files, settings.selection.max_size)?;
+/// Brings manifests into the works for some clusters.
+fn delivery(
+    clusters: Vec<usize>,
+    Manifests { objects, files, .. }: Manifests,
+    rules: Option<Rules<'_>>,
+    wanted: &Wanted,
+    settings: &Settings,
+) -> Result<Delivery, Problems> {
     let mut objects = hooks::in_phases(objects);
     if objects.is_empty() && !settings.allow_empty {
         return Err(Problems::one(
@@ -73,7 +115,7 @@ pub fn generate(settings: &Settings) -> Result<Generated, Problems> {
     }
     let homeless = place::in_namespaces(&mut objects, &settings.cluster_scoped, settings.namespace.as_deref());
     let created = settings.created_namespace(&objects);
-    let place = |object: &Object| object.source.place(&found.files[object.source.file as usize].name);
+    let place = |object: &Object| object.source.place(&files[object.source.file as usize]);
     let problems = check::objects(&objects, created.as_ref(), &homeless, rules, settings, place);
     Problems::or(problems, ())?;
 
@@ -82,25 +124,48 @@ pub fn generate(settings: &Settings) -> Result<Generated, Problems> {
     if let Some(namespace) = created {
         arrange::add_namespace(namespace, &mut objects, &mut parts);
     }
-    fresh::mark(&mut objects, &mut parts, &wanted);
+    fresh::mark(&mut objects, &mut parts, wanted);
+    Problems::or(check::parts(&parts, settings), ())?;
     let templates = parts
         .into_iter()
-        .map(|part| Template::new(&settings.name, part, &objects, &plurals, &wanted))
+        .map(|part| Template::new(&settings.name, part, &objects, &plurals, wanted))
         .collect();
-    Ok(Generated {
+    Ok(Delivery {
+        clusters,
         objects,
         templates,
-        notices: found.notices,
     })
+}
+
+/// Each line where it stands first.
+fn once(lines: Vec<String>) -> Vec<String> {
+    let mut seen = HashSet::new();
+    let mut lines = lines;
+    lines.retain(|line| seen.insert(line.clone()));
+    lines
 }
 
 impl Generated {
     /// The works, cluster by cluster; none when there is nothing to deliver.
     pub fn works<'a>(&'a self, settings: &'a Settings) -> impl Iterator<Item = Work<'a>> {
-        let of_cluster = move |cluster| {
-            let templates = self.templates.iter();
-            templates.map(move |template| template.for_cluster(cluster, &self.objects))
-        };
-        settings.clusters.iter().flat_map(of_cluster)
+        let mut given: Vec<(Option<usize>, &Delivery)> = Vec::new();
+        for delivery in &self.deliveries {
+            match settings.target {
+                Target::Clusters(_) => given.extend(delivery.clusters.iter().map(|&at| (Some(at), delivery))),
+                Target::Placement(_) => given.push((None, delivery)),
+            }
+        }
+        given.sort_by_key(|(at, _)| *at);
+        given.into_iter().flat_map(move |(at, delivery)| {
+            let objects = &delivery.objects;
+            delivery
+                .templates
+                .iter()
+                .map(move |template| match (&settings.target, at) {
+                    (Target::Clusters(clusters), Some(at)) => template.for_cluster(&clusters[at], objects),
+                    (Target::Clusters(_), None) => unreachable!("a cluster has its place"),
+                    (Target::Placement(placement), _) => template.for_placement(placement, objects),
+                })
+        })
     }
 }

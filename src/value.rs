@@ -24,6 +24,18 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
+    /// A text of its own.
+    #[must_use]
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::String(Cow::Owned(text.into()))
+    }
+
+    /// A mapping of these fields.
+    #[must_use]
+    pub fn map(fields: impl IntoIterator<Item = (&'static str, Self)>) -> Self {
+        Self::Map(Map::of(fields))
+    }
+
     /// The text, where it is one.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
@@ -89,6 +101,13 @@ impl<'a> Map<'a> {
             });
         }
         Self { entries }
+    }
+
+    /// A mapping of these fields, in whatever order.
+    #[must_use]
+    pub fn of(fields: impl IntoIterator<Item = (&'static str, Value<'a>)>) -> Self {
+        let entries = fields.into_iter().map(|(key, value)| (Cow::Borrowed(key), value));
+        Self::from_entries(entries.collect())
     }
 
     /// The value of `key`.

@@ -4,7 +4,7 @@
 //! One entry of `manifestConfigs` serves all objects of a kind, by wildcards. The agent takes each facet from the first entry
 //! that matches and has it, so an object that differs has an entry of its own before that of its kind.
 
-use super::behaviour;
+use super::behaviour::{self, Behaviour};
 use super::fresh;
 use super::kinds::GroupKind;
 use super::object::{Object, Role};
@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, HashMap};
 
 /// What an Application or the platform wants of all its works.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a wish of its own")]
 pub struct Wanted {
     /// The update strategy of every object that asks for no other; `None` for what suits each.
     pub strategy: Option<Strategy>,
@@ -27,6 +28,8 @@ pub struct Wanted {
     pub condition_rules: bool,
     /// The `ServiceAccount` of the managed cluster by whose rights the agent applies.
     pub executor: Option<Executor>,
+    /// Whether a change goes on to other clusters when one is done with it.
+    pub by_cluster: bool,
 }
 
 /// The resources of kinds.
@@ -66,21 +69,30 @@ pub fn fields(objects: &[Object], plurals: &Plurals, wanted: &Wanted, defaults: 
         .map(|object| identifier(object, plurals))
         .collect();
     if !orphans.is_empty() {
-        let delete_option = map([
-            ("propagationPolicy", text("SelectivelyOrphan")),
-            ("selectivelyOrphans", map([("orphaningRules", Value::List(orphans))])),
+        let delete_option = Value::map([
+            ("propagationPolicy", Value::text("SelectivelyOrphan")),
+            (
+                "selectivelyOrphans",
+                Value::map([("orphaningRules", Value::List(orphans))]),
+            ),
         ]);
         fields.push(("deleteOption", delete_option));
     }
     if let Some(Executor { namespace, name }) = &wanted.executor {
-        let account = map([("name", text(name)), ("namespace", text(namespace))]);
-        let subject = map([("serviceAccount", account), ("type", text("ServiceAccount"))]);
-        fields.push(("executor", map([("subject", subject)])));
+        let account = Value::map([("name", Value::text(name)), ("namespace", Value::text(namespace))]);
+        let subject = Value::map([("serviceAccount", account), ("type", Value::text("ServiceAccount"))]);
+        fields.push(("executor", Value::map([("subject", subject)])));
     }
-    let entries = entries(objects, plurals, wanted);
+    let mut entries = entries(objects, plurals, wanted);
+    if wanted.by_cluster && wanted.condition_rules && !entries.iter().any(Entry::is_judged) {
+        // OCM takes a cluster as done only if the work says that it is not progressing, and no object here would have it say so.
+        if let Some(entry) = entries.last_mut() {
+            entry.is_done = true;
+        }
+    }
     let configs = entries.into_iter().map(|entry| entry.value(wanted, defaults)).collect();
     fields.push(("manifestConfigs", Value::List(configs)));
-    entries_of(fields)
+    Map::of(fields)
 }
 
 /// Whether an object stays on the cluster when it leaves Git or the Application is removed. A Namespace takes all that is in
@@ -92,6 +104,7 @@ fn is_kept(object: &Object, wanted: &Wanted) -> bool {
 }
 
 /// One entry of `manifestConfigs`.
+#[expect(clippy::struct_excessive_bools, reason = "each is about another facet")]
 struct Entry<'a> {
     identifier: Value<'static>,
     kind: &'a GroupKind,
@@ -104,6 +117,8 @@ struct Entry<'a> {
     runs: bool,
     /// What the objects that this work has applied can be told by, where it matters.
     fresh: Option<String>,
+    /// Whether they are said to be done as soon as they are applied.
+    is_done: bool,
 }
 
 /// An entry for each object that differs from its kind, and behind them one for each kind.
@@ -130,6 +145,7 @@ fn entries<'a>(objects: &'a [Object], plurals: &Plurals, wanted: &Wanted) -> Vec
                     rules: fresh.is_some(),
                     runs: false,
                     fresh: fresh.clone().filter(|_| own.applies()),
+                    is_done: false,
                 });
             }
         }
@@ -141,6 +157,7 @@ fn entries<'a>(objects: &'a [Object], plurals: &Plurals, wanted: &Wanted) -> Vec
             rules: true,
             runs: objects[0].role == Role::Run,
             fresh: fresh.filter(|_| strategy.applies()),
+            is_done: false,
         });
     }
     entries.extend(of_kinds);
@@ -155,13 +172,24 @@ const COMPLETE: (&str, &str) = (
 );
 
 impl Entry<'_> {
+    fn behaviour(&self) -> Option<&'static Behaviour> {
+        behaviour::of(&self.kind.group, &self.kind.kind, self.kind.built_in().is_none())
+    }
+
+    fn is_judged(&self) -> bool {
+        self.rules && self.behaviour().is_some()
+    }
+
     fn value(self, wanted: &Wanted, defaults: bool) -> Value<'static> {
         let mut fields = Vec::new();
-        let behaviour = behaviour::of(&self.kind.group, &self.kind.kind, self.kind.built_in().is_none());
+        let behaviour = self.behaviour();
         let rules = behaviour.filter(|_| self.rules && wanted.condition_rules);
         let mut conditions: Vec<Value<'static>> = Vec::new();
         if self.runs && wanted.condition_rules {
             conditions.push(rule("Complete", COMPLETE.0, COMPLETE.1));
+        }
+        if self.is_done {
+            conditions.push(rule(behaviour::PROGRESSING, "false", "'it is applied'"));
         }
         for each in rules.iter().flat_map(|behaviour| &behaviour.rules) {
             conditions.push(match &self.fresh {
@@ -177,34 +205,36 @@ impl Entry<'_> {
             fields.push(("conditionRules", Value::List(conditions)));
         }
         if let Some(behaviour) = behaviour.filter(|behaviour| self.feedback && !behaviour.feedback.is_empty()) {
-            let path = |&(name, path): &(&'static str, &'static str)| map([("name", text(name)), ("path", text(path))]);
+            let path = |&(name, path): &(&'static str, &'static str)| {
+                Value::map([("name", Value::text(name)), ("path", Value::text(path))])
+            };
             let paths = Value::List(behaviour.feedback.iter().map(path).collect());
-            let rule = map([("jsonPaths", paths), ("type", text("JSONPaths"))]);
+            let rule = Value::map([("jsonPaths", paths), ("type", Value::text("JSONPaths"))]);
             fields.push(("feedbackRules", Value::List(vec![rule])));
         }
         if defaults {
-            fields.push(("feedbackScrapeType", text("Poll")));
+            fields.push(("feedbackScrapeType", Value::text("Poll")));
         }
         fields.push(("resourceIdentifier", self.identifier));
-        let mut strategy = vec![("type", text(self.strategy.name()))];
+        let mut strategy = vec![("type", Value::text(self.strategy.name()))];
         if self.strategy == Strategy::ServerSideApply {
             let mut apply = vec![("force", Value::Bool(true))];
             if defaults {
-                apply.push(("fieldManager", text("work-agent")));
+                apply.push(("fieldManager", Value::text("work-agent")));
             }
-            strategy.push(("serverSideApply", Value::Map(entries_of(apply))));
+            strategy.push(("serverSideApply", Value::map(apply)));
         }
-        fields.push(("updateStrategy", Value::Map(entries_of(strategy))));
-        Value::Map(entries_of(fields))
+        fields.push(("updateStrategy", Value::map(strategy)));
+        Value::map(fields)
     }
 }
 
 fn rule(condition: &str, expression: &str, message: &str) -> Value<'static> {
-    map([
-        ("celExpressions", Value::List(vec![text(expression)])),
-        ("condition", text(condition)),
-        ("messageExpression", text(message)),
-        ("type", text("CEL")),
+    Value::map([
+        ("celExpressions", Value::List(vec![Value::text(expression)])),
+        ("condition", Value::text(condition)),
+        ("messageExpression", Value::text(message)),
+        ("type", Value::text("CEL")),
     ])
 }
 
@@ -223,17 +253,5 @@ fn identify(group: &str, name: &str, namespace: &str, resource: &str) -> Value<'
         ("resource", resource),
     ];
     let said = fields.into_iter().filter(|(_, said)| !said.is_empty());
-    Value::Map(entries_of(said.map(|(field, said)| (field, text(said))).collect()))
-}
-
-fn text(text: &str) -> Value<'static> {
-    Value::String(text.to_owned().into())
-}
-
-fn map<const N: usize>(fields: [(&'static str, Value<'static>); N]) -> Value<'static> {
-    Value::Map(entries_of(fields.into()))
-}
-
-fn entries_of(fields: Vec<(&'static str, Value<'static>)>) -> Map<'static> {
-    Map::from_entries(fields.into_iter().map(|(field, value)| (field.into(), value)).collect())
+    Value::map(said.map(|(field, said)| (field, Value::text(said))).collect::<Vec<_>>())
 }

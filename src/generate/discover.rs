@@ -21,10 +21,14 @@ pub struct Selection {
     pub exclude: Vec<Glob>,
     /// Most bytes of all files together; `None` for no limit.
     pub max_size: Option<u64>,
+    /// Folders that are none of this one's business.
+    pub leave_out: Vec<PathBuf>,
 }
 
 impl Selection {
-    fn selects(&self, path: &str) -> bool {
+    /// Whether the file of this path, relative to the folder, is read.
+    #[must_use]
+    pub fn selects(&self, path: &str) -> bool {
         !self.exclude.iter().any(|glob| glob.matches(path))
             && (self.include.is_empty() || self.include.iter().any(|glob| glob.matches(path)))
     }
@@ -48,25 +52,19 @@ pub struct Found {
     pub notices: Vec<String>,
 }
 
-/// Files in the root of a folder that make Argo CD render it by a tool.
-const RENDERED: [(&str, &str); 4] = [
-    ("kustomization.yaml", KUSTOMIZE),
-    ("kustomization.yml", KUSTOMIZE),
-    ("Kustomization", KUSTOMIZE),
-    ("Chart.yaml", HELM),
-];
-const KUSTOMIZE: &str = "the folder is a Kustomize overlay, which is not rendered here: commit the output of 'kustomize build' \
-     and point the Application there, or exclude this file to wrap the folder as plain manifests";
-const HELM: &str = "the folder is a Helm chart, which is not rendered here: commit the output of 'helm template' \
-     and point the Application there, or exclude this file to wrap the folder as plain manifests";
-
-/// Lists the files of `folder` that may hold manifests. `source_path` is the folder's path in its repository, where known.
+/// Lists the files of `folder`, or of the folder `below` it, that may hold manifests. `source_path` is the path of `folder` in
+/// its repository, where known.
 ///
 /// # Errors
 /// When the folder, or a part of it, cannot be listed, or holds what cannot be wrapped.
-pub fn manifests(folder: &Path, source_path: &str, selection: &Selection) -> Result<Found, Problems> {
-    let shown = folder.display();
-    match fs::metadata(folder) {
+pub fn manifests(folder: &Path, below: &str, source_path: &str, selection: &Selection) -> Result<Found, Problems> {
+    let start = if below.is_empty() {
+        folder.to_owned()
+    } else {
+        folder.join(below)
+    };
+    let shown = start.display();
+    match fs::metadata(&start) {
         Ok(metadata) if metadata.is_dir() => {}
         Ok(_) => {
             return Err(Problems::one(format!(
@@ -82,20 +80,12 @@ pub fn manifests(folder: &Path, source_path: &str, selection: &Selection) -> Res
     }
     let mut found = Found::default();
     let mut problems = Vec::new();
-    for (name, why) in RENDERED {
-        if selection.selects(name) && folder.join(name).symlink_metadata().is_ok() {
-            problems.push(format!("{name}: {why}"));
-        }
-    }
-    if !problems.is_empty() {
-        return Err(Problems::or(problems, ()).expect_err("not empty"));
-    }
-    let walk = WalkDir::new(folder)
+    let walk = WalkDir::new(&start)
         .min_depth(1)
         .max_depth(if selection.recurse { usize::MAX } else { 1 })
         .sort_by_file_name()
         .into_iter()
-        .filter_entry(|entry| !is_hidden_folder(entry));
+        .filter_entry(|entry| !is_hidden_folder(entry) && !selection.leave_out.iter().any(|path| path == entry.path()));
     for entry in walk {
         let entry = match entry {
             Ok(entry) => entry,
@@ -194,7 +184,7 @@ fn linked_file(link: &Path, folder: &Path, source_path: &str) -> Link {
 
 /// The root of the repository that `folder`, an absolute path, belongs to: what Argo CD's path of the source says, else
 /// the nearest folder with a `.git`, else the folder itself.
-fn repository(folder: &Path, source_path: &str) -> PathBuf {
+pub(super) fn repository(folder: &Path, source_path: &str) -> PathBuf {
     let source_path = Path::new(source_path.trim_start_matches("./"));
     if !source_path.as_os_str().is_empty() && folder.ends_with(source_path) {
         let depth = source_path.components().count();

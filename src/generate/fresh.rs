@@ -2,7 +2,7 @@
 //!
 //! OCM's agent judges the objects of a work as soon as it hears of a change, maybe before it has applied it; what it then says
 //! of the old objects bears the new generation, and nothing in the status tells that it is stale. Where a later wave waits
-//! for the verdict, that would let it go too early. So the objects of such a work carry an annotation with a hash of their
+//! for the verdict, or another cluster, that would let it go too early. So the objects of such a work carry an annotation with a hash of their
 //! content, and its rules believe only in an object with a hash that they know.
 
 use super::arrange::Part;
@@ -18,7 +18,7 @@ const HASH_DIGITS: usize = 10;
 /// Holds a hash of the object's content.
 pub const CONTENT: &str = "argocd-ocm-cmp.github.io/content";
 
-/// Marks the objects of the works on which a later wave waits.
+/// Marks the objects of the works on which a later wave waits, or another cluster.
 pub fn mark(objects: &mut [Object], parts: &mut [Part], wanted: &Wanted) {
     let last = parts
         .iter()
@@ -26,7 +26,8 @@ pub fn mark(objects: &mut [Object], parts: &mut [Part], wanted: &Wanted) {
         .map(|part| part.wave)
         .max();
     for part in parts {
-        if part.hook.is_some() || Some(part.wave) == last || !wanted.condition_rules {
+        let waited_for = part.hook.is_none() && Some(part.wave) != last || wanted.by_cluster;
+        if !waited_for || !wanted.condition_rules {
             continue;
         }
         for object in &mut objects[part.objects.clone()] {

@@ -1,4 +1,5 @@
-//! Reads the files side by side and hands each to [`documents`]. What comes out does not depend on which thread was faster.
+//! Reads files side by side, or texts that were read before, and hands each to [`documents`]. What comes out does not depend on
+//! which thread was faster.
 
 use super::discover::ManifestFile;
 use super::documents;
@@ -21,7 +22,7 @@ const FILES_PER_THREAD: usize = 16;
 /// # Errors
 /// With every problem of every file; or with one when the files are larger together than `max_size` bytes, or a thread
 /// cannot be started.
-pub fn objects(files: &[ManifestFile], max_size: Option<u64>) -> Result<Vec<Object>, Problems> {
+pub fn files(files: &[ManifestFile], max_size: Option<u64>) -> Result<Vec<Object>, Problems> {
     let next = AtomicUsize::new(0);
     let budget = Budget {
         max: max_size,
@@ -48,16 +49,35 @@ pub fn objects(files: &[ManifestFile], max_size: Option<u64>) -> Result<Vec<Obje
     let mut loaded: Vec<Loaded> =
         loaded.map_err(|error: io::Error| Problems::one(format!("the files cannot be read: {}", plain(&error))))?;
     if let Some(max) = budget.exceeded() {
-        return Err(Problems::one(format!(
-            "the manifests have more than {max} bytes together: leave files out with exclude, split the folder into several \
-             Applications, or raise --max-size"
-        )));
+        return Err(Problems::one(too_large(max)));
     }
     loaded.sort_unstable_by_key(|loaded| loaded.file);
+    together(loaded.into_iter().map(|loaded| loaded.objects))
+}
+
+/// The objects of texts that a tool has written, in their order; each has a name for messages.
+///
+/// # Errors
+/// With every problem of every text.
+pub fn texts(texts: &[(String, &[u8])]) -> Result<Vec<Object>, Problems> {
+    let texts = texts.iter().enumerate();
+    together(texts.map(|(at, (name, bytes))| decoded(at, name, bytes)))
+}
+
+/// What is said about manifests with more than `max` bytes.
+#[must_use]
+pub fn too_large(max: u64) -> String {
+    format!(
+        "the manifests have more than {max} bytes together: leave files out with exclude, split the folder into several \
+         Applications, or raise --max-size"
+    )
+}
+
+fn together(loaded: impl Iterator<Item = Result<Vec<Object>, Vec<String>>>) -> Result<Vec<Object>, Problems> {
     let mut objects = Vec::new();
     let mut problems = Vec::new();
-    for file in loaded {
-        match file.objects {
+    for loaded in loaded {
+        match loaded {
             Ok(found) if objects.is_empty() => objects = found,
             Ok(found) => objects.extend(found),
             Err(found) => problems.extend(found),
@@ -138,6 +158,10 @@ fn objects_of(at: usize, name: &str, bytes: &[u8]) -> Result<Vec<Object>, Vec<St
     if memchr::memmem::find(bytes, SKIP_MARK).is_some() {
         return Ok(Vec::new());
     }
+    decoded(at, name, bytes)
+}
+
+fn decoded(at: usize, name: &str, bytes: &[u8]) -> Result<Vec<Object>, Vec<String>> {
     match yaml::decode(bytes) {
         Ok(text) => documents::objects(at, name, &text),
         Err(error) => Err(vec![format!("{name}:{}: {}", error.line, error.message)]),
@@ -155,7 +179,7 @@ mod tests {
             path: PathBuf::from("/nonexistent/web.yaml"),
             name: "web.yaml".to_owned(),
         }];
-        let told = objects(&files, None).unwrap_err().to_string();
+        let told = super::files(&files, None).unwrap_err().to_string();
         assert_eq!(
             told,
             "error: web.yaml: the file cannot be read: no such file or directory\n"

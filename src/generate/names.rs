@@ -11,6 +11,9 @@ pub const WORK_NAME_MAX: usize = 253 - 64 - 1;
 /// How many hex digits of the hash a derived work name ends in: 80 bits, beyond collision by chance or by patience.
 const HASH_DIGITS: usize = 20;
 
+/// The shortest room for the name of a `ManifestWorkReplicaSet` that is worth having: a hash, and something to read.
+pub const SET_NAME_MIN: usize = 30;
+
 /// Starts what tells a work of an Application from its others.
 const PART_MARK: &str = ".part-";
 
@@ -128,6 +131,44 @@ impl WorkName {
     }
 }
 
+impl WorkName {
+    /// The name of the `ManifestWorkReplicaSet` that carries a part of the Application, of at most `max` characters. OCM's
+    /// controller looks for its works by a name without dots, so the name of a part is always made of the readable part and a
+    /// hash, and so is that of an Application in another namespace than Argo CD's.
+    ///
+    /// # Errors
+    /// Where the Application's own name is too long or has dots, or looks like that of a part.
+    pub fn set_part(&self, suffix: &str, max: usize) -> Result<String, String> {
+        if suffix.is_empty() && !looks_derived(&self.0) {
+            let taken = self.0.rsplit_once(SET_MARK).is_some_and(|(_, digits)| is_hash(digits));
+            return if self.0.contains('.') || taken {
+                Err("a ManifestWorkReplicaSet cannot be called so, because OCM finds its works by a name without dots: rename the \
+                     Application, or set the parameter name"
+                    .to_owned())
+            } else if self.0.len() > max {
+                Err(format!(
+                    "a ManifestWorkReplicaSet cannot be called so, because OCM finds its works by a label that has room for {max} \
+                     characters of it: rename the Application, or set the parameter name"
+                ))
+            } else {
+                Ok(self.0.clone())
+            };
+        }
+        let whole = self.part(suffix).0;
+        let without_hash = whole.rsplit_once(HASH_MARK).filter(|(_, digits)| is_hash(digits));
+        let readable = without_hash.map_or(&*whole, |(readable, _)| readable);
+        let mut name = readable.replace('.', "-");
+        name.truncate(max.saturating_sub(SET_MARK.len() + HASH_DIGITS));
+        name.truncate(name.trim_end_matches('-').len());
+        name.push_str(SET_MARK);
+        name.push_str(&hash([&whole], HASH_DIGITS));
+        Ok(name)
+    }
+}
+
+/// Starts the part of a set's name that stands for a hash.
+const SET_MARK: &str = "-x";
+
 /// A name of as much of the readable text as there is room for, and a hash of the whole.
 fn hashed(readable: &str, whole: &str) -> WorkName {
     let mut name = readable.to_owned();
@@ -158,8 +199,11 @@ impl fmt::Display for WorkName {
 }
 
 fn looks_derived(name: &str) -> bool {
-    let is_hash = |digits: &str| digits.len() == HASH_DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     name.contains(PART_MARK) || name.rsplit_once(HASH_MARK).is_some_and(|(_, digits)| is_hash(digits))
+}
+
+fn is_hash(digits: &str) -> bool {
+    digits.len() == HASH_DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 fn is_dns_label(name: &str) -> bool {
@@ -231,6 +275,23 @@ mod tests {
             assert!(is_dns_subdomain(&name) && name.len() <= WORK_NAME_MAX, "{name}");
             assert_ne!(name, work.part(&format!("{awkward}x")).to_string());
         }
+    }
+
+    #[test]
+    fn a_set_has_a_name_without_dots() {
+        let set = |application: &str, suffix: &str| application.parse::<WorkName>().unwrap().set_part(suffix, 52);
+        assert_eq!(set("shop", ""), Ok("shop".to_owned()));
+        assert!(set("shop.eu", "").unwrap_err().contains("without dots"));
+        assert!(set(&"a".repeat(53), "").unwrap_err().contains("52 characters"));
+        assert_eq!(set(&"a".repeat(52), "").unwrap().len(), 52);
+        let part = set("shop", "wave5").unwrap();
+        assert!(part.starts_with("shop-part-wave5-x") && !part.contains('.'), "{part}");
+        assert!(set(&part, "").is_err(), "nobody can take a derived name");
+        assert_ne!(set("shop", "wave5"), set("shop", "wave-5"));
+        let elsewhere = set("team-a_shop", "").unwrap();
+        assert!(elsewhere.starts_with("team-a-shop-x"), "{elsewhere}");
+        let long = set("shop", &"certificate.".repeat(10)).unwrap();
+        assert!(long.len() <= 52 && is_dns_label(&long), "{long}");
     }
 
     #[test]

@@ -39,6 +39,8 @@ struct Entry {
     names: Patterns,
     /// The managed clusters; `None` for every one.
     clusters: Option<Patterns>,
+    /// The placements, as `NAMESPACE/NAME`; `None` for every one where `clusters` is, else for none.
+    placements: Option<Patterns>,
     /// The namespaces on the managed cluster; `None` for every one.
     namespaces: Option<Patterns>,
     /// The kinds, as `Kind.group`; `None` for every one.
@@ -303,6 +305,24 @@ impl Rules<'_> {
         })
     }
 
+    /// What the policy has against a placement, `NAMESPACE/NAME`. Which clusters it selects is not known here, so where the
+    /// clusters are limited it has to be named.
+    #[must_use]
+    pub fn against_placement(&self, placement: &str) -> Option<String> {
+        let Entry {
+            placements, clusters, ..
+        } = self.entry;
+        let limit = match (placements, clusters) {
+            (Some(allowed), _) if !allowed.matches(placement) => format!("only by {allowed}"),
+            (None, Some(clusters)) => format!("only to the clusters {clusters}, set by name"),
+            _ => return None,
+        };
+        let project = self.project;
+        Some(format!(
+            "placement {placement}: the policy lets project {project} deliver nothing by it, {limit}"
+        ))
+    }
+
     /// The executor of the works, where the Application asks for `asked`.
     ///
     /// Where the policy names none the Application may choose: the agent does nothing for an executor that it would not do
@@ -525,6 +545,30 @@ mod tests {
             "create-namespace: Namespace shop: the policy lets project few deliver no objects of this kind"
         );
         assert_eq!(against("all", "shop"), "");
+    }
+
+    #[test]
+    fn a_placement_must_be_named_where_clusters_are_limited() {
+        let policy = policy(
+            "- {names: [all]}\n- {names: [some], clusters: ['eu-*']}\n- {names: [both], clusters: ['eu-*'], placements: ['argocd/eu*']}\n\
+             - {names: [named], placements: [argocd/eu]}\n",
+        );
+        let told = |project| {
+            policy
+                .rules_for(Some(project))
+                .unwrap()
+                .against_placement("argocd/europe")
+        };
+        assert_eq!(told("all"), None);
+        assert_eq!(told("both"), None);
+        assert_eq!(
+            told("some").unwrap(),
+            "placement argocd/europe: the policy lets project some deliver nothing by it, only to the clusters eu-*, set by name"
+        );
+        assert_eq!(
+            told("named").unwrap(),
+            "placement argocd/europe: the policy lets project named deliver nothing by it, only by argocd/eu"
+        );
     }
 
     #[test]

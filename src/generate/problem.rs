@@ -18,6 +18,12 @@ impl Problems {
         Self(vec![line.to_string()])
     }
 
+    /// The lines.
+    #[must_use]
+    pub fn into_lines(self) -> Vec<String> {
+        self.0
+    }
+
     /// `value` when there are no problems, else all of them.
     ///
     /// # Errors

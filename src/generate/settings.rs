@@ -1,38 +1,94 @@
-//! Settings: the one place that knows every name a value can come by, and which one wins.
+//! Settings: everything `generate` needs to know besides the files.
 //!
-//! A flag wins over a plugin parameter, that over an environment variable, that over the default. An empty text counts as
-//! not given: Argo CD passes `""` for a plugin env whose variable is undefined.
+//! [`table`] has every name a value can come by, [`sources`] says which of them wins, [`values`] what a text must be.
+
+mod sources;
+mod table;
+mod values;
 
 use super::configure::Wanted;
 use super::discover::Selection;
-use super::glob::Glob;
 use super::kinds::GroupKind;
-use super::names::{self, ClusterName, WorkName};
-use super::object::Object;
+use super::names::{ClusterName, WorkName};
+use super::object::{self, Object};
+use super::order;
+use super::placement::{Placement, Rollout};
 use super::policy::{Executor, Rules};
 use super::problem::Problems;
+use super::source::helm::HelmSettings;
+use super::source::{Input, Kind, Tools};
 use super::strategy::Strategy;
-use super::{object, order};
 use crate::cli::{GenerateArgs, Output};
+use sources::Sources;
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
+use values::{duration, glob, plural};
+
+pub use table::{Form, SETTINGS, Setting};
 
 /// The environment, as a value.
 pub type Env = BTreeMap<String, String>;
 
+/// What was typed on the command line: the texts of each setting, by its name.
+#[derive(Clone, Debug, Default)]
+pub struct Given(BTreeMap<&'static str, Vec<String>>);
+
+impl Given {
+    /// Adds what was typed for a setting.
+    pub fn add(&mut self, setting: &Setting, texts: impl IntoIterator<Item = String>) {
+        self.0.entry(setting.name).or_default().extend(texts);
+    }
+
+    fn of(&self, setting: &Setting) -> &[String] {
+        self.0.get(setting.name).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// What the works are for.
+#[derive(Debug)]
+pub enum Target {
+    /// The managed clusters, each once, in the order given; at least one.
+    Clusters(Vec<ClusterName>),
+    /// The managed clusters that a placement selects, now and later.
+    Placement(Placement),
+}
+
+impl Target {
+    /// The managed clusters that are known by name.
+    #[must_use]
+    pub fn clusters(&self) -> &[ClusterName] {
+        match self {
+            Self::Clusters(clusters) => clusters,
+            Self::Placement(_) => &[],
+        }
+    }
+}
+
 /// Everything `generate` needs to know besides the files.
 #[derive(Debug)]
 pub struct Settings {
-    /// The folder that is wrapped.
-    pub folder: PathBuf,
+    /// What is wrapped.
+    pub input: Input,
     /// The path of the folder in its repository as Argo CD tells it; empty when unknown.
     pub source_path: String,
-    /// Which files of the folder are read.
+    /// What the folder is; `None` for what is found in it.
+    pub source: Option<Kind>,
+    /// Which files of a folder of plain manifests are read.
     pub selection: Selection,
-    /// The managed clusters, each once, in the order given; at least one.
-    pub clusters: Vec<ClusterName>,
+    /// Where a setting comes from that only plain manifests heed, if one is given.
+    pub for_plain_manifests: Option<String>,
+    /// How charts are rendered.
+    pub helm: HelmSettings,
+    /// What is given to `kustomize build`.
+    pub kustomize_options: Vec<String>,
+    /// How tools are run that render manifests.
+    pub tools: Tools,
+    /// What differs from cluster to cluster: a path relative to the folder. It may name more clusters than the target does.
+    pub overlays: BTreeMap<String, String>,
+    /// What the works are for.
+    pub target: Target,
     /// The name of each work.
     pub name: WorkName,
     /// The namespace of namespaced objects that name none.
@@ -63,87 +119,6 @@ pub struct Settings {
     pub output: Output,
 }
 
-/// One setting: its names. The flag is `--<name>`, but for `clusters`, whose flag is `--cluster`.
-#[derive(Debug)]
-pub struct Setting {
-    /// The flag without its dashes; also the plugin parameter, where there is one.
-    pub name: &'static str,
-    /// Whether an Application may set it as a plugin parameter.
-    pub parameter: bool,
-    /// Environment variables, the first that is set wins. A plugin env `X` of an Application arrives as `ARGOCD_ENV_X`.
-    pub env: &'static [&'static str],
-}
-
-const CLUSTERS: Setting = of_applications("clusters", &["ARGOCD_ENV_TARGET_CLUSTER", "TARGET_CLUSTER"]);
-const NAME: Setting = of_applications("name", &["ARGOCD_ENV_NAME", "ARGOCD_APP_NAME"]);
-const NAMESPACE: Setting = of_applications("namespace", &["ARGOCD_ENV_NAMESPACE", "ARGOCD_APP_NAMESPACE"]);
-const RECURSE: Setting = of_applications("recurse", &["ARGOCD_ENV_RECURSE"]);
-const INCLUDE: Setting = of_applications("include", &["ARGOCD_ENV_INCLUDE"]);
-const EXCLUDE: Setting = of_applications("exclude", &["ARGOCD_ENV_EXCLUDE"]);
-const CLUSTER_SCOPED: Setting = of_applications("cluster-scoped", &["ARGOCD_ENV_CLUSTER_SCOPED"]);
-const PLURALS: Setting = of_applications("plurals", &["ARGOCD_ENV_PLURALS"]);
-const CREATE_NAMESPACE: Setting = of_applications("create-namespace", &["ARGOCD_ENV_CREATE_NAMESPACE"]);
-const DELETE_NAMESPACES: Setting = of_applications("delete-namespaces", &["ARGOCD_ENV_DELETE_NAMESPACES"]);
-const DELETE_CRDS: Setting = of_applications("delete-crds", &["ARGOCD_ENV_DELETE_CRDS"]);
-const UPDATE_STRATEGY: Setting = of_applications("update-strategy", &["ARGOCD_ENV_UPDATE_STRATEGY"]);
-const CONDITION_RULES: Setting = of_applications("condition-rules", &["ARGOCD_ENV_CONDITION_RULES"]);
-const EXECUTOR: Setting = of_applications("executor", &["ARGOCD_ENV_EXECUTOR"]);
-const ALLOW_SECRETS: Setting = of_applications("allow-secrets", &["ARGOCD_ENV_ALLOW_SECRETS"]);
-const ALLOW_EMPTY: Setting = of_applications("allow-empty", &["ARGOCD_ENV_ALLOW_EMPTY"]);
-/// Protects the repo-server, under the name that Argo CD has for it.
-const MAX_SIZE: Setting = of_the_platform(
-    "max-size",
-    &["ARGOCD_REPO_SERVER_MAX_COMBINED_DIRECTORY_MANIFESTS_SIZE"],
-);
-/// Follows the `--manifestLimit` of OCM's webhook.
-const MANIFEST_LIMIT: Setting = of_the_platform("manifest-limit", &["OCM_MANIFEST_LIMIT"]);
-/// Where works are cut: not an Application's business, because another cut makes other works.
-const WORK_SIZE: Setting = of_the_platform("work-size", &["OCM_WORK_SIZE"]);
-
-const fn of_applications(name: &'static str, env: &'static [&'static str]) -> Setting {
-    Setting {
-        name,
-        parameter: true,
-        env,
-    }
-}
-
-/// A setting that Applications cannot reach: their plugin env arrives with a prefix.
-const fn of_the_platform(name: &'static str, env: &'static [&'static str]) -> Setting {
-    Setting {
-        name,
-        parameter: false,
-        env,
-    }
-}
-
-/// What projects may deliver, out of reach of those it binds.
-const POLICY: Setting = of_the_platform("policy", &["OCM_POLICY_FILE"]);
-
-/// All settings, in the order of the documentation.
-pub const SETTINGS: &[&Setting] = &[
-    &CLUSTERS,
-    &NAME,
-    &NAMESPACE,
-    &RECURSE,
-    &INCLUDE,
-    &EXCLUDE,
-    &CLUSTER_SCOPED,
-    &PLURALS,
-    &CREATE_NAMESPACE,
-    &DELETE_NAMESPACES,
-    &DELETE_CRDS,
-    &UPDATE_STRATEGY,
-    &CONDITION_RULES,
-    &EXECUTOR,
-    &ALLOW_SECRETS,
-    &ALLOW_EMPTY,
-    &MAX_SIZE,
-    &MANIFEST_LIMIT,
-    &WORK_SIZE,
-    &POLICY,
-];
-
 /// The default of Argo CD's `--max-combined-directory-manifests-size`.
 const DEFAULT_MAX_SIZE: u64 = 10_000_000;
 
@@ -153,67 +128,82 @@ const DEFAULT_MANIFEST_LIMIT: u64 = 500 * 1024;
 /// Leaves room for what a work says about its objects within what Argo CD can apply client-side, which is 262,144 bytes.
 const DEFAULT_WORK_SIZE: u64 = 200_000;
 
+/// The default of Argo CD's own time limit for tools.
+const DEFAULT_EXEC_TIMEOUT: Duration = Duration::from_secs(90);
+
 impl Settings {
     /// Merges what was typed with the plugin parameters and the environment.
     ///
     /// # Errors
     /// With every setting that is missing or malformed, each named by where it came from.
     pub fn resolve(args: GenerateArgs, env: &Env) -> Result<Self, Problems> {
-        let mut sources = Sources::new(env)?;
-        let mut namespace = sources.text(&NAMESPACE, args.namespace, names::namespace);
+        let mut sources = Sources::new(&args.given, env)?;
+        let mut namespace = sources.text(&table::NAMESPACE, super::names::namespace);
         if namespace.is_none() && !sources.within_argo_cd() {
             // At a terminal it is kubectl's default. Argo CD has no such default and refuses objects without a namespace.
             namespace = Some("default".to_owned());
         }
-        let mut clusters = Vec::new();
-        for cluster in sources.list(&CLUSTERS, args.clusters, true, ClusterName::from_str) {
-            if !clusters.contains(&cluster) {
-                clusters.push(cluster);
-            }
-        }
-        sources.need(
-            clusters.is_empty(),
-            "no target cluster: set the plugin env TARGET_CLUSTER or the parameter clusters of the Application, \
-             or pass --cluster NAME",
-        );
-        let name = sources.text(&NAME, args.name, WorkName::from_str);
+        let target = target(&mut sources);
+        let name = sources.text(&table::NAME, WorkName::from_str);
         sources.need(name.is_none(), "no name for the work: pass --name NAME");
         let selection = Selection {
-            recurse: sources.flag(&RECURSE, args.recurse, true),
-            include: sources.list(&INCLUDE, args.include, false, glob),
-            exclude: sources.list(&EXCLUDE, args.exclude, false, glob),
-            max_size: sources.limit(&MAX_SIZE, args.max_size, DEFAULT_MAX_SIZE),
+            recurse: sources.flag(&table::RECURSE, true),
+            include: sources.list(&table::INCLUDE, false, glob),
+            exclude: sources.list(&table::EXCLUDE, false, glob),
+            max_size: sources.limit(&table::MAX_SIZE, DEFAULT_MAX_SIZE),
+            leave_out: Vec::new(),
         };
-        let cluster_scoped = sources.list(&CLUSTER_SCOPED, args.cluster_scoped, true, GroupKind::from_str);
-        let plurals = sources.list(&PLURALS, args.plurals, true, plural);
-        let create_namespace = sources.flag(&CREATE_NAMESPACE, args.create_namespace, false);
+        let max_size = selection.max_size;
+        let for_plain_manifests = [&table::RECURSE, &table::INCLUDE, &table::EXCLUDE]
+            .into_iter()
+            .find_map(|setting| sources.origin(setting));
+        let source = sources.text(&table::SOURCE, Kind::from_str);
+        let helm = helm(&mut sources, namespace.clone());
+        let kustomize_options = sources.any_text(&table::KUSTOMIZE_OPTIONS).unwrap_or_default();
+        let exec_timeout = sources.text(&table::EXEC_TIMEOUT, duration);
+        let overlays = sources.map(&table::OVERLAYS, true, |cluster| {
+            ClusterName::from_str(cluster).map(|cluster| cluster.to_string())
+        });
+        let cluster_scoped = sources.list(&table::CLUSTER_SCOPED, true, GroupKind::from_str);
+        let plurals = sources.list(&table::PLURALS, true, plural);
+        let create_namespace = sources.flag(&table::CREATE_NAMESPACE, false);
         sources.need(
             create_namespace && namespace.is_none(),
             "create-namespace is set, but the Application has no destination namespace: set spec.destination.namespace",
         );
         let asked = Wanted {
-            strategy: sources.text(&UPDATE_STRATEGY, args.update_strategy, Strategy::from_str),
-            delete_namespaces: sources.flag(&DELETE_NAMESPACES, args.delete_namespaces, false),
-            delete_crds: sources.flag(&DELETE_CRDS, args.delete_crds, false),
-            condition_rules: sources.flag(&CONDITION_RULES, args.condition_rules, true),
-            executor: sources.text(&EXECUTOR, args.executor, Executor::from_str),
+            strategy: sources.text(&table::UPDATE_STRATEGY, Strategy::from_str),
+            delete_namespaces: sources.flag(&table::DELETE_NAMESPACES, false),
+            delete_crds: sources.flag(&table::DELETE_CRDS, false),
+            condition_rules: sources.flag(&table::CONDITION_RULES, true),
+            executor: sources.text(&table::EXECUTOR, Executor::from_str),
+            by_cluster: matches!(&target, Some(Target::Placement(placement)) if placement.rollout.is_progressive()),
         };
-        let allow_secrets = sources.flag(&ALLOW_SECRETS, args.allow_secrets, false);
-        let allow_empty = sources.flag(&ALLOW_EMPTY, args.allow_empty, false);
-        let manifest_limit = sources.limit(&MANIFEST_LIMIT, args.manifest_limit, DEFAULT_MANIFEST_LIMIT);
-        let work_size = sources.limit(&WORK_SIZE, args.work_size, DEFAULT_WORK_SIZE);
-        let policy = sources.text(&POLICY, args.policy, |file| Ok::<_, String>(PathBuf::from(file)));
-        let problems = std::mem::take(&mut sources.problems);
-        let Some(name) = name else {
-            return Err(Problems::or(problems, ()).expect_err("a missing name is a problem"));
+        let allow_secrets = sources.flag(&table::ALLOW_SECRETS, false);
+        let allow_empty = sources.flag(&table::ALLOW_EMPTY, false);
+        let manifest_limit = sources.limit(&table::MANIFEST_LIMIT, DEFAULT_MANIFEST_LIMIT);
+        let work_size = sources.limit(&table::WORK_SIZE, DEFAULT_WORK_SIZE);
+        let policy = sources.any_text(&table::POLICY).map(PathBuf::from);
+        let mut problems = std::mem::take(&mut sources.problems);
+        let (Some(name), Some(target)) = (name, target) else {
+            return Err(Problems::or(problems, ()).expect_err("a missing name or target is a problem"));
         };
+        if let Target::Placement(placement) = &target {
+            problems.extend(placement.objections(&name, &overlays, asked.condition_rules));
+        }
         Problems::or(
             problems,
             Self {
-                folder: args.folder.unwrap_or_else(|| PathBuf::from(".")),
+                input: Input::new(args.folder),
                 source_path: env.get("ARGOCD_APP_SOURCE_PATH").cloned().unwrap_or_default(),
+                source,
                 selection,
-                clusters,
+                for_plain_manifests,
+                helm,
+                kustomize_options: kustomize_options.split_whitespace().map(str::to_owned).collect(),
+                tools: Tools::new(env, exec_timeout.unwrap_or(DEFAULT_EXEC_TIMEOUT), max_size),
+                overlays,
+                target,
                 name,
                 namespace,
                 cluster_scoped,
@@ -263,7 +253,11 @@ impl Settings {
     #[must_use]
     pub fn capacity(&self) -> u64 {
         let limit = |bytes: Option<u64>| bytes.unwrap_or(u64::MAX);
-        limit(self.work_size).min(limit(self.manifest_limit))
+        match &self.target {
+            // A rollout goes by whole works: parts of the Application would go through the clusters one without the other.
+            Target::Placement(placement) if placement.rollout.is_progressive() => u64::MAX,
+            _ => limit(self.work_size).min(limit(self.manifest_limit)),
+        }
     }
 
     /// The Namespace that is to be created, unless it is among `objects`.
@@ -275,207 +269,103 @@ impl Settings {
     }
 }
 
-/// A kind and its resource.
-fn plural(text: &str) -> Result<(GroupKind, String), String> {
-    match text.split_once('=') {
-        Some((kind, plural)) if names::is_dns_subdomain(plural) => Ok((kind.parse()?, plural.to_owned())),
-        _ => Err(format!(
-            "{text:?} is not a plural: write it like Mouse.example.com=mice"
-        )),
+fn target(sources: &mut Sources<'_>) -> Option<Target> {
+    let mut clusters = Vec::new();
+    for cluster in sources.list(&table::CLUSTERS, true, ClusterName::from_str) {
+        if !clusters.contains(&cluster) {
+            clusters.push(cluster);
+        }
     }
-}
-
-fn boolean(text: &str) -> Result<bool, String> {
-    match text {
-        "true" => Ok(true),
-        "false" => Ok(false),
-        _ => Err(format!("{text:?} is neither true nor false")),
-    }
-}
-
-fn glob(text: &str) -> Result<Glob, String> {
-    Glob::new(text).map_err(|error| format!("{text:?} is not a glob: {error}"))
-}
-
-/// A number of bytes as a Kubernetes quantity, in the forms people use for sizes: `500k`, `10M`, `20Mi`, `1G`, or plain.
-fn quantity(text: &str) -> Result<u64, String> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    let factor: Option<u64> = match unit {
-        "" => Some(1),
-        "k" => Some(1000),
-        "Ki" => Some(1 << 10),
-        "M" => Some(1_000_000),
-        "Mi" => Some(1 << 20),
-        "G" => Some(1_000_000_000),
-        "Gi" => Some(1 << 30),
-        _ => None,
+    let placement = sources.text(&table::PLACEMENT, Placement::from_str);
+    let rollout = Rollout {
+        kind: sources.text(&table::ROLLOUT, FromStr::from_str).unwrap_or_default(),
+        max_concurrency: sources.text(&table::ROLLOUT_MAX_CONCURRENCY, FromStr::from_str),
+        max_failures: sources.text(&table::ROLLOUT_MAX_FAILURES, FromStr::from_str),
+        min_success_time: sources.text(&table::ROLLOUT_MIN_SUCCESS_TIME, FromStr::from_str),
+        progress_deadline: sources.text(&table::ROLLOUT_PROGRESS_DEADLINE, FromStr::from_str),
+        mandatory_groups: sources.list(&table::ROLLOUT_GROUPS, true, FromStr::from_str),
     };
-    let number: Option<u64> = number.parse().ok();
-    factor
-        .zip(number)
-        .and_then(|(factor, number)| number.checked_mul(factor))
-        .ok_or_else(|| format!("{text:?} is not a size: write it like 500k, 10M or 20Mi"))
-}
-
-/// A plugin parameter as Argo CD passes it: which of the three is set depends on how the Application wrote it.
-#[derive(Debug, serde::Deserialize)]
-struct Parameter {
-    name: String,
-    string: Option<String>,
-    array: Option<Vec<String>>,
-    map: Option<BTreeMap<String, String>>,
-}
-
-/// Where values come from, and what was found wrong with them so far.
-struct Sources<'a> {
-    parameters: BTreeMap<String, Parameter>,
-    env: &'a Env,
-    problems: Vec<String>,
-}
-
-impl<'a> Sources<'a> {
-    fn new(env: &'a Env) -> Result<Self, Problems> {
-        // Unset without a plugin section, `null` without parameters: both mean none.
-        let text = env.get("ARGOCD_APP_PARAMETERS").map_or("", |text| text.trim());
-        let given: Option<Vec<Parameter>> = if text.is_empty() {
+    let of_rollouts = [
+        &table::ROLLOUT,
+        &table::ROLLOUT_MAX_CONCURRENCY,
+        &table::ROLLOUT_MAX_FAILURES,
+        &table::ROLLOUT_MIN_SUCCESS_TIME,
+        &table::ROLLOUT_PROGRESS_DEADLINE,
+        &table::ROLLOUT_GROUPS,
+    ];
+    if placement.is_none()
+        && let Some(origin) = of_rollouts.into_iter().find_map(|setting| sources.origin(setting))
+    {
+        let line =
+            format!("{origin}: a rollout goes through the clusters of a placement: set placement, or leave it out");
+        sources.problems.push(line);
+    }
+    match (placement, clusters.is_empty()) {
+        (Some(placement), true) => Some(Target::Placement(Placement { rollout, ..placement })),
+        (Some(_), false) => {
+            sources.problems.push(
+                "both clusters and a placement are given: set one of the parameters clusters (or the plugin env TARGET_CLUSTER) \
+                 and placement"
+                    .to_owned(),
+            );
             None
-        } else {
-            serde_json::from_str(text).map_err(|error| {
-                Problems::one(format!(
-                    "ARGOCD_APP_PARAMETERS is not a list of plugin parameters: {error}"
-                ))
-            })?
-        };
-        let mut sources = Self {
-            parameters: BTreeMap::new(),
-            env,
-            problems: Vec::new(),
-        };
-        for parameter in given.unwrap_or_default() {
-            let known = |setting: &&&Setting| setting.parameter && setting.name == parameter.name;
-            if SETTINGS.iter().any(|setting| known(&setting)) {
-                sources.parameters.insert(parameter.name.clone(), parameter);
-            } else {
-                let names: Vec<_> = SETTINGS
-                    .iter()
-                    .filter(|setting| setting.parameter)
-                    .map(|setting| setting.name)
-                    .collect();
-                sources.problems.push(format!(
-                    "parameter {} is not known: the parameters are {}",
-                    parameter.name,
-                    names.join(", ")
-                ));
-            }
         }
-        Ok(sources)
-    }
-
-    /// Whether argocd-cmp-server started us: it always says which Application it is for.
-    fn within_argo_cd(&self) -> bool {
-        self.env.get("ARGOCD_APP_NAME").is_some_and(|name| !name.is_empty())
-    }
-
-    fn need(&mut self, missing: bool, line: &str) {
-        // A value that was given and refused is already a problem: that it is missing as well would only confuse.
-        if missing && self.problems.is_empty() {
-            self.problems.push(line.to_owned());
+        (None, false) => Some(Target::Clusters(clusters)),
+        (None, true) => {
+            sources.need(
+                true,
+                "no target cluster: set the plugin env TARGET_CLUSTER or one of the parameters clusters and placement of the \
+                 Application, or pass --cluster NAME",
+            );
+            None
         }
-    }
-
-    /// A setting that has one value.
-    fn text<T, E: Display>(
-        &mut self,
-        setting: &Setting,
-        flag: Option<String>,
-        parse: impl Fn(&str) -> Result<T, E>,
-    ) -> Option<T> {
-        self.list(setting, flag.into_iter().collect(), false, parse).pop()
-    }
-
-    /// A setting that is true or false.
-    fn flag(&mut self, setting: &Setting, flag: Option<String>, default: bool) -> bool {
-        self.text(setting, flag, boolean).unwrap_or(default)
-    }
-
-    /// A setting that is a number of bytes, of which 0 is no limit.
-    fn limit(&mut self, setting: &Setting, flag: Option<String>, default: u64) -> Option<u64> {
-        let bytes = self.text(setting, flag, quantity).unwrap_or(default);
-        Some(bytes).filter(|&bytes| bytes > 0)
-    }
-
-    /// A setting that has several values; `commas` says whether one text can hold several.
-    fn list<T, E: Display>(
-        &mut self,
-        setting: &Setting,
-        flags: Vec<String>,
-        commas: bool,
-        parse: impl Fn(&str) -> Result<T, E>,
-    ) -> Vec<T> {
-        let (origin, texts) = self.first_given(setting, flags);
-        let mut values = Vec::new();
-        for text in &texts {
-            let parts: Vec<&str> = if commas {
-                text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect()
-            } else {
-                vec![text.as_str()]
-            };
-            for part in parts {
-                match parse(part) {
-                    Ok(value) => values.push(value),
-                    Err(error) => self.problems.push(format!("{origin}: {error}")),
-                }
-            }
-        }
-        values
-    }
-
-    /// The texts of the source that wins, and what to call it.
-    fn first_given(&mut self, setting: &Setting, flags: Vec<String>) -> (String, Vec<String>) {
-        let given =
-            |texts: Vec<String>| -> Vec<String> { texts.into_iter().filter(|text| !text.trim().is_empty()).collect() };
-        let flags = given(flags);
-        if !flags.is_empty() {
-            return (format!("--{}", setting.flag()), flags);
-        }
-        if let Some(parameter) = self.parameters.get(setting.name) {
-            let origin = format!("parameter {}", setting.name);
-            if parameter.map.as_ref().is_some_and(|map| !map.is_empty()) {
-                self.problems
-                    .push(format!("{origin}: it is a map, give it as string or array"));
-                return (origin, Vec::new());
-            }
-            let texts = parameter.array.clone().unwrap_or_default();
-            let texts = given(texts.into_iter().chain(parameter.string.clone()).collect());
-            if !texts.is_empty() {
-                return (origin, texts);
-            }
-        }
-        for variable in setting.env {
-            let texts = given(self.env.get(*variable).cloned().into_iter().collect());
-            if !texts.is_empty() {
-                // The name the user wrote: argocd-cmp-server adds the prefix.
-                let origin = match variable.strip_prefix("ARGOCD_ENV_") {
-                    Some(name) => format!("plugin env {name}"),
-                    None => format!("env {variable}"),
-                };
-                return (origin, texts);
-            }
-        }
-        (String::new(), Vec::new())
     }
 }
 
-impl Setting {
-    /// The flag, without its dashes.
-    #[must_use]
-    pub fn flag(&self) -> &'static str {
-        if self.name == CLUSTERS.name {
-            "cluster"
-        } else {
-            self.name
-        }
+fn helm(sources: &mut Sources<'_>, namespace: Option<String>) -> HelmSettings {
+    let key = |key: &str| Ok::<_, String>(key.to_owned());
+    let application = sources.any_text(&table::NAME).unwrap_or_default();
+    let given = [
+        &table::HELM_RELEASE_NAME,
+        &table::HELM_VALUE_FILES,
+        &table::HELM_VALUES,
+        &table::HELM_PARAMETERS,
+        &table::HELM_STRING_PARAMETERS,
+        &table::HELM_FILE_PARAMETERS,
+        &table::HELM_API_VERSIONS,
+        &table::HELM_SKIP_CRDS,
+        &table::HELM_SKIP_TESTS,
+        &table::HELM_SKIP_SCHEMA_VALIDATION,
+        &table::HELM_IGNORE_MISSING_VALUE_FILES,
+    ]
+    .into_iter()
+    .find_map(|setting| sources.origin(setting));
+    HelmSettings {
+        given,
+        // Of an Application in another namespace than Argo CD's, the release has the plain name.
+        release_name: sources
+            .any_text(&table::HELM_RELEASE_NAME)
+            .unwrap_or_else(|| application.rsplit('_').next().unwrap_or_default().to_owned()),
+        namespace,
+        value_files: sources.list(&table::HELM_VALUE_FILES, false, key),
+        values: sources.any_text(&table::HELM_VALUES),
+        parameters: sources.map(&table::HELM_PARAMETERS, false, key),
+        string_parameters: sources.map(&table::HELM_STRING_PARAMETERS, false, key),
+        file_parameters: sources.map(&table::HELM_FILE_PARAMETERS, false, key),
+        kube_version: sources.any_text(&table::HELM_KUBE_VERSION),
+        api_versions: sources.list(&table::HELM_API_VERSIONS, true, key),
+        flags: [
+            ("--include-crds", !sources.flag(&table::HELM_SKIP_CRDS, false)),
+            ("--skip-tests", sources.flag(&table::HELM_SKIP_TESTS, false)),
+            (
+                "--skip-schema-validation",
+                sources.flag(&table::HELM_SKIP_SCHEMA_VALIDATION, false),
+            ),
+        ]
+        .into_iter()
+        .filter_map(|(flag, given)| given.then_some(flag))
+        .collect(),
+        ignore_missing_value_files: sources.flag(&table::HELM_IGNORE_MISSING_VALUE_FILES, false),
     }
 }
 
@@ -492,8 +382,16 @@ mod tests {
         Settings::resolve(args, &env).map_err(|problems| problems.to_string())
     }
 
+    fn typed(flags: &[(&Setting, &str)]) -> GenerateArgs {
+        let mut args = GenerateArgs::default();
+        for (setting, text) in flags {
+            args.given.add(setting, [(*text).to_owned()]);
+        }
+        args
+    }
+
     fn clusters(settings: &Settings) -> Vec<String> {
-        settings.clusters.iter().map(ToString::to_string).collect()
+        settings.target.clusters().iter().map(ToString::to_string).collect()
     }
 
     const PLUGIN: &[(&str, &str)] = &[
@@ -526,11 +424,7 @@ mod tests {
         let settings = resolve(GenerateArgs::default(), &env).unwrap();
         assert_eq!(clusters(&settings), ["a", "b"]);
         assert!(!settings.selection.recurse);
-        let args = GenerateArgs {
-            clusters: vec!["c".to_owned()],
-            recurse: Some("true".to_owned()),
-            ..GenerateArgs::default()
-        };
+        let args = typed(&[(&table::CLUSTERS, "c"), (&table::RECURSE, "true")]);
         let settings = resolve(args, &env).unwrap();
         assert_eq!(clusters(&settings), ["c"]);
         assert!(settings.selection.recurse);
@@ -547,11 +441,7 @@ mod tests {
 
     #[test]
     fn the_namespace_is_kubectls_default_only_outside_argo_cd() {
-        let args = || GenerateArgs {
-            clusters: vec!["c".to_owned()],
-            name: Some("web".to_owned()),
-            ..GenerateArgs::default()
-        };
+        let args = || typed(&[(&table::CLUSTERS, "c"), (&table::NAME, "web")]);
         let settings = resolve(args(), &[]).unwrap();
         assert_eq!(settings.namespace.as_deref(), Some("default"));
         let settings = resolve(args(), &[("ARGOCD_APP_NAME", "web"), ("ARGOCD_APP_NAMESPACE", "")]).unwrap();
@@ -568,19 +458,24 @@ mod tests {
                 r#"[{"name":"colour","string":"red"},{"name":"include","string":"[a"},{"name":"recurse","string":"yes"},{"name":"exclude","map":{"a":"b"}}]"#,
             ),
         ];
-        let args = GenerateArgs {
-            max_size: Some("10MB".to_owned()),
-            ..GenerateArgs::default()
-        };
+        let args = typed(&[(&table::MAX_SIZE, "10MB")]);
         let told = resolve(args, &env).unwrap_err();
+        let known: Vec<&str> = SETTINGS
+            .iter()
+            .filter(|setting| setting.parameter)
+            .map(|setting| setting.name)
+            .collect();
+        let known = known.join(", ");
         assert_eq!(
             told,
-            "error: parameter colour is not known: the parameters are clusters, name, namespace, recurse, include, exclude, cluster-scoped, plurals, create-namespace, delete-namespaces, delete-crds, update-strategy, condition-rules, executor, allow-secrets, allow-empty\n\
+            format!(
+                "error: parameter colour is not known: the parameters are {known}\n\
              error: plugin env TARGET_CLUSTER: \"Cluster_1\" is not a managed cluster name: use at most 63 lower-case letters, digits and '-', beginning and ending with a letter or digit\n\
              error: parameter recurse: \"yes\" is neither true nor false\n\
              error: parameter include: \"[a\" is not a glob: a '[' is not closed by ']'\n\
              error: parameter exclude: it is a map, give it as string or array\n\
              error: --max-size: \"10MB\" is not a size: write it like 500k, 10M or 20Mi\n"
+            )
         );
     }
 
@@ -617,15 +512,5 @@ mod tests {
         // An Application outside Argo CD's namespace has a work name that is made of both.
         let elsewhere = ("ARGOCD_APP_NAME", "team-a_guestbook");
         assert_eq!(told(Some(rules), &with(&[elsewhere])), "");
-    }
-
-    #[test]
-    fn sizes_are_quantities() {
-        assert_eq!(quantity("10M"), Ok(10_000_000));
-        assert_eq!(quantity("1Ki"), Ok(1024));
-        assert_eq!(quantity("7"), Ok(7));
-        for bad in ["", "M", "-1", "1.5M", "99999999999999999999", "99999999999G"] {
-            assert!(quantity(bad).is_err(), "{bad}");
-        }
     }
 }

@@ -1,18 +1,21 @@
-//! A part of an Application in a ManifestWork for one managed cluster.
+//! A part of an Application in a ManifestWork for one managed cluster, or in a ManifestWorkReplicaSet for a placement.
 
 use super::arrange::Part;
 use super::configure::{self, Plurals, Wanted};
 use super::names::{ClusterName, WorkName};
 use super::object::Object;
+use super::placement::Placement;
 use super::wishes::Phase;
 use crate::json;
 use crate::value::{Map, Value};
 use std::ops::Range;
 
-/// A `ManifestWork` that still lacks the cluster it is for.
+/// A work that still lacks what it is for.
 #[derive(Debug)]
 pub struct Template {
-    name: WorkName,
+    application: WorkName,
+    /// What tells it from the Application's other works.
+    suffix: String,
     /// The annotations, as a JSON mapping.
     annotations: String,
     /// What stands in `spec` before the workload: JSON, open at its end.
@@ -41,21 +44,62 @@ impl Template {
             fields = spec(true);
         }
         Self {
-            name: name.part(&part.suffix),
+            application: name.clone(),
             annotations: annotations(&part, server_side),
             fields,
             objects: part.objects,
+            suffix: part.suffix,
         }
     }
 
-    /// The work for one cluster, of the same objects as the template.
+    /// The work for one cluster; `objects` are those of the template.
     #[must_use]
-    pub fn for_cluster<'a>(&'a self, cluster: &'a ClusterName, objects: &'a [Object]) -> Work<'a> {
+    pub fn for_cluster<'a>(&self, cluster: &ClusterName, objects: &'a [Object]) -> Work<'a> {
+        let name = self.application.part(&self.suffix).to_string();
+        let mut start = self.start(
+            "work.open-cluster-management.io/v1",
+            "ManifestWork",
+            &name,
+            &cluster.to_string(),
+        );
+        start.push_str(&self.fields);
+        self.around(start, "}", objects)
+    }
+
+    /// The work for the clusters of a placement, which [`Placement::objections`] has none against.
+    #[must_use]
+    pub fn for_placement<'a>(&self, placement: &Placement, objects: &'a [Object]) -> Work<'a> {
+        let name = self.application.set_part(&self.suffix, placement.name_max());
+        let name = name.expect("a placement with objections is refused before");
+        let kind = "ManifestWorkReplicaSet";
+        let mut start = self.start(
+            "work.open-cluster-management.io/v1alpha1",
+            kind,
+            &name,
+            &placement.namespace,
+        );
+        start.push_str(r#"{"cascadeDeletionPolicy":"Background","manifestWorkTemplate":"#);
+        start.push_str(&self.fields);
+        let end = format!(r#","placementRefs":[{}]}}}}"#, json_of(&placement.reference()));
+        self.around(start, &end, objects)
+    }
+
+    /// The work with its objects, which stand behind the fields of its spec.
+    fn around<'a>(&self, mut before: String, behind: &str, objects: &'a [Object]) -> Work<'a> {
+        before.push_str(r#","workload":{"manifests":["#);
         Work {
-            template: self,
-            cluster,
+            around: [before, format!("]}}}}{behind}")],
             objects: &objects[self.objects.clone()],
         }
+    }
+
+    /// A work up to its `spec`.
+    fn start(&self, api_version: &str, kind: &str, name: &str, namespace: &str) -> String {
+        let annotations = &self.annotations;
+        // None of these has anything in it that JSON escapes.
+        format!(
+            r#"{{"apiVersion":"{api_version}","kind":"{kind}","metadata":{{"annotations":{annotations},"name":"{name}","namespace":"{namespace}"}},"spec":"#
+        )
     }
 }
 
@@ -91,11 +135,11 @@ fn json_of(map: &Map<'_>) -> String {
     out
 }
 
-/// A `ManifestWork`: the objects that one cluster is given.
+/// A `ManifestWork`, or a `ManifestWorkReplicaSet`: the objects that one cluster is given, or each of several.
 #[derive(Debug)]
 pub struct Work<'a> {
-    template: &'a Template,
-    cluster: &'a ClusterName,
+    /// Its JSON before the objects, and behind them.
+    around: [String; 2],
     objects: &'a [Object],
 }
 
@@ -105,29 +149,16 @@ impl Work<'_> {
     /// # Errors
     /// The first error of `write`.
     pub fn each_piece<E>(&self, mut write: impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
-        let template = self.template;
-        let mut piece = String::from(
-            r#"{"apiVersion":"work.open-cluster-management.io/v1","kind":"ManifestWork","metadata":{"annotations":"#,
-        );
-        piece.push_str(&template.annotations);
-        piece.push_str(r#","name":"#);
-        json::write_text(&template.name.to_string(), &mut piece);
-        piece.push_str(r#","namespace":"#);
-        json::write_text(&self.cluster.to_string(), &mut piece);
-        piece.push_str(r#"},"spec":"#);
-        piece.push_str(&template.fields);
-        piece.push_str(r#","workload":{"manifests":["#);
+        let [before, behind] = &self.around;
+        write(before)?;
         for (at, object) in self.objects.iter().enumerate() {
             if at > 0 {
-                piece.push(',');
+                write(",")?;
             }
-            write(&piece)?;
-            piece.clear();
             for piece in object.pieces() {
                 write(&piece)?;
             }
         }
-        piece.push_str("]}}}");
-        write(&piece)
+        write(behind)
     }
 }

@@ -44,6 +44,7 @@ fn the_sample_is_a_policy_that_can_be_read() {
     ----- stdout -----
     projects shop, shop-*
       clusters        eu-*
+      placements      none
       namespaces      shop, shop-*
       kinds           *, Certificate.cert-manager.io, ExternalSecret.external-secrets.io; not ResourceQuota, LimitRange, *.rbac.authorization.k8s.io
       cluster-scoped  no, and custom resources only of kinds named in full
@@ -51,6 +52,7 @@ fn the_sample_is_a_policy_that_can_be_read() {
       executor        shop/deployer
     projects platform
       clusters        all
+      placements      all
       namespaces      all
       kinds           all
       cluster-scoped  yes
@@ -70,6 +72,7 @@ fn a_project_is_looked_up_as_generate_does() {
     ----- stdout -----
     project shop-eu, by the entry for shop, shop-*
       clusters        eu-*
+      placements      none
       namespaces      shop, shop-*
       kinds           *, Certificate.cert-manager.io, ExternalSecret.external-secrets.io; not ResourceQuota, LimitRange, *.rbac.authorization.k8s.io
       cluster-scoped  no, and custom resources only of kinds named in full
@@ -100,7 +103,7 @@ fn everything_wrong_is_told_and_nothing_else() {
     exit code: 1
     ----- stdout -----
     ----- stderr -----
-    error: policy.yaml: projects[0].executer is not a field of an entry: the fields are names, clusters, namespaces, kinds, deniedKinds, clusterScoped, secrets, executor
+    error: policy.yaml: projects[0].executer is not a field of an entry: the fields are names, clusters, placements, namespaces, kinds, deniedKinds, clusterScoped, secrets, executor
     error: policy.yaml: projects[0].secrets is text, not true or false
     "#);
 }

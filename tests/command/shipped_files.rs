@@ -6,6 +6,7 @@ use argocd_ocm_cmp::generate::settings::SETTINGS;
 use argocd_ocm_cmp::value::Value;
 use argocd_ocm_cmp::yaml;
 use clap::Parser;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -99,7 +100,9 @@ fn the_application_names_the_plugin_and_its_settings() {
         for entry in env {
             let variable = format!("ARGOCD_ENV_{}", at(entry, "name").as_str().expect("a name"));
             assert!(
-                SETTINGS.iter().any(|setting| setting.env.contains(&variable.as_str())),
+                SETTINGS
+                    .iter()
+                    .any(|setting| setting.variables().any(|known| known == variable)),
                 "{variable}"
             );
         }
@@ -216,7 +219,7 @@ fn the_sidecar_reads_the_policy_that_is_mounted() {
         assert!(
             SETTINGS
                 .iter()
-                .any(|setting| setting.env.contains(&name) && !setting.parameter),
+                .any(|setting| setting.variables().any(|known| known == name) && !setting.parameter),
             "{name}"
         );
         let file = at(variable, "value").as_str().expect("a path");
@@ -236,21 +239,21 @@ fn the_sidecar_reads_the_policy_that_is_mounted() {
 
 #[test]
 fn the_readme_lists_every_setting() {
-    let readme = text("README.md");
+    let mut of_applications = "| Setting | Default | Meaning |\n|---|---|---|\n".to_owned();
+    let mut of_the_platform = "| Setting | Environment | Default | Meaning |\n|---|---|---|---|\n".to_owned();
     for setting in SETTINGS {
-        let row = readme
-            .lines()
-            .find(|line| line.starts_with('|') && line.contains(&format!("`--{}`", setting.flag())))
-            .unwrap_or_else(|| panic!("no row for --{}", setting.flag()));
-        assert_eq!(
-            row.contains(&format!("| `{}` |", setting.name)),
-            setting.parameter,
-            "{row}"
-        );
-        for variable in setting.env {
-            let shown = variable.strip_prefix("ARGOCD_ENV_").unwrap_or(variable);
-            assert!(row.contains(&format!("`{shown}`")), "{variable}: {row}");
+        let (name, default, about) = (setting.name, setting.default, setting.about);
+        if setting.parameter {
+            writeln!(of_applications, "| `{name}` | {default} | {about} |").expect("a String takes all");
+        } else {
+            let variables: Vec<String> = setting.variables().map(|variable| format!("`{variable}`")).collect();
+            let variables = variables.join(", ");
+            writeln!(of_the_platform, "| `{name}` | {variables} | {default} | {about} |").expect("a String takes all");
         }
+    }
+    let readme = text("README.md");
+    for table in [of_applications, of_the_platform] {
+        assert!(readme.contains(&table), "README.md must hold this table:\n{table}");
     }
 }
 

@@ -157,9 +157,10 @@ fn our_objects(question: &Question<'_>) -> Result<Vec<String>, String> {
         include: globs(question.include),
         exclude: globs(question.exclude),
         max_size: None,
+        leave_out: Vec::new(),
     };
-    let found = discover::manifests(question.folder, "", &selection).map_err(|problems| problems.to_string())?;
-    let objects = load::objects(&found.files, None).map_err(|problems| problems.to_string())?;
+    let found = discover::manifests(question.folder, "", "", &selection).map_err(|problems| problems.to_string())?;
+    let objects = load::files(&found.files, None).map_err(|problems| problems.to_string())?;
     let mut texts: Vec<String> = objects.iter().map(|object| object.pieces().concat()).collect();
     texts.sort();
     Ok(texts)

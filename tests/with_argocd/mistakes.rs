@@ -111,9 +111,7 @@ async fn an_unknown_parameter_is_shown_with_those_there_are() -> Result<()> {
                 &json!([{"name": "recursive", "string": "true"}]),
             )))
         },
-        "parameter recursive is not known: the parameters are clusters, name, namespace, recurse, include, exclude, \
-         cluster-scoped, plurals, create-namespace, delete-namespaces, delete-crds, update-strategy, condition-rules, \
-         executor, allow-secrets, allow-empty",
+        "parameter recursive is not known: the parameters are clusters, name, namespace, source, recurse, include,",
     )
     .await
 }

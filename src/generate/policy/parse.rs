@@ -3,6 +3,7 @@
 use super::pattern::{Pattern, Patterns};
 use super::{Entry, Executor, Policy};
 use crate::generate::names::{self, ClusterName, is_dns_subdomain};
+use crate::generate::placement::Placement;
 use crate::generate::problem::Problems;
 use crate::value::{Map, Value};
 use crate::yaml;
@@ -124,6 +125,7 @@ impl Reader<'_> {
         };
         let names = list("names", &project).unwrap_or_default();
         let clusters = list("clusters", &cluster);
+        let placements = list("placements", &placement);
         let namespaces = list("namespaces", &namespace);
         let kinds = list("kinds", &kind);
         let denied_kinds = list("deniedKinds", &kind);
@@ -138,6 +140,7 @@ impl Reader<'_> {
         Entry {
             names,
             clusters,
+            placements,
             namespaces,
             kinds,
             denied_kinds,
@@ -224,6 +227,7 @@ impl Reader<'_> {
 const FIELDS: &[&str] = &[
     "names",
     "clusters",
+    "placements",
     "namespaces",
     "kinds",
     "deniedKinds",
@@ -244,6 +248,13 @@ fn pattern(text: &str, check: &dyn Fn(&Pattern) -> Result<(), String>) -> Result
     let pattern = Pattern::new(text).map_err(|error| format!("{text:?} is not a glob: {error}"))?;
     check(&pattern)?;
     Ok(pattern)
+}
+
+fn placement(pattern: &Pattern) -> Result<(), String> {
+    if pattern.is_literal() {
+        pattern.text.parse::<Placement>()?;
+    }
+    Ok(())
 }
 
 fn project(pattern: &Pattern) -> Result<(), String> {
@@ -372,7 +383,7 @@ mod tests {
         );
         assert_eq!(
             told,
-            "error: policy.yaml: projects[0].cluster is not a field of an entry: the fields are names, clusters, namespaces, kinds, deniedKinds, clusterScoped, secrets, executor
+            "error: policy.yaml: projects[0].cluster is not a field of an entry: the fields are names, clusters, placements, namespaces, kinds, deniedKinds, clusterScoped, secrets, executor
 error: policy.yaml: projects[0].names[1] is a number, not text: put it in quotes
 error: policy.yaml: projects[0].names[2]: it is empty: remove it
 error: policy.yaml: projects[0].names[3]: \"Team\" is not a project's name: use at most 253 lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit

@@ -41,8 +41,13 @@ fn describe(entry: &Entry, out: &mut String) {
         .executor
         .as_ref()
         .map_or("the Application's choice".to_owned(), ToString::to_string);
+    let placements = match (&entry.placements, &entry.clusters) {
+        (None, Some(_)) => "none".to_owned(),
+        (placements, _) => list(placements),
+    };
     for (what, value) in [
         ("clusters", list(&entry.clusters)),
+        ("placements", placements),
         ("namespaces", list(&entry.namespaces)),
         ("kinds", kinds),
         ("cluster-scoped", cluster_scoped.to_owned()),

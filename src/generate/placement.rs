@@ -1,0 +1,294 @@
+//! A placement as the target: which clusters are given a work, and how a change goes through them, is then OCM's to decide,
+//! told by a `ManifestWorkReplicaSet`.
+
+use super::names::{self, WorkName};
+use crate::value::{Map, Value};
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+use std::str::FromStr;
+
+/// A placement, and how works go through the clusters that it selects.
+#[derive(Clone, Debug)]
+pub struct Placement {
+    /// Its namespace, in which the `ManifestWorkReplicaSet`s are.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// How a change goes through the clusters.
+    pub rollout: Rollout,
+}
+
+impl FromStr for Placement {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let malformed = || format!("{text:?} is not a placement: write it as NAMESPACE/NAME, like argocd/europe");
+        let (namespace, name) = text.split_once('/').ok_or_else(malformed)?;
+        if !names::is_dns_subdomain(name) {
+            return Err(malformed());
+        }
+        Ok(Self {
+            namespace: names::namespace(namespace).map_err(|error| error.to_string())?,
+            name: name.to_owned(),
+            rollout: Rollout::default(),
+        })
+    }
+}
+
+impl Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// The longest value of a label. OCM's controller finds the works of a `ManifestWorkReplicaSet` by a label with its namespace
+/// and name, joined by a dot.
+const LABEL_MAX: usize = 63;
+
+impl Placement {
+    /// How many characters the names of `ManifestWorkReplicaSet`s in its namespace may have.
+    #[must_use]
+    pub fn name_max(&self) -> usize {
+        LABEL_MAX.saturating_sub(self.namespace.len() + 1)
+    }
+
+    /// What keeps an Application with a work of this name from being delivered by it: one line each.
+    #[must_use]
+    pub fn objections(
+        &self,
+        name: &WorkName,
+        overlays: &BTreeMap<String, String>,
+        condition_rules: bool,
+    ) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.name_max() < names::SET_NAME_MIN {
+            lines.push(format!(
+                "placement {self}: its namespace is too long: OCM tells ManifestWorkReplicaSets by a label with namespace and name, \
+                 and a label has at most {LABEL_MAX} characters: use a namespace of at most {} characters",
+                LABEL_MAX - 1 - names::SET_NAME_MIN
+            ));
+        } else if let Err(reason) = name.set_part("", self.name_max()) {
+            lines.push(format!("name {name}: {reason}"));
+        }
+        if !overlays.is_empty() {
+            lines.push(
+                "overlays: a placement gives the same objects to every cluster that it selects: leave overlays out, or set clusters \
+                 instead of placement"
+                    .to_owned(),
+            );
+        }
+        let rollout = &self.rollout;
+        if rollout.is_progressive() && !condition_rules {
+            lines.push(format!(
+                "rollout {}: without condition rules OCM never takes a cluster as done, and the rollout would stop at the first: set \
+                 condition-rules to true, or rollout to All",
+                rollout.kind.name()
+            ));
+        }
+        let only_for = |setting: &str, kinds: &str| {
+            format!(
+                "{setting} has no meaning for rollout {}: leave it out, or set rollout to {kinds}",
+                rollout.kind.name()
+            )
+        };
+        if rollout.max_concurrency.is_some() && rollout.kind != RolloutKind::Progressive {
+            lines.push(only_for("rollout-max-concurrency", "Progressive"));
+        }
+        if rollout.kind == RolloutKind::All {
+            let given = [
+                ("rollout-max-failures", rollout.max_failures.is_some()),
+                ("rollout-min-success-time", rollout.min_success_time.is_some()),
+                ("rollout-groups", !rollout.mandatory_groups.is_empty()),
+            ];
+            for (setting, _) in given.into_iter().filter(|(_, given)| *given) {
+                lines.push(only_for(setting, "Progressive or ProgressivePerGroup"));
+            }
+        }
+        lines
+    }
+
+    /// Its entry in `placementRefs`, with all that OCM's CRD would fill in, so that Argo CD sees no difference.
+    #[must_use]
+    pub fn reference(&self) -> Map<'static> {
+        Map::of([
+            ("name", Value::text(&self.name)),
+            ("rolloutStrategy", Value::Map(self.rollout.strategy())),
+        ])
+    }
+}
+
+/// How a change goes through the clusters: OCM's `RolloutStrategy`.
+#[derive(Clone, Debug, Default)]
+pub struct Rollout {
+    /// In which order.
+    pub kind: RolloutKind,
+    /// How many clusters change at a time; `None` for as many as a decision group of the placement has.
+    pub max_concurrency: Option<Count>,
+    /// How many clusters may fail; `None` for none.
+    pub max_failures: Option<Count>,
+    /// How long a cluster must do well; `None` for not at all.
+    pub min_success_time: Option<Time>,
+    /// After how long a cluster that has not succeeded counts as failed; `None` for never.
+    pub progress_deadline: Option<Time>,
+    /// The decision groups that come first.
+    pub mandatory_groups: Vec<Group>,
+}
+
+impl Rollout {
+    /// Whether some clusters wait for others.
+    #[must_use]
+    pub fn is_progressive(&self) -> bool {
+        self.kind != RolloutKind::All
+    }
+
+    fn strategy(&self) -> Map<'static> {
+        let time = |time: &Option<Time>, none| Value::text(time.as_ref().map_or(none, |Time(time)| time.as_str()));
+        let count = |count: &Option<Count>| count.as_ref().map_or(Value::Int(0), Count::value);
+        let mut fields = Vec::new();
+        if self.is_progressive() && !self.mandatory_groups.is_empty() {
+            let groups = self.mandatory_groups.iter().map(Group::value).collect();
+            fields.push(("mandatoryDecisionGroups", Value::List(groups)));
+        }
+        if let Some(at_a_time) = &self.max_concurrency {
+            fields.push(("maxConcurrency", at_a_time.value()));
+        }
+        fields.push(("maxFailures", count(&self.max_failures)));
+        fields.push(("minSuccessTime", time(&self.min_success_time, "0")));
+        fields.push(("progressDeadline", time(&self.progress_deadline, "None")));
+        Map::of([
+            (self.kind.field(), Value::map(fields)),
+            ("type", Value::text(self.kind.name())),
+        ])
+    }
+}
+
+/// In which order a change goes through the clusters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RolloutKind {
+    /// All at once.
+    #[default]
+    All,
+    /// So many at a time.
+    Progressive,
+    /// One decision group of the placement after the other.
+    ProgressivePerGroup,
+}
+
+impl RolloutKind {
+    /// Its name in OCM.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::All => "All",
+            Self::Progressive => "Progressive",
+            Self::ProgressivePerGroup => "ProgressivePerGroup",
+        }
+    }
+
+    fn field(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Progressive => "progressive",
+            Self::ProgressivePerGroup => "progressivePerGroup",
+        }
+    }
+}
+
+impl FromStr for RolloutKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        [Self::All, Self::Progressive, Self::ProgressivePerGroup]
+            .into_iter()
+            .find(|kind| kind.name() == text)
+            .ok_or_else(|| format!("{text:?} is not a rollout: it is All, Progressive or ProgressivePerGroup"))
+    }
+}
+
+/// A number of clusters, or a percentage of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Count {
+    /// So many.
+    Number(u32),
+    /// So many of a hundred.
+    Percentage(u8),
+}
+
+impl Count {
+    fn value(&self) -> Value<'static> {
+        match self {
+            Self::Number(number) => Value::Int(i64::from(*number)),
+            Self::Percentage(percentage) => Value::text(format!("{percentage}%")),
+        }
+    }
+}
+
+impl FromStr for Count {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let malformed = || format!("{text:?} is not a number of clusters: write it like 3 or 25%");
+        match text.strip_suffix('%') {
+            Some(percentage) => match percentage.parse() {
+                Ok(percentage @ 0..=100) => Ok(Self::Percentage(percentage)),
+                _ => Err(malformed()),
+            },
+            None => text.parse().map(Self::Number).map_err(|_| malformed()),
+        }
+    }
+}
+
+/// A time as OCM writes it: a number and one of `h`, `m`, `s`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Time(String);
+
+impl FromStr for Time {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.strip_suffix(['h', 'm', 's']);
+        if number.is_some_and(|number| (1..=6).contains(&number.len()) && number.bytes().all(|b| b.is_ascii_digit())) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(format!("{text:?} is not a time: write it like 90s, 10m or 2h"))
+        }
+    }
+}
+
+/// A decision group of a placement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// By its place, from 0.
+    Index(u32),
+    /// By its name.
+    Name(String),
+}
+
+impl Group {
+    fn value(&self) -> Value<'static> {
+        match self {
+            Self::Index(index) => Value::map([("groupIndex", Value::Int(i64::from(*index)))]),
+            Self::Name(name) => Value::map([("groupName", Value::text(name))]),
+        }
+    }
+}
+
+impl FromStr for Group {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(index) = text.parse() {
+            return Ok(Self::Index(index));
+        }
+        // It is the value of a label.
+        if text.len() <= LABEL_MAX
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+        {
+            Ok(Self::Name(text.to_owned()))
+        } else {
+            Err(format!("{text:?} is not a decision group: give its name or index"))
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! The table of settings. Flags, plugin parameters, what Argo CD's UI says of them and the README all come from it.
+
+use std::borrow::Cow;
+
+/// One setting: its names, and what people are told about it.
+#[derive(Debug)]
+pub struct Setting {
+    /// The flag without its dashes, and the plugin parameter, where there is one.
+    pub name: &'static str,
+    /// Whether an Application may set it: as a plugin parameter, and as a plugin env.
+    pub parameter: bool,
+    /// Other environment variables, of which the first that is set wins.
+    env: &'static [&'static str],
+    /// What its value looks like.
+    pub form: Form,
+    /// What it is called in Argo CD's UI.
+    pub title: &'static str,
+    /// What holds when it is not given, in Markdown.
+    pub default: &'static str,
+    /// What it does, in Markdown.
+    pub about: &'static str,
+}
+
+/// What the value of a setting looks like; the text is what stands for it on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// True or false.
+    Flag,
+    /// A text.
+    Text(&'static str),
+    /// Several texts.
+    List(&'static str),
+    /// Texts by keys.
+    Map(&'static str),
+}
+
+impl Setting {
+    const fn new(name: &'static str, form: Form, title: &'static str) -> Self {
+        Self {
+            name,
+            parameter: true,
+            env: &[],
+            form,
+            title,
+            default: "–",
+            about: "",
+        }
+    }
+
+    /// Out of the reach of Applications: their plugin env arrives with a prefix.
+    const fn of_the_platform(mut self) -> Self {
+        self.parameter = false;
+        self
+    }
+
+    const fn also(mut self, env: &'static [&'static str]) -> Self {
+        self.env = env;
+        self
+    }
+
+    const fn default(mut self, default: &'static str) -> Self {
+        self.default = default;
+        self
+    }
+
+    const fn about(mut self, about: &'static str) -> Self {
+        self.about = about;
+        self
+    }
+
+    /// The environment variables that it is read from, the first that is set wins. A plugin env `X` of an Application
+    /// arrives as `ARGOCD_ENV_X`.
+    pub fn variables(&self) -> impl Iterator<Item = Cow<'static, str>> {
+        let of_the_plugin = || format!("ARGOCD_ENV_{}", self.name.to_uppercase().replace('-', "_"));
+        let others = self.env.iter().map(|&name| Cow::Borrowed(name));
+        self.parameter
+            .then(of_the_plugin)
+            .map(Cow::Owned)
+            .into_iter()
+            .chain(others)
+    }
+}
+
+use Form::{Flag, List, Map, Text};
+
+pub(super) static CLUSTERS: Setting = Setting::new("clusters", List("NAME"), "Managed clusters")
+    .also(&["ARGOCD_ENV_TARGET_CLUSTER", "TARGET_CLUSTER"])
+    .about("Managed clusters to deliver to, also separated by commas");
+pub(super) static NAME: Setting = Setting::new("name", Text("NAME"), "Name of the work")
+    .also(&["ARGOCD_APP_NAME"])
+    .default("the Application")
+    .about("Name of the work");
+pub(super) static NAMESPACE: Setting = Setting::new("namespace", Text("NAME"), "Namespace")
+    .also(&["ARGOCD_APP_NAMESPACE"])
+    .default("the Application's destination; outside Argo CD `default`")
+    .about("Namespace on the managed cluster of namespaced objects that name none");
+pub(super) static SOURCE: Setting = Setting::new("source", Text("KIND"), "Kind of source")
+    .default("what the folder's root says")
+    .about("What the folder is: `directory` (plain manifests), `kustomize` or `helm`");
+pub(super) static RECURSE: Setting = Setting::new("recurse", Flag, "Read sub-folders")
+    .default("`true`")
+    .about("Whether sub-folders are read");
+pub(super) static INCLUDE: Setting = Setting::new("include", List("GLOB"), "Files to read")
+    .default("everything")
+    .about("Globs of the files to read; `*` crosses `/`, `{a,b}` is either");
+pub(super) static EXCLUDE: Setting = Setting::new("exclude", List("GLOB"), "Files to leave out")
+    .default("nothing")
+    .about("Globs of the files to leave out");
+pub(super) static OVERLAYS: Setting = Setting::new("overlays", Map("CLUSTER=PATH"), "Differences by cluster")
+    .default("none")
+    .about("What differs from cluster to cluster: a sub-folder, or a value file of a chart, for each");
+pub(super) static CLUSTER_SCOPED: Setting =
+    Setting::new("cluster-scoped", List("KIND.GROUP"), "Kinds without namespace")
+        .default("none")
+        .about("Kinds without namespace, as `Kind.group`, whose CRD is not in the folder");
+pub(super) static PLURALS: Setting = Setting::new("plurals", List("KIND.GROUP=RESOURCE"), "Plurals of kinds")
+    .default("regular English")
+    .about("Resources of custom kinds, as `Kind.group=resource`, where the CRD is not in the folder");
+pub(super) static CREATE_NAMESPACE: Setting = Setting::new("create-namespace", Flag, "Create the namespace")
+    .default("`false`")
+    .about("Whether the namespace of objects that name none is created, before all else; it always stays");
+pub(super) static DELETE_NAMESPACES: Setting = Setting::new("delete-namespaces", Flag, "Delete Namespaces")
+    .default("`false`")
+    .about("Whether a Namespace goes, with all that is in it, when it leaves Git or the Application is removed; else it stays");
+pub(super) static DELETE_CRDS: Setting = Setting::new("delete-crds", Flag, "Delete CRDs")
+    .default("`false`")
+    .about("The same for CRDs, with which all their objects go");
+pub(super) static UPDATE_STRATEGY: Setting = Setting::new("update-strategy", Text("STRATEGY"), "Update strategy")
+    .default("what suits each object")
+    .about("How the agent updates: `ServerSideApply`, `Update`, `CreateOnly` or `ReadOnly`");
+pub(super) static CONDITION_RULES: Setting = Setting::new("condition-rules", Flag, "Rules of health")
+    .default("`true`")
+    .about("Whether works carry the rules of health; `false` for a hub with OCM before v1.0");
+pub(super) static EXECUTOR: Setting = Setting::new("executor", Text("NAMESPACE/NAME"), "Executor")
+    .default("the agent itself")
+    .about("ServiceAccount on the managed cluster, as `NAMESPACE/NAME`, by whose rights the agent applies");
+pub(super) static ALLOW_SECRETS: Setting = Setting::new("allow-secrets", Flag, "Deliver Secrets")
+    .default("`false`")
+    .about("Whether Secrets are delivered as they are, to be read by everyone who sees the Application");
+pub(super) static ALLOW_EMPTY: Setting = Setting::new("allow-empty", Flag, "Allow no manifests")
+    .default("`false`")
+    .about("Whether no manifests at all is fine: Argo CD then removes what was there");
+
+pub(super) static PLACEMENT: Setting = Setting::new("placement", Text("NAMESPACE/NAME"), "Placement")
+    .about("Placement that chooses the clusters, instead of `clusters`: the works are ManifestWorkReplicaSets in its namespace");
+pub(super) static ROLLOUT: Setting = Setting::new("rollout", Text("TYPE"), "Rollout").default("`All`").about(
+    "How a change goes through the clusters of the placement: `All` at once, `Progressive`, or `ProgressivePerGroup`",
+);
+pub(super) static ROLLOUT_MAX_CONCURRENCY: Setting =
+    Setting::new("rollout-max-concurrency", Text("NUMBER"), "Clusters at a time")
+        .default("a group of the placement")
+        .about("For `Progressive`: how many clusters change at a time, as a number or a percentage");
+pub(super) static ROLLOUT_MAX_FAILURES: Setting =
+    Setting::new("rollout-max-failures", Text("NUMBER"), "Failures that stop the rollout")
+        .default("`0`")
+        .about("How many clusters may fail, as a number or a percentage, before the rollout stops");
+pub(super) static ROLLOUT_MIN_SUCCESS_TIME: Setting =
+    Setting::new("rollout-min-success-time", Text("DURATION"), "Soak time")
+        .default("`0`")
+        .about("How long a cluster must do well, such as `10m`, before the next one changes");
+pub(super) static ROLLOUT_PROGRESS_DEADLINE: Setting =
+    Setting::new("rollout-progress-deadline", Text("DURATION"), "Progress deadline")
+        .default("`None`")
+        .about("After how long, such as `1h`, a cluster that has not succeeded counts as failed");
+pub(super) static ROLLOUT_GROUPS: Setting = Setting::new("rollout-groups", List("GROUP"), "Groups that come first")
+    .default("none")
+    .about("Decision groups of the placement, by name or index, that must succeed before all others");
+
+pub(super) static HELM_RELEASE_NAME: Setting = Setting::new("helm-release-name", Text("NAME"), "Release name")
+    .default("the Application")
+    .about("Name of the release");
+pub(super) static HELM_VALUE_FILES: Setting = Setting::new("helm-value-files", List("FILE"), "Value files")
+    .default("`values.yaml`")
+    .about("Value files besides the chart's own, the last wins; relative to the chart, or with a leading `/` to the repository");
+pub(super) static HELM_VALUES: Setting = Setting::new("helm-values", Text("YAML"), "Values")
+    .default("none")
+    .about("Values as YAML, which win over those of files");
+pub(super) static HELM_PARAMETERS: Setting = Setting::new("helm-parameters", Map("KEY=VALUE"), "Parameters")
+    .default("none")
+    .about("Single values, which win over all others: Helm's `--set`");
+pub(super) static HELM_STRING_PARAMETERS: Setting =
+    Setting::new("helm-string-parameters", Map("KEY=VALUE"), "Text parameters")
+        .default("none")
+        .about("The same where the value is always a text: Helm's `--set-string`");
+pub(super) static HELM_FILE_PARAMETERS: Setting =
+    Setting::new("helm-file-parameters", Map("KEY=FILE"), "File parameters")
+        .default("none")
+        .about("The same where the value is what a file holds: Helm's `--set-file`");
+pub(super) static HELM_KUBE_VERSION: Setting = Setting::new("helm-kube-version", Text("VERSION"), "Kubernetes version")
+    .also(&["KUBE_VERSION"])
+    .default("the hub's")
+    .about("Version of Kubernetes that the chart is told");
+pub(super) static HELM_API_VERSIONS: Setting = Setting::new("helm-api-versions", List("VERSION"), "API versions")
+    .default("those of Kubernetes")
+    .about("API versions that the chart is told besides, as `group/version` or `group/version/Kind`");
+pub(super) static HELM_SKIP_CRDS: Setting = Setting::new("helm-skip-crds", Flag, "Skip CRDs")
+    .default("`false`")
+    .about("Whether the CRDs of the folder `crds` are left out");
+pub(super) static HELM_SKIP_TESTS: Setting = Setting::new("helm-skip-tests", Flag, "Skip tests")
+    .default("`false`")
+    .about("Whether the chart's tests are not rendered; they are never delivered");
+pub(super) static HELM_SKIP_SCHEMA_VALIDATION: Setting =
+    Setting::new("helm-skip-schema-validation", Flag, "Skip schema validation")
+        .default("`false`")
+        .about("Whether the values are not held to the chart's `values.schema.json`");
+pub(super) static HELM_IGNORE_MISSING_VALUE_FILES: Setting =
+    Setting::new("helm-ignore-missing-value-files", Flag, "Ignore missing value files")
+        .default("`false`")
+        .about("Whether a value file that does not exist is no error");
+
+/// What is given to `kustomize build`, by the platform alone, because some of it lets a folder start programs.
+pub(super) static KUSTOMIZE_OPTIONS: Setting = Setting::new("kustomize-options", Text("OPTIONS"), "Kustomize options")
+    .of_the_platform()
+    .also(&["OCM_KUSTOMIZE_OPTIONS"])
+    .default("none")
+    .about("Options of `kustomize build`, separated by blanks, as `kustomize.buildOptions` of `argocd-cm`");
+/// The time that Argo CD gives the tools it starts itself, under the same name.
+pub(super) static EXEC_TIMEOUT: Setting = Setting::new("exec-timeout", Text("DURATION"), "Time for a tool")
+    .of_the_platform()
+    .also(&["ARGOCD_EXEC_TIMEOUT"])
+    .default("`90s`")
+    .about("How long kustomize or helm may take");
+/// Protects the repo-server, under the name that Argo CD has for it.
+pub(super) static MAX_SIZE: Setting = Setting::new("max-size", Text("QUANTITY"), "Most bytes of manifests")
+    .of_the_platform()
+    .also(&["ARGOCD_REPO_SERVER_MAX_COMBINED_DIRECTORY_MANIFESTS_SIZE"])
+    .default("`10M`")
+    .about("Most bytes of all files together, or of what is rendered, 0 for no limit");
+/// Follows the `--manifestLimit` of OCM's webhook.
+pub(super) static MANIFEST_LIMIT: Setting = Setting::new("manifest-limit", Text("BYTES"), "Most bytes of a work")
+    .of_the_platform()
+    .also(&["OCM_MANIFEST_LIMIT"])
+    .default("`512000`")
+    .about("Most bytes in one work that OCM takes, as its webhook counts them (its `--manifestLimit`), 0 for no limit");
+/// Where works are cut: not an Application's business, because another cut makes other works.
+pub(super) static WORK_SIZE: Setting = Setting::new("work-size", Text("BYTES"), "Size of works")
+    .of_the_platform()
+    .also(&["OCM_WORK_SIZE"])
+    .default("`200000`")
+    .about("Bytes of objects beyond which works are split, 0 for never");
+/// What projects may deliver, out of reach of those it binds.
+pub(super) static POLICY: Setting = Setting::new("policy", Text("FILE"), "Policy")
+    .of_the_platform()
+    .also(&["OCM_POLICY_FILE"])
+    .default("none")
+    .about("File that says what each AppProject may deliver");
+
+/// All settings, in the order of the documentation.
+pub static SETTINGS: &[&Setting] = &[
+    &CLUSTERS,
+    &NAME,
+    &NAMESPACE,
+    &SOURCE,
+    &RECURSE,
+    &INCLUDE,
+    &EXCLUDE,
+    &OVERLAYS,
+    &CLUSTER_SCOPED,
+    &PLURALS,
+    &CREATE_NAMESPACE,
+    &DELETE_NAMESPACES,
+    &DELETE_CRDS,
+    &UPDATE_STRATEGY,
+    &CONDITION_RULES,
+    &EXECUTOR,
+    &ALLOW_SECRETS,
+    &ALLOW_EMPTY,
+    &PLACEMENT,
+    &ROLLOUT,
+    &ROLLOUT_MAX_CONCURRENCY,
+    &ROLLOUT_MAX_FAILURES,
+    &ROLLOUT_MIN_SUCCESS_TIME,
+    &ROLLOUT_PROGRESS_DEADLINE,
+    &ROLLOUT_GROUPS,
+    &HELM_RELEASE_NAME,
+    &HELM_VALUE_FILES,
+    &HELM_VALUES,
+    &HELM_PARAMETERS,
+    &HELM_STRING_PARAMETERS,
+    &HELM_FILE_PARAMETERS,
+    &HELM_KUBE_VERSION,
+    &HELM_API_VERSIONS,
+    &HELM_SKIP_CRDS,
+    &HELM_SKIP_TESTS,
+    &HELM_SKIP_SCHEMA_VALIDATION,
+    &HELM_IGNORE_MISSING_VALUE_FILES,
+    &KUSTOMIZE_OPTIONS,
+    &EXEC_TIMEOUT,
+    &MAX_SIZE,
+    &MANIFEST_LIMIT,
+    &WORK_SIZE,
+    &POLICY,
+];

@@ -1,0 +1,93 @@
+//! What a text must be to be the value of a setting.
+
+use crate::generate::glob::Glob;
+use crate::generate::kinds::GroupKind;
+use crate::generate::names;
+use std::time::Duration;
+
+/// A kind and its resource.
+pub(super) fn plural(text: &str) -> Result<(GroupKind, String), String> {
+    match text.split_once('=') {
+        Some((kind, plural)) if names::is_dns_subdomain(plural) => Ok((kind.parse()?, plural.to_owned())),
+        _ => Err(format!(
+            "{text:?} is not a plural: write it like Mouse.example.com=mice"
+        )),
+    }
+}
+
+pub(super) fn boolean(text: &str) -> Result<bool, String> {
+    match text {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(format!("{text:?} is neither true nor false")),
+    }
+}
+
+pub(super) fn glob(text: &str) -> Result<Glob, String> {
+    Glob::new(text).map_err(|error| format!("{text:?} is not a glob: {error}"))
+}
+
+/// A number of bytes as a Kubernetes quantity, in the forms people use for sizes: `500k`, `10M`, `20Mi`, `1G`, or plain.
+pub(super) fn quantity(text: &str) -> Result<u64, String> {
+    let (number, unit) = number_and_unit(text);
+    let factor: Option<u64> = match unit {
+        "" => Some(1),
+        "k" => Some(1000),
+        "Ki" => Some(1 << 10),
+        "M" => Some(1_000_000),
+        "Mi" => Some(1 << 20),
+        "G" => Some(1_000_000_000),
+        "Gi" => Some(1 << 30),
+        _ => None,
+    };
+    let number: Option<u64> = number.parse().ok();
+    factor
+        .zip(number)
+        .and_then(|(factor, number)| number.checked_mul(factor))
+        .ok_or_else(|| format!("{text:?} is not a size: write it like 500k, 10M or 20Mi"))
+}
+
+/// A time in one unit, of the forms Go and OCM share: `90s`, `10m`, `2h`.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = number_and_unit(text);
+    let seconds: Option<u64> = match unit {
+        "s" => Some(1),
+        "m" => Some(60),
+        "h" => Some(3600),
+        _ => None,
+    };
+    let number: Option<u64> = number.parse().ok();
+    seconds
+        .zip(number)
+        .and_then(|(seconds, number)| number.checked_mul(seconds))
+        .map(Duration::from_secs)
+        .ok_or_else(|| format!("{text:?} is not a time: write it like 90s, 10m or 2h"))
+}
+
+fn number_and_unit(text: &str) -> (&str, &str) {
+    text.split_at(text.bytes().take_while(u8::is_ascii_digit).count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_quantities() {
+        assert_eq!(quantity("10M"), Ok(10_000_000));
+        assert_eq!(quantity("1Ki"), Ok(1024));
+        assert_eq!(quantity("7"), Ok(7));
+        for bad in ["", "M", "-1", "1.5M", "99999999999999999999", "99999999999G"] {
+            assert!(quantity(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn times_have_a_unit() {
+        assert_eq!(duration("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("2h"), Ok(Duration::from_secs(7200)));
+        for bad in ["", "90", "s", "1m30s", "-1s", "1.5h", "99999999999999999999h"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+}

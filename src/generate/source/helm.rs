@@ -1,0 +1,267 @@
+//! Renders a chart as Argo CD does: by `helm template`, with its CRDs, under the Application's name.
+
+use super::tool::Complaint;
+use super::{Manifests, rendered};
+use crate::generate::discover::repository;
+use crate::generate::problem::{Problems, plain};
+use crate::generate::settings::Settings;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// How charts are rendered.
+#[derive(Clone, Debug, Default)]
+pub struct HelmSettings {
+    /// Where one of these comes from, if any is given.
+    pub given: Option<String>,
+    /// The name of the release.
+    pub release_name: String,
+    /// The namespace of the release.
+    pub namespace: Option<String>,
+    /// Value files, relative to the chart, or with a leading `/` to the repository.
+    pub value_files: Vec<String>,
+    /// Values as YAML.
+    pub values: Option<String>,
+    /// Single values.
+    pub parameters: BTreeMap<String, String>,
+    /// Single values that are always texts.
+    pub string_parameters: BTreeMap<String, String>,
+    /// Single values that files hold.
+    pub file_parameters: BTreeMap<String, String>,
+    /// The version of Kubernetes that the chart is told.
+    pub kube_version: Option<String>,
+    /// The API versions that the chart is told besides Kubernetes' own.
+    pub api_versions: Vec<String>,
+    /// Flags of `helm template`.
+    pub flags: Vec<&'static str>,
+    /// Whether a value file that does not exist is no error.
+    pub ignore_missing_value_files: bool,
+}
+
+/// The objects that `helm template` makes of the chart at `below` in `folder`; `of_cluster` is a value file of one cluster.
+pub(super) fn render(
+    folder: &Path,
+    below: &str,
+    of_cluster: Option<&str>,
+    settings: &Settings,
+) -> Result<Manifests, Problems> {
+    let chart = if below.is_empty() {
+        folder.to_owned()
+    } else {
+        folder.join(below)
+    };
+    let files = Files {
+        chart: &chart,
+        repository: repository(folder, &settings.source_path),
+    };
+    let arguments = arguments(&settings.helm, &files, of_cluster)?;
+    let values = settings.helm.values.as_deref();
+    let written = settings
+        .tools
+        .run("helm", arguments, &chart, &files.repository, values)?;
+    let written = written.map_err(|complaint| Problems::one(explained(&complaint)))?;
+    let mut manifests = rendered(by_template(&written.manifests), written.manifests.len(), settings)?;
+    manifests.notices = written
+        .warnings
+        .iter()
+        .map(|line| format!("helm template: {line}"))
+        .collect();
+    Ok(manifests)
+}
+
+/// The arguments of `helm`, as Argo CD gives them. Argo CD gives a cluster's values no file of their own; here it comes last of
+/// all, before the single values.
+fn arguments(helm: &HelmSettings, files: &Files<'_>, of_cluster: Option<&str>) -> Result<Vec<String>, Problems> {
+    let mut arguments = vec!["template".to_owned(), ".".to_owned()];
+    let mut problems = Vec::new();
+    let mut option = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
+    option("--name-template", helm.release_name.clone());
+    if let Some(namespace) = &helm.namespace {
+        option("--namespace", namespace.clone());
+    }
+    if let Some(version) = &helm.kube_version {
+        option("--kube-version", plain_version(version).to_owned());
+    }
+    for version in &helm.api_versions {
+        option("--api-versions", version.clone());
+    }
+    for file in &helm.value_files {
+        match files.find(file) {
+            Ok(Some(path)) => option("--values", path),
+            Ok(None) if helm.ignore_missing_value_files => {}
+            Ok(None) => problems.push(format!(
+                "helm-value-files: {file}: there is no such file: correct it, or set helm-ignore-missing-value-files"
+            )),
+            Err(why) => problems.push(format!("helm-value-files: {file}: {why}")),
+        }
+    }
+    if helm.values.is_some() {
+        option("--values", "-".to_owned());
+    }
+    if let Some(file) = of_cluster {
+        match files.find(file) {
+            Ok(Some(path)) => option("--values", path),
+            Ok(None) => problems.push(format!("overlays: {file}: there is no such file")),
+            Err(why) => problems.push(format!("overlays: {file}: {why}")),
+        }
+    }
+    for (key, value) in &helm.parameters {
+        option("--set", format!("{key}={}", with_commas(value)));
+    }
+    for (key, value) in &helm.string_parameters {
+        option("--set-string", format!("{key}={}", with_commas(value)));
+    }
+    for (key, file) in &helm.file_parameters {
+        match files.find(file) {
+            Ok(Some(path)) => option("--set-file", format!("{key}={}", with_commas(&path))),
+            Ok(None) => problems.push(format!("helm-file-parameters: {key}: {file}: there is no such file")),
+            Err(why) => problems.push(format!("helm-file-parameters: {key}: {file}: {why}")),
+        }
+    }
+    arguments.extend(helm.flags.iter().map(|&flag| flag.to_owned()));
+    Problems::or(problems, arguments)
+}
+
+/// Where value files are.
+struct Files<'a> {
+    chart: &'a Path,
+    repository: PathBuf,
+}
+
+impl Files<'_> {
+    /// The path of a value file, relative to the chart or from the root of the repository; `None` where there is none. As in
+    /// Argo CD, it may be anywhere in the repository, and a link out of it is not followed.
+    fn find(&self, file: &str) -> Result<Option<String>, String> {
+        if file.contains("://") {
+            return Err("it is on the network, which is not used here: commit it to the repository".to_owned());
+        }
+        let path = match file.strip_prefix('/') {
+            Some(file) => self.repository.join(file),
+            None => self.chart.join(file),
+        };
+        let outside = || Err("it is outside the repository: copy it into it".to_owned());
+        match path.canonicalize() {
+            Ok(found) => {
+                if !self.repository.canonicalize().is_ok_and(|root| found.starts_with(root)) {
+                    return outside();
+                }
+                Ok(Some(found.to_string_lossy().into_owned()))
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(format!("it cannot be read: {}", plain(&error))),
+        }
+    }
+}
+
+/// A version of Kubernetes without what distributions add, by which charts would not find their range: as Argo CD does.
+fn plain_version(version: &str) -> &str {
+    let version = version.trim_start_matches('v');
+    version.split(['-', '+']).next().unwrap_or(version)
+}
+
+/// A value for `--set` with its commas, which else end it; not that of a list. The rule is Argo CD's.
+fn with_commas(value: &str) -> String {
+    if value.starts_with('{') && value.ends_with('}') {
+        return value.to_owned();
+    }
+    let mut escaped = String::with_capacity(value.len());
+    let mut before = ' ';
+    for char in value.chars() {
+        if char == ',' && before != '\\' {
+            escaped.push('\\');
+        }
+        escaped.push(char);
+        before = char;
+    }
+    escaped
+}
+
+/// What helm complains about, with the way out where it is known.
+fn explained(Complaint(said): &Complaint) -> String {
+    let dependencies = said.split_once("missing in charts/ directory: ");
+    if let Some((_, names)) = dependencies {
+        return format!(
+            "Chart.yaml: what the chart depends on is not in charts/: {names}: no network is used here: run 'helm dependency update', \
+             and commit charts/"
+        );
+    }
+    if said.contains("release name") && said.contains("53") {
+        return format!("helm template: {said}: set helm-release-name");
+    }
+    format!("helm template: {said}")
+}
+
+/// Helm's comment on where a document comes from.
+const SOURCE: &[u8] = b"---\n# Source: ";
+
+/// What helm wrote, cut where it names another template. Kubernetes' reader ends a document at each line that begins with `---`,
+/// whatever it stands in, so nothing is torn apart that would have been one.
+fn by_template(written: &[u8]) -> Vec<(String, &[u8])> {
+    let mut starts: Vec<usize> = memchr::memmem::find_iter(written, SOURCE)
+        .filter(|&at| at == 0 || written[at - 1] == b'\n')
+        .collect();
+    if starts.first() != Some(&0) {
+        starts.insert(0, 0);
+    }
+    let ends = starts.iter().skip(1).copied().chain([written.len()]);
+    starts
+        .iter()
+        .zip(ends)
+        .map(|(&start, end)| {
+            let text = &written[start..end];
+            let name = text
+                .strip_prefix(SOURCE)
+                .and_then(|rest| rest.split(|&byte| byte == b'\n').next());
+            let name = name.map_or_else(
+                || "helm template".to_owned(),
+                |name| shown(&String::from_utf8_lossy(name)),
+            );
+            (name, text)
+        })
+        .collect()
+}
+
+/// A template by its path in the chart's folder; helm puts the chart's name in front.
+fn shown(source: &str) -> String {
+    let path = source.split_once('/').map_or(source, |(_, path)| path);
+    format!("{path} (rendered)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distributions_add_to_versions() {
+        for version in ["1.34.0", "v1.34.0", "v1.34.0+k3s1", "1.34.0-eks-1a2b"] {
+            assert_eq!(plain_version(version), "1.34.0", "{version}");
+        }
+        assert_eq!(plain_version("1.34"), "1.34");
+    }
+
+    #[test]
+    fn commas_are_part_of_a_value_but_not_of_a_list() {
+        assert_eq!(with_commas("a,b"), r"a\,b");
+        assert_eq!(with_commas(r"a\,b,,c"), r"a\,b\,\,c");
+        assert_eq!(with_commas("{a,b}"), "{a,b}");
+    }
+
+    #[test]
+    fn what_helm_wrote_is_cut_by_template() {
+        let texts = |written: &str| -> Vec<(String, String)> {
+            let texts = by_template(written.as_bytes()).into_iter();
+            texts
+                .map(|(name, text)| (name, String::from_utf8_lossy(text).into_owned()))
+                .collect()
+        };
+        let written = "---\n# Source: web/templates/a.yaml\na: |\n  ---\n  # Source: b\n---\nb: 1\n---\n# Source: web/charts/db/templates/c.yaml\nc: 1\n";
+        let found = texts(written);
+        let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(
+            names,
+            ["templates/a.yaml (rendered)", "charts/db/templates/c.yaml (rendered)"]
+        );
+        assert_eq!(found.iter().map(|(_, text)| text.as_str()).collect::<String>(), written);
+        assert_eq!(texts("a: 1\n"), [("helm template".to_owned(), "a: 1\n".to_owned())]);
+        assert_eq!(texts(""), [("helm template".to_owned(), String::new())]);
+    }
+}

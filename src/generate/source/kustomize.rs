@@ -1,0 +1,28 @@
+//! Renders a kustomization as Argo CD does: by `kustomize build`.
+
+use super::tool::Complaint;
+use super::{Manifests, rendered};
+use crate::generate::discover::repository;
+use crate::generate::problem::Problems;
+use crate::generate::settings::Settings;
+use std::path::Path;
+
+/// The files that make a folder a kustomization, as kustomize knows them.
+pub(super) const FILES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+
+/// The objects that `kustomize build` makes of `folder`.
+pub(super) fn render(folder: &Path, settings: &Settings) -> Result<Manifests, Problems> {
+    let options = settings.kustomize_options.iter().map(String::as_str);
+    let arguments = ["build", "."].into_iter().chain(options);
+    let repository = repository(folder, &settings.source_path);
+    let written = settings.tools.run("kustomize", arguments, folder, &repository, None)?;
+    let written = written.map_err(|Complaint(line)| Problems::one(format!("kustomize build: {line}")))?;
+    let texts = vec![("kustomize build".to_owned(), &*written.manifests)];
+    let mut manifests = rendered(texts, written.manifests.len(), settings)?;
+    manifests.notices = written
+        .warnings
+        .iter()
+        .map(|line| format!("kustomize build: {line}"))
+        .collect();
+    Ok(manifests)
+}

@@ -1,0 +1,283 @@
+//! Runs a tool that renders manifests: the one of its name on the PATH, with little of our environment, for so long and so much
+//! output; what it complains about becomes one line that is the same on every run.
+
+use crate::generate::problem::{Problems, plain};
+use crate::generate::settings::Env;
+use std::env;
+use std::ffi::OsStr;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// How tools are run.
+#[derive(Clone, Debug)]
+pub struct Tools {
+    /// The environment that they are given.
+    env: Vec<(String, String)>,
+    /// How long each may take to write all, and again to end.
+    timeout: Duration,
+    /// The most bytes that each may write; `None` for no limit.
+    max_size: Option<u64>,
+}
+
+/// What tools are given of our environment: what they need to be found, and to reach a Git server where a kustomization has a
+/// remote base. Nothing else, because kustomize writes variables into ConfigMaps where a folder asks it to.
+fn is_given(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    matches!(
+        upper.as_str(),
+        "PATH"
+            | "HOME"
+            | "TMPDIR"
+            | "LANG"
+            | "HTTP_PROXY"
+            | "HTTPS_PROXY"
+            | "NO_PROXY"
+            | "SSL_CERT_FILE"
+            | "SSL_CERT_DIR"
+    ) || upper.starts_with("GIT_")
+}
+
+/// The most of what a tool complains about that is kept: enough to find the fault, and little enough for an Application's status.
+const COMPLAINT_MAX: usize = 8000;
+
+/// Starts a line of kustomize's that is no complaint.
+const WARNING: &str = "# Warning: ";
+
+/// What a tool wrote.
+pub(super) struct Written {
+    /// Manifests.
+    pub(super) manifests: Vec<u8>,
+    /// What it warned of, a line each.
+    pub(super) warnings: Vec<String>,
+}
+
+/// What went wrong with a tool: what it said, in one line.
+pub(super) struct Complaint(pub(super) String);
+
+impl Tools {
+    /// Tools with what they need of our environment.
+    #[must_use]
+    pub fn new(env: &Env, timeout: Duration, max_size: Option<u64>) -> Self {
+        let env = env.iter().filter(|(name, _)| is_given(name));
+        Self {
+            env: env.map(|(name, value)| (name.clone(), value.clone())).collect(),
+            timeout,
+            max_size,
+        }
+    }
+
+    /// Runs `name` in a folder of `repository`, feeds it `input`, and gives what it wrote; what it complained about otherwise.
+    pub(super) fn run<S: AsRef<OsStr>>(
+        &self,
+        name: &str,
+        arguments: impl IntoIterator<Item = S>,
+        folder: &Path,
+        repository: &Path,
+        input: Option<&str>,
+    ) -> Result<Result<Written, Complaint>, Problems> {
+        let failed =
+            |what: &str, error: &io::Error| Problems::one(format!("{name} cannot be {what}: {}", plain(error)));
+        let mut command = Command::new(self.find(name)?);
+        command.args(arguments).current_dir(folder).env_clear();
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| failed("started", &error))?;
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (done, wait) = mpsc::channel();
+        let read = thread::scope(|scope| {
+            if let (Some(mut stdin), Some(input)) = (stdin, input) {
+                // A tool that fails before it has read all says itself why.
+                scope.spawn(move || drop(stdin.write_all(input.as_bytes())));
+            }
+            let limit = self.max_size.map_or(u64::MAX, |max| max.saturating_add(1));
+            let read = |from: Option<Box<dyn Read + Send>>, limit: u64| {
+                let done = done.clone();
+                scope.spawn(move || {
+                    let mut bytes = Vec::new();
+                    let read = from.map_or(Ok(0), |from| from.take(limit).read_to_end(&mut bytes));
+                    // Nobody waits any more when the time is over.
+                    let _ = done.send(());
+                    read.map(|_| bytes)
+                })
+            };
+            let out = read(stdout.map(|out| Box::new(out) as _), limit);
+            let err = read(stderr.map(|err| Box::new(err) as _), 1 << 20);
+            let in_time = (0..2).all(|_| wait.recv_timeout(self.timeout).is_ok());
+            if !in_time {
+                // It may have ended by itself meanwhile.
+                let _ = child.kill();
+            }
+            let joined = |reader: thread::ScopedJoinHandle<'_, io::Result<Vec<u8>>>| {
+                reader
+                    .join()
+                    .unwrap_or_else(|_| Err(io::Error::other("a thread stopped")))
+            };
+            let (out, err) = (joined(out)?, joined(err)?);
+            Ok(in_time.then_some((out, err)))
+        });
+        let read = read.map_err(|error| failed("read", &error))?;
+        let status = child.wait().map_err(|error| failed("waited for", &error))?;
+        let Some((manifests, complaints)) = read else {
+            return Err(Problems::one(format!(
+                "{name} has not ended after {} seconds: make the source simpler, or raise --exec-timeout",
+                self.timeout.as_secs()
+            )));
+        };
+        let too_large = self.max_size.is_some_and(|max| manifests.len() as u64 > max);
+        let said = String::from_utf8_lossy(&complaints);
+        let (warnings, complaints): (Vec<_>, Vec<_>) = plain_lines(&said, folder, repository)
+            .into_iter()
+            .partition(|line| line.starts_with(WARNING));
+        if status.success() || too_large {
+            Ok(Ok(Written {
+                manifests,
+                warnings: warnings
+                    .into_iter()
+                    .map(|line| line.replacen(WARNING, "", 1))
+                    .chain(complaints)
+                    .collect(),
+            }))
+        } else if complaints.is_empty() {
+            Ok(Err(Complaint(format!("it ended with {status}"))))
+        } else {
+            Ok(Err(Complaint(complaints.join(" "))))
+        }
+    }
+
+    fn find(&self, name: &str) -> Result<PathBuf, Problems> {
+        let path = self.env.iter().find(|(variable, _)| variable == "PATH");
+        let folders = path.map(|(_, folders)| env::split_paths(folders)).into_iter().flatten();
+        let mut programs = folders.map(|folder| folder.join(name));
+        programs.find(|program| program.is_file()).ok_or_else(|| {
+            Problems::one(format!(
+                "{name} is not on the PATH, and the folder is rendered by it: install {name}; in the sidecar, deploy_cmp.yaml \
+                 brings it along"
+            ))
+        })
+    }
+}
+
+/// What a tool said, line by line, without what differs from run to run: paths are relative to the folder, and temporary folders
+/// have no numbers.
+fn plain_lines(said: &str, folder: &Path, repository: &Path) -> Vec<String> {
+    let mut said = said.to_owned();
+    let absolute = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let (folder, repository) = (absolute(folder), absolute(repository));
+    let mut relative = String::new();
+    for ancestor in folder
+        .ancestors()
+        .take_while(|path| path.starts_with(&repository) && path.parent().is_some())
+    {
+        let ancestor = ancestor.to_string_lossy();
+        said = said.replace(&format!("{ancestor}/"), &relative);
+        said = said.replace(
+            &format!("{ancestor}'"),
+            &format!("{}'", if relative.is_empty() { "." } else { &relative }),
+        );
+        relative.push_str("../");
+    }
+    said = without_numbers(
+        &said,
+        &format!("{}/kustomize-", env::temp_dir().display()),
+        "kustomize-",
+    );
+    if said.len() > COMPLAINT_MAX {
+        let end = (0..=COMPLAINT_MAX).rev().find(|&end| said.is_char_boundary(end));
+        said.truncate(end.unwrap_or(0));
+        said.push('…');
+    }
+    let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    // An offer that nobody can take up who reads it in Argo CD.
+    let lines = lines.filter(|line| !line.starts_with("Use --debug flag"));
+    lines
+        .map(|line| line.strip_prefix("Error: ").unwrap_or(line).to_owned())
+        .collect()
+}
+
+/// Replaces each `before`, with the digits that follow, by `after`.
+fn without_numbers(text: &str, before: &str, after: &str) -> String {
+    let mut pieces = text.split(before);
+    let mut whole = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        whole.push_str(after);
+        whole.push_str(piece.trim_start_matches(|char: char| char.is_ascii_digit()));
+    }
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tools(timeout: Duration) -> Tools {
+        let env = [
+            ("PATH".to_owned(), "/usr/bin:/bin".to_owned()),
+            ("SECRET".to_owned(), "1234".to_owned()),
+        ];
+        Tools::new(&env.into(), timeout, Some(100))
+    }
+
+    fn run(timeout: Duration, script: &str, input: Option<&str>) -> Result<Result<String, String>, String> {
+        let here = Path::new(".");
+        match tools(timeout).run("sh", ["-c", script], here, here, input) {
+            Ok(Ok(written)) => Ok(Ok(String::from_utf8(written.manifests).expect("text"))),
+            Ok(Err(Complaint(line))) => Ok(Err(line)),
+            Err(problems) => Err(problems.to_string()),
+        }
+    }
+
+    const LONG: Duration = Duration::from_secs(300);
+
+    #[test]
+    fn a_tool_is_fed_and_read() {
+        assert_eq!(run(LONG, "cat; echo b", Some("a\n")), Ok(Ok("a\nb\n".to_owned())));
+        assert_eq!(
+            run(LONG, "echo \"$SECRET\"", None),
+            Ok(Ok("\n".to_owned())),
+            "its environment is not ours"
+        );
+    }
+
+    #[test]
+    fn what_it_complains_about_is_one_line() {
+        let script = "echo 'Error: no such\n  thing\n\nUse --debug flag to see more' >&2; exit 1";
+        assert_eq!(run(LONG, script, None), Ok(Err("no such thing".to_owned())));
+        let here = env::current_dir().expect("a folder");
+        let script = format!("echo \"{}/a.yaml: bad\" >&2; exit 2", here.display());
+        assert_eq!(run(LONG, &script, None), Ok(Err("a.yaml: bad".to_owned())));
+        assert_eq!(
+            run(LONG, "exit 3", None),
+            Ok(Err("it ended with exit status: 3".to_owned()))
+        );
+        let temporary = format!("{}/kustomize-", env::temp_dir().display());
+        let script = format!("echo \"no {temporary}12345/a and {temporary}9\" >&2; exit 1");
+        assert_eq!(
+            run(LONG, &script, None),
+            Ok(Err("no kustomize-/a and kustomize-".to_owned()))
+        );
+    }
+
+    #[test]
+    fn it_may_not_take_for_ever_nor_write_for_ever() {
+        let told = run(Duration::from_millis(50), "exec cat /dev/zero > /dev/null", None).unwrap_err();
+        assert!(told.contains("sh has not ended after 0 seconds"), "{told}");
+        let written = run(LONG, "exec cat /dev/zero", None).unwrap().unwrap();
+        assert_eq!(written.len(), 101, "enough to see that it is too much");
+    }
+
+    #[test]
+    fn a_tool_that_is_not_there_is_named() {
+        let here = Path::new(".");
+        let told = tools(LONG)
+            .run("kustomise", [""; 0], here, here, None)
+            .err()
+            .expect("none")
+            .to_string();
+        assert!(told.starts_with("error: kustomise is not on the PATH"), "{told}");
+    }
+}
