@@ -30,11 +30,19 @@ pub fn mark(objects: &mut [Object], parts: &mut [Part], wanted: &Wanted) {
         if !waited_for || !wanted.condition_rules {
             continue;
         }
-        for object in &mut objects[part.objects.clone()] {
+        let objects = &mut objects[part.objects.clone()];
+        // An object that a change adds is not judged at first. Where that matters, the others tell by one hash that there is
+        // something to wait for.
+        let of_all = wanted
+            .by_cluster
+            .then(|| names::hash(objects.iter().flat_map(Object::pieces), HASH_DIGITS));
+        for object in objects {
             let kind = &object.key.kind;
             let is_judged = behaviour::of(&kind.group, &kind.kind, kind.built_in().is_none()).is_some();
             if is_judged && object.role != Role::Run && Strategy::of(object, wanted.strategy).applies() {
-                let hash = names::hash(object.pieces(), HASH_DIGITS);
+                let hash = of_all
+                    .clone()
+                    .unwrap_or_else(|| names::hash(object.pieces(), HASH_DIGITS));
                 let size = object.size() as u64;
                 object.annotate(CONTENT, &hash);
                 object.content = Some(Box::new(hash));
@@ -47,10 +55,11 @@ pub fn mark(objects: &mut [Object], parts: &mut [Part], wanted: &Wanted) {
 /// CEL that is true for an object of this kind as the work has it; `None` where its objects are not marked.
 #[must_use]
 pub fn test(objects: &[&Object]) -> Option<String> {
-    let hashes: Vec<&str> = objects
+    let mut hashes: Vec<&str> = objects
         .iter()
         .filter_map(|object| object.content.as_deref().map(String::as_str))
         .collect();
+    hashes.dedup();
     // One text instead of a list: it is shorter, and searched at less cost.
     (!hashes.is_empty()).then(|| {
         format!(

@@ -132,28 +132,14 @@ impl WorkName {
 }
 
 impl WorkName {
-    /// The name of the `ManifestWorkReplicaSet` that carries a part of the Application, of at most `max` characters. OCM's
-    /// controller looks for its works by a name without dots, so the name of a part is always made of the readable part and a
-    /// hash, and so is that of an Application in another namespace than Argo CD's.
+    /// The name of the `ManifestWorkReplicaSet` in `namespace` that carries a part of the Application, of at most `max`
+    /// characters, at least [`SET_NAME_MIN`].
     ///
-    /// # Errors
-    /// Where the Application's own name is too long or has dots, or looks like that of a part.
-    pub fn set_part(&self, suffix: &str, max: usize) -> Result<String, String> {
-        if suffix.is_empty() && !looks_derived(&self.0) {
-            let taken = self.0.rsplit_once(SET_MARK).is_some_and(|(_, digits)| is_hash(digits));
-            return if self.0.contains('.') || taken {
-                Err("a ManifestWorkReplicaSet cannot be called so, because OCM finds its works by a name without dots: rename the \
-                     Application, or set the parameter name"
-                    .to_owned())
-            } else if self.0.len() > max {
-                Err(format!(
-                    "a ManifestWorkReplicaSet cannot be called so, because OCM finds its works by a label that has room for {max} \
-                     characters of it: rename the Application, or set the parameter name"
-                ))
-            } else {
-                Ok(self.0.clone())
-            };
-        }
+    /// OCM gives the works in the clusters' namespaces the same name, and takes over whatever is called so there. So the name is
+    /// one that no other set has, and no work that is delivered to clusters by name: the readable part, and a hash of the whole
+    /// with the namespace. It has no dots, because OCM finds the works by a label of namespace and name with one dot in it.
+    #[must_use]
+    pub fn set_part(&self, suffix: &str, namespace: &str, max: usize) -> String {
         let whole = self.part(suffix).0;
         let without_hash = whole.rsplit_once(HASH_MARK).filter(|(_, digits)| is_hash(digits));
         let readable = without_hash.map_or(&*whole, |(readable, _)| readable);
@@ -161,8 +147,8 @@ impl WorkName {
         name.truncate(max.saturating_sub(SET_MARK.len() + HASH_DIGITS));
         name.truncate(name.trim_end_matches('-').len());
         name.push_str(SET_MARK);
-        name.push_str(&hash([&whole], HASH_DIGITS));
-        Ok(name)
+        name.push_str(&hash([namespace, "/", &whole], HASH_DIGITS));
+        name
     }
 }
 
@@ -199,7 +185,8 @@ impl fmt::Display for WorkName {
 }
 
 fn looks_derived(name: &str) -> bool {
-    name.contains(PART_MARK) || name.rsplit_once(HASH_MARK).is_some_and(|(_, digits)| is_hash(digits))
+    let ends_in_hash = |mark| name.rsplit_once(mark).is_some_and(|(_, digits)| is_hash(digits));
+    name.contains(PART_MARK) || ends_in_hash(HASH_MARK) || ends_in_hash(SET_MARK)
 }
 
 fn is_hash(digits: &str) -> bool {
@@ -278,20 +265,22 @@ mod tests {
     }
 
     #[test]
-    fn a_set_has_a_name_without_dots() {
-        let set = |application: &str, suffix: &str| application.parse::<WorkName>().unwrap().set_part(suffix, 52);
-        assert_eq!(set("shop", ""), Ok("shop".to_owned()));
-        assert!(set("shop.eu", "").unwrap_err().contains("without dots"));
-        assert!(set(&"a".repeat(53), "").unwrap_err().contains("52 characters"));
-        assert_eq!(set(&"a".repeat(52), "").unwrap().len(), 52);
-        let part = set("shop", "wave5").unwrap();
-        assert!(part.starts_with("shop-part-wave5-x") && !part.contains('.'), "{part}");
-        assert!(set(&part, "").is_err(), "nobody can take a derived name");
-        assert_ne!(set("shop", "wave5"), set("shop", "wave-5"));
-        let elsewhere = set("team-a_shop", "").unwrap();
-        assert!(elsewhere.starts_with("team-a-shop-x"), "{elsewhere}");
-        let long = set("shop", &"certificate.".repeat(10)).unwrap();
-        assert!(long.len() <= 52 && is_dns_label(&long), "{long}");
+    fn a_set_has_a_name_without_dots_that_nothing_else_has() {
+        let set = |application: &str, suffix: &str, namespace: &str| {
+            let name = application.parse::<WorkName>().unwrap().set_part(suffix, namespace, 52);
+            assert!(name.len() <= 52 && is_dns_label(&name), "{name}");
+            name
+        };
+        let shop = set("shop", "", "argocd");
+        assert!(shop.starts_with("shop-x") && shop.len() == 26, "{shop}");
+        assert_ne!(work(&shop), shop, "nobody can take a derived name");
+        assert_ne!(shop, set("shop", "", "other"));
+        assert!(set("shop.eu", "", "argocd").starts_with("shop-eu-x"));
+        assert_ne!(set("shop.eu", "", "argocd"), set("shop-eu", "", "argocd"));
+        assert!(set("shop", "wave5", "argocd").starts_with("shop-part-wave5-x"));
+        assert!(set("team-a_shop", "", "argocd").starts_with("team-a-shop-x"));
+        assert_eq!(set(&"a".repeat(100), "", "argocd").len(), 52);
+        set("shop", &"certificate.".repeat(10), "argocd");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A placement as the target: which clusters are given a work, and how a change goes through them, is then OCM's to decide,
 //! told by a `ManifestWorkReplicaSet`.
 
-use super::names::{self, WorkName};
+use super::names;
 use crate::value::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -52,14 +52,9 @@ impl Placement {
         LABEL_MAX.saturating_sub(self.namespace.len() + 1)
     }
 
-    /// What keeps an Application with a work of this name from being delivered by it: one line each.
+    /// What keeps an Application from being delivered by it: one line each.
     #[must_use]
-    pub fn objections(
-        &self,
-        name: &WorkName,
-        overlays: &BTreeMap<String, String>,
-        condition_rules: bool,
-    ) -> Vec<String> {
+    pub fn objections(&self, overlays: &BTreeMap<String, String>, condition_rules: bool) -> Vec<String> {
         let mut lines = Vec::new();
         if self.name_max() < names::SET_NAME_MIN {
             lines.push(format!(
@@ -67,8 +62,6 @@ impl Placement {
                  and a label has at most {LABEL_MAX} characters: use a namespace of at most {} characters",
                 LABEL_MAX - 1 - names::SET_NAME_MIN
             ));
-        } else if let Err(reason) = name.set_part("", self.name_max()) {
-            lines.push(format!("name {name}: {reason}"));
         }
         if !overlays.is_empty() {
             lines.push(
@@ -94,10 +87,27 @@ impl Placement {
         if rollout.max_concurrency.is_some() && rollout.kind != RolloutKind::Progressive {
             lines.push(only_for("rollout-max-concurrency", "Progressive"));
         }
+        if matches!(rollout.max_concurrency, Some(Count::Number(0) | Count::Percentage(0))) {
+            lines.push(
+                "rollout-max-concurrency: 0 would change all clusters at once: give a number from 1, or set rollout to All".to_owned(),
+            );
+        }
+        let may_fail = !matches!(
+            rollout.max_failures,
+            None | Some(Count::Number(0) | Count::Percentage(0))
+        );
+        if rollout.is_progressive() && may_fail && rollout.progress_deadline.is_none() {
+            lines.push(
+                "rollout-max-failures: a cluster counts as failed when its time is over, and it has no end: set \
+                 rollout-progress-deadline too"
+                    .to_owned(),
+            );
+        }
         if rollout.kind == RolloutKind::All {
             let given = [
                 ("rollout-max-failures", rollout.max_failures.is_some()),
                 ("rollout-min-success-time", rollout.min_success_time.is_some()),
+                ("rollout-progress-deadline", rollout.progress_deadline.is_some()),
                 ("rollout-groups", !rollout.mandatory_groups.is_empty()),
             ];
             for (setting, _) in given.into_iter().filter(|(_, given)| *given) {
@@ -126,13 +136,17 @@ pub struct Rollout {
     pub max_concurrency: Option<Count>,
     /// How many clusters may fail; `None` for none.
     pub max_failures: Option<Count>,
-    /// How long a cluster must do well; `None` for not at all.
+    /// How long a cluster must do well; `None` for as long as it takes to be sure of it.
     pub min_success_time: Option<Time>,
     /// After how long a cluster that has not succeeded counts as failed; `None` for never.
     pub progress_deadline: Option<Time>,
     /// The decision groups that come first.
     pub mandatory_groups: Vec<Group>,
 }
+
+/// How long a cluster must do well before the next one changes, unless it is said. OCM's agent judges the objects that it
+/// knows a moment before it knows those that a change brings; without a pause the rollout would go on in that moment.
+const DEFAULT_SOAK: &str = "10s";
 
 impl Rollout {
     /// Whether some clusters wait for others.
@@ -153,7 +167,8 @@ impl Rollout {
             fields.push(("maxConcurrency", at_a_time.value()));
         }
         fields.push(("maxFailures", count(&self.max_failures)));
-        fields.push(("minSuccessTime", time(&self.min_success_time, "0")));
+        let soak = if self.is_progressive() { DEFAULT_SOAK } else { "0" };
+        fields.push(("minSuccessTime", time(&self.min_success_time, soak)));
         fields.push(("progressDeadline", time(&self.progress_deadline, "None")));
         Map::of([
             (self.kind.field(), Value::map(fields)),
@@ -290,5 +305,89 @@ impl FromStr for Group {
         } else {
             Err(format!("{text:?} is not a decision group: give its name or index"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json;
+
+    fn placement(rollout: Rollout) -> Placement {
+        Placement {
+            rollout,
+            .."argocd/europe".parse().unwrap()
+        }
+    }
+
+    fn reference(rollout: Rollout) -> String {
+        let mut out = String::new();
+        json::write_map(&placement(rollout).reference(), &mut out).unwrap();
+        out
+    }
+
+    #[test]
+    fn all_that_the_crd_fills_in_is_there() {
+        assert_eq!(
+            reference(Rollout::default()),
+            r#"{"name":"europe","rolloutStrategy":{"all":{"maxFailures":0,"minSuccessTime":"0","progressDeadline":"None"},"type":"All"}}"#
+        );
+        let progressive = Rollout {
+            kind: RolloutKind::Progressive,
+            max_concurrency: Some("25%".parse().unwrap()),
+            max_failures: Some("2".parse().unwrap()),
+            min_success_time: Some("5m".parse().unwrap()),
+            progress_deadline: Some("1h".parse().unwrap()),
+            mandatory_groups: vec!["canary".parse().unwrap(), "0".parse().unwrap()],
+        };
+        assert_eq!(
+            reference(progressive),
+            r#"{"name":"europe","rolloutStrategy":{"progressive":{"mandatoryDecisionGroups":[{"groupName":"canary"},{"groupIndex":0}],"maxConcurrency":"25%","maxFailures":2,"minSuccessTime":"5m","progressDeadline":"1h"},"type":"Progressive"}}"#
+        );
+        let per_group = Rollout {
+            kind: RolloutKind::ProgressivePerGroup,
+            ..Rollout::default()
+        };
+        assert_eq!(
+            reference(per_group),
+            r#"{"name":"europe","rolloutStrategy":{"progressivePerGroup":{"maxFailures":0,"minSuccessTime":"10s","progressDeadline":"None"},"type":"ProgressivePerGroup"}}"#
+        );
+    }
+
+    #[test]
+    fn what_ocm_would_choke_on_is_refused() {
+        for bad in ["europe", "/europe", "argocd/", "argocd/a/b", "Argocd/a", "a.b/c"] {
+            assert!(bad.parse::<Placement>().is_err(), "{bad}");
+        }
+        for bad in ["", "5", "10mx", "None", "1.5h", "-1s", "1h30m"] {
+            assert!(bad.parse::<Time>().is_err(), "{bad}");
+        }
+        for bad in ["", "-1", "101%", "1.5", "%", "three"] {
+            assert!(bad.parse::<Count>().is_err(), "{bad}");
+        }
+        let none = BTreeMap::new();
+        let progressive = |rollout: Rollout| {
+            let rollout = Rollout {
+                kind: RolloutKind::Progressive,
+                ..rollout
+            };
+            placement(rollout).objections(&none, true).join("; ")
+        };
+        assert_eq!(progressive(Rollout::default()), "");
+        let zero = Rollout {
+            max_concurrency: Some(Count::Percentage(0)),
+            ..Rollout::default()
+        };
+        assert!(progressive(zero).contains("all clusters at once"));
+        let endless = Rollout {
+            max_failures: Some(Count::Number(1)),
+            ..Rollout::default()
+        };
+        assert!(progressive(endless).contains("set rollout-progress-deadline"));
+        let mut long: Placement = placement(Rollout::default());
+        long.namespace = "a".repeat(40);
+        assert!(long.objections(&none, true)[0].contains("use a namespace of at most 32 characters"));
+        let overlays = [("eu1".to_owned(), "eu".to_owned())].into();
+        assert!(placement(Rollout::default()).objections(&overlays, false)[0].contains("leave overlays out"));
     }
 }

@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
-use values::{duration, glob, plural};
+use values::{duration, expanded, glob, plural};
 
 pub use table::{Form, SETTINGS, Setting};
 
@@ -158,7 +158,7 @@ impl Settings {
             .into_iter()
             .find_map(|setting| sources.origin(setting));
         let source = sources.text(&table::SOURCE, Kind::from_str);
-        let helm = helm(&mut sources, namespace.clone());
+        let helm = helm(&mut sources, namespace.clone(), env);
         let kustomize_options = sources.any_text(&table::KUSTOMIZE_OPTIONS).unwrap_or_default();
         let exec_timeout = sources.text(&table::EXEC_TIMEOUT, duration);
         let overlays = sources.map(&table::OVERLAYS, true, |cluster| {
@@ -189,7 +189,7 @@ impl Settings {
             return Err(Problems::or(problems, ()).expect_err("a missing name or target is a problem"));
         };
         if let Target::Placement(placement) = &target {
-            problems.extend(placement.objections(&name, &overlays, asked.condition_rules));
+            problems.extend(placement.objections(&overlays, asked.condition_rules));
         }
         Problems::or(
             problems,
@@ -322,8 +322,15 @@ fn target(sources: &mut Sources<'_>) -> Option<Target> {
     }
 }
 
-fn helm(sources: &mut Sources<'_>, namespace: Option<String>) -> HelmSettings {
+fn helm(sources: &mut Sources<'_>, namespace: Option<String>, env: &Env) -> HelmSettings {
     let key = |key: &str| Ok::<_, String>(key.to_owned());
+    let path = |path: &str| Ok::<_, String>(expanded(path, env));
+    let expand = |mut values: BTreeMap<String, String>| {
+        for value in values.values_mut() {
+            *value = expanded(value, env);
+        }
+        values
+    };
     let application = sources.any_text(&table::NAME).unwrap_or_default();
     let given = [
         &table::HELM_RELEASE_NAME,
@@ -347,11 +354,11 @@ fn helm(sources: &mut Sources<'_>, namespace: Option<String>) -> HelmSettings {
             .any_text(&table::HELM_RELEASE_NAME)
             .unwrap_or_else(|| application.rsplit('_').next().unwrap_or_default().to_owned()),
         namespace,
-        value_files: sources.list(&table::HELM_VALUE_FILES, false, key),
+        value_files: sources.list(&table::HELM_VALUE_FILES, false, path),
         values: sources.any_text(&table::HELM_VALUES),
-        parameters: sources.map(&table::HELM_PARAMETERS, false, key),
-        string_parameters: sources.map(&table::HELM_STRING_PARAMETERS, false, key),
-        file_parameters: sources.map(&table::HELM_FILE_PARAMETERS, false, key),
+        parameters: expand(sources.map(&table::HELM_PARAMETERS, false, key)),
+        string_parameters: expand(sources.map(&table::HELM_STRING_PARAMETERS, false, key)),
+        file_parameters: expand(sources.map(&table::HELM_FILE_PARAMETERS, false, key)),
         kube_version: sources.any_text(&table::HELM_KUBE_VERSION),
         api_versions: sources.list(&table::HELM_API_VERSIONS, true, key),
         flags: [

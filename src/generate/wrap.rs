@@ -69,8 +69,8 @@ impl Template {
     /// The work for the clusters of a placement, which [`Placement::objections`] has none against.
     #[must_use]
     pub fn for_placement<'a>(&self, placement: &Placement, objects: &'a [Object]) -> Work<'a> {
-        let name = self.application.set_part(&self.suffix, placement.name_max());
-        let name = name.expect("a placement with objections is refused before");
+        let namespace = &placement.namespace;
+        let name = self.application.set_part(&self.suffix, namespace, placement.name_max());
         let kind = "ManifestWorkReplicaSet";
         let mut start = self.start(
             "work.open-cluster-management.io/v1alpha1",
@@ -78,7 +78,8 @@ impl Template {
             &name,
             &placement.namespace,
         );
-        start.push_str(r#"{"cascadeDeletionPolicy":"Background","manifestWorkTemplate":"#);
+        // It goes when its works have gone, as a work goes when its objects have: what waits for that may rely on it.
+        start.push_str(r#"{"cascadeDeletionPolicy":"Foreground","manifestWorkTemplate":"#);
         start.push_str(&self.fields);
         let end = format!(r#","placementRefs":[{}]}}}}"#, json_of(&placement.reference()));
         self.around(start, &end, objects)

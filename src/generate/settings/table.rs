@@ -150,18 +150,21 @@ pub(super) static ROLLOUT_MAX_CONCURRENCY: Setting =
     Setting::new("rollout-max-concurrency", Text("NUMBER"), "Clusters at a time")
         .default("a group of the placement")
         .about("For `Progressive`: how many clusters change at a time, as a number or a percentage");
-pub(super) static ROLLOUT_MAX_FAILURES: Setting =
-    Setting::new("rollout-max-failures", Text("NUMBER"), "Failures that stop the rollout")
-        .default("`0`")
-        .about("How many clusters may fail, as a number or a percentage, before the rollout stops");
+pub(super) static ROLLOUT_MAX_FAILURES: Setting = Setting::new(
+    "rollout-max-failures",
+    Text("NUMBER"),
+    "Failures that stop the rollout",
+)
+.default("`0`")
+.about("How many clusters may be over the progress deadline, as a number or a percentage, before the rollout stops");
 pub(super) static ROLLOUT_MIN_SUCCESS_TIME: Setting =
     Setting::new("rollout-min-success-time", Text("DURATION"), "Soak time")
-        .default("`0`")
+        .default("`10s`")
         .about("How long a cluster must do well, such as `10m`, before the next one changes");
 pub(super) static ROLLOUT_PROGRESS_DEADLINE: Setting =
     Setting::new("rollout-progress-deadline", Text("DURATION"), "Progress deadline")
         .default("`None`")
-        .about("After how long, such as `1h`, a cluster that has not succeeded counts as failed");
+        .about("After how long, such as `1h`, the rollout goes on without a cluster that has not succeeded");
 pub(super) static ROLLOUT_GROUPS: Setting = Setting::new("rollout-groups", List("GROUP"), "Groups that come first")
     .default("none")
     .about("Decision groups of the placement, by name or index, that must succeed before all others");

@@ -3,6 +3,7 @@
 use crate::generate::glob::Glob;
 use crate::generate::kinds::GroupKind;
 use crate::generate::names;
+use crate::generate::settings::Env;
 use std::time::Duration;
 
 /// A kind and its resource.
@@ -68,6 +69,37 @@ fn number_and_unit(text: &str) -> (&str, &str) {
     text.split_at(text.bytes().take_while(u8::is_ascii_digit).count())
 }
 
+/// Replaces `$NAME` and `${NAME}` by what Argo CD says of the Application, and `$$` by `$`; what it does not say is empty. As
+/// Argo CD does for Helm's parameters and the paths of value files.
+pub(super) fn expanded(text: &str, env: &Env) -> String {
+    let said = |name: &str| {
+        let is_of_argo_cd = name.starts_with("ARGOCD_APP_") || name.starts_with("KUBE_");
+        let value = env
+            .get(name)
+            .filter(|_| is_of_argo_cd && name != "ARGOCD_APP_PARAMETERS");
+        value.map_or("", String::as_str)
+    };
+    let mut whole = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once('$') {
+        whole.push_str(before);
+        let braced = behind.strip_prefix('{').and_then(|inner| inner.split_once('}'));
+        let length = behind
+            .bytes()
+            .take_while(|&byte| byte == b'_' || byte.is_ascii_alphanumeric());
+        let (name, after) = braced.unwrap_or_else(|| behind.split_at(length.count()));
+        if name.is_empty() {
+            whole.push('$');
+            rest = behind.strip_prefix('$').unwrap_or(behind);
+        } else {
+            whole.push_str(said(name));
+            rest = after;
+        }
+    }
+    whole.push_str(rest);
+    whole
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,6 +120,27 @@ mod tests {
         assert_eq!(duration("2h"), Ok(Duration::from_secs(7200)));
         for bad in ["", "90", "s", "1m30s", "-1s", "1.5h", "99999999999999999999h"] {
             assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_argo_cd_says_is_filled_in() {
+        let env = [
+            ("ARGOCD_APP_NAME", "shop"),
+            ("PATH", "/bin"),
+            ("ARGOCD_APP_PARAMETERS", "[]"),
+        ];
+        let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        for (text, wanted) in [
+            ("values-${ARGOCD_APP_NAME}.yaml", "values-shop.yaml"),
+            ("$ARGOCD_APP_NAME/$ARGOCD_APP_NAME.yaml", "shop/shop.yaml"),
+            ("$PATH${PATH}$ARGOCD_APP_PARAMETERS$NONE", ""),
+            ("100$", "100$"),
+            ("$$ARGOCD_APP_NAME", "$ARGOCD_APP_NAME"),
+            ("a$-b${", "a$-b${"),
+            ("plain", "plain"),
+        ] {
+            assert_eq!(expanded(text, &env), wanted, "{text}");
         }
     }
 }

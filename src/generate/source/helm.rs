@@ -153,7 +153,7 @@ impl Files<'_> {
 }
 
 /// A version of Kubernetes without what distributions add, by which charts would not find their range: as Argo CD does.
-fn plain_version(version: &str) -> &str {
+pub(super) fn plain_version(version: &str) -> &str {
     let version = version.trim_start_matches('v');
     version.split(['-', '+']).next().unwrap_or(version)
 }

@@ -1,5 +1,6 @@
 //! Renders a kustomization as Argo CD does: by `kustomize build`.
 
+use super::helm::plain_version;
 use super::tool::Complaint;
 use super::{Manifests, rendered};
 use crate::generate::discover::repository;
@@ -12,8 +13,12 @@ pub(super) const FILES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", 
 
 /// The objects that `kustomize build` makes of `folder`.
 pub(super) fn render(folder: &Path, settings: &Settings) -> Result<Manifests, Problems> {
-    let options = settings.kustomize_options.iter().map(String::as_str);
-    let arguments = ["build", "."].into_iter().chain(options);
+    let mut arguments = vec!["build", "."];
+    arguments.extend(settings.kustomize_options.iter().map(String::as_str));
+    let version = settings.helm.kube_version.as_deref().map(plain_version);
+    if let Some(version) = version.filter(|_| arguments.contains(&"--enable-helm")) {
+        arguments.extend(["--helm-kube-version", version]);
+    }
     let repository = repository(folder, &settings.source_path);
     let written = settings.tools.run("kustomize", arguments, folder, &repository, None)?;
     let written = written.map_err(|Complaint(line)| Problems::one(format!("kustomize build: {line}")))?;
