@@ -18,6 +18,8 @@ pub struct Cli {
 pub enum Command {
     /// Wrap the manifests of a folder in one ManifestWork per managed cluster, and print them
     Generate(Box<GenerateArgs>),
+    /// Print what Argo CD's UI shows of the parameters of an Application
+    Parameters,
     /// Work with the file that says what each AppProject may deliver
     #[command(subcommand)]
     Policy(PolicyCommand),

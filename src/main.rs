@@ -1,11 +1,15 @@
 //! The program: parse, run, write once, and turn errors into a line and an exit code.
 
 use argocd_ocm_cmp::cli::{Cli, Command, GenerateArgs, PolicyCheckArgs, PolicyCommand};
+use argocd_ocm_cmp::generate::discover::Selection;
 use argocd_ocm_cmp::generate::problem::plain;
-use argocd_ocm_cmp::generate::{generate, policy, print, settings::Settings};
+use argocd_ocm_cmp::generate::settings::{self, Env, Settings};
+use argocd_ocm_cmp::generate::source::Kind;
+use argocd_ocm_cmp::generate::{generate, policy, print};
 use argocd_ocm_cmp::yaml;
 use clap::Parser;
 use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
 
@@ -14,6 +18,7 @@ fn main() -> ExitCode {
     // Deeply nested documents are handled by recursion, for which the first thread's stack may be too small.
     let run = thread::Builder::new().stack_size(yaml::STACK).spawn(|| match command {
         Command::Generate(args) => run_generate(*args),
+        Command::Parameters => announce_parameters(),
         Command::Policy(PolicyCommand::Check(args)) => check_policy(&args),
     });
     match run.map(thread::JoinHandle::join) {
@@ -24,10 +29,7 @@ fn main() -> ExitCode {
 }
 
 fn run_generate(args: GenerateArgs) -> ExitCode {
-    let env = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect();
-    let settings = match Settings::resolve(args, &env) {
+    let settings = match Settings::resolve(args, &env()) {
         Ok(settings) => settings,
         Err(problems) => return fail(&problems.to_string()),
     };
@@ -43,6 +45,20 @@ fn run_generate(args: GenerateArgs) -> ExitCode {
     // The process ends here, which gives its memory back faster than object by object.
     std::mem::forget(generated);
     written("works", printed)
+}
+
+fn announce_parameters() -> ExitCode {
+    let kind = Kind::of(Path::new("."), &Selection::default());
+    match settings::announcements(kind, &env()) {
+        Ok(announced) => written("parameters", io::stdout().write_all(announced.as_bytes())),
+        Err(problems) => fail(&problems.to_string()),
+    }
+}
+
+fn env() -> Env {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
 }
 
 fn check_policy(args: &PolicyCheckArgs) -> ExitCode {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use walkdir::{DirEntry, WalkDir};
 
 /// Which files of the folder to read, and how much.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// Whether sub-folders are read.
     pub recurse: bool,

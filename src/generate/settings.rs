@@ -2,6 +2,7 @@
 //!
 //! [`table`] has every name a value can come by, [`sources`] says which of them wins, [`values`] what a text must be.
 
+mod announce;
 mod sources;
 mod table;
 mod values;
@@ -26,6 +27,7 @@ use std::str::FromStr;
 use std::time::Duration;
 use values::{duration, expanded, glob, plural};
 
+pub use announce::announcements;
 pub use table::{Form, SETTINGS, Setting};
 
 /// The environment, as a value.

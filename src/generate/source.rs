@@ -72,7 +72,8 @@ impl FromStr for Kind {
 
 impl Kind {
     /// What the files in its root that are selected make of a folder. As in Argo CD, a chart comes first.
-    fn of(folder: &Path, selection: &Selection) -> Self {
+    #[must_use]
+    pub fn of(folder: &Path, selection: &Selection) -> Self {
         let has = |name: &str| selection.selects(name) && folder.join(name).symlink_metadata().is_ok();
         if has("Chart.yaml") {
             Self::Helm

@@ -74,6 +74,10 @@ fn the_plugins_command_is_one_the_program_knows() {
             panic!("not generate");
         };
         assert_eq!(args.output, Output::Json);
+        let command = texts(at(plugin, "spec.parameters.dynamic.command"));
+        assert_eq!(command[0], env!("CARGO_PKG_NAME"));
+        let command = Cli::try_parse_from(command).expect("it parses").command;
+        assert!(matches!(command, Command::Parameters));
         assert_eq!(
             at(plugin, "spec.discover"),
             &Value::Null,

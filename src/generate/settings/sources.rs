@@ -92,6 +92,11 @@ impl<'a> Sources<'a> {
         (!given.texts.is_empty()).then_some(given.origin)
     }
 
+    /// What was given for a setting, as it was written.
+    pub(super) fn texts(&mut self, setting: &Setting) -> Vec<String> {
+        self.first_given(setting).texts
+    }
+
     /// A setting that has one value.
     pub(super) fn text<T, E: Display>(&mut self, setting: &Setting, parse: impl Fn(&str) -> Result<T, E>) -> Option<T> {
         self.list(setting, false, parse).pop()

@@ -68,6 +68,12 @@ impl Setting {
         self
     }
 
+    /// The default, where it is a value and not a description of one.
+    #[must_use]
+    pub fn default_value(&self) -> Option<&'static str> {
+        self.default.strip_prefix('`')?.strip_suffix('`')
+    }
+
     /// The environment variables that it is read from, the first that is set wins. A plugin env `X` of an Application
     /// arrives as `ARGOCD_ENV_X`.
     pub fn variables(&self) -> impl Iterator<Item = Cow<'static, str>> {
@@ -173,7 +179,7 @@ pub(super) static HELM_RELEASE_NAME: Setting = Setting::new("helm-release-name",
     .default("the Application")
     .about("Name of the release");
 pub(super) static HELM_VALUE_FILES: Setting = Setting::new("helm-value-files", List("FILE"), "Value files")
-    .default("`values.yaml`")
+    .default("none")
     .about("Value files besides the chart's own, the last wins; relative to the chart, or with a leading `/` to the repository");
 pub(super) static HELM_VALUES: Setting = Setting::new("helm-values", Text("YAML"), "Values")
     .default("none")
