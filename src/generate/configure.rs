@@ -9,6 +9,7 @@ use super::fresh;
 use super::kinds::GroupKind;
 use super::object::{Object, Role};
 use super::order;
+use super::placement::RolloutKind;
 use super::policy::Executor;
 use super::strategy::Strategy;
 use crate::value::{Map, Value};
@@ -16,7 +17,6 @@ use std::collections::{BTreeMap, HashMap};
 
 /// What an Application or the platform wants of all its works.
 #[derive(Clone, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a wish of its own")]
 pub struct Wanted {
     /// The update strategy of every object that asks for no other; `None` for what suits each.
     pub strategy: Option<Strategy>,
@@ -28,8 +28,16 @@ pub struct Wanted {
     pub condition_rules: bool,
     /// The `ServiceAccount` of the managed cluster by whose rights the agent applies.
     pub executor: Option<Executor>,
+    /// How a change goes through the clusters of a placement; `None` where clusters are given by name.
+    pub rollout: Option<RolloutKind>,
+}
+
+impl Wanted {
     /// Whether a change goes on to other clusters when one is done with it.
-    pub by_cluster: bool,
+    #[must_use]
+    pub fn goes_by_cluster(&self) -> bool {
+        self.rollout.is_some_and(|kind| kind != RolloutKind::All)
+    }
 }
 
 /// The resources of kinds.
@@ -84,7 +92,7 @@ pub fn fields(objects: &[Object], plurals: &Plurals, wanted: &Wanted, defaults: 
         fields.push(("executor", Value::map([("subject", subject)])));
     }
     let mut entries = entries(objects, plurals, wanted);
-    if wanted.by_cluster && wanted.condition_rules && !entries.iter().any(Entry::is_judged) {
+    if wanted.rollout.is_some() && wanted.condition_rules && !entries.iter().any(Entry::is_judged) {
         // OCM takes a cluster as done only if the work says that it is not progressing, and no object here would have it say so.
         if let Some(entry) = entries.last_mut() {
             entry.is_done = true;

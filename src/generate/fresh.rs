@@ -26,7 +26,7 @@ pub fn mark(objects: &mut [Object], parts: &mut [Part], wanted: &Wanted) {
         .map(|part| part.wave)
         .max();
     for part in parts {
-        let waited_for = part.hook.is_none() && Some(part.wave) != last || wanted.by_cluster;
+        let waited_for = part.hook.is_none() && Some(part.wave) != last || wanted.goes_by_cluster();
         if !waited_for || !wanted.condition_rules {
             continue;
         }
@@ -34,7 +34,7 @@ pub fn mark(objects: &mut [Object], parts: &mut [Part], wanted: &Wanted) {
         // An object that a change adds is not judged at first. Where that matters, the others tell by one hash that there is
         // something to wait for.
         let of_all = wanted
-            .by_cluster
+            .goes_by_cluster()
             .then(|| names::hash(objects.iter().flat_map(Object::pieces), HASH_DIGITS));
         for object in objects {
             let kind = &object.key.kind;

@@ -179,7 +179,10 @@ impl Settings {
             delete_crds: sources.flag(&table::DELETE_CRDS, false),
             condition_rules: sources.flag(&table::CONDITION_RULES, true),
             executor: sources.text(&table::EXECUTOR, Executor::from_str),
-            by_cluster: matches!(&target, Some(Target::Placement(placement)) if placement.rollout.is_progressive()),
+            rollout: match &target {
+                Some(Target::Placement(placement)) => Some(placement.rollout.kind),
+                _ => None,
+            },
         };
         let allow_secrets = sources.flag(&table::ALLOW_SECRETS, false);
         let allow_empty = sources.flag(&table::ALLOW_EMPTY, false);
