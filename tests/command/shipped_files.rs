@@ -130,12 +130,12 @@ fn the_project_allows_works_and_nothing_else() {
         let Value::List(allowed) = at(project, "spec.namespaceResourceWhitelist") else {
             panic!("no list");
         };
-        assert_eq!(allowed.len(), 1);
-        assert_eq!(
-            at(&allowed[0], "group").as_str(),
-            Some("work.open-cluster-management.io")
-        );
-        assert_eq!(at(&allowed[0], "kind").as_str(), Some("ManifestWork"));
+        let allowed: Vec<_> = allowed
+            .iter()
+            .map(|kind| (at(kind, "group").as_str(), at(kind, "kind").as_str()))
+            .collect();
+        let work = |kind| (Some("work.open-cluster-management.io"), Some(kind));
+        assert_eq!(allowed, ["ManifestWork", "ManifestWorkReplicaSet"].map(work));
         assert_eq!(at(project, "spec.clusterResourceWhitelist"), &Value::Null);
     });
 }
