@@ -336,7 +336,10 @@ fn helm(sources: &mut Sources<'_>, namespace: Option<String>, env: &Env) -> Helm
         }
         values
     };
-    let application = sources.any_text(&table::NAME).unwrap_or_default();
+    let application = env.get("ARGOCD_APP_NAME").filter(|name| !name.is_empty()).cloned();
+    let application = application
+        .or_else(|| sources.any_text(&table::NAME))
+        .unwrap_or_default();
     let given = [
         &table::HELM_RELEASE_NAME,
         &table::HELM_VALUE_FILES,

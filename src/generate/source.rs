@@ -245,6 +245,12 @@ fn overlay_over<'s>(shared: &Read<'s>, path: &'s str, settings: &'s Settings) ->
         ));
     }
     let found = folder.join(path);
+    let repository = discover::repository(folder, &settings.source_path);
+    if let (Ok(found), Ok(repository)) = (found.canonicalize(), repository.canonicalize())
+        && !found.starts_with(repository)
+    {
+        return Err(format!("{path}: it leads out of the repository: copy what it leads to"));
+    }
     match fs::metadata(&found) {
         Err(error) => Err(format!("{path}: it cannot be read: {}", plain(&error))),
         Ok(metadata) if metadata.is_dir() => {
