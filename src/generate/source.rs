@@ -71,14 +71,15 @@ impl FromStr for Kind {
 }
 
 impl Kind {
-    /// What the files in its root that are selected make of a folder. As in Argo CD, a chart comes first.
+    /// What the files in its root that are selected make of a folder. As in Argo CD, which looks at them in the order of their
+    /// names and keeps the last, a kustomization wins over a chart.
     #[must_use]
     pub fn of(folder: &Path, selection: &Selection) -> Self {
         let has = |name: &str| selection.selects(name) && folder.join(name).symlink_metadata().is_ok();
-        if has("Chart.yaml") {
-            Self::Helm
-        } else if kustomize::FILES.iter().any(|name| has(name)) {
+        if kustomize::FILES.iter().any(|name| has(name)) {
             Self::Kustomize
+        } else if has("Chart.yaml") {
+            Self::Helm
         } else {
             Self::Directory
         }
