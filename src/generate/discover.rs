@@ -170,8 +170,7 @@ fn linked_file(link: &Path, folder: &Path, source_path: &str) -> Link {
             return Link::Refused(format!("the link cannot be followed: {}", plain(&error)));
         }
     };
-    let inside = fs::canonicalize(folder).is_ok_and(|folder| target.starts_with(repository(&folder, source_path)));
-    if !inside {
+    if !target.starts_with(repository(folder, source_path)) {
         return Link::Refused(
             "the link leads out of the repository: copy the file into it, or exclude the link".to_owned(),
         );
@@ -182,9 +181,10 @@ fn linked_file(link: &Path, folder: &Path, source_path: &str) -> Link {
     }
 }
 
-/// The root of the repository that `folder`, an absolute path, belongs to: what Argo CD's path of the source says, else
-/// the nearest folder with a `.git`, else the folder itself.
+/// The root of the repository that `folder` belongs to, as an absolute path: what Argo CD's path of the source says, else the
+/// nearest folder with a `.git`, else the folder itself.
 pub(super) fn repository(folder: &Path, source_path: &str) -> PathBuf {
+    let folder = &fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     let source_path = Path::new(source_path.trim_start_matches("./"));
     if !source_path.as_os_str().is_empty() && folder.ends_with(source_path) {
         let depth = source_path.components().count();
