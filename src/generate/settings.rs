@@ -431,6 +431,13 @@ mod tests {
     }
 
     #[test]
+    fn a_value_in_a_map_may_have_several_lines() {
+        let parameters = r#"[{"name": "helm-parameters", "map": {"note": "one\ntwo=2,three"}}]"#;
+        let settings = resolve(GenerateArgs::default(), &with(&[("ARGOCD_APP_PARAMETERS", parameters)])).unwrap();
+        assert_eq!(settings.helm.parameters["note"], "one\ntwo=2,three");
+    }
+
+    #[test]
     fn a_parameter_wins_over_env_and_a_flag_over_both() {
         let env = with(&[(
             "ARGOCD_APP_PARAMETERS",

@@ -31,6 +31,8 @@ struct Texts {
     origin: String,
     /// One text, or several; none of them blank.
     texts: Vec<String>,
+    /// Whether each is one entry of a map, whatever is in it.
+    entries: bool,
 }
 
 impl<'a> Sources<'a> {
@@ -125,7 +127,7 @@ impl<'a> Sources<'a> {
         commas: bool,
         parse: impl Fn(&str) -> Result<T, E>,
     ) -> Vec<T> {
-        let Texts { origin, texts } = self.first_given(setting);
+        let Texts { origin, texts, .. } = self.first_given(setting);
         let mut values = Vec::new();
         for part in texts.iter().flat_map(|text| parts(text, commas)) {
             match parse(part) {
@@ -144,10 +146,12 @@ impl<'a> Sources<'a> {
         commas: bool,
         parse_key: impl Fn(&str) -> Result<K, E>,
     ) -> BTreeMap<K, String> {
-        let Texts { origin, texts } = self.first_given(setting);
+        let Texts { origin, texts, entries } = self.first_given(setting);
         let mut values = BTreeMap::new();
         let texts = texts.iter().flat_map(|text| {
-            if commas {
+            if entries {
+                vec![text.as_str()]
+            } else if commas {
                 parts(text, true)
             } else {
                 text.lines().collect()
@@ -173,7 +177,11 @@ impl<'a> Sources<'a> {
     fn first_given(&mut self, setting: &Setting) -> Texts {
         let given = |origin: String, texts: Vec<String>| -> Option<Texts> {
             let texts: Vec<String> = texts.into_iter().filter(|text| !text.trim().is_empty()).collect();
-            (!texts.is_empty()).then_some(Texts { origin, texts })
+            (!texts.is_empty()).then_some(Texts {
+                origin,
+                texts,
+                entries: false,
+            })
         };
         let flags = self.flags.of(setting).to_vec();
         if let Some(given) = given(format!("--{}", setting.name), flags) {
@@ -183,6 +191,7 @@ impl<'a> Sources<'a> {
             let origin = format!("parameter {}", setting.name);
             let map = parameter.map.iter().flatten();
             let mut texts: Vec<String> = map.map(|(key, value)| format!("{key}={value}")).collect();
+            let entries = !texts.is_empty();
             if !texts.is_empty() && !matches!(setting.form, Form::Map(_)) {
                 let line = format!("{origin}: it is a map, give it as string or array");
                 if !self.problems.contains(&line) {
@@ -193,7 +202,7 @@ impl<'a> Sources<'a> {
             texts.extend(parameter.array.iter().flatten().cloned());
             texts.extend(parameter.string.clone());
             if let Some(given) = given(origin, texts) {
-                return given;
+                return Texts { entries, ..given };
             }
         }
         for variable in setting.variables() {
@@ -210,6 +219,7 @@ impl<'a> Sources<'a> {
         Texts {
             origin: String::new(),
             texts: Vec::new(),
+            entries: false,
         }
     }
 }
