@@ -1,4 +1,4 @@
-//! The objects of one file: which documents count, lists taken apart, as Argo CD's directory source does it.
+//! The objects of one file: which documents count, lists taken apart, as Argo CD does it.
 
 use super::object::{Fault, Object, Source};
 use super::problem::Place;
@@ -18,32 +18,56 @@ const MANIFEST_MARKS: [&str; 3] = ["apiVersion:", "kind:", "metadata:"];
 /// # Errors
 /// With a line for every object that cannot be wrapped, or for the place where the file stops making sense.
 pub fn objects(file: usize, name: &str, text: &str) -> Result<Vec<Object>, Vec<String>> {
-    let mut reading = Reading {
-        file,
-        name,
-        objects: Vec::new(),
-        problems: Vec::new(),
-    };
+    let mut reading = Reading::new(file, name);
     if Path::new(name).extension().is_some_and(|extension| extension == "json") {
         reading.json(text);
     } else {
         reading.yaml(text);
     }
-    if reading.problems.is_empty() {
-        Ok(reading.objects)
-    } else {
-        Err(reading.problems)
-    }
+    reading.done()
+}
+
+/// Reads the objects of a text that a tool wrote to be applied: each document must be one.
+///
+/// # Errors
+/// With a line for every object that cannot be wrapped, or for the place where the text stops making sense.
+pub fn rendered(file: usize, name: &str, text: &str) -> Result<Vec<Object>, Vec<String>> {
+    let mut reading = Reading {
+        may_be_no_manifest: false,
+        ..Reading::new(file, name)
+    };
+    reading.yaml(text);
+    reading.done()
 }
 
 struct Reading<'a> {
     file: usize,
     name: &'a str,
+    /// Whether a file may be there that is something else.
+    may_be_no_manifest: bool,
     objects: Vec<Object>,
     problems: Vec<String>,
 }
 
-impl Reading<'_> {
+impl<'a> Reading<'a> {
+    fn new(file: usize, name: &'a str) -> Self {
+        Self {
+            file,
+            name,
+            may_be_no_manifest: true,
+            objects: Vec::new(),
+            problems: Vec::new(),
+        }
+    }
+
+    fn done(self) -> Result<Vec<Object>, Vec<String>> {
+        if self.problems.is_empty() {
+            Ok(self.objects)
+        } else {
+            Err(self.problems)
+        }
+    }
+
     fn json(&mut self, text: &str) {
         match yaml::json(text) {
             Ok(value) => {
@@ -70,7 +94,8 @@ impl Reading<'_> {
                     self.add(fields, source);
                 }
                 Err(why) => {
-                    if manifests > 0 || MANIFEST_MARKS.iter().all(|mark| text.contains(mark)) {
+                    let is_no_manifest = manifests == 0 && !MANIFEST_MARKS.iter().all(|mark| text.contains(mark));
+                    if !(is_no_manifest && self.may_be_no_manifest) {
                         self.refuse(source, &why);
                     }
                     return;
@@ -196,6 +221,19 @@ mod tests {
             names("a.yaml", &values_before),
             Err(vec!["a.yaml:1: document 1: kind is missing".to_owned()])
         );
+    }
+
+    #[test]
+    fn all_that_is_rendered_is_to_be_applied() {
+        for text in ["replicas: 3\n", "metadata: {name: a}\n", "- a\n", "{{ if }}\n"] {
+            assert!(rendered(0, "templates/a.yaml", text).is_err(), "{text}");
+        }
+        for text in ["", "---\n# nothing\n---\n", "null\n"] {
+            assert!(
+                rendered(0, "templates/a.yaml", text).is_ok_and(|objects| objects.is_empty()),
+                "{text}"
+            );
+        }
     }
 
     #[test]

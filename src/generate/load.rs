@@ -61,7 +61,7 @@ pub fn files(files: &[ManifestFile], max_size: Option<u64>) -> Result<Vec<Object
 /// With every problem of every text.
 pub fn texts(texts: &[(String, &[u8])]) -> Result<Vec<Object>, Problems> {
     let texts = texts.iter().enumerate();
-    together(texts.map(|(at, (name, bytes))| decoded(at, name, bytes)))
+    together(texts.map(|(at, (name, bytes))| decoded(at, name, bytes, documents::rendered)))
 }
 
 /// What is said about manifests with more than `max` bytes.
@@ -158,12 +158,17 @@ fn objects_of(at: usize, name: &str, bytes: &[u8]) -> Result<Vec<Object>, Vec<St
     if memchr::memmem::find(bytes, SKIP_MARK).is_some() {
         return Ok(Vec::new());
     }
-    decoded(at, name, bytes)
+    decoded(at, name, bytes, documents::objects)
 }
 
-fn decoded(at: usize, name: &str, bytes: &[u8]) -> Result<Vec<Object>, Vec<String>> {
+fn decoded(
+    at: usize,
+    name: &str,
+    bytes: &[u8],
+    read: impl Fn(usize, &str, &str) -> Result<Vec<Object>, Vec<String>>,
+) -> Result<Vec<Object>, Vec<String>> {
     match yaml::decode(bytes) {
-        Ok(text) => documents::objects(at, name, &text),
+        Ok(text) => read(at, name, &text),
         Err(error) => Err(vec![format!("{name}:{}: {}", error.line, error.message)]),
     }
 }
