@@ -191,12 +191,37 @@ fn plain_lines(said: &str, folder: &Path, repository: &Path) -> Vec<String> {
         said.truncate(end.unwrap_or(0));
         said.push('…');
     }
-    let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines = in_order(said.lines().collect()).into_iter().map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty());
     // An offer that nobody can take up who reads it in Argo CD.
     let lines = lines.filter(|line| !line.starts_with("Use --debug flag"));
     lines
         .map(|line| line.strip_prefix("Error: ").unwrap_or(line).to_owned())
         .collect()
+}
+
+/// Sorts what helm finds wrong with values by where they are: it lists the violations of a schema in another order every time, the
+/// reasons of each indented below it.
+fn in_order(mut lines: Vec<&str>) -> Vec<&str> {
+    for violations in lines.chunk_by_mut(|a, b| is_violation(a) && is_violation(b)) {
+        let mut above: Vec<&str> = Vec::new();
+        let mut places = Vec::new();
+        for line in &*violations {
+            let indent = |line: &str| line.len() - line.trim_start().len();
+            above.retain(|other| indent(other) < indent(line));
+            above.push(line);
+            places.push(above.clone());
+        }
+        places.sort();
+        for (line, place) in violations.iter_mut().zip(places) {
+            *line = place.last().expect("it ends in the line itself");
+        }
+    }
+    lines
+}
+
+fn is_violation(line: &str) -> bool {
+    line.trim_start().starts_with("- at '")
 }
 
 /// Replaces each `before`, with the digits that follow, by `after`.
@@ -260,6 +285,15 @@ mod tests {
             run(LONG, &script, None),
             Ok(Err("no kustomize-/a and kustomize-".to_owned()))
         );
+    }
+
+    #[test]
+    fn violations_of_a_schema_are_said_in_one_order() {
+        let said =
+            "in chart:\nweb:\n- at '/b': none\n  - at '/b/z': one\n  - at '/b/y': two\n- at '/a': 1\ndb:\n- at '': 0";
+        let mut lines = vec!["in chart:", "web:", "- at '/a': 1", "- at '/b': none"];
+        lines.extend(["  - at '/b/y': two", "  - at '/b/z': one", "db:", "- at '': 0"]);
+        assert_eq!(in_order(said.lines().collect()), lines);
     }
 
     #[test]
