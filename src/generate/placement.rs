@@ -87,9 +87,15 @@ impl Placement {
         if rollout.max_concurrency.is_some() && rollout.kind != RolloutKind::Progressive {
             lines.push(only_for("rollout-max-concurrency", "Progressive"));
         }
-        if matches!(rollout.max_concurrency, Some(Count::Number(0) | Count::Percentage(0))) {
+        let unlimited = matches!(
+            rollout.max_concurrency,
+            None | Some(Count::Number(0) | Count::Percentage(0))
+        );
+        if rollout.kind == RolloutKind::Progressive && unlimited {
             lines.push(
-                "rollout-max-concurrency: 0 would change all clusters at once: give a number from 1, or set rollout to All".to_owned(),
+                "rollout Progressive: OCM changes all clusters at once unless it is told how many: set rollout-max-concurrency to a \
+                 number from 1, or to a percentage"
+                    .to_owned(),
             );
         }
         let may_fail = !matches!(
@@ -132,7 +138,7 @@ impl Placement {
 pub struct Rollout {
     /// In which order.
     pub kind: RolloutKind,
-    /// How many clusters change at a time; `None` for as many as a decision group of the placement has.
+    /// How many clusters change at a time; `None` for all of a group, or all there are.
     pub max_concurrency: Option<Count>,
     /// How many clusters may fail; `None` for none.
     pub max_failures: Option<Count>,
@@ -373,7 +379,12 @@ mod tests {
             };
             placement(rollout).objections(&none, true).join("; ")
         };
-        assert_eq!(progressive(Rollout::default()), "");
+        let one_by_one = Rollout {
+            max_concurrency: Some(Count::Number(1)),
+            ..Rollout::default()
+        };
+        assert_eq!(progressive(one_by_one), "");
+        assert!(progressive(Rollout::default()).contains("all clusters at once"));
         let zero = Rollout {
             max_concurrency: Some(Count::Percentage(0)),
             ..Rollout::default()

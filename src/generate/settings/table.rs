@@ -154,7 +154,6 @@ pub(super) static ROLLOUT: Setting = Setting::new("rollout", Text("TYPE"), "Roll
 );
 pub(super) static ROLLOUT_MAX_CONCURRENCY: Setting =
     Setting::new("rollout-max-concurrency", Text("NUMBER"), "Clusters at a time")
-        .default("a group of the placement")
         .about("For `Progressive`: how many clusters change at a time, as a number or a percentage");
 pub(super) static ROLLOUT_MAX_FAILURES: Setting = Setting::new(
     "rollout-max-failures",
@@ -162,7 +161,9 @@ pub(super) static ROLLOUT_MAX_FAILURES: Setting = Setting::new(
     "Failures that stop the rollout",
 )
 .default("`0`")
-.about("How many clusters may be over the progress deadline, as a number or a percentage, before the rollout stops");
+.about(
+    "How many clusters, as a number or a percentage of all, may be over the progress deadline before the rollout stops",
+);
 pub(super) static ROLLOUT_MIN_SUCCESS_TIME: Setting =
     Setting::new("rollout-min-success-time", Text("DURATION"), "Soak time")
         .default("`10s`")
