@@ -26,7 +26,7 @@ pub(super) struct Sources<'a> {
 }
 
 /// What was given for one setting.
-struct Texts {
+struct Found {
     /// Where, in the words of those who gave it.
     origin: String,
     /// One text, or several; none of them blank.
@@ -127,7 +127,7 @@ impl<'a> Sources<'a> {
         commas: bool,
         parse: impl Fn(&str) -> Result<T, E>,
     ) -> Vec<T> {
-        let Texts { origin, texts, .. } = self.first_given(setting);
+        let Found { origin, texts, .. } = self.first_given(setting);
         let mut values = Vec::new();
         for part in texts.iter().flat_map(|text| parts(text, commas)) {
             match parse(part) {
@@ -146,7 +146,7 @@ impl<'a> Sources<'a> {
         commas: bool,
         parse_key: impl Fn(&str) -> Result<K, E>,
     ) -> BTreeMap<K, String> {
-        let Texts { origin, texts, entries } = self.first_given(setting);
+        let Found { origin, texts, entries } = self.first_given(setting);
         let mut values = BTreeMap::new();
         let texts = texts.iter().flat_map(|text| {
             if entries {
@@ -174,10 +174,10 @@ impl<'a> Sources<'a> {
     }
 
     /// The texts of the source that wins, and what to call it.
-    fn first_given(&mut self, setting: &Setting) -> Texts {
-        let given = |origin: String, texts: Vec<String>| -> Option<Texts> {
+    fn first_given(&mut self, setting: &Setting) -> Found {
+        let given = |origin: String, texts: Vec<String>| -> Option<Found> {
             let texts: Vec<String> = texts.into_iter().filter(|text| !text.trim().is_empty()).collect();
-            (!texts.is_empty()).then_some(Texts {
+            (!texts.is_empty()).then_some(Found {
                 origin,
                 texts,
                 entries: false,
@@ -202,7 +202,7 @@ impl<'a> Sources<'a> {
             texts.extend(parameter.array.iter().flatten().cloned());
             texts.extend(parameter.string.clone());
             if let Some(given) = given(origin, texts) {
-                return Texts { entries, ..given };
+                return Found { entries, ..given };
             }
         }
         for variable in setting.variables() {
@@ -216,7 +216,7 @@ impl<'a> Sources<'a> {
                 return given;
             }
         }
-        Texts {
+        Found {
             origin: String::new(),
             texts: Vec::new(),
             entries: false,
