@@ -23,7 +23,8 @@ pub struct ArgoCd {
     pub plugins: Vec<Plugin>,
     /// How often, in seconds, every Application is compared with Git.
     pub resync: u32,
-    /// Whether `ApplicationSets` are served too.
+    /// Whether `ApplicationSets` are served too, by a controller with the rights that Argo CD's manifests give it: it runs as
+    /// the service account `argocd-applicationset-controller`. What it needs beyond them, tests give it.
     pub application_sets: bool,
     /// More environment for repo-server and the controllers.
     pub environment: Vec<(String, String)>,
@@ -130,7 +131,7 @@ impl ArgoCd {
     fn start_application_set_controller(&self, hub: &ControlPlane, repo_server: &str) -> Result<()> {
         let name = "argocd-applicationset-controller";
         let mut command = role(hub, name)?;
-        command.env("KUBECONFIG", hub.kubeconfig_path());
+        command.env("KUBECONFIG", hub.service_account_kubeconfig(NAMESPACE, name)?);
         command.arg(format!("--namespace={NAMESPACE}"));
         command.arg(format!("--argocd-repo-server={repo_server}"));
         command.arg("--repo-server-plaintext");

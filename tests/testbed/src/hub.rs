@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::argocd::{self, ArgoCd};
 use crate::control_plane::ControlPlane;
 use crate::etcd::Etcd;
-use crate::managed_cluster::{ManagedCluster, ManagedClusterOptions};
+use crate::managed_cluster::{self, ManagedCluster, ManagedClusterOptions};
 use crate::object::ObjectRef;
 use crate::ocm_controllers;
 use crate::parts::Parts;
@@ -76,6 +76,11 @@ impl Hub {
             .await
             .inspect_err(|_| self.bench.fail())
             .with_context(|| format!("failed to add the managed cluster {name}"))
+    }
+
+    /// Declares a managed cluster that has no API server and no agent: works can be written for it, and nobody applies them.
+    pub async fn declare_managed_cluster(&self, name: &str) -> Result<()> {
+        managed_cluster::register(self, name, false).await
     }
 
     /// Starts OCM's registration, placement, add-on and work controllers, and waits until they answer.

@@ -227,7 +227,7 @@ fn managed_cluster(name: &str) -> ObjectRef {
 /// What joining a hub comes to: a namespace for the cluster's works, and a `ManagedCluster` that is accepted.
 ///
 /// Unless an agent is to say so itself, it is also declared available, with a lease so long that nobody misses one.
-async fn register(hub: &ControlPlane, name: &str, by_agent: bool) -> Result<()> {
+pub(crate) async fn register(hub: &ControlPlane, name: &str, by_agent: bool) -> Result<()> {
     hub.create_namespace(name).await?;
     let lease = if by_agent { 60 } else { 7200 };
     let cluster = json!({
