@@ -1,6 +1,6 @@
 //! What the tests share: one hub with Argo CD and the plugin, one managed cluster, and the shipped Application.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use argocd_ocm_cmp::{json, yaml};
 use serde_json::{Value, json};
 use std::fs;
@@ -30,44 +30,9 @@ pub(crate) async fn stage() -> Result<Option<&'static Stage>> {
 }
 
 async fn set_up() -> Result<Stage> {
-    let hub = Hub::start().await?;
-    // The files as a newcomer applies them, and the plugin.yaml as the sidecar would mount it.
-    for file in ["proj.yaml", "cm_plugin.yaml"] {
-        hub.kubectl(&["apply", "-f", shipped(file).to_str().context("a plain path")?])?;
-    }
-    let path = shipped("argocd_cm.yaml");
-    let path = path.to_str().context("a plain path")?;
-    hub.kubectl(&["apply", "--server-side", "--field-manager=argocd-ocm-cmp", "-f", path])?;
-    let config_map = hub
-        .get(&ObjectRef::config_map("argocd", "argocd-ocm-cmp"))
-        .await?
-        .context("cm_plugin.yaml brings its ConfigMap")?;
-    let config = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("plugin");
-    fs::create_dir_all(&config)?;
-    let plugin = config_map["data"]["plugin.yaml"]
-        .as_str()
-        .context("it carries plugin.yaml")?;
-    fs::write(config.join("plugin.yaml"), plugin)?;
-    let with_policy = config.with_file_name("plugin-with-policy");
-    fs::create_dir_all(&with_policy)?;
-    let renamed = plugin.replace("name: argocd-ocm-cmp", &format!("name: {PLUGIN_WITH_POLICY}"));
-    fs::write(with_policy.join("plugin.yaml"), renamed)?;
-    let policy = with_policy.join("policy.yaml");
-    fs::write(&policy, POLICY)?;
-
-    let binary = Path::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
-    let programs = binary.parent().context("it is in a folder")?;
-    let policy = ("OCM_POLICY_FILE".to_owned(), policy.display().to_string());
-    let with_policy = Plugin {
-        environment: vec![policy],
-        ..Plugin::new(with_policy, programs)
-    };
-    let argocd = ArgoCd {
-        plugins: vec![Plugin::new(config, programs), with_policy],
-        // An error is shown at the first refresh, not after three minutes.
-        environment: vec![("ARGOCD_REPO_ERROR_GRACE_PERIOD_SECONDS".to_owned(), "0".to_owned())],
-        ..ArgoCd::default()
-    };
+    let hub = hub_with(&["proj.yaml", "cm_plugin.yaml"]).await?;
+    let mut argocd = argocd(&hub, "plugin").await?;
+    argocd.plugins.push(with_policy(&argocd.plugins[0])?);
     let (cluster1, started) = tokio::join!(
         hub.add_managed_cluster("cluster1", ManagedClusterOptions::default()),
         hub.start_argocd(argocd)
@@ -79,18 +44,77 @@ async fn set_up() -> Result<Stage> {
     })
 }
 
+/// A hub to which the files have been applied as a newcomer applies them, and argocd_cm.yaml.
+pub(crate) async fn hub_with(files: &[&str]) -> Result<Hub> {
+    let hub = Hub::start().await?;
+    for file in files {
+        hub.kubectl(&["apply", "-f", shipped(file).to_str().context("a plain path")?])?;
+    }
+    let path = shipped("argocd_cm.yaml");
+    let path = path.to_str().context("a plain path")?;
+    hub.kubectl(&["apply", "--server-side", "--field-manager=argocd-ocm-cmp", "-f", path])?;
+    Ok(hub)
+}
+
+/// Argo CD with the plugin, its plugin.yaml taken from the hub as the sidecar would mount it, and put in a folder of that name.
+pub(crate) async fn argocd(hub: &Hub, folder: &str) -> Result<ArgoCd> {
+    let config_map = hub
+        .get(&ObjectRef::config_map("argocd", "argocd-ocm-cmp"))
+        .await?
+        .context("cm_plugin.yaml brings its ConfigMap")?;
+    let config = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(folder);
+    fs::create_dir_all(&config)?;
+    let plugin = config_map["data"]["plugin.yaml"]
+        .as_str()
+        .context("it carries plugin.yaml")?;
+    fs::write(config.join("plugin.yaml"), plugin)?;
+
+    let binary = Path::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
+    let programs = binary.parent().context("it is in a folder")?;
+    Ok(ArgoCd {
+        // An error is shown at the first refresh, not after three minutes.
+        environment: vec![("ARGOCD_REPO_ERROR_GRACE_PERIOD_SECONDS".to_owned(), "0".to_owned())],
+        ..ArgoCd::with_plugin(Plugin::new(config, programs))
+    })
+}
+
+/// The plugin again, under another name and with a policy.
+fn with_policy(plugin: &Plugin) -> Result<Plugin> {
+    let text = fs::read_to_string(plugin.config_dir.join("plugin.yaml"))?;
+    let config = plugin.config_dir.with_file_name("plugin-with-policy");
+    fs::create_dir_all(&config)?;
+    let renamed = text.replace("name: argocd-ocm-cmp", &format!("name: {PLUGIN_WITH_POLICY}"));
+    fs::write(config.join("plugin.yaml"), renamed)?;
+    let policy = config.join("policy.yaml");
+    fs::write(&policy, POLICY)?;
+    Ok(Plugin {
+        environment: vec![("OCM_POLICY_FILE".to_owned(), policy.display().to_string())],
+        ..Plugin::new(config, &plugin.path)
+    })
+}
+
 /// A file or folder of this repository.
 pub(crate) fn shipped(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
+/// The objects of a shipped file.
+pub(crate) fn shipped_objects(file: &str) -> Result<Vec<Value>> {
+    let text = fs::read_to_string(shipped(file))?;
+    let mut objects = Vec::new();
+    for document in yaml::documents(&text) {
+        let mut object = String::new();
+        json::write(&document?.value, &mut object)?;
+        objects.push(serde_json::from_str(&object)?);
+    }
+    Ok(objects)
+}
+
 /// The only object of a shipped file.
 pub(crate) fn shipped_object(file: &str) -> Result<Value> {
-    let text = fs::read_to_string(shipped(file))?;
-    let document = yaml::documents(&text).next().context("a document")??;
-    let mut object = String::new();
-    json::write(&document.value, &mut object)?;
-    Ok(serde_json::from_str(&object)?)
+    let mut objects = shipped_objects(file)?;
+    ensure!(objects.len() == 1, "{file} holds {} objects", objects.len());
+    Ok(objects.remove(0))
 }
 
 /// The shipped Application under another name, with the folder `name` of another repository and nothing else changed.
