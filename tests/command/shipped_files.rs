@@ -4,7 +4,7 @@ use crate::program::without_configs;
 use argocd_ocm_cmp::cli::{Cli, Command, Output};
 use argocd_ocm_cmp::generate::settings::SETTINGS;
 use argocd_ocm_cmp::value::Value;
-use argocd_ocm_cmp::yaml;
+use argocd_ocm_cmp::{json, yaml};
 use clap::Parser;
 use std::fmt::Write as _;
 use std::fs;
@@ -36,12 +36,24 @@ fn texts<'v>(value: &'v Value<'v>) -> Vec<&'v str> {
 
 /// Reads the only document of a file and hands it to `look`.
 fn with<T>(name: &str, look: impl FnOnce(&Value<'_>) -> T) -> T {
+    with_all(name, |[document]| look(document))
+}
+
+/// Reads all documents of a file and hands them to `look`.
+fn with_all<T, const N: usize>(name: &str, look: impl FnOnce(&[Value<'_>; N]) -> T) -> T {
     let text = text(name);
     let documents: Vec<_> = yaml::documents(&text)
         .map(|document| document.expect(name).value)
         .collect();
-    assert_eq!(documents.len(), 1, "{name}");
-    look(&documents[0])
+    let documents = documents.try_into();
+    look(&documents.unwrap_or_else(|documents| panic!("{name}: {documents:?}")))
+}
+
+/// A value as JSON, for comparing.
+fn json(value: &Value<'_>) -> String {
+    let mut text = String::new();
+    json::write(value, &mut text).expect("JSON");
+    text
 }
 
 fn plugin_name() -> String {
@@ -237,6 +249,74 @@ fn the_sidecar_reads_the_policy_that_is_mounted() {
             assert_eq!(at(config_map, "metadata.name"), at(spec, "volumes.0.configMap.name"));
             let data = at(config_map, "data").as_map().expect("data");
             assert!(data.get(file).is_some(), "{file}");
+        });
+    });
+}
+
+#[test]
+fn the_application_set_makes_the_shipped_application_for_each_cluster() {
+    with_all("appset.yaml", |[_, _, set]| {
+        let name = at(set, "spec.template.metadata.name").as_str().expect("a name");
+        with("app.yaml", |app| {
+            let guestbook = at(app, "metadata.name").as_str().expect("a name");
+            assert_eq!(name, format!("{guestbook}-{{{{.clusterName}}}}"));
+            for part in ["spec", "metadata.finalizers"] {
+                let template = json(at(set, &format!("spec.template.{part}")));
+                assert_eq!(template.replace("{{.clusterName}}", "cluster1"), json(at(app, part)));
+            }
+        });
+        assert_eq!(at(set, "spec.goTemplate"), &Value::Bool(true));
+        assert_eq!(texts(at(set, "spec.goTemplateOptions")), ["missingkey=error"]);
+    });
+}
+
+#[test]
+fn the_application_set_reads_the_decisions_of_its_placement() {
+    with_all("appset.yaml", |[binding, placement, set]| {
+        let namespace = at(set, "metadata.namespace");
+        assert_eq!(at(binding, "metadata.namespace"), namespace);
+        assert_eq!(at(placement, "metadata.namespace"), namespace);
+        // OCM's webhook wants a binding to be named after its set.
+        assert_eq!(at(binding, "metadata.name"), at(binding, "spec.clusterSet"));
+        let bound = at(binding, "spec.clusterSet").as_str().expect("a set");
+        assert_eq!(texts(at(placement, "spec.clusterSets")), [bound]);
+
+        let generator = at(set, "spec.generators.0.clusterDecisionResource");
+        let selected = at(generator, "labelSelector.matchLabels").as_map().expect("labels");
+        let label = selected.get("cluster.open-cluster-management.io/placement");
+        assert_eq!(label, Some(at(placement, "metadata.name")));
+        with_all("appset_placement.yaml", |[config_map, role, binding]| {
+            assert_eq!(at(generator, "configMapRef"), at(config_map, "metadata.name"));
+            for object in [config_map, role, binding] {
+                assert_eq!(at(object, "metadata.namespace"), namespace);
+            }
+            let resource = at(config_map, "data.kind").as_str().expect("a resource");
+            assert_eq!(texts(at(role, "rules.0.resources")), [resource]);
+            let api_version = at(config_map, "data.apiVersion").as_str().expect("an API version");
+            let (group, _) = api_version.split_once('/').expect("a group");
+            assert_eq!(texts(at(role, "rules.0.apiGroups")), [group]);
+            assert_eq!(at(binding, "roleRef.name"), at(role, "metadata.name"));
+        });
+    });
+}
+
+#[test]
+fn the_secret_of_a_cluster_holds_no_credential() {
+    with("cluster_secret.yaml", |secret| {
+        let data = at(secret, "stringData").as_map().expect("data");
+        let keys: Vec<&str> = data.iter().map(|(key, _)| key).collect();
+        assert_eq!(keys, ["name", "server"]);
+        assert_eq!(at(secret, "data"), &Value::Null);
+        // The name is in all that tells one cluster from another, so that sed makes a Secret for the next.
+        let name = at(secret, "stringData.name").as_str().expect("a name");
+        for path in ["metadata.name", "stringData.server"] {
+            assert!(
+                at(secret, path).as_str().is_some_and(|text| text.contains(name)),
+                "{path}"
+            );
+        }
+        with("app.yaml", |app| {
+            assert_ne!(at(secret, "stringData.server"), at(app, "spec.destination.server"));
         });
     });
 }

@@ -9,6 +9,7 @@
 
 mod api_server;
 mod app;
+mod applicationset;
 mod conversation;
 mod deletion;
 mod delivery;

@@ -1,0 +1,339 @@
+//! Targets by Placement, an Application for each: the shipped ApplicationSet, with OCM's real placement controller.
+
+use crate::stage::{argocd, hub_with, shipped, shipped_object, shipped_objects};
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use std::net::TcpListener;
+use testbed::{
+    ArgoCd, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, condition, is_applied, is_synced,
+    is_true, wait,
+};
+use tokio::sync::OnceCell;
+
+/// A hub on which OCM decides which clusters a Placement selects, and its cluster `cluster1`.
+struct Fleet {
+    hub: Hub,
+    cluster1: ManagedCluster,
+}
+
+/// The fleet that these tests share, with all that is applied once for several ApplicationSets.
+async fn fleet() -> Result<Option<&'static Fleet>> {
+    static FLEET: OnceCell<Fleet> = OnceCell::const_new();
+    if !testbed::available() {
+        return Ok(None);
+    }
+    FLEET.get_or_try_init(set_up).await.map(Some)
+}
+
+async fn set_up() -> Result<Fleet> {
+    let hub = hub_with(&["proj.yaml", "cm_plugin.yaml", "appset_placement.yaml"]).await?;
+    hub.apply(&shipped_objects("appset.yaml")?[0]).await?;
+    let argocd = ArgoCd {
+        application_sets: true,
+        ..argocd(&hub, "plugin-for-application-sets").await?
+    };
+    let (cluster1, argocd, ocm) = tokio::join!(
+        hub.add_managed_cluster("cluster1", ManagedClusterOptions::default()),
+        hub.start_argocd(argocd),
+        hub.start_ocm_controllers()
+    );
+    argocd?;
+    ocm?;
+    Ok(Fleet {
+        cluster1: cluster1?,
+        hub,
+    })
+}
+
+/// One ApplicationSet of the fleet, with its Placement.
+struct Set {
+    hub: &'static Hub,
+    /// The name of both, and of the label by which clusters are selected.
+    name: &'static str,
+}
+
+impl Set {
+    /// The shipped Placement and ApplicationSet under this name.
+    fn shipped(&self) -> Result<[Value; 2]> {
+        let [_, placement, set] = <[Value; 3]>::try_from(shipped_objects("appset.yaml")?)
+            .map_err(|objects| anyhow::anyhow!("not three objects: {objects:?}"))?;
+        let renamed = |object: Value| serde_json::from_str(&object.to_string().replace("guestbook", self.name));
+        Ok([renamed(placement)?, renamed(set)?])
+    }
+
+    fn set(&self) -> ObjectRef {
+        ObjectRef::namespaced("argoproj.io/v1alpha1", "ApplicationSet", "argocd", self.name)
+    }
+
+    fn placement(&self) -> ObjectRef {
+        ObjectRef::namespaced(
+            "cluster.open-cluster-management.io/v1beta1",
+            "Placement",
+            "argocd",
+            self.name,
+        )
+    }
+
+    fn decision(&self, number: usize) -> ObjectRef {
+        ObjectRef {
+            kind: "PlacementDecision".to_owned(),
+            name: format!("{}-decision-{number}", self.name),
+            ..self.placement()
+        }
+    }
+
+    fn application(&self, cluster: &str) -> ObjectRef {
+        ObjectRef::application(&format!("{}-{cluster}", self.name))
+    }
+
+    fn work(&self, cluster: &str) -> ObjectRef {
+        ObjectRef::manifest_work(cluster, &format!("{}-{cluster}", self.name))
+    }
+
+    /// Has the Placement select the cluster, or no longer.
+    async fn select(&self, cluster: &str, selected: bool) -> Result<()> {
+        let label = if selected { json!("true") } else { Value::Null };
+        let labels = json!({"metadata": {"labels": {self.name: label}}});
+        self.hub.patch(&managed_cluster(cluster), &labels).await.map(drop)
+    }
+
+    /// Waits until a decision of the Placement names these clusters.
+    async fn decided(&self, number: usize, clusters: &[&str]) -> Result<()> {
+        let decided = |it: &Value| {
+            let decisions = it["status"]["decisions"].as_array().into_iter().flatten();
+            decisions.map(|decision| &decision["clusterName"]).eq(clusters)
+        };
+        self.hub.wait_for(&self.decision(number), decided).await.map(drop)
+    }
+
+    /// Asks the controller to look at the ApplicationSet now, and not after its minute.
+    async fn ask(&self) -> Result<()> {
+        let refresh = json!({"metadata": {"annotations": {REFRESH: "true"}}});
+        self.hub.patch(&self.set(), &refresh).await.map(drop)
+    }
+
+    /// Waits until the controller has looked and done what was to do.
+    async fn look(&self) -> Result<()> {
+        self.ask().await?;
+        let done = |set: &Value| set["metadata"]["annotations"][REFRESH].is_null();
+        self.hub.wait_for(&self.set(), done).await.map(drop)
+    }
+
+    /// The clusters that have an Application of the ApplicationSet.
+    async fn clusters(&self) -> Result<Vec<String>> {
+        let applications = self.hub.list("argoproj.io/v1alpha1", "Application").await?;
+        let names = applications.iter().filter_map(|it| it["metadata"]["name"].as_str());
+        let ours = names.filter_map(|name| name.strip_prefix(self.name)?.strip_prefix('-'));
+        Ok(ours.map(str::to_owned).collect())
+    }
+}
+
+const REFRESH: &str = "argocd.argoproj.io/application-set-refresh";
+
+fn managed_cluster(name: &str) -> ObjectRef {
+    ObjectRef::cluster("cluster.open-cluster-management.io/v1", "ManagedCluster", name)
+}
+
+/// What tells Argo CD the name of a managed cluster, as cluster_secret.yaml says to write it.
+fn cluster_secret(cluster: &str) -> Result<Value> {
+    let secret = shipped_object("cluster_secret.yaml")?.to_string();
+    Ok(serde_json::from_str(&secret.replace("cluster1", cluster))?)
+}
+
+/// The identity of an object that is there to stay.
+async fn identity(hub: &Hub, object: &ObjectRef) -> Result<Value> {
+    let found = hub
+        .get(object)
+        .await?
+        .with_context(|| format!("{object} is not there"))?;
+    let metadata = &found["metadata"];
+    ensure!(metadata["deletionTimestamp"].is_null(), "{object} is going");
+    Ok(metadata["uid"].clone())
+}
+
+/// Lets OCM lose sight of a cluster, which it says by a taint.
+async fn lose(hub: &Hub, cluster: &str) -> Result<()> {
+    let cluster = managed_cluster(cluster);
+    let found = hub.get(&cluster).await?.context("the managed cluster")?;
+    let mut conditions = found["status"]["conditions"].clone();
+    for condition in conditions.as_array_mut().context("its conditions")? {
+        if condition["type"] == "ManagedClusterConditionAvailable" {
+            condition["status"] = json!("Unknown");
+        }
+    }
+    hub.patch_status(&cluster, &json!({"status": {"conditions": conditions}}))
+        .await?;
+    let is_tainted = |it: &Value| {
+        let taints = it["spec"]["taints"].as_array();
+        taints.is_some_and(|taints| {
+            taints.iter().any(|taint| {
+                taint["key"] == "cluster.open-cluster-management.io/unreachable" && taint["effect"] == "NoSelect"
+            })
+        })
+    };
+    hub.wait_for(&cluster, is_tainted).await.map(drop)
+}
+
+#[tokio::test]
+async fn a_cluster_that_joins_the_placement_gets_its_work_and_one_that_leaves_loses_it() -> Result<()> {
+    let Some(Fleet { hub, cluster1 }) = fleet().await? else {
+        return Ok(());
+    };
+    let guestbook = Set { hub, name: "guestbook" };
+    for cluster in ["cluster2", "cluster3", "unknown"] {
+        hub.declare_managed_cluster(cluster).await?;
+    }
+    // Argo CD knows all but one. One of them has a server that would hear of it if Argo CD connected.
+    for cluster in ["cluster1", "cluster2", "cluster3"] {
+        hub.apply(&cluster_secret(cluster)?).await?;
+    }
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    listener.set_nonblocking(true)?;
+    let server = format!("https://{}", listener.local_addr()?);
+    let secret = ObjectRef::namespaced("v1", "Secret", "argocd", "cluster3-application-manager-cluster-secret");
+    hub.patch(&secret, &json!({"stringData": {"server": server}})).await?;
+
+    let git = GitRepository::new()?;
+    git.commit_folder(&shipped("guestbook"), "guestbook")?;
+    let [placement, mut set] = guestbook.shipped()?;
+    hub.kubectl_with_input(&["apply", "-f", "-"], &placement.to_string())?;
+    for cluster in ["cluster1", "cluster2", "unknown"] {
+        guestbook.select(cluster, true).await?;
+    }
+    guestbook.decided(1, &["cluster1", "cluster2", "unknown"]).await?;
+    // The one thing that cannot be as shipped: where the repository is.
+    set["spec"]["template"]["spec"]["source"]["repoURL"] = json!(git.url());
+    hub.kubectl_with_input(&["apply", "-f", "-"], &set.to_string())?;
+
+    // An Application and a work for each cluster that is selected and known.
+    let deployment = ObjectRef::deployment("default", "guestbook-ui");
+    for cluster in ["cluster1", "cluster2"] {
+        hub.wait_for(&guestbook.application(cluster), is_synced).await?;
+        hub.wait_for(&guestbook.work(cluster), |_| true).await?;
+    }
+    hub.wait_for(&guestbook.work("cluster1"), is_applied).await?;
+    cluster1
+        .wait_for(&deployment, |deployment| is_true(deployment, "Available"))
+        .await?;
+    let is_healthy = |app: &Value| app["status"]["health"]["status"] == "Healthy";
+    hub.wait_for(&guestbook.application("cluster1"), is_healthy).await?;
+    assert_eq!(guestbook.clusters().await?, ["cluster1", "cluster2"]);
+
+    // One joins.
+    guestbook.select("cluster3", true).await?;
+    guestbook
+        .decided(1, &["cluster1", "cluster2", "cluster3", "unknown"])
+        .await?;
+    guestbook.look().await?;
+    hub.wait_for(&guestbook.application("cluster3"), is_synced).await?;
+    hub.wait_for(&guestbook.work("cluster3"), |_| true).await?;
+
+    // One cannot be reached, and stays. One leaves, and its Application and work go with all that they have brought.
+    let mut others = Vec::new();
+    for cluster in ["cluster2", "cluster3"] {
+        for object in [guestbook.application(cluster), guestbook.work(cluster)] {
+            others.push((identity(hub, &object).await?, object));
+        }
+    }
+    lose(hub, "cluster2").await?;
+    guestbook.select("cluster1", false).await?;
+    guestbook.decided(1, &["cluster2", "cluster3", "unknown"]).await?;
+    guestbook.look().await?;
+    hub.wait_gone(&guestbook.application("cluster1")).await?;
+    hub.wait_gone(&guestbook.work("cluster1")).await?;
+    cluster1.wait_gone(&deployment).await?;
+    for (before, object) in &others {
+        assert_eq!(identity(hub, object).await?, *before, "{object}");
+    }
+
+    // A Placement that is gone says nothing, which is not to say that no cluster is selected.
+    hub.delete(&guestbook.placement()).await?;
+    hub.wait_gone(&guestbook.decision(1)).await?;
+    guestbook.ask().await?;
+    let told = "no clusterDecisionResources found";
+    hub.wait_for(&guestbook.set(), |set| {
+        condition(set, "ErrorOccurred").is_some_and(|error| error["message"] == told && error["status"] == "True")
+    })
+    .await?;
+    for (before, object) in &others {
+        assert_eq!(identity(hub, object).await?, *before, "{object}");
+    }
+
+    hub.delete(&guestbook.set()).await?;
+    for (_, object) in &others {
+        hub.wait_gone(object).await?;
+    }
+    let heard = listener.accept();
+    assert!(heard.is_err(), "Argo CD has connected to a managed cluster: {heard:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_placement_of_more_than_a_hundred_clusters_is_read_as_a_whole() -> Result<()> {
+    let Some(Fleet { hub, .. }) = fleet().await? else {
+        return Ok(());
+    };
+    let many = Set { hub, name: "many" };
+    let clusters: Vec<String> = (1..=101).map(|number| format!("many-{number:03}")).collect();
+    let clusters: Vec<&str> = clusters.iter().map(String::as_str).collect();
+    let mut objects = Vec::new();
+    for cluster in &clusters {
+        let metadata = json!({"name": cluster, "labels": {"many": "true"}});
+        let api_version = "cluster.open-cluster-management.io/v1";
+        objects.push(json!({"apiVersion": api_version, "kind": "ManagedCluster", "metadata": metadata}));
+        objects.push(cluster_secret(cluster)?);
+    }
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    hub.kubectl_with_input(&["create", "-f", "-"], &list.to_string())?;
+    let [placement, mut set] = many.shipped()?;
+    hub.apply(&placement).await?;
+    many.decided(1, &clusters[..100]).await?;
+    many.decided(2, &clusters[100..]).await?;
+    // Applications that Argo CD leaves alone: nothing is to be delivered here.
+    let metadata = &mut set["spec"]["template"]["metadata"];
+    metadata["annotations"] = json!({"argocd.argoproj.io/skip-reconcile": "true"});
+    metadata["finalizers"] = json!([]);
+    set["spec"]["syncPolicy"] = json!({"preserveResourcesOnDeletion": true});
+    hub.apply(&set).await?;
+    let all = async || (many.clusters().await.ok()? == clusters).then_some(());
+    wait::eventually("every cluster has an Application", wait::DEADLINE, all).await?;
+
+    // With this policy Applications are removed by hand only.
+    let policy = async |policy: &str| {
+        let patch = json!({"spec": {"syncPolicy": {"applicationsSync": policy}}});
+        hub.patch(&many.set(), &patch).await.map(drop)
+    };
+    policy("create-update").await?;
+    many.select("many-001", false).await?;
+    many.decided(1, &clusters[1..]).await?;
+    many.look().await?;
+    assert_eq!(many.clusters().await?, clusters);
+    policy("sync").await?;
+    many.look().await?;
+    hub.wait_gone(&many.application("many-001")).await?;
+    assert_eq!(many.clusters().await?, clusters[1..]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_controller_may_list_decisions_in_argo_cds_namespace_and_no_more() -> Result<()> {
+    let Some(Fleet { hub, .. }) = fleet().await? else {
+        return Ok(());
+    };
+    let may = |verb: &str, resource: &str, namespace: &str| {
+        let resource = format!("{resource}.cluster.open-cluster-management.io");
+        let who = "--as=system:serviceaccount:argocd:argocd-applicationset-controller";
+        // can-i says no by its exit code.
+        hub.kubectl(&["auth", "can-i", verb, &resource, "-n", namespace, who])
+            .is_ok()
+    };
+    assert!(may("list", "placementdecisions", "argocd"));
+    for verb in ["get", "watch", "create", "update", "patch", "delete"] {
+        assert!(!may(verb, "placementdecisions", "argocd"), "{verb}");
+    }
+    assert!(!may("list", "placementdecisions", "default"));
+    for resource in ["placements", "managedclusters", "managedclustersetbindings"] {
+        assert!(!may("list", resource, "argocd"), "{resource}");
+    }
+    Ok(())
+}
