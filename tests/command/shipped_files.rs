@@ -357,3 +357,14 @@ fn the_readme_shows_what_the_first_command_prints() {
         .expect("it runs");
     assert_eq!(shown, without_configs(&String::from_utf8_lossy(&output.stdout)));
 }
+
+#[test]
+fn the_readme_shows_the_application_set() {
+    let shipped = text("appset.yaml");
+    let set = shipped.rsplit("---\n").next().expect("the last document");
+    let set: String = set
+        .split_inclusive('\n')
+        .filter(|line| !line.trim_start().starts_with('#'))
+        .collect();
+    assert!(text("README.md").contains(&format!("```yaml\n{set}```")), "{set}");
+}
