@@ -849,6 +849,7 @@ fn replica_set(rollout: &str) -> Value {
                 {"type": "PlacementRolledOut", "status": "True", "reason": "Complete", "lastTransitionTime": LONG_AGO},
                 {"type": "ManifestworkApplied", "status": "True", "reason": "AsExpected", "lastTransitionTime": LONG_AGO},
             ],
+            "placementSummary": [{"name": "shops", "availableDecisionGroups": "1 (3 / 3 clusters applied)"}],
             "summary": {"total": 3, "applied": 3, "available": 3, "progressing": 0, "degraded": 0},
         },
     })
@@ -977,6 +978,230 @@ fn replica_sets() -> Vec<Case> {
     ]
 }
 
+/// Sets whose rollouts are on their way through three clusters, or seem to be.
+fn rollouts() -> Vec<Case> {
+    let rolled_out = |object: Value, status: &str, when: &str| {
+        let object = with(object, "/status/conditions/1/status", json!(status));
+        with(object, "/status/conditions/1/lastTransitionTime", json!(when))
+    };
+    let changed = |object: Value, when: &str, fields: &str| {
+        let entries = json!([
+            {"manager": "argocd-controller", "time": when, "fieldsV1": {fields: {}}},
+            {"manager": "work", "subresource": "status", "time": JUST_NOW, "fieldsV1": {"f:status": {}}},
+            {"manager": "odd"},
+        ]);
+        with(object, "/metadata/managedFields", entries)
+    };
+    // So many clusters have the change, and the last of them is not done.
+    let at = |total: u64| {
+        let object = rolled_out(replica_set("Progressive"), "False", A_WHILE_AGO);
+        let object = with(object, "/status/conditions/2/status", json!("False"));
+        let summary = json!({"total": total, "applied": total, "available": total, "progressing": 1, "degraded": 0});
+        with(object, "/status/summary", summary)
+    };
+    let strategy = |object: Value, kind: &str, field: &str, strategy: Value| {
+        let strategy = json!({"type": kind, field: strategy});
+        with(object, "/spec/placementRefs/0/rolloutStrategy", strategy)
+    };
+    let one_by_one = |object: Value, deadline: &str| {
+        let fields = json!({"maxConcurrency": 1, "minSuccessTime": "1s", "progressDeadline": deadline});
+        strategy(object, "Progressive", "progressive", fields)
+    };
+    let progressive = |object: Value, fields: Value| strategy(object, "Progressive", "progressive", fields);
+    let over = |done: &str| format!("{done}, 1 progressing, the rollout is over its time").leak() as &str;
+    let (one, two, three) = (
+        "1 of 3 clusters applied",
+        "2 of 3 clusters applied",
+        "3 of 3 clusters applied",
+    );
+    let waiting = "waiting for OCM's work manager to look at the change";
+    let no_label = "OCM cannot deliver it: its namespace and name may have 62 characters together";
+    vec![
+        case(
+            "rollout: one of three",
+            at(1),
+            "Progressing",
+            "1 of 3 clusters applied, 1 progressing",
+        ),
+        case(
+            "rollout: no word of how many are selected",
+            without(at(1), "/status/placementSummary"),
+            "Progressing",
+            "1 of 1 clusters applied, 1 progressing",
+        ),
+        case(
+            "rollout: a change that OCM has not seen",
+            changed(
+                rolled_out(replica_set("Progressive"), "True", BEFORE),
+                JUST_NOW,
+                "f:spec",
+            ),
+            "Progressing",
+            waiting,
+        ),
+        case(
+            "rollout: a change that OCM has seen through",
+            changed(
+                rolled_out(replica_set("Progressive"), "True", JUST_NOW),
+                BEFORE,
+                "f:spec",
+            ),
+            "Healthy",
+            three,
+        ),
+        case(
+            "rollout: seen through within a second",
+            changed(
+                rolled_out(replica_set("Progressive"), "True", JUST_NOW),
+                JUST_NOW,
+                "f:spec",
+            ),
+            "Healthy",
+            three,
+        ),
+        case(
+            "rollout: a change that makes no rollout",
+            changed(
+                rolled_out(replica_set("Progressive"), "True", LONG_AGO),
+                A_WHILE_AGO,
+                "f:spec",
+            ),
+            "Healthy",
+            three,
+        ),
+        case(
+            "rollout: a change of other fields",
+            changed(
+                rolled_out(replica_set("Progressive"), "True", BEFORE),
+                JUST_NOW,
+                "f:metadata",
+            ),
+            "Healthy",
+            three,
+        ),
+        case(
+            "rollout: the first is over its time",
+            one_by_one(at(1), "10s"),
+            "Degraded",
+            over(one),
+        ),
+        case(
+            "rollout: the first has time left",
+            one_by_one(at(1), "2m"),
+            "Progressing",
+            "1 of 3 clusters applied, 1 progressing",
+        ),
+        case(
+            "rollout: the first may have used up the time, and not the second",
+            one_by_one(at(2), "10s"),
+            "Progressing",
+            "2 of 3 clusters applied, 1 progressing",
+        ),
+        case(
+            "rollout: the second is over its time",
+            one_by_one(at(2), "8s"),
+            "Degraded",
+            over(two),
+        ),
+        case(
+            "rollout: the time runs from the last change",
+            changed(one_by_one(at(1), "10s"), BEFORE, "f:spec"),
+            "Progressing",
+            "1 of 3 clusters applied, 1 progressing",
+        ),
+        case(
+            "rollout: what is done is not over its time",
+            one_by_one(rolled_out(replica_set("Progressive"), "True", LONG_AGO), "1s"),
+            "Healthy",
+            three,
+        ),
+        case(
+            "rollout: over its time and nothing seems wrong, as when a cluster cannot be reached",
+            with(
+                with(one_by_one(at(2), "8s"), "/status/summary/progressing", json!(0)),
+                "/status/conditions/2/status",
+                json!("True"),
+            ),
+            "Degraded",
+            "2 of 3 clusters applied, the rollout is over its time",
+        ),
+        case(
+            "rollout: two at a time, in half the time",
+            progressive(at(2), json!({"maxConcurrency": 2, "progressDeadline": "15s"})),
+            "Degraded",
+            over(two),
+        ),
+        case(
+            "rollout: a percentage at a time",
+            progressive(at(3), json!({"maxConcurrency": "34%", "progressDeadline": "15s"})),
+            "Progressing",
+            "3 of 3 clusters applied, 1 progressing",
+        ),
+        case(
+            "rollout: all at a time",
+            progressive(at(3), json!({"progressDeadline": "15s"})),
+            "Degraded",
+            over(three),
+        ),
+        case(
+            "rollout: groups that come first go one by one at worst",
+            progressive(
+                at(3),
+                json!({"mandatoryDecisionGroups": [{"groupName": "canary"}], "progressDeadline": "15s"}),
+            ),
+            "Progressing",
+            "3 of 3 clusters applied, 1 progressing",
+        ),
+        case(
+            "rollout: by groups, of which there is one",
+            strategy(
+                at(3),
+                "ProgressivePerGroup",
+                "progressivePerGroup",
+                json!({"progressDeadline": "15s"}),
+            ),
+            "Degraded",
+            over(three),
+        ),
+        case(
+            "rollout: by groups, of which there are two",
+            with(
+                strategy(
+                    at(3),
+                    "ProgressivePerGroup",
+                    "progressivePerGroup",
+                    json!({"progressDeadline": "15s"}),
+                ),
+                "/status/placementSummary/0/availableDecisionGroups",
+                json!("2 (3 / 3 clusters applied)"),
+            ),
+            "Progressing",
+            "3 of 3 clusters applied, 1 progressing",
+        ),
+        case(
+            "rollout: times that are none",
+            progressive(
+                at(1),
+                json!({"maxConcurrency": "x", "progressDeadline": "None", "minSuccessTime": 1}),
+            ),
+            "Progressing",
+            "1 of 3 clusters applied, 1 progressing",
+        ),
+        case(
+            "rollout: a name that is too long for a label with the namespace",
+            with(replica_set("All"), "/metadata/name", json!("n".repeat(59))),
+            "Degraded",
+            no_label,
+        ),
+        case(
+            "rollout: the longest name",
+            with(replica_set("All"), "/metadata/name", json!("n".repeat(58))),
+            "Healthy",
+            three,
+        ),
+    ]
+}
+
 /// Argo CD's command line, which needs no Argo CD that runs.
 struct ArgoCd {
     parts: Parts,
@@ -1051,6 +1276,7 @@ fn the_health_checks_answer_every_status() -> Result<()> {
         complete(),
         half_written(),
         replica_sets(),
+        rollouts(),
     ]
     .into_iter()
     .flatten()
