@@ -10,7 +10,7 @@ use testbed::{ArgoCd, Hub, ManagedClusterOptions, Parts, Plugin};
 
 const USAGE: &str = "\
 usage: testbed build
-       testbed up [--clusters N] [--plugin-bin PROGRAM] [--plugin-config FOLDER]
+       testbed up [--clusters N] [--plugin-bin PROGRAM] [--plugin-config FOLDER] [--ocm-controllers]
 
 build   builds every program a testbed needs, a quarter of an hour the first time
 up      starts a hub with Argo CD and managed clusters, until Ctrl-C
@@ -18,6 +18,7 @@ up      starts a hub with Argo CD and managed clusters, until Ctrl-C
   --clusters N            how many managed clusters: cluster1, cluster2, … (default 1)
   --plugin-bin PROGRAM    the plugin's program; its folder comes first on the PATH of Argo CD's cmp-server
   --plugin-config FOLDER  the folder with plugin.yaml (default: the current folder)
+  --ocm-controllers       runs OCM's controllers of the hub too: registration, placement, add-ons, work
 ";
 
 /// What `up` was asked for.
@@ -25,6 +26,7 @@ struct Up {
     clusters: u32,
     plugin_bin: Option<PathBuf>,
     plugin_config: PathBuf,
+    ocm_controllers: bool,
 }
 
 #[tokio::main]
@@ -56,8 +58,13 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Up> {
         clusters: 1,
         plugin_bin: None,
         plugin_config: PathBuf::from("."),
+        ocm_controllers: false,
     };
     while let Some(option) = arguments.next() {
+        if option == "--ocm-controllers" {
+            up.ocm_controllers = true;
+            continue;
+        }
         let value = arguments
             .next()
             .with_context(|| format!("{option} needs a value\n{USAGE}"))?;
@@ -94,6 +101,9 @@ async fn up(up: Up) -> Result<()> {
         argocd.plugins.push(Plugin::new(&up.plugin_config, folder));
     }
     hub.start_argocd(argocd).await?;
+    if up.ocm_controllers {
+        hub.start_ocm_controllers().await?;
+    }
 
     println!("up after {:.1} s", started.elapsed().as_secs_f32());
     let planes = clusters.iter().map(|cluster| &**cluster);
