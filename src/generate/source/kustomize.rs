@@ -21,7 +21,7 @@ pub(super) fn render(folder: &Path, settings: &Settings) -> Result<Manifests, Pr
     }
     let repository = repository(folder, &settings.source_path);
     let written = settings.tools.run("kustomize", arguments, folder, &repository, None)?;
-    let written = written.map_err(|Complaint(line)| Problems::one(format!("kustomize build: {line}")))?;
+    let written = written.map_err(|Complaint(line)| Problems::one(format!("kustomize build: {}", shown(&line))))?;
     let texts = vec![("kustomize build".to_owned(), &*written.manifests)];
     let mut manifests = rendered(texts, written.manifests.len(), settings)?;
     manifests.notices = written
@@ -30,4 +30,12 @@ pub(super) fn render(folder: &Path, settings: &Settings) -> Result<Manifests, Pr
         .map(|line| format!("kustomize build: {line}"))
         .collect();
     Ok(manifests)
+}
+
+/// What kustomize complains about; of a chart that failed only what helm said, not the command line it was called with.
+fn shown(said: &str) -> &str {
+    match said.split_once(" : unable to run: 'helm ") {
+        Some((of_helm, _)) if !of_helm.is_empty() => of_helm.strip_prefix("Error: ").unwrap_or(of_helm),
+        _ => said,
+    }
 }

@@ -186,13 +186,13 @@ fn plain_lines(said: &str, folder: &Path, repository: &Path) -> Vec<String> {
         &format!("{}/kustomize-", env::temp_dir().display()),
         "kustomize-",
     );
+    said = in_order(said.lines().collect()).join("\n");
     if said.len() > COMPLAINT_MAX {
         let end = (0..=COMPLAINT_MAX).rev().find(|&end| said.is_char_boundary(end));
         said.truncate(end.unwrap_or(0));
         said.push('…');
     }
-    let lines = in_order(said.lines().collect()).into_iter().map(str::trim);
-    let lines = lines.filter(|line| !line.is_empty());
+    let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
     // An offer that nobody can take up who reads it in Argo CD.
     let lines = lines.filter(|line| !line.starts_with("Use --debug flag"));
     lines
@@ -224,13 +224,15 @@ fn is_violation(line: &str) -> bool {
     line.trim_start().starts_with("- at '")
 }
 
-/// Replaces each `before`, with the digits that follow, by `after`.
+/// Replaces each `before`, which may go on with small letters and a dash, and the digits that follow, by `after`.
 fn without_numbers(text: &str, before: &str, after: &str) -> String {
     let mut pieces = text.split(before);
     let mut whole = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
+        let rest = piece.trim_start_matches(|char: char| char.is_ascii_lowercase() || char == '-');
         whole.push_str(after);
-        whole.push_str(piece.trim_start_matches(|char: char| char.is_ascii_digit()));
+        whole.push_str(&piece[..piece.len() - rest.len()]);
+        whole.push_str(rest.trim_start_matches(|char: char| char.is_ascii_digit()));
     }
     whole
 }
@@ -280,10 +282,10 @@ mod tests {
             Ok(Err("it ended with exit status: 3".to_owned()))
         );
         let temporary = format!("{}/kustomize-", env::temp_dir().display());
-        let script = format!("echo \"no {temporary}12345/a and {temporary}9\" >&2; exit 1");
+        let script = format!("echo \"no {temporary}12345/a and {temporary}helm-9\" >&2; exit 1");
         assert_eq!(
             run(LONG, &script, None),
-            Ok(Err("no kustomize-/a and kustomize-".to_owned()))
+            Ok(Err("no kustomize-/a and kustomize-helm-".to_owned()))
         );
     }
 
