@@ -55,9 +55,7 @@ pub(super) fn render(
     };
     let arguments = arguments(&settings.helm, &files, of_cluster)?;
     let values = settings.helm.values.as_deref();
-    let written = settings
-        .tools
-        .run("helm", arguments, &chart, &files.repository, values)?;
+    let written = settings.tools.run("helm", arguments, &chart, values)?;
     let written = written.map_err(|complaint| Problems::one(explained(&complaint)))?;
     let mut manifests = rendered(by_template(&written.manifests), written.manifests.len(), settings)?;
     manifests.notices = written
@@ -186,6 +184,10 @@ fn explained(Complaint(said): &Complaint) -> String {
     }
     if said.contains("release name") && said.contains("53") {
         return format!("helm template: {said}: set helm-release-name");
+    }
+    // Helm reads them from its standard input.
+    if let Some(why) = said.strip_prefix("failed to parse -: ") {
+        return format!("helm-values: {why}");
     }
     format!("helm template: {said}")
 }

@@ -3,7 +3,6 @@
 use super::helm::plain_version;
 use super::tool::Complaint;
 use super::{Manifests, rendered};
-use crate::generate::discover::repository;
 use crate::generate::problem::Problems;
 use crate::generate::settings::Settings;
 use std::path::Path;
@@ -19,8 +18,7 @@ pub(super) fn render(folder: &Path, settings: &Settings) -> Result<Manifests, Pr
     if let Some(version) = version.filter(|_| arguments.contains(&"--enable-helm")) {
         arguments.extend(["--helm-kube-version", version]);
     }
-    let repository = repository(folder, &settings.source_path);
-    let written = settings.tools.run("kustomize", arguments, folder, &repository, None)?;
+    let written = settings.tools.run("kustomize", arguments, folder, None)?;
     let written = written.map_err(|Complaint(line)| Problems::one(format!("kustomize build: {}", shown(&line))))?;
     let texts = vec![("kustomize build".to_owned(), &*written.manifests)];
     let mut manifests = rendered(texts, written.manifests.len(), settings)?;

@@ -70,13 +70,12 @@ impl Tools {
         }
     }
 
-    /// Runs `name` in a folder of `repository`, feeds it `input`, and gives what it wrote; what it complained about otherwise.
+    /// Runs `name` in a folder, feeds it `input`, and gives what it wrote; what it complained about otherwise.
     pub(super) fn run<S: AsRef<OsStr>>(
         &self,
         name: &str,
         arguments: impl IntoIterator<Item = S>,
         folder: &Path,
-        repository: &Path,
         input: Option<&str>,
     ) -> Result<Result<Written, Complaint>, Problems> {
         let failed =
@@ -130,7 +129,7 @@ impl Tools {
         };
         let too_large = self.max_size.is_some_and(|max| manifests.len() as u64 > max);
         let said = String::from_utf8_lossy(&complaints);
-        let (warnings, complaints): (Vec<_>, Vec<_>) = plain_lines(&said, folder, repository)
+        let (warnings, complaints): (Vec<_>, Vec<_>) = plain_lines(&said, folder)
             .into_iter()
             .partition(|line| line.starts_with(WARNING));
         if status.success() || too_large {
@@ -164,28 +163,14 @@ impl Tools {
 
 /// What a tool said, line by line, without what differs from run to run: paths are relative to the folder, and temporary folders
 /// have no numbers.
-fn plain_lines(said: &str, folder: &Path, repository: &Path) -> Vec<String> {
-    let mut said = said.to_owned();
-    let absolute = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let (folder, repository) = (absolute(folder), absolute(repository));
-    let mut relative = String::new();
-    for ancestor in folder
-        .ancestors()
-        .take_while(|path| path.starts_with(&repository) && path.parent().is_some())
-    {
-        let ancestor = ancestor.to_string_lossy();
-        said = said.replace(&format!("{ancestor}/"), &relative);
-        said = said.replace(
-            &format!("{ancestor}'"),
-            &format!("{}'", if relative.is_empty() { "." } else { &relative }),
-        );
-        relative.push_str("../");
+fn plain_lines(said: &str, folder: &Path) -> Vec<String> {
+    let mut said = without_numbers(said, &format!("{}/kustomize-", env::temp_dir().display()), "kustomize-");
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let mut relative = PathBuf::new();
+    for ancestor in folder.ancestors().take_while(|path| path.parent().is_some()) {
+        said = with_path(&said, &ancestor.to_string_lossy(), &relative);
+        relative.push("..");
     }
-    said = without_numbers(
-        &said,
-        &format!("{}/kustomize-", env::temp_dir().display()),
-        "kustomize-",
-    );
     said = in_order(said.lines().collect()).join("\n");
     if said.len() > COMPLAINT_MAX {
         let end = (0..=COMPLAINT_MAX).rev().find(|&end| said.is_char_boundary(end));
@@ -224,6 +209,31 @@ fn is_violation(line: &str) -> bool {
     line.trim_start().starts_with("- at '")
 }
 
+/// Replaces the absolute path `before` of a folder, and the start of each path below it, by `after`.
+fn with_path(text: &str, before: &str, after: &Path) -> String {
+    let is_of_a_name = |char: char| char.is_alphanumeric() || char == '-' || char == '_';
+    let mut pieces = text.split(before);
+    let mut whole = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let below = piece.strip_prefix('/');
+        if whole.ends_with(is_of_a_name) || (below.is_none() && piece.trim_start_matches('.').starts_with(is_of_a_name))
+        {
+            whole.push_str(before);
+            whole.push_str(piece);
+            continue;
+        }
+        let path = match (below, after.as_os_str().is_empty()) {
+            (Some(_), true) => String::new(),
+            (Some(_), false) => format!("{}/", after.display()),
+            (None, true) => ".".to_owned(),
+            (None, false) => after.display().to_string(),
+        };
+        whole.push_str(&path);
+        whole.push_str(below.unwrap_or(piece));
+    }
+    whole
+}
+
 /// Replaces each `before`, which may go on with small letters and a dash, and the digits that follow, by `after`.
 fn without_numbers(text: &str, before: &str, after: &str) -> String {
     let mut pieces = text.split(before);
@@ -251,7 +261,7 @@ mod tests {
 
     fn run(timeout: Duration, script: &str, input: Option<&str>) -> Result<Result<String, String>, String> {
         let here = Path::new(".");
-        match tools(timeout).run("sh", ["-c", script], here, here, input) {
+        match tools(timeout).run("sh", ["-c", script], here, input) {
             Ok(Ok(written)) => Ok(Ok(String::from_utf8(written.manifests).expect("text"))),
             Ok(Err(Complaint(line))) => Ok(Err(line)),
             Err(problems) => Err(problems.to_string()),
@@ -290,6 +300,19 @@ mod tests {
     }
 
     #[test]
+    fn paths_are_relative_to_the_folder() {
+        for (said, shown) in [
+            ("no /a/b/c.yaml", "no ../b/c.yaml"),
+            ("'/a' and /a: bad", "'..' and ..: bad"),
+            ("/ab /x/a /a-b /a.yaml", "/ab /x/a /a-b /a.yaml"),
+            ("in /a.", "in ..."),
+        ] {
+            assert_eq!(with_path(said, "/a", Path::new("..")), shown);
+        }
+        assert_eq!(with_path("/a/b/c.yaml in /a/b", "/a/b", Path::new("")), "c.yaml in .");
+    }
+
+    #[test]
     fn violations_of_a_schema_are_said_in_one_order() {
         let said =
             "in chart:\nweb:\n- at '/b': none\n  - at '/b/z': one\n  - at '/b/y': two\n- at '/a': 1\ndb:\n- at '': 0";
@@ -310,7 +333,7 @@ mod tests {
     fn a_tool_that_is_not_there_is_named() {
         let here = Path::new(".");
         let told = tools(LONG)
-            .run("kustomise", [""; 0], here, here, None)
+            .run("kustomise", [""; 0], here, None)
             .err()
             .expect("none")
             .to_string();
