@@ -15,10 +15,11 @@ pub(crate) struct Conversation {
 
 impl Conversation {
     pub(crate) fn start(program: &Path) -> Result<Self> {
-        let mut process = Command::new(program)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
+        Self::with(Command::new(program))
+    }
+
+    pub(crate) fn with(mut program: Command) -> Result<Self> {
+        let mut process = program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let questions = process.stdin.take().context("its standard input")?;
         let answers = BufReader::new(process.stdout.take().context("its standard output")?);
         Ok(Self {

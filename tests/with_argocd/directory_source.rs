@@ -1,6 +1,6 @@
 //! A folder gives the objects that Argo CD's own directory source reads from it: the same code of Argo CD is asked.
 
-use crate::conversation::Conversation;
+use crate::application_source::{self, ApplicationSource};
 use anyhow::{Context, Result, bail, ensure};
 use argocd_ocm_cmp::generate::discover::{self, Selection};
 use argocd_ocm_cmp::generate::glob::Glob;
@@ -8,10 +8,10 @@ use argocd_ocm_cmp::generate::load;
 use argocd_ocm_cmp::generate::object::{Object, Source};
 use argocd_ocm_cmp::value::Value;
 use argocd_ocm_cmp::yaml;
-use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
-use testbed::{Part, Parts};
+use testbed::Parts;
 
 /// What is left out of both: Argo CD would read these as manifests when it is told that the folder is a plain one, and they
 /// are refused here with the way out.
@@ -23,7 +23,7 @@ fn folders_are_read_as_argo_cds_directory_source_reads_them() -> Result<()> {
         return Ok(());
     }
     let parts = Parts::ensure()?;
-    let mut argo_cd = DirectorySource::start(&parts)?;
+    let mut argo_cd = ApplicationSource::start(&parts)?;
     let mut compared = Compared::default();
 
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -72,7 +72,7 @@ fn folders_are_read_as_argo_cds_directory_source_reads_them() -> Result<()> {
 const OURS_ALONE: [&str; 4] = ["Jsonnet", "Kustomize", "Helm", "is there twice"];
 
 /// What both are asked: the objects of a folder of a repository.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 struct Question<'a> {
     root: &'a Path,
     folder: &'a Path,
@@ -92,6 +92,19 @@ impl<'a> Question<'a> {
             exclude: RENDERED,
         }
     }
+
+    fn for_argo_cd(&self) -> application_source::Question<'_> {
+        let directory = json!({"recurse": self.recurse, "include": self.include, "exclude": self.exclude});
+        application_source::Question {
+            root: self.root,
+            folder: self.folder,
+            name: "application",
+            namespace: "default",
+            source: json!({ "directory": directory }),
+            kube_version: "",
+            kustomize_build_options: "",
+        }
+    }
 }
 
 /// How many folders were compared.
@@ -105,10 +118,10 @@ struct Compared {
 }
 
 impl Compared {
-    fn add(&mut self, argo_cd: &mut DirectorySource, question: &Question<'_>) -> Result<()> {
+    fn add(&mut self, argo_cd: &mut ApplicationSource, question: &Question<'_>) -> Result<()> {
         let asked = format!("{question:?}");
         let ours = our_objects(question);
-        let theirs = argo_cd.manifests(question)?;
+        let theirs = argo_cd.manifests(&question.for_argo_cd())?;
         match (ours, theirs) {
             (Ok(ours), Ok(theirs)) => {
                 let mut theirs = theirs
@@ -172,30 +185,6 @@ fn canonical(manifest: &str) -> Result<String> {
         bail!("not an object: {manifest}");
     };
     Ok(Object::new(fields, Source::document(0, 1, 1))?.pieces().concat())
-}
-
-/// The program that asks Argo CD's code.
-struct DirectorySource(Conversation);
-
-#[derive(Deserialize)]
-struct Answer {
-    manifests: Vec<String>,
-    error: String,
-}
-
-impl DirectorySource {
-    fn start(parts: &Parts) -> Result<Self> {
-        Conversation::start(parts.program(Part::DirectorySource)).map(Self)
-    }
-
-    fn manifests(&mut self, question: &Question<'_>) -> Result<Result<Vec<String>, String>> {
-        let answer: Answer = serde_json::from_str(&self.0.ask(question)?)?;
-        Ok(if answer.error.is_empty() {
-            Ok(answer.manifests)
-        } else {
-            Err(answer.error)
-        })
-    }
 }
 
 fn subfolders(folder: &Path) -> Result<Vec<PathBuf>> {

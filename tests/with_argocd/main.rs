@@ -9,6 +9,7 @@
 
 mod api_server;
 mod app;
+mod application_source;
 mod applicationset;
 mod conversation;
 mod deletion;
@@ -27,6 +28,7 @@ mod order;
 mod policy;
 mod quick_start;
 mod rbac;
+mod rendered_sources;
 mod sidecar;
 mod size;
 mod stage;

@@ -42,8 +42,8 @@ pub enum Part {
     Kustomize,
     /// Helm, which Argo CD and plugins call.
     Helm,
-    /// Argo CD's directory source, which answers what it makes of a folder.
-    DirectorySource,
+    /// Argo CD's reading of sources (directory, kustomize, Helm), which answers what it makes of a folder.
+    ApplicationSource,
     /// Argo CD's health checks, which answer what they make of an object.
     ObjectHealth,
 }
@@ -98,7 +98,7 @@ const OCM: &[Source] = &[
 const KWOK: &[Source] = &[source(Part::Kwok, "kwok", "sigs.k8s.io/kwok/cmd/kwok")];
 const ARGOCD: &[Source] = &[
     source(Part::ArgoCd, "argocd", "github.com/argoproj/argo-cd/v3/cmd"),
-    source(Part::DirectorySource, "directory-source", "./directory-source"),
+    source(Part::ApplicationSource, "application-source", "./application-source"),
     source(Part::ObjectHealth, "object-health", "./object-health"),
 ];
 

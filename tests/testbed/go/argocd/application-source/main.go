@@ -1,4 +1,5 @@
-// Command directory-source answers what Argo CD's own directory source makes of a folder.
+// Command application-source answers what Argo CD itself makes of a folder: the objects of a directory, kustomize or Helm
+// source. It finds kustomize and Helm on the PATH.
 //
 // Every line of standard input is a question, every line of standard output its answer.
 package main
@@ -19,11 +20,16 @@ import (
 )
 
 type question struct {
-	Folder  string `json:"folder"`
-	Root    string `json:"root"`
-	Recurse bool   `json:"recurse"`
-	Include string `json:"include"`
-	Exclude string `json:"exclude"`
+	// The folder, and the checkout it lies in.
+	Folder string `json:"folder"`
+	Root   string `json:"root"`
+	// The Application, and what its source says beyond the path.
+	Name      string                     `json:"name"`
+	Namespace string                     `json:"namespace"`
+	Source    v1alpha1.ApplicationSource `json:"source"`
+	// What Argo CD knows of the destination, and its setting kustomize.buildOptions.
+	KubeVersion           string `json:"kube_version"`
+	KustomizeBuildOptions string `json:"kustomize_build_options"`
 }
 
 type answer struct {
@@ -49,15 +55,12 @@ func main() {
 
 func generate(asked question) answer {
 	request := &apiclient.ManifestRequest{
-		Repo:    &v1alpha1.Repository{},
-		AppName: "application",
-		ApplicationSource: &v1alpha1.ApplicationSource{
-			Directory: &v1alpha1.ApplicationSourceDirectory{
-				Recurse: asked.Recurse,
-				Include: asked.Include,
-				Exclude: asked.Exclude,
-			},
-		},
+		Repo:              &v1alpha1.Repository{},
+		AppName:           asked.Name,
+		Namespace:         asked.Namespace,
+		KubeVersion:       asked.KubeVersion,
+		KustomizeOptions:  &v1alpha1.KustomizeOptions{BuildOptions: asked.KustomizeBuildOptions},
+		ApplicationSource: &asked.Source,
 	}
 	response, err := repository.GenerateManifests(context.Background(), asked.Folder, asked.Root, "", request, false,
 		git.NoopCredsStore{}, resource.MustParse("0"), nil)
