@@ -1,0 +1,233 @@
+//! What `generate` adds to the tool that renders: the tool by itself, and `generate` over the same folder, which runs it.
+//!
+//! ```text
+//! cargo bench --bench render        # 31 pairs a case
+//! cargo bench --bench render -- 101 # another number
+//! ```
+//!
+//! Uses the testbed's kustomize and Helm, and so needs Go the first time. The two of a pair run one after the other, and the
+//! first of one pair is the second of the next, so that a machine whose speed drifts drifts for both; the table shows medians,
+//! and medians of the ratios of pairs.
+
+#![allow(
+    clippy::cast_precision_loss,
+    clippy::disallowed_methods,
+    reason = "figures for people, and time is what this measures"
+)]
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeVal;
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+use tempfile::TempDir;
+use testbed::Parts;
+
+/// How many pairs of runs are counted; one more comes first, to warm the page cache.
+const PAIRS: usize = 31;
+
+/// How many objects a large source has.
+const LARGE: usize = 300;
+
+fn main() {
+    let pairs = std::env::args()
+        .find_map(|argument| argument.parse().ok())
+        .unwrap_or(PAIRS);
+    let parts = Parts::ensure().expect("the testbed's kustomize and Helm");
+    let made = TempDir::new().expect("a scratch folder");
+    let (overlay, chart) = (made.path().join("overlay"), made.path().join("chart"));
+    make_overlay(&overlay);
+    make_chart(&chart);
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sources");
+    let mut table = format!(
+        "{pairs} pairs\n{:<18}{:>9}{:>11}{:>11}{:>8}{:>11}{:>11}{:>8}\n",
+        "", "objects", "wall alone", "generate", "ratio", "CPU alone", "generate", "ratio"
+    );
+    for (name, folder, tool) in [
+        (
+            "small overlay",
+            sources.join("kustomize-overlays/files/overlays/prod"),
+            &KUSTOMIZE,
+        ),
+        ("large overlay", overlay, &KUSTOMIZE),
+        ("small chart", sources.join("helm-web/files/charts/web"), &HELM),
+        ("large chart", chart, &HELM),
+    ] {
+        let [alone, ours] = [tool, &GENERATE].map(|program| program.command(&parts, &folder));
+        let objects = objects(tool.command(&parts, &folder));
+        let [[wall_alone, wall, wall_ratio], [cpu_alone, cpu, cpu_ratio]] = compare(alone, ours, pairs);
+        writeln!(
+            table,
+            "{name:<18}{objects:>9}{:>8.1} ms{:>8.1} ms{wall_ratio:>8.3}{:>8.1} ms{:>8.1} ms{cpu_ratio:>8.3}",
+            wall_alone * 1e3,
+            wall * 1e3,
+            cpu_alone * 1e3,
+            cpu * 1e3,
+        )
+        .expect("a String takes all");
+    }
+    io::Write::write_all(&mut io::stdout(), table.as_bytes()).expect("standard output");
+}
+
+/// A program, and how it is called in the folder of a source.
+struct Program {
+    name: &'static str,
+    arguments: &'static [&'static str],
+}
+
+const KUSTOMIZE: Program = Program {
+    name: "kustomize",
+    arguments: &["build", "."],
+};
+const HELM: Program = Program {
+    name: "helm",
+    arguments: &[
+        "template",
+        ".",
+        "--name-template",
+        "bench",
+        "--namespace",
+        "bench",
+        "--include-crds",
+    ],
+};
+const GENERATE: Program = Program {
+    name: env!("CARGO_BIN_EXE_argocd-ocm-cmp"),
+    arguments: &[
+        "generate",
+        "--cluster=cluster1",
+        "--name=bench",
+        "--namespace=bench",
+        "--output=json",
+    ],
+};
+
+impl Program {
+    fn command(&self, parts: &Parts, folder: &Path) -> Command {
+        // A path stays as it is.
+        let mut command = Command::new(parts.tools().join(self.name));
+        command.args(self.arguments).current_dir(folder);
+        command.env_clear().env("PATH", parts.tools()).env("HOME", folder);
+        command
+    }
+}
+
+/// Seconds.
+#[derive(Clone, Copy)]
+struct Usage {
+    wall: f64,
+    cpu: f64,
+}
+
+/// Medians of wall time alone, with `generate`, and their ratio; then the same of CPU time.
+fn compare(mut alone: Command, mut ours: Command, pairs: usize) -> [[f64; 3]; 2] {
+    let mut usages = Vec::new();
+    for pair in 0..=pairs {
+        let both = if pair % 2 == 0 {
+            let alone = measure(&mut alone);
+            (alone, measure(&mut ours))
+        } else {
+            let ours = measure(&mut ours);
+            (measure(&mut alone), ours)
+        };
+        if pair > 0 {
+            usages.push(both);
+        }
+    }
+    let medians = |figure: fn(&Usage) -> f64| {
+        [
+            median(usages.iter().map(|(alone, _)| figure(alone)).collect()),
+            median(usages.iter().map(|(_, ours)| figure(ours)).collect()),
+            median(
+                usages
+                    .iter()
+                    .map(|(alone, ours)| figure(ours) / figure(alone))
+                    .collect(),
+            ),
+        ]
+    };
+    [medians(|usage| usage.wall), medians(|usage| usage.cpu)]
+}
+
+/// Runs a command to its end, with its output thrown away.
+fn measure(command: &mut Command) -> Usage {
+    // Those of finished children, of which there is one more afterwards.
+    let cpu = || {
+        let usage = getrusage(UsageWho::RUSAGE_CHILDREN).expect("its usage");
+        let seconds = |time: TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+        seconds(usage.user_time()) + seconds(usage.system_time())
+    };
+    let before = cpu();
+    let start = Instant::now();
+    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let wall = start.elapsed().as_secs_f64();
+    assert!(status.expect("it starts").success(), "{command:?} failed");
+    Usage {
+        wall,
+        cpu: cpu() - before,
+    }
+}
+
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}
+
+fn objects(mut command: Command) -> usize {
+    let output = command.output().expect("it runs");
+    let text = String::from_utf8(output.stdout).expect("text");
+    text.lines().filter(|line| line.starts_with("kind: ")).count()
+}
+
+/// An overlay of a base with as many objects, of which it changes some.
+fn make_overlay(folder: &Path) {
+    let base = folder.join("base");
+    let mut resources = String::from("resources:\n");
+    for n in 0..LARGE / 3 {
+        write(&base.join(format!("app-{n}.yaml")), &app(&format!("app-{n}"), "info"));
+        writeln!(resources, "- app-{n}.yaml").expect("a String takes all");
+    }
+    write(&base.join("kustomization.yaml"), &resources);
+    let kustomization = "resources: [base]\nnamePrefix: prod-\nnamespace: shop\ncommonAnnotations: {example.com/stage: prod}\n\
+                         images:\n- {name: registry.example.com/shop/app, newTag: \"2.0\"}\n\
+                         patches:\n- target: {kind: Deployment}\n  patch: |-\n    - {op: replace, path: /spec/replicas, value: 5}\n";
+    write(&folder.join("kustomization.yaml"), kustomization);
+}
+
+/// A chart with as many objects.
+fn make_chart(folder: &Path) {
+    write(
+        &folder.join("Chart.yaml"),
+        "apiVersion: v2\nname: large\nversion: 1.0.0\nappVersion: \"1.0\"\n",
+    );
+    write(&folder.join("values.yaml"), "level: info\n");
+    for n in 0..LARGE / 3 {
+        let name = format!("{{{{ .Release.Name }}}}-app-{n}");
+        let template = app(&name, "{{ .Values.level }}");
+        write(&folder.join(format!("templates/app-{n}.yaml")), &template);
+    }
+}
+
+/// A Deployment, a Service and a ConfigMap.
+fn app(name: &str, level: &str) -> String {
+    format!(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {name}\n  labels:\n    app.kubernetes.io/name: {name}\nspec:\n  \
+         replicas: 3\n  selector:\n    matchLabels:\n      app.kubernetes.io/name: {name}\n  template:\n    metadata:\n      labels:\n        \
+         app.kubernetes.io/name: {name}\n    spec:\n      containers:\n      - name: app\n        image: registry.example.com/shop/app:1.0\n        \
+         args: [--listen, \":8080\"]\n        ports:\n        - containerPort: 8080\n          name: http\n        envFrom:\n        \
+         - configMapRef:\n            name: {name}\n        resources:\n          requests: {{cpu: 100m, memory: 128Mi}}\n---\n\
+         apiVersion: v1\nkind: Service\nmetadata:\n  name: {name}\nspec:\n  selector:\n    app.kubernetes.io/name: {name}\n  ports:\n  \
+         - name: http\n    port: 80\n    targetPort: http\n---\n\
+         apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  level: {level}\n  application.properties: |\n    # read at start\n    \
+         server.port=8080\n    server.name=app\n    feature.checkout=true\n"
+    )
+}
+
+fn write(file: &Path, text: &str) {
+    let folder: PathBuf = file.parent().expect("a folder").to_owned();
+    fs::create_dir_all(folder).expect("a folder");
+    fs::write(file, text).expect("a file");
+}
