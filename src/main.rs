@@ -1,10 +1,8 @@
 //! The program: parse, run, write once, and turn errors into a line and an exit code.
 
 use argocd_ocm_cmp::cli::{Cli, Command, GenerateArgs, PolicyCheckArgs, PolicyCommand};
-use argocd_ocm_cmp::generate::discover::Selection;
 use argocd_ocm_cmp::generate::problem::plain;
 use argocd_ocm_cmp::generate::settings::{self, Env, Settings};
-use argocd_ocm_cmp::generate::source::Kind;
 use argocd_ocm_cmp::generate::{generate, policy, print};
 use argocd_ocm_cmp::yaml;
 use clap::Parser;
@@ -48,8 +46,7 @@ fn run_generate(args: GenerateArgs) -> ExitCode {
 }
 
 fn announce_parameters() -> ExitCode {
-    let kind = Kind::of(Path::new("."), &Selection::default());
-    match settings::announcements(kind, &env()) {
+    match settings::announcements(Path::new("."), &env()) {
         Ok(announced) => written("parameters", io::stdout().write_all(announced.as_bytes())),
         Err(problems) => fail(&problems.to_string()),
     }

@@ -25,6 +25,7 @@ mod health_rules;
 mod isolation;
 mod mistakes;
 mod order;
+mod parameters;
 mod policy;
 mod quick_start;
 mod rbac;

@@ -1,27 +1,39 @@
 //! What Argo CD's UI is told about the parameters of an Application: the table of settings, as argocd-cmp-server wants it.
 
 use super::sources::Sources;
-use super::table::{Form, SETTINGS, Setting};
+use super::table::{self, Form, SETTINGS, Setting};
+use super::values::glob;
 use super::{Env, Given};
+use crate::generate::discover::Selection;
 use crate::generate::problem::Problems;
 use crate::generate::source::Kind;
 use crate::json;
 use crate::value::{Map, Value};
+use std::path::Path;
+use std::str::FromStr;
 
-/// The parameters that mean something for a folder of this kind, as a JSON list of Argo CD's `ParameterAnnouncement`s, each
-/// with its value in the Application that `env` is of. Unlike elsewhere a wrong value is no error: it is there to be corrected.
+/// The parameters that mean something for a folder, as a JSON list of Argo CD's `ParameterAnnouncement`s, each with its value in
+/// the Application that `env` is of. Unlike elsewhere a wrong value is no error: it is there to be corrected.
 ///
 /// # Errors
 /// When the Application's parameters cannot be read at all.
-pub fn announcements(kind: Kind, env: &Env) -> Result<String, Problems> {
+pub fn announcements(folder: &Path, env: &Env) -> Result<String, Problems> {
     let nothing_typed = Given::default();
-    let mut sources = Sources::new(&nothing_typed, env)?;
+    // Argo CD keeps the answer for every Application with the same source, so it must not tell the name of one of them.
+    let env = env.iter().filter(|(name, _)| *name != "ARGOCD_APP_NAME");
+    let env = env.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let mut sources = Sources::new(&nothing_typed, &env)?;
+    let selection = Selection {
+        include: sources.list(&table::INCLUDE, false, glob),
+        exclude: sources.list(&table::EXCLUDE, false, glob),
+        ..Selection::default()
+    };
+    let kind = sources.text(&table::SOURCE, Kind::from_str);
+    let kind = kind.unwrap_or_else(|| Kind::of(folder, &selection));
     let parameters = SETTINGS
         .iter()
         .filter(|setting| setting.parameter && has_meaning(setting, kind));
-    let announced = parameters
-        .map(|setting| announcement(setting, sources.texts(setting)))
-        .collect();
+    let announced = parameters.map(|setting| announcement(setting, &mut sources)).collect();
     let mut out = String::new();
     json::write(&Value::List(announced), &mut out).expect("nothing in it is long or deep");
     out.push('\n');
@@ -36,13 +48,22 @@ fn has_meaning(setting: &Setting, kind: Kind) -> bool {
     }
 }
 
-fn announcement(setting: &Setting, given: Vec<String>) -> Value<'static> {
+/// Which of the three a parameter has in an Application; Argo CD's UI looks at no other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    Text,
+    List,
+    Map,
+}
+
+fn announcement(setting: &Setting, sources: &mut Sources<'_>) -> Value<'static> {
     let plain = |text: &str| Value::text(text.replace('`', ""));
-    let (item_type, collection_type) = match setting.form {
-        Form::Flag => ("boolean", ""),
-        Form::Text(_) => ("string", ""),
-        Form::List(_) => ("string", "array"),
-        Form::Map(_) => ("string", "map"),
+    let (item_type, usual) = match setting.form {
+        // The UI edits it as a text so far. The field is for others that read it, and for a UI that knows more.
+        Form::Flag => ("boolean", Shape::Text),
+        Form::Text(_) => ("string", Shape::Text),
+        Form::List(_) => ("string", Shape::List),
+        Form::Map(_) => ("string", Shape::Map),
     };
     let tooltip = match setting.default {
         "–" => plain(setting.about),
@@ -54,23 +75,26 @@ fn announcement(setting: &Setting, given: Vec<String>) -> Value<'static> {
         ("tooltip", tooltip),
         ("itemType", Value::text(item_type)),
     ];
-    match setting.form {
-        Form::Flag | Form::Text(_) => {
-            let value = given
-                .into_iter()
-                .next_back()
-                .or_else(|| setting.default_value().map(str::to_owned));
+    // The UI shows a value only in the shape that is announced.
+    let shapes = sources.shapes(setting);
+    let shape = Some(usual).filter(|usual| shapes.is_empty() || shapes.contains(usual));
+    match shape.unwrap_or_else(|| shapes[0]) {
+        Shape::Text => {
+            let given = sources.texts(setting).pop();
+            let value = given.or_else(|| setting.default_value().map(str::to_owned));
             fields.extend(value.map(|value| ("string", Value::text(value))));
         }
-        Form::List(_) => {
-            fields.push(("collectionType", Value::text(collection_type)));
-            fields.push(("array", Value::List(given.into_iter().map(Value::text).collect())));
+        Shape::List => {
+            let given = sources.texts(setting).into_iter().map(Value::text);
+            fields.push(("collectionType", Value::text("array")));
+            fields.push(("array", Value::List(given.collect())));
         }
-        Form::Map(_) => {
-            let entries = given.iter().filter_map(|text| text.split_once('='));
-            let entries = entries.map(|(key, value)| (key.to_owned().into(), Value::text(value)));
-            fields.push(("collectionType", Value::text(collection_type)));
-            fields.push(("map", Value::Map(Map::from_entries(entries.collect()))));
+        Shape::Map => {
+            let commas = setting.name == table::OVERLAYS.name;
+            let given = sources.map(setting, commas, |key| Ok::<_, String>(key.to_owned()));
+            let given = given.into_iter().map(|(key, value)| (key.into(), Value::text(value)));
+            fields.push(("collectionType", Value::text("map")));
+            fields.push(("map", Value::Map(Map::from_entries(given.collect()))));
         }
     }
     Value::map(fields)
@@ -81,12 +105,16 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn announced(kind: Kind, env: &[(&str, &str)]) -> Vec<Value> {
+    /// What is announced for an Application that says what its folder is.
+    fn announced(kind: &str, env: &[(&str, &str)]) -> Vec<Value> {
+        let source = [("ARGOCD_ENV_SOURCE", kind)];
         let env = env
             .iter()
+            .chain(&source)
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
-        serde_json::from_str(&announcements(kind, &env).expect("readable")).expect("JSON")
+        let announced = announcements(Path::new("no such folder"), &env).expect("readable");
+        serde_json::from_str(&announced).expect("JSON")
     }
 
     fn find<'v>(all: &'v [Value], name: &str) -> Option<&'v Value> {
@@ -100,7 +128,7 @@ mod tests {
             all.map(|parameter| parameter["name"].as_str().expect("a name").to_owned())
                 .collect()
         };
-        let all = [Kind::Directory, Kind::Kustomize, Kind::Helm].map(names);
+        let all = ["directory", "kustomize", "helm"].map(names);
         for setting in SETTINGS {
             let announced = all.iter().any(|names| names.iter().any(|name| name == setting.name));
             assert_eq!(announced, setting.parameter, "{}", setting.name);
@@ -119,7 +147,7 @@ mod tests {
             ("ARGOCD_ENV_TARGET_CLUSTER", "eu1"),
             ("ARGOCD_APP_PARAMETERS", parameters),
         ];
-        let all = announced(Kind::Helm, &env);
+        let all = announced("helm", &env);
         let value = |name: &str, field: &str| find(&all, name).expect(name)[field].clone();
         assert_eq!(value("helm-parameters", "map"), json!({"a": "b=c"}));
         assert_eq!(value("helm-value-files", "array"), json!(["x.yaml", "y.yaml"]));
@@ -133,5 +161,37 @@ mod tests {
             value("rollout", "tooltip"),
             "How a change goes through the clusters of the placement: All at once, Progressive, or ProgressivePerGroup (default: All)"
         );
+    }
+
+    #[test]
+    fn a_value_is_announced_in_the_shape_that_the_application_gives_it() {
+        let parameters = r#"[{"name":"clusters","string":"eu1,us1"},{"name":"placement","array":["fleet/eu"]},
+            {"name":"include","array":["a","b"],"string":"c"},{"name":"overlays","array":["eu1=a","us1=b"]}]"#;
+        let all = announced("directory", &[("ARGOCD_APP_PARAMETERS", parameters)]);
+        let shape = |name: &str| {
+            let found = find(&all, name).expect(name);
+            json!([found["collectionType"], found["string"], found["array"], found["map"]])
+        };
+        assert_eq!(shape("clusters"), json!([null, "eu1,us1", null, null]));
+        assert_eq!(shape("placement"), json!(["array", null, ["fleet/eu"], null]));
+        assert_eq!(shape("include"), json!(["array", null, ["a", "b", "c"], null]));
+        assert_eq!(shape("overlays"), json!(["array", null, ["eu1=a", "us1=b"], null]));
+
+        let all = announced(
+            "helm",
+            &[
+                ("ARGOCD_ENV_OVERLAYS", "eu1=a.yaml,us1=b.yaml"),
+                ("ARGOCD_ENV_HELM_PARAMETERS", "a=1,2\nb=3"),
+            ],
+        );
+        let map = |name: &str| find(&all, name).expect(name)["map"].clone();
+        assert_eq!(map("overlays"), json!({"eu1": "a.yaml", "us1": "b.yaml"}));
+        assert_eq!(map("helm-parameters"), json!({"a": "1,2", "b": "3"}));
+    }
+
+    #[test]
+    fn nothing_is_told_of_one_application_that_others_are_told_too() {
+        let (name, others) = (("ARGOCD_APP_NAME", "shop"), [("TARGET_CLUSTER", "eu1")]);
+        assert_eq!(announced("helm", &[name, others[0]]), announced("helm", &others));
     }
 }

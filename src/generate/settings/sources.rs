@@ -1,6 +1,7 @@
 //! Where the value of a setting comes from, and which wins: a flag over a plugin parameter, that over an environment variable,
 //! that over the default. An empty text counts as not given: Argo CD passes `""` for a plugin env whose variable is undefined.
 
+use super::announce::Shape;
 use super::table::{Form, SETTINGS, Setting};
 use super::values;
 use super::{Env, Given};
@@ -97,6 +98,26 @@ impl<'a> Sources<'a> {
     /// What was given for a setting, as it was written.
     pub(super) fn texts(&mut self, setting: &Setting) -> Vec<String> {
         self.first_given(setting).texts
+    }
+
+    /// How the Application has written a parameter, with something in it.
+    pub(super) fn shapes(&self, setting: &Setting) -> Vec<Shape> {
+        let parameter = self.parameters.get(setting.name);
+        let written = parameter.map(|parameter| {
+            [
+                (
+                    parameter.string.as_ref().is_some_and(|text| !text.trim().is_empty()),
+                    Shape::Text,
+                ),
+                (
+                    parameter.array.as_ref().is_some_and(|list| !list.is_empty()),
+                    Shape::List,
+                ),
+                (parameter.map.as_ref().is_some_and(|map| !map.is_empty()), Shape::Map),
+            ]
+        });
+        let written = written.into_iter().flatten().filter(|(written, _)| *written);
+        written.map(|(_, shape)| shape).collect()
     }
 
     /// A setting that has one value.

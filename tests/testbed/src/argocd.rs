@@ -74,8 +74,8 @@ impl ArgoCd {
         }
     }
 
-    /// Starts all of it on a hub that has Argo CD's manifests, and waits until it answers.
-    pub(crate) async fn start(&self, hub: &ControlPlane) -> Result<()> {
+    /// Starts all of it on a hub that has Argo CD's manifests, waits until it answers, and says where the repo-server is.
+    pub(crate) async fn start(&self, hub: &ControlPlane) -> Result<String> {
         let sockets = hub.bench.folder("argocd/plugins")?;
         let redis = start_redis(hub)?;
         let (repo_server, port) = self.start_repo_server(hub, &sockets, &redis)?;
@@ -89,7 +89,7 @@ impl ArgoCd {
         }
         repo_server.until_listening(port).await?;
         hub.keep(repo_server);
-        Ok(())
+        Ok(address)
     }
 
     fn start_repo_server(&self, hub: &ControlPlane, sockets: &Path, redis: &str) -> Result<(Process, u16)> {

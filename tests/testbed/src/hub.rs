@@ -1,7 +1,7 @@
 //! The hub: where OCM's works are written and Argo CD runs.
 
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use anyhow::{Context, Result, anyhow};
@@ -29,6 +29,7 @@ const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller,clu
 pub struct Hub {
     plane: ControlPlane,
     etcd: Etcd,
+    repo_server: OnceLock<String>,
 }
 
 impl Hub {
@@ -42,7 +43,11 @@ impl Hub {
     async fn start_on(bench: &Arc<Workbench>) -> Result<Self> {
         let etcd = Etcd::start(bench)?;
         let plane = ControlPlane::start(bench, "hub", etcd.url()).await?;
-        let hub = Self { plane, etcd };
+        let hub = Self {
+            plane,
+            etcd,
+            repo_server: OnceLock::new(),
+        };
         let webhook = WorkWebhook::start(&hub)?;
         for namespace in [argocd::NAMESPACE, ocm_controllers::NAMESPACE] {
             hub.create_namespace(namespace).await?;
@@ -90,7 +95,16 @@ impl Hub {
 
     /// Starts Argo CD, and waits until it answers.
     pub async fn start_argocd(&self, argocd: ArgoCd) -> Result<()> {
-        argocd.start(self).await.inspect_err(|_| self.bench.fail())
+        let repo_server = argocd.start(self).await.inspect_err(|_| self.bench.fail())?;
+        self.repo_server
+            .set(repo_server)
+            .map_err(|_| anyhow!("Argo CD was started before"))
+    }
+
+    /// Where Argo CD's repo-server listens, `127.0.0.1:…`, once Argo CD is started.
+    #[must_use]
+    pub fn repo_server(&self) -> Option<&str> {
+        self.repo_server.get().map(String::as_str)
     }
 
     /// Creates an Application, in Argo CD's namespace unless it names another.

@@ -46,6 +46,8 @@ pub enum Part {
     ApplicationSource,
     /// Argo CD's health checks, which answer what they make of an object.
     ObjectHealth,
+    /// A client of Argo CD's repo-server, which answers what Argo CD's UI is told about a source.
+    AppDetails,
 }
 
 /// A part's file name, and the package it is built from in its Go module.
@@ -100,6 +102,7 @@ const ARGOCD: &[Source] = &[
     source(Part::ArgoCd, "argocd", "github.com/argoproj/argo-cd/v3/cmd"),
     source(Part::ApplicationSource, "application-source", "./application-source"),
     source(Part::ObjectHealth, "object-health", "./object-health"),
+    source(Part::AppDetails, "app-details", "./app-details"),
 ];
 
 const KUSTOMIZE: &[Source] = &[source(

@@ -1,0 +1,164 @@
+//! What Argo CD's UI shows of an Application's parameters: the repo-server is asked as Argo CD's API server asks it, and it asks
+//! the plugin.
+
+use crate::stage::{Stage, application, stage};
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use std::fs;
+use std::process::{Command, Stdio};
+use testbed::{GitRepository, Part, Parts};
+
+const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: config\n";
+
+/// The parameters that are announced for an Application, which need not be there yet: this is also asked while one is created.
+fn announced(stage: &Stage, application: &Value) -> Result<Vec<Value>> {
+    let repo_server = stage.hub.repo_server().context("Argo CD runs")?;
+    let question = json!({"repoServer": repo_server, "application": application}).to_string();
+    let file = tempfile::NamedTempFile::new()?;
+    fs::write(file.path(), question)?;
+    let asked = Command::new(Parts::ensure()?.program(Part::AppDetails))
+        .stdin(file.reopen()?)
+        .stderr(Stdio::inherit())
+        .output()?;
+    ensure!(asked.status.success(), "{asked:?}");
+    let answer: Value = serde_json::from_slice(&asked.stdout)?;
+    ensure!(answer["error"] == "", "{}", answer["error"]);
+    ensure!(answer["details"]["type"] == "Plugin", "{answer}");
+    let parameters = answer["details"]["plugin"]["parametersAnnouncement"].as_array();
+    parameters.cloned().context("parameters")
+}
+
+fn find<'v>(all: &'v [Value], name: &str) -> Option<&'v Value> {
+    all.iter().find(|parameter| parameter["name"] == name)
+}
+
+/// An Application with the folder of its name, and nothing set.
+fn unset(name: &str, git: &GitRepository) -> Result<Value> {
+    let mut application = application(name, git)?;
+    application["spec"]["source"]["plugin"] = json!({"name": "argocd-ocm-cmp"});
+    Ok(application)
+}
+
+#[tokio::test]
+async fn a_folder_a_kustomization_and_a_chart_each_have_parameters_of_their_own() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let git = GitRepository::new()?;
+    git.commit(&[
+        ("plain/config.yaml", CONFIG_MAP),
+        ("overlay/kustomization.yaml", "resources: [../plain/config.yaml]\n"),
+        ("chart/Chart.yaml", "apiVersion: v2\nname: chart\nversion: 0.1.0\n"),
+        ("chart/templates/config.yaml", CONFIG_MAP),
+    ])?;
+    let has = |folder: &str, wanted: &[&str], unwanted: &[&str]| -> Result<()> {
+        let all = announced(stage, &unset(folder, &git)?)?;
+        for name in wanted {
+            ensure!(find(&all, name).is_some(), "{folder}: {name}");
+        }
+        for name in unwanted {
+            ensure!(find(&all, name).is_none(), "{folder}: {name}");
+        }
+        Ok(())
+    };
+    let of_files = ["recurse", "include", "exclude"];
+    let of_charts = ["helm-value-files", "helm-values", "helm-parameters", "helm-skip-crds"];
+    has(
+        "plain",
+        &["clusters", "placement", "include", "exclude", "recurse"],
+        &of_charts,
+    )?;
+    has(
+        "overlay",
+        &["clusters", "overlays"],
+        &[of_charts, ["recurse", "include", "exclude", "name-prefix"]].concat(),
+    )?;
+    has("chart", &of_charts, &of_files)?;
+
+    // What the Application says of the folder counts more than what is found in it.
+    let mut forced = unset("chart", &git)?;
+    forced["spec"]["source"]["plugin"]["parameters"] = json!([{"name": "source", "string": "directory"}]);
+    let forced = announced(stage, &forced)?;
+    assert!(find(&forced, "include").is_some() && find(&forced, "helm-values").is_none());
+    // What only the platform may set is not offered.
+    assert!(find(&forced, "policy").is_none() && find(&forced, "max-size").is_none());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_parameter_is_described_and_has_its_value() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let git = GitRepository::new()?;
+    git.commit(&[
+        ("shop/Chart.yaml", "apiVersion: v2\nname: shop\nversion: 0.1.0\n"),
+        ("shop/templates/config.yaml", CONFIG_MAP),
+    ])?;
+    let mut application = unset("shop", &git)?;
+    application["spec"]["source"]["plugin"]["env"] = json!([
+        {"name": "TARGET_CLUSTER", "value": "cluster1"},
+        {"name": "HELM_RELEASE_NAME", "value": "$ARGOCD_APP_NAME-blue"},
+    ]);
+    application["spec"]["source"]["plugin"]["parameters"] = json!([
+        {"name": "helm-value-files", "array": ["values-eu.yaml", "/values.yaml"]},
+        {"name": "helm-parameters", "map": {"image.tag": "1.2", "greeting": "a=b, c"}},
+        {"name": "delete-crds", "string": "true"},
+        {"name": "rollout-groups", "string": "canary"},
+    ]);
+    let all = announced(stage, &application)?;
+    let parameter = |name: &str| find(&all, name).cloned().with_context(|| format!("{name}: {all:?}"));
+    assert_eq!(
+        parameter("helm-value-files")?,
+        json!({
+            "name": "helm-value-files",
+            "title": "Value files",
+            "tooltip": "Value files besides the chart's own, the last wins; relative to the chart, or with a leading / to the \
+                        repository (default: none)",
+            "itemType": "string",
+            "collectionType": "array",
+            "array": ["values-eu.yaml", "/values.yaml"],
+        })
+    );
+    assert_eq!(
+        parameter("delete-crds")?,
+        json!({
+            "name": "delete-crds",
+            "title": "Delete CRDs",
+            "tooltip": "The same for CRDs, with which all their objects go (default: false)",
+            "itemType": "boolean",
+            "string": "true",
+        })
+    );
+    let map = parameter("helm-parameters")?;
+    assert_eq!(
+        (&map["collectionType"], &map["itemType"]),
+        (&json!("map"), &json!("string"))
+    );
+    assert_eq!(map["map"], json!({"image.tag": "1.2", "greeting": "a=b, c"}));
+    // A list that the Application gives as one text is shown as one: the UI looks for nothing else then.
+    let groups = parameter("rollout-groups")?;
+    assert_eq!(
+        (&groups["string"], &groups["collectionType"]),
+        (&json!("canary"), &Value::Null)
+    );
+    // Plugin envs count too, and where nothing is set the default is shown.
+    assert_eq!(parameter("clusters")?["array"], json!(["cluster1"]));
+    assert_eq!(parameter("helm-release-name")?["string"], "shop-blue");
+    assert_eq!(parameter("allow-secrets")?["string"], "false");
+    assert_eq!(parameter("placement")?["string"], Value::Null);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_mistake_in_a_parameter_leaves_them_all_to_be_corrected() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let git = GitRepository::new()?;
+    git.commit(&[("wrong/config.yaml", CONFIG_MAP)])?;
+    let mut application = unset("wrong", &git)?;
+    application["spec"]["source"]["plugin"]["parameters"] = json!([
+        {"name": "recurse", "string": "perhaps"},
+        {"name": "colour", "string": "red"},
+        {"name": "source", "string": "jsonnet"},
+    ]);
+    let all = announced(stage, &application)?;
+    assert_eq!(find(&all, "recurse").context("recurse")?["string"], "perhaps");
+    assert_eq!(find(&all, "source").context("source")?["string"], "jsonnet");
+    Ok(())
+}
