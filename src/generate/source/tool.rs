@@ -59,15 +59,16 @@ pub(super) struct Written {
 pub(super) struct Complaint(pub(super) String);
 
 impl Tools {
-    /// Tools with what they need of our environment.
+    /// Tools with what they need of our environment, and always with a home: without one, helm would look for its plugins and
+    /// its settings in the chart.
     #[must_use]
     pub fn new(env: &Env, timeout: Duration, max_size: Option<u64>) -> Self {
-        let env = env.iter().filter(|(name, _)| is_given(name));
-        Self {
-            env: env.map(|(name, value)| (name.clone(), value.clone())).collect(),
-            timeout,
-            max_size,
+        let given = env.iter().filter(|(name, _)| is_given(name));
+        let mut env: Vec<_> = given.map(|(name, value)| (name.clone(), value.clone())).collect();
+        if !env.iter().any(|(name, home)| name == "HOME" && !home.is_empty()) {
+            env.push(("HOME".to_owned(), "/".to_owned()));
         }
+        Self { env, timeout, max_size }
     }
 
     /// Runs `name` in a folder, feeds it `input`, and gives what it wrote; what it complained about otherwise.
@@ -277,6 +278,19 @@ mod tests {
             run(LONG, "echo \"$SECRET\"", None),
             Ok(Ok("\n".to_owned())),
             "its environment is not ours"
+        );
+    }
+
+    #[test]
+    fn a_tool_has_a_home_that_is_not_the_folder() {
+        assert_eq!(run(LONG, "echo $HOME", None), Ok(Ok("/\n".to_owned())));
+        let env = [("PATH", "/usr/bin:/bin"), ("HOME", "/home/user")];
+        let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let here = Path::new(".");
+        let run = Tools::new(&env.into(), LONG, None).run("sh", ["-c", "echo $HOME"], here, here, None);
+        assert_eq!(
+            run.ok().and_then(Result::ok).map(|it| it.manifests),
+            Some(b"/home/user\n".to_vec())
         );
     }
 
