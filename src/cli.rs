@@ -118,11 +118,12 @@ fn flag(setting: &Setting) -> Arg {
         default => format!("{} [default: {}]", plain(setting.about), plain(default)),
     };
     let flag = Arg::new(setting.name).long(setting.name).help(help);
-    // One is what most people give.
-    let flag = if setting.name == "clusters" {
-        flag.visible_alias("cluster")
-    } else {
-        flag
+    let flag = match setting.name {
+        // One is what most people give.
+        "clusters" => flag.visible_alias("cluster"),
+        // Its value is options itself.
+        "kustomize-options" => flag.allow_hyphen_values(true),
+        _ => flag,
     };
     match setting.form {
         Form::Flag => flag
@@ -143,4 +144,25 @@ pub enum Output {
     /// YAML documents for people and kubectl.
     #[default]
     Yaml,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::settings::{Env, Settings};
+
+    #[test]
+    fn options_of_kustomize_are_a_value() {
+        let typed = "generate --kustomize-options --enable-helm --cluster cluster1 --name web";
+        let typed = typed.split(' ');
+        let Command::Generate(args) = Cli::try_parse_from(["argocd-ocm-cmp"].into_iter().chain(typed))
+            .expect("it parses")
+            .command
+        else {
+            panic!("not generate");
+        };
+        let settings = Settings::resolve(*args, &Env::default()).expect("settings");
+        assert_eq!(settings.kustomize_options, ["--enable-helm"]);
+        assert_eq!(settings.name.to_string(), "web");
+    }
 }
