@@ -157,7 +157,7 @@ fn the_sidecar_mounts_the_plugin_and_may_do_nothing_else() {
     with("deploy_cmp.yaml", |deployment| {
         let spec = at(deployment, "spec.template.spec");
         let keys: Vec<&str> = spec.as_map().expect("a pod").iter().map(|(key, _)| key).collect();
-        assert_eq!(keys, ["containers", "volumes"], "only what is added");
+        assert_eq!(keys, ["containers", "initContainers", "volumes"], "only what is added");
         assert_eq!(
             at(deployment, "spec").as_map().expect("a spec").len(),
             1,
@@ -204,6 +204,51 @@ fn the_sidecar_mounts_the_plugin_and_may_do_nothing_else() {
             Some("tmp"),
             "the repo-server's is not ours"
         );
+    });
+}
+
+#[test]
+fn the_sidecar_has_the_tools_of_argo_cds_image() {
+    with("deploy_cmp.yaml", |deployment| {
+        let spec = at(deployment, "spec.template.spec");
+        let (bringer, sidecar) = (at(spec, "initContainers.0"), at(spec, "containers.0"));
+        assert!(
+            at(bringer, "image")
+                .as_str()
+                .is_some_and(|image| image.starts_with("quay.io/argoproj/argocd:v"))
+        );
+        for part in ["securityContext", "resources"] {
+            assert_eq!(at(bringer, part), at(sidecar, part), "{part}");
+        }
+        let command = texts(at(bringer, "command"));
+        let (target, copied) = command[1..].split_last().expect("a folder");
+        assert_eq!(at(bringer, "volumeMounts.0.mountPath").as_str(), Some(*target));
+        let volume = at(bringer, "volumeMounts.0.name");
+        let Value::List(mounts) = at(sidecar, "volumeMounts") else {
+            panic!("no mounts");
+        };
+        let mounted = mounts.iter().filter(|mount| at(mount, "name") == volume);
+        let mounted: Vec<(&str, &str)> = mounted
+            .map(|mount| {
+                assert_eq!(at(mount, "readOnly"), &Value::Bool(true));
+                let text = |key| at(mount, key).as_str().expect("a text");
+                (text("mountPath"), text("subPath"))
+            })
+            .collect();
+        // Each at its place in Argo CD's image, which is on the PATH; the rest of that folder is our image's.
+        assert_eq!(
+            mounted,
+            [
+                ("/usr/local/bin/kustomize", "kustomize"),
+                ("/usr/local/bin/helm", "helm")
+            ]
+        );
+        assert!(copied.iter().eq(mounted.iter().map(|(path, _)| path)), "{copied:?}");
+        let Value::List(volumes) = at(spec, "volumes") else {
+            panic!("no volumes");
+        };
+        let volume = volumes.iter().find(|other| at(other, "name") == volume);
+        assert!(volume.is_some_and(|volume| at(volume, "emptyDir").as_map().is_some()));
     });
 }
 

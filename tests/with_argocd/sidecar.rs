@@ -1,9 +1,17 @@
 //! `deploy_cmp.yaml`, and `deploy_policy.yaml` after it, on the repo-server of Argo CD's own core-install.
 
-use crate::stage::{shipped, stage};
-use anyhow::{Context, Result};
+use crate::stage::{shipped, shipped_object, stage};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use testbed::ObjectRef;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use testbed::{ObjectRef, Parts};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_argocd-ocm-cmp");
+
+const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: config\n";
 
 #[tokio::test]
 async fn the_sidecar_is_added_to_argo_cds_own_repo_server_and_changes_nothing_else() -> Result<()> {
@@ -34,12 +42,14 @@ async fn the_sidecar_is_added_to_argo_cds_own_repo_server_and_changes_nothing_el
         list(&before, "containers"),
         "the original containers are as they were"
     );
+    let (added, kept) = split(&after, "initContainers");
+    assert_eq!(added.len(), 1);
+    assert_eq!(kept, list(&before, "initContainers"));
     let (added, kept) = split(&after, "volumes");
-    assert_eq!(added.len(), 2);
+    assert_eq!(added.len(), 3);
     assert_eq!(kept, list(&before, "volumes"));
-    assert_eq!(list(&after, "initContainers"), list(&before, "initContainers"));
     let mut reduced = after.clone();
-    for part in ["containers", "volumes"] {
+    for part in ["containers", "initContainers", "volumes"] {
         reduced["spec"]["template"]["spec"][part] = before["spec"]["template"]["spec"][part].clone();
     }
     assert_eq!(reduced["spec"], before["spec"], "and so is everything else");
@@ -77,8 +87,103 @@ async fn the_sidecar_is_added_to_argo_cds_own_repo_server_and_changes_nothing_el
     expected["volumeMounts"].as_array_mut().context("mounts")?.push(mount);
     assert_eq!(bound_sidecar, expected);
     assert_eq!(split(&bound, "containers").1, list(&before, "containers"));
-    assert_eq!(split(&bound, "volumes").0.len(), 3);
+    assert_eq!(split(&bound, "volumes").0.len(), 4);
     Ok(())
+}
+
+#[test]
+fn what_the_sidecar_may_is_enough_to_render() -> Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    // Programs and sources where every user can read them, and only the owner of the tests can write.
+    let folder = tempfile::tempdir()?;
+    let readable = |path: &Path| fs::set_permissions(path, Permissions::from_mode(0o755));
+    readable(folder.path())?;
+    let programs = folder.path().join("bin");
+    fs::create_dir(&programs)?;
+    let tools = Parts::ensure()?.tools().to_owned();
+    let brought = [tools.join("kustomize"), tools.join("helm")];
+    for program in brought.iter().map(PathBuf::as_path).chain([Path::new(PROGRAM)]) {
+        let copy = programs.join(program.file_name().context("a program")?);
+        fs::copy(program, &copy)?;
+        readable(&copy)?;
+    }
+    let write = |file: &str, text: &str| -> Result<()> {
+        let file = folder.path().join(file);
+        fs::create_dir_all(file.parent().context("a folder")?)?;
+        Ok(fs::write(file, text)?)
+    };
+    write("chart/Chart.yaml", "apiVersion: v2\nname: chart\nversion: 0.1.0\n")?;
+    write("chart/values.yaml", "colour: green\n")?;
+    let template = CONFIG_MAP.replace("config", "coloured") + "data:\n  colour: {{ .Values.colour }}\n";
+    write("chart/templates/config.yaml", &template)?;
+    // What helm would read of the folder if that were its home, and stumble over.
+    write("chart/.local/share/helm/plugins/any/plugin.yaml", "name: [\n")?;
+    write("base/config.yaml", CONFIG_MAP)?;
+    let base = "resources: [config.yaml]\nconfigMapGenerator: [{name: texts, literals: [a=b]}]\n";
+    write("base/kustomization.yaml", base)?;
+    let inflated = "namePrefix: eu-\nresources: [../base]\nhelmGlobals: {chartHome: ..}\nhelmCharts: [{name: chart}]\n";
+    write("overlay/kustomization.yaml", inflated)?;
+    let (home, tmp) = (folder.path().join("home"), folder.path().join("tmp"));
+    fs::create_dir(&home)?;
+    fs::create_dir(&tmp)?;
+    fs::set_permissions(&home, Permissions::from_mode(0o555))?;
+    fs::set_permissions(&tmp, Permissions::from_mode(0o777))?;
+
+    let user =
+        shipped_object("deploy_cmp.yaml")?["spec"]["template"]["spec"]["containers"][0]["securityContext"]["runAsUser"]
+            .to_string();
+    let output = Command::new("id").arg("-u").output()?;
+    let may_change_user = output.stdout == b"0\n";
+    let render = |source: &str, home: Option<&Path>| -> Result<String> {
+        let mut command = Command::new("setpriv");
+        if may_change_user {
+            command.args(["--reuid", &user, "--regid", &user, "--clear-groups"]);
+        }
+        command.args(["--no-new-privs", "env", "--ignore-environment"]);
+        command.arg(format!("PATH={}", programs.display()));
+        command.arg(format!("TMPDIR={}", tmp.display()));
+        command.args(home.map(|home| format!("HOME={}", home.display())));
+        command.args([
+            "argocd-ocm-cmp",
+            "generate",
+            ".",
+            "--cluster",
+            "cluster1",
+            "--name",
+            "shop",
+        ]);
+        command.args([
+            "--kustomize-options",
+            "--enable-helm --load-restrictor=LoadRestrictionsNone",
+        ]);
+        command.current_dir(folder.path().join(source));
+        let output = command.output()?;
+        let told = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success() && told.is_empty(), "{source}: {told}");
+        Ok(String::from_utf8(output.stdout)?)
+    };
+    let before = files(folder.path());
+    for home in [Some(&*home), Some(Path::new("/")), None] {
+        assert!(render("chart", home)?.contains("colour: green"));
+        let works = render("overlay", home)?;
+        for name in [
+            "name: eu-config",
+            "name: eu-texts-",
+            "name: eu-coloured",
+            "colour: green",
+        ] {
+            assert!(works.contains(name), "{name}: {works}");
+        }
+    }
+    assert_eq!(files(folder.path()), before, "nothing is left behind");
+    Ok(())
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let files = walkdir::WalkDir::new(folder).sort_by_file_name().into_iter().flatten();
+    files.map(|file| file.path().to_owned()).collect()
 }
 
 fn list(deployment: &Value, part: &str) -> Vec<Value> {
