@@ -32,5 +32,6 @@ mod rbac;
 mod rendered_sources;
 mod sidecar;
 mod size;
+mod sources;
 mod stage;
 mod updates;

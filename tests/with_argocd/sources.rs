@@ -1,0 +1,469 @@
+//! Kustomizations and charts, from Git to the managed cluster, and what differs from cluster to cluster.
+
+use crate::delivery::{delivered, objects_of, synced, works, works_of};
+use crate::mistakes::comparison_error;
+use crate::stage::{Stage, application, stage};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use testbed::{GitRepository, ObjectRef, is_applied, is_true, wait};
+
+/// Creates an Application with a folder of a new repository, whose objects go to the namespace of its name.
+async fn start(
+    stage: &Stage,
+    name: &str,
+    folder: &str,
+    parameters: Value,
+    files: &[(&str, &str)],
+) -> Result<(GitRepository, String)> {
+    stage.cluster1.create_namespace(name).await?;
+    let git = GitRepository::new()?;
+    let commit = git.commit(files)?;
+    let mut application = application(name, &git)?;
+    application["spec"]["destination"]["namespace"] = json!(name);
+    application["spec"]["source"]["path"] = json!(folder);
+    application["spec"]["source"]["plugin"]["parameters"] = parameters;
+    stage.hub.create_application(&application).await?;
+    Ok((git, commit))
+}
+
+async fn end(stage: &Stage, name: &str) -> Result<()> {
+    let application = ObjectRef::application(name);
+    stage.hub.delete(&application).await?;
+    stage.hub.wait_gone(&application).await
+}
+
+/// The `ConfigMap`s in a namespace of `cluster1` whose names begin like this.
+async fn config_maps(stage: &Stage, namespace: &str, name: &str) -> Result<Vec<Value>> {
+    let mut all = stage.cluster1.list("v1", "ConfigMap").await?;
+    all.retain(|object| {
+        let metadata = &object["metadata"];
+        metadata["namespace"] == namespace && metadata["name"].as_str().is_some_and(|it| it.starts_with(name))
+    });
+    Ok(all)
+}
+
+const WEB: &str = "apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - name: web
+        image: example.com/web:1
+        envFrom: [configMapRef: {name: settings}]
+";
+
+fn base(colour: &str) -> String {
+    format!("resources: [web.yaml]\nconfigMapGenerator: [{{name: settings, literals: [colour={colour}]}}]\n")
+}
+
+#[tokio::test]
+async fn an_overlay_is_delivered_as_kustomize_renders_it() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let name = "sources-overlay";
+    let overlay = "resources: [../../base]\ncomponents: [../../two]\nnamePrefix: eu-\nimages: [{name: example.com/web, newTag: '2'}]\n";
+    let component =
+        "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nreplicas: [{name: web, count: 2}]\n";
+    let files = [
+        ("shop/base/web.yaml", WEB),
+        ("shop/base/kustomization.yaml", &base("green")),
+        ("shop/two/kustomization.yaml", component),
+        ("shop/overlays/eu/kustomization.yaml", overlay),
+    ];
+    let (git, commit) = start(stage, name, "shop/overlays/eu", json!([]), &files).await?;
+    delivered(&stage.hub, name, &commit).await?;
+
+    let web = ObjectRef::deployment(name, "eu-web");
+    let settings = |web: &Value| {
+        let container = &web["spec"]["template"]["spec"]["containers"][0];
+        container["envFrom"][0]["configMapRef"]["name"]
+            .as_str()
+            .map(str::to_owned)
+    };
+    let deployed = stage.cluster1.get(&web).await?.context("the Deployment")?;
+    assert_eq!(deployed["spec"]["replicas"], 2);
+    assert_eq!(
+        deployed["spec"]["template"]["spec"]["containers"][0]["image"],
+        "example.com/web:2"
+    );
+    let first = settings(&deployed).context("a ConfigMap")?;
+    let found = config_maps(stage, name, "eu-settings-").await?;
+    assert_eq!(found.len(), 1);
+    assert_eq!(
+        (&found[0]["metadata"]["name"], &found[0]["data"]["colour"]),
+        (&json!(first), &json!("green"))
+    );
+
+    // Another content is another ConfigMap, and the former one goes.
+    let commit = git.commit(&[("shop/base/kustomization.yaml", &base("blue"))])?;
+    delivered(&stage.hub, name, &commit).await?;
+    let deployed = stage
+        .cluster1
+        .wait_for(&web, |web| settings(web).as_ref() != Some(&first))
+        .await?;
+    stage.cluster1.wait_gone(&ObjectRef::config_map(name, &first)).await?;
+    let found = config_maps(stage, name, "eu-settings-").await?;
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0]["metadata"]["name"], json!(settings(&deployed)));
+    assert_eq!(found[0]["data"]["colour"], "blue");
+    end(stage, name).await
+}
+
+const CRD: &str = "apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: lamps.sources.example.com}
+spec:
+  group: sources.example.com
+  names: {kind: Lamp, plural: lamps, singular: lamp, listKind: LampList}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+";
+
+const MIGRATE: &str = "apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {{ .Release.Name }}-migrate
+  annotations: {helm.sh/hook: pre-install, helm.sh/hook-delete-policy: hook-succeeded}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: migrate, image: example.com/migrate:1}]
+";
+
+const TEST: &str = "apiVersion: v1
+kind: Pod
+metadata:
+  name: {{ .Release.Name }}-test
+  annotations: {helm.sh/hook: test}
+spec:
+  containers: [{name: test, image: example.com/test:1}]
+";
+
+const LAMP: &str = "apiVersion: sources.example.com/v1
+kind: Lamp
+metadata:
+  name: {{ .Release.Name }}
+spec:
+  colour: {{ .Values.colour }}
+  watts: {{ .Values.watts }}
+  room: {{ .Values.room | quote }}
+  floor: {{ .Values.floor }}
+  count: {{ .Values.lamp.count }}
+  service: {{ .Release.Service }}
+  namespace: {{ .Release.Namespace }}
+  kubernetes: {{ .Capabilities.KubeVersion.Version }}
+";
+
+#[tokio::test]
+async fn a_chart_is_delivered_with_its_crd_and_its_hook() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let name = "sources-chart";
+    // The agent has no right to custom resources of itself.
+    stage
+        .cluster1
+        .create(&json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": name, "labels": {"open-cluster-management.io/aggregate-to-work": "true"}},
+            "rules": [{"apiGroups": ["sources.example.com"], "resources": ["lamps"], "verbs": ["*"]}],
+        }))
+        .await?;
+    // Each of these is set by a later one too, down to the last.
+    let parameters = json!([
+        {"name": "helm-release-name", "string": "shop"},
+        {"name": "helm-value-files", "array": ["values-eu.yaml", "/common.yaml"]},
+        {"name": "helm-values", "string": "room: hall\nfloor: 2\nlamp: {count: 1}\n"},
+        {"name": "helm-parameters", "map": {"floor": "3", "lamp.count": "7"}},
+        {"name": "helm-string-parameters", "map": {"lamp.count": "8"}},
+    ]);
+    let files = [
+        ("chart/Chart.yaml", "apiVersion: v2\nname: chart\nversion: 0.1.0\n"),
+        (
+            "chart/values.yaml",
+            "colour: black\nwatts: 1\nroom: none\nfloor: 1\nlamp: {count: 0}\n",
+        ),
+        ("chart/values-eu.yaml", "colour: green\nwatts: 2\n"),
+        ("common.yaml", "watts: 3\nroom: cellar\n"),
+        ("chart/crds/lamps.yaml", CRD),
+        ("chart/templates/lamp.yaml", LAMP),
+        ("chart/templates/migrate.yaml", MIGRATE),
+        ("chart/templates/test.yaml", TEST),
+        ("chart/templates/web.yaml", WEB),
+        ("chart/templates/NOTES.txt", "Have fun.\n"),
+    ];
+    let (git, commit) = start(stage, name, "chart", parameters, &files).await?;
+    delivered(&stage.hub, name, &commit).await?;
+
+    let lamp = ObjectRef::namespaced("sources.example.com/v1", "Lamp", name, "shop");
+    let found = stage.cluster1.get(&lamp).await?.context("the custom resource")?;
+    let version: Value = serde_json::from_str(&stage.hub.kubectl(&["version", "--output", "json"])?)?;
+    let version = &version["serverVersion"];
+    assert_eq!(
+        found["spec"],
+        json!({
+            "colour": "green",
+            "watts": 3,
+            "room": "hall",
+            "floor": 3,
+            "count": 8,
+            "service": "Helm",
+            "namespace": name,
+            // Argo CD says no more of the hub's version.
+            "kubernetes": format!("v{}.{}", version["major"].as_str().context("1")?, version["minor"].as_str().context("36")?),
+        })
+    );
+    assert!(stage.cluster1.get(&ObjectRef::deployment(name, "web")).await?.is_some());
+    let jobs = || async {
+        let mut jobs = stage.cluster1.list("batch/v1", "Job").await?;
+        jobs.retain(|job| job["metadata"]["namespace"] == name);
+        anyhow::Ok(jobs)
+    };
+    let ran = jobs().await?;
+    assert_eq!(ran.len(), 1);
+    assert!(
+        ran[0]["metadata"]["name"]
+            .as_str()
+            .is_some_and(|name| name.starts_with("shop-migrate-"))
+    );
+    assert!(
+        is_true(&ran[0], "Complete"),
+        "it had run before all else was said to be healthy"
+    );
+    let delivered_objects: Vec<String> = works(&stage.hub, name).await?.values().flat_map(objects_of).collect();
+    assert!(
+        !delivered_objects.iter().any(|object| object.starts_with("Pod")),
+        "{delivered_objects:?}"
+    );
+
+    // An upgrade: what was once to install runs no second time, because its content is the same.
+    let commit = git.commit(&[("chart/values-eu.yaml", "colour: blue\nwatts: 2\n")])?;
+    delivered(&stage.hub, name, &commit).await?;
+    stage
+        .cluster1
+        .wait_for(&lamp, |lamp| lamp["spec"]["colour"] == "blue")
+        .await?;
+    let again = jobs().await?;
+    assert_eq!(again.len(), 1);
+    assert_eq!(again[0]["metadata"]["uid"], ran[0]["metadata"]["uid"]);
+    end(stage, name).await?;
+    stage.cluster1.wait_gone(&lamp).await
+}
+
+const COLOUR: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: colour}\ndata: {colour: COLOUR}\n";
+
+/// Has a folder deployed, spoils it, and holds what Argo CD shows to `told`.
+async fn spoilt(
+    name: &str,
+    files: &[(&str, &str)],
+    (file, spoilt, mended): (&str, &str, &str),
+    told: &str,
+) -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let hub = &stage.hub;
+    let (git, commit) = start(stage, name, name, json!([]), files).await?;
+    delivered(hub, name, &commit).await?;
+    let (work, config_map) = (
+        ObjectRef::manifest_work("cluster1", name),
+        ObjectRef::config_map(name, "colour"),
+    );
+    let deployed = hub.wait_for(&work, is_applied).await?;
+
+    git.commit(&[(file, spoilt)])?;
+    let shown = comparison_error(&hub.refresh_application(name, "hard").await?).context("a ComparisonError")?;
+    assert!(shown.ends_with(&format!("error: {told}")), "{shown}");
+    assert!(!shown.contains('\n'), "{shown}");
+    let again = comparison_error(&hub.refresh_application(name, "hard").await?).context("a ComparisonError")?;
+    assert_eq!(again, shown, "the same on every refresh");
+    let kept = hub.get(&work).await?.context("the work stays")?;
+    assert_eq!(kept["metadata"]["generation"], deployed["metadata"]["generation"]);
+    assert_eq!(kept["metadata"]["uid"], deployed["metadata"]["uid"]);
+    let kept = stage.cluster1.get(&config_map).await?.context("its content stays")?;
+    assert_eq!(kept["data"]["colour"], "green");
+
+    let commit = git.commit(&[(file, mended)])?;
+    synced(hub, name, &commit).await?;
+    wait::eventually("the Application recovers", wait::DEADLINE, async || {
+        let app = hub.get(&ObjectRef::application(name)).await.ok()??;
+        comparison_error(&app).is_none().then_some(())
+    })
+    .await?;
+    let blue = |config_map: &Value| config_map["data"]["colour"] == "blue";
+    stage.cluster1.wait_for(&config_map, blue).await?;
+    end(stage, name).await
+}
+
+#[tokio::test]
+async fn a_broken_template_is_shown_in_one_line_and_removes_nothing() -> Result<()> {
+    let (green, blue) = (COLOUR.replace("COLOUR", "green"), COLOUR.replace("COLOUR", "blue"));
+    spoilt(
+        "sources-template",
+        &[
+            (
+                "sources-template/Chart.yaml",
+                "apiVersion: v2\nname: chart\nversion: 0.1.0\n",
+            ),
+            ("sources-template/templates/colour.yaml", &green),
+        ],
+        (
+            "sources-template/templates/colour.yaml",
+            &COLOUR.replace("COLOUR", "'{{ required \"set the colour\" .Values.colour }}'"),
+            &blue,
+        ),
+        "helm template: execution error at (chart/templates/colour.yaml:4:19): set the colour",
+    )
+    .await
+}
+
+#[tokio::test]
+async fn a_broken_kustomization_is_shown_in_one_line_and_removes_nothing() -> Result<()> {
+    let green = "configMapGenerator: [{name: colour, literals: [colour=green]}]\ngeneratorOptions: {disableNameSuffixHash: true}\n";
+    spoilt(
+        "sources-resource",
+        &[("sources-resource/kustomization.yaml", green)],
+        (
+            "sources-resource/kustomization.yaml",
+            &format!("{green}resources: [web.yaml]\n"),
+            &green.replace("green", "blue"),
+        ),
+        "kustomize build: accumulating resources: accumulation err='accumulating resources from 'web.yaml': evalsymlink failure on \
+         'web.yaml' : lstat web.yaml: no such file or directory': must build at directory: not a valid directory: evalsymlink \
+         failure on 'web.yaml' : lstat web.yaml: no such file or directory",
+    )
+    .await
+}
+
+/// The works of an Application, by their cluster.
+async fn by_cluster(stage: &Stage, name: &str) -> Result<BTreeMap<String, Vec<Value>>> {
+    let mut clusters: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for work in works_of(&stage.hub, name).await? {
+        let cluster = work["metadata"]["namespace"].as_str().context("a cluster")?;
+        let manifests = work["spec"]["workload"]["manifests"].as_array().context("manifests")?;
+        clusters
+            .entry(cluster.to_owned())
+            .or_default()
+            .extend(manifests.clone());
+    }
+    Ok(clusters)
+}
+
+/// What a cluster is given, by name: what each `ConfigMap` holds.
+fn data(cluster: Option<&Vec<Value>>) -> BTreeMap<&str, &Value> {
+    let objects = cluster.into_iter().flatten();
+    objects
+        .filter_map(|object| Some((object["metadata"]["name"].as_str()?, &object["data"])))
+        .collect()
+}
+
+#[tokio::test]
+async fn clusters_differ_by_their_value_files() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let name = "sources-values";
+    // A cluster that has not joined yet: its work waits for it.
+    stage.hub.create_namespace(name).await?;
+    let parameters = json!([
+        {"name": "clusters", "array": ["cluster1", name]},
+        {"name": "helm-value-files", "array": ["values-all.yaml"]},
+        {"name": "overlays", "map": {"cluster1": "values-eu.yaml", name: "values-us.yaml", "another": "values-none.yaml"}},
+    ]);
+    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config}\ndata: {all: '{{ .Values.all }}', region: '{{ .Values.region }}'}\n";
+    let files = [
+        ("chart/Chart.yaml", "apiVersion: v2\nname: chart\nversion: 0.1.0\n"),
+        ("chart/values-all.yaml", "all: 'yes'\nregion: none\n"),
+        ("chart/values-eu.yaml", "region: eu\n"),
+        ("chart/values-us.yaml", "region: us\n"),
+        ("chart/templates/config.yaml", template),
+    ];
+    let (git, commit) = start(stage, name, "chart", parameters, &files).await?;
+    synced(&stage.hub, name, &commit).await?;
+    let region = |region: &str| json!({"all": "yes", "region": region});
+    let given = by_cluster(stage, name).await?;
+    assert_eq!(given.len(), 2);
+    assert_eq!(data(given.get("cluster1")), BTreeMap::from([("config", &region("eu"))]));
+    assert_eq!(data(given.get(name)), BTreeMap::from([("config", &region("us"))]));
+    let config_map = ObjectRef::config_map(name, "config");
+    stage
+        .cluster1
+        .wait_for(&config_map, |it| it["data"] == region("eu"))
+        .await?;
+
+    // What is changed for one cluster is nothing to the other.
+    let before = stage
+        .hub
+        .get(&ObjectRef::manifest_work("cluster1", name))
+        .await?
+        .context("a work")?;
+    let commit = git.commit(&[("chart/values-us.yaml", "region: usa\n")])?;
+    synced(&stage.hub, name, &commit).await?;
+    let given = by_cluster(stage, name).await?;
+    assert_eq!(data(given.get(name)), BTreeMap::from([("config", &region("usa"))]));
+    let after = stage
+        .hub
+        .get(&ObjectRef::manifest_work("cluster1", name))
+        .await?
+        .context("a work")?;
+    assert_eq!(after["metadata"]["generation"], before["metadata"]["generation"]);
+    end(stage, name).await
+}
+
+#[tokio::test]
+async fn clusters_differ_by_their_sub_folders_and_share_the_rest() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let name = "sources-folders";
+    let third = "sources-folders-3";
+    for cluster in [name, third] {
+        stage.hub.create_namespace(cluster).await?;
+    }
+    let parameters = json!([
+        {"name": "clusters", "array": ["cluster1", name, third]},
+        {"name": "overlays", "map": {"cluster1": "clusters/eu", third: "clusters/rendered"}},
+    ]);
+    let config = |name: &str, text: &str| {
+        format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{text: {text}}}\n")
+    };
+    let files = [
+        ("shop/shared.yaml", &*config("shared", "same")),
+        ("shop/differs.yaml", &config("differs", "usual")),
+        ("shop/clusters/eu/differs.yaml", &config("differs", "special")),
+        ("shop/clusters/eu/added.yaml", &config("added", "new")),
+        (
+            "shop/clusters/rendered/kustomization.yaml",
+            "resources: [only.yaml]\nnameSuffix: -us\n",
+        ),
+        ("shop/clusters/rendered/only.yaml", &config("only", "rendered")),
+    ];
+    let (_git, commit) = start(stage, name, "shop", parameters, &files).await?;
+    synced(&stage.hub, name, &commit).await?;
+    let text = |text: &str| json!({"text": text});
+    let given = by_cluster(stage, name).await?;
+    assert_eq!(
+        data(given.get("cluster1")),
+        BTreeMap::from([
+            ("shared", &text("same")),
+            ("differs", &text("special")),
+            ("added", &text("new"))
+        ])
+    );
+    assert_eq!(
+        data(given.get(name)),
+        BTreeMap::from([("shared", &text("same")), ("differs", &text("usual"))])
+    );
+    assert_eq!(data(given.get(third)), BTreeMap::from([("only-us", &text("rendered"))]));
+    for (config_map, expected) in [("shared", "same"), ("differs", "special"), ("added", "new")] {
+        let config_map = ObjectRef::config_map(name, config_map);
+        stage
+            .cluster1
+            .wait_for(&config_map, |it| it["data"] == text(expected))
+            .await?;
+    }
+    end(stage, name).await
+}
