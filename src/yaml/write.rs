@@ -87,17 +87,22 @@ fn write_text(text: &str, block: Option<usize>, out: &mut String) {
         return;
     }
     match block {
-        Some(indent) if is_literal(text) => write_literal(text, indent, out),
+        Some(indent) if is_literal(text) && (indent > 0 || !begins_blank(text)) => write_literal(text, indent, out),
         _ => json::write_text(text, out),
     }
 }
 
 fn write_literal(text: &str, indent: usize, out: &mut String) {
     let body = text.strip_suffix('\n');
+    out.push('|');
+    if begins_blank(text) {
+        // How deep the block stands cannot be told by its first line.
+        out.push('2');
+    }
     out.push_str(match body {
-        None => "|-",
-        Some(body) if body.ends_with('\n') => "|+",
-        Some(_) => "|",
+        None => "-",
+        Some(body) if body.ends_with('\n') => "+",
+        Some(_) => "",
     });
     // The line break that ends the block is written by the caller.
     for line in body.unwrap_or(text).split('\n') {
@@ -130,10 +135,16 @@ fn is_yaml_word(text: &str) -> bool {
 /// Whether a literal block gives exactly this text back.
 fn is_literal(text: &str) -> bool {
     text.contains('\n')
-        && !text.starts_with([' ', '\n', '\t'])
+        && text.contains(|char| !matches!(char, ' ' | '\n' | '\t'))
+        && !text.trim_start_matches([' ', '\n']).starts_with('\t')
         && text
             .chars()
             .all(|char| matches!(char, '\n' | '\t') || is_printable(char))
+}
+
+/// Whether the first line of text begins with a blank, or is empty.
+fn begins_blank(text: &str) -> bool {
+    text.starts_with([' ', '\n'])
 }
 
 /// Characters that may stand raw in YAML and are neither line breaks nor invisible.
@@ -255,12 +266,16 @@ mod tests {
             ("a # b\n\tc: d", "k: |-\n  a # b\n  \tc: d\n"),
             ("---\n%a", "k: |-\n  ---\n  %a\n"),
             ("a\n \nb", "k: |-\n  a\n   \n  b\n"),
+            (" a\nb", "k: |2-\n   a\n  b\n"),
+            ("\na\n", "k: |2\n\n  a\n"),
+            ("\n  a\n\n", "k: |2+\n\n    a\n\n"),
+            ("  \na", "k: |2-\n    \n  a\n"),
         ] {
             assert_eq!(yaml_of(&format!("{{\"k\":{}}}", quoted(text))), wanted);
             yaml_of(&format!("[{}]", quoted(text)));
             yaml_of(&format!("{{\"k\":[{0},{{\"a\":{0}}}],\"l\":1}}", quoted(text)));
         }
-        for text in [" a\nb", "\na", "\ta\nb", "a\r\nb", "a\u{7f}\n", "\n"] {
+        for text in ["\ta\nb", "\n\ta", "a\r\nb", "a\u{7f}\n", "\n", " \n"] {
             assert!(yaml_of(&format!("{{\"k\":{}}}", quoted(text))).starts_with("k: \""));
         }
     }
