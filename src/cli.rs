@@ -17,7 +17,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Wrap the manifests of a folder in one ManifestWork per managed cluster, and print them
-    Generate(Box<GenerateArgs>),
+    Generate(Box<PrintArgs>),
     /// Print what Argo CD's UI shows of the parameters of an Application
     Parameters,
     /// Work with the file that says what each AppProject may deliver
@@ -58,6 +58,9 @@ Examples:
   # Every cluster of a placement, one after the other
   argocd-ocm-cmp generate shop --placement argocd/europe --rollout Progressive --rollout-max-concurrency 1 --name shop
 
+  # See into what works a folder is cut, and how large they are
+  argocd-ocm-cmp generate shop --cluster eu1 --name shop --summary
+
   # Deliver by hand
   argocd-ocm-cmp generate shop --cluster eu1 --name shop | kubectl apply -f -
 
@@ -65,8 +68,24 @@ As an Argo CD plugin it runs without arguments: clusters come from the plugin en
 parameter clusters, the name and the namespace from the Application.";
 
 /// The arguments of `generate`.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
+pub struct PrintArgs {
+    /// What to generate.
+    #[command(flatten)]
+    pub generate: GenerateArgs,
+
+    /// How to print the works: JSON lines for Argo CD, or YAML to read
+    #[arg(long, short, value_enum, default_value = "yaml")]
+    pub output: Output,
+
+    /// Print a table of the works instead: wave, objects, and bytes as OCM counts them
+    #[arg(long, conflicts_with = "output")]
+    pub summary: bool,
+}
+
+/// What to generate.
+#[derive(Debug, Default, Args)]
 pub struct GenerateArgs {
     /// Folder with the manifests, or - for manifests from standard input [default: the current folder]
     pub folder: Option<PathBuf>,
@@ -74,10 +93,6 @@ pub struct GenerateArgs {
     /// What was typed for settings, which have other sources too.
     #[command(flatten)]
     pub given: Given,
-
-    /// How to print the works: JSON lines for Argo CD, or YAML to read
-    #[arg(long, short, value_enum, default_value = "yaml")]
-    pub output: Output,
 }
 
 /// Each setting is a flag.

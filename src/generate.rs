@@ -32,6 +32,7 @@ pub mod settings;
 pub mod source;
 pub mod split;
 pub mod strategy;
+pub mod summary;
 pub mod wishes;
 pub mod wrap;
 

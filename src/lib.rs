@@ -25,4 +25,5 @@ pub mod cli;
 pub mod generate;
 pub mod json;
 pub mod value;
+pub mod works;
 pub mod yaml;

@@ -1,10 +1,10 @@
 //! The program: parse, run, write once, and turn errors into a line and an exit code.
 
-use argocd_ocm_cmp::cli::{Cli, Command, GenerateArgs, PolicyCheckArgs, PolicyCommand};
-use argocd_ocm_cmp::generate::problem::plain;
+use argocd_ocm_cmp::cli::{Cli, Command, GenerateArgs, PolicyCheckArgs, PolicyCommand, PrintArgs};
+use argocd_ocm_cmp::generate::problem::{Problems, plain};
 use argocd_ocm_cmp::generate::settings::{self, Env, Settings};
-use argocd_ocm_cmp::generate::{generate, policy, print};
-use argocd_ocm_cmp::yaml;
+use argocd_ocm_cmp::generate::{Generated, generate, policy, print, summary};
+use argocd_ocm_cmp::{works, yaml};
 use clap::Parser;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::Path;
@@ -26,23 +26,31 @@ fn main() -> ExitCode {
     }
 }
 
-fn run_generate(args: GenerateArgs) -> ExitCode {
-    let settings = match Settings::resolve(args, &env()) {
-        Ok(settings) => settings,
+fn run_generate(args: PrintArgs) -> ExitCode {
+    let (settings, generated) = match generated(args.generate, &env()) {
+        Ok(made) => made,
         Err(problems) => return fail(&problems.to_string()),
     };
-    let generated = match generate(&settings) {
-        Ok(generated) => generated,
-        Err(problems) => return fail(&problems.to_string()),
+    let printed = if args.summary {
+        let texts: Vec<String> = generated.works(&settings).map(|work| print::json(&work)).collect();
+        let table = summary::table(&works::read_back(&texts), settings.manifest_limit);
+        io::stdout().write_all(table.as_bytes())
+    } else {
+        let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        print::works(generated.works(&settings), args.output, &mut out)
     };
-    for notice in &generated.notices {
-        say(&format!("warning: {notice}\n"));
-    }
-    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-    let printed = print::works(generated.works(&settings), settings.output, &mut out);
     // The process ends here, which gives its memory back faster than object by object.
     std::mem::forget(generated);
     written("works", printed)
+}
+
+fn generated(args: GenerateArgs, env: &Env) -> Result<(Settings, Generated), Problems> {
+    let settings = Settings::resolve(args, env)?;
+    let generated = generate(&settings)?;
+    for notice in &generated.notices {
+        say(&format!("warning: {notice}\n"));
+    }
+    Ok((settings, generated))
 }
 
 fn announce_parameters() -> ExitCode {

@@ -32,6 +32,18 @@ pub struct Part {
 /// How far the phases are apart in waves of the hub.
 const PHASE: i32 = 2 * (WAVE_MAX + 1);
 
+/// The phase for which a wave of the hub's stands, and the wave in that.
+#[must_use]
+pub fn phase_of(wave: i32) -> (Phase, i32) {
+    let phases = wave.saturating_add(PHASE / 2).div_euclid(PHASE);
+    let phase = match phases {
+        ..0 => Phase::PreSync,
+        0 => Phase::Sync,
+        1.. => Phase::PostSync,
+    };
+    (phase, wave - phases * PHASE)
+}
+
 /// Brings objects into the order for applying and arranges them in parts of at most `capacity` bytes. An object that is
 /// larger has a part of its own.
 #[must_use]

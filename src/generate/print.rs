@@ -28,13 +28,20 @@ pub fn works<'a>(works: impl Iterator<Item = Work<'a>>, output: Output, out: &mu
     out.flush()
 }
 
-fn as_yaml(work: &Work<'_>) -> String {
+/// A work in one piece.
+#[must_use]
+pub fn json(work: &Work<'_>) -> String {
     let mut json = String::new();
     let all: Result<(), Infallible> = work.each_piece(|piece| {
         json.push_str(piece);
         Ok(())
     });
     all.expect("a String takes all");
+    json
+}
+
+fn as_yaml(work: &Work<'_>) -> String {
+    let json = json(work);
     let value = yaml::json(&json).expect("what was written is JSON");
     yaml::write(&value)
 }

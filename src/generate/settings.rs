@@ -19,7 +19,7 @@ use super::problem::Problems;
 use super::source::helm::HelmSettings;
 use super::source::{Input, Kind, Tools};
 use super::strategy::Strategy;
-use crate::cli::{GenerateArgs, Output};
+use crate::cli::GenerateArgs;
 use sources::Sources;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -117,8 +117,6 @@ pub struct Settings {
     pub work_size: Option<u64>,
     /// The most bytes a work may have, as OCM's webhook counts them; `None` for no limit.
     pub manifest_limit: Option<u64>,
-    /// How to print.
-    pub output: Output,
 }
 
 /// The default of Argo CD's `--max-combined-directory-manifests-size`.
@@ -222,7 +220,6 @@ impl Settings {
                 application: env.get("ARGOCD_APP_NAME").filter(|name| !name.is_empty()).cloned(),
                 manifest_limit,
                 work_size,
-                output: args.output,
             },
         )
     }

@@ -11,3 +11,4 @@ mod policy;
 mod program;
 mod robustness;
 mod shipped_files;
+mod summary;

@@ -1,0 +1,162 @@
+//! Works read back: what `generate --summary` and `diff` say about works, whoever wrote them.
+
+use crate::generate::kinds::GroupKind;
+use crate::generate::object::ObjectKey;
+use crate::value::{Map, Value};
+use crate::yaml;
+use std::fmt;
+use std::sync::Arc;
+
+/// A `ManifestWork`, or a `ManifestWorkReplicaSet`, from which OCM makes one for each cluster of a Placement.
+#[derive(Debug)]
+pub struct Work<'a> {
+    /// Where its objects go.
+    pub target: Target,
+    /// Its namespace on the hub.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    fields: Map<'a>,
+}
+
+/// Where the objects of a work go.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// To this managed cluster.
+    Cluster(String),
+    /// To the clusters of this Placement, `NAMESPACE/NAME`.
+    Placement(String),
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cluster(name) | Self::Placement(name) => f.write_str(name),
+        }
+    }
+}
+
+impl<'a> Work<'a> {
+    /// Takes a value for a work.
+    ///
+    /// # Errors
+    /// With what it is instead, in words.
+    pub fn new(value: Value<'a>) -> Result<Self, String> {
+        let Value::Map(fields) = value else {
+            return Err(format!("it is {}, not a ManifestWork", value.type_name()));
+        };
+        let text = |value: Option<&Value<'_>>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+        let kind = kind(&fields);
+        let metadata = fields.get("metadata").and_then(Value::as_map);
+        let name = text(metadata.and_then(|metadata| metadata.get("name")));
+        let namespace = text(metadata.and_then(|metadata| metadata.get("namespace")));
+        let target = if kind.is(GROUP, "ManifestWork") {
+            Target::Cluster(namespace.clone())
+        } else if kind.is(GROUP, "ManifestWorkReplicaSet") {
+            let spec = fields.get("spec").and_then(Value::as_map);
+            let first = spec.and_then(|spec| items(spec, "placementRefs").first()?.as_map()?.get("name"));
+            Target::Placement(format!("{namespace}/{}", text(first)))
+        } else {
+            return Err(format!("{kind} {name} is not a ManifestWork"));
+        };
+        if name.is_empty() || namespace.is_empty() {
+            return Err(format!("a {kind} without name or namespace"));
+        }
+        Ok(Self {
+            target,
+            namespace,
+            name,
+            fields,
+        })
+    }
+
+    /// What kind of work it is.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self.target {
+            Target::Cluster(_) => "ManifestWork",
+            Target::Placement(_) => "ManifestWorkReplicaSet",
+        }
+    }
+
+    /// Its own annotation of this name.
+    #[must_use]
+    pub fn annotation(&self, name: &str) -> Option<&str> {
+        self.metadata("annotations")?.get(name)?.as_str()
+    }
+
+    /// What stands under this key in its own metadata.
+    #[must_use]
+    pub fn metadata(&self, key: &str) -> Option<&Map<'a>> {
+        self.fields.get("metadata")?.as_map()?.get(key)?.as_map()
+    }
+
+    /// Its `spec`.
+    #[must_use]
+    pub fn spec(&self) -> Option<&Map<'a>> {
+        self.fields.get("spec")?.as_map()
+    }
+
+    /// The objects it carries.
+    #[must_use]
+    pub fn manifests(&self) -> &[Value<'a>] {
+        let spec = match self.target {
+            Target::Cluster(_) => self.spec(),
+            Target::Placement(_) => self.spec().and_then(|spec| spec.get(TEMPLATE)).and_then(Value::as_map),
+        };
+        spec.and_then(|spec| spec.get(WORKLOAD))
+            .and_then(Value::as_map)
+            .map_or(&[], |workload| items(workload, "manifests"))
+    }
+}
+
+/// The works that this program has written as these texts.
+#[must_use]
+pub fn read_back(texts: &[String]) -> Vec<Work<'_>> {
+    texts
+        .iter()
+        .map(|text| yaml::json(text).expect("what was written is JSON"))
+        .map(|value| Work::new(value).expect("what was written is a work"))
+        .collect()
+}
+
+/// The API group of works.
+pub const GROUP: &str = "work.open-cluster-management.io";
+
+/// Where a `ManifestWorkReplicaSet` has the `spec` of its works.
+pub const TEMPLATE: &str = "manifestWorkTemplate";
+
+/// Where a work has its objects.
+pub const WORKLOAD: &str = "workload";
+
+/// What an object is called; what is missing is empty.
+#[must_use]
+pub fn key(object: &Value<'_>) -> ObjectKey {
+    let nothing = Map::default();
+    let fields = object.as_map().unwrap_or(&nothing);
+    let metadata = fields.get("metadata").and_then(Value::as_map);
+    let text = |key| metadata.and_then(|metadata| metadata.get(key)?.as_str());
+    ObjectKey {
+        kind: kind(fields),
+        namespace: text("namespace")
+            .filter(|namespace| !namespace.is_empty())
+            .map(Arc::from),
+        name: text("name").unwrap_or_default().into(),
+    }
+}
+
+fn kind(fields: &Map<'_>) -> GroupKind {
+    let text = |key| fields.get(key).and_then(Value::as_str).unwrap_or_default();
+    let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
+    GroupKind {
+        group: group.into(),
+        kind: text("kind").into(),
+    }
+}
+
+fn items<'m, 'a>(fields: &'m Map<'a>, key: &str) -> &'m [Value<'a>] {
+    match fields.get(key) {
+        Some(Value::List(items)) => items,
+        _ => &[],
+    }
+}

@@ -1,0 +1,86 @@
+//! `generate --summary`: into what works a folder is cut, without the works.
+
+use crate::program::{program_with, transcript};
+use std::fs;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+fn summary(folder: &Path, more: &[&str]) -> String {
+    let words = ["generate", "--name=shop", "--summary"]
+        .into_iter()
+        .chain(more.iter().copied());
+    transcript(&program_with(folder, words).output().expect("it runs"))
+}
+
+fn case(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/folders")
+        .join(name)
+        .join("files")
+}
+
+#[test]
+fn each_work_has_a_line() {
+    insta::assert_snapshot!(summary(&case("waves"), &["--cluster=eu1,us-east-1", "--manifest-limit=4k"]), @r"
+    exit code: 0
+    ----- stdout -----
+    WORK                              CLUSTER     WAVE      OBJECTS   BYTES   OF LIMIT
+    shop.part-wave-999999             eu1         -999999   1         148     3%
+    shop                              eu1         0         1         90      2%
+    shop.part-wave2-b0                eu1         2         16        2803    70%
+    shop.part-wave2-b1                eu1         2         14        2289    57%
+    shop.part-wave5                   eu1         5         1         306     7%
+    shop.part-wave5-cat.example.com   eu1         5         1         194     4%
+    shop.part-wave7                   eu1         7         1         135     3%
+    shop.part-wave-999999             us-east-1   -999999   1         148     3%
+    shop                              us-east-1   0         1         90      2%
+    shop.part-wave2-b0                us-east-1   2         16        2803    70%
+    shop.part-wave2-b1                us-east-1   2         14        2289    57%
+    shop.part-wave5                   us-east-1   5         1         306     7%
+    shop.part-wave5-cat.example.com   us-east-1   5         1         194     4%
+    shop.part-wave7                   us-east-1   7         1         135     3%
+    ----- stderr -----
+    ");
+}
+
+#[test]
+fn phases_and_hooks_are_told_by_their_names() {
+    insta::assert_snapshot!(summary(&case("hooks"), &["--cluster=eu1"]), @r"
+    exit code: 0
+    ----- stdout -----
+    WORK                                          CLUSTER   WAVE         OBJECTS   BYTES   OF LIMIT
+    shop.part-presync-wave-5-prepare-12bccac7fb   eu1       PreSync -5   1         356     <1%
+    shop.part-presync                             eu1       PreSync      1         156     <1%
+    shop.part-presync-migrate-6a9c67bb5c          eu1       PreSync      1         358     <1%
+    shop                                          eu1       0            1         90      <1%
+    shop.part-sync                                eu1       0            1         161     <1%
+    shop.part-sync-wave2-copy-8211214b13          eu1       2            1         270     <1%
+    shop.part-postsync                            eu1       PostSync     1         146     <1%
+    shop.part-postsync-tell-659da3f5a9            eu1       PostSync     1         276     <1%
+    shop.part-syncfail-tell-879c345faa            eu1       SyncFail     1         276     <1%
+    shop.part-postdelete-tidy-up-f55954e9a1       eu1       PostDelete   1         275     <1%
+    ----- stderr -----
+    ");
+}
+
+#[test]
+fn where_nothing_is_wrapped_nothing_is_printed() {
+    let folder = TempDir::new().expect("a scratch folder");
+    let nothing = "exit code: 0\n----- stdout -----\n----- stderr -----\n";
+    assert_eq!(summary(folder.path(), &["--cluster=eu1", "--allow-empty"]), nothing);
+}
+
+#[test]
+fn no_line_ends_in_blanks_and_the_bytes_are_those_of_the_webhook() {
+    let folder = TempDir::new().expect("a scratch folder");
+    let manifest = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: '<'}}";
+    fs::write(folder.path().join("a.yaml"), manifest).expect("a file");
+    // {"apiVersion":"v1","data":{"k":"\u003c"},"kind":"ConfigMap","metadata":{"name":"a","namespace":"default"}}, two more.
+    assert_eq!(
+        summary(folder.path(), &["--cluster=eu1", "--manifest-limit=0"]),
+        "exit code: 0\n----- stdout -----\n\
+         WORK   CLUSTER   WAVE   OBJECTS   BYTES   OF LIMIT\n\
+         shop   eu1       0      1         108     -\n\
+         ----- stderr -----\n"
+    );
+}
