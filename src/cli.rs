@@ -23,6 +23,11 @@ pub enum Command {
     /// Work with the file that says what each AppProject may deliver
     #[command(subcommand)]
     Policy(PolicyCommand),
+    /// Print what completes the program's commands and flags in a shell
+    Completion(CompletionArgs),
+    /// Print the manual page
+    #[command(after_help = MAN_EXAMPLES)]
+    Man,
 }
 
 /// What can be done with a policy.
@@ -42,6 +47,34 @@ pub struct PolicyCheckArgs {
     #[arg(long, value_name = "NAME")]
     pub project: Option<String>,
 }
+
+/// The arguments of `completion`.
+#[derive(Debug, Args)]
+#[command(after_help = COMPLETION_EXAMPLES)]
+pub struct CompletionArgs {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}
+
+const COMPLETION_EXAMPLES: &str = "\
+Examples:
+  # In this bash, and in every one to come
+  source <(argocd-ocm-cmp completion bash)
+  argocd-ocm-cmp completion bash > ~/.local/share/bash-completion/completions/argocd-ocm-cmp
+
+  # In every zsh, whose fpath must have the folder
+  argocd-ocm-cmp completion zsh > ~/.zfunc/_argocd-ocm-cmp
+
+  # In every fish
+  argocd-ocm-cmp completion fish > ~/.config/fish/completions/argocd-ocm-cmp.fish";
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  # Read it once
+  argocd-ocm-cmp man | man -l -
+
+  # Have `man argocd-ocm-cmp` find it
+  argocd-ocm-cmp man > ~/.local/share/man/man1/argocd-ocm-cmp.1";
 
 const EXAMPLES: &str = "\
 Examples:

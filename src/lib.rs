@@ -22,8 +22,10 @@
 //! of a real OCM agent; those are processes of `tests/testbed`, which can also be started by hand.
 
 pub mod cli;
+pub mod completion;
 pub mod generate;
 pub mod json;
+pub mod manual;
 pub mod value;
 pub mod works;
 pub mod yaml;

@@ -4,8 +4,8 @@ use argocd_ocm_cmp::cli::{Cli, Command, GenerateArgs, PolicyCheckArgs, PolicyCom
 use argocd_ocm_cmp::generate::problem::{Problems, plain};
 use argocd_ocm_cmp::generate::settings::{self, Env, Settings};
 use argocd_ocm_cmp::generate::{Generated, generate, policy, print, summary};
-use argocd_ocm_cmp::{works, yaml};
-use clap::Parser;
+use argocd_ocm_cmp::{completion, manual, works, yaml};
+use clap::{CommandFactory, Parser};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -18,6 +18,8 @@ fn main() -> ExitCode {
         Command::Generate(args) => run_generate(*args),
         Command::Parameters => announce_parameters(),
         Command::Policy(PolicyCommand::Check(args)) => check_policy(&args),
+        Command::Completion(args) => show("completion", &completion::script(args.shell, Cli::command())),
+        Command::Man => show("manual page", &manual::page(Cli::command())),
     });
     match run.map(thread::JoinHandle::join) {
         Ok(Ok(code)) => code,
@@ -55,7 +57,7 @@ fn generated(args: GenerateArgs, env: &Env) -> Result<(Settings, Generated), Pro
 
 fn announce_parameters() -> ExitCode {
     match settings::announcements(Path::new("."), &env()) {
-        Ok(announced) => written("parameters", io::stdout().write_all(announced.as_bytes())),
+        Ok(announced) => show("parameters", &announced),
         Err(problems) => fail(&problems.to_string()),
     }
 }
@@ -68,9 +70,13 @@ fn env() -> Env {
 
 fn check_policy(args: &PolicyCheckArgs) -> ExitCode {
     match policy::check(&args.file, args.project.as_deref()) {
-        Ok(summary) => written("summary", io::stdout().write_all(summary.as_bytes())),
+        Ok(summary) => show("summary", &summary),
         Err(problems) => fail(&problems.to_string()),
     }
+}
+
+fn show(what: &str, text: &str) -> ExitCode {
+    written(what, io::stdout().write_all(text.as_bytes()))
 }
 
 fn written(what: &str, result: io::Result<()>) -> ExitCode {

@@ -10,5 +10,6 @@ mod folders;
 mod policy;
 mod program;
 mod robustness;
+mod shell;
 mod shipped_files;
 mod summary;

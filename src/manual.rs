@@ -1,0 +1,84 @@
+//! The manual page: one for the whole program, made of the command line that it describes.
+
+use clap::Command;
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+use std::io;
+
+/// The page in roff, as `man` reads it. `program` is the whole command line.
+#[must_use]
+pub fn page(mut program: Command) -> String {
+    program.build();
+    let man = Man::new(program.clone());
+    let mut page = text(|out| Roff::new().to_writer(out));
+    let preamble = page.clone();
+    let mut add = |part: String| page.push_str(part.strip_prefix(&preamble).unwrap_or(&part));
+    add(text(|out| man.render_title(out)));
+    add(text(|out| man.render_name_section(out)));
+    add(roff(|roff| {
+        roff.control("SH", ["SYNOPSIS"]);
+        usage(&program, roff);
+        roff.control("SH", ["COMMANDS"]);
+    }));
+    describe(&program, &mut add);
+    add(text(|out| man.render_version_section(out)));
+    page
+}
+
+/// A sub-section for each command that can be run.
+fn describe(command: &Command, add: &mut impl FnMut(String)) {
+    for command in command.get_subcommands() {
+        if command.has_subcommands() {
+            describe(command, add);
+            continue;
+        }
+        let man = Man::new(command.clone());
+        add(roff(|roff| {
+            roff.control("SS", [command.get_bin_name().unwrap_or_default()]);
+        }));
+        add(body(|out| man.render_description_section(out)));
+        add(roff(|roff| {
+            roff.control("PP", []);
+            usage(command, roff);
+        }));
+        add(body(|out| man.render_options_section(out)));
+        if let Some(more) = command.get_after_help() {
+            add(roff(|roff| as_it_is(&more.to_string(), roff)));
+        }
+    }
+}
+
+fn usage(command: &Command, roff: &mut Roff) {
+    let usage = command.clone().render_usage().to_string();
+    roff.text([bold(usage.trim_start_matches("Usage: "))]);
+}
+
+/// Text whose lines stay as they are.
+fn as_it_is(text: &str, roff: &mut Roff) {
+    roff.control("PP", []).control("nf", []);
+    for line in text.lines() {
+        roff.text([roman(line)]);
+    }
+    roff.control("fi", []);
+}
+
+/// What stands under the heading of a section.
+fn body(render: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
+    let section = text(render);
+    let (_, under) = section.split_once(".SH ").expect("a section has a heading");
+    under
+        .split_once('\n')
+        .map_or(String::new(), |(_, body)| body.to_owned())
+}
+
+fn roff(write: impl FnOnce(&mut Roff)) -> String {
+    let mut roff = Roff::new();
+    write(&mut roff);
+    text(|out| roff.to_writer(out))
+}
+
+fn text(render: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
+    let mut out = Vec::new();
+    render(&mut out).expect("a Vec takes all");
+    String::from_utf8(out).expect("it is made of text")
+}

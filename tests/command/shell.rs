@@ -1,0 +1,125 @@
+//! What makes the program at home in a shell: completions and the manual page.
+
+use crate::program::{program, program_with};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
+
+fn printed(words: &[&str]) -> String {
+    let output = program_with(Path::new("/"), words.iter().copied())
+        .output()
+        .expect("it runs");
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// Every command that can be run, with its long flags, as its own help says.
+fn commands() -> Vec<(Vec<String>, Vec<String>)> {
+    let mut found = Vec::new();
+    let mut open = vec![Vec::new()];
+    while let Some(command) = open.pop() {
+        let help = program(Path::new("/"))
+            .args(&command)
+            .arg("--help")
+            .output()
+            .expect("it runs");
+        let help = String::from_utf8(help.stdout).expect("text");
+        let listed = help
+            .split_once("Commands:\n")
+            .and_then(|(_, rest)| rest.split("\n\n").next());
+        for line in listed.unwrap_or_default().lines() {
+            let name = line.split_whitespace().next().expect("a name");
+            open.push(command.iter().cloned().chain([name.to_owned()]).collect());
+        }
+        let flag = |line: &str| {
+            let flag = line
+                .trim_start()
+                .split([' ', '=', '['])
+                .find(|word| word.starts_with("--"))?;
+            Some(flag.to_owned())
+        };
+        let options = help.split_once("Options:\n").map_or("", |(_, rest)| rest);
+        let options = options.lines().filter(|line| line.trim_start().starts_with('-'));
+        let flags = options.filter_map(flag).collect();
+        if listed.is_none() {
+            found.push((command, flags));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn bash_completes_every_command_and_flag() {
+    let folder = TempDir::new().expect("a scratch folder");
+    fs::write(folder.path().join("completion"), printed(&["completion", "bash"])).expect("a file");
+    let bash = |script: &str| {
+        let output = Command::new("bash")
+            .args(["--norc", "-c", script])
+            .current_dir(folder.path())
+            .output()
+            .expect("bash runs");
+        assert!(
+            output.status.success() && output.stderr.is_empty(),
+            "{script}: {output:?}"
+        );
+        String::from_utf8(output.stdout).expect("text")
+    };
+    bash("bash -n completion");
+    let registered = bash("source ./completion; complete -p argocd-ocm-cmp");
+    let (_, function) = registered.trim_end().split_once("-F ").expect("a function");
+    let (function, _) = function.split_once(" argocd-ocm-cmp").expect("for the program");
+    let completed = |words: &[&str], last: &str| {
+        let words = words.join(" ");
+        bash(&format!(
+            "source ./completion; COMP_WORDS=(argocd-ocm-cmp {words} {last}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+             {function} argocd-ocm-cmp {last} ''; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        ))
+    };
+    let commands = commands();
+    assert!(commands.len() > 3, "{commands:?}");
+    for (command, flags) in &commands {
+        let words: Vec<&str> = command.iter().map(String::as_str).collect();
+        let (last, before) = words.split_last().expect("a command");
+        let begun = &last[..last.len() - 1];
+        assert!(
+            completed(before, begun).lines().any(|line| line == *last),
+            "{command:?}"
+        );
+        let offered = completed(&words, "--");
+        for flag in flags {
+            assert!(
+                offered.lines().any(|line| line == flag),
+                "{command:?} {flag}: {offered}"
+            );
+        }
+    }
+    assert_eq!(completed(&["completion"], "f"), "fish\n");
+}
+
+#[test]
+fn every_shell_has_a_completion() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = printed(&["completion", shell]);
+        assert!(script.contains("policy") && script.contains("summary"), "{shell}");
+    }
+}
+
+#[test]
+fn the_manual_page_tells_of_every_command_and_flag() {
+    let page = printed(&["man"]);
+    assert!(page.contains("\n.TH argocd-ocm-cmp 1"), "{page}");
+    for (command, flags) in commands() {
+        let heading = format!("\n.SS \"argocd-ocm-cmp {}\"\n", command.join(" "));
+        let (_, section) = page.split_once(&heading).unwrap_or_else(|| panic!("{heading}"));
+        let section = section.split("\n.SS ").next().unwrap_or_default();
+        for flag in flags {
+            let flag = format!("\\fB{}\\fR", flag.replace('-', "\\-"));
+            assert!(section.contains(&flag), "{command:?} {flag}: {section}");
+        }
+    }
+    // Lines of examples that roff would take for requests, or join, stay what they are.
+    assert!(page.contains("\n.nf\nExamples:\n"), "{page}");
+    assert!(page.lines().filter(|line| line.starts_with(".nf")).count() == page.matches("\n.fi\n").count());
+}
