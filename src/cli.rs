@@ -18,6 +18,8 @@ pub struct Cli {
 pub enum Command {
     /// Wrap the manifests of a folder in one ManifestWork per managed cluster, and print them
     Generate(Box<PrintArgs>),
+    /// Show what would change on the hub, object by object
+    Diff(Box<DiffArgs>),
     /// Print what Argo CD's UI shows of the parameters of an Application
     Parameters,
     /// Work with the file that says what each AppProject may deliver
@@ -116,6 +118,64 @@ pub struct PrintArgs {
     #[arg(long, conflicts_with = "output")]
     pub summary: bool,
 }
+
+/// The arguments of `diff`.
+#[derive(Debug, Args)]
+#[command(after_help = DIFF_EXAMPLES)]
+pub struct DiffArgs {
+    /// What to generate.
+    #[command(flatten)]
+    pub generate: GenerateArgs,
+
+    /// The hub to compare with.
+    #[command(flatten)]
+    pub hub: HubArgs,
+
+    /// Compare with the works in this file instead of a hub's, as generate or kubectl get print them; '-' is standard input
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
+    pub file: Option<PathBuf>,
+
+    /// Whether lines have colours
+    #[arg(long, value_enum, value_name = "WHEN", default_value = "auto")]
+    pub color: Color,
+}
+
+/// How to get to the hub.
+#[derive(Debug, Default, Args)]
+pub struct HubArgs {
+    /// Kubeconfig of the hub [default: as kubectl finds it]
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Context of the kubeconfig [default: the current one]
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+}
+
+/// When lines have colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless `NO_COLOR` is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+const DIFF_EXAMPLES: &str = "\
+Exit code: 0 when there is no difference, 1 when there is one, 2 when that cannot be told.
+
+Examples:
+  # What would the next sync change?
+  argocd-ocm-cmp diff shop --cluster eu1 --name shop --context hub
+
+  # What does my branch change, without a hub?
+  git worktree add ../main main && argocd-ocm-cmp generate ../main/shop --cluster eu1 --name shop > works.yaml
+  argocd-ocm-cmp diff shop --cluster eu1 --name shop --file works.yaml
+
+  # The same from what kubectl sees
+  kubectl get manifestworks -A -o yaml | argocd-ocm-cmp diff shop --cluster eu1 --name shop --file -";
 
 /// What to generate.
 #[derive(Debug, Default, Args)]

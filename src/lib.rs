@@ -11,6 +11,10 @@
 //! and `configure` writes all that into the work. `fresh` closes a gap in the agent's verdicts. The hub's half of health
 //! is Lua in `argocd_cm.yaml`. `policy` is what the platform lets an Application do.
 //!
+//! What people ask is answered of the works as they are written, read back by [`works`]: the table of `generate --summary`, and
+//! [`diff`], a pure comparison for which [`hub`] reads. That is the only place where the network is met. [`manual`] and
+//! [`completion`] are made of the command line.
+//!
 //! What the stages share: [`value`] is a manifest's value as Kubernetes sees it, [`yaml`] reads and writes it in the dialect
 //! of Kubernetes' own Go libraries, [`json`] is its canonical text. Those three are ours to the last rule, because a value
 //! that is read differently from how `kubectl apply` reads it makes a cluster run something that Git does not say.
@@ -23,7 +27,9 @@
 
 pub mod cli;
 pub mod completion;
+pub mod diff;
 pub mod generate;
+pub mod hub;
 pub mod json;
 pub mod manual;
 pub mod value;

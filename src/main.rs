@@ -1,21 +1,31 @@
 //! The program: parse, run, write once, and turn errors into a line and an exit code.
 
-use argocd_ocm_cmp::cli::{Cli, Command, GenerateArgs, PolicyCheckArgs, PolicyCommand, PrintArgs};
+use argocd_ocm_cmp::cli::{Cli, Color, Command, DiffArgs, GenerateArgs, PolicyCheckArgs, PolicyCommand, PrintArgs};
+use argocd_ocm_cmp::diff::{self, Ownership, Style};
 use argocd_ocm_cmp::generate::problem::{Problems, plain};
 use argocd_ocm_cmp::generate::settings::{self, Env, Settings};
 use argocd_ocm_cmp::generate::{Generated, generate, policy, print, summary};
-use argocd_ocm_cmp::{completion, manual, works, yaml};
+use argocd_ocm_cmp::{completion, hub, manual, works, yaml};
 use clap::{CommandFactory, Parser};
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::thread;
+
+/// The exit code of `diff` when it failed: 1 says that there are differences.
+const CANNOT_TELL: u8 = 2;
 
 fn main() -> ExitCode {
     let command = Cli::parse().command;
+    let failure = match command {
+        Command::Diff(_) => ExitCode::from(CANNOT_TELL),
+        _ => ExitCode::FAILURE,
+    };
     // Deeply nested documents are handled by recursion, for which the first thread's stack may be too small.
     let run = thread::Builder::new().stack_size(yaml::STACK).spawn(|| match command {
         Command::Generate(args) => run_generate(*args),
+        Command::Diff(args) => run_diff(*args),
         Command::Parameters => announce_parameters(),
         Command::Policy(PolicyCommand::Check(args)) => check_policy(&args),
         Command::Completion(args) => show("completion", &completion::script(args.shell, Cli::command())),
@@ -23,7 +33,7 @@ fn main() -> ExitCode {
     });
     match run.map(thread::JoinHandle::join) {
         Ok(Ok(code)) => code,
-        Ok(Err(_)) => ExitCode::FAILURE,
+        Ok(Err(_)) => failure,
         Err(error) => fail(&format!("error: no thread can be started: {error}\n")),
     }
 }
@@ -44,6 +54,53 @@ fn run_generate(args: PrintArgs) -> ExitCode {
     // The process ends here, which gives its memory back faster than object by object.
     std::mem::forget(generated);
     written("works", printed)
+}
+
+/// Says what is different, with the exit codes of `kubectl diff`.
+fn run_diff(args: DiffArgs) -> ExitCode {
+    match differences(args) {
+        Ok(text) if text.is_empty() => ExitCode::SUCCESS,
+        Ok(text) => match show("differences", &text) {
+            ExitCode::SUCCESS => ExitCode::from(1),
+            _ => ExitCode::from(CANNOT_TELL),
+        },
+        Err(problems) => {
+            say(&problems.to_string());
+            ExitCode::from(CANNOT_TELL)
+        }
+    }
+}
+
+fn differences(args: DiffArgs) -> Result<String, Problems> {
+    let env = env();
+    let colours = match args.color {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => io::stdout().is_terminal() && env.get("NO_COLOR").is_none_or(String::is_empty),
+    };
+    let (settings, generated) = generated(args.generate, &env)?;
+    let texts: Vec<String> = generated.works(&settings).map(|work| print::json(&work)).collect();
+    let generated = works::read_back(&texts);
+    let ownership = Ownership::on_hub(&settings.name, settings.target.clusters(), &generated);
+    let (there, texts, ownership) = if let Some(file) = &args.file {
+        let texts = vec![diff::read(file)?];
+        (file.display().to_string(), texts, Arc::new(ownership.in_file()))
+    } else {
+        let ownership = Arc::new(ownership);
+        let found = hub::works(&args.hub, &ownership).map_err(Problems::one)?;
+        for notice in &found.notices {
+            say(&format!("warning: {notice}\n"));
+        }
+        ("hub".to_owned(), found.works, ownership)
+    };
+    let mut works = Vec::new();
+    for text in &texts {
+        works.extend(diff::works(text, &there, &ownership)?);
+    }
+    Ok(diff::text(
+        &diff::compare(&works, &generated, args.file.is_none()),
+        &Style { colours, there },
+    ))
 }
 
 fn generated(args: GenerateArgs, env: &Env) -> Result<(Settings, Generated), Problems> {

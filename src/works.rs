@@ -82,13 +82,13 @@ impl<'a> Work<'a> {
     /// Its own annotation of this name.
     #[must_use]
     pub fn annotation(&self, name: &str) -> Option<&str> {
-        self.metadata("annotations")?.get(name)?.as_str()
+        self.metadata()?.get("annotations")?.as_map()?.get(name)?.as_str()
     }
 
-    /// What stands under this key in its own metadata.
+    /// Its own `metadata`.
     #[must_use]
-    pub fn metadata(&self, key: &str) -> Option<&Map<'a>> {
-        self.fields.get("metadata")?.as_map()?.get(key)?.as_map()
+    pub fn metadata(&self) -> Option<&Map<'a>> {
+        self.fields.get("metadata")?.as_map()
     }
 
     /// Its `spec`.

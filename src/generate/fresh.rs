@@ -13,7 +13,7 @@ use super::object::{Object, Role};
 use super::strategy::Strategy;
 
 /// How many hex digits of a hash tell an object's contents apart: 40 bits, of which one object has few.
-const HASH_DIGITS: usize = 10;
+pub const HASH_DIGITS: usize = 10;
 
 /// Holds a hash of the object's content.
 pub const CONTENT: &str = "argocd-ocm-cmp.github.io/content";

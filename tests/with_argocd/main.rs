@@ -14,6 +14,7 @@ mod applicationset;
 mod conversation;
 mod deletion;
 mod delivery;
+mod diff;
 mod directory_source;
 mod drift;
 mod executor;

@@ -1,0 +1,397 @@
+//! `diff`: what a change in Git, or of a setting, would change on the hub, object by object.
+//!
+//! ```text
+//! generate ─▶ works ─┐
+//!                    ├─▶ compare ─▶ changes ─▶ text
+//! hub or file ───────┘   (ownership)
+//! ```
+//!
+//! An object is the same wherever it stands among the works for a cluster, so that one that moves from a work to another is not
+//! shown as deleted and created. All here is pure; [`hub`](crate::hub) and `main` read.
+
+mod file;
+mod ownership;
+mod shown;
+mod text;
+
+pub use file::{read, works};
+pub use ownership::Ownership;
+pub use text::{Style, text};
+
+use crate::generate::object::ObjectKey;
+use crate::value::Value;
+use crate::works::{self, Target, Work};
+use crate::yaml;
+use std::collections::{HashMap, HashSet};
+
+/// One thing that is not as it would be generated.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Change {
+    /// For whom.
+    pub target: Target,
+    /// What changes; where there is no text of it, also how.
+    pub what: String,
+    /// How it is.
+    pub before: Option<Side>,
+    /// How it would be.
+    pub after: Option<Side>,
+}
+
+/// One side of a change.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Side {
+    /// The name of the work.
+    pub work: String,
+    /// What is in it, as YAML.
+    pub yaml: String,
+}
+
+/// What is different between works as they are and as they are generated; nothing where Argo CD would have nothing to do.
+///
+/// Works that are hooks of Argo CD's own are there only when and after they run, and no sync removes them. So they are compared
+/// only with what was never on a hub.
+#[must_use]
+pub fn compare(there: &[Work<'_>], generated: &[Work<'_>], on_hub: bool) -> Vec<Change> {
+    let was_on_hub = |work: &Work<'_>| work.metadata().is_some_and(|metadata| metadata.get("uid").is_some());
+    let on_hub = on_hub || there.iter().any(was_on_hub);
+    let counts = |work: &&Work<'_>| !(on_hub && work.annotation("argocd.argoproj.io/hook").is_some());
+    let there = || there.iter().filter(counts);
+    let generated = || generated.iter().filter(counts);
+    let mut targets: Vec<&Target> = Vec::new();
+    let mut seen = HashSet::new();
+    for work in generated().chain(there()) {
+        if seen.insert(&work.target) {
+            targets.push(&work.target);
+        }
+    }
+    let mut by_target: HashMap<&Target, (Vec<&Work<'_>>, Vec<&Work<'_>>)> = HashMap::new();
+    for work in there() {
+        by_target.entry(&work.target).or_default().0.push(work);
+    }
+    for work in generated() {
+        by_target.entry(&work.target).or_default().1.push(work);
+    }
+    let of_target = |target| {
+        let (before, after) = &by_target[target];
+        changes(target, before, after)
+    };
+    targets.into_iter().flat_map(of_target).collect()
+}
+
+fn changes(target: &Target, before: &[&Work<'_>], after: &[&Work<'_>]) -> Vec<Change> {
+    let change = |what, before, after| Change {
+        target: target.clone(),
+        what,
+        before,
+        after,
+    };
+    let before = Carried::all(before);
+    let after = Carried::all(after);
+    let (pairs, alone) = pairs(&before, &after);
+    let mut changes = Vec::new();
+    let mut say = |what| changes.push(change(what, None, None));
+    for line in lines(&before, &after, &pairs, &alone) {
+        say(line);
+    }
+    for (work, _) in &after {
+        let Some((same, _)) = before.iter().find(|(other, _)| other.name == work.name) else {
+            continue;
+        };
+        let (old, new) = shown::works(same, work);
+        if old != new {
+            let side = |value: &Value<'_>| Some(side(work, value));
+            changes.push(change(title(work), side(&old), side(&new)));
+        }
+    }
+    for (old, new) in pairs {
+        if old.is_some_and(|old| old.object == new.object) {
+            continue;
+        }
+        let (before, after) = shown::pair(old.map(|old| old.object), Some(new.object));
+        changes.push(change(
+            new.key.to_string(),
+            old.zip(before).map(|(old, value)| side(old.work, &value)),
+            after.map(|value| side(new.work, &value)),
+        ));
+    }
+    let generated: HashSet<&ObjectKey> = objects(&after).map(|carried| &carried.key).collect();
+    for old in alone.into_iter().filter(|old| !generated.contains(&old.key)) {
+        let (before, _) = shown::pair(Some(old.object), None);
+        let before = before.map(|value| side(old.work, &value));
+        changes.push(change(old.key.to_string(), before, None));
+    }
+    changes
+}
+
+fn side(work: &Work<'_>, value: &Value<'_>) -> Side {
+    Side {
+        work: work.name.clone(),
+        yaml: yaml::write(value),
+    }
+}
+
+fn title(work: &Work<'_>) -> String {
+    format!("{} {}", work.kind(), work.name)
+}
+
+/// An object in a work.
+struct Carried<'w> {
+    work: &'w Work<'w>,
+    key: ObjectKey,
+    object: &'w Value<'w>,
+}
+
+/// Works with what they carry.
+type Works<'w> = Vec<(&'w Work<'w>, Vec<Carried<'w>>)>;
+
+impl<'w> Carried<'w> {
+    fn all(works: &[&'w Work<'w>]) -> Works<'w> {
+        let carried = |work: &'w Work<'w>| {
+            let objects = work.manifests().iter().map(|object| Carried {
+                work,
+                key: works::key(object),
+                object,
+            });
+            (work, objects.collect())
+        };
+        works.iter().map(|work| carried(work)).collect()
+    }
+}
+
+fn objects<'c, 'w>(works: &'c Works<'w>) -> impl Iterator<Item = &'c Carried<'w>> {
+    works.iter().flat_map(|(_, objects)| objects)
+}
+
+/// A generated object, and what is there of it.
+type Pair<'c, 'w> = (Option<&'c Carried<'w>>, &'c Carried<'w>);
+
+/// Each generated object with what is there of it, and what is there besides. While works are replaced by others, and as a
+/// hook of two phases, an object stands in several: those in works of one name belong together.
+fn pairs<'c, 'w>(before: &'c Works<'w>, after: &'c Works<'w>) -> (Vec<Pair<'c, 'w>>, Vec<&'c Carried<'w>>) {
+    let place = |carried: &'c Carried<'w>| (&carried.key, carried.work.name.as_str());
+    let stay: HashSet<_> = objects(after).map(place).collect();
+    let mut there: HashMap<&ObjectKey, Vec<&Carried<'w>>> = HashMap::new();
+    for carried in objects(before) {
+        there.entry(&carried.key).or_default().push(carried);
+    }
+    let mut pairs = Vec::new();
+    for new in objects(after) {
+        let found = there.get_mut(&new.key).and_then(|found| {
+            let same = found.iter().position(|old| old.work.name == new.work.name);
+            let at = same.or_else(|| found.iter().position(|old| !stay.contains(&place(old))))?;
+            Some(found.remove(at))
+        });
+        pairs.push((found, new));
+    }
+    let rest: HashSet<_> = there.into_values().flatten().map(place).collect();
+    let alone = objects(before).filter(|old| rest.contains(&place(old))).collect();
+    (pairs, alone)
+}
+
+/// What becomes of the works as such, a line each.
+fn lines(before: &Works<'_>, after: &Works<'_>, pairs: &[Pair<'_, '_>], alone: &[&Carried<'_>]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (work, objects) in after.iter().filter(|(work, _)| !is_among(before, &work.name)) {
+        let plural = if objects.len() == 1 { "" } else { "s" };
+        lines.push(format!("{} is new, with {} object{plural}", title(work), objects.len()));
+    }
+    for (work, _) in before.iter().filter(|(work, _)| !is_among(after, &work.name)) {
+        lines.push(format!("{} goes", title(work)));
+    }
+    for ((from, to), keys) in moves(after, pairs, alone) {
+        let verb = if keys.len() == 1 { "moves" } else { "move" };
+        lines.push(format!("{} {verb} from work {from} to {to}", names(&keys)));
+    }
+    for (work, objects) in after {
+        let same = before.iter().find(|(other, _)| other.name == work.name);
+        if same.is_some_and(|(_, old)| is_another_order(old, objects)) {
+            lines.push(format!("{} has its objects in another order", title(work)));
+        }
+    }
+    lines
+}
+
+fn is_among(works: &Works<'_>, name: &str) -> bool {
+    works.iter().any(|(work, _)| work.name == name)
+}
+
+/// The objects that go from one work to another, by the names of the two.
+fn moves<'c>(
+    after: &Works<'_>,
+    pairs: &[Pair<'c, '_>],
+    alone: &[&'c Carried<'_>],
+) -> Vec<((&'c str, &'c str), Vec<&'c ObjectKey>)> {
+    let homes: HashMap<&ObjectKey, &str> = pairs
+        .iter()
+        .map(|(_, new)| (&new.key, new.work.name.as_str()))
+        .collect();
+    let in_other_works = pairs
+        .iter()
+        .filter_map(|(old, new)| Some(((*old)?, new.work.name.as_str())));
+    // One that stands in two works, of which one gives it up and stays.
+    let given_up = alone
+        .iter()
+        .filter(|old| is_among(after, &old.work.name))
+        .filter_map(|old| Some((*old, *homes.get(&old.key)?)));
+    let mut moves: Vec<((&str, &str), Vec<&ObjectKey>)> = Vec::new();
+    for (old, to) in in_other_works.chain(given_up) {
+        let way = (old.work.name.as_str(), to);
+        if way.0 == way.1 {
+            continue;
+        }
+        match moves.iter_mut().find(|(known, _)| *known == way) {
+            Some((_, keys)) => keys.push(&old.key),
+            None => moves.push((way, vec![&old.key])),
+        }
+    }
+    moves
+}
+
+/// Names a few objects, and counts the rest.
+fn names(keys: &[&ObjectKey]) -> String {
+    const NAMED: usize = 3;
+    let named: Vec<String> = keys.iter().take(NAMED).map(ToString::to_string).collect();
+    match keys.len().saturating_sub(NAMED) {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
+}
+
+/// Whether the objects that both have stand in another order, which is the one in which they are applied.
+fn is_another_order(before: &[Carried<'_>], after: &[Carried<'_>]) -> bool {
+    let keys = |of: &[Carried<'_>]| of.iter().map(|carried| carried.key.clone()).collect::<HashSet<_>>();
+    let (old, new) = (keys(before), keys(after));
+    let stayed = before.iter().filter(|carried| new.contains(&carried.key));
+    let staying = after.iter().filter(|carried| old.contains(&carried.key));
+    !stayed
+        .map(|carried| &carried.key)
+        .eq(staying.map(|carried| &carried.key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::works::read_back;
+
+    /// A work of ConfigMaps, `NAME=VALUE` each.
+    fn work(cluster: &str, name: &str, annotations: &str, objects: &[&str]) -> String {
+        let config_map = |object: &&str| {
+            let (name, value) = object.split_once('=').expect("NAME=VALUE");
+            format!(
+                r#"{{"apiVersion":"v1","data":{{"k":"{value}"}},"kind":"ConfigMap","metadata":{{"name":"{name}","namespace":"shop"}}}}"#
+            )
+        };
+        let objects: Vec<String> = objects.iter().map(config_map).collect();
+        format!(
+            r#"{{"apiVersion":"work.open-cluster-management.io/v1","kind":"ManifestWork","metadata":{{"annotations":{{{annotations}}},"name":"{name}","namespace":"{cluster}"}},"spec":{{"workload":{{"manifests":[{}]}}}}}}"#,
+            objects.join(",")
+        )
+    }
+
+    /// What is told, with the names of works in place of whole sides.
+    fn told(there: &[String], generated: &[String]) -> Vec<String> {
+        let tell = |change: Change| {
+            let side = |side: Option<Side>| side.map_or(String::new(), |side| side.work);
+            let way = match (change.before, change.after) {
+                (None, None) => String::new(),
+                (before, after) => format!(": {}>{}", side(before), side(after)),
+            };
+            format!("{} {}{way}", change.target, change.what)
+        };
+        let changes = compare(&read_back(there), &read_back(generated), false);
+        changes.into_iter().map(tell).collect()
+    }
+
+    #[test]
+    fn an_object_is_the_same_in_whatever_work_it_stands() {
+        let there = [work("c", "shop", "", &["a=1", "b=1", "c=1", "d=1", "e=1"])];
+        let generated = [
+            work("c", "shop", "", &["a=1"]),
+            work("c", "shop.part-b1", "", &["b=1", "c=2", "d=1", "e=1"]),
+        ];
+        assert_eq!(
+            told(&there, &generated),
+            [
+                "c ManifestWork shop.part-b1 is new, with 4 objects",
+                "c ConfigMap shop/b, ConfigMap shop/c, ConfigMap shop/d and 1 more move from work shop to shop.part-b1",
+                "c ConfigMap shop/c: shop>shop.part-b1",
+            ]
+        );
+        assert_eq!(
+            told(&generated, &there)[..2],
+            [
+                "c ManifestWork shop.part-b1 goes",
+                "c ConfigMap shop/b, ConfigMap shop/c, ConfigMap shop/d and 1 more move from work shop.part-b1 to shop",
+            ]
+        );
+        assert!(told(&there, &there).is_empty());
+    }
+
+    #[test]
+    fn clusters_are_told_apart() {
+        let there = [work("a", "shop", "", &["x=1"]), work("b", "shop", "", &["x=1"])];
+        let generated = [work("c", "shop", "", &["x=1"]), work("a", "shop", "", &["x=1"])];
+        assert_eq!(
+            told(&there, &generated),
+            [
+                "c ManifestWork shop is new, with 1 object",
+                "c ConfigMap shop/x: >shop",
+                "b ManifestWork shop goes",
+                "b ConfigMap shop/x: shop>",
+            ]
+        );
+    }
+
+    #[test]
+    fn while_a_work_is_replaced_its_objects_stand_in_two() {
+        let there = [
+            work("c", "shop", "", &["a=1", "b=1"]),
+            work("c", "shop.part-b0", "", &["a=2"]),
+        ];
+        assert_eq!(
+            told(&there, &[work("c", "shop.part-b0", "", &["a=2", "b=1"])]),
+            [
+                "c ManifestWork shop goes",
+                "c ConfigMap shop/b moves from work shop to shop.part-b0",
+            ]
+        );
+        // One of the two works gives it up and stays.
+        let generated = [work("c", "shop", "", &["b=1"]), work("c", "shop.part-b0", "", &["a=2"])];
+        assert_eq!(
+            told(&there, &generated),
+            ["c ConfigMap shop/a moves from work shop to shop.part-b0"]
+        );
+    }
+
+    #[test]
+    fn hooks_of_argo_cds_own_are_compared_only_with_what_was_never_on_a_hub() {
+        let there = [work("c", "shop", "", &["a=1"]), work("c", "old", HOOK, &["b=1"])];
+        let generated = [work("c", "shop", "", &["a=1"]), work("c", "new", HOOK, &["c=1"])];
+        assert_eq!(told(&there, &generated).len(), 4);
+        assert!(compare(&read_back(&there), &read_back(&generated), true).is_empty());
+        let listed = there.map(|work| work.replacen(r#""name""#, r#""uid":"x","name""#, 1));
+        assert!(told(&listed, &generated).is_empty());
+    }
+
+    const HOOK: &str = r#""argocd.argoproj.io/hook":"SyncFail""#;
+
+    #[test]
+    fn a_work_is_shown_by_itself_where_it_is_told_something_else() {
+        let wave = |wave: &str| format!(r#""argocd.argoproj.io/sync-wave":"{wave}""#);
+        let tracked = r#""argocd.argoproj.io/tracking-id":"shop:x","example.com/by-somebody":"else""#;
+        let generated = [work("c", "shop", "", &["a=1"])];
+        assert!(told(&[work("c", "shop", tracked, &["a=1"])], &generated).is_empty());
+        assert_eq!(
+            told(&[work("c", "shop", &wave("2"), &["a=1"])], &generated),
+            ["c ManifestWork shop: shop>shop"]
+        );
+        let other_order = [work("c", "shop", "", &["b=1", "a=1", "c=1"])];
+        assert_eq!(
+            told(&other_order, &[work("c", "shop", "", &["a=1", "b=1"])]),
+            [
+                "c ManifestWork shop has its objects in another order",
+                "c ConfigMap shop/c: shop>",
+            ]
+        );
+    }
+}

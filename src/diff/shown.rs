@@ -1,0 +1,351 @@
+//! What is shown of an object and of a work.
+
+use crate::generate::fresh;
+use crate::value::{Map, Value};
+use crate::works::{self, TEMPLATE, WORKLOAD, Work};
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+/// Both sides of an object, with what is secret in it masked as `kubectl diff` does: whether it changes is seen, and nothing
+/// else.
+pub(super) fn pair<'a>(
+    before: Option<&Value<'a>>,
+    after: Option<&Value<'a>>,
+) -> (Option<Value<'a>>, Option<Value<'a>>) {
+    let is_secret = |object: &Value<'_>| works::key(object).kind.is("", "Secret");
+    let (before, after) = if before.or(after).is_some_and(is_secret) {
+        (
+            before.map(|object| masked(object, after, "*** (before)")),
+            after.map(|object| masked(object, before, "*** (after)")),
+        )
+    } else {
+        (before.cloned(), after.cloned())
+    };
+    let (plain_before, plain_after) = (before.as_ref().map(without_hash), after.as_ref().map(without_hash));
+    if plain_before == plain_after {
+        return (before, after);
+    }
+    (plain_before, plain_after)
+}
+
+/// An object without the value of the hash of its content, which changes with every other change: see [`fresh`].
+fn without_hash<'a>(object: &Value<'a>) -> Value<'a> {
+    let mut object = object.clone();
+    if let Some(hash) = annotation_mut(&mut object, fresh::CONTENT) {
+        *hash = Value::String(HIDDEN.into());
+    }
+    object
+}
+
+fn annotation_mut<'v, 'a>(object: &'v mut Value<'a>, name: &str) -> Option<&'v mut Value<'a>> {
+    let metadata = map_mut(map_mut(object)?.get_mut("metadata")?)?;
+    map_mut(metadata.get_mut("annotations")?)?.get_mut(name)
+}
+
+/// Stands for what only follows from something else that is shown.
+const HIDDEN: &str = "…";
+
+/// A Secret without its values. `changed` stands for one that is different in `other`.
+fn masked<'a>(secret: &Value<'a>, other: Option<&Value<'_>>, changed: &'static str) -> Value<'a> {
+    let mut secret = secret.clone();
+    let Value::Map(fields) = &mut secret else {
+        return secret;
+    };
+    for field in ["data", "stringData"] {
+        let others = other.and_then(|other| other.as_map()?.get(field));
+        let mask = |value: &Value<'_>, other: Option<&Value<'_>>| {
+            let is_same = other.is_none_or(|other| other == value);
+            Value::String(if is_same { "***" } else { changed }.into())
+        };
+        match fields.get_mut(field) {
+            Some(Value::Map(texts)) => texts.retain(|key, value| {
+                *value = mask(value, others.and_then(|others| others.as_map()?.get(key)));
+                true
+            }),
+            // The API server would refuse it; it may be a secret all the same.
+            Some(value) => *value = mask(value, others),
+            None => {}
+        }
+    }
+    // kubectl's copy of all that was applied.
+    if let Some(copy) = annotation_mut(&mut secret, "kubectl.kubernetes.io/last-applied-configuration") {
+        *copy = Value::String("***".into());
+    }
+    secret
+}
+
+/// A work before and after: what Argo CD and the agent are told about the objects it carries. What they are told about a kind
+/// that comes or goes is left out, because it comes and goes with its objects, which are shown.
+pub(super) fn works<'a>(before: &Work<'a>, after: &Work<'a>) -> (Value<'a>, Value<'a>) {
+    let (old, new) = (resources(before), resources(after));
+    let one_sided: HashSet<_> = old.symmetric_difference(&new).collect();
+    let shown = |it: &Work<'a>| {
+        let mut value = work(it);
+        if let Some(configs) = configs_mut(&mut value) {
+            configs.retain(|config| {
+                let identifier = config
+                    .as_map()
+                    .and_then(|config| config.get("resourceIdentifier")?.as_map());
+                let text = |key| identifier.and_then(|it| it.get(key)?.as_str()).unwrap_or_default();
+                !one_sided.contains(&(text("group").to_owned(), text("resource").to_owned()))
+            });
+        }
+        value
+    };
+    (shown(before), shown(after))
+}
+
+/// The API groups and resources of the objects that a work carries; what nothing is known of is taken as regular English.
+fn resources(work: &Work<'_>) -> HashSet<(String, String)> {
+    let resource = |object: &Value<'_>| {
+        let kind = works::key(object).kind;
+        let plural = kind
+            .built_in()
+            .map_or_else(|| kind.guessed_plural(), |known| known.plural.to_owned());
+        (kind.group.into(), plural)
+    };
+    work.manifests().iter().map(resource).collect()
+}
+
+fn configs_mut<'v, 'a>(work: &'v mut Value<'a>) -> Option<&'v mut Vec<Value<'a>>> {
+    let mut spec = map_mut(map_mut(work)?.get_mut("spec")?)?;
+    if spec.get(TEMPLATE).is_some() {
+        spec = map_mut(spec.get_mut(TEMPLATE)?)?;
+    }
+    match spec.get_mut("manifestConfigs")? {
+        Value::List(configs) => Some(configs),
+        _ => None,
+    }
+}
+
+fn map_mut<'v, 'a>(value: &'v mut Value<'a>) -> Option<&'v mut Map<'a>> {
+    match value {
+        Value::Map(map) => Some(map),
+        _ => None,
+    }
+}
+
+/// A work without its objects. What the API server fills in is left out, because it is what is meant by leaving it out.
+fn work<'a>(work: &Work<'a>) -> Value<'a> {
+    let mut shown = Vec::new();
+    let annotations = work
+        .metadata()
+        .and_then(|metadata| metadata.get("annotations")?.as_map());
+    let ours = |name: &str| {
+        name.starts_with("argocd-ocm-cmp.github.io/")
+            || name.starts_with("argocd.argoproj.io/") && !OF_ARGO_CD.contains(&name)
+    };
+    let mut annotations = annotations.cloned().unwrap_or_default();
+    annotations.retain(|name, _| ours(name));
+    if !annotations.is_empty() {
+        let annotations = vec![("annotations".into(), Value::Map(annotations))];
+        shown.push(("metadata".into(), Value::Map(Map::from_entries(annotations))));
+    }
+    let mut spec = work.spec().cloned().unwrap_or_default();
+    match spec.get_mut(TEMPLATE) {
+        Some(Value::Map(template)) => template.remove(WORKLOAD),
+        _ => spec.remove(WORKLOAD),
+    };
+    let mut spec = Value::Map(spec);
+    plain(&mut spec);
+    shown.push(("spec".into(), spec));
+    Value::Map(Map::from_entries(shown))
+}
+
+/// What Argo CD itself writes on what it applies, and people to have it look.
+const OF_ARGO_CD: [&str; 3] = [
+    "argocd.argoproj.io/installation-id",
+    "argocd.argoproj.io/refresh",
+    "argocd.argoproj.io/tracking-id",
+];
+
+/// What the schemas of OCM's works fill in.
+const DEFAULTS: [(&str, Value<'static>); 7] = [
+    ("cascadeDeletionPolicy", Value::String(Cow::Borrowed("Background"))),
+    ("feedbackScrapeType", Value::String(Cow::Borrowed("Poll"))),
+    ("fieldManager", Value::String(Cow::Borrowed("work-agent"))),
+    ("maxFailures", Value::Int(0)),
+    ("minSuccessTime", Value::String(Cow::Borrowed("0"))),
+    ("progressDeadline", Value::String(Cow::Borrowed("None"))),
+    ("propagationPolicy", Value::String(Cow::Borrowed("Foreground"))),
+];
+
+/// Takes out what is default, and what only follows from the objects.
+fn plain(value: &mut Value<'_>) {
+    match value {
+        Value::Map(fields) => fields.retain(|key, value| {
+            plain(value);
+            !DEFAULTS.iter().any(|(name, default)| *name == key && default == value)
+                && !matches!(value, Value::Map(fields) if fields.is_empty())
+        }),
+        Value::List(items) => items.iter_mut().for_each(plain),
+        Value::String(text) if text.contains(fresh::CONTENT) => *text = without_hashes(text).into(),
+        _ => {}
+    }
+}
+
+/// CEL without the hashes of objects, which stand in quotes, one or several: see [`fresh`]. An object whose hash changes
+/// is shown itself.
+fn without_hashes(expression: &str) -> String {
+    let is_hash = |word: &str| word.len() == fresh::HASH_DIGITS && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let shown = |quoted: &str| {
+        let hashes = quoted.split(' ').all(is_hash);
+        if hashes { HIDDEN.to_owned() } else { quoted.to_owned() }
+    };
+    expression.split('\'').map(shown).collect::<Vec<_>>().join("'")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::yaml;
+
+    fn value(text: &str) -> Value<'_> {
+        yaml::documents(text).next().expect("a document").expect("YAML").value
+    }
+
+    /// Both sides as JSON flow, without what every object has.
+    fn shown(before: &str, after: &str) -> (String, String) {
+        let secret = |fields: &str| format!("{{apiVersion: v1, kind: Secret, metadata: {{name: a}}, {fields}}}");
+        let (before, after) = (secret(before), secret(after));
+        let (before, after) = pair(Some(&value(&before)), Some(&value(&after)));
+        let text = |side: Option<Value<'_>>| {
+            let yaml = yaml::write(&side.expect("a side"));
+            let lines = yaml
+                .lines()
+                .filter(|line| line.contains("***") || line.contains("type"));
+            lines.map(str::trim).collect::<Vec<_>>().join(", ")
+        };
+        (text(before), text(after))
+    }
+
+    #[test]
+    fn of_secrets_it_is_only_seen_what_changes() {
+        assert_eq!(
+            shown(
+                "data: {same: YQ==, old: YQ==, other: YQ==}",
+                "data: {same: YQ==, new: YQ==, other: Yg==}"
+            ),
+            (
+                r#"old: "***", other: "*** (before)", same: "***""#.to_owned(),
+                r#"new: "***", other: "*** (after)", same: "***""#.to_owned()
+            )
+        );
+        assert_eq!(
+            shown("stringData: {a: secret}, type: a", "data: {a: c2VjcmV0}, type: b"),
+            (r#"a: "***", type: a"#.to_owned(), r#"a: "***", type: b"#.to_owned())
+        );
+        assert_eq!(
+            shown("data: [secret]", "data: secret"),
+            (
+                r#"data: "*** (before)""#.to_owned(),
+                r#"data: "*** (after)""#.to_owned()
+            )
+        );
+        let copied = value(
+            "{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: \
+              {kubectl.kubernetes.io/last-applied-configuration: 'secret'}}}",
+        );
+        let (before, _) = pair(Some(&copied), None);
+        assert!(!yaml::write(&before.expect("it is there")).contains("secret"));
+    }
+
+    #[test]
+    fn a_secret_is_one_by_its_kind_and_group() {
+        let sealed = value("{apiVersion: bitnami.com/v1alpha1, kind: Secret, metadata: {name: a}, data: {a: open}}");
+        let (before, after) = pair(Some(&sealed), None);
+        assert_eq!((before.as_ref(), after), (Some(&sealed), None));
+    }
+
+    #[test]
+    fn the_hash_of_the_content_shows_only_where_nothing_else_does() {
+        let object = |hash: &str, data: &str| {
+            format!(
+                "{{apiVersion: v1, kind: ConfigMap, data: {{a: {data}}}, \
+                  metadata: {{name: a, annotations: {{argocd-ocm-cmp.github.io/content: '{hash}'}}}}}}"
+            )
+        };
+        let (one, other, same) = (
+            object("1111111111", "x"),
+            object("2222222222", "y"),
+            object("3333333333", "x"),
+        );
+        let texts = |before: &str, after: &str| {
+            let (before, after) = pair(Some(&value(before)), Some(&value(after)));
+            [before, after].map(|side| yaml::write(&side.expect("a side")))
+        };
+        let [before, after] = texts(&one, &other);
+        assert!(
+            !before.contains("1111111111") && !after.contains("2222222222"),
+            "{before}{after}"
+        );
+        let [before, after] = texts(&one, &same);
+        assert!(
+            before.contains("1111111111") && after.contains("3333333333"),
+            "{before}{after}"
+        );
+    }
+
+    #[test]
+    fn what_comes_with_the_first_object_of_a_kind_is_not_shown_again() {
+        let text = |kinds: &[(&str, &str)], about: &str| {
+            let manifests: Vec<String> = kinds
+                .iter()
+                .map(|(kind, _)| format!("{{apiVersion: v1, kind: {kind}}}"))
+                .collect();
+            let configs: Vec<String> = kinds
+                .iter()
+                .map(|(_, resource)| format!("{{resourceIdentifier: {{resource: {resource}}}, about: {about}}}"))
+                .collect();
+            format!(
+                "{{apiVersion: work.open-cluster-management.io/v1, kind: ManifestWork, metadata: {{name: a, namespace: c}}, \
+                  spec: {{workload: {{manifests: [{}]}}, manifestConfigs: [{}]}}}}",
+                manifests.join(", "),
+                configs.join(", ")
+            )
+        };
+        let (config_map, secret) = (("ConfigMap", "configmaps"), ("Secret", "secrets"));
+        let both = text(&[config_map, secret], "x");
+        let is_same = |before: &str, after: &str| {
+            let work = |text| Work::new(value(text)).expect("a work");
+            let (before, after) = works(&work(before), &work(after));
+            before == after
+        };
+        assert!(is_same(&text(&[config_map], "x"), &both));
+        assert!(is_same(&both, &text(&[secret], "x")));
+        assert!(!is_same(&text(&[config_map], "y"), &both));
+        // What is new about objects that were there is shown.
+        let without = both
+            .replace("about: x", "")
+            .replace("{resourceIdentifier: {resource: secrets}, }", "");
+        assert!(!is_same(&without, &both));
+    }
+
+    #[test]
+    fn a_work_is_shown_without_its_objects_and_what_the_api_server_fills_in() {
+        let shown = |text: &str| yaml::write(&work(&Work::new(value(text)).expect("a work")));
+        let of_hub = "{apiVersion: work.open-cluster-management.io/v1, kind: ManifestWork, \
+            metadata: {name: a, namespace: c, uid: x, annotations: {argocd.argoproj.io/tracking-id: x, \
+              argocd.argoproj.io/sync-wave: '1', kubectl.kubernetes.io/last-applied-configuration: x}}, \
+            spec: {workload: {manifests: [{apiVersion: v1}]}, manifestConfigs: [{feedbackScrapeType: Poll, \
+              conditionRules: [{celExpressions: [\"'0a0a0a0a0a 1b1b1b1b1b'.contains(object.metadata.?annotations\
+                [?'argocd-ocm-cmp.github.io/content'].orValue('none'))\"]}], \
+              updateStrategy: {serverSideApply: {fieldManager: work-agent, force: true}, type: ServerSideApply}}]}, \
+            status: {conditions: []}}";
+        assert_eq!(
+            shown(of_hub),
+            "metadata:\n  annotations:\n    argocd.argoproj.io/sync-wave: \"1\"\n\
+             spec:\n  manifestConfigs:\n  - conditionRules:\n    - celExpressions:\n      - \
+             \"'…'.contains(object.metadata.?annotations[?'argocd-ocm-cmp.github.io/content'].orValue('none'))\"\n    \
+             updateStrategy:\n      serverSideApply:\n        force: true\n      type: ServerSideApply\n"
+        );
+        let replica_set = "{apiVersion: work.open-cluster-management.io/v1alpha1, kind: ManifestWorkReplicaSet, \
+            metadata: {name: a, namespace: ns}, spec: {placementRefs: [{name: p, rolloutStrategy: {type: All}}], \
+            manifestWorkTemplate: {deleteOption: {propagationPolicy: Orphan}, workload: {manifests: [{apiVersion: v1}]}}}}";
+        assert_eq!(
+            shown(replica_set),
+            "spec:\n  manifestWorkTemplate:\n    deleteOption:\n      propagationPolicy: Orphan\n  \
+             placementRefs:\n  - name: p\n    rolloutStrategy:\n      type: All\n"
+        );
+    }
+}

@@ -1,0 +1,84 @@
+//! Changes as text, in the form of `diff -u`.
+
+use super::{Change, Side};
+use crate::works::Target;
+use similar::{ChangeTag, TextDiff};
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+/// How changes are shown.
+#[derive(Clone, Debug)]
+pub struct Style {
+    /// Whether lines have colours.
+    pub colours: bool,
+    /// What the side that is there is called.
+    pub there: String,
+}
+
+/// How many lines stand around what has changed.
+const CONTEXT: usize = 3;
+
+const BOLD: &str = "\x1b[1m";
+const RED: &str = "\x1b[31m";
+const GREEN: &str = "\x1b[32m";
+const CYAN: &str = "\x1b[36m";
+
+/// The text of changes; the same change for several clusters is told once.
+#[must_use]
+pub fn text(changes: &[Change], style: &Style) -> String {
+    let mut alike: Vec<(&Change, Vec<&Target>)> = Vec::new();
+    let mut known = HashMap::new();
+    for change in changes {
+        let what = (&change.what, &change.before, &change.after);
+        let at = *known.entry(what).or_insert(alike.len());
+        match alike.get_mut(at) {
+            Some((_, targets)) => targets.push(&change.target),
+            None => alike.push((change, vec![&change.target])),
+        }
+    }
+    let mut out = String::new();
+    for (change, targets) in alike {
+        let targets: Vec<String> = targets.iter().map(ToString::to_string).collect();
+        let header = format!("{} {}", targets.join(","), change.what);
+        // A name on the hub or in a file may hold anything.
+        style.line(BOLD, &header.replace(char::is_control, "\u{fffd}"), &mut out);
+        if change.before.is_some() || change.after.is_some() {
+            unified(change, style, &mut out);
+        }
+    }
+    out
+}
+
+fn unified(change: &Change, style: &Style, out: &mut String) {
+    let name = |side: &Option<Side>, whose: &str| {
+        side.as_ref()
+            .map_or("/dev/null".to_owned(), |side| format!("{whose}: {}", side.work))
+    };
+    style.line(BOLD, &format!("--- {}", name(&change.before, &style.there)), out);
+    style.line(BOLD, &format!("+++ {}", name(&change.after, "generated")), out);
+    let yaml = |side: &Option<Side>| side.as_ref().map_or(String::new(), |side| side.yaml.clone());
+    let (before, after) = (yaml(&change.before), yaml(&change.after));
+    let diff = TextDiff::from_lines(&before, &after);
+    for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {
+        style.line(CYAN, &hunk.header().to_string(), out);
+        for line in hunk.iter_changes() {
+            let (mark, colour) = match line.tag() {
+                ChangeTag::Equal => (' ', ""),
+                ChangeTag::Delete => ('-', RED),
+                ChangeTag::Insert => ('+', GREEN),
+            };
+            style.line(colour, &format!("{mark}{}", line.value().trim_end_matches('\n')), out);
+        }
+    }
+}
+
+impl Style {
+    fn line(&self, colour: &str, line: &str, out: &mut String) {
+        if self.colours && !colour.is_empty() {
+            writeln!(out, "{colour}{line}\x1b[0m")
+        } else {
+            writeln!(out, "{line}")
+        }
+        .expect("a String takes all");
+    }
+}

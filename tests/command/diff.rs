@@ -1,0 +1,349 @@
+//! `diff --file`: what a change in a folder changes of works that were printed before.
+
+use crate::program::{program_with, transcript};
+use std::fs;
+use std::path::Path;
+use std::process::{Output, Stdio};
+use tempfile::TempDir;
+
+const WEB: &str = r"
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: web, image: 'web:1'}]
+";
+
+const SETTINGS: &str = r"
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data:
+  web.conf: |
+    listen 80
+    workers 4
+";
+
+/// A folder with `shop` in it and the works that it makes, for two clusters, in `works.yaml`.
+fn shop(files: &[(&str, &str)]) -> TempDir {
+    let folder = TempDir::new().expect("a scratch folder");
+    fs::create_dir(folder.path().join("shop")).expect("a folder");
+    for (file, text) in files {
+        write(&folder, file, text);
+    }
+    let works = run(&folder, &["generate", "shop", "--cluster=eu1,us1"]);
+    assert!(works.status.success(), "{}", transcript(&works));
+    fs::write(folder.path().join("works.yaml"), works.stdout).expect("a file");
+    folder
+}
+
+fn write(folder: &TempDir, file: &str, text: &str) {
+    fs::write(folder.path().join("shop").join(file), text).expect("a file");
+}
+
+fn change(folder: &TempDir, file: &str, from: &str, to: &str) {
+    let text = fs::read_to_string(folder.path().join("shop").join(file)).expect("a file");
+    assert!(text.contains(from), "{text}");
+    write(folder, file, &text.replace(from, to));
+}
+
+fn run(folder: &TempDir, words: &[&str]) -> Output {
+    let words = words
+        .iter()
+        .copied()
+        .chain(["--name=shop", "--namespace=shop", "--allow-secrets"]);
+    program_with(folder.path(), words).output().expect("it runs")
+}
+
+fn diff(folder: &TempDir, more: &[&str]) -> String {
+    let words: Vec<&str> = ["diff", "shop", "--file=works.yaml"]
+        .iter()
+        .chain(more)
+        .copied()
+        .collect();
+    transcript(&run(folder, &words))
+}
+
+const BOTH: &str = "--cluster=eu1,us1";
+
+const SILENT: &str = "exit code: 0\n----- stdout -----\n----- stderr -----\n";
+
+#[test]
+fn what_has_not_changed_is_not_told() {
+    let folder = shop(&[("web.yaml", WEB), ("settings.yaml", SETTINGS)]);
+    assert_eq!(diff(&folder, &[BOTH]), SILENT);
+    // Nor where it is in a file, in which order, and how it is written.
+    let both = format!("# in one\n{SETTINGS}---\n{WEB}");
+    write(&folder, "web.yaml", &both.replace("'web:1'", "\"web:1\""));
+    fs::remove_file(folder.path().join("shop/settings.yaml")).expect("it is there");
+    assert_eq!(diff(&folder, &[BOTH, "--color=always"]), SILENT);
+}
+
+#[test]
+fn a_change_is_told_once_for_all_clusters_that_it_is_for() {
+    let folder = shop(&[("web.yaml", WEB), ("settings.yaml", SETTINGS)]);
+    change(&folder, "web.yaml", "web:1", "web:2");
+    change(&folder, "settings.yaml", "workers 4", "workers 8");
+    insta::assert_snapshot!(diff(&folder, &[BOTH]), @r"
+    exit code: 1
+    ----- stdout -----
+    eu1,us1 ConfigMap shop/settings
+    --- works.yaml: shop
+    +++ generated: shop
+    @@ -2,7 +2,7 @@
+     data:
+       web.conf: |
+         listen 80
+    -    workers 4
+    +    workers 8
+     kind: ConfigMap
+     metadata:
+       name: settings
+    eu1,us1 Deployment.apps shop/web
+    --- works.yaml: shop
+    +++ generated: shop
+    @@ -14,5 +14,5 @@
+             app: web
+         spec:
+           containers:
+    -      - image: web:1
+    +      - image: web:2
+             name: web
+    ----- stderr -----
+    ");
+}
+
+#[test]
+fn objects_that_come_and_go_are_told_in_full() {
+    let folder = shop(&[("web.yaml", WEB), ("settings.yaml", SETTINGS)]);
+    fs::remove_file(folder.path().join("shop/settings.yaml")).expect("it is there");
+    write(
+        &folder,
+        "account.yaml",
+        "{apiVersion: v1, kind: ServiceAccount, metadata: {name: web}}",
+    );
+    insta::assert_snapshot!(diff(&folder, &["--cluster=eu1"]), @r"
+    exit code: 1
+    ----- stdout -----
+    eu1 ServiceAccount shop/web
+    --- /dev/null
+    +++ generated: shop
+    @@ -0,0 +1,5 @@
+    +apiVersion: v1
+    +kind: ServiceAccount
+    +metadata:
+    +  name: web
+    +  namespace: shop
+    eu1,us1 ConfigMap shop/settings
+    --- works.yaml: shop
+    +++ /dev/null
+    @@ -1,9 +0,0 @@
+    -apiVersion: v1
+    -data:
+    -  web.conf: |
+    -    listen 80
+    -    workers 4
+    -kind: ConfigMap
+    -metadata:
+    -  name: settings
+    -  namespace: shop
+    us1 ManifestWork shop goes
+    us1 Deployment.apps shop/web
+    --- works.yaml: shop
+    +++ /dev/null
+    @@ -1,18 +0,0 @@
+    -apiVersion: apps/v1
+    -kind: Deployment
+    -metadata:
+    -  name: web
+    -  namespace: shop
+    -spec:
+    -  replicas: 1
+    -  selector:
+    -    matchLabels:
+    -      app: web
+    -  template:
+    -    metadata:
+    -      labels:
+    -        app: web
+    -    spec:
+    -      containers:
+    -      - image: web:1
+    -        name: web
+    ----- stderr -----
+    ");
+}
+
+#[test]
+fn an_object_that_moves_to_another_work_is_not_told_as_one_that_goes() {
+    let folder = shop(&[("web.yaml", WEB), ("settings.yaml", SETTINGS)]);
+    // Cut small enough, all stand in other works.
+    insta::assert_snapshot!(diff(&folder, &[BOTH, "--work-size=300"]), @r"
+    exit code: 1
+    ----- stdout -----
+    eu1,us1 ManifestWork shop.part-b00 is new, with 1 object
+    eu1,us1 ManifestWork shop.part-b01 is new, with 1 object
+    eu1,us1 ManifestWork shop goes
+    eu1,us1 Deployment.apps shop/web moves from work shop to shop.part-b00
+    eu1,us1 ConfigMap shop/settings moves from work shop to shop.part-b01
+    ----- stderr -----
+    ");
+}
+
+#[test]
+fn what_a_work_is_told_about_its_objects_is_told() {
+    let folder = shop(&[("settings.yaml", SETTINGS)]);
+    insta::assert_snapshot!(diff(&folder, &[BOTH, "--update-strategy=CreateOnly"]), @r#"
+    exit code: 1
+    ----- stdout -----
+    eu1,us1 ManifestWork shop
+    --- works.yaml: shop
+    +++ generated: shop
+    @@ -8,6 +8,4 @@
+           namespace: "*"
+           resource: configmaps
+         updateStrategy:
+    -      serverSideApply:
+    -        force: true
+    -      type: ServerSideApply
+    +      type: CreateOnly
+    ----- stderr -----
+    "#);
+}
+
+#[test]
+fn secrets_are_masked() {
+    let secret = "{apiVersion: v1, kind: Secret, metadata: {name: db}, stringData: {password: hunter2, user: shop}}";
+    let folder = shop(&[("db.yaml", secret)]);
+    change(&folder, "db.yaml", "hunter2", "hunter3");
+    insta::assert_snapshot!(diff(&folder, &[BOTH]), @r#"
+    exit code: 1
+    ----- stdout -----
+    eu1,us1 Secret shop/db
+    --- works.yaml: shop
+    +++ generated: shop
+    @@ -1,6 +1,6 @@
+     apiVersion: v1
+     data:
+    -  password: "*** (before)"
+    +  password: "*** (after)"
+       user: "***"
+     kind: Secret
+     metadata:
+    ----- stderr -----
+    "#);
+    fs::remove_file(folder.path().join("shop/db.yaml")).expect("it is there");
+    let gone = diff(&folder, &[BOTH, "--allow-empty"]);
+    assert!(
+        gone.contains("-  password: \"***\"\n") && !gone.contains("aHVudGVy"),
+        "{gone}"
+    );
+}
+
+#[test]
+fn colours_are_for_terminals_and_for_those_who_ask() {
+    let folder = shop(&[("web.yaml", WEB)]);
+    change(&folder, "web.yaml", "web:1", "web:2");
+    for plain in [&["--color=auto"][..], &["--color=never"], &[]] {
+        assert!(!diff(&folder, &[&[BOTH], plain].concat()).contains('\x1b'), "{plain:?}");
+    }
+    let colourful = diff(&folder, &[BOTH, "--color=always"]);
+    for line in [
+        "\x1b[1meu1,us1 Deployment.apps shop/web\x1b[0m\n",
+        "\x1b[36m@@ -14,5 +14,5 @@\x1b[0m\n",
+        "\x1b[31m-      - image: web:1\x1b[0m\n",
+        "\x1b[32m+      - image: web:2\x1b[0m\n",
+        "\n         name: web\n",
+    ] {
+        assert!(colourful.contains(line), "{line:?}: {colourful}");
+    }
+}
+
+#[test]
+fn a_file_may_be_in_each_form_in_which_works_are_printed() {
+    let folder = shop(&[("web.yaml", WEB), ("settings.yaml", SETTINGS)]);
+    let lines = run(&folder, &["generate", "shop", BOTH, "--output=json"]).stdout;
+    let lines = String::from_utf8(lines).expect("text");
+    let list = format!(
+        r#"{{"apiVersion":"v1","kind":"List","metadata":{{}},"items":[{}]}}"#,
+        lines.trim_end().replace('\n', ",")
+    );
+    for text in [&lines, &list] {
+        fs::write(folder.path().join("works.yaml"), text).expect("a file");
+        assert_eq!(diff(&folder, &[BOTH]), SILENT);
+    }
+    let words = ["diff", "shop", BOTH, "--file=-", "--name=shop", "--namespace=shop"];
+    let piped = program_with(folder.path(), words)
+        .stdin(Stdio::from(
+            fs::File::open(folder.path().join("works.yaml")).expect("a file"),
+        ))
+        .output()
+        .expect("it runs");
+    assert_eq!(transcript(&piped), SILENT);
+    // Works of others, which kubectl lists as well, do not count.
+    let other = lines.replace(r#""name":"shop""#, r#""name":"other""#);
+    fs::write(folder.path().join("works.yaml"), format!("{lines}{other}")).expect("a file");
+    assert_eq!(diff(&folder, &[BOTH]), SILENT);
+}
+
+#[test]
+fn what_cannot_be_compared_is_an_error_in_a_line() {
+    let folder = shop(&[("web.yaml", WEB)]);
+    let told = |words: &[&str], env: &[(&str, &Path)]| {
+        let words = ["diff", "shop", "--name=shop"].iter().chain(words).copied();
+        let output = program_with(folder.path(), words)
+            .envs(env.iter().copied())
+            .output()
+            .expect("it runs");
+        transcript(&output)
+    };
+    let error = |line: &str| format!("exit code: 2\n----- stdout -----\n----- stderr -----\nerror: {line}\n");
+    let one = "--cluster=eu1";
+    assert_eq!(
+        told(&[one, "--file=none.yaml"], &[]),
+        error("none.yaml: the works cannot be read: no such file or directory")
+    );
+    assert_eq!(
+        told(&[one, "--file=shop/web.yaml"], &[]),
+        error("shop/web.yaml:2: document 1: Deployment.apps web is not a ManifestWork")
+    );
+    let way_out = "set --kubeconfig or --context, or compare with a file by --file";
+    assert_eq!(
+        told(&[one, "--kubeconfig=none"], &[]),
+        error(&format!(
+            "no hub to compare with: none: no such file or directory: {way_out}"
+        ))
+    );
+    fs::write(folder.path().join("config"), "{apiVersion: v1, kind: Config}").expect("a file");
+    assert_eq!(
+        told(&[one], &[("KUBECONFIG", &folder.path().join("config"))]),
+        error(&format!(
+            "no hub to compare with: the kubeconfig has no current context: {way_out}"
+        ))
+    );
+    assert_eq!(
+        told(&[one, "--kubeconfig=config", "--context=hub"], &[]),
+        error(&format!(
+            "no hub to compare with: the kubeconfig has no context hub: {way_out}"
+        ))
+    );
+    fs::write(folder.path().join("config"), "a: b: c\n- d").expect("a file");
+    let broken = told(&[one, "--kubeconfig=config"], &[]);
+    assert!(
+        broken.starts_with("exit code: 2\n") && broken.lines().count() == 4,
+        "{broken}"
+    );
+    assert_eq!(
+        told(&["--file=works.yaml"], &[]),
+        error(
+            "no target cluster: set the plugin env TARGET_CLUSTER or the parameter clusters of the Application, or pass \
+             --cluster NAME"
+        )
+    );
+    assert!(told(&[one, "--file=works.yaml", "--context=hub"], &[]).starts_with("exit code: 2\n"));
+}

@@ -1,0 +1,253 @@
+//! `diff` against a real hub: silent when Argo CD has synced, and otherwise it says what the next sync changes.
+
+use crate::app::App;
+use crate::stage::{Stage, stage};
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+use testbed::{ObjectRef, wait};
+
+const NAME: &str = "difference";
+
+const FILES: &[(&str, &str)] = &[
+    (
+        "web.yaml",
+        r"
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: web, image: 'web:1'}]
+",
+    ),
+    (
+        "settings.yaml",
+        r"
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data:
+  start.sh: |
+
+    exec web <in >out
+  ratio: '0.50'
+",
+    ),
+    (
+        "late.yaml",
+        r"
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: late, annotations: {argocd.argoproj.io/sync-wave: '3'}}
+data: {turn: a}
+",
+    ),
+    (
+        "secret.yaml",
+        r"
+apiVersion: v1
+kind: Secret
+metadata: {name: token}
+stringData: {token: opensesame, user: me}
+",
+    ),
+    (
+        // Argo CD makes its work only when a sync fails.
+        "hook.yaml",
+        r"
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: sad, annotations: {argocd.argoproj.io/hook: SyncFail}}
+",
+    ),
+];
+
+/// What a run says: its exit code, standard output and standard error.
+type Told = (Option<i32>, String, String);
+
+fn silent() -> Told {
+    (Some(0), String::new(), String::new())
+}
+
+/// Runs `diff` over `folder` with the rights of a kubeconfig.
+fn diff(folder: &Path, kubeconfig: &Path, cluster: &str) -> Result<Told> {
+    let kubeconfig = kubeconfig.to_str().context("a plain path")?;
+    run(folder, &["--kubeconfig", kubeconfig], cluster)
+}
+
+fn run(folder: &Path, words: &[&str], cluster: &str) -> Result<Told> {
+    let output = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
+        .args(["diff", ".", "--allow-secrets", "--name", NAME, "--namespace", NAME])
+        .args(["--cluster", cluster])
+        .args(words)
+        .current_dir(folder)
+        .env_clear()
+        .output()?;
+    let stdout = String::from_utf8(output.stdout)?;
+    Ok((output.status.code(), stdout, String::from_utf8(output.stderr)?))
+}
+
+/// The kubeconfig of a ServiceAccount that has these verbs for works in the namespace of `cluster1`.
+fn account(stage: &Stage, name: &str, verbs: &[&str]) -> Result<PathBuf> {
+    let api = "rbac.authorization.k8s.io/v1";
+    let place = json!({"name": name, "namespace": "cluster1"});
+    let rights = json!({
+        "apiGroups": ["work.open-cluster-management.io"],
+        "resources": ["manifestworks", "manifestworkreplicasets"],
+        "verbs": verbs,
+    });
+    let subject = json!({"kind": "ServiceAccount", "name": name, "namespace": "default"});
+    let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name});
+    let objects = [
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "default"}}),
+        json!({"apiVersion": api, "kind": "Role", "metadata": place, "rules": [rights]}),
+        json!({"apiVersion": api, "kind": "RoleBinding", "metadata": place, "subjects": [subject], "roleRef": role}),
+    ];
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    stage.hub.apply_yaml(&list.to_string())?;
+    stage.hub.service_account_kubeconfig("default", name)
+}
+
+/// The next commit: a changed object, a changed secret, an object of another wave, and one that goes.
+fn change(folder: &Path) -> Result<Vec<(&'static str, String)>> {
+    fs::remove_file(folder.join("settings.yaml"))?;
+    [
+        ("web.yaml", "web:1", "web:2"),
+        ("secret.yaml", "opensesame", "closesesame"),
+        ("late.yaml", "'3'", "'2'"),
+    ]
+    .into_iter()
+    .map(|(file, from, to)| {
+        let text = fs::read_to_string(folder.join(file))?;
+        ensure!(text.contains(from), "{file} has no {from}");
+        let text = text.replace(from, to);
+        fs::write(folder.join(file), &text)?;
+        Ok((file, text))
+    })
+    .collect()
+}
+
+#[tokio::test]
+async fn the_next_sync_is_told_before_it_happens() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let hub = &stage.hub;
+    stage.cluster1.create_namespace(NAME).await?;
+    let settings: &[(&str, &[&str])] = &[("allow-secrets", &["true"])];
+    let app = App::start(stage, NAME, settings, FILES).await?;
+    let folder = TempDir::new()?;
+    let folder = folder.path();
+    for (file, text) in FILES {
+        fs::write(folder.join(file), text)?;
+    }
+    let all = hub.kubeconfig_path();
+    assert_eq!(diff(folder, all, "cluster1")?, silent());
+    from_kubectl_it_is_the_same(stage, folder)?;
+    with_few_rights_it_is_told_what_is_not_looked_for(stage, folder).await?;
+
+    let changed = change(folder)?;
+    let (code, stdout, stderr) = diff(folder, all, "cluster1")?;
+    assert_eq!((code, stderr.as_str()), (Some(1), ""), "{stdout}");
+    for lines in [
+        "cluster1 ManifestWork difference.part-wave2 is new, with 1 object\n",
+        "cluster1 ManifestWork difference.part-wave3 goes\n",
+        "cluster1 ConfigMap difference/late moves from work difference.part-wave3 to difference.part-wave2\n",
+        "cluster1 Deployment.apps difference/web\n--- hub: difference\n+++ generated: difference\n@@ ",
+        "\n-      - image: web:1\n+      - image: web:2\n",
+        "\n-  token: \"*** (before)\"\n+  token: \"*** (after)\"\n   user: \"***\"\n",
+        "-    argocd.argoproj.io/sync-wave: \"3\"\n+    argocd.argoproj.io/sync-wave: \"2\"\n",
+        "cluster1 ConfigMap difference/settings\n--- hub: difference\n+++ /dev/null\n@@ -1,10 +0,0 @@\n",
+        "-    exec web <in >out\n",
+    ] {
+        assert!(stdout.contains(lines), "{lines}\nis not in\n{stdout}");
+    }
+    for hidden in ["sesame", "argocd-ocm-cmp.github.io/content: \""] {
+        assert!(!stdout.contains(hidden), "{hidden} is in\n{stdout}");
+    }
+
+    // It is what happens.
+    app.remove(&["settings.yaml"]).await?;
+    let changed: Vec<(&str, &str)> = changed.iter().map(|(file, text)| (*file, text.as_str())).collect();
+    app.commit(&changed).await?;
+    let replaced = ObjectRef::manifest_work("cluster1", "difference.part-wave3");
+    hub.wait_gone(&replaced).await?;
+    assert_eq!(diff(folder, all, "cluster1")?, silent());
+
+    // A cluster that is no target any more is found by Argo CD's mark.
+    let (code, stdout, _) = diff(folder, all, "cluster2")?;
+    assert_eq!(code, Some(1));
+    for line in [
+        "cluster1 ManifestWork difference goes\n",
+        "cluster2 ManifestWork difference is new, with 2 objects\n",
+    ] {
+        assert!(stdout.contains(line), "{line} is not in\n{stdout}");
+    }
+    app.end().await
+}
+
+fn from_kubectl_it_is_the_same(stage: &Stage, folder: &Path) -> Result<()> {
+    let works = folder.with_extension("works");
+    fs::write(
+        &works,
+        stage.hub.kubectl(&["get", "manifestworks", "-A", "-o", "yaml"])?,
+    )?;
+    let file = ["--file", works.to_str().context("a plain path")?];
+    assert_eq!(run(folder, &file, "cluster1")?, silent());
+    Ok(fs::remove_file(works)?)
+}
+
+async fn with_few_rights_it_is_told_what_is_not_looked_for(stage: &Stage, folder: &Path) -> Result<()> {
+    let who = account(stage, "diff-reader", &["get", "list"])?;
+    let (code, stdout, stderr) = wait::eventually("the rights count", wait::DEADLINE, async || {
+        diff(folder, &who, "cluster1").ok().filter(|told| told.0 != Some(2))
+    })
+    .await?;
+    assert_eq!((code, stdout.as_str()), (Some(0), ""));
+    let warned = "warning: manifestworks in other namespaces than those of the targets are not looked for: ";
+    assert!(stderr.starts_with(warned), "{stderr}");
+
+    let who = account(stage, "diff-stranger", &["get"])?;
+    let (code, stdout, stderr) = diff(folder, &who, "cluster1")?;
+    assert_eq!((code, stdout.as_str()), (Some(2), ""));
+    let refused = "User \"system:serviceaccount:default:diff-stranger\" cannot list resource \"manifestworks\" in API group \
+                   \"work.open-cluster-management.io\" in the namespace \"cluster1\"";
+    let begun = "error: the hub at https://";
+    assert!(stderr.starts_with(begun) && stderr.contains(refused), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_hub_that_cannot_be_reached_is_said_in_a_line() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let folder = TempDir::new()?;
+    fs::write(folder.path().join("late.yaml"), FILES[2].1)?;
+    let kubeconfig = fs::read_to_string(stage.hub.kubeconfig_path())?;
+    let url = stage.hub.url();
+    let (_, port) = url.rsplit_once(':').context("a port")?;
+    for (port, reason) in [
+        ("1", "cannot be reached: connection refused"),
+        (port, "does not accept the credentials"),
+    ] {
+        let kubeconfig = kubeconfig.replace(url, &format!("https://127.0.0.1:{port}"));
+        let kubeconfig = kubeconfig.replace("\"token\":\"", "\"token\":\"x");
+        let path = folder.path().with_extension(format!("{port}.kubeconfig"));
+        fs::write(&path, kubeconfig)?;
+        let (code, stdout, stderr) = diff(folder.path(), &path, "cluster1")?;
+        assert_eq!((code, stdout.as_str()), (Some(2), ""), "{stderr}");
+        assert!(
+            stderr.starts_with("error: the hub at https://127.0.0.1:") && stderr.contains(reason),
+            "{stderr}"
+        );
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+        fs::remove_file(path)?;
+    }
+    Ok(())
+}
