@@ -269,7 +269,7 @@ mod tests {
         else {
             panic!("not generate");
         };
-        let settings = Settings::resolve(*args, &Env::default()).expect("settings");
+        let settings = Settings::resolve(args.generate, &Env::default()).expect("settings");
         assert_eq!(settings.kustomize_options, ["--enable-helm"]);
         assert_eq!(settings.name.to_string(), "web");
     }

@@ -2,14 +2,14 @@
 //!
 //! # Architecture
 //!
-//! One package, one binary. [`cli`] is what was typed. [`generate`] is the Argo CD Config Management Plugin: a sync, pure
-//! function of files and settings, one module a stage, with input and output at its two ends (`discover` and `load` read,
-//! `main` writes).
+//! One package, one binary. [`cli`] is what was typed, [`commands`] does it. [`generate`] is the Argo CD Config Management
+//! Plugin: a sync, pure function of files and settings, one module a stage, with input and output at its two ends (`source`,
+//! which also runs kustomize and helm, `discover` and `load` read; [`commands`] writes).
 //!
 //! What makes a work behave on its cluster is decided in a few of those stages: `arrange` and `split` say which objects stand
 //! together and in which wave, `hooks` what runs when, `strategy` how the agent updates an object, `behaviour` when it is healthy,
 //! and `configure` writes all that into the work. `fresh` closes a gap in the agent's verdicts. The hub's half of health
-//! is Lua in `argocd_cm.yaml`. `policy` is what the platform lets an Application do.
+//! is Lua in `argocd_cm.yaml`. `placement` is what OCM is told of a rollout. `policy` is what the platform lets an Application do.
 //!
 //! What people ask is answered of the works as they are written, read back by [`works`]: the table of `generate --summary`, and
 //! [`diff`], a pure comparison for which [`hub`] reads. That is the only place where the network is met. [`manual`] and
@@ -26,6 +26,7 @@
 //! of a real OCM agent; those are processes of `tests/testbed`, which can also be started by hand.
 
 pub mod cli;
+pub mod commands;
 pub mod completion;
 pub mod diff;
 pub mod generate;

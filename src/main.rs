@@ -1,156 +1,24 @@
-//! The program: parse, run, write once, and turn errors into a line and an exit code.
+//! The program.
 
-use argocd_ocm_cmp::cli::{Cli, Color, Command, DiffArgs, GenerateArgs, PolicyCheckArgs, PolicyCommand, PrintArgs};
-use argocd_ocm_cmp::diff::{self, Ownership, Style};
-use argocd_ocm_cmp::generate::problem::{Problems, plain};
-use argocd_ocm_cmp::generate::settings::{self, Env, Settings};
-use argocd_ocm_cmp::generate::{Generated, generate, policy, print, summary};
-use argocd_ocm_cmp::{completion, hub, manual, works, yaml};
-use clap::{CommandFactory, Parser};
-use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
-use std::path::Path;
+use argocd_ocm_cmp::cli::Cli;
+use argocd_ocm_cmp::{commands, yaml};
+use clap::Parser;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::thread;
-
-/// The exit code of `diff` when it failed: 1 says that there are differences.
-const CANNOT_TELL: u8 = 2;
 
 fn main() -> ExitCode {
     let command = Cli::parse().command;
-    let failure = match command {
-        Command::Diff(_) => ExitCode::from(CANNOT_TELL),
-        _ => ExitCode::FAILURE,
-    };
+    let failure = commands::failure(&command);
+    let env = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
     // Deeply nested documents are handled by recursion, for which the first thread's stack may be too small.
-    let run = thread::Builder::new().stack_size(yaml::STACK).spawn(|| match command {
-        Command::Generate(args) => run_generate(*args),
-        Command::Diff(args) => run_diff(*args),
-        Command::Parameters => announce_parameters(),
-        Command::Policy(PolicyCommand::Check(args)) => check_policy(&args),
-        Command::Completion(args) => show("completion", &completion::script(args.shell, Cli::command())),
-        Command::Man => show("manual page", &manual::page(Cli::command())),
-    });
+    let run = thread::Builder::new()
+        .stack_size(yaml::STACK)
+        .spawn(move || commands::run(command, &env));
     match run.map(thread::JoinHandle::join) {
         Ok(Ok(code)) => code,
         Ok(Err(_)) => failure,
-        Err(error) => fail(&format!("error: no thread can be started: {error}\n")),
+        Err(error) => commands::fail(&format!("error: no thread can be started: {error}\n")),
     }
-}
-
-fn run_generate(args: PrintArgs) -> ExitCode {
-    let (settings, generated) = match generated(args.generate, &env()) {
-        Ok(made) => made,
-        Err(problems) => return fail(&problems.to_string()),
-    };
-    let printed = if args.summary {
-        let texts: Vec<String> = generated.works(&settings).map(|work| print::json(&work)).collect();
-        let table = summary::table(&works::read_back(&texts), settings.manifest_limit);
-        io::stdout().write_all(table.as_bytes())
-    } else {
-        let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-        print::works(generated.works(&settings), args.output, &mut out)
-    };
-    // The process ends here, which gives its memory back faster than object by object.
-    std::mem::forget(generated);
-    written("works", printed)
-}
-
-/// Says what is different, with the exit codes of `kubectl diff`.
-fn run_diff(args: DiffArgs) -> ExitCode {
-    match differences(args) {
-        Ok(text) if text.is_empty() => ExitCode::SUCCESS,
-        Ok(text) => match show("differences", &text) {
-            ExitCode::SUCCESS => ExitCode::from(1),
-            _ => ExitCode::from(CANNOT_TELL),
-        },
-        Err(problems) => {
-            say(&problems.to_string());
-            ExitCode::from(CANNOT_TELL)
-        }
-    }
-}
-
-fn differences(args: DiffArgs) -> Result<String, Problems> {
-    let env = env();
-    let colours = match args.color {
-        Color::Always => true,
-        Color::Never => false,
-        Color::Auto => io::stdout().is_terminal() && env.get("NO_COLOR").is_none_or(String::is_empty),
-    };
-    let (settings, generated) = generated(args.generate, &env)?;
-    let texts: Vec<String> = generated.works(&settings).map(|work| print::json(&work)).collect();
-    let generated = works::read_back(&texts);
-    let ownership = Ownership::on_hub(&settings.name, settings.target.clusters(), &generated);
-    let (there, texts, ownership) = if let Some(file) = &args.file {
-        let texts = vec![diff::read(file)?];
-        (file.display().to_string(), texts, Arc::new(ownership.in_file()))
-    } else {
-        let ownership = Arc::new(ownership);
-        let found = hub::works(&args.hub, &ownership).map_err(Problems::one)?;
-        for notice in &found.notices {
-            say(&format!("warning: {notice}\n"));
-        }
-        ("hub".to_owned(), found.works, ownership)
-    };
-    let mut works = Vec::new();
-    for text in &texts {
-        works.extend(diff::works(text, &there, &ownership)?);
-    }
-    Ok(diff::text(
-        &diff::compare(&works, &generated, args.file.is_none()),
-        &Style { colours, there },
-    ))
-}
-
-fn generated(args: GenerateArgs, env: &Env) -> Result<(Settings, Generated), Problems> {
-    let settings = Settings::resolve(args, env)?;
-    let generated = generate(&settings)?;
-    for notice in &generated.notices {
-        say(&format!("warning: {notice}\n"));
-    }
-    Ok((settings, generated))
-}
-
-fn announce_parameters() -> ExitCode {
-    match settings::announcements(Path::new("."), &env()) {
-        Ok(announced) => show("parameters", &announced),
-        Err(problems) => fail(&problems.to_string()),
-    }
-}
-
-fn env() -> Env {
-    std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect()
-}
-
-fn check_policy(args: &PolicyCheckArgs) -> ExitCode {
-    match policy::check(&args.file, args.project.as_deref()) {
-        Ok(summary) => show("summary", &summary),
-        Err(problems) => fail(&problems.to_string()),
-    }
-}
-
-fn show(what: &str, text: &str) -> ExitCode {
-    written(what, io::stdout().write_all(text.as_bytes()))
-}
-
-fn written(what: &str, result: io::Result<()>) -> ExitCode {
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        // The reader has seen enough, as `head` does.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::FAILURE,
-        Err(error) => fail(&format!("error: the {what} cannot be written: {}\n", plain(&error))),
-    }
-}
-
-fn fail(lines: &str) -> ExitCode {
-    say(lines);
-    ExitCode::FAILURE
-}
-
-/// Nobody can be told that standard error is closed, so that is left alone.
-fn say(lines: &str) {
-    let _ = io::stderr().write_all(lines.as_bytes());
 }

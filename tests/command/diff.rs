@@ -341,7 +341,7 @@ fn what_cannot_be_compared_is_an_error_in_a_line() {
     assert_eq!(
         told(&["--file=works.yaml"], &[]),
         error(
-            "no target cluster: set the plugin env TARGET_CLUSTER or the parameter clusters of the Application, or pass \
+            "no target cluster: set the plugin env TARGET_CLUSTER or one of the parameters clusters and placement of the Application, or pass \
              --cluster NAME"
         )
     );

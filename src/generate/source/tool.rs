@@ -287,7 +287,7 @@ mod tests {
         let env = [("PATH", "/usr/bin:/bin"), ("HOME", "/home/user")];
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let here = Path::new(".");
-        let run = Tools::new(&env.into(), LONG, None).run("sh", ["-c", "echo $HOME"], here, here, None);
+        let run = Tools::new(&env.into(), LONG, None).run("sh", ["-c", "echo $HOME"], here, None);
         assert_eq!(
             run.ok().and_then(Result::ok).map(|it| it.manifests),
             Some(b"/home/user\n".to_vec())

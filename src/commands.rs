@@ -1,0 +1,150 @@
+//! What each command does: reads, hands values to the pure modules, writes once, and says by its exit code how it went.
+
+use crate::cli::{Cli, Color, Command, DiffArgs, GenerateArgs, PolicyCheckArgs, PolicyCommand, PrintArgs};
+use crate::diff::{self, Ownership, Style};
+use crate::generate::problem::{Problems, plain};
+use crate::generate::settings::{self, Env, Settings};
+use crate::generate::{Generated, generate, policy, print, summary};
+use crate::{completion, hub, manual, works};
+use clap::CommandFactory;
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// The exit code of `diff` when it failed: 1 says that there are differences.
+const CANNOT_TELL: u8 = 2;
+
+/// Does what was asked for.
+#[must_use]
+pub fn run(command: Command, env: &Env) -> ExitCode {
+    match command {
+        Command::Generate(args) => run_generate(*args, env),
+        Command::Diff(args) => run_diff(*args, env),
+        Command::Parameters => announce_parameters(env),
+        Command::Policy(PolicyCommand::Check(args)) => check_policy(&args),
+        Command::Completion(args) => show("completion", &completion::script(args.shell, Cli::command())),
+        Command::Man => show("manual page", &manual::page(Cli::command())),
+    }
+}
+
+/// The exit code of a command that did not come to its end.
+#[must_use]
+pub fn failure(command: &Command) -> ExitCode {
+    match command {
+        Command::Diff(_) => ExitCode::from(CANNOT_TELL),
+        _ => ExitCode::FAILURE,
+    }
+}
+
+fn run_generate(args: PrintArgs, env: &Env) -> ExitCode {
+    let (settings, generated) = match generated(args.generate, env) {
+        Ok(made) => made,
+        Err(problems) => return fail(&problems.to_string()),
+    };
+    let printed = if args.summary {
+        let texts: Vec<String> = generated.works(&settings).map(|work| print::json(&work)).collect();
+        let table = summary::table(&works::read_back(&texts), settings.manifest_limit);
+        io::stdout().write_all(table.as_bytes())
+    } else {
+        let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        print::works(generated.works(&settings), args.output, &mut out)
+    };
+    // The process ends here, which gives its memory back faster than object by object.
+    std::mem::forget(generated);
+    written("works", printed)
+}
+
+/// Says what is different, with the exit codes of `kubectl diff`.
+fn run_diff(args: DiffArgs, env: &Env) -> ExitCode {
+    match differences(args, env) {
+        Ok(text) if text.is_empty() => ExitCode::SUCCESS,
+        Ok(text) => match show("differences", &text) {
+            ExitCode::SUCCESS => ExitCode::from(1),
+            _ => ExitCode::from(CANNOT_TELL),
+        },
+        Err(problems) => {
+            say(&problems.to_string());
+            ExitCode::from(CANNOT_TELL)
+        }
+    }
+}
+
+fn differences(args: DiffArgs, env: &Env) -> Result<String, Problems> {
+    let colours = match args.color {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => io::stdout().is_terminal() && env.get("NO_COLOR").is_none_or(String::is_empty),
+    };
+    let (settings, generated) = generated(args.generate, env)?;
+    let texts: Vec<String> = generated.works(&settings).map(|work| print::json(&work)).collect();
+    let generated = works::read_back(&texts);
+    let ownership = Ownership::on_hub(&settings.name, settings.target.clusters(), &generated);
+    let (there, texts, ownership) = if let Some(file) = &args.file {
+        let texts = vec![diff::read(file)?];
+        (file.display().to_string(), texts, Arc::new(ownership.in_file()))
+    } else {
+        let ownership = Arc::new(ownership);
+        let found = hub::works(&args.hub, &ownership).map_err(Problems::one)?;
+        for notice in &found.notices {
+            say(&format!("warning: {notice}\n"));
+        }
+        ("hub".to_owned(), found.works, ownership)
+    };
+    let mut works = Vec::new();
+    for text in &texts {
+        works.extend(diff::works(text, &there, &ownership)?);
+    }
+    Ok(diff::text(
+        &diff::compare(&works, &generated, args.file.is_none()),
+        &Style { colours, there },
+    ))
+}
+
+fn generated(args: GenerateArgs, env: &Env) -> Result<(Settings, Generated), Problems> {
+    let settings = Settings::resolve(args, env)?;
+    let generated = generate(&settings)?;
+    for notice in &generated.notices {
+        say(&format!("warning: {notice}\n"));
+    }
+    Ok((settings, generated))
+}
+
+fn announce_parameters(env: &Env) -> ExitCode {
+    match settings::announcements(Path::new("."), env) {
+        Ok(announced) => show("parameters", &announced),
+        Err(problems) => fail(&problems.to_string()),
+    }
+}
+
+fn check_policy(args: &PolicyCheckArgs) -> ExitCode {
+    match policy::check(&args.file, args.project.as_deref()) {
+        Ok(summary) => show("summary", &summary),
+        Err(problems) => fail(&problems.to_string()),
+    }
+}
+
+fn show(what: &str, text: &str) -> ExitCode {
+    written(what, io::stdout().write_all(text.as_bytes()))
+}
+
+fn written(what: &str, result: io::Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        // The reader has seen enough, as `head` does.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::FAILURE,
+        Err(error) => fail(&format!("error: the {what} cannot be written: {}\n", plain(&error))),
+    }
+}
+
+/// Says what is wrong.
+#[must_use]
+pub fn fail(lines: &str) -> ExitCode {
+    say(lines);
+    ExitCode::FAILURE
+}
+
+/// Nobody can be told that standard error is closed, so that is left alone.
+fn say(lines: &str) {
+    let _ = io::stderr().write_all(lines.as_bytes());
+}
