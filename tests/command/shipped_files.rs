@@ -413,3 +413,26 @@ fn the_readme_shows_the_application_set() {
         .collect();
     assert!(text("README.md").contains(&format!("```yaml\n{set}```")), "{set}");
 }
+
+#[test]
+fn the_readme_shows_what_is_printed_of_the_guestbook() {
+    let readme = text("README.md");
+    let mut shown = 0;
+    for block in readme.split("```console\n").skip(1) {
+        let (block, _) = block.split_once("```").expect("the end of the block");
+        let Some(rest) = block.strip_prefix("$ argocd-ocm-cmp generate guestbook ") else {
+            continue;
+        };
+        let (words, wanted) = rest.split_once('\n').expect("its output");
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
+            .args(["generate", "guestbook"])
+            .args(words.split(' '))
+            .current_dir(root())
+            .env_clear()
+            .output()
+            .expect("it runs");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), wanted, "{words}");
+        shown += 1;
+    }
+    assert!(shown > 0, "no block shows the guestbook");
+}
