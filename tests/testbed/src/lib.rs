@@ -60,6 +60,7 @@ mod ocm_controllers;
 mod parts;
 pub mod ports;
 pub mod process;
+mod recording;
 pub mod wait;
 mod work_webhook;
 mod workbench;
@@ -71,6 +72,7 @@ pub use hub::Hub;
 pub use managed_cluster::{ManagedCluster, ManagedClusterOptions};
 pub use object::{ObjectRef, condition, is_applied, is_synced, is_true};
 pub use parts::{Part, Parts, available, missing};
+pub use recording::Recording;
 
 /// Says something at once, also within a test, whose output is otherwise held back until it fails.
 fn progress(line: &str) {
