@@ -1,13 +1,13 @@
-//! An Application with a repository and namespaces of its own, on the clusters of the stage.
+//! An Application with a repository and namespaces of its own.
 
 use crate::stage::{Stage, application};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use testbed::{GitRepository, ObjectRef, is_applied, is_synced};
+use testbed::{GitRepository, Hub, ObjectRef, is_applied, is_synced};
 
 /// An Application that delivers the folder of its name, to `cluster1` unless its settings say otherwise.
 pub(crate) struct App {
-    stage: &'static Stage,
+    hub: &'static Hub,
     git: GitRepository,
     pub(crate) name: String,
 }
@@ -21,16 +21,31 @@ impl App {
         settings: &[(&str, &[&str])],
         files: &[(&str, &str)],
     ) -> Result<Self> {
+        Self::start_on(&stage.hub, name, settings, files, true).await
+    }
+
+    /// The same on any hub; without a cluster that the shipped Application is for, unless that is asked for.
+    pub(crate) async fn start_on(
+        hub: &'static Hub,
+        name: &str,
+        settings: &[(&str, &[&str])],
+        files: &[(&str, &str)],
+        for_cluster1: bool,
+    ) -> Result<Self> {
         let app = Self {
-            stage,
+            hub,
             git: GitRepository::new()?,
             name: name.to_owned(),
         };
         let commit = app.write(files)?;
         let mut object = application(name, &app.git)?;
         object["spec"]["destination"]["namespace"] = json!(name);
-        object["spec"]["source"]["plugin"]["parameters"] = parameters(settings);
-        stage.hub.create_application(&object).await?;
+        let plugin = &mut object["spec"]["source"]["plugin"];
+        plugin["parameters"] = parameters(settings);
+        if !for_cluster1 {
+            plugin["env"] = json!([]);
+        }
+        hub.create_application(&object).await?;
         app.synced(&commit).await?;
         Ok(app)
     }
@@ -68,18 +83,18 @@ impl App {
     /// Replaces the settings of the plugin. Argo CD syncs that with the next commit.
     pub(crate) async fn set(&self, settings: &[(&str, &[&str])]) -> Result<()> {
         let patch = json!({"spec": {"source": {"plugin": {"parameters": parameters(settings)}}}});
-        self.stage.hub.patch(&self.application(), &patch).await.map(drop)
+        self.hub.patch(&self.application(), &patch).await.map(drop)
     }
 
     /// The work when the agent has applied it as it is now.
     pub(crate) async fn applied(&self) -> Result<Value> {
-        self.stage.hub.wait_for(&self.work(), is_applied).await
+        self.hub.wait_for(&self.work(), is_applied).await
     }
 
     /// Has the agent apply the work again. By itself it does so every five minutes or so; that is how it finds out what
     /// somebody else has changed on the cluster. A change of the work's labels makes it do so at once.
     pub(crate) async fn reconcile(&self) -> Result<()> {
-        let hub = &self.stage.hub;
+        let hub = self.hub;
         let now = hub.get(&self.work()).await?.context("the work is there")?;
         let label = json!({"metadata": {"labels": {"again": now["metadata"]["resourceVersion"]}}});
         hub.patch(&self.work(), &label).await.map(drop)
@@ -87,8 +102,8 @@ impl App {
 
     /// Removes the Application, and waits until it is gone with all that goes with it.
     pub(crate) async fn end(self) -> Result<()> {
-        self.stage.hub.delete(&self.application()).await?;
-        self.stage.hub.wait_gone(&self.application()).await
+        self.hub.delete(&self.application()).await?;
+        self.hub.wait_gone(&self.application()).await
     }
 
     fn write(&self, files: &[(&str, &str)]) -> Result<String> {
@@ -102,12 +117,12 @@ impl App {
     }
 
     async fn refresh(&self) -> Result<()> {
-        self.stage.hub.refresh_application(&self.name, "hard").await.map(drop)
+        self.hub.refresh_application(&self.name, "hard").await.map(drop)
     }
 
     async fn synced(&self, commit: &str) -> Result<()> {
         let of_commit = |app: &Value| is_synced(app) && app["status"]["sync"]["revision"] == commit;
-        self.stage.hub.wait_for(&self.application(), of_commit).await.map(drop)
+        self.hub.wait_for(&self.application(), of_commit).await.map(drop)
     }
 }
 

@@ -1,49 +1,11 @@
 //! Targets by Placement, an Application for each: the shipped ApplicationSet, with OCM's real placement controller.
 
-use crate::stage::{argocd, hub_with, shipped, shipped_object, shipped_objects};
+use crate::fleet::{Fleet, fleet};
+use crate::stage::{shipped, shipped_object, shipped_objects};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::net::TcpListener;
-use testbed::{
-    ArgoCd, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, condition, is_applied, is_synced,
-    is_true, wait,
-};
-use tokio::sync::OnceCell;
-
-/// A hub on which OCM decides which clusters a Placement selects, and its cluster `cluster1`.
-struct Fleet {
-    hub: Hub,
-    cluster1: ManagedCluster,
-}
-
-/// The fleet that these tests share, with all that is applied once for several ApplicationSets.
-async fn fleet() -> Result<Option<&'static Fleet>> {
-    static FLEET: OnceCell<Fleet> = OnceCell::const_new();
-    if !testbed::available() {
-        return Ok(None);
-    }
-    FLEET.get_or_try_init(set_up).await.map(Some)
-}
-
-async fn set_up() -> Result<Fleet> {
-    let hub = hub_with(&["proj.yaml", "cm_plugin.yaml", "appset_placement.yaml"]).await?;
-    hub.apply(&shipped_objects("appset.yaml")?[0]).await?;
-    let argocd = ArgoCd {
-        application_sets: true,
-        ..argocd(&hub, "plugin-for-application-sets").await?
-    };
-    let (cluster1, argocd, ocm) = tokio::join!(
-        hub.add_managed_cluster("cluster1", ManagedClusterOptions::default()),
-        hub.start_argocd(argocd),
-        hub.start_ocm_controllers()
-    );
-    argocd?;
-    ocm?;
-    Ok(Fleet {
-        cluster1: cluster1?,
-        hub,
-    })
-}
+use testbed::{GitRepository, Hub, ObjectRef, condition, is_applied, is_synced, is_true, wait};
 
 /// One ApplicationSet of the fleet, with its Placement.
 struct Set {
@@ -176,7 +138,7 @@ async fn lose(hub: &Hub, cluster: &str) -> Result<()> {
 
 #[tokio::test]
 async fn a_cluster_that_joins_the_placement_gets_its_work_and_one_that_leaves_loses_it() -> Result<()> {
-    let Some(Fleet { hub, cluster1 }) = fleet().await? else {
+    let Some(Fleet { hub, cluster1, .. }) = fleet().await? else {
         return Ok(());
     };
     let guestbook = Set { hub, name: "guestbook" };

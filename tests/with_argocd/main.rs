@@ -19,6 +19,7 @@ mod directory_source;
 mod drift;
 mod executor;
 mod feedback;
+mod fleet;
 mod growth;
 mod health;
 mod health_check;

@@ -1,0 +1,63 @@
+//! A hub on which OCM's Placements select clusters, shared by the tests that need that.
+
+use crate::stage::{argocd, hub_with, shipped_objects};
+use anyhow::Result;
+use serde_json::json;
+use testbed::{ArgoCd, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef};
+use tokio::sync::OnceCell;
+
+/// The hub with all of OCM's controllers, Argo CD with ApplicationSets, and three clusters, here in the order of their names.
+pub(crate) struct Fleet {
+    pub(crate) hub: Hub,
+    pub(crate) cluster1: ManagedCluster,
+    pub(crate) second: ManagedCluster,
+    pub(crate) third: ManagedCluster,
+}
+
+impl Fleet {
+    pub(crate) fn clusters(&self) -> [&ManagedCluster; 3] {
+        [&self.cluster1, &self.second, &self.third]
+    }
+
+    /// Labels a managed cluster, so that a Placement selects it, or takes the label away.
+    pub(crate) async fn label(&self, cluster: &str, label: &str, value: Option<&str>) -> Result<()> {
+        let cluster = ObjectRef::cluster("cluster.open-cluster-management.io/v1", "ManagedCluster", cluster);
+        let labels = json!({"metadata": {"labels": {label: value}}});
+        self.hub.patch(&cluster, &labels).await.map(drop)
+    }
+}
+
+/// The fleet that the tests of this program share, where it can be had, with all that is applied once for several
+/// ApplicationSets. It is started by the first that asks, and ends with the program.
+pub(crate) async fn fleet() -> Result<Option<&'static Fleet>> {
+    static FLEET: OnceCell<Fleet> = OnceCell::const_new();
+    if !testbed::available() {
+        return Ok(None);
+    }
+    FLEET.get_or_try_init(|| Box::pin(set_up())).await.map(Some)
+}
+
+async fn set_up() -> Result<Fleet> {
+    let hub = hub_with(&["proj.yaml", "cm_plugin.yaml", "appset_placement.yaml"]).await?;
+    hub.apply(&shipped_objects("appset.yaml")?[0]).await?;
+    let argocd = ArgoCd {
+        application_sets: true,
+        ..argocd(&hub, "plugin-for-a-fleet").await?
+    };
+    let cluster = |name| hub.add_managed_cluster(name, ManagedClusterOptions::default());
+    let (cluster1, second, third, argocd, ocm) = tokio::join!(
+        cluster("cluster1"),
+        cluster("second"),
+        cluster("third"),
+        hub.start_argocd(argocd),
+        hub.start_ocm_controllers()
+    );
+    argocd?;
+    ocm?;
+    Ok(Fleet {
+        cluster1: cluster1?,
+        second: second?,
+        third: third?,
+        hub,
+    })
+}
