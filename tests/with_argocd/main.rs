@@ -28,6 +28,7 @@ mod isolation;
 mod mistakes;
 mod order;
 mod parameters;
+mod placement;
 mod policy;
 mod quick_start;
 mod rbac;

@@ -1,0 +1,483 @@
+//! Targets by Placement: OCM's real placement controller, and its rollouts through three clusters.
+
+use crate::app::App;
+use crate::fleet::{Fleet, fleet};
+use crate::health_check;
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use std::time::Duration;
+use testbed::{ManagedCluster, ObjectRef, Recording, condition, is_applied, is_true, wait};
+
+const CLUSTERS: [&str; 3] = ["cluster1", "second", "third"];
+
+/// An Application that is delivered by a Placement of its name, which selects the clusters that have its name as a label.
+struct Placed {
+    fleet: &'static Fleet,
+    app: App,
+}
+
+/// Settings by which one cluster changes after the other, and each is watched for a while.
+const ONE_BY_ONE: [(&str, &[&str]); 3] = [
+    ("rollout", &["Progressive"]),
+    ("rollout-max-concurrency", &["1"]),
+    ("rollout-min-success-time", &["3s"]),
+];
+
+impl Placed {
+    /// Creates the Placement and the Application, and returns when Argo CD has synced it.
+    async fn start(
+        fleet: &'static Fleet,
+        name: &str,
+        settings: &[(&str, &[&str])],
+        files: &[(&str, &str)],
+    ) -> Result<Self> {
+        prepare(fleet, name, &json!({})).await?;
+        let placement = format!("argocd/{name}");
+        let by_placement: &[&str] = &[&placement];
+        let settings = [&[("placement", by_placement)], settings].concat();
+        let app = App::start_on(&fleet.hub, name, &settings, files, false).await?;
+        Ok(Self { fleet, app })
+    }
+
+    /// Its only ManifestWorkReplicaSet.
+    async fn set(&self) -> Result<ObjectRef> {
+        let kind = "ManifestWorkReplicaSet";
+        let all = self
+            .fleet
+            .hub
+            .list("work.open-cluster-management.io/v1alpha1", kind)
+            .await?;
+        let start = format!("{}-x", self.app.name);
+        let ours = |set: &&Value| {
+            set["metadata"]["name"]
+                .as_str()
+                .is_some_and(|name| name.starts_with(&start))
+        };
+        let mut ours = all.iter().filter(ours);
+        let set = ours.next().context("it has made a set")?;
+        ensure!(ours.next().is_none(), "it has made two sets");
+        Ok(ObjectRef::of(&json!({
+            "apiVersion": "work.open-cluster-management.io/v1alpha1", "kind": kind, "metadata": set["metadata"],
+        })))
+    }
+
+    /// Its works, in the order of the clusters.
+    async fn works(&self) -> Result<[ObjectRef; 3]> {
+        let set = self.set().await?;
+        Ok(CLUSTERS.map(|cluster| ObjectRef::manifest_work(cluster, &set.name)))
+    }
+
+    /// Records all states of its works.
+    async fn record(&self) -> Result<Recording> {
+        let label = "work.open-cluster-management.io/manifestworkreplicaset";
+        let of_the_set = format!("{label}=argocd.{}", self.set().await?.name);
+        let version = "work.open-cluster-management.io/v1";
+        self.fleet.hub.record(version, "ManifestWork", &of_the_set).await
+    }
+
+    /// Waits until Argo CD says this of the set, and this health of the Application.
+    async fn shows(&self, health: &str, message: &str) -> Result<()> {
+        let (hub, set) = (&self.fleet.hub, self.set().await?);
+        let says = async || {
+            let set = hub.get(&set).await.ok()??;
+            (health_check::health(&set).ok()? == (health.to_owned(), message.to_owned())).then_some(())
+        };
+        wait::eventually(&format!("{set} is {health}: {message}"), wait::DEADLINE, says).await?;
+        self.is(health).await
+    }
+
+    /// Waits until Argo CD calls the Application so.
+    async fn is(&self, health: &str) -> Result<()> {
+        let is = |app: &Value| app["status"]["health"]["status"] == health;
+        self.fleet.hub.wait_for(&self.app.application(), is).await.map(drop)
+    }
+
+    /// Waits until the Application is healthy, and for what is done next to be told from it: times have whole seconds.
+    async fn is_settled(&self) -> Result<()> {
+        self.is("Healthy").await?;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        Ok(())
+    }
+
+    /// The versions of the works' first object, in the order of the clusters; nothing where there is no work.
+    async fn versions(&self) -> Result<[Option<String>; 3]> {
+        let mut versions = [const { None }; 3];
+        for (at, work) in self.works().await?.iter().enumerate() {
+            versions[at] = self.fleet.hub.get(work).await?.as_ref().map(version);
+        }
+        Ok(versions)
+    }
+
+    fn config_map(&self) -> ObjectRef {
+        ObjectRef::config_map(&self.app.name, "settings")
+    }
+}
+
+/// Has a Placement select all clusters, and gives them the namespace of that name.
+async fn prepare(fleet: &'static Fleet, name: &str, strategy: &Value) -> Result<()> {
+    let selector = json!({"labelSelector": {"matchLabels": {name: "true"}}});
+    let placement = json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1beta1",
+        "kind": "Placement",
+        "metadata": {"name": name, "namespace": "argocd"},
+        "spec": {
+            "clusterSets": ["global"],
+            "predicates": [{"requiredClusterSelector": selector}],
+            "decisionStrategy": strategy,
+        },
+    });
+    fleet.hub.apply(&placement).await?;
+    for cluster in fleet.clusters() {
+        cluster.create_namespace(name).await?;
+        fleet.label(cluster.name(), name, Some("true")).await?;
+    }
+    let selects_all = |it: &Value| it["status"]["numberOfSelectedClusters"] == 3;
+    let placement = ObjectRef::of(&placement);
+    fleet.hub.wait_for(&placement, selects_all).await.map(drop)
+}
+
+/// What the objects here say of themselves.
+fn version(work: &Value) -> String {
+    let manifest = &work["spec"]["workload"]["manifests"][0];
+    manifest["metadata"]["labels"]["version"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+fn some<const N: usize>(versions: [&str; N]) -> [Option<String>; N] {
+    versions.map(|version| Some(version.to_owned()))
+}
+
+fn config_map(version: &str) -> String {
+    let metadata = json!({"name": "settings", "labels": {"version": version}});
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"version": version}}).to_string()
+}
+
+/// A Deployment whose pods run on nodes with this label only, once there is one.
+fn deployment(name: &str, version: &str, only_on: Option<&str>) -> String {
+    let selector = only_on.map(|label| json!({label: "true"}));
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "labels": {"version": version}},
+        "spec": {
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name, "version": version}},
+                "spec": {"nodeSelector": selector, "containers": [{"name": "main", "image": "nginx"}]},
+            },
+        },
+    })
+    .to_string()
+}
+
+/// Lets pods run that wait for a node with this label.
+async fn open(cluster: &ManagedCluster, label: &str) -> Result<()> {
+    let node = ObjectRef::cluster("v1", "Node", "node-1");
+    let label = json!({"metadata": {"labels": {label: "true"}}});
+    cluster.patch(&node, &label).await.map(drop)
+}
+
+/// Whether OCM takes the cluster of a work for done: its own rule.
+fn is_done(work: &Value) -> bool {
+    let generation = &work["metadata"]["generation"];
+    let progressing = condition(work, "Progressing");
+    is_applied(work) && progressing.is_some_and(|it| it["status"] == "False" && it["observedGeneration"] == *generation)
+}
+
+/// Checks that the version reached the clusters of a recording one after the other, and no cluster sooner than the ones before
+/// it were done.
+fn one_by_one(recording: &Recording, wanted: &str) -> Result<()> {
+    let mut reached: Vec<(String, bool)> = Vec::new();
+    for work in recording.states() {
+        if version(&work) != wanted {
+            continue;
+        }
+        let cluster = work["metadata"]["namespace"].as_str().context("a cluster")?;
+        if let Some((_, done)) = reached.iter_mut().find(|(seen, _)| seen == cluster) {
+            *done = is_done(&work);
+            continue;
+        }
+        ensure!(
+            reached.iter().all(|(_, done)| *done),
+            "{cluster} while others were not done: {reached:?}"
+        );
+        reached.push((cluster.to_owned(), false));
+    }
+    let order: Vec<&str> = reached.iter().map(|(cluster, _)| cluster.as_str()).collect();
+    ensure!(order == CLUSTERS, "not all, or in another order: {order:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_application_is_healthy_when_every_cluster_is() -> Result<()> {
+    let Some(fleet) = fleet().await? else { return Ok(()) };
+    let name = "at-once";
+    let [cluster1, second, third] = fleet.clusters();
+    let file = deployment("web", "1", Some(name));
+    let placed = Placed::start(fleet, name, &[], &[("web.json", &file)]).await?;
+    let web = ObjectRef::deployment(name, "web");
+    for cluster in [third, cluster1] {
+        open(cluster, name).await?;
+        cluster.wait_for(&web, |it| is_true(it, "Available")).await?;
+    }
+    placed
+        .shows("Progressing", "3 of 3 clusters applied, 1 progressing")
+        .await?;
+    open(second, name).await?;
+    placed.shows("Healthy", "3 of 3 clusters applied").await?;
+    second.wait_for(&web, |it| is_true(it, "Available")).await?;
+    placed.is("Healthy").await?;
+
+    // A cluster that leaves loses its work and what it has brought, one that joins gets it, and the others do not notice.
+    let works = placed.works().await?;
+    let before = [cluster1.get(&web).await?, third.get(&web).await?];
+    fleet.label("second", name, None).await?;
+    fleet.hub.wait_gone(&works[1]).await?;
+    second.wait_gone(&web).await?;
+    placed.shows("Healthy", "2 of 2 clusters applied").await?;
+    fleet.label("second", name, Some("true")).await?;
+    second.wait_for(&web, |it| is_true(it, "Available")).await?;
+    placed.shows("Healthy", "3 of 3 clusters applied").await?;
+    let uid = |it: Option<Value>| it.map(|it| it["metadata"]["uid"].clone());
+    let after = [cluster1.get(&web).await?, third.get(&web).await?];
+    assert_eq!(after.map(uid), before.map(uid));
+
+    placed.app.end().await?;
+    for (cluster, work) in fleet.clusters().into_iter().zip(&works) {
+        fleet.hub.wait_gone(work).await?;
+        cluster.wait_gone(&web).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_change_goes_through_the_clusters_one_by_one() -> Result<()> {
+    let Some(fleet) = fleet().await? else { return Ok(()) };
+    let name = "one-by-one";
+    let placed = Placed::start(fleet, name, &ONE_BY_ONE, &[("web.json", &deployment("web", "1", None))]).await?;
+    placed.is_settled().await?;
+    assert_eq!(placed.versions().await?, some(["1"; 3]));
+
+    let recording = placed.record().await?;
+    placed
+        .app
+        .commit(&[("web.json", &deployment("web", "2", Some(name)))])
+        .await?;
+    let works = placed.works().await?;
+    for (at, cluster) in fleet.clusters().into_iter().enumerate() {
+        let applied = |work: &Value| is_applied(work) && version(work) == "2";
+        fleet.hub.wait_for(&works[at], applied).await?;
+        placed
+            .shows(
+                "Progressing",
+                &format!("{} of 3 clusters applied, 1 progressing", at + 1),
+            )
+            .await?;
+        let mut versions = ["1"; 3];
+        versions[..=at].fill("2");
+        assert_eq!(placed.versions().await?, some(versions), "the next one waits");
+        open(cluster, name).await?;
+    }
+    placed.is("Healthy").await?;
+    one_by_one(&recording, "2")?;
+    for cluster in fleet.clusters() {
+        let web = cluster.get(&ObjectRef::deployment(name, "web")).await?.context("web")?;
+        assert_eq!(web["metadata"]["labels"]["version"], "2", "{}", cluster.name());
+        assert_eq!(web["status"]["updatedReplicas"], 1, "{}", cluster.name());
+    }
+    placed.app.end().await
+}
+
+#[tokio::test]
+async fn a_change_that_breaks_stops_at_the_first_cluster() -> Result<()> {
+    let Some(fleet) = fleet().await? else { return Ok(()) };
+    let name = "breaks";
+    let first = ("a.json", &*deployment("a-web", "1", None));
+    let placed = Placed::start(fleet, name, &ONE_BY_ONE, &[first]).await?;
+    placed.is_settled().await?;
+
+    // Worse than an object that changes: one that is new is not judged at once, and all that is judged is fine.
+    let recording = placed.record().await?;
+    let mut broken: Value = serde_json::from_str(&deployment("broken", "2", Some("no-such-node")))?;
+    broken["spec"]["progressDeadlineSeconds"] = json!(1);
+    placed.app.commit(&[("broken.json", &broken.to_string())]).await?;
+    let [work, ..] = placed.works().await?;
+    let is_broken = |work: &Value| condition(work, "Healthy").is_some_and(|it| it["status"] == "False");
+    fleet.hub.wait_for(&work, is_broken).await?;
+    placed
+        .shows("Progressing", "1 of 3 clusters applied, 1 progressing")
+        .await?;
+    let has_it = |work: &Value| work["spec"]["workload"]["manifests"][1]["metadata"]["name"] == "broken";
+    let spread = |recording: &Recording| -> Vec<Value> {
+        let broken = recording.states().into_iter().filter(has_it);
+        broken.map(|work| work["metadata"]["namespace"].clone()).collect()
+    };
+    assert!(spread(&recording).iter().all(|cluster| cluster == "cluster1"));
+
+    // The fix in Git goes through.
+    let fixed = deployment("broken", "3", None);
+    let first = deployment("a-web", "3", None);
+    placed
+        .app
+        .commit(&[("a.json", &first), ("broken.json", &fixed)])
+        .await?;
+    placed.is("Healthy").await?;
+    one_by_one(&recording, "3")?;
+    for cluster in fleet.clusters() {
+        let fixed = |it: &Value| it["metadata"]["labels"]["version"] == "3" && it["status"]["readyReplicas"] == 1;
+        cluster.wait_for(&ObjectRef::deployment(name, "broken"), fixed).await?;
+    }
+    placed.app.end().await
+}
+
+#[tokio::test]
+async fn a_folder_of_which_nothing_is_judged_goes_through_too() -> Result<()> {
+    let Some(fleet) = fleet().await? else { return Ok(()) };
+    let placed = Placed::start(
+        fleet,
+        "config-maps",
+        &ONE_BY_ONE,
+        &[("settings.json", &config_map("1"))],
+    )
+    .await?;
+    placed.is_settled().await?;
+    let recording = placed.record().await?;
+    placed.app.commit(&[("settings.json", &config_map("2"))]).await?;
+    // Healthy is not said of what was there before.
+    placed.is("Healthy").await?;
+    for cluster in fleet.clusters() {
+        let settings = cluster.get(&placed.config_map()).await?.context("it is there")?;
+        assert_eq!(settings["data"]["version"], "2", "{}", cluster.name());
+    }
+    one_by_one(&recording, "2")?;
+    placed.app.end().await
+}
+
+#[tokio::test]
+async fn waves_and_hooks_wait_for_every_cluster() -> Result<()> {
+    let Some(fleet) = fleet().await? else { return Ok(()) };
+    let name = "by-wave";
+    let job = |version: &str| {
+        json!({
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {
+                "name": "migrate",
+                "labels": {"version": version},
+                "annotations": {"argocd.argoproj.io/hook": "PreSync"},
+            },
+            "spec": {"template": {"spec": {
+                "restartPolicy": "Never",
+                "containers": [{"name": "main", "image": "busybox"}],
+            }}},
+        })
+        .to_string()
+    };
+    let later = |version: &str| -> Result<String> {
+        let mut object: Value = serde_json::from_str(&config_map(version))?;
+        object["metadata"]["annotations"] = json!({"argocd.argoproj.io/sync-wave": "1"});
+        Ok(object.to_string())
+    };
+    let files = [
+        ("job.json", &*job("1")),
+        ("web.json", &*deployment("web", "1", None)),
+        ("settings.json", &*later("1")?),
+    ];
+    let placed = Placed::start(fleet, name, &[], &files).await?;
+    placed.is_settled().await?;
+    let settings = placed.config_map();
+    let has_run = async |cluster: &ManagedCluster, version: &str| -> Result<bool> {
+        let jobs = cluster.list("batch/v1", "Job").await?;
+        let ours = |it: &Value| it["metadata"]["namespace"] == name && it["metadata"]["labels"]["version"] == version;
+        Ok(jobs.iter().any(|it| ours(it) && is_true(it, "Complete")))
+    };
+
+    let files = [
+        ("job.json", &*job("2")),
+        ("web.json", &*deployment("web", "2", Some(name))),
+        ("settings.json", &*later("2")?),
+    ];
+    placed.app.push(&files).await?;
+    for (at, cluster) in fleet.clusters().into_iter().enumerate() {
+        let message = format!("3 of 3 clusters applied, {} progressing", 3 - at);
+        placed.shows("Progressing", &message).await?;
+        for other in fleet.clusters() {
+            let settings = other.get(&settings).await?.context("it is there")?;
+            assert_eq!(settings["data"]["version"], "1", "{}", other.name());
+            assert!(has_run(other, "2").await?, "{}", other.name());
+        }
+        open(cluster, name).await?;
+    }
+    for cluster in fleet.clusters() {
+        cluster.wait_for(&settings, |it| it["data"]["version"] == "2").await?;
+    }
+    placed.is("Healthy").await?;
+    placed.app.end().await
+}
+
+#[tokio::test]
+async fn decision_groups_change_one_after_the_other() -> Result<()> {
+    let Some(fleet) = fleet().await? else { return Ok(()) };
+    let name = "by-group";
+    // By name it would be the last.
+    fleet.label("third", "by-group-first", Some("true")).await?;
+    let first = json!({"labelSelector": {"matchLabels": {"by-group-first": "true"}}});
+    let groups = json!([{"groupName": "first", "groupClusterSelector": first}]);
+    prepare(fleet, name, &json!({"groupStrategy": {"decisionGroups": groups}})).await?;
+    let settings: [(&str, &[&str]); 3] = [
+        ("placement", &["argocd/by-group"]),
+        ("rollout", &["ProgressivePerGroup"]),
+        ("rollout-min-success-time", &["1s"]),
+    ];
+    let file = deployment("web", "1", Some(name));
+    let app = App::start_on(&fleet.hub, name, &settings, &[("web.json", &file)], false).await?;
+    let placed = Placed { fleet, app };
+    placed
+        .shows("Progressing", "1 of 3 clusters applied, 1 progressing")
+        .await?;
+    assert_eq!(placed.versions().await?, [None, None, Some("1".to_owned())]);
+    open(&fleet.third, name).await?;
+    placed
+        .shows("Progressing", "3 of 3 clusters applied, 2 progressing")
+        .await?;
+    for cluster in [&fleet.cluster1, &fleet.second] {
+        open(cluster, name).await?;
+    }
+    placed.is("Healthy").await?;
+    placed.app.end().await
+}
+
+#[tokio::test]
+async fn objects_stay_when_an_application_moves_to_a_placement_and_back() -> Result<()> {
+    let Some(fleet) = fleet().await? else { return Ok(()) };
+    let (hub, name) = (&fleet.hub, "moves");
+    prepare(fleet, name, &json!({})).await?;
+    let by_name: [(&str, &[&str]); 1] = [("clusters", &["cluster1"])];
+    let by_placement: [(&str, &[&str]); 1] = [("placement", &["argocd/moves"])];
+    let app = App::start_on(hub, name, &by_name, &[("settings.json", &config_map("1"))], false).await?;
+    let placed = Placed { fleet, app };
+    let settings = placed.config_map();
+    let at = async |cluster: &ManagedCluster, version: &str| {
+        cluster.wait_for(&settings, |it| it["data"]["version"] == version).await
+    };
+    let before = at(&fleet.cluster1, "1").await?;
+    placed.is("Healthy").await?;
+
+    placed.app.set(&by_placement).await?;
+    placed.app.commit(&[("settings.json", &config_map("2"))]).await?;
+    hub.wait_gone(&placed.app.work()).await?;
+    let set = placed.set().await?;
+    for cluster in fleet.clusters() {
+        at(cluster, "2").await?;
+    }
+    placed.app.set(&by_name).await?;
+    placed.app.commit(&[("settings.json", &config_map("3"))]).await?;
+    hub.wait_gone(&set).await?;
+    let after = at(&fleet.cluster1, "3").await?;
+    assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+    fleet.second.wait_gone(&settings).await?;
+    fleet.third.wait_gone(&settings).await?;
+    placed.app.end().await
+}
