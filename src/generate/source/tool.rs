@@ -44,6 +44,9 @@ fn is_given(name: &str) -> bool {
 /// The most of what a tool complains about that is kept: enough to find the fault, and little enough for an Application's status.
 const COMPLAINT_MAX: usize = 8000;
 
+/// The most of it that is read.
+const COMPLAINTS_READ: u64 = 1 << 20;
+
 /// Starts a line of kustomize's that is no complaint.
 const WARNING: &str = "# Warning: ";
 
@@ -88,46 +91,33 @@ impl Tools {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| failed("started", &error))?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        if let (Some(mut stdin), Some(input)) = (stdin, input.map(str::to_owned)) {
+            // A tool that fails before it has read all says itself why.
+            thread::spawn(move || drop(stdin.write_all(input.as_bytes())));
+        }
+        let limit = self.max_size.map_or(u64::MAX, |max| max.saturating_add(1));
+        let complaints = thread::spawn(move || read(stderr, COMPLAINTS_READ));
         let (done, wait) = mpsc::channel();
-        let read = thread::scope(|scope| {
-            if let (Some(mut stdin), Some(input)) = (stdin, input) {
-                // A tool that fails before it has read all says itself why.
-                scope.spawn(move || drop(stdin.write_all(input.as_bytes())));
-            }
-            let limit = self.max_size.map_or(u64::MAX, |max| max.saturating_add(1));
-            let read = |from: Option<Box<dyn Read + Send>>, limit: u64| {
-                let done = done.clone();
-                scope.spawn(move || {
-                    let mut bytes = Vec::new();
-                    let read = from.map_or(Ok(0), |from| from.take(limit).read_to_end(&mut bytes));
-                    // Nobody waits any more when the time is over.
-                    let _ = done.send(());
-                    read.map(|_| bytes)
-                })
-            };
-            let out = read(stdout.map(|out| Box::new(out) as _), limit);
-            let err = read(stderr.map(|err| Box::new(err) as _), 1 << 20);
-            let in_time = (0..2).all(|_| wait.recv_timeout(self.timeout).is_ok());
-            if !in_time {
-                // It may have ended by itself meanwhile.
-                let _ = child.kill();
-            }
-            let joined = |reader: thread::ScopedJoinHandle<'_, io::Result<Vec<u8>>>| {
-                reader
-                    .join()
-                    .unwrap_or_else(|_| Err(io::Error::other("a thread stopped")))
-            };
-            let (out, err) = (joined(out)?, joined(err)?);
-            Ok(in_time.then_some((out, err)))
+        thread::spawn(move || {
+            let manifests = read(stdout, limit);
+            let complaints = complaints.join();
+            let complaints = complaints.unwrap_or_else(|_| Err(io::Error::other("a thread stopped")));
+            // Nobody waits any more when the time is over.
+            let _ = done.send((manifests, complaints));
         });
-        let read = read.map_err(|error| failed("read", &error))?;
-        let status = child.wait().map_err(|error| failed("waited for", &error))?;
-        let Some((manifests, complaints)) = read else {
+        let Ok((manifests, complaints)) = wait.recv_timeout(self.timeout) else {
+            // It may have ended by itself meanwhile. What it has started may not end with it, and hold its output open: that is
+            // not waited for.
+            let _ = child.kill();
+            let _ = child.wait();
             return Err(Problems::one(format!(
                 "{name} has not ended after {} seconds: make the source simpler, or raise --exec-timeout",
                 self.timeout.as_secs()
             )));
         };
+        let manifests = manifests.map_err(|error| failed("read", &error))?;
+        let complaints = complaints.map_err(|error| failed("read", &error))?;
+        let status = child.wait().map_err(|error| failed("waited for", &error))?;
         let too_large = self.max_size.is_some_and(|max| manifests.len() as u64 > max);
         let said = String::from_utf8_lossy(&complaints);
         let (warnings, complaints): (Vec<_>, Vec<_>) = plain_lines(&said, folder)
@@ -160,6 +150,13 @@ impl Tools {
             ))
         })
     }
+}
+
+/// What a tool writes, up to a limit.
+fn read(from: Option<impl Read>, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.map_or(Ok(0), |from| from.take(limit).read_to_end(&mut bytes))?;
+    Ok(bytes)
 }
 
 /// What a tool said, line by line, without what differs from run to run: paths are relative to the folder, and temporary folders
@@ -339,6 +336,13 @@ mod tests {
     fn it_may_not_take_for_ever_nor_write_for_ever() {
         let told = run(Duration::from_millis(50), "exec cat /dev/zero > /dev/null", None).unwrap_err();
         assert!(told.contains("sh has not ended after 0 seconds"), "{told}");
+        // Nor may what it has started itself, such as the helm of a kustomization, which does not end with it.
+        let (done, wait) = mpsc::channel();
+        thread::spawn(move || {
+            let told = run(Duration::from_millis(50), "sleep 30 & wait", None);
+            let _ = done.send(told.is_err());
+        });
+        assert_eq!(wait.recv_timeout(Duration::from_secs(15)), Ok(true));
         let written = run(LONG, "exec cat /dev/zero", None).unwrap().unwrap();
         assert_eq!(written.len(), 101, "enough to see that it is too much");
     }
