@@ -18,6 +18,7 @@ pub use file::{read, works};
 pub use ownership::Ownership;
 pub use text::{Style, text};
 
+use crate::generate::fresh;
 use crate::generate::object::ObjectKey;
 use crate::value::Value;
 use crate::works::{self, Target, Work};
@@ -103,8 +104,12 @@ fn changes(target: &Target, before: &[&Work<'_>], after: &[&Work<'_>]) -> Vec<Ch
             changes.push(change(title(work), side(&old), side(&new)));
         }
     }
+    let mut marked_anew = false;
     for (old, new) in pairs {
-        if old.is_some_and(|old| old.object == new.object) {
+        if let Some(old) = old
+            && shown::is_same(old.object, new.object)
+        {
+            marked_anew |= old.object != new.object;
             continue;
         }
         let (before, after) = shown::pair(old.map(|old| old.object), Some(new.object));
@@ -119,6 +124,14 @@ fn changes(target: &Target, before: &[&Work<'_>], after: &[&Work<'_>]) -> Vec<Ch
         let (before, _) = shown::pair(Some(old.object), None);
         let before = before.map(|value| side(old.work, &value));
         changes.push(change(old.key.to_string(), before, None));
+    }
+    if marked_anew && changes.is_empty() {
+        // As by another version of this program. Otherwise it follows from what is shown.
+        let what = format!(
+            "objects get another value of the annotation {}, and that is all",
+            fresh::CONTENT
+        );
+        changes.push(change(what, None, None));
     }
     changes
 }

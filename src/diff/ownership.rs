@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashSet};
 #[derive(Debug)]
 pub struct Ownership {
     /// The name of its works.
-    name: String,
+    name: WorkName,
     /// The kind of its works.
     kind: &'static str,
     /// The namespaces on the hub in which its works are looked for by name.
@@ -40,7 +40,7 @@ impl Ownership {
         let of_works = generated.iter().map(|(namespace, _)| namespace.clone());
         let namespaces: BTreeSet<String> = clusters.iter().map(ToString::to_string).chain(of_works).collect();
         Self {
-            name: name.to_string(),
+            name: name.clone(),
             kind: works.first().map_or("ManifestWork", Work::kind),
             namespaces: namespaces.into_iter().collect(),
             generated,
@@ -79,26 +79,22 @@ impl Ownership {
         let tracked = of("annotations", TRACKING_ID).and_then(|id| id.strip_suffix(&itself));
         match tracked.or_else(|| of("labels", INSTANCE)) {
             // Argo CD calls an Application of another namespace than its own `NAMESPACE_NAME`, of which the name is made.
-            Some(application) if is_called(application, &self.name) => true,
+            Some(application) if application.parse().as_ref() == Ok(&self.name) => true,
             Some(_) if tracked.is_some() => false,
             _ => {
                 let is_near = |it: &String| it == namespace;
-                self.is_named(name) && (self.everywhere || self.namespaces(kind).iter().any(is_near))
+                self.is_named(kind, name) && (self.everywhere || self.namespaces(kind).iter().any(is_near))
             }
         }
     }
 
-    /// Whether it is the name of a work of the Application, or of a part.
-    fn is_named(&self, name: &str) -> bool {
-        name.strip_prefix(&self.name)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(".part-") || rest.starts_with("-part-"))
+    fn is_named(&self, kind: &str, name: &str) -> bool {
+        if kind == "ManifestWorkReplicaSet" {
+            self.name.is_of_set(name)
+        } else {
+            self.name.is_of(name)
+        }
     }
-}
-
-fn is_called(application: &str, name: &str) -> bool {
-    application
-        .parse::<WorkName>()
-        .is_ok_and(|work| work.to_string() == name)
 }
 
 #[cfg(test)]

@@ -141,15 +141,38 @@ impl WorkName {
     #[must_use]
     pub fn set_part(&self, suffix: &str, namespace: &str, max: usize) -> String {
         let whole = self.part(suffix).0;
-        let without_hash = whole.rsplit_once(HASH_MARK).filter(|(_, digits)| is_hash(digits));
-        let readable = without_hash.map_or(&*whole, |(readable, _)| readable);
-        let mut name = readable.replace('.', "-");
+        let mut name = without_hash(&whole).replace('.', "-");
         name.truncate(max.saturating_sub(SET_MARK.len() + HASH_DIGITS));
         name.truncate(name.trim_end_matches('-').len());
         name.push_str(SET_MARK);
         name.push_str(&hash([namespace, "/", &whole], HASH_DIGITS));
         name
     }
+
+    /// Whether a work of this name carries the Application, or a part of it, as far as the name tells: one that is cut short
+    /// does not.
+    #[must_use]
+    pub fn is_of(&self, work: &str) -> bool {
+        let rest = work.strip_prefix(&self.0);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(PART_MARK))
+    }
+
+    /// The same of a `ManifestWorkReplicaSet`.
+    #[must_use]
+    pub fn is_of_set(&self, set: &str) -> bool {
+        let Some((readable, _)) = set.rsplit_once(SET_MARK).filter(|(_, digits)| is_hash(digits)) else {
+            return false;
+        };
+        let dashed = |name: &str| name.replace('.', "-");
+        let part = readable.strip_prefix(&dashed(&self.0));
+        readable == dashed(without_hash(&self.0)) || part.is_some_and(|part| part.starts_with(&dashed(PART_MARK)))
+    }
+}
+
+/// The readable part of a name.
+fn without_hash(name: &str) -> &str {
+    let derived = name.rsplit_once(HASH_MARK).filter(|(_, digits)| is_hash(digits));
+    derived.map_or(name, |(readable, _)| readable)
 }
 
 /// Starts the part of a set's name that stands for a hash.
@@ -281,6 +304,28 @@ mod tests {
         assert!(set("team-a_shop", "", "argocd").starts_with("team-a-shop-x"));
         assert_eq!(set(&"a".repeat(100), "", "argocd").len(), 52);
         set("shop", &"certificate.".repeat(10), "argocd");
+    }
+
+    #[test]
+    fn what_carries_an_application_is_known_by_its_name() {
+        for application in ["shop", "shop.eu", "team-a_shop"] {
+            let work: WorkName = application.parse().unwrap();
+            for suffix in ["", "wave5", "certificate.cert-manager.io"] {
+                let name = work.part(suffix).to_string();
+                assert!(work.is_of(&name) && !work.is_of_set(&name), "{name}");
+                let set = work.set_part(suffix, "argocd", 120);
+                assert!(work.is_of_set(&set) && !work.is_of(&set), "{set}");
+            }
+        }
+        let shop: WorkName = "shop".parse().unwrap();
+        for other in ["shop2", "shop.eu", "shop-part-b0", "ashop"] {
+            let other: WorkName = other.parse().unwrap();
+            assert!(!shop.is_of(&other.to_string()), "{other}");
+        }
+        for other in ["shop-eu", "shops"] {
+            let other: WorkName = other.parse().unwrap();
+            assert!(!shop.is_of_set(&other.set_part("", "argocd", 52)), "{other}");
+        }
     }
 
     #[test]

@@ -64,6 +64,22 @@ fn phases_and_hooks_are_told_by_their_names() {
 }
 
 #[test]
+fn a_set_of_works_is_for_a_placement() {
+    insta::assert_snapshot!(summary(&case("waves"), &["--placement=fleet/europe"]), @r"
+    exit code: 0
+    ----- stdout -----
+    WORK                                                    PLACEMENT      WAVE      OBJECTS   BYTES   OF LIMIT
+    shop-part-wave-999999-x3bb8cacc3f1756b18dff             fleet/europe   -999999   1         148     <1%
+    shop-x37ce72ba0d8f9a56e9fd                              fleet/europe   0         1         90      <1%
+    shop-part-wave2-x1f316fbaab0f4a8dda38                   fleet/europe   2         30        5092    <1%
+    shop-part-wave5-xea4db4d7bff673071002                   fleet/europe   5         1         306     <1%
+    shop-part-wave5-cat-example-com-x6a369872b858297b76d8   fleet/europe   5         1         194     <1%
+    shop-part-wave7-x211e9f20a1e545032d71                   fleet/europe   7         1         135     <1%
+    ----- stderr -----
+    ");
+}
+
+#[test]
 fn where_nothing_is_wrapped_nothing_is_printed() {
     let folder = TempDir::new().expect("a scratch folder");
     let nothing = "exit code: 0\n----- stdout -----\n----- stderr -----\n";

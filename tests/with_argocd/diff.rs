@@ -225,6 +225,61 @@ async fn with_few_rights_it_is_told_what_is_not_looked_for(stage: &Stage, folder
 }
 
 #[tokio::test]
+async fn a_set_of_works_is_compared_like_a_work() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let folder = TempDir::new()?;
+    let path = folder.path().join("web.yaml");
+    fs::write(&path, FILES[0].1)?;
+    let run = |command: &str| -> Result<Told> {
+        let output = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
+            .args([
+                command,
+                ".",
+                "--name=diff-set",
+                "--namespace=shop",
+                "--placement=default/europe",
+            ])
+            .args(["--rollout=Progressive", "--rollout-max-concurrency=1"])
+            .env("KUBECONFIG", stage.hub.kubeconfig_path())
+            .current_dir(folder.path())
+            .output()?;
+        let stdout = String::from_utf8(output.stdout)?;
+        Ok((output.status.code(), stdout, String::from_utf8(output.stderr)?))
+    };
+    let (_, new, _) = run("diff")?;
+    assert!(
+        new.starts_with("default/europe ManifestWorkReplicaSet diff-set-x"),
+        "{new}"
+    );
+    stage.hub.apply_yaml(&run("generate")?.1)?;
+    assert_eq!(run("diff")?, silent());
+    fs::write(&path, FILES[0].1.replace("web:1", "web:2"))?;
+    let (code, stdout, stderr) = run("diff")?;
+    assert_eq!((code, stderr.as_str()), (Some(1), ""));
+    assert!(
+        stdout.starts_with("default/europe Deployment.apps shop/web\n--- hub: diff-set-x"),
+        "{stdout}"
+    );
+    // Of sets that Argo CD has not applied, those near the placement are known by their names.
+    let mut other = run("generate")?.1;
+    let name = other
+        .lines()
+        .find_map(|line| line.strip_prefix("  name: "))
+        .context("a name")?
+        .to_owned();
+    other = other.replace(&name, "diff-set-part-wave2-x0123456789abcdef0123");
+    stage.hub.apply_yaml(&other)?;
+    let (_, stdout, _) = run("diff")?;
+    let gone = "default/europe ManifestWorkReplicaSet diff-set-part-wave2-x0123456789abcdef0123 goes\n";
+    assert!(stdout.contains(gone), "{stdout}");
+    let all = "--all";
+    stage
+        .hub
+        .kubectl(&["-n", "default", "delete", "manifestworkreplicasets", all])
+        .map(drop)
+}
+
+#[tokio::test]
 async fn a_hub_that_cannot_be_reached_is_said_in_a_line() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let folder = TempDir::new()?;
