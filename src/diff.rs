@@ -123,7 +123,12 @@ fn changes(target: &Target, before: &[&Work<'_>], after: &[&Work<'_>]) -> Vec<Ch
     for old in alone.into_iter().filter(|old| !generated.contains(&old.key)) {
         let (before, _) = shown::pair(Some(old.object), None);
         let before = before.map(|value| side(old.work, &value));
-        changes.push(change(old.key.to_string(), before, None));
+        let stays = if old.work.keeps(&old.key) {
+            " (stays on the cluster)"
+        } else {
+            ""
+        };
+        changes.push(change(format!("{}{stays}", old.key), before, None));
     }
     if marked_anew && changes.is_empty() {
         // As by another version of this program. Otherwise it follows from what is shown.
@@ -211,9 +216,22 @@ fn lines(before: &Works<'_>, after: &Works<'_>, pairs: &[Pair<'_, '_>], alone: &
     for (work, _) in before.iter().filter(|(work, _)| !is_among(after, &work.name)) {
         lines.push(format!("{} goes", title(work)));
     }
-    for ((from, to), keys) in moves(after, pairs, alone) {
-        let verb = if keys.len() == 1 { "moves" } else { "move" };
-        lines.push(format!("{} {verb} from work {from} to {to}", names(&keys)));
+    for (way, keys) in moves(after, pairs, alone) {
+        let (verb, they) = match keys.len() {
+            1 => ("moves", "it is"),
+            _ => ("move", "they are"),
+        };
+        let again = if way.gap {
+            format!(", of a later wave: {they} deleted and created again")
+        } else {
+            String::new()
+        };
+        lines.push(format!(
+            "{} {verb} from work {} to {}{again}",
+            names(&keys),
+            way.from,
+            way.to
+        ));
     }
     for (work, objects) in after {
         let same = before.iter().find(|(other, _)| other.name == work.name);
@@ -228,36 +246,45 @@ fn is_among(works: &Works<'_>, name: &str) -> bool {
     works.iter().any(|(work, _)| work.name == name)
 }
 
-/// The objects that go from one work to another, by the names of the two.
+/// From which work to which other objects go.
+#[derive(PartialEq)]
+struct Way<'w> {
+    from: &'w str,
+    to: &'w str,
+    /// Whether the one gives them up before the other is applied. One that goes as a whole goes last.
+    gap: bool,
+}
+
+/// The objects that go from one work to another.
 fn moves<'c>(
     after: &Works<'_>,
     pairs: &[Pair<'c, '_>],
     alone: &[&'c Carried<'_>],
-) -> Vec<((&'c str, &'c str), Vec<&'c ObjectKey>)> {
-    let homes: HashMap<&ObjectKey, &str> = pairs
-        .iter()
-        .map(|(_, new)| (&new.key, new.work.name.as_str()))
-        .collect();
-    let in_other_works = pairs
-        .iter()
-        .filter_map(|(old, new)| Some(((*old)?, new.work.name.as_str())));
+) -> Vec<(Way<'c>, Vec<&'c ObjectKey>)> {
+    let homes: HashMap<&ObjectKey, &Carried<'_>> = pairs.iter().map(|(_, new)| (&new.key, *new)).collect();
+    let moved = pairs.iter().filter_map(|(old, new)| {
+        let old = (*old)?;
+        let gap = is_among(after, &old.work.name) && old.work.wave() < new.work.wave() && !old.work.keeps(&old.key);
+        Some((old, *new, gap))
+    });
     // One that stands in two works, of which one gives it up and stays.
     let given_up = alone
         .iter()
         .filter(|old| is_among(after, &old.work.name))
-        .filter_map(|old| Some((*old, *homes.get(&old.key)?)));
-    let mut moves: Vec<((&str, &str), Vec<&ObjectKey>)> = Vec::new();
-    for (old, to) in in_other_works.chain(given_up) {
-        let way = (old.work.name.as_str(), to);
-        if way.0 == way.1 {
+        .filter_map(|old| Some((*old, *homes.get(&old.key)?, false)));
+    let mut ways: Vec<(Way<'_>, Vec<&ObjectKey>)> = Vec::new();
+    for (old, new, gap) in moved.chain(given_up) {
+        let (from, to) = (old.work.name.as_str(), new.work.name.as_str());
+        let way = Way { from, to, gap };
+        if from == to {
             continue;
         }
-        match moves.iter_mut().find(|(known, _)| *known == way) {
+        match ways.iter_mut().find(|(known, _)| *known == way) {
             Some((_, keys)) => keys.push(&old.key),
-            None => moves.push((way, vec![&old.key])),
+            None => ways.push((way, vec![&old.key])),
         }
     }
-    moves
+    ways
 }
 
 /// Names a few objects, and counts the rest.
@@ -373,6 +400,43 @@ mod tests {
         assert_eq!(
             told(&there, &generated),
             ["c ConfigMap shop/a moves from work shop to shop.part-b0"]
+        );
+    }
+
+    #[test]
+    fn what_moves_to_a_later_wave_is_deleted_on_the_way() {
+        let wave = r#""argocd.argoproj.io/sync-wave":"5""#;
+        let early = [
+            work("c", "shop", "", &["a=1", "b=1"]),
+            work("c", "shop.part-wave5", wave, &["c=1"]),
+        ];
+        let late = [
+            work("c", "shop", "", &["a=1"]),
+            work("c", "shop.part-wave5", wave, &["b=1", "c=1"]),
+        ];
+        assert_eq!(
+            told(&early, &late),
+            [
+                "c ConfigMap shop/b moves from work shop to shop.part-wave5, of a later wave: it is deleted and created again"
+            ]
+        );
+        assert_eq!(
+            told(&late, &early),
+            ["c ConfigMap shop/b moves from work shop.part-wave5 to shop"]
+        );
+        // One that is to stay on the cluster does.
+        let kept = r#""spec":{"deleteOption":{"propagationPolicy":"SelectivelyOrphan","selectivelyOrphans":{"orphaningRules":
+            [{"name":"b","namespace":"shop","resource":"configmaps"}]}},"#;
+        let kept = early.clone().map(|work| work.replace(r#""spec":{"#, kept));
+        let lines = told(&kept, &late);
+        assert!(
+            lines.contains(&"c ConfigMap shop/b moves from work shop to shop.part-wave5".to_owned()),
+            "{lines:?}"
+        );
+        // A work that goes as a whole goes last.
+        assert_eq!(
+            told(&[work("c", "shop", "", &["b=1", "c=1"])], &late[1..])[2..],
+            ["c ConfigMap shop/b, ConfigMap shop/c move from work shop to shop.part-wave5"]
         );
     }
 

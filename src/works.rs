@@ -85,6 +85,13 @@ impl<'a> Work<'a> {
         self.metadata()?.get("annotations")?.as_map()?.get(name)?.as_str()
     }
 
+    /// Its sync wave on the hub.
+    #[must_use]
+    pub fn wave(&self) -> i32 {
+        let wave = self.annotation("argocd.argoproj.io/sync-wave");
+        wave.and_then(|wave| wave.parse().ok()).unwrap_or_default()
+    }
+
     /// Its own `metadata`.
     #[must_use]
     pub fn metadata(&self) -> Option<&Map<'a>> {
@@ -97,16 +104,36 @@ impl<'a> Work<'a> {
         self.fields.get("spec")?.as_map()
     }
 
+    /// What OCM's agent is told.
+    fn for_agent(&self) -> Option<&Map<'a>> {
+        match self.target {
+            Target::Cluster(_) => self.spec(),
+            Target::Placement(_) => self.spec()?.get(TEMPLATE)?.as_map(),
+        }
+    }
+
     /// The objects it carries.
     #[must_use]
     pub fn manifests(&self) -> &[Value<'a>] {
-        let spec = match self.target {
-            Target::Cluster(_) => self.spec(),
-            Target::Placement(_) => self.spec().and_then(|spec| spec.get(TEMPLATE)).and_then(Value::as_map),
+        let workload = self.for_agent().and_then(|spec| spec.get(WORKLOAD)?.as_map());
+        workload.map_or(&[], |workload| items(workload, "manifests"))
+    }
+
+    /// Whether an object stays on the cluster when it leaves this work.
+    #[must_use]
+    pub fn keeps(&self, key: &ObjectKey) -> bool {
+        let Some(option) = self.for_agent().and_then(|spec| spec.get("deleteOption")?.as_map()) else {
+            return false;
         };
-        spec.and_then(|spec| spec.get(WORKLOAD))
-            .and_then(Value::as_map)
-            .map_or(&[], |workload| items(workload, "manifests"))
+        let orphans = option.get("selectivelyOrphans").and_then(Value::as_map);
+        let rules = orphans.map_or(&[][..], |orphans| items(orphans, "orphaningRules"));
+        let is_of_it = |rule: &Map<'_>| {
+            let text = |key| rule.get(key).and_then(Value::as_str).unwrap_or_default();
+            let namespace = key.namespace.as_deref().unwrap_or_default();
+            text("group") == &*key.kind.group && text("namespace") == namespace && text("name") == &*key.name
+        };
+        rules.iter().filter_map(Value::as_map).any(is_of_it)
+            || option.get("propagationPolicy").and_then(Value::as_str) == Some("Orphan")
     }
 }
 

@@ -54,8 +54,7 @@ fn share(bytes: u64, limit: u64) -> String {
 
 /// When Argo CD applies a work: the hook it is, or the phase it stands for, and the wave in that.
 fn when(work: &Work<'_>) -> String {
-    let wave = work.annotation("argocd.argoproj.io/sync-wave");
-    let wave = wave.and_then(|wave| wave.parse().ok()).unwrap_or_default();
+    let wave = work.wave();
     let (phase, wave) = match work.annotation("argocd.argoproj.io/hook") {
         Some(hook) => (hook, wave),
         None => match arrange::phase_of(wave) {

@@ -196,6 +196,29 @@ fn an_object_that_moves_to_another_work_is_not_told_as_one_that_goes() {
 }
 
 #[test]
+fn what_stays_on_the_cluster_is_told_so() {
+    let namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}";
+    let folder = shop(&[("web.yaml", WEB), ("namespace.yaml", namespace)]);
+    fs::remove_file(folder.path().join("shop/namespace.yaml")).expect("it is there");
+    let header = |told: &str| {
+        told.lines()
+            .find(|line| line.contains(" Namespace "))
+            .map(str::to_owned)
+    };
+    let told = diff(&folder, &[BOTH]);
+    assert_eq!(
+        header(&told).as_deref(),
+        Some("eu1,us1 Namespace shop (stays on the cluster)")
+    );
+    fs::write(folder.path().join("shop/namespace.yaml"), namespace).expect("a file");
+    let works = run(&folder, &["generate", "shop", BOTH, "--delete-namespaces"]);
+    fs::write(folder.path().join("works.yaml"), works.stdout).expect("a file");
+    fs::remove_file(folder.path().join("shop/namespace.yaml")).expect("it is there");
+    let told = diff(&folder, &[BOTH]);
+    assert_eq!(header(&told).as_deref(), Some("eu1,us1 Namespace shop"));
+}
+
+#[test]
 fn what_a_work_is_told_about_its_objects_is_told() {
     let folder = shop(&[("settings.yaml", SETTINGS)]);
     insta::assert_snapshot!(diff(&folder, &[BOTH, "--update-strategy=CreateOnly"]), @r#"
