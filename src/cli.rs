@@ -170,9 +170,9 @@ Examples:
   # What would the next sync change?
   argocd-ocm-cmp diff shop --cluster eu1 --name shop --context hub
 
-  # What does my branch change, without a hub?
-  git worktree add ../main main && argocd-ocm-cmp generate ../main/shop --cluster eu1 --name shop > works.yaml
-  argocd-ocm-cmp diff shop --cluster eu1 --name shop --file works.yaml
+  # What does a change do, without a hub?
+  argocd-ocm-cmp generate shop --cluster eu1 --name shop > before.yaml
+  argocd-ocm-cmp diff shop --cluster eu1 --name shop --file before.yaml
 
   # The same from what kubectl sees
   kubectl get manifestworks -A -o yaml | argocd-ocm-cmp diff shop --cluster eu1 --name shop --file -";

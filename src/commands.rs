@@ -8,7 +8,7 @@ use crate::generate::{Generated, generate, policy, print, summary};
 use crate::{completion, hub, manual, works};
 use clap::CommandFactory;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -76,6 +76,12 @@ fn differences(args: DiffArgs, env: &Env) -> Result<String, Problems> {
         Color::Never => false,
         Color::Auto => io::stdout().is_terminal() && env.get("NO_COLOR").is_none_or(String::is_empty),
     };
+    let stdin = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
+    if stdin(&args.file) && stdin(&args.generate.folder) {
+        return Err(Problems::one(
+            "standard input can be read only once: put the manifests or the works into a file",
+        ));
+    }
     let (settings, generated) = generated(args.generate, env)?;
     let texts: Vec<String> = generated.works(&settings).map(|work| print::json(&work)).collect();
     let generated = works::read_back(&texts);

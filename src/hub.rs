@@ -159,7 +159,7 @@ async fn list(
         let answer = request.list_metadata(&page).map_err(Error::BuildRequest)?;
         let answer = client.request_text(answer).await?;
         let Ok(Value::Map(answer)) = yaml::json(&answer) else {
-            return Ok(names);
+            return Err(Error::Service("what answers there is not a Kubernetes API".into()));
         };
         if let Some(Value::List(items)) = answer.get("items") {
             let metadata = items.iter().filter_map(|item| item.as_map()?.get("metadata")?.as_map());

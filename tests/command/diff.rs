@@ -427,5 +427,9 @@ fn what_cannot_be_compared_is_an_error_in_a_line() {
         no_cluster.starts_with(&error("no target cluster").trim_end().to_owned()),
         "{no_cluster}"
     );
+    let words = ["diff", "-", "--name=shop", one, "--file=-"];
+    let output = program_with(folder.path(), words).output().expect("it runs");
+    let line = "standard input can be read only once: put the manifests or the works into a file";
+    assert_eq!(transcript(&output), error(line));
     assert!(told(&[one, "--file=works.yaml", "--context=hub"], &[]).starts_with("exit code: 2\n"));
 }
