@@ -270,7 +270,7 @@ mod tests {
             panic!("not generate");
         };
         let settings = Settings::resolve(args.generate, &Env::default()).expect("settings");
-        assert_eq!(settings.kustomize_options, ["--enable-helm"]);
+        assert_eq!(settings.source.kustomize_options, ["--enable-helm"]);
         assert_eq!(settings.name.to_string(), "web");
     }
 }

@@ -77,6 +77,7 @@ pub fn generate(settings: &Settings) -> Result<Generated, Problems> {
         .map(|policy| policy.rules_for(settings.project.as_deref()))
         .transpose()?;
     let wanted = settings.wanted(rules)?;
+    let variants = source::variants(&settings.source, &settings.target, settings.namespace.as_deref())?;
     let mut generated = Generated {
         deliveries: Vec::new(),
         notices: Vec::new(),
@@ -85,7 +86,7 @@ pub fn generate(settings: &Settings) -> Result<Generated, Problems> {
     for Variant {
         clusters,
         mut manifests,
-    } in source::variants(settings)?
+    } in variants
     {
         generated.notices.append(&mut manifests.notices);
         match delivery(clusters, manifests, rules, &wanted, settings) {

@@ -16,8 +16,7 @@ use super::order;
 use super::placement::{Placement, Rollout};
 use super::policy::{Executor, Rules};
 use super::problem::Problems;
-use super::source::helm::HelmSettings;
-use super::source::{Input, Kind, Tools};
+use super::source::{HelmSettings, Input, Kind, Source, Tools};
 use super::strategy::Strategy;
 use crate::cli::GenerateArgs;
 use sources::Sources;
@@ -71,24 +70,8 @@ impl Target {
 /// Everything `generate` needs to know besides the files.
 #[derive(Debug)]
 pub struct Settings {
-    /// What is wrapped.
-    pub input: Input,
-    /// The path of the folder in its repository as Argo CD tells it; empty when unknown.
-    pub source_path: String,
-    /// What the folder is; `None` for what is found in it.
-    pub source: Option<Kind>,
-    /// Which files of a folder of plain manifests are read.
-    pub selection: Selection,
-    /// Where a setting comes from that only plain manifests heed, if one is given.
-    pub for_plain_manifests: Option<String>,
-    /// How charts are rendered.
-    pub helm: HelmSettings,
-    /// What is given to `kustomize build`.
-    pub kustomize_options: Vec<String>,
-    /// How tools are run that render manifests.
-    pub tools: Tools,
-    /// What differs from cluster to cluster: a path relative to the folder. It may name more clusters than the target does.
-    pub overlays: BTreeMap<String, String>,
+    /// Where manifests come from, and how they are read.
+    pub source: Source,
     /// What the works are for.
     pub target: Target,
     /// The name of each work.
@@ -146,24 +129,7 @@ impl Settings {
         let target = target(&mut sources);
         let name = sources.text(&table::NAME, WorkName::from_str);
         sources.need(name.is_none(), "no name for the work: pass --name NAME");
-        let selection = Selection {
-            recurse: sources.flag(&table::RECURSE, true),
-            include: sources.list(&table::INCLUDE, false, glob),
-            exclude: sources.list(&table::EXCLUDE, false, glob),
-            max_size: sources.limit(&table::MAX_SIZE, DEFAULT_MAX_SIZE),
-            leave_out: Vec::new(),
-        };
-        let max_size = selection.max_size;
-        let for_plain_manifests = [&table::RECURSE, &table::INCLUDE, &table::EXCLUDE]
-            .into_iter()
-            .find_map(|setting| sources.origin(setting));
-        let source = sources.text(&table::SOURCE, Kind::from_str);
-        let helm = helm(&mut sources, namespace.clone(), env);
-        let kustomize_options = sources.any_text(&table::KUSTOMIZE_OPTIONS).unwrap_or_default();
-        let exec_timeout = sources.text(&table::EXEC_TIMEOUT, duration);
-        let overlays = sources.map(&table::OVERLAYS, true, |cluster| {
-            ClusterName::from_str(cluster).map(|cluster| cluster.to_string())
-        });
+        let source = source(&mut sources, args.folder, namespace.clone(), env);
         let cluster_scoped = sources.list(&table::CLUSTER_SCOPED, true, GroupKind::from_str);
         let plurals = sources.list(&table::PLURALS, true, plural);
         let create_namespace = sources.flag(&table::CREATE_NAMESPACE, false);
@@ -192,20 +158,12 @@ impl Settings {
             return Err(Problems::or(problems, ()).expect_err("a missing name or target is a problem"));
         };
         if let Target::Placement(placement) = &target {
-            problems.extend(placement.objections(&overlays, asked.condition_rules));
+            problems.extend(placement.objections(&source.overlays, asked.condition_rules));
         }
         Problems::or(
             problems,
             Self {
-                input: Input::new(args.folder),
-                source_path: env.get("ARGOCD_APP_SOURCE_PATH").cloned().unwrap_or_default(),
                 source,
-                selection,
-                for_plain_manifests,
-                helm,
-                kustomize_options: kustomize_options.split_whitespace().map(str::to_owned).collect(),
-                tools: Tools::new(env, exec_timeout.unwrap_or(DEFAULT_EXEC_TIMEOUT), max_size),
-                overlays,
                 target,
                 name,
                 namespace,
@@ -324,6 +282,35 @@ fn target(sources: &mut Sources<'_>) -> Option<Target> {
     }
 }
 
+fn source(sources: &mut Sources<'_>, folder: Option<PathBuf>, namespace: Option<String>, env: &Env) -> Source {
+    let selection = Selection {
+        recurse: sources.flag(&table::RECURSE, true),
+        include: sources.list(&table::INCLUDE, false, glob),
+        exclude: sources.list(&table::EXCLUDE, false, glob),
+        max_size: sources.limit(&table::MAX_SIZE, DEFAULT_MAX_SIZE),
+        leave_out: Vec::new(),
+    };
+    let timeout = sources
+        .text(&table::EXEC_TIMEOUT, duration)
+        .unwrap_or(DEFAULT_EXEC_TIMEOUT);
+    let options = sources.any_text(&table::KUSTOMIZE_OPTIONS).unwrap_or_default();
+    Source {
+        input: Input::new(folder),
+        path: env.get("ARGOCD_APP_SOURCE_PATH").cloned().unwrap_or_default(),
+        kind: sources.text(&table::SOURCE, Kind::from_str),
+        for_plain_manifests: [&table::RECURSE, &table::INCLUDE, &table::EXCLUDE]
+            .into_iter()
+            .find_map(|setting| sources.origin(setting)),
+        helm: helm(sources, namespace, env),
+        kustomize_options: options.split_whitespace().map(str::to_owned).collect(),
+        tools: Tools::new(env, timeout, selection.max_size),
+        selection,
+        overlays: sources.map(&table::OVERLAYS, true, |cluster| {
+            ClusterName::from_str(cluster).map(|cluster| cluster.to_string())
+        }),
+    }
+}
+
 fn helm(sources: &mut Sources<'_>, namespace: Option<String>, env: &Env) -> HelmSettings {
     let key = |key: &str| Ok::<_, String>(key.to_owned());
     let path = |path: &str| Ok::<_, String>(expanded(path, env));
@@ -422,8 +409,8 @@ mod tests {
         assert_eq!(clusters(&settings), ["cluster1", "cluster2"]);
         assert_eq!(settings.name.to_string(), "guestbook");
         assert_eq!(settings.namespace.as_deref(), Some("shop"));
-        assert!(settings.selection.recurse);
-        assert_eq!(settings.selection.max_size, Some(10_000_000));
+        assert!(settings.source.selection.recurse);
+        assert_eq!(settings.source.selection.max_size, Some(10_000_000));
         assert_eq!(settings.manifest_limit, Some(512_000));
     }
 
@@ -431,7 +418,7 @@ mod tests {
     fn a_value_in_a_map_may_have_several_lines() {
         let parameters = r#"[{"name": "helm-parameters", "map": {"note": "one\ntwo=2,three"}}]"#;
         let settings = resolve(GenerateArgs::default(), &with(&[("ARGOCD_APP_PARAMETERS", parameters)])).unwrap();
-        assert_eq!(settings.helm.parameters["note"], "one\ntwo=2,three");
+        assert_eq!(settings.source.helm.parameters["note"], "one\ntwo=2,three");
     }
 
     #[test]
@@ -442,11 +429,11 @@ mod tests {
         )]);
         let settings = resolve(GenerateArgs::default(), &env).unwrap();
         assert_eq!(clusters(&settings), ["a", "b"]);
-        assert!(!settings.selection.recurse);
+        assert!(!settings.source.selection.recurse);
         let args = typed(&[(&table::CLUSTERS, "c"), (&table::RECURSE, "true")]);
         let settings = resolve(args, &env).unwrap();
         assert_eq!(clusters(&settings), ["c"]);
-        assert!(settings.selection.recurse);
+        assert!(settings.source.selection.recurse);
     }
 
     #[test]
@@ -454,7 +441,7 @@ mod tests {
         for none in ["", "null", "[]", r#"[{"name":"include","string":""}]"#] {
             let env = with(&[("ARGOCD_APP_PARAMETERS", none)]);
             let settings = resolve(GenerateArgs::default(), &env).unwrap();
-            assert!(settings.selection.include.is_empty(), "{none}");
+            assert!(settings.source.selection.include.is_empty(), "{none}");
         }
     }
 

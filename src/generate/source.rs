@@ -5,7 +5,7 @@
 //! rendered for it; a sub-folder to be rendered, which then stands for the folder; or a sub-folder of plain manifests, which is
 //! laid over it.
 
-pub mod helm;
+mod helm;
 mod kustomize;
 mod tool;
 
@@ -13,9 +13,9 @@ use super::discover::{self, Selection};
 use super::load;
 use super::object::{Object, ObjectKey};
 use super::problem::{Problems, plain};
-use super::settings::{Settings, Target};
+use super::settings::Target;
 use crate::yaml;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
@@ -23,6 +23,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::thread;
 
+pub use helm::HelmSettings;
 pub use tool::Tools;
 
 /// What is wrapped.
@@ -86,6 +87,29 @@ impl Kind {
     }
 }
 
+/// Where manifests come from, and how they are read.
+#[derive(Debug)]
+pub struct Source {
+    /// What is wrapped.
+    pub input: Input,
+    /// The path of the folder in its repository as Argo CD tells it; empty when unknown.
+    pub path: String,
+    /// What the folder is; `None` for what is found in it.
+    pub kind: Option<Kind>,
+    /// Which files of a folder of plain manifests are read.
+    pub selection: Selection,
+    /// Where a setting comes from that only plain manifests heed, if one is given.
+    pub for_plain_manifests: Option<String>,
+    /// How charts are rendered.
+    pub helm: HelmSettings,
+    /// What is given to `kustomize build`.
+    pub kustomize_options: Vec<String>,
+    /// How tools are run that render manifests.
+    pub tools: Tools,
+    /// What differs from cluster to cluster: a path relative to the folder. It may name more clusters than are delivered to.
+    pub overlays: BTreeMap<String, String>,
+}
+
 /// What was read.
 #[derive(Clone, Debug, Default)]
 pub struct Manifests {
@@ -126,14 +150,15 @@ pub struct Variant {
     pub manifests: Manifests,
 }
 
-/// Reads what each cluster is given; clusters that are given the same share a variant.
+/// Reads what each cluster of `target` is given; clusters that are given the same share a variant. `namespace` is that of objects
+/// that name none.
 ///
 /// # Errors
 /// With everything that is wrong with what is read.
-pub fn variants(settings: &Settings) -> Result<Vec<Variant>, Problems> {
-    let Plan { reads, mut variants } = Plan::new(settings)?;
+pub fn variants(source: &Source, target: &Target, namespace: Option<&str>) -> Result<Vec<Variant>, Problems> {
+    let Plan { reads, mut variants } = Plan::new(source, target)?;
     let mut problems = Vec::new();
-    let mut read: Vec<Option<Manifests>> = side_by_side(&reads, |read| read.manifests(settings))
+    let mut read: Vec<Option<Manifests>> = side_by_side(&reads, |read| read.manifests(source))
         .into_iter()
         .map(|read| read.map_err(|found| problems.extend(found.into_lines())).ok())
         .collect();
@@ -149,7 +174,7 @@ pub fn variants(settings: &Settings) -> Result<Vec<Variant>, Problems> {
             if at == 0 {
                 manifests = read;
             } else {
-                manifests.lay_over(read, settings.namespace.as_deref());
+                manifests.lay_over(read, namespace);
             }
         }
         done.push(Variant { clusters, manifests });
@@ -164,9 +189,9 @@ enum Read<'s> {
     StandardInput,
     Folder {
         kind: Kind,
-        /// Its path below the folder of the settings; empty for that itself.
+        /// Its path below the source's folder; empty for that itself.
         below: &'s str,
-        /// The value file of a cluster, relative to the folder of the settings.
+        /// The value file of a cluster, relative to the source's folder.
         values: Option<&'s str>,
     },
 }
@@ -179,15 +204,15 @@ struct Plan<'s> {
 }
 
 impl<'s> Plan<'s> {
-    fn new(settings: &'s Settings) -> Result<Self, Problems> {
+    fn new(source: &'s Source, target: &Target) -> Result<Self, Problems> {
         let mut plan = Self::default();
-        let shared = match &settings.input {
+        let shared = match &source.input {
             Input::Folder(folder) => Read::Folder {
-                kind: settings.source.unwrap_or_else(|| Kind::of(folder, &settings.selection)),
+                kind: source.kind.unwrap_or_else(|| Kind::of(folder, &source.selection)),
                 below: "",
                 values: None,
             },
-            Input::StandardInput if settings.source.is_some_and(|kind| kind != Kind::Directory) => {
+            Input::StandardInput if source.kind.is_some_and(|kind| kind != Kind::Directory) => {
                 return Err(Problems::one(
                     "standard input holds manifests that are rendered already: leave source out, or name the folder",
                 ));
@@ -195,7 +220,7 @@ impl<'s> Plan<'s> {
             Input::StandardInput => Read::StandardInput,
         };
         let mut problems = Vec::new();
-        let clusters = match &settings.target {
+        let clusters = match target {
             Target::Clusters(clusters) => clusters,
             Target::Placement(_) => {
                 plan.add(&[shared], None);
@@ -203,10 +228,10 @@ impl<'s> Plan<'s> {
             }
         };
         for (at, cluster) in clusters.iter().enumerate() {
-            let overlay = settings.overlays.get(&cluster.to_string());
+            let overlay = source.overlays.get(&cluster.to_string());
             let reads = match overlay {
                 None => Ok(vec![shared.clone()]),
-                Some(path) => overlay_over(&shared, path, settings),
+                Some(path) => overlay_over(&shared, path, source),
             };
             match reads {
                 Ok(reads) => plan.add(&reads, Some(at)),
@@ -233,8 +258,8 @@ impl<'s> Plan<'s> {
 }
 
 /// What a cluster with the overlay `path` is given; the reason otherwise.
-fn overlay_over<'s>(shared: &Read<'s>, path: &'s str, settings: &'s Settings) -> Result<Vec<Read<'s>>, String> {
-    let (Input::Folder(folder), Read::Folder { kind, .. }) = (&settings.input, shared) else {
+fn overlay_over<'s>(shared: &Read<'s>, path: &'s str, source: &'s Source) -> Result<Vec<Read<'s>>, String> {
+    let (Input::Folder(folder), Read::Folder { kind, .. }) = (&source.input, shared) else {
         return Err("standard input has no sub-folders: name the folder instead, or leave overlays out".to_owned());
     };
     let inside = Path::new(path)
@@ -246,7 +271,7 @@ fn overlay_over<'s>(shared: &Read<'s>, path: &'s str, settings: &'s Settings) ->
         ));
     }
     let found = folder.join(path);
-    let repository = discover::repository(folder, &settings.source_path);
+    let repository = discover::repository(folder, &source.path);
     if let (Ok(found), Ok(repository)) = (found.canonicalize(), repository.canonicalize())
         && !found.starts_with(repository)
     {
@@ -260,7 +285,7 @@ fn overlay_over<'s>(shared: &Read<'s>, path: &'s str, settings: &'s Settings) ->
                 below: path,
                 values: None,
             };
-            Ok(match Kind::of(&found, &settings.selection) {
+            Ok(match Kind::of(&found, &source.selection) {
                 Kind::Directory => vec![shared.clone(), of_cluster(Kind::Directory)],
                 rendered => vec![of_cluster(rendered)],
             })
@@ -277,13 +302,13 @@ fn overlay_over<'s>(shared: &Read<'s>, path: &'s str, settings: &'s Settings) ->
 }
 
 impl Read<'_> {
-    fn manifests(&self, settings: &Settings) -> Result<Manifests, Problems> {
-        let (folder, kind, below, values) = match (self, &settings.input) {
+    fn manifests(&self, source: &Source) -> Result<Manifests, Problems> {
+        let (folder, kind, below, values) = match (self, &source.input) {
             (Self::Folder { kind, below, values }, Input::Folder(folder)) => (folder, *kind, *below, *values),
-            _ => return standard_input(settings),
+            _ => return standard_input(source),
         };
         if kind != Kind::Directory
-            && let Some(given) = &settings.for_plain_manifests
+            && let Some(given) = &source.for_plain_manifests
         {
             return Err(Problems::one(format!(
                 "{given}: it is about the files of plain manifests, and this folder is rendered: leave it out, or set source to \
@@ -291,7 +316,7 @@ impl Read<'_> {
             )));
         }
         if kind != Kind::Helm
-            && let Some(given) = &settings.helm.given
+            && let Some(given) = &source.helm.given
         {
             return Err(Problems::one(format!(
                 "{given}: it is about charts, and there is no Chart.yaml in the root of the folder: leave it out, or name the \
@@ -299,21 +324,21 @@ impl Read<'_> {
             )));
         }
         match kind {
-            Kind::Directory => directory(folder, below, settings),
-            Kind::Kustomize => kustomize::render(&folder.join(below), settings),
-            Kind::Helm => helm::render(folder, below, values, settings),
+            Kind::Directory => directory(folder, below, source),
+            Kind::Kustomize => kustomize::render(&folder.join(below), source),
+            Kind::Helm => helm::render(folder, below, values, source),
         }
     }
 }
 
-fn directory(folder: &Path, below: &str, settings: &Settings) -> Result<Manifests, Problems> {
+fn directory(folder: &Path, below: &str, source: &Source) -> Result<Manifests, Problems> {
     // What some cluster is given alone is not shared, whichever clusters the target has.
-    let overlays = settings.overlays.values().filter(|_| below.is_empty());
+    let overlays = source.overlays.values().filter(|_| below.is_empty());
     let selection = Selection {
         leave_out: overlays.map(|path| folder.join(path)).collect(),
-        ..settings.selection.clone()
+        ..source.selection.clone()
     };
-    let found = discover::manifests(folder, below, &settings.source_path, &selection)?;
+    let found = discover::manifests(folder, below, &source.path, &selection)?;
     Ok(Manifests {
         objects: load::files(&found.files, selection.max_size)?,
         files: found.files.into_iter().map(|file| file.name).collect(),
@@ -321,21 +346,21 @@ fn directory(folder: &Path, below: &str, settings: &Settings) -> Result<Manifest
     })
 }
 
-fn standard_input(settings: &Settings) -> Result<Manifests, Problems> {
+fn standard_input(source: &Source) -> Result<Manifests, Problems> {
     let name = "standard input";
-    let max = settings.selection.max_size;
+    let max = source.selection.max_size;
     let mut bytes = Vec::new();
     io::stdin()
         .lock()
         .take(max.map_or(u64::MAX, |max| max.saturating_add(1)))
         .read_to_end(&mut bytes)
         .map_err(|error| Problems::one(format!("{name} cannot be read: {}", plain(&error))))?;
-    rendered(vec![(name.to_owned(), &bytes)], bytes.len(), settings)
+    rendered(vec![(name.to_owned(), &bytes)], bytes.len(), source)
 }
 
 /// The objects of texts that a program has written, each under a name of its own.
-fn rendered(texts: Vec<(String, &[u8])>, size: usize, settings: &Settings) -> Result<Manifests, Problems> {
-    if let Some(max) = settings.selection.max_size.filter(|&max| size as u64 > max) {
+fn rendered(texts: Vec<(String, &[u8])>, size: usize, source: &Source) -> Result<Manifests, Problems> {
+    if let Some(max) = source.selection.max_size.filter(|&max| size as u64 > max) {
         return Err(Problems::one(load::too_large(max)));
     }
     let objects = load::texts(&texts)?;

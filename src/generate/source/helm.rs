@@ -1,10 +1,9 @@
 //! Renders a chart as Argo CD does: by `helm template`, with its CRDs, under the Application's name.
 
 use super::tool::Complaint;
-use super::{Manifests, rendered};
+use super::{Manifests, Source, rendered};
 use crate::generate::discover::repository;
 use crate::generate::problem::{Problems, plain};
-use crate::generate::settings::Settings;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -42,7 +41,7 @@ pub(super) fn render(
     folder: &Path,
     below: &str,
     of_cluster: Option<&str>,
-    settings: &Settings,
+    source: &Source,
 ) -> Result<Manifests, Problems> {
     let chart = if below.is_empty() {
         folder.to_owned()
@@ -51,13 +50,13 @@ pub(super) fn render(
     };
     let files = Files {
         chart: &chart,
-        repository: repository(folder, &settings.source_path),
+        repository: repository(folder, &source.path),
     };
-    let arguments = arguments(&settings.helm, &files, of_cluster)?;
-    let values = settings.helm.values.as_deref();
-    let written = settings.tools.run("helm", arguments, &chart, values)?;
+    let arguments = arguments(&source.helm, &files, of_cluster)?;
+    let values = source.helm.values.as_deref();
+    let written = source.tools.run("helm", arguments, &chart, values)?;
     let written = written.map_err(|complaint| Problems::one(explained(&complaint)))?;
-    let mut manifests = rendered(by_template(&written.manifests), written.manifests.len(), settings)?;
+    let mut manifests = rendered(by_template(&written.manifests), written.manifests.len(), source)?;
     manifests.notices = written
         .warnings
         .iter()

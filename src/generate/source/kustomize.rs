@@ -2,26 +2,25 @@
 
 use super::helm::plain_version;
 use super::tool::Complaint;
-use super::{Manifests, rendered};
+use super::{Manifests, Source, rendered};
 use crate::generate::problem::Problems;
-use crate::generate::settings::Settings;
 use std::path::Path;
 
 /// The files that make a folder a kustomization, as kustomize knows them.
 pub(super) const FILES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 /// The objects that `kustomize build` makes of `folder`.
-pub(super) fn render(folder: &Path, settings: &Settings) -> Result<Manifests, Problems> {
+pub(super) fn render(folder: &Path, source: &Source) -> Result<Manifests, Problems> {
     let mut arguments = vec!["build", "."];
-    arguments.extend(settings.kustomize_options.iter().map(String::as_str));
-    let version = settings.helm.kube_version.as_deref().map(plain_version);
+    arguments.extend(source.kustomize_options.iter().map(String::as_str));
+    let version = source.helm.kube_version.as_deref().map(plain_version);
     if let Some(version) = version.filter(|_| arguments.contains(&"--enable-helm")) {
         arguments.extend(["--helm-kube-version", version]);
     }
-    let written = settings.tools.run("kustomize", arguments, folder, None)?;
+    let written = source.tools.run("kustomize", arguments, folder, None)?;
     let written = written.map_err(|Complaint(line)| Problems::one(format!("kustomize build: {}", shown(&line))))?;
     let texts = vec![("kustomize build".to_owned(), &*written.manifests)];
-    let mut manifests = rendered(texts, written.manifests.len(), settings)?;
+    let mut manifests = rendered(texts, written.manifests.len(), source)?;
     manifests.notices = written
         .warnings
         .iter()
