@@ -1,6 +1,6 @@
 //! Settings: everything `generate` needs to know besides the files.
 //!
-//! [`table`] has every name a value can come by, [`sources`] says which of them wins, [`values`] what a text must be.
+//! `table` has every name a value can come by, `sources` says which of them wins, `values` what a text must be.
 
 mod announce;
 mod sources;

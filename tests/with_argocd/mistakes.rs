@@ -3,6 +3,7 @@
 
 use crate::stage::{application, stage};
 use anyhow::{Context, Result};
+use argocd_ocm_cmp::generate::settings::SETTINGS;
 use serde_json::{Value, json};
 use testbed::{GitRepository, ObjectRef, is_applied, is_synced, wait};
 
@@ -95,13 +96,16 @@ async fn a_missing_target_cluster_is_shown_with_the_way_out() -> Result<()> {
     a_mistake(
         "untargeted",
         async |_| Ok(Some(settings(&json!([]), &json!([])))),
-        "no target cluster: set the plugin env TARGET_CLUSTER or the parameter clusters of the Application, or pass --cluster NAME",
+        "no target cluster: set the plugin env TARGET_CLUSTER or one of the parameters clusters and placement of the \
+         Application, or pass --cluster NAME",
     )
     .await
 }
 
 #[tokio::test]
 async fn an_unknown_parameter_is_shown_with_those_there_are() -> Result<()> {
+    let parameters = SETTINGS.iter().filter(|setting| setting.parameter);
+    let known: Vec<&str> = parameters.map(|setting| setting.name).collect();
     a_mistake(
         "misspelt",
         async |_| {
@@ -111,7 +115,10 @@ async fn an_unknown_parameter_is_shown_with_those_there_are() -> Result<()> {
                 &json!([{"name": "recursive", "string": "true"}]),
             )))
         },
-        "parameter recursive is not known: the parameters are clusters, name, namespace, source, recurse, include,",
+        &format!(
+            "parameter recursive is not known: the parameters are {}",
+            known.join(", ")
+        ),
     )
     .await
 }
