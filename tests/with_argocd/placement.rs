@@ -6,7 +6,7 @@ use crate::health_check;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::time::Duration;
-use testbed::{ManagedCluster, ObjectRef, Recording, condition, is_applied, is_true, wait};
+use testbed::{ManagedCluster, ObjectRef, Recording, condition, is_applied, is_true};
 
 const CLUSTERS: [&str; 3] = ["cluster1", "second", "third"];
 
@@ -77,12 +77,12 @@ impl Placed {
 
     /// Waits until Argo CD says this of the set, and this health of the Application.
     async fn shows(&self, health: &str, message: &str) -> Result<()> {
-        let (hub, set) = (&self.fleet.hub, self.set().await?);
-        let says = async || {
-            let set = hub.get(&set).await.ok()??;
-            (health_check::health(&set).ok()? == (health.to_owned(), message.to_owned())).then_some(())
-        };
-        wait::eventually(&format!("{set} is {health}: {message}"), wait::DEADLINE, says).await?;
+        let wanted = (health.to_owned(), message.to_owned());
+        // Asked only when the set changes: the real Argo CD takes its time to answer.
+        let says = |set: &Value| health_check::health(set).is_ok_and(|health| health == wanted);
+        let set = self.set().await?;
+        let shown = self.fleet.hub.wait_for(&set, says).await;
+        shown.with_context(|| format!("{set} is to be {health}: {message}"))?;
         self.is(health).await
     }
 
