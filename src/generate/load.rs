@@ -28,8 +28,11 @@ pub fn files(files: &[ManifestFile], max_size: Option<u64>) -> Result<Vec<Object
         max: max_size,
         read: AtomicU64::new(0),
     };
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    let threads = cores.min(files.len().div_ceil(FILES_PER_THREAD)).max(1);
+    let threads = match files.len().div_ceil(FILES_PER_THREAD) {
+        0 | 1 => 1,
+        // Asking how many there are takes as long as reading a few files.
+        more => thread::available_parallelism().map_or(1, usize::from).min(more),
+    };
     let loaded = thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
             .map(|_| {

@@ -7,6 +7,7 @@
 
 mod helm;
 mod kustomize;
+mod pipes;
 mod tool;
 
 use super::discover::{self, Selection};

@@ -356,68 +356,6 @@ async fn a_folder_of_which_nothing_is_judged_goes_through_too() -> Result<()> {
 }
 
 #[tokio::test]
-async fn waves_and_hooks_wait_for_every_cluster() -> Result<()> {
-    let Some(fleet) = fleet().await? else { return Ok(()) };
-    let name = "by-wave";
-    let job = |version: &str| {
-        json!({
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "metadata": {
-                "name": "migrate",
-                "labels": {"version": version},
-                "annotations": {"argocd.argoproj.io/hook": "PreSync"},
-            },
-            "spec": {"template": {"spec": {
-                "restartPolicy": "Never",
-                "containers": [{"name": "main", "image": "busybox"}],
-            }}},
-        })
-        .to_string()
-    };
-    let later = |version: &str| -> Result<String> {
-        let mut object: Value = serde_json::from_str(&config_map(version))?;
-        object["metadata"]["annotations"] = json!({"argocd.argoproj.io/sync-wave": "1"});
-        Ok(object.to_string())
-    };
-    let files = [
-        ("job.json", &*job("1")),
-        ("web.json", &*deployment("web", "1", None)),
-        ("settings.json", &*later("1")?),
-    ];
-    let placed = Placed::start(fleet, name, &[], &files).await?;
-    placed.is_settled().await?;
-    let settings = placed.config_map();
-    let has_run = async |cluster: &ManagedCluster, version: &str| -> Result<bool> {
-        let jobs = cluster.list("batch/v1", "Job").await?;
-        let ours = |it: &Value| it["metadata"]["namespace"] == name && it["metadata"]["labels"]["version"] == version;
-        Ok(jobs.iter().any(|it| ours(it) && is_true(it, "Complete")))
-    };
-
-    let files = [
-        ("job.json", &*job("2")),
-        ("web.json", &*deployment("web", "2", Some(name))),
-        ("settings.json", &*later("2")?),
-    ];
-    placed.app.push(&files).await?;
-    for (at, cluster) in fleet.clusters().into_iter().enumerate() {
-        let message = format!("3 of 3 clusters applied, {} progressing", 3 - at);
-        placed.shows("Progressing", &message).await?;
-        for other in fleet.clusters() {
-            let settings = other.get(&settings).await?.context("it is there")?;
-            assert_eq!(settings["data"]["version"], "1", "{}", other.name());
-            assert!(has_run(other, "2").await?, "{}", other.name());
-        }
-        open(cluster, name).await?;
-    }
-    for cluster in fleet.clusters() {
-        cluster.wait_for(&settings, |it| it["data"]["version"] == "2").await?;
-    }
-    placed.is("Healthy").await?;
-    placed.app.end().await
-}
-
-#[tokio::test]
 async fn decision_groups_change_one_after_the_other() -> Result<()> {
     let Some(fleet) = fleet().await? else { return Ok(()) };
     let name = "by-group";

@@ -1,14 +1,14 @@
 //! Runs a tool that renders manifests: the one of its name on the PATH, with little of our environment, for so long and so much
 //! output; what it complains about becomes one line that is the same on every run.
 
+use super::pipes::{Pipe, read_all};
 use crate::generate::problem::{Problems, plain};
 use crate::generate::settings::Env;
 use std::env;
 use std::ffi::OsStr;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use std::time::Duration;
 pub struct Tools {
     /// The environment that they are given.
     env: Vec<(String, String)>,
-    /// How long each may take to write all, and again to end.
+    /// How long each may take.
     timeout: Duration,
     /// The most bytes that each may write; `None` for no limit.
     max_size: Option<u64>,
@@ -95,17 +95,12 @@ impl Tools {
             // A tool that fails before it has read all says itself why.
             thread::spawn(move || drop(stdin.write_all(input.as_bytes())));
         }
-        let limit = self.max_size.map_or(u64::MAX, |max| max.saturating_add(1));
-        let complaints = thread::spawn(move || read(stderr, COMPLAINTS_READ));
-        let (done, wait) = mpsc::channel();
-        thread::spawn(move || {
-            let manifests = read(stdout, limit);
-            let complaints = complaints.join();
-            let complaints = complaints.unwrap_or_else(|_| Err(io::Error::other("a thread stopped")));
-            // Nobody waits any more when the time is over.
-            let _ = done.send((manifests, complaints));
-        });
-        let Ok((manifests, complaints)) = wait.recv_timeout(self.timeout) else {
+        let (Some(stdout), Some(stderr)) = (stdout, stderr) else {
+            unreachable!("both are pipes");
+        };
+        let enough = self.max_size.map(|max| max.saturating_add(1));
+        let mut pipes = [Pipe::new(stdout, enough), Pipe::new(stderr, Some(COMPLAINTS_READ))];
+        if !read_all(&mut pipes, self.timeout).map_err(|error| failed("read", &error))? {
             // It may have ended by itself meanwhile. What it has started may not end with it, and hold its output open: that is
             // not waited for.
             let _ = child.kill();
@@ -114,9 +109,8 @@ impl Tools {
                 "{name} has not ended after {} seconds: make the source simpler, or raise --exec-timeout",
                 self.timeout.as_secs()
             )));
-        };
-        let manifests = manifests.map_err(|error| failed("read", &error))?;
-        let complaints = complaints.map_err(|error| failed("read", &error))?;
+        }
+        let [manifests, complaints] = pipes.map(|pipe| pipe.bytes);
         let status = child.wait().map_err(|error| failed("waited for", &error))?;
         let too_large = self.max_size.is_some_and(|max| manifests.len() as u64 > max);
         let said = String::from_utf8_lossy(&complaints);
@@ -150,13 +144,6 @@ impl Tools {
             ))
         })
     }
-}
-
-/// What a tool writes, up to a limit.
-fn read(from: Option<impl Read>, limit: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    from.map_or(Ok(0), |from| from.take(limit).read_to_end(&mut bytes))?;
-    Ok(bytes)
 }
 
 /// What a tool said, line by line, without what differs from run to run: paths are relative to the folder, and temporary folders
@@ -248,6 +235,7 @@ fn without_numbers(text: &str, before: &str, after: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::mpsc;
 
     fn tools(timeout: Duration) -> Tools {
         let env = [
