@@ -15,7 +15,7 @@ mod shown;
 mod text;
 
 pub use file::{read, works};
-pub use ownership::Ownership;
+pub use ownership::{OF_REPLICA_SET, Ownership};
 pub use text::{Style, text};
 
 use crate::generate::fresh;

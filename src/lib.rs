@@ -12,7 +12,8 @@
 //! is Lua in `argocd_cm.yaml`. `placement` is what OCM is told of a rollout. `policy` is what the platform lets an Application do.
 //!
 //! What people ask is answered of the works as they are written, read back by [`works`]: the table of `generate --summary`, and
-//! [`diff`], a pure comparison for which [`hub`] reads. That is the only place where the network is met. [`manual`] and
+//! [`diff`], a pure comparison, and [`status`], the verdicts of argocd_cm.yaml on what OCM's agents say. For both of these
+//! [`hub`] reads, which is the only place where the network is met. [`manual`] and
 //! [`completion`] are made of the command line.
 //!
 //! What the stages share: [`value`] is a manifest's value as Kubernetes sees it, [`yaml`] reads and writes it in the dialect
@@ -33,6 +34,7 @@ pub mod generate;
 pub mod hub;
 pub mod json;
 pub mod manual;
+pub mod status;
 pub mod value;
 pub mod works;
 pub mod yaml;

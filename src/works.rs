@@ -50,7 +50,7 @@ impl<'a> Work<'a> {
         let metadata = fields.get("metadata").and_then(Value::as_map);
         let name = text(metadata.and_then(|metadata| metadata.get("name")));
         let namespace = text(metadata.and_then(|metadata| metadata.get("namespace")));
-        let target = if kind.is(GROUP, "ManifestWork") {
+        let target = if kind.is(GROUP, KIND) {
             Target::Cluster(namespace.clone())
         } else if kind.is(GROUP, "ManifestWorkReplicaSet") {
             let spec = fields.get("spec").and_then(Value::as_map);
@@ -74,7 +74,7 @@ impl<'a> Work<'a> {
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self.target {
-            Target::Cluster(_) => "ManifestWork",
+            Target::Cluster(_) => KIND,
             Target::Placement(_) => "ManifestWorkReplicaSet",
         }
     }
@@ -149,6 +149,9 @@ pub fn read_back(texts: &[String]) -> Vec<Work<'_>> {
 
 /// The API group of works.
 pub const GROUP: &str = "work.open-cluster-management.io";
+
+/// The kind of a work for one managed cluster.
+pub const KIND: &str = "ManifestWork";
 
 /// Where a `ManifestWorkReplicaSet` has the `spec` of its works.
 pub const TEMPLATE: &str = "manifestWorkTemplate";

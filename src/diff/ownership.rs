@@ -28,7 +28,7 @@ const TRACKING_ID: &str = "argocd.argoproj.io/tracking-id";
 const INSTANCE: &str = "app.kubernetes.io/instance";
 
 /// What OCM writes on the works that it makes of a `ManifestWorkReplicaSet`: they are not Argo CD's.
-const OF_REPLICA_SET: &str = "work.open-cluster-management.io/manifestworkreplicaset";
+pub const OF_REPLICA_SET: &str = "work.open-cluster-management.io/manifestworkreplicaset";
 
 impl Ownership {
     /// The works called `name`, and the parts of it, on a hub: those in the namespaces of `clusters` and of the works that there
@@ -66,8 +66,14 @@ impl Ownership {
     /// Whether the work of this kind with this metadata is the Application's. One that is being deleted is not any more.
     #[must_use]
     pub fn owns(&self, kind: &str, metadata: &Map<'_>) -> bool {
+        metadata.get("deletionTimestamp").is_none() && self.has(kind, metadata)
+    }
+
+    /// The same, and still when it is being deleted.
+    #[must_use]
+    pub fn has(&self, kind: &str, metadata: &Map<'_>) -> bool {
         let of = |field: &str, key: &str| metadata.get(field)?.as_map()?.get(key)?.as_str();
-        if of("labels", OF_REPLICA_SET).is_some() || metadata.get("deletionTimestamp").is_some() {
+        if of("labels", OF_REPLICA_SET).is_some() {
             return false;
         }
         let text = |key| metadata.get(key).and_then(Value::as_str).unwrap_or_default();

@@ -3,6 +3,8 @@
 #![allow(clippy::too_many_lines, reason = "a table is as long as what it holds")]
 
 use anyhow::{Context, Result, ensure};
+use argocd_ocm_cmp::status;
+use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
@@ -225,6 +227,15 @@ fn seconds_ago(seconds: u64) -> String {
     }
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
     format!("{year}-{month:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z", day + 1)
+}
+
+/// The object as it is now.
+fn in_time(object: &Value) -> String {
+    let mut text = object.to_string();
+    for seconds in [10, 20, 80] {
+        text = text.replace(&format!("{seconds} seconds ago"), &seconds_ago(seconds));
+    }
+    text
 }
 
 /// Before and while the agent applies the work.
@@ -1223,11 +1234,7 @@ impl ArgoCd {
 
     fn health(&self, index: usize, object: &Value, zone: &str) -> Result<(String, String)> {
         let file = self.folder.path().join(format!("{index}.json"));
-        let mut text = object.to_string();
-        for seconds in [10, 20, 80] {
-            text = text.replace(&format!("{seconds} seconds ago"), &seconds_ago(seconds));
-        }
-        fs::write(&file, text)?;
+        fs::write(&file, in_time(object))?;
         let output = Command::new(self.parts.program(Part::ArgoCd))
             .args(["admin", "settings", "resource-overrides", "health"])
             .arg(&file)
@@ -1304,4 +1311,26 @@ fn the_health_checks_answer_every_status() -> Result<()> {
         mistakes.join("\n")
     );
     Ok(())
+}
+
+#[test]
+fn status_tells_what_argo_cd_shows() {
+    let told = |case: &Case| {
+        let now = status::Clock::at(Timestamp::now());
+        let work = status::judge(&in_time(&case.object), now).expect("a work");
+        (work.verdict.in_argo_cd(), work.summary())
+    };
+    let cases = [applying(), available(), rules(), complete(), replica_sets(), rollouts()];
+    for case in cases.into_iter().flatten() {
+        let (verdict, message) = told(&case);
+        assert_eq!(verdict, case.status, "{}: {message}", case.name);
+        // Argo CD itself says this of what is being deleted; and where a status makes no sense, that is said.
+        if case.message != "Pending deletion" && !message.starts_with("its status cannot be understood: ") {
+            assert_eq!(message, case.message, "{}", case.name);
+        }
+    }
+    for case in half_written() {
+        let (verdict, message) = told(&case);
+        assert_eq!(verdict, case.status, "{}: {message}", case.name);
+    }
 }

@@ -1,0 +1,57 @@
+//! A report for programs.
+
+use super::{ObjectStatus, Report, Verdict, WorkStatus};
+use crate::value::{Map, Value};
+use std::borrow::Cow;
+
+/// A report as a value, of which `-o json` and `-o yaml` are made.
+#[must_use]
+pub fn value(report: &Report) -> Value<'static> {
+    let (clusters, healthy) = report.clusters();
+    let counts = Verdict::ALL.map(|verdict| (Cow::Borrowed(verdict.name()), report.objects(verdict)));
+    let counts = counts.into_iter().filter(|(_, count)| *count > 0);
+    let counts = counts.map(|(name, count)| (name, number(count))).collect();
+    let mut fields = vec![
+        ("application", Value::text(&report.application)),
+        ("health", Value::text(report.verdict().name())),
+        (
+            "clusters",
+            Value::map([("total", number(clusters)), ("healthy", number(healthy))]),
+        ),
+        ("objects", Value::Map(Map::from_entries(counts))),
+        ("syncing", Value::Bool(report.syncing.is_some())),
+        ("works", Value::List(report.works.iter().map(work).collect())),
+    ];
+    let unreachable: Vec<_> = report.unreachable.iter().map(Value::text).collect();
+    fields.push(("unreachable", Value::List(unreachable)));
+    Value::map(fields)
+}
+
+fn work(work: &WorkStatus) -> Value<'static> {
+    Value::map([
+        ("kind", Value::text(work.kind)),
+        ("namespace", Value::text(&work.namespace)),
+        ("name", Value::text(&work.name)),
+        ("health", Value::text(work.verdict.name())),
+        ("message", Value::text(work.summary())),
+        ("objects", Value::List(work.objects.iter().map(object).collect())),
+    ])
+}
+
+fn object(object: &ObjectStatus) -> Value<'static> {
+    let known = |known: Option<bool>| known.map_or(Value::Null, Value::Bool);
+    Value::map([
+        ("group", Value::text(&object.group)),
+        ("kind", Value::text(&object.kind)),
+        ("namespace", Value::text(&object.namespace)),
+        ("name", Value::text(&object.name)),
+        ("applied", known(object.applied)),
+        ("available", known(object.available)),
+        ("health", Value::text(object.verdict.name())),
+        ("message", Value::text(&object.message)),
+    ])
+}
+
+fn number(count: usize) -> Value<'static> {
+    Value::Int(i64::try_from(count).unwrap_or(i64::MAX))
+}

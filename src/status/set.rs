@@ -1,0 +1,252 @@
+//! How a ManifestWorkReplicaSet fares: the rules of its health check in argocd_cm.yaml, which says why each is needed.
+
+use super::conditions::{Condition, Conditions, map, maps, number, text};
+use super::{Clock, GRACE, Verdict, WorkStatus, text_of};
+use crate::value::{Map, Value};
+use crate::works::TEMPLATE;
+
+/// OCM finds the works of a set by a label of its namespace and name with a dot between them, and a label has a length.
+const LABEL_MAX: usize = 62;
+
+/// How many seconds a change may wait for OCM.
+const UNSEEN: i64 = 30;
+
+pub(super) fn judge(fields: &Map<'_>, clock: Clock) -> WorkStatus {
+    let nothing = Map::default();
+    let part = |key| map(fields, key).unwrap_or(&nothing);
+    let set = Set {
+        metadata: part("metadata"),
+        spec: part("spec"),
+        status: part("status"),
+        conditions: Conditions::of(part("status")),
+        clock,
+    };
+    let (verdict, message) = set.verdict();
+    WorkStatus {
+        kind: "ManifestWorkReplicaSet",
+        namespace: text_of(set.metadata, "namespace").to_owned(),
+        name: text_of(set.metadata, "name").to_owned(),
+        verdict,
+        message,
+        objects: Vec::new(),
+        as_a_whole: true,
+    }
+}
+
+struct Set<'m, 'a> {
+    metadata: &'m Map<'a>,
+    spec: &'m Map<'a>,
+    status: &'m Map<'a>,
+    conditions: Conditions<'m>,
+    clock: Clock,
+}
+
+impl Set<'_, '_> {
+    fn verdict(&self) -> (Verdict, String) {
+        let degraded = |message: String| (Verdict::Degraded, message);
+        let progressing = |message: String| (Verdict::Progressing, message);
+        if self.metadata.get("deletionTimestamp").is_some() {
+            return progressing("OCM is removing its works".to_owned());
+        }
+        let get = |kind| self.conditions.get(kind);
+        let (verified, applied, rollout) = (
+            get("PlacementVerified"),
+            get("ManifestworkApplied"),
+            get("PlacementRolledOut"),
+        );
+        let is = |condition: Option<Condition<'_>>, status| condition.is_some_and(|condition| condition.is(status));
+        let rolled_out = is(rollout, "True");
+        let changed = self.changed();
+        let (namespace, name) = (text_of(self.metadata, "namespace"), text_of(self.metadata, "name"));
+        if namespace.len() + name.len() > LABEL_MAX {
+            return degraded(format!(
+                "OCM cannot deliver it: its namespace and name may have {LABEL_MAX} characters together"
+            ));
+        }
+        let rolled = rollout.map(|rollout| rollout.since).filter(|since| !since.is_empty());
+        if rolled_out && rolled.unwrap_or(changed) < changed && changed > self.clock.ago(UNSEEN).as_str() {
+            let waiting = "waiting for OCM's work manager to look at the change";
+            return (Verdict::Waiting, waiting.to_owned());
+        }
+        if let Some(applied) = applied.filter(|applied| applied.reason == "InvalidManifestWorkName") {
+            return degraded(applied.told("its works cannot have the name that OCM would give them"));
+        }
+        if let Some(verified) = verified.filter(|verified| verified.is("False")) {
+            return self.without_clusters(verified, rolled_out);
+        }
+        if !is(verified, "True") || applied.is_none_or(|applied| applied.status.is_empty()) {
+            return match &self.conditions.fault {
+                Some(fault) => (
+                    Verdict::Unknown,
+                    format!("its status cannot be understood: status.{fault}"),
+                ),
+                None => (
+                    Verdict::Waiting,
+                    "waiting for OCM's work manager; it needs the feature gate ManifestWorkReplicaSet".to_owned(),
+                ),
+            };
+        }
+
+        let [total, on_the_way, broken] = ["total", "progressing", "degraded"].map(|name| self.count(name));
+        let mut message = format!("{} of {} clusters applied", self.count("applied"), self.selected().0);
+        if on_the_way > 0 {
+            message = format!("{message}, {on_the_way} progressing");
+        }
+        if broken > 0 {
+            return degraded(format!("{message}, {broken} degraded"));
+        }
+        let incomplete = total.saturating_sub(self.count("available"));
+        if incomplete > 0 {
+            message = format!("{message}, {incomplete} without all objects");
+        }
+        let since = rolled.unwrap_or_default().max(changed);
+        let over = |allowed| !rolled_out && !since.is_empty() && since < self.clock.ago(allowed).as_str();
+        if self.time_allowed().is_some_and(over) {
+            return degraded(format!("{message}, the rollout is over its time"));
+        }
+        if !is(applied, "True") || self.count("applied") < total || incomplete > 0 || on_the_way > 0 {
+            return progressing(message);
+        }
+        let (has_rule, at_once) = (self.has_rule(), self.is_at_once());
+        if rolled_out || at_once && !has_rule {
+            return (Verdict::Healthy, message);
+        }
+        let needs = if has_rule {
+            ""
+        } else {
+            " only with a condition rule Progressing in its works"
+        };
+        progressing(format!("{message}, the rollout goes on{needs}"))
+    }
+
+    /// No cluster is selected, or which are is not known.
+    fn without_clusters(&self, verified: Condition<'_>, rolled_out: bool) -> (Verdict, String) {
+        if verified.reason == "PlacementDecisionEmpty" {
+            return if rolled_out {
+                (Verdict::Healthy, "no managed cluster is selected".to_owned())
+            } else {
+                let message = "managed clusters are selected, but none has its work yet";
+                (Verdict::Progressing, message.to_owned())
+            };
+        }
+        let message = if verified.reason == "PlacementDecisionNotFound" {
+            let names: Vec<&str> = self.placements().filter_map(|it| text(it, "name")).collect();
+            let namespace = text(self.metadata, "namespace").unwrap_or("without a name");
+            format!("no such Placement in namespace {namespace}: {}", names.join(" or "))
+        } else {
+            let reason = match verified.reason {
+                "" => "no reason given",
+                reason => reason,
+            };
+            verified.told(&format!("OCM cannot use its Placements: {reason}"))
+        };
+        // It may come with the same sync.
+        if verified.since > self.clock.grace().as_str() {
+            (Verdict::Progressing, message)
+        } else {
+            (Verdict::Degraded, message)
+        }
+    }
+
+    fn placements(&self) -> impl Iterator<Item = &Map<'_>> {
+        maps(self.spec, "placementRefs")
+    }
+
+    /// When the spec was last written.
+    fn changed(&self) -> &str {
+        let of_spec = |entry: &&Map<'_>| map(entry, "fieldsV1").is_some_and(|fields| fields.get("f:spec").is_some());
+        let writes = maps(self.metadata, "managedFields").filter(of_spec);
+        writes.filter_map(|entry| text(entry, "time")).max().unwrap_or_default()
+    }
+
+    fn count(&self, name: &str) -> i64 {
+        let summary = map(self.status, "summary");
+        summary.and_then(|summary| number(summary, name)).unwrap_or(0)
+    }
+
+    /// How many clusters the Placements select, and in how many groups: OCM says it in a text, such as
+    /// `2 (1 / 3 clusters applied)` for two groups. Its counts are only of those that have the change.
+    fn selected(&self) -> (i64, i64) {
+        let (mut selected, mut groups) = (0_i64, 0_i64);
+        for placement in maps(self.status, "placementSummary") {
+            let numbers = numbers(text_of(placement, "availableDecisionGroups"));
+            groups = groups.saturating_add(*numbers.first().unwrap_or(&0));
+            selected = selected.saturating_add(*numbers.get(2).unwrap_or(&0));
+        }
+        (selected.max(self.count("total")), groups)
+    }
+
+    /// The longest time that the rollout may take until the clusters that have the change now have it, where that is known: each
+    /// of them in turn uses up its time, and is well for as long as it must be.
+    fn time_allowed(&self) -> Option<i64> {
+        let mut placements = self.placements();
+        let strategy = map(placements.next()?, "rolloutStrategy")?;
+        if placements.next().is_some() {
+            return None;
+        }
+        let by_group = text_of(strategy, "type") == "ProgressivePerGroup";
+        let key = if by_group { "progressivePerGroup" } else { "progressive" };
+        let how = map(strategy, key)?;
+        let deadline = seconds(text_of(how, "progressDeadline"))?;
+        let (selected, groups) = self.selected();
+        let mut turns = self.count("total");
+        if by_group {
+            turns = turns.min(groups);
+        } else if maps(how, "mandatoryDecisionGroups").next().is_none() {
+            let at_a_time = match how.get("maxConcurrency") {
+                Some(Value::Int(count)) => *count,
+                Some(Value::String(share)) => {
+                    let percent = numbers(share).first().copied();
+                    percent.map_or(0, |percent| selected.saturating_mul(percent).saturating_add(99) / 100)
+                }
+                _ => 0,
+            };
+            let at_a_time = if at_a_time < 1 { selected } else { at_a_time };
+            if turns > 0 {
+                turns = turns.saturating_add(at_a_time - 1) / at_a_time;
+            }
+        }
+        let settle = seconds(text_of(how, "minSuccessTime")).unwrap_or(0);
+        Some(
+            turns
+                .saturating_mul(deadline.saturating_add(settle))
+                .saturating_add(GRACE),
+        )
+    }
+
+    /// Whether a condition rule says Progressing of the works: OCM calls a rollout complete only then.
+    fn has_rule(&self) -> bool {
+        let Some(template) = map(self.spec, TEMPLATE) else {
+            return false;
+        };
+        let rules = maps(template, "manifestConfigs").flat_map(|config| maps(config, "conditionRules"));
+        rules
+            .into_iter()
+            .any(|rule| text_of(rule, "condition") == "Progressing")
+    }
+
+    /// Whether all clusters are served at once.
+    fn is_at_once(&self) -> bool {
+        let kind = |placement| map(placement, "rolloutStrategy").and_then(|strategy| text(strategy, "type"));
+        self.placements()
+            .all(|placement| kind(placement).unwrap_or("All") == "All")
+    }
+}
+
+/// The numbers in a text.
+fn numbers(text: &str) -> Vec<i64> {
+    let digits = text.split(|char: char| !char.is_ascii_digit());
+    digits.filter_map(|digits| digits.parse().ok()).collect()
+}
+
+/// A time as OCM takes it, in seconds.
+fn seconds(text: &str) -> Option<i64> {
+    let number: i64 = text.get(..text.len().checked_sub(1)?)?.parse().ok()?;
+    let unit = match text.as_bytes().last()? {
+        b'h' => 3600,
+        b'm' => 60,
+        b's' => 1,
+        _ => return None,
+    };
+    number.checked_mul(unit)
+}

@@ -1,0 +1,174 @@
+//! A report for people.
+
+use super::{ObjectStatus, Report, Verdict, WorkStatus};
+use std::fmt::Write as _;
+
+const HEADINGS: [&str; 7] = ["CLUSTER", "WORK", "OBJECT", "APPLIED", "AVAILABLE", "HEALTH", "MESSAGE"];
+
+/// The column of the verdict.
+const HEALTH: usize = 5;
+
+const BOLD: &str = "\x1b[1m";
+const END: &str = "\x1b[0m";
+
+/// A line of the table.
+struct Row {
+    verdict: Verdict,
+    cells: [String; 7],
+}
+
+/// A line for each object, those that fare worst first, and the totals. Works of which only the whole can be told have one line.
+#[must_use]
+pub fn table(report: &Report, colours: bool) -> String {
+    let mut rows: Vec<Row> = report.works.iter().flat_map(rows).collect();
+    // The objects of a work stay in its order.
+    let place = |row: &Row| (row.verdict, row.cells[0].clone(), row.cells[1].clone());
+    rows.sort_by_cached_key(place);
+    let headings = HEADINGS.map(str::to_owned);
+    let lines = || std::iter::once(&headings).chain(rows.iter().map(|row| &row.cells));
+    let width = |column: usize| lines().map(|cells| cells[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; 7] = std::array::from_fn(width);
+    let mut text = String::new();
+    let plain = |line: String| {
+        if colours { format!("{BOLD}{line}{END}") } else { line }
+    };
+    if !rows.is_empty() {
+        text.push_str(&plain(line(&headings, &widths, None)));
+        text.push('\n');
+    }
+    for row in &rows {
+        let colour = colours.then(|| colour(row.verdict));
+        text.push_str(&line(&row.cells, &widths, colour));
+        text.push('\n');
+    }
+    if !rows.is_empty() {
+        text.push('\n');
+    }
+    text.push_str(&plain(totals(report)));
+    text.push('\n');
+    if let Some(message) = &report.syncing {
+        let message = clean(message);
+        let why = if message.is_empty() {
+            message
+        } else {
+            format!(": {message}")
+        };
+        writeln!(text, "Argo CD is syncing it{why}").expect("a String takes all");
+    }
+    for cluster in &report.unreachable {
+        let line = format!("{cluster} cannot be reached: what is told of it is what it said last");
+        writeln!(text, "{}", clean(&line)).expect("a String takes all");
+    }
+    text
+}
+
+/// The totals on one line.
+fn totals(report: &Report) -> String {
+    let (clusters, healthy) = report.clusters();
+    let mut counts = Vec::new();
+    for verdict in Verdict::ALL {
+        let count = report.objects(verdict);
+        if count > 0 {
+            counts.push(format!("{count} {verdict}"));
+        }
+    }
+    let plural = if clusters == 1 { "" } else { "s" };
+    let objects = if counts.is_empty() {
+        "no objects".to_owned()
+    } else {
+        format!("objects: {}", counts.join(", "))
+    };
+    format!(
+        "{} is {}: {healthy} of {clusters} cluster{plural} healthy; {objects}",
+        clean(&report.application),
+        report.verdict()
+    )
+}
+
+/// What is waited for, on one line.
+#[must_use]
+pub fn progress(report: &Report) -> String {
+    let first = report.works.first().filter(|work| work.verdict != Verdict::Healthy);
+    match first {
+        Some(work) => format!(
+            "{} ({}: {})",
+            totals(report),
+            clean(&work.namespace),
+            clean(&work.summary())
+        ),
+        None => totals(report),
+    }
+}
+
+fn rows(work: &WorkStatus) -> Vec<Row> {
+    let cluster = work.cluster().map_or("-".to_owned(), clean);
+    let name = match work.cluster() {
+        Some(_) => clean(&work.name),
+        None => clean(&format!("{}/{}", work.namespace, work.name)),
+    };
+    let row = |object: String, known: [Option<bool>; 2], verdict: Verdict, message: &str| {
+        let [applied, available] = known.map(|known| match known {
+            Some(true) => "yes",
+            Some(false) => "no",
+            None => "-",
+        });
+        let cells = [
+            cluster.clone(),
+            name.clone(),
+            object,
+            applied.to_owned(),
+            available.to_owned(),
+            verdict.name().to_owned(),
+            clean(message),
+        ];
+        Row { verdict, cells }
+    };
+    let of_object = |object: &ObjectStatus| {
+        let known = [object.applied, object.available];
+        row(clean(&object.full_name()), known, object.verdict, &object.message)
+    };
+    let mut rows = Vec::new();
+    if work.as_a_whole || !work.message.is_empty() || work.objects.is_empty() {
+        let objects = match work.objects.len() {
+            _ if work.cluster().is_none() => "-".to_owned(),
+            1 => "1 object".to_owned(),
+            count => format!("{count} objects"),
+        };
+        rows.push(row(objects, [None, None], work.verdict, &work.message));
+    }
+    if !work.as_a_whole {
+        rows.extend(work.objects.iter().map(of_object));
+    }
+    rows
+}
+
+/// A name on the hub or a message may hold anything; here it is on one line, and tells a terminal nothing.
+fn clean(text: &str) -> String {
+    let text = text.trim().replace(['\n', '\t'], " ");
+    text.replace(char::is_control, "\u{fffd}")
+}
+
+fn colour(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Degraded | Verdict::Missing => "\x1b[31m",
+        Verdict::Unknown | Verdict::Waiting | Verdict::Progressing => "\x1b[33m",
+        Verdict::Suspended => "\x1b[36m",
+        Verdict::Healthy => "\x1b[32m",
+    }
+}
+
+/// Columns with three blanks between.
+fn line(cells: &[String; 7], widths: &[usize; 7], colour: Option<&str>) -> String {
+    let last = cells.iter().rposition(|cell| !cell.is_empty()).unwrap_or(0);
+    let mut line = String::new();
+    for (at, cell) in cells.iter().enumerate().take(last + 1) {
+        match colour.filter(|_| at == HEALTH) {
+            Some(colour) => write!(line, "{colour}{cell}{END}").expect("a String takes all"),
+            None => line.push_str(cell),
+        }
+        if at < last {
+            line.extend(std::iter::repeat_n(' ', widths[at] + 3 - cell.chars().count()));
+        }
+    }
+    line
+}
