@@ -1,5 +1,9 @@
 //! The command line: what was typed, nothing done with it.
 
+mod status;
+
+pub use status::{Format, StatusArgs};
+
 use crate::generate::settings::{Form, Given, SETTINGS, Setting};
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -20,6 +24,8 @@ pub enum Command {
     Generate(Box<PrintArgs>),
     /// Show what would change on the hub, object by object
     Diff(Box<DiffArgs>),
+    /// Show how an Application fares on its managed clusters, object by object
+    Status(StatusArgs),
     /// Print what Argo CD's UI shows of the parameters of an Application
     Parameters,
     /// Work with the file that says what each AppProject may deliver

@@ -1,5 +1,7 @@
 //! What each command does: reads, hands values to the pure modules, writes once, and says by its exit code how it went.
 
+mod status;
+
 use crate::cli::{Cli, Color, Command, DiffArgs, GenerateArgs, PolicyCheckArgs, PolicyCommand, PrintArgs};
 use crate::diff::{self, Ownership, Style};
 use crate::generate::problem::{Problems, plain};
@@ -12,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// The exit code of `diff` when it failed: 1 says that there are differences.
+/// The exit code of `diff` when it failed: 1 says that there are differences. And of `status`: 1 says that not all is well.
 const CANNOT_TELL: u8 = 2;
 
 /// Does what was asked for.
@@ -21,6 +23,7 @@ pub fn run(command: Command, env: &Env) -> ExitCode {
     match command {
         Command::Generate(args) => run_generate(*args, env),
         Command::Diff(args) => run_diff(*args, env),
+        Command::Status(args) => status::run(&args, env),
         Command::Parameters => announce_parameters(env),
         Command::Policy(PolicyCommand::Check(args)) => check_policy(&args),
         Command::Completion(args) => show("completion", &completion::script(args.shell, Cli::command())),
@@ -32,7 +35,7 @@ pub fn run(command: Command, env: &Env) -> ExitCode {
 #[must_use]
 pub fn failure(command: &Command) -> ExitCode {
     match command {
-        Command::Diff(_) => ExitCode::from(CANNOT_TELL),
+        Command::Diff(_) | Command::Status(_) => ExitCode::from(CANNOT_TELL),
         _ => ExitCode::FAILURE,
     }
 }
@@ -71,11 +74,7 @@ fn run_diff(args: DiffArgs, env: &Env) -> ExitCode {
 }
 
 fn differences(args: DiffArgs, env: &Env) -> Result<String, Problems> {
-    let colours = match args.color {
-        Color::Always => true,
-        Color::Never => false,
-        Color::Auto => io::stdout().is_terminal() && env.get("NO_COLOR").is_none_or(String::is_empty),
-    };
+    let colours = colours(args.color, env);
     let stdin = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
     if stdin(&args.file) && stdin(&args.generate.folder) {
         return Err(Problems::one(
@@ -105,6 +104,15 @@ fn differences(args: DiffArgs, env: &Env) -> Result<String, Problems> {
         &diff::compare(&works, &generated, args.file.is_none()),
         &Style { colours, there },
     ))
+}
+
+/// Whether what is printed has colours.
+fn colours(when: Color, env: &Env) -> bool {
+    match when {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => io::stdout().is_terminal() && env.get("NO_COLOR").is_none_or(String::is_empty),
+    }
 }
 
 fn generated(args: GenerateArgs, env: &Env) -> Result<(Settings, Generated), Problems> {

@@ -1,19 +1,21 @@
-//! The hub: connects to it and reads works. Nothing is ever written.
+//! The hub: connects to it and reads works, and what else says how they fare. Nothing is ever written.
 
 use crate::cli::HubArgs;
 use crate::diff::Ownership;
 use crate::generate::problem::plain;
+use crate::status::{Application, Owned};
 use crate::value::{Map, Value};
-use crate::works::GROUP;
+use crate::works::{self, GROUP};
 use crate::yaml;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
 use kube::{Client, Error};
+use std::collections::{BTreeSet, HashMap};
 use std::error::Error as StdError;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::runtime;
+use tokio::runtime::{self, Runtime};
 use tokio::task::JoinSet;
 
 /// What was found on a hub.
@@ -33,7 +35,7 @@ struct Resource {
 }
 
 static WORKS: Resource = Resource {
-    kind: "ManifestWork",
+    kind: works::KIND,
     version: "v1",
     plural: "manifestworks",
 };
@@ -58,16 +60,93 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// # Errors
 /// With one plain line, when the hub cannot be reached or does not let us read.
 pub fn works(hub: &HubArgs, ownership: &Arc<Ownership>) -> Result<Found, String> {
-    let runtime = runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| format!("no connection to a hub: {error}"))?;
-    runtime.block_on(async {
-        let hub = Hub::connect(hub).await?;
+    runtime()?.block_on(async {
+        let hub = Hub::connect(hub).await.map_err(|error| {
+            let by_file = ", or compare with a file by --file";
+            error.replace(NO_HUB, "no hub to compare with: ") + if error.starts_with(NO_HUB) { by_file } else { "" }
+        })?;
         let found = hub.read(ownership).await;
         found.map_err(|error| told(&error, &hub.url))
     })
 }
+
+/// How an Application is found, in the beginning and ever after.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// The JSON of each work.
+    pub works: Vec<Arc<str>>,
+    /// What could not be looked for: one line each.
+    pub notices: Vec<String>,
+    /// The managed clusters that the hub does not hear from, where the user may see that.
+    pub silent: BTreeSet<String>,
+    /// What Argo CD says of a sync that goes on, where the user may see that.
+    pub syncing: Option<String>,
+}
+
+/// Reads the works of an Application again and again: of those that have not changed only the metadata.
+pub struct Reader {
+    runtime: Runtime,
+    hub: Hub,
+    known: HashMap<Place, Arc<str>>,
+}
+
+/// A work as it was at a time: its kind, namespace, name and `resourceVersion`.
+type Place = (&'static str, String, String, String);
+
+impl Reader {
+    /// Gets ready to read. Nothing is asked of the hub yet.
+    ///
+    /// # Errors
+    /// With one plain line, when it is not known where the hub is.
+    pub fn connect(args: &HubArgs) -> Result<Self, String> {
+        let runtime = runtime()?;
+        let hub = runtime.block_on(Hub::connect(args))?;
+        Ok(Self {
+            runtime,
+            hub,
+            known: HashMap::new(),
+        })
+    }
+
+    /// Where the hub is.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.hub.url
+    }
+
+    /// Reads the works of `application` for `clusters`, or for all where none are named.
+    ///
+    /// # Errors
+    /// With one plain line, when the hub cannot be reached or does not let us read.
+    pub fn read(&mut self, application: &Application, clusters: &[String]) -> Result<Seen, String> {
+        let Self { runtime, hub, known } = self;
+        let seen = runtime.block_on(hub.look(application, clusters, known));
+        seen.map_err(|error| {
+            let way_out = ": name managed clusters whose works you may read with --cluster";
+            let hint = if status(&error) == Some(403) && clusters.is_empty() {
+                way_out
+            } else {
+                ""
+            };
+            told(&error, &hub.url) + hint
+        })
+    }
+
+    /// Lets time go by. The connection is looked after meanwhile.
+    pub fn pause(&self, time: Duration) {
+        self.runtime.block_on(async { tokio::time::sleep(time).await });
+    }
+}
+
+fn runtime() -> Result<Runtime, String> {
+    runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("no connection to a hub: {error}"))
+}
+
+/// Starts what is said where no hub is known.
+const NO_HUB: &str = "no hub to read from: ";
 
 struct Hub {
     client: Client,
@@ -84,7 +163,7 @@ impl Hub {
                 // Of a file that cannot be parsed, an excerpt follows in more lines.
                 other => other.to_string().lines().next().unwrap_or_default().to_owned(),
             };
-            format!("no hub to compare with: {reason}: set --kubeconfig or --context, or compare with a file by --file")
+            format!("{NO_HUB}{reason}: set --kubeconfig or --context")
         })?;
         config.read_timeout = Some(PATIENCE);
         let url = config.cluster_url.to_string();
@@ -97,7 +176,11 @@ impl Hub {
     async fn read(&self, ownership: &Arc<Ownership>) -> Result<Found, Error> {
         let mut found = Found::default();
         for resource in [&WORKS, &REPLICA_SETS] {
-            let names = match list(self.client.clone(), resource, None, Arc::clone(ownership)).await {
+            let wanted = {
+                let ownership = Arc::clone(ownership);
+                Arc::new(move |metadata: &Map<'_>| ownership.owns(resource.kind, metadata))
+            };
+            let names = match list(self.client.clone(), resource, None, Arc::clone(&wanted)).await {
                 Ok(names) => names,
                 // OCM installs both kinds, but the second came later.
                 Err(error) if status(&error) == Some(404) && resource.kind != WORKS.kind => continue,
@@ -113,7 +196,7 @@ impl Hub {
                             self.client.clone(),
                             resource,
                             Some(namespace.clone()),
-                            Arc::clone(ownership),
+                            Arc::clone(&wanted),
                         )
                     });
                     let names: Result<Vec<_>, Error> = together(lists.collect()).await.into_iter().collect();
@@ -121,12 +204,125 @@ impl Hub {
                 }
                 Err(error) => return Err(error),
             };
-            let works = names.into_iter().map(|name| get(self.client.clone(), resource, name));
+            let works = names
+                .into_iter()
+                .map(|listed| get(self.client.clone(), resource, (listed.namespace, listed.name)));
             for work in together(works.collect()).await {
                 found.works.extend(work?);
             }
         }
         Ok(found)
+    }
+
+    /// Looks how an Application fares; `known` are the works as they were when it was looked last.
+    async fn look(
+        &self,
+        application: &Application,
+        clusters: &[String],
+        known: &mut HashMap<Place, Arc<str>>,
+    ) -> Result<Seen, Error> {
+        let mut seen = Seen {
+            // First: what it has brought when it is done is among the works that are read after that.
+            syncing: self.syncing(application).await?,
+            ..Seen::default()
+        };
+        let mut sets = Vec::new();
+        if clusters.is_empty() {
+            let owned = Owned::by(application, &[]);
+            let wanted = Arc::new(move |metadata: &Map<'_>| owned.has(REPLICA_SETS.kind, metadata));
+            match list(self.client.clone(), &REPLICA_SETS, None, wanted).await {
+                Ok(found) => sets = found,
+                Err(Error::Api(status)) if status.code == 404 => {}
+                Err(Error::Api(status)) if status.code == 403 => {
+                    let notice = format!("manifestworkreplicasets are not looked for: {}", status.message);
+                    seen.notices.push(notice);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let places: Vec<_> = sets
+            .iter()
+            .map(|set| (set.namespace.clone(), set.name.clone()))
+            .collect();
+        let owned = Owned::by(application, &places);
+        let wanted = Arc::new(move |metadata: &Map<'_>| owned.has(WORKS.kind, metadata));
+        let namespaces: Vec<_> = match clusters {
+            [] => vec![None],
+            some => some.iter().cloned().map(Some).collect(),
+        };
+        let lists = namespaces
+            .into_iter()
+            .map(|namespace| list(self.client.clone(), &WORKS, namespace, Arc::clone(&wanted)));
+        let works: Result<Vec<_>, Error> = together(lists.collect()).await.into_iter().collect();
+        let listed = sets.into_iter().map(|set| (&REPLICA_SETS, set));
+        let listed = listed.chain(works?.concat().into_iter().map(|work| (&WORKS, work)));
+        let reads = listed.map(|(resource, work)| {
+            let place = (resource.kind, work.namespace, work.name, work.version);
+            let same = known.get(&place).map(Arc::clone);
+            let client = self.client.clone();
+            async move {
+                let text = match same {
+                    Some(text) => Some(text),
+                    None => get(client, resource, (place.1.clone(), place.2.clone()))
+                        .await?
+                        .map(Arc::from),
+                };
+                Ok::<_, Error>(text.map(|text| (place, text)))
+            }
+        });
+        let read: Result<Vec<_>, Error> = together(reads.collect()).await.into_iter().collect();
+        *known = read?.into_iter().flatten().collect();
+        seen.works = known.values().map(Arc::clone).collect();
+        if !seen.works.is_empty() {
+            seen.silent = self.silent().await?;
+        }
+        Ok(seen)
+    }
+
+    /// What Argo CD says of a sync that goes on; nothing also where we must not read that.
+    async fn syncing(&self, application: &Application) -> Result<Option<String>, Error> {
+        let path = format!(
+            "/apis/argoproj.io/v1alpha1/namespaces/{}/applications",
+            application.namespace
+        );
+        let request = Request::new(path).get(&application.name, &GetParams::default());
+        let answer = match self.client.request_text(request.map_err(Error::BuildRequest)?).await {
+            Ok(answer) => answer,
+            Err(Error::Api(_)) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let Ok(Value::Map(answer)) = yaml::json(&answer) else {
+            return Ok(None);
+        };
+        let status = answer.get("status").and_then(Value::as_map);
+        let operation = status.and_then(|status| status.get("operationState")?.as_map());
+        let running = operation.filter(|operation| text(operation, "phase").as_deref() == Some("Running"));
+        Ok(running.map(|operation| text(operation, "message").unwrap_or_default()))
+    }
+
+    /// The managed clusters of which OCM does not know whether they are there; none where we must not read that.
+    async fn silent(&self) -> Result<BTreeSet<String>, Error> {
+        let mut silent = BTreeSet::new();
+        let request = Request::new("/apis/cluster.open-cluster-management.io/v1/managedclusters");
+        let mut page = ListParams::default().limit(PAGE);
+        loop {
+            let answer = request.list(&page).map_err(Error::BuildRequest)?;
+            let answer = match self.client.request_text(answer).await {
+                Ok(answer) => answer,
+                Err(Error::Api(_)) => return Ok(BTreeSet::new()),
+                Err(error) => return Err(error),
+            };
+            let Ok(Value::Map(answer)) = yaml::json(&answer) else {
+                return Ok(silent);
+            };
+            if let Some(Value::List(items)) = answer.get("items") {
+                silent.extend(items.iter().filter_map(Value::as_map).filter_map(silent_name));
+            }
+            match more(&answer) {
+                Some(more) => page = page.continue_token(&more),
+                None => return Ok(silent),
+            }
+        }
     }
 }
 
@@ -145,13 +341,38 @@ async fn config(args: &HubArgs) -> Result<Config, KubeconfigError> {
     }
 }
 
-/// The namespaces and names of the works that are the Application's.
-async fn list(
+/// The name of a managed cluster of which OCM does not know whether it is there.
+fn silent_name(cluster: &Map<'_>) -> Option<String> {
+    let Some(Value::List(conditions)) = cluster.get("status")?.as_map()?.get("conditions") else {
+        return None;
+    };
+    let is_silent = |condition: &Map<'_>| {
+        let text = |key| condition.get(key).and_then(Value::as_str);
+        text("type") == Some("ManagedClusterConditionAvailable") && text("status") == Some("Unknown")
+    };
+    let is_silent = conditions.iter().filter_map(Value::as_map).any(is_silent);
+    let name = text(cluster.get("metadata")?.as_map()?, "name")?;
+    is_silent.then_some(name)
+}
+
+/// A work, by its metadata.
+#[derive(Clone, Debug)]
+struct Listed {
+    namespace: String,
+    name: String,
+    version: String,
+}
+
+/// The works whose metadata is wanted.
+async fn list<F>(
     client: Client,
     resource: &'static Resource,
     namespace: Option<String>,
-    ownership: Arc<Ownership>,
-) -> Result<Vec<(String, String)>, Error> {
+    wanted: Arc<F>,
+) -> Result<Vec<Listed>, Error>
+where
+    F: Fn(&Map<'_>) -> bool + Send + Sync + 'static,
+{
     let request = Request::new(resource.path(namespace.as_deref()));
     let mut names = Vec::new();
     let mut page = ListParams::default().limit(PAGE);
@@ -163,18 +384,26 @@ async fn list(
         };
         if let Some(Value::List(items)) = answer.get("items") {
             let metadata = items.iter().filter_map(|item| item.as_map()?.get("metadata")?.as_map());
-            let owned = metadata.filter(|metadata| ownership.owns(resource.kind, metadata));
-            names.extend(owned.filter_map(|metadata| Some((text(metadata, "namespace")?, text(metadata, "name")?))));
+            let listed = |metadata: &Map<'_>| {
+                Some(Listed {
+                    namespace: text(metadata, "namespace")?,
+                    name: text(metadata, "name")?,
+                    version: text(metadata, "resourceVersion").unwrap_or_default(),
+                })
+            };
+            names.extend(metadata.filter(|metadata| wanted(metadata)).filter_map(listed));
         }
-        let more = answer
-            .get("metadata")
-            .and_then(Value::as_map)
-            .and_then(|list| text(list, "continue"));
-        match more.filter(|more| !more.is_empty()) {
+        match more(&answer) {
             Some(more) => page = page.continue_token(&more),
             None => return Ok(names),
         }
     }
+}
+
+/// What to ask a list with for what it has left.
+fn more(list: &Map<'_>) -> Option<String> {
+    let more = text(list.get("metadata")?.as_map()?, "continue")?;
+    (!more.is_empty()).then_some(more)
 }
 
 fn text(fields: &Map<'_>, key: &str) -> Option<String> {

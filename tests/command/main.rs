@@ -13,4 +13,5 @@ mod program;
 mod robustness;
 mod shell;
 mod shipped_files;
+mod status;
 mod summary;

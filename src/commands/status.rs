@@ -1,0 +1,196 @@
+//! Runs `status`: looks, prints, and looks again where that is asked for.
+
+use super::{CANNOT_TELL, colours, say};
+use crate::cli::{Format, StatusArgs};
+use crate::generate::settings::Env;
+use crate::hub::Reader;
+use crate::status::{self, Application, Clock, Report, Verdict};
+use crate::{json, yaml};
+use k8s_openapi::jiff::Timestamp;
+use std::collections::HashSet;
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// How long nobody looks, at least.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// How much longer than it takes to look it is until the next time: what is large is not looked at all the time.
+const REST: u32 = 10;
+
+/// Clears a line of a terminal, and all of it.
+const CLEAR_LINE: &str = "\r\x1b[K";
+const CLEAR_ALL: &str = "\x1b[H\x1b[2J\x1b[3J";
+
+pub(super) fn run(args: &StatusArgs, env: &Env) -> ExitCode {
+    match Application::named(&args.application, &args.namespace).and_then(|application| follow(args, env, &application))
+    {
+        Ok(Verdict::Healthy) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(line) => {
+            say(&format!("error: {}\n", line.replace(['\n', '\r'], " ")));
+            ExitCode::from(CANNOT_TELL)
+        }
+    }
+}
+
+/// Looks until there is no more to wait for, and says how the Application fares then.
+fn follow(args: &StatusArgs, env: &Env, application: &Application) -> Result<Verdict, String> {
+    let mut reader = Reader::connect(&args.hub)?;
+    let mut screen = Screen {
+        format: args.output,
+        colours: colours(args.color, env),
+        printed: None,
+        has_progress: false,
+        told: HashSet::new(),
+    };
+    let begun = now();
+    let mut was_seen = false;
+    loop {
+        let asked = now();
+        let seen = look(&mut reader, args, application, &mut screen);
+        let rest = PAUSE.max(asked.elapsed() * REST);
+        let left = args.timeout.saturating_sub(begun.elapsed());
+        let is_over = match &seen {
+            Ok(report) if args.wait => report.verdict() == Verdict::Healthy || left.is_zero(),
+            // A hub may be away for a while, but one that never answers is not waited for.
+            Err(Unseen::NoHub(_)) if !was_seen => true,
+            Err(_) if args.wait => left.is_zero(),
+            _ => !args.watch,
+        };
+        was_seen |= !matches!(seen, Err(Unseen::NoHub(_)));
+        match seen {
+            Ok(report) if is_over || args.watch => {
+                screen.print(&report, args.watch)?;
+                if is_over {
+                    return Ok(report.verdict());
+                }
+            }
+            Ok(report) => screen.progress(&status::progress(&report)),
+            Err(unseen) if is_over => {
+                screen.end_progress();
+                return Err(unseen.line());
+            }
+            Err(unseen) if args.watch => screen.warn(&unseen.line()),
+            Err(unseen) => screen.progress(&unseen.line()),
+        }
+        reader.pause(if args.wait { rest.min(left) } else { rest });
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is where the program waits")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// Why nothing can be told.
+enum Unseen {
+    /// The hub does not answer, or not us.
+    NoHub(String),
+    /// There is nothing there yet.
+    NoWorks(String),
+}
+
+impl Unseen {
+    fn line(self) -> String {
+        match self {
+            Self::NoHub(line) | Self::NoWorks(line) => line,
+        }
+    }
+}
+
+fn look(
+    reader: &mut Reader,
+    args: &StatusArgs,
+    application: &Application,
+    screen: &mut Screen,
+) -> Result<Report, Unseen> {
+    let seen = reader.read(application, &args.clusters).map_err(Unseen::NoHub)?;
+    for notice in &seen.notices {
+        screen.warn(notice);
+    }
+    let clock = Clock::at(Timestamp::now());
+    let works: Result<Vec<_>, _> = seen.works.iter().map(|text| status::judge(text, clock)).collect();
+    let works = works.map_err(|error| Unseen::NoHub(format!("the hub at {} answers with {error}", reader.url())))?;
+    if works.is_empty() {
+        return Err(Unseen::NoWorks(format!(
+            "the hub at {} has no works of Application {}: is that its name, and is it synced?",
+            reader.url(),
+            application.instance
+        )));
+    }
+    Ok(Report::new(&application.instance, works, &seen.silent, seen.syncing))
+}
+
+/// What the user sees.
+struct Screen {
+    format: Format,
+    colours: bool,
+    /// What was printed last.
+    printed: Option<String>,
+    /// Whether a line of progress stands there.
+    has_progress: bool,
+    /// The warnings that have been told.
+    told: HashSet<String>,
+}
+
+impl Screen {
+    /// Prints a report, unless it is what was printed last.
+    fn print(&mut self, report: &Report, again: bool) -> Result<(), String> {
+        self.end_progress();
+        let text = match self.format {
+            Format::Table => status::table(report, self.colours),
+            Format::Json => {
+                let mut text = String::new();
+                json::write(&status::value(report), &mut text).map_err(|error| error.to_string())?;
+                text + "\n"
+            }
+            Format::Yaml if again => format!("---\n{}", yaml::write(&status::value(report))),
+            Format::Yaml => yaml::write(&status::value(report)),
+        };
+        if self.printed.as_ref() == Some(&text) {
+            return Ok(());
+        }
+        let before = match (self.format, &self.printed) {
+            (Format::Table, _) if again && io::stdout().is_terminal() => CLEAR_ALL,
+            (Format::Table, Some(_)) => "\n",
+            _ => "",
+        };
+        let mut out = io::stdout().lock();
+        let written = out
+            .write_all(format!("{before}{text}").as_bytes())
+            .and_then(|()| out.flush());
+        self.printed = Some(text);
+        match written {
+            // The reader has seen enough, as `head` does.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe && !again => Ok(()),
+            Err(error) => Err(format!("the status cannot be written: {error}")),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Says on a terminal what is waited for, in place of what it said before.
+    fn progress(&mut self, line: &str) {
+        /// As much as fits most terminals: a longer line could not be taken back.
+        const WIDTH: usize = 79;
+        if io::stderr().is_terminal() {
+            let line: String = line.chars().take(WIDTH).collect();
+            say(&format!("{CLEAR_LINE}{line}"));
+            self.has_progress = true;
+        }
+    }
+
+    fn end_progress(&mut self) {
+        if std::mem::take(&mut self.has_progress) {
+            say(CLEAR_LINE);
+        }
+    }
+
+    /// Says it once.
+    fn warn(&mut self, line: &str) {
+        if self.told.insert(line.to_owned()) {
+            self.end_progress();
+            say(&format!("warning: {}\n", line.replace(['\n', '\r'], " ")));
+        }
+    }
+}
