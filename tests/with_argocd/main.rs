@@ -37,4 +37,5 @@ mod sidecar;
 mod size;
 mod sources;
 mod stage;
+mod status;
 mod updates;

@@ -1,0 +1,284 @@
+//! `status` against a real hub: what Argo CD shows, object by object, with the agent's own words.
+
+use crate::app::App;
+use crate::stage::{Stage, stage};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use tempfile::TempDir;
+use testbed::{ObjectRef, wait};
+
+const NAME: &str = "well-or-not";
+
+const SETTINGS: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n";
+
+const WEB: &str = r"
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: 'example.com/web:1'}]}
+";
+
+/// Its namespace is not there, as the agent will say.
+const LOST: &str =
+    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: lost, namespace: well-or-not-else}\ndata: {a: b}\n";
+
+/// What a run says: its exit code, standard output and standard error.
+type Told = (Option<i32>, String, String);
+
+fn command(kubeconfig: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
+    command.arg("status").args(words).arg("--kubeconfig").arg(kubeconfig);
+    command.env_clear().stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn told(kubeconfig: &Path, words: &[&str]) -> Result<Told> {
+    ended(command(kubeconfig, words).spawn()?)
+}
+
+fn ended(child: Child) -> Result<Told> {
+    let output = child.wait_with_output()?;
+    let stdout = String::from_utf8(output.stdout)?;
+    Ok((output.status.code(), stdout, String::from_utf8(output.stderr)?))
+}
+
+/// The cells of a table's lines up to the totals.
+fn cells(table: &str) -> Vec<Vec<&str>> {
+    let lines = table.lines().take_while(|line| !line.is_empty());
+    lines
+        .map(|line| {
+            line.split("   ")
+                .map(str::trim)
+                .filter(|cell| !cell.is_empty())
+                .collect()
+        })
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_is_told_what_is_wrong_until_all_is_well() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let all = stage.hub.kubeconfig_path();
+    stage.cluster1.create_namespace(NAME).await?;
+    let app = App::start(stage, NAME, &[], &[("settings.yaml", SETTINGS), ("web.yaml", WEB)]).await?;
+
+    let (code, stdout, stderr) = told(all, &[NAME, "--wait"])?;
+    assert_eq!((code, stderr.as_str()), (Some(0), ""), "{stdout}");
+    let line = |object| vec!["cluster1", NAME, object, "yes", "yes", "Healthy"];
+    let headings = vec!["CLUSTER", "WORK", "OBJECT", "APPLIED", "AVAILABLE", "HEALTH", "MESSAGE"];
+    let [settings, web] = ["ConfigMap well-or-not/settings", "Deployment.apps well-or-not/web"];
+    assert_eq!(cells(&stdout), [headings, line(settings), line(web)], "{stdout}");
+    let totals = "\nwell-or-not is Healthy: 1 of 1 cluster healthy; objects: 2 Healthy\n";
+    assert!(stdout.ends_with(totals), "{stdout}");
+    assert!(stdout.lines().all(|line| line == line.trim_end()), "{stdout}");
+    for name in ["argocd/well-or-not", "argocd_well-or-not"] {
+        assert_eq!(told(all, &[name])?, (Some(0), stdout.clone(), String::new()));
+    }
+
+    // An object whose namespace is not there.
+    app.push(&[("lost.yaml", LOST)]).await?;
+    let first = "cluster1|well-or-not|ConfigMap well-or-not-else/lost|no|no|";
+    let message = "Failed to apply manifest: namespaces \"well-or-not-else\" not found";
+    // The agent applies it, and looks for it later.
+    wait::eventually("it is told what is wrong", wait::DEADLINE, async || {
+        let (code, stdout, _) = told(all, &[NAME]).ok()?;
+        let worst = cells(&stdout).get(1)?.join("|");
+        (code == Some(1) && worst.starts_with(first) && worst.ends_with(message)).then_some(())
+    })
+    .await?;
+    json_tells_the_same(all)?;
+
+    // Nobody waits for ever.
+    let (code, stdout, stderr) = told(all, &[NAME, "--wait", "--timeout=1s"])?;
+    assert_eq!((code, stderr.as_str()), (Some(1), ""), "{stdout}");
+    assert!(stdout.contains(message), "{stdout}");
+    // Until it is mended, and each change is printed.
+    let watching = command(all, &[NAME, "--wait", "--watch", "--timeout=5m", "-o", "json"]).spawn()?;
+    stage.cluster1.create_namespace("well-or-not-else").await?;
+    app.reconcile().await?;
+    let (code, stdout, stderr) = ended(watching)?;
+    assert_eq!((code, stderr.as_str()), (Some(0), ""), "{stdout}");
+    let lines: Vec<&str> = stdout.lines().collect();
+    assert!(lines.windows(2).all(|pair| pair[0] != pair[1]), "{stdout}");
+    let last: Value = serde_json::from_str(lines.last().context("a line")?)?;
+    assert_eq!(
+        (&last["health"], &last["objects"]),
+        (&json!("Healthy"), &json!({"Healthy": 3}))
+    );
+
+    few_rights_are_enough(stage).await?;
+    nothing_can_be_told(stage)?;
+    app.end().await
+}
+
+fn json_tells_the_same(all: &Path) -> Result<()> {
+    let (code, stdout, _) = told(all, &[NAME, "-o", "json"])?;
+    assert_eq!(code, Some(1));
+    let report: Value = serde_json::from_str(&stdout)?;
+    let objects = report["works"][0]["objects"].as_array().context("objects")?;
+    let lost = objects
+        .iter()
+        .find(|object| object["name"] == "lost")
+        .context("it is there")?;
+    assert_eq!((&lost["kind"], &lost["applied"]), (&json!("ConfigMap"), &json!(false)));
+    assert_eq!(report["clusters"], json!({"healthy": 0, "total": 1}));
+    assert_eq!(report["application"], NAME);
+    Ok(())
+}
+
+/// The kubeconfig of a ServiceAccount that may do this in the namespace of `cluster1`.
+fn account(stage: &Stage, name: &str, verbs: &[&str]) -> Result<PathBuf> {
+    let api = "rbac.authorization.k8s.io/v1";
+    let place = json!({"name": name, "namespace": "cluster1"});
+    let rights = json!({
+        "apiGroups": ["work.open-cluster-management.io"],
+        "resources": ["manifestworks"],
+        "verbs": verbs,
+    });
+    let subject = json!({"kind": "ServiceAccount", "name": name, "namespace": "default"});
+    let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name});
+    let objects = [
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "default"}}),
+        json!({"apiVersion": api, "kind": "Role", "metadata": place, "rules": [rights]}),
+        json!({"apiVersion": api, "kind": "RoleBinding", "metadata": place, "subjects": [subject], "roleRef": role}),
+    ];
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    stage.hub.apply_yaml(&list.to_string())?;
+    stage.hub.service_account_kubeconfig("default", name)
+}
+
+async fn few_rights_are_enough(stage: &Stage) -> Result<()> {
+    let who = account(stage, "status-reader", &["get", "list"])?;
+    let (code, stdout, stderr) = wait::eventually("the rights count", wait::DEADLINE, async || {
+        let told = told(&who, &[NAME, "--cluster=cluster1"]).ok();
+        told.filter(|told| told.0 != Some(2))
+    })
+    .await?;
+    assert_eq!((code, stderr.as_str()), (Some(0), ""), "{stdout}");
+    let (code, stdout, stderr) = told(&who, &[NAME])?;
+    assert_eq!((code, stdout.as_str()), (Some(2), ""));
+    let way_out = ": name managed clusters whose works you may read with --cluster\n";
+    assert!(
+        stderr.starts_with("error: the hub at https://") && stderr.ends_with(way_out),
+        "{stderr}"
+    );
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    Ok(())
+}
+
+fn nothing_can_be_told(stage: &Stage) -> Result<()> {
+    let who = account(stage, "status-stranger", &["get"])?;
+    let (code, stdout, stderr) = told(&who, &[NAME, "--clusters=cluster1"])?;
+    assert_eq!((code, stdout.as_str()), (Some(2), ""));
+    let refused = "User \"system:serviceaccount:default:status-stranger\" cannot list resource \"manifestworks\"";
+    assert!(
+        stderr.starts_with("error: the hub at https://") && stderr.contains(refused),
+        "{stderr}"
+    );
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+
+    let (code, stdout, stderr) = told(stage.hub.kubeconfig_path(), &["no-such-application"])?;
+    assert_eq!((code, stdout.as_str()), (Some(2), ""));
+    assert!(
+        stderr.contains("has no works of Application no-such-application: is that its name, and is it synced?\n"),
+        "{stderr}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_cluster_that_the_hub_does_not_hear_from_is_told() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let hub = &stage.hub;
+    let (cluster, name) = ("status-silent", "silent");
+    hub.declare_managed_cluster(cluster).await?;
+    let work = json!({
+        "apiVersion": "work.open-cluster-management.io/v1",
+        "kind": "ManifestWork",
+        "metadata": {"name": name, "namespace": cluster},
+        "spec": {"workload": {"manifests": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b"}}]}},
+    });
+    hub.apply(&work).await?;
+    let condition = json!({
+        "type": "ManagedClusterConditionAvailable",
+        "status": "Unknown",
+        "reason": "ManagedClusterLeaseUpdateStopped",
+        "message": "Registration agent stopped updating its lease.",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    });
+    let managed = ObjectRef::cluster("cluster.open-cluster-management.io/v1", "ManagedCluster", cluster);
+    hub.patch_status(&managed, &json!({"status": {"conditions": [condition]}}))
+        .await?;
+    let (code, stdout, stderr) = told(hub.kubeconfig_path(), &[name])?;
+    assert_eq!((code, stderr.as_str()), (Some(1), ""), "{stdout}");
+    let waits = "waiting for the agent of managed cluster status-silent to apply it";
+    assert_eq!(
+        cells(&stdout)[1],
+        [cluster, name, "1 object", "-", "-", "Waiting", waits]
+    );
+    let silent = "status-silent cannot be reached: what is told of it is what it said last\n";
+    assert!(stdout.ends_with(silent), "{stdout}");
+    hub.delete(&ObjectRef::manifest_work(cluster, name)).await
+}
+
+#[tokio::test]
+async fn works_that_ocm_makes_of_a_set_are_shown_with_it() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let hub = &stage.hub;
+    let (cluster, name) = ("status-of-set", "status-set");
+    hub.declare_managed_cluster(cluster).await?;
+    let folder = TempDir::new()?;
+    fs::write(folder.path().join("settings.yaml"), SETTINGS)?;
+    let output = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
+        .args([
+            "generate",
+            ".",
+            "--namespace=shop",
+            "--placement=default/all",
+            "--name",
+            name,
+        ])
+        .args(["--output", "json"])
+        .current_dir(folder.path())
+        .env_clear()
+        .output()?;
+    let set: Value = serde_json::from_slice(&output.stdout)?;
+    hub.apply(&set).await?;
+    let set_name = set["metadata"]["name"].as_str().context("a name")?;
+    // As OCM's work manager does, which is not here.
+    let label = json!({"work.open-cluster-management.io/manifestworkreplicaset": format!("default.{set_name}")});
+    let work = json!({
+        "apiVersion": "work.open-cluster-management.io/v1",
+        "kind": "ManifestWork",
+        "metadata": {"name": "any-name", "namespace": cluster, "labels": label},
+        "spec": set["spec"]["manifestWorkTemplate"],
+    });
+    hub.apply(&work).await?;
+    let (code, stdout, stderr) = told(hub.kubeconfig_path(), &[name])?;
+    assert_eq!((code, stderr.as_str()), (Some(1), ""), "{stdout}");
+    let place = format!("default/{set_name}");
+    let shown: Vec<Vec<&str>> = cells(&stdout).iter().map(|cells| cells[..3].to_vec()).collect();
+    let wanted = [
+        ["CLUSTER", "WORK", "OBJECT"],
+        ["-", &place, "-"],
+        [cluster, "any-name", "1 object"],
+    ];
+    assert_eq!(shown, wanted, "{stdout}");
+    assert!(
+        stdout.ends_with("0 of 1 cluster healthy; objects: 1 Waiting\n"),
+        "{stdout}"
+    );
+    // And without it, for who looks at one cluster only.
+    let (_, stdout, _) = told(hub.kubeconfig_path(), &[name, "--cluster", cluster])?;
+    assert_eq!(cells(&stdout).len(), 2, "{stdout}");
+    hub.delete(&ObjectRef::of(&work)).await?;
+    hub.delete(&ObjectRef::of(&set)).await
+}
