@@ -11,15 +11,24 @@ use crate::{completion, hub, manual, works};
 use clap::CommandFactory;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 
-/// The exit code of `diff` when it failed: 1 says that there are differences. And of `status`: 1 says that not all is well.
-const CANNOT_TELL: u8 = 2;
+/// How a command went, by the number that its process ends with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exit(pub u8);
+
+impl Exit {
+    /// All is well.
+    pub const SUCCESS: Self = Self(0);
+    /// It went wrong; of `diff`, that there are differences, and of `status`, that something is not healthy.
+    pub const FAILURE: Self = Self(1);
+    /// Of commands that answer a question: it could not be answered.
+    pub const CANNOT_TELL: Self = Self(2);
+}
 
 /// Does what was asked for.
 #[must_use]
-pub fn run(command: Command, env: &Env) -> ExitCode {
+pub fn run(command: Command, env: &Env) -> Exit {
     match command {
         Command::Generate(args) => run_generate(*args, env),
         Command::Diff(args) => run_diff(*args, env),
@@ -33,14 +42,14 @@ pub fn run(command: Command, env: &Env) -> ExitCode {
 
 /// The exit code of a command that did not come to its end.
 #[must_use]
-pub fn failure(command: &Command) -> ExitCode {
+pub fn failure(command: &Command) -> Exit {
     match command {
-        Command::Diff(_) | Command::Status(_) => ExitCode::from(CANNOT_TELL),
-        _ => ExitCode::FAILURE,
+        Command::Diff(_) | Command::Status(_) => Exit::CANNOT_TELL,
+        _ => Exit::FAILURE,
     }
 }
 
-fn run_generate(args: PrintArgs, env: &Env) -> ExitCode {
+fn run_generate(args: PrintArgs, env: &Env) -> Exit {
     let (settings, generated) = match generated(args.generate, env) {
         Ok(made) => made,
         Err(problems) => return fail(&problems.to_string()),
@@ -59,16 +68,16 @@ fn run_generate(args: PrintArgs, env: &Env) -> ExitCode {
 }
 
 /// Says what is different, with the exit codes of `kubectl diff`.
-fn run_diff(args: DiffArgs, env: &Env) -> ExitCode {
+fn run_diff(args: DiffArgs, env: &Env) -> Exit {
     match differences(args, env) {
-        Ok(text) if text.is_empty() => ExitCode::SUCCESS,
+        Ok(text) if text.is_empty() => Exit::SUCCESS,
         Ok(text) => match show("differences", &text) {
-            ExitCode::SUCCESS => ExitCode::from(1),
-            _ => ExitCode::from(CANNOT_TELL),
+            Exit::SUCCESS => Exit::FAILURE,
+            _ => Exit::CANNOT_TELL,
         },
         Err(problems) => {
             say(&problems.to_string());
-            ExitCode::from(CANNOT_TELL)
+            Exit::CANNOT_TELL
         }
     }
 }
@@ -124,38 +133,38 @@ fn generated(args: GenerateArgs, env: &Env) -> Result<(Settings, Generated), Pro
     Ok((settings, generated))
 }
 
-fn announce_parameters(env: &Env) -> ExitCode {
+fn announce_parameters(env: &Env) -> Exit {
     match settings::announcements(Path::new("."), env) {
         Ok(announced) => show("parameters", &announced),
         Err(problems) => fail(&problems.to_string()),
     }
 }
 
-fn check_policy(args: &PolicyCheckArgs) -> ExitCode {
+fn check_policy(args: &PolicyCheckArgs) -> Exit {
     match policy::check(&args.file, args.project.as_deref()) {
         Ok(summary) => show("summary", &summary),
         Err(problems) => fail(&problems.to_string()),
     }
 }
 
-fn show(what: &str, text: &str) -> ExitCode {
+fn show(what: &str, text: &str) -> Exit {
     written(what, io::stdout().write_all(text.as_bytes()))
 }
 
-fn written(what: &str, result: io::Result<()>) -> ExitCode {
+fn written(what: &str, result: io::Result<()>) -> Exit {
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => Exit::SUCCESS,
         // The reader has seen enough, as `head` does.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::FAILURE,
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Exit::FAILURE,
         Err(error) => fail(&format!("error: the {what} cannot be written: {}\n", plain(&error))),
     }
 }
 
 /// Says what is wrong.
 #[must_use]
-pub fn fail(lines: &str) -> ExitCode {
+pub fn fail(lines: &str) -> Exit {
     say(lines);
-    ExitCode::FAILURE
+    Exit::FAILURE
 }
 
 /// Nobody can be told that standard error is closed, so that is left alone.

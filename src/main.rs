@@ -1,24 +1,27 @@
 //! The program.
 
 use argocd_ocm_cmp::cli::Cli;
-use argocd_ocm_cmp::{commands, yaml};
+use argocd_ocm_cmp::commands::{self, Exit};
+use argocd_ocm_cmp::yaml;
 use clap::Parser;
 use std::process::ExitCode;
-use std::thread;
+use std::{process, thread};
 
 fn main() -> ExitCode {
     let command = Cli::parse().command;
-    let failure = commands::failure(&command);
+    let Exit(failure) = commands::failure(&command);
     let env = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
-    // Deeply nested documents are handled by recursion, for which the first thread's stack may be too small.
-    let run = thread::Builder::new()
-        .stack_size(yaml::STACK)
-        .spawn(move || commands::run(command, &env));
+    // Deeply nested documents are handled by recursion, for which the first thread's stack may be too small. The process ends
+    // where the work ends: to take the large stack down first would only cost time.
+    let run = thread::Builder::new().stack_size(yaml::STACK).spawn(move || {
+        let Exit(code) = commands::run(command, &env);
+        process::exit(code.into())
+    });
     match run.map(thread::JoinHandle::join) {
-        Ok(Ok(code)) => code,
-        Ok(Err(_)) => failure,
-        Err(error) => commands::fail(&format!("error: no thread can be started: {error}\n")),
+        Ok(Ok(never)) => never,
+        Ok(Err(_)) => ExitCode::from(failure),
+        Err(error) => ExitCode::from(commands::fail(&format!("error: no thread can be started: {error}\n")).0),
     }
 }

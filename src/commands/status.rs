@@ -1,6 +1,6 @@
 //! Runs `status`: looks, prints, and looks again where that is asked for.
 
-use super::{CANNOT_TELL, colours, say};
+use super::{Exit, colours, say};
 use crate::cli::{Format, StatusArgs};
 use crate::generate::settings::Env;
 use crate::hub::Reader;
@@ -9,7 +9,6 @@ use crate::{json, yaml};
 use k8s_openapi::jiff::Timestamp;
 use std::collections::HashSet;
 use std::io::{self, ErrorKind, IsTerminal, Write};
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// How long nobody looks, at least.
@@ -22,14 +21,14 @@ const REST: u32 = 10;
 const CLEAR_LINE: &str = "\r\x1b[K";
 const CLEAR_ALL: &str = "\x1b[H\x1b[2J\x1b[3J";
 
-pub(super) fn run(args: &StatusArgs, env: &Env) -> ExitCode {
+pub(super) fn run(args: &StatusArgs, env: &Env) -> Exit {
     match Application::named(&args.application, &args.namespace).and_then(|application| follow(args, env, &application))
     {
-        Ok(Verdict::Healthy) => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::FAILURE,
+        Ok(Verdict::Healthy) => Exit::SUCCESS,
+        Ok(_) => Exit::FAILURE,
         Err(line) => {
             say(&format!("error: {}\n", line.replace(['\n', '\r'], " ")));
-            ExitCode::from(CANNOT_TELL)
+            Exit::CANNOT_TELL
         }
     }
 }
