@@ -130,7 +130,7 @@ fn delivery(
     Problems::or(check::parts(&parts, settings), ())?;
     let templates = parts
         .into_iter()
-        .map(|part| Template::new(&settings.name, part, &objects, &plurals, wanted))
+        .map(|part| Template::new(&settings.name, &settings.target, part, &objects, &plurals, wanted))
         .collect();
     Ok(Delivery {
         clusters,
@@ -140,9 +140,8 @@ fn delivery(
 }
 
 /// Each line where it stands first.
-fn once(lines: Vec<String>) -> Vec<String> {
+fn once(mut lines: Vec<String>) -> Vec<String> {
     let mut seen = HashSet::new();
-    let mut lines = lines;
     lines.retain(|line| seen.insert(line.clone()));
     lines
 }

@@ -35,6 +35,7 @@ pub mod hub;
 pub mod json;
 pub mod manual;
 pub mod status;
+pub mod table;
 pub mod value;
 pub mod works;
 pub mod yaml;

@@ -1,6 +1,7 @@
 //! The command line of `status`.
 
 use super::{Color, HubArgs};
+use crate::generate::settings::duration;
 use clap::{Args, ValueEnum};
 use std::time::Duration;
 
@@ -74,14 +75,5 @@ Examples:
 
 /// A time as kubectl takes it, in one unit.
 fn time(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is not a time: give a whole number and s, m or h, such as 90s");
-    let unit = text.char_indices().last().ok_or_else(wrong)?;
-    let seconds = match unit.1 {
-        's' => 1,
-        'm' => 60,
-        'h' => 3600,
-        _ => return Err(wrong()),
-    };
-    let number: u32 = text[..unit.0].parse().map_err(|_| wrong())?;
-    Ok(Duration::from_secs(u64::from(number) * seconds))
+    duration(text).map_err(|_| format!("{text:?} is not a time: give a whole number and s, m or h, such as 90s"))
 }

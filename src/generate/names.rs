@@ -141,12 +141,8 @@ impl WorkName {
     #[must_use]
     pub fn set_part(&self, suffix: &str, namespace: &str, max: usize) -> String {
         let whole = self.part(suffix).0;
-        let mut name = without_hash(&whole).replace('.', "-");
-        name.truncate(max.saturating_sub(SET_MARK.len() + HASH_DIGITS));
-        name.truncate(name.trim_end_matches('-').len());
-        name.push_str(SET_MARK);
-        name.push_str(&hash([namespace, "/", &whole], HASH_DIGITS));
-        name
+        let hash = hash([namespace, "/", &whole], HASH_DIGITS);
+        with_hash(without_hash(&whole).replace('.', "-"), SET_MARK, &hash, max)
     }
 
     /// Whether a work of this name carries the Application, or a part of it, as far as the name tells: one that is cut short
@@ -180,12 +176,15 @@ const SET_MARK: &str = "-x";
 
 /// A name of as much of the readable text as there is room for, and a hash of the whole.
 fn hashed(readable: &str, whole: &str) -> WorkName {
-    let mut name = readable.to_owned();
-    name.truncate(WORK_NAME_MAX - HASH_MARK.len() - HASH_DIGITS);
+    let hash = hash([whole], HASH_DIGITS);
+    WorkName(with_hash(readable.to_owned(), HASH_MARK, &hash, WORK_NAME_MAX))
+}
+
+/// A name of at most `max` characters that ends in a hash, behind a mark.
+fn with_hash(mut name: String, mark: &str, hash: &str, max: usize) -> String {
+    name.truncate(max.saturating_sub(mark.len() + hash.len()));
     name.truncate(name.trim_end_matches(['.', '-']).len());
-    name.push_str(HASH_MARK);
-    name.push_str(&hash([whole], HASH_DIGITS));
-    WorkName(name)
+    name + mark + hash
 }
 
 /// The first `digits`, an even number, of the SHA-256 of texts in a row, in hex.

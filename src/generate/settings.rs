@@ -24,10 +24,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
-use values::{duration, expanded, glob, plural};
+use values::{expanded, glob, plural};
 
 pub use announce::announcements;
 pub use table::{Form, SETTINGS, Setting};
+pub(crate) use values::duration;
 
 /// The environment, as a value.
 pub type Env = BTreeMap<String, String>;

@@ -16,7 +16,7 @@ use super::object::{Object, ObjectKey};
 use super::problem::{Problems, plain};
 use super::settings::Target;
 use crate::yaml;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
@@ -228,11 +228,18 @@ impl<'s> Plan<'s> {
                 return Ok(plan);
             }
         };
+        // Many clusters may have the same overlay, which is looked at once.
+        let mut looked_at: HashMap<&str, Result<Vec<Read<'_>>, String>> = HashMap::new();
         for (at, cluster) in clusters.iter().enumerate() {
             let overlay = source.overlays.get(&cluster.to_string());
             let reads = match overlay {
                 None => Ok(vec![shared.clone()]),
-                Some(path) => overlay_over(&shared, path, source),
+                Some(path) => {
+                    let reads = looked_at
+                        .entry(path)
+                        .or_insert_with(|| overlay_over(&shared, path, source));
+                    reads.clone()
+                }
             };
             match reads {
                 Ok(reads) => plan.add(&reads, Some(at)),

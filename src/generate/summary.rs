@@ -2,9 +2,9 @@
 
 use super::arrange;
 use super::wishes::Phase;
-use crate::json;
 use crate::value::Value;
 use crate::works::{Target, Work};
+use crate::{json, table};
 
 /// A line for each work, under a line of headings; nothing where there is no work. `limit` is the most bytes that OCM takes
 /// in one.
@@ -21,7 +21,8 @@ pub fn table(works: &[Work<'_>], limit: Option<u64>) -> String {
     let rows: Vec<[String; 6]> = std::iter::once(headings)
         .chain(works.iter().map(|work| row(work, limit)))
         .collect();
-    aligned(&rows)
+    let widths = table::widths(rows.iter());
+    rows.iter().map(|row| table::line(row, &widths, None) + "\n").collect()
 }
 
 fn row(work: &Work<'_>, limit: Option<u64>) -> [String; 6] {
@@ -67,23 +68,6 @@ fn when(work: &Work<'_>) -> String {
     } else {
         format!("{phase} {wave}")
     }
-}
-
-/// Columns as wide as what is in them, with three blanks between.
-fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; N] = std::array::from_fn(width);
-    let mut text = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(widths) {
-            line.push_str(cell);
-            line.extend(std::iter::repeat_n(' ', width + 3 - cell.chars().count()));
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use super::configure::{self, Plurals, Wanted};
 use super::names::{ClusterName, WorkName};
 use super::object::Object;
 use super::placement::Placement;
+use super::settings::Target;
 use super::wishes::Phase;
 use crate::json;
 use crate::value::{Map, Value};
@@ -13,9 +14,7 @@ use std::ops::Range;
 /// A work that still lacks what it is for.
 #[derive(Debug)]
 pub struct Template {
-    application: WorkName,
-    /// What tells it from the Application's other works.
-    suffix: String,
+    name: String,
     /// The annotations, as a JSON mapping.
     annotations: String,
     /// What stands in `spec` before the workload: JSON, open at its end.
@@ -29,9 +28,16 @@ pub struct Template {
 const CLIENT_SIDE_MAX: u64 = 250_000;
 
 impl Template {
-    /// The work that carries `part` of the Application called `name`; the part's objects are among `objects`.
+    /// The work that carries `part` of the Application called `application` to `target`; the part's objects are among `objects`.
     #[must_use]
-    pub fn new(name: &WorkName, part: Part, objects: &[Object], plurals: &Plurals, wanted: &Wanted) -> Self {
+    pub fn new(
+        application: &WorkName,
+        target: &Target,
+        part: Part,
+        objects: &[Object],
+        plurals: &Plurals,
+        wanted: &Wanted,
+    ) -> Self {
         let carried = &objects[part.objects.clone()];
         let spec = |defaults| {
             let mut spec = json_of(&configure::fields(carried, plurals, wanted, defaults));
@@ -44,22 +50,24 @@ impl Template {
             fields = spec(true);
         }
         Self {
-            application: name.clone(),
+            name: match target {
+                Target::Clusters(_) => application.part(&part.suffix).to_string(),
+                Target::Placement(placement) => {
+                    application.set_part(&part.suffix, &placement.namespace, placement.name_max())
+                }
+            },
             annotations: annotations(&part, server_side),
             fields,
             objects: part.objects,
-            suffix: part.suffix,
         }
     }
 
     /// The work for one cluster; `objects` are those of the template.
     #[must_use]
     pub fn for_cluster<'a>(&self, cluster: &ClusterName, objects: &'a [Object]) -> Work<'a> {
-        let name = self.application.part(&self.suffix).to_string();
         let mut start = self.start(
             "work.open-cluster-management.io/v1",
             "ManifestWork",
-            &name,
             &cluster.to_string(),
         );
         start.push_str(&self.fields);
@@ -69,15 +77,8 @@ impl Template {
     /// The work for the clusters of a placement, which [`Placement::objections`] has none against.
     #[must_use]
     pub fn for_placement<'a>(&self, placement: &Placement, objects: &'a [Object]) -> Work<'a> {
-        let namespace = &placement.namespace;
-        let name = self.application.set_part(&self.suffix, namespace, placement.name_max());
         let kind = "ManifestWorkReplicaSet";
-        let mut start = self.start(
-            "work.open-cluster-management.io/v1alpha1",
-            kind,
-            &name,
-            &placement.namespace,
-        );
+        let mut start = self.start("work.open-cluster-management.io/v1alpha1", kind, &placement.namespace);
         // It goes when its works have gone, as a work goes when its objects have: what waits for that may rely on it.
         start.push_str(r#"{"cascadeDeletionPolicy":"Foreground","manifestWorkTemplate":"#);
         start.push_str(&self.fields);
@@ -95,8 +96,8 @@ impl Template {
     }
 
     /// A work up to its `spec`.
-    fn start(&self, api_version: &str, kind: &str, name: &str, namespace: &str) -> String {
-        let annotations = &self.annotations;
+    fn start(&self, api_version: &str, kind: &str, namespace: &str) -> String {
+        let Self { name, annotations, .. } = self;
         // None of these has anything in it that JSON escapes.
         format!(
             r#"{{"apiVersion":"{api_version}","kind":"{kind}","metadata":{{"annotations":{annotations},"name":"{name}","namespace":"{namespace}"}},"spec":"#

@@ -1,6 +1,7 @@
 //! A report for people.
 
 use super::{ObjectStatus, Report, Verdict, WorkStatus};
+use crate::table;
 use std::fmt::Write as _;
 
 const HEADINGS: [&str; 7] = ["CLUSTER", "WORK", "OBJECT", "APPLIED", "AVAILABLE", "HEALTH", "MESSAGE"];
@@ -26,19 +27,18 @@ pub fn table(report: &Report, colours: bool) -> String {
     rows.sort_by_cached_key(place);
     let headings = HEADINGS.map(str::to_owned);
     let lines = || std::iter::once(&headings).chain(rows.iter().map(|row| &row.cells));
-    let width = |column: usize| lines().map(|cells| cells[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; 7] = std::array::from_fn(width);
+    let widths = table::widths(lines());
     let mut text = String::new();
     let plain = |line: String| {
         if colours { format!("{BOLD}{line}{END}") } else { line }
     };
     if !rows.is_empty() {
-        text.push_str(&plain(line(&headings, &widths, None)));
+        text.push_str(&plain(table::line(&headings, &widths, None)));
         text.push('\n');
     }
     for row in &rows {
-        let colour = colours.then(|| colour(row.verdict));
-        text.push_str(&line(&row.cells, &widths, colour));
+        let painted = colours.then(|| (HEALTH, [colour(row.verdict), END]));
+        text.push_str(&table::line(&row.cells, &widths, painted));
         text.push('\n');
     }
     if !rows.is_empty() {
@@ -155,20 +155,4 @@ fn colour(verdict: Verdict) -> &'static str {
         Verdict::Suspended => "\x1b[36m",
         Verdict::Healthy => "\x1b[32m",
     }
-}
-
-/// Columns with three blanks between.
-fn line(cells: &[String; 7], widths: &[usize; 7], colour: Option<&str>) -> String {
-    let last = cells.iter().rposition(|cell| !cell.is_empty()).unwrap_or(0);
-    let mut line = String::new();
-    for (at, cell) in cells.iter().enumerate().take(last + 1) {
-        match colour.filter(|_| at == HEALTH) {
-            Some(colour) => write!(line, "{colour}{cell}{END}").expect("a String takes all"),
-            None => line.push_str(cell),
-        }
-        if at < last {
-            line.extend(std::iter::repeat_n(' ', widths[at] + 3 - cell.chars().count()));
-        }
-    }
-    line
 }

@@ -1,11 +1,11 @@
 //! `diff` against a real hub: silent when Argo CD has synced, and otherwise it says what the next sync changes.
 
+use crate::account::account;
 use crate::app::App;
 use crate::stage::{Stage, stage};
 use anyhow::{Context, Result, ensure};
-use serde_json::json;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 use testbed::{ObjectRef, wait};
@@ -93,27 +93,6 @@ fn run(folder: &Path, words: &[&str], cluster: &str) -> Result<Told> {
         .output()?;
     let stdout = String::from_utf8(output.stdout)?;
     Ok((output.status.code(), stdout, String::from_utf8(output.stderr)?))
-}
-
-/// The kubeconfig of a ServiceAccount that has these verbs for works in the namespace of `cluster1`.
-fn account(stage: &Stage, name: &str, verbs: &[&str]) -> Result<PathBuf> {
-    let api = "rbac.authorization.k8s.io/v1";
-    let place = json!({"name": name, "namespace": "cluster1"});
-    let rights = json!({
-        "apiGroups": ["work.open-cluster-management.io"],
-        "resources": ["manifestworks", "manifestworkreplicasets"],
-        "verbs": verbs,
-    });
-    let subject = json!({"kind": "ServiceAccount", "name": name, "namespace": "default"});
-    let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name});
-    let objects = [
-        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "default"}}),
-        json!({"apiVersion": api, "kind": "Role", "metadata": place, "rules": [rights]}),
-        json!({"apiVersion": api, "kind": "RoleBinding", "metadata": place, "subjects": [subject], "roleRef": role}),
-    ];
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-    stage.hub.apply_yaml(&list.to_string())?;
-    stage.hub.service_account_kubeconfig("default", name)
 }
 
 /// The next commit: a changed object, a changed secret, an object of another wave, and one that goes.
@@ -204,7 +183,12 @@ fn from_kubectl_it_is_the_same(stage: &Stage, folder: &Path) -> Result<()> {
 }
 
 async fn with_few_rights_it_is_told_what_is_not_looked_for(stage: &Stage, folder: &Path) -> Result<()> {
-    let who = account(stage, "diff-reader", &["get", "list"])?;
+    let who = account(
+        stage,
+        "diff-reader",
+        &["manifestworks", "manifestworkreplicasets"],
+        &["get", "list"],
+    )?;
     let (code, stdout, stderr) = wait::eventually("the rights count", wait::DEADLINE, async || {
         diff(folder, &who, "cluster1").ok().filter(|told| told.0 != Some(2))
     })
@@ -213,7 +197,12 @@ async fn with_few_rights_it_is_told_what_is_not_looked_for(stage: &Stage, folder
     let warned = "warning: manifestworks in other namespaces than those of the targets are not looked for: ";
     assert!(stderr.starts_with(warned), "{stderr}");
 
-    let who = account(stage, "diff-stranger", &["get"])?;
+    let who = account(
+        stage,
+        "diff-stranger",
+        &["manifestworks", "manifestworkreplicasets"],
+        &["get"],
+    )?;
     let (code, stdout, stderr) = diff(folder, &who, "cluster1")?;
     assert_eq!((code, stdout.as_str()), (Some(2), ""));
     let refused = "User \"system:serviceaccount:default:diff-stranger\" cannot list resource \"manifestworks\" in API group \

@@ -7,6 +7,7 @@
     reason = "the walls are around the program; tests read what they like"
 )]
 
+mod account;
 mod api_server;
 mod app;
 mod application_source;

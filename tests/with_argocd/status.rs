@@ -1,11 +1,12 @@
 //! `status` against a real hub: what Argo CD shows, object by object, with the agent's own words.
 
+use crate::account::account;
 use crate::app::App;
 use crate::stage::{Stage, stage};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 use testbed::{ObjectRef, wait};
@@ -134,29 +135,8 @@ fn json_tells_the_same(all: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The kubeconfig of a ServiceAccount that may do this in the namespace of `cluster1`.
-fn account(stage: &Stage, name: &str, verbs: &[&str]) -> Result<PathBuf> {
-    let api = "rbac.authorization.k8s.io/v1";
-    let place = json!({"name": name, "namespace": "cluster1"});
-    let rights = json!({
-        "apiGroups": ["work.open-cluster-management.io"],
-        "resources": ["manifestworks"],
-        "verbs": verbs,
-    });
-    let subject = json!({"kind": "ServiceAccount", "name": name, "namespace": "default"});
-    let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name});
-    let objects = [
-        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "default"}}),
-        json!({"apiVersion": api, "kind": "Role", "metadata": place, "rules": [rights]}),
-        json!({"apiVersion": api, "kind": "RoleBinding", "metadata": place, "subjects": [subject], "roleRef": role}),
-    ];
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-    stage.hub.apply_yaml(&list.to_string())?;
-    stage.hub.service_account_kubeconfig("default", name)
-}
-
 async fn few_rights_are_enough(stage: &Stage) -> Result<()> {
-    let who = account(stage, "status-reader", &["get", "list"])?;
+    let who = account(stage, "status-reader", &["manifestworks"], &["get", "list"])?;
     let (code, stdout, stderr) = wait::eventually("the rights count", wait::DEADLINE, async || {
         let told = told(&who, &[NAME, "--cluster=cluster1"]).ok();
         told.filter(|told| told.0 != Some(2))
@@ -175,7 +155,7 @@ async fn few_rights_are_enough(stage: &Stage) -> Result<()> {
 }
 
 fn nothing_can_be_told(stage: &Stage) -> Result<()> {
-    let who = account(stage, "status-stranger", &["get"])?;
+    let who = account(stage, "status-stranger", &["manifestworks"], &["get"])?;
     let (code, stdout, stderr) = told(&who, &[NAME, "--clusters=cluster1"])?;
     assert_eq!((code, stdout.as_str()), (Some(2), ""));
     let refused = "User \"system:serviceaccount:default:status-stranger\" cannot list resource \"manifestworks\"";

@@ -49,7 +49,7 @@ pub(super) fn quantity(text: &str) -> Result<u64, String> {
 }
 
 /// A time in one unit, of the forms Go and OCM share: `90s`, `10m`, `2h`.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = number_and_unit(text);
     let seconds: Option<u64> = match unit {
         "s" => Some(1),
@@ -57,11 +57,11 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
         "h" => Some(3600),
         _ => None,
     };
-    let number: Option<u64> = number.parse().ok();
+    // Few enough to be added to any time.
+    let number: Option<u32> = number.parse().ok();
     seconds
         .zip(number)
-        .and_then(|(seconds, number)| number.checked_mul(seconds))
-        .map(Duration::from_secs)
+        .map(|(seconds, number)| Duration::from_secs(u64::from(number) * seconds))
         .ok_or_else(|| format!("{text:?} is not a time: write it like 90s, 10m or 2h"))
 }
 

@@ -5,12 +5,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
-	"log"
-	"os"
 
+	"argocd-ocm-cmp/testbed/argocd/conversation"
 	"github.com/argoproj/argo-cd/v3/pkg/apis/application/v1alpha1"
 	"github.com/argoproj/argo-cd/v3/reposerver/apiclient"
 	"github.com/argoproj/argo-cd/v3/reposerver/repository"
@@ -40,17 +37,7 @@ type answer struct {
 func main() {
 	// What it has to say about files it leaves out is not asked for.
 	logrus.SetLevel(logrus.PanicLevel)
-	questions := json.NewDecoder(bufio.NewReader(os.Stdin))
-	answers := json.NewEncoder(os.Stdout)
-	for questions.More() {
-		var asked question
-		if err := questions.Decode(&asked); err != nil {
-			log.Fatal(err)
-		}
-		if err := answers.Encode(generate(asked)); err != nil {
-			log.Fatal(err)
-		}
-	}
+	conversation.Hold(generate)
 }
 
 func generate(asked question) answer {

@@ -4,32 +4,23 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"log"
-	"os"
 
+	"argocd-ocm-cmp/testbed/argocd/conversation"
 	"github.com/argoproj/argo-cd/v3/util/lua"
 	"github.com/argoproj/gitops-engine/pkg/health"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func main() {
-	objects := json.NewDecoder(bufio.NewReader(os.Stdin))
-	answers := json.NewEncoder(os.Stdout)
-	for objects.More() {
-		var text json.RawMessage
-		if err := objects.Decode(&text); err != nil {
-			log.Fatal(err)
-		}
+	conversation.Hold(func(text json.RawMessage) health.HealthStatus {
 		object := &unstructured.Unstructured{}
 		if err := object.UnmarshalJSON(text); err != nil {
 			log.Fatal(err)
 		}
-		if err := answers.Encode(healthOf(object)); err != nil {
-			log.Fatal(err)
-		}
-	}
+		return healthOf(object)
+	})
 }
 
 // healthOf is empty for an object that Argo CD does not judge. A check that fails says so in the health it returns.

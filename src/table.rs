@@ -1,0 +1,33 @@
+//! Tables for people: columns as wide as what is in them, with three blanks between.
+
+use std::fmt::Write as _;
+use std::iter;
+
+/// How wide each column is, in characters.
+#[must_use]
+pub fn widths<'a, const N: usize>(rows: impl Iterator<Item = &'a [String; N]>) -> [usize; N] {
+    let mut widths = [0; N];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    widths
+}
+
+/// A row without blanks at its end; `painted` is the column that has a colour, and how that begins and ends on a terminal.
+#[must_use]
+pub fn line<const N: usize>(row: &[String; N], widths: &[usize; N], painted: Option<(usize, [&str; 2])>) -> String {
+    let last = row.iter().rposition(|cell| !cell.is_empty()).unwrap_or(0);
+    let mut line = String::new();
+    for (at, cell) in row.iter().enumerate().take(last + 1) {
+        match painted.filter(|(column, _)| *column == at) {
+            Some((_, [begin, end])) => write!(line, "{begin}{cell}{end}").expect("a String takes all"),
+            None => line.push_str(cell),
+        }
+        if at < last {
+            line.extend(iter::repeat_n(' ', widths[at] + 3 - cell.chars().count()));
+        }
+    }
+    line
+}
