@@ -23,6 +23,7 @@ use crate::value::{Map, Value};
 use crate::{works, yaml};
 use conditions::text;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -184,31 +185,66 @@ impl WorkStatus {
     }
 }
 
-/// The time, as far as a verdict depends on it.
-#[derive(Clone, Copy, Debug)]
+/// The time, as far as a verdict depends on it; remembers when a verdict that it was asked for may be another.
+#[derive(Clone, Debug)]
 pub struct Clock {
     now: Timestamp,
+    next: Cell<Option<Timestamp>>,
 }
 
 impl Clock {
     /// It is this late.
     #[must_use]
     pub fn at(now: Timestamp) -> Self {
-        Self { now }
+        Self {
+            now,
+            next: Cell::new(None),
+        }
+    }
+
+    /// The first moment at which the same questions have another answer; none when time changes nothing.
+    #[must_use]
+    pub fn next(&self) -> Option<Timestamp> {
+        self.next.get()
+    }
+
+    /// Whether what is so since a time, as Kubernetes writes it, is so for less than these seconds.
+    fn is_younger(&self, since: &str, seconds: i64) -> bool {
+        let younger = since > self.ago(seconds).as_str();
+        if younger {
+            self.ask_again(since, seconds);
+        }
+        younger
+    }
+
+    /// Whether it is so for longer than these seconds.
+    fn is_older(&self, since: &str, seconds: i64) -> bool {
+        let older = since < self.ago(seconds).as_str();
+        if !older {
+            self.ask_again(since, seconds.saturating_add(1));
+        }
+        older
     }
 
     /// So long ago, as Kubernetes writes it; such texts compare as their times do.
-    #[must_use]
-    pub fn ago(self, seconds: i64) -> String {
+    fn ago(&self, seconds: i64) -> String {
         let then = self.now.checked_sub(SignedDuration::from_secs(seconds));
         then.map_or(String::new(), |then| then.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
     }
 
+    fn ask_again(&self, since: &str, seconds: i64) {
+        let Ok(since) = since.parse::<Timestamp>() else { return };
+        let Ok(then) = since.checked_add(SignedDuration::from_secs(seconds)) else {
+            return;
+        };
+        let next = self.next.get().map_or(then, |next| next.min(then));
+        self.next.set(Some(next));
+    }
+
     /// The agent tries again what it could not apply: a custom resource waits for its CRD, an object for its namespace. So a
     /// failure counts as one only when it lasts.
-    #[must_use]
-    fn grace(self) -> String {
-        self.ago(GRACE)
+    fn is_in_grace(&self, since: &str) -> bool {
+        self.is_younger(since, GRACE)
     }
 }
 
@@ -219,14 +255,45 @@ const GRACE: i64 = 60;
 ///
 /// # Errors
 /// With what it is instead, in words.
-pub fn judge(text: &str, clock: Clock) -> Result<WorkStatus, String> {
-    let value = yaml::json(text).map_err(|error| format!("a work that is not JSON: {}", error.message))?;
-    let Value::Map(fields) = value else {
-        return Err(format!("a work that is {}", value.type_name()));
-    };
-    match text_of(&fields, "kind") {
-        works::KIND => Ok(work::judge(&fields, clock)),
-        "ManifestWorkReplicaSet" => Ok(set::judge(&fields, clock)),
+pub fn judge(text: &str, clock: &Clock) -> Result<WorkStatus, String> {
+    judge_work(&fields(text)?, clock)
+}
+
+/// How a work fares now, and, where nothing else happens, from when on it fares otherwise: a failure that lasts becomes one, a
+/// rollout runs out of its time.
+///
+/// # Errors
+/// With what it is instead, in words.
+pub fn forecast(text: &str, now: Timestamp) -> Result<Vec<(Timestamp, WorkStatus)>, String> {
+    /// More changes than time alone can bring about.
+    const CHANGES: usize = 8;
+    let fields = fields(text)?;
+    let mut forecast: Vec<(Timestamp, WorkStatus)> = Vec::new();
+    let mut then = Some(now);
+    for _ in 0..CHANGES {
+        let Some(at) = then else { break };
+        let clock = Clock::at(at);
+        let status = judge_work(&fields, &clock)?;
+        if forecast.last().is_none_or(|(_, before)| *before != status) {
+            forecast.push((at, status));
+        }
+        then = clock.next().filter(|&next| next > at);
+    }
+    Ok(forecast)
+}
+
+fn fields(text: &str) -> Result<Map<'_>, String> {
+    match yaml::json(text) {
+        Ok(Value::Map(fields)) => Ok(fields),
+        Ok(other) => Err(format!("a work that is {}", other.type_name())),
+        Err(error) => Err(format!("a work that is not JSON: {}", error.message)),
+    }
+}
+
+fn judge_work(fields: &Map<'_>, clock: &Clock) -> Result<WorkStatus, String> {
+    match text_of(fields, "kind") {
+        works::KIND => Ok(work::judge(fields, clock)),
+        "ManifestWorkReplicaSet" => Ok(set::judge(fields, clock)),
         other => Err(format!("a {other} is not a work")),
     }
 }
@@ -316,7 +383,7 @@ mod tests {
     }
 
     fn judged(text: &str) -> WorkStatus {
-        judge(text, clock()).expect("a work")
+        judge(text, &clock()).expect("a work")
     }
 
     /// A work of generation 2 with these objects in its spec, as JSON, and this status.
@@ -429,6 +496,33 @@ mod tests {
     }
 
     #[test]
+    fn a_failure_is_foreseen_to_become_one() {
+        let refused = |since: &str| {
+            let condition = condition("Applied", "False", "no match", 2).replace("2026-06-01T11:00:00Z", since);
+            work("eu1", &object("a"), &status("True", 2, &[manifest("a", &[condition])]))
+        };
+        let foreseen = |text: &str| -> Vec<(String, Verdict)> {
+            let forecast = forecast(text, NOW.parse().expect("a time")).expect("a work");
+            let told = forecast.iter().map(|(at, work)| (at.to_string(), work.verdict));
+            told.collect()
+        };
+        let now = NOW.to_owned();
+        assert_eq!(
+            foreseen(&refused("2026-06-01T11:59:30Z")),
+            [
+                (now.clone(), Verdict::Progressing),
+                ("2026-06-01T12:00:30Z".to_owned(), Verdict::Degraded)
+            ]
+        );
+        assert_eq!(
+            foreseen(&refused("2026-06-01T11:00:00Z")),
+            [(now.clone(), Verdict::Degraded)]
+        );
+        let fine = work("eu1", &object("a"), &status("True", 2, &[fine("a")]));
+        assert_eq!(foreseen(&fine), [(now, Verdict::Healthy)]);
+    }
+
+    #[test]
     fn what_was_said_of_an_earlier_generation_is_not_believed() {
         let stale = judged(&work("eu1", &object("a"), &status("True", 1, &[fine("a")])));
         assert_eq!(stale.verdict, Verdict::Waiting);
@@ -477,7 +571,7 @@ mod tests {
         let set = r#"{"kind":"ManifestWorkReplicaSet","status":{"conditions":[1]}}"#;
         assert_eq!(judged(set).verdict, Verdict::Unknown);
         for nonsense in ["", "[]", "7", r#"{"kind":"Pod"}"#, r#"{"kind":["ManifestWork"]}"#] {
-            judge(nonsense, clock()).expect_err(nonsense);
+            judge(nonsense, &clock()).expect_err(nonsense);
         }
     }
 

@@ -109,7 +109,7 @@ fn look(
         screen.warn(notice);
     }
     let clock = Clock::at(Timestamp::now());
-    let works: Result<Vec<_>, _> = seen.works.iter().map(|text| status::judge(text, clock)).collect();
+    let works: Result<Vec<_>, _> = seen.works.iter().map(|text| status::judge(text, &clock)).collect();
     let works = works.map_err(|error| Unseen::NoHub(format!("the hub at {} answers with {error}", reader.url())))?;
     if works.is_empty() {
         return Err(Unseen::NoWorks(format!(

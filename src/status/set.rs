@@ -11,7 +11,7 @@ const LABEL_MAX: usize = 62;
 /// How many seconds a change may wait for OCM.
 const UNSEEN: i64 = 30;
 
-pub(super) fn judge(fields: &Map<'_>, clock: Clock) -> WorkStatus {
+pub(super) fn judge(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
     let nothing = Map::default();
     let part = |key| map(fields, key).unwrap_or(&nothing);
     let set = Set {
@@ -38,7 +38,7 @@ struct Set<'m, 'a> {
     spec: &'m Map<'a>,
     status: &'m Map<'a>,
     conditions: Conditions<'m>,
-    clock: Clock,
+    clock: &'m Clock,
 }
 
 impl Set<'_, '_> {
@@ -64,7 +64,7 @@ impl Set<'_, '_> {
             ));
         }
         let rolled = rollout.map(|rollout| rollout.since).filter(|since| !since.is_empty());
-        if rolled_out && rolled.unwrap_or(changed) < changed && changed > self.clock.ago(UNSEEN).as_str() {
+        if rolled_out && rolled.unwrap_or(changed) < changed && self.clock.is_younger(changed, UNSEEN) {
             let waiting = "waiting for OCM's work manager to look at the change";
             return (Verdict::Waiting, waiting.to_owned());
         }
@@ -100,7 +100,7 @@ impl Set<'_, '_> {
             message = format!("{message}, {incomplete} without all objects");
         }
         let since = rolled.unwrap_or_default().max(changed);
-        let over = |allowed| !rolled_out && !since.is_empty() && since < self.clock.ago(allowed).as_str();
+        let over = |allowed| !rolled_out && !since.is_empty() && self.clock.is_older(since, allowed);
         if self.time_allowed().is_some_and(over) {
             return degraded(format!("{message}, the rollout is over its time"));
         }
@@ -141,7 +141,7 @@ impl Set<'_, '_> {
             verified.told(&format!("OCM cannot use its Placements: {reason}"))
         };
         // It may come with the same sync.
-        if verified.since > self.clock.grace().as_str() {
+        if self.clock.is_in_grace(verified.since) {
             (Verdict::Progressing, message)
         } else {
             (Verdict::Degraded, message)

@@ -16,12 +16,12 @@ struct Work<'m, 'a> {
     /// What an object is said to wait for.
     not_applied: String,
     not_looked_at: String,
-    grace: String,
+    clock: &'m Clock,
     /// Whether it is complete, so that the agent does not look at it again.
     frozen: bool,
 }
 
-pub(super) fn judge(fields: &Map<'_>, clock: Clock) -> WorkStatus {
+pub(super) fn judge(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
     let nothing = Map::default();
     let part = |key| map(fields, key).unwrap_or(&nothing);
     let (metadata, spec, status) = (part("metadata"), part("spec"), part("status"));
@@ -33,7 +33,7 @@ pub(super) fn judge(fields: &Map<'_>, clock: Clock) -> WorkStatus {
         conditions: Conditions::of(status),
         not_applied: format!("waiting for the agent of {cluster} to apply it"),
         not_looked_at: format!("waiting for the agent of {cluster} to look at it"),
-        grace: clock.grace(),
+        clock,
         frozen: false,
     };
     let fault = fault(fields, status, &work.conditions, manifests.1);
@@ -94,7 +94,7 @@ pub(super) fn judge(fields: &Map<'_>, clock: Clock) -> WorkStatus {
     let mut verdict = objects.iter().map(|it| it.verdict).min().unwrap_or(Verdict::Healthy);
     let mut message = String::new();
     if applied.is("False") && matches!(verdict, Verdict::Suspended | Verdict::Healthy) {
-        let fresh = applied.since > work.grace.as_str();
+        let fresh = clock.is_in_grace(applied.since);
         verdict = if fresh { Verdict::Progressing } else { Verdict::Degraded };
         message = applied.told(&format!("the agent of {cluster} cannot apply it"));
     } else if let Some(fault) = fault.filter(|_| verdict == Verdict::Healthy) {
@@ -275,9 +275,13 @@ impl Work<'_, '_> {
         if applied.generation.is_some() && applied.is_behind(self.generation) && !self.frozen {
             return None;
         }
-        let fresh = applied.since > self.grace.as_str();
+        let fresh = || self.clock.is_in_grace(applied.since);
         if applied.is("False") {
-            let verdict = if fresh { Verdict::Progressing } else { Verdict::Degraded };
+            let verdict = if fresh() {
+                Verdict::Progressing
+            } else {
+                Verdict::Degraded
+            };
             return Some((verdict, applied.told("the agent cannot apply it")));
         }
         let broken = healthy.filter(|healthy| healthy.says("False"));
@@ -290,7 +294,9 @@ impl Work<'_, '_> {
         }
         match available {
             // Found missing, then applied: not looked at since.
-            Some(available) if available.is("False") && fresh && applied.since >= available.since => return waiting(),
+            Some(available) if available.is("False") && applied.since >= available.since && fresh() => {
+                return waiting();
+            }
             Some(available) if available.is("False") => {
                 return Some((Verdict::Missing, available.told("it is not on the cluster")));
             }
