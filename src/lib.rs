@@ -36,6 +36,7 @@ pub mod json;
 pub mod manual;
 pub mod status;
 pub mod table;
+pub mod tracking;
 pub mod value;
 pub mod works;
 pub mod yaml;
