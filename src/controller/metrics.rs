@@ -1,0 +1,429 @@
+//! What the controller counts, for Prometheus.
+
+use crate::status::Verdict;
+use kube::Error;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeLabelSet, EncodeLabelValue, EncodeMetric, LabelValueEncoder,
+};
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What Prometheus is told that [`Metrics::render`] is.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Why something could not be done; few words, because each is a time series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// Somebody else wrote first.
+    Conflict,
+    /// A watch asks for what the API server has forgotten: all is listed again.
+    Expired,
+    /// We may not.
+    Forbidden,
+    /// The API server wants us to slow down.
+    Throttled,
+    /// The API server fails or cannot be reached.
+    Server,
+    /// The API server does not answer in time.
+    Timeout,
+    /// Anything else.
+    Other,
+}
+
+impl Reason {
+    /// The value of the label `reason`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Conflict => "conflict",
+            Self::Expired => "expired",
+            Self::Forbidden => "forbidden",
+            Self::Throttled => "throttled",
+            Self::Server => "server",
+            Self::Timeout => "timeout",
+            Self::Other => "other",
+        }
+    }
+
+    /// Of the code of an API server's answer.
+    #[must_use]
+    pub fn of_code(code: u16) -> Self {
+        match code {
+            401 | 403 => Self::Forbidden,
+            408 | 504 => Self::Timeout,
+            409 => Self::Conflict,
+            410 => Self::Expired,
+            429 => Self::Throttled,
+            500.. => Self::Server,
+            _ => Self::Other,
+        }
+    }
+
+    /// Of an error of a request.
+    #[must_use]
+    pub fn of(error: &Error) -> Self {
+        match error {
+            Error::Api(status) => Self::of_code(status.code),
+            Error::HyperError(_) | Error::Service(_) | Error::ReadEvents(_) if is_timeout(error) => Self::Timeout,
+            Error::HyperError(_) | Error::Service(_) | Error::ReadEvents(_) => Self::Server,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Whether waiting took too long, somewhere below.
+fn is_timeout(error: &Error) -> bool {
+    let mut cause: Option<&dyn StdError> = Some(error);
+    while let Some(error) = cause {
+        let io = error.downcast_ref::<io::Error>();
+        if io.is_some_and(|error| error.kind() == io::ErrorKind::TimedOut) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+impl EncodeLabelValue for Reason {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> fmt::Result {
+        self.name().encode(encoder)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfPromise {
+    promise: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfError {
+    promise: &'static str,
+    reason: Reason,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfWrite {
+    promise: &'static str,
+    resource: &'static str,
+    verb: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfKind {
+    kind: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfWatchError {
+    kind: &'static str,
+    reason: Reason,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfState {
+    state: &'static str,
+}
+
+/// What the controller counts. Clones count together.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    reconciles: Family<OfPromise, Counter>,
+    reconcile_errors: Family<OfError, Counter>,
+    writes: Family<OfWrite, Counter>,
+    watch_lag: Family<OfKind, Histogram, fn() -> Histogram>,
+    watch_errors: Family<OfWatchError, Counter>,
+    watch_synced: Family<OfKind, Gauge>,
+    works: Family<OfState, Gauge>,
+    leader: Gauge,
+    registry: Arc<Registry>,
+}
+
+/// Times in `managedFields` are whole seconds, so that a lag below one is not to be told from none.
+fn lag() -> Histogram {
+    Histogram::new([1.0, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0, 300.0])
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metrics {
+    /// Nothing is counted yet.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut registry = Registry::default();
+        let reconciles = Family::default();
+        let reconcile_errors = Family::default();
+        let writes = Family::default();
+        let watch_lag = Family::new_with_constructor(lag as fn() -> Histogram);
+        let watch_errors = Family::default();
+        let watch_synced = Family::default();
+        let works = Family::default();
+        let leader = Gauge::default();
+        let ours = registry.sub_registry_with_prefix("argocd_ocm_cmp");
+        ours.register("reconciles", "How often an object was looked at", reconciles.clone());
+        let errors = reconcile_errors.clone();
+        ours.register("reconcile_errors", "How often that failed and is tried again", errors);
+        ours.register("writes", "Requests that wrote to the hub", writes.clone());
+        let help = "Seconds between the last change of an object and its arrival by a watch";
+        ours.register("watch_lag_seconds", help, watch_lag.clone());
+        ours.register("watch_errors", "How often a watch broke", watch_errors.clone());
+        let help = "Whether a watch has brought all there is";
+        ours.register("watch_synced", help, watch_synced.clone());
+        ours.register("works", "Works of Applications by how they fare", works.clone());
+        ours.register("leader", "Whether this replica is the one that writes", leader.clone());
+        registry.register_collector(Box::new(Process));
+        let metrics = Self {
+            reconciles,
+            reconcile_errors,
+            writes,
+            watch_lag,
+            watch_errors,
+            watch_synced,
+            works,
+            leader,
+            registry: Arc::new(registry),
+        };
+        for verdict in Verdict::ALL {
+            metrics.works(verdict, 0);
+        }
+        metrics
+    }
+
+    /// A promise looked at an object.
+    pub fn reconciled(&self, promise: &'static str) {
+        self.reconciles.get_or_create(&OfPromise { promise }).inc();
+    }
+
+    /// That failed.
+    pub fn failed(&self, promise: &'static str, reason: Reason) {
+        let labels = OfError { promise, reason };
+        self.reconcile_errors.get_or_create(&labels).inc();
+    }
+
+    /// The hub took what was written: `written("application-status", "applications", "patch")`.
+    pub fn written(&self, promise: &'static str, resource: &'static str, verb: &'static str) {
+        let labels = OfWrite {
+            promise,
+            resource,
+            verb,
+        };
+        self.writes.get_or_create(&labels).inc();
+    }
+
+    /// A watch brought an object this long after its last change.
+    pub fn lagged(&self, kind: &'static str, lag: Duration) {
+        self.watch_lag
+            .get_or_create(&OfKind { kind })
+            .observe(lag.as_secs_f64());
+    }
+
+    /// A watch broke.
+    pub fn watch_failed(&self, kind: &'static str, reason: Reason) {
+        let labels = OfWatchError { kind, reason };
+        self.watch_errors.get_or_create(&labels).inc();
+    }
+
+    /// Whether a watch has brought all there is.
+    pub fn synced(&self, kind: &'static str, is_synced: bool) {
+        self.watch_synced.get_or_create(&OfKind { kind }).set(is_synced.into());
+    }
+
+    /// So many works fare like this now.
+    pub fn works(&self, verdict: Verdict, count: usize) {
+        let state = verdict.name();
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        self.works.get_or_create(&OfState { state }).set(count);
+    }
+
+    /// Whether this replica is the one that writes.
+    pub fn leading(&self, is_leader: bool) {
+        self.leader.set(is_leader.into());
+    }
+
+    /// All of it, as Prometheus reads it.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let mut text = String::new();
+        encode(&mut text, &self.registry).expect("a string takes all that is written");
+        text
+    }
+}
+
+/// What the process uses, by the names every Prometheus client library gives to that.
+#[derive(Debug)]
+struct Process;
+
+impl Collector for Process {
+    #[expect(clippy::disallowed_methods, reason = "what the process uses is no manifest")]
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        if let Some(bytes) = resident(&status) {
+            let gauge = ConstGauge::new(i64::try_from(bytes).unwrap_or(i64::MAX));
+            let help = "Resident memory size in bytes";
+            gauge.encode(encoder.encode_descriptor(
+                "process_resident_memory_bytes",
+                help,
+                None,
+                gauge.metric_type(),
+            )?)?;
+        }
+        let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+        if let Some(seconds) = cpu_seconds(&stat) {
+            let counter = ConstCounter::new(seconds);
+            let help = "Total user and system CPU time spent in seconds";
+            counter.encode(encoder.encode_descriptor("process_cpu_seconds", help, None, counter.metric_type())?)?;
+        }
+        Ok(())
+    }
+}
+
+/// Of `/proc/self/status`.
+fn resident(status: &str) -> Option<u64> {
+    let size = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kilobytes: u64 = size.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kilobytes.checked_mul(1024)
+}
+
+/// Of `/proc/self/stat`, which counts hundredths of seconds on every architecture that Kubernetes runs on.
+fn cpu_seconds(stat: &str) -> Option<f64> {
+    // The name of the program comes before, in brackets, and may hold anything.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace().skip(11);
+    let mut next = || fields.next()?.parse::<u32>().ok();
+    Some((f64::from(next()?) + f64::from(next()?)) / 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube::core::Status;
+
+    /// What is rendered of the metric whose name starts so, sorted.
+    fn lines(metrics: &Metrics, start: &str) -> Vec<String> {
+        let text = metrics.render();
+        let mut lines: Vec<_> = text.lines().filter(|line| line.starts_with(start)).collect();
+        lines.sort_unstable();
+        lines.into_iter().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn everything_has_the_names_and_labels_that_dashboards_ask_for() {
+        let metrics = Metrics::new();
+        let clone = metrics.clone();
+        metrics.reconciled("application-status");
+        clone.reconciled("application-status");
+        metrics.failed("application-status", Reason::Conflict);
+        metrics.written("application-status", "applications", "patch");
+        metrics.watch_failed("manifestworks", Reason::Expired);
+        metrics.synced("manifestworks", true);
+        metrics.synced("applications", true);
+        metrics.synced("applications", false);
+        metrics.works(Verdict::Degraded, 7);
+        metrics.leading(true);
+        let wanted = [
+            "argocd_ocm_cmp_leader 1",
+            r#"argocd_ocm_cmp_reconcile_errors_total{promise="application-status",reason="conflict"} 1"#,
+            r#"argocd_ocm_cmp_reconciles_total{promise="application-status"} 2"#,
+            r#"argocd_ocm_cmp_watch_errors_total{kind="manifestworks",reason="expired"} 1"#,
+            r#"argocd_ocm_cmp_watch_synced{kind="applications"} 0"#,
+            r#"argocd_ocm_cmp_watch_synced{kind="manifestworks"} 1"#,
+            r#"argocd_ocm_cmp_works{state="Degraded"} 7"#,
+            r#"argocd_ocm_cmp_works{state="Healthy"} 0"#,
+            r#"argocd_ocm_cmp_works{state="Missing"} 0"#,
+            r#"argocd_ocm_cmp_works{state="Progressing"} 0"#,
+            r#"argocd_ocm_cmp_works{state="Suspended"} 0"#,
+            r#"argocd_ocm_cmp_works{state="Unknown"} 0"#,
+            r#"argocd_ocm_cmp_works{state="Waiting"} 0"#,
+            r#"argocd_ocm_cmp_writes_total{promise="application-status",resource="applications",verb="patch"} 1"#,
+        ];
+        assert_eq!(lines(&metrics, "argocd_ocm_cmp_"), wanted);
+    }
+
+    #[test]
+    fn lag_is_a_histogram_of_seconds() {
+        let metrics = Metrics::new();
+        metrics.lagged("manifestworks", Duration::from_millis(1500));
+        metrics.lagged("manifestworks", Duration::from_secs(3600));
+        let lines = lines(&metrics, "argocd_ocm_cmp_watch_lag_seconds");
+        let has = |line: &str| assert!(lines.iter().any(|it| it == line), "{line} in {lines:#?}");
+        has(r#"argocd_ocm_cmp_watch_lag_seconds_sum{kind="manifestworks"} 3601.5"#);
+        has(r#"argocd_ocm_cmp_watch_lag_seconds_count{kind="manifestworks"} 2"#);
+        has(r#"argocd_ocm_cmp_watch_lag_seconds_bucket{le="1.0",kind="manifestworks"} 0"#);
+        has(r#"argocd_ocm_cmp_watch_lag_seconds_bucket{le="2.0",kind="manifestworks"} 1"#);
+        has(r#"argocd_ocm_cmp_watch_lag_seconds_bucket{le="300.0",kind="manifestworks"} 1"#);
+        has(r#"argocd_ocm_cmp_watch_lag_seconds_bucket{le="+Inf",kind="manifestworks"} 2"#);
+    }
+
+    #[test]
+    fn the_text_is_open_metrics() {
+        let text = Metrics::new().render();
+        assert!(text.ends_with("# EOF\n"), "{text}");
+        let help = "# HELP argocd_ocm_cmp_leader Whether this replica is the one that writes.\n\
+                    # TYPE argocd_ocm_cmp_leader gauge\n\
+                    argocd_ocm_cmp_leader 0\n";
+        assert!(text.contains(help), "{text}");
+        assert!(
+            text.contains("# TYPE process_cpu_seconds counter\nprocess_cpu_seconds_total "),
+            "{text}"
+        );
+        assert!(text.contains("# TYPE process_resident_memory_bytes gauge\n"), "{text}");
+    }
+
+    #[test]
+    fn what_the_process_uses_is_read_of_proc() {
+        let stat = "7 (a) R (b) S 1 7 7 0 -1 4194560 1 0 0 0 250 175 9 9 20 0 4 0 1 1 1";
+        assert_eq!(cpu_seconds(stat), Some(4.25));
+        assert_eq!(
+            resident("VmPeak:\t  9 kB\nVmRSS:\t    2048 kB\nRssAnon:\t 1 kB\n"),
+            Some(2_097_152)
+        );
+        for bad in [
+            "",
+            "7 (a",
+            "7 (a) S",
+            "7 (a) S 1 7 7 0 -1 4194560 1 0 0 0 x 175",
+            "VmRSS: many",
+        ] {
+            assert_eq!(cpu_seconds(bad), None, "{bad}");
+            assert_eq!(resident(bad), None, "{bad}");
+        }
+        let own = lines(&Metrics::new(), "process_resident_memory_bytes ").concat();
+        let bytes: u64 = own.rsplit_once(' ').unwrap().1.parse().unwrap();
+        assert!(bytes > 1 << 20, "{own}");
+    }
+
+    #[test]
+    fn errors_have_few_reasons() {
+        let api = |code| Reason::of(&Error::Api(Box::new(Status::failure("", "").with_code(code)))).name();
+        let reasons: Vec<_> = [401, 403, 404, 409, 410, 422, 429, 500, 503, 504].map(api).into();
+        let wanted = [
+            "forbidden",
+            "forbidden",
+            "other",
+            "conflict",
+            "expired",
+            "other",
+            "throttled",
+            "server",
+            "server",
+            "timeout",
+        ];
+        assert_eq!(reasons, wanted);
+        let below = |kind: io::ErrorKind| Reason::of(&Error::Service(Box::new(io::Error::from(kind)))).name();
+        assert_eq!(below(io::ErrorKind::TimedOut), "timeout");
+        assert_eq!(below(io::ErrorKind::ConnectionRefused), "server");
+    }
+}
