@@ -1,7 +1,9 @@
 //! The command line: what was typed, nothing done with it.
 
+mod controller;
 mod status;
 
+pub use controller::ControllerArgs;
 pub use status::{Format, StatusArgs};
 
 use crate::generate::settings::{Form, Given, SETTINGS, Setting};
@@ -26,6 +28,8 @@ pub enum Command {
     Diff(Box<DiffArgs>),
     /// Show how an Application fares on its managed clusters, object by object
     Status(StatusArgs),
+    /// Run beside Argo CD on the hub, and bring the state of the works back into Applications
+    Controller(Box<ControllerArgs>),
     /// Print what Argo CD's UI shows of the parameters of an Application
     Parameters,
     /// Work with the file that says what each AppProject may deliver
@@ -147,7 +151,7 @@ pub struct DiffArgs {
 }
 
 /// How to get to the hub.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct HubArgs {
     /// Kubeconfig of the hub [default: as kubectl finds it]
     #[arg(long, value_name = "FILE")]

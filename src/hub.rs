@@ -155,16 +155,7 @@ struct Hub {
 
 impl Hub {
     async fn connect(args: &HubArgs) -> Result<Self, String> {
-        let mut config = config(args).await.map_err(|error| {
-            let reason = match &error {
-                KubeconfigError::ReadConfig(error, file) => format!("{}: {}", file.display(), plain(error)),
-                KubeconfigError::CurrentContextNotSet => "the kubeconfig has no current context".to_owned(),
-                KubeconfigError::LoadContext(name) => format!("the kubeconfig has no context {name}"),
-                // Of a file that cannot be parsed, an excerpt follows in more lines.
-                other => other.to_string().lines().next().unwrap_or_default().to_owned(),
-            };
-            format!("{NO_HUB}{reason}: set --kubeconfig or --context")
-        })?;
+        let mut config = config(args).await?;
         config.read_timeout = Some(PATIENCE);
         let url = config.cluster_url.to_string();
         match Client::try_from(config) {
@@ -326,19 +317,37 @@ impl Hub {
     }
 }
 
-/// By kubectl's rules: the flags, `KUBECONFIG`, `~/.kube/config`, and in a Pod its ServiceAccount.
-async fn config(args: &HubArgs) -> Result<Config, KubeconfigError> {
+/// Where the hub is, and who we are there, by kubectl's rules: the flags, `KUBECONFIG`, `~/.kube/config`, and in a Pod its
+/// ServiceAccount.
+///
+/// # Errors
+/// With one plain line, when no kubeconfig says it.
+pub(crate) async fn config(args: &HubArgs) -> Result<Config, String> {
     let options = KubeConfigOptions {
         context: args.context.clone(),
         ..KubeConfigOptions::default()
     };
-    if let Some(file) = &args.kubeconfig {
-        return Config::from_custom_kubeconfig(Kubeconfig::read_from(file)?, &options).await;
-    }
-    match Config::from_kubeconfig(&options).await {
-        Err(error) if args.context.is_none() => Config::incluster().map_err(|_| error),
-        read => read,
-    }
+    let config = if let Some(file) = &args.kubeconfig {
+        match Kubeconfig::read_from(file) {
+            Ok(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, &options).await,
+            Err(error) => Err(error),
+        }
+    } else {
+        match Config::from_kubeconfig(&options).await {
+            Err(error) if args.context.is_none() => Config::incluster().map_err(|_| error),
+            read => read,
+        }
+    };
+    config.map_err(|error| {
+        let reason = match &error {
+            KubeconfigError::ReadConfig(error, file) => format!("{}: {}", file.display(), plain(error)),
+            KubeconfigError::CurrentContextNotSet => "the kubeconfig has no current context".to_owned(),
+            KubeconfigError::LoadContext(name) => format!("the kubeconfig has no context {name}"),
+            // Of a file that cannot be parsed, an excerpt follows in more lines.
+            other => other.to_string().lines().next().unwrap_or_default().to_owned(),
+        };
+        format!("{NO_HUB}{reason}: set --kubeconfig or --context")
+    })
 }
 
 /// The name of a managed cluster of which OCM does not know whether it is there.
@@ -478,7 +487,7 @@ fn told(error: &Error, url: &str) -> String {
 }
 
 /// What is at the bottom of an error: what is above only says that something below went wrong.
-fn reason(error: &Error) -> String {
+pub(crate) fn reason(error: &Error) -> String {
     if let Error::Api(status) = error {
         return status.message.clone();
     }

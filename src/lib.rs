@@ -29,6 +29,7 @@
 pub mod cli;
 pub mod commands;
 pub mod completion;
+pub mod controller;
 pub mod diff;
 pub mod generate;
 pub mod hub;
@@ -36,6 +37,7 @@ pub mod json;
 pub mod manual;
 pub mod status;
 pub mod table;
+pub mod telemetry;
 pub mod tracking;
 pub mod value;
 pub mod works;

@@ -161,26 +161,38 @@ impl WorkStatus {
         (self.kind == works::KIND).then_some(&*self.namespace)
     }
 
-    /// Why it fares so, in one text of bounded length: what the health checks say.
+    /// Why it fares so, in one text of few objects: what the health checks say.
     #[must_use]
     pub fn summary(&self) -> String {
-        const TOLD: usize = 3;
         if !self.message.is_empty() {
             return self.message.clone();
         }
         let class = self.verdict.in_argo_cd();
-        let alike = || self.objects.iter().filter(|it| it.verdict.in_argo_cd() == class);
-        let count = alike().count();
+        let alike = |object: &&ObjectStatus| object.verdict.in_argo_cd() == class;
         if self.verdict == Verdict::Healthy {
-            return work::all_is_well(count, &self.namespace);
+            return work::all_is_well(self.objects.iter().filter(alike).count(), &self.namespace);
         }
-        let told: Vec<String> = alike()
+        self.listed(ObjectStatus::short_name, alike).unwrap_or_default()
+    }
+
+    /// Some of its objects with what is said of them, and how many more there are; nothing when there are none.
+    #[must_use]
+    pub fn listed(
+        &self,
+        name: impl Fn(&ObjectStatus) -> String,
+        which: impl Fn(&&ObjectStatus) -> bool,
+    ) -> Option<String> {
+        const TOLD: usize = 3;
+        let objects: Vec<_> = self.objects.iter().filter(which).collect();
+        let told = objects
+            .iter()
             .take(TOLD)
-            .map(|it| format!("{}: {}", it.short_name(), it.message))
-            .collect();
-        match count.saturating_sub(TOLD) {
-            0 => told.join("; "),
-            more => format!("{}; and {more} more", told.join("; ")),
+            .map(|it| format!("{}: {}", name(it), it.message));
+        let told = told.collect::<Vec<_>>().join("; ");
+        match objects.len().saturating_sub(TOLD) {
+            _ if objects.is_empty() => None,
+            0 => Some(told),
+            more => Some(format!("{told}; and {more} more")),
         }
     }
 }

@@ -177,9 +177,9 @@ mod tests {
     async fn it_says_whether_it_lives_and_is_ready_and_why_not() {
         static IS_WELL: AtomicBool = AtomicBool::new(false);
         let unless_well = |reason: &'static str| {
-            move || match IS_WELL.load(Ordering::Relaxed) {
-                true => Ok(()),
-                false => Err(reason.to_owned()),
+            move || {
+                let is_well = IS_WELL.load(Ordering::Relaxed);
+                is_well.then_some(()).ok_or_else(|| reason.to_owned())
             }
         };
         let ready = unless_well("waiting for: manifestworks, managedclusters");

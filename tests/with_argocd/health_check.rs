@@ -1317,7 +1317,7 @@ fn the_health_checks_answer_every_status() -> Result<()> {
 fn status_tells_what_argo_cd_shows() {
     let told = |case: &Case| {
         let now = status::Clock::at(Timestamp::now());
-        let work = status::judge(&in_time(&case.object), now).expect("a work");
+        let work = status::judge(&in_time(&case.object), &now).expect("a work");
         (work.verdict.in_argo_cd(), work.summary())
     };
     let cases = [applying(), available(), rules(), complete(), replica_sets(), rollouts()];

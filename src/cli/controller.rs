@@ -1,0 +1,117 @@
+//! The command line of `controller`.
+
+use super::HubArgs;
+use crate::telemetry::{Format, Level};
+use clap::{ArgAction, Args};
+use std::net::SocketAddr;
+
+/// The arguments of `controller`. Each has an environment variable, for a Deployment that is patched rather than written.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ControllerArgs {
+    /// What it does: names, or '*' for all
+    #[arg(
+        long,
+        env = "OCM_CONTROLLERS",
+        hide_env_values = true,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "*"
+    )]
+    pub controllers: Vec<String>,
+
+    /// The hub.
+    #[command(flatten)]
+    pub hub: HubArgs,
+
+    /// The namespace of Argo CD
+    #[arg(
+        long,
+        env = "OCM_ARGOCD_NAMESPACE",
+        hide_env_values = true,
+        value_name = "NAME",
+        default_value = "argocd"
+    )]
+    pub argocd_namespace: String,
+
+    /// Write only as the one that holds the Lease argocd-ocm-cmp-controller
+    #[arg(
+        long,
+        env = "OCM_LEADER_ELECT",
+        hide_env_values = true,
+        value_name = "BOOL",
+        action = ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        default_value = "true"
+    )]
+    pub leader_elect: bool,
+
+    /// Where the Lease is [default: the Pod's own namespace, or that of Argo CD]
+    #[arg(
+        long,
+        env = "OCM_LEADER_ELECTION_NAMESPACE",
+        hide_env_values = true,
+        value_name = "NAME"
+    )]
+    pub leader_election_namespace: Option<String>,
+
+    /// Where /healthz, /readyz and /metrics are served
+    #[arg(
+        long,
+        env = "OCM_BIND_ADDRESS",
+        hide_env_values = true,
+        value_name = "ADDRESS",
+        default_value = "0.0.0.0:8080"
+    )]
+    pub bind_address: SocketAddr,
+
+    /// How much is logged
+    #[arg(
+        long,
+        env = "OCM_LOG_LEVEL",
+        hide_env_values = true,
+        value_enum,
+        value_name = "LEVEL",
+        default_value = "info"
+    )]
+    pub log_level: Level,
+
+    /// The form of the log
+    #[arg(
+        long,
+        env = "OCM_LOG_FORMAT",
+        hide_env_values = true,
+        value_enum,
+        value_name = "FORMAT",
+        default_value = "text"
+    )]
+    pub log_format: Format,
+
+    /// Log what would be written, and write nothing
+    #[arg(long, env = "OCM_DRY_RUN", hide_env_values = true)]
+    pub dry_run: bool,
+
+    /// How many writes may be under way at a time
+    #[arg(
+        long,
+        env = "OCM_CONCURRENT_WRITES",
+        hide_env_values = true,
+        value_name = "NUMBER",
+        default_value = "16",
+        value_parser = clap::value_parser!(u16).range(1..=1000)
+    )]
+    pub concurrent_writes: u16,
+}
+
+const EXAMPLES: &str = "\
+What it does:
+  application-status  conditions and Events on Applications of how their works fare on the managed clusters
+
+Examples:
+  # See what it would write, from a workstation
+  argocd-ocm-cmp controller --dry-run --context hub
+
+  # In a cluster
+  kubectl apply -n argocd -f deploy_controller.yaml";

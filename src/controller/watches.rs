@@ -1,0 +1,364 @@
+//! The watches: one for each kind of object, told as changes of the index.
+
+use super::index::Change;
+use super::metrics::Reason;
+use super::seen::{self, Application, Place, Reach, Work, WorkKind};
+use crate::tracking::{CONFIG_MAP, Tracking};
+use crate::{hub, works};
+use futures::stream::{self, BoxStream, StreamExt};
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{Api, ObjectMeta};
+use kube::core::{Resource, Status};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Client, Error};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How many objects are listed by one request: works carry all their manifests.
+const PAGE: u32 = 100;
+
+/// How long a watch lasts before it goes on from where it was, in seconds.
+const WATCH: u32 = 110;
+
+/// How long the hub may be silent: longer than a watch lasts, because nothing may happen.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Applications.
+    Applications,
+    /// ManifestWorks.
+    Works,
+    /// ManifestWorkReplicaSets, which older OCMs do not have.
+    Sets,
+    /// ManagedClusters.
+    Clusters,
+    /// The ConfigMap of Argo CD that says how it tracks.
+    Config,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 5] = [
+        Self::Applications,
+        Self::Works,
+        Self::Sets,
+        Self::Clusters,
+        Self::Config,
+    ];
+
+    /// Its resource, as Kubernetes calls it.
+    #[must_use]
+    pub fn resource(self) -> &'static str {
+        match self {
+            Self::Applications => "applications",
+            Self::Works => "manifestworks",
+            Self::Sets => "manifestworkreplicasets",
+            Self::Clusters => "managedclusters",
+            Self::Config => "configmaps",
+        }
+    }
+}
+
+/// What a watch says.
+#[derive(Debug)]
+pub struct Said {
+    /// Of which kind.
+    pub kind: Kind,
+    /// What.
+    pub what: What,
+}
+
+/// What a watch says of its kind.
+#[derive(Debug)]
+pub enum What {
+    /// Something has changed; how long it has been so is known where the watch has brought it, not a list.
+    Changed(Change, Option<Duration>),
+    /// All that there is has been told.
+    Synced(Change),
+    /// An object cannot be understood, and stays as it was.
+    Unreadable(Place, String),
+    /// It cannot be watched for now, and is tried again.
+    Failed(watcher::Error),
+}
+
+/// Watches everything that the promises need; `argocd` is Argo CD's namespace.
+pub fn all(client: &Client, argocd: &str, now: fn() -> Timestamp) -> BoxStream<'static, Said> {
+    let config = format!("metadata.name={CONFIG_MAP}");
+    stream::select_all([
+        watch::<Applications>(Api::all(client.clone()), watcher::Config::default(), now),
+        watch::<Works>(Api::all(client.clone()), watcher::Config::default(), now),
+        watch::<Sets>(Api::all(client.clone()), watcher::Config::default(), now),
+        watch::<Clusters>(Api::all(client.clone()), watcher::Config::default(), now),
+        watch::<Config>(
+            Api::namespaced_with(client.clone(), argocd, &()),
+            watcher::Config::default().fields(&config),
+            now,
+        ),
+    ])
+    .boxed()
+}
+
+/// What the API server answered, or why it did not.
+enum Cause<'e> {
+    Request(&'e Error),
+    Told(&'e Status),
+    Nonsense,
+}
+
+fn cause(error: &watcher::Error) -> Cause<'_> {
+    match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => Cause::Request(error),
+        watcher::Error::WatchError(status) => Cause::Told(status),
+        watcher::Error::NoResourceVersion => Cause::Nonsense,
+    }
+}
+
+/// Whether the hub does not know the kind.
+#[must_use]
+pub fn is_not_there(error: &watcher::Error) -> bool {
+    matches!(cause(error), Cause::Request(Error::Api(status)) if status.code == 404)
+}
+
+/// Why a watch failed, for the metrics.
+#[must_use]
+pub fn reason(error: &watcher::Error) -> Reason {
+    match cause(error) {
+        Cause::Request(error) => Reason::of(error),
+        Cause::Told(status) => Reason::of_code(status.code),
+        Cause::Nonsense => Reason::Other,
+    }
+}
+
+/// Why a watch failed, for people.
+#[must_use]
+pub fn told(error: &watcher::Error) -> String {
+    match cause(error) {
+        Cause::Request(error) => hub::reason(error),
+        Cause::Told(status) => status.message.clone(),
+        Cause::Nonsense => "what answers there is not a Kubernetes API".to_owned(),
+    }
+}
+
+fn watch<K: Watched>(api: Api<Object<K>>, config: watcher::Config, now: fn() -> Timestamp) -> BoxStream<'static, Said> {
+    let said = |what| Said { kind: K::KIND, what };
+    let mut listed = HashSet::new();
+    let events = watcher(api, config.page_size(PAGE).timeout(WATCH)).default_backoff();
+    let read = move |object: &Object<K>| match K::change(object.place(), Some(object.text.get()), now()) {
+        Ok(change) => What::Changed(change, None),
+        Err(why) => What::Unreadable(object.place(), why),
+    };
+    let told = events.filter_map(move |event| {
+        let what = match event {
+            Ok(Event::Init) => {
+                listed.clear();
+                None
+            }
+            Ok(Event::InitApply(object)) => {
+                listed.insert(object.place());
+                Some(read(&object))
+            }
+            Ok(Event::InitDone) => Some(What::Synced(K::only(std::mem::take(&mut listed)))),
+            Ok(Event::Apply(object)) => Some(match read(&object) {
+                What::Changed(change, _) => What::Changed(change, object.age(now())),
+                other => other,
+            }),
+            Ok(Event::Delete(object)) => match K::change(object.place(), None, now()) {
+                Ok(change) => Some(What::Changed(change, None)),
+                Err(_) => None,
+            },
+            Err(error) => Some(What::Failed(error)),
+        };
+        std::future::ready(what.map(said))
+    });
+    told.boxed()
+}
+
+/// A kind that is watched.
+trait Watched: Clone + fmt::Debug + Send + Sync + 'static {
+    const KIND: Kind;
+    const GROUP: &'static str;
+    const VERSION: &'static str;
+    const NAME: &'static str;
+
+    /// What it means that an object is so, or is gone.
+    fn change(place: Place, text: Option<&str>, now: Timestamp) -> Result<Change, String>;
+
+    /// What it means that these objects are all.
+    fn only(all: HashSet<Place>) -> Change;
+}
+
+#[derive(Clone, Debug)]
+struct Applications;
+
+impl Watched for Applications {
+    const KIND: Kind = Kind::Applications;
+    const GROUP: &'static str = "argoproj.io";
+    const VERSION: &'static str = "v1alpha1";
+    const NAME: &'static str = "Application";
+
+    fn change(place: Place, text: Option<&str>, _: Timestamp) -> Result<Change, String> {
+        Ok(Change::Application(place, text.map(Application::read).transpose()?))
+    }
+
+    fn only(all: HashSet<Place>) -> Change {
+        Change::OnlyApplications(all)
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Works;
+
+impl Watched for Works {
+    const KIND: Kind = Kind::Works;
+    const GROUP: &'static str = works::GROUP;
+    const VERSION: &'static str = "v1";
+    const NAME: &'static str = works::KIND;
+
+    fn change(place: Place, text: Option<&str>, now: Timestamp) -> Result<Change, String> {
+        let work = text.map(|text| Work::read(text, now)).transpose()?;
+        Ok(Change::Work(WorkKind::Work, place, work.flatten()))
+    }
+
+    fn only(all: HashSet<Place>) -> Change {
+        Change::OnlyWorks(WorkKind::Work, all)
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Sets;
+
+impl Watched for Sets {
+    const KIND: Kind = Kind::Sets;
+    const GROUP: &'static str = works::GROUP;
+    const VERSION: &'static str = "v1alpha1";
+    const NAME: &'static str = "ManifestWorkReplicaSet";
+
+    fn change(place: Place, text: Option<&str>, now: Timestamp) -> Result<Change, String> {
+        let work = text.map(|text| Work::read(text, now)).transpose()?;
+        Ok(Change::Work(WorkKind::Set, place, work.flatten()))
+    }
+
+    fn only(all: HashSet<Place>) -> Change {
+        Change::OnlyWorks(WorkKind::Set, all)
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Clusters;
+
+impl Watched for Clusters {
+    const KIND: Kind = Kind::Clusters;
+    const GROUP: &'static str = "cluster.open-cluster-management.io";
+    const VERSION: &'static str = "v1";
+    const NAME: &'static str = "ManagedCluster";
+
+    fn change(place: Place, text: Option<&str>, _: Timestamp) -> Result<Change, String> {
+        Ok(Change::Cluster(place.name, text.map(Reach::read).transpose()?))
+    }
+
+    fn only(all: HashSet<Place>) -> Change {
+        Change::OnlyClusters(all.into_iter().map(|place| place.name).collect())
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Config;
+
+impl Watched for Config {
+    const KIND: Kind = Kind::Config;
+    const GROUP: &'static str = "";
+    const VERSION: &'static str = "v1";
+    const NAME: &'static str = "ConfigMap";
+
+    fn change(_: Place, text: Option<&str>, _: Timestamp) -> Result<Change, String> {
+        Ok(Change::Tracking(match text {
+            Some(text) => seen::tracking(text)?,
+            None => Tracking::configured(|_| None),
+        }))
+    }
+
+    fn only(all: HashSet<Place>) -> Change {
+        Change::ConfigIsThere(!all.is_empty())
+    }
+}
+
+/// An object as its JSON, which is read when it is known how late it is.
+#[derive(Clone, Debug)]
+struct Object<K> {
+    metadata: ObjectMeta,
+    text: Arc<RawValue>,
+    kind: PhantomData<K>,
+}
+
+impl<K> Object<K> {
+    fn place(&self) -> Place {
+        let text = |text: &Option<String>| text.as_deref().unwrap_or_default().into();
+        Place {
+            namespace: text(&self.metadata.namespace),
+            name: text(&self.metadata.name),
+        }
+    }
+
+    /// How long it has been so, as far as those who write it say, to the second.
+    fn age(&self, now: Timestamp) -> Option<Duration> {
+        let writes = self.metadata.managed_fields.iter().flatten();
+        let last = writes.filter_map(|write| Some(write.time.as_ref()?.0)).max()?;
+        Duration::try_from(now.duration_since(last)).ok()
+    }
+}
+
+impl<'de, K> Deserialize<'de> for Object<K> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Head {
+            metadata: ObjectMeta,
+        }
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        let head: Head = serde_json::from_str(text.get()).map_err(serde::de::Error::custom)?;
+        Ok(Self {
+            metadata: head.metadata,
+            text: text.into(),
+            kind: PhantomData,
+        })
+    }
+}
+
+impl<K: Watched> Resource for Object<K> {
+    type DynamicType = ();
+    type Scope = kube::core::DynamicResourceScope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        K::NAME.into()
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        K::GROUP.into()
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        K::VERSION.into()
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        K::KIND.resource().into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
