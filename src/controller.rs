@@ -128,6 +128,8 @@ pub async fn run(options: &Options, clocks: Clocks) -> Result<(), String> {
         .map(|kind| signal(kind).map_err(|error| cannot("signals cannot be heard", &error)));
     let mut config = hub::config(&options.hub).await?;
     config.read_timeout = Some(watches::PATIENCE);
+    // Of a connection that lay idle, only the time since it is used again counts.
+    config.reset_reader_on_write = true;
     // What fails is tried again here, where it is counted, and does not hold up the rest.
     config.default_retry = false;
     let url = config.cluster_url.to_string();

@@ -178,3 +178,185 @@ fn backoff(failures: u32) -> Duration {
     let [first, last] = BACKOFF;
     first.saturating_mul(2_u32.saturating_pow(failures.min(16))).min(last)
 }
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "an origin to count from")]
+mod tests {
+    use super::*;
+
+    fn app() -> Place {
+        Place::new("argocd", "shop")
+    }
+
+    /// A queue, and a stopwatch.
+    struct Test {
+        queue: Queue,
+        start: Instant,
+    }
+
+    impl Test {
+        fn new() -> Self {
+            Self {
+                queue: Queue::default(),
+                start: Instant::now(),
+            }
+        }
+
+        fn at(&self, millis: u64) -> Instant {
+            self.start + Duration::from_millis(millis)
+        }
+
+        fn touch(&mut self, millis: u64, noticed: Noticed) {
+            let now = self.at(millis);
+            self.queue.touch(&app(), noticed, now);
+        }
+
+        fn pop(&mut self, millis: u64) -> Option<Due> {
+            let now = self.at(millis);
+            self.queue.pop(now)
+        }
+
+        fn done(&mut self, due: &Due, outcome: &Outcome, millis: u64) {
+            let now = self.at(millis);
+            self.queue.done(due, outcome, now, 0.0);
+        }
+
+        /// In how many milliseconds from the start something is due.
+        fn next(&self) -> Option<u128> {
+            Some((self.queue.next()? - self.start).as_millis())
+        }
+    }
+
+    const WRITTEN: Outcome = Outcome::Written { refreshed: false };
+    const FAILED: Outcome = Outcome::Failed { retry_after: None };
+
+    #[test]
+    fn what_happens_at_once_is_looked_at_once() {
+        let mut test = Test::new();
+        test.touch(0, Noticed::Nothing);
+        test.touch(100, Noticed::Nothing);
+        assert_eq!((test.next(), test.pop(199)), (Some(200), None));
+        let due = test.pop(200).expect("it is due");
+        assert_eq!(test.pop(200), None);
+        test.done(&due, &WRITTEN, 210);
+        assert_eq!(test.next(), None);
+    }
+
+    #[test]
+    fn a_change_while_it_is_written_is_looked_at_after_that() {
+        let mut test = Test::new();
+        test.touch(0, Noticed::Nothing);
+        let due = test.pop(200).expect("it is due");
+        test.touch(250, Noticed::Nothing);
+        assert_eq!(test.pop(5000), None, "not twice at a time");
+        test.done(&due, &WRITTEN, 300);
+        assert_eq!(test.next(), Some(1300), "not too often");
+        let due = test.pop(1300).expect("it is due");
+        test.done(&due, &Outcome::AsItShouldBe, 1300);
+        assert_eq!(test.next(), None);
+        test.touch(60_000, Noticed::Nothing);
+        assert_eq!(test.next(), Some(60_200));
+    }
+
+    #[test]
+    fn what_fails_is_tried_later_and_later_whatever_happens() {
+        let mut test = Test::new();
+        test.touch(0, Noticed::Nothing);
+        let mut now = 0;
+        let mut waits = Vec::new();
+        for _ in 0..10 {
+            let next = u64::try_from(test.next().expect("it is tried again")).expect("small");
+            waits.push(next - now);
+            now = next;
+            let due = test.pop(now).expect("it is due");
+            test.done(&due, &FAILED, now);
+            test.touch(now + 1, Noticed::Nothing);
+        }
+        assert_eq!(waits, [200, 500, 1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000]);
+        let due = test.pop(now + 60_000).expect("it is due");
+        test.done(&due, &WRITTEN, now + 60_000);
+        test.touch(now + 70_000, Noticed::Nothing);
+        assert_eq!(
+            test.next(),
+            Some(u128::from(now) + 70_200),
+            "it is forgotten that it failed"
+        );
+    }
+
+    #[test]
+    fn the_api_server_says_how_long_to_wait() {
+        let mut test = Test::new();
+        test.touch(0, Noticed::Nothing);
+        let due = test.pop(200).expect("it is due");
+        let retry_after = Some(Duration::from_secs(7));
+        test.done(&due, &Outcome::Failed { retry_after }, 200);
+        assert_eq!(test.next(), Some(7200));
+    }
+
+    #[test]
+    fn jitter_shortens_a_wait_by_half_at_most() {
+        for (jitter, wanted) in [(0.0, 700), (1.0, 450), (0.5, 575), (7.0, 450)] {
+            let mut test = Test::new();
+            test.touch(0, Noticed::Nothing);
+            let due = test.pop(200).expect("it is due");
+            let now = test.at(200);
+            test.queue.done(&due, &FAILED, now, jitter);
+            assert_eq!(test.next(), Some(wanted));
+        }
+    }
+
+    #[test]
+    fn argo_cd_is_not_asked_too_often_to_look_again() {
+        let mut test = Test::new();
+        test.touch(0, Noticed::No);
+        let due = test.pop(200).expect("it is due");
+        assert!(due.stale);
+        test.done(&due, &Outcome::Written { refreshed: true }, 200);
+        test.touch(3000, Noticed::No);
+        let due = test.pop(3200).expect("it is due");
+        assert!(!due.stale, "not again so soon");
+        test.done(&due, &Outcome::AsItShouldBe, 3200);
+        assert_eq!(test.next(), Some(30_200), "but in the end");
+        test.touch(5000, Noticed::Nothing);
+        assert_eq!(test.next(), Some(5200), "for which nothing else waits");
+        let due = test.pop(5200).expect("it is due");
+        test.done(&due, &WRITTEN, 5200);
+        assert!(test.pop(30_200).expect("it is due").stale);
+    }
+
+    #[test]
+    fn argo_cd_is_not_asked_to_look_at_what_it_has_noticed() {
+        let mut test = Test::new();
+        test.touch(0, Noticed::No);
+        test.touch(50, Noticed::Yes);
+        let due = test.pop(200).expect("it is due");
+        assert!(!due.stale);
+        test.done(&due, &WRITTEN, 200);
+        assert_eq!(test.next(), None);
+    }
+
+    #[test]
+    fn argo_cd_is_not_asked_for_all_at_once() {
+        let mut queue = Queue::default();
+        let start = Instant::now();
+        for name in ["a", "b", "c"] {
+            queue.touch(&Place::new("argocd", name), Noticed::No, start);
+        }
+        let (mut refreshed, mut looks) = (Vec::new(), 0);
+        let mut now = start;
+        while let Some(next) = queue.next() {
+            now = now.max(next);
+            let due = queue.pop(now).expect("it is due");
+            let outcome = if due.stale {
+                refreshed.push((now - start).as_millis());
+                Outcome::Written { refreshed: true }
+            } else {
+                Outcome::AsItShouldBe
+            };
+            queue.done(&due, &outcome, now, 0.0);
+            looks += 1;
+            assert!(looks < 20, "it comes to an end");
+        }
+        assert_eq!(refreshed, [200, 400, 600]);
+    }
+}

@@ -10,7 +10,8 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::{Api, ObjectMeta};
 use kube::core::{Resource, Status};
 use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::utils::Backoff;
+use kube::runtime::watcher::{self, DefaultBackoff, Event, watcher};
 use kube::{Client, Error};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -153,7 +154,7 @@ pub fn told(error: &watcher::Error) -> String {
 fn watch<K: Watched>(api: Api<Object<K>>, config: watcher::Config, now: fn() -> Timestamp) -> BoxStream<'static, Said> {
     let said = |what| Said { kind: K::KIND, what };
     let mut listed = HashSet::new();
-    let events = watcher(api, config.page_size(PAGE).timeout(WATCH)).default_backoff();
+    let events = watcher(api, config.page_size(PAGE).timeout(WATCH)).backoff(Patient::default());
     let read = move |object: &Object<K>| match K::change(object.place(), Some(object.text.get()), now()) {
         Ok(change) => What::Changed(change, None),
         Err(why) => What::Unreadable(object.place(), why),
@@ -182,6 +183,23 @@ fn watch<K: Watched>(api: Api<Object<K>>, config: watcher::Config, now: fn() -> 
         std::future::ready(what.map(said))
     });
     told.boxed()
+}
+
+/// How long to wait before a watch that failed is tried again. To kube, each new attempt to list is a success after which it is not
+/// waited longer; here it is one only when it has lasted, which its timer tells.
+#[derive(Default)]
+struct Patient(DefaultBackoff);
+
+impl Iterator for Patient {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        self.0.next()
+    }
+}
+
+impl Backoff for Patient {
+    fn reset(&mut self) {}
 }
 
 /// A kind that is watched.

@@ -195,12 +195,13 @@ impl Refused {
     }
 }
 
-/// What is written of an Application. Conditions are a list that is written as a whole, so only onto the form that was looked at.
+/// What is written of an Application, onto the form that was looked at alone: conditions are a list that is written as a whole,
+/// and a refresh that somebody asks for may be a harder one.
 fn patch(action: &Action) -> Value {
     let mut metadata = Map::new();
     let mut body = Map::new();
+    metadata.insert("resourceVersion".to_owned(), json!(action.version));
     if let Some(conditions) = &action.conditions {
-        metadata.insert("resourceVersion".to_owned(), json!(action.version));
         let conditions = if conditions.is_empty() {
             Value::Null
         } else {

@@ -29,14 +29,14 @@ fn desired(index: &Index, place: &Place, moment: &Moment) -> Option<Action> {
     }
     let fleet = Fleet::of(index, place);
     let (own, others): (Vec<_>, Vec<_>) = application.conditions.iter().cloned().partition(conditions::is_own);
-    let wanted = conditions::of(&fleet);
+    let wanted = conditions::of(&fleet, &own);
     let differs = !conditions::are_same(&own, &wanted);
     let refresh = moment.stale && !application.refreshing && !fleet.is_empty();
     if !differs && !refresh {
         return None;
     }
     let events = if differs {
-        events::between(&own, &wanted)
+        events::between(&own, &wanted, &fleet)
     } else {
         Vec::new()
     };
@@ -94,6 +94,13 @@ struct OnCluster {
     wrong: Vec<String>,
 }
 
+impl OnCluster {
+    /// Whether it is not yet known how it will fare.
+    fn is_on_its_way(&self) -> bool {
+        matches!(self.verdict, Verdict::Waiting | Verdict::Progressing | Verdict::Unknown)
+    }
+}
+
 impl Fleet {
     fn of(index: &Index, application: &Place) -> Self {
         let mut fleet = Self::default();
@@ -127,5 +134,337 @@ impl Fleet {
 
     fn is_empty(&self) -> bool {
         self.works == 0
+    }
+
+    /// Whether it has the cluster, or the set, that a condition is about.
+    fn has(&self, subject: &str) -> bool {
+        match subject.strip_prefix(conditions::SET) {
+            Some(set) => self.sets.contains_key(set),
+            None => self.clusters.contains_key(subject),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::action::Event;
+    use crate::controller::index::Change;
+    use crate::controller::index::tests::{BROKEN, Fares, REFUSED, WELL, now, of_set, set, tracked, work};
+    use crate::controller::seen::{Application, TEXT_MAX};
+
+    const LATER: &str = "2026-06-01T13:00:00Z";
+
+    /// A hub with the Application `argocd/shop`.
+    struct Hub(Index);
+
+    impl Hub {
+        fn new() -> Self {
+            let mut hub = Self(Index::new("argocd"));
+            hub.application("{}");
+            hub
+        }
+
+        fn place() -> Place {
+            Place::new("argocd", "shop")
+        }
+
+        fn application(&mut self, annotations: &str) {
+            let text = format!(
+                r#"{{"metadata":{{"uid":"u","resourceVersion":"7","annotations":{annotations}}},"status":{{"sync":{{}}}}}}"#
+            );
+            let application = Application::read(&text).expect("an Application");
+            self.0.apply(Change::Application(Self::place(), Some(application)));
+        }
+
+        fn on(&mut self, cluster: &str, fares: &Fares<'_>) -> &mut Self {
+            let place = Place::new(cluster, "shop");
+            self.0.apply(work(&place, &tracked("shop", &place), fares));
+            self
+        }
+
+        fn without(&mut self, cluster: &str) -> &mut Self {
+            self.0
+                .apply(Change::Work(WorkKind::Work, Place::new(cluster, "shop"), None));
+            self
+        }
+
+        fn reach(&mut self, cluster: &str, reach: Reach) -> &mut Self {
+            self.0.apply(Change::Cluster(cluster.into(), Some(reach)));
+            self
+        }
+
+        fn decide(&self, time: Timestamp, stale: bool) -> Option<Action> {
+            desired(&self.0, &Self::place(), &Moment { now: time, stale })
+        }
+
+        /// Decides, and does it.
+        fn write(&mut self) -> Option<Action> {
+            let action = self.decide(now(), false)?;
+            let mut application = self.0.application(&Self::place()).expect("it is there").clone();
+            application
+                .conditions
+                .clone_from(action.conditions.as_ref().expect("conditions"));
+            self.0.apply(Change::Application(Self::place(), Some(application)));
+            Some(action)
+        }
+
+        fn conditions(&self) -> Vec<(&str, &str)> {
+            let application = self.0.application(&Self::place()).expect("it is there");
+            application
+                .conditions
+                .iter()
+                .map(|it| (it.kind.as_str(), it.message.as_str()))
+                .collect()
+        }
+
+        /// Decides, does it, and gives the Events.
+        fn events(&mut self) -> Vec<(&'static str, String)> {
+            let told = |event: Event| (event.reason, event.message);
+            self.write()
+                .map_or(Vec::new(), |action| action.events.into_iter().map(told).collect())
+        }
+    }
+
+    fn condition(kind: &str, message: &str) -> Condition {
+        Condition {
+            kind: kind.to_owned(),
+            message: message.to_owned(),
+            last_transition_time: Some("2026-01-01T00:00:00Z".to_owned()),
+        }
+    }
+
+    #[test]
+    fn clusters_are_told_by_what_is_the_matter() {
+        let mut hub = Hub::new();
+        hub.on("eu1", &WELL)
+            .on("eu2", &BROKEN)
+            .on("eu3", &REFUSED)
+            .on("eu4", &WELL);
+        hub.reach("eu4", Reach::Silent).write().expect("a change");
+        assert_eq!(
+            hub.conditions(),
+            [
+                (
+                    "ManagedClusterUnreachableWarning",
+                    "eu4: the hub does not hear from its agent; what is shown is what was heard last"
+                ),
+                ("ManifestWorkApplyError", "eu3: Deployment.apps shop/web: forbidden"),
+                ("ManifestWorkDegradedWarning", "eu2: Deployment shop/web: no image"),
+                (
+                    "ManifestWorkInfo",
+                    "applied on 3 of 4 clusters, healthy on 2, 2 degraded; 4 objects in 4 works"
+                ),
+            ]
+        );
+        assert_eq!(hub.decide(now(), false), None, "once is enough");
+        hub.on("eu2", &WELL)
+            .on("eu3", &WELL)
+            .reach("eu4", Reach::Heard)
+            .write()
+            .expect("a change");
+        let info = "applied on 4 of 4 clusters, healthy on 4; 4 objects in 4 works";
+        assert_eq!(hub.conditions(), [("ManifestWorkInfo", info)]);
+        for cluster in ["eu1", "eu2", "eu3", "eu4"] {
+            hub.without(cluster);
+        }
+        hub.write().expect("a change");
+        assert_eq!(hub.conditions(), []);
+        assert_eq!(hub.decide(now(), false), None);
+    }
+
+    #[test]
+    fn conditions_of_others_stay_in_argo_cds_order() {
+        let mut hub = Hub::new();
+        let others = [
+            condition("SharedResourceWarning", "b"),
+            condition("ComparisonError", "a"),
+        ];
+        let mut application = hub.0.application(&Hub::place()).expect("it is there").clone();
+        application.conditions = others.to_vec();
+        hub.0.apply(Change::Application(Hub::place(), Some(application)));
+        let action = hub.on("eu1", &BROKEN).write().expect("a change");
+        let kinds: Vec<_> = action.conditions.iter().flatten().map(|it| it.kind.as_str()).collect();
+        let wanted = [
+            "ComparisonError",
+            "ManifestWorkDegradedWarning",
+            "ManifestWorkInfo",
+            "SharedResourceWarning",
+        ];
+        assert_eq!(kinds, wanted);
+        assert!(
+            others
+                .iter()
+                .all(|other| action.conditions.iter().flatten().any(|it| it == other))
+        );
+        assert_eq!((&*action.version, &*action.uid), ("7", "u"));
+    }
+
+    #[test]
+    fn what_is_still_the_matter_is_so_since_then() {
+        let mut hub = Hub::new();
+        hub.on("eu1", &BROKEN).write().expect("a change");
+        hub.on("eu1", &Fares("True", "False", "no memory", BROKEN.3));
+        let later = LATER.parse().expect("a time");
+        let action = hub.decide(later, false).expect("a change");
+        let told: Vec<_> = action
+            .conditions
+            .iter()
+            .flatten()
+            .map(|it| it.last_transition_time.as_deref())
+            .collect();
+        assert_eq!(told, [Some("2026-06-01T12:00:00Z"); 2]);
+        assert_eq!(action.events, [], "which it was told");
+        hub.on("eu2", &BROKEN);
+        let action = hub.decide(later, false).expect("a change");
+        let since = |message: &str| {
+            let conditions = action.conditions.iter().flatten();
+            let mut found = conditions.filter(|it| it.message.starts_with(message));
+            found.next().and_then(|it| it.last_transition_time.clone())
+        };
+        assert_eq!(since("eu1: ").as_deref(), Some("2026-06-01T12:00:00Z"));
+        assert_eq!(since("eu2: ").as_deref(), Some(LATER));
+        assert_eq!(since("applied ").as_deref(), Some(LATER));
+    }
+
+    #[test]
+    fn what_was_wrong_stands_until_it_is_known_to_be_well() {
+        let mut hub = Hub::new();
+        hub.on("eu1", &BROKEN).write().expect("a change");
+        let on_its_way = Fares("False", "True", "no match", "2026-06-01T11:59:50Z");
+        hub.on("eu1", &on_its_way).write().expect("a change");
+        let info = "applied on 0 of 1 clusters, healthy on 0, 1 progressing; 1 object in 1 work";
+        let wrong = ("ManifestWorkDegradedWarning", "eu1: Deployment shop/web: no image");
+        assert_eq!(hub.conditions(), [wrong, ("ManifestWorkInfo", info)]);
+        let events = hub.on("eu1", &WELL).events();
+        assert_eq!(events[0].0, "ManifestWorkRecovered");
+    }
+
+    #[test]
+    fn a_large_fleet_has_few_and_short_conditions() {
+        let mut hub = Hub::new();
+        let long = "x".repeat(2 * TEXT_MAX);
+        for n in 0..500 {
+            hub.on(&format!("cluster-{n:03}"), &Fares("True", "False", &long, BROKEN.3));
+        }
+        let action = hub.write().expect("a change");
+        let conditions = action.conditions.expect("conditions");
+        assert_eq!(conditions.len(), 12);
+        assert!(conditions.iter().all(|it| it.message.len() <= TEXT_MAX));
+        let rest = conditions.iter().find(|it| it.message.starts_with("and "));
+        let rest = rest.expect("one for the rest");
+        assert!(
+            rest.message.starts_with("and 490 more clusters: cluster-010, "),
+            "{}",
+            rest.message
+        );
+        assert_eq!(action.events.len(), 5, "four and that it was applied");
+        assert_eq!(action.events[3].message, "and 8 more");
+    }
+
+    #[test]
+    fn events_tell_what_is_new() {
+        let mut hub = Hub::new();
+        let info = |text: &str| text.to_owned();
+        let well = "applied on 2 of 2 clusters, healthy on 2; 2 objects in 2 works";
+        assert_eq!(
+            hub.on("eu1", &WELL).on("eu2", &WELL).events(),
+            [("ManifestWorkApplied", info(well)), ("ManifestWorkHealthy", info(well))]
+        );
+        let broken = "eu2: Deployment shop/web: no image";
+        assert_eq!(
+            hub.on("eu2", &BROKEN).events(),
+            [("ManifestWorkDegraded", info(broken))]
+        );
+        let refused = "eu1: Deployment.apps shop/web: forbidden";
+        assert_eq!(
+            hub.on("eu1", &REFUSED).events(),
+            [("ManifestWorkApplyFailed", info(refused))]
+        );
+        let unreachable = "eu1: the hub does not hear from its agent; what is shown is what was heard last";
+        let events = hub.reach("eu1", Reach::Silent).events();
+        assert_eq!(events, [("ManagedClusterUnreachable", info(unreachable))]);
+        assert_eq!(hub.reach("eu1", Reach::Heard).events(), [], "it is refused still");
+        let recovered = |was: &str| ("ManifestWorkRecovered", format!("no longer so: {was}"));
+        assert_eq!(
+            hub.on("eu1", &WELL).on("eu2", &WELL).events(),
+            [
+                recovered(refused),
+                recovered(broken),
+                ("ManifestWorkApplied", info(well)),
+                ("ManifestWorkHealthy", info(well))
+            ]
+        );
+        hub.on("eu2", &BROKEN).write().expect("a change");
+        assert_eq!(
+            hub.without("eu2").events(),
+            [(
+                "ManifestWorkHealthy",
+                info("applied on 1 of 1 clusters, healthy on 1; 1 object in 1 work")
+            )]
+        );
+    }
+
+    #[test]
+    fn a_placements_works_count_and_its_set_is_told() {
+        let mut hub = Hub::new();
+        let fleet = Place::new("fleet", "shop-x1");
+        hub.0.apply(set(&fleet, "shop"));
+        for cluster in ["eu1", "eu2"] {
+            let place = Place::new(cluster, "shop-x1");
+            hub.0.apply(work(&place, &of_set("fleet.shop-x1"), &WELL));
+        }
+        hub.write().expect("a change");
+        let info = "applied on 2 of 2 clusters, healthy on 2; 2 objects in 2 works; ManifestWorkReplicaSet fleet/shop-x1: \
+                    waiting for OCM's work manager; it needs the feature gate ManifestWorkReplicaSet";
+        assert_eq!(hub.conditions(), [("ManifestWorkInfo", info)]);
+    }
+
+    #[test]
+    fn argo_cd_looks_again_where_it_shows_something_stale() {
+        let mut hub = Hub::new();
+        assert_eq!(hub.decide(now(), true), None, "it has nothing to do with us");
+        hub.on("eu1", &WELL).write().expect("a change");
+        let action = hub.decide(now(), true).expect("a refresh");
+        assert!(action.refresh && action.conditions.is_none() && action.events.is_empty());
+        hub.application(r#"{"argocd.argoproj.io/refresh":"hard"}"#);
+        hub.write().expect("a change");
+        assert_eq!(hub.decide(now(), true), None, "it was asked already");
+    }
+
+    #[test]
+    fn who_is_not_reconciled_or_goes_is_left_alone() {
+        for skip in ["true", "1", "T"] {
+            let mut hub = Hub::new();
+            hub.application(&format!(r#"{{"argocd.argoproj.io/skip-reconcile":"{skip}"}}"#));
+            assert_eq!(hub.on("eu1", &BROKEN).decide(now(), true), None);
+        }
+        let mut hub = Hub::new();
+        hub.application(r#"{"argocd.argoproj.io/skip-reconcile":"yes"}"#);
+        assert!(
+            hub.on("eu1", &BROKEN).decide(now(), true).is_some(),
+            "which Argo CD does not understand either"
+        );
+        let text = r#"{"metadata":{"deletionTimestamp":"2026-06-01T12:00:00Z"}}"#;
+        let going = Application::read(text).expect("an Application");
+        hub.0.apply(Change::Application(Hub::place(), Some(going)));
+        assert_eq!(hub.decide(now(), true), None);
+    }
+
+    #[test]
+    fn totals_are_read_back() {
+        let mut hub = Hub::new();
+        hub.on("eu1", &WELL).on("eu2", &BROKEN).write().expect("a change");
+        let conditions = hub.conditions();
+        let (_, info) = conditions.last().expect("the totals");
+        let wanted = conditions::Totals {
+            clusters: 2,
+            applied: 2,
+            healthy: 1,
+        };
+        assert_eq!(conditions::Totals::read(info), Some(wanted));
+        for other in ["", "2 clusters", "applied on x of 2 clusters, healthy on 1; "] {
+            assert_eq!(conditions::Totals::read(other), None);
+        }
     }
 }

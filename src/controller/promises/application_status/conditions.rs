@@ -3,6 +3,7 @@
 use super::{Fleet, OnCluster};
 use crate::controller::seen::{Condition, Reach, bounded};
 use crate::status::Verdict;
+use std::collections::BTreeMap;
 
 /// Something on a cluster could not be applied.
 pub(super) const APPLY_ERROR: &str = "ManifestWorkApplyError";
@@ -12,6 +13,9 @@ pub(super) const DEGRADED: &str = "ManifestWorkDegradedWarning";
 pub(super) const UNREACHABLE: &str = "ManagedClusterUnreachableWarning";
 /// How it fares as a whole.
 pub(super) const INFO: &str = "ManifestWorkInfo";
+
+/// What a ManifestWorkReplicaSet is called, before its place.
+pub(super) const SET: &str = "ManifestWorkReplicaSet ";
 
 /// How many conditions of a type there are at most, before one for the rest.
 const MOST: usize = 10;
@@ -51,22 +55,36 @@ pub(super) fn subject(condition: &Condition) -> Option<&str> {
     condition.message.split_once(": ").map(|(subject, _)| subject)
 }
 
-/// What is to be said of an Application: nothing of one without works.
-pub(super) fn of(fleet: &Fleet) -> Vec<Condition> {
+/// What is to be said of an Application, of which this was said before: nothing of one without works.
+pub(super) fn of(fleet: &Fleet, before: &[Condition]) -> Vec<Condition> {
     if fleet.is_empty() {
         return Vec::new();
     }
-    let clusters = |told: &dyn Fn(&OnCluster) -> Option<String>| -> Vec<(String, String)> {
+    let clusters = |told: &dyn Fn(&OnCluster) -> Option<String>| -> BTreeMap<String, String> {
         let told = fleet.clusters.iter().map(|(name, cluster)| (name, told(cluster)));
         told.filter_map(|(name, told)| Some((name.clone(), told?))).collect()
     };
     let joined = |texts: &[String]| (!texts.is_empty()).then(|| texts.join("; "));
-    let sets = fleet.sets.iter().filter(|(_, told)| told.verdict == Verdict::Degraded);
+    let mut refused = clusters(&|cluster| joined(&cluster.refused));
+    let mut wrong = clusters(&|cluster| joined(&cluster.wrong));
     // Where clusters say what is wrong, that their set is not well says no more.
-    let mut degraded = clusters(&|cluster| joined(&cluster.wrong));
-    let refused = clusters(&|cluster| joined(&cluster.refused));
-    if degraded.is_empty() && refused.is_empty() {
-        degraded.extend(sets.map(|(place, told)| (format!("ManifestWorkReplicaSet {place}"), told.message.clone())));
+    if wrong.is_empty() && refused.is_empty() {
+        let sets = fleet.sets.iter().filter(|(_, told)| told.verdict == Verdict::Degraded);
+        wrong.extend(sets.map(|(place, told)| (format!("{SET}{place}"), told.message.clone())));
+    }
+    // What is on its way may come to be well, or not: what was wrong stands until that is known, and does not come and go with
+    // each attempt.
+    for condition in before {
+        let said = subject(condition).and_then(|name| Some((name, fleet.clusters.get(name)?)));
+        let Some((name, cluster)) = said.filter(|(_, cluster)| cluster.is_on_its_way()) else {
+            continue;
+        };
+        let text = condition.message[name.len() + 2..].to_owned();
+        match condition.kind.as_str() {
+            APPLY_ERROR if cluster.refused.is_empty() => refused.insert(name.to_owned(), text),
+            DEGRADED if cluster.wrong.is_empty() => wrong.insert(name.to_owned(), text),
+            _ => None,
+        };
     }
     let unreachable = clusters(&|cluster| match cluster.reach {
         Reach::Heard => None,
@@ -74,7 +92,7 @@ pub(super) fn of(fleet: &Fleet) -> Vec<Condition> {
         Reach::Unwell => Some("its agent says that the API server of the cluster is not well".to_owned()),
     });
     let mut conditions = Vec::new();
-    for (kind, told) in [(APPLY_ERROR, refused), (DEGRADED, degraded), (UNREACHABLE, unreachable)] {
+    for (kind, told) in [(APPLY_ERROR, refused), (DEGRADED, wrong), (UNREACHABLE, unreachable)] {
         conditions.extend(few(told).into_iter().map(|message| condition(kind, message)));
     }
     conditions.push(condition(INFO, totals(fleet)));
@@ -90,8 +108,8 @@ fn condition(kind: &str, message: String) -> Condition {
 }
 
 /// One text for each, or for some and the rest.
-fn few(told: Vec<(String, String)>) -> Vec<String> {
-    let rest: Vec<String> = told.iter().skip(MOST).map(|(name, _)| name.clone()).collect();
+fn few(told: BTreeMap<String, String>) -> Vec<String> {
+    let rest: Vec<String> = told.keys().skip(MOST).cloned().collect();
     let mut texts: Vec<String> = told
         .into_iter()
         .take(MOST)
@@ -146,7 +164,7 @@ fn totals(fleet: &Fleet) -> String {
         format!("{} in {}", counted(fleet.objects, "object"), counted(works, "work")),
     ];
     let sets = fleet.sets.iter().take(MOST);
-    parts.extend(sets.map(|(place, told)| format!("ManifestWorkReplicaSet {place}: {}", told.message)));
+    parts.extend(sets.map(|(place, told)| format!("{SET}{place}: {}", told.message)));
     parts.join("; ")
 }
 

@@ -1,6 +1,7 @@
 //! The Events: what is new from the conditions that stand on an Application to those that it gets. So nothing must be remembered:
 //! a controller that was started again tells nothing twice, and what happened meanwhile is told.
 
+use super::Fleet;
 use super::conditions::{APPLY_ERROR, DEGRADED, INFO, Totals, UNREACHABLE, is_same_state, subject};
 use crate::controller::action::Event;
 use crate::controller::seen::Condition;
@@ -9,7 +10,7 @@ use crate::controller::seen::Condition;
 const MOST: usize = 3;
 
 /// What has happened between the conditions of our types as they were and as they are.
-pub(super) fn between(before: &[Condition], after: &[Condition]) -> Vec<Event> {
+pub(super) fn between(before: &[Condition], after: &[Condition], fleet: &Fleet) -> Vec<Event> {
     let mut events = Vec::new();
     for (kind, reason) in [
         (APPLY_ERROR, "ManifestWorkApplyFailed"),
@@ -27,23 +28,14 @@ pub(super) fn between(before: &[Condition], after: &[Condition]) -> Vec<Event> {
         let mut ill = conditions.iter().filter(|it| it.kind != INFO);
         ill.any(|it| subject(it) == Some(cluster))
     };
-    let mut recovered: Vec<&str> = before
-        .iter()
-        .filter_map(subject)
-        .filter(|cluster| !ill(after, cluster))
-        .collect();
-    recovered.sort_unstable();
-    recovered.dedup();
-    let was = |cluster: &str| {
-        let of = before.iter().find(|it| subject(it) == Some(cluster));
-        of.map_or(String::new(), |it| it.message.clone())
-    };
-    // What stands for several is not told to recover: which of them have is not known.
-    let told = recovered
-        .iter()
-        .map(|cluster| format!("no longer so: {}", was(cluster)));
+    // What stands for several is not told to recover, because which of them have is not known; nor what is there no more.
+    let recovered = before.iter().filter(|it| {
+        let cluster = subject(it).filter(|cluster| !ill(after, cluster));
+        cluster.is_some_and(|cluster| fleet.has(cluster))
+    });
+    let told = recovered.map(|it| format!("no longer so: {}", it.message)).collect();
     events.extend(
-        few(told.collect())
+        few(told)
             .into_iter()
             .map(|message| normal("ManifestWorkRecovered", message)),
     );
