@@ -461,7 +461,7 @@ mod tests {
         }
     }
 
-    fn lease(spec: Value) -> Lease {
+    fn lease(spec: &Value) -> Lease {
         let lease = json!({
             "metadata": {"name": "controller", "resourceVersion": "7", "labels": {"a": "b"}},
             "spec": spec,
@@ -470,7 +470,7 @@ mod tests {
     }
 
     fn of_other(renewed: &str) -> Lease {
-        lease(json!({
+        lease(&json!({
             "holderIdentity": "other",
             "leaseDurationSeconds": 15,
             "acquireTime": "2026-01-01T00:00:00.000000Z",
@@ -588,7 +588,7 @@ mod tests {
         let lease = written(me.next(None, now));
         for seen in [
             Some(of_other(OLD)),
-            Some(super::tests::lease(json!({"holderIdentity": ""}))),
+            Some(super::tests::lease(&json!({"holderIdentity": ""}))),
             None,
         ] {
             me.written(&lease, now.clock);
@@ -641,7 +641,7 @@ mod tests {
             (&json!("other"), &json!(1))
         );
         assert_eq!(me.released(&of_other(OLD), now), None);
-        assert_eq!(me.released(&super::tests::lease(Value::Null), now), None);
+        assert_eq!(me.released(&super::tests::lease(&Value::Null), now), None);
     }
 
     #[test]
@@ -653,7 +653,7 @@ mod tests {
             json!({}),
             json!({"holderIdentity": null, "leaseTransitions": null}),
         ] {
-            let taken = json(&written(me().next(Some(&lease(spec)), now)));
+            let taken = json(&written(me().next(Some(&lease(&spec)), now)));
             assert_eq!(
                 (&taken["holderIdentity"], &taken["leaseTransitions"]),
                 (&json!("me"), &json!(1))
@@ -661,7 +661,7 @@ mod tests {
         }
         // Somebody holds these, and does not say for how long.
         for duration in [json!(null), json!(0), json!(-1), json!(i32::MIN)] {
-            let lease = lease(json!({"holderIdentity": "other", "leaseDurationSeconds": duration}));
+            let lease = lease(&json!({"holderIdentity": "other", "leaseDurationSeconds": duration}));
             let mut me = me();
             assert_eq!(
                 me.next(Some(&lease), now),
@@ -670,14 +670,14 @@ mod tests {
             );
             written(me.next(Some(&lease), now.after(15)));
         }
-        let forever = lease(json!({"holderIdentity": "other", "leaseDurationSeconds": i32::MAX}));
+        let forever = lease(&json!({"holderIdentity": "other", "leaseDurationSeconds": i32::MAX}));
         assert!(matches!(me().next(Some(&forever), now), Step::Respect(_)));
         for (count, next) in [(-5, 1), (i32::MAX, i32::MAX)] {
-            let lease = lease(json!({"holderIdentity": "", "leaseTransitions": count}));
+            let lease = lease(&json!({"holderIdentity": "", "leaseTransitions": count}));
             assert_eq!(json(&written(me().next(Some(&lease), now)))["leaseTransitions"], next);
         }
         // Ours, without the time since when.
-        let ours = lease(json!({"holderIdentity": "me", "acquireTime": null}));
+        let ours = lease(&json!({"holderIdentity": "me", "acquireTime": null}));
         assert_eq!(
             json(&written(me().next(Some(&ours), now)))["acquireTime"],
             "2026-01-01T00:00:00.000000Z"
@@ -776,8 +776,8 @@ mod tests {
     /// How long it takes until it is said that somebody leads, or does not.
     async fn until(leads: &mut watch::Receiver<bool>, wanted: bool) -> Duration {
         let start = Instant::now();
-        let waited = timeout(second(60), leads.wait_for(|leads| *leads == wanted)).await;
-        waited.expect("within a minute").unwrap();
+        let told = timeout(second(60), leads.wait_for(|leads| *leads == wanted)).await;
+        told.expect("within a minute").unwrap();
         start.elapsed()
     }
 
@@ -938,7 +938,7 @@ mod tests {
             assert!(!(a && b), "two leaders at step {step}");
             led[0] += i32::from(a);
             led[1] += i32::from(b);
-            let now = if a { 0 } else { 1 };
+            let now = i32::from(b);
             if (a || b) && now != last {
                 (changes, last) = (changes + 1, now);
             }
