@@ -1,5 +1,6 @@
 //! Carries actions out. Nothing else of the controller writes but its Lease.
 
+use super::Options;
 use super::action::{Action, Event};
 use super::metrics::{Metrics, Reason};
 use super::queue::Outcome;
@@ -37,12 +38,12 @@ pub struct Writer {
 impl Writer {
     /// Writes by this client.
     #[must_use]
-    pub fn new(client: Client, metrics: Metrics, identity: String, dry_run: bool, now: fn() -> Timestamp) -> Self {
+    pub fn new(client: Client, metrics: Metrics, options: &Options, now: fn() -> Timestamp) -> Self {
         Self {
             client,
             metrics,
-            identity,
-            dry_run,
+            identity: options.identity.clone(),
+            dry_run: options.dry_run,
             now,
         }
     }

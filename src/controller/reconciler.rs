@@ -1,0 +1,208 @@
+//! The loop: takes in what the watches tell, looks at what is due, and starts to write what is not as it should be.
+
+use super::index::{Index, Touched};
+use super::metrics::{Metrics, Reason};
+use super::promises::{Moment, Promise};
+use super::queue::{Due, Outcome, Queue};
+use super::readiness::Readiness;
+use super::watches::{self, Kind, Said, What};
+use super::writer::Writer;
+use super::{Clocks, Options};
+use crate::status::Verdict;
+use futures::stream::{BoxStream, StreamExt};
+use kube::Client;
+use std::future;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tracing::{debug, info, warn};
+
+/// How long writes under way have to come to their end when the controller is told to stop.
+const LAST_WRITES: Duration = Duration::from_secs(10);
+
+/// How long to sleep at most where it is time that is waited for: a clock that was set must not be waited for.
+const NAP: Duration = Duration::from_secs(30);
+
+/// The state of the controller, and what it does with what happens.
+pub(super) struct Reconciler {
+    watches: BoxStream<'static, Said>,
+    index: Index,
+    queues: Vec<(&'static Promise, Queue)>,
+    writes: JoinSet<(usize, Due, Outcome)>,
+    at_once: usize,
+    leader: watch::Receiver<bool>,
+    ready: Arc<Readiness>,
+    metrics: Metrics,
+    writer: Writer,
+    clocks: Clocks,
+}
+
+impl Reconciler {
+    pub(super) fn new(
+        options: &Options,
+        client: &Client,
+        leader: watch::Receiver<bool>,
+        ready: Arc<Readiness>,
+        metrics: Metrics,
+        clocks: Clocks,
+    ) -> Self {
+        let promises = options.promises.iter();
+        Self {
+            watches: watches::all(client, &options.argocd, clocks.time),
+            index: Index::new(&options.argocd),
+            queues: promises.map(|promise| (*promise, Queue::default())).collect(),
+            writes: JoinSet::new(),
+            at_once: options.concurrent_writes,
+            leader,
+            ready,
+            writer: Writer::new(client.clone(), metrics.clone(), options, clocks.time),
+            metrics,
+            clocks,
+        }
+    }
+
+    /// Goes on until it is dropped. What has begun goes on after that, to be finished.
+    pub(super) async fn run(&mut self) {
+        let mut elected = true;
+        loop {
+            let leads = *self.leader.borrow_and_update();
+            self.metrics.leading(leads);
+            let works = leads && self.ready.check().is_ok();
+            if works {
+                self.start_writes();
+            }
+            let next = works.then(|| self.next()).flatten();
+            let flip = self.next_flip();
+            tokio::select! {
+                said = self.watches.next() => match said {
+                    Some(said) => self.hear(said),
+                    None => return,
+                },
+                Some(written) = self.writes.join_next(), if !self.writes.is_empty() => {
+                    if let Ok((promise, due, outcome)) = written {
+                        let now = (self.clocks.elapsed)();
+                        self.queues[promise].1.done(&due, &outcome, now, fastrand::f64());
+                    }
+                }
+                changed = self.leader.changed(), if elected => elected = changed.is_ok(),
+                () = sleep_until(next) => {}
+                () = sleep_until(flip) => {
+                    let touched = self.index.tick((self.clocks.time)());
+                    self.touch(touched);
+                }
+            }
+        }
+    }
+
+    /// Lets the writes that are under way come to their end.
+    pub(super) async fn finish(&mut self) {
+        let all = async { while self.writes.join_next().await.is_some() {} };
+        if tokio::time::timeout(LAST_WRITES, all).await.is_err() {
+            warn!("some writes have not come to their end");
+        }
+    }
+
+    fn hear(&mut self, said: Said) {
+        let kind = said.kind.resource();
+        match said.what {
+            What::Changed(change, age) => {
+                if let Some(age) = age {
+                    self.metrics.lagged(kind, age);
+                }
+                let touched = self.index.apply(change);
+                self.touch(touched);
+            }
+            What::Synced(change) => {
+                let touched = self.index.apply(change);
+                self.touch(touched);
+                debug!(kind, "all are known");
+                self.is_synced(said.kind);
+            }
+            What::Unreadable(place, why) => {
+                self.metrics.watch_failed(kind, Reason::Other);
+                warn!(kind, %place, %why, "cannot be understood, and stays as it was");
+            }
+            What::Failed(error) => {
+                let why = watches::reason(&error);
+                self.metrics.watch_failed(kind, why);
+                // OCM installs this kind since its version 0.8, and what is not there need not be waited for.
+                if said.kind == Kind::Sets && watches::is_not_there(&error) {
+                    debug!(kind, "the hub does not have them");
+                    self.is_synced(said.kind);
+                } else {
+                    warn!(
+                        kind,
+                        why = watches::told(&error),
+                        "cannot be watched, and is tried again"
+                    );
+                }
+            }
+        }
+    }
+
+    fn is_synced(&mut self, kind: Kind) {
+        self.metrics.synced(kind.resource(), true);
+        if self.ready.synced(kind) {
+            info!("ready: all there is on the hub is known");
+        }
+    }
+
+    fn touch(&mut self, touched: Vec<Touched>) {
+        let now = (self.clocks.elapsed)();
+        for touched in touched {
+            for (_, queue) in &mut self.queues {
+                queue.touch(&touched.application, touched.noticed, now);
+            }
+        }
+    }
+
+    /// Looks at what is due, and starts to write what is not as it should be.
+    fn start_writes(&mut self) {
+        for verdict in Verdict::ALL {
+            self.metrics.works(verdict, self.index.count(verdict));
+        }
+        let now = (self.clocks.elapsed)();
+        for (at, (promise, queue)) in self.queues.iter_mut().enumerate() {
+            while self.writes.len() < self.at_once {
+                let Some(due) = queue.pop(now) else { break };
+                self.metrics.reconciled(promise.name);
+                let moment = Moment {
+                    now: (self.clocks.time)(),
+                    stale: due.stale,
+                };
+                let Some(action) = (promise.desired)(&self.index, &due.application, &moment) else {
+                    queue.done(&due, &Outcome::AsItShouldBe, now, fastrand::f64());
+                    continue;
+                };
+                let (writer, name) = (self.writer.clone(), promise.name);
+                self.writes.spawn(async move {
+                    let outcome = writer.write(name, action).await;
+                    (at, due, outcome)
+                });
+            }
+        }
+    }
+
+    /// When something is due.
+    fn next(&self) -> Option<Instant> {
+        if self.writes.len() >= self.at_once {
+            return None;
+        }
+        self.queues.iter().filter_map(|(_, queue)| queue.next()).min()
+    }
+
+    /// When works next fare otherwise, by the stopwatch.
+    fn next_flip(&self) -> Option<Instant> {
+        let next = self.index.next()?;
+        let wait = Duration::try_from(next.duration_since((self.clocks.time)())).unwrap_or_default();
+        Some((self.clocks.elapsed)() + wait.min(NAP))
+    }
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => future::pending().await,
+    }
+}
