@@ -4,6 +4,7 @@ use crate::cli::HubArgs;
 use crate::diff::Ownership;
 use crate::generate::problem::plain;
 use crate::status::{Application, Owned};
+use crate::tracking::{self, Tracking};
 use crate::value::{Map, Value};
 use crate::works::{self, GROUP};
 use crate::yaml;
@@ -217,9 +218,10 @@ impl Hub {
             syncing: self.syncing(application).await?,
             ..Seen::default()
         };
+        let tracking = self.tracking(&application.argo_cd).await?;
         let mut sets = Vec::new();
         if clusters.is_empty() {
-            let owned = Owned::by(application, &[]);
+            let owned = Owned::by(application, &tracking, &[]);
             let wanted = Arc::new(move |metadata: &Map<'_>| owned.has(REPLICA_SETS.kind, metadata));
             match list(self.client.clone(), &REPLICA_SETS, None, wanted).await {
                 Ok(found) => sets = found,
@@ -235,7 +237,7 @@ impl Hub {
             .iter()
             .map(|set| (set.namespace.clone(), set.name.clone()))
             .collect();
-        let owned = Owned::by(application, &places);
+        let owned = Owned::by(application, &tracking, &places);
         let wanted = Arc::new(move |metadata: &Map<'_>| owned.has(WORKS.kind, metadata));
         let namespaces: Vec<_> = match clusters {
             [] => vec![None],
@@ -268,6 +270,22 @@ impl Hub {
             seen.silent = self.silent().await?;
         }
         Ok(seen)
+    }
+
+    /// How the Argo CD of this namespace marks what it applies; unknown also where we must not read that.
+    async fn tracking(&self, namespace: &str) -> Result<Tracking, Error> {
+        let request = Request::new(format!("/api/v1/namespaces/{namespace}/configmaps"));
+        let request = request.get(tracking::CONFIG_MAP, &GetParams::default());
+        let answer = match self.client.request_text(request.map_err(Error::BuildRequest)?).await {
+            Ok(answer) => answer,
+            Err(Error::Api(_)) => return Ok(Tracking::unknown()),
+            Err(error) => return Err(error),
+        };
+        let Ok(Value::Map(answer)) = yaml::json(&answer) else {
+            return Ok(Tracking::unknown());
+        };
+        let data = answer.get("data").and_then(Value::as_map);
+        Ok(Tracking::configured(|key| data?.get(key)?.as_str()))
     }
 
     /// What Argo CD says of a sync that goes on; nothing also where we must not read that.

@@ -1,6 +1,7 @@
 //! Which works are an Application's.
 
 use crate::generate::names::{ClusterName, WorkName};
+use crate::tracking::{Claim, INSTALLATION_ID, Itself, Owner, TRACKING_ID, Tracking};
 use crate::value::{Map, Value};
 use crate::works::{GROUP, Work};
 use std::collections::{BTreeSet, HashSet};
@@ -18,14 +19,9 @@ pub struct Ownership {
     generated: HashSet<(String, String)>,
     /// Whether a work that is nobody's is its own by its name wherever it is.
     everywhere: bool,
+    /// How Argo CD marks its works.
+    tracking: Tracking,
 }
-
-/// What Argo CD writes by default on all that it applies, and by which it knows what to prune:
-/// `APPLICATION:GROUP/KIND:NAMESPACE/NAME`.
-const TRACKING_ID: &str = "argocd.argoproj.io/tracking-id";
-
-/// What it writes where it is told to track by a label.
-const INSTANCE: &str = "app.kubernetes.io/instance";
 
 /// What OCM writes on the works that it makes of a `ManifestWorkReplicaSet`: they are not Argo CD's.
 pub const OF_REPLICA_SET: &str = "work.open-cluster-management.io/manifestworkreplicaset";
@@ -45,6 +41,7 @@ impl Ownership {
             namespaces: namespaces.into_iter().collect(),
             generated,
             everywhere: false,
+            tracking: Tracking::unknown(),
         }
     }
 
@@ -55,6 +52,12 @@ impl Ownership {
             everywhere: true,
             ..self
         }
+    }
+
+    /// The same by what is known of Argo CD.
+    #[must_use]
+    pub fn tracked_by(self, tracking: Tracking) -> Self {
+        Self { tracking, ..self }
     }
 
     /// The namespaces in which works of this kind are looked for by name.
@@ -81,13 +84,24 @@ impl Ownership {
         if self.generated.contains(&(namespace.to_owned(), name.to_owned())) {
             return true;
         }
-        let itself = format!(":{GROUP}/{kind}:{namespace}/{name}");
-        let tracked = of("annotations", TRACKING_ID).and_then(|id| id.strip_suffix(&itself));
-        match tracked.or_else(|| of("labels", INSTANCE)) {
-            // Argo CD calls an Application of another namespace than its own `NAMESPACE_NAME`, of which the name is made.
-            Some(application) if application.parse().as_ref() == Ok(&self.name) => true,
-            Some(_) if tracked.is_some() => false,
-            _ => {
+        let claim = Claim {
+            tracking_id: of("annotations", TRACKING_ID),
+            installation_id: of("annotations", INSTALLATION_ID),
+            label: of("labels", self.tracking.label()),
+        };
+        let itself = Itself {
+            group: GROUP,
+            kind,
+            namespace,
+            name,
+        };
+        // Argo CD calls an Application of another namespace than its own `NAMESPACE_NAME`, of which the name is made.
+        let is_own = |application: &str| application.parse().as_ref() == Ok(&self.name);
+        match self.tracking.owner(&claim, &itself) {
+            Owner::Application(application) => is_own(application),
+            Owner::OtherArgoCd => false,
+            Owner::Perhaps(application) if is_own(application) => true,
+            Owner::Perhaps(_) | Owner::Nobody => {
                 let is_near = |it: &String| it == namespace;
                 self.is_named(kind, name) && (self.everywhere || self.namespaces(kind).iter().any(is_near))
             }
@@ -106,9 +120,8 @@ impl Ownership {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tracking::INSTANCE;
     use crate::yaml;
-
-    const ID: &str = "argocd.argoproj.io/tracking-id";
 
     fn owns(ownership: &Ownership, kind: &str, metadata: &str) -> bool {
         let document = yaml::documents(metadata).next().expect("a document").expect("YAML");
@@ -121,7 +134,7 @@ mod tests {
     }
 
     fn tracked(namespace: &str, name: &str, id: &str) -> String {
-        format!("{{name: {name}, namespace: {namespace}, annotations: {{{ID}: '{id}'}}}}")
+        format!("{{name: {name}, namespace: {namespace}, annotations: {{{TRACKING_ID}: '{id}'}}}}")
     }
 
     #[test]
@@ -175,5 +188,31 @@ mod tests {
             &tracked("eu2", "anything", &id("team-a_shop", "anything"))
         ));
         assert!(!owns(&team, kind, &tracked("eu2", "anything", &id("shop", "anything"))));
+    }
+
+    #[test]
+    fn what_is_known_of_argo_cd_decides() {
+        let with = |key: &str, value: &'static str| {
+            let tracking = Tracking::configured(|asked| (asked == key).then_some(value));
+            of("shop").in_file().tracked_by(tracking)
+        };
+        let id = "shop:work.open-cluster-management.io/ManifestWork:eu1/shop";
+        let of_west =
+            format!("{{name: shop, namespace: eu1, annotations: {{{TRACKING_ID}: '{id}', {INSTALLATION_ID}: west}}}}");
+        let kind = "ManifestWork";
+        assert!(owns(&with("installationID", "west"), kind, &of_west));
+        assert!(!owns(&with("installationID", "east"), kind, &of_west));
+        assert!(!owns(&with("installationID", ""), kind, &of_west));
+        assert!(owns(&of("shop").in_file(), kind, &of_west));
+
+        let by_label = with("application.resourceTrackingMethod", "label");
+        let label = |name: &str, instance: &str| {
+            format!("{{name: {name}, namespace: eu1, labels: {{{INSTANCE}: {instance}}}}}")
+        };
+        assert!(owns(&by_label, kind, &label("x", "shop")));
+        assert!(!owns(&by_label, kind, &label("shop", "other")));
+        let by_annotation = with("application.resourceTrackingMethod", "annotation");
+        assert!(!owns(&by_annotation, kind, &label("x", "shop")));
+        assert!(owns(&by_annotation, kind, &label("shop", "other")));
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::diff::{OF_REPLICA_SET, Ownership};
 use crate::generate::names::WorkName;
+use crate::tracking::Tracking;
 use crate::value::{Map, Value};
 use crate::works;
 use std::collections::BTreeSet;
@@ -17,6 +18,8 @@ pub struct Application {
     pub instance: String,
     /// What its works are called.
     pub works: WorkName,
+    /// The namespace of Argo CD.
+    pub argo_cd: String,
 }
 
 impl Application {
@@ -39,6 +42,7 @@ impl Application {
                 name: name.to_owned(),
                 instance,
                 works,
+                argo_cd: own.to_owned(),
             }),
             None => Err(format!(
                 "{text:?} is not the name of an Application: give NAME, or NAMESPACE/NAME outside Argo CD's namespace"
@@ -57,13 +61,16 @@ pub struct Owned {
 }
 
 impl Owned {
-    /// Those of this Application, wherever they are; `sets` are the namespaces and names of its ManifestWorkReplicaSets.
+    /// Those of this Application, wherever they are; `tracking` is how Argo CD marks them, and `sets` are the namespaces and
+    /// names of its ManifestWorkReplicaSets.
     #[must_use]
-    pub fn by(application: &Application, sets: &[(String, String)]) -> Self {
+    pub fn by(application: &Application, tracking: &Tracking, sets: &[(String, String)]) -> Self {
         let label = |(namespace, name): &(String, String)| format!("{namespace}.{name}");
         Self {
             name: application.works.clone(),
-            ownership: Ownership::on_hub(&application.works, &[], &[]).in_file(),
+            ownership: Ownership::on_hub(&application.works, &[], &[])
+                .in_file()
+                .tracked_by(tracking.clone()),
             sets: sets.iter().map(label).collect(),
         }
     }
@@ -112,7 +119,7 @@ mod tests {
         let set = application.works.set_part("", "fleet", 60);
         let has = |sets: &[(String, String)], kind: &str, metadata: &str| {
             let document = yaml::documents(metadata).next().expect("a document").expect("YAML");
-            Owned::by(&application, sets).has(kind, document.value.as_map().expect("a mapping"))
+            Owned::by(&application, &Tracking::unknown(), sets).has(kind, document.value.as_map().expect("a mapping"))
         };
         let of_set = |set: &str| format!("{{name: x, namespace: eu1, labels: {{{OF_REPLICA_SET}: {set}}}}}");
         let by_hand = [("fleet".to_owned(), "by-hand".to_owned())];

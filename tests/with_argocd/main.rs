@@ -39,4 +39,5 @@ mod size;
 mod sources;
 mod stage;
 mod status;
+mod tracking;
 mod updates;

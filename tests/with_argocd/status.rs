@@ -32,16 +32,16 @@ const LOST: &str =
     "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: lost, namespace: well-or-not-else}\ndata: {a: b}\n";
 
 /// What a run says: its exit code, standard output and standard error.
-type Told = (Option<i32>, String, String);
+pub(crate) type Told = (Option<i32>, String, String);
 
-fn command(kubeconfig: &Path, words: &[&str]) -> Command {
+pub(crate) fn command(kubeconfig: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
     command.arg("status").args(words).arg("--kubeconfig").arg(kubeconfig);
     command.env_clear().stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-fn told(kubeconfig: &Path, words: &[&str]) -> Result<Told> {
+pub(crate) fn told(kubeconfig: &Path, words: &[&str]) -> Result<Told> {
     ended(command(kubeconfig, words).spawn()?)
 }
 
@@ -52,7 +52,7 @@ fn ended(child: Child) -> Result<Told> {
 }
 
 /// The cells of a table's lines up to the totals.
-fn cells(table: &str) -> Vec<Vec<&str>> {
+pub(crate) fn cells(table: &str) -> Vec<Vec<&str>> {
     let lines = table.lines().take_while(|line| !line.is_empty());
     lines
         .map(|line| {

@@ -1,0 +1,144 @@
+//! `status` finds what an Argo CD has applied, however that is told to mark it, and leaves another Argo CD's alone.
+
+use crate::account::account;
+use crate::stage::{Stage, stage};
+use crate::status::{cells, told};
+use anyhow::Result;
+use serde_json::{Value, json};
+use testbed::{ObjectRef, wait};
+
+/// A work that Argo CD has applied with these marks and this name, for the agent of `cluster1`.
+fn work(name: &str, marks: &Value) -> Value {
+    let config_map =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}});
+    let mut work = json!({
+        "apiVersion": "work.open-cluster-management.io/v1",
+        "kind": "ManifestWork",
+        "metadata": marks,
+        "spec": {"workload": {"manifests": [config_map]}},
+    });
+    work["metadata"]["name"] = json!(name);
+    work["metadata"]["namespace"] = json!("cluster1");
+    work
+}
+
+fn tracking_id(application: &str, name: &str) -> String {
+    format!("{application}:work.open-cluster-management.io/ManifestWork:cluster1/{name}")
+}
+
+/// What another Argo CD of this hub is told, in a namespace of its own.
+async fn argocd_cm(stage: &Stage, namespace: &str, data: &Value) -> Result<()> {
+    stage.hub.create_namespace(namespace).await?;
+    let config_map = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "argocd-cm", "namespace": namespace},
+        "data": data,
+    });
+    stage.hub.apply(&config_map).await.map(drop)
+}
+
+/// The works that a table shows, by name.
+fn works(table: &str) -> Vec<&str> {
+    cells(table).iter().skip(1).map(|cells| cells[1]).collect()
+}
+
+async fn end(stage: &Stage, works: &[Value]) -> Result<()> {
+    for work in works {
+        stage.hub.delete(&ObjectRef::of(work)).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn works_are_found_by_the_label_that_argo_cd_writes() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let (argocd, app) = ("status-by-label", "labelled");
+    let data = json!({
+        "application.resourceTrackingMethod": "label",
+        "application.instanceLabelKey": "example.com/application",
+    });
+    argocd_cm(stage, argocd, &data).await?;
+    let label = |application: &str| json!({"labels": {"example.com/application": application}});
+    let all = [
+        work("labelled-east", &label(app)),
+        work("labelled-west", &label(app)),
+        work("labelled-other", &label("another")),
+        // Named as the plugin would name a part of it, and another's.
+        work("labelled.part-wave1", &label("another")),
+        // A mark by which this Argo CD does not go.
+        work(
+            "labelled-copy",
+            &json!({"annotations": {"argocd.argoproj.io/tracking-id": tracking_id(app, "labelled-copy")}}),
+        ),
+    ];
+    for work in &all {
+        stage.hub.apply(work).await?;
+    }
+    let (code, stdout, stderr) = told(
+        stage.hub.kubeconfig_path(),
+        &[app, "--namespace", argocd, "--wait", "--timeout=3m"],
+    )?;
+    assert_eq!((code, stderr.as_str()), (Some(0), ""), "{stdout}");
+    assert_eq!(works(&stdout), ["labelled-east", "labelled-west"], "{stdout}");
+    let totals = "labelled is Healthy: 1 of 1 cluster healthy; objects: 2 Healthy\n";
+    assert!(stdout.ends_with(totals), "{stdout}");
+
+    // By what the Argo CD of the hub is told, which goes by the annotation.
+    let (_, stdout, _) = told(stage.hub.kubeconfig_path(), &[app])?;
+    assert_eq!(works(&stdout), ["labelled-copy", "labelled.part-wave1"], "{stdout}");
+    end(stage, &all).await
+}
+
+#[tokio::test]
+async fn works_of_another_argo_cd_are_not_shown() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let (east, west, app) = ("status-east", "status-west", "in-two-places");
+    let kubeconfig = stage.hub.kubeconfig_path();
+    let marked = |name: &str, installation: Option<&str>| {
+        let id = ("argocd.argoproj.io/tracking-id", tracking_id(app, name));
+        let installation = installation.map(|id| ("argocd.argoproj.io/installation-id", id.to_owned()));
+        let annotations: Value = [id]
+            .into_iter()
+            .chain(installation)
+            .map(|(key, id)| (key.to_owned(), json!(id)))
+            .collect();
+        work(name, &json!({"annotations": annotations}))
+    };
+    let all = [
+        marked("in-two-places", Some("east")),
+        marked("in-two-places.part-wave1", Some("west")),
+        marked("in-two-places.part-wave2", None),
+    ];
+    for work in &all {
+        stage.hub.apply(work).await?;
+    }
+    let [of_east, of_west, of_none] = [0, 1, 2].map(|at| all[at]["metadata"]["name"].as_str().unwrap_or_default());
+    for (namespace, shown) in [(east, of_east), (west, of_west)] {
+        let installation = namespace.trim_start_matches("status-");
+        argocd_cm(stage, namespace, &json!({"installationID": installation})).await?;
+        let (code, stdout, stderr) = told(kubeconfig, &[app, "-n", namespace, "--wait"])?;
+        assert_eq!((code, stderr.as_str()), (Some(0), ""), "{stdout}");
+        assert_eq!(works(&stdout), [shown]);
+    }
+    // An Argo CD without an id has those without.
+    let (_, stdout, _) = told(kubeconfig, &[app])?;
+    assert_eq!(works(&stdout), [of_none]);
+    // Who must not look at how Argo CD is set up sees them all.
+    let who = account(stage, "status-of-any", &["manifestworks"], &["get", "list"])?;
+    let stdout = wait::eventually("the rights count", wait::DEADLINE, async || {
+        let told = told(&who, &[app, "-n", east, "--cluster=cluster1", "-o", "json"]).ok();
+        told.filter(|told| told.0 != Some(2)).map(|told| told.1)
+    })
+    .await?;
+    let report: Value = serde_json::from_str(&stdout)?;
+    let mut names: Vec<_> = report["works"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|work| &work["name"])
+        .collect();
+    names.sort_by_key(ToString::to_string);
+    assert_eq!(names, [of_east, of_west, of_none]);
+    end(stage, &all).await
+}
