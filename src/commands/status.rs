@@ -17,9 +17,12 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// How much longer than it takes to look it is until the next time: what is large is not looked at all the time.
 const REST: u32 = 10;
 
-/// Clears a line of a terminal, and all of it.
+/// Clears a line of a terminal, and its screen; what has left that by the top stays, for it is not ours.
 const CLEAR_LINE: &str = "\r\x1b[K";
-const CLEAR_ALL: &str = "\x1b[H\x1b[2J\x1b[3J";
+const CLEAR_SCREEN: &str = "\x1b[H\x1b[2J";
+
+/// Has a terminal cut off a line at its right end instead of going on in the next, which could not be taken back.
+const CUT: [&str; 2] = ["\x1b[?7l", "\x1b[?7h"];
 
 pub(super) fn run(args: &StatusArgs, env: &Env) -> Exit {
     match Application::named(&args.application, &args.namespace).and_then(|application| follow(args, env, &application))
@@ -151,7 +154,7 @@ impl Screen {
             return Ok(());
         }
         let before = match (self.format, &self.printed) {
-            (Format::Table, _) if again && io::stdout().is_terminal() => CLEAR_ALL,
+            (Format::Table, _) if again && io::stdout().is_terminal() => CLEAR_SCREEN,
             (Format::Table, Some(_)) => "\n",
             _ => "",
         };
@@ -170,11 +173,12 @@ impl Screen {
 
     /// Says on a terminal what is waited for, in place of what it said before.
     fn progress(&mut self, line: &str) {
-        /// As much as fits most terminals: a longer line could not be taken back.
-        const WIDTH: usize = 79;
+        /// No terminal is wider.
+        const WIDTH: usize = 500;
         if io::stderr().is_terminal() {
             let line: String = line.chars().take(WIDTH).collect();
-            say(&format!("{CLEAR_LINE}{line}"));
+            let [cut, whole] = CUT;
+            say(&format!("{CLEAR_LINE}{cut}{line}{whole}"));
             self.has_progress = true;
         }
     }

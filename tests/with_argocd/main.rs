@@ -39,5 +39,6 @@ mod size;
 mod sources;
 mod stage;
 mod status;
+mod terminal;
 mod tracking;
 mod updates;

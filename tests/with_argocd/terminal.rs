@@ -1,0 +1,284 @@
+//! `status` on a terminal: what a person sees there while it changes, and what is left when they have seen enough.
+
+use crate::stage::{Stage, stage};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use testbed::{ObjectRef, wait};
+
+/// A terminal of a few columns in which the program runs; `script` of util-linux makes it, which any Debian has.
+struct Terminal {
+    script: Child,
+    keys: Option<ChildStdin>,
+    shown: Arc<Mutex<Vec<u8>>>,
+}
+
+/// Wide enough for the tables here, and not for every line of progress.
+const COLUMNS: usize = 120;
+
+impl Terminal {
+    fn start(kubeconfig: &Path, words: &[&str]) -> Result<Self> {
+        let program = env!("CARGO_BIN_EXE_argocd-ocm-cmp");
+        let command = format!(
+            "trap : INT; stty cols {COLUMNS} rows 40; echo before; '{program}' status {} --kubeconfig '{}'; echo \"ended with $?\"",
+            words.join(" "),
+            kubeconfig.display()
+        );
+        let mut script = Command::new("script")
+            .args(["--quiet", "--flush", "--command", &command, "/dev/null"])
+            .env_remove("NO_COLOR")
+            .env("SHELL", "/bin/sh")
+            .env("TERM", "xterm-256color")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("script of util-linux makes the terminal")?;
+        let keys = script.stdin.take();
+        let mut output = script.stdout.take().context("a pipe")?;
+        let shown = Arc::new(Mutex::new(Vec::new()));
+        let into = Arc::clone(&shown);
+        thread::spawn(move || {
+            let mut some = [0; 4096];
+            while let Ok(read @ 1..) = output.read(&mut some) {
+                into.lock()
+                    .expect("nobody panics with it")
+                    .extend_from_slice(&some[..read]);
+            }
+        });
+        Ok(Self { script, keys, shown })
+    }
+
+    fn bytes(&self) -> String {
+        String::from_utf8_lossy(&self.shown.lock().expect("nobody panics with it")).into_owned()
+    }
+
+    /// The lines on the screen when these words are among them.
+    async fn shows(&self, words: &[&str]) -> Result<Vec<String>> {
+        let seen = wait::eventually("the screen shows it", wait::DEADLINE, async || {
+            let screen = screen(&self.bytes());
+            let text = screen.join("\n");
+            words.iter().all(|words| text.contains(words)).then_some(screen)
+        });
+        seen.await
+            .with_context(|| format!("{words:?} is not on the screen:\n{}", screen(&self.bytes()).join("\n")))
+    }
+
+    fn press_ctrl_c(&mut self) -> Result<()> {
+        let keys = self.keys.as_mut().context("a pipe")?;
+        keys.write_all(b"\x03")?;
+        Ok(keys.flush()?)
+    }
+
+    /// All that was sent to the terminal, when the program has ended.
+    async fn ended(mut self, with: &str) -> Result<(String, Vec<String>)> {
+        let screen = self.shows(&[with]).await?;
+        drop(self.keys.take());
+        self.script.wait()?;
+        Ok((self.bytes(), screen))
+    }
+}
+
+impl Drop for Terminal {
+    /// Without its terminal the program ends too.
+    fn drop(&mut self) {
+        self.script.kill().and_then(|()| self.script.wait()).ok();
+    }
+}
+
+/// What stands on the screen of a terminal to which this was sent, by as much as is needed of what terminals know. What they
+/// do not know here is shown as it is.
+fn screen(sent: &str) -> Vec<String> {
+    let mut lines = vec![Vec::new()];
+    let (mut row, mut column, mut wraps) = (0, 0, true);
+    let mut rest = sent.chars();
+    while let Some(char) = rest.next() {
+        match char {
+            '\r' => column = 0,
+            '\n' => row += 1,
+            '\x1b' => {
+                let code: String = rest.by_ref().take_while(|char| !char.is_ascii_alphabetic()).collect();
+                let end = &sent[..sent.len() - rest.as_str().len()];
+                match (code.as_str(), end.chars().last()) {
+                    ("[", Some('H')) => (row, column) = (0, 0),
+                    ("[2", Some('J')) => lines = vec![Vec::new()],
+                    ("[", Some('K')) => lines[row].truncate(column),
+                    ("[?7", Some(end)) => wraps = end == 'h',
+                    (_, Some('m')) => {}
+                    (code, end) => lines[row].extend(format!("ESC{code}{end:?}").chars()),
+                }
+            }
+            char => {
+                if column == COLUMNS && wraps {
+                    (row, column) = (row + 1, 0);
+                }
+                if lines.len() <= row {
+                    lines.resize(row + 1, Vec::new());
+                }
+                let at = column.min(COLUMNS - 1);
+                if lines[row].len() <= at {
+                    lines[row].resize(at + 1, ' ');
+                }
+                lines[row][at] = char;
+                column = (column + 1).min(COLUMNS);
+            }
+        }
+        if lines.len() <= row {
+            lines.resize(row + 1, Vec::new());
+        }
+    }
+    let lines = lines.into_iter().map(|line| line.into_iter().collect::<String>());
+    let mut lines: Vec<String> = lines.map(|line| line.trim_end().to_owned()).collect();
+    while lines.last().is_some_and(String::is_empty) {
+        lines.pop();
+    }
+    lines
+}
+
+/// A work without an agent: the tests say what that would say.
+struct Work<'h> {
+    stage: &'h Stage,
+    place: ObjectRef,
+    names: [&'static str; 2],
+}
+
+impl<'h> Work<'h> {
+    async fn create(stage: &'h Stage, cluster: &str, name: &str) -> Result<Self> {
+        stage.hub.declare_managed_cluster(cluster).await?;
+        let names = ["first", "second"];
+        let manifests = names.map(
+            |name| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}}),
+        );
+        let work = json!({
+            "apiVersion": "work.open-cluster-management.io/v1",
+            "kind": "ManifestWork",
+            "metadata": {"name": name, "namespace": cluster},
+            "spec": {"workload": {"manifests": manifests}},
+        });
+        stage.hub.apply(&work).await?;
+        let place = ObjectRef::of(&work);
+        Ok(Self { stage, place, names })
+    }
+
+    /// The agent has applied it all, but for this, of the first.
+    async fn is_applied(&self, but_for: Option<&str>) -> Result<()> {
+        let condition = |kind: &str, message: Option<&str>| {
+            json!({
+                "type": kind,
+                "status": if message.is_some() { "False" } else { "True" },
+                "reason": "Told",
+                "message": message.unwrap_or_default(),
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+                "observedGeneration": 1,
+            })
+        };
+        let manifests: Vec<Value> = (0..)
+            .zip(self.names)
+            .map(|(at, name)| {
+                let wrong = but_for.filter(|_| at == 0);
+                json!({
+                    "resourceMeta": {"ordinal": at, "group": "", "version": "v1", "kind": "ConfigMap", "resource": "configmaps",
+                        "name": name, "namespace": "default"},
+                    "conditions": [condition("Applied", wrong), condition("Available", wrong)],
+                    "statusFeedback": {},
+                })
+            })
+            .collect();
+        let status = json!({
+            "conditions": [condition("Applied", but_for), condition("Available", but_for)],
+            "resourceStatus": {"manifests": manifests},
+        });
+        let patch = json!({"status": status});
+        self.stage.hub.patch_status(&self.place, &patch).await.map(drop)
+    }
+
+    async fn end(self) -> Result<()> {
+        self.stage.hub.delete(&self.place).await
+    }
+}
+
+#[tokio::test]
+async fn a_watched_table_is_drawn_anew_in_its_place() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let (cluster, name) = ("watched-cluster", "watched-work");
+    let work = Work::create(stage, cluster, name).await?;
+    let mut terminal = Terminal::start(stage.hub.kubeconfig_path(), &[name, "--watch"])?;
+    let headings = "CLUSTER           WORK           OBJECT";
+    let waiting = terminal.shows(&[headings, "2 Waiting"]).await?;
+    assert!(waiting[0].starts_with(headings), "{waiting:#?}");
+
+    work.is_applied(None).await?;
+    let healthy = terminal.shows(&["objects: 2 Healthy"]).await?;
+    assert_eq!(healthy.len(), 5, "{healthy:#?}");
+    assert!(healthy[0].starts_with(headings), "{healthy:#?}");
+    assert!(healthy[1].contains("ConfigMap default/first"), "{healthy:#?}");
+
+    work.is_applied(Some("no room")).await?;
+    let ill = terminal.shows(&["no room", "1 Healthy"]).await?;
+    assert!(ill[0].starts_with(headings), "{ill:#?}");
+    assert!(!ill.join("\n").contains("2 Healthy"), "{ill:#?}");
+
+    terminal.press_ctrl_c()?;
+    let (sent, left) = terminal.ended("ended with 130").await?;
+    let screen = left.join("\n");
+    // The last table, the key as the terminal shows it, and what the shell does next.
+    assert!(screen.starts_with(&ill.join("\n")), "{screen}");
+    assert_eq!(left.last().map(String::as_str), Some("^Cended with 130"), "{screen}");
+    assert_terminal_is_as_it_was(&sent);
+    work.end().await
+}
+
+#[tokio::test]
+async fn what_is_waited_for_is_a_line_that_goes_when_it_is_there() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let (cluster, name) = ("awaited-cluster", "awaited-work");
+    let work = Work::create(stage, cluster, name).await?;
+    let terminal = Terminal::start(stage.hub.kubeconfig_path(), &[name, "--wait"])?;
+    let waiting = terminal.shows(&["0 of 1 cluster healthy"]).await?;
+    assert_eq!((waiting.len(), waiting[0].as_str()), (2, "before"), "{waiting:#?}");
+
+    // A long line is cut, and nothing is left of what stood there.
+    work.is_applied(Some(&"no room ".repeat(30))).await?;
+    let ill = terminal.shows(&["objects: 1 Degraded"]).await?;
+    assert_eq!((ill.len(), ill[0].as_str()), (2, "before"), "{ill:#?}");
+    assert_eq!(ill[1].len(), COLUMNS, "{ill:#?}");
+
+    work.is_applied(None).await?;
+    let (sent, left) = terminal.ended("ended with 0").await?;
+    assert_eq!(left[0], "before", "{left:#?}");
+    assert!(left[1].starts_with("CLUSTER"), "{left:#?}");
+    assert_eq!(left.len(), 7, "{left:#?}");
+    assert_terminal_is_as_it_was(&sent);
+    work.end().await
+}
+
+/// Each mode that was changed was changed back, and nothing was taken from the user.
+fn assert_terminal_is_as_it_was(sent: &str) {
+    assert_eq!(
+        sent.matches("\x1b[?7l").count(),
+        sent.matches("\x1b[?7h").count(),
+        "{sent:?}"
+    );
+    assert_eq!(
+        sent.matches("\x1b[?").count(),
+        2 * sent.matches("\x1b[?7l").count(),
+        "{sent:?}"
+    );
+    assert!(
+        !sent.contains("\x1b[3J"),
+        "what was scrolled away is the user's: {sent:?}"
+    );
+    let colours: Vec<&str> = sent
+        .split("\x1b[")
+        .skip(1)
+        .filter_map(|code| code.split_once('m'))
+        .map(|it| it.0)
+        .collect();
+    let last = colours
+        .into_iter()
+        .rfind(|code| code.chars().all(|char| char.is_ascii_digit()));
+    assert_eq!(last, Some("0"), "{sent:?}");
+}
