@@ -31,6 +31,7 @@
 //! - [`ControlPlane`] is an API server with its controllers; [`Hub`] and [`ManagedCluster`] each have one and add what
 //!   makes them a hub (OCM's and Argo CD's CRDs, OCM's webhook, Argo CD) and a managed cluster (scheduler, kwok, agent).
 //!   The agent has the rights that OCM's operator gives it, read from OCM's own manifests, and no more.
+//! - A [`Proxy`] stands in front of an API server, remembers what it is asked, and makes it fail in the ways of [`proxy`].
 //! - [`GitRepository`] is what Argo CD reads from, [`wait`] is how a test waits for what comes of it.
 //!
 //! Several testbeds can run at the same time: each has its own folder, ports and certificate authority. A hub with one
@@ -60,6 +61,7 @@ mod ocm_controllers;
 mod parts;
 pub mod ports;
 pub mod process;
+pub mod proxy;
 mod recording;
 pub mod wait;
 mod work_webhook;
@@ -72,6 +74,7 @@ pub use hub::Hub;
 pub use managed_cluster::{ManagedCluster, ManagedClusterOptions};
 pub use object::{ObjectRef, condition, is_applied, is_synced, is_true};
 pub use parts::{Part, Parts, available, missing};
+pub use proxy::Proxy;
 pub use recording::Recording;
 
 /// Says something at once, also within a test, whose output is otherwise held back until it fails.

@@ -1,0 +1,254 @@
+//! The proxy in front of an API server: what comes through it, and what goes wrong when it is told to.
+
+use std::pin::{Pin, pin};
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use futures::{Stream, StreamExt};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, ListParams, ObjectMeta, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config, Error};
+use serde_json::json;
+use testbed::proxy::{Fault, Proxy, Seen, Times};
+use testbed::{Hub, ObjectRef};
+use tokio::sync::OnceCell;
+use tokio::time::timeout;
+
+const DEADLINE: Duration = testbed::wait::DEADLINE;
+
+/// A proxy of its own for a test, and a namespace of its own to ask for.
+struct Bench {
+    proxy: Proxy,
+    config_maps: Api<ConfigMap>,
+}
+
+impl Bench {
+    /// Nothing where the parts cannot run.
+    async fn new(namespace: &str) -> anyhow::Result<Option<Self>> {
+        if !testbed::available() {
+            return Ok(None);
+        }
+        let hub = hub().await?;
+        hub.create_namespace(namespace).await?;
+        let proxy = Proxy::start(hub).await?;
+        let client = client(&proxy, hub.kubeconfig_path()).await?;
+        let config_maps = Api::namespaced(client, namespace);
+        Ok(Some(Self { proxy, config_maps }))
+    }
+
+    async fn create(&self, name: &str) -> kube::Result<ConfigMap> {
+        let config_map = ConfigMap {
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                ..ObjectMeta::default()
+            },
+            ..ConfigMap::default()
+        };
+        self.config_maps.create(&PostParams::default(), &config_map).await
+    }
+
+    async fn watch(&self) -> kube::Result<Pin<Box<dyn Stream<Item = kube::Result<WatchEvent<ConfigMap>>>>>> {
+        let version = self
+            .config_maps
+            .list(&ListParams::default())
+            .await?
+            .metadata
+            .resource_version;
+        let events = self
+            .config_maps
+            .watch(&WatchParams::default(), &version.unwrap_or_default())
+            .await?;
+        Ok(events.boxed_local())
+    }
+}
+
+async fn hub() -> anyhow::Result<&'static Hub> {
+    static HUB: OnceCell<Hub> = OnceCell::const_new();
+    HUB.get_or_try_init(Hub::start).await
+}
+
+/// A client that does not try again by itself.
+async fn client(proxy: &Proxy, kubeconfig: &std::path::Path) -> anyhow::Result<Client> {
+    let kubeconfig = Kubeconfig::read_from(proxy.kubeconfig(kubeconfig)?)?;
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    config.default_retry = false;
+    Ok(Client::try_from(config)?)
+}
+
+fn code<T>(answer: kube::Result<T>) -> u16 {
+    match answer {
+        Err(Error::Api(status)) => status.code,
+        Err(other) => panic!("no answer of an API server: {other}"),
+        Ok(_) => 200,
+    }
+}
+
+fn added(event: Option<kube::Result<WatchEvent<ConfigMap>>>) -> String {
+    match event {
+        Some(Ok(WatchEvent::Added(config_map))) => config_map.metadata.name.unwrap_or_default(),
+        other => panic!("not an object that was added: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn everybody_comes_through_with_their_own_rights_and_is_remembered() -> anyhow::Result<()> {
+    let Some(bench) = Bench::new("through").await? else {
+        return Ok(());
+    };
+    let mut events = bench.watch().await?;
+    bench.create("one").await?;
+    let patch = json!({"data": {"key": "value"}});
+    bench
+        .config_maps
+        .patch("one", &PatchParams::default(), &Patch::Merge(&patch))
+        .await?;
+    assert_eq!(added(timeout(DEADLINE, events.next()).await?), "one");
+
+    let hub = hub().await?;
+    hub.create(
+        &json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"namespace": "through", "name": "nobody"}}),
+    )
+    .await?;
+    let nobody = client(&bench.proxy, &hub.service_account_kubeconfig("through", "nobody")?).await?;
+    assert_eq!(
+        code(Api::<ConfigMap>::namespaced(nobody, "through").get("one").await),
+        403
+    );
+
+    let requests = bench.proxy.requests();
+    let seen: Vec<_> = requests
+        .iter()
+        .map(|seen| (seen.verb, seen.resource.as_str(), seen.answer))
+        .collect();
+    let expected = ["list", "watch", "create", "patch", "get"].map(|verb| match verb {
+        "create" => (verb, "configmaps", Some(201)),
+        "get" => (verb, "configmaps", Some(403)),
+        _ => (verb, "configmaps", Some(200)),
+    });
+    assert_eq!(seen, expected);
+    assert!(requests.iter().all(|seen| seen.namespace.as_deref() == Some("through")));
+    assert_eq!(requests[3].name.as_deref(), Some("one"));
+    assert_eq!(requests[3].body, Some(patch));
+    let writes: Vec<_> = requests
+        .iter()
+        .filter(|seen| seen.is_write())
+        .map(|seen| seen.verb)
+        .collect();
+    assert_eq!(writes, ["create", "patch"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn requests_that_match_are_refused_as_often_as_it_was_said() -> anyhow::Result<()> {
+    let Some(bench) = Bench::new("refused").await? else {
+        return Ok(());
+    };
+    bench.proxy.fault(Fault::Status(409), Times::Next(2), |seen| {
+        seen.is("create", "configmaps")
+    });
+    bench.proxy.fault(Fault::Status(503), Times::Always, Seen::is_write);
+    assert_eq!(code(bench.create("one").await), 409);
+    assert_eq!(code(bench.config_maps.list(&ListParams::default()).await), 200);
+    assert_eq!(code(bench.create("one").await), 409);
+    assert_eq!(code(bench.create("one").await), 503);
+    assert_eq!(code(bench.create("one").await), 503);
+    bench.proxy.heal();
+    assert_eq!(code(bench.create("one").await), 200);
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_hangs_goes_through_when_it_is_healed_and_what_is_given_up_never_does() -> anyhow::Result<()> {
+    let Some(bench) = Bench::new("hangs").await? else {
+        return Ok(());
+    };
+    let mut events = bench.watch().await?;
+    bench.create("before").await?;
+    assert_eq!(added(timeout(DEADLINE, events.next()).await?), "before");
+
+    bench.proxy.fault(Fault::Hang, Times::Always, |_| true);
+    {
+        let mut given_up = pin!(bench.create("given-up"));
+        let came = bench.proxy.until("the create came", |seen| {
+            seen.last().is_some_and(|last| last.is("create", "configmaps"))
+        });
+        tokio::select! {
+            answer = &mut given_up => panic!("it is answered: {answer:?}"),
+            came = came => came?,
+        }
+    }
+    let mut waiting = pin!(bench.create("waiting"));
+    let mark = bench.proxy.mark();
+    tokio::select! {
+        answer = &mut waiting => panic!("it is answered: {answer:?}"),
+        came = bench.proxy.until("another create came", |seen| seen.len() > mark) => came?,
+    }
+    // Somebody else is not stopped, but the watch does not bring it.
+    let hub = hub().await?;
+    hub.create(
+        &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "hangs", "name": "elsewhere"}}),
+    )
+    .await?;
+    assert!(
+        Pin::new(&mut events)
+            .poll_next(&mut Context::from_waker(Waker::noop()))
+            .is_pending()
+    );
+    bench.proxy.heal();
+    timeout(DEADLINE, waiting).await??;
+    assert_eq!(added(timeout(DEADLINE, events.next()).await?), "elsewhere");
+    assert_eq!(added(timeout(DEADLINE, events.next()).await?), "waiting");
+    assert_eq!(hub.get(&ObjectRef::config_map("hangs", "given-up")).await?, None);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_answer_is_lost_after_the_work_is_done() -> anyhow::Result<()> {
+    let Some(bench) = Bench::new("lost").await? else {
+        return Ok(());
+    };
+    bench.proxy.fault(Fault::AnswerLost, Times::Next(1), Seen::is_write);
+    let answer = bench.create("one").await;
+    assert!(
+        matches!(answer, Err(Error::Service(_) | Error::HyperError(_))),
+        "{answer:?}"
+    );
+    assert_eq!(code(bench.create("one").await), 409);
+    Ok(())
+}
+
+#[tokio::test]
+async fn watches_are_reset_end_and_expire_also_those_that_are_open() -> anyhow::Result<()> {
+    let Some(bench) = Bench::new("watches").await? else {
+        return Ok(());
+    };
+    let proxy = &bench.proxy;
+    let is_watch = |seen: &Seen| seen.verb == "watch";
+    let expired = |event| matches!(event, Some(Ok(WatchEvent::Error(status))) if status.code == 410 && status.reason == "Expired");
+
+    let mut events = bench.watch().await?;
+    bench.create("one").await?;
+    assert_eq!(added(timeout(DEADLINE, events.next()).await?), "one");
+    proxy.fault(Fault::Expired, Times::Next(1), is_watch);
+    assert!(expired(timeout(DEADLINE, events.next()).await?));
+    assert!(timeout(DEADLINE, events.next()).await?.is_none());
+
+    let mut events = bench.watch().await?;
+    proxy.fault(Fault::ResetAfter(Duration::from_millis(1)), Times::Next(1), is_watch);
+    let reset = timeout(DEADLINE, events.next()).await?;
+    assert!(matches!(reset, Some(Err(Error::ReadEvents(_)))), "{reset:?}");
+
+    proxy.fault(Fault::EndAfter(Duration::from_millis(1)), Times::Next(1), is_watch);
+    let mut events = bench.watch().await?;
+    assert!(timeout(DEADLINE, events.next()).await?.is_none());
+
+    proxy.fault(Fault::Expired, Times::Next(1), is_watch);
+    let mut events = bench.watch().await?;
+    assert!(expired(timeout(DEADLINE, events.next()).await?));
+
+    let mut events = bench.watch().await?;
+    bench.create("two").await?;
+    assert_eq!(added(timeout(DEADLINE, events.next()).await?), "two");
+    Ok(())
+}
