@@ -11,13 +11,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 /// How often a process that is starting is asked whether it is ready.
 const POLL: Duration = Duration::from_millis(50);
 
 /// How long a process may take to become ready. Only reached when something is broken.
 const START_DEADLINE: Duration = Duration::from_secs(180);
+
+/// How long a process may take to end that is asked to.
+const END_DEADLINE: Duration = Duration::from_secs(60);
 
 /// A running program. Dropping it kills the program and waits until it is gone.
 #[derive(Debug)]
@@ -90,6 +93,27 @@ impl Process {
     pub async fn until_listening(&self, port: u16) -> Result<()> {
         self.until_ready(async || tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_ok())
             .await
+    }
+
+    /// Asks the process to end, as Kubernetes does, by SIGTERM, and waits until it has.
+    pub async fn terminate(&self) -> Result<ExitStatus> {
+        let id = i32::try_from(self.id()).ok().and_then(Pid::from_raw);
+        // One that has ended keeps its id for as long as nobody has asked how it ended, as here.
+        kill_process(id.context("a process has an id")?, Signal::TERM)?;
+        let asked = Instant::now();
+        loop {
+            if let Some(status) = self.ended()? {
+                return Ok(status);
+            }
+            if asked.elapsed() > END_DEADLINE {
+                bail!(
+                    "{} has not ended after {END_DEADLINE:?}:\n{}",
+                    self.name,
+                    tail(&self.log, 20)?
+                );
+            }
+            tokio::time::sleep(POLL).await;
+        }
     }
 
     fn ended(&self) -> io::Result<Option<ExitStatus>> {
@@ -179,6 +203,20 @@ mod tests {
             assert!(Instant::now() < deadline, "{id} is alive");
             thread::sleep(POLL);
         }
+    }
+
+    #[tokio::test]
+    async fn a_process_that_is_asked_to_end_says_how() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let mut command = command("sh", folder.path());
+        command.args(["-c", "trap 'exit 3' TERM; echo up; while :; do sleep 0.1; done"]);
+        let process = Process::start("sh", command, &log).unwrap();
+        process
+            .until_ready(async || tail(&log, 1).is_ok_and(|line| line == "up"))
+            .await
+            .unwrap();
+        assert_eq!(process.terminate().await.unwrap().code(), Some(3));
     }
 
     #[test]
