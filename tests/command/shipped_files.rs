@@ -299,6 +299,103 @@ fn the_sidecar_reads_the_policy_that_is_mounted() {
 }
 
 #[test]
+fn the_controller_runs_where_pods_are_restricted() {
+    with_controller(|[deployment, ..]| {
+        assert_eq!(at(deployment, "spec.replicas"), &Value::Int(2));
+        let pod = at(deployment, "spec.template.spec");
+        assert_eq!(at(pod, "securityContext.runAsNonRoot"), &Value::Bool(true));
+        assert_eq!(
+            at(pod, "securityContext.seccompProfile.type").as_str(),
+            Some("RuntimeDefault")
+        );
+        let container = at(pod, "containers.0");
+        assert_eq!(
+            json(at(container, "securityContext")),
+            r#"{"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]},"readOnlyRootFilesystem":true}"#
+        );
+        with("deploy_cmp.yaml", |other| {
+            let sidecar = at(other, "spec.template.spec.containers.0");
+            for (ours, its) in [
+                (at(container, "image"), at(sidecar, "image")),
+                (
+                    at(pod, "securityContext.runAsUser"),
+                    at(sidecar, "securityContext.runAsUser"),
+                ),
+            ] {
+                assert_eq!(ours, its);
+            }
+        });
+        for path in [
+            "resources.requests.cpu",
+            "resources.requests.memory",
+            "resources.limits.memory",
+        ] {
+            assert!(at(container, path).as_str().is_some(), "{path}");
+        }
+        assert_eq!(at(pod, "volumes"), &Value::Null, "it writes nothing and reads no files");
+    });
+}
+
+#[test]
+fn what_selects_the_controllers_pods_finds_them() {
+    with_controller(|[deployment, budget, service, ..]| {
+        let selected = at(deployment, "spec.selector.matchLabels");
+        let labels = at(deployment, "spec.template.metadata.labels")
+            .as_map()
+            .expect("labels");
+        for (key, value) in selected.as_map().expect("labels").iter() {
+            assert_eq!(labels.get(key), Some(value), "{key}");
+        }
+        let pod = at(deployment, "spec.template.spec");
+        assert_eq!(
+            at(pod, "topologySpreadConstraints.0.labelSelector.matchLabels"),
+            selected
+        );
+        assert_eq!(at(budget, "spec.selector.matchLabels"), selected);
+        assert_eq!(at(service, "spec.selector"), selected);
+        let port = at(pod, "containers.0.ports.0");
+        assert_eq!(at(service, "spec.ports.0.targetPort"), at(port, "name"));
+        assert_eq!(at(service, "spec.ports.0.port"), at(port, "containerPort"));
+        for probe in ["livenessProbe", "readinessProbe"] {
+            let probe = at(pod, &format!("containers.0.{probe}.httpGet.port"));
+            assert_eq!(probe, at(port, "name"));
+        }
+    });
+}
+
+#[test]
+fn the_controllers_account_is_bound_to_its_roles() {
+    with_controller(
+        |[deployment, _, _, account, cluster_role, cluster_binding, role, binding]| {
+            let name = at(account, "metadata.name");
+            let namespace = at(account, "metadata.namespace");
+            assert_eq!(at(deployment, "spec.template.spec.serviceAccountName"), name);
+            for object in [deployment, role, binding] {
+                assert_eq!(at(object, "metadata.namespace"), namespace);
+            }
+            for (role, binding) in [(cluster_role, cluster_binding), (role, binding)] {
+                for part in ["kind", "name"] {
+                    let of_role = if part == "kind" { "kind" } else { "metadata.name" };
+                    assert_eq!(at(binding, &format!("roleRef.{part}")), at(role, of_role));
+                }
+                let subject = [("kind", at(account, "kind")), ("name", name), ("namespace", namespace)];
+                for (part, wanted) in subject {
+                    assert_eq!(at(binding, &format!("subjects.0.{part}")), wanted);
+                }
+                let rules = json(at(role, "rules"));
+                assert!(!rules.contains('*') && !rules.contains("secrets"), "{rules}");
+            }
+        },
+    );
+}
+
+/// The documents of deploy_controller.yaml: Deployment, PodDisruptionBudget, Service, ServiceAccount, ClusterRole,
+/// ClusterRoleBinding, Role, RoleBinding.
+fn with_controller(look: impl FnOnce(&[Value<'_>; 8])) {
+    with_all("deploy_controller.yaml", look);
+}
+
+#[test]
 fn the_application_set_makes_the_shipped_application_for_each_cluster() {
     with_all("appset.yaml", |[_, _, set]| {
         let name = at(set, "spec.template.metadata.name").as_str().expect("a name");
