@@ -1,12 +1,14 @@
 //! Argo CD: plugins in their cmp-servers, repo-server, controllers, Redis.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::control_plane::ControlPlane;
 use crate::parts::Part;
@@ -15,6 +17,13 @@ use crate::process::{self, Process};
 
 /// The namespace Argo CD is installed in.
 pub(crate) const NAMESPACE: &str = "argocd";
+
+/// Where a running Argo CD is, `127.0.0.1:…` each.
+#[derive(Debug)]
+pub(crate) struct Addresses {
+    pub(crate) repo_server: String,
+    pub(crate) redis: String,
+}
 
 /// Which parts of Argo CD to run, and how.
 #[derive(Clone, Debug)]
@@ -74,8 +83,8 @@ impl ArgoCd {
         }
     }
 
-    /// Starts all of it on a hub that has Argo CD's manifests, waits until it answers, and says where the repo-server is.
-    pub(crate) async fn start(&self, hub: &ControlPlane) -> Result<String> {
+    /// Starts all of it on a hub that has Argo CD's manifests, waits until it answers, and says where it is.
+    pub(crate) async fn start(&self, hub: &ControlPlane) -> Result<Addresses> {
         let sockets = hub.bench.folder("argocd/plugins")?;
         let redis = start_redis(hub)?;
         let (repo_server, port) = self.start_repo_server(hub, &sockets, &redis)?;
@@ -89,7 +98,10 @@ impl ArgoCd {
         }
         repo_server.until_listening(port).await?;
         hub.keep(repo_server);
-        Ok(address)
+        Ok(Addresses {
+            repo_server: address,
+            redis,
+        })
     }
 
     fn start_repo_server(&self, hub: &ControlPlane, sockets: &Path, redis: &str) -> Result<(Process, u16)> {
@@ -116,6 +128,8 @@ impl ArgoCd {
         // The destination https://kubernetes.default.svc is then the hub of the kubeconfig.
         command.env("ARGOCD_FAKE_IN_CLUSTER", "true");
         command.env("KUBECONFIG", hub.kubeconfig_path());
+        // For `resource_tree` to read.
+        command.env("REDIS_COMPRESSION", "none");
         command.arg(format!("--namespace={NAMESPACE}"));
         command.arg(format!("--repo-server={repo_server}"));
         command.arg("--repo-server-plaintext");
@@ -152,6 +166,24 @@ fn start_redis(hub: &ControlPlane) -> Result<String> {
     command.args(["--port", &port.to_string()]);
     hub.keep(hub.bench.start("redis", command)?);
     Ok(format!("127.0.0.1:{port}"))
+}
+
+/// The tree of an Application's resources with their health, as Argo CD's API server answers when the UI asks for it: it reads
+/// what the application controller keeps in Redis. Nothing before the controller has compared the Application once.
+pub(crate) fn resource_tree(redis: &str, application: &str) -> Result<Option<Value>> {
+    let mut redis = BufReader::new(TcpStream::connect(redis)?);
+    // Argo CD puts the version of its cache behind each key.
+    let get = format!("GET app|resources-tree|{application}|1.8.3\r\n");
+    redis.get_mut().write_all(get.as_bytes())?;
+    let mut length = String::new();
+    redis.read_line(&mut length)?;
+    let length = length.trim().strip_prefix('$').context("Redis sends no text")?;
+    let Ok(length) = usize::try_from(length.parse::<i64>()?) else {
+        return Ok(None);
+    };
+    let mut tree = vec![0; length];
+    redis.read_exact(&mut tree)?;
+    Ok(Some(serde_json::from_slice(&tree)?))
 }
 
 /// Starts the cmp-server of a plugin, and waits until its socket is there.

@@ -20,6 +20,7 @@ use crate::wait::{self, DEADLINE};
 use crate::workbench::Workbench;
 
 mod access;
+mod audit;
 mod objects;
 
 pub(crate) use access::client as client_of;
@@ -73,6 +74,7 @@ impl ControlPlane {
         ]);
         // Pods need no token of their own here, and none would be given to them.
         command.arg("--disable-admission-plugins=ServiceAccount");
+        audit::turn_on(&mut command, &folder)?;
         let apiserver = bench.start(&format!("kube-apiserver-{name}"), command)?;
 
         let plane = Self {

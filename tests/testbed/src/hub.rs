@@ -7,7 +7,7 @@ use std::thread;
 use anyhow::{Context, Result, anyhow};
 use serde_json::{Value, json};
 
-use crate::argocd::{self, ArgoCd};
+use crate::argocd::{self, Addresses, ArgoCd};
 use crate::control_plane::ControlPlane;
 use crate::etcd::Etcd;
 use crate::managed_cluster::{self, ManagedCluster, ManagedClusterOptions};
@@ -29,7 +29,7 @@ const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller,clu
 pub struct Hub {
     plane: ControlPlane,
     etcd: Etcd,
-    repo_server: OnceLock<String>,
+    argocd: OnceLock<Addresses>,
 }
 
 impl Hub {
@@ -46,7 +46,7 @@ impl Hub {
         let hub = Self {
             plane,
             etcd,
-            repo_server: OnceLock::new(),
+            argocd: OnceLock::new(),
         };
         let webhook = WorkWebhook::start(&hub)?;
         for namespace in [argocd::NAMESPACE, ocm_controllers::NAMESPACE] {
@@ -95,16 +95,22 @@ impl Hub {
 
     /// Starts Argo CD, and waits until it answers.
     pub async fn start_argocd(&self, argocd: ArgoCd) -> Result<()> {
-        let repo_server = argocd.start(self).await.inspect_err(|_| self.bench.fail())?;
-        self.repo_server
-            .set(repo_server)
+        let addresses = argocd.start(self).await.inspect_err(|_| self.bench.fail())?;
+        self.argocd
+            .set(addresses)
             .map_err(|_| anyhow!("Argo CD was started before"))
     }
 
     /// Where Argo CD's repo-server listens, `127.0.0.1:…`, once Argo CD is started.
     #[must_use]
     pub fn repo_server(&self) -> Option<&str> {
-        self.repo_server.get().map(String::as_str)
+        self.argocd.get().map(|argocd| argocd.repo_server.as_str())
+    }
+
+    /// The tree of resources with their health that Argo CD shows of an Application of its own namespace, once it has one.
+    pub fn resource_tree(&self, application: &str) -> Result<Option<Value>> {
+        let argocd = self.argocd.get().context("Argo CD is not started")?;
+        argocd::resource_tree(&argocd.redis, application)
     }
 
     /// Creates an Application, in Argo CD's namespace unless it names another.

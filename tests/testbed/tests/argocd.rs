@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use testbed::{ArgoCd, GitRepository, Hub, ManagedClusterOptions, ObjectRef, Plugin, is_applied, is_synced};
+use testbed::{ArgoCd, GitRepository, Hub, ManagedClusterOptions, ObjectRef, Plugin, is_applied, is_synced, wait};
 
 /// Prints a `ManifestWork` with one `ConfigMap`, which says what the file `greeting` says.
 const PROGRAM: &str = r#"#!/bin/sh
@@ -92,6 +92,13 @@ async fn git_reaches_the_cluster_through_argocd_and_ocm() -> anyhow::Result<()> 
         .await?;
     println!("on the cluster after {:?}", started.elapsed());
 
+    let has_work = async || {
+        let tree = hub.resource_tree("hello").ok()??;
+        let mut nodes = tree["nodes"].as_array()?.iter();
+        nodes.any(|node| node["kind"] == "ManifestWork").then_some(())
+    };
+    wait::eventually("Argo CD shows the work", wait::DEADLINE, has_work).await?;
+
     let commit = git.commit(&[("hello/greeting", "good morning")])?;
     hub.refresh_application("hello", "normal").await?;
     cluster1
@@ -143,5 +150,15 @@ async fn an_application_set_becomes_applications() -> anyhow::Result<()> {
     }))
     .await?;
     hub.wait_for(&ObjectRef::application("cluster1-app"), |_| true).await?;
+    let asked = hub.asked_by("argocd-applicationset-controller")?;
+    let has = |verb: &str, resource: &str, code: u64| {
+        asked.iter().any(|event| {
+            let asked = (&event["verb"], &event["objectRef"]["resource"]);
+            asked == (&json!(verb), &json!(resource)) && event["responseStatus"]["code"] == code
+        })
+    };
+    assert!(has("list", "applicationsets", 200), "{asked:#?}");
+    assert!(has("create", "applications", 201), "{asked:#?}");
+    assert!(hub.asked_by("argocd-redis")?.is_empty());
     Ok(())
 }
