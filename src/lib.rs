@@ -13,8 +13,11 @@
 //!
 //! What people ask is answered of the works as they are written, read back by [`works`]: the table of `generate --summary`, and
 //! [`diff`], a pure comparison, and [`status`], the verdicts of argocd_cm.yaml on what OCM's agents say. For both of these
-//! [`hub`] reads, which is the only place where the network is met. [`manual`] and
-//! [`completion`] are made of the command line.
+//! [`hub`] reads. [`tracking`] says whose a work is by the marks of Argo CD. [`manual`] and [`completion`] are made of the
+//! command line.
+//!
+//! [`controller`] is the companion that runs beside Argo CD: it watches what is on the hub, decides by pure functions of it, and
+//! is all that ever writes to a hub; [`telemetry`] is its log. Its own documentation has its parts.
 //!
 //! What the stages share: [`value`] is a manifest's value as Kubernetes sees it, [`yaml`] reads and writes it in the dialect
 //! of Kubernetes' own Go libraries, [`json`] is its canonical text. Those three are ours to the last rule, because a value

@@ -107,7 +107,7 @@ pub struct ControllerArgs {
 
 const EXAMPLES: &str = "\
 What it does:
-  application-status  conditions and Events on Applications of how their works fare on the managed clusters
+  application-status  conditions and Events on Applications that the plugin generates, of how their works fare
 
 Examples:
   # See what it would write, from a workstation
@@ -115,3 +115,58 @@ Examples:
 
   # In a cluster
   kubectl apply -n argocd -f deploy_controller.yaml";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::promises::PROMISES;
+    use clap::{Arg, CommandFactory};
+
+    #[test]
+    fn every_flag_has_a_variable_and_is_in_the_readme() {
+        #[derive(clap::Parser)]
+        struct Only {
+            #[command(flatten)]
+            args: ControllerArgs,
+        }
+        let command = Only::command();
+        let flags = command.get_arguments().filter(|it| it.get_long() != Some("help"));
+        let rows: Vec<String> = flags.map(row).collect();
+        let table = rows.concat();
+        let readme = include_str!("../../README.md");
+        assert!(readme.contains(&table), "README.md must have this table:\n{table}");
+    }
+
+    /// The row of the README's table for a flag.
+    fn row(argument: &Arg) -> String {
+        let flag = argument.get_long().expect("a flag");
+        let variable = argument.get_env().map(|name| name.to_string_lossy().into_owned());
+        let default: Vec<_> = argument
+            .get_default_values()
+            .iter()
+            .map(|it| it.to_string_lossy())
+            .collect();
+        let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+        // By kubectl's rules, which have a variable of their own.
+        let is_hub = ["kubeconfig", "context"].contains(&flag);
+        let wanted = format!("OCM_{}", flag.replace('-', "_").to_uppercase());
+        assert_eq!(variable, (!is_hub).then_some(wanted), "--{flag}");
+        let code = |text: &str| {
+            if text.is_empty() {
+                String::new()
+            } else {
+                format!("`{text}`")
+            }
+        };
+        let (variable, default) = (code(&variable.unwrap_or_default()), code(&default.concat()));
+        format!("| `--{flag}` | {variable} | {default} | {help} |\n")
+    }
+
+    #[test]
+    fn the_help_names_every_promise() {
+        for promise in PROMISES {
+            let line = format!("{}  {}", promise.name, promise.about);
+            assert!(EXAMPLES.contains(&line), "the help must have: {line}");
+        }
+    }
+}
