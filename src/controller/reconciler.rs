@@ -68,6 +68,9 @@ impl Reconciler {
         loop {
             let leads = *self.leader.borrow_and_update();
             self.metrics.leading(leads);
+            for verdict in Verdict::ALL {
+                self.metrics.works(verdict, self.index.count(verdict));
+            }
             let works = leads && self.ready.check().is_ok();
             if works {
                 self.start_writes();
@@ -159,9 +162,6 @@ impl Reconciler {
 
     /// Looks at what is due, and starts to write what is not as it should be.
     fn start_writes(&mut self) {
-        for verdict in Verdict::ALL {
-            self.metrics.works(verdict, self.index.count(verdict));
-        }
         let now = (self.clocks.elapsed)();
         for (at, (promise, queue)) in self.queues.iter_mut().enumerate() {
             while self.writes.len() < self.at_once {

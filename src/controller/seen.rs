@@ -5,8 +5,9 @@ use crate::status::{self, ObjectStatus, Verdict, WorkStatus};
 use crate::tracking::{Claim, INSTALLATION_ID, Itself, TRACKING_ID, Tracking};
 use crate::{diff, works};
 use k8s_openapi::jiff::Timestamp;
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -64,7 +65,7 @@ pub struct Application {
 }
 
 /// A condition of an Application, as Argo CD has it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
     /// Its type, whose ending says how grave it is.
@@ -75,6 +76,9 @@ pub struct Condition {
     /// Since when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_transition_time: Option<String>,
+    /// What else stands there, which later Argo CDs may write: it is not ours to lose.
+    #[serde(flatten)]
+    pub more: serde_json::Map<String, Value>,
 }
 
 #[derive(Deserialize)]

@@ -63,7 +63,8 @@ fn merged(others: Vec<Condition>, before: &[Condition], wanted: Vec<Condition>, 
         ..condition
     });
     let mut all: Vec<_> = others.into_iter().chain(own).collect();
-    all.sort();
+    let key = |it: &Condition| (it.kind.clone(), it.message.clone(), it.last_transition_time.clone());
+    all.sort_by_cached_key(key);
     all
 }
 
@@ -231,6 +232,7 @@ mod tests {
             kind: kind.to_owned(),
             message: message.to_owned(),
             last_transition_time: Some("2026-01-01T00:00:00Z".to_owned()),
+            more: serde_json::Map::from_iter([("reason".to_owned(), "later".into())]),
         }
     }
 

@@ -104,6 +104,7 @@ fn condition(kind: &str, message: String) -> Condition {
         kind: kind.to_owned(),
         message: bounded(message),
         last_transition_time: None,
+        more: serde_json::Map::new(),
     }
 }
 
