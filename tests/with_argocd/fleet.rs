@@ -1,17 +1,19 @@
 //! A hub on which OCM's Placements select clusters, shared by the tests that need that.
 
+use crate::controller::Controller;
 use crate::stage::{argocd, hub_with, shipped_objects};
 use anyhow::Result;
 use serde_json::json;
 use testbed::{ArgoCd, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef};
 use tokio::sync::OnceCell;
 
-/// The hub with all of OCM's controllers, Argo CD with ApplicationSets, and three clusters, here in the order of their names.
+/// The hub with all of OCM's controllers, Argo CD with ApplicationSets, the controller, and three clusters, here in the order of their names.
 pub(crate) struct Fleet {
     pub(crate) hub: Hub,
     pub(crate) cluster1: ManagedCluster,
     pub(crate) second: ManagedCluster,
     pub(crate) third: ManagedCluster,
+    _controller: Controller,
 }
 
 impl Fleet {
@@ -45,12 +47,13 @@ async fn set_up() -> Result<Fleet> {
         ..argocd(&hub, "plugin-for-a-fleet").await?
     };
     let cluster = |name| hub.add_managed_cluster(name, ManagedClusterOptions::default());
-    let (cluster1, second, third, argocd, ocm) = tokio::join!(
+    let (cluster1, second, third, argocd, ocm, controller) = tokio::join!(
         cluster("cluster1"),
         cluster("second"),
         cluster("third"),
         hub.start_argocd(argocd),
-        hub.start_ocm_controllers()
+        hub.start_ocm_controllers(),
+        Controller::start(&hub)
     );
     argocd?;
     ocm?;
@@ -58,6 +61,7 @@ async fn set_up() -> Result<Fleet> {
         cluster1: cluster1?,
         second: second?,
         third: third?,
+        _controller: controller?,
         hub,
     })
 }

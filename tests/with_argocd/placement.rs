@@ -114,7 +114,7 @@ impl Placed {
 }
 
 /// Has a Placement select all clusters, and gives them the namespace of that name.
-async fn prepare(fleet: &'static Fleet, name: &str, strategy: &Value) -> Result<()> {
+pub(crate) async fn prepare(fleet: &'static Fleet, name: &str, strategy: &Value) -> Result<()> {
     let selector = json!({"labelSelector": {"matchLabels": {name: "true"}}});
     let placement = json!({
         "apiVersion": "cluster.open-cluster-management.io/v1beta1",
@@ -173,7 +173,7 @@ fn deployment(name: &str, version: &str, only_on: Option<&str>) -> String {
 }
 
 /// Lets pods run that wait for a node with this label.
-async fn open(cluster: &ManagedCluster, label: &str) -> Result<()> {
+pub(crate) async fn open(cluster: &ManagedCluster, label: &str) -> Result<()> {
     let node = ObjectRef::cluster("v1", "Node", "node-1");
     let label = json!({"metadata": {"labels": {label: "true"}}});
     cluster.patch(&node, &label).await.map(drop)

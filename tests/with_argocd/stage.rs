@@ -8,15 +8,17 @@ use std::path::{Path, PathBuf};
 use testbed::{ArgoCd, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Plugin};
 use tokio::sync::OnceCell;
 
+use crate::controller::Controller;
 use crate::policy::POLICY;
 
 /// The plugin again, as a sidecar with a policy, for Applications that name it.
 pub(crate) const PLUGIN_WITH_POLICY: &str = "argocd-ocm-cmp-with-policy";
 
-/// The hub and its cluster `cluster1`.
+/// The hub, its cluster `cluster1` and the controller.
 pub(crate) struct Stage {
     pub(crate) hub: Hub,
     pub(crate) cluster1: ManagedCluster,
+    pub(crate) controller: Controller,
 }
 
 /// The stage that the tests of this program share, where it can be had; what it lacks is said, and fails in CI. It is started
@@ -33,13 +35,15 @@ async fn set_up() -> Result<Stage> {
     let hub = hub_with(&["proj.yaml", "cm_plugin.yaml"]).await?;
     let mut argocd = argocd(&hub, "plugin").await?;
     argocd.plugins.push(with_policy(&argocd.plugins[0])?);
-    let (cluster1, started) = tokio::join!(
+    let (cluster1, started, controller) = tokio::join!(
         hub.add_managed_cluster("cluster1", ManagedClusterOptions::default()),
-        hub.start_argocd(argocd)
+        hub.start_argocd(argocd),
+        Controller::start(&hub)
     );
     started?;
     Ok(Stage {
         cluster1: cluster1?,
+        controller: controller?,
         hub,
     })
 }

@@ -1,0 +1,293 @@
+//! The controller, with the rights it ships with, between the real Argo CD and the real OCM: what it says on Applications.
+//!
+//! One controller runs on each hub that tests share, from its start on. So every other test runs under it too, as users' Applications
+//! do: whatever it did to an Application that it should not do, some test would notice.
+
+mod race;
+mod refresh;
+mod rights;
+mod set;
+
+use crate::app::App;
+use crate::stage::{shipped, shipped_objects, stage};
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+use testbed::process::{self, Process};
+use testbed::{Hub, ObjectRef, ports, wait};
+
+/// Its ServiceAccount, which is in Argo CD's namespace.
+const ACCOUNT: &str = "argocd-ocm-cmp-controller";
+
+const APPLY_ERROR: &str = "ManifestWorkApplyError";
+const DEGRADED: &str = "ManifestWorkDegradedWarning";
+const UNREACHABLE: &str = "ManagedClusterUnreachableWarning";
+const INFO: &str = "ManifestWorkInfo";
+
+/// The running controller of a hub.
+pub(crate) struct Controller {
+    process: Process,
+}
+
+impl Controller {
+    /// Applies deploy_controller.yaml and does what its Deployment would do: runs the controller as its ServiceAccount. Returns
+    /// when it is ready.
+    pub(crate) async fn start(hub: &Hub) -> Result<Self> {
+        let file = shipped("deploy_controller.yaml");
+        hub.kubectl(&["apply", "-f", file.to_str().context("a plain path")?])?;
+        // So that it is not refused only because the API server has not taken notice of its rights.
+        let who = format!("--as=system:serviceaccount:argocd:{ACCOUNT}");
+        for right in [
+            &["patch", "applications.argoproj.io", "--all-namespaces"][..],
+            &["create", "leases", "--namespace=argocd"],
+        ] {
+            let question = [&["auth", "can-i"][..], right, &[who.as_str()]].concat();
+            let counts = async || hub.kubectl(&question).ok();
+            wait::eventually("the rights count", wait::DEADLINE, counts).await?;
+        }
+        let deployment = shipped_objects("deploy_controller.yaml")?.remove(0);
+        let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+        let words = container["command"].as_array().context("a command")?;
+        let address = format!("127.0.0.1:{}", ports::free()?);
+        let home = env!("CARGO_TARGET_TMPDIR").as_ref();
+        let mut command = process::command(env!("CARGO_BIN_EXE_argocd-ocm-cmp"), home);
+        command.args(words[1..].iter().filter_map(Value::as_str));
+        command.args(["--bind-address", &address, "--kubeconfig"]);
+        command.arg(hub.service_account_kubeconfig("argocd", ACCOUNT)?);
+        for variable in container["env"].as_array().context("variables")? {
+            let name = variable["name"].as_str().context("a name")?;
+            let value = match variable["valueFrom"]["fieldRef"]["fieldPath"].as_str() {
+                Some("metadata.name") => "controller-0",
+                Some("metadata.namespace") => "argocd",
+                other => bail!("{name} is from {other:?}"),
+            };
+            command.env(name, value);
+        }
+        let process = Process::start(ACCOUNT, command, &hub.logs().join(format!("{ACCOUNT}.log")))?;
+        for probe in ["livenessProbe", "readinessProbe"] {
+            let path = container[probe]["httpGet"]["path"].as_str().context(probe)?;
+            let succeeds = async || answer(&address, path).is_some_and(|answer| answer.starts_with("HTTP/1.1 200 "));
+            process.until_ready(succeeds).await?;
+        }
+        Ok(Self { process })
+    }
+
+    /// What it has logged so far.
+    fn log(&self) -> Result<String> {
+        Ok(std::fs::read_to_string(self.process.log())?)
+    }
+}
+
+/// What an HTTP server answers; nothing while it does not.
+fn answer(address: &str, path: &str) -> Option<String> {
+    let mut connection = TcpStream::connect(address).ok()?;
+    connection.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    connection.write_all(request.as_bytes()).ok()?;
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).ok()?;
+    Some(answer)
+}
+
+/// The messages of an Application's conditions of this type, in their order.
+fn told<'a>(application: &'a Value, kind: &str) -> Vec<&'a str> {
+    let conditions = application["status"]["conditions"].as_array();
+    let conditions = conditions.map_or(&[][..], Vec::as_slice).iter();
+    let of_kind = conditions.filter(|condition| condition["type"] == kind);
+    of_kind.filter_map(|condition| condition["message"].as_str()).collect()
+}
+
+fn health(application: &Value) -> &str {
+    application["status"]["health"]["status"].as_str().unwrap_or_default()
+}
+
+/// The Events of an Application as Argo CD's API server lists them for its UI, in the order of their first times.
+fn events(hub: &Hub, application: &Value) -> Result<Vec<Value>> {
+    let text = |key| application["metadata"][key].as_str().unwrap_or_default();
+    let (name, namespace, uid) = (text("name"), text("namespace"), text("uid"));
+    let fields = format!("involvedObject.name={name},involvedObject.uid={uid},involvedObject.namespace={namespace}");
+    let list = hub.kubectl(&["get", "events", "-n", namespace, "--field-selector", &fields, "-o=json"])?;
+    let mut list: Value = serde_json::from_str(&list)?;
+    let items = list["items"].as_array_mut().context("a list")?;
+    let mut events: Vec<Value> = items
+        .drain(..)
+        .filter(|event| event["source"]["component"] == "argocd-ocm-cmp")
+        .collect();
+    events.sort_by_key(|event| event["firstTimestamp"].to_string());
+    Ok(events)
+}
+
+/// Waits for an Event of an Application with this type and reason and with `words` in its message, that has been counted so often.
+async fn is_noted(hub: &Hub, application: &Value, (kind, reason): (&str, &str), count: u64, words: &str) -> Result<()> {
+    let of_it = |event: &Value| {
+        let message = event["message"].as_str().unwrap_or_default();
+        event["reason"] == reason && event["type"] == kind && message.contains(words)
+    };
+    let counted = |event: &Value| event["count"].as_u64().is_some_and(|counted| counted >= count);
+    let noted = async || {
+        events(hub, application)
+            .ok()?
+            .into_iter()
+            .find(|event| of_it(event) && counted(event))
+    };
+    let noted = wait::eventually("it is noted", wait::DEADLINE, noted).await;
+    let all = events(hub, application)?;
+    let noted = noted.with_context(|| format!("{count} {kind} {reason} with {words:?} in {all:#?}"))?;
+    let same = all
+        .iter()
+        .filter(|event| of_it(event) && event["message"] == noted["message"]);
+    ensure!(same.count() == 1, "it is noted anew instead of counted: {all:#?}");
+    Ok(())
+}
+
+/// The health that Argo CD shows of a work in the tree of an Application, and why.
+fn shown(hub: &Hub, application: &str) -> Option<(String, String)> {
+    let tree = hub.resource_tree(application).ok()??;
+    let work = tree["nodes"]
+        .as_array()?
+        .iter()
+        .find(|node| node["kind"] == "ManifestWork")?;
+    let text = |key| work["health"][key].as_str().map(str::to_owned);
+    Some((text("status")?, text("message").unwrap_or_default()))
+}
+
+/// A Deployment that fails soon, with an image that runs on the nodes where that is possible.
+fn web(image: &str, node_selector: &Value) -> String {
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {
+            "progressDeadlineSeconds": 2,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"nodeSelector": node_selector, "containers": [{"name": "web", "image": image}]},
+            },
+        },
+    })
+    .to_string()
+}
+
+#[tokio::test]
+async fn a_broken_image_is_told_until_it_is_mended() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let (hub, name) = (&stage.hub, "controller-image");
+    stage.cluster1.create_namespace(name).await?;
+    let good = web("example.com/web:1", &Value::Null);
+    // Nothing pulls images here: that it never runs comes from the nodes.
+    let broken = web("example.com/web:none", &json!({"runs": "none"}));
+    let app = App::start(stage, name, &[], &[("web.json", &good)]).await?;
+    let well = |app: &Value| {
+        health(app) == "Healthy"
+            && told(app, DEGRADED).is_empty()
+            && told(app, INFO) == ["applied on 1 of 1 clusters, healthy on 1; 1 object in 1 work"]
+    };
+    let application = hub.wait_for(&app.application(), well).await?;
+
+    let start = format!("cluster1: Deployment {name}/web: ");
+    let warned = |app: &Value| {
+        let warnings = told(app, DEGRADED);
+        let is_it = |message: &str| message.starts_with(&start) && message.ends_with("has timed out progressing.");
+        health(app) == "Degraded" && warnings.len() == 1 && is_it(warnings[0])
+    };
+    for round in 1..=2 {
+        app.commit(&[("web.json", &broken)]).await?;
+        let now = hub.wait_for(&app.application(), warned).await?;
+        let totals = ["applied on 1 of 1 clusters, healthy on 0, 1 degraded; 1 object in 1 work"];
+        assert_eq!(told(&now, INFO), totals);
+        assert!(told(&now, APPLY_ERROR).is_empty(), "{now:#}");
+        // In the words that Argo CD has for the work.
+        let message = told(&now, DEGRADED)[0].trim_start_matches("cluster1: ");
+        let wanted = ("Degraded".to_owned(), message.to_owned());
+        let is_shown = async || (shown(hub, name)? == wanted).then_some(());
+        wait::eventually("Argo CD shows it", wait::DEADLINE, is_shown).await?;
+        is_noted(hub, &application, ("Warning", "ManifestWorkDegraded"), round, message).await?;
+
+        app.commit(&[("web.json", &good)]).await?;
+        hub.wait_for(&app.application(), well).await?;
+        is_noted(
+            hub,
+            &application,
+            ("Normal", "ManifestWorkRecovered"),
+            round,
+            "cluster1",
+        )
+        .await?;
+    }
+    app.end().await
+}
+
+#[tokio::test]
+async fn what_the_agent_cannot_apply_is_an_error_until_it_can() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let (hub, name) = (&stage.hub, "controller-refused");
+    stage.cluster1.create_namespace(name).await?;
+    let config_map = |namespace: &str| {
+        let metadata = json!({"name": "settings", "namespace": namespace});
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}).to_string()
+    };
+    let (here, lost) = (config_map(name), config_map("controller-lost"));
+    let app = App::start(stage, name, &[], &[("here.json", &here), ("lost.json", &lost)]).await?;
+    let message =
+        "ConfigMap controller-lost/settings: Failed to apply manifest: namespaces \"controller-lost\" not found";
+    let wanted = format!("cluster1: {message}");
+    let is_told = |app: &Value| told(app, APPLY_ERROR) == [wanted.as_str()];
+    let application = hub.wait_for(&app.application(), is_told).await?;
+    is_noted(hub, &application, ("Warning", "ManifestWorkApplyFailed"), 1, message).await?;
+
+    stage.cluster1.create_namespace("controller-lost").await?;
+    app.reconcile().await?;
+    let well = |app: &Value| {
+        health(app) == "Healthy"
+            && [APPLY_ERROR, DEGRADED].iter().all(|kind| told(app, kind).is_empty())
+            && told(app, INFO) == ["applied on 1 of 1 clusters, healthy on 1; 2 objects in 1 work"]
+    };
+    hub.wait_for(&app.application(), well).await?;
+    is_noted(
+        hub,
+        &application,
+        ("Normal", "ManifestWorkApplied"),
+        1,
+        "applied on 1 of 1",
+    )
+    .await?;
+    app.end().await
+}
+
+/// What OCM says of a managed cluster.
+async fn is_heard(hub: &Hub, cluster: &str, status: &str) -> Result<()> {
+    let condition = json!({
+        "type": "ManagedClusterConditionAvailable",
+        "status": status,
+        "reason": "ByTest",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    });
+    let cluster = ObjectRef::cluster("cluster.open-cluster-management.io/v1", "ManagedCluster", cluster);
+    let conditions = json!({"status": {"conditions": [condition]}});
+    hub.patch_status(&cluster, &conditions).await.map(drop)
+}
+
+#[tokio::test]
+async fn a_cluster_that_the_hub_does_not_hear_from_is_told() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let (hub, name, cluster) = (&stage.hub, "controller-silent", "silent-to-controller");
+    hub.declare_managed_cluster(cluster).await?;
+    let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}).to_string();
+    let settings: [(&str, &[&str]); 1] = [("clusters", &[cluster])];
+    let app = App::start_on(hub, name, &settings, &[("a.json", &config_map)], false).await?;
+    let is_quiet = |app: &Value| told(app, UNREACHABLE).is_empty() && told(app, INFO).len() == 1;
+    let application = hub.wait_for(&app.application(), is_quiet).await?;
+
+    is_heard(hub, cluster, "Unknown").await?;
+    let message = format!("{cluster}: the hub does not hear from its agent; what is shown is what was heard last");
+    let is_told = |app: &Value| told(app, UNREACHABLE) == [message.as_str()];
+    hub.wait_for(&app.application(), is_told).await?;
+    is_noted(hub, &application, ("Warning", "ManagedClusterUnreachable"), 1, cluster).await?;
+    is_heard(hub, cluster, "True").await?;
+    hub.wait_for(&app.application(), is_quiet).await?;
+    app.end().await
+}

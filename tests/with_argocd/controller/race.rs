@@ -1,0 +1,180 @@
+//! Argo CD and the controller write the same list of conditions, and neither takes anything from the other.
+
+use super::{DEGRADED, INFO, told};
+use crate::app::App;
+use crate::mistakes::comparison_error;
+use crate::stage::stage;
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use testbed::{Hub, ObjectRef};
+
+const NAME: &str = "controller-race";
+
+/// Has no agent: the test says what an agent would, as often as it likes.
+const CLUSTER: &str = "cluster-of-the-race";
+
+const SETTINGS: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n";
+const WRONG: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: wrong}\ndata: [\n";
+
+/// How often Argo CD finds the folder broken, and mended again.
+const ROUNDS: u32 = 10;
+
+/// Says as the agent that the object is on the cluster, or why it is not.
+async fn say(hub: &Hub, missing: Option<&str>) -> Result<()> {
+    let work = ObjectRef::manifest_work(CLUSTER, NAME);
+    let generation = hub.get(&work).await?.context("the work is there")?["metadata"]["generation"].clone();
+    let condition = |kind: &str, status: bool, message: &str| {
+        json!({
+            "type": kind,
+            "status": if status { "True" } else { "False" },
+            "reason": "AsTheTestSays",
+            "message": message,
+            "observedGeneration": generation,
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        })
+    };
+    let of_both = [
+        condition("Applied", true, ""),
+        condition("Available", missing.is_none(), missing.unwrap_or_default()),
+    ];
+    let meta = json!({
+        "ordinal": 0, "group": "", "version": "v1", "kind": "ConfigMap", "resource": "configmaps", "namespace": NAME, "name": "settings",
+    });
+    let manifest = json!({"resourceMeta": meta, "conditions": of_both, "statusFeedback": {}});
+    let status = json!({"conditions": of_both, "resourceStatus": {"manifests": [manifest]}});
+    hub.patch_status(&work, &json!({"status": status})).await.map(drop)
+}
+
+/// Breaks and mends the folder, and waits for Argo CD to say so each time.
+async fn break_and_mend(hub: &Hub, app: &App) -> Result<()> {
+    for _ in 0..ROUNDS {
+        app.push(&[("wrong.yaml", WRONG)]).await?;
+        hub.wait_for(&app.application(), |app| comparison_error(app).is_some())
+            .await?;
+        app.remove(&["wrong.yaml"]).await?;
+        hub.wait_for(&app.application(), |app| comparison_error(app).is_none())
+            .await?;
+    }
+    Ok(())
+}
+
+/// Says one thing after the other of the work, without end.
+async fn say_ever_more(hub: &Hub) -> Result<()> {
+    for round in 0_u64.. {
+        let missing = format!("gone for the {round}th time");
+        say(hub, (round % 3 != 0).then_some(&missing)).await?;
+        tokio::task::yield_now().await;
+    }
+    Ok(())
+}
+
+/// The conditions of an Application that are the controller's, or those that are not.
+fn conditions(application: &Value, ours: bool) -> Vec<&Value> {
+    let conditions = application["status"]["conditions"].as_array();
+    let is_ours = |condition: &&Value| {
+        let kind = condition["type"].as_str().unwrap_or_default();
+        kind.starts_with("ManifestWork") || kind.starts_with("ManagedCluster")
+    };
+    let conditions = conditions.map_or(&[][..], Vec::as_slice).iter();
+    conditions.filter(|condition| is_ours(condition) == ours).collect()
+}
+
+/// What the controller has written of an object and nobody since, as paths of fields.
+fn written(application: &Value) -> BTreeSet<String> {
+    let managers = application["metadata"]["managedFields"].as_array();
+    let ours = managers
+        .into_iter()
+        .flatten()
+        .filter(|fields| fields["manager"] == "argocd-ocm-cmp");
+    ours.flat_map(|fields| leaves(&fields["fieldsV1"])).collect()
+}
+
+fn leaves(fields: &Value) -> Vec<String> {
+    let Some(below) = fields.as_object().filter(|below| !below.is_empty()) else {
+        return vec![String::new()];
+    };
+    let below = below.iter().filter(|(name, _)| *name != ".");
+    let paths = below.flat_map(|(name, field)| {
+        let name = name.trim_start_matches("f:").to_owned();
+        leaves(field).into_iter().map(move |leaf| match leaf.as_str() {
+            "" => name.clone(),
+            leaf => format!("{name} {leaf}"),
+        })
+    });
+    paths.collect()
+}
+
+#[tokio::test]
+async fn neither_takes_a_condition_from_the_other() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let hub = &stage.hub;
+    hub.declare_managed_cluster(CLUSTER).await?;
+    let settings: [(&str, &[&str]); 1] = [("clusters", &[CLUSTER])];
+    let app = App::start_on(hub, NAME, &settings, &[("settings.yaml", SETTINGS)], false).await?;
+    let label = json!({"metadata": {"labels": {NAME: "true"}}});
+    hub.patch(&app.application(), &label).await?;
+    let recording = hub.record("argoproj.io/v1alpha1", "Application", NAME).await?;
+
+    tokio::select! {
+        ended = break_and_mend(hub, &app) => ended?,
+        ended = say_ever_more(hub) => ended?,
+    }
+
+    // In the end each has what it should, whatever the other has.
+    for (missing, wrong) in [
+        (Some("gone"), true),
+        (None, true),
+        (Some("gone for good"), false),
+        (None, false),
+    ] {
+        if wrong {
+            app.push(&[("wrong.yaml", WRONG)]).await?;
+        } else if comparison_error(&hub.get(&app.application()).await?.context("it is there")?).is_some() {
+            app.remove(&["wrong.yaml"]).await?;
+        }
+        say(hub, missing).await?;
+        let warning = missing.map(|why| format!("{CLUSTER}: ConfigMap {NAME}/settings: {why}"));
+        let all_there = |app: &Value| {
+            comparison_error(app).is_some() == wrong
+                && told(app, DEGRADED).first().copied() == warning.as_deref()
+                && told(app, INFO).len() == 1
+        };
+        hub.wait_for(&app.application(), all_there).await?;
+    }
+
+    let states = recording.states();
+    let conditions_changed = |pair: &&[Value]| pair[0]["status"]["conditions"] != pair[1]["status"]["conditions"];
+    let by_us: Vec<&[Value]> = states
+        .windows(2)
+        .filter(conditions_changed)
+        .filter(|pair| written(&pair[1]).contains("status conditions"))
+        .collect();
+    ensure!(by_us.len() >= 5, "it has written {} times only", by_us.len());
+    for pair in by_us {
+        assert_eq!(
+            conditions(&pair[0], false),
+            conditions(&pair[1], false),
+            "they are Argo CD's"
+        );
+        let (before, after) = (&pair[0]["status"], &pair[1]["status"]);
+        for part in [
+            "sync",
+            "health",
+            "resources",
+            "operationState",
+            "summary",
+            "history",
+            "reconciledAt",
+        ] {
+            assert_eq!(before[part], after[part], "{part} is Argo CD's");
+        }
+    }
+    for state in &states {
+        for path in written(state) {
+            let ours = ["status conditions", "metadata annotations argocd.argoproj.io/refresh"];
+            assert!(ours.contains(&path.as_str()), "it has written {path}");
+        }
+    }
+    app.end().await
+}

@@ -1,0 +1,70 @@
+//! A new message of the same health: Argo CD refreshes an Application only when the health of a resource becomes another.
+
+use super::{health, shown};
+use crate::app::App;
+use crate::stage::stage;
+use anyhow::Result;
+use serde_json::{Value, json};
+use testbed::{ObjectRef, wait};
+
+/// Two pods that may not be on one node, of nodes with a label: on the only node there is, one runs as soon as it has that label.
+fn web(name: &str) -> String {
+    let labels = json!({"app": name});
+    let apart = json!({"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"});
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "nodeSelector": {name: "true"},
+                    "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}},
+                    "containers": [{"name": "web", "image": "nginx"}],
+                },
+            },
+        },
+    })
+    .to_string()
+}
+
+#[tokio::test]
+async fn a_new_message_of_the_same_health_gets_to_argo_cd() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let (hub, name) = (&stage.hub, "controller-refresh");
+    stage.cluster1.create_namespace(name).await?;
+    let app = App::start(stage, name, &[], &[("web.json", &web(name))]).await?;
+    let message = |available: u32| {
+        let message = format!("waiting for rollout to finish: {available} of 2 updated replicas are available");
+        ("Progressing".to_owned(), format!("Deployment {name}/web: {message}"))
+    };
+    let shows = async |wanted: (String, String)| {
+        let is_shown = async || (shown(hub, name)? == wanted).then_some(());
+        wait::eventually("Argo CD shows it", wait::DEADLINE, is_shown).await
+    };
+    shows(message(0)).await?;
+
+    // Here Argo CD compares every Application again after some seconds, which others do after minutes. So it is looked at who asks.
+    let label = json!({"metadata": {"labels": {name: "true"}}});
+    hub.patch(&app.application(), &label).await?;
+    let recording = hub.record("argoproj.io/v1alpha1", "Application", name).await?;
+    stage
+        .cluster1
+        .patch(&ObjectRef::cluster("v1", "Node", "node-1"), &label)
+        .await?;
+    let is_asked = async || {
+        let asked = |app: &Value| app["metadata"]["annotations"]["argocd.argoproj.io/refresh"] == "normal";
+        recording.states().iter().any(asked).then_some(())
+    };
+    wait::eventually("Argo CD is asked to look", wait::DEADLINE, is_asked).await?;
+    shows(message(1)).await?;
+    let healths: Vec<Value> = recording.states();
+    assert!(
+        healths.iter().all(|app| health(app) == "Progressing"),
+        "or this says nothing"
+    );
+    app.end().await
+}

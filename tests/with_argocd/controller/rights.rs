@@ -1,0 +1,149 @@
+//! The rights that deploy_controller.yaml gives are those that the controller uses, no more and no less, by the audit log of the
+//! real API server.
+
+use super::{ACCOUNT, DEGRADED, told, web};
+use crate::app::App;
+use crate::stage::{Stage, shipped_objects, stage};
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use testbed::wait;
+
+/// A verb on a resource; in one namespace and for one name, where a rule narrows it to these.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Right {
+    verb: String,
+    resource: String,
+    namespace: Option<String>,
+    name: Option<String>,
+}
+
+/// The rights that the shipped roles give, one by one.
+fn granted() -> Result<BTreeSet<Right>> {
+    let mut rights = BTreeSet::new();
+    for object in shipped_objects("deploy_controller.yaml")? {
+        let namespace = match object["kind"].as_str() {
+            Some("ClusterRole") => None,
+            Some("Role") => object["metadata"]["namespace"].as_str().map(str::to_owned),
+            _ => continue,
+        };
+        for rule in object["rules"].as_array().context("rules")? {
+            let names = match rule.get("resourceNames") {
+                Some(names) => texts(names).map(Some).collect(),
+                None => vec![None],
+            };
+            for group in texts(&rule["apiGroups"]) {
+                for resource in texts(&rule["resources"]) {
+                    for verb in texts(&rule["verbs"]) {
+                        rights.extend(names.iter().map(|name| Right {
+                            verb: verb.clone(),
+                            resource: format!("{resource}.{group}"),
+                            namespace: namespace.clone(),
+                            name: name.clone(),
+                        }));
+                    }
+                }
+            }
+        }
+    }
+    Ok(rights)
+}
+
+fn texts(list: &Value) -> impl Iterator<Item = String> {
+    let items = list.as_array().map_or(&[][..], Vec::as_slice).iter();
+    items.filter_map(|item| item.as_str().map(str::to_owned))
+}
+
+/// The requests for objects that the API server has answered, and with what.
+fn asked(stage: &Stage) -> Result<Vec<(Right, u64)>> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let asked = stage.hub.asked_by(ACCOUNT)?;
+    let asked = asked.iter().filter(|event| event["objectRef"]["resource"].is_string());
+    let right = |event: &Value| {
+        let object = &event["objectRef"];
+        let group = text(&object["apiGroup"]).unwrap_or_default();
+        let resource = format!("{}.{group}", text(&object["resource"])?);
+        let right = Right {
+            verb: text(&event["verb"])?,
+            resource: resource + text(&object["subresource"]).map_or("", |_| "/"),
+            namespace: text(&object["namespace"]),
+            name: text(&object["name"]),
+        };
+        Some((right, event["responseStatus"]["code"].as_u64()?))
+    };
+    asked
+        .map(|event| right(event).with_context(|| event.to_string()))
+        .collect()
+}
+
+impl Right {
+    /// Whether it lets somebody do that.
+    fn covers(&self, asked: &Self) -> bool {
+        let within = |mine: &Option<String>, asked: &Option<String>| mine.is_none() || mine == asked;
+        (&self.verb, &self.resource) == (&asked.verb, &asked.resource)
+            && within(&self.namespace, &asked.namespace)
+            && within(&self.name, &asked.name)
+    }
+}
+
+#[tokio::test]
+async fn every_right_is_used_and_none_is_missing() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let (hub, name) = (&stage.hub, "controller-rights");
+    stage.cluster1.create_namespace(name).await?;
+    // All that makes it write: conditions, an Event and the same Event again.
+    let [good, broken] = [Value::Null, json!({"runs": "none"})].map(|nodes| web("example.com/web:1", &nodes));
+    let app = App::start(stage, name, &[], &[("web.json", &good)]).await?;
+    for _ in 0..2 {
+        app.commit(&[("web.json", &broken)]).await?;
+        let is_told = |app: &Value| told(app, DEGRADED).len() == 1;
+        hub.wait_for(&app.application(), is_told).await?;
+        app.commit(&[("web.json", &good)]).await?;
+        let is_gone = |app: &Value| told(app, DEGRADED).is_empty();
+        hub.wait_for(&app.application(), is_gone).await?;
+    }
+
+    let granted = granted()?;
+    let unused = || -> Result<Vec<&Right>> {
+        let asked = asked(stage)?;
+        let used = |right: &&Right| asked.iter().any(|(asked, _)| right.covers(asked));
+        Ok(granted.iter().filter(|right| !used(right)).collect())
+    };
+    let all_used = async || unused().ok()?.is_empty().then_some(());
+    let all_used = wait::eventually("every right is used", wait::DEADLINE, all_used).await;
+    all_used.with_context(|| format!("not used: {:#?}", unused()))?;
+    for (asked, answer) in asked(stage)? {
+        ensure!(answer != 403, "refused: {asked:?}");
+        // Also by what everybody may do, which is nothing with these objects.
+        ensure!(
+            granted.iter().any(|right| right.covers(&asked)),
+            "not among the rules: {asked:?}"
+        );
+    }
+    let log = stage.controller.log()?;
+    assert!(!log.to_lowercase().contains("forbidden"), "{log}");
+    app.end().await
+}
+
+#[tokio::test]
+async fn its_pods_are_admitted_where_the_restricted_standard_is_enforced() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let hub = &stage.hub;
+    let namespace = "restricted-pods";
+    let labels = json!({"pod-security.kubernetes.io/enforce": "restricted"});
+    hub.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}))
+        .await?;
+    let deployment = shipped_objects("deploy_controller.yaml")?.remove(0);
+    let mut pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "controller", "namespace": namespace},
+        "spec": deployment["spec"]["template"]["spec"],
+    });
+    let create = |pod: &Value| hub.kubectl_with_input(&["create", "--dry-run=server", "-f", "-"], &pod.to_string());
+    create(&pod)?;
+    pod["spec"]["containers"][0]["securityContext"] = Value::Null;
+    let refused = create(&pod).err().context("or this says nothing")?.to_string();
+    assert!(refused.contains("violates PodSecurity \"restricted"), "{refused}");
+    Ok(())
+}

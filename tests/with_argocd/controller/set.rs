@@ -1,0 +1,44 @@
+//! An Application that is delivered by a Placement: its works are those that OCM makes of its ManifestWorkReplicaSet.
+
+use super::{DEGRADED, INFO, health, is_noted, told, web};
+use crate::app::App;
+use crate::fleet::fleet;
+use crate::placement::{open, prepare};
+use anyhow::Result;
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn the_works_of_a_set_count_for_its_application() -> Result<()> {
+    let Some(fleet) = fleet().await? else { return Ok(()) };
+    let (hub, name) = (&fleet.hub, "controller-set");
+    prepare(fleet, name, &json!({})).await?;
+    let [cluster1, second, third] = fleet.clusters();
+    for cluster in [cluster1, second] {
+        open(cluster, name).await?;
+    }
+    let settings: [(&str, &[&str]); 1] = [("placement", &["argocd/controller-set"])];
+    let file = web("example.com/web:1", &json!({name: "true"}));
+    let app = App::start_on(hub, name, &settings, &[("web.json", &file)], false).await?;
+    let totals = |app: &Value, start: &str| told(app, INFO).iter().any(|totals| totals.starts_with(start));
+    let start = format!("third: Deployment {name}/web: ");
+    let warned = |app: &Value| {
+        let warnings = told(app, DEGRADED);
+        let of_third = warnings.len() == 1 && warnings[0].starts_with(&start);
+        of_third
+            && totals(
+                app,
+                "applied on 3 of 3 clusters, healthy on 2, 1 degraded; 3 objects in 3 works",
+            )
+    };
+    let application = hub.wait_for(&app.application(), warned).await?;
+    is_noted(hub, &application, ("Warning", "ManifestWorkDegraded"), 1, &start).await?;
+
+    open(third, name).await?;
+    let well = |app: &Value| {
+        health(app) == "Healthy"
+            && told(app, DEGRADED).is_empty()
+            && totals(app, "applied on 3 of 3 clusters, healthy on 3; 3 objects in 3 works")
+    };
+    hub.wait_for(&app.application(), well).await?;
+    app.end().await
+}
