@@ -225,6 +225,7 @@ impl Election {
             post: Post {
                 lease: format!("{namespace}/{name}"),
                 candidate: Candidate::new(identity),
+                leaves: false,
                 leader,
             },
             known: None,
@@ -257,6 +258,8 @@ impl Election {
 struct Post {
     lease: String,
     candidate: Candidate,
+    /// Whether we stand back of our own accord.
+    leaves: bool,
     leader: watch::Sender<bool>,
 }
 
@@ -268,6 +271,7 @@ impl Post {
         let Self { lease, candidate, .. } = self;
         match leads {
             true if is_news => info!(lease, identity = candidate.identity, "leading"),
+            false if is_news && self.leaves => info!(lease, identity = candidate.identity, "left to others"),
             false if is_news => warn!(lease, identity = candidate.identity, "no longer leading"),
             _ => {}
         }
@@ -373,6 +377,7 @@ impl Campaign {
     }
 
     async fn release(&mut self) {
+        self.post.leaves = true;
         self.post.candidate.resign();
         self.post.publish();
         let (leases, candidate) = (&self.leases, &self.post.candidate);
