@@ -97,6 +97,9 @@ impl ControlPlane {
         command.args(["--leader-elect=false", "--bind-address=127.0.0.1"]);
         command.arg(format!("--secure-port={}", ports::free()?));
         command.arg(format!("--controllers={controllers}"));
+        // On a busy machine kwok's heartbeats come late. After 50 s without one all pods of the node would be called not ready,
+        // and kwok calls a pod ready only once.
+        command.arg("--node-monitor-grace-period=24h");
         command
             .arg("--cluster-signing-cert-file")
             .arg(self.bench.authority.certificate());
