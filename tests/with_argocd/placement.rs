@@ -5,8 +5,9 @@ use crate::fleet::{Fleet, fleet};
 use crate::health_check;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use std::fmt::Write;
 use std::time::Duration;
-use testbed::{ManagedCluster, ObjectRef, Recording, condition, is_applied, is_true};
+use testbed::{ManagedCluster, ObjectRef, Recording, condition, is_applied, is_synced, is_true};
 
 const CLUSTERS: [&str; 3] = ["cluster1", "second", "third"];
 
@@ -82,14 +83,68 @@ impl Placed {
         let says = |set: &Value| health_check::health(set).is_ok_and(|health| health == wanted);
         let set = self.set().await?;
         let shown = self.fleet.hub.wait_for(&set, says).await;
-        shown.with_context(|| format!("{set} is to be {health}: {message}"))?;
+        let shown = shown.with_context(|| format!("{set} is to be {health}: {message}"));
+        self.or_all(shown).await?;
         self.is(health).await
     }
 
     /// Waits until Argo CD calls the Application so.
     async fn is(&self, health: &str) -> Result<()> {
         let is = |app: &Value| app["status"]["health"]["status"] == health;
-        self.fleet.hub.wait_for(&self.app.application(), is).await.map(drop)
+        self.becomes(is).await
+    }
+
+    /// Waits until Argo CD has synced this commit to the end, has removed what it no longer has, and calls the Application
+    /// healthy. It is called healthy on the way too: between two waves everything is that was applied so far.
+    async fn has_delivered(&self, commit: &str) -> Result<()> {
+        let delivered = |app: &Value| {
+            let status = &app["status"];
+            is_synced(app)
+                && status["sync"]["revision"] == commit
+                && status["operationState"]["syncResult"]["revision"] == commit
+                && status["operationState"]["phase"] == "Succeeded"
+                && status["health"]["status"] == "Healthy"
+        };
+        self.becomes(delivered).await
+    }
+
+    async fn becomes(&self, condition: impl FnMut(&Value) -> bool) -> Result<()> {
+        let became = self.fleet.hub.wait_for(&self.app.application(), condition).await;
+        self.or_all(became).await.map(drop)
+    }
+
+    /// An error with all that can tell where the change is that did not come through: its sets with what Argo CD says of
+    /// them, and its works.
+    async fn or_all<T>(&self, outcome: Result<T>) -> Result<T> {
+        let Err(error) = outcome else { return outcome };
+        let start = format!("{}-", self.app.name);
+        let ours = |it: &Value| it["metadata"]["name"].as_str().is_some_and(|it| it.starts_with(&start));
+        let mut told = String::new();
+        for (version, kind) in [("v1alpha1", "ManifestWorkReplicaSet"), ("v1", "ManifestWork")] {
+            let version = format!("work.open-cluster-management.io/{version}");
+            for it in self.fleet.hub.list(&version, kind).await?.iter().filter(|it| ours(it)) {
+                let metadata = &it["metadata"];
+                let written: Vec<_> = metadata["managedFields"].as_array().into_iter().flatten().collect();
+                let written: Vec<_> = written
+                    .iter()
+                    .map(|by| json!([by["manager"], by["subresource"], by["time"]]))
+                    .collect();
+                let all = json!({
+                    "namespace": metadata["namespace"],
+                    "name": metadata["name"],
+                    "generation": metadata["generation"],
+                    "deletionTimestamp": metadata["deletionTimestamp"],
+                    "finalizers": metadata["finalizers"],
+                    "written": written,
+                    "conditions": it["status"]["conditions"],
+                    "summary": it["status"]["summary"],
+                    "placementSummary": it["status"]["placementSummary"],
+                });
+                let health = (kind == "ManifestWorkReplicaSet").then(|| health_check::health(it));
+                writeln!(told, "{kind}, {health:?}: {all:#}")?;
+            }
+        }
+        Err(error.context(told))
     }
 
     /// Waits until the Application is healthy, and for what is done next to be told from it: times have whole seconds.
@@ -417,5 +472,67 @@ async fn objects_stay_when_an_application_moves_to_a_placement_and_back() -> Res
     assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
     fleet.second.wait_gone(&settings).await?;
     fleet.third.wait_gone(&settings).await?;
+    placed.app.end().await
+}
+
+#[tokio::test]
+async fn waves_and_hooks_wait_for_every_cluster() -> Result<()> {
+    let Some(fleet) = fleet().await? else { return Ok(()) };
+    let name = "by-wave";
+    let job = |version: &str| {
+        json!({
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {
+                "name": "migrate",
+                "labels": {"version": version},
+                "annotations": {"argocd.argoproj.io/hook": "PreSync"},
+            },
+            "spec": {"template": {"spec": {
+                "restartPolicy": "Never",
+                "containers": [{"name": "main", "image": "busybox"}],
+            }}},
+        })
+        .to_string()
+    };
+    let later = |version: &str| -> Result<String> {
+        let mut object: Value = serde_json::from_str(&config_map(version))?;
+        object["metadata"]["annotations"] = json!({"argocd.argoproj.io/sync-wave": "1"});
+        Ok(object.to_string())
+    };
+    let files = [
+        ("job.json", &*job("1")),
+        ("web.json", &*deployment("web", "1", None)),
+        ("settings.json", &*later("1")?),
+    ];
+    let placed = Placed::start(fleet, name, &[], &files).await?;
+    placed.is_settled().await?;
+    let settings = placed.config_map();
+    let has_run = async |cluster: &ManagedCluster, version: &str| -> Result<bool> {
+        let jobs = cluster.list("batch/v1", "Job").await?;
+        let ours = |it: &Value| it["metadata"]["namespace"] == name && it["metadata"]["labels"]["version"] == version;
+        Ok(jobs.iter().any(|it| ours(it) && is_true(it, "Complete")))
+    };
+
+    let files = [
+        ("job.json", &*job("2")),
+        ("web.json", &*deployment("web", "2", Some(name))),
+        ("settings.json", &*later("2")?),
+    ];
+    let commit = placed.app.push(&files).await?;
+    for (at, cluster) in fleet.clusters().into_iter().enumerate() {
+        let message = format!("3 of 3 clusters applied, {} progressing", 3 - at);
+        placed.shows("Progressing", &message).await?;
+        for other in fleet.clusters() {
+            let settings = other.get(&settings).await?.context("it is there")?;
+            assert_eq!(settings["data"]["version"], "1", "{}", other.name());
+            assert!(has_run(other, "2").await?, "{}", other.name());
+        }
+        open(cluster, name).await?;
+    }
+    for cluster in fleet.clusters() {
+        cluster.wait_for(&settings, |it| it["data"]["version"] == "2").await?;
+    }
+    placed.has_delivered(&commit).await?;
     placed.app.end().await
 }
