@@ -2,7 +2,9 @@
 
 use crate::program::without_configs;
 use argocd_ocm_cmp::cli::{Cli, Command, Output};
+use argocd_ocm_cmp::controller::LEASE;
 use argocd_ocm_cmp::generate::settings::SETTINGS;
+use argocd_ocm_cmp::tracking::CONFIG_MAP;
 use argocd_ocm_cmp::value::Value;
 use argocd_ocm_cmp::{json, yaml};
 use clap::Parser;
@@ -334,6 +336,27 @@ fn the_controller_runs_where_pods_are_restricted() {
         }
         assert_eq!(at(pod, "volumes"), &Value::Null, "it writes nothing and reads no files");
     });
+}
+
+#[test]
+fn the_controllers_command_is_one_the_program_knows() {
+    with_controller(|[deployment, _, _, _, _, _, role, _]| {
+        let container = at(deployment, "spec.template.spec.containers.0");
+        let command = texts(at(container, "command"));
+        assert_eq!(command[0], env!("CARGO_PKG_NAME"));
+        let Command::Controller(args) = Cli::try_parse_from(command).expect("it parses").command else {
+            panic!("not controller");
+        };
+        let port = Value::Int(args.bind_address.port().into());
+        assert_eq!(at(container, "ports.0.containerPort"), &port);
+        assert!(args.bind_address.ip().is_unspecified(), "the kubelet is elsewhere");
+        let namespace = at(deployment, "metadata.namespace").as_str();
+        assert_eq!(namespace, Some(args.argocd_namespace.as_str()));
+        assert!(args.leader_elect, "there are two of them");
+        assert_eq!(texts(at(role, "rules.0.resourceNames")), [CONFIG_MAP]);
+        assert_eq!(texts(at(role, "rules.2.resourceNames")), [LEASE]);
+    });
+    assert!(text("README.md").contains("kubectl apply -f deploy_controller.yaml\n"));
 }
 
 #[test]
