@@ -172,8 +172,9 @@ async fn neither_takes_a_condition_from_the_other() -> Result<()> {
     }
     for state in &states {
         for path in written(state) {
+            // A list of fields may be left with no field of ours in it.
             let ours = ["status conditions", "metadata annotations argocd.argoproj.io/refresh"];
-            assert!(ours.contains(&path.as_str()), "it has written {path}");
+            assert!(ours.iter().any(|ours| ours.starts_with(&path)), "it has written {path}");
         }
     }
     app.end().await

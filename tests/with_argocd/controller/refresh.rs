@@ -47,24 +47,36 @@ async fn a_new_message_of_the_same_health_gets_to_argo_cd() -> Result<()> {
     };
     shows(message(0)).await?;
 
+    hub.wait_for(&app.application(), |app| health(app) == "Progressing")
+        .await?;
+
     // Here Argo CD compares every Application again after some seconds, which others do after minutes. So it is looked at who asks.
     let label = json!({"metadata": {"labels": {name: "true"}}});
     hub.patch(&app.application(), &label).await?;
     let recording = hub.record("argoproj.io/v1alpha1", "Application", name).await?;
-    stage
-        .cluster1
-        .patch(&ObjectRef::cluster("v1", "Node", "node-1"), &label)
-        .await?;
+    let node = ObjectRef::cluster("v1", "Node", "node-1");
+    stage.cluster1.patch(&node, &label).await?;
+    let says_so = |work: &Value| work.to_string().contains("1 of 2 updated replicas");
+    let work = hub.wait_for(&app.work(), says_so).await?;
     let is_asked = async || {
         let asked = |app: &Value| app["metadata"]["annotations"]["argocd.argoproj.io/refresh"] == "normal";
+        let asked = |app: &Value| asked(app) && version(app) > version(&work);
         recording.states().iter().any(asked).then_some(())
     };
     wait::eventually("Argo CD is asked to look", wait::DEADLINE, is_asked).await?;
     shows(message(1)).await?;
-    let healths: Vec<Value> = recording.states();
-    assert!(
-        healths.iter().all(|app| health(app) == "Progressing"),
-        "or this says nothing"
-    );
+    for state in recording.states() {
+        assert_eq!(
+            health(&state),
+            "Progressing",
+            "or this says nothing: {:#}",
+            state["status"]
+        );
+    }
     app.end().await
+}
+
+/// Which form of an object this is: the API server counts through all of them.
+fn version(object: &Value) -> Option<u64> {
+    object["metadata"]["resourceVersion"].as_str()?.parse().ok()
 }
