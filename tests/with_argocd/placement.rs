@@ -124,9 +124,8 @@ impl Placed {
             let version = format!("work.open-cluster-management.io/{version}");
             for it in self.fleet.hub.list(&version, kind).await?.iter().filter(|it| ours(it)) {
                 let metadata = &it["metadata"];
-                let written: Vec<_> = metadata["managedFields"].as_array().into_iter().flatten().collect();
-                let written: Vec<_> = written
-                    .iter()
+                let fields = metadata["managedFields"].as_array().into_iter().flatten();
+                let written: Vec<_> = fields
                     .map(|by| json!([by["manager"], by["subresource"], by["time"]]))
                     .collect();
                 let all = json!({
