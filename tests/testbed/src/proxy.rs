@@ -38,7 +38,7 @@ use crate::wait::DEADLINE;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The proxy answers with this status code, as an API server words it, and the API server does not hear of it. 429
-    /// asks for a second of patience.
+    /// asks for a second of patience, in a header.
     Status(u16),
     /// Nothing is answered, and a watch that is open brings nothing, until [`Proxy::heal`].
     Hang,
@@ -492,7 +492,6 @@ fn status(code: u16) -> Value {
         404 => "NotFound",
         409 => "Conflict",
         410 => "Expired",
-        429 => "TooManyRequests",
         503 => "ServiceUnavailable",
         504 => "Timeout",
         _ => "InternalError",
@@ -511,7 +510,14 @@ fn status(code: u16) -> Value {
 fn refusal(code: u16) -> Result<Response, Failure> {
     let mut answer = whole(StatusCode::from_u16(code)?, status(code).to_string().into());
     if code == 429 {
-        answer.headers_mut().insert(RETRY_AFTER, http::HeaderValue::from(1));
+        // No object: what keeps requests in check stands before what knows of objects.
+        *answer.body_mut() = full("Too many requests, please try again later.\n".into());
+        let headers = answer.headers_mut();
+        headers.insert(RETRY_AFTER, http::HeaderValue::from(1));
+        headers.insert(
+            CONTENT_TYPE,
+            http::HeaderValue::from_static("text/plain; charset=utf-8"),
+        );
     }
     Ok(answer)
 }
@@ -521,8 +527,12 @@ fn gone_event() -> Bytes {
     format!("{event}\n").into()
 }
 
+fn full(body: Bytes) -> BoxBody<Bytes, Failure> {
+    Full::new(body).map_err(|never| match never {}).boxed()
+}
+
 fn whole(status: StatusCode, body: Bytes) -> Response {
-    let mut answer = http::Response::new(Full::new(body).map_err(|never| match never {}).boxed());
+    let mut answer = http::Response::new(full(body));
     *answer.status_mut() = status;
     answer
         .headers_mut()
