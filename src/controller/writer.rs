@@ -186,9 +186,14 @@ impl Refused {
             _ => None,
         };
         let details = status.and_then(|status| status.details.as_ref());
-        let wait = details.map_or(0, |details| details.retry_after_seconds);
+        let reason = Reason::of(error);
+        let wait = match details.map_or(0, |details| details.retry_after_seconds) {
+            // Most say it in a header, which kube keeps to itself: a second at least.
+            0 if reason == Reason::Throttled => 1,
+            wait => wait,
+        };
         Self {
-            reason: Reason::of(error),
+            reason,
             why: hub::reason(error),
             retry_after: (wait > 0).then(|| Duration::from_secs(wait.into())),
             is_gone: status.is_some_and(|status| status.code == 404),
