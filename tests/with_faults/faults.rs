@@ -1,0 +1,363 @@
+//! An API server that fails: what can be served is served, what fails is tried again later and later, it is counted, and when the
+//! API server is well again all is as if nothing had been.
+
+use crate::stage::{
+    APPLY_ERROR, DEGRADED, Fares, INFO, Stage, TRIES, backs_off, config_map, lists, stage, told, writes_of,
+};
+use anyhow::{Result, ensure};
+use serde_json::json;
+use std::time::{Duration, Instant};
+use testbed::ObjectRef;
+use testbed::proxy::{Fault, Seen, Times};
+
+const ERRORS: &str = "argocd_ocm_cmp_reconcile_errors_total";
+const WATCH_ERRORS: &str = "argocd_ocm_cmp_watch_errors_total";
+
+fn error(reason: &str) -> String {
+    format!("{ERRORS}{{promise=\"application-status\",reason=\"{reason}\"}}")
+}
+
+fn watch_error(kind: &str, reason: &str) -> String {
+    format!("{WATCH_ERRORS}{{kind=\"{kind}\",reason=\"{reason}\"}}")
+}
+
+#[tokio::test]
+async fn a_write_that_is_refused_is_tried_again_later_and_later_and_holds_up_nobody() -> Result<()> {
+    let Some(stage) = stage("refused-writes").await? else {
+        return Ok(());
+    };
+    let faults = [
+        ("conflict", Fault::Status(409), "conflict"),
+        ("throttled", Fault::Status(429), "throttled"),
+        ("failing", Fault::Status(500), "server"),
+        ("busy", Fault::Status(503), "server"),
+        ("lost", Fault::AnswerLost, "conflict"),
+    ];
+    let proxy = stage.proxy().await?;
+    let mut applications = Vec::new();
+    for (name, fault, _) in faults {
+        applications.push(stage.application(name, Fares::Well).await?);
+        let times = if fault == Fault::AnswerLost {
+            Times::Next(1)
+        } else {
+            Times::Always
+        };
+        proxy.fault(fault, times, move |seen| {
+            seen.is("patch", "applications") && seen.name.as_deref() == Some(name)
+        });
+    }
+    let controller = stage.controller(&proxy).await?;
+    let [refused, lost] = [&applications[..4], &applications[4..]];
+    let tried = |requests: &[Seen]| refused.iter().all(|it| writes_of(requests, it).len() >= TRIES);
+    proxy.until("each was tried several times", tried).await?;
+    let fine = stage.application("fine", Fares::Well).await?;
+    stage.until_well(&fine).await?;
+    for application in refused {
+        backs_off(writes_of(&proxy.requests(), application))?;
+    }
+    for (_, fault, reason) in &faults[..4] {
+        assert!(
+            controller.metric(&error(reason)).await? >= TRIES as u64 - 1,
+            "{fault:?}"
+        );
+    }
+    // A second that the API server asks for is given to it also the first time, when half of one is the most we wait.
+    let requests = proxy.requests();
+    let throttled = writes_of(&requests, &refused[1]);
+    assert!(throttled[1].at - throttled[0].at >= Duration::from_secs(1));
+
+    proxy.heal();
+    for application in refused.iter().chain(lost) {
+        stage.until_well(application).await?;
+        let requests = proxy.requests();
+        let written = writes_of(&requests, application)
+            .iter()
+            .filter(|seen| seen.answer == Some(200))
+            .count();
+        // That the answer was lost is noticed by what the watch brings.
+        let was_lost = lost.contains(application);
+        assert_eq!(written, usize::from(!was_lost), "{application}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_write_that_hangs_is_given_up_and_holds_up_nobody() -> Result<()> {
+    let Some(stage) = stage("hanging-writes").await? else {
+        return Ok(());
+    };
+    let proxy = stage.proxy().await?;
+    proxy.fault(Fault::Hang, Times::Always, |seen| {
+        seen.is("patch", "applications") && seen.name.as_deref() == Some("hanging")
+    });
+    let hanging = stage.application("hanging", Fares::Well).await?;
+    let controller = stage.controller(&proxy).await?;
+    proxy
+        .until("it hangs", |requests| !writes_of(requests, &hanging).is_empty())
+        .await?;
+    let fine = stage.application("fine", Fares::Well).await?;
+    stage.until_well(&fine).await?;
+    assert_eq!(controller.metric(&error("timeout")).await?, 0);
+    controller.until_metric(&error("timeout"), |count| count >= 1).await?;
+    proxy.heal();
+    stage.until_well(&hanging).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_api_server_that_refuses_and_hangs_at_the_start_is_waited_for() -> Result<()> {
+    let Some(stage) = stage("refused-lists").await? else {
+        return Ok(());
+    };
+    let proxy = stage.proxy().await?;
+    for (resource, code) in [("manifestworks", 500), ("managedclusters", 429), ("applications", 410)] {
+        proxy.fault(Fault::Status(code), Times::Always, move |seen| {
+            seen.resource == resource
+        });
+    }
+    proxy.fault(Fault::Hang, Times::Always, |seen| seen.resource == "configmaps");
+    let fine = stage.application("fine", Fares::Well).await?;
+    let controller = stage.replica("controller", &proxy).await?;
+    let of = |requests: &[Seen], resource: &str| -> Vec<Seen> {
+        requests
+            .iter()
+            .filter(|seen| seen.is("list", resource))
+            .cloned()
+            .collect()
+    };
+    let failing = ["manifestworks", "managedclusters", "applications"];
+    let tried = |requests: &[Seen]| failing.iter().all(|resource| of(requests, resource).len() >= TRIES);
+    proxy.until("each was listed several times", tried).await?;
+    for resource in failing {
+        backs_off(&of(&proxy.requests(), resource))?;
+    }
+    for (kind, reason) in [
+        ("manifestworks", "server"),
+        ("managedclusters", "throttled"),
+        ("applications", "expired"),
+    ] {
+        assert!(controller.metric(&watch_error(kind, reason)).await? >= 1, "{kind}");
+    }
+    let (code, why) = controller.get("/readyz").await?;
+    assert_eq!(code, 503);
+    assert!(failing.iter().all(|kind| why.contains(kind)), "{why}");
+    assert_eq!(controller.get("/healthz").await?.0, 200);
+    assert_eq!(writes_of(&proxy.requests(), &fine).len(), 0);
+    proxy.heal();
+    controller.until_ready().await?;
+    stage.until_well(&fine).await?;
+    Ok(())
+}
+
+/// Changes how an Application fares, again and again, and waits each time until it is told.
+async fn goes_on(stage: &Stage, application: &ObjectRef) -> Result<()> {
+    for _ in 0..3 {
+        stage.says(&application.name, Fares::Badly("it is broken")).await?;
+        stage.until_told(application, DEGRADED, "it is broken").await?;
+        stage.says(&application.name, Fares::Refused("it is refused")).await?;
+        let told_so = stage.until_told(application, APPLY_ERROR, "it is refused").await?;
+        ensure!(told(&told_so, DEGRADED).is_empty(), "{told_so:#}");
+        stage.says(&application.name, Fares::Well).await?;
+        stage.until_well(application).await?;
+    }
+    Ok(())
+}
+
+/// How many watches of a resource there are.
+fn watches(requests: &[Seen], resource: &str) -> usize {
+    requests.iter().filter(|seen| seen.is("watch", resource)).count()
+}
+
+#[tokio::test]
+async fn watches_that_end_every_second_cost_no_list_and_lose_nothing() -> Result<()> {
+    let Some(stage) = stage("ending-watches").await? else {
+        return Ok(());
+    };
+    let proxy = stage.proxy().await?;
+    let controller = stage.controller(&proxy).await?;
+    let application = stage.application("shop", Fares::Well).await?;
+    stage.until_well(&application).await?;
+    let (mark, started) = (proxy.mark(), Instant::now());
+    proxy.fault(Fault::EndAfter(Duration::from_secs(1)), Times::Always, |_| true);
+    goes_on(&stage, &application).await?;
+    let requests = proxy.requests();
+    // Those that were open when it began end at once.
+    let most = usize::try_from(started.elapsed().as_secs())? + 2;
+    for kind in [
+        "applications",
+        "manifestworks",
+        "manifestworkreplicasets",
+        "managedclusters",
+        "configmaps",
+    ] {
+        assert!(watches(&requests[mark..], kind) <= most, "{kind}");
+    }
+    assert_eq!(lists(&requests[mark..]), [""; 0]);
+    assert_eq!(controller.metric(ERRORS).await?, 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn watches_that_break_every_second_are_begun_again_where_they_were() -> Result<()> {
+    let Some(stage) = stage("breaking-watches").await? else {
+        return Ok(());
+    };
+    let proxy = stage.proxy().await?;
+    let controller = stage.controller(&proxy).await?;
+    let application = stage.application("shop", Fares::Well).await?;
+    stage.until_well(&application).await?;
+    let mark = proxy.mark();
+    proxy.fault(Fault::ResetAfter(Duration::from_secs(1)), Times::Always, |_| true);
+    stage.says("shop", Fares::Badly("it is broken")).await?;
+    stage.until_told(&application, DEGRADED, "it is broken").await?;
+    let begun = |requests: &[Seen]| watches(&requests[mark..], "manifestworks") >= TRIES;
+    proxy.until("its watch was begun several times", begun).await?;
+    let requests = proxy.requests();
+    backs_off(requests[mark..].iter().filter(|seen| seen.is("watch", "manifestworks")))?;
+    assert_eq!(lists(&requests[mark..]), [""; 0]);
+    assert!(controller.metric(&watch_error("manifestworks", "server")).await? >= TRIES as u64 - 1);
+    proxy.heal();
+    goes_on(&stage, &application).await
+}
+
+#[tokio::test]
+async fn a_watch_of_what_is_forgotten_lists_again_and_loses_nothing() -> Result<()> {
+    let Some(stage) = stage("expired-watches").await? else {
+        return Ok(());
+    };
+    let proxy = stage.proxy().await?;
+    let controller = stage.controller(&proxy).await?;
+    let [kept, going] = [
+        stage.application("kept", Fares::Well).await?,
+        stage.application("going", Fares::Well).await?,
+    ];
+    stage.until_well(&kept).await?;
+    stage.until_well(&going).await?;
+    let mark = proxy.mark();
+    // What happens while nothing is watched: a change, a new one, and one that is gone.
+    proxy.fault(Fault::Expired, Times::Always, |_| true);
+    stage.says("kept", Fares::Badly("it is broken")).await?;
+    let new = stage.application("new", Fares::Refused("it is refused")).await?;
+    stage
+        .hub
+        .delete(&ObjectRef::manifest_work(&stage.cluster, "going"))
+        .await?;
+    stage.until_told(&kept, DEGRADED, "it is broken").await?;
+    stage.until_told(&new, APPLY_ERROR, "it is refused").await?;
+    stage.hub.wait_for(&going, |it| told(it, INFO).is_empty()).await?;
+    let listed = |requests: &[Seen]| -> Vec<Seen> {
+        requests[mark..]
+            .iter()
+            .filter(|seen| seen.is("list", "manifestworks"))
+            .cloned()
+            .collect()
+    };
+    proxy
+        .until("works were listed several times", |requests| {
+            listed(requests).len() >= TRIES
+        })
+        .await?;
+    backs_off(&listed(&proxy.requests()))?;
+    assert!(controller.metric(&watch_error("manifestworks", "expired")).await? >= TRIES as u64 - 1);
+    proxy.heal();
+    goes_on(&stage, &kept).await
+}
+
+#[tokio::test]
+async fn an_api_server_that_freezes_is_waited_for() -> Result<()> {
+    let Some(stage) = stage("frozen").await? else {
+        return Ok(());
+    };
+    let proxy = stage.proxy().await?;
+    let controller = stage.controller(&proxy).await?;
+    let application = stage.application("shop", Fares::Well).await?;
+    stage.until_well(&application).await?;
+    let mark = proxy.mark();
+    proxy.fault(Fault::Hang, Times::Always, |_| true);
+    stage.says("shop", Fares::Badly("it is broken")).await?;
+    // A Lease that cannot be renewed is given up: somebody else may have it.
+    controller
+        .until_metric("argocd_ocm_cmp_leader", |leads| leads == 0)
+        .await?;
+    assert_eq!(controller.get("/healthz").await?.0, 200);
+    proxy.heal();
+    stage.until_told(&application, DEGRADED, "it is broken").await?;
+    let requests = proxy.requests();
+    assert_eq!(writes_of(&requests[mark..], &application).len(), 1);
+    assert_eq!(lists(&requests[mark..]), [""; 0]);
+    Ok(())
+}
+
+const SETS: &str = "customresourcedefinition/manifestworkreplicasets.work.open-cluster-management.io";
+
+#[tokio::test]
+async fn a_kind_that_is_taken_away_is_missed_by_nobody_and_found_when_it_is_back() -> Result<()> {
+    let Some(stage) = stage("kind-taken-away").await? else {
+        return Ok(());
+    };
+    let crd = stage.hub.kubectl(&["get", SETS, "-o", "json"])?;
+    let proxy = stage.proxy().await?;
+    let watching = stage.controller(&proxy).await?;
+    let application = stage.application("shop", Fares::Well).await?;
+    stage.until_well(&application).await?;
+    stage.hub.kubectl(&["delete", SETS])?;
+    let taken_away = async {
+        watching
+            .until_metric(&watch_error("manifestworkreplicasets", "other"), |count| count >= 1)
+            .await?;
+        goes_on(&stage, &application).await?;
+        watching.stop().await?;
+
+        // One that starts now does not wait for what this hub does not have, and does not ask for it all the time.
+        let proxy = stage.proxy().await?;
+        let controller = stage.controller(&proxy).await?;
+        let asked = |requests: &[Seen]| -> Vec<Seen> {
+            requests
+                .iter()
+                .filter(|seen| seen.is("list", "manifestworkreplicasets"))
+                .cloned()
+                .collect()
+        };
+        proxy
+            .until("it was asked for several times", |requests| {
+                asked(requests).len() >= TRIES
+            })
+            .await?;
+        backs_off(&asked(&proxy.requests()))?;
+        goes_on(&stage, &application).await?;
+        anyhow::Ok((proxy, controller))
+    };
+    let taken_away = taken_away.await;
+    // Whatever happened: other tests need it.
+    stage
+        .hub
+        .kubectl_with_input(&["create", "-f", "-"], &without_history(&crd)?)?;
+    stage.hub.wait_for_crds().await?;
+    let (_proxy, _controller) = taken_away?;
+
+    let set = json!({
+        "apiVersion": "work.open-cluster-management.io/v1alpha1",
+        "kind": "ManifestWorkReplicaSet",
+        "metadata": {
+            "namespace": "argocd",
+            "name": "shop",
+            "annotations": {"argocd.argoproj.io/tracking-id":
+                "shop:work.open-cluster-management.io/ManifestWorkReplicaSet:argocd/shop"},
+        },
+        "spec": {
+            "placementRefs": [{"name": "all"}],
+            "manifestWorkTemplate": {"workload": {"manifests": [config_map()]}},
+        },
+    });
+    stage.hub.create(&set).await?;
+    stage.until_told(&application, INFO, "argocd/shop").await?;
+    Ok(())
+}
+
+/// An object as it was created.
+fn without_history(object: &str) -> Result<String> {
+    let mut object: serde_json::Value = serde_json::from_str(object)?;
+    object["status"] = json!({});
+    object["metadata"] = json!({"name": object["metadata"]["name"], "annotations": object["metadata"]["annotations"]});
+    Ok(object.to_string())
+}

@@ -1,0 +1,109 @@
+//! What is as it should be costs nothing, and what changes costs one write.
+
+use crate::stage::{APPLY_ERROR, DEGRADED, Fares, Stage, lists, stage, writes, writes_of};
+use anyhow::Result;
+use serde_json::json;
+use testbed::ObjectRef;
+use testbed::proxy::Seen;
+
+/// Applications in every state.
+async fn fleet(stage: &Stage) -> Result<Vec<ObjectRef>> {
+    let mut applications = Vec::new();
+    for at in 0..10 {
+        for (name, fares) in [
+            ("well", Fares::Well),
+            ("badly", Fares::Badly("it is broken")),
+            ("refused", Fares::Refused("it is refused")),
+        ] {
+            applications.push(stage.application(&format!("{name}-{at}"), fares).await?);
+        }
+    }
+    Ok(applications)
+}
+
+/// Changes one Application and waits until that is told: what came before it is over.
+async fn change(stage: &Stage, application: &ObjectRef, why: &'static str) -> Result<()> {
+    stage.says(&application.name, Fares::Badly(why)).await?;
+    stage.until_told(application, DEGRADED, why).await.map(drop)
+}
+
+/// That no Application but this one was written, this one once, and nothing was listed.
+fn assert_only(requests: &[Seen], application: &ObjectRef) {
+    let of_it = writes_of(requests, application).len();
+    let of_all = requests
+        .iter()
+        .filter(|seen| seen.is_write() && seen.resource.starts_with("applications"))
+        .count();
+    assert_eq!([of_it, of_all], [1, 1], "{:#?}", writes(requests));
+    let others = |seen: &&Seen| !["applications", "events", "leases"].contains(&seen.resource.as_str());
+    let others: Vec<_> = requests
+        .iter()
+        .filter(|seen| seen.is_write())
+        .filter(others)
+        .map(Seen::to_string)
+        .collect();
+    assert_eq!(others, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_change_costs_one_write_and_nothing_else_costs_anything_not_even_a_restart() -> Result<()> {
+    let Some(stage) = stage("idle").await? else {
+        return Ok(());
+    };
+    let applications = fleet(&stage).await?;
+    let proxy = stage.proxy().await?;
+    let controller = stage.controller(&proxy).await?;
+    for application in &applications {
+        let (kind, text) = match &*application.name {
+            name if name.starts_with("badly") => (DEGRADED, "it is broken"),
+            name if name.starts_with("refused") => (APPLY_ERROR, "it is refused"),
+            _ => (crate::stage::INFO, "healthy on 1"),
+        };
+        stage.until_told(application, kind, text).await?;
+    }
+    let requests = proxy.requests();
+    for application in &applications {
+        assert_eq!(writes_of(&requests, application).len(), 1, "{application}");
+    }
+
+    // Agents write a status again that says the same, users label things: nobody is told anything new.
+    let mark = proxy.mark();
+    for application in &applications {
+        let label = json!({"metadata": {"labels": {"a": "b"}}});
+        stage.hub.patch(application, &label).await?;
+        let work = ObjectRef::manifest_work(&stage.cluster, &application.name);
+        stage.hub.patch(&work, &label).await?;
+        stage
+            .hub
+            .patch_status(
+                &work,
+                &json!({"status": {"conditions": stage.hub.get(&work).await?
+            .map_or(json!([]), |work| again(&work["status"]["conditions"]))}}),
+            )
+            .await?;
+    }
+    change(&stage, &applications[0], "it broke").await?;
+    let requests = proxy.requests();
+    assert_only(&requests[mark..], &applications[0]);
+    assert_eq!(lists(&requests[mark..]), [""; 0]);
+    controller.stop().await?;
+
+    // Through a proxy of its own, so that nothing of the first is counted.
+    let proxy = stage.proxy().await?;
+    let _controller = stage.controller(&proxy).await?;
+    change(&stage, &applications[0], "it broke again").await?;
+    let requests = proxy.requests();
+    assert_only(&requests, &applications[0]);
+    let listed = lists(&requests);
+    assert_eq!(listed.len(), 5, "each kind once: {listed:#?}");
+    Ok(())
+}
+
+/// The same conditions, said at another time.
+fn again(conditions: &serde_json::Value) -> serde_json::Value {
+    let mut conditions = conditions.clone();
+    for condition in conditions.as_array_mut().into_iter().flatten() {
+        condition["lastTransitionTime"] = json!("2021-01-01T00:00:00Z");
+    }
+    conditions
+}

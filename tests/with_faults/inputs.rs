@@ -1,0 +1,146 @@
+//! Objects as nobody should write them, but the API server lets them through: they are taken for what they are, and keep nobody
+//! else from being served.
+
+use crate::stage::{DEGRADED, Fares, INFO, config_map, stage, told, writes_of};
+use serde_json::{Value, json};
+use testbed::ObjectRef;
+
+/// Statuses that the schema of ManifestWork allows.
+fn odd_statuses() -> Vec<Value> {
+    let condition = |kind: &str, status: &str, generation: i64| {
+        json!({
+            "type": kind, "status": status, "reason": "ConditionRuleEvaluated", "message": "a\nb\u{0}\u{7f}\u{202e}", "observedGeneration": generation,
+            "lastTransitionTime": "9999-12-31T23:59:59Z",
+        })
+    };
+    let applied = condition("Applied", "True", 1);
+    vec![
+        json!({}),
+        json!({"conditions": []}),
+        json!({"conditions": [condition("Applied", "Unknown", 0), condition("a.b/c", "False", i64::MAX)]}),
+        json!({"conditions": [applied], "resourceStatus": {}}),
+        json!({"conditions": [applied], "resourceStatus": {"manifests": [{"resourceMeta": {"ordinal": 0}, "conditions": []}]}}),
+        json!({"conditions": [applied], "resourceStatus": {"manifests": [
+            {"resourceMeta": {"ordinal": i32::MAX, "kind": "\n", "name": "é".repeat(1000)}, "conditions": [
+                condition("Applied", "True", 1), condition("Available", "False", 7), condition("Healthy", "Unknown", 1),
+            ]},
+            {"resourceMeta": {"ordinal": -1}, "conditions": [condition("Progressing", "True", 1)], "statusFeedback": {"values": [
+                {"name": "Suspended", "fieldValue": {"type": "Integer", "integer": i64::MIN}},
+            ]}},
+        ]}}),
+    ]
+}
+
+#[tokio::test]
+async fn works_with_an_odd_status_are_told_of_and_the_others_are_served() -> anyhow::Result<()> {
+    let Some(stage) = stage("odd-works").await? else {
+        return Ok(());
+    };
+    let mut odd = Vec::new();
+    for (at, status) in odd_statuses().iter().enumerate() {
+        let name = format!("odd-{at}");
+        odd.push(stage.application(&name, Fares::Well).await?);
+        stage.writes(&name, status).await?;
+    }
+    let proxy = stage.proxy().await?;
+    let controller = stage.controller(&proxy).await?;
+    let fine = stage.application("fine", Fares::Well).await?;
+    stage.until_well(&fine).await?;
+    for application in &odd {
+        let told = stage.until_told(application, INFO, "of 1 clusters").await?;
+        for condition in told["status"]["conditions"].as_array().into_iter().flatten() {
+            let message = condition["message"].as_str().unwrap_or_default();
+            assert!(
+                message.len() <= 1024 && !message.contains(char::is_control),
+                "{message:?}"
+            );
+        }
+    }
+    // An agent that comes to its senses is believed.
+    for application in &odd {
+        stage.says(&application.name, Fares::Well).await?;
+        stage.until_well(application).await?;
+    }
+    assert_eq!(controller.metric("argocd_ocm_cmp_reconcile_errors_total").await?, 0);
+    assert_eq!(controller.metric("argocd_ocm_cmp_watch_errors_total").await?, 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_application_with_odd_conditions_keeps_what_is_not_ours() -> anyhow::Result<()> {
+    let Some(stage) = stage("odd-conditions").await? else {
+        return Ok(());
+    };
+    let foreign = [
+        json!({"type": "", "message": ""}),
+        json!({"type": "", "message": ""}),
+        json!({"type": "ManifestWork", "message": "of somebody else", "lastTransitionTime": "2020-01-01T01:00:00.5+02:00"}),
+        json!({"type": "SyncError", "message": "a\nb\u{7f}", "lastTransitionTime": "2020-01-01T00:00:00Z"}),
+    ];
+    let ours = [
+        json!({"type": DEGRADED, "message": ""}),
+        json!({"type": INFO, "message": "applied on x of y clusters, healthy on "}),
+        json!({"type": INFO, "message": "twice"}),
+    ];
+    let application = stage.application("odd", Fares::Well).await?;
+    let conditions: Vec<_> = ours.iter().chain(&foreign).collect();
+    stage
+        .hub
+        .patch(&application, &json!({"status": {"conditions": conditions}}))
+        .await?;
+    let proxy = stage.proxy().await?;
+    let _controller = stage.controller(&proxy).await?;
+    let odd = stage.until_well(&application).await?;
+    let conditions = odd["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    for condition in &foreign {
+        let count = |all: &[Value]| all.iter().filter(|other| *other == condition).count();
+        assert_eq!(count(&conditions), count(&foreign), "{condition}");
+    }
+    assert_eq!(conditions.len(), foreign.len() + 1, "{conditions:?}");
+    assert_eq!(told(&odd, INFO).len(), 1);
+    assert_eq!(told(&odd, DEGRADED), [""; 0]);
+
+    let fine = stage.application("fine", Fares::Well).await?;
+    stage.until_well(&fine).await?;
+    assert_eq!(writes_of(&proxy.requests(), &application).len(), 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn works_that_name_nothing_that_is_there_concern_nobody() -> anyhow::Result<()> {
+    let Some(stage) = stage("odd-marks").await? else {
+        return Ok(());
+    };
+    let marks = [
+        "",
+        ":",
+        "_:/:/",
+        "gone:work.open-cluster-management.io/ManifestWork:odd-marks/mark-3",
+        "a_b_c:work.open-cluster-management.io/ManifestWork:odd-marks/mark-4",
+    ];
+    for (at, mark) in marks.iter().enumerate() {
+        let work = json!({
+            "apiVersion": "work.open-cluster-management.io/v1",
+            "kind": "ManifestWork",
+            "metadata": {
+                "namespace": stage.cluster,
+                "name": format!("mark-{at}"),
+                "annotations": {"argocd.argoproj.io/tracking-id": mark},
+                "labels": {"work.open-cluster-management.io/manifestworkreplicaset": "no-dot"},
+            },
+            "spec": {"workload": {"manifests": [config_map()]}},
+        });
+        stage.hub.create(&work).await?;
+    }
+    let proxy = stage.proxy().await?;
+    let _controller = stage.controller(&proxy).await?;
+    let fine = stage.application("fine", Fares::Well).await?;
+    stage.until_well(&fine).await?;
+    let requests = proxy.requests();
+    let others = requests
+        .iter()
+        .filter(|seen| seen.resource == "applications" && seen.is_write());
+    assert_eq!(others.count(), writes_of(&requests, &fine).len());
+    assert_eq!(stage.hub.get(&ObjectRef::application("gone")).await?, None);
+    Ok(())
+}

@@ -1,0 +1,16 @@
+//! The controller on a real API server that fails: between the two stands a proxy that counts what is asked and does what goes
+//! wrong. The tests themselves are Argo CD and the agents: they write the Applications, the works, and what is said of them.
+//!
+//! Where the parts cannot run (no Go …) a local run says so and skips; with `CI=true` that is a failure.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "the walls are around the program; tests read what they like, and say what they measure"
+)]
+
+mod faults;
+mod idle;
+mod inputs;
+mod replicas;
+mod stage;

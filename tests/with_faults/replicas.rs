@@ -1,0 +1,105 @@
+//! Two replicas: one writes, and when it goes the other does; nothing is written twice.
+
+use crate::stage::{DEGRADED, Fares, Replica, Stage, stage, writes, writes_of};
+use anyhow::{Result, ensure};
+use std::time::{Duration, Instant};
+use testbed::ObjectRef;
+use testbed::proxy::{Proxy, Seen};
+
+const LEADER: &str = "argocd_ocm_cmp_leader";
+
+/// Two replicas, the first of which writes, each with a proxy of its own.
+async fn pair(stage: &Stage) -> Result<[(Proxy, Replica); 2]> {
+    let first = stage.proxy().await?;
+    let leader = stage.controller(&first).await?;
+    let second = stage.proxy().await?;
+    let follower = stage.replica("follower", &second).await?;
+    follower.until_ready().await?;
+    ensure!(follower.metric(LEADER).await? == 0, "both write");
+    Ok([(first, leader), (second, follower)])
+}
+
+fn answered_writes(proxy: &Proxy, application: &ObjectRef) -> usize {
+    let requests = proxy.requests();
+    writes_of(&requests, application)
+        .iter()
+        .filter(|seen| seen.answer == Some(200))
+        .count()
+}
+
+#[tokio::test]
+async fn the_second_takes_over_within_20_seconds_when_the_first_is_killed_and_nothing_is_written_twice() -> Result<()> {
+    let Some(stage) = stage("killed-leader").await? else {
+        return Ok(());
+    };
+    let [(first, leader), (second, follower)] = pair(&stage).await?;
+    let mut applications = Vec::new();
+    for at in 0..20 {
+        applications.push(stage.application(&format!("shop-{at}"), Fares::Well).await?);
+    }
+    for application in &applications {
+        stage.until_well(application).await?;
+    }
+    assert_eq!(writes(&second.requests()), [""; 0]);
+
+    // It dies in the midst of its work.
+    for application in &applications {
+        stage.says(&application.name, Fares::Badly("it is broken")).await?;
+    }
+    let mark = first.mark();
+    first
+        .until("it has begun", |requests| {
+            requests[mark.min(requests.len())..].iter().any(is_write_of_some)
+        })
+        .await?;
+    leader.kill();
+    let killed = Instant::now();
+    follower.until_metric(LEADER, |leads| leads > 0).await?;
+    let took = killed.elapsed();
+    println!("the second took over {took:?} after the first was killed");
+    assert!(took < Duration::from_secs(20), "{took:?}");
+    for application in &applications {
+        stage.until_told(application, DEGRADED, "it is broken").await?;
+        let written = answered_writes(&first, application) + answered_writes(&second, application);
+        // One for each state; and the answer of one that was done may not have come through to the dead.
+        assert_eq!(written, 2, "{application}");
+    }
+    let requests = second.requests();
+    let refused: Vec<_> = requests
+        .iter()
+        .filter(|seen| is_write_of_some(seen) && seen.answer != Some(200))
+        .collect();
+    assert!(refused.is_empty(), "{refused:#?}");
+    Ok(())
+}
+
+fn is_write_of_some(seen: &Seen) -> bool {
+    seen.is_write() && seen.resource == "applications"
+}
+
+#[tokio::test]
+async fn the_second_takes_over_at_once_when_the_first_is_asked_to_stop() -> Result<()> {
+    let Some(stage) = stage("stopped-leader").await? else {
+        return Ok(());
+    };
+    let [(first, leader), (second, follower)] = pair(&stage).await?;
+    let application = stage.application("shop", Fares::Well).await?;
+    stage.until_well(&application).await?;
+    let asked = Instant::now();
+    leader.stop().await?;
+    follower.until_metric(LEADER, |leads| leads > 0).await?;
+    let took = asked.elapsed();
+    println!("the second took over {took:?} after the first was asked to stop");
+    // Well before a Lease that nobody has released runs out.
+    assert!(took < Duration::from_secs(8), "{took:?}");
+    stage.says("shop", Fares::Badly("it is broken")).await?;
+    stage.until_told(&application, DEGRADED, "it is broken").await?;
+    assert_eq!(
+        [
+            answered_writes(&first, &application),
+            answered_writes(&second, &application)
+        ],
+        [1, 1]
+    );
+    Ok(())
+}

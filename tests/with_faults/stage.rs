@@ -1,0 +1,279 @@
+//! What the tests share: one hub that they use in turns, Applications with works, and replicas of the controller.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::time::Duration;
+use testbed::process::{self, Process};
+use testbed::proxy::{Proxy, Seen};
+use testbed::{Hub, ObjectRef, wait};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::{Mutex, MutexGuard, OnceCell};
+
+/// The kinds that tests leave objects of.
+const KINDS: &str = "applications.argoproj.io,manifestworks.work.open-cluster-management.io,\
+                     manifestworkreplicasets.work.open-cluster-management.io,events";
+
+/// The hub, for one test at a time: a controller sees all that is there.
+pub(crate) struct Stage {
+    pub(crate) hub: &'static Hub,
+    /// The namespace of the managed cluster, and of the Lease.
+    pub(crate) cluster: String,
+    folder: tempfile::TempDir,
+    _turn: MutexGuard<'static, ()>,
+}
+
+/// The hub, where it can be had, with nothing on it but a managed cluster of that name; what is lacking is said, and fails in CI.
+pub(crate) async fn stage(cluster: &str) -> Result<Option<Stage>> {
+    static HUB: OnceCell<Hub> = OnceCell::const_new();
+    static TURN: Mutex<()> = Mutex::const_new(());
+    if !testbed::available() {
+        return Ok(None);
+    }
+    let turn = TURN.lock().await;
+    let hub = HUB.get_or_try_init(Hub::start).await?;
+    hub.kubectl(&["delete", "--all", "--all-namespaces", KINDS])?;
+    hub.kubectl(&["delete", "--all", "managedclusters"])?;
+    hub.declare_managed_cluster(cluster).await?;
+    Ok(Some(Stage {
+        hub,
+        cluster: cluster.to_owned(),
+        folder: tempfile::tempdir()?,
+        _turn: turn,
+    }))
+}
+
+/// How a work fares, as an agent says it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fares {
+    Well,
+    /// With this message of its condition rule.
+    Badly(&'static str),
+    /// With this message of the API server of its cluster.
+    Refused(&'static str),
+}
+
+impl Stage {
+    pub(crate) async fn proxy(&self) -> Result<Proxy> {
+        Proxy::start(self.hub).await
+    }
+
+    /// Creates an Application that Argo CD has synced to one work, of the same name.
+    pub(crate) async fn application(&self, name: &str, fares: Fares) -> Result<ObjectRef> {
+        let application = json!({
+            "apiVersion": "argoproj.io/v1alpha1",
+            "kind": "Application",
+            "metadata": {"name": name},
+            "spec": {"project": "default", "destination": {}, "source": {"repoURL": "https://example.com/git"}},
+        });
+        let application = ObjectRef::of(&self.hub.create_application(&application).await?);
+        self.work(name, fares).await?;
+        Ok(application)
+    }
+
+    async fn work(&self, application: &str, fares: Fares) -> Result<()> {
+        let tracking = format!(
+            "{application}:work.open-cluster-management.io/ManifestWork:{}/{application}",
+            self.cluster
+        );
+        let work = json!({
+            "apiVersion": "work.open-cluster-management.io/v1",
+            "kind": "ManifestWork",
+            "metadata": {
+                "namespace": self.cluster,
+                "name": application,
+                "annotations": {"argocd.argoproj.io/tracking-id": tracking},
+            },
+            "spec": {"workload": {"manifests": [config_map()]}},
+        });
+        self.hub.create(&work).await?;
+        self.says(application, fares).await
+    }
+
+    /// The agent says how the work of an Application fares.
+    pub(crate) async fn says(&self, application: &str, fares: Fares) -> Result<()> {
+        let [applied, healthy] = match fares {
+            Fares::Well => [("True", ""), ("True", "")],
+            Fares::Badly(why) => [("True", ""), ("False", why)],
+            Fares::Refused(why) => [("False", why), ("True", "")],
+        };
+        let status = json!({
+            "conditions": [condition("Applied", applied), condition("Available", ("True", ""))],
+            "resourceStatus": {"manifests": [{
+                "resourceMeta": {
+                    "ordinal": 0, "group": "", "version": "v1", "kind": "ConfigMap", "resource": "configmaps",
+                    "namespace": "shop", "name": "web",
+                },
+                "conditions": [
+                    condition("Applied", applied),
+                    condition("Available", ("True", "")),
+                    condition("Healthy", healthy),
+                ],
+            }]},
+        });
+        self.writes(application, &status).await
+    }
+
+    /// The agent writes this status, at once.
+    pub(crate) async fn writes(&self, work: &str, status: &Value) -> Result<()> {
+        let mut whole = json!({"conditions": null, "resourceStatus": null});
+        for (key, value) in status.as_object().into_iter().flatten() {
+            whole[key] = value.clone();
+        }
+        let work = ObjectRef::manifest_work(&self.cluster, work);
+        self.hub.patch_status(&work, &json!({"status": whole})).await.map(drop)
+    }
+
+    /// Waits until the Application has a condition of that type whose message has that text in it.
+    pub(crate) async fn until_told(&self, application: &ObjectRef, kind: &str, text: &str) -> Result<Value> {
+        let told = |it: &Value| told(it, kind).iter().any(|message| message.contains(text));
+        self.hub.wait_for(application, told).await
+    }
+
+    pub(crate) async fn until_well(&self, application: &ObjectRef) -> Result<Value> {
+        self.until_told(application, INFO, "healthy on 1").await
+    }
+
+    /// Starts a replica of the controller that sees the hub through a proxy.
+    pub(crate) async fn replica(&self, name: &str, proxy: &Proxy) -> Result<Replica> {
+        let port = testbed::ports::free()?;
+        let mut command = process::command(env!("CARGO_BIN_EXE_argocd-ocm-cmp"), self.folder.path());
+        command.args([
+            "controller",
+            "--log-level=debug",
+            "--leader-election-namespace",
+            &self.cluster,
+        ]);
+        command.arg(format!("--bind-address=127.0.0.1:{port}"));
+        command
+            .arg("--kubeconfig")
+            .arg(proxy.kubeconfig(self.hub.kubeconfig_path())?);
+        let log: PathBuf = self.hub.logs().join(format!("{}-{name}.log", self.cluster));
+        let process = Process::start(name, command, &log)?;
+        process.until_listening(port).await?;
+        Ok(Replica { process, port })
+    }
+
+    /// Starts the only replica, and waits until it knows all there is and may write.
+    pub(crate) async fn controller(&self, proxy: &Proxy) -> Result<Replica> {
+        let replica = self.replica("controller", proxy).await?;
+        replica.until_ready().await?;
+        replica.until_metric("argocd_ocm_cmp_leader", |leads| leads > 0).await?;
+        Ok(replica)
+    }
+}
+
+/// What every work carries: one that carries nothing is refused.
+pub(crate) fn config_map() -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "shop", "name": "web"}})
+}
+
+fn condition(kind: &str, (status, message): (&str, &str)) -> Value {
+    json!({
+        "type": kind,
+        "status": status,
+        "reason": "ConditionRuleEvaluated",
+        "message": message,
+        "lastTransitionTime": "2020-01-01T00:00:00Z",
+        "observedGeneration": 1,
+    })
+}
+
+/// The condition with the totals.
+pub(crate) const INFO: &str = "ManifestWorkInfo";
+pub(crate) const DEGRADED: &str = "ManifestWorkDegradedWarning";
+pub(crate) const APPLY_ERROR: &str = "ManifestWorkApplyError";
+
+/// The messages of an Application's conditions of that type.
+pub(crate) fn told<'a>(application: &'a Value, kind: &str) -> Vec<&'a str> {
+    let conditions = application["status"]["conditions"].as_array().into_iter().flatten();
+    let of_kind = conditions.filter(|condition| condition["type"] == kind);
+    of_kind.filter_map(|condition| condition["message"].as_str()).collect()
+}
+
+/// The requests that write an Application.
+pub(crate) fn writes_of<'s>(requests: &'s [Seen], application: &ObjectRef) -> Vec<&'s Seen> {
+    let of_it = |seen: &&Seen| seen.resource == "applications" && seen.name.as_ref() == Some(&application.name);
+    requests.iter().filter(|seen| seen.is_write()).filter(of_it).collect()
+}
+
+/// The requests that write anything but a Lease.
+pub(crate) fn writes(requests: &[Seen]) -> Vec<String> {
+    let writes = requests
+        .iter()
+        .filter(|seen| seen.is_write() && seen.resource != "leases");
+    writes.map(Seen::to_string).collect()
+}
+
+/// The requests that have all objects sent.
+pub(crate) fn lists(requests: &[Seen]) -> Vec<String> {
+    let lists = requests.iter().filter(|seen| seen.brings_all());
+    lists.map(Seen::to_string).collect()
+}
+
+/// Checks that the pauses between requests become longer: what fails for long is asked seldom.
+pub(crate) fn backs_off<'s>(requests: impl IntoIterator<Item = &'s Seen>) -> Result<()> {
+    /// The fifth try comes after at least four times as long as what the second waits at most.
+    const FOURTH: Duration = Duration::from_secs(2);
+    let times: Vec<_> = requests.into_iter().map(|seen| seen.at).collect();
+    let pauses: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let grows = pauses.len() >= 4 && pauses[3..].iter().all(|pause| *pause >= FOURTH);
+    ensure!(grows, "the pauses are {pauses:?}");
+    Ok(())
+}
+
+/// How many tries [`backs_off`] needs to see.
+pub(crate) const TRIES: usize = 5;
+
+/// A running controller.
+pub(crate) struct Replica {
+    process: Process,
+    port: u16,
+}
+
+impl Replica {
+    /// The status code and the body of an answer.
+    pub(crate) async fn get(&self, path: &str) -> Result<(u16, String)> {
+        let mut connection = TcpStream::connect(("127.0.0.1", self.port)).await?;
+        let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+        connection.write_all(request.as_bytes()).await?;
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).await?;
+        let (head, body) = answer.split_once("\r\n\r\n").context("an answer has a head")?;
+        let code = head.split(' ').nth(1).context("an answer has a code")?.parse()?;
+        Ok((code, body.to_owned()))
+    }
+
+    pub(crate) async fn until_ready(&self) -> Result<()> {
+        let ready = async || (self.get("/readyz").await.ok()?.0 == 200).then_some(());
+        wait::eventually("the controller is ready", wait::DEADLINE, ready).await
+    }
+
+    /// The sum of all samples whose line starts so.
+    pub(crate) async fn metric(&self, start: &str) -> Result<u64> {
+        let (code, metrics) = self.get("/metrics").await?;
+        ensure!(code == 200, "/metrics answers with {code}");
+        let samples = metrics.lines().filter(|line| line.starts_with(start));
+        samples
+            .map(|line| Ok(line.rsplit(' ').next().unwrap_or_default().parse::<u64>()?))
+            .sum()
+    }
+
+    pub(crate) async fn until_metric(&self, start: &str, is_enough: impl Fn(u64) -> bool) -> Result<()> {
+        let enough = async || is_enough(self.metric(start).await.ok()?).then_some(());
+        wait::eventually(start, wait::DEADLINE, enough).await
+    }
+
+    /// Asks it to stop, as Kubernetes does, and waits until it has.
+    pub(crate) async fn stop(self) -> Result<()> {
+        let status = self.process.terminate().await?;
+        ensure!(status.success(), "the controller ended with {status}");
+        Ok(())
+    }
+
+    /// Kills it, as a machine that fails does.
+    pub(crate) fn kill(self) {
+        drop(self.process);
+    }
+}
