@@ -25,9 +25,10 @@
 //!
 //! # What holds it to that
 //!
-//! Three test programs, by what they ask. `tests/as_go` asks Go's libraries what a text means, and compares. `tests/command` runs
-//! the program as a user does, over a folder per behaviour. `tests/with_argocd` runs it as the plugin of a real Argo CD in front
-//! of a real OCM agent; those are processes of `tests/testbed`, which can also be started by hand.
+//! Four test programs, by what they ask. `tests/as_go` asks Go's libraries what a text means, and compares. `tests/command` runs
+//! the program as a user does, over a folder per behaviour. `tests/with_argocd` runs it as the plugin of a real Argo CD, and as
+//! the controller beside it, in front of a real OCM agent; `tests/with_faults` runs the controller against a real API server
+//! behind a proxy that fails as it is told. What they run are processes of `tests/testbed`, which can also be started by hand.
 
 pub mod cli;
 pub mod commands;
