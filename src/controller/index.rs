@@ -545,6 +545,29 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_clock_that_jumps_makes_a_failure_of_what_waits_and_the_next_word_is_judged_anew() {
+        let mut index = Index::new("argocd");
+        let place = Place::new("eu1", "shop");
+        let waits = || {
+            let fares = Fares("False", "True", "no match", "2026-06-01T11:59:50Z");
+            work(&place, &tracked("shop", &place), &fares)
+        };
+        let [back, ahead]: [Timestamp; 2] =
+            ["1970-01-01T00:00:00Z", "2199-01-01T00:00:00Z"].map(|time| time.parse().expect("a time"));
+        index.apply(waits());
+        let foreseen = index.next();
+        assert!(foreseen.is_some());
+        assert_eq!((index.tick(back), index.next()), (Vec::new(), foreseen));
+        assert_eq!(names(&index.tick(ahead)), ["argocd/shop"]);
+        assert_eq!(index.count(Verdict::Degraded), 1);
+        for time in [back, now(), ahead] {
+            assert_eq!((index.tick(time), index.next()), (Vec::new(), None));
+        }
+        assert_eq!(names(&index.apply(waits())), ["argocd/shop"]);
+        assert_eq!((index.count(Verdict::Progressing), index.next()), (1, foreseen));
+    }
+
+    #[test]
     fn what_a_list_does_not_have_is_gone() {
         let mut index = Index::new("argocd");
         let [one, other] = ["one", "other"].map(|name| Place::new("eu1", name));
