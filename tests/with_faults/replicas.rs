@@ -70,6 +70,9 @@ async fn the_second_takes_over_within_20_seconds_when_the_first_is_killed_and_no
         .filter(|seen| is_write_of_some(seen) && seen.answer != Some(200))
         .collect();
     assert!(refused.is_empty(), "{refused:#?}");
+    for event in stage.hub.list("v1", "Event").await? {
+        assert_eq!(event["count"], 1, "{event:#}");
+    }
     Ok(())
 }
 
