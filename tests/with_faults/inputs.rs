@@ -2,8 +2,9 @@
 //! else from being served.
 
 use crate::stage::{DEGRADED, Fares, INFO, config_map, stage, told, writes_of};
+use anyhow::ensure;
 use serde_json::{Value, json};
-use testbed::ObjectRef;
+use testbed::{ObjectRef, wait};
 
 /// Statuses that the schema of ManifestWork allows.
 fn odd_statuses() -> Vec<Value> {
@@ -143,4 +144,47 @@ async fn works_that_name_nothing_that_is_there_concern_nobody() -> anyhow::Resul
     assert_eq!(others.count(), writes_of(&requests, &fine).len());
     assert_eq!(stage.hub.get(&ObjectRef::application("gone")).await?, None);
     Ok(())
+}
+
+const APPLICATIONS: &str = "customresourcedefinition/applications.argoproj.io";
+
+#[tokio::test]
+async fn an_application_that_cannot_be_understood_is_counted_and_the_others_are_served() -> anyhow::Result<()> {
+    let Some(stage) = stage("not-understood").await? else {
+        return Ok(());
+    };
+    // As another version of Argo CD may have its Applications.
+    let crd: Value = serde_json::from_str(&stage.hub.kubectl(&["get", APPLICATIONS, "-o", "json"])?)?;
+    let allow = |schema: &Value| {
+        let patch = json!([{"op": "replace", "path": "/spec/versions/0/schema/openAPIV3Schema", "value": schema}]);
+        let how = ["patch", APPLICATIONS, "--type=json", "--patch-file=/dev/stdin"];
+        stage.hub.kubectl_with_input(&how, &patch.to_string())
+    };
+    allow(&json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}))?;
+    let proxy = stage.proxy().await?;
+    let odd = stage.application("odd", Fares::Well).await?;
+    let served = async {
+        let conditions = json!({"status": {"conditions": 7}});
+        let is_odd = async || {
+            stage
+                .hub
+                .patch(&odd, &conditions)
+                .await
+                .ok()
+                .filter(|it| it["status"] == conditions["status"])
+        };
+        wait::eventually("the API server allows anything", wait::DEADLINE, is_odd).await?;
+        let controller = stage.controller(&proxy).await?;
+        let fine = stage.application("fine", Fares::Well).await?;
+        stage.until_well(&fine).await?;
+        let told = "argocd_ocm_cmp_watch_errors_total{kind=\"applications\",reason=\"other\"}";
+        ensure!(controller.metric(told).await? >= 1, "it is not counted");
+        ensure!(writes_of(&proxy.requests(), &odd).is_empty(), "it is written");
+        stage.hub.patch(&odd, &json!({"status": null})).await?;
+        stage.until_well(&odd).await
+    };
+    let served = served.await;
+    // Whatever happened: other tests need it.
+    allow(&crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"])?;
+    served.map(drop)
 }
