@@ -98,7 +98,10 @@ async fn a_write_that_hangs_is_given_up_and_holds_up_nobody() -> Result<()> {
     let fine = stage.application("fine", Fares::Well).await?;
     stage.until_well(&fine).await?;
     assert_eq!(controller.metric(&error("timeout")).await?, 0);
+    let hung = writes_of(&proxy.requests(), &hanging)[0].at;
     controller.until_metric(&error("timeout"), |count| count >= 1).await?;
+    let took = hung.elapsed();
+    assert!(took < Duration::from_secs(90), "it was given up after {took:?}");
     proxy.heal();
     stage.until_well(&hanging).await?;
     Ok(())
