@@ -99,6 +99,18 @@ fn told<'a>(application: &'a Value, kind: &str) -> Vec<&'a str> {
     of_kind.filter_map(|condition| condition["message"].as_str()).collect()
 }
 
+/// The conditions of an Application that are not the controller's.
+pub(crate) fn of_argocd(application: &Value) -> Vec<&Value> {
+    let conditions = application["status"]["conditions"].as_array();
+    let is_own = |condition: &Value| {
+        [APPLY_ERROR, DEGRADED, UNREACHABLE, INFO]
+            .iter()
+            .any(|own| condition["type"] == *own)
+    };
+    let conditions = conditions.map_or(&[][..], Vec::as_slice).iter();
+    conditions.filter(|condition| !is_own(condition)).collect()
+}
+
 fn health(application: &Value) -> &str {
     application["status"]["health"]["status"].as_str().unwrap_or_default()
 }

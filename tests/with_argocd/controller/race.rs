@@ -1,6 +1,6 @@
 //! Argo CD and the controller write the same list of conditions, and neither takes anything from the other.
 
-use super::{DEGRADED, INFO, told};
+use super::{DEGRADED, INFO, of_argocd, told};
 use crate::app::App;
 use crate::mistakes::comparison_error;
 use crate::stage::stage;
@@ -67,17 +67,6 @@ async fn say_ever_more(hub: &Hub) -> Result<()> {
         tokio::task::yield_now().await;
     }
     Ok(())
-}
-
-/// The conditions of an Application that are the controller's, or those that are not.
-fn conditions(application: &Value, ours: bool) -> Vec<&Value> {
-    let conditions = application["status"]["conditions"].as_array();
-    let is_ours = |condition: &&Value| {
-        let kind = condition["type"].as_str().unwrap_or_default();
-        kind.starts_with("ManifestWork") || kind.starts_with("ManagedCluster")
-    };
-    let conditions = conditions.map_or(&[][..], Vec::as_slice).iter();
-    conditions.filter(|condition| is_ours(condition) == ours).collect()
 }
 
 /// What the controller has written of an object and nobody since, as paths of fields.
@@ -152,11 +141,7 @@ async fn neither_takes_a_condition_from_the_other() -> Result<()> {
         .collect();
     ensure!(by_us.len() >= 5, "it has written {} times only", by_us.len());
     for pair in by_us {
-        assert_eq!(
-            conditions(&pair[0], false),
-            conditions(&pair[1], false),
-            "they are Argo CD's"
-        );
+        assert_eq!(of_argocd(&pair[0]), of_argocd(&pair[1]), "they are Argo CD's");
         let (before, after) = (&pair[0]["status"], &pair[1]["status"]);
         for part in [
             "sync",
