@@ -19,6 +19,37 @@ pub struct Action {
     pub events: Vec<Event>,
 }
 
+impl Action {
+    /// What is to be told now that it is written, on behalf of the promise of this name.
+    pub fn told(self, promise: &'static str) -> impl Iterator<Item = Telling> {
+        let Self {
+            application,
+            uid,
+            events,
+            ..
+        } = self;
+        events.into_iter().map(move |event| Telling {
+            promise,
+            application: application.clone(),
+            uid: uid.clone(),
+            event,
+        })
+    }
+}
+
+/// An Event that is to be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Telling {
+    /// On behalf of which promise.
+    pub promise: &'static str,
+    /// Of which Application.
+    pub application: Place,
+    /// What distinguishes that from one of the same name before it.
+    pub uid: Box<str>,
+    /// What.
+    pub event: Event,
+}
+
 /// An Event on an Application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {

@@ -1,5 +1,6 @@
 //! The loop: takes in what the watches tell, looks at what is due, and starts to write what is not as it should be.
 
+use super::action::{Action, Telling};
 use super::index::{Index, Touched};
 use super::metrics::{Metrics, Reason};
 use super::promises::{Moment, Promise};
@@ -11,6 +12,7 @@ use super::{Clocks, Options};
 use crate::status::Verdict;
 use futures::stream::{BoxStream, StreamExt};
 use kube::Client;
+use std::collections::VecDeque;
 use std::future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,12 +26,29 @@ const LAST_WRITES: Duration = Duration::from_secs(10);
 /// How long to sleep at most where it is time that is waited for: a clock that was set must not be waited for.
 const NAP: Duration = Duration::from_secs(30);
 
+/// How many Events wait to be told at most: an API server that takes none must not fill our memory.
+const UNTOLD: usize = 10_000;
+
+/// What has come to its end.
+enum Done {
+    Written {
+        /// Which of the promises.
+        promise: usize,
+        due: Due,
+        outcome: Outcome,
+        action: Action,
+    },
+    Told,
+}
+
 /// The state of the controller, and what it does with what happens.
 pub(super) struct Reconciler {
     watches: BoxStream<'static, Said>,
     index: Index,
     queues: Vec<(&'static Promise, Queue)>,
-    writes: JoinSet<(usize, Due, Outcome)>,
+    writes: JoinSet<Done>,
+    /// What is to be told when nothing else is to be written.
+    untold: VecDeque<Telling>,
     at_once: usize,
     leader: watch::Receiver<bool>,
     ready: Arc<Readiness>,
@@ -53,6 +72,7 @@ impl Reconciler {
             index: Index::new(&options.argocd),
             queues: promises.map(|promise| (*promise, Queue::default())).collect(),
             writes: JoinSet::new(),
+            untold: VecDeque::new(),
             at_once: options.concurrent_writes,
             leader,
             ready,
@@ -75,6 +95,7 @@ impl Reconciler {
             if works {
                 self.start_writes();
             }
+            self.start_telling();
             let next = works.then(|| self.next()).flatten();
             let flip = self.next_flip();
             tokio::select! {
@@ -82,12 +103,7 @@ impl Reconciler {
                     Some(said) => self.hear(said),
                     None => return,
                 },
-                Some(written) = self.writes.join_next(), if !self.writes.is_empty() => {
-                    if let Ok((promise, due, outcome)) = written {
-                        let now = (self.clocks.elapsed)();
-                        self.queues[promise].1.done(&due, &outcome, now, fastrand::f64());
-                    }
-                }
+                Some(Ok(done)) = self.writes.join_next(), if !self.writes.is_empty() => self.note(done),
                 changed = self.leader.changed(), if elected => elected = changed.is_ok(),
                 () = sleep_until(next) => {}
                 () = sleep_until(flip) => {
@@ -98,11 +114,39 @@ impl Reconciler {
         }
     }
 
-    /// Lets the writes that are under way come to their end.
+    /// Lets the writes that are under way come to their end, and tells what was written.
     pub(super) async fn finish(&mut self) {
-        let all = async { while self.writes.join_next().await.is_some() {} };
+        let all = async {
+            loop {
+                self.start_telling();
+                match self.writes.join_next().await {
+                    Some(Ok(done)) => self.note(done),
+                    Some(Err(_)) => {}
+                    None => return,
+                }
+            }
+        };
         if tokio::time::timeout(LAST_WRITES, all).await.is_err() {
             warn!("some writes have not come to their end");
+        }
+    }
+
+    /// Notes how a write went.
+    fn note(&mut self, done: Done) {
+        let Done::Written {
+            promise,
+            due,
+            outcome,
+            action,
+        } = done
+        else {
+            return;
+        };
+        let (name, queue) = (self.queues[promise].0.name, &mut self.queues[promise].1);
+        queue.done(&due, &outcome, (self.clocks.elapsed)(), fastrand::f64());
+        if matches!(outcome, Outcome::Written { .. }) {
+            let room = UNTOLD.saturating_sub(self.untold.len());
+            self.untold.extend(action.told(name).take(room));
         }
     }
 
@@ -177,10 +221,28 @@ impl Reconciler {
                 };
                 let (writer, name) = (self.writer.clone(), promise.name);
                 self.writes.spawn(async move {
-                    let outcome = writer.write(name, action).await;
-                    (at, due, outcome)
+                    let outcome = writer.write(name, &action).await;
+                    Done::Written {
+                        promise: at,
+                        due,
+                        outcome,
+                        action,
+                    }
                 });
             }
+        }
+    }
+
+    /// Starts to tell what has been written, where nothing is left to be written first. Whoever writes by now: nobody else knows
+    /// what was new.
+    fn start_telling(&mut self) {
+        while self.writes.len() < self.at_once {
+            let Some(telling) = self.untold.pop_front() else { break };
+            let writer = self.writer.clone();
+            self.writes.spawn(async move {
+                writer.tell(&telling).await;
+                Done::Told
+            });
         }
     }
 

@@ -1,7 +1,7 @@
 //! Carries actions out. Nothing else of the controller writes but its Lease.
 
 use super::Options;
-use super::action::{Action, Event};
+use super::action::{Action, Event, Telling};
 use super::metrics::{Metrics, Reason};
 use super::queue::Outcome;
 use super::seen::REFRESH;
@@ -48,43 +48,47 @@ impl Writer {
         }
     }
 
-    /// Writes what `promise` wants written: the Application first, and when that is done, its Events.
-    pub async fn write(&self, promise: &'static str, action: Action) -> Outcome {
-        let body = patch(&action);
+    /// Writes to an Application what `promise` wants written. Its Events are to be told when that is done.
+    pub async fn write(&self, promise: &'static str, action: &Action) -> Outcome {
+        let body = patch(action);
+        let application = &action.application;
         if self.dry_run {
-            let events: Vec<_> = action
-                .events
-                .iter()
-                .map(|event| (event.reason, &event.message))
-                .collect();
-            info!(application = %action.application, %body, ?events, "would write");
-            return Outcome::Written {
-                refreshed: action.refresh,
+            info!(%application, %body, "would write");
+        } else {
+            let namespace = &application.namespace;
+            let request = Request::new(format!(
+                "/apis/argoproj.io/v1alpha1/namespaces/{namespace}/applications"
+            ));
+            let params = PatchParams {
+                field_manager: Some(MANAGER.to_owned()),
+                ..PatchParams::default()
             };
-        }
-        let (namespace, name) = (&action.application.namespace, &action.application.name);
-        let request = Request::new(format!(
-            "/apis/argoproj.io/v1alpha1/namespaces/{namespace}/applications"
-        ));
-        let params = PatchParams {
-            field_manager: Some(MANAGER.to_owned()),
-            ..PatchParams::default()
-        };
-        let request = request.patch(name, &params, &Patch::Merge(&body));
-        if let Err(refused) = self.send(request).await {
-            return self.refused(promise, &action, &refused);
-        }
-        self.metrics.written(promise, "applications", "patch");
-        debug!(application = %action.application, %body, "written");
-        for event in &action.events {
-            if let Err(refused) = self.tell(promise, &action, event).await {
-                self.metrics.failed(promise, refused.reason);
-                let (application, why) = (&action.application, refused.why);
-                warn!(%application, event = event.reason, %why, "an Event cannot be written");
+            let request = request.patch(&application.name, &params, &Patch::Merge(&body));
+            if let Err(refused) = self.send(request).await {
+                return self.refused(promise, action, &refused);
             }
+            self.metrics.written(promise, "applications", "patch");
+            debug!(%application, %body, "written");
         }
         Outcome::Written {
             refreshed: action.refresh,
+        }
+    }
+
+    /// Writes an Event, as well as that can be done: it is not tried again.
+    pub async fn tell(&self, telling: &Telling) {
+        let Telling {
+            promise,
+            application,
+            event,
+            ..
+        } = telling;
+        let Event { reason, message, .. } = event;
+        if self.dry_run {
+            info!(%application, event = reason, told = message, "would tell");
+        } else if let Err(refused) = self.note(telling).await {
+            self.metrics.failed(promise, refused.reason);
+            warn!(%application, event = reason, why = refused.why, "an Event cannot be written");
         }
     }
 
@@ -106,10 +110,15 @@ impl Writer {
     }
 
     /// Writes an Event, or counts it when it has been told before: as one, by a name that is made of what it says.
-    async fn tell(&self, promise: &'static str, action: &Action, event: &Event) -> Result<(), Refused> {
-        let place = &action.application;
+    async fn note(&self, telling: &Telling) -> Result<(), Refused> {
+        let Telling {
+            promise,
+            application: place,
+            uid,
+            event,
+        } = telling;
         let path = format!("/api/v1/namespaces/{}/events", place.namespace);
-        let name = event_name(action, event);
+        let name = event_name(telling);
         let now = (self.now)().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let body = json!({
             "apiVersion": "v1",
@@ -120,7 +129,7 @@ impl Writer {
                 "kind": "Application",
                 "namespace": &*place.namespace,
                 "name": &*place.name,
-                "uid": action.uid,
+                "uid": uid,
             },
             "type": if event.warning { "Warning" } else { "Normal" },
             "reason": event.reason,
@@ -222,15 +231,15 @@ fn patch(action: &Action) -> Value {
     body.into()
 }
 
-fn event_name(action: &Action, event: &Event) -> String {
+fn event_name(telling: &Telling) -> String {
     /// Of the 253 characters that a name may have, a dot and sixteen more are ours.
     const NAME_MAX: usize = 236;
     let mut hash = Sha256::new();
-    for part in [&*action.uid, event.reason, &event.message] {
+    for part in [&*telling.uid, telling.event.reason, &telling.event.message] {
         hash.update(part);
         hash.update([0]);
     }
-    let mut name = action.application.name.to_string();
+    let mut name = telling.application.name.to_string();
     name.truncate(NAME_MAX);
     let mut name = format!("{}.", name.trim_end_matches(['.', '-']));
     for byte in &hash.finalize()[..8] {
