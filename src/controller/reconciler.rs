@@ -14,10 +14,11 @@ use futures::stream::{BoxStream, StreamExt};
 use kube::Client;
 use std::collections::VecDeque;
 use std::future;
+use std::panic;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tracing::{debug, info, warn};
 
 /// How long writes under way have to come to their end when the controller is told to stop.
@@ -103,7 +104,7 @@ impl Reconciler {
                     Some(said) => self.hear(said),
                     None => return,
                 },
-                Some(Ok(done)) = self.writes.join_next(), if !self.writes.is_empty() => self.note(done),
+                Some(done) = self.writes.join_next(), if !self.writes.is_empty() => self.note(done),
                 changed = self.leader.changed(), if elected => elected = changed.is_ok(),
                 () = sleep_until(next) => {}
                 () = sleep_until(flip) => {
@@ -120,8 +121,7 @@ impl Reconciler {
             loop {
                 self.start_telling();
                 match self.writes.join_next().await {
-                    Some(Ok(done)) => self.note(done),
-                    Some(Err(_)) => {}
+                    Some(done) => self.note(done),
                     None => return,
                 }
             }
@@ -132,15 +132,20 @@ impl Reconciler {
     }
 
     /// Notes how a write went.
-    fn note(&mut self, done: Done) {
-        let Done::Written {
-            promise,
-            due,
-            outcome,
-            action,
-        } = done
-        else {
-            return;
+    fn note(&mut self, done: Result<Done, JoinError>) {
+        let (promise, due, outcome, action) = match done {
+            Ok(Done::Written {
+                promise,
+                due,
+                outcome,
+                action,
+            }) => (promise, due, outcome, action),
+            Ok(Done::Told) => return,
+            // A mistake of ours: who starts us again does better than we with what it has left behind.
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => panic::resume_unwind(panic),
+                Err(_) => return,
+            },
         };
         let (name, queue) = (self.queues[promise].0.name, &mut self.queues[promise].1);
         queue.done(&due, &outcome, (self.clocks.elapsed)(), fastrand::f64());
