@@ -9,6 +9,7 @@
 //! steady clock. We stop leading well before others may think so, also while the API server does not answer.
 
 use crate::hub::reason;
+use fastrand::Rng;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
@@ -230,7 +231,7 @@ impl Election {
             },
             known: None,
             told: String::new(),
-            random,
+            random: Rng::with_seed(random),
         };
         let task = tokio::spawn(async move {
             let is_release = select! {
@@ -315,7 +316,7 @@ struct Campaign {
     known: Option<Lease>,
     /// What was last told of others and of troubles: it is told once, not every two seconds.
     told: String,
-    random: u64,
+    random: Rng,
 }
 
 impl Campaign {
@@ -412,16 +413,8 @@ impl Campaign {
     }
 
     fn pause(&mut self) -> Duration {
-        RETRY + Duration::from_millis(mixed(&mut self.random) % (JITTER + 1))
+        RETRY + Duration::from_millis(self.random.u64(..=JITTER))
     }
-}
-
-/// The generator splitmix64, of which no more is asked here than to differ.
-fn mixed(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
 }
 
 const SILENCE: &str = "the API server does not answer";
@@ -918,8 +911,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn there_are_never_two_leaders_however_the_api_server_behaves() {
-        let mut state = 42;
-        let mut random = |below: u64| mixed(&mut state) % below;
+        let mut rng = Rng::with_seed(42);
+        let mut random = |below: u64| rng.u64(..below);
         let (mut led, mut changes) = ([0, 0], 0);
         let hub = Hub::new();
         let (_a, a, to_a) = hub.candidate("a", 1);
