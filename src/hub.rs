@@ -42,7 +42,7 @@ static WORKS: Resource = Resource {
 };
 
 static REPLICA_SETS: Resource = Resource {
-    kind: "ManifestWorkReplicaSet",
+    kind: works::SET_KIND,
     version: "v1alpha1",
     plural: "manifestworkreplicasets",
 };
@@ -274,12 +274,9 @@ impl Hub {
 
     /// How the Argo CD of this namespace marks what it applies; unknown also where we must not read that.
     async fn tracking(&self, namespace: &str) -> Result<Tracking, Error> {
-        let request = Request::new(format!("/api/v1/namespaces/{namespace}/configmaps"));
-        let request = request.get(tracking::CONFIG_MAP, &GetParams::default());
-        let answer = match self.client.request_text(request.map_err(Error::BuildRequest)?).await {
-            Ok(answer) => answer,
-            Err(Error::Api(_)) => return Ok(Tracking::unknown()),
-            Err(error) => return Err(error),
+        let path = format!("/api/v1/namespaces/{namespace}/configmaps");
+        let Some(answer) = self.granted(path, tracking::CONFIG_MAP).await? else {
+            return Ok(Tracking::unknown());
         };
         let Ok(Value::Map(answer)) = yaml::json(&answer) else {
             return Ok(Tracking::unknown());
@@ -294,11 +291,8 @@ impl Hub {
             "/apis/argoproj.io/v1alpha1/namespaces/{}/applications",
             application.namespace
         );
-        let request = Request::new(path).get(&application.name, &GetParams::default());
-        let answer = match self.client.request_text(request.map_err(Error::BuildRequest)?).await {
-            Ok(answer) => answer,
-            Err(Error::Api(_)) => return Ok(None),
-            Err(error) => return Err(error),
+        let Some(answer) = self.granted(path, &application.name).await? else {
+            return Ok(None);
         };
         let Ok(Value::Map(answer)) = yaml::json(&answer) else {
             return Ok(None);
@@ -307,6 +301,16 @@ impl Hub {
         let operation = status.and_then(|status| status.get("operationState")?.as_map());
         let running = operation.filter(|operation| text(operation, "phase").as_deref() == Some("Running"));
         Ok(running.map(|operation| text(operation, "message").unwrap_or_default()))
+    }
+
+    /// The JSON of an object; nothing where it is not there, or we must not read it.
+    async fn granted(&self, path: String, name: &str) -> Result<Option<String>, Error> {
+        let request = Request::new(path).get(name, &GetParams::default());
+        match self.client.request_text(request.map_err(Error::BuildRequest)?).await {
+            Ok(answer) => Ok(Some(answer)),
+            Err(Error::Api(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// The managed clusters of which OCM does not know whether they are there; none where we must not read that.

@@ -241,7 +241,7 @@ impl Clock {
     /// So long ago, as Kubernetes writes it; such texts compare as their times do.
     fn ago(&self, seconds: i64) -> String {
         let then = self.now.checked_sub(SignedDuration::from_secs(seconds));
-        then.map_or(String::new(), |then| then.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+        then.map_or(String::new(), time)
     }
 
     fn ask_again(&self, since: &str, seconds: i64) {
@@ -258,6 +258,12 @@ impl Clock {
     fn is_in_grace(&self, since: &str) -> bool {
         self.is_younger(since, GRACE)
     }
+}
+
+/// A time as Kubernetes writes it: in UTC, to the second.
+#[must_use]
+pub fn time(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// How many seconds a failure has to mend itself.
@@ -305,7 +311,7 @@ fn fields(text: &str) -> Result<Map<'_>, String> {
 fn judge_work(fields: &Map<'_>, clock: &Clock) -> Result<WorkStatus, String> {
     match text_of(fields, "kind") {
         works::KIND => Ok(work::judge(fields, clock)),
-        "ManifestWorkReplicaSet" => Ok(set::judge(fields, clock)),
+        works::SET_KIND => Ok(set::judge(fields, clock)),
         other => Err(format!("a {other} is not a work")),
     }
 }

@@ -52,7 +52,7 @@ impl<'a> Work<'a> {
         let namespace = text(metadata.and_then(|metadata| metadata.get("namespace")));
         let target = if kind.is(GROUP, KIND) {
             Target::Cluster(namespace.clone())
-        } else if kind.is(GROUP, "ManifestWorkReplicaSet") {
+        } else if kind.is(GROUP, SET_KIND) {
             let spec = fields.get("spec").and_then(Value::as_map);
             let first = spec.and_then(|spec| items(spec, "placementRefs").first()?.as_map()?.get("name"));
             Target::Placement(format!("{namespace}/{}", text(first)))
@@ -75,7 +75,7 @@ impl<'a> Work<'a> {
     pub fn kind(&self) -> &'static str {
         match self.target {
             Target::Cluster(_) => KIND,
-            Target::Placement(_) => "ManifestWorkReplicaSet",
+            Target::Placement(_) => SET_KIND,
         }
     }
 
@@ -152,6 +152,8 @@ pub const GROUP: &str = "work.open-cluster-management.io";
 
 /// The kind of a work for one managed cluster.
 pub const KIND: &str = "ManifestWork";
+/// Its kind when it is for a Placement.
+pub const SET_KIND: &str = "ManifestWorkReplicaSet";
 
 /// Where a `ManifestWorkReplicaSet` has the `spec` of its works.
 pub const TEMPLATE: &str = "manifestWorkTemplate";

@@ -5,6 +5,7 @@ use crate::status::Verdict;
 use crate::tracking::Tracking;
 use k8s_openapi::jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::hash::Hash;
 use std::sync::Arc;
 
 /// What a watch tells.
@@ -148,36 +149,18 @@ impl Index {
             Change::ConfigIsThere(true) => Vec::new(),
             Change::ConfigIsThere(false) => self.track(Tracking::configured(|_| None)),
             Change::OnlyApplications(all) => {
-                let gone: Vec<_> = self
-                    .applications
-                    .keys()
-                    .filter(|place| !all.contains(*place))
-                    .cloned()
-                    .collect();
-                gone.into_iter()
-                    .flat_map(|place| self.apply(Change::Application(place, None)))
+                let gone = missing(self.applications.keys(), &all).into_iter();
+                gone.flat_map(|place| self.apply(Change::Application(place, None)))
                     .collect()
             }
             Change::OnlyWorks(kind, all) => {
-                let known = self
-                    .works
-                    .keys()
-                    .filter(|(other, place)| *other == kind && !all.contains(place));
-                let gone: Vec<_> = known.map(|(_, place)| place.clone()).collect();
-                gone.into_iter()
-                    .flat_map(|place| self.put(kind, &place, None))
-                    .collect()
+                let known = self.works.keys().filter(|(other, _)| *other == kind);
+                let gone = missing(known.map(|(_, place)| place), &all).into_iter();
+                gone.flat_map(|place| self.put(kind, &place, None)).collect()
             }
             Change::OnlyClusters(all) => {
-                let gone: Vec<_> = self
-                    .clusters
-                    .keys()
-                    .filter(|name| !all.contains(*name))
-                    .cloned()
-                    .collect();
-                gone.into_iter()
-                    .flat_map(|name| self.apply(Change::Cluster(name, None)))
-                    .collect()
+                let gone = missing(self.clusters.keys(), &all).into_iter();
+                gone.flat_map(|name| self.apply(Change::Cluster(name, None))).collect()
             }
         }
     }
@@ -312,6 +295,11 @@ impl Index {
     }
 }
 
+/// Those that are known, and not among all.
+fn missing<'k, K: Clone + Eq + Hash + 'k>(known: impl Iterator<Item = &'k K>, all: &HashSet<K>) -> Vec<K> {
+    known.filter(|key| !all.contains(*key)).cloned().collect()
+}
+
 fn touched(application: Place) -> Touched {
     Touched {
         application,
@@ -323,7 +311,7 @@ fn set_name(place: &Place) -> String {
     format!("{}.{}", place.namespace, place.name)
 }
 
-fn remove<K: std::hash::Hash + Eq, V: Ord>(map: &mut HashMap<K, BTreeSet<V>>, key: &K, value: &V) {
+fn remove<K: Eq + Hash, V: Ord>(map: &mut HashMap<K, BTreeSet<V>>, key: &K, value: &V) {
     if let Some(values) = map.get_mut(key) {
         values.remove(value);
         if values.is_empty() {

@@ -162,7 +162,7 @@ impl WorkKind {
     pub fn kind(self) -> &'static str {
         match self {
             Self::Work => works::KIND,
-            Self::Set => "ManifestWorkReplicaSet",
+            Self::Set => works::SET_KIND,
         }
     }
 }
@@ -238,6 +238,10 @@ impl Work {
     /// The Application whose it is, as Argo CD calls it.
     #[must_use]
     pub fn application(&self, tracking: &Tracking, kind: WorkKind, place: &Place) -> Option<&str> {
+        // What OCM makes of a set has the labels of the set's template, and is the set's.
+        if self.set.is_some() {
+            return None;
+        }
         let claim = Claim {
             tracking_id: self.marks.tracking_id.as_deref(),
             installation_id: self.marks.installation_id.as_deref(),
@@ -249,10 +253,6 @@ impl Work {
             namespace: &place.namespace,
             name: &place.name,
         };
-        // What OCM makes of a set has the labels of the set's template, and is the set's.
-        if self.set.is_some() {
-            return None;
-        }
         tracking.application(&claim, &itself)
     }
 }

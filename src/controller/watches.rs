@@ -234,6 +234,11 @@ impl Watched for Applications {
     }
 }
 
+fn work(kind: WorkKind, place: Place, text: Option<&str>, now: Timestamp) -> Result<Change, String> {
+    let work = text.map(|text| Work::read(text, now)).transpose()?;
+    Ok(Change::Work(kind, place, work.flatten()))
+}
+
 #[derive(Clone, Debug)]
 struct Works;
 
@@ -244,8 +249,7 @@ impl Watched for Works {
     const NAME: &'static str = works::KIND;
 
     fn change(place: Place, text: Option<&str>, now: Timestamp) -> Result<Change, String> {
-        let work = text.map(|text| Work::read(text, now)).transpose()?;
-        Ok(Change::Work(WorkKind::Work, place, work.flatten()))
+        work(WorkKind::Work, place, text, now)
     }
 
     fn only(all: HashSet<Place>) -> Change {
@@ -260,11 +264,10 @@ impl Watched for Sets {
     const KIND: Kind = Kind::Sets;
     const GROUP: &'static str = works::GROUP;
     const VERSION: &'static str = "v1alpha1";
-    const NAME: &'static str = "ManifestWorkReplicaSet";
+    const NAME: &'static str = works::SET_KIND;
 
     fn change(place: Place, text: Option<&str>, now: Timestamp) -> Result<Change, String> {
-        let work = text.map(|text| Work::read(text, now)).transpose()?;
-        Ok(Change::Work(WorkKind::Set, place, work.flatten()))
+        work(WorkKind::Set, place, text, now)
     }
 
     fn only(all: HashSet<Place>) -> Change {

@@ -5,7 +5,7 @@ use super::action::{Action, Event, Telling};
 use super::metrics::{Metrics, Reason};
 use super::queue::Outcome;
 use super::seen::REFRESH;
-use crate::hub;
+use crate::{hub, status};
 use k8s_openapi::jiff::Timestamp;
 use kube::core::params::{GetParams, Patch, PatchParams, PostParams};
 use kube::core::request::Request;
@@ -119,7 +119,7 @@ impl Writer {
         } = telling;
         let path = format!("/api/v1/namespaces/{}/events", place.namespace);
         let name = event_name(telling);
-        let now = (self.now)().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let now = status::time((self.now)());
         let body = json!({
             "apiVersion": "v1",
             "kind": "Event",

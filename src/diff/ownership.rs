@@ -3,7 +3,7 @@
 use crate::generate::names::{ClusterName, WorkName};
 use crate::tracking::{Claim, INSTALLATION_ID, Itself, Owner, TRACKING_ID, Tracking};
 use crate::value::{Map, Value};
-use crate::works::{GROUP, Work};
+use crate::works::{GROUP, SET_KIND, Work};
 use std::collections::{BTreeSet, HashSet};
 
 /// Tells the works of an Application from others, by their metadata.
@@ -109,7 +109,7 @@ impl Ownership {
     }
 
     fn is_named(&self, kind: &str, name: &str) -> bool {
-        if kind == "ManifestWorkReplicaSet" {
+        if kind == SET_KIND {
             self.name.is_of_set(name)
         } else {
             self.name.is_of(name)

@@ -9,6 +9,7 @@ use super::settings::Target;
 use super::wishes::Phase;
 use crate::json;
 use crate::value::{Map, Value};
+use crate::works::SET_KIND;
 use std::ops::Range;
 
 /// A work that still lacks what it is for.
@@ -77,8 +78,11 @@ impl Template {
     /// The work for the clusters of a placement, which [`Placement::objections`] has none against.
     #[must_use]
     pub fn for_placement<'a>(&self, placement: &Placement, objects: &'a [Object]) -> Work<'a> {
-        let kind = "ManifestWorkReplicaSet";
-        let mut start = self.start("work.open-cluster-management.io/v1alpha1", kind, &placement.namespace);
+        let mut start = self.start(
+            "work.open-cluster-management.io/v1alpha1",
+            SET_KIND,
+            &placement.namespace,
+        );
         // It goes when its works have gone, as a work goes when its objects have: what waits for that may rely on it.
         start.push_str(r#"{"cascadeDeletionPolicy":"Foreground","manifestWorkTemplate":"#);
         start.push_str(&self.fields);

@@ -3,7 +3,7 @@
 use super::conditions::{Condition, Conditions, map, maps, number, text};
 use super::{Clock, GRACE, Verdict, WorkStatus, text_of};
 use crate::value::{Map, Value};
-use crate::works::TEMPLATE;
+use crate::works::{SET_KIND, TEMPLATE};
 
 /// OCM finds the works of a set by a label of its namespace and name with a dot between them, and a label has a length.
 const LABEL_MAX: usize = 62;
@@ -23,7 +23,7 @@ pub(super) fn judge(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
     };
     let (verdict, message) = set.verdict();
     WorkStatus {
-        kind: "ManifestWorkReplicaSet",
+        kind: SET_KIND,
         namespace: text_of(set.metadata, "namespace").to_owned(),
         name: text_of(set.metadata, "name").to_owned(),
         verdict,

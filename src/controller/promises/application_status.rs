@@ -12,7 +12,7 @@ use super::{Moment, Promise};
 use crate::controller::action::Action;
 use crate::controller::index::Index;
 use crate::controller::seen::{Condition, Place, Reach, WorkKind};
-use crate::status::Verdict;
+use crate::status::{self, Verdict};
 use k8s_openapi::jiff::Timestamp;
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ fn desired(index: &Index, place: &Place, moment: &Moment) -> Option<Action> {
 
 /// All conditions, in the order in which Argo CD keeps them: it would put them in order again otherwise.
 fn merged(others: Vec<Condition>, before: &[Condition], wanted: Vec<Condition>, now: Timestamp) -> Vec<Condition> {
-    let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let now = status::time(now);
     let since = |condition: &Condition| {
         let same = before.iter().find(|other| conditions::is_same_state(other, condition));
         same.and_then(|same| same.last_transition_time.clone())
