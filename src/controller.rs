@@ -4,8 +4,8 @@
 //! watches ─▶ index ─▶ queue ─▶ promises ─▶ actions ─▶ writer
 //! ```
 //!
-//! The [`watches`] tell what is on the hub, and the [`index`] keeps what is needed of it and says which Applications a change
-//! concerns. The [`queue`] says when to look at them; a promise ([`promises`]) says what should be written, of nothing but the index
+//! The [`watches`] tell what is on the hub, and the [`index`] keeps what is needed of it and says which Applications, clusters and
+//! ApplicationSets a change concerns. The [`queue`] says when to look at them; a promise ([`promises`]) says what should be written, of nothing but the index
 //! and the time; the [`writer`] writes it, if this replica holds the Lease ([`lease`]). One thread does all, so that the index needs
 //! no lock and what is decided is decided of one state.
 
@@ -19,6 +19,7 @@ pub mod promises;
 pub mod queue;
 mod readiness;
 mod reconciler;
+pub mod resources;
 pub mod seen;
 pub mod watches;
 pub mod writer;
@@ -70,7 +71,7 @@ pub async fn run(options: &Options, clocks: Clocks) -> Result<(), String> {
     let (version, promises, dry_run) = (env!("CARGO_PKG_VERSION"), promises.join(","), options.dry_run);
     info!(version, %url, %address, promises, dry_run, "started");
 
-    let (metrics, ready) = (Metrics::new(), Arc::new(Readiness::default()));
+    let (metrics, ready) = (Metrics::new(), Arc::new(Readiness::new(options.needs())));
     let is_ready = Arc::clone(&ready);
     let server = tokio::spawn(admin::serve(
         listener,

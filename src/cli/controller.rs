@@ -16,7 +16,7 @@ pub struct ControllerArgs {
         hide_env_values = true,
         value_name = "NAMES",
         value_delimiter = ',',
-        default_value = "*"
+        default_value = "application-status"
     )]
     pub controllers: Vec<String>,
 

@@ -1,37 +1,76 @@
 //! What is to be written: values that are complete enough to be carried out without another thought.
 
-use super::seen::{Condition, Place};
+use super::resources::Resource;
+use super::seen::Place;
+use serde_json::Value;
 
-/// What is to be written to an Application that Argo CD reconciles, at once.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What is to be done on behalf of an object, at once.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Action {
+    /// On which object Events are told.
+    pub of: Involved,
+    /// What is written, in this order. Where one cannot be, the rest is not, and all is decided anew.
+    pub writes: Vec<Write>,
+    /// Whether that asks Argo CD to look again.
+    pub refresh: bool,
+    /// What is told to whom it concerns, once all is written.
+    pub events: Vec<Event>,
+}
+
+/// An object on which something is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Involved {
+    /// What it is.
+    pub resource: &'static Resource,
     /// Where it is.
-    pub application: Place,
+    pub place: Place,
     /// What distinguishes it from one of the same name before it.
     pub uid: Box<str>,
-    /// The form of it that was looked at: another is not written.
-    pub version: Box<str>,
-    /// All its conditions, where they change.
-    pub conditions: Option<Vec<Condition>>,
-    /// Whether Argo CD is asked to look at it again.
-    pub refresh: bool,
-    /// What is told to whom it concerns, once it is written.
-    pub events: Vec<Event>,
+}
+
+/// A write.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Write {
+    /// An object that is not there.
+    Create {
+        /// What it is.
+        resource: &'static Resource,
+        /// Where it shall be.
+        place: Place,
+        /// All of it.
+        object: Value,
+    },
+    /// A JSON merge patch of an object.
+    Patch {
+        /// What it is.
+        resource: &'static Resource,
+        /// Where it is.
+        place: Place,
+        /// The patch. It has the `resourceVersion` of the form that was looked at: another is not written.
+        body: Value,
+    },
+    /// An object that shall not be there.
+    Delete {
+        /// What it is.
+        resource: &'static Resource,
+        /// Where it is.
+        place: Place,
+        /// What distinguishes it from one of the same name before it: another is not deleted.
+        uid: Box<str>,
+        /// The form of it that was looked at: another is not deleted.
+        version: Box<str>,
+        /// What must not be there for it to be deleted, which is asked of the API server before.
+        unless_there: Option<(&'static Resource, Place)>,
+    },
 }
 
 impl Action {
     /// What is to be told now that it is written, on behalf of the promise of this name.
     pub fn told(self, promise: &'static str) -> impl Iterator<Item = Telling> {
-        let Self {
-            application,
-            uid,
-            events,
-            ..
-        } = self;
+        let Self { of, events, .. } = self;
         events.into_iter().map(move |event| Telling {
             promise,
-            application: application.clone(),
-            uid: uid.clone(),
+            of: of.clone(),
             event,
         })
     }
@@ -42,15 +81,13 @@ impl Action {
 pub struct Telling {
     /// On behalf of which promise.
     pub promise: &'static str,
-    /// Of which Application.
-    pub application: Place,
-    /// What distinguishes that from one of the same name before it.
-    pub uid: Box<str>,
+    /// Of which object.
+    pub of: Involved,
     /// What.
     pub event: Event,
 }
 
-/// An Event on an Application.
+/// An Event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// Whether somebody should look.

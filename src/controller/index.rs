@@ -1,12 +1,15 @@
 //! What is on the hub, as the watches tell it, and whom a change concerns. No I/O: every change is a value, and time is one.
 
-use super::seen::{Application, Place, Reach, Standing, Work, WorkKind};
+mod works;
+
+use super::seen::{Application, Cluster, Place, Reach, Work, WorkKind};
 use crate::status::Verdict;
 use crate::tracking::Tracking;
 use k8s_openapi::jiff::Timestamp;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
+use works::Works;
 
 /// What a watch tells.
 #[derive(Debug)]
@@ -15,8 +18,8 @@ pub enum Change {
     Application(Place, Option<Application>),
     /// A work is so, or is gone.
     Work(WorkKind, Place, Option<Work>),
-    /// A managed cluster is heard, or not, or is gone.
-    Cluster(Arc<str>, Option<Reach>),
+    /// A managed cluster is so, or is gone.
+    Cluster(Arc<str>, Option<Cluster>),
     /// Argo CD tracks so.
     Tracking(Tracking),
     /// Whether Argo CD's configuration is there at all.
@@ -29,13 +32,49 @@ pub enum Change {
     OnlyClusters(HashSet<Arc<str>>),
 }
 
-/// An Application that a change concerns.
+/// What promises are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Sort {
+    /// Applications.
+    Application,
+    /// Managed clusters, which have no namespace.
+    Cluster,
+    /// ApplicationSets.
+    ApplicationSet,
+}
+
+/// An object that a change concerns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Touched {
+    /// What it is.
+    pub sort: Sort,
     /// Where it is.
-    pub application: Place,
+    pub place: Place,
     /// What Argo CD makes of the change by itself.
     pub noticed: Noticed,
+}
+
+impl Touched {
+    /// An Application, of which Argo CD shows what it would show if it looked again.
+    fn application(place: Place) -> Self {
+        Self {
+            sort: Sort::Application,
+            place,
+            noticed: Noticed::Nothing,
+        }
+    }
+
+    /// A managed cluster.
+    fn cluster(name: &Arc<str>) -> Self {
+        Self {
+            sort: Sort::Cluster,
+            place: Place {
+                namespace: "".into(),
+                name: Arc::clone(name),
+            },
+            noticed: Noticed::Nothing,
+        }
+    }
 }
 
 /// What Argo CD makes of a change by itself. It looks at an Application again when the health of one of its objects has another
@@ -53,20 +92,9 @@ pub enum Noticed {
 /// What is on the hub.
 #[derive(Debug)]
 pub struct Index {
-    /// Argo CD's own namespace.
-    argocd: Arc<str>,
-    tracking: Tracking,
     applications: HashMap<Place, Application>,
-    works: BTreeMap<(WorkKind, Place), Work>,
-    clusters: HashMap<Arc<str>, Reach>,
-    /// The works that Argo CD has applied for each Application.
-    applied: HashMap<Place, BTreeSet<(WorkKind, Place)>>,
-    /// The works that OCM has made of each ManifestWorkReplicaSet, by `NAMESPACE.NAME`.
-    made: HashMap<Box<str>, BTreeSet<Place>>,
-    /// When works fare otherwise, though nothing happens.
-    foreseen: BTreeSet<(Timestamp, WorkKind, Place)>,
-    /// How many works fare so, in the order of [`Verdict::ALL`].
-    verdicts: [usize; Verdict::ALL.len()],
+    works: Works,
+    clusters: HashMap<Arc<str>, Cluster>,
 }
 
 impl Index {
@@ -74,15 +102,9 @@ impl Index {
     #[must_use]
     pub fn new(argocd: &str) -> Self {
         Self {
-            argocd: argocd.into(),
-            tracking: Tracking::configured(|_| None),
             applications: HashMap::new(),
-            works: BTreeMap::new(),
+            works: Works::new(argocd),
             clusters: HashMap::new(),
-            applied: HashMap::new(),
-            made: HashMap::new(),
-            foreseen: BTreeSet::new(),
-            verdicts: [0; Verdict::ALL.len()],
         }
     }
 
@@ -94,33 +116,36 @@ impl Index {
 
     /// The works of an Application: those that Argo CD has applied, and those that OCM has made of them.
     pub fn works_of(&self, application: &Place) -> impl Iterator<Item = (WorkKind, &Place, &Work)> {
-        let applied = self.applied.get(application).into_iter().flatten();
-        applied.flat_map(|(kind, place)| {
-            let made = (*kind == WorkKind::Set)
-                .then(|| self.made.get(set_name(place).as_str()))
-                .flatten();
-            let made = made.into_iter().flatten().map(|place| (WorkKind::Work, place));
-            let all = std::iter::once((*kind, place)).chain(made);
-            all.filter_map(|(kind, place)| Some((kind, place, self.works.get(&(kind, place.clone()))?)))
-        })
+        self.works.of(application)
+    }
+
+    /// A managed cluster.
+    #[must_use]
+    pub fn cluster(&self, name: &str) -> Option<&Cluster> {
+        self.clusters.get(name)
     }
 
     /// Whether the hub hears from a managed cluster; one that is not known has not joined.
     #[must_use]
     pub fn reach(&self, cluster: &str) -> Reach {
-        self.clusters.get(cluster).copied().unwrap_or(Reach::Heard)
+        self.cluster(cluster).map_or(Reach::Heard, |cluster| cluster.reach)
     }
 
     /// How many works fare so.
     #[must_use]
     pub fn count(&self, verdict: Verdict) -> usize {
-        self.verdicts[verdict as usize]
+        self.works.count(verdict)
     }
 
     /// When works next fare otherwise, though nothing happens.
     #[must_use]
     pub fn next(&self) -> Option<Timestamp> {
-        self.foreseen.first().map(|(at, ..)| *at)
+        self.works.next()
+    }
+
+    /// Lets it be this late.
+    pub fn tick(&mut self, now: Timestamp) -> Vec<Touched> {
+        self.works.tick(now)
     }
 
     /// Takes in what a watch tells.
@@ -131,167 +156,40 @@ impl Index {
                     Some(application) => self.applications.insert(place.clone(), application),
                     None => self.applications.remove(&place),
                 };
-                vec![touched(place)]
+                vec![Touched::application(place)]
             }
-            Change::Work(kind, place, work) => self.put(kind, &place, work),
-            Change::Cluster(cluster, reach) => {
-                let before = self.reach(&cluster);
-                match reach {
-                    Some(reach) => self.clusters.insert(Arc::clone(&cluster), reach),
-                    None => self.clusters.remove(&cluster),
-                };
-                if self.reach(&cluster) == before {
-                    return Vec::new();
-                }
-                self.on(&cluster).into_iter().map(touched).collect()
-            }
-            Change::Tracking(tracking) => self.track(tracking),
+            Change::Work(kind, place, work) => self.works.put(kind, &place, work),
+            Change::Cluster(name, cluster) => self.put_cluster(&name, cluster),
+            Change::Tracking(tracking) => self.works.track(tracking),
             Change::ConfigIsThere(true) => Vec::new(),
-            Change::ConfigIsThere(false) => self.track(Tracking::configured(|_| None)),
+            Change::ConfigIsThere(false) => self.works.track(Tracking::configured(|_| None)),
             Change::OnlyApplications(all) => {
                 let gone = missing(self.applications.keys(), &all).into_iter();
                 gone.flat_map(|place| self.apply(Change::Application(place, None)))
                     .collect()
             }
-            Change::OnlyWorks(kind, all) => {
-                let known = self.works.keys().filter(|(other, _)| *other == kind);
-                let gone = missing(known.map(|(_, place)| place), &all).into_iter();
-                gone.flat_map(|place| self.put(kind, &place, None)).collect()
-            }
+            Change::OnlyWorks(kind, all) => self.works.only(kind, &all),
             Change::OnlyClusters(all) => {
                 let gone = missing(self.clusters.keys(), &all).into_iter();
-                gone.flat_map(|name| self.apply(Change::Cluster(name, None))).collect()
+                gone.flat_map(|name| self.put_cluster(&name, None)).collect()
             }
         }
     }
 
-    /// Lets it be this late.
-    pub fn tick(&mut self, now: Timestamp) -> Vec<Touched> {
-        let mut all = Vec::new();
-        while self.next().is_some_and(|next| next <= now) {
-            let Some((_, kind, place)) = self.foreseen.pop_first() else {
-                break;
-            };
-            let Some(mut work) = self.works.get(&(kind, place.clone())).cloned() else {
-                continue;
-            };
-            while work.later.first().is_some_and(|(at, _)| *at <= now) {
-                work.standing = work.later.remove(0).1;
-            }
-            for mut each in self.put(kind, &place, Some(work)) {
-                // Nothing has happened that Argo CD could have noticed.
-                each.noticed = Noticed::No;
-                all.push(each);
-            }
-        }
-        all
-    }
-
-    fn put(&mut self, kind: WorkKind, place: &Place, work: Option<Work>) -> Vec<Touched> {
-        let key = (kind, place.clone());
-        let before = self.works.remove(&key);
-        let mut concerned = BTreeSet::new();
-        if let Some(before) = &before {
-            self.verdicts[before.standing.verdict as usize] -= 1;
-            concerned.extend(self.unlink(kind, place, before));
-        }
-        let noticed = noticed(before.as_ref(), work.as_ref());
-        let same = before
-            .as_ref()
-            .zip(work.as_ref())
-            .is_some_and(|(before, work)| before.standing == work.standing);
-        let was = concerned.clone();
-        if let Some(work) = work {
-            self.verdicts[work.standing.verdict as usize] += 1;
-            concerned.extend(self.link(kind, place, &work));
-            self.works.insert(key, work);
-        }
-        if same && was == concerned {
-            return Vec::new();
-        }
-        let touched = concerned
-            .into_iter()
-            .map(|application| Touched { application, noticed });
-        touched.collect()
-    }
-
-    /// Notes whose a work is.
-    fn link(&mut self, kind: WorkKind, place: &Place, work: &Work) -> Option<Place> {
-        if let Some((at, _)) = work.later.first() {
-            self.foreseen.insert((*at, kind, place.clone()));
-        }
-        if let Some(set) = &work.set {
-            self.made.entry(set.clone()).or_default().insert(place.clone());
-            return self.owner_of_set(set);
-        }
-        let application = self.owner(kind, place, work)?;
-        let entry = self.applied.entry(application.clone()).or_default();
-        entry.insert((kind, place.clone()));
-        Some(application)
-    }
-
-    fn unlink(&mut self, kind: WorkKind, place: &Place, work: &Work) -> Option<Place> {
-        if let Some((at, _)) = work.later.first() {
-            self.foreseen.remove(&(*at, kind, place.clone()));
-        }
-        if let Some(set) = &work.set {
-            let owner = self.owner_of_set(set);
-            remove(&mut self.made, set, place);
-            return owner;
-        }
-        let application = self.owner(kind, place, work)?;
-        remove(&mut self.applied, &application, &(kind, place.clone()));
-        Some(application)
-    }
-
-    fn owner(&self, kind: WorkKind, place: &Place, work: &Work) -> Option<Place> {
-        let instance = work.application(&self.tracking, kind, place)?;
-        Some(match instance.split_once('_') {
-            Some((namespace, name)) => Place::new(namespace, name),
-            None => Place {
-                namespace: Arc::clone(&self.argocd),
-                name: instance.into(),
-            },
-        })
-    }
-
-    fn owner_of_set(&self, set: &str) -> Option<Place> {
-        let (namespace, name) = set.split_once('.')?;
-        let place = Place::new(namespace, name);
-        let work = self.works.get(&(WorkKind::Set, place.clone()))?;
-        self.owner(WorkKind::Set, &place, work)
-    }
-
-    /// Whose works are for a managed cluster.
-    fn on(&self, cluster: &Arc<str>) -> BTreeSet<Place> {
-        let first = Place {
-            namespace: Arc::clone(cluster),
-            name: "".into(),
+    fn put_cluster(&mut self, name: &Arc<str>, cluster: Option<Cluster>) -> Vec<Touched> {
+        let reach = self.reach(name);
+        let before = match cluster {
+            Some(cluster) => self.clusters.insert(Arc::clone(name), cluster),
+            None => self.clusters.remove(name),
         };
-        let works = self.works.range((WorkKind::Work, first)..);
-        let works = works.take_while(|((kind, place), _)| *kind == WorkKind::Work && place.namespace == *cluster);
-        let owner = |((kind, place), work): (&(WorkKind, Place), &Work)| match &work.set {
-            Some(set) => self.owner_of_set(set),
-            None => self.owner(*kind, place, work),
-        };
-        works.filter_map(owner).collect()
-    }
-
-    /// Whose each work is may be another now.
-    fn track(&mut self, tracking: Tracking) -> Vec<Touched> {
-        if self.tracking == tracking {
-            return Vec::new();
+        let mut touched = Vec::new();
+        if self.clusters.get(name) != before.as_ref() {
+            touched.push(Touched::cluster(name));
         }
-        let mut concerned: BTreeSet<Place> = self.applied.drain().map(|(application, _)| application).collect();
-        self.tracking = tracking;
-        self.made.clear();
-        self.foreseen.clear();
-        let places: Vec<_> = self.works.keys().cloned().collect();
-        for (kind, place) in places {
-            let work = self.works.get(&(kind, place.clone())).cloned();
-            concerned.extend(work.and_then(|work| self.link(kind, &place, &work)));
+        if self.reach(name) != reach {
+            touched.extend(self.works.on(name).into_iter().map(Touched::application));
         }
-        concerned.into_iter().map(touched).collect()
+        touched
     }
 }
 
@@ -300,45 +198,10 @@ fn missing<'k, K: Clone + Eq + Hash + 'k>(known: impl Iterator<Item = &'k K>, al
     known.filter(|key| !all.contains(*key)).cloned().collect()
 }
 
-fn touched(application: Place) -> Touched {
-    Touched {
-        application,
-        noticed: Noticed::Nothing,
-    }
-}
-
-fn set_name(place: &Place) -> String {
-    format!("{}.{}", place.namespace, place.name)
-}
-
-fn remove<K: Eq + Hash, V: Ord>(map: &mut HashMap<K, BTreeSet<V>>, key: &K, value: &V) {
-    if let Some(values) = map.get_mut(key) {
-        values.remove(value);
-        if values.is_empty() {
-            map.remove(key);
-        }
-    }
-}
-
-/// What OCM makes of a set is none of Argo CD's objects, and one that is new, or gone, is what it has written itself.
-fn noticed(before: Option<&Work>, after: Option<&Work>) -> Noticed {
-    let (Some(before), Some(after)) = (before, after.filter(|after| after.set.is_none())) else {
-        return Noticed::Nothing;
-    };
-    let [before, after]: [&Standing; 2] = [&before.standing, &after.standing];
-    if !before.is_same_in_argo_cd(after) {
-        Noticed::Yes
-    } else if before.message != after.message {
-        Noticed::No
-    } else {
-        Noticed::Nothing
-    }
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::controller::seen::Place;
+    use std::collections::BTreeMap;
 
     /// A time that works are judged at.
     pub(crate) const NOW: &str = "2026-06-01T12:00:00Z";
@@ -400,8 +263,19 @@ pub(super) mod tests {
         Change::Work(WorkKind::Set, place.clone(), Work::read(&text, now()).expect("a set"))
     }
 
+    /// A managed cluster that is heard, or not.
+    pub(crate) fn cluster(name: &str, reach: Reach) -> Change {
+        let cluster = Cluster {
+            uid: name.into(),
+            reach,
+            labels: BTreeMap::new(),
+            deleting: false,
+        };
+        Change::Cluster(name.into(), Some(cluster))
+    }
+
     fn names(touched: &[Touched]) -> Vec<String> {
-        touched.iter().map(|it| it.application.to_string()).collect()
+        touched.iter().map(|it| it.place.to_string()).collect()
     }
 
     fn works(index: &Index, application: &str) -> Vec<String> {
@@ -480,12 +354,15 @@ pub(super) mod tests {
             let place = Place::new(cluster, name);
             index.apply(work(&place, &tracked(name, &place), &WELL));
         }
-        let silent = |cluster: &str, reach| Change::Cluster(cluster.into(), reach);
-        assert_eq!(index.apply(silent("eu1", Some(Reach::Heard))), [], "which is no news");
-        let touched = index.apply(silent("eu1", Some(Reach::Silent)));
-        assert_eq!(names(&touched), ["argocd/cart", "argocd/shop"]);
+        let heard = index.apply(cluster("eu1", Reach::Heard));
+        assert_eq!(names(&heard), ["eu1"], "which is no news to Applications");
+        let touched = index.apply(cluster("eu1", Reach::Silent));
+        assert_eq!(names(&touched), ["eu1", "argocd/cart", "argocd/shop"]);
+        assert_eq!((touched[0].sort, touched[1].sort), (Sort::Cluster, Sort::Application));
         assert_eq!(index.reach("eu1"), Reach::Silent);
-        assert_eq!(names(&index.apply(silent("eu1", None))), ["argocd/cart", "argocd/shop"]);
+        assert_eq!(index.apply(cluster("eu1", Reach::Silent)), [], "which is known");
+        let gone = index.apply(Change::Cluster("eu1".into(), None));
+        assert_eq!(names(&gone), ["eu1", "argocd/cart", "argocd/shop"]);
     }
 
     #[test]

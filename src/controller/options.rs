@@ -1,9 +1,11 @@
 //! What the controller is to do, and where: what was typed, and what the Pod says of itself.
 
 use super::lease;
-use super::promises::{PROMISES, Promise};
+use super::promises::{PROMISES, Promise, Settings};
+use super::watches::Kind;
 use crate::cli::{ControllerArgs, HubArgs};
 use crate::generate::settings::Env;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 /// What the controller is to do, and where.
@@ -11,8 +13,7 @@ use std::net::SocketAddr;
 pub struct Options {
     pub(super) hub: HubArgs,
     pub(super) promises: Vec<&'static Promise>,
-    /// Argo CD's namespace.
-    pub(super) argocd: String,
+    pub(super) settings: Settings,
     /// Where the Lease is; none where nobody else writes.
     pub(super) lease_namespace: Option<String>,
     /// Who this replica is.
@@ -23,6 +24,12 @@ pub struct Options {
 }
 
 impl Options {
+    /// What must be known for what it is to do.
+    pub(super) fn needs(&self) -> BTreeSet<Kind> {
+        let promises = self.promises.iter();
+        promises.flat_map(|promise| promise.needs).copied().collect()
+    }
+
     /// Puts together what was typed and what the Pod says of itself.
     ///
     /// # Errors
@@ -59,7 +66,9 @@ impl Options {
             hub: args.hub.clone(),
             promises,
             lease_namespace: (args.leader_elect && !args.dry_run).then_some(namespace),
-            argocd: args.argocd_namespace.clone(),
+            settings: Settings {
+                argocd: args.argocd_namespace.clone(),
+            },
             identity: lease::identity(pod.as_deref().unwrap_or("local"), fastrand::u64(..)),
             address: args.bind_address,
             dry_run: args.dry_run,

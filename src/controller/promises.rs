@@ -3,9 +3,11 @@
 mod application_status;
 
 use super::action::Action;
-use super::index::Index;
+use super::index::{Index, Sort};
 use super::seen::Place;
+use super::watches::Kind;
 use k8s_openapi::jiff::Timestamp;
+use std::time::Duration;
 
 /// A promise.
 #[derive(Debug)]
@@ -14,17 +16,32 @@ pub struct Promise {
     pub name: &'static str,
     /// What it does, in a line of the help.
     pub about: &'static str,
-    /// What is to be written for an Application; nothing when it is as it should be.
+    /// What it looks at.
+    pub of: Sort,
+    /// What must be known for that.
+    pub needs: &'static [Kind],
+    /// How long the next write for the same object waits at least.
+    pub pause: Duration,
+    /// What is to be written for an object; nothing when all is as it should be.
     pub desired: fn(&Index, &Place, &Moment) -> Option<Action>,
 }
 
 /// When something is decided.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment {
+pub struct Moment<'m> {
     /// The time.
     pub now: Timestamp,
     /// Whether Argo CD shows something stale of the Application.
     pub stale: bool,
+    /// What was asked for.
+    pub settings: &'m Settings,
+}
+
+/// What was asked for, of all promises.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The namespace of Argo CD.
+    pub argocd: String,
 }
 
 /// Every promise.

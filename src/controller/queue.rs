@@ -1,4 +1,4 @@
-//! Which Applications are to be looked at, and when: what happens at once is looked at once, what failed is tried again later
+//! Which objects are to be looked at for a promise, and when: what happens at once is looked at once, what failed is tried again later
 //! and later, and Argo CD is not asked too often to look again.
 
 use super::index::Noticed;
@@ -8,8 +8,6 @@ use std::time::{Duration, Instant};
 
 /// How long to wait for more of the same: an agent writes the status of a work in several steps.
 const TOGETHER: Duration = Duration::from_millis(200);
-/// How long the next write to the same Application waits at least.
-const BETWEEN_WRITES: Duration = Duration::from_secs(1);
 /// How long the next refresh of the same Application waits at least.
 const BETWEEN_REFRESHES: Duration = Duration::from_secs(30);
 /// How long the next refresh of any Application waits at least.
@@ -17,9 +15,11 @@ const BETWEEN_ALL_REFRESHES: Duration = Duration::from_millis(200);
 /// How long the first retry waits, and the last.
 const BACKOFF: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(60)];
 
-/// Which Applications are to be looked at, and when.
-#[derive(Debug, Default)]
+/// Which objects are to be looked at, and when.
+#[derive(Debug)]
 pub struct Queue {
+    /// How long the next write for the same object waits at least.
+    pause: Duration,
     entries: HashMap<Place, Entry>,
     due: BTreeSet<(Instant, Place)>,
     refreshed: Option<Instant>,
@@ -40,11 +40,11 @@ struct Entry {
     refreshed: Option<Instant>,
 }
 
-/// An Application that is to be looked at now.
+/// An object that is to be looked at now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Due {
     /// Where it is.
-    pub application: Place,
+    pub place: Place,
     /// Whether Argo CD may be asked to look again.
     pub stale: bool,
 }
@@ -67,9 +67,20 @@ pub enum Outcome {
 }
 
 impl Queue {
-    /// Something has happened that concerns an Application.
-    pub fn touch(&mut self, application: &Place, noticed: Noticed, now: Instant) {
-        let entry = self.entries.entry(application.clone()).or_default();
+    /// Nothing yet, with so long a pause at least between two writes for the same object.
+    #[must_use]
+    pub fn new(pause: Duration) -> Self {
+        Self {
+            pause,
+            entries: HashMap::new(),
+            due: BTreeSet::new(),
+            refreshed: None,
+        }
+    }
+
+    /// Something has happened that concerns an object.
+    pub fn touch(&mut self, place: &Place, noticed: Noticed, now: Instant) {
+        let entry = self.entries.entry(place.clone()).or_default();
         match noticed {
             Noticed::Nothing => {}
             Noticed::Yes => entry.stale = false,
@@ -83,10 +94,10 @@ impl Queue {
         if entry.due.is_some() && entry.failures > 0 {
             return;
         }
-        let next = entry.written.map_or(now, |written| written + BETWEEN_WRITES);
+        let next = entry.written.map_or(now, |written| written + self.pause);
         let next = next.max(now + TOGETHER);
         if entry.due.is_none_or(|due| next < due) {
-            self.at(application, next);
+            self.at(place, next);
         }
     }
 
@@ -101,22 +112,22 @@ impl Queue {
         if self.next()? > now {
             return None;
         }
-        let (_, application) = self.due.pop_first()?;
+        let (_, place) = self.due.pop_first()?;
         let is_long_ago = |at: Option<Instant>, ago| at.is_none_or(|at| at + ago <= now);
         let all = is_long_ago(self.refreshed, BETWEEN_ALL_REFRESHES);
-        let entry = self.entries.get_mut(&application)?;
+        let entry = self.entries.get_mut(&place)?;
         (entry.due, entry.busy, entry.again) = (None, true, false);
         let stale = entry.stale && all && is_long_ago(entry.refreshed, BETWEEN_REFRESHES);
         if stale {
             // Until it is told how it went: the next that is looked at shall not be asked for as well.
             self.refreshed = Some(now);
         }
-        Some(Due { application, stale })
+        Some(Due { place, stale })
     }
 
     /// How it went with one that was to be looked at; `jitter` is from 0 to 1.
     pub fn done(&mut self, due: &Due, outcome: &Outcome, now: Instant, jitter: f64) {
-        let Some(entry) = self.entries.get_mut(&due.application) else {
+        let Some(entry) = self.entries.get_mut(&due.place) else {
             return;
         };
         entry.busy = false;
@@ -135,7 +146,7 @@ impl Queue {
                 if *refreshed {
                     entry.refreshed = Some(now);
                 }
-                next = entry.again.then_some(now + BETWEEN_WRITES).or(next);
+                next = entry.again.then_some(now + self.pause).or(next);
             }
             Outcome::Failed { retry_after } => {
                 let wait = backoff(entry.failures).mul_f64(1.0 - jitter.clamp(0.0, 1.0) / 2.0);
@@ -148,29 +159,29 @@ impl Queue {
             let all = self.refreshed.map(|at| at + BETWEEN_ALL_REFRESHES);
             next = Some(own.max(all).unwrap_or(now).max(now + TOGETHER));
         }
-        let application = due.application.clone();
+        let place = due.place.clone();
         match next {
-            Some(next) => self.at(&application, next),
-            None if self.entries[&application].is_forgotten(now) => drop(self.entries.remove(&application)),
+            Some(next) => self.at(&place, next),
+            None if self.entries[&place].is_forgotten(self.pause, now) => drop(self.entries.remove(&place)),
             None => {}
         }
     }
 
-    fn at(&mut self, application: &Place, at: Instant) {
-        if let Some(entry) = self.entries.get_mut(application) {
+    fn at(&mut self, place: &Place, at: Instant) {
+        if let Some(entry) = self.entries.get_mut(place) {
             if let Some(before) = entry.due.replace(at) {
-                self.due.remove(&(before, application.clone()));
+                self.due.remove(&(before, place.clone()));
             }
-            self.due.insert((at, application.clone()));
+            self.due.insert((at, place.clone()));
         }
     }
 }
 
 impl Entry {
     /// Whether nothing of it matters any more.
-    fn is_forgotten(&self, now: Instant) -> bool {
+    fn is_forgotten(&self, pause: Duration, now: Instant) -> bool {
         let is_past = |at: Option<Instant>, wait| at.is_none_or(|at| at + wait <= now);
-        is_past(self.written, BETWEEN_WRITES) && is_past(self.refreshed, BETWEEN_REFRESHES)
+        is_past(self.written, pause) && is_past(self.refreshed, BETWEEN_REFRESHES)
     }
 }
 
@@ -197,7 +208,7 @@ mod tests {
     impl Test {
         fn new() -> Self {
             Self {
-                queue: Queue::default(),
+                queue: Queue::new(Duration::from_secs(1)),
                 start: Instant::now(),
             }
         }
@@ -337,7 +348,7 @@ mod tests {
 
     #[test]
     fn argo_cd_is_not_asked_for_all_at_once() {
-        let mut queue = Queue::default();
+        let mut queue = Queue::new(Duration::from_secs(1));
         let start = Instant::now();
         for name in ["a", "b", "c"] {
             queue.touch(&Place::new("argocd", name), Noticed::No, start);

@@ -10,15 +10,14 @@ pub(super) struct Readiness {
     waiting: Mutex<BTreeSet<Kind>>,
 }
 
-impl Default for Readiness {
-    fn default() -> Self {
+impl Readiness {
+    /// Waits for these.
+    pub(super) fn new(kinds: BTreeSet<Kind>) -> Self {
         Self {
-            waiting: Mutex::new(Kind::ALL.into()),
+            waiting: Mutex::new(kinds),
         }
     }
-}
 
-impl Readiness {
     /// Notes that a watch has told all; whether it was the last.
     pub(super) fn synced(&self, kind: Kind) -> bool {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);

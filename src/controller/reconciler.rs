@@ -3,7 +3,7 @@
 use super::action::{Action, Telling};
 use super::index::{Index, Touched};
 use super::metrics::{Metrics, Reason};
-use super::promises::{Moment, Promise};
+use super::promises::{Moment, Promise, Settings};
 use super::queue::{Due, Outcome, Queue};
 use super::readiness::Readiness;
 use super::watches::{self, Kind, Said, What};
@@ -55,6 +55,7 @@ pub(super) struct Reconciler {
     ready: Arc<Readiness>,
     metrics: Metrics,
     writer: Writer,
+    settings: Settings,
     clocks: Clocks,
 }
 
@@ -69,9 +70,9 @@ impl Reconciler {
     ) -> Self {
         let promises = options.promises.iter();
         Self {
-            watches: watches::all(client, &options.argocd, clocks.time),
-            index: Index::new(&options.argocd),
-            queues: promises.map(|promise| (*promise, Queue::default())).collect(),
+            watches: watches::all(client, &options.settings.argocd, &options.needs(), clocks.time),
+            index: Index::new(&options.settings.argocd),
+            queues: promises.map(|promise| (*promise, Queue::new(promise.pause))).collect(),
             writes: JoinSet::new(),
             untold: VecDeque::new(),
             at_once: options.concurrent_writes,
@@ -79,6 +80,7 @@ impl Reconciler {
             ready,
             writer: Writer::new(client.clone(), metrics.clone(), options, clocks.time),
             metrics,
+            settings: options.settings.clone(),
             clocks,
         }
     }
@@ -178,8 +180,8 @@ impl Reconciler {
             What::Failed(error) => {
                 let why = watches::reason(&error);
                 self.metrics.watch_failed(kind, why);
-                // OCM installs this kind since its version 0.8, and what is not there need not be waited for.
-                if said.kind == Kind::Sets && watches::is_not_there(&error) {
+                // What is not there need not be waited for.
+                if said.kind.may_be_missing() && watches::is_not_there(&error) {
                     debug!(kind, "the hub does not have them");
                     self.is_synced(said.kind);
                 } else {
@@ -203,8 +205,9 @@ impl Reconciler {
     fn touch(&mut self, touched: Vec<Touched>) {
         let now = (self.clocks.elapsed)();
         for touched in touched {
-            for (_, queue) in &mut self.queues {
-                queue.touch(&touched.application, touched.noticed, now);
+            let of_it = self.queues.iter_mut().filter(|(promise, _)| promise.of == touched.sort);
+            for (_, queue) in of_it {
+                queue.touch(&touched.place, touched.noticed, now);
             }
         }
     }
@@ -219,8 +222,9 @@ impl Reconciler {
                 let moment = Moment {
                     now: (self.clocks.time)(),
                     stale: due.stale,
+                    settings: &self.settings,
                 };
-                let Some(action) = (promise.desired)(&self.index, &due.application, &moment) else {
+                let Some(action) = (promise.desired)(&self.index, &due.place, &moment) else {
                     queue.done(&due, &Outcome::AsItShouldBe, now, fastrand::f64());
                     continue;
                 };

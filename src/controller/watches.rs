@@ -2,7 +2,7 @@
 
 use super::index::Change;
 use super::metrics::Reason;
-use super::seen::{self, Application, Place, Reach, Work, WorkKind};
+use super::seen::{self, Application, Cluster, Place, Work, WorkKind};
 use crate::tracking::{CONFIG_MAP, Tracking};
 use crate::{hub, works};
 use futures::stream::{self, BoxStream, StreamExt};
@@ -16,7 +16,7 @@ use kube::{Client, Error};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -47,15 +47,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every kind.
-    pub const ALL: [Self; 5] = [
-        Self::Applications,
-        Self::Works,
-        Self::Sets,
-        Self::Clusters,
-        Self::Config,
-    ];
-
     /// Its resource, as Kubernetes calls it.
     #[must_use]
     pub fn resource(self) -> &'static str {
@@ -66,6 +57,12 @@ impl Kind {
             Self::Clusters => "managedclusters",
             Self::Config => "configmaps",
         }
+    }
+
+    /// Whether a hub may do without. OCM installs ManifestWorkReplicaSets since its version 0.8.
+    #[must_use]
+    pub fn may_be_missing(self) -> bool {
+        self == Self::Sets
     }
 }
 
@@ -91,21 +88,21 @@ pub enum What {
     Failed(watcher::Error),
 }
 
-/// Watches everything that the promises need; `argocd` is Argo CD's namespace.
-pub fn all(client: &Client, argocd: &str, now: fn() -> Timestamp) -> BoxStream<'static, Said> {
-    let config = format!("metadata.name={CONFIG_MAP}");
-    stream::select_all([
-        watch::<Applications>(Api::all(client.clone()), watcher::Config::default(), now),
-        watch::<Works>(Api::all(client.clone()), watcher::Config::default(), now),
-        watch::<Sets>(Api::all(client.clone()), watcher::Config::default(), now),
-        watch::<Clusters>(Api::all(client.clone()), watcher::Config::default(), now),
-        watch::<Config>(
+/// Watches these kinds; `argocd` is Argo CD's namespace.
+pub fn all(client: &Client, argocd: &str, kinds: &BTreeSet<Kind>, now: fn() -> Timestamp) -> BoxStream<'static, Said> {
+    let everything = watcher::Config::default;
+    let watches = kinds.iter().map(|kind| match kind {
+        Kind::Applications => watch::<Applications>(Api::all(client.clone()), everything(), now),
+        Kind::Works => watch::<Works>(Api::all(client.clone()), everything(), now),
+        Kind::Sets => watch::<Sets>(Api::all(client.clone()), everything(), now),
+        Kind::Clusters => watch::<Clusters>(Api::all(client.clone()), everything(), now),
+        Kind::Config => watch::<Config>(
             Api::namespaced_with(client.clone(), argocd, &()),
-            watcher::Config::default().fields(&config),
+            everything().fields(&format!("metadata.name={CONFIG_MAP}")),
             now,
         ),
-    ])
-    .boxed()
+    });
+    stream::select_all(watches).boxed()
 }
 
 /// What the API server answered, or why it did not.
@@ -285,7 +282,7 @@ impl Watched for Clusters {
     const NAME: &'static str = "ManagedCluster";
 
     fn change(place: Place, text: Option<&str>, _: Timestamp) -> Result<Change, String> {
-        Ok(Change::Cluster(place.name, text.map(Reach::read).transpose()?))
+        Ok(Change::Cluster(place.name, text.map(Cluster::read).transpose()?))
     }
 
     fn only(all: HashSet<Place>) -> Change {

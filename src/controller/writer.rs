@@ -1,16 +1,17 @@
 //! Carries actions out. Nothing else of the controller writes but its Lease.
 
 use super::Options;
-use super::action::{Action, Event, Telling};
+use super::action::{Action, Event, Telling, Write};
 use super::metrics::{Metrics, Reason};
 use super::queue::Outcome;
-use super::seen::REFRESH;
+use super::resources::Resource;
+use super::seen::Place;
 use crate::{hub, status};
 use k8s_openapi::jiff::Timestamp;
-use kube::core::params::{GetParams, Patch, PatchParams, PostParams};
+use kube::core::params::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::request::Request;
 use kube::{Client, Error};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -48,61 +49,120 @@ impl Writer {
         }
     }
 
-    /// Writes to an Application what `promise` wants written. Its Events are to be told when that is done.
+    /// Writes what `promise` wants written, one after the other. Its Events are to be told when that is done.
     pub async fn write(&self, promise: &'static str, action: &Action) -> Outcome {
-        let body = patch(action);
-        let application = &action.application;
-        if self.dry_run {
-            info!(%application, %body, "would write");
-        } else {
-            let namespace = &application.namespace;
-            let request = Request::new(format!(
-                "/apis/argoproj.io/v1alpha1/namespaces/{namespace}/applications"
-            ));
-            let params = PatchParams {
-                field_manager: Some(MANAGER.to_owned()),
-                ..PatchParams::default()
-            };
-            let request = request.patch(&application.name, &params, &Patch::Merge(&body));
-            if let Err(refused) = self.send(request).await {
-                return self.refused(promise, action, &refused);
+        for write in &action.writes {
+            match self.carry_out(promise, write).await {
+                Ok(()) => {}
+                Err(refused) => return self.refused(promise, write, &refused),
             }
-            self.metrics.written(promise, "applications", "patch");
-            debug!(%application, %body, "written");
         }
         Outcome::Written {
             refreshed: action.refresh,
         }
     }
 
-    /// Writes an Event, as well as that can be done: it is not tried again.
-    pub async fn tell(&self, telling: &Telling) {
-        let Telling {
-            promise,
-            application,
-            event,
-            ..
-        } = telling;
-        let Event { reason, message, .. } = event;
+    async fn carry_out(&self, promise: &'static str, write: &Write) -> Result<(), Refused> {
+        let (resource, place) = object_of(write);
+        let kind = resource.kind;
+        let (verb, body) = match write {
+            Write::Create { object, .. } => ("create", Some(object)),
+            Write::Patch { body, .. } => ("patch", Some(body)),
+            Write::Delete { .. } => ("delete", None),
+        };
+        let body = match body {
+            Some(_) if resource.secret => "(not shown)".to_owned(),
+            body => body.map(Value::to_string).unwrap_or_default(),
+        };
         if self.dry_run {
-            info!(%application, event = reason, told = message, "would tell");
-        } else if let Err(refused) = self.note(telling).await {
-            self.metrics.failed(promise, refused.reason);
-            warn!(%application, event = reason, why = refused.why, "an Event cannot be written");
+            info!(%place, kind, verb, %body, "would write");
+            return Ok(());
+        }
+        let requests = Request::new(resource.path(place));
+        let request = match write {
+            Write::Create { object, .. } => {
+                let params = PostParams {
+                    field_manager: Some(MANAGER.to_owned()),
+                    ..PostParams::default()
+                };
+                requests.create(&params, object.to_string().into_bytes())
+            }
+            Write::Patch { body, .. } => {
+                let params = PatchParams {
+                    field_manager: Some(MANAGER.to_owned()),
+                    ..PatchParams::default()
+                };
+                requests.patch(&place.name, &params, &Patch::Merge(body))
+            }
+            Write::Delete {
+                uid,
+                version,
+                unless_there,
+                ..
+            } => {
+                if let Some((resource, place)) = unless_there {
+                    self.is_not_there(resource, place).await?;
+                }
+                let params = DeleteParams {
+                    preconditions: Some(Preconditions {
+                        uid: Some(uid.to_string()),
+                        resource_version: Some(version.to_string()),
+                    }),
+                    ..DeleteParams::default()
+                };
+                requests.delete(&place.name, &params)
+            }
+        };
+        match self.send(request).await {
+            Ok(_) => {}
+            // As it shall be.
+            Err(refused) if refused.is_gone && matches!(write, Write::Delete { .. }) => return Ok(()),
+            Err(refused) => return Err(refused),
+        }
+        self.metrics.written(promise, resource.plural, verb);
+        debug!(%place, kind, verb, %body, "written");
+        Ok(())
+    }
+
+    /// Asks the API server whether an object is not there: that its kind is not known is no answer.
+    async fn is_not_there(&self, resource: &'static Resource, place: &Place) -> Result<(), Refused> {
+        let request = Request::new(resource.path(place)).get(&place.name, &GetParams::default());
+        match self.send(request).await {
+            Err(refused) if refused.is_gone => Ok(()),
+            Err(refused) => Err(refused),
+            Ok(_) => Err(Refused {
+                reason: Reason::Conflict,
+                why: format!("{} {place} is there", resource.kind),
+                retry_after: None,
+                is_gone: false,
+            }),
         }
     }
 
-    fn refused(&self, promise: &'static str, action: &Action, refused: &Refused) -> Outcome {
-        let (application, why) = (&action.application, &refused.why);
-        if refused.is_gone {
-            debug!(%application, "gone before it was written");
+    /// Writes an Event, as well as that can be done: it is not tried again.
+    pub async fn tell(&self, telling: &Telling) {
+        let Telling { promise, of, event } = telling;
+        let (Event { reason, message, .. }, place, kind) = (event, &of.place, of.resource.kind);
+        if self.dry_run {
+            info!(%place, kind, event = reason, told = message, "would tell");
+        } else if let Err(refused) = self.note(telling).await {
+            self.metrics.failed(promise, refused.reason);
+            warn!(%place, kind, event = reason, why = refused.why, "an Event cannot be written");
+        }
+    }
+
+    fn refused(&self, promise: &'static str, write: &Write, refused: &Refused) -> Outcome {
+        let ((resource, place), why) = (object_of(write), &refused.why);
+        let kind = resource.kind;
+        if refused.is_gone && matches!(write, Write::Patch { .. }) {
+            debug!(%place, kind, "gone before it was written");
             return Outcome::AsItShouldBe;
         }
         self.metrics.failed(promise, refused.reason);
         if refused.reason == Reason::Conflict {
-            debug!(%application, "written by somebody else meanwhile");
+            debug!(%place, kind, "written by somebody else meanwhile");
         } else {
-            warn!(%application, %why, "cannot be written, and is tried again");
+            warn!(%place, kind, %why, "cannot be written, and is tried again");
         }
         Outcome::Failed {
             retry_after: refused.retry_after,
@@ -111,25 +171,26 @@ impl Writer {
 
     /// Writes an Event, or counts it when it has been told before: as one, by a name that is made of what it says.
     async fn note(&self, telling: &Telling) -> Result<(), Refused> {
-        let Telling {
-            promise,
-            application: place,
-            uid,
-            event,
-        } = telling;
-        let path = format!("/api/v1/namespaces/{}/events", place.namespace);
+        let Telling { promise, of, event } = telling;
+        let place = &of.place;
+        // What has no namespace is told of where kubectl looks for it.
+        let namespace = match &*place.namespace {
+            "" => "default",
+            namespace => namespace,
+        };
+        let path = format!("/api/v1/namespaces/{namespace}/events");
         let name = event_name(telling);
         let now = status::time((self.now)());
         let body = json!({
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": name, "namespace": &*place.namespace},
+            "metadata": {"name": name, "namespace": namespace},
             "involvedObject": {
-                "apiVersion": "argoproj.io/v1alpha1",
-                "kind": "Application",
+                "apiVersion": of.resource.api_version(),
+                "kind": of.resource.kind,
                 "namespace": &*place.namespace,
                 "name": &*place.name,
-                "uid": uid,
+                "uid": of.uid,
             },
             "type": if event.warning { "Warning" } else { "Normal" },
             "reason": event.reason,
@@ -205,41 +266,29 @@ impl Refused {
             reason,
             why: hub::reason(error),
             retry_after: (wait > 0).then(|| Duration::from_secs(wait.into())),
-            is_gone: status.is_some_and(|status| status.code == 404),
+            is_gone: status.is_some_and(|status| status.code == 404 && status.reason == "NotFound"),
         }
     }
 }
 
-/// What is written of an Application, onto the form that was looked at alone: conditions are a list that is written as a whole,
-/// and a refresh that somebody asks for may be a harder one.
-fn patch(action: &Action) -> Value {
-    let mut metadata = Map::new();
-    let mut body = Map::new();
-    metadata.insert("resourceVersion".to_owned(), json!(action.version));
-    if let Some(conditions) = &action.conditions {
-        let conditions = if conditions.is_empty() {
-            Value::Null
-        } else {
-            json!(conditions)
-        };
-        body.insert("status".to_owned(), json!({"conditions": conditions}));
+/// What is written, and where it is.
+fn object_of(write: &Write) -> (&'static Resource, &Place) {
+    match write {
+        Write::Create { resource, place, .. }
+        | Write::Patch { resource, place, .. }
+        | Write::Delete { resource, place, .. } => (resource, place),
     }
-    if action.refresh {
-        metadata.insert("annotations".to_owned(), json!({REFRESH: "normal"}));
-    }
-    body.insert("metadata".to_owned(), metadata.into());
-    body.into()
 }
 
 fn event_name(telling: &Telling) -> String {
     /// Of the 253 characters that a name may have, a dot and sixteen more are ours.
     const NAME_MAX: usize = 236;
     let mut hash = Sha256::new();
-    for part in [&*telling.uid, telling.event.reason, &telling.event.message] {
+    for part in [&*telling.of.uid, telling.event.reason, &telling.event.message] {
         hash.update(part);
         hash.update([0]);
     }
-    let mut name = telling.application.name.to_string();
+    let mut name = telling.of.place.name.to_string();
     name.truncate(NAME_MAX);
     let mut name = format!("{}.", name.trim_end_matches(['.', '-']));
     for byte in &hash.finalize()[..8] {

@@ -9,16 +9,29 @@ mod conditions;
 mod events;
 
 use super::{Moment, Promise};
-use crate::controller::action::Action;
-use crate::controller::index::Index;
-use crate::controller::seen::{Condition, Place, Reach, WorkKind};
+use crate::controller::action::{Action, Involved, Write};
+use crate::controller::index::{Index, Sort};
+use crate::controller::resources::APPLICATIONS;
+use crate::controller::seen::{Condition, Place, REFRESH, Reach, WorkKind};
+use crate::controller::watches::Kind;
 use crate::status::{self, Verdict};
 use k8s_openapi::jiff::Timestamp;
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 pub(super) const PROMISE: Promise = Promise {
     name: "application-status",
     about: "conditions and Events on Applications that the plugin generates, of how their works fare",
+    of: Sort::Application,
+    needs: &[
+        Kind::Applications,
+        Kind::Works,
+        Kind::Sets,
+        Kind::Clusters,
+        Kind::Config,
+    ],
+    pause: Duration::from_secs(1),
     desired,
 };
 
@@ -40,14 +53,42 @@ fn desired(index: &Index, place: &Place, moment: &Moment) -> Option<Action> {
     } else {
         Vec::new()
     };
+    let conditions = differs.then(|| merged(others, &own, wanted, moment.now));
     Some(Action {
-        application: place.clone(),
-        uid: application.uid.clone(),
-        version: application.version.clone(),
-        conditions: differs.then(|| merged(others, &own, wanted, moment.now)),
+        of: Involved {
+            resource: &APPLICATIONS,
+            place: place.clone(),
+            uid: application.uid.clone(),
+        },
+        writes: vec![Write::Patch {
+            resource: &APPLICATIONS,
+            place: place.clone(),
+            body: patch(&application.version, conditions, refresh),
+        }],
         refresh,
         events,
     })
+}
+
+/// What is written of an Application, onto the form that was looked at alone: conditions are a list that is written as a whole,
+/// and a refresh that somebody asks for may be a harder one.
+fn patch(version: &str, conditions: Option<Vec<Condition>>, refresh: bool) -> Value {
+    let mut metadata = Map::new();
+    let mut body = Map::new();
+    metadata.insert("resourceVersion".to_owned(), json!(version));
+    if let Some(conditions) = conditions {
+        let conditions = if conditions.is_empty() {
+            Value::Null
+        } else {
+            json!(conditions)
+        };
+        body.insert("status".to_owned(), json!({"conditions": conditions}));
+    }
+    if refresh {
+        metadata.insert("annotations".to_owned(), json!({REFRESH: "normal"}));
+    }
+    body.insert("metadata".to_owned(), metadata.into());
+    body.into()
 }
 
 /// All conditions, in the order in which Argo CD keeps them: it would put them in order again otherwise.
@@ -150,8 +191,9 @@ impl Fleet {
 mod tests {
     use super::*;
     use crate::controller::action::Event;
-    use crate::controller::index::Change;
     use crate::controller::index::tests::{BROKEN, Fares, REFUSED, WELL, now, of_set, set, tracked, work};
+    use crate::controller::index::{self, Change};
+    use crate::controller::promises::Settings;
     use crate::controller::seen::{Application, TEXT_MAX};
 
     const LATER: &str = "2026-06-01T13:00:00Z";
@@ -191,21 +233,25 @@ mod tests {
         }
 
         fn reach(&mut self, cluster: &str, reach: Reach) -> &mut Self {
-            self.0.apply(Change::Cluster(cluster.into(), Some(reach)));
+            self.0.apply(index::tests::cluster(cluster, reach));
             self
         }
 
         fn decide(&self, time: Timestamp, stale: bool) -> Option<Action> {
-            desired(&self.0, &Self::place(), &Moment { now: time, stale })
+            let settings = Settings::default();
+            let moment = Moment {
+                now: time,
+                stale,
+                settings: &settings,
+            };
+            desired(&self.0, &Self::place(), &moment)
         }
 
         /// Decides, and does it.
         fn write(&mut self) -> Option<Action> {
             let action = self.decide(now(), false)?;
             let mut application = self.0.application(&Self::place()).expect("it is there").clone();
-            application
-                .conditions
-                .clone_from(action.conditions.as_ref().expect("conditions"));
+            application.conditions = conditions_of(&action);
             self.0.apply(Change::Application(Self::place(), Some(application)));
             Some(action)
         }
@@ -225,6 +271,21 @@ mod tests {
             self.write()
                 .map_or(Vec::new(), |action| action.events.into_iter().map(told).collect())
         }
+    }
+
+    /// What is written.
+    fn body(action: &Action) -> &Value {
+        match &action.writes[..] {
+            [Write::Patch { body, .. }] => body,
+            other => panic!("not one patch: {other:?}"),
+        }
+    }
+
+    fn conditions_of(action: &Action) -> Vec<Condition> {
+        let conditions = body(action)["status"]["conditions"].clone();
+        serde_json::from_value::<Option<_>>(conditions)
+            .expect("conditions")
+            .unwrap_or_default()
     }
 
     fn condition(kind: &str, message: &str) -> Condition {
@@ -286,7 +347,8 @@ mod tests {
         application.conditions = others.to_vec();
         hub.0.apply(Change::Application(Hub::place(), Some(application)));
         let action = hub.on("eu1", &BROKEN).write().expect("a change");
-        let kinds: Vec<_> = action.conditions.iter().flatten().map(|it| it.kind.as_str()).collect();
+        let conditions = conditions_of(&action);
+        let kinds: Vec<_> = conditions.iter().map(|it| it.kind.as_str()).collect();
         let wanted = [
             "ComparisonError",
             "ManifestWorkDegradedWarning",
@@ -294,12 +356,11 @@ mod tests {
             "SharedResourceWarning",
         ];
         assert_eq!(kinds, wanted);
-        assert!(
-            others
-                .iter()
-                .all(|other| action.conditions.iter().flatten().any(|it| it == other))
+        assert!(others.iter().all(|other| conditions.contains(other)));
+        assert_eq!(
+            (&body(&action)["metadata"]["resourceVersion"], &*action.of.uid),
+            (&json!("7"), "u")
         );
-        assert_eq!((&*action.version, &*action.uid), ("7", "u"));
     }
 
     #[test]
@@ -309,19 +370,15 @@ mod tests {
         hub.on("eu1", &Fares("True", "False", "no memory", BROKEN.3));
         let later = LATER.parse().expect("a time");
         let action = hub.decide(later, false).expect("a change");
-        let told: Vec<_> = action
-            .conditions
-            .iter()
-            .flatten()
-            .map(|it| it.last_transition_time.as_deref())
-            .collect();
+        let conditions = conditions_of(&action);
+        let told: Vec<_> = conditions.iter().map(|it| it.last_transition_time.as_deref()).collect();
         assert_eq!(told, [Some("2026-06-01T12:00:00Z"); 2]);
         assert_eq!(action.events, [], "which it was told");
         hub.on("eu2", &BROKEN);
         let action = hub.decide(later, false).expect("a change");
         let since = |message: &str| {
-            let conditions = action.conditions.iter().flatten();
-            let mut found = conditions.filter(|it| it.message.starts_with(message));
+            let conditions = conditions_of(&action);
+            let mut found = conditions.iter().filter(|it| it.message.starts_with(message));
             found.next().and_then(|it| it.last_transition_time.clone())
         };
         assert_eq!(since("eu1: ").as_deref(), Some("2026-06-01T12:00:00Z"));
@@ -350,7 +407,7 @@ mod tests {
             hub.on(&format!("cluster-{n:03}"), &Fares("True", "False", &long, BROKEN.3));
         }
         let action = hub.write().expect("a change");
-        let conditions = action.conditions.expect("conditions");
+        let conditions = conditions_of(&action);
         assert_eq!(conditions.len(), 12);
         assert!(conditions.iter().all(|it| it.message.len() <= TEXT_MAX));
         let rest = conditions.iter().find(|it| it.message.starts_with("and "));
@@ -428,7 +485,7 @@ mod tests {
         assert_eq!(hub.decide(now(), true), None, "it has nothing to do with us");
         hub.on("eu1", &WELL).write().expect("a change");
         let action = hub.decide(now(), true).expect("a refresh");
-        assert!(action.refresh && action.conditions.is_none() && action.events.is_empty());
+        assert!(action.refresh && body(&action)["status"].is_null() && action.events.is_empty());
         hub.application(r#"{"argocd.argoproj.io/refresh":"hard"}"#);
         hub.write().expect("a change");
         assert_eq!(hub.decide(now(), true), None, "it was asked already");

@@ -1,0 +1,230 @@
+//! The works, whose they are, and when they fare otherwise though nothing happens.
+
+use super::{Noticed, Touched};
+use crate::controller::seen::{Place, Standing, Work, WorkKind};
+use crate::status::Verdict;
+use crate::tracking::Tracking;
+use k8s_openapi::jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::hash::Hash;
+use std::sync::Arc;
+
+/// The works on the hub.
+#[derive(Debug)]
+pub(super) struct Works {
+    /// Argo CD's own namespace.
+    argocd: Arc<str>,
+    tracking: Tracking,
+    all: BTreeMap<(WorkKind, Place), Work>,
+    /// The works that Argo CD has applied for each Application.
+    applied: HashMap<Place, BTreeSet<(WorkKind, Place)>>,
+    /// The works that OCM has made of each ManifestWorkReplicaSet, by `NAMESPACE.NAME`.
+    made: HashMap<Box<str>, BTreeSet<Place>>,
+    /// When works fare otherwise, though nothing happens.
+    foreseen: BTreeSet<(Timestamp, WorkKind, Place)>,
+    /// How many works fare so, in the order of [`Verdict::ALL`].
+    verdicts: [usize; Verdict::ALL.len()],
+}
+
+impl Works {
+    pub(super) fn new(argocd: &str) -> Self {
+        Self {
+            argocd: argocd.into(),
+            tracking: Tracking::configured(|_| None),
+            all: BTreeMap::new(),
+            applied: HashMap::new(),
+            made: HashMap::new(),
+            foreseen: BTreeSet::new(),
+            verdicts: [0; Verdict::ALL.len()],
+        }
+    }
+
+    /// The works of an Application: those that Argo CD has applied, and those that OCM has made of them.
+    pub(super) fn of(&self, application: &Place) -> impl Iterator<Item = (WorkKind, &Place, &Work)> {
+        let applied = self.applied.get(application).into_iter().flatten();
+        applied.flat_map(|(kind, place)| {
+            let made = (*kind == WorkKind::Set)
+                .then(|| self.made.get(set_name(place).as_str()))
+                .flatten();
+            let made = made.into_iter().flatten().map(|place| (WorkKind::Work, place));
+            let all = std::iter::once((*kind, place)).chain(made);
+            all.filter_map(|(kind, place)| Some((kind, place, self.all.get(&(kind, place.clone()))?)))
+        })
+    }
+
+    /// How many works fare so.
+    pub(super) fn count(&self, verdict: Verdict) -> usize {
+        self.verdicts[verdict as usize]
+    }
+
+    /// When works next fare otherwise, though nothing happens.
+    pub(super) fn next(&self) -> Option<Timestamp> {
+        self.foreseen.first().map(|(at, ..)| *at)
+    }
+
+    /// These works are all of their kind.
+    pub(super) fn only(&mut self, kind: WorkKind, all: &HashSet<Place>) -> Vec<Touched> {
+        let known = self.all.keys().filter(|(other, _)| *other == kind);
+        let gone = super::missing(known.map(|(_, place)| place), all).into_iter();
+        gone.flat_map(|place| self.put(kind, &place, None)).collect()
+    }
+
+    /// Lets it be this late.
+    pub(super) fn tick(&mut self, now: Timestamp) -> Vec<Touched> {
+        let mut all = Vec::new();
+        while self.next().is_some_and(|next| next <= now) {
+            let Some((_, kind, place)) = self.foreseen.pop_first() else {
+                break;
+            };
+            let Some(mut work) = self.all.get(&(kind, place.clone())).cloned() else {
+                continue;
+            };
+            while work.later.first().is_some_and(|(at, _)| *at <= now) {
+                work.standing = work.later.remove(0).1;
+            }
+            for mut each in self.put(kind, &place, Some(work)) {
+                // Nothing has happened that Argo CD could have noticed.
+                each.noticed = Noticed::No;
+                all.push(each);
+            }
+        }
+        all
+    }
+
+    /// A work is so, or is gone.
+    pub(super) fn put(&mut self, kind: WorkKind, place: &Place, work: Option<Work>) -> Vec<Touched> {
+        let key = (kind, place.clone());
+        let before = self.all.remove(&key);
+        let mut concerned = BTreeSet::new();
+        if let Some(before) = &before {
+            self.verdicts[before.standing.verdict as usize] -= 1;
+            concerned.extend(self.unlink(kind, place, before));
+        }
+        let noticed = noticed(before.as_ref(), work.as_ref());
+        let same = before
+            .as_ref()
+            .zip(work.as_ref())
+            .is_some_and(|(before, work)| before.standing == work.standing);
+        let was = concerned.clone();
+        if let Some(work) = work {
+            self.verdicts[work.standing.verdict as usize] += 1;
+            concerned.extend(self.link(kind, place, &work));
+            self.all.insert(key, work);
+        }
+        if same && was == concerned {
+            return Vec::new();
+        }
+        let touched = |application| Touched {
+            noticed,
+            ..Touched::application(application)
+        };
+        concerned.into_iter().map(touched).collect()
+    }
+
+    /// Notes whose a work is.
+    fn link(&mut self, kind: WorkKind, place: &Place, work: &Work) -> Option<Place> {
+        if let Some((at, _)) = work.later.first() {
+            self.foreseen.insert((*at, kind, place.clone()));
+        }
+        if let Some(set) = &work.set {
+            self.made.entry(set.clone()).or_default().insert(place.clone());
+            return self.owner_of_set(set);
+        }
+        let application = self.owner(kind, place, work)?;
+        let entry = self.applied.entry(application.clone()).or_default();
+        entry.insert((kind, place.clone()));
+        Some(application)
+    }
+
+    fn unlink(&mut self, kind: WorkKind, place: &Place, work: &Work) -> Option<Place> {
+        if let Some((at, _)) = work.later.first() {
+            self.foreseen.remove(&(*at, kind, place.clone()));
+        }
+        if let Some(set) = &work.set {
+            let owner = self.owner_of_set(set);
+            remove(&mut self.made, set, place);
+            return owner;
+        }
+        let application = self.owner(kind, place, work)?;
+        remove(&mut self.applied, &application, &(kind, place.clone()));
+        Some(application)
+    }
+
+    fn owner(&self, kind: WorkKind, place: &Place, work: &Work) -> Option<Place> {
+        let instance = work.application(&self.tracking, kind, place)?;
+        Some(match instance.split_once('_') {
+            Some((namespace, name)) => Place::new(namespace, name),
+            None => Place {
+                namespace: Arc::clone(&self.argocd),
+                name: instance.into(),
+            },
+        })
+    }
+
+    fn owner_of_set(&self, set: &str) -> Option<Place> {
+        let (namespace, name) = set.split_once('.')?;
+        let place = Place::new(namespace, name);
+        let work = self.all.get(&(WorkKind::Set, place.clone()))?;
+        self.owner(WorkKind::Set, &place, work)
+    }
+
+    /// Whose works are for a managed cluster.
+    pub(super) fn on(&self, cluster: &Arc<str>) -> BTreeSet<Place> {
+        let first = Place {
+            namespace: Arc::clone(cluster),
+            name: "".into(),
+        };
+        let works = self.all.range((WorkKind::Work, first)..);
+        let works = works.take_while(|((kind, place), _)| *kind == WorkKind::Work && place.namespace == *cluster);
+        let owner = |((kind, place), work): (&(WorkKind, Place), &Work)| match &work.set {
+            Some(set) => self.owner_of_set(set),
+            None => self.owner(*kind, place, work),
+        };
+        works.filter_map(owner).collect()
+    }
+
+    /// Whose each work is may be another now.
+    pub(super) fn track(&mut self, tracking: Tracking) -> Vec<Touched> {
+        if self.tracking == tracking {
+            return Vec::new();
+        }
+        let mut concerned: BTreeSet<Place> = self.applied.drain().map(|(application, _)| application).collect();
+        self.tracking = tracking;
+        self.made.clear();
+        self.foreseen.clear();
+        let places: Vec<_> = self.all.keys().cloned().collect();
+        for (kind, place) in places {
+            let work = self.all.get(&(kind, place.clone())).cloned();
+            concerned.extend(work.and_then(|work| self.link(kind, &place, &work)));
+        }
+        concerned.into_iter().map(Touched::application).collect()
+    }
+}
+
+fn set_name(place: &Place) -> String {
+    format!("{}.{}", place.namespace, place.name)
+}
+
+fn remove<K: Eq + Hash, V: Ord>(map: &mut HashMap<K, BTreeSet<V>>, key: &K, value: &V) {
+    if let Some(values) = map.get_mut(key) {
+        values.remove(value);
+        if values.is_empty() {
+            map.remove(key);
+        }
+    }
+}
+
+/// What OCM makes of a set is none of Argo CD's objects, and one that is new, or gone, is what it has written itself.
+fn noticed(before: Option<&Work>, after: Option<&Work>) -> Noticed {
+    let (Some(before), Some(after)) = (before, after.filter(|after| after.set.is_none())) else {
+        return Noticed::Nothing;
+    };
+    let [before, after]: [&Standing; 2] = [&before.standing, &after.standing];
+    if !before.is_same_in_argo_cd(after) {
+        Noticed::Yes
+    } else if before.message != after.message {
+        Noticed::No
+    } else {
+        Noticed::Nothing
+    }
+}

@@ -1,0 +1,68 @@
+//! What is seen of an Application.
+
+use super::{Text, is_true, read};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The annotation by which Argo CD is asked to look at an Application again; it removes it when it has.
+pub const REFRESH: &str = "argocd.argoproj.io/refresh";
+
+/// The annotation of Applications that Argo CD leaves alone.
+pub const SKIP_RECONCILE: &str = "argocd.argoproj.io/skip-reconcile";
+
+/// An Application.
+#[derive(Clone, Debug)]
+pub struct Application {
+    /// What distinguishes it from one of the same name before it.
+    pub uid: Box<str>,
+    /// Which form of it this is.
+    pub version: Box<str>,
+    /// Its `status.conditions`, whoever set them.
+    pub conditions: Vec<Condition>,
+    /// Whether Argo CD has been asked to look at it again, and has not yet.
+    pub refreshing: bool,
+    /// Whether Argo CD reconciles it.
+    pub reconciled: bool,
+    /// Whether it is going.
+    pub deleting: bool,
+}
+
+/// A condition of an Application, as Argo CD has it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// Its type, whose ending says how grave it is.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What is to be said.
+    pub message: String,
+    /// Since when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_transition_time: Option<String>,
+    /// What else stands there, which later Argo CDs may write: it is not ours to lose.
+    #[serde(flatten)]
+    pub more: serde_json::Map<String, Value>,
+}
+
+impl Application {
+    /// Reads an Application's JSON.
+    ///
+    /// # Errors
+    /// With what is wrong with it, which the API server lets nobody write.
+    pub fn read(text: &str) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct Status {
+            conditions: Option<Vec<Condition>>,
+        }
+        let Text { metadata, status } = read::<Text<Status>>(text)?;
+        let skips = metadata.annotation(SKIP_RECONCILE).is_some_and(is_true);
+        Ok(Self {
+            refreshing: metadata.annotation(REFRESH).is_some(),
+            reconciled: !skips,
+            deleting: metadata.deletion_timestamp.is_some(),
+            conditions: status.and_then(|status| status.conditions).unwrap_or_default(),
+            uid: metadata.uid,
+            version: metadata.resource_version,
+        })
+    }
+}

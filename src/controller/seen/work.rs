@@ -1,0 +1,184 @@
+//! What is seen of a work: how it fares, and whose it is.
+
+use super::{Place, Text, read};
+use crate::status::{self, ObjectStatus, Verdict, WorkStatus};
+use crate::tracking::{Claim, INSTALLATION_ID, Itself, TRACKING_ID, Tracking};
+use crate::{diff, works};
+use k8s_openapi::jiff::Timestamp;
+use serde::de::IgnoredAny;
+use std::collections::BTreeMap;
+
+/// What kind of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WorkKind {
+    /// For one cluster.
+    Work,
+    /// For the clusters of a Placement.
+    Set,
+}
+
+impl WorkKind {
+    /// As Kubernetes calls it.
+    #[must_use]
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Work => works::KIND,
+            Self::Set => works::SET_KIND,
+        }
+    }
+}
+
+/// A work that may be an Application's.
+#[derive(Clone, Debug)]
+pub struct Work {
+    /// What says whose it is.
+    marks: Marks,
+    /// Of which ManifestWorkReplicaSet OCM has made it, as `NAMESPACE.NAME`.
+    pub set: Option<Box<str>>,
+    /// How it fares.
+    pub standing: Standing,
+    /// From when on it fares otherwise where nothing else happens, in the order of time.
+    pub later: Vec<(Timestamp, Standing)>,
+}
+
+#[derive(Clone, Debug)]
+struct Marks {
+    tracking_id: Option<Box<str>>,
+    installation_id: Option<Box<str>>,
+    labels: BTreeMap<String, String>,
+}
+
+/// How a work fares, in the words of its health check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// How it fares.
+    pub verdict: Verdict,
+    /// Whether the agent has applied all of it in its present form.
+    pub applied: bool,
+    /// How many objects it has; none are known of a ManifestWorkReplicaSet.
+    pub objects: usize,
+    /// What the agent cannot apply, and why.
+    pub refused: Option<String>,
+    /// What is wrong otherwise.
+    pub wrong: Option<String>,
+    /// What Argo CD shows.
+    pub message: String,
+}
+
+/// The most of what is kept of a text, in bytes.
+pub const TEXT_MAX: usize = 512;
+
+impl Work {
+    /// Reads a work's JSON, and judges it; nothing for one that can be nobody's.
+    ///
+    /// # Errors
+    /// With what is wrong with it, which the API server lets nobody write.
+    pub fn read(text: &str, now: Timestamp) -> Result<Option<Self>, String> {
+        let Text { metadata, .. } = read::<Text<IgnoredAny>>(text)?;
+        let set = metadata.label(diff::OF_REPLICA_SET).map(Into::into);
+        let own = |text: Option<&str>| text.map(Into::into);
+        let marks = Marks {
+            tracking_id: own(metadata.annotation(TRACKING_ID)),
+            installation_id: own(metadata.annotation(INSTALLATION_ID)),
+            labels: metadata.labels.unwrap_or_default(),
+        };
+        if marks.tracking_id.is_none() && marks.labels.is_empty() {
+            return Ok(None);
+        }
+        let forecast = status::forecast(text, now)?;
+        let mut standings = forecast.iter().map(|(at, status)| (*at, Standing::of(status)));
+        let (_, standing) = standings.next().ok_or("no verdict")?;
+        Ok(Some(Self {
+            set,
+            marks,
+            standing,
+            later: standings.collect(),
+        }))
+    }
+
+    /// The Application whose it is, as Argo CD calls it.
+    #[must_use]
+    pub fn application(&self, tracking: &Tracking, kind: WorkKind, place: &Place) -> Option<&str> {
+        // What OCM makes of a set has the labels of the set's template, and is the set's.
+        if self.set.is_some() {
+            return None;
+        }
+        let claim = Claim {
+            tracking_id: self.marks.tracking_id.as_deref(),
+            installation_id: self.marks.installation_id.as_deref(),
+            label: self.marks.labels.get(tracking.label()).map(String::as_str),
+        };
+        let itself = Itself {
+            group: works::GROUP,
+            kind: kind.kind(),
+            namespace: &place.namespace,
+            name: &place.name,
+        };
+        tracking.application(&claim, &itself)
+    }
+}
+
+impl Standing {
+    fn of(status: &WorkStatus) -> Self {
+        let is_ill = |object: &&ObjectStatus| object.verdict.in_argo_cd() == Verdict::Degraded.in_argo_cd();
+        let is_refused = |object: &&ObjectStatus| is_ill(object) && object.applied == Some(false);
+        // Said of a work whose objects are well: the agent cannot apply it.
+        let whole = Some(&status.message)
+            .filter(|message| is_bad(status.verdict) && !message.is_empty())
+            .cloned();
+        let (refused, wrong) = match whole {
+            Some(message) if status.as_a_whole => (None, Some(message)),
+            Some(message) => (Some(message), None),
+            None => (
+                status.listed(ObjectStatus::full_name, is_refused),
+                status.listed(ObjectStatus::short_name, |it| is_ill(it) && !is_refused(it)),
+            ),
+        };
+        let has_applied = |object: &ObjectStatus| object.applied == Some(true);
+        Self {
+            verdict: status.verdict,
+            applied: status.verdict != Verdict::Waiting
+                && refused.is_none()
+                && status
+                    .objects
+                    .iter()
+                    .all(|object| status.as_a_whole || has_applied(object)),
+            objects: status.objects.len(),
+            refused: refused.map(bounded),
+            wrong: wrong.map(bounded),
+            message: bounded(status.summary()),
+        }
+    }
+
+    /// Whether Argo CD would say another word for it.
+    #[must_use]
+    pub fn is_same_in_argo_cd(&self, other: &Self) -> bool {
+        self.verdict.in_argo_cd() == other.verdict.in_argo_cd()
+    }
+}
+
+/// Whether it needs somebody.
+fn is_bad(verdict: Verdict) -> bool {
+    verdict.in_argo_cd() == Verdict::Degraded.in_argo_cd()
+}
+
+/// Cuts a text that is too long for a condition, and takes the lines out of it.
+#[must_use]
+pub fn bounded(text: String) -> String {
+    let mut text = if text.contains(char::is_control) {
+        text.split(char::is_control)
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ")
+    } else {
+        text
+    };
+    if text.len() > TEXT_MAX {
+        let end = (0..=TEXT_MAX - '…'.len_utf8())
+            .rev()
+            .find(|&end| text.is_char_boundary(end));
+        text.truncate(end.unwrap_or(0));
+        text.push('…');
+    }
+    text
+}
