@@ -19,6 +19,9 @@
 //! [`controller`] is the companion that runs beside Argo CD: it watches what is on the hub, decides by pure functions of it, and
 //! is all that ever writes to a hub; [`telemetry`] is its log. Its own documentation has its parts.
 //!
+//! [`pull`] is the other way to deliver an Application: as it is, in a work, for the Argo CD of the managed cluster. It is what the
+//! controller decides there, as pure functions.
+//!
 //! What the stages share: [`value`] is a manifest's value as Kubernetes sees it, [`yaml`] reads and writes it in the dialect
 //! of Kubernetes' own Go libraries, [`json`] is its canonical text. Those three are ours to the last rule, because a value
 //! that is read differently from how `kubectl apply` reads it makes a cluster run something that Git does not say.
@@ -39,6 +42,7 @@ pub mod generate;
 pub mod hub;
 pub mod json;
 pub mod manual;
+pub mod pull;
 pub mod status;
 pub mod table;
 pub mod telemetry;

@@ -1,0 +1,234 @@
+//! What is read of an Application of the hub.
+
+use super::requests::{Operation, Refresh, Requests};
+use super::status::Mirror;
+use super::{annotation, entry, group, items, names, own, text};
+use crate::controller::seen::{REFRESH, SKIP_RECONCILE, is_true};
+use crate::tracking::{INSTALLATION_ID, INSTANCE, TRACKING_ID};
+use serde_json::{Map, Value, json};
+
+/// An Application that is to go to a managed cluster. There are many: nothing is kept twice, nor what nobody needs.
+#[derive(Clone, Debug)]
+pub struct Application {
+    /// Its namespace.
+    pub namespace: Box<str>,
+    /// Its name.
+    pub name: Box<str>,
+    /// What distinguishes it from one of the same name before it.
+    pub uid: Box<str>,
+    /// Which form of it this is.
+    pub version: Box<str>,
+    /// The managed cluster to which it is to go; where that is not said, to none.
+    pub cluster: Option<Box<str>>,
+    /// Its AppProject.
+    pub project: Box<str>,
+    /// All its finalizers.
+    pub finalizers: Vec<Box<str>>,
+    /// Whether it is going.
+    pub deleting: bool,
+    /// What is asked of it.
+    pub requests: Requests,
+    /// The ApplicationSet that has made it, in the same namespace.
+    pub set: Option<Box<str>>,
+    /// What is ours of its status, as it is now.
+    pub current: Mirror,
+    /// What is said of its namespace on the managed cluster.
+    pub(super) cluster_namespace: Option<Box<str>>,
+    /// What is said of the cluster to which the managed cluster's Argo CD deploys.
+    pub(super) destination: Option<Destination>,
+    /// How many sources it has; none where there is but the one that has no number.
+    pub(super) sources: usize,
+    /// The labels, annotations and `spec` that are copied, as JSON.
+    pub(super) base: Box<str>,
+}
+
+/// The cluster to which the managed cluster's Argo CD deploys, if that is not its own. Argo CD takes but one of the two.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Destination {
+    Name(Box<str>),
+    Server(Box<str>),
+}
+
+impl Application {
+    /// Reads an Application; nothing for one that is not to go anywhere.
+    ///
+    /// Its `metadata.managedFields` are needed as well: they have the time at which something was asked of it.
+    #[must_use]
+    pub fn read(object: &Value) -> Option<Self> {
+        entry(object, "labels", names::PULL).filter(|label| is_true(label))?;
+        let needed = |path| own(object, path).unwrap_or_default();
+        let annotated = |name| annotation(object, name).map(Box::from);
+        let named = annotated(names::DESTINATION_NAME).map(Destination::Name);
+        let finalizers = items(object, "/metadata/finalizers").iter();
+        Some(Self {
+            namespace: needed("/metadata/namespace"),
+            name: needed("/metadata/name"),
+            uid: needed("/metadata/uid"),
+            version: needed("/metadata/resourceVersion"),
+            cluster: annotated(names::CLUSTER),
+            project: needed("/spec/project"),
+            finalizers: finalizers.filter_map(Value::as_str).map(Into::into).collect(),
+            deleting: text(object, "/metadata/deletionTimestamp").is_some(),
+            requests: Requests {
+                operation: Operation::of_hub(object),
+                refresh: Refresh::of_hub(object),
+            },
+            set: set(object),
+            current: object.get("status").map(Mirror::read).unwrap_or_default(),
+            cluster_namespace: annotated(names::CLUSTER_NAMESPACE),
+            destination: named.or_else(|| annotated(names::DESTINATION_SERVER).map(Destination::Server)),
+            sources: items(object, "/spec/sources").len(),
+            base: base(object).to_string().into(),
+        })
+    }
+
+    /// Those of its finalizers that Argo CD would take away when it goes. Nobody else does on the hub.
+    pub fn argocd_finalizers(&self) -> impl Iterator<Item = &str> {
+        self.finalizers
+            .iter()
+            .map(|it| &**it)
+            .filter(|it| names::is_argo_cds(it))
+    }
+
+    /// Those of its finalizers that stay when what it has deployed is gone.
+    pub fn other_finalizers(&self) -> impl Iterator<Item = &str> {
+        self.finalizers
+            .iter()
+            .map(|it| &**it)
+            .filter(|it| !names::is_argo_cds(it))
+    }
+}
+
+/// The ApplicationSet that owns it.
+fn set(object: &Value) -> Option<Box<str>> {
+    let is_set = |owner: &&Value| {
+        let group = group(text(owner, "/apiVersion").unwrap_or_default());
+        let kind = text(owner, "/kind").unwrap_or_default();
+        group.eq_ignore_ascii_case(names::GROUP) && kind.eq_ignore_ascii_case(names::SET_KIND)
+    };
+    let owner = items(object, "/metadata/ownerReferences").iter().find(is_set)?;
+    own(owner, "/name")
+}
+
+/// What is copied, whoever's conventions are followed.
+fn base(object: &Value) -> Value {
+    let mut base = Map::new();
+    let mut annotations = texts(object, "annotations");
+    let tracked = annotations.get(TRACKING_ID).and_then(Value::as_str);
+    let parent = tracked
+        .and_then(|id| id.split_once(':'))
+        .map(|(parent, _)| parent.to_owned());
+    annotations.retain(|name, _| is_copied(name));
+    let mut labels = texts(object, "labels");
+    labels.retain(|name, value| {
+        // The hub's Argo CD has written it, when it tracks by both. Else it may be anybody's.
+        let is_mark = name == INSTANCE && parent.is_some() && value.as_str() == parent.as_deref();
+        name != names::PULL && name != names::ARGO_CD_INSTANCE && !is_mark
+    });
+    base.insert("annotations".to_owned(), annotations.into());
+    base.insert("labels".to_owned(), labels.into());
+    base.insert(
+        "spec".to_owned(),
+        object.get("spec").cloned().unwrap_or_else(|| json!({})),
+    );
+    base.into()
+}
+
+/// Whether an annotation is of use on the managed cluster. What is not: what is said to the hub, what the hub's own Argo CD,
+/// its notifications and `kubectl` keep there, and requests, which are handed on in another way.
+pub(super) fn is_copied(annotation: &str) -> bool {
+    let stays = [
+        names::CLUSTER,
+        names::CLUSTER_NAMESPACE,
+        names::DESTINATION_NAME,
+        names::DESTINATION_SERVER,
+        names::LAST_APPLIED,
+        names::NOTIFIED,
+        INSTALLATION_ID,
+        REFRESH,
+        SKIP_RECONCILE,
+        TRACKING_ID,
+    ];
+    !stays.contains(&annotation) && !annotation.starts_with(names::OWN)
+}
+
+/// A map of texts in an object's metadata.
+pub(super) fn texts(object: &Value, map: &str) -> Map<String, Value> {
+    let map = object
+        .get("metadata")
+        .and_then(|metadata| metadata.get(map)?.as_object());
+    map.cloned().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{UID, annotate, application, object};
+    use super::*;
+
+    #[test]
+    fn an_application_is_of_the_pull_model_by_its_label() {
+        for yes in ["true", "1", "t", "T", "True", "TRUE"] {
+            let application = application(|object| object["metadata"]["labels"][names::PULL] = json!(yes));
+            assert_eq!(&*application.name, "shop");
+        }
+        for no in [json!("yes"), json!("false"), json!(""), Value::Null] {
+            let object = object(|object| object["metadata"]["labels"][names::PULL] = no.clone());
+            assert!(Application::read(&object).is_none(), "{no}");
+        }
+        assert!(Application::read(&json!({"metadata": {}})).is_none());
+    }
+
+    #[test]
+    fn what_it_says_of_itself_is_read() {
+        let it = application(|_| ());
+        assert_eq!((&*it.namespace, &*it.uid, &*it.version), ("argocd", UID, "7"));
+        assert_eq!((it.cluster.as_deref(), &*it.project), (Some("eu1"), "default"));
+        assert!(!it.deleting && it.set.is_none() && it.sources == 0);
+        let nowhere = application(|object| annotate(object, names::CLUSTER, ""));
+        assert_eq!(nowhere.cluster, None);
+        let going = application(|object| object["metadata"]["deletionTimestamp"] = json!("2026-06-01T12:00:00Z"));
+        assert!(going.deleting);
+    }
+
+    #[test]
+    fn all_of_argo_cds_finalizers_are_known_and_no_others() {
+        let it = application(|object| {
+            object["metadata"]["finalizers"] = json!([
+                "resources-finalizer.argocd.argoproj.io",
+                "resources-finalizer.argocd.argoproj.io/foreground",
+                "resources-finalizer.argocd.argoproj.io/background",
+                "post-delete-finalizer.argocd.argoproj.io",
+                "post-delete-finalizer.argocd.argoproj.io/cleanup",
+                "example.com/mine",
+                "foregroundDeletion",
+                "resources-finalizer.argocd.argoproj.io/other",
+            ]);
+        });
+        assert_eq!(it.argocd_finalizers().count(), 5);
+        let others = [
+            "example.com/mine",
+            "foregroundDeletion",
+            "resources-finalizer.argocd.argoproj.io/other",
+        ];
+        assert_eq!(it.other_finalizers().collect::<Vec<_>>(), others);
+    }
+
+    #[test]
+    fn the_set_that_made_it_is_its_owner_in_any_case_of_letters() {
+        let owned = |owners: Value| application(|object| object["metadata"]["ownerReferences"] = owners).set;
+        let owner = |api: &str, kind: &str| json!({"apiVersion": api, "kind": kind, "name": "fleet", "uid": "x"});
+        for (api, kind) in [
+            ("argoproj.io/v1alpha1", "ApplicationSet"),
+            ("ArgoProj.io/v1", "applicationset"),
+        ] {
+            let owners = json!([owner("v1", "ConfigMap"), owner(api, kind)]);
+            assert_eq!(owned(owners).as_deref(), Some("fleet"));
+        }
+        for (api, kind) in [
+            ("argoproj.io/v1alpha1", "Application"),
+            ("example.com/v1", "ApplicationSet"),
+        ] {
+            assert_eq!(owned(json!([owner(api, kind)])), None);
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! What comes back of the cluster: single values that the agent picks from its Application.
+//!
+//! A path that leads to a list or a mapping is an error for the agent, and so is a list's index that it does not have; a filter
+//! that nothing matches is not. That is why conditions come back by their type.
+
+use super::status::{Condition, Health, Mirror, OperationState, Sync, bounded, time};
+use super::{items, names, text};
+use crate::controller::seen::REFRESH;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// What both peers ask for, by their names.
+const PEERS: [(&str, &str); 5] = [
+    (HEALTH, ".status.health.status"),
+    (SYNC, ".status.sync.status"),
+    (STARTED_AT, ".status.operationState.startedAt"),
+    (PHASE, ".status.operationState.phase"),
+    (REVISION, ".status.sync.revision"),
+];
+
+const HEALTH: &str = "healthStatus";
+const SYNC: &str = "syncStatus";
+const STARTED_AT: &str = "operationStateStartedAt";
+const PHASE: &str = "operationStatePhase";
+const REVISION: &str = "syncRevision";
+
+/// What we ask for as well.
+const OURS: [(&str, &str); 9] = [
+    (HEALTH_MESSAGE, ".status.health.message"),
+    (HEALTH_SINCE, ".status.health.lastTransitionTime"),
+    (FINISHED_AT, ".status.operationState.finishedAt"),
+    (MESSAGE, ".status.operationState.message"),
+    (RETRIES, ".status.operationState.retryCount"),
+    (RESULT_REVISION, ".status.operationState.syncResult.revision"),
+    (RECONCILED_AT, ".status.reconciledAt"),
+    (SOURCE_TYPE, ".status.sourceType"),
+    (PAYLOAD, r".metadata.annotations['argocd-ocm-cmp\.github\.io/payload']"),
+];
+
+const HEALTH_MESSAGE: &str = "healthMessage";
+const HEALTH_SINCE: &str = "healthLastTransitionTime";
+const FINISHED_AT: &str = "operationStateFinishedAt";
+const MESSAGE: &str = "operationStateMessage";
+const RETRIES: &str = "operationStateRetryCount";
+const RESULT_REVISION: &str = "syncResultRevision";
+const RECONCILED_AT: &str = "reconciledAt";
+const SOURCE_TYPE: &str = "sourceType";
+const PAYLOAD: &str = "payload";
+const REFRESH_PENDING: &str = "refreshPending";
+const OPERATION_PENDING: &str = "operationPending";
+const OPERATION_BEGUN: &str = "operationBegun";
+
+/// What comes before the number of a source, of which the first is 0.
+const REVISION_OF: &str = "syncRevision";
+
+/// What comes behind the type of a condition, for the time since when it is so.
+const SINCE: &str = "LastTransitionTime";
+
+/// What the agent is asked for, of an Application with this many numbered sources. The peers' rules come first, one a value as
+/// they have them.
+#[must_use]
+pub fn rules(sources: usize) -> Value {
+    let path = |name: &str, path: &str| json!({"name": name, "path": path});
+    let rule = |paths: Vec<Value>| json!({"type": "JSONPaths", "jsonPaths": paths});
+    let mut rules: Vec<Value> = PEERS.iter().map(|(name, it)| rule(vec![path(name, it)])).collect();
+    let mut ours: Vec<Value> = OURS.iter().map(|(name, it)| path(name, it)).collect();
+    ours.push(path(
+        REFRESH_PENDING,
+        &format!(".metadata.annotations['{}']", REFRESH.replace('.', r"\.")),
+    ));
+    let info = format!(r#"info[?(@.name=="{}")].value"#, names::OPERATION);
+    ours.push(path(OPERATION_PENDING, &format!(".operation.{info}")));
+    ours.push(path(
+        OPERATION_BEGUN,
+        &format!(".status.operationState.operation.{info}"),
+    ));
+    for source in 0..sources {
+        ours.push(path(
+            &format!("{REVISION_OF}{source}"),
+            &format!(".status.sync.revisions[{source}]"),
+        ));
+    }
+    for kind in names::CONDITIONS {
+        let condition = format!(r#".status.conditions[?(@.type=="{kind}")]"#);
+        ours.push(path(kind, &format!("{condition}.message")));
+        ours.push(path(
+            &format!("{kind}{SINCE}"),
+            &format!("{condition}.lastTransitionTime"),
+        ));
+    }
+    rules.push(rule(ours));
+    rules.into()
+}
+
+/// What the cluster says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Feedback {
+    /// Of the status of its Application.
+    pub said: Mirror,
+    /// Of which form of the Application this is.
+    pub payload: Option<Box<str>>,
+    /// The request to refresh that its Argo CD has not yet heard.
+    pub refresh_pending: Option<Box<str>>,
+    /// The name of the operation that its Argo CD has not yet done.
+    pub operation_pending: Option<Box<str>>,
+    /// The name of the last operation that it has begun, if that is one that was handed on.
+    pub operation_begun: Option<Box<str>>,
+    /// Whether it says nothing at all.
+    pub is_silent: bool,
+}
+
+impl Feedback {
+    /// Reads what is said of the Application's manifest.
+    pub(super) fn read(manifest: &Value) -> Self {
+        let values = Values::of(manifest);
+        let own = |name| values.text(name).map(Box::from);
+        Self {
+            said: values.mirror(),
+            payload: own(PAYLOAD),
+            refresh_pending: own(REFRESH_PENDING),
+            operation_pending: own(OPERATION_PENDING),
+            operation_begun: own(OPERATION_BEGUN),
+            is_silent: values.0.is_empty(),
+        }
+    }
+}
+
+struct Values<'v>(BTreeMap<&'v str, &'v Value>);
+
+impl<'v> Values<'v> {
+    fn of(manifest: &'v Value) -> Self {
+        let values = items(manifest, "/statusFeedback/values").iter();
+        Self(
+            values
+                .filter_map(|value| Some((text(value, "/name")?, value.get("fieldValue")?)))
+                .collect(),
+        )
+    }
+
+    /// A text that is not empty. What is of another type is none.
+    fn text(&self, name: &str) -> Option<&'v str> {
+        let value = *self.0.get(name)?;
+        (text(value, "/type")? == "String").then(|| text(value, "/string"))?
+    }
+
+    fn message(&self, name: &str) -> Option<Box<str>> {
+        self.text(name).map(bounded)
+    }
+
+    fn time(&self, name: &str) -> Option<Box<str>> {
+        self.text(name).and_then(time)
+    }
+
+    fn number(&self, name: &str) -> Option<i64> {
+        let value = *self.0.get(name)?;
+        (text(value, "/type")? == "Integer").then(|| value.get("integer")?.as_i64())?
+    }
+
+    fn mirror(&self) -> Mirror {
+        let own = |name: &str| self.text(name).map(Box::from);
+        Mirror {
+            health: Health {
+                status: own(HEALTH),
+                message: self.message(HEALTH_MESSAGE),
+                since: self.time(HEALTH_SINCE),
+            },
+            sync: Sync {
+                status: own(SYNC),
+                revision: own(REVISION),
+                revisions: (0..).map_while(|at| own(&format!("{REVISION_OF}{at}"))).collect(),
+            },
+            operation: self.operation(),
+            reconciled_at: self.time(RECONCILED_AT),
+            source_type: own(SOURCE_TYPE),
+            conditions: self.conditions(),
+        }
+    }
+
+    fn operation(&self) -> Option<OperationState> {
+        Some(OperationState {
+            phase: self.text(PHASE)?.into(),
+            started_at: self.time(STARTED_AT)?,
+            finished_at: self.time(FINISHED_AT),
+            message: self.message(MESSAGE),
+            retries: self.number(RETRIES),
+            revision: self.text(RESULT_REVISION).map(Into::into),
+        })
+    }
+
+    fn conditions(&self) -> Vec<Condition> {
+        let of = |kind: &&str| {
+            Some(Condition {
+                kind: (*kind).into(),
+                message: self.message(kind)?,
+                since: self.time(&format!("{kind}{SINCE}")),
+            })
+        };
+        names::CONDITIONS.iter().filter_map(of).collect()
+    }
+}

@@ -1,0 +1,535 @@
+//! The work around an Application: what it is called, what it carries, and how the agent treats that.
+
+use super::application::Application;
+use super::requests::Requests;
+use super::{Dialect, Settings, feedback, hash, hex, names, payload, text};
+use crate::controller::seen::REFRESH;
+use crate::works;
+use serde_json::{Map, Value, json};
+use sha1::Sha1;
+use sha2::{Digest, Sha256};
+
+/// What a work is like, as far as that is decided here: two are as alike as their fingerprints.
+pub type Fingerprint = [u8; 16];
+
+/// The `apiVersion` of works.
+const API_VERSION: &str = "work.open-cluster-management.io/v1";
+
+/// The most characters of a work's name: the agent puts 65 before it.
+const NAME_MAX: usize = 188;
+
+/// How many digits of a hash tell works of one name apart: 40 bits.
+const HASH_DIGITS: usize = 10;
+
+/// How much of an Application's UID the peers put into a work's name.
+const UID_DIGITS: usize = 5;
+
+/// The labels that are ours.
+const LABELS: [&str; 3] = [names::PULL, names::OF_SET, names::SET_HASH];
+
+/// The annotations that are ours.
+const ANNOTATIONS: [&str; 3] = [names::HUB_NAMESPACE, names::HUB_NAME, names::SET];
+
+/// What a new work of an Application is called: as the peers call it, unless the agent could not have that name.
+#[must_use]
+pub fn name(application: &Application) -> String {
+    let Application { name, uid, .. } = application;
+    let digits: String = uid.chars().take(UID_DIGITS).collect();
+    let short = format!("{name}-{digits}");
+    let is_usable = short.len() <= NAME_MAX && digits.len() == UID_DIGITS;
+    if is_usable { short } else { other_name(application) }
+}
+
+/// What it is called where that name is taken by another Application's work.
+#[must_use]
+pub fn other_name(application: &Application) -> String {
+    let Application {
+        namespace, name, uid, ..
+    } = application;
+    let hash = hash(&[namespace, name, uid], HASH_DIGITS);
+    let mut readable: String = name.chars().take(NAME_MAX - HASH_DIGITS - 1).collect();
+    readable.truncate(readable.trim_end_matches(['.', '-']).len());
+    format!("{readable}-{hash}")
+}
+
+/// A work as it should be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Desired {
+    cluster: String,
+    name: String,
+    labels: Map<String, Value>,
+    annotations: Map<String, Value>,
+    spec: Value,
+}
+
+impl Desired {
+    /// The work of this name that carries an Application to this cluster, with its AppProject on the hub if that is to be
+    /// delivered.
+    #[must_use]
+    pub fn of(
+        application: &Application,
+        (cluster, name): (&str, &str),
+        settings: &Settings,
+        requests: &Requests,
+        project: Option<&Value>,
+    ) -> Self {
+        let manifests = payload::manifests(application, settings, requests, project);
+        let configs: Vec<Value> = manifests
+            .iter()
+            .filter_map(|object| config(object, application, settings))
+            .collect();
+        let orphans: Vec<Value> = manifests.iter().filter_map(orphan).collect();
+        let mut spec = json!({"workload": {"manifests": manifests}, "manifestConfigs": configs});
+        if !orphans.is_empty() {
+            spec["deleteOption"] = json!({
+                "propagationPolicy": "SelectivelyOrphan",
+                "selectivelyOrphans": {"orphaningRules": orphans},
+            });
+        }
+        Self {
+            cluster: cluster.to_owned(),
+            name: name.to_owned(),
+            labels: labels(application, settings),
+            annotations: annotations(application),
+            spec,
+        }
+    }
+
+    /// What it is like.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        fingerprint(&self.object())
+    }
+
+    /// The work, to be created.
+    #[must_use]
+    pub fn object(&self) -> Value {
+        json!({
+            "apiVersion": API_VERSION,
+            "kind": works::KIND,
+            "metadata": {
+                "name": self.name,
+                "namespace": self.cluster,
+                "labels": self.labels,
+                "annotations": self.annotations,
+            },
+            "spec": self.spec,
+        })
+    }
+
+    /// The merge patch that makes this form of a work so, and leaves alone what is not ours.
+    #[must_use]
+    pub fn patch(&self, version: &str) -> Value {
+        let mut spec = self.spec.clone();
+        match spec.get_mut("deleteOption") {
+            Some(option) => option["ttlSecondsAfterFinished"] = Value::Null,
+            None => spec["deleteOption"] = Value::Null,
+        }
+        json!({
+            "metadata": {
+                "resourceVersion": version,
+                "labels": with_nulls(&self.labels, &LABELS),
+                "annotations": with_nulls(&self.annotations, &ANNOTATIONS),
+            },
+            "spec": spec,
+        })
+    }
+}
+
+/// With those of ours that are not wanted, to be removed.
+fn with_nulls(wanted: &Map<String, Value>, ours: &[&str]) -> Map<String, Value> {
+    let mut all = wanted.clone();
+    for name in ours {
+        all.entry(*name).or_insert(Value::Null);
+    }
+    all
+}
+
+fn labels(application: &Application, settings: &Settings) -> Map<String, Value> {
+    let mut labels = Map::new();
+    let mut add = |name: &str, value: &str| labels.insert(name.to_owned(), json!(value));
+    let set = payload::set(application);
+    // ACM finds the works of ApplicationSets by these two alone.
+    if set.is_none() || settings.dialect == Dialect::ArgocdPullIntegration {
+        add(names::PULL, "true");
+    }
+    if let Some(set) = &set {
+        add(names::OF_SET, "true");
+        if settings.dialect == Dialect::Acm {
+            add(names::SET_HASH, &hex(&Sha1::digest(set)));
+        }
+    }
+    labels
+}
+
+fn annotations(application: &Application) -> Map<String, Value> {
+    let mut annotations = Map::new();
+    let mut add = |name: &str, value: &str| annotations.insert(name.to_owned(), json!(value));
+    add(names::HUB_NAMESPACE, &application.namespace);
+    add(names::HUB_NAME, &application.name);
+    if let Some(set) = payload::set(application) {
+        add(names::SET, &set);
+    }
+    annotations
+}
+
+/// What OCM calls an object of ours.
+fn identifier(object: &Value) -> Option<Map<String, Value>> {
+    let (group, resource) = match text(object, "/kind")? {
+        names::KIND => (names::GROUP, names::PLURAL),
+        names::PROJECT_KIND => (names::GROUP, names::PROJECT_PLURAL),
+        _ => ("", "namespaces"),
+    };
+    let mut identifier = Map::new();
+    let mut add = |key: &str, value: &str| identifier.insert(key.to_owned(), json!(value));
+    add("group", group);
+    add("resource", resource);
+    add("name", text(object, "/metadata/name")?);
+    if let Some(namespace) = text(object, "/metadata/namespace") {
+        add("namespace", namespace);
+    }
+    Some(identifier)
+}
+
+/// How the agent treats an object.
+fn config(object: &Value, application: &Application, settings: &Settings) -> Option<Value> {
+    let kind = text(object, "/kind")?;
+    let mut config = json!({"resourceIdentifier": identifier(object)?});
+    if kind == names::KIND {
+        config["feedbackRules"] = feedback::rules(application.sources);
+    }
+    let server_side = |more: Value| {
+        let mut apply = json!({"force": true});
+        apply.as_object_mut()?.extend(more.as_object()?.clone());
+        Some(json!({"type": "ServerSideApply", "serverSideApply": apply}))
+    };
+    config["updateStrategy"] = match kind {
+        _ if settings.read_only => json!({"type": "ReadOnly"}),
+        // The Argo CD there takes away what it has done: it is not to come back with each look of the agent.
+        names::KIND => server_side(json!({"ignoreFields": [{
+            "condition": "OnSpokeChange",
+            "jsonPaths": [".operation", format!(r#".metadata.annotations["{REFRESH}"]"#)],
+        }]}))?,
+        names::PROJECT_KIND => server_side(json!({}))?,
+        // The agent's own way, which leaves alone what others have put on a namespace.
+        _ => return None,
+    };
+    Some(config)
+}
+
+/// The rule by which an object stays on the cluster when the work goes: others may need it as well.
+fn orphan(object: &Value) -> Option<Value> {
+    let stays = text(object, "/kind")? != names::KIND;
+    stays.then(|| identifier(object).map(Value::from))?
+}
+
+/// What a work is like.
+#[must_use]
+pub fn fingerprint(work: &Value) -> Fingerprint {
+    let ours = |map: &str, ours: &[&str]| -> Map<String, Value> {
+        let map = work.pointer(map).and_then(Value::as_object);
+        let ours = ours
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), map?.get(*name)?.clone())));
+        ours.collect()
+    };
+    let spec = work.get("spec").unwrap_or(&Value::Null);
+    let configs = spec.get("manifestConfigs").and_then(Value::as_array);
+    let whole = json!([
+        ours("/metadata/labels", &LABELS),
+        ours("/metadata/annotations", &ANNOTATIONS),
+        spec.pointer("/workload/manifests"),
+        configs.map(|configs| configs.iter().cloned().map(without_defaults).collect::<Vec<_>>()),
+        delete_option(spec),
+    ]);
+    let digest = Sha256::digest(whole.to_string());
+    *digest.first_chunk().expect("a digest has 32 bytes")
+}
+
+/// Without what the API server adds.
+fn without_defaults(mut config: Value) -> Value {
+    let mut drop = |path: &str, key: &str, default: &str| {
+        if let Some(Value::Object(map)) = config.pointer_mut(path)
+            && map.get(key).and_then(Value::as_str) == Some(default)
+        {
+            map.remove(key);
+        }
+    };
+    drop("", "feedbackScrapeType", "Poll");
+    drop("/updateStrategy/serverSideApply", "fieldManager", "work-agent");
+    config
+}
+
+/// The same of what happens when the work goes: the default is to say nothing.
+fn delete_option(spec: &Value) -> Option<&Value> {
+    let option = spec.get("deleteOption")?;
+    let is_default = option.as_object().is_some_and(|option| {
+        let mut fields = option.iter();
+        fields.all(|(key, value)| key == "propagationPolicy" && value.as_str() == Some("Foreground"))
+    });
+    (!is_default).then_some(option)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{UID, annotate, application, as_stored};
+    use super::*;
+    use crate::pull::items;
+
+    const CLUSTER: (&str, &str) = ("eu1", "shop-0a1b2");
+
+    fn desired(application: &Application, settings: &Settings) -> Desired {
+        let project = json!({"metadata": {"name": "shops", "namespace": "argocd"}, "spec": {"sourceRepos": ["*"]}});
+        Desired::of(application, CLUSTER, settings, &Requests::default(), Some(&project))
+    }
+
+    fn acm() -> Settings {
+        Settings {
+            dialect: Dialect::Acm,
+            ..all()
+        }
+    }
+
+    /// With all that can be delivered.
+    fn all() -> Settings {
+        Settings {
+            namespace: true,
+            project: true,
+            ..Settings::default()
+        }
+    }
+
+    fn of_set() -> Application {
+        application(|object| {
+            let owner = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "appset-1"});
+            object["metadata"]["ownerReferences"] = json!([owner]);
+        })
+    }
+
+    /// As RFC 7386 has it.
+    fn merge(object: &mut Value, patch: &Value) {
+        let Value::Object(patch) = patch else {
+            *object = patch.clone();
+            return;
+        };
+        if !object.is_object() {
+            *object = json!({});
+        }
+        let fields = object.as_object_mut().expect("it was made one");
+        for (key, value) in patch {
+            if value.is_null() {
+                fields.remove(key);
+            } else {
+                merge(fields.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+    }
+
+    #[test]
+    fn a_work_has_the_name_that_the_peers_would_give_it() {
+        assert_eq!(name(&application(|_| ())), "shop-0a1b2");
+    }
+
+    #[test]
+    fn applications_of_one_name_in_two_namespaces_never_share_a_work() {
+        let one = application(|_| ());
+        let other = application(|object| object["metadata"]["namespace"] = json!("team-a"));
+        assert_eq!(name(&one), name(&other), "as their UIDs begin alike");
+        assert_ne!(other_name(&one), other_name(&other));
+        assert!(other_name(&one).starts_with("shop-") && other_name(&one).len() == "shop-".len() + 10);
+    }
+
+    #[test]
+    fn names_of_any_length_work_and_uids_of_any() {
+        let named = |name: &str, uid: &str| {
+            application(|object| {
+                object["metadata"]["name"] = json!(name);
+                object["metadata"]["uid"] = json!(uid);
+            })
+        };
+        for length in [182, 183, 240, 253] {
+            let name = name(&named(&"a".repeat(length), UID));
+            assert!(name.len() <= 188, "{length}: {name}");
+            assert_eq!(name.ends_with("-0a1b2"), length <= 182, "{length}: {name}");
+        }
+        let dotted = name(&named(&format!("{}.{}", "a".repeat(176), "b".repeat(60)), UID));
+        assert!(!dotted.contains(".-"), "{dotted}");
+        assert_ne!(
+            name(&named("shop", "")),
+            name(&named("shop", "a")),
+            "and neither ends the process"
+        );
+    }
+
+    #[test]
+    fn a_work_is_found_by_the_peers_labels_and_annotations() {
+        let it = desired(&application(|_| ()), &Settings::default()).object();
+        let pull = json!({"apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true"});
+        assert_eq!(it["metadata"]["labels"], pull);
+        let annotations = json!({
+            "apps.open-cluster-management.io/hub-application-namespace": "argocd",
+            "apps.open-cluster-management.io/hub-application-name": "shop",
+        });
+        assert_eq!(it["metadata"]["annotations"], annotations);
+        assert_eq!(
+            (&it["metadata"]["namespace"], &it["metadata"]["name"]),
+            (&json!("eu1"), &json!("shop-0a1b2"))
+        );
+        let it = desired(&of_set(), &Settings::default()).object();
+        assert_eq!(it["metadata"]["labels"][names::PULL], "true");
+        assert_eq!(it["metadata"]["labels"][names::OF_SET], "true");
+        assert_eq!(it["metadata"]["annotations"][names::SET], "argocd/appset-1");
+    }
+
+    #[test]
+    fn acm_finds_the_works_of_a_set_by_its_hash() {
+        let it = desired(&of_set(), &acm()).object();
+        let labels = json!({
+            "apps.open-cluster-management.io/application-set": "true",
+            "apps.open-cluster-management.io/application-set-hash": "b208dbecfe0a5f65581d608faac0e95c9a302b34",
+        });
+        assert_eq!(it["metadata"]["labels"], labels);
+        for (set, hash) in [
+            ("argocd/appset1", "654ef46669ce896863583d1940559d145b39032b"),
+            ("argocd/guestbook-app-set", "ed58e4a1479ef2d7fb1a60bc2b7300100f262779"),
+        ] {
+            assert_eq!(hex(&Sha1::digest(set)), hash);
+        }
+        let it = desired(&application(|_| ()), &acm()).object();
+        assert_eq!(it["metadata"]["labels"], json!({names::PULL: "true"}));
+    }
+
+    #[test]
+    fn the_agent_is_told_of_the_application_what_the_peers_tell_it() {
+        let it = desired(&application(|_| ()), &Settings::default()).object();
+        let config = &it["spec"]["manifestConfigs"][0];
+        let which = json!({"group": "argoproj.io", "resource": "applications", "namespace": "argocd", "name": "shop"});
+        assert_eq!(config["resourceIdentifier"], which);
+        let strategy = json!({"type": "ServerSideApply", "serverSideApply": {"force": true, "ignoreFields": [{
+            "condition": "OnSpokeChange",
+            "jsonPaths": [".operation", r#".metadata.annotations["argocd.argoproj.io/refresh"]"#],
+        }]}});
+        assert_eq!(config["updateStrategy"], strategy);
+        assert_eq!(config["feedbackRules"].as_array().map(Vec::len), Some(6));
+        assert_eq!(it["spec"].get("deleteOption"), None);
+    }
+
+    #[test]
+    fn a_namespace_and_a_project_stay_when_the_application_goes() {
+        let it = desired(&application(|_| ()), &all()).object();
+        let kinds: Vec<_> = items(&it, "/spec/workload/manifests")
+            .iter()
+            .map(|it| &it["kind"])
+            .collect();
+        assert_eq!(kinds, ["Namespace", "AppProject", "Application"]);
+        let option = json!({"propagationPolicy": "SelectivelyOrphan", "selectivelyOrphans": {"orphaningRules": [
+            {"group": "", "resource": "namespaces", "name": "argocd"},
+            {"group": "argoproj.io", "resource": "appprojects", "namespace": "argocd", "name": "shops"},
+        ]}});
+        assert_eq!(it["spec"]["deleteOption"], option);
+    }
+
+    #[test]
+    fn frozen_works_change_nothing_on_the_cluster_and_are_else_as_they_were() {
+        let thawed = desired(&application(|_| ()), &all()).object();
+        let frozen = Settings {
+            read_only: true,
+            ..all()
+        };
+        let frozen = desired(&application(|_| ()), &frozen).object();
+        let configs = items(&frozen, "/spec/manifestConfigs");
+        assert_eq!(configs.len(), 3, "of every object");
+        assert!(
+            configs
+                .iter()
+                .all(|config| config["updateStrategy"] == json!({"type": "ReadOnly"}))
+        );
+        assert_eq!(frozen["spec"]["workload"], thawed["spec"]["workload"]);
+        assert_eq!(frozen["spec"]["deleteOption"], thawed["spec"]["deleteOption"]);
+        assert_eq!(frozen["metadata"], thawed["metadata"]);
+        assert_eq!(
+            configs[2]["feedbackRules"],
+            thawed["spec"]["manifestConfigs"][1]["feedbackRules"]
+        );
+    }
+
+    #[test]
+    fn a_work_that_is_as_it_should_be_is_known_whatever_the_api_server_and_others_add() {
+        for settings in [Settings::default(), all(), acm()] {
+            let desired = desired(&of_set(), &settings);
+            let mut stored = as_stored(&desired.object());
+            assert_eq!(fingerprint(&stored), desired.fingerprint());
+            stored["metadata"]["labels"]["example.com/mine"] = json!("x");
+            stored["metadata"]["annotations"]["example.com/mine"] = json!("x");
+            stored["spec"]["executor"] = json!({"subject": {"type": "ServiceAccount"}});
+            assert_eq!(fingerprint(&stored), desired.fingerprint());
+        }
+    }
+
+    #[test]
+    fn a_work_that_is_not_as_it_should_be_is_mended_by_one_patch_that_leaves_alone_what_others_have() {
+        let wanted = desired(&application(|_| ()), &Settings::default());
+        let acms = as_stored(&desired(&of_set(), &acm()).object());
+        let mut changes: Vec<Box<dyn Fn(&mut Value)>> = vec![Box::new(move |work| *work = acms.clone())];
+        for (path, value) in [
+            (
+                "/metadata/labels/apps.open-cluster-management.io~1pull-to-ocm-managed-cluster",
+                json!("false"),
+            ),
+            (
+                "/metadata/annotations/apps.open-cluster-management.io~1hub-application-name",
+                json!("x"),
+            ),
+            ("/spec/workload/manifests/0/spec/project", json!("other")),
+            ("/spec/manifestConfigs/0/updateStrategy", json!({"type": "Update"})),
+            ("/spec/manifestConfigs/0/feedbackScrapeType", json!("Watch")),
+            ("/spec/deleteOption", json!({"propagationPolicy": "Orphan"})),
+            (
+                "/spec/deleteOption",
+                json!({"propagationPolicy": "Foreground", "ttlSecondsAfterFinished": 1}),
+            ),
+        ] {
+            changes.push(Box::new(move |work| {
+                let (parent, key) = path.rsplit_once('/').expect("a path");
+                work.pointer_mut(parent).expect("a parent")[key.replace("~1", "/")] = value.clone();
+            }));
+        }
+        for change in changes {
+            let mut work = as_stored(&wanted.object());
+            change(&mut work);
+            work["metadata"]["labels"]["example.com/mine"] = json!("x");
+            work["spec"]["executor"] = json!({"subject": {"type": "ServiceAccount"}});
+            assert_ne!(fingerprint(&work), wanted.fingerprint(), "{work}");
+            let patch = wanted.patch("41");
+            assert_eq!(patch["metadata"]["resourceVersion"], "41");
+            merge(&mut work, &patch);
+            assert_eq!(fingerprint(&work), wanted.fingerprint(), "{work}");
+            assert_eq!(work["metadata"]["labels"]["example.com/mine"], "x");
+            assert!(work["spec"]["executor"].is_object());
+        }
+    }
+
+    #[test]
+    fn what_the_work_is_to_keep_is_set_by_a_patch_as_well() {
+        let wanted = desired(&of_set(), &acm());
+        let mut work = as_stored(&desired(&application(|_| ()), &Settings::default()).object());
+        work["spec"]["deleteOption"] = json!({"propagationPolicy": "Foreground", "ttlSecondsAfterFinished": 1});
+        merge(&mut work, &wanted.patch("41"));
+        assert_eq!(fingerprint(&work), wanted.fingerprint());
+    }
+
+    #[test]
+    fn a_change_of_the_application_changes_the_work() {
+        let before = desired(&application(|_| ()), &Settings::default());
+        let after = desired(
+            &application(|object| annotate(object, "contact", "x")),
+            &Settings::default(),
+        );
+        assert_ne!(before.fingerprint(), after.fingerprint());
+        let status = application(|object| object["status"] = json!({"health": {"status": "Healthy"}}));
+        assert_eq!(
+            before.fingerprint(),
+            desired(&status, &Settings::default()).fingerprint()
+        );
+    }
+}
