@@ -1,9 +1,11 @@
 //! The command line: what was typed, nothing done with it.
 
 mod controller;
+mod pull;
 mod status;
 
 pub use controller::ControllerArgs;
+pub use pull::PullArgs;
 pub use status::{Format, StatusArgs};
 
 use crate::generate::settings::{Form, Given, SETTINGS, Setting};

@@ -21,12 +21,13 @@ pub mod work;
 pub use application::Application;
 pub use carried::Carried;
 
+use clap::ValueEnum;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 
 /// Whose conventions are followed where the two differ.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Dialect {
     /// Those of open-cluster-management-io/argocd-pull-integration.
     #[default]
@@ -44,6 +45,8 @@ pub struct Settings {
     pub namespace: bool,
     /// Whether its AppProject is.
     pub project: bool,
+    /// Whether only a namespace in which a Placement selects a managed cluster may use it.
+    pub placement: bool,
     /// Whether the agents only look, and change nothing: while something else takes over what they have delivered.
     pub read_only: bool,
     /// The namespace of Argo CD, on the hub as on the managed clusters.
@@ -56,6 +59,7 @@ impl Default for Settings {
             dialect: Dialect::default(),
             namespace: false,
             project: false,
+            placement: false,
             read_only: false,
             argocd: "argocd".to_owned(),
         }

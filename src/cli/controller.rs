@@ -1,6 +1,7 @@
 //! The command line of `controller`.
 
 use super::HubArgs;
+use super::pull::PullArgs;
 use crate::telemetry::{Format, Level};
 use clap::{ArgAction, Args};
 use std::net::SocketAddr;
@@ -103,11 +104,16 @@ pub struct ControllerArgs {
         value_parser = clap::value_parser!(u16).range(1..=1000)
     )]
     pub concurrent_writes: u16,
+
+    /// How the basic pull model is done.
+    #[command(flatten)]
+    pub pull: PullArgs,
 }
 
 const EXAMPLES: &str = "\
 What it does:
   application-status  conditions and Events on Applications that the plugin generates, of how their works fare
+  pull  a work for each Application of the basic pull model, and the status of the Application from it
 
 Examples:
   # See what it would write, from a workstation

@@ -1,12 +1,17 @@
 //! What is on the hub, as the watches tell it, and whom a change concerns. No I/O: every change is a value, and time is one.
 
+mod decisions;
+mod pulled;
 mod works;
 
 use super::seen::{Application, Cluster, Place, Reach, Work, WorkKind};
 use crate::status::Verdict;
 use crate::tracking::Tracking;
+use decisions::Decisions;
 use k8s_openapi::jiff::Timestamp;
-use std::collections::{HashMap, HashSet};
+use pulled::Pulled;
+use serde_json::Value;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
 use works::Works;
@@ -20,6 +25,10 @@ pub enum Change {
     Work(WorkKind, Place, Option<Work>),
     /// A managed cluster is so, or is gone.
     Cluster(Arc<str>, Option<Cluster>),
+    /// A PlacementDecision names these managed clusters, or is gone.
+    Decision(Place, Option<BTreeSet<Arc<str>>>),
+    /// An AppProject is so, or is gone.
+    Project(Arc<str>, Option<Value>),
     /// Argo CD tracks so.
     Tracking(Tracking),
     /// Whether Argo CD's configuration is there at all.
@@ -30,6 +39,10 @@ pub enum Change {
     OnlyWorks(WorkKind, HashSet<Place>),
     /// These managed clusters are all.
     OnlyClusters(HashSet<Arc<str>>),
+    /// These PlacementDecisions are all.
+    OnlyDecisions(HashSet<Place>),
+    /// These AppProjects are all.
+    OnlyProjects(HashSet<Arc<str>>),
 }
 
 /// What promises are about.
@@ -93,8 +106,13 @@ pub enum Noticed {
 #[derive(Debug)]
 pub struct Index {
     applications: HashMap<Place, Application>,
+    /// Whether a watch has told of an Application that it is gone, since all were listed.
+    told_gone: bool,
+    pulled: Pulled,
     works: Works,
     clusters: HashMap<Arc<str>, Cluster>,
+    decisions: Decisions,
+    projects: HashMap<Arc<str>, Value>,
 }
 
 impl Index {
@@ -103,8 +121,12 @@ impl Index {
     pub fn new(argocd: &str) -> Self {
         Self {
             applications: HashMap::new(),
+            told_gone: false,
+            pulled: Pulled::default(),
             works: Works::new(argocd),
             clusters: HashMap::new(),
+            decisions: Decisions::default(),
+            projects: HashMap::new(),
         }
     }
 
@@ -114,9 +136,38 @@ impl Index {
         self.applications.get(place)
     }
 
+    /// Whether an Application that is not known is really none: that the hub shows no Application at all is no reason to think so.
+    #[must_use]
+    pub fn is_sure_of_applications(&self) -> bool {
+        self.told_gone || !self.applications.is_empty()
+    }
+
+    /// Whether a Placement of this namespace selects this managed cluster.
+    #[must_use]
+    pub fn is_selected(&self, namespace: &Arc<str>, cluster: &str) -> bool {
+        self.decisions.select(namespace, cluster)
+    }
+
+    /// An AppProject of Argo CD's namespace.
+    #[must_use]
+    pub fn project(&self, name: &str) -> Option<&Value> {
+        self.projects.get(name)
+    }
+
     /// The works of an Application: those that Argo CD has applied, and those that OCM has made of them.
     pub fn works_of(&self, application: &Place) -> impl Iterator<Item = (WorkKind, &Place, &Work)> {
         self.works.of(application)
+    }
+
+    /// The works of the basic pull model that carry an Application.
+    pub fn carrying(&self, application: &Place) -> impl Iterator<Item = (&Place, &Work)> {
+        self.works.carrying(application)
+    }
+
+    /// A work, if it may be somebody's.
+    #[must_use]
+    pub fn work(&self, kind: WorkKind, place: &Place) -> Option<&Work> {
+        self.works.get(kind, place)
     }
 
     /// A managed cluster.
@@ -152,28 +203,68 @@ impl Index {
     pub fn apply(&mut self, change: Change) -> Vec<Touched> {
         match change {
             Change::Application(place, application) => {
-                match application {
-                    Some(application) => self.applications.insert(place.clone(), application),
-                    None => self.applications.remove(&place),
-                };
-                vec![Touched::application(place)]
+                self.told_gone |= application.is_none();
+                self.put_application(place, application)
             }
             Change::Work(kind, place, work) => self.works.put(kind, &place, work),
             Change::Cluster(name, cluster) => self.put_cluster(&name, cluster),
+            Change::Decision(place, clusters) => self.put_decision(&place, clusters),
+            Change::Project(name, project) => self.put_project(&name, project),
             Change::Tracking(tracking) => self.works.track(tracking),
             Change::ConfigIsThere(true) => Vec::new(),
             Change::ConfigIsThere(false) => self.works.track(Tracking::configured(|_| None)),
             Change::OnlyApplications(all) => {
+                self.told_gone = false;
                 let gone = missing(self.applications.keys(), &all).into_iter();
-                gone.flat_map(|place| self.apply(Change::Application(place, None)))
-                    .collect()
+                gone.flat_map(|place| self.put_application(place, None)).collect()
             }
             Change::OnlyWorks(kind, all) => self.works.only(kind, &all),
             Change::OnlyClusters(all) => {
                 let gone = missing(self.clusters.keys(), &all).into_iter();
                 gone.flat_map(|name| self.put_cluster(&name, None)).collect()
             }
+            Change::OnlyDecisions(all) => {
+                let gone = self.decisions.missing(&all).into_iter();
+                gone.flat_map(|place| self.put_decision(&place, None)).collect()
+            }
+            Change::OnlyProjects(all) => {
+                let gone = missing(self.projects.keys(), &all).into_iter();
+                gone.flat_map(|name| self.put_project(&name, None)).collect()
+            }
         }
+    }
+
+    fn put_application(&mut self, place: Place, application: Option<Application>) -> Vec<Touched> {
+        let before = match application {
+            Some(application) => self.applications.insert(place.clone(), application),
+            None => self.applications.remove(&place),
+        };
+        self.pulled.note(&place, before.as_ref(), self.applications.get(&place));
+        vec![Touched::application(place)]
+    }
+
+    fn put_decision(&mut self, place: &Place, clusters: Option<BTreeSet<Arc<str>>>) -> Vec<Touched> {
+        if !self.decisions.put(place, clusters) {
+            return Vec::new();
+        }
+        let concerned = self.pulled.of(&place.namespace).cloned();
+        concerned.map(Touched::application).collect()
+    }
+
+    fn put_project(&mut self, name: &Arc<str>, project: Option<Value>) -> Vec<Touched> {
+        let before = match project {
+            Some(project) => self.projects.insert(Arc::clone(name), project),
+            None => self.projects.remove(name),
+        };
+        if self.projects.get(name) == before.as_ref() {
+            return Vec::new();
+        }
+        let is_of_it = |place: &&Place| {
+            let pull = self.applications.get(place).and_then(|it| it.pull.as_ref());
+            pull.is_some_and(|pull| *pull.project == **name)
+        };
+        let concerned = self.pulled.all().filter(is_of_it).cloned();
+        concerned.map(Touched::application).collect()
     }
 
     fn put_cluster(&mut self, name: &Arc<str>, cluster: Option<Cluster>) -> Vec<Touched> {
@@ -186,9 +277,14 @@ impl Index {
         if self.clusters.get(name) != before.as_ref() {
             touched.push(Touched::cluster(name));
         }
+        let mut concerned = BTreeSet::new();
         if self.reach(name) != reach {
-            touched.extend(self.works.on(name).into_iter().map(Touched::application));
+            concerned.extend(self.works.on(name));
         }
+        if self.clusters.contains_key(name) != before.is_some() {
+            concerned.extend(self.pulled.to(name).cloned());
+        }
+        touched.extend(concerned.into_iter().map(Touched::application));
         touched
     }
 }
@@ -196,6 +292,16 @@ impl Index {
 /// Those that are known, and not among all.
 fn missing<'k, K: Clone + Eq + Hash + 'k>(known: impl Iterator<Item = &'k K>, all: &HashSet<K>) -> Vec<K> {
     known.filter(|key| !all.contains(*key)).cloned().collect()
+}
+
+/// Takes a value out, and what has none left.
+fn remove<K: Eq + Hash, V: Ord>(map: &mut HashMap<K, BTreeSet<V>>, key: &K, value: &V) {
+    if let Some(values) = map.get_mut(key) {
+        values.remove(value);
+        if values.is_empty() {
+            map.remove(key);
+        }
+    }
 }
 
 #[cfg(test)]

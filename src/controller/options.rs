@@ -1,10 +1,11 @@
 //! What the controller is to do, and where: what was typed, and what the Pod says of itself.
 
 use super::lease;
-use super::promises::{PROMISES, Promise, Settings};
+use super::promises::{PROMISES, PULL, Promise, Settings};
 use super::watches::Kind;
-use crate::cli::{ControllerArgs, HubArgs};
+use crate::cli::{ControllerArgs, HubArgs, PullArgs};
 use crate::generate::settings::Env;
+use crate::pull;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
@@ -27,7 +28,17 @@ impl Options {
     /// What must be known for what it is to do.
     pub(super) fn needs(&self) -> BTreeSet<Kind> {
         let promises = self.promises.iter();
-        promises.flat_map(|promise| promise.needs).copied().collect()
+        let mut needs: BTreeSet<_> = promises.flat_map(|promise| promise.needs).copied().collect();
+        if self.promises.iter().any(|promise| promise.name == PULL) {
+            let pull = &self.settings.pull;
+            let more = [(pull.placement, Kind::Decisions), (pull.project, Kind::Projects)];
+            needs.extend(
+                more.into_iter()
+                    .filter(|(is_needed, _)| *is_needed)
+                    .map(|(_, kind)| kind),
+            );
+        }
+        needs
     }
 
     /// Puts together what was typed and what the Pod says of itself.
@@ -54,7 +65,8 @@ impl Options {
                 ));
             }
         }
-        promises.dedup_by_key(|promise| promise.name);
+        let mut before = BTreeSet::new();
+        promises.retain(|promise| before.insert(promise.name));
         let of_pod = |name: &str| env.get(name).filter(|text| !text.is_empty()).cloned();
         let namespace = args
             .leader_election_namespace
@@ -68,12 +80,33 @@ impl Options {
             lease_namespace: (args.leader_elect && !args.dry_run).then_some(namespace),
             settings: Settings {
                 argocd: args.argocd_namespace.clone(),
+                pull: pull_settings(args),
             },
             identity: lease::identity(pod.as_deref().unwrap_or("local"), fastrand::u64(..)),
             address: args.bind_address,
             dry_run: args.dry_run,
             concurrent_writes: args.concurrent_writes.into(),
         })
+    }
+}
+
+/// What a dialect does by itself, where nothing else was said.
+fn pull_settings(args: &ControllerArgs) -> pull::Settings {
+    let PullArgs {
+        pull_dialect: dialect,
+        pull_namespace,
+        pull_project,
+        pull_placement,
+        pull_read_only: read_only,
+    } = args.pull;
+    let by_itself = dialect == pull::Dialect::Acm;
+    pull::Settings {
+        dialect,
+        namespace: pull_namespace.unwrap_or(by_itself),
+        project: pull_project.unwrap_or(by_itself),
+        placement: pull_placement.unwrap_or(by_itself),
+        read_only,
+        argocd: args.argocd_namespace.clone(),
     }
 }
 
@@ -96,19 +129,57 @@ mod tests {
 
     #[test]
     fn promises_are_chosen_by_name() {
-        for arguments in [
-            &[][..],
-            &["--controllers", "*"],
-            &["--controllers", "application-status, *"],
-        ] {
+        let chosen = |arguments: &[&str]| {
             let options = resolve(arguments, &[]).expect("options");
-            let names: Vec<_> = options.promises.iter().map(|promise| promise.name).collect();
-            assert_eq!(names, ["application-status"]);
-        }
+            options.promises.iter().map(|it| it.name).collect::<Vec<_>>()
+        };
+        let all: Vec<_> = PROMISES.iter().map(|promise| promise.name).collect();
         assert_eq!(
-            resolve(&["--controllers", "pull"], &[]).expect_err("there is none"),
-            "there is no controller \"pull\": --controllers takes application-status or '*'"
+            chosen(&[]),
+            ["application-status"],
+            "which needs no more than it was given before there were others"
         );
+        assert_eq!(chosen(&["--controllers", "*"]), all);
+        assert_eq!(chosen(&["--controllers", "pull, *"]).len(), all.len(), "each once");
+        assert_eq!(
+            chosen(&["--controllers", "pull,application-status"]),
+            ["pull", "application-status"]
+        );
+        let error = resolve(&["--controllers", "push"], &[]).expect_err("there is none");
+        assert_eq!(
+            error,
+            format!(
+                "there is no controller \"push\": --controllers takes {} or '*'",
+                all.join(", ")
+            )
+        );
+    }
+
+    #[test]
+    fn a_dialect_says_what_is_not_said_otherwise() {
+        let pull = |arguments: &[&str]| resolve(arguments, &[]).expect("options").settings.pull;
+        let said = |it: &pull::Settings| (it.namespace, it.project, it.placement, it.read_only);
+        assert_eq!(said(&pull(&[])), (false, false, false, false));
+        let acm = &["--pull-dialect", "acm", "--argocd-namespace", "gitops"];
+        assert_eq!(said(&pull(acm)), (true, true, true, false));
+        assert_eq!(pull(acm).argocd, "gitops");
+        let other = &["--pull-dialect=acm", "--pull-project=false", "--pull-read-only"];
+        assert_eq!(said(&pull(other)), (true, false, true, true));
+        assert_eq!(said(&pull(&["--pull-placement"])), (false, false, true, false));
+    }
+
+    #[test]
+    fn only_what_is_needed_is_watched() {
+        let needs = |arguments: &[&str]| resolve(arguments, &[]).expect("options").needs();
+        let has = |needs: &BTreeSet<Kind>| [Kind::Decisions, Kind::Projects].map(|kind| needs.contains(&kind));
+        assert_eq!(
+            has(&needs(&["--pull-placement", "--pull-project"])),
+            [false, false],
+            "it does not pull"
+        );
+        assert_eq!(has(&needs(&["--controllers=pull"])), [false, false]);
+        assert_eq!(has(&needs(&["--controllers=pull", "--pull-placement"])), [true, false]);
+        assert_eq!(has(&needs(&["--controllers=pull", "--pull-project"])), [false, true]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What the controller promises, one file each: what should be written, of what is there. Adding one is a file and a line.
 
 mod application_status;
+mod pull;
 
 use super::action::Action;
 use super::index::{Index, Sort};
@@ -42,7 +43,12 @@ pub struct Moment<'m> {
 pub struct Settings {
     /// The namespace of Argo CD.
     pub argocd: String,
+    /// How the basic pull model is done.
+    pub pull: crate::pull::Settings,
 }
 
 /// Every promise.
-pub static PROMISES: &[Promise] = &[application_status::PROMISE];
+pub static PROMISES: &[Promise] = &[application_status::PROMISE, pull::PROMISE];
+
+/// The name of the promise that is the basic pull model.
+pub const PULL: &str = pull::PROMISE.name;

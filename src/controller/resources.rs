@@ -26,6 +26,15 @@ pub static APPLICATIONS: Resource = Resource {
     secret: false,
 };
 
+/// ManifestWorks.
+pub static WORKS: Resource = Resource {
+    group: "work.open-cluster-management.io",
+    version: "v1",
+    plural: "manifestworks",
+    kind: "ManifestWork",
+    secret: false,
+};
+
 /// Managed clusters, which are only told about.
 pub static CLUSTERS: Resource = Resource {
     group: "cluster.open-cluster-management.io",

@@ -3,15 +3,18 @@
 
 mod application;
 mod cluster;
+mod decision;
 mod work;
 
 pub use application::{Application, Condition, REFRESH, SKIP_RECONCILE};
 pub use cluster::{Cluster, Reach};
+pub use decision::decision;
 pub use work::{Standing, TEXT_MAX, Work, WorkKind, bounded};
 
 use crate::tracking::Tracking;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -86,6 +89,21 @@ fn read<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, String> {
 /// As Go's `strconv.ParseBool` reads it, by which Argo CD does.
 pub(crate) fn is_true(text: &str) -> bool {
     matches!(text, "1" | "t" | "T" | "TRUE" | "true" | "True")
+}
+
+/// Reads what is delivered of an AppProject from its JSON.
+///
+/// # Errors
+/// With what is wrong with it, which the API server lets nobody write.
+pub fn project(text: &str) -> Result<Value, String> {
+    let mut project: Value = read(text)?;
+    if let Some(project) = project.as_object_mut() {
+        project.retain(|key, _| key != "status");
+        if let Some(metadata) = project.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.retain(|key, _| ["name", "namespace", "labels", "annotations"].contains(&&**key));
+        }
+    }
+    Ok(project)
 }
 
 /// Reads how Argo CD tracks from the JSON of its ConfigMap.

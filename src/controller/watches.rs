@@ -44,6 +44,10 @@ pub enum Kind {
     Clusters,
     /// The ConfigMap of Argo CD that says how it tracks.
     Config,
+    /// PlacementDecisions.
+    Decisions,
+    /// AppProjects.
+    Projects,
 }
 
 impl Kind {
@@ -56,6 +60,8 @@ impl Kind {
             Self::Sets => "manifestworkreplicasets",
             Self::Clusters => "managedclusters",
             Self::Config => "configmaps",
+            Self::Decisions => "placementdecisions",
+            Self::Projects => "appprojects",
         }
     }
 
@@ -101,6 +107,8 @@ pub fn all(client: &Client, argocd: &str, kinds: &BTreeSet<Kind>, now: fn() -> T
             everything().fields(&format!("metadata.name={CONFIG_MAP}")),
             now,
         ),
+        Kind::Decisions => watch::<Decisions>(Api::all(client.clone()), everything(), now),
+        Kind::Projects => watch::<Projects>(Api::namespaced_with(client.clone(), argocd, &()), everything(), now),
     });
     stream::select_all(watches).boxed()
 }
@@ -308,6 +316,42 @@ impl Watched for Config {
 
     fn only(all: HashSet<Place>) -> Change {
         Change::ConfigIsThere(!all.is_empty())
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Decisions;
+
+impl Watched for Decisions {
+    const KIND: Kind = Kind::Decisions;
+    const GROUP: &'static str = "cluster.open-cluster-management.io";
+    const VERSION: &'static str = "v1beta1";
+    const NAME: &'static str = "PlacementDecision";
+
+    fn change(place: Place, text: Option<&str>, _: Timestamp) -> Result<Change, String> {
+        Ok(Change::Decision(place, text.map(seen::decision).transpose()?))
+    }
+
+    fn only(all: HashSet<Place>) -> Change {
+        Change::OnlyDecisions(all)
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Projects;
+
+impl Watched for Projects {
+    const KIND: Kind = Kind::Projects;
+    const GROUP: &'static str = "argoproj.io";
+    const VERSION: &'static str = "v1alpha1";
+    const NAME: &'static str = "AppProject";
+
+    fn change(place: Place, text: Option<&str>, _: Timestamp) -> Result<Change, String> {
+        Ok(Change::Project(place.name, text.map(seen::project).transpose()?))
+    }
+
+    fn only(all: HashSet<Place>) -> Change {
+        Change::OnlyProjects(all.into_iter().map(|place| place.name).collect())
     }
 }
 

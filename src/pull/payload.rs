@@ -274,7 +274,7 @@ mod tests {
     fn the_hubs_application_keeps_its_destination() {
         let hub = object(|_| ());
         let application = Application::read(&hub).expect("it is of the pull model");
-        super::application(&application, &pull(), &Requests::default());
+        let _ = super::application(&application, &pull(), &Requests::default());
         assert_eq!(hub, object(|_| ()), "nothing of it is changed");
         assert!(application.base.contains("https://eu1-control-plane:6443"));
     }

@@ -221,6 +221,8 @@ pub struct Situation<'s> {
     pub notes: &'s [Condition],
     /// Whether the agents only look.
     pub read_only: bool,
+    /// Whether its status is ours: Argo CD on the hub leaves it alone.
+    pub is_ours: bool,
     /// The time.
     pub now: Timestamp,
 }
@@ -235,6 +237,12 @@ const RUNNING: &str = "Running";
 /// What an Application that says `current` of itself is to say.
 #[must_use]
 pub fn wanted(current: &Mirror, situation: &Situation<'_>) -> Mirror {
+    if !situation.is_ours {
+        return Mirror {
+            conditions: conditions(current, Vec::new(), situation),
+            ..current.clone()
+        };
+    }
     let mut mirror = said(current, situation);
     if mirror.health.since.is_none() {
         let same = mirror.health.status == current.health.status;
@@ -286,6 +294,7 @@ fn said(current: &Mirror, situation: &Situation<'_>) -> Mirror {
         };
     }
     let mut said = feedback.said.clone();
+    said.conditions = told_by(cluster, said.conditions);
     if said.health.status.is_none() && said.sync.status.is_none() {
         let waiting = waiting("its Argo CD has not looked at the Application");
         return Mirror {
@@ -332,17 +341,33 @@ fn not_begun(situation: &Situation<'_>) -> Option<OperationState> {
     })
 }
 
-/// The conditions, in the order in which Argo CD keeps them: the cluster's, ours, and those of types that are neither's.
+/// The same conditions with the name of the cluster before what they say.
+fn told_by(cluster: &str, conditions: Vec<Condition>) -> Vec<Condition> {
+    let told = conditions.into_iter().map(|condition| Condition {
+        message: bounded(&format!("{cluster}: {}", condition.message)),
+        ..condition
+    });
+    told.collect()
+}
+
+/// Whether a condition of one of Argo CD's types came back from a cluster. Others are those of the hub's Argo CD, which sets
+/// `InvalidSpecError` on an Application that it skips as well, whenever it hears of one whose destination or AppProject it does not know:
+/// taking it away would go on for ever.
+fn is_told(condition: &Condition) -> bool {
+    let is_name = |text: &str| {
+        let is_of_it = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
+        !text.is_empty() && text.bytes().all(is_of_it)
+    };
+    let said = condition.message.split_once(": ");
+    names::CONDITIONS.contains(&&*condition.kind) && said.is_some_and(|(cluster, _)| is_name(cluster))
+}
+
+/// The conditions, in the order in which Argo CD keeps them: the cluster's, ours, and those that are neither's.
 fn conditions(current: &Mirror, said: Vec<Condition>, situation: &Situation<'_>) -> Vec<Condition> {
     let is_ours = |kind: &str| names::OWN_CONDITIONS.iter().any(|own| kind.starts_with(own));
-    let is_argo_cds = |kind: &str| names::CONDITIONS.contains(&kind);
-    let mut all: Vec<Condition> = said.into_iter().filter(|it| is_argo_cds(&it.kind)).collect();
+    let mut all: Vec<Condition> = said.into_iter().filter(is_told).collect();
     let others = current.conditions.iter();
-    all.extend(
-        others
-            .filter(|it| !is_ours(&it.kind) && !is_argo_cds(&it.kind))
-            .cloned(),
-    );
+    all.extend(others.filter(|it| !is_ours(&it.kind) && !is_told(it)).cloned());
     let refused = situation.carried.and_then(|carried| carried.refused.as_deref());
     let refused = refused.map(|refused| Condition {
         kind: names::APPLY_ERROR.into(),

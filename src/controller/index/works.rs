@@ -1,12 +1,11 @@
 //! The works, whose they are, and when they fare otherwise though nothing happens.
 
-use super::{Noticed, Touched};
+use super::{Noticed, Touched, remove};
 use crate::controller::seen::{Place, Standing, Work, WorkKind};
 use crate::status::Verdict;
 use crate::tracking::Tracking;
 use k8s_openapi::jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::hash::Hash;
 use std::sync::Arc;
 
 /// The works on the hub.
@@ -20,6 +19,8 @@ pub(super) struct Works {
     applied: HashMap<Place, BTreeSet<(WorkKind, Place)>>,
     /// The works that OCM has made of each ManifestWorkReplicaSet, by `NAMESPACE.NAME`.
     made: HashMap<Box<str>, BTreeSet<Place>>,
+    /// The works that carry each Application.
+    carrying: HashMap<Place, BTreeSet<Place>>,
     /// When works fare otherwise, though nothing happens.
     foreseen: BTreeSet<(Timestamp, WorkKind, Place)>,
     /// How many works fare so, in the order of [`Verdict::ALL`].
@@ -34,6 +35,7 @@ impl Works {
             all: BTreeMap::new(),
             applied: HashMap::new(),
             made: HashMap::new(),
+            carrying: HashMap::new(),
             foreseen: BTreeSet::new(),
             verdicts: [0; Verdict::ALL.len()],
         }
@@ -48,8 +50,19 @@ impl Works {
                 .flatten();
             let made = made.into_iter().flatten().map(|place| (WorkKind::Work, place));
             let all = std::iter::once((*kind, place)).chain(made);
-            all.filter_map(|(kind, place)| Some((kind, place, self.all.get(&(kind, place.clone()))?)))
+            all.filter_map(|(kind, place)| Some((kind, place, self.get(kind, place)?)))
         })
+    }
+
+    /// The works that carry an Application.
+    pub(super) fn carrying(&self, application: &Place) -> impl Iterator<Item = (&Place, &Work)> {
+        let places = self.carrying.get(application).into_iter().flatten();
+        places.filter_map(|place| Some((place, self.get(WorkKind::Work, place)?)))
+    }
+
+    /// A work.
+    pub(super) fn get(&self, kind: WorkKind, place: &Place) -> Option<&Work> {
+        self.all.get(&(kind, place.clone()))
     }
 
     /// How many works fare so.
@@ -104,7 +117,7 @@ impl Works {
         let same = before
             .as_ref()
             .zip(work.as_ref())
-            .is_some_and(|(before, work)| before.standing == work.standing);
+            .is_some_and(|(before, work)| before.standing == work.standing && work.carried.is_none());
         let was = concerned.clone();
         if let Some(work) = work {
             self.verdicts[work.standing.verdict as usize] += 1;
@@ -130,6 +143,11 @@ impl Works {
             self.made.entry(set.clone()).or_default().insert(place.clone());
             return self.owner_of_set(set);
         }
+        if let Some(application) = carried_by(work) {
+            let carrying = self.carrying.entry(application.clone()).or_default();
+            carrying.insert(place.clone());
+            return Some(application);
+        }
         let application = self.owner(kind, place, work)?;
         let entry = self.applied.entry(application.clone()).or_default();
         entry.insert((kind, place.clone()));
@@ -144,6 +162,10 @@ impl Works {
             let owner = self.owner_of_set(set);
             remove(&mut self.made, set, place);
             return owner;
+        }
+        if let Some(application) = carried_by(work) {
+            remove(&mut self.carrying, &application, place);
+            return Some(application);
         }
         let application = self.owner(kind, place, work)?;
         remove(&mut self.applied, &application, &(kind, place.clone()));
@@ -164,7 +186,7 @@ impl Works {
     fn owner_of_set(&self, set: &str) -> Option<Place> {
         let (namespace, name) = set.split_once('.')?;
         let place = Place::new(namespace, name);
-        let work = self.all.get(&(WorkKind::Set, place.clone()))?;
+        let work = self.get(WorkKind::Set, &place)?;
         self.owner(WorkKind::Set, &place, work)
     }
 
@@ -178,7 +200,7 @@ impl Works {
         let works = works.take_while(|((kind, place), _)| *kind == WorkKind::Work && place.namespace == *cluster);
         let owner = |((kind, place), work): (&(WorkKind, Place), &Work)| match &work.set {
             Some(set) => self.owner_of_set(set),
-            None => self.owner(*kind, place, work),
+            None => carried_by(work).or_else(|| self.owner(*kind, place, work)),
         };
         works.filter_map(owner).collect()
     }
@@ -191,6 +213,7 @@ impl Works {
         let mut concerned: BTreeSet<Place> = self.applied.drain().map(|(application, _)| application).collect();
         self.tracking = tracking;
         self.made.clear();
+        self.carrying.clear();
         self.foreseen.clear();
         let places: Vec<_> = self.all.keys().cloned().collect();
         for (kind, place) in places {
@@ -201,17 +224,14 @@ impl Works {
     }
 }
 
-fn set_name(place: &Place) -> String {
-    format!("{}.{}", place.namespace, place.name)
+/// The Application that a work of the basic pull model carries.
+fn carried_by(work: &Work) -> Option<Place> {
+    let (namespace, name) = &work.carried.as_ref()?.application;
+    Some(Place::new(namespace, name))
 }
 
-fn remove<K: Eq + Hash, V: Ord>(map: &mut HashMap<K, BTreeSet<V>>, key: &K, value: &V) {
-    if let Some(values) = map.get_mut(key) {
-        values.remove(value);
-        if values.is_empty() {
-            map.remove(key);
-        }
-    }
+fn set_name(place: &Place) -> String {
+    format!("{}.{}", place.namespace, place.name)
 }
 
 /// What OCM makes of a set is none of Argo CD's objects, and one that is new, or gone, is what it has written itself.

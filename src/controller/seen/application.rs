@@ -1,6 +1,7 @@
 //! What is seen of an Application.
 
 use super::{Text, is_true, read};
+use crate::pull;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -25,6 +26,8 @@ pub struct Application {
     pub reconciled: bool,
     /// Whether it is going.
     pub deleting: bool,
+    /// What else is needed of it if it is of the basic pull model.
+    pub pull: Option<Box<pull::Application>>,
 }
 
 /// A condition of an Application, as Argo CD has it.
@@ -56,11 +59,17 @@ impl Application {
         }
         let Text { metadata, status } = read::<Text<Status>>(text)?;
         let skips = metadata.annotation(SKIP_RECONCILE).is_some_and(is_true);
+        let pull = if metadata.label(pull::names::PULL).is_some() {
+            pull::Application::read(&read(text)?).map(Box::new)
+        } else {
+            None
+        };
         Ok(Self {
             refreshing: metadata.annotation(REFRESH).is_some(),
             reconciled: !skips,
             deleting: metadata.deletion_timestamp.is_some(),
             conditions: status.and_then(|status| status.conditions).unwrap_or_default(),
+            pull,
             uid: metadata.uid,
             version: metadata.resource_version,
         })

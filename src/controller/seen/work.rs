@@ -1,6 +1,7 @@
 //! What is seen of a work: how it fares, and whose it is.
 
 use super::{Place, Text, read};
+use crate::pull::{self, Carried};
 use crate::status::{self, ObjectStatus, Verdict, WorkStatus};
 use crate::tracking::{Claim, INSTALLATION_ID, Itself, TRACKING_ID, Tracking};
 use crate::{diff, works};
@@ -35,6 +36,8 @@ pub struct Work {
     marks: Marks,
     /// Of which ManifestWorkReplicaSet OCM has made it, as `NAMESPACE.NAME`.
     pub set: Option<Box<str>>,
+    /// The Application that it carries, if it is of the basic pull model.
+    pub carried: Option<Box<Carried>>,
     /// How it fares.
     pub standing: Standing,
     /// From when on it fares otherwise where nothing else happens, in the order of time.
@@ -76,6 +79,11 @@ impl Work {
     pub fn read(text: &str, now: Timestamp) -> Result<Option<Self>, String> {
         let Text { metadata, .. } = read::<Text<IgnoredAny>>(text)?;
         let set = metadata.label(diff::OF_REPLICA_SET).map(Into::into);
+        let carried = if metadata.annotation(pull::names::HUB_NAME).is_some() {
+            Carried::read(&read(text)?).map(Box::new)
+        } else {
+            None
+        };
         let own = |text: Option<&str>| text.map(Into::into);
         let marks = Marks {
             tracking_id: own(metadata.annotation(TRACKING_ID)),
@@ -91,6 +99,7 @@ impl Work {
         Ok(Some(Self {
             set,
             marks,
+            carried,
             standing,
             later: standings.collect(),
         }))

@@ -1,0 +1,289 @@
+//! The basic pull model: an Application with the pull model's label becomes a ManifestWork for the managed cluster that it names,
+//! whose own Argo CD runs it, and what that says of it comes back.
+//!
+//! As argocd-pull-integration and Red Hat ACM's multicloud-integrations do it, whose labels, annotations and names these are. What
+//! is taken from an Application, and what of a work becomes its status, is in [`pull`](crate::pull); here is decided what is written.
+
+use super::{Moment, Promise};
+use crate::controller::action::{Action, Event, Involved, Write};
+use crate::controller::index::{Index, Sort};
+use crate::controller::resources::{APPLICATIONS, Resource, WORKS};
+use crate::controller::seen::{Application, Place, REFRESH, Reach, SKIP_RECONCILE, WorkKind};
+use crate::controller::watches::Kind;
+use crate::pull::status::{Condition, Mirror, Situation};
+use crate::pull::work::Desired;
+use crate::pull::{self, Carried, requests, status, work};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+pub(super) const PROMISE: Promise = Promise {
+    name: "pull",
+    about: "a work for each Application of the basic pull model, and the status of the Application from it",
+    of: Sort::Application,
+    needs: &[Kind::Applications, Kind::Works, Kind::Clusters],
+    pause: Duration::from_secs(1),
+    desired,
+};
+
+/// No work can be made of the Application.
+const ERROR: &str = "ManifestWorkError";
+/// The hub does not hear from its cluster.
+const UNREACHABLE: &str = "ManagedClusterUnreachableWarning";
+/// Argo CD on the hub runs it too.
+const RUN_TWICE: &str = "ManifestWorkSkipReconcileWarning";
+
+/// What is told in Events when it becomes so.
+const REASONS: [(&str, &str); 4] = [
+    (ERROR, "ManifestWorkRefused"),
+    (pull::names::APPLY_ERROR, "ManifestWorkApplyFailed"),
+    (UNREACHABLE, "ManagedClusterUnreachable"),
+    (RUN_TWICE, "ManifestWorkRunTwice"),
+];
+
+/// A work that carries the Application.
+type Carrying<'i> = (&'i Place, &'i Carried);
+
+fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> {
+    let works = index.carrying(place);
+    let works: Vec<Carrying<'_>> = works
+        .filter_map(|(place, work)| Some((place, work.carried.as_deref()?)))
+        .collect();
+    let application = index.application(place);
+    let writes = match application.map(|it| (it, it.pull.as_deref())) {
+        // Where the hub shows no Application at all, it may be the hub that is wrong.
+        None if !index.is_sure_of_applications() => Vec::new(),
+        None => removed(&works, Some(place)),
+        Some((_, None)) => removed(&works, None),
+        Some((_, Some(pull))) if pull.deleting => ending(place, pull, &works),
+        Some((application, Some(pull))) => return alive(index, place, (application, pull), &works, moment),
+    };
+    if writes.is_empty() || moment.settings.pull.read_only {
+        return None;
+    }
+    Some(action(place, application, writes))
+}
+
+fn action(place: &Place, application: Option<&Application>, writes: Vec<Write>) -> Action {
+    Action {
+        of: Involved {
+            resource: &APPLICATIONS,
+            place: place.clone(),
+            uid: application.map_or_else(|| "".into(), |application| application.uid.clone()),
+        },
+        writes,
+        refresh: false,
+        events: Vec::new(),
+    }
+}
+
+/// The works that are to go, unless the Application is there after all.
+fn removed(works: &[Carrying<'_>], unless_there: Option<&Place>) -> Vec<Write> {
+    let staying = works.iter().filter(|(_, carried)| !carried.deleting);
+    let delete = |(place, carried): &Carrying<'_>| Write::Delete {
+        resource: &WORKS,
+        place: (*place).clone(),
+        uid: carried.uid.clone(),
+        version: carried.version.clone(),
+        unless_there: unless_there.map(|place| (&APPLICATIONS, place.clone())),
+    };
+    staying.map(delete).collect()
+}
+
+/// What is done while an Application is being deleted: with one of Argo CD's finalizers it stays until the managed cluster has
+/// deleted what it has deployed, as it would if Argo CD here had deployed it. Without, there is nothing to wait for.
+fn ending(place: &Place, pull: &pull::Application, works: &[Carrying<'_>]) -> Vec<Write> {
+    if pull.argocd_finalizers().next().is_none() {
+        return Vec::new();
+    }
+    if !works.is_empty() {
+        return removed(works, None);
+    }
+    let others: Vec<_> = pull.other_finalizers().collect();
+    let body = json!({"metadata": {"resourceVersion": pull.version, "finalizers": others}});
+    vec![patch(&APPLICATIONS, place, body)]
+}
+
+fn patch(resource: &'static Resource, place: &Place, body: Value) -> Write {
+    Write::Patch {
+        resource,
+        place: place.clone(),
+        body,
+    }
+}
+
+/// What is written of an Application that is not going.
+fn alive(
+    index: &Index,
+    place: &Place,
+    (application, pull): (&Application, &pull::Application),
+    works: &[Carrying<'_>],
+    moment: &Moment<'_>,
+) -> Option<Action> {
+    let settings = &moment.settings.pull;
+    let target = target(index, place, pull, settings);
+    let mut writes = Vec::new();
+    let mut taken = requests::Taken::default();
+    let kept = match target {
+        Ok(cluster) => {
+            let name = name(index, place, pull, cluster);
+            let here = works.iter().filter(|(at, _)| *at.namespace == *cluster);
+            let kept = here.min_by_key(|(at, carried)| (carried.deleting, *at.name != *name));
+            let (requests, what) = requests::requests(pull, kept.map(|(_, carried)| *carried));
+            let project = index.project(&pull.project);
+            let desired = Desired::of(pull, (cluster, &name), settings, &requests, project);
+            writes.extend(delivered(&desired, &Place::new(cluster, &name), kept));
+            taken = what;
+            if !settings.read_only {
+                let others = works.iter().filter(|(at, _)| kept.is_none_or(|(kept, _)| at != kept));
+                writes.extend(removed(&others.copied().collect::<Vec<_>>(), None));
+            }
+            kept
+        }
+        // What runs goes on.
+        Err(_) => works.first(),
+    };
+    let cluster = kept.map_or(target.as_deref().unwrap_or_default(), |(at, _)| &at.namespace);
+    let notes = notes(index, application, cluster, target.as_ref().err());
+    let situation = Situation {
+        cluster,
+        carried: kept.map(|(_, carried)| *carried),
+        notes: &notes,
+        read_only: settings.read_only,
+        is_ours: !application.reconciled,
+        now: moment.now,
+    };
+    let wanted = status::wanted(&pull.current, &situation);
+    let body = body(pull, &wanted, taken);
+    let events = news(&pull.current, &wanted);
+    writes.extend(body.map(|body| patch(&APPLICATIONS, place, body)));
+    if writes.is_empty() {
+        return None;
+    }
+    Some(Action {
+        events,
+        ..action(place, Some(application), writes)
+    })
+}
+
+/// The managed cluster to which an Application goes, or why there is none.
+fn target<'p>(
+    index: &Index,
+    place: &Place,
+    pull: &'p pull::Application,
+    settings: &pull::Settings,
+) -> Result<&'p str, String> {
+    let cluster = pull.cluster.as_deref().ok_or_else(|| {
+        let annotation = pull::names::CLUSTER;
+        format!("the annotation {annotation} names no managed cluster")
+    })?;
+    match index.cluster(cluster) {
+        None => Err(format!("there is no ManagedCluster {cluster}")),
+        Some(known) if known.deleting => Err(format!("the ManagedCluster {cluster} is being deleted")),
+        Some(_) if settings.placement && !index.is_selected(&place.namespace, cluster) => Err(format!(
+            "no Placement in the namespace {} selects the ManagedCluster {cluster}",
+            place.namespace
+        )),
+        Some(_) if settings.project && index.project(&pull.project).is_none() => Err(format!(
+            "there is no AppProject {} in the namespace {}",
+            pull.project, settings.argocd
+        )),
+        Some(_) => Ok(cluster),
+    }
+}
+
+/// The name of the work of an Application on a cluster, which no work of somebody else has.
+fn name(index: &Index, place: &Place, pull: &pull::Application, cluster: &str) -> String {
+    let name = work::name(pull);
+    let taken = index.work(WorkKind::Work, &Place::new(cluster, &name));
+    let is_of_it =
+        |carried: &Carried| (&*carried.application.0, &*carried.application.1) == (&*place.namespace, &*place.name);
+    match taken {
+        Some(work) if !work.carried.as_deref().is_some_and(is_of_it) => work::other_name(pull),
+        _ => name,
+    }
+}
+
+/// What makes a work as it should be. One that is going is waited for, because the agent is taking away what it has applied.
+fn delivered(desired: &Desired, place: &Place, kept: Option<&Carrying<'_>>) -> Option<Write> {
+    match kept {
+        None => Some(Write::Create {
+            resource: &WORKS,
+            place: place.clone(),
+            object: desired.object(),
+        }),
+        Some((_, carried)) if carried.deleting || carried.fingerprint == desired.fingerprint() => None,
+        Some((at, carried)) => Some(patch(&WORKS, at, desired.patch(&carried.version))),
+    }
+}
+
+/// What is to be said of an Application besides what its cluster says.
+fn notes(index: &Index, application: &Application, cluster: &str, refused: Option<&String>) -> Vec<Condition> {
+    let mut notes = Vec::new();
+    let mut note = |kind: &str, message: String| {
+        notes.push(Condition {
+            kind: kind.into(),
+            message: message.into(),
+            since: None,
+        });
+    };
+    if let Some(why) = refused {
+        note(ERROR, why.clone());
+    }
+    match index.reach(cluster) {
+        Reach::Heard => {}
+        Reach::Silent => note(
+            UNREACHABLE,
+            format!("{cluster}: the hub does not hear from its agent; what is shown is what was heard last"),
+        ),
+        Reach::Unwell => note(
+            UNREACHABLE,
+            format!("{cluster}: its agent says that its API server is not well; what is shown is what was heard last"),
+        ),
+    }
+    if application.reconciled {
+        note(
+            RUN_TWICE,
+            format!("it has no annotation {SKIP_RECONCILE}: \"true\", so that Argo CD on the hub runs it as well"),
+        );
+    }
+    notes
+}
+
+/// What is written of the Application, in one patch of the form that was looked at.
+fn body(pull: &pull::Application, wanted: &Mirror, taken: requests::Taken) -> Option<Value> {
+    let mut body = match status::patch(&pull.current, wanted) {
+        Some(Value::Object(body)) => body,
+        _ => Map::new(),
+    };
+    let mut metadata = Map::new();
+    if taken.operation {
+        body.insert("operation".to_owned(), Value::Null);
+    }
+    if taken.refresh {
+        metadata.insert("annotations".to_owned(), json!({REFRESH: null}));
+    }
+    if body.is_empty() && metadata.is_empty() {
+        return None;
+    }
+    metadata.insert("resourceVersion".to_owned(), json!(pull.version));
+    body.insert("metadata".to_owned(), metadata.into());
+    Some(body.into())
+}
+
+/// What is newly the matter.
+fn news(before: &Mirror, after: &Mirror) -> Vec<Event> {
+    let is_known = |condition: &Condition| {
+        let mut before = before.conditions.iter();
+        before.any(|it| it.kind == condition.kind && it.message == condition.message)
+    };
+    let new = after.conditions.iter().filter(|condition| !is_known(condition));
+    let event = |condition: &Condition| {
+        let (_, reason) = REASONS.iter().find(|(kind, _)| **kind == *condition.kind)?;
+        Some(Event {
+            warning: true,
+            reason,
+            message: condition.message.to_string(),
+        })
+    };
+    new.filter_map(event).collect()
+}
