@@ -260,8 +260,9 @@ pub fn wanted(current: &Mirror, situation: &Situation<'_>) -> Mirror {
 fn said(current: &Mirror, situation: &Situation<'_>) -> Mirror {
     let cluster = situation.cluster;
     let waiting = |what: &str| stands(PROGRESSING, format!("waiting for {cluster}: {what}"));
+    // One that is about to be sent is told of as if it were.
     let Some(carried) = situation.carried else {
-        return waiting("nothing has been sent to it");
+        return waiting("its agent has not applied the Application");
     };
     if carried.deleting {
         return waiting("its agent is removing the Application");

@@ -287,3 +287,6 @@ fn news(before: &Mirror, after: &Mirror) -> Vec<Event> {
     };
     new.filter_map(event).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,496 @@
+//! Applications of the pull model on a hub that does what is written, so that what is shown is what comes of it in the end.
+
+use super::*;
+use crate::controller::index::{Change, tests::cluster};
+use crate::controller::promises::Settings;
+use crate::controller::seen::Work;
+use crate::pull::names;
+use k8s_openapi::jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+
+const NOW: &str = "2026-06-01T12:00:00Z";
+
+/// A hub with the managed clusters `eu1` and `eu2`, where every write is done.
+struct Hub {
+    index: Index,
+    objects: BTreeMap<(&'static str, Place), Value>,
+    version: u32,
+    settings: Settings,
+    /// What was written, in words.
+    log: Vec<String>,
+    events: Vec<Event>,
+}
+
+fn shop() -> Place {
+    Place::new("argocd", "shop")
+}
+
+fn merge(object: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *object = patch.clone();
+        return;
+    };
+    if !object.is_object() {
+        *object = json!({});
+    }
+    for (key, value) in patch {
+        if value.is_null() {
+            object.as_object_mut().expect("a map").remove(key);
+        } else {
+            merge(&mut object[key], value);
+        }
+    }
+}
+
+impl Hub {
+    fn new() -> Self {
+        let mut hub = Self {
+            index: Index::new("argocd"),
+            objects: BTreeMap::new(),
+            version: 1,
+            settings: Settings::default(),
+            log: Vec::new(),
+            events: Vec::new(),
+        };
+        for name in ["eu1", "eu2"] {
+            hub.index.apply(cluster(name, Reach::Heard));
+        }
+        hub
+    }
+
+    /// The same with an Application for `eu1`.
+    fn with_shop() -> Self {
+        let mut hub = Self::new();
+        hub.application(&shop(), "0a1b2c3d-0000", |_| ());
+        hub
+    }
+
+    fn application(&mut self, place: &Place, uid: &str, change: impl FnOnce(&mut Value)) {
+        let mut object = json!({
+            "metadata": {
+                "namespace": *place.namespace,
+                "name": *place.name,
+                "uid": uid,
+                "labels": {names::PULL: "true"},
+                "annotations": {names::CLUSTER: "eu1", SKIP_RECONCILE: "true"},
+            },
+            "spec": {
+                "project": "default",
+                "source": {"repoURL": "https://example.com/shop", "path": "guestbook"},
+                "destination": {"server": "https://eu1-control-plane:6443", "namespace": "guestbook"},
+            },
+        });
+        change(&mut object);
+        self.put("applications", place, Some(object));
+    }
+
+    fn change(&mut self, place: &Place, patch: &Value) {
+        let mut object = self.objects[&("applications", place.clone())].clone();
+        merge(&mut object, patch);
+        self.put("applications", place, Some(object));
+    }
+
+    fn put(&mut self, plural: &'static str, place: &Place, object: Option<Value>) {
+        let key = (plural, place.clone());
+        let object = object.map(|mut object| {
+            self.version += 1;
+            object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+            object
+        });
+        let text = object.as_ref().map(Value::to_string);
+        let change = if plural == "applications" {
+            let application = text.map(|text| Application::read(&text).expect("an Application"));
+            Change::Application(place.clone(), application)
+        } else {
+            let now = NOW.parse().expect("a time");
+            let work = text.and_then(|text| Work::read(&text, now).expect("a work"));
+            Change::Work(WorkKind::Work, place.clone(), work)
+        };
+        self.index.apply(change);
+        match object {
+            Some(object) => self.objects.insert(key, object),
+            None => self.objects.remove(&key),
+        };
+    }
+
+    fn decide(&self, place: &Place) -> Option<Action> {
+        let moment = Moment {
+            now: NOW.parse::<Timestamp>().expect("a time"),
+            stale: false,
+            settings: &self.settings,
+        };
+        desired(&self.index, place, &moment)
+    }
+
+    /// Does what is decided of an Application until nothing is left to be done, and tells it in words.
+    fn settle(&mut self, place: &Place) -> Vec<String> {
+        for _ in 0..10 {
+            let Some(action) = self.decide(place) else {
+                return std::mem::take(&mut self.log);
+            };
+            self.events.extend(action.events);
+            for write in action.writes {
+                self.write(write);
+            }
+        }
+        panic!("it never ends: {:?}", self.log);
+    }
+
+    fn write(&mut self, write: Write) {
+        match write {
+            Write::Create { place, mut object, .. } => {
+                self.log.push(format!("create {place}"));
+                object["metadata"]["uid"] = json!(format!("uid of {place}"));
+                object["metadata"]["generation"] = json!(1);
+                self.put("manifestworks", &place, Some(object));
+            }
+            Write::Patch { resource, place, body } => {
+                let of_it = if resource.kind == "Application" {
+                    "application"
+                } else {
+                    "work"
+                };
+                self.log.push(format!("patch {of_it} {place}"));
+                let mut object = self.objects[&(resource.plural, place.clone())].clone();
+                let version = &object["metadata"]["resourceVersion"];
+                assert_eq!(&body["metadata"]["resourceVersion"], version, "of another form");
+                assert_eq!(
+                    of_it == "application" && body.get("spec").is_some(),
+                    false,
+                    "not ours: {body}"
+                );
+                merge(&mut object, &body);
+                self.put(resource.plural, &place, Some(object));
+            }
+            Write::Delete {
+                resource,
+                place,
+                unless_there,
+                ..
+            } => {
+                self.log.push(format!("delete {place}"));
+                if let Some((other, place)) = unless_there {
+                    assert!(!self.objects.contains_key(&(other.plural, place)), "it is there");
+                }
+                self.put(resource.plural, &place, None);
+            }
+        }
+    }
+
+    fn of(&self, place: &Place) -> &Value {
+        &self.objects[&("applications", place.clone())]
+    }
+
+    fn works(&self) -> Vec<String> {
+        let works = self.objects.keys().filter(|(plural, _)| *plural == "manifestworks");
+        works.map(|(_, place)| place.to_string()).collect()
+    }
+
+    fn work(&self, place: &str) -> &Value {
+        let (namespace, name) = place.split_once('/').expect("a place");
+        &self.objects[&("manifestworks", Place::new(namespace, name))]
+    }
+
+    /// The agent has applied the work, and says this of the Application that it carries.
+    fn report(&mut self, place: &str, values: &[(&str, &str)]) {
+        let mut work = self.work(place).clone();
+        let payload = &work["spec"]["workload"]["manifests"][0]["metadata"];
+        let form = payload["annotations"][names::PAYLOAD]
+            .as_str()
+            .expect("its form")
+            .to_owned();
+        let meta = json!({"group": "argoproj.io", "kind": "Application", "resource": "applications",
+            "namespace": payload["namespace"], "name": payload["name"]});
+        let value =
+            |(name, text): &(&str, &str)| json!({"name": name, "fieldValue": {"type": "String", "string": text}});
+        let values: Vec<_> = values.iter().chain([&("payload", &*form)]).map(value).collect();
+        let applied =
+            json!([{"type": "Applied", "status": "True", "observedGeneration": 1, "lastTransitionTime": NOW}]);
+        work["status"] = json!({"conditions": applied, "resourceStatus": {"manifests": [
+            {"resourceMeta": meta, "conditions": applied, "statusFeedback": {"values": values}}]}});
+        let (namespace, name) = place.split_once('/').expect("a place");
+        self.put("manifestworks", &Place::new(namespace, name), Some(work));
+    }
+
+    fn conditions(&self, place: &Place) -> Vec<(&str, &str)> {
+        let conditions = self.of(place)["status"]["conditions"].as_array();
+        conditions
+            .into_iter()
+            .flatten()
+            .map(|it| {
+                (
+                    it["type"].as_str().unwrap_or_default(),
+                    it["message"].as_str().unwrap_or_default(),
+                )
+            })
+            .collect()
+    }
+}
+
+const WORK: &str = "eu1/shop-0a1b2";
+
+const WELL: [(&str, &str); 2] = [("healthStatus", "Healthy"), ("syncStatus", "Synced")];
+
+#[test]
+fn an_application_becomes_a_work_and_its_status_comes_back_in_one_write_each() {
+    let mut hub = Hub::with_shop();
+    assert_eq!(
+        hub.settle(&shop()),
+        [format!("create {WORK}"), "patch application argocd/shop".to_owned()]
+    );
+    assert_eq!(
+        hub.of(&shop())["status"]["health"]["status"],
+        "Progressing",
+        "which nobody runs yet"
+    );
+    hub.report(WORK, &WELL);
+    assert_eq!(hub.settle(&shop()), ["patch application argocd/shop"]);
+    let status = &hub.of(&shop())["status"];
+    assert_eq!(
+        (&status["health"]["status"], &status["sync"]["status"]),
+        (&json!("Healthy"), &json!("Synced"))
+    );
+    hub.report(WORK, &WELL);
+    assert_eq!(hub.settle(&shop()), [""; 0], "nothing is new");
+    hub.change(&shop(), &json!({"spec": {"source": {"path": "other"}}}));
+    assert_eq!(hub.settle(&shop()), [format!("patch work {WORK}")]);
+    let server = &hub.of(&shop())["spec"]["destination"]["server"];
+    assert_eq!(server, "https://eu1-control-plane:6443");
+}
+
+#[test]
+fn another_cluster_is_a_move_and_another_label_the_end() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    hub.report(WORK, &WELL);
+    hub.settle(&shop());
+    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu2"}}}));
+    let moved = [
+        "create eu2/shop-0a1b2",
+        "delete eu1/shop-0a1b2",
+        "patch application argocd/shop",
+    ];
+    assert_eq!(hub.settle(&shop()), moved);
+    assert_eq!(
+        hub.of(&shop())["status"]["health"]["status"],
+        "Progressing",
+        "what the other said is past"
+    );
+    hub.change(&shop(), &json!({"metadata": {"labels": {names::PULL: "false"}}}));
+    assert_eq!(hub.settle(&shop()), ["delete eu2/shop-0a1b2"]);
+}
+
+#[test]
+fn a_cluster_that_is_not_there_keeps_what_runs_on_another() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu3"}}}));
+    assert_eq!(hub.settle(&shop()), ["patch application argocd/shop"]);
+    assert_eq!(hub.conditions(&shop()), [(ERROR, "there is no ManagedCluster eu3")]);
+    assert_eq!(hub.events[0].reason, "ManifestWorkRefused");
+    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: ""}}}));
+    hub.settle(&shop());
+    let why = "the annotation apps.open-cluster-management.io/ocm-managed-cluster names no managed cluster";
+    assert_eq!(hub.conditions(&shop()), [(ERROR, why)]);
+    assert_eq!(hub.works(), [WORK]);
+    let touched = hub.index.apply(cluster("eu3", Reach::Heard));
+    assert_eq!(touched.len(), 1, "nobody goes there now");
+    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu4"}}}));
+    let touched = hub.index.apply(cluster("eu4", Reach::Heard));
+    assert!(
+        touched.iter().any(|it| it.place == shop()),
+        "it is noticed: {touched:?}"
+    );
+    hub.settle(&shop());
+    assert_eq!(
+        (hub.works(), hub.conditions(&shop())),
+        (vec!["eu4/shop-0a1b2".to_owned()], vec![])
+    );
+}
+
+#[test]
+fn a_namespace_goes_to_the_clusters_that_its_placements_select() {
+    let mut hub = Hub::with_shop();
+    hub.settings.pull.placement = true;
+    let decide = |hub: &mut Hub, namespace: &str, names: &[&str]| {
+        let names: BTreeSet<Arc<str>> = names.iter().map(|name| Arc::from(*name)).collect();
+        hub.index
+            .apply(Change::Decision(Place::new(namespace, "d1"), Some(names)))
+    };
+    assert_eq!(decide(&mut hub, "argocd-2", &["eu1"]), [], "another namespace");
+    hub.settle(&shop());
+    let why = "no Placement in the namespace argocd selects the ManagedCluster eu1";
+    assert_eq!((hub.conditions(&shop()), hub.works()), (vec![(ERROR, why)], vec![]));
+    let touched = decide(&mut hub, "argocd", &["eu2", "eu1"]);
+    assert_eq!(touched.len(), 1, "a decision that comes later is noticed");
+    hub.settle(&shop());
+    assert_eq!((hub.conditions(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
+    decide(&mut hub, "argocd", &[]);
+    hub.settle(&shop());
+    assert_eq!(
+        (hub.conditions(&shop()), hub.works()),
+        (vec![(ERROR, why)], vec![WORK.to_owned()]),
+        "what runs goes on"
+    );
+    hub.index.apply(Change::OnlyDecisions(HashSet::new()));
+    assert_eq!((hub.settle(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
+}
+
+#[test]
+fn an_application_that_is_gone_takes_its_work_along_but_an_empty_hub_takes_nothing() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    hub.index.apply(Change::OnlyApplications(HashSet::new()));
+    assert_eq!(hub.decide(&shop()), None, "the hub shows no Application at all");
+    hub.application(&Place::new("argocd", "cart"), "1", |_| ());
+    let action = hub.decide(&shop()).expect("it is gone");
+    let asked =
+        matches!(&action.writes[..], [Write::Delete { unless_there: Some((_, place)), .. }] if *place == shop());
+    assert!(asked, "{action:?}");
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    hub.put("applications", &shop(), None);
+    assert_eq!(
+        hub.settle(&shop()),
+        [format!("delete {WORK}")],
+        "the watch has told that it is gone"
+    );
+}
+
+#[test]
+fn each_of_argo_cds_finalizers_goes_when_the_work_is_gone() {
+    for finalizer in names::CASCADE {
+        let mut hub = Hub::with_shop();
+        hub.change(
+            &shop(),
+            &json!({"metadata": {"finalizers": [finalizer, "example.com/mine"]}}),
+        );
+        hub.settle(&shop());
+        hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+        assert_eq!(
+            hub.settle(&shop()),
+            [format!("delete {WORK}"), "patch application argocd/shop".to_owned()]
+        );
+        assert_eq!(hub.of(&shop())["metadata"]["finalizers"], json!(["example.com/mine"]));
+    }
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    hub.change(
+        &shop(),
+        &json!({"metadata": {"deletionTimestamp": NOW, "finalizers": ["example.com/mine"]}}),
+    );
+    assert_eq!(hub.settle(&shop()), [""; 0], "somebody else has something to do");
+}
+
+#[test]
+fn a_work_that_is_going_is_waited_for() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    let mut work = hub.work(WORK).clone();
+    work["metadata"]["deletionTimestamp"] = json!(NOW);
+    let place = Place::new("eu1", "shop-0a1b2");
+    hub.put("manifestworks", &place, Some(work));
+    hub.settle(&shop());
+    assert_eq!(hub.works(), [WORK]);
+    hub.put("manifestworks", &place, None);
+    assert_eq!(hub.settle(&shop())[0], format!("create {WORK}"));
+}
+
+#[test]
+fn two_applications_of_one_name_have_a_work_each() {
+    let mut hub = Hub::with_shop();
+    let other = Place::new("team-b", "shop");
+    hub.application(&other, "0a1b2fff-0000", |_| ());
+    hub.settle(&shop());
+    hub.settle(&other);
+    let works = hub.works();
+    assert_eq!((works.len(), works[0].as_str()), (2, WORK), "{works:?}");
+    hub.put("applications", &other, None);
+    hub.settle(&other);
+    assert_eq!((hub.works(), hub.settle(&shop())), (vec![WORK.to_owned()], vec![]));
+}
+
+#[test]
+fn a_work_that_the_peers_have_made_is_taken_over_whatever_it_is_called() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    let mut work = hub.work(WORK).clone();
+    hub.put("manifestworks", &Place::new("eu1", "shop-0a1b2"), None);
+    work["metadata"]["name"] = json!("shop-99999");
+    work["spec"]["manifestConfigs"] = json!([]);
+    hub.put("manifestworks", &Place::new("eu1", "shop-99999"), Some(work));
+    assert_eq!(hub.settle(&shop()), ["patch work eu1/shop-99999"]);
+}
+
+#[test]
+fn while_all_is_read_only_nothing_is_deleted() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    hub.report(WORK, &WELL);
+    hub.settle(&shop());
+    hub.settings.pull.read_only = true;
+    assert_eq!(hub.settle(&shop()), [format!("patch work {WORK}")]);
+    let config = &hub.work(WORK)["spec"]["manifestConfigs"][0];
+    assert_eq!(config["updateStrategy"], json!({"type": "ReadOnly"}));
+    hub.change(&shop(), &json!({"metadata": {"labels": null}}));
+    assert_eq!(hub.settle(&shop()), [""; 0]);
+    hub.put("applications", &shop(), None);
+    assert_eq!((hub.settle(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
+}
+
+#[test]
+fn a_sync_is_carried_before_it_is_taken_off() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    hub.report(WORK, &WELL);
+    hub.settle(&shop());
+    let refresh = json!({REFRESH: "hard"});
+    hub.change(
+        &shop(),
+        &json!({"operation": {"sync": {"revision": "abc"}}, "metadata": {"annotations": refresh}}),
+    );
+    assert_eq!(
+        hub.settle(&shop()),
+        [format!("patch work {WORK}"), "patch application argocd/shop".to_owned()]
+    );
+    let application = hub.of(&shop());
+    assert!(application.get("operation").is_none() && application["metadata"]["annotations"].get(REFRESH).is_none());
+    let payload = &hub.work(WORK)["spec"]["workload"]["manifests"][0];
+    assert_eq!(payload["operation"]["sync"]["revision"], "abc");
+    assert_eq!(payload["metadata"]["annotations"][REFRESH], "hard");
+    hub.report(WORK, &WELL);
+    hub.settle(&shop());
+    let payload = &hub.work(WORK)["spec"]["workload"]["manifests"][0];
+    assert!(payload.get("operation").is_none(), "it was done: {payload}");
+}
+
+#[test]
+fn what_argo_cd_on_the_hub_runs_as_well_is_told_so_and_has_its_status() {
+    let mut hub = Hub::with_shop();
+    hub.change(
+        &shop(),
+        &json!({"metadata": {"annotations": {SKIP_RECONCILE: null}}, "status": {"health": {"status": "Missing"}}}),
+    );
+    hub.settle(&shop());
+    hub.report(WORK, &WELL);
+    hub.settle(&shop());
+    assert_eq!(hub.of(&shop())["status"]["health"]["status"], "Missing");
+    assert_eq!(hub.conditions(&shop())[0].0, RUN_TWICE);
+}
+
+#[test]
+fn an_application_on_a_silent_cluster_says_so_and_what_was_heard_last() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    hub.report(WORK, &WELL);
+    hub.settle(&shop());
+    let touched = hub.index.apply(cluster("eu1", Reach::Silent));
+    assert!(touched.iter().any(|it| it.place == shop()));
+    hub.settle(&shop());
+    assert_eq!(hub.conditions(&shop())[0].0, UNREACHABLE);
+    assert_eq!(hub.of(&shop())["status"]["health"]["status"], "Healthy");
+    hub.index.apply(cluster("eu1", Reach::Heard));
+    hub.settle(&shop());
+    assert_eq!(hub.conditions(&shop()), []);
+}
