@@ -34,6 +34,7 @@
 //! behind a proxy that fails as it is told. What they run are processes of `tests/testbed`, which can also be started by hand.
 
 pub mod cli;
+pub mod cluster_secret;
 pub mod commands;
 pub mod completion;
 pub mod controller;

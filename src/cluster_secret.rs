@@ -1,0 +1,180 @@
+//! The Secret by which Argo CD knows a managed cluster that it never connects to: generators read its name, its server and its
+//! labels, and nothing listens at that server. Each is decided on by a pure function of the cluster's labels and of the Secrets
+//! that are there.
+//!
+//! Name, server and type are those of argocd-pull-integration, whose Secrets are taken over. Two Secrets for one cluster break
+//! ApplicationSets, and destinations that name it: where somebody else has written one, ours is not written beside it.
+
+mod decide;
+mod labels;
+
+pub use decide::{Cluster, Decision, Write, decide, obsolete};
+pub use labels::Labels;
+
+use k8s_openapi::ByteString;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The label by which Argo CD knows what a Secret is for.
+pub const SECRET_TYPE: &str = "argocd.argoproj.io/secret-type";
+
+/// What that says of clusters.
+pub const CLUSTER: &str = "cluster";
+
+/// The label that says whose a Secret is.
+pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+
+/// What that says of ours. Somebody who writes it on another Secret of the right name hands that over.
+pub const OURS: &str = "argocd-ocm-cmp";
+
+/// The annotation that lists the labels which the cluster has given, so that one that the cluster loses is taken away and one
+/// that somebody has set on the Secret is not.
+pub const COPIED: &str = "argocd-ocm-cmp.github.io/labels";
+
+/// The annotation by which Argo CD, from version 3.4 on, leaves the Applications of a cluster alone, and never connects to it
+/// (`IsManagedCluster` in its `controller/sharding`). Older ones do not know it on a Secret: there an Application for the
+/// cluster makes the application-controller dial the server, though the Application itself is to be left alone. ApplicationSets
+/// do not ask for it in any version.
+pub const SKIP_RECONCILE: &str = "argocd.argoproj.io/skip-reconcile";
+
+/// Under which key a cluster's name is in its Secret.
+const NAME: &str = "name";
+
+/// Under which key its server is.
+const SERVER: &str = "server";
+
+/// The end of the name of a cluster's Secret.
+const SUFFIX: &str = "-secret";
+
+/// What stands before and after the name of such a cluster in its server, which is nowhere.
+const AROUND: [&str; 2] = ["https://", "-control-plane:6443"];
+
+/// The name of the Secret of this cluster.
+#[must_use]
+pub fn name(cluster: &str) -> String {
+    format!("{cluster}{SUFFIX}")
+}
+
+/// The server that Argo CD is told of this cluster.
+#[must_use]
+pub fn server(cluster: &str) -> String {
+    let [before, after] = AROUND;
+    format!("{before}{cluster}{after}")
+}
+
+/// A cluster Secret of Argo CD's, whoever wrote it: the little that is needed of it, and no credential.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterSecret {
+    /// What distinguishes it from one of the same name before it.
+    pub uid: Box<str>,
+    /// Which form of it this is.
+    pub version: Box<str>,
+    /// Whether it is going.
+    pub deleting: bool,
+    /// The cluster's name in Argo CD.
+    cluster: Box<str>,
+    /// Where Argo CD would connect to.
+    server: Box<str>,
+    /// Whether it says nothing but those two.
+    is_bare: bool,
+    labels: Labels,
+    /// [`COPIED`].
+    copied: Box<str>,
+    /// Whether it has [`SKIP_RECONCILE`] as we write it.
+    skips: bool,
+}
+
+impl ClusterSecret {
+    /// Reads a Secret's JSON.
+    ///
+    /// # Errors
+    /// That it cannot be understood, which the API server lets nobody write. Nothing of it is repeated.
+    pub fn read(text: &str) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct Secret<'t> {
+            metadata: Metadata,
+            // What is not asked for is not even decoded: credentials are there.
+            #[serde(borrow)]
+            data: Option<BTreeMap<Cow<'t, str>, &'t RawValue>>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Metadata {
+            #[serde(default)]
+            uid: Box<str>,
+            #[serde(default)]
+            resource_version: Box<str>,
+            deletion_timestamp: Option<IgnoredAny>,
+            labels: Option<BTreeMap<String, String>>,
+            annotations: Option<Annotations>,
+        }
+        #[derive(Deserialize, Default)]
+        struct Annotations {
+            #[serde(rename = "argocd-ocm-cmp.github.io/labels")]
+            copied: Option<Box<str>>,
+            #[serde(rename = "argocd.argoproj.io/skip-reconcile")]
+            skip: Option<Box<str>>,
+        }
+        let unreadable = |_| "it is not a Secret as Kubernetes has them".to_owned();
+        let Secret { metadata, data } = serde_json::from_str(text).map_err(unreadable)?;
+        let data = data.unwrap_or_default();
+        let value = |key| data.get(key).map_or(Ok("".into()), |raw| decoded(raw));
+        let annotations = metadata.annotations.unwrap_or_default();
+        Ok(Self {
+            uid: metadata.uid,
+            version: metadata.resource_version,
+            deleting: metadata.deletion_timestamp.is_some(),
+            is_bare: data.keys().all(|key| [NAME, SERVER].contains(&&**key)),
+            cluster: value(NAME).map_err(unreadable)?,
+            server: value(SERVER).map_err(unreadable)?,
+            labels: Labels::of(&metadata.labels.unwrap_or_default()),
+            copied: annotations.copied.unwrap_or_default(),
+            skips: annotations.skip.as_deref() == Some("true"),
+        })
+    }
+
+    /// The clusters whose Secret the one of this name is, or may be, or stands in the way of.
+    #[must_use]
+    pub fn concerns<'s>(&'s self, name: &'s str) -> BTreeSet<&'s str> {
+        let [before, after] = AROUND;
+        let by_server = self.server().strip_prefix(before).and_then(|it| it.strip_suffix(after));
+        let all = [name.strip_suffix(SUFFIX), Some(&*self.cluster), by_server];
+        all.into_iter()
+            .flatten()
+            .filter(|cluster| !cluster.is_empty())
+            .collect()
+    }
+
+    /// Where Argo CD would connect to, as it compares servers.
+    fn server(&self) -> &str {
+        self.server.trim_end_matches('/')
+    }
+
+    fn is_ours(&self) -> bool {
+        self.labels.get(MANAGED_BY) == Some(OURS)
+    }
+
+    /// Whether it is as argocd-pull-integration writes it, and nobody else says that it is theirs.
+    fn is_of_the_peer(&self, cluster: &str) -> bool {
+        self.is_bare
+            && *self.cluster == *cluster
+            && *self.server == server(cluster)
+            && self.labels.get(MANAGED_BY).is_none()
+            && self.labels.get(ACM).is_none()
+    }
+}
+
+/// The label of the cluster Secrets that Red Hat ACM writes, and deletes.
+const ACM: &str = "apps.open-cluster-management.io/acm-cluster";
+
+/// A value of a Secret.
+fn decoded(raw: &RawValue) -> Result<Box<str>, serde_json::Error> {
+    let bytes: Option<ByteString> = serde_json::from_str(raw.get())?;
+    Ok(String::from_utf8_lossy(&bytes.unwrap_or_default().0).into())
+}
+
+#[cfg(test)]
+mod tests;

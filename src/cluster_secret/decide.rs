@@ -1,0 +1,197 @@
+//! What is to be written for a cluster, and what is to be told of it.
+
+use super::{
+    CLUSTER, COPIED, ClusterSecret, Labels, MANAGED_BY, NAME, OURS, SECRET_TYPE, SERVER, SKIP_RECONCILE, name, server,
+};
+use k8s_openapi::ByteString;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// What Argo CD calls the hub, where no Secret gives that another name.
+const IN_CLUSTER: &str = "in-cluster";
+
+/// A managed cluster that is to have a Secret.
+#[derive(Clone, Copy, Debug)]
+pub struct Cluster<'c> {
+    /// Its name.
+    pub name: &'c str,
+    /// Its labels.
+    pub labels: &'c Labels,
+    /// Argo CD's namespace.
+    pub argocd: &'c str,
+    /// The label by which Argo CD may track what it has applied. It is not copied: Argo CD would take the Secret for something that
+    /// has left Git, and delete it.
+    pub tracking_label: &'c str,
+}
+
+/// What is to be done for a cluster.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Decision {
+    /// What is to be written, if anything.
+    pub write: Option<Write>,
+    /// What somebody has to see to.
+    pub told: Option<String>,
+}
+
+/// What is to be written.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Write {
+    /// This Secret is to be made.
+    Create(Value),
+    /// This is to be merged into the Secret of the cluster.
+    Patch(Value),
+}
+
+/// What is to be done for a cluster; `secrets` are those that [concern](ClusterSecret::concerns) it, by their names.
+pub fn decide<'s>(cluster: &Cluster<'_>, secrets: impl Iterator<Item = (&'s str, &'s ClusterSecret)>) -> Decision {
+    let (argocd, own_name, own_server) = (cluster.argocd, name(cluster.name), server(cluster.name));
+    let (mut own, mut taken, mut others) = (None, false, Vec::new());
+    for (name, secret) in secrets {
+        let is_its_own = name == own_name;
+        if is_its_own && (secret.is_ours() || secret.is_of_the_peer(cluster.name)) {
+            own = Some(secret);
+        } else if *secret.cluster == *cluster.name || secret.server() == own_server {
+            others.push(format!("{argocd}/{name}"));
+        } else {
+            taken |= is_its_own;
+        }
+    }
+    others.sort_unstable();
+    let others = others.join(" and ");
+    match own {
+        Some(secret) => Decision {
+            write: cluster.patch(secret).map(Write::Patch),
+            told: (!others.is_empty()).then(|| {
+                format!(
+                    "Argo CD knows this cluster by the Secret {others} as well as by {argocd}/{own_name}, \
+                     and ApplicationSets and destinations that name it fail until there is one"
+                )
+            }),
+        },
+        None if !others.is_empty() => Decision::told(format!(
+            "Argo CD knows this cluster by the Secret {others}, which stays as it is, and gets no other"
+        )),
+        None if taken => Decision::told(cluster.taken()),
+        None if cluster.name == IN_CLUSTER => Decision::told(format!(
+            "Argo CD calls the hub {IN_CLUSTER}, and gets no Secret for another cluster of that name"
+        )),
+        None => Decision {
+            write: Some(Write::Create(cluster.object())),
+            told: None,
+        },
+    }
+}
+
+/// The Secret that is to be deleted of a cluster that has gone: ours, and nobody else's.
+pub fn obsolete<'s>(
+    cluster: &str,
+    mut secrets: impl Iterator<Item = (&'s str, &'s ClusterSecret)>,
+) -> Option<&'s ClusterSecret> {
+    let own_name = name(cluster);
+    let (_, secret) = secrets.find(|(name, _)| *name == own_name)?;
+    (secret.is_ours() && !secret.deleting).then_some(secret)
+}
+
+impl Decision {
+    fn told(what: String) -> Self {
+        Self {
+            write: None,
+            told: Some(what),
+        }
+    }
+}
+
+impl Cluster<'_> {
+    /// What is said where the name of its Secret is that of something else.
+    #[must_use]
+    pub fn taken(&self) -> String {
+        let (argocd, name) = (self.argocd, name(self.name));
+        format!(
+            "{argocd}/{name} is not a Secret of the controller's, and stays as it is: Argo CD does not know this cluster. \
+             Delete it, or hand it over by the label {MANAGED_BY}={OURS}"
+        )
+    }
+
+    /// The labels that its Secret takes over from it.
+    fn copied(&self) -> impl Iterator<Item = (&str, &str)> {
+        let is_free = |key: &str| {
+            let domain = key.split_once('/').map_or("", |(domain, _)| domain);
+            let is_somebodys = domain == "argocd.argoproj.io" || domain == "argocd-ocm-cmp.github.io";
+            !is_somebodys && key != MANAGED_BY && key != self.tracking_label
+        };
+        self.labels.iter().filter(move |(key, _)| is_free(key))
+    }
+
+    /// What its Secret has of labels and of annotations.
+    fn marks(&self) -> (BTreeMap<&str, &str>, String) {
+        let own = [(SECRET_TYPE, CLUSTER), (MANAGED_BY, OURS)];
+        let keys: Vec<_> = self.copied().map(|(key, _)| key).collect();
+        (self.copied().chain(own).collect(), keys.join(","))
+    }
+
+    /// Its Secret.
+    fn object(&self) -> Value {
+        let (labels, copied) = self.marks();
+        let mut annotations = Map::from_iter([(SKIP_RECONCILE.to_owned(), json!("true"))]);
+        if !copied.is_empty() {
+            annotations.insert(COPIED.to_owned(), json!(copied));
+        }
+        json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {
+                "name": name(self.name),
+                "namespace": self.argocd,
+                "labels": labels,
+                "annotations": annotations,
+            },
+            "type": "Opaque",
+            "data": {NAME: encoded(self.name), SERVER: encoded(&server(self.name))},
+        })
+    }
+
+    /// What its Secret lacks; what others have added to it stays.
+    fn patch(&self, secret: &ClusterSecret) -> Option<Value> {
+        let (wanted, copied) = self.marks();
+        let is_there: BTreeMap<_, _> = secret.labels.iter().collect();
+        let mut labels = Map::new();
+        for (key, value) in &wanted {
+            if is_there.get(key) != Some(value) {
+                labels.insert((*key).to_owned(), json!(value));
+            }
+        }
+        for key in secret.copied.split(',') {
+            if is_there.contains_key(key) && !wanted.contains_key(key) {
+                labels.insert(key.to_owned(), Value::Null);
+            }
+        }
+        let mut annotations = Map::new();
+        if *secret.copied != *copied {
+            let copied = Some(copied).filter(|copied| !copied.is_empty());
+            annotations.insert(COPIED.to_owned(), json!(copied));
+        }
+        if !secret.skips {
+            annotations.insert(SKIP_RECONCILE.to_owned(), json!("true"));
+        }
+        let mut data = Map::new();
+        for (key, is, wanted) in [
+            (NAME, &*secret.cluster, self.name),
+            (SERVER, secret.server(), &server(self.name)),
+        ] {
+            if is != wanted {
+                data.insert(key.to_owned(), encoded(wanted));
+            }
+        }
+        if labels.is_empty() && annotations.is_empty() && data.is_empty() {
+            return None;
+        }
+        Some(json!({
+            "metadata": {"resourceVersion": secret.version, "labels": labels, "annotations": annotations},
+            "data": data,
+        }))
+    }
+}
+
+fn encoded(text: &str) -> Value {
+    json!(ByteString(text.as_bytes().to_vec()))
+}

@@ -1,0 +1,409 @@
+use super::*;
+use serde_json::{Value, json};
+
+/// A hub: the labels of its cluster `eu1`, and Secrets in Argo CD's namespace by their names.
+struct Hub {
+    labels: BTreeMap<String, String>,
+    secrets: BTreeMap<String, Value>,
+    tracking_label: &'static str,
+}
+
+fn hub(labels: &[(&str, &str)]) -> Hub {
+    let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+    Hub {
+        labels: labels.iter().map(owned).collect(),
+        secrets: BTreeMap::new(),
+        tracking_label: "app.kubernetes.io/instance",
+    }
+}
+
+/// A cluster Secret that says so, with these labels besides.
+fn secret(name: &str, server: &str, more: &Value) -> Value {
+    let mut secret = json!({
+        "metadata": {"uid": "u", "resourceVersion": "7", "labels": {SECRET_TYPE: CLUSTER}},
+        "type": "Opaque",
+        "data": {"name": encoded(name), "server": encoded(server)},
+    });
+    merge(&mut secret, more);
+    secret
+}
+
+fn of_the_peer() -> Value {
+    secret("eu1", "https://eu1-control-plane:6443", &json!({}))
+}
+
+fn encoded(text: &str) -> Value {
+    json!(ByteString(text.as_bytes().to_vec()))
+}
+
+/// As the API server merges a patch.
+fn merge(into: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *into = patch.clone();
+        return;
+    };
+    if !into.is_object() {
+        *into = json!({});
+    }
+    for (key, value) in patch {
+        if value.is_null() {
+            into.as_object_mut().expect("an object").remove(key);
+        } else {
+            merge(&mut into[key], value);
+        }
+    }
+}
+
+impl Hub {
+    fn with(mut self, name: &str, secret: Value) -> Self {
+        self.secrets.insert(name.to_owned(), secret);
+        self
+    }
+
+    fn read(&self) -> BTreeMap<String, ClusterSecret> {
+        let read = |secret: &Value| ClusterSecret::read(&secret.to_string()).expect("a Secret");
+        let all = self.secrets.iter().map(|(name, secret)| (name.clone(), read(secret)));
+        all.filter(|(name, secret)| secret.concerns(name).contains("eu1"))
+            .collect()
+    }
+
+    fn decide(&self) -> Decision {
+        let labels = Labels::of(&self.labels);
+        let cluster = Cluster {
+            name: "eu1",
+            labels: &labels,
+            argocd: "argocd",
+            tracking_label: self.tracking_label,
+        };
+        let secrets = self.read();
+        decide(&cluster, secrets.iter().map(|(name, secret)| (name.as_str(), secret)))
+    }
+
+    /// Does what is decided, and that leaves nothing to be done.
+    fn write(&mut self) -> Option<Write> {
+        let write = self.decide().write?;
+        match write.clone() {
+            Write::Create(mut object) => {
+                let name = object["metadata"]["name"].as_str().expect("a name").to_owned();
+                object["metadata"]["resourceVersion"] = json!("8");
+                assert!(self.secrets.insert(name, object).is_none(), "it was not there");
+            }
+            Write::Patch(patch) => {
+                let secret = self.secrets.get_mut("eu1-secret").expect("it is there");
+                let version = &secret["metadata"]["resourceVersion"];
+                assert_eq!(patch["metadata"]["resourceVersion"], *version, "the form that was seen");
+                merge(secret, &patch);
+            }
+        }
+        assert_eq!(self.decide().write, None, "once is enough");
+        Some(write)
+    }
+
+    fn labels(&self) -> Value {
+        self.secrets["eu1-secret"]["metadata"]["labels"].clone()
+    }
+
+    fn told(&self) -> String {
+        let decision = self.decide();
+        assert_eq!(decision.write, None, "nothing is written");
+        decision.told.expect("something is told")
+    }
+}
+
+#[test]
+fn a_cluster_gets_a_secret_with_its_labels() {
+    let mut hub = hub(&[
+        ("env", "prod"),
+        ("cluster.open-cluster-management.io/clusterset", "default"),
+    ]);
+    let Some(Write::Create(object)) = hub.write() else {
+        panic!("it is made");
+    };
+    let mut without_version = object;
+    without_version["metadata"]
+        .as_object_mut()
+        .expect("metadata")
+        .remove("resourceVersion");
+    assert_eq!(
+        without_version,
+        json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {
+                "name": "eu1-secret",
+                "namespace": "argocd",
+                "labels": {
+                    "argocd.argoproj.io/secret-type": "cluster",
+                    "app.kubernetes.io/managed-by": "argocd-ocm-cmp",
+                    "cluster.open-cluster-management.io/clusterset": "default",
+                    "env": "prod",
+                },
+                "annotations": {
+                    "argocd.argoproj.io/skip-reconcile": "true",
+                    "argocd-ocm-cmp.github.io/labels": "cluster.open-cluster-management.io/clusterset,env",
+                },
+            },
+            "type": "Opaque",
+            "data": {"name": "ZXUx", "server": "aHR0cHM6Ly9ldTEtY29udHJvbC1wbGFuZTo2NDQz"},
+        })
+    );
+}
+
+#[test]
+fn labels_follow_the_cluster_and_those_of_others_stay() {
+    let mut hub = hub(&[("env", "test"), ("tier", "a")]);
+    hub.write();
+    let secret = hub.secrets.get_mut("eu1-secret").expect("it is there");
+    secret["metadata"]["labels"]["team"] = json!("web");
+    secret["metadata"]["annotations"]["note"] = json!("mine");
+    secret["data"]["project"] = encoded("web");
+    assert_eq!(hub.write(), None, "what others add is no difference");
+
+    hub.labels = [("env", "prod"), ("zone", "1")]
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .into();
+    let write = hub.write();
+    let patch = json!({
+        "metadata": {
+            "resourceVersion": "8",
+            "labels": {"env": "prod", "tier": null, "zone": "1"},
+            "annotations": {"argocd-ocm-cmp.github.io/labels": "env,zone"},
+        },
+        "data": {},
+    });
+    assert_eq!(write, Some(Write::Patch(patch)), "only what differs");
+    assert_eq!(hub.labels()["team"], "web");
+
+    hub.labels.clear();
+    hub.write();
+    let own = json!({SECRET_TYPE: CLUSTER, MANAGED_BY: OURS, "team": "web"});
+    assert_eq!(hub.labels(), own);
+    assert_eq!(
+        hub.secrets["eu1-secret"]["metadata"]["annotations"],
+        json!({"argocd.argoproj.io/skip-reconcile": "true", "note": "mine"})
+    );
+    assert_eq!(hub.secrets["eu1-secret"]["data"]["project"], encoded("web"));
+}
+
+#[test]
+fn labels_of_argo_cd_and_ours_are_not_taken_from_the_cluster() {
+    let mut hub = hub(&[
+        ("argocd.argoproj.io/secret-type", "repository"),
+        ("argocd.argoproj.io/auto-label-cluster-info", "true"),
+        ("argocd-ocm-cmp.github.io/x", "y"),
+        ("app.kubernetes.io/managed-by", "Helm"),
+        ("app.kubernetes.io/instance", "clusters"),
+        ("env", "prod"),
+    ]);
+    hub.write();
+    assert_eq!(
+        hub.labels(),
+        json!({SECRET_TYPE: CLUSTER, MANAGED_BY: OURS, "env": "prod"})
+    );
+    hub.tracking_label = "example.com/app";
+    hub.labels.insert("example.com/app".to_owned(), "clusters".to_owned());
+    hub.write();
+    let labels = hub.labels();
+    assert_eq!(
+        labels["app.kubernetes.io/instance"], "clusters",
+        "Argo CD does not track by it"
+    );
+    assert_eq!(labels["example.com/app"], Value::Null);
+}
+
+#[test]
+fn what_is_ours_is_put_back() {
+    let mut hub = hub(&[("env", "prod")]);
+    hub.write();
+    let written = hub.secrets["eu1-secret"].clone();
+    for damage in [
+        json!({"metadata": {"labels": {"env": "test"}}}),
+        json!({"metadata": {"labels": {"env": null}}}),
+        json!({"metadata": {"annotations": {SKIP_RECONCILE: null}}}),
+        json!({"metadata": {"annotations": {SKIP_RECONCILE: "false"}}}),
+        json!({"metadata": {"annotations": {COPIED: null}}}),
+        json!({"metadata": {"annotations": null}}),
+        json!({"data": {"server": encoded("https://elsewhere")}}),
+        json!({"data": {"name": encoded("eu2")}}),
+        json!({"data": null}),
+    ] {
+        merge(hub.secrets.get_mut("eu1-secret").expect("it is there"), &damage);
+        assert!(hub.write().is_some(), "{damage}");
+        assert_eq!(hub.secrets["eu1-secret"], written, "{damage}");
+    }
+}
+
+#[test]
+fn what_argo_cd_itself_writes_into_it_is_no_difference() {
+    let mut hub = hub(&[("env", "prod")]);
+    hub.write();
+    // As its API server writes a cluster back of which somebody has asked for a fresh cache.
+    let by_argo_cd = json!({
+        "metadata": {"annotations": {"managed-by": "argocd.argoproj.io", "argocd.argoproj.io/refresh": "2026-06-01T12:00:00Z"}},
+        "data": {"config": encoded(r#"{"tlsClientConfig":{"insecure":false}}"#)},
+    });
+    merge(hub.secrets.get_mut("eu1-secret").expect("it is there"), &by_argo_cd);
+    assert_eq!(hub.decide(), Decision::default());
+}
+
+#[test]
+fn a_secret_of_argocd_pull_integration_is_taken_over() {
+    let labelled = json!({"metadata": {"labels": {"team": "web"}, "annotations": {"note": "mine"}}});
+    for by_hand in [json!({}), labelled] {
+        let mut peers = of_the_peer();
+        merge(&mut peers, &by_hand);
+        let mut hub = hub(&[("env", "prod")]).with("eu1-secret", peers);
+        assert!(matches!(hub.write(), Some(Write::Patch(_))), "{by_hand}");
+        assert_eq!(hub.labels()[MANAGED_BY], OURS);
+        assert_eq!(hub.labels()["env"], "prod");
+        assert_eq!(hub.decide(), Decision::default());
+    }
+}
+
+#[test]
+fn a_secret_in_its_place_that_is_another_s_stays_as_it_is() {
+    let server = "https://eu1-control-plane:6443";
+    let foreign = [
+        secret("eu1", server, &json!({"data": {"config": encoded("{}")}})),
+        secret("eu1", server, &json!({"metadata": {"labels": {MANAGED_BY: "Helm"}}})),
+        secret(
+            "eu1",
+            server,
+            &json!({"metadata": {"labels": {"apps.open-cluster-management.io/acm-cluster": "true"}}}),
+        ),
+        secret("eu1", "https://eu1.example.com", &json!({})),
+    ];
+    for foreign in foreign {
+        let hub = hub(&[]).with("eu1-secret", foreign.clone());
+        assert_eq!(
+            hub.told(),
+            "Argo CD knows this cluster by the Secret argocd/eu1-secret, which stays as it is, and gets no other",
+            "{foreign}"
+        );
+    }
+    let hub = hub(&[]).with("eu1-secret", secret("us1", "https://us1.example.com", &json!({})));
+    assert_eq!(
+        hub.told(),
+        "argocd/eu1-secret is not a Secret of the controller's, and stays as it is: Argo CD does not know this cluster. \
+         Delete it, or hand it over by the label app.kubernetes.io/managed-by=argocd-ocm-cmp"
+    );
+}
+
+#[test]
+fn a_secret_that_is_handed_over_is_made_as_it_should_be() {
+    let handed_over = secret(
+        "us1",
+        "https://us1.example.com",
+        &json!({"metadata": {"labels": {MANAGED_BY: OURS}}, "data": {"config": encoded("{}")}}),
+    );
+    let mut hub = hub(&[("env", "prod")]).with("eu1-secret", handed_over);
+    hub.write();
+    let data =
+        json!({"name": encoded("eu1"), "server": encoded("https://eu1-control-plane:6443"), "config": encoded("{}")});
+    assert_eq!(hub.secrets["eu1-secret"]["data"], data);
+}
+
+#[test]
+fn none_is_written_beside_that_of_another() {
+    for (name, foreign) in [
+        (
+            "eu1-application-manager-cluster-secret",
+            secret("eu1", "https://eu1-control-plane", &json!({})),
+        ),
+        (
+            "cluster-eu1",
+            secret("eu1", "https://principal:9090?agentName=eu1", &json!({})),
+        ),
+        ("push", secret("europe", "https://eu1-control-plane:6443/", &json!({}))),
+        // A copy of ours under another name.
+        (
+            "copy",
+            secret(
+                "eu1",
+                "https://eu1-control-plane:6443",
+                &json!({"metadata": {"labels": {MANAGED_BY: OURS}}}),
+            ),
+        ),
+    ] {
+        let mut hub = hub(&[]).with(name, foreign);
+        assert_eq!(
+            hub.told(),
+            format!("Argo CD knows this cluster by the Secret argocd/{name}, which stays as it is, and gets no other")
+        );
+        hub.secrets.remove(name);
+        assert!(matches!(hub.write(), Some(Write::Create(_))), "when it has gone");
+    }
+}
+
+#[test]
+fn where_another_comes_beside_ours_both_stay_and_that_is_told() {
+    let mut hub = hub(&[("env", "prod")]);
+    hub.write();
+    hub = hub.with("push", secret("eu1", "https://eu1.example.com", &json!({})));
+    assert_eq!(
+        hub.told(),
+        "Argo CD knows this cluster by the Secret argocd/push as well as by argocd/eu1-secret, and ApplicationSets and \
+         destinations that name it fail until there is one"
+    );
+    hub.labels.insert("env".to_owned(), "test".to_owned());
+    assert!(hub.write().is_some(), "ours is kept up");
+}
+
+#[test]
+fn the_name_of_the_hub_is_argo_cds() {
+    let labels = Labels::default();
+    let cluster = Cluster {
+        name: "in-cluster",
+        labels: &labels,
+        argocd: "argocd",
+        tracking_label: "x",
+    };
+    let decision = decide(&cluster, std::iter::empty());
+    assert_eq!(decision.write, None);
+    assert_eq!(
+        decision.told.as_deref(),
+        Some("Argo CD calls the hub in-cluster, and gets no Secret for another cluster of that name")
+    );
+}
+
+#[test]
+fn only_ours_is_obsolete() {
+    let ours = secret(
+        "eu1",
+        "https://eu1-control-plane:6443",
+        &json!({"metadata": {"labels": {MANAGED_BY: OURS}}}),
+    );
+    let mut going = ours.clone();
+    going["metadata"]["deletionTimestamp"] = json!("2026-06-01T12:00:00Z");
+    for (name, secret, wanted) in [
+        ("eu1-secret", &ours, true),
+        ("eu1-secret", &going, false),
+        ("copy", &ours, false),
+        ("eu1-secret", &of_the_peer(), false),
+    ] {
+        let secret = ClusterSecret::read(&secret.to_string()).expect("a Secret");
+        let obsolete = obsolete("eu1", std::iter::once((name, &secret)));
+        assert_eq!(obsolete.is_some(), wanted, "{name}");
+    }
+}
+
+#[test]
+fn a_secret_concerns_the_clusters_of_its_name_and_of_what_it_says() {
+    let concerns = |name: &str, cluster: &str, server: &str| {
+        let secret = ClusterSecret::read(&secret(cluster, server, &json!({})).to_string()).expect("a Secret");
+        secret.concerns(name).into_iter().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(concerns("eu1-secret", "eu1", "https://eu1-control-plane:6443"), "eu1");
+    assert_eq!(concerns("a-secret", "b", "https://c-control-plane:6443/"), "a b c");
+    assert_eq!(concerns("push", "eu1", "https://eu1.example.com"), "eu1");
+    assert_eq!(concerns("push", "", ""), "");
+}
+
+#[test]
+fn a_secret_that_cannot_be_read_is_not_repeated() {
+    let broken = r#"{"metadata":{},"data":{"name":"hunter2!","config":"aHVudGVyMg=="}}"#;
+    let error = ClusterSecret::read(broken).expect_err("its name is not base64");
+    assert_eq!(error, "it is not a Secret as Kubernetes has them");
+    let read = ClusterSecret::read(r#"{"metadata":{},"data":{"name":null,"config":"aHVudGVyMg=="}}"#).expect("one");
+    assert!(!format!("{read:?}").contains("aHVudGVyMg"), "no credential is kept");
+}
