@@ -55,6 +55,10 @@ pub fn init(level: Level, format: Format) {
     tracing::subscriber::set_global_default(subscriber).unwrap_or_default();
 }
 
+/// The part of kube that warns of an answer which it cannot read by telling all of it: Secrets may be in it. That it failed, we
+/// say ourselves.
+const TELLS_ANSWERS: &str = "kube_client::client";
+
 /// Writes events to `writer`. Of the libraries, only what went wrong is told: at `debug` they would drown what we say.
 fn subscriber<W>(level: Level, format: Format, writer: W) -> impl Subscriber + Send + Sync
 where
@@ -63,6 +67,7 @@ where
     let ours = LevelFilter::from(level);
     let targets = Targets::new()
         .with_default(ours.min(LevelFilter::WARN))
+        .with_target(TELLS_ANSWERS, ours.min(LevelFilter::ERROR))
         .with_target(env!("CARGO_CRATE_NAME"), ours);
     // An event that cannot be written is lost; telling of that on the same standard error would end the process.
     let layer = layer::layer().with_writer(writer).log_internal_errors(false);
@@ -216,6 +221,14 @@ mod tests {
             names(Level::Trace),
             "ours 1, ours 2, ours 3, ours 4, theirs 1, theirs 2"
         );
+    }
+
+    #[test]
+    fn an_answer_that_kube_cannot_read_is_not_told() {
+        let lines = told(Level::Trace, Format::Text, || {
+            warn!(target: "kube_client::client", "{}, {:?}", r#"{"data":{"password":"cGFzcw=="}}"#, "missing field");
+        });
+        assert_eq!(lines, [""; 0]);
     }
 
     #[test]
