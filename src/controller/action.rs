@@ -13,7 +13,8 @@ pub struct Action {
     pub writes: Vec<Write>,
     /// Whether that asks Argo CD to look again.
     pub refresh: bool,
-    /// What is told to whom it concerns, once all is written.
+    /// What is told to whom it concerns, once all is written. Where nothing is, it is what somebody has to see to, and lasts: as
+    /// long as the hub has the Event, it is not told again.
     pub events: Vec<Event>,
 }
 
@@ -67,11 +68,13 @@ pub enum Write {
 impl Action {
     /// What is to be told now that it is written, on behalf of the promise of this name.
     pub fn told(self, promise: &'static str) -> impl Iterator<Item = Telling> {
-        let Self { of, events, .. } = self;
+        let Self { of, writes, events, .. } = self;
+        let lasts = writes.is_empty();
         events.into_iter().map(move |event| Telling {
             promise,
             of: of.clone(),
             event,
+            lasts,
         })
     }
 }
@@ -85,6 +88,8 @@ pub struct Telling {
     pub of: Involved,
     /// What.
     pub event: Event,
+    /// Whether it is so until somebody sees to it, and does not happen again and again.
+    pub lasts: bool,
 }
 
 /// An Event.

@@ -1,14 +1,14 @@
 //! Carries actions out. Nothing else of the controller writes but its Lease.
 
 use super::Options;
-use super::action::{Action, Event, Telling, Write};
+use super::action::{Action, Event, Involved, Telling, Write};
 use super::metrics::{Metrics, Reason};
 use super::queue::Outcome;
 use super::resources::Resource;
 use super::seen::Place;
 use crate::{hub, status};
 use k8s_openapi::jiff::Timestamp;
-use kube::core::params::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::params::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::request::Request;
 use kube::{Client, Error};
 use serde_json::{Value, json};
@@ -54,7 +54,12 @@ impl Writer {
         for write in &action.writes {
             match self.carry_out(promise, write).await {
                 Ok(()) => {}
-                Err(refused) => return self.refused(promise, write, &refused),
+                Err(refused) => {
+                    if refused.reason == Reason::Conflict && matches!(write, Write::Create { .. }) {
+                        self.tell_taken(promise, &action.of, write).await;
+                    }
+                    return self.refused(promise, write, &refused);
+                }
             }
         }
         Outcome::Written {
@@ -141,14 +146,60 @@ impl Writer {
 
     /// Writes an Event, as well as that can be done: it is not tried again.
     pub async fn tell(&self, telling: &Telling) {
-        let Telling { promise, of, event } = telling;
+        let Telling {
+            promise,
+            of,
+            event,
+            lasts,
+        } = telling;
         let (Event { reason, message, .. }, place, kind) = (event, &of.place, of.resource.kind);
         if self.dry_run {
             info!(%place, kind, event = reason, told = message, "would tell");
-        } else if let Err(refused) = self.note(telling).await {
-            self.metrics.failed(promise, refused.reason);
-            warn!(%place, kind, event = reason, why = refused.why, "an Event cannot be written");
+            return;
         }
+        match self.note(telling).await {
+            Ok(Noted::Anew) if *lasts => warn!(%place, kind, event = reason, "{message}"),
+            Ok(_) => {}
+            Err(refused) => {
+                self.metrics.failed(promise, refused.reason);
+                warn!(%place, kind, event = reason, why = refused.why, "an Event cannot be written");
+            }
+        }
+    }
+
+    /// Tells that what was to be made cannot be, because something else has its name. What carries all its labels is itself, which
+    /// a watch has yet to tell.
+    async fn tell_taken(&self, promise: &'static str, of: &Involved, write: &Write) {
+        let Write::Create {
+            resource,
+            place,
+            object,
+        } = write
+        else {
+            return;
+        };
+        // A list, because what is watched may be listed, and need not be got.
+        let only = ListParams::default().fields(&format!("metadata.name={}", place.name));
+        let request = Request::new(resource.path(place)).list(&only);
+        let Ok(there) = self.send(request).await else { return };
+        let there: Value = serde_json::from_str(&there).unwrap_or_default();
+        let there = &there["items"][0];
+        let mut labels = object["metadata"]["labels"].as_object().into_iter().flatten();
+        if there.is_null() || labels.all(|(key, value)| there["metadata"]["labels"][key] == *value) {
+            return;
+        }
+        let message = format!("{} {place} cannot be made: something else has that name", resource.kind);
+        self.tell(&Telling {
+            promise,
+            of: of.clone(),
+            event: Event {
+                warning: true,
+                reason: "NameTaken",
+                message,
+            },
+            lasts: true,
+        })
+        .await;
     }
 
     fn refused(&self, promise: &'static str, write: &Write, refused: &Refused) -> Outcome {
@@ -169,9 +220,15 @@ impl Writer {
         }
     }
 
-    /// Writes an Event, or counts it when it has been told before: as one, by a name that is made of what it says.
-    async fn note(&self, telling: &Telling) -> Result<(), Refused> {
-        let Telling { promise, of, event } = telling;
+    /// Writes an Event, or counts it when it has been told before: as one, by a name that is made of what it says. What lasts is
+    /// not counted.
+    async fn note(&self, telling: &Telling) -> Result<Noted, Refused> {
+        let Telling {
+            promise,
+            of,
+            event,
+            lasts,
+        } = telling;
         let place = &of.place;
         // What has no namespace is told of where kubectl looks for it.
         let namespace = match &*place.namespace {
@@ -202,16 +259,24 @@ impl Writer {
             "lastTimestamp": now,
             "count": 1,
         });
+        let known = async || self.send(Request::new(&path).get(&name, &GetParams::default())).await;
+        if *lasts {
+            match known().await {
+                Ok(_) => return Ok(Noted::Before),
+                Err(refused) if refused.is_gone => {}
+                Err(refused) => return Err(refused),
+            }
+        }
         let request = Request::new(&path).create(&PostParams::default(), body.to_string().into_bytes());
         match self.send(request).await {
             Ok(_) => {
                 self.metrics.written(promise, "events", "create");
-                return Ok(());
+                return Ok(Noted::Anew);
             }
             Err(refused) if refused.reason == Reason::Conflict => {}
             Err(refused) => return Err(refused),
         }
-        let told = self.send(Request::new(&path).get(&name, &GetParams::default())).await?;
+        let told = known().await?;
         let told: Value = serde_json::from_str(&told).unwrap_or_default();
         let count = told["count"].as_i64().unwrap_or(1).saturating_add(1);
         let body = json!({"count": count, "lastTimestamp": now});
@@ -219,7 +284,7 @@ impl Writer {
         let request = Request::new(&path).patch(&name, &params, &Patch::Merge(&body));
         self.send(request).await?;
         self.metrics.written(promise, "events", "patch");
-        Ok(())
+        Ok(Noted::Before)
     }
 
     async fn send(
@@ -237,6 +302,12 @@ impl Writer {
             }),
         }
     }
+}
+
+/// Whether something had been told before.
+enum Noted {
+    Anew,
+    Before,
 }
 
 /// Why something was not written.
