@@ -2,15 +2,19 @@
 
 mod decisions;
 mod pulled;
+mod secrets;
 mod works;
 
 use super::seen::{Application, Cluster, Place, Reach, Work, WorkKind};
+use crate::cluster_secret::ClusterSecret;
 use crate::status::Verdict;
 use crate::tracking::Tracking;
 use decisions::Decisions;
 use k8s_openapi::jiff::Timestamp;
 use pulled::Pulled;
+use secrets::Secrets;
 use serde_json::Value;
+use std::borrow::Borrow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
@@ -29,6 +33,8 @@ pub enum Change {
     Decision(Place, Option<BTreeSet<Arc<str>>>),
     /// An AppProject is so, or is gone.
     Project(Arc<str>, Option<Value>),
+    /// A cluster Secret of Argo CD's is so, or is gone.
+    Secret(Arc<str>, Option<ClusterSecret>),
     /// Argo CD tracks so.
     Tracking(Tracking),
     /// Whether Argo CD's configuration is there at all.
@@ -43,6 +49,8 @@ pub enum Change {
     OnlyDecisions(HashSet<Place>),
     /// These AppProjects are all.
     OnlyProjects(HashSet<Arc<str>>),
+    /// These cluster Secrets are all.
+    OnlySecrets(HashSet<Arc<str>>),
 }
 
 /// What promises are about.
@@ -113,6 +121,9 @@ pub struct Index {
     clusters: HashMap<Arc<str>, Cluster>,
     decisions: Decisions,
     projects: HashMap<Arc<str>, Value>,
+    /// Whether the hub, when it was asked for all managed clusters, has named none.
+    lists_no_cluster: bool,
+    secrets: Secrets,
 }
 
 impl Index {
@@ -127,6 +138,8 @@ impl Index {
             clusters: HashMap::new(),
             decisions: Decisions::default(),
             projects: HashMap::new(),
+            lists_no_cluster: false,
+            secrets: Secrets::default(),
         }
     }
 
@@ -182,6 +195,24 @@ impl Index {
         self.cluster(cluster).map_or(Reach::Heard, |cluster| cluster.reach)
     }
 
+    /// Whether a managed cluster has gone. A hub that, asked for all, names none at all is no reason to say so of any: it may be
+    /// coming back from a backup.
+    #[must_use]
+    pub fn has_gone(&self, cluster: &str) -> bool {
+        !self.lists_no_cluster && !self.clusters.contains_key(cluster)
+    }
+
+    /// The cluster Secrets of Argo CD's that concern a managed cluster, by their names.
+    pub fn secrets_of(&self, cluster: &str) -> impl Iterator<Item = (&str, &ClusterSecret)> {
+        self.secrets.of(cluster)
+    }
+
+    /// How Argo CD tracks what it has applied.
+    #[must_use]
+    pub fn tracking(&self) -> &Tracking {
+        self.works.tracking()
+    }
+
     /// How many works fare so.
     #[must_use]
     pub fn count(&self, verdict: Verdict) -> usize {
@@ -210,9 +241,10 @@ impl Index {
             Change::Cluster(name, cluster) => self.put_cluster(&name, cluster),
             Change::Decision(place, clusters) => self.put_decision(&place, clusters),
             Change::Project(name, project) => self.put_project(&name, project),
-            Change::Tracking(tracking) => self.works.track(tracking),
+            Change::Secret(name, secret) => clusters(&self.secrets.put(&name, secret)),
+            Change::Tracking(tracking) => self.track(tracking),
             Change::ConfigIsThere(true) => Vec::new(),
-            Change::ConfigIsThere(false) => self.works.track(Tracking::configured(|_| None)),
+            Change::ConfigIsThere(false) => self.track(Tracking::configured(|_| None)),
             Change::OnlyApplications(all) => {
                 self.told_gone = false;
                 let gone = missing(self.applications.keys(), &all).into_iter();
@@ -220,6 +252,7 @@ impl Index {
             }
             Change::OnlyWorks(kind, all) => self.works.only(kind, &all),
             Change::OnlyClusters(all) => {
+                self.lists_no_cluster = all.is_empty();
                 let gone = missing(self.clusters.keys(), &all).into_iter();
                 gone.flat_map(|name| self.put_cluster(&name, None)).collect()
             }
@@ -231,6 +264,7 @@ impl Index {
                 let gone = missing(self.projects.keys(), &all).into_iter();
                 gone.flat_map(|name| self.put_project(&name, None)).collect()
             }
+            Change::OnlySecrets(all) => clusters(&self.secrets.only(&all)),
         }
     }
 
@@ -267,13 +301,26 @@ impl Index {
         concerned.map(Touched::application).collect()
     }
 
+    fn track(&mut self, tracking: Tracking) -> Vec<Touched> {
+        let label = self.tracking().label().to_owned();
+        let mut touched = self.works.track(tracking);
+        if label != self.tracking().label() {
+            touched.extend(self.clusters.keys().map(Touched::cluster));
+        }
+        touched
+    }
+
     fn put_cluster(&mut self, name: &Arc<str>, cluster: Option<Cluster>) -> Vec<Touched> {
         let reach = self.reach(name);
+        let mut touched = Vec::new();
+        if cluster.is_some() && self.lists_no_cluster {
+            self.lists_no_cluster = false;
+            touched.extend(self.secrets.clusters().map(Touched::cluster));
+        }
         let before = match cluster {
             Some(cluster) => self.clusters.insert(Arc::clone(name), cluster),
             None => self.clusters.remove(name),
         };
-        let mut touched = Vec::new();
         if self.clusters.get(name) != before.as_ref() {
             touched.push(Touched::cluster(name));
         }
@@ -289,13 +336,17 @@ impl Index {
     }
 }
 
-/// Those that are known, and not among all.
-fn missing<'k, K: Clone + Eq + Hash + 'k>(known: impl Iterator<Item = &'k K>, all: &HashSet<K>) -> Vec<K> {
-    known.filter(|key| !all.contains(*key)).cloned().collect()
+fn clusters(names: &BTreeSet<Arc<str>>) -> Vec<Touched> {
+    names.iter().map(Touched::cluster).collect()
 }
 
-/// Takes a value out, and what has none left.
-fn remove<K: Eq + Hash, V: Ord>(map: &mut HashMap<K, BTreeSet<V>>, key: &K, value: &V) {
+/// Takes one value of a key away.
+fn remove<K, V, Q>(map: &mut HashMap<K, BTreeSet<V>>, key: &Q, value: &V)
+where
+    K: Borrow<Q> + Eq + Hash,
+    V: Ord,
+    Q: Eq + Hash + ?Sized,
+{
     if let Some(values) = map.get_mut(key) {
         values.remove(value);
         if values.is_empty() {
@@ -304,10 +355,15 @@ fn remove<K: Eq + Hash, V: Ord>(map: &mut HashMap<K, BTreeSet<V>>, key: &K, valu
     }
 }
 
+/// Those that are known, and not among all.
+fn missing<'k, K: Clone + Eq + Hash + 'k>(known: impl Iterator<Item = &'k K>, all: &HashSet<K>) -> Vec<K> {
+    known.filter(|key| !all.contains(*key)).cloned().collect()
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use std::collections::BTreeMap;
+    use crate::cluster_secret::Labels;
 
     /// A time that works are judged at.
     pub(crate) const NOW: &str = "2026-06-01T12:00:00Z";
@@ -374,7 +430,7 @@ pub(super) mod tests {
         let cluster = Cluster {
             uid: name.into(),
             reach,
-            labels: BTreeMap::new(),
+            labels: Labels::default(),
             deleting: false,
         };
         Change::Cluster(name.into(), Some(cluster))

@@ -53,20 +53,21 @@ impl Options {
                 .collect::<Vec<_>>()
                 .join(", ")
         };
-        let mut promises = Vec::new();
+        let mut promises: Vec<&'static Promise> = Vec::new();
         for name in args.controllers.iter().map(|name| name.trim()) {
-            let named = PROMISES.iter().filter(|promise| name == "*" || promise.name == name);
-            let before = promises.len();
-            promises.extend(named);
-            if promises.len() == before {
+            let is_named = |promise: &&Promise| name == "*" || promise.name == name;
+            if !PROMISES.iter().any(|promise| is_named(&promise)) {
                 return Err(format!(
                     "there is no controller {name:?}: --controllers takes {} or '*'",
                     known()
                 ));
             }
+            for promise in PROMISES.iter().filter(is_named) {
+                if promises.iter().all(|other| other.name != promise.name) {
+                    promises.push(promise);
+                }
+            }
         }
-        let mut before = BTreeSet::new();
-        promises.retain(|promise| before.insert(promise.name));
         let of_pod = |name: &str| env.get(name).filter(|text| !text.is_empty()).cloned();
         let namespace = args
             .leader_election_namespace

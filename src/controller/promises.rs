@@ -1,6 +1,7 @@
 //! What the controller promises, one file each: what should be written, of what is there. Adding one is a file and a line.
 
 mod application_status;
+mod cluster_secrets;
 mod pull;
 
 use super::action::Action;
@@ -48,7 +49,7 @@ pub struct Settings {
 }
 
 /// Every promise.
-pub static PROMISES: &[Promise] = &[application_status::PROMISE, pull::PROMISE];
+pub static PROMISES: &[Promise] = &[application_status::PROMISE, pull::PROMISE, cluster_secrets::PROMISE];
 
 /// The name of the promise that is the basic pull model.
 pub const PULL: &str = pull::PROMISE.name;

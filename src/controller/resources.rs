@@ -44,6 +44,15 @@ pub static CLUSTERS: Resource = Resource {
     secret: false,
 };
 
+/// Secrets, of which nothing is shown.
+pub static SECRETS: Resource = Resource {
+    group: "",
+    version: "v1",
+    plural: "secrets",
+    kind: "Secret",
+    secret: true,
+};
+
 impl Resource {
     /// Its `apiVersion`.
     #[must_use]

@@ -3,6 +3,7 @@
 use super::index::Change;
 use super::metrics::Reason;
 use super::seen::{self, Application, Cluster, Place, Work, WorkKind};
+use crate::cluster_secret::{self, ClusterSecret};
 use crate::tracking::{CONFIG_MAP, Tracking};
 use crate::{hub, works};
 use futures::stream::{self, BoxStream, StreamExt};
@@ -48,6 +49,8 @@ pub enum Kind {
     Decisions,
     /// AppProjects.
     Projects,
+    /// The Secrets by which Argo CD knows clusters.
+    Secrets,
 }
 
 impl Kind {
@@ -62,6 +65,7 @@ impl Kind {
             Self::Config => "configmaps",
             Self::Decisions => "placementdecisions",
             Self::Projects => "appprojects",
+            Self::Secrets => "secrets",
         }
     }
 
@@ -97,6 +101,7 @@ pub enum What {
 /// Watches these kinds; `argocd` is Argo CD's namespace.
 pub fn all(client: &Client, argocd: &str, kinds: &BTreeSet<Kind>, now: fn() -> Timestamp) -> BoxStream<'static, Said> {
     let everything = watcher::Config::default;
+    let cluster_secrets = format!("{}={}", cluster_secret::SECRET_TYPE, cluster_secret::CLUSTER);
     let watches = kinds.iter().map(|kind| match kind {
         Kind::Applications => watch::<Applications>(Api::all(client.clone()), everything(), now),
         Kind::Works => watch::<Works>(Api::all(client.clone()), everything(), now),
@@ -109,6 +114,11 @@ pub fn all(client: &Client, argocd: &str, kinds: &BTreeSet<Kind>, now: fn() -> T
         ),
         Kind::Decisions => watch::<Decisions>(Api::all(client.clone()), everything(), now),
         Kind::Projects => watch::<Projects>(Api::namespaced_with(client.clone(), argocd, &()), everything(), now),
+        Kind::Secrets => watch::<Secrets>(
+            Api::namespaced_with(client.clone(), argocd, &()),
+            everything().labels(&cluster_secrets),
+            now,
+        ),
     });
     stream::select_all(watches).boxed()
 }
@@ -294,7 +304,7 @@ impl Watched for Clusters {
     }
 
     fn only(all: HashSet<Place>) -> Change {
-        Change::OnlyClusters(all.into_iter().map(|place| place.name).collect())
+        Change::OnlyClusters(names(all))
     }
 }
 
@@ -351,8 +361,31 @@ impl Watched for Projects {
     }
 
     fn only(all: HashSet<Place>) -> Change {
-        Change::OnlyProjects(all.into_iter().map(|place| place.name).collect())
+        Change::OnlyProjects(names(all))
     }
+}
+
+#[derive(Clone, Debug)]
+struct Secrets;
+
+impl Watched for Secrets {
+    const KIND: Kind = Kind::Secrets;
+    const GROUP: &'static str = "";
+    const VERSION: &'static str = "v1";
+    const NAME: &'static str = "Secret";
+
+    fn change(place: Place, text: Option<&str>, _: Timestamp) -> Result<Change, String> {
+        Ok(Change::Secret(place.name, text.map(ClusterSecret::read).transpose()?))
+    }
+
+    fn only(all: HashSet<Place>) -> Change {
+        Change::OnlySecrets(names(all))
+    }
+}
+
+/// The names of objects that have no namespace, or all the same.
+fn names(all: HashSet<Place>) -> HashSet<Arc<str>> {
+    all.into_iter().map(|place| place.name).collect()
 }
 
 /// An object as its JSON, which is read when it is known how late it is.

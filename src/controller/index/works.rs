@@ -65,6 +65,11 @@ impl Works {
         self.all.get(&(kind, place.clone()))
     }
 
+    /// How Argo CD tracks.
+    pub(super) fn tracking(&self) -> &Tracking {
+        &self.tracking
+    }
+
     /// How many works fare so.
     pub(super) fn count(&self, verdict: Verdict) -> usize {
         self.verdicts[verdict as usize]

@@ -1,8 +1,8 @@
 //! What is seen of a managed cluster.
 
 use super::{Text, read};
+use crate::cluster_secret::Labels;
 use serde::Deserialize;
-use std::collections::BTreeMap;
 
 /// Whether the hub hears from a managed cluster, as OCM says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct Cluster {
     /// Whether the hub hears from it.
     pub reach: Reach,
     /// Its labels.
-    pub labels: BTreeMap<Box<str>, Box<str>>,
+    pub labels: Labels,
     /// Whether it is going.
     pub deleting: bool,
 }
@@ -48,7 +48,6 @@ impl Cluster {
         let conditions = status.and_then(|status| status.conditions).unwrap_or_default();
         let mut conditions = conditions.iter();
         let available = conditions.find(|condition| condition.kind == "ManagedClusterConditionAvailable");
-        let labels = metadata.labels.unwrap_or_default().into_iter();
         Ok(Self {
             uid: metadata.uid,
             reach: match available.map(|available| &*available.status) {
@@ -56,7 +55,7 @@ impl Cluster {
                 Some("False") => Reach::Unwell,
                 _ => Reach::Heard,
             },
-            labels: labels.map(|(key, value)| (key.into(), value.into())).collect(),
+            labels: Labels::of(&metadata.labels.unwrap_or_default()),
             deleting: metadata.deletion_timestamp.is_some(),
         })
     }
