@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 use testbed::process::{self, Process};
@@ -137,6 +138,11 @@ impl Stage {
 
     /// Starts a replica of the controller that sees the hub through a proxy.
     pub(crate) async fn replica(&self, name: &str, proxy: &Proxy) -> Result<Replica> {
+        self.replica_for("application-status", name, proxy).await
+    }
+
+    /// Starts one for these promises.
+    async fn replica_for(&self, promises: &str, name: &str, proxy: &Proxy) -> Result<Replica> {
         let port = testbed::ports::free()?;
         let mut command = process::command(env!("CARGO_BIN_EXE_argocd-ocm-cmp"), self.folder.path());
         command.args([
@@ -145,6 +151,7 @@ impl Stage {
             "--leader-election-namespace",
             &self.cluster,
         ]);
+        command.arg(format!("--controllers={promises}"));
         command.arg(format!("--bind-address=127.0.0.1:{port}"));
         command
             .arg("--kubeconfig")
@@ -157,7 +164,12 @@ impl Stage {
 
     /// Starts the only replica, and waits until it knows all there is and may write.
     pub(crate) async fn controller(&self, proxy: &Proxy) -> Result<Replica> {
-        let replica = self.replica("controller", proxy).await?;
+        self.controller_for("application-status", proxy).await
+    }
+
+    /// Starts the only one for these promises, and waits until it knows all there is and may write.
+    pub(crate) async fn controller_for(&self, promises: &str, proxy: &Proxy) -> Result<Replica> {
+        let replica = self.replica_for(promises, "controller", proxy).await?;
         replica.until_ready().await?;
         replica.until_metric("argocd_ocm_cmp_leader", |leads| leads > 0).await?;
         Ok(replica)
@@ -263,6 +275,11 @@ impl Replica {
     pub(crate) async fn until_metric(&self, start: &str, is_enough: impl Fn(u64) -> bool) -> Result<()> {
         let enough = async || is_enough(self.metric(start).await.ok()?).then_some(());
         wait::eventually(start, wait::DEADLINE, enough).await
+    }
+
+    /// All that it has told so far.
+    pub(crate) fn log(&self) -> Result<String> {
+        Ok(fs::read_to_string(self.process.log())?)
     }
 
     /// Asks it to stop, as Kubernetes does, and waits until it has.

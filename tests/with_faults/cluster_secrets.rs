@@ -1,0 +1,303 @@
+//! The cluster Secrets of Argo CD's that the controller keeps, in front of a real API server: it takes the Secrets as they are
+//! written, makes of a patch what the controller expects, and does not let two have one name.
+
+use crate::stage::{Replica, Stage, stage, writes};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use testbed::proxy::{Proxy, Seen};
+use testbed::{ObjectRef, wait};
+
+const PROMISE: &str = "cluster-secrets";
+
+/// What no log may have in it: a credential that somebody has put into a Secret, as text and as Kubernetes has it.
+const CREDENTIAL: [&str; 2] = ["hunter2", "aHVudGVyMg=="];
+
+/// A hub without cluster Secrets, and with one managed cluster of this name.
+async fn hub(cluster: &str) -> Result<Option<Stage>> {
+    let Some(stage) = stage(cluster).await? else {
+        return Ok(None);
+    };
+    let clusters = "argocd.argoproj.io/secret-type=cluster";
+    stage
+        .hub
+        .kubectl(&["-n", "argocd", "delete", "secrets", "-l", clusters])?;
+    Ok(Some(stage))
+}
+
+fn managed_cluster(name: &str) -> ObjectRef {
+    ObjectRef::cluster("cluster.open-cluster-management.io/v1", "ManagedCluster", name)
+}
+
+fn secret(name: &str) -> ObjectRef {
+    ObjectRef::namespaced("v1", "Secret", "argocd", name)
+}
+
+async fn label(stage: &Stage, cluster: &str, labels: &Value) -> Result<()> {
+    let labels = json!({"metadata": {"labels": labels}});
+    stage.hub.patch(&managed_cluster(cluster), &labels).await.map(drop)
+}
+
+/// A cluster Secret that somebody else writes.
+async fn write(stage: &Stage, name: &str, labels: &Value, data: &Value) -> Result<Value> {
+    let secret = json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name, "namespace": "argocd", "labels": labels},
+        "stringData": data,
+    });
+    stage.hub.create(&secret).await
+}
+
+fn decoded(secret: &Value, key: &str) -> String {
+    let bytes = serde_json::from_value::<k8s_openapi::ByteString>(secret["data"][key].clone());
+    String::from_utf8(bytes.unwrap_or_default().0).unwrap_or_default()
+}
+
+/// Labels a cluster and waits until its Secret has the label: what came before is over.
+async fn change(stage: &Stage, cluster: &str, value: &str) -> Result<Value> {
+    label(stage, cluster, &json!({"change": value})).await?;
+    let is_there = |secret: &Value| secret["metadata"]["labels"]["change"] == value;
+    stage
+        .hub
+        .wait_for(&secret(&format!("{cluster}-secret")), is_there)
+        .await
+}
+
+async fn controller(stage: &Stage, proxy: &Proxy) -> Result<Replica> {
+    stage.controller_for(PROMISE, proxy).await
+}
+
+/// The Events on a managed cluster, as `kubectl describe` shows them.
+fn events(stage: &Stage, cluster: &str) -> Result<Vec<(String, String, u64)>> {
+    let fields = format!("involvedObject.kind=ManagedCluster,involvedObject.name={cluster}");
+    let list = stage
+        .hub
+        .kubectl(&["-n", "default", "get", "events", "--field-selector", &fields, "-o=json"])?;
+    let list: Value = serde_json::from_str(&list)?;
+    let text = |event: &Value, key| event[key].as_str().unwrap_or_default().to_owned();
+    let events = list["items"].as_array().context("a list")?.iter();
+    let events = events.map(|event| {
+        (
+            text(event, "reason"),
+            text(event, "message"),
+            event["count"].as_u64().unwrap_or(0),
+        )
+    });
+    Ok(events.collect())
+}
+
+async fn until_told(stage: &Stage, cluster: &str, words: &str) -> Result<()> {
+    let told = async || {
+        events(stage, cluster)
+            .ok()?
+            .iter()
+            .any(|(_, message, _)| message.contains(words))
+            .then_some(())
+    };
+    wait::eventually(words, wait::DEADLINE, told).await
+}
+
+#[tokio::test]
+async fn a_cluster_has_its_secret_from_its_beginning_to_its_end() -> Result<()> {
+    let Some(stage) = hub("secret-life").await? else {
+        return Ok(());
+    };
+    let (hub, own) = (stage.hub, secret("secret-life-secret"));
+    label(&stage, "secret-life", &json!({"env": "test", "tier": "a"})).await?;
+    let proxy = stage.proxy().await?;
+    let running = controller(&stage, &proxy).await?;
+    let made = hub.wait_for(&own, |_| true).await?;
+    assert_eq!(decoded(&made, "name"), "secret-life");
+    assert_eq!(decoded(&made, "server"), "https://secret-life-control-plane:6443");
+    let labels = json!({
+        "app.kubernetes.io/managed-by": "argocd-ocm-cmp",
+        "argocd.argoproj.io/secret-type": "cluster",
+        "cluster.open-cluster-management.io/clusterset": "default",
+        "env": "test",
+        "tier": "a",
+    });
+    assert_eq!(made["metadata"]["labels"], labels);
+    assert_eq!(
+        made["metadata"]["annotations"]["argocd.argoproj.io/skip-reconcile"],
+        "true"
+    );
+
+    // What others add stays, what the cluster says follows it.
+    let theirs = json!({
+        "metadata": {"labels": {"team": "web", "env": "mine"}, "annotations": {"note": "mine"}},
+        "stringData": {"project": "web", "config": format!(r#"{{"password":"{}"}}"#, CREDENTIAL[0]), "server": "https://elsewhere"},
+    });
+    hub.patch(&own, &theirs).await?;
+    label(&stage, "secret-life", &json!({"tier": null, "zone": "1"})).await?;
+    let follows = |secret: &Value| {
+        let labels = &secret["metadata"]["labels"];
+        labels["env"] == "test" && labels["tier"].is_null() && labels["zone"] == "1"
+    };
+    let now = hub.wait_for(&own, follows).await?;
+    assert_eq!(now["metadata"]["uid"], made["metadata"]["uid"]);
+    assert_eq!(now["metadata"]["labels"]["team"], "web");
+    assert_eq!(now["metadata"]["annotations"]["note"], "mine");
+    assert_eq!(decoded(&now, "project"), "web");
+    assert!(decoded(&now, "config").contains(CREDENTIAL[0]));
+    assert_eq!(decoded(&now, "server"), "https://secret-life-control-plane:6443");
+
+    // A restart writes nothing, and a change of one cluster that of its Secret.
+    hub.declare_managed_cluster("secret-other").await?;
+    hub.wait_for(&secret("secret-other-secret"), |_| true).await?;
+    let log = running.log()?;
+    running.stop().await?;
+    let again = stage.proxy().await?;
+    let running = controller(&stage, &again).await?;
+    change(&stage, "secret-other", "1").await?;
+    assert_eq!(
+        writes(&again.requests()),
+        ["patch /api/v1/namespaces/argocd/secrets/secret-other-secret: 200"]
+    );
+    for word in CREDENTIAL {
+        assert!(
+            !log.contains(word) && !running.log()?.contains(word),
+            "{word} is in a log"
+        );
+    }
+    assert!(
+        log.contains("(not shown)"),
+        "what is written is told without what it says"
+    );
+
+    hub.delete(&managed_cluster("secret-life")).await?;
+    hub.wait_gone(&own).await?;
+    // The last one as well.
+    hub.delete(&managed_cluster("secret-other")).await?;
+    hub.wait_gone(&secret("secret-other-secret")).await?;
+    assert_eq!(running.metric("argocd_ocm_cmp_reconcile_errors_total").await?, 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_secret_of_a_cluster_that_went_meanwhile_goes_unless_the_hub_lists_no_cluster() -> Result<()> {
+    let Some(stage) = hub("secret-gone").await? else {
+        return Ok(());
+    };
+    let (hub, own) = (stage.hub, secret("secret-gone-secret"));
+    let first = stage.proxy().await?;
+    let running = controller(&stage, &first).await?;
+    hub.wait_for(&own, |_| true).await?;
+    running.stop().await?;
+    hub.delete(&managed_cluster("secret-gone")).await?;
+    let proxy = stage.proxy().await?;
+    let running = controller(&stage, &proxy).await?;
+    running
+        .until_metric("argocd_ocm_cmp_reconciles_total", |looks| looks > 0)
+        .await?;
+    assert_eq!(writes(&proxy.requests()), [""; 0]);
+    assert!(hub.get(&own).await?.is_some());
+
+    // One comes back, and the API server is asked for the other before its Secret goes.
+    hub.declare_managed_cluster("secret-back").await?;
+    hub.wait_for(&secret("secret-back-secret"), |_| true).await?;
+    hub.wait_gone(&own).await?;
+    let asked = |seen: &Seen| seen.is("get", "managedclusters") && seen.name.as_deref() == Some("secret-gone");
+    assert!(proxy.requests().iter().any(asked));
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_secret_of_a_peer_is_taken_over_and_that_of_another_is_left_alone() -> Result<()> {
+    let Some(stage) = hub("secret-peer").await? else {
+        return Ok(());
+    };
+    let hub = stage.hub;
+    let clusters = ["secret-acm", "secret-taken"];
+    for cluster in clusters {
+        hub.declare_managed_cluster(cluster).await?;
+    }
+    let is_cluster = json!({"argocd.argoproj.io/secret-type": "cluster"});
+    let of_peer = json!({"name": "secret-peer", "server": "https://secret-peer-control-plane:6443"});
+    let peers = write(&stage, "secret-peer-secret", &is_cluster, &of_peer).await?;
+    let of_acm = json!({
+        "argocd.argoproj.io/secret-type": "cluster",
+        "apps.open-cluster-management.io/acm-cluster": "true",
+    });
+    let data = json!({"name": "secret-acm", "server": "https://secret-acm-control-plane"});
+    let acms = write(&stage, "secret-acm-application-manager-cluster-secret", &of_acm, &data).await?;
+    // One that Argo CD does not take for a cluster's, and no watch shows.
+    let other = write(
+        &stage,
+        "secret-taken-secret",
+        &json!({}),
+        &json!({"password": CREDENTIAL[0]}),
+    )
+    .await?;
+
+    let proxy = stage.proxy().await?;
+    let running = controller(&stage, &proxy).await?;
+    let taken_over = change(&stage, "secret-peer", "1").await?;
+    assert_eq!(taken_over["metadata"]["uid"], peers["metadata"]["uid"]);
+    assert_eq!(
+        taken_over["metadata"]["labels"]["app.kubernetes.io/managed-by"],
+        "argocd-ocm-cmp"
+    );
+    let by_acm = "the Secret argocd/secret-acm-application-manager-cluster-secret, which stays as it is";
+    until_told(&stage, "secret-acm", by_acm).await?;
+    let taken = "Secret argocd/secret-taken-secret cannot be made: something else has that name";
+    until_told(&stage, "secret-taken", taken).await?;
+    let described = hub.kubectl(&["describe", "managedcluster", "secret-acm"])?;
+    assert!(described.contains("ClusterSecretConflict"), "{described}");
+
+    // Each is told once, however often it is looked at and whoever looks.
+    for value in ["1", "2"] {
+        label(&stage, "secret-acm", &json!({"change": value})).await?;
+    }
+    change(&stage, "secret-peer", "2").await?;
+    let log = running.log()?;
+    running.stop().await?;
+    assert_eq!(log.matches(by_acm).count(), 1, "{log}");
+    let again = stage.proxy().await?;
+    let running = controller(&stage, &again).await?;
+    label(&stage, "secret-acm", &json!({"change": "3"})).await?;
+    change(&stage, "secret-peer", "3").await?;
+    let looked = |requests: &[Seen]| {
+        let asked = |seen: &&Seen| seen.is("get", "events") && seen.answer == Some(200);
+        requests.iter().filter(asked).count() >= 2
+    };
+    again.until("both have been looked at", looked).await?;
+    for cluster in clusters {
+        let events = events(&stage, cluster)?;
+        assert!(matches!(&events[..], [(_, _, 1)]), "{events:?}");
+    }
+    let is_ours = |seen: &&Seen| seen.is_write() && seen.answer.is_some_and(|answer| answer < 300);
+    let requests = again.requests();
+    let written = requests.iter().filter(is_ours).filter(|seen| seen.resource != "leases");
+    let written: Vec<_> = written.map(Seen::to_string).collect();
+    assert_eq!(
+        written,
+        ["patch /api/v1/namespaces/argocd/secrets/secret-peer-secret: 200"]
+    );
+    for (before, name) in [
+        (&acms, "secret-acm-application-manager-cluster-secret"),
+        (&other, "secret-taken-secret"),
+    ] {
+        let now = hub.get(&secret(name)).await?.context("it is there")?;
+        assert_eq!(
+            now["metadata"]["resourceVersion"], before["metadata"]["resourceVersion"],
+            "{name}"
+        );
+    }
+
+    // When they go, ours are made.
+    hub.delete(&secret("secret-acm-application-manager-cluster-secret"))
+        .await?;
+    hub.delete(&secret("secret-taken-secret")).await?;
+    for cluster in clusters {
+        let is_ours = |it: &Value| it["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "argocd-ocm-cmp";
+        let made = hub.wait_for(&secret(&format!("{cluster}-secret")), is_ours).await?;
+        assert_eq!(decoded(&made, "name"), cluster);
+    }
+    for word in CREDENTIAL {
+        assert!(
+            !running.log()?.contains(word) && !log.contains(word),
+            "{word} is in a log"
+        );
+    }
+    Ok(())
+}
