@@ -1,6 +1,6 @@
 //! What is read of an Application of the hub.
 
-use super::requests::{Operation, Refresh, Requests};
+use super::requests::{Operation, Refresh, Requests, Taken};
 use super::status::Mirror;
 use super::{annotation, entry, group, items, names, own, text};
 use crate::controller::seen::{REFRESH, SKIP_RECONCILE, is_true};
@@ -82,7 +82,7 @@ impl Application {
         })
     }
 
-    /// Those of its finalizers that Argo CD would take away when it goes. Nobody else does on the hub.
+    /// Those of its finalizers that Argo CD would take away when it goes.
     pub fn argocd_finalizers(&self) -> impl Iterator<Item = &str> {
         self.finalizers
             .iter()
@@ -96,6 +96,33 @@ impl Application {
             .iter()
             .map(|it| &**it)
             .filter(|it| !names::is_argo_cds(it))
+    }
+
+    /// The one merge patch of this form of it for all that is to be written: what is taken from it because its work carries it, and
+    /// what [`super::status::patch`] gives. Nothing where that is nothing.
+    #[must_use]
+    pub fn patch(&self, taken: Taken, status: Option<Value>) -> Option<Value> {
+        if taken == Taken::default() && status.is_none() {
+            return None;
+        }
+        let mut patch = status.unwrap_or_else(|| json!({}));
+        patch["metadata"] = json!({"resourceVersion": self.version});
+        if taken.operation {
+            patch["operation"] = Value::Null;
+        }
+        if taken.refresh {
+            patch["metadata"]["annotations"] = json!({REFRESH: null, names::REFRESH_TIMESTAMP: null});
+        }
+        Some(patch)
+    }
+
+    /// The merge patch of this form of it that lets it go, when what it has deployed is gone: without the finalizers of Argo CD, which
+    /// nobody else takes away on the hub. Nothing where it has none.
+    #[must_use]
+    pub fn release(&self) -> Option<Value> {
+        self.argocd_finalizers().next()?;
+        let others: Vec<_> = self.other_finalizers().collect();
+        Some(json!({"metadata": {"resourceVersion": self.version, "finalizers": others}}))
     }
 }
 
@@ -144,6 +171,7 @@ pub(super) fn is_copied(annotation: &str) -> bool {
         names::DESTINATION_SERVER,
         names::LAST_APPLIED,
         names::NOTIFIED,
+        names::REFRESH_TIMESTAMP,
         INSTALLATION_ID,
         REFRESH,
         SKIP_RECONCILE,
@@ -210,25 +238,52 @@ mod tests {
             "foregroundDeletion",
             "resources-finalizer.argocd.argoproj.io/other",
         ];
-        assert_eq!(it.other_finalizers().collect::<Vec<_>>(), others);
+        let patch = json!({"metadata": {"resourceVersion": "7", "finalizers": others}});
+        assert_eq!(it.release(), Some(patch));
+        let without = application(|object| object["metadata"]["finalizers"] = json!(["example.com/mine"]));
+        assert_eq!(without.release(), None);
+    }
+
+    #[test]
+    fn all_that_is_written_to_it_is_one_write_and_none_where_there_is_nothing() {
+        let it = application(|_| ());
+        assert_eq!(it.patch(Taken::default(), None), None);
+        let both = Taken {
+            operation: true,
+            refresh: true,
+        };
+        let status = json!({"health": {"status": "Healthy"}});
+        let patch = json!({
+            "metadata": {"resourceVersion": "7", "annotations": {
+                "argocd.argoproj.io/refresh": null, "argocd.argoproj.io/refresh-timestamp": null,
+            }},
+            "operation": null,
+            "status": status,
+        });
+        assert_eq!(it.patch(both, Some(json!({"status": status}))), Some(patch));
+        let status = json!({"metadata": {"resourceVersion": "7"}, "status": status});
+        assert_eq!(
+            it.patch(Taken::default(), Some(json!({"status": status["status"]}))),
+            Some(status)
+        );
     }
 
     #[test]
     fn the_set_that_made_it_is_its_owner_in_any_case_of_letters() {
-        let owned = |owners: Value| application(|object| object["metadata"]["ownerReferences"] = owners).set;
+        let set = |owners: Value| application(|object| object["metadata"]["ownerReferences"] = owners).set;
         let owner = |api: &str, kind: &str| json!({"apiVersion": api, "kind": kind, "name": "fleet", "uid": "x"});
         for (api, kind) in [
             ("argoproj.io/v1alpha1", "ApplicationSet"),
             ("ArgoProj.io/v1", "applicationset"),
         ] {
             let owners = json!([owner("v1", "ConfigMap"), owner(api, kind)]);
-            assert_eq!(owned(owners).as_deref(), Some("fleet"));
+            assert_eq!(set(owners).as_deref(), Some("fleet"));
         }
         for (api, kind) in [
             ("argoproj.io/v1alpha1", "Application"),
             ("example.com/v1", "ApplicationSet"),
         ] {
-            assert_eq!(owned(json!([owner(api, kind)])), None);
+            assert_eq!(set(json!([owner(api, kind)])), None);
         }
     }
 }

@@ -7,6 +7,19 @@ use super::{annotation, entry, group, items, names, own, text};
 use crate::controller::seen::is_true;
 use serde_json::Value;
 
+/// What has become of an Application with its managed cluster's agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Applied {
+    /// It has said nothing of it.
+    Unheard,
+    /// It has not yet applied it in the present form of the work.
+    NotYet,
+    /// It has.
+    Done,
+    /// It could not, for this reason.
+    Refused(Box<str>),
+}
+
 /// A work that carries an Application.
 #[derive(Clone, Debug)]
 pub struct Carried {
@@ -28,13 +41,9 @@ pub struct Carried {
     pub refresh: Option<Refresh>,
     /// The form of the Application that it carries.
     pub payload: Option<Box<str>>,
-    /// Whether the agent has said anything of the Application.
-    pub heard: bool,
-    /// Whether it has applied the Application in the present form of the work.
-    pub applied: bool,
-    /// Why it could not.
-    pub refused: Option<Box<str>>,
-    /// Whether it says that the Application is not on the cluster. What was fed back before stays in the work then.
+    /// What has become of the Application with the agent.
+    pub applied: Applied,
+    /// Whether the agent says that the Application is not on the cluster. What was fed back before stays in the work then.
     pub missing: bool,
     /// What the cluster says.
     pub feedback: Feedback,
@@ -58,8 +67,6 @@ impl Carried {
             .unwrap_or(&Value::Null);
         let said = said(work, payload);
         let generation = work.pointer("/metadata/generation").and_then(Value::as_i64);
-        let applied = said.and_then(|said| condition(said, "Applied", generation));
-        let refused = applied.filter(|applied| text(applied, "/status") == Some("False"));
         let available = said.and_then(|said| condition(said, "Available", None));
         Some(Self {
             application,
@@ -71,18 +78,25 @@ impl Carried {
             operation: Operation::of_payload(payload),
             refresh: Refresh::of_payload(payload),
             payload: annotation(payload, names::PAYLOAD).map(Into::into),
-            heard: said.is_some(),
-            applied: applied.is_some_and(|applied| text(applied, "/status") == Some("True")),
-            refused: refused.map(|refused| own(refused, "/message").unwrap_or_else(|| "no reason is given".into())),
+            applied: said.map_or(Applied::Unheard, |said| applied(said, generation)),
             missing: available.is_some_and(|available| text(available, "/status") == Some("False")),
             feedback: said.map(Feedback::read).unwrap_or_default(),
         })
     }
 
+    /// Why the agent could not apply it, in the present form of the work.
+    #[must_use]
+    pub fn refused(&self) -> Option<&str> {
+        match &self.applied {
+            Applied::Refused(why) => Some(why),
+            Applied::Unheard | Applied::NotYet | Applied::Done => None,
+        }
+    }
+
     /// Whether what the cluster says is of the form that the work carries.
     #[must_use]
     pub fn is_current(&self) -> bool {
-        self.heard && !self.missing && self.payload == self.feedback.payload
+        self.applied != Applied::Unheard && !self.missing && self.payload == self.feedback.payload
     }
 
     /// Whether the cluster has had this operation and has it no longer.
@@ -116,6 +130,18 @@ fn said<'v>(work: &'v Value, payload: &Value) -> Option<&'v Value> {
     })
 }
 
+fn applied(said: &Value, generation: Option<i64>) -> Applied {
+    let applied = condition(said, "Applied", generation);
+    match applied.and_then(|applied| text(applied, "/status")) {
+        Some("True") => Applied::Done,
+        Some("False") => {
+            let why = applied.and_then(|applied| own(applied, "/message"));
+            Applied::Refused(why.unwrap_or_else(|| "no reason is given".into()))
+        }
+        _ => Applied::NotYet,
+    }
+}
+
 /// The condition of this type, if it is not of an earlier generation than this.
 fn condition<'v>(said: &'v Value, kind: &str, generation: Option<i64>) -> Option<&'v Value> {
     let mut conditions = items(said, "/conditions").iter();
@@ -123,4 +149,110 @@ fn condition<'v>(said: &'v Value, kind: &str, generation: Option<i64>) -> Option
     let observed = condition.get("observedGeneration").and_then(Value::as_i64);
     let is_behind = generation.is_some_and(|generation| observed.is_some_and(|observed| observed < generation));
     (!is_behind).then_some(condition)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::requests::Requests;
+    use super::super::tests::{application, payload, said, work};
+    use super::*;
+    use serde_json::json;
+
+    fn of(said: Option<Value>) -> Value {
+        work(&application(|_| ()), &Requests::default(), said)
+    }
+
+    fn read(work: &Value) -> Carried {
+        Carried::read(work).expect("it is of the pull model")
+    }
+
+    #[test]
+    fn only_works_of_the_pull_model_are_read() {
+        let carried = read(&of(None));
+        assert_eq!((&*carried.application.0, &*carried.application.1), ("argocd", "shop"));
+        assert_eq!((&*carried.uid, &*carried.version, carried.deleting), ("w", "41", false));
+        let changed = |change: &dyn Fn(&mut Value)| {
+            let mut work = of(None);
+            change(&mut work);
+            Carried::read(&work)
+        };
+        assert!(changed(&|work| work["metadata"]["labels"] = json!({})).is_none());
+        assert!(changed(&|work| work["metadata"]["labels"][names::PULL] = json!("no")).is_none());
+        assert!(changed(&|work| work["metadata"]["annotations"][names::HUB_NAME] = json!("")).is_none());
+        assert!(changed(&|work| work["metadata"]["annotations"][names::HUB_NAMESPACE] = Value::Null).is_none());
+        let acms = changed(&|work| {
+            work["metadata"]["labels"] = json!({names::OF_SET: "true"});
+            work["metadata"]["annotations"][names::SET] = json!("argocd/fleet");
+        });
+        assert_eq!(acms.expect("it is ACM's").set.as_deref(), Some("argocd/fleet"));
+        assert!(
+            changed(&|work| work["spec"] = Value::Null).is_some(),
+            "whatever is in it"
+        );
+    }
+
+    #[test]
+    fn an_empty_or_reordered_status_is_read_for_what_it_is() {
+        let form = payload(&application(|_| ()), &Requests::default());
+        let ours = said(&[("payload", &form), ("healthStatus", "Healthy")]);
+        let mut namespace = said(&[("healthStatus", "Degraded")]);
+        namespace["resourceMeta"] = json!({"ordinal": 0, "group": "", "resource": "namespaces", "name": "shop"});
+        let mut other = said(&[("healthStatus", "Missing")]);
+        other["resourceMeta"]["name"] = json!("other");
+        for manifests in [
+            json!([namespace, other, ours]),
+            json!([ours, other]),
+            json!([null, {"conditions": []}, other, ours]),
+        ] {
+            let mut work = of(None);
+            work["status"] = json!({"resourceStatus": {"manifests": manifests}});
+            let carried = read(&work);
+            assert!(carried.applied == Applied::Done && carried.is_current(), "{work}");
+            assert_eq!(carried.feedback.said.health.status.as_deref(), Some("Healthy"));
+        }
+        for status in [
+            json!({}),
+            json!({"resourceStatus": {}}),
+            json!({"resourceStatus": {"manifests": []}}),
+            json!({"resourceStatus": {"manifests": [namespace, other]}}),
+        ] {
+            let mut work = of(None);
+            work["status"] = status;
+            let carried = read(&work);
+            assert!(carried.applied == Applied::Unheard && !carried.is_current(), "{work}");
+            assert!(carried.feedback.said.health.status.is_none());
+        }
+    }
+
+    #[test]
+    fn why_the_agent_cannot_apply_it_is_read_where_its_kind_is_not_known_to_it() {
+        let mut refused = said(&[]);
+        refused["resourceMeta"]["resource"] = json!("");
+        refused["conditions"] = json!([
+            {"type": "Applied", "status": "False", "message": "no such kind", "observedGeneration": 2},
+        ]);
+        let carried = read(&of(Some(refused.clone())));
+        assert_eq!(carried.refused(), Some("no such kind"));
+        refused["conditions"][0]["observedGeneration"] = json!(1);
+        let carried = read(&of(Some(refused)));
+        assert_eq!(carried.applied, Applied::NotYet, "of an earlier form of the work");
+    }
+
+    #[test]
+    fn what_is_not_on_the_cluster_says_nothing_however_much_is_left_of_it() {
+        let form = payload(&application(|_| ()), &Requests::default());
+        let mut gone = said(&[("payload", &form), ("healthStatus", "Healthy")]);
+        gone["conditions"][1]["status"] = json!("False");
+        let carried = read(&of(Some(gone)));
+        assert!(carried.missing && !carried.is_current());
+    }
+
+    #[test]
+    fn what_comes_back_of_another_form_is_not_current() {
+        assert!(!read(&of(Some(said(&[("payload", "of before")])))).is_current());
+        assert!(!read(&of(Some(said(&[])))).is_current());
+        let mut peers = of(Some(said(&[("healthStatus", "Healthy")])));
+        peers["spec"]["workload"]["manifests"][0]["metadata"]["annotations"] = json!({});
+        assert!(read(&peers).is_current(), "a work of the peers, who do not mark it");
+    }
 }

@@ -198,3 +198,143 @@ impl<'v> Values<'v> {
         names::CONDITIONS.iter().filter_map(of).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::said;
+    use super::*;
+
+    #[test]
+    fn the_peers_values_are_asked_for_as_the_peers_do() {
+        let rules = rules(0);
+        let five: Vec<_> = items(&rules, "")
+            .iter()
+            .take(5)
+            .map(|rule| rule["jsonPaths"].clone())
+            .collect();
+        let one = |name: &str, path: &str| json!([{"name": name, "path": path}]);
+        let wanted = [
+            one("healthStatus", ".status.health.status"),
+            one("syncStatus", ".status.sync.status"),
+            one("operationStateStartedAt", ".status.operationState.startedAt"),
+            one("operationStatePhase", ".status.operationState.phase"),
+            one("syncRevision", ".status.sync.revision"),
+        ];
+        assert_eq!(five, wanted);
+    }
+
+    #[test]
+    fn no_value_is_asked_for_twice_and_each_source_has_its_revision() {
+        let names = |sources| -> Vec<String> {
+            let rules = rules(sources);
+            let paths = items(&rules, "").iter().flat_map(|rule| items(rule, "/jsonPaths"));
+            paths
+                .map(|path| text(path, "/name").expect("a name").to_owned())
+                .collect()
+        };
+        let mut all = names(2);
+        assert_eq!(all.len(), names(0).len() + 2);
+        assert!(all.contains(&"syncRevision1".to_owned()));
+        all.sort();
+        let count = all.len();
+        all.dedup();
+        assert_eq!(all.len(), count);
+    }
+
+    #[test]
+    fn all_that_comes_back_is_read() {
+        let mut manifest = said(&[
+            ("healthStatus", "Degraded"),
+            ("healthMessage", "it crashes"),
+            ("healthLastTransitionTime", "2026-06-01T12:00:00Z"),
+            ("syncStatus", "Synced"),
+            ("syncRevision", "abc"),
+            ("syncRevision0", "abc"),
+            ("syncRevision1", "def"),
+            ("operationStatePhase", "Succeeded"),
+            ("operationStateStartedAt", "2026-06-01T11:59:00Z"),
+            ("operationStateFinishedAt", "2026-06-01T11:59:30+00:00"),
+            ("operationStateMessage", "done"),
+            ("syncResultRevision", "abc"),
+            ("reconciledAt", "2026-06-01T12:00:00Z"),
+            ("sourceType", "Helm"),
+            ("SyncError", "no"),
+            ("SyncErrorLastTransitionTime", "2026-06-01T12:00:00Z"),
+            ("payload", "p"),
+            ("refreshPending", "normal"),
+            ("operationPending", "o"),
+            ("operationBegun", "b"),
+        ]);
+        let retries = json!({"name": "operationStateRetryCount", "fieldValue": {"type": "Integer", "integer": 2}});
+        manifest["statusFeedback"]["values"]
+            .as_array_mut()
+            .expect("a list")
+            .push(retries);
+        let own = |text: &str| Some(Box::from(text));
+        let noon = || own("2026-06-01T12:00:00Z");
+        let wanted = Feedback {
+            said: Mirror {
+                health: Health {
+                    status: own("Degraded"),
+                    message: own("it crashes"),
+                    since: noon(),
+                },
+                sync: Sync {
+                    status: own("Synced"),
+                    revision: own("abc"),
+                    revisions: vec!["abc".into(), "def".into()],
+                },
+                operation: Some(OperationState {
+                    phase: "Succeeded".into(),
+                    started_at: "2026-06-01T11:59:00Z".into(),
+                    finished_at: own("2026-06-01T11:59:30Z"),
+                    message: own("done"),
+                    retries: Some(2),
+                    revision: own("abc"),
+                }),
+                reconciled_at: noon(),
+                source_type: own("Helm"),
+                conditions: vec![Condition {
+                    kind: "SyncError".into(),
+                    message: "no".into(),
+                    since: noon(),
+                }],
+            },
+            payload: own("p"),
+            refresh_pending: own("normal"),
+            operation_pending: own("o"),
+            operation_begun: own("b"),
+            is_silent: false,
+        };
+        assert_eq!(Feedback::read(&manifest), wanted);
+    }
+
+    #[test]
+    fn values_of_other_types_and_empty_ones_are_none() {
+        let started = [
+            ("operationStatePhase", "Running"),
+            ("reconciledAt", "today"),
+            ("syncStatus", ""),
+        ];
+        assert_eq!(Feedback::read(&said(&started)).said, Mirror::default());
+        for value in [
+            json!({"type": "Integer", "integer": 1}),
+            json!({"type": "JsonRaw", "jsonRaw": "[]"}),
+            json!({"type": "String"}),
+            json!({"type": "String", "string": null}),
+            json!({"type": "Boolean", "boolean": true, "string": "x"}),
+            json!({"string": "x"}),
+            Value::Null,
+        ] {
+            let mut manifest = said(&[]);
+            manifest["statusFeedback"]["values"] = json!([{"name": "healthStatus", "fieldValue": value}, {}, "x"]);
+            let feedback = Feedback::read(&manifest);
+            assert_eq!(feedback.said, Mirror::default(), "{manifest}");
+            assert!(!feedback.is_silent);
+        }
+        assert!(Feedback::read(&said(&[])).is_silent);
+        for broken in [json!({}), json!({"statusFeedback": {"values": {}}}), Value::Null] {
+            assert_eq!(Feedback::read(&broken).said, Mirror::default());
+        }
+    }
+}

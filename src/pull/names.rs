@@ -76,6 +76,9 @@ pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration
 /// Where Argo CD's notifications keep what they have told.
 pub const NOTIFIED: &str = "notified.notifications.argoproj.io";
 
+/// The annotation by which Argo CD 3.6 and later tell one request to refresh from another.
+pub const REFRESH_TIMESTAMP: &str = "argocd.argoproj.io/refresh-timestamp";
+
 /// The label by which Argo CD is often told to track instead of by `app.kubernetes.io/instance`.
 pub const ARGO_CD_INSTANCE: &str = "argocd.argoproj.io/instance";
 
@@ -120,6 +123,6 @@ pub const OWN_CONDITIONS: [&str; 2] = ["ManifestWork", "ManagedCluster"];
 /// Whether a finalizer is one of Argo CD's.
 #[must_use]
 pub fn is_argo_cds(finalizer: &str) -> bool {
-    let of_hooks = |name: &&str| matches!(finalizer.strip_prefix(*name), Some("" | "/cleanup"));
-    CASCADE.contains(&finalizer) || DELETION_HOOKS.iter().any(|name| of_hooks(&name))
+    let of_hooks = |name: &&str| matches!(finalizer.strip_prefix(name), Some("" | "/cleanup"));
+    CASCADE.contains(&finalizer) || DELETION_HOOKS.iter().any(of_hooks)
 }

@@ -12,10 +12,12 @@ const DIGITS: usize = 20;
 /// The namespace that an Application has on its managed cluster.
 #[must_use]
 pub fn namespace<'a>(application: &'a Application, settings: &'a Settings) -> &'a str {
-    match (application.cluster_namespace.as_deref(), &*application.namespace) {
-        (Some(namespace), _) => namespace,
-        (None, "") => &settings.argocd,
-        (None, namespace) => namespace,
+    let asked = application.cluster_namespace.as_deref();
+    let namespace = asked.unwrap_or(&application.namespace);
+    if namespace.is_empty() {
+        &settings.argocd
+    } else {
+        namespace
     }
 }
 
@@ -233,9 +235,11 @@ mod tests {
             for name in [
                 "kubectl.kubernetes.io/last-applied-configuration",
                 "argocd.argoproj.io/refresh",
+                "argocd.argoproj.io/refresh-timestamp",
                 "notified.notifications.argoproj.io",
                 "argocd.argoproj.io/installation-id",
                 "argocd-ocm-cmp.github.io/payload",
+                "argocd-ocm-cmp.github.io/of-the-hub",
                 "apps.open-cluster-management.io/destination-name",
             ] {
                 annotate(object, name, "x");
@@ -265,7 +269,7 @@ mod tests {
     #[test]
     fn a_label_that_no_argo_cd_has_written_is_copied() {
         let it = payload(&pull(), |object| {
-            object["metadata"]["labels"]["app.kubernetes.io/instance"] = json!("x")
+            object["metadata"]["labels"]["app.kubernetes.io/instance"] = json!("x");
         });
         assert_eq!(it["metadata"]["labels"]["app.kubernetes.io/instance"], "x");
     }
@@ -274,7 +278,8 @@ mod tests {
     fn the_hubs_application_keeps_its_destination() {
         let hub = object(|_| ());
         let application = Application::read(&hub).expect("it is of the pull model");
-        let _ = super::application(&application, &pull(), &Requests::default());
+        let payload = super::application(&application, &pull(), &Requests::default());
+        assert_ne!(payload["spec"], hub["spec"]);
         assert_eq!(hub, object(|_| ()), "nothing of it is changed");
         assert!(application.base.contains("https://eu1-control-plane:6443"));
     }
@@ -308,7 +313,7 @@ mod tests {
     fn a_destination_by_name_is_rewritten_as_well() {
         for settings in [pull(), acm()] {
             let it = payload(&settings, |object| {
-                object["spec"]["destination"] = json!({"name": "eu1", "namespace": ""})
+                object["spec"]["destination"] = json!({"name": "eu1", "namespace": ""});
             });
             let namespace = if settings.dialect == Dialect::Acm { "argocd" } else { "" };
             let own = json!({"server": names::IN_CLUSTER, "namespace": namespace});

@@ -9,206 +9,15 @@
 //! `OutOfSync`) goes from `Pending` to `Progressing` to `Healthy` in one look. An operation that a cluster has not begun
 //! is shown as `Running`, so it is not asked for again and again either.
 
-use super::carried::Carried;
-use super::{items, names, own, text};
+mod mirror;
+
+pub use mirror::{Condition, Health, Mirror, OperationState, Sync, TEXT_MAX, patch};
+pub(super) use mirror::{bounded, time};
+
+use super::carried::{Applied, Carried};
+use super::names;
 use crate::status;
 use k8s_openapi::jiff::Timestamp;
-use serde_json::{Map, Value, json};
-
-/// The fields of an Application's status that are ours.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mirror {
-    /// Its health.
-    pub health: Health,
-    /// How it compares with Git.
-    pub sync: Sync,
-    /// Its last operation.
-    pub operation: Option<OperationState>,
-    /// When it was compared last.
-    pub reconciled_at: Option<Box<str>>,
-    /// What its source is: a chart, a folder.
-    pub source_type: Option<Box<str>>,
-    /// What else is to be said, whoever says it.
-    pub conditions: Vec<Condition>,
-}
-
-/// An Application's `status.health`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Health {
-    /// The word for it.
-    pub status: Option<Box<str>>,
-    /// Why.
-    pub message: Option<Box<str>>,
-    /// Since when.
-    pub since: Option<Box<str>>,
-}
-
-/// An Application's `status.sync`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sync {
-    /// The word for it, without which the API server takes none of it.
-    pub status: Option<Box<str>>,
-    /// What it was compared with.
-    pub revision: Option<Box<str>>,
-    /// The same for each source of several.
-    pub revisions: Vec<Box<str>>,
-}
-
-/// An Application's `status.operationState`. The API server takes none without its phase and its start.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OperationState {
-    /// How far it is.
-    pub phase: Box<str>,
-    /// When it began.
-    pub started_at: Box<str>,
-    /// When it ended.
-    pub finished_at: Option<Box<str>>,
-    /// What it says.
-    pub message: Option<Box<str>>,
-    /// How often it was tried again.
-    pub retries: Option<i64>,
-    /// What was synced.
-    pub revision: Option<Box<str>>,
-}
-
-/// A condition of an Application.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Condition {
-    /// Its type, whose ending says how grave it is.
-    pub kind: Box<str>,
-    /// What is to be said.
-    pub message: Box<str>,
-    /// Since when.
-    pub since: Option<Box<str>>,
-}
-
-/// The most of what is kept of a text, in bytes.
-pub const TEXT_MAX: usize = 4096;
-
-/// Cuts a text that is too long to be kept of many Applications.
-pub(super) fn bounded(text: &str) -> Box<str> {
-    if text.len() <= TEXT_MAX {
-        return text.into();
-    }
-    let room = TEXT_MAX - '…'.len_utf8();
-    let end = (0..=room).rev().find(|&end| text.is_char_boundary(end));
-    format!("{}…", &text[..end.unwrap_or(0)]).into()
-}
-
-/// A time as Kubernetes writes it; nothing for what is none, which the API server would not take.
-pub(super) fn time(text: &str) -> Option<Box<str>> {
-    let time: Timestamp = text.parse().ok()?;
-    Some(status::time(time).into())
-}
-
-impl Mirror {
-    /// Reads an Application's `status`.
-    #[must_use]
-    pub fn read(status: &Value) -> Self {
-        let message = |path| text(status, path).map(bounded);
-        let time = |path| text(status, path).and_then(time);
-        let revisions = items(status, "/sync/revisions").iter().filter_map(Value::as_str);
-        let conditions = items(status, "/conditions").iter();
-        let mut mirror = Self {
-            health: Health {
-                status: own(status, "/health/status"),
-                message: message("/health/message"),
-                since: time("/health/lastTransitionTime"),
-            },
-            sync: Sync {
-                status: own(status, "/sync/status"),
-                revision: own(status, "/sync/revision"),
-                revisions: revisions.map(Into::into).collect(),
-            },
-            operation: status.get("operationState").and_then(OperationState::read),
-            reconciled_at: time("/reconciledAt"),
-            source_type: own(status, "/sourceType"),
-            conditions: conditions.filter_map(Condition::read).collect(),
-        };
-        mirror.conditions.sort();
-        mirror
-    }
-
-    /// What is written of it. An operation must be there where its state is, and nothing of it comes back.
-    fn to_json(&self) -> Value {
-        let mut health = Map::new();
-        put(&mut health, "status", self.health.status.as_deref());
-        put(&mut health, "message", self.health.message.as_deref());
-        put(&mut health, "lastTransitionTime", self.health.since.as_deref());
-        let mut sync = Map::new();
-        put(&mut sync, "status", self.sync.status.as_deref());
-        put(&mut sync, "revision", self.sync.revision.as_deref());
-        if !self.sync.revisions.is_empty() {
-            sync.insert("revisions".to_owned(), json!(self.sync.revisions));
-        }
-        let mut status = Map::new();
-        for (key, part) in [("health", health), ("sync", sync)] {
-            if !part.is_empty() {
-                status.insert(key.to_owned(), part.into());
-            }
-        }
-        if let Some(operation) = &self.operation {
-            status.insert("operationState".to_owned(), operation.to_json().into());
-        }
-        put(&mut status, "reconciledAt", self.reconciled_at.as_deref());
-        put(&mut status, "sourceType", self.source_type.as_deref());
-        if !self.conditions.is_empty() {
-            let conditions: Vec<_> = self.conditions.iter().map(Condition::to_json).collect();
-            status.insert("conditions".to_owned(), conditions.into());
-        }
-        status.into()
-    }
-}
-
-impl OperationState {
-    fn read(state: &Value) -> Option<Self> {
-        Some(Self {
-            phase: own(state, "/phase")?,
-            started_at: text(state, "/startedAt").and_then(time)?,
-            finished_at: text(state, "/finishedAt").and_then(time),
-            message: text(state, "/message").map(bounded),
-            retries: state.get("retryCount").and_then(Value::as_i64),
-            revision: own(state, "/syncResult/revision"),
-        })
-    }
-
-    fn to_json(&self) -> Map<String, Value> {
-        let mut state = Map::new();
-        put(&mut state, "phase", Some(&*self.phase));
-        put(&mut state, "startedAt", Some(&*self.started_at));
-        put(&mut state, "finishedAt", self.finished_at.as_deref());
-        put(&mut state, "message", self.message.as_deref());
-        put(&mut state, "retryCount", self.retries);
-        if let Some(revision) = &self.revision {
-            state.insert("syncResult".to_owned(), json!({"revision": revision}));
-        }
-        state
-    }
-}
-
-impl Condition {
-    fn read(condition: &Value) -> Option<Self> {
-        Some(Self {
-            kind: own(condition, "/type")?,
-            message: text(condition, "/message").map(bounded).unwrap_or_default(),
-            since: text(condition, "/lastTransitionTime").and_then(time),
-        })
-    }
-
-    fn to_json(&self) -> Value {
-        let mut condition = Map::new();
-        put(&mut condition, "type", Some(&*self.kind));
-        put(&mut condition, "message", Some(&*self.message));
-        put(&mut condition, "lastTransitionTime", self.since.as_deref());
-        condition.into()
-    }
-}
-
-fn put<T: Into<Value>>(map: &mut Map<String, Value>, key: &str, value: Option<T>) {
-    if let Some(value) = value {
-        map.insert(key.to_owned(), value.into());
-    }
-}
 
 /// Of what an Application's status is made.
 #[derive(Clone, Copy, Debug)]
@@ -259,7 +68,7 @@ pub fn wanted(current: &Mirror, situation: &Situation<'_>) -> Mirror {
 /// What is to be said, without what does not come from the cluster.
 fn said(current: &Mirror, situation: &Situation<'_>) -> Mirror {
     let cluster = situation.cluster;
-    let waiting = |what: &str| stands(PROGRESSING, format!("waiting for {cluster}: {what}"));
+    let waiting = |what: &str| stands(PROGRESSING, &format!("waiting for {cluster}: {what}"));
     // One that is about to be sent is told of as if it were.
     let Some(carried) = situation.carried else {
         return waiting("its agent has not applied the Application");
@@ -267,13 +76,13 @@ fn said(current: &Mirror, situation: &Situation<'_>) -> Mirror {
     if carried.deleting {
         return waiting("its agent is removing the Application");
     }
-    if !carried.heard {
+    if carried.applied == Applied::Unheard {
         return waiting("its agent has not applied the Application");
     }
-    if let Some(refused) = carried.refused.as_ref().filter(|_| !carried.is_current()) {
+    if let Some(refused) = carried.refused().filter(|_| !carried.is_current()) {
         let told = stands(
             DEGRADED,
-            format!("{cluster} could not apply the Application: {refused}"),
+            &format!("{cluster} could not apply the Application: {refused}"),
         );
         return Mirror {
             // What has been done was done, and is no business of what is refused.
@@ -282,7 +91,7 @@ fn said(current: &Mirror, situation: &Situation<'_>) -> Mirror {
         };
     }
     if carried.missing {
-        return stands(MISSING, format!("the Application is not on {cluster}"));
+        return stands(MISSING, &format!("the Application is not on {cluster}"));
     }
     let feedback = &carried.feedback;
     let is_first = current.health.status.is_none();
@@ -309,11 +118,11 @@ fn said(current: &Mirror, situation: &Situation<'_>) -> Mirror {
 }
 
 /// An Application of which nothing is known but this.
-fn stands(health: &str, message: String) -> Mirror {
+fn stands(health: &str, message: &str) -> Mirror {
     Mirror {
         health: Health {
             status: Some(health.into()),
-            message: Some(bounded(&message)),
+            message: Some(bounded(message)),
             since: None,
         },
         sync: Sync {
@@ -369,7 +178,7 @@ fn conditions(current: &Mirror, said: Vec<Condition>, situation: &Situation<'_>)
     let mut all: Vec<Condition> = said.into_iter().filter(is_told).collect();
     let others = current.conditions.iter();
     all.extend(others.filter(|it| !is_ours(&it.kind) && !is_told(it)).cloned());
-    let refused = situation.carried.and_then(|carried| carried.refused.as_deref());
+    let refused = situation.carried.and_then(Carried::refused);
     let refused = refused.map(|refused| Condition {
         kind: names::APPLY_ERROR.into(),
         message: bounded(&format!("{}: {refused}", situation.cluster)),
@@ -390,62 +199,442 @@ fn conditions(current: &Mirror, said: Vec<Condition>, situation: &Situation<'_>)
     all
 }
 
-/// For how long the time of the last comparison may be late, in seconds: the clusters' Argo CDs compare every few minutes, and
-/// a write for each would be most of all that is written.
-const LATE: i64 = 3600;
+#[cfg(test)]
+mod tests {
+    use super::super::requests::Requests;
+    use super::super::tests::{application, payload, said, work};
+    use super::super::{items, text};
+    use super::*;
+    use serde_json::{Value, json};
 
-/// The merge patch of an Application that makes it say what is wanted; nothing where it does.
-#[must_use]
-pub fn patch(current: &Mirror, wanted: &Mirror) -> Option<Value> {
-    let (before, after) = (current.to_json(), wanted.to_json());
-    let mut patch = difference(&before, &after)?;
-    let only = patch
-        .as_object()
-        .is_some_and(|patch| patch.len() == 1 && patch.contains_key("reconciledAt"));
-    if only && !is_late(current, wanted) {
-        return None;
-    }
-    if let Some(Value::Object(state)) = patch.get_mut("operationState") {
-        state.insert("operation".to_owned(), json!({}));
-    }
-    Some(json!({ "status": patch }))
-}
+    const NOON: &str = "2026-06-01T12:00:00Z";
+    const LATER: &str = "2026-06-01T12:05:00Z";
 
-/// Whether the time of the last comparison is worth a write of its own: also where somebody waits for a comparison after an
-/// operation, as `argocd app sync` does.
-fn is_late(current: &Mirror, wanted: &Mirror) -> bool {
-    let time = |text: Option<&str>| text?.parse::<Timestamp>().ok();
-    let (Some(before), Some(after)) = (
-        time(current.reconciled_at.as_deref()),
-        time(wanted.reconciled_at.as_deref()),
-    ) else {
-        return true;
-    };
-    let finished = wanted
-        .operation
-        .as_ref()
-        .and_then(|operation| time(operation.finished_at.as_deref()));
-    after.as_second() - before.as_second() >= LATE
-        || finished.is_some_and(|finished| before < finished && finished <= after)
-}
-
-/// The merge patch that makes the one the other. Lists are replaced.
-fn difference(before: &Value, after: &Value) -> Option<Value> {
-    let (Value::Object(old), Value::Object(new)) = (before, after) else {
-        return (before != after).then(|| after.clone());
-    };
-    let mut patch = Map::new();
-    for key in old.keys().filter(|key| !new.contains_key(*key)) {
-        patch.insert(key.clone(), Value::Null);
+    fn at(time: &str) -> Timestamp {
+        time.parse().expect("a time")
     }
-    for (key, value) in new {
-        let part = match old.get(key) {
-            Some(before) => difference(before, value),
-            None => Some(value.clone()),
-        };
-        if let Some(part) = part {
-            patch.insert(key.clone(), part);
+
+    fn carried(said: Option<Value>) -> Carried {
+        Carried::read(&work(&application(|_| ()), &Requests::default(), said)).expect("it is of the pull model")
+    }
+
+    /// What comes back of the form that the work carries.
+    fn current(values: &[(&str, &str)]) -> Value {
+        let form = payload(&application(|_| ()), &Requests::default());
+        let mut all = vec![("payload", &*form)];
+        all.extend(values);
+        said(&all)
+    }
+
+    fn situation(carried: Option<&Carried>) -> Situation<'_> {
+        Situation {
+            cluster: "eu1",
+            carried,
+            notes: &[],
+            read_only: false,
+            is_ours: true,
+            now: at(NOON),
         }
     }
-    (!patch.is_empty()).then(|| patch.into())
+
+    /// As RFC 7386 has it.
+    fn merge(object: &mut Value, patch: &Value) {
+        let (Value::Object(fields), Value::Object(patch)) = (&mut *object, patch) else {
+            *object = patch.clone();
+            return;
+        };
+        for (key, value) in patch {
+            if value.is_null() {
+                fields.remove(key);
+            } else {
+                merge(fields.entry(key.clone()).or_insert_with(|| json!({})), value);
+            }
+        }
+    }
+
+    /// An Application's status.
+    struct Hub(Value);
+
+    impl Hub {
+        fn new() -> Self {
+            Self(json!({}))
+        }
+
+        /// What is written in this situation. Whatever that is, nothing is to be written then.
+        fn write(&mut self, situation: &Situation<'_>) -> Option<Value> {
+            let before = Mirror::read(&self.0);
+            let patch = patch(&before, &wanted(&before, situation))?;
+            merge(&mut self.0, &patch["status"]);
+            let after = Mirror::read(&self.0);
+            let later = Situation {
+                now: at(LATER),
+                ..*situation
+            };
+            assert_eq!(
+                super::patch(&after, &wanted(&after, &later)),
+                None,
+                "one write per change"
+            );
+            required(&self.0);
+            Some(patch)
+        }
+
+        fn hears(&mut self, said: Value) -> Option<Value> {
+            self.write(&situation(Some(&carried(Some(said)))))
+        }
+
+        fn health(&self) -> &str {
+            text(&self.0, "/health/status").unwrap_or_default()
+        }
+
+        fn message(&self) -> &str {
+            text(&self.0, "/health/message").unwrap_or_default()
+        }
+    }
+
+    /// What the Application's CRD asks for.
+    fn required(status: &Value) {
+        let needs = |path: &str, keys: &[&str]| {
+            let part = status.pointer(path);
+            assert!(
+                part.is_none_or(|part| keys.iter().all(|key| part.get(*key).is_some())),
+                "{path} of {status}"
+            );
+        };
+        needs("/sync", &["status"]);
+        needs("/operationState", &["operation", "phase", "startedAt"]);
+        needs("/operationState/syncResult", &["revision"]);
+        for condition in items(status, "/conditions") {
+            assert!(condition.get("type").is_some() && condition.get("message").is_some());
+        }
+    }
+
+    const WELL: [(&str, &str); 3] = [
+        ("healthStatus", "Healthy"),
+        ("syncStatus", "Synced"),
+        ("syncRevision", "abc"),
+    ];
+
+    const SUCCEEDED: [(&str, &str); 4] = [
+        ("operationStatePhase", "Succeeded"),
+        ("operationStateStartedAt", "2026-06-01T11:59:00Z"),
+        ("operationStateFinishedAt", "2026-06-01T11:59:30Z"),
+        ("syncResultRevision", "abc"),
+    ];
+
+    #[test]
+    fn what_the_cluster_says_is_written_at_once_and_once() {
+        let mut hub = Hub::new();
+        let all = [&WELL[..], &SUCCEEDED].concat();
+        let patch = hub.hears(current(&all)).expect("a write");
+        let wanted = json!({"status": {
+            "health": {"status": "Healthy", "lastTransitionTime": NOON},
+            "sync": {"status": "Synced", "revision": "abc"},
+            "operationState": {
+                "operation": {},
+                "phase": "Succeeded",
+                "startedAt": "2026-06-01T11:59:00Z",
+                "finishedAt": "2026-06-01T11:59:30Z",
+                "syncResult": {"revision": "abc"},
+            },
+        }});
+        assert_eq!(patch, wanted, "and never Progressing before Healthy");
+        assert_eq!(hub.hears(current(&all)), None);
+    }
+
+    #[test]
+    fn a_healthy_application_stays_healthy_whatever_else_comes() {
+        let mut hub = Hub::new();
+        hub.hears(current(&WELL));
+        let more = [&WELL[..], &SUCCEEDED, &[("SyncError", "no")]].concat();
+        let patch = hub.hears(current(&more)).expect("a write");
+        assert_eq!(patch["status"].get("health"), None, "{patch}");
+        assert_eq!(
+            hub.hears(said(&[("payload", "of before"), ("healthStatus", "Progressing")])),
+            None
+        );
+        assert_eq!(hub.hears(said(&[])), None);
+        assert_eq!(hub.health(), "Healthy");
+    }
+
+    #[test]
+    fn only_what_differs_is_written_and_what_the_cluster_no_longer_says_is_removed() {
+        let mut hub = Hub::new();
+        hub.hears(current(
+            &[&WELL[..], &SUCCEEDED, &[("healthMessage", "x"), ("SyncError", "no")]].concat(),
+        ));
+        let patch = hub.hears(current(&[
+            ("healthStatus", "Healthy"),
+            ("syncStatus", "OutOfSync"),
+            ("syncRevision", "abc"),
+        ]));
+        let wanted = json!({"status": {
+            "health": {"message": null},
+            "sync": {"status": "OutOfSync"},
+            "operationState": null,
+            "conditions": null,
+        }});
+        assert_eq!(patch, Some(wanted));
+    }
+
+    #[test]
+    fn a_new_operation_has_nothing_of_the_one_before_it() {
+        let mut hub = Hub::new();
+        hub.hears(current(&[&WELL[..], &SUCCEEDED].concat()));
+        let running = [("operationStatePhase", "Running"), ("operationStateStartedAt", NOON)];
+        hub.hears(current(&[&WELL[..], &running].concat()));
+        assert_eq!(
+            hub.0["operationState"],
+            json!({"operation": {}, "phase": "Running", "startedAt": NOON})
+        );
+    }
+
+    #[test]
+    fn an_operation_without_its_start_is_not_made_up() {
+        let mut hub = Hub::new();
+        hub.hears(current(&[&WELL[..], &[("operationStatePhase", "Running")]].concat()));
+        assert_eq!(hub.0.get("operationState"), None);
+        assert_eq!(
+            hub.hears(current(&[&WELL[..], &[("operationStatePhase", "Running")]].concat())),
+            None
+        );
+    }
+
+    #[test]
+    fn an_application_that_nobody_runs_is_neither_green_nor_empty() {
+        let unheard = carried(None);
+        let silent = carried(Some(said(&[])));
+        let dormant = carried(Some(current(&[])));
+        for (carried, why) in [
+            (None, "waiting for eu1: its agent has not applied the Application"),
+            (
+                Some(&unheard),
+                "waiting for eu1: its agent has not applied the Application",
+            ),
+            (
+                Some(&silent),
+                "waiting for eu1: nothing has come back of the Application",
+            ),
+            (
+                Some(&dormant),
+                "waiting for eu1: its Argo CD has not looked at the Application",
+            ),
+        ] {
+            let mut hub = Hub::new();
+            hub.write(&situation(carried)).expect("a write");
+            assert_eq!((hub.health(), hub.message()), ("Progressing", why));
+            assert_eq!(hub.0["sync"], json!({"status": "Unknown"}));
+        }
+    }
+
+    #[test]
+    fn another_cluster_does_not_inherit_what_the_one_before_said() {
+        for carried in [None, Some(&carried(None))] {
+            let mut hub = Hub::new();
+            hub.hears(current(&[&WELL[..], &SUCCEEDED].concat()));
+            hub.write(&situation(carried)).expect("a write");
+            assert_eq!(hub.health(), "Progressing");
+            assert_eq!(
+                (&hub.0["sync"], hub.0.get("operationState")),
+                (&json!({"status": "Unknown"}), None)
+            );
+        }
+    }
+
+    #[test]
+    fn what_the_agent_cannot_apply_is_degraded_and_says_why() {
+        let mut refused = said(&[
+            ("payload", "of before"),
+            ("healthStatus", "Healthy"),
+            ("syncStatus", "Synced"),
+        ]);
+        refused["conditions"] = json!([
+            {"type": "Applied", "status": "False", "message": "no such kind", "observedGeneration": 2},
+        ]);
+        let mut hub = Hub::new();
+        hub.hears(current(&[&WELL[..], &SUCCEEDED].concat()));
+        hub.hears(refused.clone()).expect("a write");
+        assert_eq!(
+            (hub.health(), hub.message()),
+            ("Degraded", "eu1 could not apply the Application: no such kind")
+        );
+        assert_eq!(hub.0["sync"], json!({"status": "Unknown"}));
+        let condition =
+            json!({"type": "ManifestWorkApplyError", "message": "eu1: no such kind", "lastTransitionTime": NOON});
+        assert_eq!(hub.0["conditions"], json!([condition]));
+        assert_eq!(hub.0["operationState"]["phase"], "Succeeded");
+        hub.hears(current(&WELL)).expect("a write");
+        assert_eq!((hub.health(), hub.0.get("conditions")), ("Healthy", None));
+        let form = payload(&application(|_| ()), &Requests::default());
+        for value in refused["statusFeedback"]["values"].as_array_mut().expect("a list") {
+            if value["name"] == "payload" {
+                value["fieldValue"]["string"] = json!(form);
+            }
+        }
+        hub.hears(refused).expect("a write");
+        assert_eq!(hub.health(), "Healthy", "it stands there as it should");
+        assert_eq!(items(&hub.0, "/conditions").len(), 1);
+    }
+
+    #[test]
+    fn what_somebody_has_removed_from_the_cluster_is_missing() {
+        let mut gone = current(&WELL);
+        gone["conditions"][1]["status"] = json!("False");
+        let mut hub = Hub::new();
+        hub.hears(current(&WELL));
+        hub.hears(gone).expect("a write");
+        assert_eq!(
+            (hub.health(), hub.message()),
+            ("Missing", "the Application is not on eu1")
+        );
+    }
+
+    #[test]
+    fn where_the_agents_only_look_what_they_see_is_told() {
+        let peers = carried(Some(said(&WELL)));
+        let mut hub = Hub::new();
+        let frozen = Situation {
+            read_only: true,
+            ..situation(Some(&peers))
+        };
+        hub.write(&frozen).expect("a write");
+        assert_eq!(hub.health(), "Healthy");
+    }
+
+    #[test]
+    fn one_half_of_the_truth_is_not_taken_for_the_whole() {
+        let mut hub = Hub::new();
+        hub.hears(current(&[("healthStatus", "Healthy")]));
+        assert_eq!(hub.0["sync"], json!({"status": "Unknown"}));
+        hub.hears(current(&[("syncStatus", "Synced")]));
+        assert_eq!(hub.health(), "Unknown");
+        hub.hears(current(&[("healthStatus", "Splendid"), ("syncStatus", "Odd")]));
+        assert_eq!(
+            (hub.health(), &hub.0["sync"]["status"]),
+            ("Splendid", &json!("Odd")),
+            "words are passed on"
+        );
+    }
+
+    #[test]
+    fn an_operation_that_was_taken_shows_that_it_is_not_over() {
+        let asked = application(|object| {
+            object["operation"] = json!({"sync": {}});
+            let fields = json!({"f:operation": {}});
+            object["metadata"]["managedFields"] =
+                json!([{"manager": "argocd-server", "time": NOON, "fieldsV1": fields}]);
+        });
+        let id = asked
+            .requests
+            .operation
+            .as_ref()
+            .map(|it| it.id.to_string())
+            .expect("an operation");
+        let form = payload(&application(|_| ()), &asked.requests);
+        let carrying = |said: Value| {
+            let work = work(&application(|_| ()), &asked.requests, Some(said));
+            Carried::read(&work).expect("it is of the pull model")
+        };
+        let mut hub = Hub::new();
+        hub.hears(current(&[&WELL[..], &SUCCEEDED].concat()));
+        // As Argo CD does when somebody clicks.
+        hub.0["operationState"] = Value::Null;
+        let before = carrying(current(&[&WELL[..], &SUCCEEDED].concat()));
+        hub.write(&situation(Some(&before))).expect("a write");
+        let waiting = json!({
+            "operation": {}, "phase": "Running", "startedAt": NOON, "message": "waiting for eu1 to begin",
+        });
+        assert_eq!(hub.0["operationState"], waiting);
+        assert_eq!(hub.health(), "Healthy", "which is not in doubt");
+        let there = [&WELL[..], &SUCCEEDED, &[("payload", &form), ("operationPending", &id)]].concat();
+        let there = carrying(said(&there));
+        assert_eq!(
+            hub.write(&situation(Some(&there))),
+            None,
+            "and what it did before is not shown"
+        );
+        let running = [("operationStatePhase", "Running"), ("operationStateStartedAt", LATER)];
+        let marks = [("payload", &*form), ("operationPending", &id), ("operationBegun", &id)];
+        let begun = carrying(said(&[&WELL[..], &running, &marks].concat()));
+        hub.write(&situation(Some(&begun))).expect("a write");
+        assert_eq!(
+            hub.0["operationState"],
+            json!({"operation": {}, "phase": "Running", "startedAt": LATER})
+        );
+        let over = carrying(said(&[&WELL[..], &SUCCEEDED, &[("payload", &form)]].concat()));
+        hub.write(&situation(Some(&over))).expect("a write");
+        assert_eq!(hub.0["operationState"]["phase"], "Succeeded");
+    }
+
+    #[test]
+    fn conditions_of_others_stay_and_ours_come_and_go() {
+        let condition = |kind: &str| json!({"type": kind, "message": "eu1: x", "lastTransitionTime": NOON});
+        let mut hub =
+            Hub(json!({"conditions": [condition("SyncError"), condition("Mine"), condition("ManifestWorkInfo")]}));
+        let well = carried(Some(current(&[&WELL[..], &[("ComparisonError", "y")]].concat())));
+        let notes = [Condition {
+            kind: "ManagedClusterUnreachableWarning".into(),
+            message: "z".into(),
+            since: None,
+        }];
+        let silent = Situation {
+            notes: &notes,
+            ..situation(Some(&well))
+        };
+        hub.write(&silent).expect("a write");
+        let said = |hub: &Hub| -> Vec<String> {
+            items(&hub.0, "/conditions")
+                .iter()
+                .map(|it| it["type"].as_str().unwrap_or_default().to_owned())
+                .collect()
+        };
+        assert_eq!(
+            said(&hub),
+            ["ComparisonError", "ManagedClusterUnreachableWarning", "Mine"]
+        );
+        hub.write(&situation(Some(&well))).expect("a write");
+        assert_eq!(said(&hub), ["ComparisonError", "Mine"]);
+        let conditions = hub.0["conditions"].as_array_mut().expect("a list");
+        conditions.reverse();
+        assert_eq!(hub.write(&situation(Some(&well))), None, "in whatever order");
+    }
+
+    #[test]
+    fn that_it_was_compared_again_is_no_reason_to_write_unless_somebody_waits_for_it() {
+        let mut hub = Hub::new();
+        let compared = |time| current(&[&WELL[..], &SUCCEEDED, &[("reconciledAt", time)]].concat());
+        hub.hears(compared("2026-06-01T11:59:10Z")).expect("a write");
+        let patch = hub.hears(compared("2026-06-01T11:59:31Z"));
+        assert_eq!(
+            patch,
+            Some(json!({"status": {"reconciledAt": "2026-06-01T11:59:31Z"}})),
+            "after an operation"
+        );
+        assert_eq!(hub.hears(compared("2026-06-01T12:02:31Z")), None);
+        assert!(hub.hears(compared("2026-06-01T12:59:31Z")).is_some(), "an hour later");
+    }
+
+    #[test]
+    fn long_texts_are_cut_and_what_is_no_time_is_not_written() {
+        let long = "ä".repeat(TEXT_MAX);
+        let mut hub = Hub::new();
+        hub.hears(current(
+            &[&WELL[..], &[("healthMessage", &long), ("reconciledAt", "yesterday")]].concat(),
+        ));
+        assert!(hub.message().len() <= TEXT_MAX && hub.message().ends_with('…'));
+        assert_eq!(hub.0.get("reconciledAt"), None);
+    }
+
+    #[test]
+    fn each_source_of_several_has_its_revision() {
+        let mut hub = Hub::new();
+        let revisions = [
+            ("healthStatus", "Healthy"),
+            ("syncStatus", "Synced"),
+            ("syncRevision0", "a"),
+            ("syncRevision1", "b"),
+        ];
+        hub.hears(current(&revisions));
+        assert_eq!(hub.0["sync"], json!({"status": "Synced", "revisions": ["a", "b"]}));
+    }
 }
