@@ -7,11 +7,13 @@
 //! - [`application`] is what is read of the hub's Application, [`payload`] what the managed cluster gets of it.
 //! - [`work`] is the ManifestWork around that, as it should be; [`carried`] what is read of one that is there.
 //! - [`requests`] hands on what somebody asks of the hub's Application: a sync, a refresh.
-//! - [`feedback`] is what comes back of the cluster, [`status`] what the hub's Application says of it.
+//! - [`feedback`] is what comes back of the cluster, [`status`] what the hub's Application says of it, and `history` what it can be
+//!   rolled back to.
 
 pub mod application;
 pub mod carried;
 pub mod feedback;
+mod history;
 pub mod names;
 pub mod payload;
 pub mod requests;
@@ -38,6 +40,7 @@ pub enum Dialect {
 
 /// What somebody who runs the controller chooses.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Settings {
     /// Whose conventions are followed.
     pub dialect: Dialect,

@@ -98,6 +98,12 @@ impl Application {
             .filter(|it| !names::is_argo_cds(it))
     }
 
+    /// Its `spec` on the hub.
+    pub(super) fn spec(&self) -> Value {
+        let mut base: Value = serde_json::from_str(&self.base).expect("it was written as JSON");
+        base["spec"].take()
+    }
+
     /// The one merge patch of this form of it for all that is to be written: what is taken from it because its work carries it, and
     /// what [`super::status::patch`] gives. Nothing where that is nothing.
     #[must_use]

@@ -99,6 +99,14 @@ impl Carried {
         self.applied != Applied::Unheard && !self.missing && self.payload == self.feedback.payload
     }
 
+    /// Whether the cluster's Argo CD is in the middle of an operation, also of one of its own. It would not begin another, and clear it
+    /// with the one that it has.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        let operation = self.feedback.said.operation.as_ref();
+        self.is_current() && operation.is_some_and(|it| ["Running", "Terminating"].contains(&&*it.phase))
+    }
+
     /// Whether the cluster has had this operation and has it no longer.
     #[must_use]
     pub fn has_done(&self, operation: &Operation) -> bool {

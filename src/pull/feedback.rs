@@ -172,6 +172,7 @@ impl<'v> Values<'v> {
             operation: self.operation(),
             reconciled_at: self.time(RECONCILED_AT),
             source_type: own(SOURCE_TYPE),
+            history: Vec::new(),
             conditions: self.conditions(),
         }
     }
@@ -274,6 +275,7 @@ mod tests {
         let noon = || own("2026-06-01T12:00:00Z");
         let wanted = Feedback {
             said: Mirror {
+                history: Vec::new(),
                 health: Health {
                     status: own("Degraded"),
                     message: own("it crashes"),

@@ -11,7 +11,7 @@
 //!    would never end.
 //!
 //! It stays in the work as long as it stands on the Application, or it would be carried again. An operation that comes while the
-//! one before it is not done waits on the Application, where Argo CD refuses a third ("another operation is in progress"); on the
+//! one before it is not done, or one of the cluster's own, waits on the Application, where Argo CD refuses a third ("another operation is in progress"); on the
 //! cluster it would be lost, for Argo CD clears the field when the first is done. Where the agent cannot apply the first, the
 //! second takes its place.
 //!
@@ -181,7 +181,7 @@ pub fn requests(application: &Application, carried: Option<&Carried>) -> (Reques
 
 fn operation(asked: Option<&Operation>, carried: &Carried) -> (Option<Operation>, bool) {
     let Some(before) = &carried.operation else {
-        return (asked.cloned(), false);
+        return (asked.filter(|_| !carried.is_busy()).cloned(), false);
     };
     let is_done = carried.has_done(before);
     let Some(asked) = asked else {
@@ -278,6 +278,20 @@ mod tests {
 
     pub(super) fn read(work: &Value) -> Carried {
         Carried::read(work).expect("it is of the pull model")
+    }
+
+    #[test]
+    fn an_operation_waits_while_the_cluster_is_in_the_middle_of_one_of_its_own() {
+        for (phase, goes) in [
+            ("Running", false),
+            ("Terminating", false),
+            ("Succeeded", true),
+            ("Failed", true),
+        ] {
+            let state = [("operationStatePhase", phase), ("operationStateStartedAt", NOON)];
+            let (wanted, taken) = requests(&synced("abc", NOON), Some(&carries(&Requests::default(), &state)));
+            assert_eq!((wanted.operation.is_some(), taken.operation), (goes, false), "{phase}");
+        }
     }
 
     #[test]

@@ -14,14 +14,17 @@ mod mirror;
 pub use mirror::{Condition, Health, Mirror, OperationState, Sync, TEXT_MAX, patch};
 pub(super) use mirror::{bounded, time};
 
+use super::application::Application;
 use super::carried::{Applied, Carried};
-use super::names;
+use super::{history, names};
 use crate::status;
 use k8s_openapi::jiff::Timestamp;
 
 /// Of what an Application's status is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Situation<'s> {
+    /// The Application, if what it deploys is to be noted in its history.
+    pub application: Option<&'s Application>,
     /// The managed cluster to which it is to go.
     pub cluster: &'s str,
     /// Its work there.
@@ -62,6 +65,10 @@ pub fn wanted(current: &Mirror, situation: &Situation<'_>) -> Mirror {
         mirror.operation = Some(waiting);
     }
     mirror.conditions = conditions(current, mirror.conditions, situation);
+    mirror.history = match situation.application {
+        Some(application) => history::after(application, &current.history, mirror.operation.as_ref()),
+        None => current.history.clone(),
+    };
     mirror
 }
 
@@ -74,7 +81,12 @@ fn said(current: &Mirror, situation: &Situation<'_>) -> Mirror {
         return waiting("its agent has not applied the Application");
     };
     if carried.deleting {
-        return waiting("its agent is removing the Application");
+        return Mirror {
+            // Such as why it cannot be deleted.
+            conditions: told_by(cluster, carried.feedback.said.conditions.clone()),
+            health: waiting("its agent is removing the Application").health,
+            ..current.clone()
+        };
     }
     if carried.applied == Applied::Unheard {
         return waiting("its agent has not applied the Application");
@@ -228,6 +240,7 @@ mod tests {
 
     fn situation(carried: Option<&Carried>) -> Situation<'_> {
         Situation {
+            application: None,
             cluster: "eu1",
             carried,
             notes: &[],

@@ -8,12 +8,13 @@ use super::{Moment, Promise};
 use crate::controller::action::{Action, Event, Involved, Write};
 use crate::controller::index::{Index, Sort};
 use crate::controller::resources::{APPLICATIONS, Resource, WORKS};
-use crate::controller::seen::{Application, Place, REFRESH, Reach, SKIP_RECONCILE, WorkKind};
+use crate::controller::seen::{Application, Place, Reach, SKIP_RECONCILE, WorkKind};
 use crate::controller::watches::Kind;
+use crate::pull::requests::Taken;
 use crate::pull::status::{Condition, Mirror, Situation};
 use crate::pull::work::Desired;
 use crate::pull::{self, Carried, requests, status, work};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use std::time::Duration;
 
 pub(super) const PROMISE: Promise = Promise {
@@ -54,7 +55,7 @@ fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> 
         None if !index.is_sure_of_applications() => Vec::new(),
         None => removed(&works, Some(place)),
         Some((_, None)) => removed(&works, None),
-        Some((_, Some(pull))) if pull.deleting => ending(place, pull, &works),
+        Some((application, Some(pull))) if pull.deleting => ending(index, place, (application, pull), &works, moment),
         Some((application, Some(pull))) => return alive(index, place, (application, pull), &works, moment),
     };
     if writes.is_empty() || moment.settings.pull.read_only {
@@ -91,16 +92,33 @@ fn removed(works: &[Carrying<'_>], unless_there: Option<&Place>) -> Vec<Write> {
 
 /// What is done while an Application is being deleted: with one of Argo CD's finalizers it stays until the managed cluster has
 /// deleted what it has deployed, as it would if Argo CD here had deployed it. Without, there is nothing to wait for.
-fn ending(place: &Place, pull: &pull::Application, works: &[Carrying<'_>]) -> Vec<Write> {
-    if pull.argocd_finalizers().next().is_none() {
+fn ending(
+    index: &Index,
+    place: &Place,
+    (application, pull): (&Application, &pull::Application),
+    works: &[Carrying<'_>],
+    moment: &Moment<'_>,
+) -> Vec<Write> {
+    let Some(release) = pull.release() else {
         return Vec::new();
+    };
+    let Some(kept) = works.first() else {
+        return vec![patch(&APPLICATIONS, place, release)];
+    };
+    let mut writes = removed(works, None);
+    // What the agent says while it removes it, such as why it cannot.
+    if writes.is_empty() {
+        let wanted = wanted(
+            index,
+            (application, pull),
+            (&kept.0.namespace, Some(kept.1)),
+            None,
+            moment,
+        );
+        let body = pull.patch(Taken::default(), status::patch(&pull.current, &wanted));
+        writes.extend(body.map(|body| patch(&APPLICATIONS, place, body)));
     }
-    if !works.is_empty() {
-        return removed(works, None);
-    }
-    let others: Vec<_> = pull.other_finalizers().collect();
-    let body = json!({"metadata": {"resourceVersion": pull.version, "finalizers": others}});
-    vec![patch(&APPLICATIONS, place, body)]
+    writes
 }
 
 fn patch(resource: &'static Resource, place: &Place, body: Value) -> Write {
@@ -122,7 +140,7 @@ fn alive(
     let settings = &moment.settings.pull;
     let target = target(index, place, pull, settings);
     let mut writes = Vec::new();
-    let mut taken = requests::Taken::default();
+    let mut taken = Taken::default();
     let kept = match target {
         Ok(cluster) => {
             let name = name(index, place, pull, cluster);
@@ -143,17 +161,15 @@ fn alive(
         Err(_) => works.first(),
     };
     let cluster = kept.map_or(target.as_deref().unwrap_or_default(), |(at, _)| &at.namespace);
-    let notes = notes(index, application, cluster, target.as_ref().err());
-    let situation = Situation {
-        cluster,
-        carried: kept.map(|(_, carried)| *carried),
-        notes: &notes,
-        read_only: settings.read_only,
-        is_ours: !application.reconciled,
-        now: moment.now,
-    };
-    let wanted = status::wanted(&pull.current, &situation);
-    let body = body(pull, &wanted, taken);
+    let carried = kept.map(|(_, carried)| *carried);
+    let wanted = wanted(
+        index,
+        (application, pull),
+        (cluster, carried),
+        target.as_ref().err(),
+        moment,
+    );
+    let body = pull.patch(taken, status::patch(&pull.current, &wanted));
     let events = news(&pull.current, &wanted);
     writes.extend(body.map(|body| patch(&APPLICATIONS, place, body)));
     if writes.is_empty() {
@@ -216,6 +232,26 @@ fn delivered(desired: &Desired, place: &Place, kept: Option<&Carrying<'_>>) -> O
     }
 }
 
+/// What an Application is to say of itself.
+fn wanted(
+    index: &Index,
+    (application, pull): (&Application, &pull::Application),
+    (cluster, carried): (&str, Option<&Carried>),
+    refused: Option<&String>,
+    moment: &Moment<'_>,
+) -> Mirror {
+    let situation = Situation {
+        application: Some(pull),
+        cluster,
+        carried,
+        notes: &notes(index, application, cluster, refused),
+        read_only: moment.settings.pull.read_only,
+        is_ours: !application.reconciled,
+        now: moment.now,
+    };
+    status::wanted(&pull.current, &situation)
+}
+
 /// What is to be said of an Application besides what its cluster says.
 fn notes(index: &Index, application: &Application, cluster: &str, refused: Option<&String>) -> Vec<Condition> {
     let mut notes = Vec::new();
@@ -247,27 +283,6 @@ fn notes(index: &Index, application: &Application, cluster: &str, refused: Optio
         );
     }
     notes
-}
-
-/// What is written of the Application, in one patch of the form that was looked at.
-fn body(pull: &pull::Application, wanted: &Mirror, taken: requests::Taken) -> Option<Value> {
-    let mut body = match status::patch(&pull.current, wanted) {
-        Some(Value::Object(body)) => body,
-        _ => Map::new(),
-    };
-    let mut metadata = Map::new();
-    if taken.operation {
-        body.insert("operation".to_owned(), Value::Null);
-    }
-    if taken.refresh {
-        metadata.insert("annotations".to_owned(), json!({REFRESH: null}));
-    }
-    if body.is_empty() && metadata.is_empty() {
-        return None;
-    }
-    metadata.insert("resourceVersion".to_owned(), json!(pull.version));
-    body.insert("metadata".to_owned(), metadata.into());
-    Some(body.into())
 }
 
 /// What is newly the matter.

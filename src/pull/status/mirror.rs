@@ -1,5 +1,6 @@
 //! The fields of an Application's status that are ours: read, written, and compared.
 
+use crate::pull::history::Deployment;
 use crate::pull::{items, own, text};
 use crate::status;
 use k8s_openapi::jiff::Timestamp;
@@ -18,6 +19,8 @@ pub struct Mirror {
     pub reconciled_at: Option<Box<str>>,
     /// What its source is: a chart, a folder.
     pub source_type: Option<Box<str>>,
+    /// What it can be rolled back to.
+    pub history: Vec<Deployment>,
     /// What else is to be said, whoever says it.
     pub conditions: Vec<Condition>,
 }
@@ -113,6 +116,7 @@ impl Mirror {
             operation: status.get("operationState").and_then(OperationState::read),
             reconciled_at: time("/reconciledAt"),
             source_type: own(status, "/sourceType"),
+            history: Deployment::read(status),
             conditions: conditions.filter_map(Condition::read).collect(),
         };
         mirror.conditions.sort();
@@ -142,6 +146,10 @@ impl Mirror {
         }
         put(&mut status, "reconciledAt", self.reconciled_at.as_deref());
         put(&mut status, "sourceType", self.source_type.as_deref());
+        if !self.history.is_empty() {
+            let history: Vec<_> = self.history.iter().map(Deployment::to_json).collect();
+            status.insert("history".to_owned(), history.into());
+        }
         if !self.conditions.is_empty() {
             let conditions: Vec<_> = self.conditions.iter().map(Condition::to_json).collect();
             status.insert("conditions".to_owned(), conditions.into());

@@ -3,9 +3,11 @@
 use super::*;
 use crate::controller::index::{Change, tests::cluster};
 use crate::controller::promises::Settings;
+use crate::controller::seen::REFRESH;
 use crate::controller::seen::Work;
 use crate::pull::names;
 use k8s_openapi::jiff::Timestamp;
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
@@ -155,11 +157,7 @@ impl Hub {
                 let mut object = self.objects[&(resource.plural, place.clone())].clone();
                 let version = &object["metadata"]["resourceVersion"];
                 assert_eq!(&body["metadata"]["resourceVersion"], version, "of another form");
-                assert_eq!(
-                    of_it == "application" && body.get("spec").is_some(),
-                    false,
-                    "not ours: {body}"
-                );
+                assert!(of_it == "work" || body.get("spec").is_none(), "not ours: {body}");
                 merge(&mut object, &body);
                 self.put(resource.plural, &place, Some(object));
             }
@@ -381,6 +379,41 @@ fn each_of_argo_cds_finalizers_goes_when_the_work_is_gone() {
         &json!({"metadata": {"deletionTimestamp": NOW, "finalizers": ["example.com/mine"]}}),
     );
     assert_eq!(hub.settle(&shop()), [""; 0], "somebody else has something to do");
+}
+
+#[test]
+fn what_keeps_an_application_from_going_is_told() {
+    let mut hub = Hub::with_shop();
+    hub.change(&shop(), &json!({"metadata": {"finalizers": [names::CASCADE[0]]}}));
+    hub.settle(&shop());
+    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    let mut work = hub.work(WORK).clone();
+    work["metadata"]["deletionTimestamp"] = json!(NOW);
+    hub.put("manifestworks", &Place::new("eu1", "shop-0a1b2"), Some(work));
+    hub.report(WORK, &[("DeletionError", "no such project")]);
+    assert_eq!(hub.settle(&shop()), ["patch application argocd/shop"]);
+    assert_eq!(hub.conditions(&shop()), [("DeletionError", "eu1: no such project")]);
+}
+
+#[test]
+fn what_is_deployed_is_noted_to_be_rolled_back_to() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    let done = [
+        ("operationStatePhase", "Succeeded"),
+        ("operationStateStartedAt", NOW),
+        ("operationStateFinishedAt", NOW),
+        ("syncResultRevision", "abc"),
+    ];
+    for _ in 0..2 {
+        hub.report(WORK, &[&WELL[..], &done].concat());
+        hub.settle(&shop());
+    }
+    let history = &hub.of(&shop())["status"]["history"];
+    assert_eq!(
+        (history.as_array().map(Vec::len), &history[0]["revision"]),
+        (Some(1), &json!("abc"))
+    );
 }
 
 #[test]
