@@ -44,6 +44,7 @@ pub mod hub;
 pub mod json;
 pub mod manual;
 pub mod pull;
+pub mod report;
 pub mod status;
 pub mod table;
 pub mod telemetry;

@@ -1,0 +1,529 @@
+//! The MulticlusterApplicationSetReport: how the Applications of an ApplicationSet fare on their clusters, in one object, as other
+//! pull integrations with Argo CD write it and Red Hat's console reads it.
+//!
+//! ```text
+//! lines ─▶ summary, bound ─▶ Report ─▶ an object, or a patch of the one that is there
+//! ```
+//!
+//! There is an entry for each Application on each cluster, where those others keep one of a cluster only: the console makes an
+//! Application of each entry, of the first two parts of its `app`. The summary counts clusters nevertheless, as its names say.
+//!
+//! An object has at most 1.5 MiB in etcd, so that what does not fit is left out ([`bound`]), and that is said. Nothing is written
+//! where nothing has changed: what is there is compared by a [`Fingerprint`], which needs no memory of what was written before.
+
+mod bound;
+mod found;
+mod summary;
+mod text;
+
+pub use found::{Fingerprint, Found};
+
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeSet, HashSet};
+use text::Statuses;
+
+/// Its API group.
+pub const GROUP: &str = "apps.open-cluster-management.io";
+/// The version of it that is written.
+pub const VERSION: &str = "v1alpha1";
+/// Its kind.
+pub const KIND: &str = "MulticlusterApplicationSetReport";
+/// What it is called in paths.
+pub const PLURAL: &str = "multiclusterapplicationsetreports";
+
+/// The label that says of which ApplicationSet it is, as far as a label can.
+pub const HOSTING: &str = "apps.open-cluster-management.io/hosting-applicationset";
+/// The annotation that says what is left out of it.
+pub const CUT: &str = "argocd-ocm-cmp.github.io/cut";
+
+/// An ApplicationSet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Set<'a> {
+    /// Its namespace, which is that of its Applications and of the report.
+    pub namespace: &'a str,
+    /// Its name, which is the report's.
+    pub name: &'a str,
+    /// What distinguishes it from one of the same name before it.
+    pub uid: &'a str,
+}
+
+/// How an Application fares on a cluster. What is not known is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Line<'a> {
+    /// The managed cluster; empty where the Application is on none yet.
+    pub cluster: &'a str,
+    /// Which Application, as [`app`] names it.
+    pub app: String,
+    /// Argo CD's word for whether it is as Git says.
+    pub sync: &'a str,
+    /// Argo CD's word for its health.
+    pub health: &'a str,
+    /// When its last operation began.
+    pub started_at: &'a str,
+    /// How far that is.
+    pub phase: &'a str,
+    /// What of Git it was compared with.
+    pub revision: &'a str,
+    /// What is to be said of it there.
+    pub conditions: Vec<Condition<'a>>,
+    /// What it consists of there.
+    pub resources: &'a [Resource],
+}
+
+impl Line<'_> {
+    fn is_healthy(&self) -> bool {
+        self.health == "Healthy"
+    }
+
+    fn is_progressing(&self) -> bool {
+        self.health == "Progressing"
+    }
+
+    fn is_synced(&self) -> bool {
+        self.sync == "Synced"
+    }
+}
+
+/// What is to be said of an Application on a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Condition<'a> {
+    /// Its type, whose ending says how grave it is.
+    pub kind: &'a str,
+    /// What is to be said.
+    pub message: &'a str,
+}
+
+/// An object on a managed cluster.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Resource {
+    /// Its name.
+    pub name: Box<str>,
+    /// Its kind.
+    pub kind: Box<str>,
+    /// Its namespace there; empty for none.
+    pub namespace: Box<str>,
+    /// Its API group and version.
+    pub api_version: Box<str>,
+}
+
+/// What an Application is called in a report: `NAMESPACE/NAME`, and the one work that carries it, where there is one.
+///
+/// Works that Argo CD applies are not named. Nobody reads that part of the text but those who delete what it names when the
+/// ApplicationSet is gone, though its Applications may have been kept.
+#[must_use]
+pub fn app(namespace: &str, name: &str, work: Option<(&str, &str)>) -> String {
+    match work {
+        Some((cluster, work)) => format!("{namespace}/{name}/{cluster}/{work}"),
+        None => format!("{namespace}/{name}"),
+    }
+}
+
+/// A report as it should be.
+#[derive(Debug)]
+pub struct Report<'a> {
+    set: Set<'a>,
+    cut: Option<String>,
+    statuses: Statuses<'a>,
+}
+
+impl<'a> Report<'a> {
+    /// Puts together what is known of the Applications of a set; in whatever order it is known, it is the same.
+    #[must_use]
+    pub fn new(set: Set<'a>, lines: &'a [Line<'a>]) -> Self {
+        let mut ordered: Vec<&Line<'_>> = lines.iter().collect();
+        ordered.sort_unstable_by_key(|line| (line.cluster, &line.app));
+        let bounded = bound::fit(&all_resources(&ordered), &ordered);
+        Self {
+            set,
+            cut: bounded.cut,
+            statuses: Statuses {
+                cluster_conditions: bounded.entries,
+                resources: bounded.resources,
+                summary: summary::of(&ordered),
+            },
+        }
+    }
+
+    /// What tells it from another.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        found::fingerprint(Some(&hosting(&self.set)), self.cut.as_deref(), &self.statuses)
+    }
+
+    /// What is left out of it; nothing where all is there.
+    #[must_use]
+    pub fn cut(&self) -> Option<&str> {
+        self.cut.as_deref()
+    }
+
+    /// The object that is created where there is none.
+    #[must_use]
+    pub fn object(&self) -> Value {
+        let Set { namespace, name, .. } = self.set;
+        let mut metadata = Map::from_iter([
+            ("name".to_owned(), json!(name)),
+            ("namespace".to_owned(), json!(namespace)),
+            ("labels".to_owned(), json!({HOSTING: hosting(&self.set)})),
+            ("ownerReferences".to_owned(), json!([self.owner()])),
+        ]);
+        if let Some(cut) = &self.cut {
+            metadata.insert("annotations".to_owned(), json!({CUT: cut}));
+        }
+        json!({
+            "apiVersion": format!("{GROUP}/{VERSION}"),
+            "kind": KIND,
+            "metadata": metadata,
+            "statuses": self.statuses,
+        })
+    }
+
+    /// The merge patch that makes it of the one that is there; nothing when that is as it should be.
+    #[must_use]
+    pub fn patch(&self, found: &Found) -> Option<Value> {
+        let is_owned = found.is_owned_by(self.set.uid);
+        if is_owned && found.fingerprint == Some(self.fingerprint()) {
+            return None;
+        }
+        let mut metadata = Map::from_iter([
+            ("resourceVersion".to_owned(), json!(found.version)),
+            ("labels".to_owned(), json!({HOSTING: hosting(&self.set)})),
+            ("annotations".to_owned(), json!({CUT: self.cut})),
+        ]);
+        if !is_owned {
+            let others = found.owners.iter().filter(|owner| !self.is_same_set(owner));
+            let owners: Vec<_> = others.cloned().chain([self.owner()]).collect();
+            metadata.insert("ownerReferences".to_owned(), owners.into());
+        }
+        // What is not named here would stay as it is.
+        let mut statuses = json!({"resources": null, "clusterConditions": null});
+        if let (Value::Object(all), Value::Object(own)) = (&mut statuses, json!(self.statuses)) {
+            all.extend(own);
+        }
+        Some(json!({"metadata": metadata, "statuses": statuses}))
+    }
+
+    /// What has Kubernetes remove it with its ApplicationSet.
+    fn owner(&self) -> Value {
+        json!({
+            "apiVersion": "argoproj.io/v1alpha1",
+            "kind": "ApplicationSet",
+            "name": self.set.name,
+            "uid": self.set.uid,
+        })
+    }
+
+    /// Whether an owner is an ApplicationSet of this name: one that was there before.
+    fn is_same_set(&self, owner: &Value) -> bool {
+        owner["kind"] == "ApplicationSet" && owner["name"] == self.set.name
+    }
+}
+
+/// Each object that is on some cluster, once. Many Applications of a set have the very same list, which is looked at once.
+fn all_resources<'a>(lines: &[&'a Line<'a>]) -> BTreeSet<&'a Resource> {
+    let mut seen = HashSet::new();
+    let lists = lines.iter().map(|line| line.resources);
+    let new = lists.filter(|list| seen.insert((list.as_ptr(), list.len())));
+    new.flatten().collect()
+}
+
+/// The first 63 characters of the set's place, without what a label cannot end in.
+fn hosting(set: &Set<'_>) -> String {
+    const LABEL_MAX: usize = 63;
+    let place: String = format!("{}.{}", set.namespace, set.name)
+        .chars()
+        .take(LABEL_MAX)
+        .collect();
+    place.trim_end_matches(['.', '-', '_']).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SET: Set<'_> = Set {
+        namespace: "argocd",
+        name: "shop",
+        uid: "u",
+    };
+
+    fn resource(api_version: &str, kind: &str, name: &str) -> Resource {
+        Resource {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            name: name.into(),
+            namespace: "shop".into(),
+        }
+    }
+
+    /// A report of three Applications on two clusters, and of one that is on none.
+    fn lines(resources: &[Resource]) -> Vec<Line<'_>> {
+        vec![
+            Line {
+                cluster: "eu2",
+                app: app("argocd", "shop-eu2", Some(("eu2", "shop-eu2-1a2b3"))),
+                sync: "Synced",
+                health: "Healthy",
+                started_at: "2026-06-01T12:00:00Z",
+                phase: "Succeeded",
+                revision: "abc",
+                conditions: Vec::new(),
+                resources,
+            },
+            Line {
+                cluster: "eu1",
+                app: app("argocd", "shop-eu1", None),
+                conditions: vec![Condition {
+                    kind: "ManifestWorkApplyError",
+                    message: "forbidden",
+                }],
+                resources,
+                ..Line::default()
+            },
+            Line {
+                app: app("argocd", "shop-eu3", None),
+                ..Line::default()
+            },
+            Line {
+                cluster: "eu1",
+                app: app("argocd", "admin-eu1", None),
+                health: "Progressing",
+                sync: "Synced",
+                resources: &resources[..1],
+                ..Line::default()
+            },
+        ]
+    }
+
+    fn resources() -> [Resource; 3] {
+        [
+            resource("apps/v1", "Deployment", "web"),
+            resource("v1", "Service", "web"),
+            resource("v1", "ConfigMap", "settings"),
+        ]
+    }
+
+    /// What a merge patch makes of an object (RFC 7396).
+    fn merge(target: &mut Value, patch: &Value) {
+        let Value::Object(changes) = patch else {
+            *target = patch.clone();
+            return;
+        };
+        if !target.is_object() {
+            *target = json!({});
+        }
+        for (key, change) in changes {
+            if change.is_null() {
+                target.as_object_mut().expect("an object").remove(key);
+            } else {
+                merge(&mut target[key], change);
+            }
+        }
+    }
+
+    /// As the API server has it.
+    fn stored(mut object: Value) -> Value {
+        merge(&mut object, &json!({"metadata": {"uid": "r", "resourceVersion": "7"}}));
+        object
+    }
+
+    /// As the API server has it when it is patched.
+    fn patched(object: &Value, patch: &Value) -> Value {
+        let mut object = object.clone();
+        merge(&mut object, patch);
+        if object["metadata"]["annotations"] == json!({}) {
+            merge(&mut object, &json!({"metadata": {"annotations": null}}));
+        }
+        object
+    }
+
+    fn found(object: &Value) -> Found {
+        Found::read(&object.to_string()).expect("a report")
+    }
+
+    #[test]
+    fn each_application_on_each_cluster_is_shown_in_the_order_of_clusters() {
+        let resources = resources();
+        let lines = lines(&resources);
+        let report = Report::new(SET, &lines);
+        let wanted = json!({
+            "apiVersion": "apps.open-cluster-management.io/v1alpha1",
+            "kind": "MulticlusterApplicationSetReport",
+            "metadata": {
+                "name": "shop",
+                "namespace": "argocd",
+                "labels": {"apps.open-cluster-management.io/hosting-applicationset": "argocd.shop"},
+                "ownerReferences": [{"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "shop", "uid": "u"}],
+            },
+            "statuses": {
+                "clusterConditions": [
+                    {"app": "argocd/shop-eu3", "healthStatus": "Unknown", "syncStatus": "Unknown"},
+                    {"cluster": "eu1", "app": "argocd/admin-eu1", "healthStatus": "Progressing", "syncStatus": "Synced"},
+                    {
+                        "cluster": "eu1",
+                        "app": "argocd/shop-eu1",
+                        "healthStatus": "Unknown",
+                        "syncStatus": "Unknown",
+                        "conditions": [{"type": "ManifestWorkApplyError", "message": "forbidden"}],
+                    },
+                    {
+                        "cluster": "eu2",
+                        "app": "argocd/shop-eu2/eu2/shop-eu2-1a2b3",
+                        "healthStatus": "Healthy",
+                        "syncStatus": "Synced",
+                        "operationStateStartedAt": "2026-06-01T12:00:00Z",
+                        "operationStatePhase": "Succeeded",
+                        "syncRevision": "abc",
+                    },
+                ],
+                "resources": [
+                    {"apiVersion": "v1", "kind": "ConfigMap", "name": "settings", "namespace": "shop"},
+                    {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "namespace": "shop"},
+                    {"apiVersion": "v1", "kind": "Service", "name": "web", "namespace": "shop"},
+                ],
+                "summary": {
+                    "clusters": "2", "healthy": "1", "notHealthy": "1", "inProgress": "0", "synced": "1", "notSynced": "1",
+                },
+            },
+        });
+        assert_eq!(report.object(), wanted);
+        assert_eq!(report.cut(), None);
+    }
+
+    #[test]
+    fn a_set_without_applications_has_a_report_of_zeros() {
+        let object = Report::new(SET, &[]).object();
+        let summary = object["statuses"]["summary"].as_object().expect("a summary");
+        assert_eq!((summary.len(), summary.values().all(|count| count == "0")), (6, true));
+        assert_eq!(object["statuses"].as_object().map(Map::len), Some(1));
+    }
+
+    #[test]
+    fn the_label_ends_as_labels_may() {
+        let label = |namespace, name| {
+            hosting(&Set {
+                namespace,
+                name,
+                uid: "",
+            })
+        };
+        assert_eq!(label("openshift-gitops", "shop"), "openshift-gitops.shop");
+        let long = "x".repeat(80);
+        assert_eq!(label("argocd", &long), format!("argocd.{}", "x".repeat(56)));
+        let (name, before) = (format!("{}-.-y", "x".repeat(53)), "x".repeat(53));
+        assert_eq!(label("argocd", &name), format!("argocd.{before}"));
+    }
+
+    #[test]
+    fn what_is_there_is_made_as_it_should_be_and_then_left_alone() {
+        let resources = resources();
+        let all = lines(&resources);
+        let reports = [
+            Report::new(SET, &all),
+            Report::new(SET, &all[..1]),
+            Report::new(SET, &[]),
+        ];
+        for from in &reports {
+            for to in &reports {
+                let mut object = stored(from.object());
+                let patch = to.patch(&found(&object));
+                assert_eq!(patch.is_none(), std::ptr::eq(from, to));
+                if let Some(patch) = patch {
+                    assert_eq!(patch["metadata"]["resourceVersion"], "7", "only that form of it");
+                    assert_eq!(patch["metadata"]["ownerReferences"], Value::Null, "it has its owner");
+                    object = patched(&object, &patch);
+                }
+                assert_eq!(object, stored(to.object()));
+                assert_eq!(to.patch(&found(&object)), None, "once is enough");
+            }
+        }
+        let mut others: Vec<_> = all.iter().rev().cloned().collect();
+        others.rotate_left(1);
+        let again = Report::new(SET, &others);
+        assert_eq!(
+            again.patch(&found(&stored(reports[0].object()))),
+            None,
+            "whatever the order"
+        );
+    }
+
+    #[test]
+    fn every_field_counts() {
+        let resources = resources();
+        let lines = lines(&resources);
+        let report = Report::new(SET, &lines);
+        let object = stored(report.object());
+        let mut changed = 0;
+        for (path, value) in leaves("", &object) {
+            if !path.starts_with("/statuses") && !path.starts_with("/metadata/labels") {
+                continue;
+            }
+            let mut other = object.clone();
+            *other.pointer_mut(&path).expect("it is there") = format!("{value}-").into();
+            let patch = report.patch(&found(&other)).expect(&path);
+            assert_eq!(patched(&other, &patch), object);
+            changed += 1;
+        }
+        assert!(changed > 20, "{changed}");
+        let mut noted = object.clone();
+        merge(&mut noted, &json!({"metadata": {"annotations": {CUT: "something"}}}));
+        let patch = report.patch(&found(&noted)).expect("nothing is left out");
+        assert_eq!(patch["metadata"]["annotations"], json!({CUT: null}));
+        let mut foreign = object;
+        merge(
+            &mut foreign,
+            &json!({"metadata": {"annotations": {"other": "note"}, "labels": {"team": "a"}}}),
+        );
+        assert_eq!(report.patch(&found(&foreign)), None, "others may write what they like");
+    }
+
+    /// The texts in a value, by their paths.
+    fn leaves(path: &str, value: &Value) -> Vec<(String, String)> {
+        let at = |key: &str| format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
+        match value {
+            Value::Object(map) => map.iter().flat_map(|(key, value)| leaves(&at(key), value)).collect(),
+            Value::Array(list) => {
+                let list = list.iter().enumerate();
+                list.flat_map(|(n, value)| leaves(&at(&n.to_string()), value)).collect()
+            }
+            Value::String(text) => vec![(path.to_owned(), text.clone())],
+            _ => Vec::new(),
+        }
+    }
+
+    #[test]
+    fn reports_of_others_are_adopted() {
+        let resources = resources();
+        let lines = lines(&resources);
+        let report = Report::new(SET, &lines);
+        let with = |owners: Value| {
+            let mut object = stored(report.object());
+            merge(&mut object, &json!({"metadata": {"ownerReferences": owners}}));
+            object
+        };
+        let own = report.object()["metadata"]["ownerReferences"][0].clone();
+        let other = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "shop", "uid": "c"});
+        let before =
+            json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "shop", "uid": "t"});
+        for (owners, wanted) in [
+            (Value::Null, json!([own])),
+            (json!([other]), json!([other, own])),
+            (json!([before, other]), json!([other, own])),
+        ] {
+            let patch = report.patch(&found(&with(owners))).expect("it is nobody's");
+            assert_eq!(patch["metadata"]["ownerReferences"], wanted);
+        }
+        assert_eq!(report.patch(&found(&with(json!([other, own])))), None);
+    }
+
+    #[test]
+    fn what_is_no_report_is_made_one() {
+        let report = Report::new(SET, &[]);
+        for statuses in [json!("none"), json!({"clusterConditions": "none"}), Value::Null] {
+            let mut object = stored(report.object());
+            object["statuses"] = statuses;
+            let patch = report.patch(&found(&object)).expect("it says something else");
+            assert_eq!(patched(&object, &patch), stored(report.object()));
+        }
+        assert!(Found::read("{}").is_err());
+    }
+}

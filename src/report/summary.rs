@@ -1,0 +1,96 @@
+//! The summary: on how many clusters a set is, and how it fares there.
+//!
+//! Where a cluster has one Application of the set, the rules are those of all who write such reports. Where it has several, it
+//! counts as the one that fares worst: `clusters` is how many clusters there are, and still both `synced` and `notSynced`, and
+//! `healthy` and `notHealthy`, come to that; `inProgress` is how many of the last are on their way, with nothing wrong there.
+
+use super::Line;
+use super::text::Summary;
+
+/// Of lines in the order of their clusters. An Application that is on no cluster yet is no cluster.
+pub(super) fn of(lines: &[&Line<'_>]) -> Summary {
+    let (mut clusters, mut synced, mut healthy, mut in_progress) = (0, 0, 0, 0);
+    let known = lines.iter().position(|line| !line.cluster.is_empty());
+    let known = &lines[known.unwrap_or(lines.len())..];
+    for cluster in known.chunk_by(|one, other| one.cluster == other.cluster) {
+        clusters += 1;
+        synced += usize::from(cluster.iter().all(|line| line.is_synced()));
+        if cluster.iter().all(|line| line.is_healthy()) {
+            healthy += 1;
+        } else if cluster.iter().all(|line| line.is_healthy() || line.is_progressing()) {
+            in_progress += 1;
+        }
+    }
+    let text = |count: usize| count.to_string();
+    Summary {
+        clusters: text(clusters),
+        healthy: text(healthy),
+        in_progress: text(in_progress),
+        not_healthy: text(clusters - healthy),
+        not_synced: text(clusters - synced),
+        synced: text(synced),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of Applications on these clusters, with their sync and health; `clusters`, `synced`, `notSynced`, `healthy`, `notHealthy`
+    /// and `inProgress`.
+    fn summary(lines: &[(&str, &str, &str)]) -> [String; 6] {
+        let line = |&(cluster, sync, health)| Line {
+            cluster,
+            sync,
+            health,
+            ..Line::default()
+        };
+        let lines: Vec<Line<'_>> = lines.iter().map(line).collect();
+        let it = of(&lines.iter().collect::<Vec<_>>());
+        [
+            it.clusters,
+            it.synced,
+            it.not_synced,
+            it.healthy,
+            it.not_healthy,
+            it.in_progress,
+        ]
+    }
+
+    #[test]
+    fn clusters_are_counted_by_the_words_of_argo_cd() {
+        assert_eq!(summary(&[]), ["0"; 6]);
+        let lines = [
+            ("eu1", "Synced", "Healthy"),
+            ("eu2", "OutOfSync", "Healthy"),
+            ("eu3", "Synced", "Progressing"),
+            ("eu4", "Synced", "Degraded"),
+            ("eu5", "Unknown", "Unknown"),
+            ("eu6", "", ""),
+            ("eu7", "Synced", "Suspended"),
+        ];
+        assert_eq!(summary(&lines), ["7", "4", "3", "2", "5", "1"]);
+    }
+
+    #[test]
+    fn a_cluster_with_several_applications_counts_once_and_as_the_worst() {
+        let healthy = ("eu1", "Synced", "Healthy");
+        let progressing = ("eu1", "Synced", "Progressing");
+        let degraded = ("eu1", "OutOfSync", "Degraded");
+        assert_eq!(summary(&[healthy, healthy]), ["1", "1", "0", "1", "0", "0"]);
+        assert_eq!(summary(&[healthy, progressing]), ["1", "1", "0", "0", "1", "1"]);
+        assert_eq!(
+            summary(&[healthy, progressing, degraded]),
+            ["1", "0", "1", "0", "1", "0"]
+        );
+        let other = ("eu2", "Synced", "Healthy");
+        assert_eq!(summary(&[degraded, other]), ["2", "1", "1", "1", "1", "0"]);
+    }
+
+    #[test]
+    fn an_application_that_is_on_no_cluster_is_not_counted() {
+        assert_eq!(summary(&[("", "Unknown", "Missing")]), ["0"; 6]);
+        let lines = [("", "OutOfSync", "Missing"), ("eu1", "Synced", "Healthy")];
+        assert_eq!(summary(&lines), ["1", "1", "0", "1", "0", "0"]);
+    }
+}
