@@ -66,8 +66,8 @@ pub struct Line<'a> {
     pub revision: &'a str,
     /// What is to be said of it there.
     pub conditions: Vec<Condition<'a>>,
-    /// What it consists of there.
-    pub resources: &'a [Resource],
+    /// What it consists of there, in one list or several.
+    pub resources: Vec<&'a [Resource]>,
 }
 
 impl Line<'_> {
@@ -221,7 +221,7 @@ impl<'a> Report<'a> {
 /// Each object that is on some cluster, once. Many Applications of a set have the very same list, which is looked at once.
 fn all_resources<'a>(lines: &[&'a Line<'a>]) -> BTreeSet<&'a Resource> {
     let mut seen = HashSet::new();
-    let lists = lines.iter().map(|line| line.resources);
+    let lists = lines.iter().flat_map(|line| line.resources.iter().copied());
     let new = lists.filter(|list| seen.insert((list.as_ptr(), list.len())));
     new.flatten().collect()
 }
@@ -237,7 +237,7 @@ fn hosting(set: &Set<'_>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     const SET: Set<'_> = Set {
@@ -267,7 +267,7 @@ mod tests {
                 phase: "Succeeded",
                 revision: "abc",
                 conditions: Vec::new(),
-                resources,
+                resources: vec![&resources[..1], &resources[1..]],
             },
             Line {
                 cluster: "eu1",
@@ -276,7 +276,7 @@ mod tests {
                     kind: "ManifestWorkApplyError",
                     message: "forbidden",
                 }],
-                resources,
+                resources: vec![resources],
                 ..Line::default()
             },
             Line {
@@ -288,7 +288,7 @@ mod tests {
                 app: app("argocd", "admin-eu1", None),
                 health: "Progressing",
                 sync: "Synced",
-                resources: &resources[..1],
+                resources: vec![&resources[..1]],
                 ..Line::default()
             },
         ]
@@ -303,7 +303,7 @@ mod tests {
     }
 
     /// What a merge patch makes of an object (RFC 7396).
-    fn merge(target: &mut Value, patch: &Value) {
+    pub(crate) fn merge(target: &mut Value, patch: &Value) {
         let Value::Object(changes) = patch else {
             *target = patch.clone();
             return;

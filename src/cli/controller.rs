@@ -112,6 +112,7 @@ pub struct ControllerArgs {
 
 const EXAMPLES: &str = "\
 What it does:
+  application-set-report  a MulticlusterApplicationSetReport for each ApplicationSet, of how its Applications fare on their clusters
   application-status  conditions and Events on Applications that the plugin generates, of how their works fare
   pull  a work for each Application of the basic pull model, and the status of the Application from it
   cluster-secrets  a cluster Secret of Argo CD's for each managed cluster, with its labels, for generators to select on

@@ -1,19 +1,24 @@
 //! What is on the hub, as the watches tell it, and whom a change concerns. No I/O: every change is a value, and time is one.
 
 mod decisions;
+mod interned;
 mod pulled;
 mod secrets;
+mod sets;
 mod works;
 
-use super::seen::{Application, Cluster, Place, Reach, Work, WorkKind};
+use super::seen::{Application, ApplicationSet, Cluster, Condition, Generated, Place, Reach, Work, WorkKind};
 use crate::cluster_secret::ClusterSecret;
+use crate::report::{Found, Resource};
 use crate::status::Verdict;
 use crate::tracking::Tracking;
 use decisions::Decisions;
+use interned::Interned;
 use k8s_openapi::jiff::Timestamp;
 use pulled::Pulled;
 use secrets::Secrets;
 use serde_json::Value;
+use sets::Sets;
 use std::borrow::Borrow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::Hash;
@@ -35,6 +40,10 @@ pub enum Change {
     Project(Arc<str>, Option<Value>),
     /// A cluster Secret of Argo CD's is so, or is gone.
     Secret(Arc<str>, Option<ClusterSecret>),
+    /// An ApplicationSet is so, or is gone.
+    ApplicationSet(Place, Option<ApplicationSet>),
+    /// The report of an ApplicationSet is so, or is gone.
+    Report(Place, Option<Found>),
     /// Argo CD tracks so.
     Tracking(Tracking),
     /// Whether Argo CD's configuration is there at all.
@@ -51,6 +60,10 @@ pub enum Change {
     OnlyProjects(HashSet<Arc<str>>),
     /// These cluster Secrets are all.
     OnlySecrets(HashSet<Arc<str>>),
+    /// These ApplicationSets are all.
+    OnlyApplicationSets(HashSet<Place>),
+    /// These reports are all, and the hub knows reports.
+    OnlyReports(HashSet<Place>),
 }
 
 /// What promises are about.
@@ -124,6 +137,9 @@ pub struct Index {
     /// Whether the hub, when it was asked for all managed clusters, has named none.
     lists_no_cluster: bool,
     secrets: Secrets,
+    sets: Sets,
+    /// What Applications of ApplicationSets consist of, which is only kept where it is asked for.
+    parts: Option<Interned<Resource>>,
 }
 
 impl Index {
@@ -140,7 +156,16 @@ impl Index {
             projects: HashMap::new(),
             lists_no_cluster: false,
             secrets: Secrets::default(),
+            sets: Sets::default(),
+            parts: None,
         }
+    }
+
+    /// Keeps what the reports of ApplicationSets say of their Applications.
+    #[must_use]
+    pub fn with_reports(mut self) -> Self {
+        self.parts = Some(Interned::default());
+        self
     }
 
     /// An Application.
@@ -213,6 +238,24 @@ impl Index {
         self.works.tracking()
     }
 
+    /// An ApplicationSet.
+    #[must_use]
+    pub fn application_set(&self, place: &Place) -> Option<&ApplicationSet> {
+        self.sets.get(place)
+    }
+
+    /// The Applications that an ApplicationSet has made.
+    pub fn applications_of(&self, set: &Place) -> impl Iterator<Item = (&Place, &Application)> {
+        let members = self.sets.members(set);
+        members.filter_map(|place| Some((place, self.application(place)?)))
+    }
+
+    /// The reports of ApplicationSets, where the hub knows them.
+    #[must_use]
+    pub fn reports(&self) -> Option<&HashMap<Place, Found>> {
+        self.sets.reports()
+    }
+
     /// How many works fare so.
     #[must_use]
     pub fn count(&self, verdict: Verdict) -> usize {
@@ -227,7 +270,8 @@ impl Index {
 
     /// Lets it be this late.
     pub fn tick(&mut self, now: Timestamp) -> Vec<Touched> {
-        self.works.tick(now)
+        let touched = self.works.tick(now);
+        self.with_sets(touched)
     }
 
     /// Takes in what a watch tells.
@@ -237,11 +281,13 @@ impl Index {
                 self.told_gone |= application.is_none();
                 self.put_application(place, application)
             }
-            Change::Work(kind, place, work) => self.works.put(kind, &place, work),
+            Change::Work(kind, place, work) => self.put_work(kind, &place, work),
             Change::Cluster(name, cluster) => self.put_cluster(&name, cluster),
             Change::Decision(place, clusters) => self.put_decision(&place, clusters),
             Change::Project(name, project) => self.put_project(&name, project),
             Change::Secret(name, secret) => clusters(&self.secrets.put(&name, secret)),
+            Change::ApplicationSet(place, set) => self.sets.put(place, set),
+            Change::Report(place, report) => self.sets.put_report(place, report),
             Change::Tracking(tracking) => self.track(tracking),
             Change::ConfigIsThere(true) => Vec::new(),
             Change::ConfigIsThere(false) => self.track(Tracking::configured(|_| None)),
@@ -250,7 +296,10 @@ impl Index {
                 let gone = missing(self.applications.keys(), &all).into_iter();
                 gone.flat_map(|place| self.put_application(place, None)).collect()
             }
-            Change::OnlyWorks(kind, all) => self.works.only(kind, &all),
+            Change::OnlyWorks(kind, all) => {
+                let gone = self.works.missing(kind, &all).into_iter();
+                gone.flat_map(|place| self.put_work(kind, &place, None)).collect()
+            }
             Change::OnlyClusters(all) => {
                 self.lists_no_cluster = all.is_empty();
                 let gone = missing(self.clusters.keys(), &all).into_iter();
@@ -265,16 +314,64 @@ impl Index {
                 gone.flat_map(|name| self.put_project(&name, None)).collect()
             }
             Change::OnlySecrets(all) => clusters(&self.secrets.only(&all)),
+            Change::OnlyApplicationSets(all) => self.sets.only(&all),
+            Change::OnlyReports(all) => self.sets.only_reports(&all),
         }
     }
 
-    fn put_application(&mut self, place: Place, application: Option<Application>) -> Vec<Touched> {
+    fn put_application(&mut self, place: Place, mut application: Option<Application>) -> Vec<Touched> {
+        if let Some(application) = &mut application {
+            match &mut application.generated {
+                Some(generated) if self.parts.is_some() => self.keep(&mut generated.parts),
+                generated => *generated = None,
+            }
+        }
         let before = match application {
             Some(application) => self.applications.insert(place.clone(), application),
             None => self.applications.remove(&place),
         };
-        self.pulled.note(&place, before.as_ref(), self.applications.get(&place));
-        vec![Touched::application(place)]
+        let after = self.applications.get(&place);
+        self.pulled.note(&place, before.as_ref(), after);
+        let [was, is] = [before.as_ref(), after].map(|it| it.and_then(|it| it.set(&place)));
+        self.sets.join(&place, was.as_ref(), is.as_ref());
+        let mut sets = BTreeSet::new();
+        if before.as_ref().map(told) != after.map(told) {
+            sets.extend(was.into_iter().chain(is));
+        }
+        let mut touched = vec![Touched::application(place)];
+        touched.extend(sets.into_iter().map(Touched::set));
+        touched
+    }
+
+    fn put_work(&mut self, kind: WorkKind, place: &Place, mut work: Option<Work>) -> Vec<Touched> {
+        if let Some(work) = &mut work {
+            self.keep(&mut work.parts);
+        }
+        let (was, is) = (self.works.get(kind, place).is_some(), work.is_some());
+        let carries = work.as_ref().is_some_and(|work| work.carried.is_some());
+        let touched = self.works.put(kind, place, work);
+        // What a work that carries an Application says is said by that one then.
+        if carries && was == is {
+            return touched;
+        }
+        self.with_sets(touched)
+    }
+
+    /// Keeps a list once, or not at all where nobody asks for it.
+    fn keep(&mut self, list: &mut Arc<[Resource]>) {
+        *list = match &mut self.parts {
+            Some(parts) => parts.keep(std::mem::take(list)),
+            None => Arc::default(),
+        };
+    }
+
+    /// What concerns an Application concerns its ApplicationSet.
+    fn with_sets(&self, mut touched: Vec<Touched>) -> Vec<Touched> {
+        let applications = touched.iter().filter(|it| it.sort == Sort::Application);
+        let sets = applications.filter_map(|it| self.application(&it.place)?.set(&it.place));
+        let sets: BTreeSet<_> = sets.collect();
+        touched.extend(sets.into_iter().map(Touched::set));
+        touched
     }
 
     fn put_decision(&mut self, place: &Place, clusters: Option<BTreeSet<Arc<str>>>) -> Vec<Touched> {
@@ -307,7 +404,7 @@ impl Index {
         if label != self.tracking().label() {
             touched.extend(self.clusters.keys().map(Touched::cluster));
         }
-        touched
+        self.with_sets(touched)
     }
 
     fn put_cluster(&mut self, name: &Arc<str>, cluster: Option<Cluster>) -> Vec<Touched> {
@@ -324,16 +421,37 @@ impl Index {
         if self.clusters.get(name) != before.as_ref() {
             touched.push(Touched::cluster(name));
         }
+        let is_reached_otherwise = self.reach(name) != reach;
+        let is_another = self.clusters.contains_key(name) != before.is_some();
         let mut concerned = BTreeSet::new();
-        if self.reach(name) != reach {
+        if is_reached_otherwise {
             concerned.extend(self.works.on(name));
         }
-        if self.clusters.contains_key(name) != before.is_some() {
+        if is_another {
             concerned.extend(self.pulled.to(name).cloned());
         }
         touched.extend(concerned.into_iter().map(Touched::application));
+        let mut touched = self.with_sets(touched);
+        if is_reached_otherwise || is_another {
+            touched.extend(self.sets_that_name(name).into_iter().map(Touched::set));
+        }
         touched
     }
+
+    /// The ApplicationSets of which an Application may be on a managed cluster by what it says itself.
+    fn sets_that_name(&self, cluster: &str) -> BTreeSet<Place> {
+        let names = |(place, application): (&Place, &Application)| {
+            let own = application.cluster().unwrap_or(&place.namespace);
+            (own == cluster).then(|| application.set(place)).flatten()
+        };
+        self.applications.iter().filter_map(names).collect()
+    }
+}
+
+/// What the report of its ApplicationSet tells of an Application.
+fn told(application: &Application) -> (Option<&Generated>, Option<&str>, &[Condition]) {
+    let cluster = application.cluster();
+    (application.generated.as_deref(), cluster, &application.conditions)
 }
 
 fn clusters(names: &BTreeSet<Arc<str>>) -> Vec<Touched> {
@@ -396,7 +514,7 @@ pub(super) mod tests {
         let text = format!(
             r#"{{"kind":"ManifestWork","metadata":{{"name":"{name}","namespace":"{namespace}","generation":1,{marks}}},
             "spec":{{"workload":{{"manifests":[{{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"name":"web","namespace":"shop"}}}}]}}}},
-            "status":{{"conditions":[{}],"resourceStatus":{{"manifests":[{{"resourceMeta":{{"group":"apps","kind":"Deployment","namespace":"shop","name":"web"}},"conditions":[{},{},{}]}}]}}}}}}"#,
+            "status":{{"conditions":[{}],"resourceStatus":{{"manifests":[{{"resourceMeta":{{"group":"apps","version":"v1","kind":"Deployment","namespace":"shop","name":"web"}},"conditions":[{},{},{}]}}]}}}}}}"#,
             condition("Applied", applied),
             condition("Applied", applied),
             condition("Available", "True"),

@@ -1,5 +1,6 @@
 //! What the controller promises, one file each: what should be written, of what is there. Adding one is a file and a line.
 
+mod application_set_report;
 mod application_status;
 mod cluster_secrets;
 mod pull;
@@ -49,7 +50,12 @@ pub struct Settings {
 }
 
 /// Every promise.
-pub static PROMISES: &[Promise] = &[application_status::PROMISE, pull::PROMISE, cluster_secrets::PROMISE];
+pub static PROMISES: &[Promise] = &[
+    application_status::PROMISE,
+    pull::PROMISE,
+    cluster_secrets::PROMISE,
+    application_set_report::PROMISE,
+];
 
 /// The name of the promise that is the basic pull model.
 pub const PULL: &str = pull::PROMISE.name;

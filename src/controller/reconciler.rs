@@ -12,7 +12,7 @@ use super::{Clocks, Options};
 use crate::status::Verdict;
 use futures::stream::{BoxStream, StreamExt};
 use kube::Client;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::future;
 use std::panic;
 use std::sync::Arc;
@@ -46,6 +46,8 @@ enum Done {
 pub(super) struct Reconciler {
     watches: BoxStream<'static, Said>,
     index: Index,
+    /// What the hub does not have, which is said once.
+    missing: BTreeSet<Kind>,
     queues: Vec<(&'static Promise, Queue)>,
     writes: JoinSet<Done>,
     /// What is to be told when nothing else is to be written.
@@ -69,9 +71,14 @@ impl Reconciler {
         clocks: Clocks,
     ) -> Self {
         let promises = options.promises.iter();
+        let mut index = Index::new(&options.settings.argocd);
+        if options.needs().contains(&Kind::Reports) {
+            index = index.with_reports();
+        }
         Self {
             watches: watches::all(client, &options.settings.argocd, &options.needs(), clocks.time),
-            index: Index::new(&options.settings.argocd),
+            index,
+            missing: BTreeSet::new(),
             queues: promises.map(|promise| (*promise, Queue::new(promise.pause))).collect(),
             writes: JoinSet::new(),
             untold: VecDeque::new(),
@@ -182,7 +189,9 @@ impl Reconciler {
                 self.metrics.watch_failed(kind, why);
                 // What is not there need not be waited for.
                 if said.kind.may_be_missing() && watches::is_not_there(&error) {
-                    debug!(kind, "the hub does not have them");
+                    if self.missing.insert(said.kind) {
+                        info!(kind, "the hub does not have them");
+                    }
                     self.is_synced(said.kind);
                 } else {
                     warn!(

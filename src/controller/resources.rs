@@ -1,6 +1,7 @@
 //! The kinds of objects that are written.
 
 use super::seen::Place;
+use crate::report;
 
 /// A kind of object.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,6 +33,24 @@ pub static WORKS: Resource = Resource {
     version: "v1",
     plural: "manifestworks",
     kind: "ManifestWork",
+    secret: false,
+};
+
+/// ApplicationSets, which are only told about.
+pub static APPLICATION_SETS: Resource = Resource {
+    group: "argoproj.io",
+    version: "v1alpha1",
+    plural: "applicationsets",
+    kind: "ApplicationSet",
+    secret: false,
+};
+
+/// The reports of ApplicationSets.
+pub static REPORTS: Resource = Resource {
+    group: report::GROUP,
+    version: report::VERSION,
+    plural: report::PLURAL,
+    kind: report::KIND,
     secret: false,
 };
 

@@ -2,13 +2,17 @@
 //! is kept but how they fare.
 
 mod application;
+mod application_set;
 mod cluster;
 mod decision;
+mod generated;
 mod work;
 
 pub use application::{Application, Condition, REFRESH, SKIP_RECONCILE};
+pub use application_set::ApplicationSet;
 pub use cluster::{Cluster, Reach};
 pub use decision::decision;
+pub use generated::Generated;
 pub use work::{Standing, TEXT_MAX, Work, WorkKind, bounded};
 
 use crate::tracking::Tracking;
@@ -58,9 +62,26 @@ struct Metadata {
     deletion_timestamp: Option<IgnoredAny>,
     annotations: Option<BTreeMap<String, String>>,
     labels: Option<BTreeMap<String, String>>,
+    owner_references: Option<Vec<Owner>>,
+}
+
+/// What an object goes with.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Owner {
+    api_version: String,
+    kind: String,
+    name: Box<str>,
 }
 
 impl Metadata {
+    /// The ApplicationSet that has made it.
+    fn application_set(&self) -> Option<&str> {
+        let mut owners = self.owner_references.iter().flatten();
+        let set = owners.find(|it| it.kind == "ApplicationSet" && it.api_version.starts_with("argoproj.io/"));
+        set.map(|owner| &*owner.name)
+    }
+
     fn annotation(&self, name: &str) -> Option<&str> {
         self.annotations.as_ref()?.get(name).map(String::as_str)
     }

@@ -2,8 +2,9 @@
 
 use super::index::Change;
 use super::metrics::Reason;
-use super::seen::{self, Application, Cluster, Place, Work, WorkKind};
+use super::seen::{self, Application, ApplicationSet, Cluster, Place, Work, WorkKind};
 use crate::cluster_secret::{self, ClusterSecret};
+use crate::report::{self, Found};
 use crate::tracking::{CONFIG_MAP, Tracking};
 use crate::{hub, works};
 use futures::stream::{self, BoxStream, StreamExt};
@@ -51,6 +52,10 @@ pub enum Kind {
     Projects,
     /// The Secrets by which Argo CD knows clusters.
     Secrets,
+    /// ApplicationSets, which an Argo CD may be without.
+    ApplicationSets,
+    /// The reports of ApplicationSets, where they are installed.
+    Reports,
 }
 
 impl Kind {
@@ -66,13 +71,15 @@ impl Kind {
             Self::Decisions => "placementdecisions",
             Self::Projects => "appprojects",
             Self::Secrets => "secrets",
+            Self::ApplicationSets => "applicationsets",
+            Self::Reports => report::PLURAL,
         }
     }
 
     /// Whether a hub may do without. OCM installs ManifestWorkReplicaSets since its version 0.8.
     #[must_use]
     pub fn may_be_missing(self) -> bool {
-        self == Self::Sets
+        matches!(self, Self::Sets | Self::ApplicationSets | Self::Reports)
     }
 }
 
@@ -107,6 +114,8 @@ pub fn all(client: &Client, argocd: &str, kinds: &BTreeSet<Kind>, now: fn() -> T
         Kind::Works => watch::<Works>(Api::all(client.clone()), everything(), now),
         Kind::Sets => watch::<Sets>(Api::all(client.clone()), everything(), now),
         Kind::Clusters => watch::<Clusters>(Api::all(client.clone()), everything(), now),
+        Kind::ApplicationSets => watch::<ApplicationSets>(Api::all(client.clone()), everything(), now),
+        Kind::Reports => watch::<Reports>(Api::all(client.clone()), everything(), now),
         Kind::Config => watch::<Config>(
             Api::namespaced_with(client.clone(), argocd, &()),
             everything().fields(&format!("metadata.name={CONFIG_MAP}")),
@@ -169,7 +178,7 @@ pub fn told(error: &watcher::Error) -> String {
 fn watch<K: Watched>(api: Api<Object<K>>, config: watcher::Config, now: fn() -> Timestamp) -> BoxStream<'static, Said> {
     let said = |what| Said { kind: K::KIND, what };
     let mut listed = HashSet::new();
-    let events = watcher(api, config.page_size(PAGE).timeout(WATCH)).backoff(Patient::default());
+    let events = watcher(api, config.page_size(K::PAGE).timeout(WATCH)).backoff(Patient::default());
     let read = move |object: &Object<K>| match K::change(object.place(), Some(object.text.get()), now()) {
         Ok(change) => What::Changed(change, None),
         Err(why) => What::Unreadable(object.place(), why),
@@ -223,6 +232,8 @@ trait Watched: Clone + fmt::Debug + Send + Sync + 'static {
     const GROUP: &'static str;
     const VERSION: &'static str;
     const NAME: &'static str;
+    /// How many are listed by one request.
+    const PAGE: u32 = PAGE;
 
     /// What it means that an object is so, or is gone.
     fn change(place: Place, text: Option<&str>, now: Timestamp) -> Result<Change, String>;
@@ -386,6 +397,45 @@ impl Watched for Secrets {
 /// The names of objects that have no namespace, or all the same.
 fn names(all: HashSet<Place>) -> HashSet<Arc<str>> {
     all.into_iter().map(|place| place.name).collect()
+}
+
+#[derive(Clone, Debug)]
+struct ApplicationSets;
+
+impl Watched for ApplicationSets {
+    const KIND: Kind = Kind::ApplicationSets;
+    const GROUP: &'static str = "argoproj.io";
+    const VERSION: &'static str = "v1alpha1";
+    const NAME: &'static str = "ApplicationSet";
+
+    fn change(place: Place, text: Option<&str>, _: Timestamp) -> Result<Change, String> {
+        let set = text.map(ApplicationSet::read).transpose()?;
+        Ok(Change::ApplicationSet(place, set))
+    }
+
+    fn only(all: HashSet<Place>) -> Change {
+        Change::OnlyApplicationSets(all)
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Reports;
+
+impl Watched for Reports {
+    const KIND: Kind = Kind::Reports;
+    const GROUP: &'static str = report::GROUP;
+    const VERSION: &'static str = report::VERSION;
+    const NAME: &'static str = report::KIND;
+    /// Each may have a megabyte.
+    const PAGE: u32 = 5;
+
+    fn change(place: Place, text: Option<&str>, _: Timestamp) -> Result<Change, String> {
+        Ok(Change::Report(place, text.map(Found::read).transpose()?))
+    }
+
+    fn only(all: HashSet<Place>) -> Change {
+        Change::OnlyReports(all)
+    }
 }
 
 /// An object as its JSON, which is read when it is known how late it is.

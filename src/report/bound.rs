@@ -309,7 +309,7 @@ mod tests {
             phase: "Succeeded",
             revision: "53e28ff20cc530b9ada2173fbbd64d48338583ba",
             conditions: messages.iter().map(condition).collect(),
-            resources: &[],
+            resources: Vec::new(),
         }
     }
 
@@ -522,7 +522,7 @@ mod tests {
             })
             .collect();
         let with = Line {
-            resources: &resources,
+            resources: vec![&resources],
             ..line(0, "Healthy", &[])
         };
         let (report, cut) = report(&[with]);

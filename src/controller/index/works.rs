@@ -80,11 +80,10 @@ impl Works {
         self.foreseen.first().map(|(at, ..)| *at)
     }
 
-    /// These works are all of their kind.
-    pub(super) fn only(&mut self, kind: WorkKind, all: &HashSet<Place>) -> Vec<Touched> {
+    /// Those of a kind that are not among all of it.
+    pub(super) fn missing(&self, kind: WorkKind, all: &HashSet<Place>) -> Vec<Place> {
         let known = self.all.keys().filter(|(other, _)| *other == kind);
-        let gone = super::missing(known.map(|(_, place)| place), all).into_iter();
-        gone.flat_map(|place| self.put(kind, &place, None)).collect()
+        super::missing(known.map(|(_, place)| place), all)
     }
 
     /// Lets it be this late.
@@ -119,10 +118,9 @@ impl Works {
             concerned.extend(self.unlink(kind, place, before));
         }
         let noticed = noticed(before.as_ref(), work.as_ref());
-        let same = before
-            .as_ref()
-            .zip(work.as_ref())
-            .is_some_and(|(before, work)| before.standing == work.standing && work.carried.is_none());
+        let same = before.as_ref().zip(work.as_ref()).is_some_and(|(before, work)| {
+            before.standing == work.standing && before.parts == work.parts && work.carried.is_none()
+        });
         let was = concerned.clone();
         if let Some(work) = work {
             self.verdicts[work.standing.verdict as usize] += 1;

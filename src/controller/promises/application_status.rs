@@ -5,7 +5,7 @@
 //! types that it does not know (`SetConditions` of its Application), but writes the list as a whole: a write of ours may be lost,
 //! and is then made again, because the watch tells.
 
-mod conditions;
+pub(super) mod conditions;
 mod events;
 
 use super::{Moment, Promise};

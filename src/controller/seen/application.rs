@@ -1,9 +1,10 @@
 //! What is seen of an Application.
 
-use super::{Text, is_true, read};
+use super::{Generated, Place, Text, is_true, read};
 use crate::pull;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::sync::Arc;
 
 /// The annotation by which Argo CD is asked to look at an Application again; it removes it when it has.
 pub const REFRESH: &str = "argocd.argoproj.io/refresh";
@@ -28,6 +29,8 @@ pub struct Application {
     pub deleting: bool,
     /// What else is needed of it if it is of the basic pull model.
     pub pull: Option<Box<pull::Application>>,
+    /// What the report of its ApplicationSet says of it, where it has one.
+    pub generated: Option<Box<Generated>>,
 }
 
 /// A condition of an Application, as Argo CD has it.
@@ -48,6 +51,26 @@ pub struct Condition {
 }
 
 impl Application {
+    /// The managed cluster that it names itself, if an ApplicationSet has made it.
+    #[must_use]
+    pub fn cluster(&self) -> Option<&str> {
+        let generated = self.generated.as_ref()?;
+        match &self.pull {
+            Some(pull) => pull.cluster.as_deref(),
+            None => generated.cluster.as_deref(),
+        }
+    }
+
+    /// The ApplicationSet that has made it, where it is here.
+    #[must_use]
+    pub fn set(&self, place: &Place) -> Option<Place> {
+        let generated = self.generated.as_ref()?;
+        Some(Place {
+            namespace: Arc::clone(&place.namespace),
+            name: (*generated.set).into(),
+        })
+    }
+
     /// Reads an Application's JSON.
     ///
     /// # Errors
@@ -58,6 +81,8 @@ impl Application {
             conditions: Option<Vec<Condition>>,
         }
         let Text { metadata, status } = read::<Text<Status>>(text)?;
+        let set = metadata.application_set();
+        let generated = set.map(|set| Generated::read(set, text)).transpose()?;
         let skips = metadata.annotation(SKIP_RECONCILE).is_some_and(is_true);
         let pull = if metadata.label(pull::names::PULL).is_some() {
             pull::Application::read(&read(text)?).map(Box::new)
@@ -70,6 +95,7 @@ impl Application {
             deleting: metadata.deletion_timestamp.is_some(),
             conditions: status.and_then(|status| status.conditions).unwrap_or_default(),
             pull,
+            generated: generated.map(Box::new),
             uid: metadata.uid,
             version: metadata.resource_version,
         })

@@ -1,13 +1,16 @@
 //! What is seen of a work: how it fares, and whose it is.
 
+use super::generated::Part;
 use super::{Place, Text, read};
 use crate::pull::{self, Carried};
+use crate::report::Resource;
 use crate::status::{self, ObjectStatus, Verdict, WorkStatus};
 use crate::tracking::{Claim, INSTALLATION_ID, Itself, TRACKING_ID, Tracking};
 use crate::{diff, works};
 use k8s_openapi::jiff::Timestamp;
-use serde::de::IgnoredAny;
+use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,6 +45,8 @@ pub struct Work {
     pub standing: Standing,
     /// From when on it fares otherwise where nothing else happens, in the order of time.
     pub later: Vec<(Timestamp, Standing)>,
+    /// What it consists of, as far as its agent has come to it; nothing is known of what it carries to an Argo CD there.
+    pub parts: Arc<[Resource]>,
 }
 
 #[derive(Clone, Debug)]
@@ -77,7 +82,7 @@ impl Work {
     /// # Errors
     /// With what is wrong with it, which the API server lets nobody write.
     pub fn read(text: &str, now: Timestamp) -> Result<Option<Self>, String> {
-        let Text { metadata, .. } = read::<Text<IgnoredAny>>(text)?;
+        let Text { metadata, status } = read::<Text<Status>>(text)?;
         let set = metadata.label(diff::OF_REPLICA_SET).map(Into::into);
         let carried = if metadata.annotation(pull::names::HUB_NAME).is_some() {
             Carried::read(&read(text)?).map(Box::new)
@@ -99,9 +104,14 @@ impl Work {
         Ok(Some(Self {
             set,
             marks,
-            carried,
             standing,
             later: standings.collect(),
+            parts: if carried.is_none() {
+                parts(status)
+            } else {
+                Arc::default()
+            },
+            carried,
         }))
     }
 
@@ -125,6 +135,35 @@ impl Work {
         };
         tracking.application(&claim, &itself)
     }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Status {
+    resource_status: Option<ResourceStatus>,
+}
+
+#[derive(Deserialize)]
+struct ResourceStatus {
+    manifests: Option<Vec<Manifest>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Manifest {
+    resource_meta: Option<Part>,
+}
+
+/// The objects of which an agent says something.
+fn parts(status: Option<Status>) -> Arc<[Resource]> {
+    let manifests = status.and_then(|status| status.resource_status?.manifests);
+    let parts = manifests
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|it| it.resource_meta);
+    let mut parts: Vec<_> = parts.map(Part::resource).collect();
+    parts.sort_unstable();
+    parts.into()
 }
 
 impl Standing {

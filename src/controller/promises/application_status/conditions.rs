@@ -6,11 +6,11 @@ use crate::status::Verdict;
 use std::collections::BTreeMap;
 
 /// Something on a cluster could not be applied.
-pub(super) const APPLY_ERROR: &str = "ManifestWorkApplyError";
+pub(in crate::controller::promises) const APPLY_ERROR: &str = "ManifestWorkApplyError";
 /// Something on a cluster is broken or missing.
-pub(super) const DEGRADED: &str = "ManifestWorkDegradedWarning";
+pub(in crate::controller::promises) const DEGRADED: &str = "ManifestWorkDegradedWarning";
 /// The hub does not hear from a cluster.
-pub(super) const UNREACHABLE: &str = "ManagedClusterUnreachableWarning";
+pub(in crate::controller::promises) const UNREACHABLE: &str = "ManagedClusterUnreachableWarning";
 /// How it fares as a whole.
 pub(super) const INFO: &str = "ManifestWorkInfo";
 
@@ -22,7 +22,12 @@ const MOST: usize = 10;
 
 /// Whether it is of one of our types.
 pub(super) fn is_own(condition: &Condition) -> bool {
-    [APPLY_ERROR, DEGRADED, UNREACHABLE, INFO].contains(&condition.kind.as_str())
+    is_own_type(&condition.kind)
+}
+
+/// Whether a type is one of ours.
+pub(in crate::controller::promises) fn is_own_type(kind: &str) -> bool {
+    [APPLY_ERROR, DEGRADED, UNREACHABLE, INFO].contains(&kind)
 }
 
 /// Whether two lists say the same, whenever.
@@ -86,17 +91,22 @@ pub(super) fn of(fleet: &Fleet, before: &[Condition]) -> Vec<Condition> {
             _ => None,
         };
     }
-    let unreachable = clusters(&|cluster| match cluster.reach {
-        Reach::Heard => None,
-        Reach::Silent => Some("the hub does not hear from its agent; what is shown is what was heard last".to_owned()),
-        Reach::Unwell => Some("its agent says that the API server of the cluster is not well".to_owned()),
-    });
+    let unreachable = clusters(&|cluster| unreachable(cluster.reach).map(str::to_owned));
     let mut conditions = Vec::new();
     for (kind, told) in [(APPLY_ERROR, refused), (DEGRADED, wrong), (UNREACHABLE, unreachable)] {
         conditions.extend(few(told).into_iter().map(|message| condition(kind, message)));
     }
     conditions.push(condition(INFO, totals(fleet)));
     conditions
+}
+
+/// What is to be said of a cluster that the hub does not hear from.
+pub(in crate::controller::promises) fn unreachable(reach: Reach) -> Option<&'static str> {
+    match reach {
+        Reach::Heard => None,
+        Reach::Silent => Some("the hub does not hear from its agent; what is shown is what was heard last"),
+        Reach::Unwell => Some("its agent says that the API server of the cluster is not well"),
+    }
 }
 
 fn condition(kind: &str, message: String) -> Condition {
