@@ -1,3 +1,5 @@
+//! Applications of an ApplicationSet on a hub where what is written of its report is there.
+
 use super::*;
 use crate::controller::index::tests::{BROKEN, Fares, REFUSED, WELL, cluster, now, of_set, set, tracked, work};
 use crate::controller::index::{Change, Touched};
