@@ -19,7 +19,7 @@ use testbed::process::{self, Process};
 use testbed::{Hub, ObjectRef, ports, wait};
 
 /// Its ServiceAccount, which is in Argo CD's namespace.
-const ACCOUNT: &str = "argocd-ocm-cmp-controller";
+pub(crate) const ACCOUNT: &str = "argocd-ocm-cmp-controller";
 
 const APPLY_ERROR: &str = "ManifestWorkApplyError";
 const DEGRADED: &str = "ManifestWorkDegradedWarning";

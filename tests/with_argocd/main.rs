@@ -35,6 +35,7 @@ mod policy;
 mod quick_start;
 mod rbac;
 mod rendered_sources;
+mod report;
 mod sidecar;
 mod size;
 mod sources;

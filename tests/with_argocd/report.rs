@@ -1,0 +1,272 @@
+//! The report of an ApplicationSet: the shipped CRD and rights, the real applicationset-controller, and two managed clusters.
+
+use crate::controller::ACCOUNT;
+use crate::fleet::{Fleet, fleet};
+use crate::stage::{shipped, shipped_objects};
+use anyhow::{Context, Result, ensure};
+use argocd_ocm_cmp::report::{Condition, Found, Line, Report, Set, app};
+use serde_json::{Value, json};
+use testbed::process::{self, Process};
+use testbed::{GitRepository, Hub, ObjectRef, is_applied, ports, wait};
+use tokio::sync::OnceCell;
+
+fn report(name: &str) -> ObjectRef {
+    ObjectRef::namespaced(
+        "apps.open-cluster-management.io/v1alpha1",
+        "MulticlusterApplicationSetReport",
+        "argocd",
+        name,
+    )
+}
+
+/// Applies the files that reports need, once, and waits until the kind is served and the rights count.
+async fn install(hub: &Hub) -> Result<()> {
+    static INSTALLED: OnceCell<()> = OnceCell::const_new();
+    INSTALLED.get_or_try_init(async || apply(hub).await).await.map(drop)
+}
+
+async fn apply(hub: &Hub) -> Result<()> {
+    for file in ["report_crd.yaml", "deploy_pull.yaml"] {
+        hub.kubectl(&["apply", "-f", shipped(file).to_str().context("a plain path")?])?;
+    }
+    hub.wait_for_crds().await?;
+    let who = format!("--as=system:serviceaccount:argocd:{ACCOUNT}");
+    let kind = "multiclusterapplicationsetreports.apps.open-cluster-management.io";
+    let question = ["auth", "can-i", "create", kind, "--all-namespaces", &who];
+    let counts = async || hub.kubectl(&question).ok();
+    wait::eventually("the rights count", wait::DEADLINE, counts)
+        .await
+        .map(drop)
+}
+
+/// A controller that writes reports and does nothing else, with the rights that it ships with.
+fn reporter(hub: &Hub) -> Result<Process> {
+    let home = env!("CARGO_TARGET_TMPDIR").as_ref();
+    let mut command = process::command(env!("CARGO_BIN_EXE_argocd-ocm-cmp"), home);
+    command.args([
+        "controller",
+        "--controllers=application-set-report",
+        "--leader-elect=false",
+    ]);
+    command.args([
+        "--bind-address",
+        &format!("127.0.0.1:{}", ports::free()?),
+        "--kubeconfig",
+    ]);
+    command.arg(hub.service_account_kubeconfig("argocd", ACCOUNT)?);
+    Process::start("reporter", command, &hub.logs().join("reporter.log"))
+}
+
+/// The shipped ApplicationSet under this name, for these clusters.
+fn application_set(name: &str, git: &GitRepository, clusters: &[&str]) -> Result<Value> {
+    let set = shipped_objects("appset.yaml")?.pop().context("an ApplicationSet")?;
+    let mut set: Value = serde_json::from_str(&set.to_string().replace("guestbook", name))?;
+    set["spec"]["generators"] = generators(clusters);
+    set["spec"]["template"]["spec"]["source"]["repoURL"] = json!(git.url());
+    Ok(set)
+}
+
+fn generators(clusters: &[&str]) -> Value {
+    let elements: Vec<_> = clusters.iter().map(|name| json!({"clusterName": name})).collect();
+    json!([{"list": {"elements": elements}}])
+}
+
+/// What a report counts: clusters, synced, not synced, healthy, not healthy, in progress.
+fn summary(report: &Value) -> Option<[u32; 6]> {
+    let mut counts = [0; 6];
+    let keys = ["clusters", "synced", "notSynced", "healthy", "notHealthy", "inProgress"];
+    for (count, key) in counts.iter_mut().zip(keys) {
+        *count = report["statuses"]["summary"][key].as_str()?.parse().ok()?;
+    }
+    Some(counts)
+}
+
+#[tokio::test]
+async fn an_application_set_is_reported_from_its_first_cluster_to_its_end() -> Result<()> {
+    let Some(Fleet { hub, .. }) = fleet().await? else {
+        return Ok(());
+    };
+    install(hub).await?;
+    let name = "reported";
+    let (object, git) = (report(name), GitRepository::new()?);
+    git.commit_folder(&shipped("guestbook"), name)?;
+    // One is there that somebody else has written.
+    let mut other = serde_json::to_value(json!({"statuses": {"summary": {"clusters": "7"}}}))?;
+    other["apiVersion"] = json!(object.api_version);
+    other["kind"] = json!(object.kind);
+    other["metadata"] = json!({"name": name, "namespace": "argocd"});
+    hub.create(&other).await?;
+    let reporter = reporter(hub)?;
+    let set = application_set(name, &git, &["cluster1", "second"])?;
+    hub.kubectl_with_input(&["apply", "-f", "-"], &set.to_string())?;
+    let set = ObjectRef::of(&set);
+
+    // Both become healthy, with what they consist of.
+    let well = |it: &Value| summary(it) == Some([2, 2, 0, 2, 0, 0]);
+    let written = hub.wait_for(&object, well).await?;
+    let owner = hub.get(&set).await?.context("the set")?["metadata"]["uid"].clone();
+    assert_eq!(written["metadata"]["ownerReferences"][0]["uid"], owner);
+    let label = "apps.open-cluster-management.io/hosting-applicationset";
+    assert_eq!(written["metadata"]["labels"][label], "argocd.reported");
+    let all = written["statuses"]["clusterConditions"].as_array().context("entries")?;
+    let told: Vec<_> = all.iter().map(|entry| [&entry["cluster"], &entry["app"]]).collect();
+    let wanted = [
+        ["cluster1", "argocd/reported-cluster1"],
+        ["second", "argocd/reported-second"],
+    ];
+    assert_eq!(told, wanted);
+    let resources = written["statuses"]["resources"].as_array().context("resources")?;
+    let kinds: Vec<_> = resources.iter().map(|it| [&it["apiVersion"], &it["kind"]]).collect();
+    assert_eq!(kinds, [["apps/v1", "Deployment"], ["v1", "Service"]]);
+
+    // As kubectl shows it.
+    let shown = hub.kubectl(&["get", "appsetreport", "-n", "argocd", name])?;
+    let lines: Vec<Vec<&str>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[0].join(" "), "NAME CLUSTERS HEALTHY IN PROGRESS SYNCED AGE");
+    assert_eq!(lines[1][..5], [name, "2", "2", "0", "2"]);
+
+    // What is as it should be is not written again, nor after a restart.
+    let version = |it: &Value| it["metadata"]["resourceVersion"].clone();
+    drop(reporter);
+    let reporter = self::reporter(hub)?;
+    let before = hub.get(&object).await?.context("the report")?;
+    assert_eq!(summary(&before), summary(&written));
+    let mut moved = set.clone();
+    moved.name = "empty".to_owned();
+    let empty = application_set("empty", &git, &[])?;
+    hub.kubectl_with_input(&["apply", "-f", "-"], &empty.to_string())?;
+    hub.wait_for(&report("empty"), |it| summary(it) == Some([0; 6])).await?;
+    let after = hub.get(&object).await?.context("the report")?;
+    assert_eq!(
+        version(&after),
+        version(&before),
+        "the other was written by the one that was restarted"
+    );
+
+    // What a cluster refuses is told of that cluster.
+    git.commit(&[("reported/claim.yaml", REFUSED)])?;
+    for cluster in ["cluster1", "second"] {
+        hub.refresh_application(&format!("{name}-{cluster}"), "normal").await?;
+    }
+    let is_refused = |it: &Value| {
+        let condition = &it["statuses"]["clusterConditions"][1]["conditions"][0];
+        let message = condition["message"].as_str().unwrap_or_default();
+        summary(it) == Some([2, 2, 0, 0, 2, 0])
+            && condition["type"] == "ManifestWorkApplyError"
+            && message.contains("ConfigMap nowhere/settings")
+    };
+    hub.wait_for(&object, is_refused).await?;
+
+    // One leaves, and then the last.
+    let generate = async |clusters: &[&str]| {
+        let patch = json!({"spec": {"generators": generators(clusters)}});
+        hub.patch(&set, &patch).await.map(drop)
+    };
+    generate(&["cluster1"]).await?;
+    hub.wait_for(&object, |it| summary(it) == Some([1, 1, 0, 0, 1, 0]))
+        .await?;
+    generate(&[]).await?;
+    let last = hub.wait_for(&object, |it| summary(it) == Some([0; 6])).await?;
+    assert_eq!(last["statuses"]["clusterConditions"], Value::Null);
+
+    // It goes with its set, and no work does that the set is told to leave.
+    let keep = json!({"spec": {
+        "generators": generators(&["cluster1"]),
+        "syncPolicy": {"preserveResourcesOnDeletion": true},
+        "template": {"metadata": {"finalizers": []}},
+    }});
+    git.remove(&["reported/claim.yaml"])?;
+    hub.patch(&set, &keep).await?;
+    let work = ObjectRef::manifest_work("cluster1", "reported-cluster1");
+    hub.wait_for(&work, is_applied).await?;
+    hub.wait_for(&object, |it| summary(it).is_some_and(|counts| counts[0] == 1))
+        .await?;
+    hub.delete(&set).await?;
+    hub.wait_gone(&object).await?;
+    let kept = hub.get(&work).await?.context("the work stays")?;
+    ensure!(kept["metadata"]["deletionTimestamp"].is_null(), "the work is going");
+    hub.delete(&work).await?;
+    hub.delete(&ObjectRef {
+        name: "empty".to_owned(),
+        ..set
+    })
+    .await?;
+    drop(reporter);
+    Ok(())
+}
+
+/// An object that no cluster takes: its namespace is not there.
+const REFUSED: &str = "
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: settings
+  namespace: nowhere
+";
+
+#[tokio::test]
+async fn the_api_server_takes_a_report_of_20000_clusters() -> Result<()> {
+    let Some(Fleet { hub, .. }) = fleet().await? else {
+        return Ok(());
+    };
+    install(hub).await?;
+    let message = "<no space left on device> & so on ".repeat(20);
+    let clusters: Vec<String> = (0..20_000).map(|number| format!("cluster-{number:05}")).collect();
+    let lines = |count: usize, health: &'static str| -> Vec<Line<'_>> {
+        let line = |cluster| Line {
+            cluster,
+            app: app(
+                "argocd",
+                &format!("large-{cluster}"),
+                Some((cluster, &format!("large-{cluster}-1a2b3"))),
+            ),
+            sync: "Synced",
+            health,
+            started_at: "2026-06-01T12:00:00Z",
+            phase: "Succeeded",
+            revision: "53e28ff20cc530b9ada2173fbbd64d48338583ba",
+            conditions: vec![Condition {
+                kind: "ManifestWorkDegradedWarning",
+                message: &message,
+            }],
+            resources: Vec::new(),
+        };
+        clusters[..count].iter().map(|cluster| line(cluster.as_str())).collect()
+    };
+    let set = Set {
+        namespace: "argocd",
+        name: "large",
+        uid: "9b1c8a3e-0d5f-4a51-9b5e-6d0c1f1f2a3b",
+    };
+    let object = report(set.name);
+    let few = lines(5_000, "Healthy");
+    // Of a set that is not there, which would take it along.
+    let mut small = Report::new(set, &few).object();
+    small["metadata"]["ownerReferences"] = json!([]);
+    let mut stored = hub.create(&small).await?;
+    for (count, health) in [(5_000, "Degraded"), (20_000, "Degraded"), (20_000, "Healthy")] {
+        let lines = lines(count, health);
+        let wanted = Report::new(set, &lines);
+        let found = Found::read(&stored.to_string()).map_err(anyhow::Error::msg)?;
+        let mut patch = wanted.patch(&found).context("another")?;
+        patch["metadata"]["ownerReferences"] = json!([]);
+        stored = hub.patch(&object, &patch).await?;
+        let found = Found::read(&stored.to_string()).map_err(anyhow::Error::msg)?;
+        ensure!(
+            found.fingerprint == Some(wanted.fingerprint()),
+            "it comes back as it was written"
+        );
+        let raw = hub.kubectl(&[
+            "get",
+            "--raw",
+            &format!(
+                "/apis/{}/namespaces/argocd/multiclusterapplicationsetreports/large",
+                object.api_version
+            ),
+        ])?;
+        let managed = stored["metadata"]["managedFields"].to_string().len();
+        ensure!(raw.len() < 1 << 20, "{} bytes", raw.len());
+        ensure!(managed < 2_000, "{managed} bytes");
+    }
+    hub.delete(&object).await
+}
