@@ -332,11 +332,11 @@ impl Index {
         };
         let after = self.applications.get(&place);
         self.pulled.note(&place, before.as_ref(), after);
-        let [was, is] = [before.as_ref(), after].map(|it| it.and_then(|it| it.set(&place)));
-        self.sets.join(&place, was.as_ref(), is.as_ref());
+        self.sets.note(&place, before.as_ref(), after);
         let mut sets = BTreeSet::new();
         if before.as_ref().map(told) != after.map(told) {
-            sets.extend(was.into_iter().chain(is));
+            let both = before.iter().chain(after);
+            sets.extend(both.filter_map(|it| it.set(&place)));
         }
         let mut touched = vec![Touched::application(place)];
         touched.extend(sets.into_iter().map(Touched::set));
@@ -433,18 +433,11 @@ impl Index {
         touched.extend(concerned.into_iter().map(Touched::application));
         let mut touched = self.with_sets(touched);
         if is_reached_otherwise || is_another {
-            touched.extend(self.sets_that_name(name).into_iter().map(Touched::set));
+            let set_of = |place: &Place| self.application(place)?.set(place);
+            let sets: BTreeSet<_> = self.sets.on(name).filter_map(set_of).collect();
+            touched.extend(sets.into_iter().map(Touched::set));
         }
         touched
-    }
-
-    /// The ApplicationSets of which an Application may be on a managed cluster by what it says itself.
-    fn sets_that_name(&self, cluster: &str) -> BTreeSet<Place> {
-        let names = |(place, application): (&Place, &Application)| {
-            let own = application.cluster().unwrap_or(&place.namespace);
-            (own == cluster).then(|| application.set(place)).flatten()
-        };
-        self.applications.iter().filter_map(names).collect()
     }
 }
 

@@ -1,9 +1,10 @@
 //! The ApplicationSets, the Applications that they have made, and their reports.
 
 use super::{Sort, Touched, missing, remove};
-use crate::controller::seen::{ApplicationSet, Place};
+use crate::controller::seen::{Application, ApplicationSet, Place};
 use crate::report::Found;
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 /// The ApplicationSets on the hub.
 #[derive(Debug, Default)]
@@ -12,7 +13,10 @@ pub(super) struct Sets {
     reports: HashMap<Place, Found>,
     /// Whether all reports have been told, and so whether the hub has any.
     has_reports: bool,
+    /// The Applications that each set has made.
     members: HashMap<Place, BTreeSet<Place>>,
+    /// The same by the managed cluster that they name themselves, or else by their namespace.
+    on: HashMap<Arc<str>, BTreeSet<Place>>,
 }
 
 impl Sets {
@@ -28,6 +32,11 @@ impl Sets {
     /// The Applications that a set has made.
     pub(super) fn members(&self, set: &Place) -> impl Iterator<Item = &Place> {
         self.members.get(set).into_iter().flatten()
+    }
+
+    /// The Applications that a set has made which may be on a managed cluster by what they say themselves.
+    pub(super) fn on(&self, cluster: &str) -> impl Iterator<Item = &Place> {
+        self.on.get(cluster).into_iter().flatten()
     }
 
     /// A set is so, or is gone.
@@ -65,16 +74,24 @@ impl Sets {
         touched
     }
 
-    /// An Application is of this set, and was of that.
-    pub(super) fn join(&mut self, application: &Place, was: Option<&Place>, is: Option<&Place>) {
+    /// An Application was so, and is so now.
+    pub(super) fn note(&mut self, place: &Place, before: Option<&Application>, after: Option<&Application>) {
+        let keys = |it: Option<&Application>| {
+            let (it, set) = it.and_then(|it| Some((it, it.set(place)?)))?;
+            let cluster = it.cluster().map(Arc::from);
+            Some((set, cluster.unwrap_or_else(|| Arc::clone(&place.namespace))))
+        };
+        let (was, is) = (keys(before), keys(after));
         if was == is {
             return;
         }
-        if let Some(was) = was {
-            remove(&mut self.members, was, application);
+        if let Some((set, cluster)) = was {
+            remove(&mut self.members, &set, place);
+            remove(&mut self.on, &cluster, place);
         }
-        if let Some(is) = is {
-            self.members.entry(is.clone()).or_default().insert(application.clone());
+        if let Some((set, cluster)) = is {
+            self.members.entry(set).or_default().insert(place.clone());
+            self.on.entry(cluster).or_default().insert(place.clone());
         }
     }
 }
