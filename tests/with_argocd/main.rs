@@ -12,6 +12,7 @@ mod api_server;
 mod app;
 mod application_source;
 mod applicationset;
+mod cluster_secrets;
 mod controller;
 mod conversation;
 mod deletion;
