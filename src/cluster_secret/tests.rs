@@ -200,6 +200,7 @@ fn labels_of_argo_cd_and_ours_are_not_taken_from_the_cluster() {
         hub.labels(),
         json!({SECRET_TYPE: CLUSTER, MANAGED_BY: OURS, "env": "prod"})
     );
+    assert_eq!(hub.secrets["eu1-secret"]["metadata"]["annotations"][COPIED], "env");
     hub.tracking_label = "example.com/app";
     hub.labels.insert("example.com/app".to_owned(), "clusters".to_owned());
     hub.write();
