@@ -25,12 +25,13 @@ const PHASE: &str = "operationStatePhase";
 const REVISION: &str = "syncRevision";
 
 /// What we ask for as well.
-const OURS: [(&str, &str); 9] = [
+const OURS: [(&str, &str); 10] = [
     (HEALTH_MESSAGE, ".status.health.message"),
     (HEALTH_SINCE, ".status.health.lastTransitionTime"),
     (FINISHED_AT, ".status.operationState.finishedAt"),
     (MESSAGE, ".status.operationState.message"),
     (RETRIES, ".status.operationState.retryCount"),
+    (INITIATED_BY, ".status.operationState.operation.initiatedBy.username"),
     (RESULT_REVISION, ".status.operationState.syncResult.revision"),
     (RECONCILED_AT, ".status.reconciledAt"),
     (SOURCE_TYPE, ".status.sourceType"),
@@ -42,6 +43,7 @@ const HEALTH_SINCE: &str = "healthLastTransitionTime";
 const FINISHED_AT: &str = "operationStateFinishedAt";
 const MESSAGE: &str = "operationStateMessage";
 const RETRIES: &str = "operationStateRetryCount";
+const INITIATED_BY: &str = "operationStateInitiatedBy";
 const RESULT_REVISION: &str = "syncResultRevision";
 const RECONCILED_AT: &str = "reconciledAt";
 const SOURCE_TYPE: &str = "sourceType";
@@ -105,6 +107,8 @@ pub struct Feedback {
     pub operation_pending: Option<Box<str>>,
     /// The name of the last operation that it has begun, if that is one that was handed on.
     pub operation_begun: Option<Box<str>>,
+    /// Who has asked for the last operation.
+    pub initiated_by: Option<Box<str>>,
     /// Whether it says nothing at all.
     pub is_silent: bool,
 }
@@ -120,6 +124,7 @@ impl Feedback {
             refresh_pending: own(REFRESH_PENDING),
             operation_pending: own(OPERATION_PENDING),
             operation_begun: own(OPERATION_BEGUN),
+            initiated_by: own(INITIATED_BY),
             is_silent: values.0.is_empty(),
         }
     }
@@ -306,6 +311,7 @@ mod tests {
             refresh_pending: own("normal"),
             operation_pending: own("o"),
             operation_begun: own("b"),
+            initiated_by: None,
             is_silent: false,
         };
         assert_eq!(Feedback::read(&manifest), wanted);

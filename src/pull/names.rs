@@ -61,6 +61,9 @@ pub const PROJECT_KIND: &str = "AppProject";
 /// The plural of AppProjects.
 pub const PROJECT_PLURAL: &str = "appprojects";
 
+/// By what name the controller of ApplicationSets asks for operations.
+pub const SET_CONTROLLER: &str = "applicationset-controller";
+
 /// The kind of ApplicationSets.
 pub const SET_KIND: &str = "ApplicationSet";
 

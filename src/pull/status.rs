@@ -64,11 +64,27 @@ pub fn wanted(current: &Mirror, situation: &Situation<'_>) -> Mirror {
     if let Some(waiting) = not_begun(situation) {
         mirror.operation = Some(waiting);
     }
+    if is_of_set(&mirror, situation) {
+        mirror.operation.clone_from(&current.operation);
+    }
     mirror.conditions = conditions(current, mirror.conditions, situation);
     mirror.history = match situation.application {
         Some(application) => history::after(application, &current.history, mirror.operation.as_ref()),
         None => current.history.clone(),
     };
+    // What the hub's Argo CD has said once it never takes back. Where something is written anyway, it may say again what is still so.
+    let [before, after] = [current, &mirror].map(without_hubs_own);
+    if patch(&before, &after).is_some() {
+        return after;
+    }
+    mirror
+}
+
+/// Without the conditions that the hub's own Argo CD has set.
+fn without_hubs_own(mirror: &Mirror) -> Mirror {
+    let is_hubs = |it: &Condition| names::CONDITIONS.contains(&&*it.kind) && !is_told(it);
+    let mut mirror = mirror.clone();
+    mirror.conditions.retain(|it| !is_hubs(it));
     mirror
 }
 
@@ -163,6 +179,22 @@ fn not_begun(situation: &Situation<'_>) -> Option<OperationState> {
     })
 }
 
+/// Whether an operation runs that the controller of ApplicationSets has asked for, to what end is not known yet. It is not shown: of an
+/// Application that is `OutOfSync` and `Running`, that controller says Waiting, Pending and Progressing in turn, several times a
+/// second, and asks for the operation each time. On its own hub that is over when Argo CD has synced; here it would last until the
+/// agent reports next.
+fn is_of_set(mirror: &Mirror, situation: &Situation<'_>) -> bool {
+    let runs = mirror.operation.as_ref().is_some_and(|it| &*it.phase == RUNNING);
+    let Some(carried) = situation.carried.filter(|_| runs) else {
+        return false;
+    };
+    let asked = match &carried.operation {
+        Some(operation) if !carried.has_begun(operation) => operation.is_of_set(),
+        _ => carried.feedback.initiated_by.as_deref() == Some(names::SET_CONTROLLER),
+    };
+    asked && mirror.sync.status.as_deref() != Some("Synced")
+}
+
 /// The same conditions with the name of the cluster before what they say.
 fn told_by(cluster: &str, conditions: Vec<Condition>) -> Vec<Condition> {
     let told = conditions.into_iter().map(|condition| Condition {
@@ -174,7 +206,7 @@ fn told_by(cluster: &str, conditions: Vec<Condition>) -> Vec<Condition> {
 
 /// Whether a condition of one of Argo CD's types came back from a cluster. Others are those of the hub's Argo CD, which sets
 /// `InvalidSpecError` on an Application that it skips as well, whenever it hears of one whose destination or AppProject it does not know:
-/// taking it away would go on for ever.
+/// a write for that alone would go on for ever.
 fn is_told(condition: &Condition) -> bool {
     let is_name = |text: &str| {
         let is_of_it = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
@@ -527,6 +559,44 @@ mod tests {
             ("Splendid", &json!("Odd")),
             "words are passed on"
         );
+    }
+
+    #[test]
+    fn a_rolling_sync_sees_the_end_of_an_operation_and_not_the_middle() {
+        let running = |by: &'static str| {
+            let state = [
+                ("healthStatus", "Missing"),
+                ("syncStatus", "OutOfSync"),
+                ("operationStatePhase", "Running"),
+                ("operationStateStartedAt", NOON),
+                ("operationStateInitiatedBy", by),
+            ];
+            current(&state)
+        };
+        let phase = |hub: &Hub| hub.0["operationState"]["phase"].clone();
+        let mut hub = Hub::new();
+        hub.hears(running("applicationset-controller"));
+        assert_eq!((phase(&hub), hub.health()), (Value::Null, "Missing"));
+        hub.hears(current(&[&WELL[..], &SUCCEEDED].concat()));
+        assert_eq!(phase(&hub), "Succeeded");
+        hub.hears(running("admin"));
+        assert_eq!(phase(&hub), "Running", "somebody looks at it");
+    }
+
+    #[test]
+    fn what_the_hubs_own_argo_cd_says_is_a_reason_for_no_write_and_goes_with_the_next() {
+        let unknown = json!([{"type": "InvalidSpecError", "message": "error getting cluster by server: not found"}]);
+        let mut hub = Hub::new();
+        hub.hears(current(&WELL));
+        hub.0["conditions"] = unknown.clone();
+        let well = carried(Some(current(&WELL)));
+        assert_eq!(
+            hub.write(&situation(Some(&well))),
+            None,
+            "it would say it again at once"
+        );
+        hub.hears(current(&[&WELL[..], &SUCCEEDED].concat()));
+        assert_eq!(hub.0.get("conditions"), None, "it says it again where it is still so");
     }
 
     #[test]
