@@ -99,6 +99,12 @@ impl Carried {
         self.applied != Applied::Unheard && !self.missing && self.payload == self.feedback.payload
     }
 
+    /// Whether the cluster has what is in Git, in the form that the work carries.
+    #[must_use]
+    pub fn is_synced(&self) -> bool {
+        self.is_current() && self.feedback.said.sync.status.as_deref() == Some("Synced")
+    }
+
     /// Whether the cluster's Argo CD is in the middle of an operation, also of one of its own. It would not begin another, and clear it
     /// with the one that it has.
     #[must_use]

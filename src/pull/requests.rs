@@ -187,6 +187,11 @@ pub fn requests(application: &Application, carried: Option<&Carried>) -> (Reques
 }
 
 fn operation(asked: Option<&Operation>, carried: &Carried) -> (Option<Operation>, bool) {
+    // What came of it has come back already: the controller of ApplicationSets asks for what it has not seen yet.
+    if asked.is_some_and(Operation::is_of_set) && carried.is_synced() {
+        let (kept, _) = operation(None, carried);
+        return (kept, true);
+    }
     let Some(before) = &carried.operation else {
         return (asked.filter(|_| !carried.is_busy()).cloned(), false);
     };
@@ -393,6 +398,27 @@ mod tests {
             second.requests,
             "which cannot be applied"
         );
+    }
+
+    #[test]
+    fn a_set_that_asks_for_what_has_been_done_meanwhile_gets_nothing_more() {
+        let of = |who: &str| {
+            let operation = json!({"initiatedBy": {"username": who}, "sync": {}});
+            application(|object| object["operation"] = operation)
+        };
+        for (who, status, taken) in [
+            (names::SET_CONTROLLER, "Synced", true),
+            (names::SET_CONTROLLER, "OutOfSync", false),
+            ("admin", "Synced", false),
+        ] {
+            let carried = carries(&Requests::default(), &[("syncStatus", status)]);
+            let (wanted, what) = requests(&of(who), Some(&carried));
+            assert_eq!(
+                (wanted.operation.is_none(), what.operation),
+                (taken, taken),
+                "{who}, {status}"
+            );
+        }
     }
 
     #[test]
