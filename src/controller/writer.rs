@@ -167,8 +167,8 @@ impl Writer {
         }
     }
 
-    /// Tells that what was to be made cannot be, because something else has its name. What carries all its labels is itself, which
-    /// a watch has yet to tell.
+    /// Tells that what was to be made cannot be, because something else has its name. What has all its labels is itself, which a
+    /// watch has yet to tell; only that is asked for, because what is somebody else's is not ours to read.
     async fn tell_taken(&self, promise: &'static str, of: &Involved, write: &Write) {
         let Write::Create {
             resource,
@@ -178,14 +178,17 @@ impl Writer {
         else {
             return;
         };
-        // A list, because what is watched may be listed, and need not be got.
-        let only = ListParams::default().fields(&format!("metadata.name={}", place.name));
-        let request = Request::new(resource.path(place)).list(&only);
-        let Ok(there) = self.send(request).await else { return };
-        let there: Value = serde_json::from_str(&there).unwrap_or_default();
-        let there = &there["items"][0];
-        let mut labels = object["metadata"]["labels"].as_object().into_iter().flatten();
-        if there.is_null() || labels.all(|(key, value)| there["metadata"]["labels"][key] == *value) {
+        let labels = object["metadata"]["labels"].as_object().into_iter().flatten();
+        let labels: Vec<_> = labels
+            .filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)))
+            .collect();
+        let itself = ListParams::default()
+            .fields(&format!("metadata.name={}", place.name))
+            .labels(&labels.join(","));
+        let request = Request::new(resource.path(place)).list(&itself);
+        let Ok(found) = self.send(request).await else { return };
+        let found: Value = serde_json::from_str(&found).unwrap_or_default();
+        if found["items"].as_array().is_none_or(|items| !items.is_empty()) {
             return;
         }
         let message = format!("{} {place} cannot be made: something else has that name", resource.kind);
