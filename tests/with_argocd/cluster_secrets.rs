@@ -1,5 +1,5 @@
 //! Cluster Secrets as the real ApplicationSet controller takes them: its generator selects clusters by the labels that they have in
-//! OCM. The controller has the rights that it needs for that, and no more.
+//! OCM. The controller has the rights that it ships with for the pull model.
 
 use crate::controller::ACCOUNT;
 use crate::stage::shipped;
@@ -10,33 +10,6 @@ use std::fs;
 use std::path::Path;
 use testbed::process::{self, Process};
 use testbed::{ArgoCd, Hub, ObjectRef, ports, wait};
-
-/// What the account of deploy_controller.yaml lacks.
-const RIGHTS: &str = r#"
-apiVersion: v1
-kind: List
-items:
-- apiVersion: rbac.authorization.k8s.io/v1
-  kind: Role
-  metadata: {name: cluster-secrets, namespace: argocd}
-  rules:
-  - {apiGroups: [""], resources: [secrets], verbs: [list, watch, create, patch, delete]}
-- apiVersion: rbac.authorization.k8s.io/v1
-  kind: RoleBinding
-  metadata: {name: cluster-secrets, namespace: argocd}
-  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: cluster-secrets}
-  subjects: [{kind: ServiceAccount, name: argocd-ocm-cmp-controller, namespace: argocd}]
-- apiVersion: rbac.authorization.k8s.io/v1
-  kind: ClusterRole
-  metadata: {name: cluster-secrets}
-  rules:
-  - {apiGroups: [cluster.open-cluster-management.io], resources: [managedclusters], verbs: [get]}
-- apiVersion: rbac.authorization.k8s.io/v1
-  kind: ClusterRoleBinding
-  metadata: {name: cluster-secrets}
-  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-secrets}
-  subjects: [{kind: ServiceAccount, name: argocd-ocm-cmp-controller, namespace: argocd}]
-"#;
 
 /// The ApplicationSet that the README shows in this section.
 fn shown(section: &str) -> Result<Value> {
@@ -50,16 +23,16 @@ fn shown(section: &str) -> Result<Value> {
     Ok(serde_json::from_str(&object)?)
 }
 
-/// Runs the controller for this promise alone, as its account.
+/// Runs the controller for this promise and the pull model, as its account.
 fn start(hub: &Hub) -> Result<Process> {
-    let file = shipped("deploy_controller.yaml");
-    hub.kubectl(&["apply", "-f", file.to_str().context("a plain path")?])?;
-    hub.kubectl_with_input(&["apply", "-f", "-"], RIGHTS)?;
+    for file in ["deploy_controller.yaml", "deploy_pull.yaml"] {
+        hub.kubectl(&["apply", "-f", shipped(file).to_str().context("a plain path")?])?;
+    }
     let mut command = process::command(
         env!("CARGO_BIN_EXE_argocd-ocm-cmp"),
         Path::new(env!("CARGO_TARGET_TMPDIR")),
     );
-    command.args(["controller", "--controllers=cluster-secrets", "--log-level=debug"]);
+    command.args(["controller", "--controllers=pull,cluster-secrets", "--log-level=debug"]);
     command.arg(format!("--bind-address=127.0.0.1:{}", ports::free()?));
     command
         .arg("--kubeconfig")
@@ -80,11 +53,9 @@ async fn label(hub: &Hub, cluster: &str, env: &Value) -> Result<()> {
     hub.patch(&managed_cluster(cluster), &labels).await.map(drop)
 }
 
-/// The Applications that are to stay: whoever carries them to their clusters has to let go of the others.
 async fn applications(hub: &Hub) -> Result<Vec<String>> {
     let all = hub.list("argoproj.io/v1alpha1", "Application").await?;
-    let stay = all.iter().filter(|it| it["metadata"]["deletionTimestamp"].is_null());
-    let names = stay.filter_map(|it| it["metadata"]["name"].as_str());
+    let names = all.iter().filter_map(|it| it["metadata"]["name"].as_str());
     Ok(names.map(str::to_owned).collect())
 }
 
