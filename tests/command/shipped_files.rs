@@ -6,7 +6,7 @@ use argocd_ocm_cmp::controller::LEASE;
 use argocd_ocm_cmp::generate::settings::SETTINGS;
 use argocd_ocm_cmp::tracking::CONFIG_MAP;
 use argocd_ocm_cmp::value::Value;
-use argocd_ocm_cmp::{json, yaml};
+use argocd_ocm_cmp::{json, report, yaml};
 use clap::Parser;
 use std::fmt::Write as _;
 use std::fs;
@@ -463,6 +463,89 @@ fn the_application_set_reads_the_decisions_of_its_placement() {
             assert_eq!(at(binding, "roleRef.name"), at(role, "metadata.name"));
         });
     });
+}
+
+#[test]
+fn the_crd_of_reports_has_all_that_is_written() {
+    let resources = [report::Resource {
+        name: "web".into(),
+        kind: "Service".into(),
+        namespace: "shop".into(),
+        api_version: "v1".into(),
+    }];
+    let lines = [report::Line {
+        cluster: "eu1",
+        app: report::app("argocd", "shop", None),
+        sync: "Synced",
+        health: "Healthy",
+        started_at: "2026-06-01T12:00:00Z",
+        phase: "Succeeded",
+        revision: "abc",
+        conditions: vec![report::Condition {
+            kind: "SyncError",
+            message: "no",
+        }],
+        resources: vec![&resources],
+    }];
+    let set = report::Set {
+        namespace: "argocd",
+        name: "shop",
+        uid: "u",
+    };
+    let object = report::Report::new(set, &lines).object();
+    with("report_crd.yaml", |crd| {
+        let spec = at(crd, "spec");
+        let text = |path: &str| at(spec, path).as_str().expect(path);
+        assert_eq!((text("group"), text("scope")), (report::GROUP, "Namespaced"));
+        assert_eq!(
+            (text("names.kind"), text("names.plural")),
+            (report::KIND, report::PLURAL)
+        );
+        assert_eq!(texts(at(spec, "names.shortNames")), ["appsetreport", "appsetreports"]);
+        let name = format!("{}.{}", report::PLURAL, report::GROUP);
+        assert_eq!(at(crd, "metadata.name").as_str(), Some(name.as_str()));
+        let version = at(spec, "versions.0");
+        assert_eq!(at(version, "name").as_str(), Some(report::VERSION));
+        assert_eq!(
+            at(version, "subresources"),
+            &Value::Null,
+            "others write all of it at once"
+        );
+        let schema = at(version, "schema.openAPIV3Schema");
+        assert!(fits(&object["statuses"], at(schema, "properties.statuses")) > 20);
+        let Value::List(columns) = at(version, "additionalPrinterColumns") else {
+            panic!("no columns");
+        };
+        for path in columns.iter().filter_map(|column| at(column, "jsonPath").as_str()) {
+            let pointer = path.replace('.', "/");
+            assert!(
+                path == ".metadata.creationTimestamp" || object.pointer(&pointer).is_some(),
+                "{path}"
+            );
+        }
+    });
+}
+
+/// How many values are of the type that a schema says they are, which all must be.
+fn fits(value: &serde_json::Value, schema: &Value<'_>) -> usize {
+    let of_type = at(schema, "type").as_str();
+    match value {
+        serde_json::Value::Object(map) => {
+            assert_eq!(of_type, Some("object"), "{value}");
+            let parts = map
+                .iter()
+                .map(|(key, value)| fits(value, at(schema, &format!("properties.{key}"))));
+            1 + parts.sum::<usize>()
+        }
+        serde_json::Value::Array(items) => {
+            assert_eq!(of_type, Some("array"), "{value}");
+            1 + items.iter().map(|item| fits(item, at(schema, "items"))).sum::<usize>()
+        }
+        _ => {
+            assert_eq!(of_type, Some("string"), "{value}");
+            1
+        }
+    }
 }
 
 #[test]
