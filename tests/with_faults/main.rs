@@ -14,4 +14,5 @@ mod faults;
 mod idle;
 mod inputs;
 mod replicas;
+mod reports;
 mod stage;

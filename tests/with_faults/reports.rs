@@ -1,0 +1,133 @@
+//! The reports of ApplicationSets, in front of a real API server: it may not know them, and they are large objects to write.
+
+use crate::stage::{Fares, Stage, stage, writes};
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use std::time::Duration;
+use testbed::proxy::Seen;
+use testbed::{ObjectRef, wait};
+
+const PROMISE: &str = "application-set-report";
+const RESOURCE: &str = "multiclusterapplicationsetreports";
+/// What an agent says of one and the same, one after the other.
+const MESSAGES: [&str; 6] = ["one", "two", "three", "four", "five", "the last"];
+
+/// How long the next write of a report waits, but for what the proxy needs to see it.
+const PAUSE: Duration = Duration::from_millis(4_500);
+
+fn crd() -> String {
+    format!("{}/report_crd.yaml", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A hub that does not know reports, with an ApplicationSet of this name.
+async fn hub(name: &str) -> Result<Option<Stage>> {
+    let Some(stage) = stage(name).await? else {
+        return Ok(None);
+    };
+    stage.hub.kubectl(&["delete", "-f", &crd(), "--ignore-not-found"])?;
+    stage
+        .hub
+        .kubectl(&["delete", "applicationsets", "--all", "--all-namespaces"])?;
+    let set = json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "ApplicationSet",
+        "metadata": {"name": name, "namespace": "argocd"},
+        "spec": {"generators": [], "template": {
+            "metadata": {"name": name},
+            "spec": {"project": "default", "destination": {}, "source": {"repoURL": "https://example.com/git"}},
+        }},
+    });
+    stage.hub.create(&set).await?;
+    Ok(Some(stage))
+}
+
+/// Has the ApplicationSet own an Application.
+async fn own(stage: &Stage, set: &str, application: &ObjectRef) -> Result<()> {
+    let set = ObjectRef::namespaced("argoproj.io/v1alpha1", "ApplicationSet", "argocd", set);
+    let found = stage.hub.get(&set).await?.context("the set")?;
+    let owner =
+        json!({"apiVersion": set.api_version, "kind": set.kind, "name": set.name, "uid": found["metadata"]["uid"]});
+    let patch = json!({"metadata": {"ownerReferences": [owner]}});
+    stage.hub.patch(application, &patch).await.map(drop)
+}
+
+fn report(name: &str) -> ObjectRef {
+    let version = "apps.open-cluster-management.io/v1alpha1";
+    ObjectRef::namespaced(version, "MulticlusterApplicationSetReport", "argocd", name)
+}
+
+fn has_message(report: &Value, text: &str) -> bool {
+    let message = report["statuses"]["clusterConditions"][0]["conditions"][0]["message"].as_str();
+    message.is_some_and(|message| message.contains(text))
+}
+
+#[tokio::test]
+async fn a_hub_that_does_not_know_reports_gets_them_once_it_does() -> Result<()> {
+    let name = "without-reports";
+    let Some(stage) = hub(name).await? else { return Ok(()) };
+    let proxy = stage.proxy().await?;
+    let controller = stage.controller_for(PROMISE, &proxy).await?;
+    let application = stage.application("shop", Fares::Well).await?;
+    own(&stage, name, &application).await?;
+    let errors = format!("argocd_ocm_cmp_watch_errors_total{{kind=\"{RESOURCE}\"");
+    controller.until_metric(&errors, |errors| errors >= 3).await?;
+    let said = controller.log()?.matches("the hub does not have them").count();
+    ensure!(said == 1, "it is said {said} times:\n{}", controller.log()?);
+    assert_eq!(writes(&proxy.requests()), [""; 0]);
+
+    stage.hub.kubectl(&["apply", "-f", &crd()])?;
+    let counts =
+        |it: &Value| it["statuses"]["summary"]["clusters"] == "1" && it["statuses"]["summary"]["healthy"] == "1";
+    let has_it = async || stage.hub.get(&report(name)).await.ok()?.filter(counts);
+    wait::eventually("the report is there", wait::DEADLINE, has_it).await?;
+    controller.stop().await
+}
+
+#[tokio::test]
+async fn many_changes_are_one_write_and_none_is_none() -> Result<()> {
+    let name = "reports";
+    let Some(stage) = hub(name).await? else { return Ok(()) };
+    stage.hub.kubectl(&["apply", "-f", &crd()])?;
+    stage.hub.wait_for_crds().await?;
+    let application = stage.application("shop", Fares::Well).await?;
+    own(&stage, name, &application).await?;
+    let proxy = stage.proxy().await?;
+    let controller = stage.controller_for(PROMISE, &proxy).await?;
+    stage
+        .hub
+        .wait_for(&report(name), |it| it["statuses"]["summary"]["healthy"] == "1")
+        .await?;
+    for message in MESSAGES {
+        stage.says("shop", Fares::Badly(message)).await?;
+    }
+    stage
+        .hub
+        .wait_for(&report(name), |it| has_message(it, "the last"))
+        .await?;
+    let seen = proxy.requests();
+    let times: Vec<_> = seen
+        .iter()
+        .filter(|it| it.is_write() && it.resource == RESOURCE)
+        .map(|it| it.at)
+        .collect();
+    let pauses: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    ensure!(pauses.iter().all(|pause| *pause >= PAUSE), "the pauses are {pauses:?}");
+    ensure!(times.len() < MESSAGES.len(), "{} writes", times.len());
+    controller.stop().await?;
+
+    // Another finds it as it should be, and writes what comes next and nothing before.
+    let proxy = stage.proxy().await?;
+    let controller = stage.controller_for(PROMISE, &proxy).await?;
+    stage.says("shop", Fares::Well).await?;
+    stage
+        .hub
+        .wait_for(&report(name), |it| it["statuses"]["summary"]["healthy"] == "1")
+        .await?;
+    let seen = proxy.requests();
+    let of_reports: Vec<&Seen> = seen
+        .iter()
+        .filter(|it| it.is_write() && it.resource == RESOURCE)
+        .collect();
+    ensure!(of_reports.len() == 1, "{:?}", writes(&seen));
+    controller.stop().await
+}
