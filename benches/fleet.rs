@@ -1,0 +1,142 @@
+//! What the benchmarks of the controller share: a real API server with OCM's webhook, the managed clusters of a fleet whose agents
+//! are played here, and the controller as a process. Nothing else writes, so that what is counted is the controller's.
+//!
+//! The load and the controller share the machine with etcd and the API server; how long the load itself takes is measured while
+//! the controller runs beside it.
+
+mod controller;
+mod load;
+mod metrics;
+mod table;
+
+pub(crate) use controller::{Controller, writes};
+pub(crate) use load::{APPLICATIONS, Load, WORKS, now, request};
+pub(crate) use metrics::Metrics;
+pub(crate) use table::{NONE, Table};
+
+use anyhow::{Context, Result, bail};
+use metrics::Requests;
+use std::io::Write as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use testbed::Hub;
+
+/// So many Applications on so many managed clusters.
+pub(crate) type Size = (usize, usize);
+
+/// How long the controller is watched doing nothing.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// Measures each of the sizes that are asked for, or else of these, and prints a table with a column for each.
+pub(crate) async fn run(sizes: &[Size], measure: impl AsyncFn(Size, &mut Table) -> Result<()>) -> Result<()> {
+    let numbers: Vec<usize> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
+    let sizes = match numbers[..] {
+        [] => sizes.to_vec(),
+        [applications, clusters] if (1..=applications).contains(&clusters) => vec![(applications, clusters)],
+        _ => bail!("give the number of Applications, and that of managed clusters, which is no greater"),
+    };
+    let mut table = Table::default();
+    for size @ (applications, clusters) in sizes {
+        table.begin(&format!("{applications}/{clusters}"));
+        let measured = measure(size, &mut table).await;
+        measured.with_context(|| format!("at {size:?}"))?;
+    }
+    std::io::stdout().write_all(table.to_string().as_bytes())?;
+    Ok(())
+}
+
+/// A hub, and how the controller is started there.
+pub(crate) struct Stage {
+    hub: Hub,
+    load: Load,
+    scratch: TempDir,
+    arguments: &'static [&'static str],
+}
+
+impl Stage {
+    /// An empty hub, for a fleet of this size and a controller with these arguments.
+    pub(crate) async fn start(size: Size, arguments: &'static [&'static str]) -> Result<Self> {
+        let hub = Hub::start().await?;
+        Ok(Self {
+            load: Load::new(hub.client().await?, size),
+            hub,
+            scratch: TempDir::new()?,
+            arguments,
+        })
+    }
+
+    /// What is put onto the hub.
+    pub(crate) fn load(&self) -> &Load {
+        &self.load
+    }
+
+    /// A folder for anything.
+    pub(crate) fn scratch(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    /// Starts the controller, whose log has this name.
+    pub(crate) async fn controller(&self, name: &str) -> Result<Controller> {
+        let log = self.scratch().join(name).with_extension("log");
+        Controller::start(self.hub.kubeconfig_path(), self.arguments, log).await
+    }
+
+    /// Measures what the controller does where nothing happens, and when it is started again.
+    pub(crate) async fn rest(&self, controller: Controller, table: &mut Table) -> Result<()> {
+        table.note(
+            "CPU of the controller until here, s",
+            format!("{:.1}", controller.cpu()?),
+            NONE,
+        );
+        let client = self.load.client();
+        let (requests, cpu) = (Requests::of(client).await?, controller.cpu()?);
+        tokio::time::sleep(IDLE).await;
+        let idle = Requests::of(client).await?.since(&requests);
+        table.note("nothing happens for a minute: lists", idle.lists.to_string(), NONE);
+        table.note("  writes, without the Lease", idle.writes.to_string(), NONE);
+        table.note("  CPU, s", format!("{:.2}", controller.cpu()? - cpu), NONE);
+        let [memory, warnings] = controller.stop()?;
+
+        let requests = Requests::of(client).await?;
+        let started = Instant::now();
+        let controller = self.controller("second").await?;
+        let looks = |metrics: &Metrics| metrics.sum("reconciles_total", &[]);
+        let quiet = controller.quiet(looks, self.load.applications()).await?;
+        let after = Requests::of(client).await?.since(&requests);
+        let looked = quiet.last.saturating_duration_since(started);
+        table.note("restarted, it has looked at all after, s", seconds(looked), NONE);
+        table.note(
+            "  writes, without the Lease",
+            after.writes.to_string(),
+            ["3,443", "4,615"],
+        );
+        table.note("  lists", after.lists.to_string(), NONE);
+        table.note("  CPU, s", format!("{:.1}", controller.cpu()?), NONE);
+        let [memory_again, warnings_again] = controller.stop()?;
+        table.note("peak memory, MiB", memory, ["106", "205"]);
+        table.note("  of the restarted, MiB", memory_again, NONE);
+        table.note("warnings in its log", format!("{warnings} + {warnings_again}"), NONE);
+        Ok(())
+    }
+}
+
+/// How long something took, and when it was done.
+pub(crate) struct Timed {
+    pub(crate) took: Duration,
+    ended: Instant,
+}
+
+pub(crate) async fn timed(work: impl Future<Output = Result<()>>) -> Result<Timed> {
+    let started = Instant::now();
+    work.await?;
+    let ended = Instant::now();
+    Ok(Timed {
+        took: ended - started,
+        ended,
+    })
+}
+
+pub(crate) fn seconds(time: Duration) -> String {
+    format!("{:.1}", time.as_secs_f64())
+}

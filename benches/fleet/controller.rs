@@ -1,0 +1,154 @@
+//! The controller, as a process.
+
+use super::{Metrics, Timed};
+use anyhow::{Context, Result, bail, ensure};
+use std::fs::{self, File};
+use std::io::{Read, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How often it is looked what the controller has counted.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// After this long without another write it is done.
+const QUIET: Duration = Duration::from_secs(3);
+
+/// After this long without another write it is not going to.
+const STUCK: Duration = Duration::from_secs(120);
+
+/// How many writes of a kind there have been.
+pub(crate) fn writes(metrics: &Metrics, kind: &str) -> f64 {
+    metrics.sum("writes_total", &[&format!("resource=\"{kind}\"")])
+}
+
+/// A controller that runs.
+pub(crate) struct Controller {
+    process: Child,
+    address: String,
+    log: PathBuf,
+}
+
+/// A controller that has come to the end of what there was to do.
+pub(crate) struct Quiet {
+    /// When it did the last of it.
+    pub(super) last: Instant,
+    /// What it has counted then.
+    pub(crate) metrics: Metrics,
+}
+
+impl Quiet {
+    pub(crate) fn since(&self, load: &Timed) -> Duration {
+        self.last.saturating_duration_since(load.ended)
+    }
+}
+
+impl Controller {
+    pub(super) async fn start(kubeconfig: &Path, arguments: &[&str], log: PathBuf) -> Result<Self> {
+        let process = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
+            .args([
+                "controller",
+                "--bind-address=127.0.0.1:0",
+                "--log-format=json",
+                "--kubeconfig",
+            ])
+            .arg(kubeconfig)
+            .args(arguments)
+            .env_clear()
+            .stdout(Stdio::null())
+            .stderr(File::create(&log)?)
+            .spawn()?;
+        let mut controller = Self {
+            process,
+            address: String::new(),
+            log,
+        };
+        let begun = Instant::now();
+        while begun.elapsed() < STUCK {
+            controller.address = controller.logged("address").unwrap_or_default();
+            if !controller.address.is_empty() && controller.get("/readyz").is_ok() {
+                return Ok(controller);
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        bail!(
+            "the controller does not get ready:\n{}",
+            fs::read_to_string(&controller.log)?
+        )
+    }
+
+    /// What is logged first of this name.
+    fn logged(&self, name: &str) -> Option<String> {
+        let log = fs::read_to_string(&self.log).ok()?;
+        let (_, rest) = log.split_once(&format!("\"{name}\":\""))?;
+        rest.split_once('"').map(|(value, _)| value.to_owned())
+    }
+
+    fn get(&self, path: &str) -> Result<String> {
+        let mut connection = TcpStream::connect(&self.address)?;
+        connection
+            .write_all(format!("GET {path} HTTP/1.1\r\nhost: controller\r\nconnection: close\r\n\r\n").as_bytes())?;
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer)?;
+        let (head, body) = answer.split_once("\r\n\r\n").context("an answer")?;
+        ensure!(head.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+        Ok(body.to_owned())
+    }
+
+    /// What it has counted.
+    pub(crate) fn metrics(&self) -> Result<Metrics> {
+        self.get("/metrics").map(Metrics)
+    }
+
+    /// Waits until it has done so much of what is counted, and then nothing for a while.
+    pub(crate) async fn quiet(&self, counted: impl Fn(&Metrics) -> f64, wanted: f64) -> Result<Quiet> {
+        let (mut last, mut before) = (Instant::now(), 0.0);
+        loop {
+            let metrics = self.metrics()?;
+            let now = counted(&metrics);
+            if now > before {
+                (last, before) = (Instant::now(), now);
+            } else if before >= wanted && last.elapsed() > QUIET {
+                return Ok(Quiet { last, metrics });
+            }
+            ensure!(
+                last.elapsed() < STUCK,
+                "it does no more after {before} of {wanted}:\n{}",
+                metrics.0
+            );
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Seconds, of the user and the system.
+    pub(super) fn cpu(&self) -> Result<f64> {
+        Ok(self.metrics()?.sum("process_cpu_seconds_total", &[]))
+    }
+
+    /// Has it end as a cluster would, and returns the most memory that it ever had, and how often it has warned.
+    pub(super) fn stop(mut self) -> Result<[String; 2]> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
+        let peak = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))
+            .context("a peak")?;
+        let peak: f64 = peak.trim().trim_end_matches(" kB").parse()?;
+        Command::new("kill").arg(self.process.id().to_string()).status()?;
+        let ended = self.process.wait()?;
+        let log = fs::read_to_string(&self.log)?;
+        let warns = |line: &&str| line.contains("\"WARN\"") || line.contains("\"ERROR\"");
+        let warnings = log
+            .lines()
+            .take_while(|line| !line.contains("\"stopping\""))
+            .filter(warns);
+        ensure!(ended.success(), "{ended}:\n{log}");
+        Ok([format!("{:.1}", peak / 1024.0), warnings.count().to_string()])
+    }
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        self.process.kill().and_then(|()| self.process.wait()).ok();
+    }
+}

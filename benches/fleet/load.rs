@@ -1,0 +1,141 @@
+//! What is put onto the hub, and looked at there.
+
+use super::Size;
+use anyhow::{Context, Result, ensure};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use http::Request;
+use k8s_openapi::jiff::Timestamp;
+use kube::Client;
+use serde_json::{Value, json};
+
+/// How many requests of the load are under way at a time: agents do not wait for each other.
+const AT_ONCE: usize = 16;
+
+/// Where the Applications are.
+pub(crate) const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
+
+/// Before the namespaces in paths to works.
+pub(crate) const WORKS: &str = "/apis/work.open-cluster-management.io/v1";
+
+const MERGE: &str = "application/merge-patch+json";
+const CREATED: &str = "application/json";
+
+/// Who writes.
+pub(crate) struct Load {
+    client: Client,
+    size: Size,
+}
+
+impl Load {
+    pub(super) fn new(client: Client, size: Size) -> Self {
+        Self { client, size }
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// How many Applications there are.
+    pub(crate) fn applications(&self) -> f64 {
+        self.size.0 as f64
+    }
+
+    /// The managed cluster of an Application.
+    pub(crate) fn cluster(&self, application: usize) -> String {
+        format!("cluster-{}", application % self.size.1)
+    }
+
+    /// Declares the managed clusters.
+    pub(crate) async fn create_clusters(&self) -> Result<()> {
+        let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": kind, "message": "", "lastTransitionTime": now()});
+        self.each(self.size.1, |at| {
+            let name = format!("cluster-{at}");
+            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            let cluster = json!({
+                "apiVersion": "cluster.open-cluster-management.io/v1",
+                "kind": "ManagedCluster",
+                "metadata": {"name": name},
+                "spec": {"hubAcceptsClient": true, "leaseDurationSeconds": 7200},
+            });
+            let conditions = [
+                "HubAcceptedManagedCluster",
+                "ManagedClusterJoined",
+                "ManagedClusterConditionAvailable",
+            ];
+            let status = json!({"status": {"conditions": conditions.map(condition)}});
+            let clusters = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
+            vec![
+                request("POST", "/api/v1/namespaces", &namespace),
+                request("POST", clusters, &cluster),
+                request("PATCH", &format!("{clusters}/{name}/status"), &status),
+            ]
+        })
+        .await
+    }
+
+    /// Does what there is to do for each Application.
+    pub(crate) async fn of_each(&self, requests: impl Fn(usize) -> Vec<Request<Vec<u8>>>) -> Result<()> {
+        self.each(self.size.0, requests).await
+    }
+
+    /// Does what there is to do for each of so many, several at a time.
+    async fn each(&self, all: usize, requests: impl Fn(usize) -> Vec<Request<Vec<u8>>>) -> Result<()> {
+        let send = |at| {
+            let requests = requests(at);
+            async move {
+                for request in requests {
+                    let what = request.uri().clone();
+                    let sent = self.client.request_text(request).await;
+                    sent.with_context(|| what.to_string())?;
+                }
+                Ok(())
+            }
+        };
+        stream::iter(0..all)
+            .map(send)
+            .buffer_unordered(AT_ONCE)
+            .try_collect()
+            .await
+    }
+
+    /// What every object of a list is made of.
+    pub(crate) async fn read<T>(&self, path: &str, read: impl Fn(&Value) -> T) -> Result<Vec<T>> {
+        let (mut more, mut all) = (String::new(), Vec::new());
+        loop {
+            let request = Request::get(format!("{path}?limit=500{more}")).body(Vec::new())?;
+            let list: Value = self.client.request(request).await?;
+            all.extend(list["items"].as_array().context("a list")?.iter().map(&read));
+            match list["metadata"]["continue"].as_str() {
+                Some(at) if !at.is_empty() => more = format!("&continue={at}"),
+                _ => return Ok(all),
+            }
+        }
+    }
+
+    /// Makes sure that this is so of the status of every Application.
+    pub(crate) async fn all_have(&self, what: &str, has: impl Fn(&Value) -> bool) -> Result<()> {
+        let status = |application: &Value| {
+            let status = &application["status"];
+            (!has(status)).then(|| status.clone())
+        };
+        let others = self.read(APPLICATIONS, status).await?;
+        let have = others.iter().filter(|other| other.is_none()).count();
+        ensure!(
+            have == self.size.0,
+            "only {have} of {} Applications say {what:?}, and one says {}",
+            self.size.0,
+            others.into_iter().flatten().next().unwrap_or_default()
+        );
+        Ok(())
+    }
+}
+
+pub(crate) fn now() -> String {
+    Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+pub(crate) fn request(method: &str, path: &str, body: &Value) -> Request<Vec<u8>> {
+    let kind = if method == "PATCH" { MERGE } else { CREATED };
+    let request = Request::builder().method(method).uri(path).header("content-type", kind);
+    request.body(body.to_string().into_bytes()).expect("a plain request")
+}

@@ -1,0 +1,64 @@
+//! What the controller and the API server count.
+
+use anyhow::Result;
+use http::Request;
+use kube::Client;
+
+/// The text in which Prometheus is told figures.
+pub(crate) struct Metrics(pub(super) String);
+
+impl Metrics {
+    /// The sum of the series whose name ends so and that have these labels.
+    pub(crate) fn sum(&self, name: &str, labels: &[&str]) -> f64 {
+        let lines = self.0.lines().filter(|line| !line.starts_with('#'));
+        let series = lines.filter_map(|line| line.rsplit_once(' '));
+        let wanted = series.filter(|(series, _)| {
+            let (of, set) = series.split_once('{').unwrap_or((series, ""));
+            of.ends_with(name) && labels.iter().all(|label| set.contains(label))
+        });
+        wanted.filter_map(|(_, figure)| figure.parse::<f64>().ok()).sum()
+    }
+}
+
+/// What the API server has been asked for about what the controller deals with.
+pub(super) struct Requests {
+    pub(super) lists: u64,
+    pub(super) writes: u64,
+}
+
+impl Requests {
+    pub(super) async fn of(client: &Client) -> Result<Self> {
+        let metrics = Metrics(client.request_text(Request::get("/metrics").body(Vec::new())?).await?);
+        let sum = |verbs: &[&str]| {
+            let kinds = [
+                "applications",
+                "manifestworks",
+                "manifestworkreplicasets",
+                "managedclusters",
+                "configmaps",
+                "events",
+            ];
+            let all = verbs
+                .iter()
+                .flat_map(|verb| kinds.map(|kind| (format!("verb=\"{verb}\""), format!("resource=\"{kind}\""))));
+            all.map(|(verb, kind)| metrics.sum("apiserver_request_total", &[&verb, &kind]))
+                .sum::<f64>()
+        };
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "they are counted"
+        )]
+        Ok(Self {
+            lists: sum(&["LIST"]) as u64,
+            writes: sum(&["POST", "PUT", "PATCH", "APPLY", "DELETE"]) as u64,
+        })
+    }
+
+    pub(super) fn since(&self, before: &Self) -> Self {
+        Self {
+            lists: self.lists - before.lists,
+            writes: self.writes - before.writes,
+        }
+    }
+}
