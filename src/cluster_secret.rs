@@ -34,7 +34,7 @@ pub const OURS: &str = "argocd-ocm-cmp";
 /// that somebody has set on the Secret is not.
 pub const COPIED: &str = "argocd-ocm-cmp.github.io/labels";
 
-/// The annotation by which Argo CD, from version 3.4 on, leaves the Applications of a cluster alone, and never connects to it
+/// The annotation by which Argo CD, in newer versions than 3.2, leaves the Applications of a cluster alone, and never connects to it
 /// (`IsManagedCluster` in its `controller/sharding`). Older ones do not know it on a Secret: there an Application for the
 /// cluster makes the application-controller dial the server, though the Application itself is to be left alone. ApplicationSets
 /// do not ask for it in any version.
