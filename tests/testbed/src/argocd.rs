@@ -1,4 +1,4 @@
-//! Argo CD: plugins in their cmp-servers, repo-server, controllers, Redis.
+//! Argo CD: plugins in their cmp-servers, repo-server, controllers, Redis. The hub has one, and a managed cluster may.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -83,31 +83,40 @@ impl ArgoCd {
         }
     }
 
-    /// Starts all of it on a hub that has Argo CD's manifests, waits until it answers, and says where it is.
-    pub(crate) async fn start(&self, hub: &ControlPlane) -> Result<Addresses> {
-        let sockets = hub.bench.folder("argocd/plugins")?;
-        let redis = start_redis(hub)?;
-        let (repo_server, port) = self.start_repo_server(hub, &sockets, &redis)?;
+    /// The same with `ApplicationSets`, whose strategy `RollingSync` counts: without this it is passed over.
+    #[must_use]
+    pub fn with_rolling_sync(mut self) -> Self {
+        self.application_sets = true;
+        let switch = "ARGOCD_APPLICATIONSET_CONTROLLER_ENABLE_PROGRESSIVE_SYNCS";
+        self.environment.push((switch.to_owned(), "true".to_owned()));
+        self
+    }
+
+    /// Starts all of it where Argo CD's manifests are, waits until it answers, and says where it is.
+    pub(crate) async fn start(&self, plane: &ControlPlane) -> Result<Addresses> {
+        let sockets = folder(plane, "plugins")?;
+        let redis = start_redis(plane)?;
+        let (repo_server, port) = self.start_repo_server(plane, &sockets, &redis)?;
         for (index, plugin) in self.plugins.iter().enumerate() {
-            start_plugin(hub, index, plugin, &sockets).await?;
+            start_plugin(plane, index, plugin, &sockets).await?;
         }
         let address = format!("127.0.0.1:{port}");
-        self.start_application_controller(hub, &address, &redis)?;
+        self.start_application_controller(plane, &address, &redis)?;
         if self.application_sets {
-            self.start_application_set_controller(hub, &address)?;
+            self.start_application_set_controller(plane, &address)?;
         }
         repo_server.until_listening(port).await?;
-        hub.keep(repo_server);
+        plane.keep(repo_server);
         Ok(Addresses {
             repo_server: address,
             redis,
         })
     }
 
-    fn start_repo_server(&self, hub: &ControlPlane, sockets: &Path, redis: &str) -> Result<(Process, u16)> {
+    fn start_repo_server(&self, plane: &ControlPlane, sockets: &Path, redis: &str) -> Result<(Process, u16)> {
         let port = ports::free()?;
-        let nothing = hub.bench.folder("argocd/nothing")?;
-        let mut command = role(hub, "argocd-repo-server")?;
+        let nothing = folder(plane, "nothing")?;
+        let mut command = role(plane, "argocd-repo-server")?;
         command.env("ARGOCD_PLUGINSOCKFILEPATH", sockets);
         command.env("ARGOCD_GPG_ENABLED", "false");
         command.env("ARGOCD_ASK_PASS_SOCK", nothing.with_file_name("ask-pass.sock"));
@@ -120,14 +129,14 @@ impl ArgoCd {
         command.arg(format!("--metrics-port={}", ports::free()?));
         command.arg("--metrics-address=127.0.0.1");
         command.envs(self.environment.clone());
-        Ok((hub.bench.start("argocd-repo-server", command)?, port))
+        Ok((start(plane, "argocd-repo-server", command)?, port))
     }
 
-    fn start_application_controller(&self, hub: &ControlPlane, repo_server: &str, redis: &str) -> Result<()> {
-        let mut command = role(hub, "argocd-application-controller")?;
-        // The destination https://kubernetes.default.svc is then the hub of the kubeconfig.
+    fn start_application_controller(&self, plane: &ControlPlane, repo_server: &str, redis: &str) -> Result<()> {
+        let mut command = role(plane, "argocd-application-controller")?;
+        // The destination https://kubernetes.default.svc is then that of the kubeconfig.
         command.env("ARGOCD_FAKE_IN_CLUSTER", "true");
-        command.env("KUBECONFIG", hub.kubeconfig_path());
+        command.env("KUBECONFIG", plane.kubeconfig_path());
         // For `resource_tree` to read.
         command.env("REDIS_COMPRESSION", "none");
         command.arg(format!("--namespace={NAMESPACE}"));
@@ -138,14 +147,14 @@ impl ArgoCd {
         command.arg(format!("--app-resync={}", self.resync));
         command.arg("--app-resync-jitter=0");
         command.envs(self.environment.clone());
-        hub.keep(hub.bench.start("argocd-application-controller", command)?);
+        plane.keep(start(plane, "argocd-application-controller", command)?);
         Ok(())
     }
 
-    fn start_application_set_controller(&self, hub: &ControlPlane, repo_server: &str) -> Result<()> {
+    fn start_application_set_controller(&self, plane: &ControlPlane, repo_server: &str) -> Result<()> {
         let name = "argocd-applicationset-controller";
-        let mut command = role(hub, name)?;
-        command.env("KUBECONFIG", hub.service_account_kubeconfig(NAMESPACE, name)?);
+        let mut command = role(plane, name)?;
+        command.env("KUBECONFIG", plane.service_account_kubeconfig(NAMESPACE, name)?);
         command.arg(format!("--namespace={NAMESPACE}"));
         command.arg(format!("--argocd-repo-server={repo_server}"));
         command.arg("--repo-server-plaintext");
@@ -153,18 +162,18 @@ impl ArgoCd {
             command.arg(format!("{listener}=127.0.0.1:{}", ports::free()?));
         }
         command.envs(self.environment.clone());
-        hub.keep(hub.bench.start(name, command)?);
+        plane.keep(start(plane, name, command)?);
         Ok(())
     }
 }
 
 /// Starts a Redis that keeps nothing, and says where it is.
-fn start_redis(hub: &ControlPlane) -> Result<String> {
+fn start_redis(plane: &ControlPlane) -> Result<String> {
     let port = ports::free()?;
-    let mut command = process::command("redis-server", &hub.bench.folder("argocd")?);
+    let mut command = process::command("redis-server", &folder(plane, "redis")?);
     command.args(["--bind", "127.0.0.1", "--save", ""]);
     command.args(["--port", &port.to_string()]);
-    hub.keep(hub.bench.start("redis", command)?);
+    plane.keep(start(plane, "redis", command)?);
     Ok(format!("127.0.0.1:{port}"))
 }
 
@@ -187,67 +196,79 @@ pub(crate) fn resource_tree(redis: &str, application: &str) -> Result<Option<Val
 }
 
 /// Starts the cmp-server of a plugin, and waits until its socket is there.
-async fn start_plugin(hub: &ControlPlane, index: usize, plugin: &Plugin, sockets: &Path) -> Result<()> {
+async fn start_plugin(plane: &ControlPlane, index: usize, plugin: &Plugin, sockets: &Path) -> Result<()> {
     let config_dir = fs::canonicalize(&plugin.config_dir)
         .with_context(|| format!("no plugin configuration at {}", plugin.config_dir.display()))?;
     let name = format!("argocd-cmp-server-{index}");
-    let mut command = role(hub, "argocd-cmp-server")?;
+    let mut command = role(plane, "argocd-cmp-server")?;
     // Its folder for temporary files is emptied at its start, so it cannot be that of others.
-    command.env("TMPDIR", hub.bench.folder(&format!("argocd/{name}"))?);
+    command.env("TMPDIR", folder(plane, &name)?);
     command.env("ARGOCD_PLUGINSOCKFILEPATH", sockets);
     let programs = fs::canonicalize(&plugin.path);
     let programs = programs.with_context(|| format!("no plugin programs at {}", plugin.path.display()))?;
-    command.env("PATH", hub.bench.parts.path_with_tools(Some(&programs))?);
+    command.env("PATH", plane.bench.parts.path_with_tools(Some(&programs))?);
     command.arg("--config-dir-path").arg(config_dir);
     command.envs(plugin.environment.clone());
     let before = count(sockets)?;
-    let process = hub.bench.start(&name, command)?;
+    let process = start(plane, &name, command)?;
     process
         .until_ready(async || count(sockets).is_ok_and(|sockets| sockets > before))
         .await?;
-    hub.keep(process);
+    plane.keep(process);
     Ok(())
 }
 
+/// A folder for a part of this Argo CD: every control plane of a testbed may have one.
+fn folder(plane: &ControlPlane, name: &str) -> Result<PathBuf> {
+    plane.bench.folder(&format!("{}/argocd/{name}", plane.name()))
+}
+
+/// Starts a part of this Argo CD, with a log that also says whose it is.
+fn start(plane: &ControlPlane, name: &str, command: Command) -> Result<Process> {
+    plane.bench.start(&format!("{name}-{}", plane.name()), command)
+}
+
 /// Argo CD is one program that takes its role from the name it is called by.
-fn role(hub: &ControlPlane, name: &str) -> Result<Command> {
-    let program = hub.bench.folder("argocd/bin")?.join(name);
+fn role(plane: &ControlPlane, name: &str) -> Result<Command> {
+    let program = folder(plane, "bin")?.join(name);
     if !program.exists() {
-        symlink(hub.bench.parts.program(Part::ArgoCd), &program)?;
+        symlink(plane.bench.parts.program(Part::ArgoCd), &program)?;
     }
-    let home = hub.bench.folder(&format!("argocd/{name}"))?;
+    let home = folder(plane, name)?;
     let mut command = process::command(program, &home);
     // Argo CD's image has kustomize and Helm on it, and its repo-server runs them for sources without a plugin.
-    command.env("PATH", hub.bench.parts.path_with_tools(None)?);
+    command.env("PATH", plane.bench.parts.path_with_tools(None)?);
     Ok(command)
 }
 
-/// Applies Argo CD's own manifests. The Deployments among them only lie there for tests to look at; nothing on the hub
-/// runs pods.
-pub(crate) fn install(hub: &ControlPlane) -> Result<()> {
-    hub.apply_files(&[hub.bench.parts.argocd_core_install()], NAMESPACE)
+/// Applies Argo CD's own manifests. The Deployments among them only lie there for tests to look at: nothing on the hub runs
+/// pods, and on a managed cluster there is nothing in them.
+pub(crate) fn install(plane: &ControlPlane) -> Result<()> {
+    plane.apply_files(&[plane.bench.parts.argocd_core_install()], NAMESPACE)
 }
 
 /// Adds the few things that Argo CD's API server, which is not part of this installation, would otherwise add.
-pub(crate) async fn complete(hub: &ControlPlane) -> Result<()> {
-    hub.apply(&json!({
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": "argocd-secret", "namespace": NAMESPACE},
-        "stringData": {"server.secretkey": "only for tests"},
-    }))
-    .await?;
-    hub.apply(&json!({
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "AppProject",
-        "metadata": {"name": "default", "namespace": NAMESPACE},
-        "spec": {
-            "sourceRepos": ["*"],
-            "destinations": [{"server": "*", "namespace": "*"}],
-            "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
-        },
-    }))
-    .await?;
+pub(crate) async fn complete(plane: &ControlPlane) -> Result<()> {
+    plane
+        .apply(&json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "argocd-secret", "namespace": NAMESPACE},
+            "stringData": {"server.secretkey": "only for tests"},
+        }))
+        .await?;
+    plane
+        .apply(&json!({
+            "apiVersion": "argoproj.io/v1alpha1",
+            "kind": "AppProject",
+            "metadata": {"name": "default", "namespace": NAMESPACE},
+            "spec": {
+                "sourceRepos": ["*"],
+                "destinations": [{"server": "*", "namespace": "*"}],
+                "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
+            },
+        }))
+        .await?;
     Ok(())
 }
 

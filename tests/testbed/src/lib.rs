@@ -29,7 +29,8 @@
 //! - [`Parts`] knows the programs and has them built.
 //! - [`process`] runs them: a log each, and none outlives us.
 //! - [`ControlPlane`] is an API server with its controllers; [`Hub`] and [`ManagedCluster`] each have one and add what
-//!   makes them a hub (OCM's and Argo CD's CRDs, OCM's webhook, Argo CD) and a managed cluster (scheduler, kwok, agent).
+//!   makes them a hub (OCM's and Argo CD's CRDs, OCM's webhook, Argo CD) and a managed cluster (scheduler, kwok, agent, and
+//!   an Argo CD of its own where that is asked for).
 //!   The agent has the rights that OCM's operator gives it, read from OCM's own manifests, and no more.
 //! - A [`Proxy`] stands in front of an API server, remembers what it is asked, and makes it fail in the ways of [`proxy`].
 //! - [`GitRepository`] is what Argo CD reads from, [`wait`] is how a test waits for what comes of it.

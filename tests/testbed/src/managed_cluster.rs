@@ -1,4 +1,4 @@
-//! A managed cluster: workloads roll out on it, and OCM's work agent brings them from the hub.
+//! A managed cluster: workloads roll out on it, and OCM's work agent brings them from the hub. It may have an Argo CD too.
 
 use std::fs;
 use std::ops::Deref;
@@ -11,6 +11,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::agent_rights;
+use crate::argocd::{self, ArgoCd};
 use crate::control_plane::ControlPlane;
 use crate::object::{ObjectRef, is_true};
 use crate::parts::Part;
@@ -39,6 +40,9 @@ pub struct ManagedClusterOptions {
     /// `ClusterRole` with the label `open-cluster-management.io/aggregate-to-work: "true"`. Custom resources need one of
     /// those, and so does what no role covers, such as a `StorageClass`.
     pub cluster_admin: bool,
+    /// An Argo CD of the cluster's own, with its CRDs and manifests, that delivers to this cluster what Applications on it say.
+    /// The work agent may write Applications only if a `ClusterRole` lets it; see [`cluster_admin`](Self::cluster_admin).
+    pub argocd: Option<ArgoCd>,
 }
 
 impl Default for ManagedClusterOptions {
@@ -49,6 +53,7 @@ impl Default for ManagedClusterOptions {
             feature_gates: Vec::new(),
             registration_agent: false,
             cluster_admin: false,
+            argocd: None,
         }
     }
 }
@@ -99,6 +104,10 @@ impl ManagedCluster {
             .parts
             .ocm_crds(&["work/v1", "cluster/v1alpha1"], of_the_cluster)?;
         cluster.apply_files(&crds, AGENT_NAMESPACE)?;
+        if cluster.options.argocd.is_some() {
+            cluster.create_namespace(argocd::NAMESPACE).await?;
+            argocd::install(&cluster)?;
+        }
         cluster.wait_for_crds().await?;
         // Everything but what would need tokens in pods: real rollouts, garbage collection, namespace deletion.
         // After the CRDs: the garbage collector looks for new kinds only every 30 s.
@@ -113,6 +122,10 @@ impl ManagedCluster {
         }
         if !cluster.options.cluster_admin {
             cluster.agent_kubeconfig = agent_rights::grant(&cluster).await?;
+        }
+        if let Some(argocd) = &cluster.options.argocd {
+            argocd::complete(&cluster).await?;
+            argocd.start(&cluster).await?;
         }
         cluster.start_agent().await?;
         Ok(cluster)

@@ -1,4 +1,4 @@
-//! Argo CD with a plugin: what is in Git arrives on the managed cluster.
+//! Argo CD with a plugin: what is in Git arrives on the managed cluster. Argo CD on the managed cluster: there too.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -161,4 +161,30 @@ async fn an_application_set_becomes_applications() -> anyhow::Result<()> {
     assert!(has("create", "applications", 201), "{asked:#?}");
     assert!(hub.asked_by("argocd-redis")?.is_empty());
     Ok(())
+}
+
+#[tokio::test]
+async fn a_managed_cluster_can_have_an_argocd_of_its_own() -> anyhow::Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let hub = Hub::start().await?;
+    let options = ManagedClusterOptions {
+        argocd: Some(ArgoCd::default()),
+        ..ManagedClusterOptions::default()
+    };
+    let cluster1 = hub.add_managed_cluster("cluster1", options).await?;
+    let git = GitRepository::new()?;
+    let greeting = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "greeting"}}"#;
+    git.commit(&[("hello/greeting.json", greeting)])?;
+    let mut hello = application(&git.url());
+    hello["metadata"]["namespace"] = json!("argocd");
+    hello["spec"]["source"]["plugin"] = Value::Null;
+    cluster1.create(&hello).await?;
+    cluster1.wait_for(&ObjectRef::application("hello"), is_synced).await?;
+    let greeting = ObjectRef::config_map("default", "greeting");
+    cluster1.wait_for(&greeting, |_| true).await?;
+
+    cluster1.delete(&ObjectRef::application("hello")).await?;
+    cluster1.wait_gone(&greeting).await
 }

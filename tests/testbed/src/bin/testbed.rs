@@ -10,7 +10,7 @@ use testbed::{ArgoCd, Hub, ManagedClusterOptions, Parts, Plugin};
 
 const USAGE: &str = "\
 usage: testbed build
-       testbed up [--clusters N] [--plugin-bin PROGRAM] [--plugin-config FOLDER] [--ocm-controllers]
+       testbed up [--clusters N] [--plugin-bin PROGRAM] [--plugin-config FOLDER] [--ocm-controllers] [--pull]
 
 build   builds every program a testbed needs, a quarter of an hour the first time
 up      starts a hub with Argo CD and managed clusters, until Ctrl-C
@@ -19,6 +19,8 @@ up      starts a hub with Argo CD and managed clusters, until Ctrl-C
   --plugin-bin PROGRAM    the plugin's program; its folder comes first on the PATH of Argo CD's cmp-server
   --plugin-config FOLDER  the folder with plugin.yaml (default: the current folder)
   --ocm-controllers       runs OCM's controllers of the hub too: registration, placement, add-ons, work
+  --pull                  runs what the pull model takes too: an Argo CD on every managed cluster, and the hub's controller of
+                          ApplicationSets with RollingSync
 ";
 
 /// What `up` was asked for.
@@ -27,6 +29,7 @@ struct Up {
     plugin_bin: Option<PathBuf>,
     plugin_config: PathBuf,
     ocm_controllers: bool,
+    pull: bool,
 }
 
 #[tokio::main]
@@ -59,10 +62,16 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Up> {
         plugin_bin: None,
         plugin_config: PathBuf::from("."),
         ocm_controllers: false,
+        pull: false,
     };
     while let Some(option) = arguments.next() {
-        if option == "--ocm-controllers" {
-            up.ocm_controllers = true;
+        let switch = match option.as_str() {
+            "--ocm-controllers" => Some(&mut up.ocm_controllers),
+            "--pull" => Some(&mut up.pull),
+            _ => None,
+        };
+        if let Some(switch) = switch {
+            *switch = true;
             continue;
         }
         let value = arguments
@@ -88,12 +97,19 @@ async fn up(up: Up) -> Result<()> {
     let started = Instant::now();
     let hub = Hub::start().await?;
     let hub = &hub;
+    let options = &ManagedClusterOptions {
+        argocd: up.pull.then(ArgoCd::default),
+        ..ManagedClusterOptions::default()
+    };
     let clusters = (1..=up.clusters).map(|number| async move {
-        hub.add_managed_cluster(&format!("cluster{number}"), ManagedClusterOptions::default())
-            .await
+        let name = format!("cluster{number}");
+        hub.add_managed_cluster(&name, options.clone()).await
     });
     let clusters = futures::future::try_join_all(clusters).await?;
     let mut argocd = ArgoCd::default();
+    if up.pull {
+        argocd = argocd.with_rolling_sync();
+    }
     if let Some(given) = &up.plugin_bin {
         let program = given.canonicalize();
         let program = program.with_context(|| format!("no program at {}", given.display()))?;
