@@ -21,7 +21,7 @@ use testbed::{Hub, ObjectRef, ports, wait};
 /// Its ServiceAccount, which is in Argo CD's namespace.
 pub(crate) const ACCOUNT: &str = "argocd-ocm-cmp-controller";
 
-const APPLY_ERROR: &str = "ManifestWorkApplyError";
+pub(crate) const APPLY_ERROR: &str = "ManifestWorkApplyError";
 const DEGRADED: &str = "ManifestWorkDegradedWarning";
 const UNREACHABLE: &str = "ManagedClusterUnreachableWarning";
 const INFO: &str = "ManifestWorkInfo";
@@ -35,14 +35,21 @@ impl Controller {
     /// Applies deploy_controller.yaml and does what its Deployment would do: runs the controller as its ServiceAccount. Returns
     /// when it is ready.
     pub(crate) async fn start(hub: &Hub) -> Result<Self> {
-        let file = shipped("deploy_controller.yaml");
-        hub.kubectl(&["apply", "-f", file.to_str().context("a plain path")?])?;
+        Self::start_with(hub, &[], &[]).await
+    }
+
+    /// The same with more of the shipped files, which bring it `more` rights.
+    pub(crate) async fn start_with(hub: &Hub, files: &[&str], more: &[&[&str]]) -> Result<Self> {
+        for file in ["deploy_controller.yaml"].iter().chain(files) {
+            hub.kubectl(&["apply", "-f", shipped(file).to_str().context("a plain path")?])?;
+        }
         // So that it is not refused only because the API server has not taken notice of its rights.
         let who = format!("--as=system:serviceaccount:argocd:{ACCOUNT}");
-        for right in [
-            &["patch", "applications.argoproj.io", "--all-namespaces"][..],
+        let rights: [&[&str]; 2] = [
+            &["patch", "applications.argoproj.io", "--all-namespaces"],
             &["create", "leases", "--namespace=argocd"],
-        ] {
+        ];
+        for right in rights.iter().chain(more) {
             let question = [&["auth", "can-i"][..], right, &[who.as_str()]].concat();
             let counts = async || hub.kubectl(&question).ok();
             wait::eventually("the rights count", wait::DEADLINE, counts).await?;
@@ -56,6 +63,15 @@ impl Controller {
         command.args(words[1..].iter().filter_map(Value::as_str));
         command.args(["--bind-address", &address, "--kubeconfig"]);
         command.arg(hub.service_account_kubeconfig("argocd", ACCOUNT)?);
+        for source in container["envFrom"].as_array().context("sources of variables")? {
+            let name = source["configMapRef"]["name"].as_str().context("a name")?;
+            let settings = hub
+                .get(&ObjectRef::config_map("argocd", name))
+                .await?
+                .unwrap_or_default();
+            let settings = settings["data"].as_object().into_iter().flatten();
+            command.envs(settings.filter_map(|(name, value)| Some((name, value.as_str()?))));
+        }
         for variable in container["env"].as_array().context("variables")? {
             let name = variable["name"].as_str().context("a name")?;
             let value = match variable["valueFrom"]["fieldRef"]["fieldPath"].as_str() {
@@ -92,7 +108,7 @@ fn answer(address: &str, path: &str) -> Option<String> {
 }
 
 /// The messages of an Application's conditions of this type, in their order.
-fn told<'a>(application: &'a Value, kind: &str) -> Vec<&'a str> {
+pub(crate) fn told<'a>(application: &'a Value, kind: &str) -> Vec<&'a str> {
     let conditions = application["status"]["conditions"].as_array();
     let conditions = conditions.map_or(&[][..], Vec::as_slice).iter();
     let of_kind = conditions.filter(|condition| condition["type"] == kind);
@@ -111,7 +127,7 @@ pub(crate) fn of_argocd(application: &Value) -> Vec<&Value> {
     conditions.filter(|condition| !is_own(condition)).collect()
 }
 
-fn health(application: &Value) -> &str {
+pub(crate) fn health(application: &Value) -> &str {
     application["status"]["health"]["status"].as_str().unwrap_or_default()
 }
 

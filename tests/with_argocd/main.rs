@@ -33,6 +33,7 @@ mod order;
 mod parameters;
 mod placement;
 mod policy;
+mod pull;
 mod quick_start;
 mod rbac;
 mod rendered_sources;

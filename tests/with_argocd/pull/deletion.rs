@@ -1,0 +1,50 @@
+//! What goes with an Application of the hub.
+
+use super::{FINALIZER, Pulled, Stage, serves, stage};
+use anyhow::Result;
+use serde_json::{Value, json};
+use testbed::ObjectRef;
+
+/// Deletes an Application with that finalizer, and waits until it is gone from the hub and the cluster.
+async fn delete(stage: &'static Stage, name: &str, finalizer: Option<&str>) -> Result<Pulled> {
+    let mut app = Pulled::new(stage, name)?;
+    app.object["metadata"]["finalizers"] = json!(finalizer.as_slice());
+    let app = app.start().await?;
+    serves(&stage.cluster1, &app.guestbook(), 1).await?;
+    let work = app.work().await?;
+    stage.hub.delete(&app.application()).await?;
+    stage.hub.wait_gone(&app.application()).await?;
+    if finalizer.is_some() {
+        // It is gone from the hub when it is gone from the cluster, and not sooner.
+        assert!(stage.hub.get(&work).await?.is_none(), "{work}");
+        assert!(stage.cluster1.get(&app.application()).await?.is_none());
+        stage.cluster1.wait_gone(&app.guestbook()).await?;
+    }
+    stage.hub.wait_gone(&work).await?;
+    stage.cluster1.wait_gone(&app.application()).await?;
+    Ok(app)
+}
+
+#[tokio::test]
+async fn each_of_argo_cds_finalizers_takes_along_what_was_deployed() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let [foreground, background] = ["foreground", "background"].map(|how| format!("{FINALIZER}/{how}"));
+    let (plain, foreground, background) = tokio::join!(
+        delete(stage, "pull-deleted", Some(FINALIZER)),
+        delete(stage, "pull-deleted-foreground", Some(&foreground)),
+        delete(stage, "pull-deleted-background", Some(&background))
+    );
+    plain.and(foreground).and(background).map(drop)
+}
+
+#[tokio::test]
+async fn without_a_finalizer_what_was_deployed_stays() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let app = delete(stage, "pull-left-behind", None).await?;
+    let service = ObjectRef::namespaced("v1", "Service", &app.name, "guestbook-ui");
+    for object in [app.guestbook(), service] {
+        let stays = |it: &Value| it["metadata"]["deletionTimestamp"].is_null();
+        stage.cluster1.wait_for(&object, stays).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,185 @@
+//! From the peers' example to what runs on the clusters, and back.
+
+use super::{CLUSTER, PULL, Pulled, SKIP_RECONCILE, Stage, health, runs, scale, serves, stage, works_of};
+use crate::stage::shipped;
+use anyhow::Result;
+use serde_json::{Value, json};
+use testbed::{GitRepository, ObjectRef, is_applied};
+
+/// Like the ApplicationSets of the peers' examples. Only the repository and the names are those of the test.
+pub(super) fn application_set(name: &str, repository: &str) -> String {
+    format!(
+        "\
+apiVersion: argoproj.io/v1alpha1
+kind: ApplicationSet
+metadata:
+  name: {name}
+  namespace: argocd
+spec:
+  generators:
+  - clusterDecisionResource:
+      configMapRef: ocm-placement-generator
+      labelSelector:
+        matchLabels:
+          cluster.open-cluster-management.io/placement: app-placement
+      requeueAfterSeconds: 30
+  template:
+    metadata:
+      name: '{{{{name}}}}-{name}'
+      labels:
+        {PULL}: 'true'
+        test: {name}
+        cluster: '{{{{name}}}}'
+      annotations:
+        {CLUSTER}: '{{{{name}}}}'
+        {SKIP_RECONCILE}: 'true'
+    spec:
+      project: default
+      source:
+        repoURL: {repository}
+        targetRevision: main
+        path: guestbook
+      destination:
+        server: '{{{{server}}}}'
+        namespace: {name}
+      syncPolicy:
+        automated:
+          prune: true
+        syncOptions:
+        - CreateNamespace=true
+"
+    )
+}
+
+/// The Application that a set makes for a cluster.
+pub(super) fn application_of(set: &str, cluster: &str) -> ObjectRef {
+    ObjectRef::application(&format!("{cluster}-{set}"))
+}
+
+pub(super) fn set_named(name: &str) -> ObjectRef {
+    ObjectRef::namespaced("argoproj.io/v1alpha1", "ApplicationSet", "argocd", name)
+}
+
+#[tokio::test]
+async fn an_application_set_runs_on_every_cluster_and_is_updated_by_a_commit() -> Result<()> {
+    let Some(Stage {
+        hub,
+        cluster1,
+        cluster2,
+        ..
+    }) = stage().await?
+    else {
+        return Ok(());
+    };
+    let name = "pull-guestbook";
+    let git = GitRepository::new()?;
+    let first = git.commit_folder(&shipped("guestbook"), "guestbook")?;
+    hub.kubectl_with_input(&["apply", "-f", "-"], &application_set(name, &git.url()))?;
+
+    let guestbook = ObjectRef::deployment(name, "guestbook-ui");
+    let service = ObjectRef::namespaced("v1", "Service", name, "guestbook-ui");
+    let mut specs = Vec::new();
+    for cluster in [cluster1, cluster2] {
+        let application = application_of(name, cluster.name());
+        let app = hub.wait_for(&application, |app| runs(app, &first)).await?;
+        serves(cluster, &guestbook, 1).await?;
+        cluster.wait_for(&service, |_| true).await?;
+        for field in ["startedAt", "finishedAt", "message"] {
+            assert!(app["status"]["operationState"][field].is_string(), "{field}: {app:#}");
+        }
+        assert!(app["status"]["health"]["lastTransitionTime"].is_string(), "{app:#}");
+        assert!(app["status"]["reconciledAt"].is_string(), "{app:#}");
+        // What is on the cluster is the cluster's, and is said to be the set's.
+        let there = cluster.wait_for(&application, |_| true).await?;
+        assert_eq!(
+            there["spec"]["destination"],
+            json!({"server": "https://kubernetes.default.svc", "namespace": name})
+        );
+        let set = &there["metadata"]["annotations"]["apps.open-cluster-management.io/hosting-applicationset"];
+        assert_eq!(*set, json!(format!("argocd/{name}")));
+        let works = works_of(hub, &application).await?;
+        assert_eq!(works.len(), 1, "{works:#?}");
+        assert_eq!(works[0]["metadata"]["namespace"], cluster.name());
+        hub.wait_for(&ObjectRef::of(&works[0]), is_applied).await?;
+        specs.push((app["spec"].clone(), app["metadata"]["uid"].clone()));
+    }
+
+    let report = ObjectRef {
+        api_version: "apps.open-cluster-management.io/v1alpha1".to_owned(),
+        kind: "MulticlusterApplicationSetReport".to_owned(),
+        ..set_named(name)
+    };
+    let counted = |report: &Value| {
+        let summary = &report["statuses"]["summary"];
+        ["clusters", "healthy", "synced"]
+            .iter()
+            .all(|what| summary[what] == "2")
+    };
+    hub.wait_for(&report, counted).await?;
+
+    // The clusters' Argo CDs find it by themselves.
+    let second = scale(&git, 3)?;
+    for (cluster, (spec, uid)) in [cluster1, cluster2].into_iter().zip(specs) {
+        serves(cluster, &guestbook, 3).await?;
+        let application = application_of(name, cluster.name());
+        let app = hub.wait_for(&application, |app| runs(app, &second)).await?;
+        assert_eq!((&app["spec"], &app["metadata"]["uid"]), (&spec, &uid));
+    }
+
+    hub.delete(&set_named(name)).await?;
+    for cluster in [cluster1, cluster2] {
+        let application = application_of(name, cluster.name());
+        hub.wait_gone(&application).await?;
+        cluster.wait_gone(&application).await?;
+        cluster.wait_gone(&guestbook).await?;
+        assert!(works_of(hub, &application).await?.is_empty());
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_application_of_several_sources_tells_all_their_revisions() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let mut app = Pulled::new(stage, "pull-several-sources")?;
+    let second = GitRepository::new()?;
+    let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}}).to_string();
+    let of_second = second.commit(&[("settings/settings.json", &config_map)])?;
+    let spec = &mut app.object["spec"];
+    let first = spec["source"].take();
+    spec["sources"] = json!([first, {"repoURL": second.url(), "targetRevision": "main", "path": "settings"}]);
+    app.create().await?;
+    let revisions = json!([app.commit, of_second]);
+    let runs = |it: &Value| {
+        let status = &it["status"];
+        status["sync"]["revisions"] == revisions && status["sync"]["status"] == "Synced" && health(it) == "Healthy"
+    };
+    stage.hub.wait_for(&app.application(), runs).await?;
+    stage
+        .cluster1
+        .wait_for(&ObjectRef::config_map(&app.name, "settings"), |_| true)
+        .await?;
+    app.end().await
+}
+
+#[tokio::test]
+async fn a_healthy_application_never_falls_back_and_is_written_once_for_each_change() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let app = Pulled::new(stage, "pull-one-write")?.start().await?;
+    let recording = app.record(&stage.hub).await?;
+    let commit = app.scale(2)?;
+    app.runs(&commit).await?;
+    let states = recording.states();
+    let before = |it: &Value| it["status"]["sync"]["revision"] == app.commit.as_str();
+    assert!(before(&states[0]));
+    for state in states.iter().filter(|state| before(state)) {
+        assert_eq!(health(state), "Healthy", "{state:#}");
+    }
+    // What is written is always different from what was there.
+    let mut said = states.iter().map(|state| &state["status"]);
+    let mut last = said.next();
+    for status in said {
+        assert_ne!(Some(status), last, "the same again");
+        last = Some(status);
+    }
+    app.end().await
+}

@@ -1,0 +1,72 @@
+//! Applications that go to another cluster, or to none.
+
+use super::{CLUSTER, PULL, Pulled, health, serves, stage};
+use crate::controller::told;
+use anyhow::Result;
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn another_cluster_gets_it_and_the_one_before_loses_it() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let (hub, cluster1, cluster2) = (&stage.hub, &stage.cluster1, &stage.cluster2);
+    let app = Pulled::new(stage, "pull-moves")?.start().await?;
+    serves(cluster1, &app.guestbook(), 1).await?;
+    let before = app.on_hub().await?;
+    let work = app.work().await?;
+
+    app.patch(&json!({"metadata": {"annotations": {CLUSTER: "cluster2"}}}))
+        .await?;
+    hub.wait_gone(&work).await?;
+    cluster1.wait_gone(&app.application()).await?;
+    cluster1.wait_gone(&app.guestbook()).await?;
+    serves(cluster2, &app.guestbook(), 1).await?;
+    let now = app.runs(&app.commit).await?;
+    assert_eq!(now["spec"], before["spec"], "nobody changes it");
+    assert_eq!(app.work().await?.namespace.as_deref(), Some("cluster2"));
+
+    // What is updated is what runs there.
+    let commit = app.scale(2)?;
+    app.runs(&commit).await?;
+    serves(cluster2, &app.guestbook(), 2).await?;
+    app.end().await
+}
+
+#[tokio::test]
+async fn without_its_label_it_leaves_the_cluster_and_with_it_comes_back() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let app = Pulled::new(stage, "pull-unlabelled")?.start().await?;
+    serves(&stage.cluster1, &app.guestbook(), 1).await?;
+    let work = app.work().await?;
+    let label = |value: Value| json!({"metadata": {"labels": {PULL: value}}});
+    app.patch(&label(json!("false"))).await?;
+    stage.hub.wait_gone(&work).await?;
+    stage.cluster1.wait_gone(&app.application()).await?;
+    stage.cluster1.wait_gone(&app.guestbook()).await?;
+
+    app.patch(&label(json!("true"))).await?;
+    serves(&stage.cluster1, &app.guestbook(), 1).await?;
+    app.runs(&app.commit).await?;
+    app.end().await
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_not_there_is_an_error_until_it_is() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let mut app = Pulled::new(stage, "pull-no-cluster")?;
+    app.object["metadata"]["annotations"][CLUSTER] = json!("pull-later");
+    app.create().await?;
+    let refused = |app: &Value| {
+        let told = told(app, "ManifestWorkError");
+        told == ["there is no ManagedCluster pull-later"] && health(app) != "Healthy"
+    };
+    stage.hub.wait_for(&app.application(), refused).await?;
+    stage.hub.declare_managed_cluster("pull-later").await?;
+    let waits = |app: &Value| told(app, "ManifestWorkError").is_empty();
+    stage.hub.wait_for(&app.application(), waits).await?;
+    let work = app.work().await?;
+    assert_eq!(work.namespace.as_deref(), Some("pull-later"));
+
+    // No agent has put its finalizer on the work.
+    app.end().await?;
+    stage.hub.wait_gone(&work).await
+}

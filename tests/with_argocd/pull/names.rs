@@ -1,0 +1,88 @@
+//! Names that the peers' controllers cannot tell apart, or that make works of no cluster's liking.
+
+use super::{CLUSTER_NAMESPACE, Pulled, serves, stage};
+use crate::controller::told;
+use anyhow::Result;
+use serde_json::{Value, json};
+use testbed::ObjectRef;
+
+#[tokio::test]
+async fn applications_of_one_name_in_two_namespaces_do_not_meet() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let [first, second] = ["pull-team-a", "pull-team-b"].map(|namespace| async move {
+        stage.hub.create_namespace(namespace).await?;
+        stage.cluster1.create_namespace(namespace).await?;
+        let mut app = Pulled::new(stage, namespace)?;
+        app.object["metadata"]["name"] = json!("shop");
+        app.object["metadata"]["namespace"] = json!(namespace);
+        app.name = format!("{namespace}-shop");
+        app.object["spec"]["destination"]["namespace"] = json!(app.name);
+        app.start().await
+    });
+    let (first, second) = tokio::try_join!(first, second)?;
+    for app in [&first, &second] {
+        serves(&stage.cluster1, &app.guestbook(), 1).await?;
+    }
+    assert_ne!(first.work().await?.name, second.work().await?.name);
+    let commit = second.scale(2)?;
+    second.runs(&commit).await?;
+
+    let guestbook = first.guestbook();
+    first.end().await?;
+    stage.cluster1.wait_gone(&guestbook).await?;
+    second.runs(&commit).await?;
+    serves(&stage.cluster1, &second.guestbook(), 2).await?;
+    second.end().await
+}
+
+/// Begins with the name of the test, and has so many characters.
+fn long(name: &str, length: usize) -> Value {
+    json!(format!("{name}-{:x<1$}", "", length - name.len() - 1))
+}
+
+#[tokio::test]
+async fn a_name_as_long_as_argo_cd_bears_it_works() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let mut app = Pulled::new(stage, "pull-long-name")?;
+    // Argo CD looks for a file `.argocd-source-NAME.yaml`, and names of files end at 255.
+    app.object["metadata"]["name"] = long("pull-long-name", 235);
+    let app = app.start().await?;
+    let work = app.work().await?;
+    assert!(work.name.len() <= 188, "{work}");
+    let commit = app.scale(2)?;
+    app.runs(&commit).await?;
+    serves(&stage.cluster1, &app.guestbook(), 2).await?;
+    app.end().await?;
+    stage.hub.wait_gone(&work).await
+}
+
+#[tokio::test]
+async fn a_name_as_long_as_names_can_be_gets_to_the_cluster_and_what_argo_cd_says_of_it_back() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let mut app = Pulled::new(stage, "pull-longest-name")?;
+    app.object["metadata"]["name"] = long("pull-longest-name", 253);
+    app.create().await?;
+    let too_long = |app: &Value| {
+        let told = told(app, "ComparisonError");
+        told.len() == 1 && told[0].starts_with("cluster1: ") && told[0].contains("file name too long")
+    };
+    stage.hub.wait_for(&app.application(), too_long).await?;
+    let work = app.work().await?;
+    app.end().await?;
+    stage.hub.wait_gone(&work).await
+}
+
+#[tokio::test]
+async fn an_application_can_have_another_namespace_on_the_cluster() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    stage.hub.create_namespace("pull-of-hub").await?;
+    let mut app = Pulled::new(stage, "pull-elsewhere")?;
+    app.object["metadata"]["namespace"] = json!("pull-of-hub");
+    app.object["metadata"]["annotations"][CLUSTER_NAMESPACE] = json!("argocd");
+    let app = app.start().await?;
+    let there = ObjectRef::application(&app.name);
+    stage.cluster1.wait_for(&there, |_| true).await?;
+    assert!(stage.cluster1.get(&app.application()).await?.is_none());
+    app.end().await?;
+    stage.cluster1.wait_gone(&there).await
+}

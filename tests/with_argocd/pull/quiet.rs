@@ -1,0 +1,73 @@
+//! What the controller does when nothing happens: nothing.
+
+use super::{Pulled, Stage, runs, stage};
+use crate::controller::{ACCOUNT, told};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use std::time::Duration;
+use testbed::wait;
+
+/// The writes of the controller that the API server was asked for, of objects with these names.
+fn writes(stage: &Stage, names: &[&str]) -> Result<Vec<Value>> {
+    let mut asked = stage.hub.asked_by(ACCOUNT)?;
+    asked.retain(|event| {
+        let writes = matches!(event["verb"].as_str(), Some("create" | "update" | "patch" | "delete"));
+        let name = event["objectRef"]["name"].as_str().unwrap_or_default();
+        // Those of Events begin with the name of the object.
+        writes && names.iter().any(|it| name.starts_with(it))
+    });
+    Ok(asked)
+}
+
+/// Checks that nothing is written of a running Application while its cluster compares it again and again.
+async fn is_quiet(app: &Pulled) -> Result<()> {
+    let stage = app.stage;
+    let work = app.work().await?;
+    let names = [app.name.as_str(), work.name.as_str()];
+    assert!(!writes(stage, &names)?.is_empty(), "or this says nothing");
+    let compared = async || {
+        let there = stage.cluster1.get(&app.application()).await?.context("it is there")?;
+        anyhow::Ok(there["status"]["reconciledAt"].to_string())
+    };
+    // Its Argo CD compares every ten seconds, and the agent tells within the next two. What was done before is told the first time.
+    let mut written = Vec::new();
+    for _ in 0..2 {
+        let before = compared().await?;
+        let again = async || (compared().await.ok()? > before).then_some(());
+        wait::eventually("it is compared", wait::DEADLINE, again).await?;
+        let runs = |it: &Value| runs(it, &app.commit);
+        let duration = Duration::from_secs(5);
+        stage.hub.holds_for(&app.application(), duration, runs).await?;
+        written.push(writes(stage, &names)?);
+    }
+    assert_eq!(
+        written[0].len(),
+        written[1].len(),
+        "{:#?}",
+        &written[1][written[0].len()..]
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn while_nothing_changes_nothing_is_written() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let app = Pulled::new(stage, "pull-quiet")?.start().await?;
+    is_quiet(&app).await?;
+    app.end().await
+}
+
+#[tokio::test]
+async fn what_the_hubs_argo_cd_says_of_a_cluster_that_it_does_not_know_is_let_stand() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let mut app = Pulled::new(stage, "pull-unknown-server")?;
+    // On the cluster it is the cluster itself. The hub's Argo CD, which does nothing else with it, says so whenever it hears of it.
+    app.object["spec"]["destination"]["server"] = json!("https://nobody.example.com:6443");
+    let app = app.start().await?;
+    let now = app.on_hub().await?;
+    let said = told(&now, "InvalidSpecError");
+    assert_eq!(said.len(), 1, "{now:#}");
+    assert!(said[0].contains("nobody.example.com"), "{now:#}");
+    is_quiet(&app).await?;
+    app.end().await
+}

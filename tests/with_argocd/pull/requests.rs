@@ -1,0 +1,166 @@
+//! The buttons of the hub's Argo CD: Sync, Rollback, Refresh. What they leave on the Application is carried to the cluster, done
+//! there once, and taken off the hub.
+
+use super::{FINALIZER, Pulled, REFRESH, health, runs, serves, stage};
+use anyhow::Result;
+use serde_json::{Value, json};
+use testbed::{Recording, wait};
+
+/// What Argo CD's API server writes when somebody syncs to a revision.
+fn sync(revision: &str) -> Value {
+    json!({"operation": {
+        "initiatedBy": {"username": "admin"},
+        "info": [{"name": "Reason", "value": "by hand"}],
+        "retry": {},
+        "sync": {
+            "revision": revision,
+            "prune": true,
+            "syncOptions": ["CreateNamespace=true"],
+            "syncStrategy": {"hook": {}},
+        },
+    }})
+}
+
+/// How often something came up on an Application that was not there before.
+fn times(recording: &Recording, is_there: impl Fn(&Value) -> bool) -> usize {
+    let mut times = 0;
+    let mut before = false;
+    for state in recording.states() {
+        let now = is_there(&state);
+        times += usize::from(now && !before);
+        before = now;
+    }
+    times
+}
+
+fn has_operation(application: &Value) -> bool {
+    application["operation"].is_object()
+}
+
+impl Pulled {
+    /// Waits until the hub says that what runs is not this commit.
+    async fn is_out_of_sync(&self, commit: &str) -> Result<()> {
+        let differs = |app: &Value| {
+            let sync = &app["status"]["sync"];
+            sync["status"] == "OutOfSync" && sync["revision"] == commit
+        };
+        self.stage.hub.wait_for(&self.application(), differs).await.map(drop)
+    }
+
+    /// Waits until the work carries no request.
+    async fn has_no_requests(&self) -> Result<()> {
+        let has_none = |work: &Value| {
+            let payload = &work["spec"]["workload"]["manifests"][0];
+            payload["kind"] == "Application"
+                && payload["operation"].is_null()
+                && payload["metadata"]["annotations"][REFRESH].is_null()
+        };
+        self.stage.hub.wait_for(&self.work().await?, has_none).await.map(drop)
+    }
+
+    /// Changes something else of it, and waits until the cluster has that.
+    async fn change(&self, label: &str) -> Result<()> {
+        self.patch(&json!({"metadata": {"labels": {label: "true"}}})).await?;
+        let changed = |app: &Value| app["metadata"]["labels"][label] == "true";
+        self.stage
+            .cluster1
+            .wait_for(&self.application(), changed)
+            .await
+            .map(drop)
+    }
+}
+
+#[tokio::test]
+async fn sync_and_rollback_are_run_once_and_taken_off_the_hub() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let app = Pulled::new(stage, "pull-sync")?.by_hand();
+    app.create().await?;
+    app.is_out_of_sync(&app.commit).await?;
+    let missing = app.on_hub().await?;
+    assert_eq!(health(&missing), "Missing", "{missing:#}");
+
+    let cluster1 = app.record(&stage.cluster1).await?;
+    app.patch(&sync(&app.commit)).await?;
+    let synced = |it: &Value| runs(it, &app.commit) && !has_operation(it);
+    stage.hub.wait_for(&app.application(), synced).await?;
+    serves(&stage.cluster1, &app.guestbook(), 1).await?;
+    app.has_no_requests().await?;
+    let there = stage.cluster1.get(&app.application()).await?.unwrap_or_default();
+    let operation = &there["status"]["operationState"]["operation"];
+    assert_eq!(operation["initiatedBy"]["username"], "admin", "{there:#}");
+    assert_eq!(operation["info"][0], json!({"name": "Reason", "value": "by hand"}));
+    assert_eq!(operation["sync"]["prune"], true);
+    app.change("after-sync").await?;
+
+    // By hand again, and back.
+    let second = app.scale(3)?;
+    app.is_out_of_sync(&second).await?;
+    app.patch(&sync(&second)).await?;
+    app.runs(&second).await?;
+    serves(&stage.cluster1, &app.guestbook(), 3).await?;
+    app.change("before-rollback").await?;
+    app.patch(&sync(&app.commit)).await?;
+    let rolled_back = |it: &Value| {
+        let status = &it["status"];
+        status["sync"]["status"] == "OutOfSync"
+            && status["sync"]["revision"] == second.as_str()
+            && status["operationState"]["syncResult"]["revision"] == app.commit.as_str()
+            && status["operationState"]["phase"] == "Succeeded"
+            && !has_operation(it)
+    };
+    stage.hub.wait_for(&app.application(), rolled_back).await?;
+    serves(&stage.cluster1, &app.guestbook(), 1).await?;
+    app.has_no_requests().await?;
+    app.change("after-rollback").await?;
+    assert_eq!(times(&cluster1, has_operation), 3);
+    app.end().await
+}
+
+#[tokio::test]
+async fn a_sync_that_fails_says_why_and_how_often_it_was_tried() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let app = Pulled::new(stage, "pull-sync-fails")?.by_hand();
+    app.create().await?;
+    app.is_out_of_sync(&app.commit).await?;
+    let mut operation = sync(&app.commit);
+    // Its namespace is not there, and is not to be created.
+    operation["operation"]["sync"]["syncOptions"] = Value::Null;
+    app.patch(&operation).await?;
+    let failed = |it: &Value| {
+        let operation = &it["status"]["operationState"];
+        let message = operation["message"].as_str().unwrap_or_default();
+        operation["phase"] == "Failed" && message.contains(r#"namespaces "pull-sync-fails" not found"#)
+    };
+    let now = stage.hub.wait_for(&app.application(), failed).await?;
+    assert_eq!(health(&now), "Missing", "{now:#}");
+    assert!(!has_operation(&now), "{now:#}");
+    app.end().await
+}
+
+#[tokio::test]
+async fn a_refresh_is_done_once_and_taken_off_the_hub() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let app = Pulled::new(stage, "pull-refresh")?.start().await?;
+    let cluster1 = app.record(&stage.cluster1).await?;
+    for how in ["normal", "hard"] {
+        let asked = |app: &Value| app["metadata"]["annotations"][REFRESH] == how;
+        let compared = |app: &Value| app["status"]["reconciledAt"].to_string();
+        let before = stage.cluster1.wait_for(&app.application(), |_| true).await?;
+        // Argo CD's clients wait until it is gone.
+        stage.hub.refresh_application(&app.name, how).await?;
+        let done = async || {
+            let states = cluster1.states();
+            let begun = states.iter().position(asked)?;
+            let done = states[begun..].iter().find(|app| !asked(app))?;
+            (compared(done) > compared(&before)).then_some(())
+        };
+        wait::eventually("the cluster compares again", wait::DEADLINE, done).await?;
+        app.has_no_requests().await?;
+        app.change(how).await?;
+        assert_eq!(times(&cluster1, asked), 1, "{how}");
+    }
+    let now = app.on_hub().await?;
+    assert!(runs(&now, &app.commit), "{now:#}");
+    assert_eq!(now["metadata"]["finalizers"], json!([FINALIZER]));
+    app.end().await
+}

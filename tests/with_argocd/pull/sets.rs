@@ -1,0 +1,141 @@
+//! ApplicationSets: their steps, and what stays when they go.
+
+use super::delivery::{application_of, application_set, set_named};
+use super::{Stage, health, runs, scale, serves, stage, works_of};
+use crate::placement::open;
+use crate::stage::shipped;
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use testbed::{GitRepository, ObjectRef};
+
+#[tokio::test]
+async fn applications_that_outlive_their_set_keep_their_works() -> Result<()> {
+    let Some(Stage {
+        hub,
+        cluster1,
+        cluster2,
+        ..
+    }) = stage().await?
+    else {
+        return Ok(());
+    };
+    let name = "pull-preserved";
+    let git = GitRepository::new()?;
+    let commit = git.commit_folder(&shipped("guestbook"), "guestbook")?;
+    hub.kubectl_with_input(&["apply", "-f", "-"], &application_set(name, &git.url()))?;
+    let guestbook = ObjectRef::deployment(name, "guestbook-ui");
+    let mut before = Vec::new();
+    for cluster in [cluster1, cluster2] {
+        let application = application_of(name, cluster.name());
+        hub.wait_for(&application, |app| runs(app, &commit)).await?;
+        let served = serves(cluster, &guestbook, 1).await?;
+        let works = works_of(hub, &application).await?;
+        assert_eq!(works.len(), 1, "{works:#?}");
+        before.push((cluster, works, served["metadata"]["uid"].clone()));
+    }
+
+    hub.kubectl(&[
+        "delete",
+        "applicationset",
+        name,
+        "-n=argocd",
+        "--cascade=orphan",
+        "--wait=false",
+    ])?;
+    hub.wait_gone(&set_named(name)).await?;
+    let commit = scale(&git, 2)?;
+    for (cluster, works, uid) in before {
+        let application = application_of(name, cluster.name());
+        let is_alone = |app: &Value| app["metadata"]["ownerReferences"].is_null() && runs(app, &commit);
+        hub.wait_for(&application, is_alone).await?;
+        let served = serves(cluster, &guestbook, 2).await?;
+        assert_eq!(served["metadata"]["uid"], uid);
+        let now = works_of(hub, &application).await?;
+        assert_eq!(now.len(), 1, "{now:#?}");
+        assert_eq!(now[0]["metadata"]["uid"], works[0]["metadata"]["uid"]);
+        assert!(now[0]["metadata"]["deletionTimestamp"].is_null());
+
+        hub.delete(&application).await?;
+        hub.wait_gone(&application).await?;
+        cluster.wait_gone(&guestbook).await?;
+    }
+    Ok(())
+}
+
+/// A Deployment whose pods run on nodes with this label only.
+fn deployment(only_on: &str) -> Result<String> {
+    let manifest = std::fs::read_to_string(shipped("guestbook/deployment.yaml"))?;
+    let changed = manifest.replace(
+        "    spec:\n      containers:",
+        &format!("    spec:\n      nodeSelector: {{{only_on}: 'true'}}\n      containers:"),
+    );
+    assert_ne!(changed, manifest);
+    Ok(changed)
+}
+
+#[tokio::test]
+async fn a_rolling_sync_goes_from_step_to_step() -> Result<()> {
+    let Some(Stage {
+        hub,
+        cluster1,
+        cluster2,
+        ..
+    }) = stage().await?
+    else {
+        return Ok(());
+    };
+    let name = "pull-rolling";
+    let git = GitRepository::new()?;
+    let first = git.commit_folder(&shipped("guestbook"), "guestbook")?;
+    let step = |cluster: &str| json!({"matchExpressions": [{"key": "cluster", "operator": "In", "values": [cluster]}]});
+    let steps = json!([step("cluster1"), step("cluster2")]);
+    let strategy = json!({"type": "RollingSync", "rollingSync": {"steps": steps}});
+    let set = application_set(name, &git.url());
+    let set = set.replacen("spec:\n", &format!("spec:\n  strategy: {strategy}\n"), 1);
+    hub.kubectl_with_input(&["apply", "-f", "-"], &set)?;
+
+    // What the set's controller makes of the Applications, in the order of the steps.
+    let stand = |set: &Value, revision: &str| -> [String; 2] {
+        ["cluster1", "cluster2"].map(|cluster| {
+            let application = format!("{cluster}-{name}");
+            let of_it = |it: &&Value| it["application"] == *application && it["targetRevisions"][0] == revision;
+            let mut all = set["status"]["applicationStatus"].as_array().into_iter().flatten();
+            let status = all.find(of_it).and_then(|it| it["status"].as_str());
+            status.unwrap_or_default().to_owned()
+        })
+    };
+    let healthy = |set: &Value, revision: &str| stand(set, revision) == ["Healthy", "Healthy"];
+    let object = set_named(name);
+    hub.wait_for(&object, |set| healthy(set, &first)).await?;
+
+    let second = git.commit(&[("guestbook/deployment.yaml", &deployment(name)?)])?;
+    let [one, two] = ["cluster1", "cluster2"].map(|cluster| application_of(name, cluster));
+    let rolls_out = |app: &Value| {
+        let synced = &app["status"]["operationState"]["syncResult"]["revision"];
+        health(app) == "Progressing" && *synced == second.as_str()
+    };
+    hub.wait_for(&one, rolls_out).await?;
+    hub.wait_for(&object, |set| stand(set, &second) == ["Progressing", "Waiting"])
+        .await?;
+    let guestbook = ObjectRef::deployment(name, "guestbook-ui");
+    let later = cluster2.get(&guestbook).await?.context("it is there")?;
+    assert!(
+        later["spec"]["template"]["spec"]["nodeSelector"].is_null(),
+        "its step is to come"
+    );
+
+    open(cluster1, name).await?;
+    hub.wait_for(&two, rolls_out).await?;
+    let now = hub.wait_for(&one, |app| runs(app, &second)).await?;
+    assert_eq!(health(&now), "Healthy");
+    open(cluster2, name).await?;
+    hub.wait_for(&object, |set| healthy(set, &second)).await?;
+    serves(cluster1, &guestbook, 1).await?;
+    serves(cluster2, &guestbook, 1).await?;
+
+    hub.delete(&object).await?;
+    for application in [one, two] {
+        hub.wait_gone(&application).await?;
+    }
+    Ok(())
+}

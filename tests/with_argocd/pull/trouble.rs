@@ -1,0 +1,77 @@
+//! What is said on the hub when it does not run: an Application that nobody reconciles there is never green for that reason.
+
+use super::{CLUSTER, CLUSTER_NAMESPACE, Pulled, health, stage};
+use crate::controller::{APPLY_ERROR, told};
+use anyhow::Result;
+use serde_json::{Value, json};
+use testbed::ManagedClusterOptions;
+
+#[tokio::test]
+async fn what_the_agent_cannot_apply_is_degraded_until_it_can() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let mut app = Pulled::new(stage, "pull-refused")?;
+    app.object["metadata"]["annotations"][CLUSTER_NAMESPACE] = json!("pull-not-there");
+    app.create().await?;
+    let refused = |app: &Value| {
+        let told = told(app, APPLY_ERROR);
+        told.len() == 1
+            && told[0].starts_with("cluster1: ")
+            && told[0].contains(r#"namespaces "pull-not-there" not found"#)
+            && health(app) == "Degraded"
+    };
+    stage.hub.wait_for(&app.application(), refused).await?;
+
+    stage.cluster1.create_namespace("pull-not-there").await?;
+    // The agent tries again after ever longer times, and at once where the work has changed.
+    app.patch(&json!({"metadata": {"labels": {"try": "again"}}})).await?;
+    let now = app.runs(&app.commit).await?;
+    assert!(told(&now, APPLY_ERROR).is_empty(), "{now:#}");
+    app.end().await
+}
+
+#[tokio::test]
+async fn a_cluster_without_argo_cd_is_told_of() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let options = ManagedClusterOptions {
+        nodes: 0,
+        ..ManagedClusterOptions::default()
+    };
+    let bare = stage.hub.add_managed_cluster("pull-bare", options).await?;
+    let mut app = Pulled::new(stage, "pull-without-argocd")?;
+    app.object["metadata"]["annotations"][CLUSTER] = json!("pull-bare");
+    app.create().await?;
+    let refused = |app: &Value| {
+        let told = told(app, APPLY_ERROR);
+        told.len() == 1
+            && told[0].starts_with("pull-bare: ")
+            && told[0].contains(r#"doesn't have a resource type "Application""#)
+            && health(app) == "Degraded"
+    };
+    let now = stage.hub.wait_for(&app.application(), refused).await?;
+    assert_eq!(now["status"]["sync"]["status"], "Unknown", "{now:#}");
+
+    // There is nothing to be taken away, so that it goes.
+    app.end().await?;
+    drop(bare);
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_the_clusters_argo_cd_cannot_do_is_told_in_its_words() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let mut app = Pulled::new(stage, "pull-no-folder")?;
+    app.object["spec"]["source"]["path"] = json!("nowhere");
+    app.create().await?;
+    let failed = |app: &Value| {
+        let told = told(app, "ComparisonError");
+        told.len() == 1
+            && told[0].starts_with("cluster1: ")
+            && told[0].contains("nowhere: app path does not exist")
+            && app["status"]["sync"]["status"] == "Unknown"
+    };
+    stage.hub.wait_for(&app.application(), failed).await?;
+    app.patch(&json!({"spec": {"source": {"path": "guestbook"}}})).await?;
+    let now = app.runs(&app.commit).await?;
+    assert!(told(&now, "ComparisonError").is_empty(), "{now:#}");
+    app.end().await
+}
