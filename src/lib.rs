@@ -20,7 +20,8 @@
 //! is all that ever writes to a hub; [`telemetry`] is its log. Its own documentation has its parts.
 //!
 //! [`pull`] is the other way to deliver an Application: as it is, in a work, for the Argo CD of the managed cluster. It is what the
-//! controller decides there, as pure functions. [`report`] is what it says of an ApplicationSet as a whole, whoever delivers it.
+//! controller decides there, as pure functions. [`report`] is what it says of an ApplicationSet as a whole, whoever delivers it,
+//! and [`cluster_secret`] how Argo CD knows the managed clusters.
 //!
 //! What the stages share: [`value`] is a manifest's value as Kubernetes sees it, [`yaml`] reads and writes it in the dialect
 //! of Kubernetes' own Go libraries, [`json`] is its canonical text. Those three are ours to the last rule, because a value
