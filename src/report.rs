@@ -8,7 +8,7 @@
 //! There is an entry for each Application on each cluster, where those others keep one of a cluster only: the console makes an
 //! Application of each entry, of the first two parts of its `app`. The summary counts clusters nevertheless, as its names say.
 //!
-//! An object has at most 1.5 MiB in etcd, so that what does not fit is left out ([`bound`]), and that is said. Nothing is written
+//! An object has at most 1.5 MiB in etcd, so that what does not fit is left out (`bound`), and that is said. Nothing is written
 //! where nothing has changed: what is there is compared by a [`Fingerprint`], which needs no memory of what was written before.
 
 mod bound;
