@@ -63,7 +63,11 @@ const SINCE: &str = "LastTransitionTime";
 #[must_use]
 pub fn rules(sources: usize) -> Value {
     let path = |name: &str, path: &str| json!({"name": name, "path": path});
-    let rule = |paths: Vec<Value>| json!({"type": "JSONPaths", "jsonPaths": paths});
+    let rule = |paths: Vec<Value>| {
+        let mut rule = json!({"type": "JSONPaths"});
+        rule["jsonPaths"] = paths.into();
+        rule
+    };
     let mut rules: Vec<Value> = PEERS.iter().map(|(name, it)| rule(vec![path(name, it)])).collect();
     let mut ours: Vec<Value> = OURS.iter().map(|(name, it)| path(name, it)).collect();
     ours.push(path(

@@ -5,6 +5,7 @@ use super::requests::Requests;
 use super::{Dialect, Settings, feedback, hash, hex, names, payload, text};
 use crate::controller::seen::REFRESH;
 use crate::works;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
@@ -79,7 +80,9 @@ impl Desired {
             .filter_map(|object| config(object, application, settings))
             .collect();
         let orphans: Vec<Value> = manifests.iter().filter_map(orphan).collect();
-        let mut spec = json!({"workload": {"manifests": manifests}, "manifestConfigs": configs});
+        let mut spec = json!({"workload": {}});
+        spec["workload"]["manifests"] = manifests.into();
+        spec["manifestConfigs"] = configs.into();
         if !orphans.is_empty() {
             spec["deleteOption"] = json!({
                 "propagationPolicy": "SelectivelyOrphan",
@@ -98,7 +101,7 @@ impl Desired {
     /// What it is like.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
-        fingerprint(&self.object())
+        fingerprint_of(Some(&self.labels), Some(&self.annotations), &self.spec)
     }
 
     /// The work, to be created.
@@ -226,38 +229,48 @@ fn orphan(object: &Value) -> Option<Value> {
 /// What a work is like.
 #[must_use]
 pub fn fingerprint(work: &Value) -> Fingerprint {
-    let ours = |map: &str, ours: &[&str]| -> Map<String, Value> {
-        let map = work.pointer(map).and_then(Value::as_object);
-        let ours = ours
-            .iter()
-            .filter_map(|name| Some(((*name).to_owned(), map?.get(*name)?.clone())));
-        ours.collect()
-    };
+    let map = |path| work.pointer(path).and_then(Value::as_object);
     let spec = work.get("spec").unwrap_or(&Value::Null);
-    let configs = spec.get("manifestConfigs").and_then(Value::as_array);
-    let whole = json!([
-        ours("/metadata/labels", &LABELS),
-        ours("/metadata/annotations", &ANNOTATIONS),
+    fingerprint_of(map("/metadata/labels"), map("/metadata/annotations"), spec)
+}
+
+/// The same of its parts. Nothing is copied, because this is done at each look at each Application.
+fn fingerprint_of(
+    labels: Option<&Map<String, Value>>,
+    annotations: Option<&Map<String, Value>>,
+    spec: &Value,
+) -> Fingerprint {
+    let whole = (
+        LABELS.map(|name| labels?.get(name)),
+        ANNOTATIONS.map(|name| annotations?.get(name)),
         spec.pointer("/workload/manifests"),
-        configs.map(|configs| configs.iter().cloned().map(without_defaults).collect::<Vec<_>>()),
+        spec.get("manifestConfigs").map(WithoutDefaults),
         delete_option(spec),
-    ]);
-    let digest = Sha256::digest(whole.to_string());
+    );
+    let text = serde_json::to_vec(&whole).expect("JSON is written as JSON");
+    let digest = Sha256::digest(text);
     *digest.first_chunk().expect("a digest has 32 bytes")
 }
 
-/// Without what the API server adds.
-fn without_defaults(mut config: Value) -> Value {
-    let mut drop = |path: &str, key: &str, default: &str| {
-        if let Some(Value::Object(map)) = config.pointer_mut(path)
-            && map.get(key).and_then(Value::as_str) == Some(default)
-        {
-            map.remove(key);
+/// What the API server adds to how the agent treats an object, wherever it stands there.
+const DEFAULTS: [(&str, &str); 2] = [("feedbackScrapeType", "Poll"), ("fieldManager", "work-agent")];
+
+/// How the agent treats objects, without what the API server adds.
+struct WithoutDefaults<'v>(&'v Value);
+
+impl Serialize for WithoutDefaults<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let is_default =
+            |key: &str, value: &Value| value.as_str().is_some_and(|value| DEFAULTS.contains(&(key, value)));
+        match self.0 {
+            Value::Object(map) => {
+                let fields = map.iter().filter(|(key, value)| !is_default(key, value));
+                serializer.collect_map(fields.map(|(key, value)| (key, WithoutDefaults(value))))
+            }
+            Value::Array(items) => serializer.collect_seq(items.iter().map(WithoutDefaults)),
+            other => other.serialize(serializer),
         }
-    };
-    drop("", "feedbackScrapeType", "Poll");
-    drop("/updateStrategy/serverSideApply", "fieldManager", "work-agent");
-    config
+    }
 }
 
 /// The same of what happens when the work goes: the default is to say nothing.
