@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// Labels by their keys, as one text: those of a fleet's clusters and of their Secrets take a third of what maps would.
+/// Labels by their keys, as one text: those of a fleet's clusters, Secrets and works take a third of what maps would.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Labels(Box<str>);
 

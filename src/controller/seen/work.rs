@@ -2,6 +2,7 @@
 
 use super::generated::Part;
 use super::{Place, Text, read};
+use crate::cluster_secret::Labels;
 use crate::pull::{self, Carried};
 use crate::report::Resource;
 use crate::status::{self, ObjectStatus, Verdict, WorkStatus};
@@ -9,7 +10,6 @@ use crate::tracking::{Claim, INSTALLATION_ID, Itself, TRACKING_ID, Tracking};
 use crate::{diff, works};
 use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What kind of work.
@@ -53,7 +53,7 @@ pub struct Work {
 struct Marks {
     tracking_id: Option<Box<str>>,
     installation_id: Option<Box<str>>,
-    labels: BTreeMap<String, String>,
+    labels: Labels,
 }
 
 /// How a work fares, in the words of its health check.
@@ -90,12 +90,13 @@ impl Work {
             None
         };
         let own = |text: Option<&str>| text.map(Into::into);
+        let labels = metadata.labels.as_ref().filter(|labels| !labels.is_empty());
         let marks = Marks {
             tracking_id: own(metadata.annotation(TRACKING_ID)),
             installation_id: own(metadata.annotation(INSTALLATION_ID)),
-            labels: metadata.labels.unwrap_or_default(),
+            labels: labels.map(Labels::of).unwrap_or_default(),
         };
-        if marks.tracking_id.is_none() && marks.labels.is_empty() {
+        if marks.tracking_id.is_none() && labels.is_none() {
             return Ok(None);
         }
         let forecast = status::forecast(text, now)?;
@@ -125,7 +126,7 @@ impl Work {
         let claim = Claim {
             tracking_id: self.marks.tracking_id.as_deref(),
             installation_id: self.marks.installation_id.as_deref(),
-            label: self.marks.labels.get(tracking.label()).map(String::as_str),
+            label: self.marks.labels.get(tracking.label()),
         };
         let itself = Itself {
             group: works::GROUP,
