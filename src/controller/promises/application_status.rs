@@ -37,7 +37,8 @@ pub(super) const PROMISE: Promise = Promise {
 
 fn desired(index: &Index, place: &Place, moment: &Moment) -> Option<Action> {
     let application = index.application(place)?;
-    if !application.reconciled || application.deleting {
+    // Of one of the pull model, `pull` says what there is to say.
+    if !application.reconciled || application.deleting || application.pull.is_some() {
         return None;
     }
     let fleet = Fleet::of(index, place);
@@ -508,6 +509,10 @@ mod tests {
         let going = Application::read(text).expect("an Application");
         hub.0.apply(Change::Application(Hub::place(), Some(going)));
         assert_eq!(hub.decide(now(), true), None);
+        let text = r#"{"metadata":{"labels":{"apps.open-cluster-management.io/pull-to-ocm-managed-cluster":"true"}}}"#;
+        let pulled = Application::read(text).expect("an Application");
+        hub.0.apply(Change::Application(Hub::place(), Some(pulled)));
+        assert_eq!(hub.decide(now(), true), None, "another promise is about it");
     }
 
     #[test]
