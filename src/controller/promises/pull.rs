@@ -155,6 +155,10 @@ fn alive(
                 let others = works.iter().filter(|(at, _)| kept.is_none_or(|(kept, _)| at != kept));
                 writes.extend(removed(&others.copied().collect::<Vec<_>>(), None));
             }
+            // What comes of a new work is told when it is there: by then its agent may have more to say.
+            if kept.is_none() {
+                return Some(action(place, Some(application), writes));
+            }
             kept
         }
         // What runs goes on.
