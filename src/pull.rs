@@ -186,7 +186,8 @@ pub(crate) mod tests {
     /// The work of an Application, of which its agent says this; nothing where it has not been heard.
     pub(crate) fn work(application: &Application, requests: &Requests, said: Option<Value>) -> Value {
         let settings = Settings::default();
-        let desired = Desired::of(application, ("eu1", "shop-0a1b2"), &settings, requests, None);
+        let hold = work::Hold::Firm;
+        let desired = Desired::of(application, ("eu1", "shop-0a1b2"), &settings, requests, None, hold);
         let mut work = as_stored(&desired.object());
         if let Some(said) = said {
             work["status"] = json!({"resourceStatus": {"manifests": [said]}});

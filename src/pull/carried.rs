@@ -41,6 +41,10 @@ pub struct Carried {
     pub refresh: Option<Refresh>,
     /// The form of the Application that it carries.
     pub payload: Option<Box<str>>,
+    /// Whether what it has delivered stays when it goes.
+    pub orphans: bool,
+    /// Whether its agent only looks.
+    pub read_only: bool,
     /// What has become of the Application with the agent.
     pub applied: Applied,
     /// Whether the agent says that the Application is not on the cluster. What was fed back before stays in the work then.
@@ -73,6 +77,8 @@ impl Carried {
             set: annotation(work, names::SET).map(Into::into),
             uid: own(work, "/metadata/uid").unwrap_or_default(),
             version: own(work, "/metadata/resourceVersion").unwrap_or_default(),
+            orphans: text(work, "/spec/deleteOption/propagationPolicy") == Some(work::ORPHAN),
+            read_only: strategies(work).all(|strategy| strategy == Some(work::READ_ONLY)),
             deleting: text(work, "/metadata/deletionTimestamp").is_some(),
             fingerprint: work::fingerprint(work),
             operation: Operation::of_payload(payload),
@@ -124,6 +130,12 @@ impl Carried {
     pub fn has_begun(&self, operation: &Operation) -> bool {
         self.feedback.operation_begun.as_deref() == Some(&*operation.id)
     }
+}
+
+/// How the agent treats each object of a work.
+fn strategies(work: &Value) -> impl Iterator<Item = Option<&str>> {
+    let configs = items(work, "/spec/manifestConfigs").iter();
+    configs.map(|config| text(config, "/updateStrategy/type"))
 }
 
 fn is_application(object: &Value) -> bool {

@@ -1,6 +1,7 @@
 //! The work around an Application: what it is called, what it carries, and how the agent treats that.
 
 use super::application::Application;
+use super::carried::{Applied, Carried};
 use super::requests::Requests;
 use super::{Dialect, Settings, feedback, hash, hex, names, payload, text};
 use crate::controller::seen::REFRESH;
@@ -24,6 +25,12 @@ const HASH_DIGITS: usize = 10;
 
 /// How much of an Application's UID the peers put into a work's name.
 const UID_DIGITS: usize = 5;
+
+/// The policy by which what a work has delivered stays when it goes.
+pub(super) const ORPHAN: &str = "Orphan";
+
+/// The strategy by which an agent only looks.
+pub(super) const READ_ONLY: &str = "ReadOnly";
 
 /// The labels that are ours.
 const LABELS: [&str; 3] = [names::PULL, names::OF_SET, names::SET_HASH];
@@ -53,6 +60,32 @@ pub fn other_name(application: &Application) -> String {
     format!("{readable}-{hash}")
 }
 
+/// How far a work is on its way to let go of what it has delivered, so that something else can take it over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// What it has delivered goes with it.
+    Firm,
+    /// The agent is to take its mark of ownership off what it has delivered, which it does as it applies that.
+    Loosening,
+    /// The agent only looks. It does nothing more to what it has delivered, which is why the mark had to go before: whatever of
+    /// Kubernetes still has it goes with the work.
+    Loose,
+}
+
+impl Hold {
+    /// What is next for the work that is there, if all is to be let go.
+    #[must_use]
+    pub fn of(settings: &Settings, carried: Option<&Carried>) -> Self {
+        match carried {
+            _ if !settings.read_only => Self::Firm,
+            // What has never been applied has no mark.
+            None => Self::Loose,
+            Some(carried) if carried.orphans && (carried.read_only || carried.applied == Applied::Done) => Self::Loose,
+            Some(_) => Self::Loosening,
+        }
+    }
+}
+
 /// A work as it should be.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Desired {
@@ -73,17 +106,20 @@ impl Desired {
         settings: &Settings,
         requests: &Requests,
         project: Option<&Value>,
+        hold: Hold,
     ) -> Self {
         let manifests = payload::manifests(application, settings, requests, project);
         let configs: Vec<Value> = manifests
             .iter()
-            .filter_map(|object| config(object, application, settings))
+            .filter_map(|object| config(object, application, hold))
             .collect();
         let orphans: Vec<Value> = manifests.iter().filter_map(orphan).collect();
         let mut spec = json!({"workload": {}});
         spec["workload"]["manifests"] = manifests.into();
         spec["manifestConfigs"] = configs.into();
-        if !orphans.is_empty() {
+        if hold != Hold::Firm {
+            spec["deleteOption"] = json!({"propagationPolicy": ORPHAN});
+        } else if !orphans.is_empty() {
             spec["deleteOption"] = json!({
                 "propagationPolicy": "SelectivelyOrphan",
                 "selectivelyOrphans": {"orphaningRules": orphans},
@@ -195,7 +231,7 @@ fn identifier(object: &Value) -> Option<Map<String, Value>> {
 }
 
 /// How the agent treats an object.
-fn config(object: &Value, application: &Application, settings: &Settings) -> Option<Value> {
+fn config(object: &Value, application: &Application, hold: Hold) -> Option<Value> {
     let kind = text(object, "/kind")?;
     let mut config = json!({"resourceIdentifier": identifier(object)?});
     if kind == names::KIND {
@@ -207,7 +243,7 @@ fn config(object: &Value, application: &Application, settings: &Settings) -> Opt
         Some(json!({"type": "ServerSideApply", "serverSideApply": apply}))
     };
     config["updateStrategy"] = match kind {
-        _ if settings.read_only => json!({"type": "ReadOnly"}),
+        _ if hold == Hold::Loose => json!({"type": READ_ONLY}),
         // The Argo CD there takes away what it has done: it is not to come back with each look of the agent.
         names::KIND => server_side(json!({"ignoreFields": [{
             "condition": "OnSpokeChange",
@@ -293,7 +329,18 @@ mod tests {
 
     fn desired(application: &Application, settings: &Settings) -> Desired {
         let project = json!({"metadata": {"name": "shops", "namespace": "argocd"}, "spec": {"sourceRepos": ["*"]}});
-        Desired::of(application, CLUSTER, settings, &Requests::default(), Some(&project))
+        held(application, settings, Hold::of(settings, None), &project)
+    }
+
+    fn held(application: &Application, settings: &Settings, hold: Hold, project: &Value) -> Desired {
+        Desired::of(
+            application,
+            CLUSTER,
+            settings,
+            &Requests::default(),
+            Some(project),
+            hold,
+        )
     }
 
     fn acm() -> Settings {
@@ -457,7 +504,7 @@ mod tests {
                 .all(|config| config["updateStrategy"] == json!({"type": "ReadOnly"}))
         );
         assert_eq!(frozen["spec"]["workload"], thawed["spec"]["workload"]);
-        assert_eq!(frozen["spec"]["deleteOption"], thawed["spec"]["deleteOption"]);
+        assert_eq!(frozen["spec"]["deleteOption"], json!({"propagationPolicy": "Orphan"}));
         assert_eq!(frozen["metadata"], thawed["metadata"]);
         assert_eq!(
             configs[2]["feedbackRules"],

@@ -12,7 +12,7 @@ use crate::controller::seen::{Application, Place, Reach, SKIP_RECONCILE, WorkKin
 use crate::controller::watches::Kind;
 use crate::pull::requests::Taken;
 use crate::pull::status::{Condition, Mirror, Situation};
-use crate::pull::work::Desired;
+use crate::pull::work::{Desired, Hold};
 use crate::pull::{self, Carried, requests, status, work};
 use serde_json::Value;
 use std::time::Duration;
@@ -148,7 +148,8 @@ fn alive(
             let kept = here.min_by_key(|(at, carried)| (carried.deleting, *at.name != *name));
             let (requests, what) = requests::requests(pull, kept.map(|(_, carried)| *carried));
             let project = index.project(&pull.project);
-            let desired = Desired::of(pull, (cluster, &name), settings, &requests, project);
+            let hold = Hold::of(settings, kept.map(|(_, carried)| *carried));
+            let desired = Desired::of(pull, (cluster, &name), settings, &requests, project, hold);
             writes.extend(delivered(&desired, &Place::new(cluster, &name), kept));
             taken = what;
             if !settings.read_only {

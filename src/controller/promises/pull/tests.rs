@@ -460,12 +460,25 @@ fn a_work_that_the_peers_have_made_is_taken_over_whatever_it_is_called() {
 fn while_all_is_read_only_nothing_is_deleted() {
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
-    hub.report(WORK, &WELL);
-    hub.settle(&shop());
     hub.settings.pull.read_only = true;
     assert_eq!(hub.settle(&shop()), [format!("patch work {WORK}")]);
-    let config = &hub.work(WORK)["spec"]["manifestConfigs"][0];
-    assert_eq!(config["updateStrategy"], json!({"type": "ReadOnly"}));
+    let state = |hub: &Hub| {
+        let spec = &hub.work(WORK)["spec"];
+        let strategy = spec["manifestConfigs"][0]["updateStrategy"]["type"].clone();
+        (spec["deleteOption"]["propagationPolicy"].clone(), strategy)
+    };
+    let loosening = (json!("Orphan"), json!("ServerSideApply"));
+    assert_eq!(
+        state(&hub),
+        loosening,
+        "the agent is to let go of what it owns, which a read-only one would not"
+    );
+    hub.report(WORK, &WELL);
+    assert_eq!(
+        hub.settle(&shop()),
+        [format!("patch work {WORK}"), "patch application argocd/shop".to_owned()]
+    );
+    assert_eq!(state(&hub), (json!("Orphan"), json!("ReadOnly")), "it has");
     hub.change(&shop(), &json!({"metadata": {"labels": null}}));
     assert_eq!(hub.settle(&shop()), [""; 0]);
     hub.put("applications", &shop(), None);
