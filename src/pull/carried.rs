@@ -2,7 +2,7 @@
 
 use super::feedback::Feedback;
 use super::requests::{Operation, Refresh};
-use super::work::{self, Fingerprint};
+use super::work::{self, Fingerprint, Hold};
 use super::{annotation, entry, group, items, names, own, text};
 use crate::controller::seen::is_true;
 use serde_json::Value;
@@ -41,10 +41,8 @@ pub struct Carried {
     pub refresh: Option<Refresh>,
     /// The form of the Application that it carries.
     pub payload: Option<Box<str>>,
-    /// Whether what it has delivered stays when it goes.
-    pub orphans: bool,
-    /// Whether its agent only looks.
-    pub read_only: bool,
+    /// Whether it lets go of what it has delivered.
+    pub hold: Hold,
     /// What has become of the Application with the agent.
     pub applied: Applied,
     /// Whether the agent says that the Application is not on the cluster. What was fed back before stays in the work then.
@@ -77,8 +75,7 @@ impl Carried {
             set: annotation(work, names::SET).map(Into::into),
             uid: own(work, "/metadata/uid").unwrap_or_default(),
             version: own(work, "/metadata/resourceVersion").unwrap_or_default(),
-            orphans: text(work, "/spec/deleteOption/propagationPolicy") == Some(work::ORPHAN),
-            read_only: strategies(work).all(|strategy| strategy == Some(work::READ_ONLY)),
+            hold: Hold::read(work),
             deleting: text(work, "/metadata/deletionTimestamp").is_some(),
             fingerprint: work::fingerprint(work),
             operation: Operation::of_payload(payload),
@@ -130,12 +127,6 @@ impl Carried {
     pub fn has_begun(&self, operation: &Operation) -> bool {
         self.feedback.operation_begun.as_deref() == Some(&*operation.id)
     }
-}
-
-/// How the agent treats each object of a work.
-fn strategies(work: &Value) -> impl Iterator<Item = Option<&str>> {
-    let configs = items(work, "/spec/manifestConfigs").iter();
-    configs.map(|config| text(config, "/updateStrategy/type"))
 }
 
 fn is_application(object: &Value) -> bool {

@@ -3,7 +3,7 @@
 use super::application::Application;
 use super::carried::{Applied, Carried};
 use super::requests::Requests;
-use super::{Dialect, Settings, feedback, hash, hex, names, payload, text};
+use super::{Dialect, Settings, feedback, hash, hex, items, names, payload, text};
 use crate::controller::seen::REFRESH;
 use crate::works;
 use serde::{Serialize, Serializer};
@@ -27,10 +27,10 @@ const HASH_DIGITS: usize = 10;
 const UID_DIGITS: usize = 5;
 
 /// The policy by which what a work has delivered stays when it goes.
-pub(super) const ORPHAN: &str = "Orphan";
+const ORPHAN: &str = "Orphan";
 
 /// The strategy by which an agent only looks.
-pub(super) const READ_ONLY: &str = "ReadOnly";
+const READ_ONLY: &str = "ReadOnly";
 
 /// The labels that are ours.
 const LABELS: [&str; 3] = [names::PULL, names::OF_SET, names::SET_HASH];
@@ -73,15 +73,27 @@ pub enum Hold {
 }
 
 impl Hold {
-    /// What is next for the work that is there, if all is to be let go.
+    /// That of a work which is there.
+    pub(super) fn read(work: &Value) -> Self {
+        let mut configs = items(work, "/spec/manifestConfigs").iter();
+        let is_read_only = |config: &Value| text(config, "/updateStrategy/type") == Some(READ_ONLY);
+        match text(work, "/spec/deleteOption/propagationPolicy") {
+            Some(ORPHAN) if configs.all(is_read_only) => Self::Loose,
+            Some(ORPHAN) => Self::Loosening,
+            _ => Self::Firm,
+        }
+    }
+
+    /// What is next for the work that is there, if all is to be let go. What has never been applied has no mark.
     #[must_use]
-    pub fn of(settings: &Settings, carried: Option<&Carried>) -> Self {
-        match carried {
+    pub fn next(settings: &Settings, carried: Option<&Carried>) -> Self {
+        let now = carried.map_or(Self::Loose, |carried| carried.hold);
+        let is_applied = carried.is_some_and(|carried| carried.applied == Applied::Done);
+        match now {
             _ if !settings.read_only => Self::Firm,
-            // What has never been applied has no mark.
-            None => Self::Loose,
-            Some(carried) if carried.orphans && (carried.read_only || carried.applied == Applied::Done) => Self::Loose,
-            Some(_) => Self::Loosening,
+            Self::Loosening if is_applied => Self::Loose,
+            Self::Loose => Self::Loose,
+            Self::Firm | Self::Loosening => Self::Loosening,
         }
     }
 }
@@ -329,7 +341,7 @@ mod tests {
 
     fn desired(application: &Application, settings: &Settings) -> Desired {
         let project = json!({"metadata": {"name": "shops", "namespace": "argocd"}, "spec": {"sourceRepos": ["*"]}});
-        held(application, settings, Hold::of(settings, None), &project)
+        held(application, settings, Hold::next(settings, None), &project)
     }
 
     fn held(application: &Application, settings: &Settings, hold: Hold, project: &Value) -> Desired {

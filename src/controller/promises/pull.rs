@@ -148,7 +148,7 @@ fn alive(
             let kept = here.min_by_key(|(at, carried)| (carried.deleting, *at.name != *name));
             let (requests, what) = requests::requests(pull, kept.map(|(_, carried)| *carried));
             let project = index.project(&pull.project);
-            let hold = Hold::of(settings, kept.map(|(_, carried)| *carried));
+            let hold = Hold::next(settings, kept.map(|(_, carried)| *carried));
             let desired = Desired::of(pull, (cluster, &name), settings, &requests, project, hold);
             writes.extend(delivered(&desired, &Place::new(cluster, &name), kept));
             taken = what;
