@@ -5,13 +5,14 @@
 
 mod race;
 mod refresh;
-mod rights;
+pub(crate) mod rights;
 mod set;
 
 use crate::app::App;
 use crate::stage::{shipped, shipped_objects, stage};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -35,13 +36,23 @@ impl Controller {
     /// Applies deploy_controller.yaml and does what its Deployment would do: runs the controller as its ServiceAccount. Returns
     /// when it is ready.
     pub(crate) async fn start(hub: &Hub) -> Result<Self> {
-        Self::start_with(hub, &[], &[]).await
+        Self::start_with(hub, &[], &[], &[]).await
     }
 
-    /// The same with more of the shipped files, which bring it `more` rights.
-    pub(crate) async fn start_with(hub: &Hub, files: &[&str], more: &[&[&str]]) -> Result<Self> {
+    /// The same with more of the shipped files, which bring it `more` rights, and with these settings instead of theirs.
+    pub(crate) async fn start_with(
+        hub: &Hub,
+        files: &[&str],
+        settings: &[(&str, &str)],
+        more: &[&[&str]],
+    ) -> Result<Self> {
         for file in ["deploy_controller.yaml"].iter().chain(files) {
             hub.kubectl(&["apply", "-f", shipped(file).to_str().context("a plain path")?])?;
+        }
+        if !settings.is_empty() {
+            let data: BTreeMap<_, _> = settings.iter().copied().collect();
+            hub.patch(&ObjectRef::config_map("argocd", ACCOUNT), &json!({"data": data}))
+                .await?;
         }
         // So that it is not refused only because the API server has not taken notice of its rights.
         let who = format!("--as=system:serviceaccount:argocd:{ACCOUNT}");
@@ -88,6 +99,13 @@ impl Controller {
             process.until_ready(succeeds).await?;
         }
         Ok(Self { process })
+    }
+
+    /// Ends it, as Kubernetes does.
+    pub(crate) async fn stop(self) -> Result<()> {
+        let status = self.process.terminate().await?;
+        ensure!(status.success(), "it ended with {status}");
+        Ok(())
     }
 
     /// What it has logged so far.
@@ -148,7 +166,13 @@ fn events(hub: &Hub, application: &Value) -> Result<Vec<Value>> {
 }
 
 /// Waits for an Event of an Application with this type and reason and with `words` in its message, that has been counted so often.
-async fn is_noted(hub: &Hub, application: &Value, (kind, reason): (&str, &str), count: u64, words: &str) -> Result<()> {
+pub(crate) async fn is_noted(
+    hub: &Hub,
+    application: &Value,
+    (kind, reason): (&str, &str),
+    count: u64,
+    words: &str,
+) -> Result<()> {
     let of_it = |event: &Value| {
         let message = event["message"].as_str().unwrap_or_default();
         event["reason"] == reason && event["type"] == kind && message.contains(words)

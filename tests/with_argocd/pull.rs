@@ -3,13 +3,16 @@
 //! The controller runs with the rights and settings of the shipped files, and whatever is said here of the hub's Applications is
 //! what it has written there: the hub's own Argo CD leaves them alone.
 
+mod acm;
 mod deletion;
 mod delivery;
 mod moving;
 mod names;
 mod quiet;
 mod requests;
+mod rights;
 mod sets;
+mod switching;
 mod trouble;
 
 use crate::controller::{Controller, health};
@@ -80,20 +83,12 @@ async fn set_up() -> Result<Stage> {
     let file = shipped("appset_placement.yaml");
     hub.kubectl(&["apply", "-f", file.to_str().context("a plain path")?])?;
     hub.apply_yaml(PLACEMENT)?;
-    let rights: [&[&str]; 2] = [
-        &[
-            "create",
-            "manifestworks.work.open-cluster-management.io",
-            "--all-namespaces",
-        ],
-        &["create", "secrets", "--namespace=argocd"],
-    ];
     let (cluster1, cluster2, argocd, ocm, controller) = tokio::join!(
         add_cluster(&hub, "cluster1"),
         add_cluster(&hub, "cluster2"),
         hub.start_argocd(ArgoCd::default().with_rolling_sync()),
         hub.start_ocm_controllers(),
-        Controller::start_with(&hub, &["report_crd.yaml", "deploy_pull.yaml"], &rights)
+        controller(&hub, &[])
     );
     argocd?;
     ocm?;
@@ -103,6 +98,19 @@ async fn set_up() -> Result<Stage> {
         _controller: controller?,
         hub,
     })
+}
+
+/// Starts the controller as it is shipped for the pull model, with these settings instead of those of deploy_pull.yaml.
+async fn controller(hub: &Hub, settings: &[(&str, &str)]) -> Result<Controller> {
+    let rights: [&[&str]; 2] = [
+        &[
+            "create",
+            "manifestworks.work.open-cluster-management.io",
+            "--all-namespaces",
+        ],
+        &["create", "secrets", "--namespace=argocd"],
+    ];
+    Controller::start_with(hub, &["report_crd.yaml", "deploy_pull.yaml"], settings, &rights).await
 }
 
 /// A managed cluster with an Argo CD that serves Applications in any namespace, and an agent that may bring them.
@@ -149,6 +157,29 @@ fn managed_cluster(name: &str) -> ObjectRef {
     ObjectRef::cluster("cluster.open-cluster-management.io/v1", "ManagedCluster", name)
 }
 
+/// An Application of the hub that is synced automatically, for `cluster1`, with a finalizer. Its guestbook goes into the namespace
+/// of its name.
+fn application(name: &str, git: &GitRepository) -> Value {
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {
+            "name": name,
+            "namespace": "argocd",
+            "labels": {PULL: "true", TEST: name},
+            "annotations": {CLUSTER: "cluster1", SKIP_RECONCILE: "true"},
+            "finalizers": [FINALIZER],
+        },
+        "spec": {
+            "project": "default",
+            "source": {"repoURL": git.url(), "targetRevision": "main", "path": "guestbook"},
+            // The only cluster that the hub's Argo CD knows by itself. Elsewhere it would say so, as a condition.
+            "destination": {"server": "https://kubernetes.default.svc", "namespace": name},
+            "syncPolicy": {"automated": {"prune": true}, "syncOptions": ["CreateNamespace=true"]},
+        },
+    })
+}
+
 /// An Application of the hub with a repository of its own, which has the guestbook.
 struct Pulled {
     stage: &'static Stage,
@@ -161,28 +192,11 @@ struct Pulled {
 }
 
 impl Pulled {
-    /// The Application, which is to be created: synced automatically, for `cluster1`, with a finalizer.
+    /// The Application, which is to be created.
     fn new(stage: &'static Stage, name: &str) -> Result<Self> {
         let git = GitRepository::new()?;
         let commit = git.commit_folder(&shipped("guestbook"), "guestbook")?;
-        let object = json!({
-            "apiVersion": "argoproj.io/v1alpha1",
-            "kind": "Application",
-            "metadata": {
-                "name": name,
-                "namespace": "argocd",
-                "labels": {PULL: "true", TEST: name},
-                "annotations": {CLUSTER: "cluster1", SKIP_RECONCILE: "true"},
-                "finalizers": [FINALIZER],
-            },
-            "spec": {
-                "project": "default",
-                "source": {"repoURL": git.url(), "targetRevision": "main", "path": "guestbook"},
-                // The only cluster that the hub's Argo CD knows by itself. Elsewhere it would say so, as a condition.
-                "destination": {"server": "https://kubernetes.default.svc", "namespace": name},
-                "syncPolicy": {"automated": {"prune": true}, "syncOptions": ["CreateNamespace=true"]},
-            },
-        });
+        let object = application(name, &git);
         Ok(Self {
             stage,
             git,

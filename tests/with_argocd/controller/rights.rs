@@ -3,11 +3,11 @@
 
 use super::{ACCOUNT, DEGRADED, told, web};
 use crate::app::App;
-use crate::stage::{Stage, shipped_objects, stage};
+use crate::stage::{shipped_objects, stage};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use testbed::wait;
+use testbed::{Hub, wait};
 
 /// A verb on a resource; in one namespace and for one name, where a rule narrows it to these.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,35 +18,44 @@ struct Right {
     name: Option<String>,
 }
 
-/// The rights that the shipped roles give, one by one.
-fn granted() -> Result<BTreeSet<Right>> {
+/// The rights that the roles of these shipped files give, one by one.
+fn granted(files: &[&str]) -> Result<BTreeSet<Right>> {
     let mut rights = BTreeSet::new();
-    for object in shipped_objects("deploy_controller.yaml")? {
-        let namespace = match object["kind"].as_str() {
-            Some("ClusterRole") => None,
-            Some("Role") => object["metadata"]["namespace"].as_str().map(str::to_owned),
-            _ => continue,
-        };
-        for rule in object["rules"].as_array().context("rules")? {
-            let names = match rule.get("resourceNames") {
-                Some(names) => texts(names).map(Some).collect(),
-                None => vec![None],
+    for file in files {
+        for object in shipped_objects(file)? {
+            let namespace = match object["kind"].as_str() {
+                Some("ClusterRole") => None,
+                Some("Role") => object["metadata"]["namespace"].as_str().map(str::to_owned),
+                _ => continue,
             };
-            for group in texts(&rule["apiGroups"]) {
-                for resource in texts(&rule["resources"]) {
-                    for verb in texts(&rule["verbs"]) {
-                        rights.extend(names.iter().map(|name| Right {
-                            verb: verb.clone(),
-                            resource: format!("{resource}.{group}"),
-                            namespace: namespace.clone(),
-                            name: name.clone(),
-                        }));
-                    }
-                }
+            for rule in object["rules"].as_array().context("rules")? {
+                rights.extend(given_by(rule, namespace.as_ref()));
             }
         }
     }
     Ok(rights)
+}
+
+/// The rights that a rule gives, one by one.
+fn given_by(rule: &Value, namespace: Option<&String>) -> Vec<Right> {
+    let names = match rule.get("resourceNames") {
+        Some(names) => texts(names).map(Some).collect(),
+        None => vec![None],
+    };
+    let mut rights = Vec::new();
+    for group in texts(&rule["apiGroups"]) {
+        for resource in texts(&rule["resources"]) {
+            for verb in texts(&rule["verbs"]) {
+                rights.extend(names.iter().map(|name| Right {
+                    verb: verb.clone(),
+                    resource: format!("{resource}.{group}"),
+                    namespace: namespace.cloned(),
+                    name: name.clone(),
+                }));
+            }
+        }
+    }
+    rights
 }
 
 fn texts(list: &Value) -> impl Iterator<Item = String> {
@@ -55,9 +64,9 @@ fn texts(list: &Value) -> impl Iterator<Item = String> {
 }
 
 /// The requests for objects that the API server has answered, and with what.
-fn asked(stage: &Stage) -> Result<Vec<(Right, u64)>> {
+fn asked(hub: &Hub) -> Result<Vec<(Right, u64)>> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
-    let asked = stage.hub.asked_by(ACCOUNT)?;
+    let asked = hub.asked_by(ACCOUNT)?;
     let asked = asked.iter().filter(|event| event["objectRef"]["resource"].is_string());
     let right = |event: &Value| {
         let object = &event["objectRef"];
@@ -86,6 +95,28 @@ impl Right {
     }
 }
 
+/// Waits until the controller has used every right that these shipped files give, and checks that it has asked for nothing else.
+pub(crate) async fn are_as_used(hub: &Hub, files: &[&str]) -> Result<()> {
+    let granted = granted(files)?;
+    let unused = || -> Result<Vec<&Right>> {
+        let asked = asked(hub)?;
+        let used = |right: &&Right| asked.iter().any(|(asked, _)| right.covers(asked));
+        Ok(granted.iter().filter(|right| !used(right)).collect())
+    };
+    let all_used = async || unused().ok()?.is_empty().then_some(());
+    let all_used = wait::eventually("every right is used", wait::DEADLINE, all_used).await;
+    all_used.with_context(|| format!("not used: {:#?}", unused()))?;
+    for (asked, answer) in asked(hub)? {
+        ensure!(answer != 403, "refused: {asked:?}");
+        // Also by what everybody may do, which is nothing with these objects.
+        ensure!(
+            granted.iter().any(|right| right.covers(&asked)),
+            "not among the rules: {asked:?}"
+        );
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn every_right_is_used_and_none_is_missing() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
@@ -103,23 +134,7 @@ async fn every_right_is_used_and_none_is_missing() -> Result<()> {
         hub.wait_for(&app.application(), is_gone).await?;
     }
 
-    let granted = granted()?;
-    let unused = || -> Result<Vec<&Right>> {
-        let asked = asked(stage)?;
-        let used = |right: &&Right| asked.iter().any(|(asked, _)| right.covers(asked));
-        Ok(granted.iter().filter(|right| !used(right)).collect())
-    };
-    let all_used = async || unused().ok()?.is_empty().then_some(());
-    let all_used = wait::eventually("every right is used", wait::DEADLINE, all_used).await;
-    all_used.with_context(|| format!("not used: {:#?}", unused()))?;
-    for (asked, answer) in asked(stage)? {
-        ensure!(answer != 403, "refused: {asked:?}");
-        // Also by what everybody may do, which is nothing with these objects.
-        ensure!(
-            granted.iter().any(|right| right.covers(&asked)),
-            "not among the rules: {asked:?}"
-        );
-    }
+    are_as_used(hub, &["deploy_controller.yaml"]).await?;
     let log = stage.controller.log()?;
     assert!(!log.to_lowercase().contains("forbidden"), "{log}");
     app.end().await

@@ -1,0 +1,125 @@
+//! What Red Hat ACM's users are used to, where the controller is told that the hub comes from there.
+
+use super::{FINALIZER, HUB_NAME, PLACEMENT, PULL, add_cluster, application, controller, runs, serves, works_of};
+use crate::controller::{is_noted, told};
+use crate::stage::shipped;
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use testbed::{GitRepository, Hub, ObjectRef};
+
+const OF_SET: &str = "apps.open-cluster-management.io/application-set";
+const SET_HASH: &str = "apps.open-cluster-management.io/application-set-hash";
+
+/// The namespace of those who are not the administrators of the hub.
+const TENANT: &str = "tenant";
+
+/// The AppProject in which they may deploy.
+fn project() -> Value {
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "AppProject",
+        "metadata": {"name": "tenants", "namespace": "argocd"},
+        "spec": {
+            "sourceNamespaces": [TENANT],
+            "sourceRepos": ["*"],
+            "destinations": [{"server": "*", "namespace": "*"}],
+            "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
+        },
+    })
+}
+
+/// An Application of an ApplicationSet in Argo CD's namespace is delivered; returns when it is, with ACM's labels.
+async fn a_set_is_known_by_its_hash(hub: &Hub, git: &GitRepository) -> Result<()> {
+    let set = json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "ApplicationSet",
+        "metadata": {"name": "appset-1", "namespace": "argocd"},
+        "spec": {"generators": [], "template": {"metadata": {}, "spec": {"project": "", "destination": {}}}},
+    });
+    let set = hub.create(&set).await?;
+    let mut of_set = application("acm-of-set", git);
+    of_set["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": set["apiVersion"],
+        "kind": set["kind"],
+        "name": set["metadata"]["name"],
+        "uid": set["metadata"]["uid"],
+        "controller": true,
+    }]);
+    let of_set = ObjectRef::of(&hub.create(&of_set).await?);
+    hub.apply_yaml(PLACEMENT)?;
+    let delivered = |app: &Value| app["status"]["sync"]["status"] == "Synced";
+    hub.wait_for(&of_set, delivered).await?;
+    let work = works_of(hub, &of_set).await?.pop().context("a work")?;
+    // By these ACM finds the works of a set: the hash is that of "argocd/appset-1".
+    let wanted = json!({OF_SET: "true", SET_HASH: "b208dbecfe0a5f65581d608faac0e95c9a302b34"});
+    assert_eq!(work["metadata"]["labels"], wanted, "{work:#}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_tenant_may_use_the_clusters_that_its_placements_select() -> Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let hub = Hub::start().await?;
+    let (cluster, ocm, controller) = tokio::join!(
+        add_cluster(&hub, "cluster1"),
+        hub.start_ocm_controllers(),
+        controller(&hub, &[("OCM_PULL_DIALECT", "acm")])
+    );
+    ocm?;
+    let (cluster, _controller) = (cluster?, controller?);
+    hub.create_namespace(TENANT).await?;
+    let project = hub.create(&project()).await?;
+    let git = GitRepository::new()?;
+    let commit = git.commit_folder(&shipped("guestbook"), "guestbook")?;
+    let mut object = application("acm-guestbook", &git);
+    object["metadata"]["namespace"] = json!(TENANT);
+    object["spec"]["project"] = json!("tenants");
+    let created = hub.create(&object).await?;
+    let app = ObjectRef::of(&created);
+
+    let message = "no Placement in the namespace tenant selects the ManagedCluster cluster1";
+    let is_refused = |app: &Value| told(app, "ManifestWorkError") == [message];
+    hub.wait_for(&app, is_refused).await?;
+    is_noted(&hub, &created, ("Warning", "ManifestWorkRefused"), 1, message).await?;
+    // A Placement in another namespace changes nothing.
+    a_set_is_known_by_its_hash(&hub, &git).await?;
+    hub.wait_for(&app, is_refused).await?;
+    assert!(works_of(&hub, &app).await?.is_empty());
+    hub.apply_yaml(&PLACEMENT.replace("namespace: argocd", "namespace: tenant"))?;
+    let now = hub.wait_for(&app, |app| runs(app, &commit)).await?;
+    assert!(told(&now, "ManifestWorkError").is_empty(), "{now:#}");
+
+    let work = works_of(&hub, &app).await?.pop().context("a work")?;
+    assert_eq!(work["metadata"]["labels"], json!({PULL: "true"}));
+    assert_eq!(work["metadata"]["annotations"][HUB_NAME], "acm-guestbook");
+    let guestbook = ObjectRef::deployment("acm-guestbook", "guestbook-ui");
+    serves(&cluster, &guestbook, 1).await?;
+    let there = cluster.get(&app).await?.context("it is there")?;
+    assert_eq!(there["metadata"]["finalizers"], json!([FINALIZER]));
+    let namespace = ObjectRef::cluster("v1", "Namespace", TENANT);
+    let labels = cluster.get(&namespace).await?.context("it is there")?["metadata"]["labels"].take();
+    assert_eq!(labels["argocd.argoproj.io/managed-by"], "argocd", "{labels:#}");
+    let tenants = ObjectRef::of(&project);
+    let delivered = cluster.get(&tenants).await?.context("it is there")?;
+    assert_eq!(delivered["spec"], project["spec"]);
+
+    // What the hub's AppProject says, the cluster's says soon.
+    hub.patch(&tenants, &json!({"spec": {"description": "changed"}}))
+        .await?;
+    cluster
+        .wait_for(&tenants, |it| it["spec"]["description"] == "changed")
+        .await?;
+
+    // Others may need them as well.
+    hub.delete(&app).await?;
+    hub.wait_gone(&app).await?;
+    cluster.wait_gone(&guestbook).await?;
+    for stays in [namespace, tenants] {
+        let now = cluster.get(&stays).await?.with_context(|| stays.to_string())?;
+        assert!(now["metadata"]["deletionTimestamp"].is_null(), "{now:#}");
+        assert!(now["metadata"]["ownerReferences"].is_null(), "{now:#}");
+    }
+    Ok(())
+}

@@ -1,0 +1,235 @@
+//! From argocd-pull-integration to the controller, and on to something else, while what is deployed goes on running.
+
+use super::{
+    CLUSTER, HUB_NAME, HUB_NAMESPACE, PULL, SKIP_RECONCILE, add_cluster, application, controller, runs, serves,
+    works_of,
+};
+use crate::controller::{ACCOUNT, Controller};
+use crate::stage::shipped;
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use std::time::Duration;
+use testbed::{GitRepository, Hub, ManagedCluster, ObjectRef, is_applied};
+
+/// The work that argocd-pull-integration makes of an Application of the hub.
+fn peers_work(application: &Value) -> Result<Value> {
+    let metadata = &application["metadata"];
+    let name = metadata["name"].as_str().context("a name")?;
+    let uid = metadata["uid"].as_str().context("a UID")?;
+    let mut labels = metadata["labels"].clone();
+    let mut annotations = metadata["annotations"].clone();
+    labels.as_object_mut().context("labels")?.remove(PULL);
+    let annotations_left = annotations.as_object_mut().context("annotations")?;
+    let cluster = annotations_left.remove(CLUSTER).context("a cluster")?;
+    annotations_left.remove(SKIP_RECONCILE);
+    let mut spec = application["spec"].clone();
+    spec["destination"]["name"] = json!("");
+    let feedback = [
+        ("healthStatus", ".status.health.status"),
+        ("syncStatus", ".status.sync.status"),
+        ("operationStateStartedAt", ".status.operationState.startedAt"),
+        ("operationStatePhase", ".status.operationState.phase"),
+        ("syncRevision", ".status.sync.revision"),
+    ];
+    let feedback =
+        feedback.map(|(name, path)| json!({"type": "JSONPaths", "jsonPaths": [{"name": name, "path": path}]}));
+    Ok(json!({
+        "apiVersion": "work.open-cluster-management.io/v1",
+        "kind": "ManifestWork",
+        "metadata": {
+            "name": format!("{name}-{}", &uid[..5]),
+            "namespace": cluster,
+            "labels": {PULL: "true"},
+            "annotations": {HUB_NAMESPACE: metadata["namespace"], HUB_NAME: name},
+        },
+        "spec": {
+            "workload": {"manifests": [{
+                "apiVersion": "argoproj.io/v1alpha1",
+                "kind": "Application",
+                "metadata": {
+                    "name": name,
+                    "namespace": metadata["namespace"],
+                    "labels": labels,
+                    "annotations": annotations,
+                    "finalizers": metadata["finalizers"],
+                },
+                "spec": spec,
+            }]},
+            "manifestConfigs": [{
+                "resourceIdentifier": {
+                    "group": "argoproj.io",
+                    "resource": "applications",
+                    "namespace": metadata["namespace"],
+                    "name": name,
+                },
+                "feedbackRules": feedback,
+                "updateStrategy": {
+                    "type": "ServerSideApply",
+                    "serverSideApply": {
+                        "force": true,
+                        "ignoreFields": [{"condition": "OnSpokeChange", "jsonPaths": [".operation"]}],
+                    },
+                },
+            }],
+        },
+    }))
+}
+
+/// The cluster Secret that it makes.
+fn peers_secret(cluster: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": format!("{cluster}-secret"),
+            "namespace": "argocd",
+            "labels": {"argocd.argoproj.io/secret-type": "cluster"},
+        },
+        "type": "Opaque",
+        "stringData": {"name": cluster, "server": format!("https://{cluster}-control-plane:6443")},
+    })
+}
+
+/// A hub on which argocd-pull-integration has brought an Application to a cluster, where it runs.
+struct Taken {
+    hub: Hub,
+    cluster: ManagedCluster,
+    commit: String,
+    application: ObjectRef,
+    work: ObjectRef,
+    secret: ObjectRef,
+    guestbook: ObjectRef,
+    _git: GitRepository,
+}
+
+impl Taken {
+    async fn start(name: &str) -> Result<Self> {
+        let hub = Hub::start().await?;
+        let cluster = add_cluster(&hub, "cluster1").await?;
+        let git = GitRepository::new()?;
+        let commit = git.commit_folder(&shipped("guestbook"), "guestbook")?;
+        let on_hub = hub.create(&application(name, &git)).await?;
+        let work = hub.create(&peers_work(&on_hub)?).await?;
+        let secret = hub.create(&peers_secret("cluster1")).await?;
+        let taken = Self {
+            application: ObjectRef::of(&on_hub),
+            work: ObjectRef::of(&work),
+            secret: ObjectRef::of(&secret),
+            guestbook: ObjectRef::deployment(name, "guestbook-ui"),
+            hub,
+            cluster,
+            commit,
+            _git: git,
+        };
+        taken
+            .cluster
+            .wait_for(&taken.application, |app| runs(app, &taken.commit))
+            .await?;
+        serves(&taken.cluster, &taken.guestbook, 1).await?;
+        Ok(taken)
+    }
+
+    /// What distinguishes each object from one that somebody makes anew.
+    async fn uids(&self) -> Result<[Value; 4]> {
+        let (hub, cluster) = (&self.hub, &self.cluster);
+        Ok([
+            uid(hub.get(&self.work).await?)?,
+            uid(hub.get(&self.secret).await?)?,
+            uid(cluster.get(&self.application).await?)?,
+            uid(cluster.get(&self.guestbook).await?)?,
+        ])
+    }
+}
+
+/// The UID of an object that is to stay.
+fn uid(object: Option<Value>) -> Result<Value> {
+    let object = object.context("it is there")?;
+    ensure!(
+        object["metadata"]["deletionTimestamp"].is_null(),
+        "it is going: {object:#}"
+    );
+    Ok(object["metadata"]["uid"].clone())
+}
+
+#[tokio::test]
+async fn what_the_peer_has_brought_is_taken_over_where_it_is() -> Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let taken = Taken::start("switch-to").await?;
+    let Taken { hub, commit, .. } = &taken;
+    let before = taken.uids().await?;
+    let _controller = controller(hub, &[]).await?;
+    let now = hub.wait_for(&taken.application, |app| runs(app, commit)).await?;
+    assert!(
+        now["status"]["reconciledAt"].is_string(),
+        "what the peer does not tell: {now:#}"
+    );
+    let is_ours = |secret: &Value| secret["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "argocd-ocm-cmp";
+    hub.wait_for(&taken.secret, is_ours).await?;
+    hub.wait_for(&taken.work, is_applied).await?;
+    assert_eq!(taken.uids().await?, before);
+    assert_eq!(works_of(hub, &taken.application).await?.len(), 1);
+    let mut writes = hub.asked_by(ACCOUNT)?;
+    writes.retain(|event| {
+        let verb = event["verb"].as_str().unwrap_or_default();
+        event["objectRef"]["resource"] == "manifestworks" && !["list", "watch"].contains(&verb)
+    });
+    let verbs: Vec<_> = writes.iter().map(|event| &event["verb"]).collect();
+    assert_eq!(verbs, ["patch"], "{writes:#?}");
+    Ok(())
+}
+
+/// Starts a controller that freezes what it finds, and waits until the agent looks only.
+async fn freeze(taken: &Taken) -> Result<Controller> {
+    let Taken { hub, work, .. } = taken;
+    let controller = controller(hub, &[("OCM_PULL_READ_ONLY", "true")]).await?;
+    let is_frozen = |work: &Value| {
+        let configs = work["spec"]["manifestConfigs"].as_array();
+        let mut configs = configs.into_iter().flatten();
+        configs.all(|config| config["updateStrategy"]["type"] == "ReadOnly") && is_applied(work)
+    };
+    hub.wait_for(work, is_frozen).await?;
+    Ok(controller)
+}
+
+#[tokio::test]
+async fn what_is_frozen_stays_on_the_cluster_without_its_work() -> Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let taken = Taken::start("switch-from").await?;
+    let Taken { hub, cluster, work, .. } = &taken;
+    let delivering = controller(hub, &[]).await?;
+    hub.wait_for(&taken.application, |app| runs(app, &taken.commit)).await?;
+    delivering.stop().await?;
+    let before = taken.uids().await?;
+    let _controller = freeze(&taken).await?;
+
+    // Neither takes the work away.
+    let stays = |it: &Value| it["metadata"]["deletionTimestamp"].is_null();
+    let a_while = Duration::from_secs(5);
+    for label in ["false", "true"] {
+        let label = json!({"metadata": {"labels": {PULL: label}}});
+        hub.patch(&taken.application, &label).await?;
+        hub.holds_for(work, a_while, stays).await?;
+    }
+    let without_finalizers = json!({"metadata": {"finalizers": null}});
+    hub.patch(&taken.application, &without_finalizers).await?;
+    let name = taken.application.name.as_str();
+    hub.kubectl(&["delete", "application", name, "-n=argocd", "--cascade=orphan"])?;
+    hub.wait_gone(&taken.application).await?;
+    hub.holds_for(work, a_while, stays).await?;
+    assert_eq!(taken.uids().await?, before);
+
+    // Nor takes its end anything away.
+    hub.delete(work).await?;
+    hub.wait_gone(work).await?;
+    for (object, uid) in [(&taken.application, &before[2]), (&taken.guestbook, &before[3])] {
+        let is_same = |it: &Value| stays(it) && it["metadata"]["uid"] == *uid;
+        cluster.holds_for(object, a_while, is_same).await?;
+    }
+    let there = cluster.get(&taken.application).await?.context("it is there")?;
+    assert!(runs(&there, &taken.commit), "{there:#}");
+    Ok(())
+}
