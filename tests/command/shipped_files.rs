@@ -639,3 +639,16 @@ fn the_readme_shows_what_is_printed_of_the_guestbook() {
     }
     assert!(shown > 0, "no block shows the guestbook");
 }
+
+#[test]
+fn both_versions_of_a_gitopscluster_are_the_same() {
+    with("gitopscluster_crd.yaml", |crd| {
+        let version = |number, what| json(at(crd, &format!("spec.versions.{number}.{what}")));
+        for what in ["schema", "additionalPrinterColumns", "subresources"] {
+            assert_eq!(version(0, what), version(1, what), "{what}");
+        }
+        let names = ["0", "1"].map(|number| at(crd, &format!("spec.versions.{number}.name")).as_str());
+        assert_eq!(names, [Some("v1alpha1"), Some("v1beta1")]);
+        assert_eq!(at(crd, "spec.versions.1.storage"), &Value::Bool(true));
+    });
+}
