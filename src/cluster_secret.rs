@@ -6,9 +6,11 @@
 //! ApplicationSets, and destinations that name it: where somebody else has written one, ours is not written beside it.
 
 mod decide;
+mod keeper;
 mod labels;
 
 pub use decide::{Cluster, Decision, Write, decide, obsolete};
+pub use keeper::Keeper;
 pub use labels::Labels;
 
 use k8s_openapi::ByteString;
@@ -46,24 +48,8 @@ const NAME: &str = "name";
 /// Under which key its server is.
 const SERVER: &str = "server";
 
-/// The end of the name of a cluster's Secret.
-const SUFFIX: &str = "-secret";
-
-/// What stands before and after the name of such a cluster in its server, which is nowhere.
-const AROUND: [&str; 2] = ["https://", "-control-plane:6443"];
-
-/// The name of the Secret of this cluster.
-#[must_use]
-pub fn name(cluster: &str) -> String {
-    format!("{cluster}{SUFFIX}")
-}
-
-/// The server that Argo CD is told of this cluster.
-#[must_use]
-pub fn server(cluster: &str) -> String {
-    let [before, after] = AROUND;
-    format!("{before}{cluster}{after}")
-}
+/// The annotation that says whose GitOpsCluster's a Secret is, as `NAMESPACE/NAME`: a label has no room for all names.
+pub const OWNER: &str = "argocd-ocm-cmp.github.io/gitopscluster";
 
 /// A cluster Secret of Argo CD's, whoever wrote it: the little that is needed of it, and no credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +71,8 @@ pub struct ClusterSecret {
     copied: Box<str>,
     /// Whether it has [`SKIP_RECONCILE`] as we write it.
     skips: bool,
+    /// [`OWNER`].
+    owner: Box<str>,
 }
 
 impl ClusterSecret {
@@ -117,6 +105,8 @@ impl ClusterSecret {
             copied: Option<Box<str>>,
             #[serde(rename = "argocd.argoproj.io/skip-reconcile")]
             skip: Option<Box<str>>,
+            #[serde(rename = "argocd-ocm-cmp.github.io/gitopscluster")]
+            owner: Option<Box<str>>,
         }
         let unreadable = |_| "it is not a Secret as Kubernetes has them".to_owned();
         let Secret { metadata, data } = serde_json::from_str(text).map_err(unreadable)?;
@@ -133,19 +123,29 @@ impl ClusterSecret {
             labels: Labels::of(&metadata.labels.unwrap_or_default()),
             copied: annotations.copied.unwrap_or_default(),
             skips: annotations.skip.as_deref() == Some("true"),
+            owner: annotations.owner.unwrap_or_default(),
         })
     }
 
     /// The clusters whose Secret the one of this name is, or may be, or stands in the way of.
     #[must_use]
     pub fn concerns<'s>(&'s self, name: &'s str) -> BTreeSet<&'s str> {
-        let [before, after] = AROUND;
-        let by_server = self.server().strip_prefix(before).and_then(|it| it.strip_suffix(after));
-        let all = [name.strip_suffix(SUFFIX), Some(&*self.cluster), by_server];
-        all.into_iter()
-            .flatten()
-            .filter(|cluster| !cluster.is_empty())
-            .collect()
+        let mut all: BTreeSet<_> = Keeper::clusters(name, self.server()).collect();
+        all.extend([&*self.cluster]);
+        all.remove("");
+        all
+    }
+
+    /// Whose GitOpsCluster's it is, as `NAMESPACE/NAME`, if it is ours.
+    #[must_use]
+    pub fn owner(&self) -> Option<&str> {
+        Some(&*self.owner).filter(|owner| self.is_ours() && !owner.is_empty())
+    }
+
+    /// The cluster's name in Argo CD.
+    #[must_use]
+    pub fn cluster(&self) -> &str {
+        &self.cluster
     }
 
     /// Where Argo CD would connect to, as it compares servers.
@@ -157,13 +157,24 @@ impl ClusterSecret {
         self.labels.get(MANAGED_BY) == Some(OURS)
     }
 
-    /// Whether it is as argocd-pull-integration writes it, and nobody else says that it is theirs.
-    fn is_of_the_peer(&self, cluster: &str) -> bool {
+    /// Whether it is that of this keeper.
+    fn is_kept_by(&self, keeper: Keeper<'_>) -> bool {
+        match keeper {
+            Keeper::Controller => self.is_ours() && self.owner().is_none(),
+            Keeper::GitOps { owner, before } => {
+                let is = self.owner();
+                is.is_some() && (is == Some(owner) || is == before)
+            }
+        }
+    }
+
+    /// Whether it is as the keeper's peer writes it, and nobody else says that it is theirs.
+    fn is_of_the_peer(&self, cluster: &str, keeper: Keeper<'_>) -> bool {
         self.is_bare
             && *self.cluster == *cluster
-            && *self.server == server(cluster)
+            && *self.server == keeper.server(cluster)
             && self.labels.get(MANAGED_BY).is_none()
-            && self.labels.get(ACM).is_none()
+            && self.labels.get(ACM) == keeper.acm()
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is to be written for a cluster, and what is to be told of it.
 
 use super::{
-    CLUSTER, COPIED, ClusterSecret, Labels, MANAGED_BY, NAME, OURS, SECRET_TYPE, SERVER, SKIP_RECONCILE, name, server,
+    CLUSTER, COPIED, ClusterSecret, Keeper, Labels, MANAGED_BY, NAME, OURS, OWNER, SECRET_TYPE, SERVER, SKIP_RECONCILE,
 };
 use k8s_openapi::ByteString;
 use serde_json::{Map, Value, json};
@@ -22,6 +22,8 @@ pub struct Cluster<'c> {
     /// The label by which Argo CD may track what it has applied. It is not copied: Argo CD would take the Secret for something that
     /// has left Git, and delete it.
     pub tracking_label: &'c str,
+    /// Who keeps its Secret.
+    pub keeper: Keeper<'c>,
 }
 
 /// What is to be done for a cluster.
@@ -44,11 +46,12 @@ pub enum Write {
 
 /// What is to be done for a cluster; `secrets` are those that [concern](ClusterSecret::concerns) it, by their names.
 pub fn decide<'s>(cluster: &Cluster<'_>, secrets: impl Iterator<Item = (&'s str, &'s ClusterSecret)>) -> Decision {
-    let (argocd, own_name, own_server) = (cluster.argocd, name(cluster.name), server(cluster.name));
+    let (argocd, keeper) = (cluster.argocd, cluster.keeper);
+    let (own_name, own_server) = (cluster.secret_name(), keeper.server(cluster.name));
     let (mut own, mut taken, mut others) = (None, false, Vec::new());
     for (name, secret) in secrets {
         let is_its_own = name == own_name;
-        if is_its_own && (secret.is_ours() || secret.is_of_the_peer(cluster.name)) {
+        if is_its_own && (secret.is_kept_by(keeper) || secret.is_of_the_peer(cluster.name, keeper)) {
             own = Some(secret);
         } else if *secret.cluster == *cluster.name || secret.server() == own_server {
             others.push(format!("{argocd}/{name}"));
@@ -82,14 +85,15 @@ pub fn decide<'s>(cluster: &Cluster<'_>, secrets: impl Iterator<Item = (&'s str,
     }
 }
 
-/// The Secret that is to be deleted of a cluster that has gone: ours, and nobody else's.
+/// The Secret that is to be deleted of a cluster that has gone: the keeper's, and nobody else's.
 pub fn obsolete<'s>(
+    keeper: Keeper<'_>,
     cluster: &str,
     mut secrets: impl Iterator<Item = (&'s str, &'s ClusterSecret)>,
 ) -> Option<&'s ClusterSecret> {
-    let own_name = name(cluster);
+    let own_name = keeper.name(cluster);
     let (_, secret) = secrets.find(|(name, _)| *name == own_name)?;
-    (secret.is_ours() && !secret.deleting).then_some(secret)
+    (secret.is_kept_by(keeper) && !secret.deleting).then_some(secret)
 }
 
 impl Decision {
@@ -101,11 +105,15 @@ impl Decision {
     }
 }
 
-impl Cluster<'_> {
+impl<'c> Cluster<'c> {
+    fn secret_name(&self) -> String {
+        self.keeper.name(self.name)
+    }
+
     /// What is said where the name of its Secret is that of something else.
     #[must_use]
     pub fn taken(&self) -> String {
-        let (argocd, name) = (self.argocd, name(self.name));
+        let (argocd, name) = (self.argocd, self.secret_name());
         format!(
             "{argocd}/{name} is not a Secret of the controller's, and stays as it is: Argo CD does not know this cluster. \
              Delete it, or hand it over by the label {MANAGED_BY}={OURS}"
@@ -113,20 +121,24 @@ impl Cluster<'_> {
     }
 
     /// The labels that its Secret takes over from it.
-    fn copied(&self) -> impl Iterator<Item = (&str, &str)> {
-        let is_free = |key: &str| {
+    fn copied(&self) -> impl Iterator<Item = (&'c str, &'c str)> {
+        let (tracking_label, fixed) = (self.tracking_label, self.keeper.labels(self.name));
+        let is_free = move |key: &str| {
             let domain = key.split_once('/').map_or("", |(domain, _)| domain);
             let is_somebodys = domain == "argocd.argoproj.io" || domain == "argocd-ocm-cmp.github.io";
-            !is_somebodys && key != MANAGED_BY && key != self.tracking_label
+            let is_fixed = fixed.iter().any(|(other, _)| *other == key);
+            !is_somebodys && !is_fixed && key != MANAGED_BY && key != tracking_label
         };
         self.labels.iter().filter(move |(key, _)| is_free(key))
     }
 
     /// What its Secret has of labels and of annotations.
-    fn marks(&self) -> (BTreeMap<&str, &str>, String) {
+    fn marks(&self) -> (BTreeMap<&'c str, String>, String) {
         let own = [(SECRET_TYPE, CLUSTER), (MANAGED_BY, OURS)];
         let keys: Vec<_> = self.copied().map(|(key, _)| key).collect();
-        (self.copied().chain(own).collect(), keys.join(","))
+        let labels = self.copied().chain(own).map(|(key, value)| (key, value.to_owned()));
+        let labels = labels.chain(self.keeper.labels(self.name));
+        (labels.collect(), keys.join(","))
     }
 
     /// Its Secret.
@@ -136,17 +148,20 @@ impl Cluster<'_> {
         if !copied.is_empty() {
             annotations.insert(COPIED.to_owned(), json!(copied));
         }
+        if let Some(owner) = self.keeper.owner() {
+            annotations.insert(OWNER.to_owned(), json!(owner));
+        }
         json!({
             "apiVersion": "v1",
             "kind": "Secret",
             "metadata": {
-                "name": name(self.name),
+                "name": self.secret_name(),
                 "namespace": self.argocd,
                 "labels": labels,
                 "annotations": annotations,
             },
             "type": "Opaque",
-            "data": {NAME: encoded(self.name), SERVER: encoded(&server(self.name))},
+            "data": {NAME: encoded(self.name), SERVER: encoded(&self.keeper.server(self.name))},
         })
     }
 
@@ -156,7 +171,7 @@ impl Cluster<'_> {
         let is_there: BTreeMap<_, _> = secret.labels.iter().collect();
         let mut labels = Map::new();
         for (key, value) in &wanted {
-            if is_there.get(key) != Some(value) {
+            if is_there.get(key) != Some(&value.as_str()) {
                 labels.insert((*key).to_owned(), json!(value));
             }
         }
@@ -170,13 +185,16 @@ impl Cluster<'_> {
             let copied = Some(copied).filter(|copied| !copied.is_empty());
             annotations.insert(COPIED.to_owned(), json!(copied));
         }
+        if let Some(owner) = self.keeper.owner().filter(|owner| **owner != *secret.owner) {
+            annotations.insert(OWNER.to_owned(), json!(owner));
+        }
         if !secret.skips {
             annotations.insert(SKIP_RECONCILE.to_owned(), json!("true"));
         }
         let mut data = Map::new();
         for (key, is, wanted) in [
             (NAME, &*secret.cluster, self.name),
-            (SERVER, secret.server(), &server(self.name)),
+            (SERVER, secret.server(), &self.keeper.server(self.name)),
         ] {
             if is != wanted {
                 data.insert(key.to_owned(), encoded(wanted));

@@ -74,6 +74,7 @@ impl Hub {
             labels: &labels,
             argocd: "argocd",
             tracking_label: self.tracking_label,
+            keeper: Keeper::Controller,
         };
         let secrets = self.read();
         decide(&cluster, secrets.iter().map(|(name, secret)| (name.as_str(), secret)))
@@ -358,6 +359,7 @@ fn the_name_of_the_hub_is_argo_cds() {
         labels: &labels,
         argocd: "argocd",
         tracking_label: "x",
+        keeper: Keeper::Controller,
     };
     let decision = decide(&cluster, std::iter::empty());
     assert_eq!(decision.write, None);
@@ -383,7 +385,7 @@ fn only_ours_is_obsolete() {
         ("eu1-secret", &of_the_peer(), false),
     ] {
         let secret = ClusterSecret::read(&secret.to_string()).expect("a Secret");
-        let obsolete = obsolete("eu1", std::iter::once((name, &secret)));
+        let obsolete = obsolete(Keeper::Controller, "eu1", std::iter::once((name, &secret)));
         assert_eq!(obsolete.is_some(), wanted, "{name}");
     }
 }
@@ -407,4 +409,144 @@ fn a_secret_that_cannot_be_read_is_not_repeated() {
     assert_eq!(error, "it is not a Secret as Kubernetes has them");
     let read = ClusterSecret::read(r#"{"metadata":{},"data":{"name":null,"config":"aHVudGVyMg=="}}"#).expect("one");
     assert!(!format!("{read:?}").contains("aHVudGVyMg"), "no credential is kept");
+}
+
+/// What a GitOpsCluster keeps for the cluster `eu1` with the label `env: prod`.
+fn gitops<'k>(owner: &'k str, before: Option<&'k str>, secrets: &[(&str, &Value)]) -> Decision {
+    let labels = [
+        ("env", "prod"),
+        ("apps.open-cluster-management.io/cluster-name", "other"),
+    ];
+    let hub = hub(&labels);
+    let labels = Labels::of(&hub.labels);
+    let cluster = Cluster {
+        name: "eu1",
+        labels: &labels,
+        argocd: "argocd",
+        tracking_label: hub.tracking_label,
+        keeper: Keeper::GitOps { owner, before },
+    };
+    let read = |secret: &Value| ClusterSecret::read(&secret.to_string()).expect("a Secret");
+    let secrets: Vec<_> = secrets.iter().map(|(name, secret)| (*name, read(secret))).collect();
+    for (name, secret) in &secrets {
+        assert!(secret.concerns(name).contains("eu1"), "{name}");
+    }
+    decide(&cluster, secrets.iter().map(|(name, secret)| (*name, secret)))
+}
+
+const GITOPS_NAME: &str = "eu1-application-manager-cluster-secret";
+
+fn made_by(owner: &str) -> Value {
+    let Some(Write::Create(mut object)) = gitops(owner, None, &[]).write else {
+        panic!("it is made");
+    };
+    object["metadata"]["resourceVersion"] = json!("7");
+    object
+}
+
+#[test]
+fn the_secret_of_a_gitopscluster_is_as_acm_writes_it_and_says_whose_it_is() {
+    let owner = format!("{}/{}", "n".repeat(63), "g".repeat(253));
+    let made = made_by(&owner);
+    assert_eq!(
+        made["metadata"],
+        json!({
+            "name": GITOPS_NAME,
+            "namespace": "argocd",
+            "resourceVersion": "7",
+            "labels": {
+                "app.kubernetes.io/managed-by": "argocd-ocm-cmp",
+                "apps.open-cluster-management.io/acm-cluster": "true",
+                "apps.open-cluster-management.io/cluster-name": "eu1",
+                "apps.open-cluster-management.io/cluster-server": "eu1-control-plane",
+                "apps.open-cluster-management.io/data-source": "blank",
+                "argocd.argoproj.io/secret-type": "cluster",
+                "env": "prod",
+            },
+            "annotations": {
+                "argocd.argoproj.io/skip-reconcile": "true",
+                "argocd-ocm-cmp.github.io/gitopscluster": owner,
+                "argocd-ocm-cmp.github.io/labels": "env",
+            },
+        })
+    );
+    let server = json!(ByteString(b"https://eu1-control-plane".to_vec()));
+    assert_eq!(made["data"], json!({"name": "ZXUx", "server": server}));
+    assert_eq!(gitops(&owner, None, &[(GITOPS_NAME, &made)]), Decision::default());
+}
+
+#[test]
+fn the_label_with_the_server_of_a_long_name_is_one_that_kubernetes_takes() {
+    let keeper = Keeper::GitOps {
+        owner: "argocd/all",
+        before: None,
+    };
+    let cluster = "c".repeat(62);
+    let labels: BTreeMap<_, _> = keeper.labels(&cluster).into_iter().collect();
+    assert_eq!(labels["apps.open-cluster-management.io/cluster-server"], cluster);
+}
+
+#[test]
+fn acms_secret_is_taken_over_and_no_other() {
+    let of_acm = |more: &Value| {
+        let mut secret = secret(
+            "eu1",
+            "https://eu1-control-plane",
+            &json!({"metadata": {"labels": {ACM: "true"}}}),
+        );
+        merge(&mut secret, more);
+        secret
+    };
+    let Some(Write::Patch(patch)) = gitops("argocd/all", None, &[(GITOPS_NAME, &of_acm(&json!({})))]).write else {
+        panic!("it is taken over");
+    };
+    assert_eq!(patch["metadata"]["annotations"][OWNER], "argocd/all");
+    assert_eq!(patch["metadata"]["labels"][MANAGED_BY], OURS);
+    assert_eq!(patch["data"], json!({}));
+    for other in [
+        json!({"data": {"config": encoded("{}")}}),
+        json!({"data": {"server": encoded("https://eu1.example.com:6443")}}),
+        json!({"metadata": {"labels": {ACM: null}}}),
+        json!({"metadata": {"labels": {MANAGED_BY: "somebody"}}}),
+    ] {
+        let decision = gitops("argocd/all", None, &[(GITOPS_NAME, &of_acm(&other))]);
+        assert_eq!(decision.write, None, "{other}");
+        assert!(
+            decision.told.is_some_and(|told| told.contains("stays as it is")),
+            "{other}"
+        );
+    }
+}
+
+#[test]
+fn a_secret_goes_from_one_gitopscluster_to_another_only_when_that_one_gives_it_up() {
+    let (one, other) = ("argocd/one", "argocd/other");
+    let made = made_by(one);
+    assert_eq!(gitops(other, None, &[(GITOPS_NAME, &made)]).write, None);
+    let Some(Write::Patch(patch)) = gitops(other, Some(one), &[(GITOPS_NAME, &made)]).write else {
+        panic!("it is taken over");
+    };
+    assert_eq!(patch["metadata"]["annotations"], json!({OWNER: other}));
+}
+
+#[test]
+fn the_controllers_own_and_those_of_gitopsclusters_do_not_take_each_others() {
+    let theirs = made_by("argocd/all");
+    let told = hub(&[]).with(GITOPS_NAME, theirs).told();
+    assert!(
+        told.contains("argocd/eu1-application-manager-cluster-secret, which stays"),
+        "{told}"
+    );
+    let ours = secret(
+        "eu1",
+        "https://eu1-control-plane:6443",
+        &json!({"metadata": {"labels": {MANAGED_BY: OURS}}}),
+    );
+    let decision = gitops("argocd/all", None, &[("eu1-secret", &ours)]);
+    assert_eq!(decision.write, None);
+    assert!(
+        decision
+            .told
+            .is_some_and(|told| told.contains("argocd/eu1-secret, which stays"))
+    );
 }

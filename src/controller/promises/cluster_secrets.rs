@@ -2,7 +2,7 @@
 //! holds no credential, and nothing listens at its server: for the pull model, in which Argo CD never connects to a cluster.
 
 use super::{Moment, Promise};
-use crate::cluster_secret::{self, Cluster};
+use crate::cluster_secret::{self, Cluster, Keeper};
 use crate::controller::action::{Action, Event, Involved, Write};
 use crate::controller::index::{Index, Sort};
 use crate::controller::resources::{CLUSTERS, SECRETS};
@@ -21,7 +21,7 @@ pub(super) const PROMISE: Promise = Promise {
 
 fn desired(index: &Index, cluster: &Place, moment: &Moment<'_>) -> Option<Action> {
     let argocd = &moment.settings.argocd;
-    let place = Place::new(argocd, &cluster_secret::name(&cluster.name));
+    let place = Place::new(argocd, &Keeper::Controller.name(&cluster.name));
     let secrets = index.secrets_of(&cluster.name);
     let seen = index.cluster(&cluster.name);
     let (write, told) = match seen.filter(|seen| !seen.deleting) {
@@ -31,6 +31,7 @@ fn desired(index: &Index, cluster: &Place, moment: &Moment<'_>) -> Option<Action
                 labels: &seen.labels,
                 argocd,
                 tracking_label: index.tracking().label(),
+                keeper: Keeper::Controller,
             };
             let decision = cluster_secret::decide(&cluster, secrets);
             let write = decision.write.map(|write| match write {
@@ -48,7 +49,7 @@ fn desired(index: &Index, cluster: &Place, moment: &Moment<'_>) -> Option<Action
             (write, decision.told)
         }
         None if seen.is_some() || index.has_gone(&cluster.name) => {
-            let obsolete = cluster_secret::obsolete(&cluster.name, secrets)?;
+            let obsolete = cluster_secret::obsolete(Keeper::Controller, &cluster.name, secrets)?;
             let delete = Write::Delete {
                 resource: &SECRETS,
                 place,
