@@ -67,7 +67,7 @@ pub async fn run(options: &Options, clocks: Clocks) -> Result<(), String> {
     let unserved = |error: io::Error| format!("nothing can be served at {}: {}", options.address, plain(&error));
     let listener = TcpListener::bind(options.address).await.map_err(unserved)?;
     let address = listener.local_addr().map_err(unserved)?;
-    let promises: Vec<_> = options.promises.iter().map(|promise| promise.name).collect();
+    let promises = options::names(options.promises.iter().copied());
     let (version, promises, dry_run) = (env!("CARGO_PKG_VERSION"), promises.join(","), options.dry_run);
     info!(version, %url, %address, promises, dry_run, "started");
 

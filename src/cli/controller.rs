@@ -116,6 +116,7 @@ What it does:
   application-status  conditions and Events on Applications that the plugin generates, of how their works fare
   pull  a work for each Application of the basic pull model, and the status of the Application from it
   cluster-secrets  a cluster Secret of Argo CD's for each managed cluster, with its labels, for generators to select on
+  gitopscluster  a cluster Secret of Argo CD's for each cluster that the Placement of a GitOpsCluster selects, and its status
 
 Examples:
   # See what it would write, from a workstation

@@ -1,18 +1,24 @@
 //! What is on the hub, as the watches tell it, and whom a change concerns. No I/O: every change is a value, and time is one.
 
 mod decisions;
+mod gitops;
 mod interned;
 mod pulled;
 mod secrets;
 mod sets;
 mod works;
 
-use super::seen::{Application, ApplicationSet, Cluster, Condition, Generated, Place, Reach, Work, WorkKind};
+use super::seen::{
+    Application, ApplicationSet, Cluster, Condition, Decision, Generated, GitOpsCluster, Place, Placement, Reach, Work,
+    WorkKind,
+};
 use crate::cluster_secret::ClusterSecret;
 use crate::report::{Found, Resource};
 use crate::status::Verdict;
 use crate::tracking::Tracking;
 use decisions::Decisions;
+pub use gitops::Selection;
+use gitops::{GitOps, Seen};
 use interned::Interned;
 use k8s_openapi::jiff::Timestamp;
 use pulled::Pulled;
@@ -34,8 +40,16 @@ pub enum Change {
     Work(WorkKind, Place, Option<Work>),
     /// A managed cluster is so, or is gone.
     Cluster(Arc<str>, Option<Cluster>),
-    /// A PlacementDecision names these managed clusters, or is gone.
-    Decision(Place, Option<BTreeSet<Arc<str>>>),
+    /// A PlacementDecision is so, or is gone.
+    Decision(Place, Option<Decision>),
+    /// A Placement is so, or is gone.
+    Placement(Place, Option<Placement>),
+    /// A GitOpsCluster is so, or is gone.
+    GitOpsCluster(Place, Option<GitOpsCluster>),
+    /// Whether GitOpsClusters of other namespaces may have Secrets in Argo CD's.
+    Open(bool),
+    /// Whether Argo CD's namespace is there at all.
+    NamespaceIsThere(bool),
     /// An AppProject is so, or is gone.
     Project(Arc<str>, Option<Value>),
     /// A cluster Secret of Argo CD's is so, or is gone.
@@ -56,6 +70,10 @@ pub enum Change {
     OnlyClusters(HashSet<Arc<str>>),
     /// These PlacementDecisions are all.
     OnlyDecisions(HashSet<Place>),
+    /// These Placements are all.
+    OnlyPlacements(HashSet<Place>),
+    /// These GitOpsClusters are all.
+    OnlyGitOpsClusters(HashSet<Place>),
     /// These AppProjects are all.
     OnlyProjects(HashSet<Arc<str>>),
     /// These cluster Secrets are all.
@@ -75,6 +93,8 @@ pub enum Sort {
     Cluster,
     /// ApplicationSets.
     ApplicationSet,
+    /// GitOpsClusters.
+    GitOpsCluster,
 }
 
 /// An object that a change concerns.
@@ -138,6 +158,7 @@ pub struct Index {
     lists_no_cluster: bool,
     secrets: Secrets,
     sets: Sets,
+    gitops: GitOps,
     /// What Applications of ApplicationSets consist of, which is only kept where it is asked for.
     parts: Option<Interned<Resource>>,
 }
@@ -157,6 +178,7 @@ impl Index {
             lists_no_cluster: false,
             secrets: Secrets::default(),
             sets: Sets::default(),
+            gitops: GitOps::default(),
             parts: None,
         }
     }
@@ -232,6 +254,51 @@ impl Index {
         self.secrets.of(cluster)
     }
 
+    /// The cluster Secrets of a GitOpsCluster, which is told as `NAMESPACE/NAME`.
+    pub fn secrets_owned_by(&self, owner: &str) -> impl Iterator<Item = &ClusterSecret> + use<'_> {
+        self.secrets.owned(owner)
+    }
+
+    /// A GitOpsCluster.
+    #[must_use]
+    pub fn gitops_cluster(&self, place: &Place) -> Option<&GitOpsCluster> {
+        self.gitops.get(place)
+    }
+
+    /// All GitOpsClusters, by their places.
+    pub fn gitops_clusters(&self) -> impl Iterator<Item = (&Place, &GitOpsCluster)> {
+        self.gitops.all()
+    }
+
+    /// Whether a watch has told of a GitOpsCluster that it is gone: that it is not listed is no reason to think so.
+    #[must_use]
+    pub fn has_gitops_cluster_gone(&self, place: &Place) -> bool {
+        self.gitops.has_gone(place)
+    }
+
+    /// Whether GitOpsClusters of other namespaces may have Secrets in Argo CD's.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.gitops.is_open()
+    }
+
+    /// What a Placement selects.
+    #[must_use]
+    pub fn selection(&self, placement: &Place) -> Selection {
+        self.gitops.selection(&self.decisions, placement)
+    }
+
+    /// The managed clusters that the decisions of a Placement name.
+    pub fn decided(&self, placement: &Place) -> impl Iterator<Item = &Arc<str>> + use<'_> {
+        self.decisions.of(placement).flatten()
+    }
+
+    /// Whether the decisions of a Placement name a managed cluster.
+    #[must_use]
+    pub fn is_decided(&self, placement: &Place, cluster: &str) -> bool {
+        self.decisions.of(placement).any(|named| named.contains(cluster))
+    }
+
     /// How Argo CD tracks what it has applied.
     #[must_use]
     pub fn tracking(&self) -> &Tracking {
@@ -283,13 +350,22 @@ impl Index {
             }
             Change::Work(kind, place, work) => self.put_work(kind, &place, work),
             Change::Cluster(name, cluster) => self.put_cluster(&name, cluster),
-            Change::Decision(place, clusters) => self.put_decision(&place, clusters),
+            Change::Decision(place, decision) => self.put_decision(&place, decision),
+            Change::Placement(place, placement) => self.put_placement(&place, placement),
+            Change::GitOpsCluster(place, it) => {
+                if it.is_none() {
+                    self.gitops.told_gone(&place);
+                }
+                self.put_gitops_cluster(&place, it)
+            }
+            Change::Open(open) => self.put_open(open),
+            Change::NamespaceIsThere(false) => self.put_open(false),
             Change::Project(name, project) => self.put_project(&name, project),
-            Change::Secret(name, secret) => clusters(&self.secrets.put(&name, secret)),
+            Change::Secret(name, secret) => self.put_secret(&name, secret),
             Change::ApplicationSet(place, set) => self.sets.put(place, set),
             Change::Report(place, report) => self.sets.put_report(place, report),
             Change::Tracking(tracking) => self.track(tracking),
-            Change::ConfigIsThere(true) => Vec::new(),
+            Change::NamespaceIsThere(true) | Change::ConfigIsThere(true) => Vec::new(),
             Change::ConfigIsThere(false) => self.track(Tracking::configured(|_| None)),
             Change::OnlyApplications(all) => {
                 self.told_gone = false;
@@ -313,7 +389,18 @@ impl Index {
                 let gone = missing(self.projects.keys(), &all).into_iter();
                 gone.flat_map(|name| self.put_project(&name, None)).collect()
             }
-            Change::OnlySecrets(all) => clusters(&self.secrets.only(&all)),
+            Change::OnlyPlacements(all) => {
+                let gone = self.gitops.missing_placements(&all).into_iter();
+                gone.flat_map(|place| self.put_placement(&place, None)).collect()
+            }
+            Change::OnlyGitOpsClusters(all) => {
+                let gone = self.gitops.missing(&all).into_iter();
+                gone.flat_map(|place| self.put_gitops_cluster(&place, None)).collect()
+            }
+            Change::OnlySecrets(all) => {
+                let gone = self.secrets.missing(&all).into_iter();
+                gone.flat_map(|name| self.put_secret(&name, None)).collect()
+            }
             Change::OnlyApplicationSets(all) => self.sets.only(&all),
             Change::OnlyReports(all) => self.sets.only_reports(&all),
         }
@@ -374,12 +461,66 @@ impl Index {
         touched
     }
 
-    fn put_decision(&mut self, place: &Place, clusters: Option<BTreeSet<Arc<str>>>) -> Vec<Touched> {
-        if !self.decisions.put(place, clusters) {
+    fn put_decision(&mut self, place: &Place, decision: Option<Decision>) -> Vec<Touched> {
+        let (before, is_news) = self.decisions.put(place, decision);
+        if !is_news {
             return Vec::new();
         }
         let concerned = self.pulled.of(&place.namespace).cloned();
-        concerned.map(Touched::application).collect()
+        let mut touched: Vec<_> = concerned.map(Touched::application).collect();
+        let seen = Seen {
+            decisions: &self.decisions,
+            secrets: &self.secrets,
+        };
+        touched.extend(self.gitops.decided(place, before.as_ref(), &seen));
+        touched
+    }
+
+    fn put_placement(&mut self, place: &Place, placement: Option<Placement>) -> Vec<Touched> {
+        let seen = Seen {
+            decisions: &self.decisions,
+            secrets: &self.secrets,
+        };
+        self.gitops.put_placement(place, placement, &seen)
+    }
+
+    fn put_gitops_cluster(&mut self, place: &Place, it: Option<GitOpsCluster>) -> Vec<Touched> {
+        let seen = Seen {
+            decisions: &self.decisions,
+            secrets: &self.secrets,
+        };
+        self.gitops.put(place, it, &seen)
+    }
+
+    fn put_open(&mut self, open: bool) -> Vec<Touched> {
+        let seen = Seen {
+            decisions: &self.decisions,
+            secrets: &self.secrets,
+        };
+        self.gitops.put_open(open, &seen)
+    }
+
+    fn put_secret(&mut self, name: &Arc<str>, secret: Option<ClusterSecret>) -> Vec<Touched> {
+        let owner = |secrets: &Secrets| {
+            let owner = secrets.owner(name).and_then(|owner| owner.split_once('/'));
+            owner.map(|(namespace, name)| Place::new(namespace, name))
+        };
+        let before = owner(&self.secrets);
+        let concerned = self.secrets.put(name, secret);
+        if concerned.is_empty() {
+            return Vec::new();
+        }
+        let mut touched = clusters(&concerned);
+        let owners = before.into_iter().chain(owner(&self.secrets));
+        let mut gitops: BTreeSet<_> = owners.filter(|place| self.gitops.get(place).is_some()).collect();
+        gitops.extend(
+            self.gitops
+                .of_clusters(&concerned, &self.decisions)
+                .into_iter()
+                .cloned(),
+        );
+        touched.extend(Touched::gitops_all(&gitops));
+        touched
     }
 
     fn put_project(&mut self, name: &Arc<str>, project: Option<Value>) -> Vec<Touched> {
@@ -418,8 +559,13 @@ impl Index {
             Some(cluster) => self.clusters.insert(Arc::clone(name), cluster),
             None => self.clusters.remove(name),
         };
-        if self.clusters.get(name) != before.as_ref() {
+        let after = self.clusters.get(name);
+        if after != before.as_ref() {
             touched.push(Touched::cluster(name));
+        }
+        let stays = |cluster: &Cluster| !cluster.deleting;
+        if after.is_some_and(stays) != before.as_ref().is_some_and(stays) {
+            touched.extend(Touched::gitops_all(self.gitops.of_clusters([name], &self.decisions)));
         }
         let is_reached_otherwise = self.reach(name) != reach;
         let is_another = self.clusters.contains_key(name) != before.is_some();

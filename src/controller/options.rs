@@ -46,13 +46,7 @@ impl Options {
     /// # Errors
     /// With one plain line, when something is asked for that is not there.
     pub fn resolve(args: &ControllerArgs, env: &Env) -> Result<Self, String> {
-        let known = || {
-            PROMISES
-                .iter()
-                .map(|promise| promise.name)
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
+        let known = || names(PROMISES).join(", ");
         let mut promises: Vec<&'static Promise> = Vec::new();
         for name in args.controllers.iter().map(|name| name.trim()) {
             let is_named = |promise: &&Promise| name == "*" || promise.name == name;
@@ -63,7 +57,7 @@ impl Options {
                 ));
             }
             for promise in PROMISES.iter().filter(is_named) {
-                if promises.iter().all(|other| other.name != promise.name) {
+                if promises.iter().all(|other| !std::ptr::eq(*other, promise)) {
                     promises.push(promise);
                 }
             }
@@ -89,6 +83,13 @@ impl Options {
             concurrent_writes: args.concurrent_writes.into(),
         })
     }
+}
+
+/// What promises are called, each once.
+pub(super) fn names<'p>(promises: impl IntoIterator<Item = &'p Promise>) -> Vec<&'static str> {
+    let mut names: Vec<_> = promises.into_iter().map(|promise| promise.name).collect();
+    names.dedup();
+    names
 }
 
 /// What a dialect does by itself, where nothing else was said.
@@ -143,6 +144,11 @@ mod tests {
         assert_eq!(chosen(&["--controllers", "*"]), all);
         assert_eq!(chosen(&["--controllers", "pull, *"]).len(), all.len(), "each once");
         assert_eq!(
+            chosen(&["--controllers", "gitopscluster"]),
+            ["gitopscluster"; 2],
+            "both of its parts"
+        );
+        assert_eq!(
             chosen(&["--controllers", "pull,application-status"]),
             ["pull", "application-status"]
         );
@@ -151,7 +157,7 @@ mod tests {
             error,
             format!(
                 "there is no controller \"push\": --controllers takes {} or '*'",
-                all.join(", ")
+                names(PROMISES).join(", ")
             )
         );
     }

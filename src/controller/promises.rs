@@ -3,6 +3,7 @@
 mod application_set_report;
 mod application_status;
 mod cluster_secrets;
+mod gitopscluster;
 mod pull;
 
 use super::action::Action;
@@ -49,12 +50,14 @@ pub struct Settings {
     pub pull: crate::pull::Settings,
 }
 
-/// Every promise.
+/// Every promise. One that is about objects of two kinds is here twice, under the same name.
 pub static PROMISES: &[Promise] = &[
     application_status::PROMISE,
     pull::PROMISE,
     cluster_secrets::PROMISE,
     application_set_report::PROMISE,
+    gitopscluster::PROMISE,
+    gitopscluster::SECRETS,
 ];
 
 /// The name of the promise that is the basic pull model.

@@ -16,6 +16,8 @@ pub struct Resource {
     pub kind: &'static str,
     /// Whether what is written of it must not be shown.
     pub secret: bool,
+    /// Which part of an object is patched, where not the object itself.
+    pub part: Option<&'static str>,
 }
 
 /// Applications.
@@ -25,6 +27,7 @@ pub static APPLICATIONS: Resource = Resource {
     plural: "applications",
     kind: "Application",
     secret: false,
+    part: None,
 };
 
 /// ManifestWorks.
@@ -34,6 +37,7 @@ pub static WORKS: Resource = Resource {
     plural: "manifestworks",
     kind: "ManifestWork",
     secret: false,
+    part: None,
 };
 
 /// ApplicationSets, which are only told about.
@@ -43,6 +47,7 @@ pub static APPLICATION_SETS: Resource = Resource {
     plural: "applicationsets",
     kind: "ApplicationSet",
     secret: false,
+    part: None,
 };
 
 /// The reports of ApplicationSets.
@@ -52,6 +57,7 @@ pub static REPORTS: Resource = Resource {
     plural: report::PLURAL,
     kind: report::KIND,
     secret: false,
+    part: None,
 };
 
 /// Managed clusters, which are only told about.
@@ -61,6 +67,7 @@ pub static CLUSTERS: Resource = Resource {
     plural: "managedclusters",
     kind: "ManagedCluster",
     secret: false,
+    part: None,
 };
 
 /// Secrets, of which nothing is shown.
@@ -70,6 +77,27 @@ pub static SECRETS: Resource = Resource {
     plural: "secrets",
     kind: "Secret",
     secret: true,
+    part: None,
+};
+
+/// GitOpsClusters.
+pub static GITOPS_CLUSTERS: Resource = Resource {
+    group: "apps.open-cluster-management.io",
+    version: "v1beta1",
+    plural: "gitopsclusters",
+    kind: "GitOpsCluster",
+    secret: false,
+    part: None,
+};
+
+/// The status of GitOpsClusters.
+pub static GITOPS_CLUSTER_STATUSES: Resource = Resource {
+    group: "apps.open-cluster-management.io",
+    version: "v1beta1",
+    plural: "gitopsclusters",
+    kind: "GitOpsCluster",
+    secret: false,
+    part: Some("status"),
 };
 
 impl Resource {

@@ -6,13 +6,15 @@ mod application_set;
 mod cluster;
 mod decision;
 mod generated;
+mod gitops_cluster;
 mod work;
 
 pub use application::{Application, Condition, REFRESH, SKIP_RECONCILE};
 pub use application_set::ApplicationSet;
 pub use cluster::{Cluster, Reach};
-pub use decision::decision;
+pub use decision::Decision;
 pub use generated::Generated;
+pub use gitops_cluster::{GitOpsCluster, OPEN, Placement, Spec, is_open};
 pub use work::{Standing, TEXT_MAX, Work, WorkKind, bounded};
 
 use crate::tracking::Tracking;

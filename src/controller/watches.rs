@@ -2,7 +2,9 @@
 
 use super::index::Change;
 use super::metrics::Reason;
-use super::seen::{self, Application, ApplicationSet, Cluster, Place, Work, WorkKind};
+use super::seen::{
+    self, Application, ApplicationSet, Cluster, Decision, GitOpsCluster, Place, Placement, Work, WorkKind,
+};
 use crate::cluster_secret::{self, ClusterSecret};
 use crate::report::{self, Found};
 use crate::tracking::{CONFIG_MAP, Tracking};
@@ -56,6 +58,12 @@ pub enum Kind {
     ApplicationSets,
     /// The reports of ApplicationSets, where they are installed.
     Reports,
+    /// GitOpsClusters, where they are installed.
+    GitOpsClusters,
+    /// Placements.
+    Placements,
+    /// The namespace of Argo CD.
+    Namespace,
 }
 
 impl Kind {
@@ -73,13 +81,19 @@ impl Kind {
             Self::Secrets => "secrets",
             Self::ApplicationSets => "applicationsets",
             Self::Reports => report::PLURAL,
+            Self::GitOpsClusters => "gitopsclusters",
+            Self::Placements => "placements",
+            Self::Namespace => "namespaces",
         }
     }
 
     /// Whether a hub may do without. OCM installs ManifestWorkReplicaSets since its version 0.8.
     #[must_use]
     pub fn may_be_missing(self) -> bool {
-        matches!(self, Self::Sets | Self::ApplicationSets | Self::Reports)
+        matches!(
+            self,
+            Self::Sets | Self::ApplicationSets | Self::Reports | Self::GitOpsClusters
+        )
     }
 }
 
@@ -123,6 +137,13 @@ pub fn all(client: &Client, argocd: &str, kinds: &BTreeSet<Kind>, now: fn() -> T
         ),
         Kind::Decisions => watch::<Decisions>(Api::all(client.clone()), everything(), now),
         Kind::Projects => watch::<Projects>(Api::namespaced_with(client.clone(), argocd, &()), everything(), now),
+        Kind::GitOpsClusters => watch::<GitOpsClusters>(Api::all(client.clone()), everything(), now),
+        Kind::Placements => watch::<Placements>(Api::all(client.clone()), everything(), now),
+        Kind::Namespace => watch::<Namespaces>(
+            Api::all(client.clone()),
+            everything().fields(&format!("metadata.name={argocd}")),
+            now,
+        ),
         Kind::Secrets => watch::<Secrets>(
             Api::namespaced_with(client.clone(), argocd, &()),
             everything().labels(&cluster_secrets),
@@ -350,11 +371,66 @@ impl Watched for Decisions {
     const NAME: &'static str = "PlacementDecision";
 
     fn change(place: Place, text: Option<&str>, _: Timestamp) -> Result<Change, String> {
-        Ok(Change::Decision(place, text.map(seen::decision).transpose()?))
+        Ok(Change::Decision(place, text.map(Decision::read).transpose()?))
     }
 
     fn only(all: HashSet<Place>) -> Change {
         Change::OnlyDecisions(all)
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Placements;
+
+impl Watched for Placements {
+    const KIND: Kind = Kind::Placements;
+    const GROUP: &'static str = "cluster.open-cluster-management.io";
+    const VERSION: &'static str = "v1beta1";
+    const NAME: &'static str = "Placement";
+
+    fn change(place: Place, text: Option<&str>, _: Timestamp) -> Result<Change, String> {
+        Ok(Change::Placement(place, text.map(Placement::read).transpose()?))
+    }
+
+    fn only(all: HashSet<Place>) -> Change {
+        Change::OnlyPlacements(all)
+    }
+}
+
+#[derive(Clone, Debug)]
+struct GitOpsClusters;
+
+impl Watched for GitOpsClusters {
+    const KIND: Kind = Kind::GitOpsClusters;
+    const GROUP: &'static str = "apps.open-cluster-management.io";
+    const VERSION: &'static str = "v1beta1";
+    const NAME: &'static str = "GitOpsCluster";
+
+    fn change(place: Place, text: Option<&str>, _: Timestamp) -> Result<Change, String> {
+        let it = text.map(GitOpsCluster::read).transpose()?;
+        Ok(Change::GitOpsCluster(place, it))
+    }
+
+    fn only(all: HashSet<Place>) -> Change {
+        Change::OnlyGitOpsClusters(all)
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Namespaces;
+
+impl Watched for Namespaces {
+    const KIND: Kind = Kind::Namespace;
+    const GROUP: &'static str = "";
+    const VERSION: &'static str = "v1";
+    const NAME: &'static str = "Namespace";
+
+    fn change(_: Place, text: Option<&str>, _: Timestamp) -> Result<Change, String> {
+        Ok(Change::Open(text.map_or(Ok(false), seen::is_open)?))
+    }
+
+    fn only(all: HashSet<Place>) -> Change {
+        Change::NamespaceIsThere(!all.is_empty())
     }
 }
 

@@ -97,7 +97,11 @@ impl Writer {
                     field_manager: Some(MANAGER.to_owned()),
                     ..PatchParams::default()
                 };
-                requests.patch(&place.name, &params, &Patch::Merge(body))
+                let patch = Patch::Merge(body);
+                match resource.part {
+                    None => requests.patch(&place.name, &params, &patch),
+                    Some(part) => requests.patch_subresource(part, &place.name, &params, &patch),
+                }
             }
             Write::Delete {
                 uid,

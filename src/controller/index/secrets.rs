@@ -10,6 +10,8 @@ pub(super) struct Secrets {
     all: HashMap<Arc<str>, ClusterSecret>,
     /// The names of those that concern a cluster.
     concerning: HashMap<Arc<str>, BTreeSet<Arc<str>>>,
+    /// The names of those of each GitOpsCluster.
+    owned: HashMap<Box<str>, BTreeSet<Arc<str>>>,
 }
 
 impl Secrets {
@@ -24,12 +26,29 @@ impl Secrets {
         self.concerning.keys()
     }
 
+    /// Those of a GitOpsCluster.
+    pub(super) fn owned(&self, owner: &str) -> impl Iterator<Item = &ClusterSecret> + use<'_> {
+        let names = self.owned.get(owner).into_iter().flatten();
+        names.filter_map(|name| self.all.get(name))
+    }
+
+    /// Whose GitOpsCluster's one is.
+    pub(super) fn owner(&self, name: &str) -> Option<&str> {
+        self.all.get(name)?.owner()
+    }
+
     /// One is so, or is gone: the clusters that concerns.
     pub(super) fn put(&mut self, name: &Arc<str>, secret: Option<ClusterSecret>) -> BTreeSet<Arc<str>> {
         let before = self.all.remove(name);
         if before == secret {
             self.all.extend(before.map(|before| (Arc::clone(name), before)));
             return BTreeSet::new();
+        }
+        if let Some(owner) = before.as_ref().and_then(ClusterSecret::owner) {
+            super::remove(&mut self.owned, owner, name);
+        }
+        if let Some(owner) = secret.as_ref().and_then(ClusterSecret::owner) {
+            self.owned.entry(owner.into()).or_default().insert(Arc::clone(name));
         }
         let mut concerned = BTreeSet::new();
         for cluster in before.iter().flat_map(|before| before.concerns(name)) {
@@ -48,9 +67,8 @@ impl Secrets {
         concerned
     }
 
-    /// These are all: the clusters that concerns.
-    pub(super) fn only(&mut self, all: &HashSet<Arc<str>>) -> BTreeSet<Arc<str>> {
-        let gone = super::missing(self.all.keys(), all).into_iter();
-        gone.flat_map(|name| self.put(&name, None)).collect()
+    /// Those that are not among all.
+    pub(super) fn missing(&self, all: &HashSet<Arc<str>>) -> Vec<Arc<str>> {
+        super::missing(self.all.keys(), all)
     }
 }

@@ -1,7 +1,7 @@
 //! Argo CD knows every managed cluster by a Secret that carries the cluster's labels, so that generators can select on them. It
 //! holds no credential, and nothing listens at its server: for the pull model, in which Argo CD never connects to a cluster.
 
-use super::{Moment, Promise};
+use super::{Moment, Promise, gitopscluster};
 use crate::cluster_secret::{self, Cluster, Keeper};
 use crate::controller::action::{Action, Event, Involved, Write};
 use crate::controller::index::{Index, Sort};
@@ -19,7 +19,7 @@ pub(super) const PROMISE: Promise = Promise {
     desired,
 };
 
-fn desired(index: &Index, cluster: &Place, moment: &Moment<'_>) -> Option<Action> {
+pub(super) fn desired(index: &Index, cluster: &Place, moment: &Moment<'_>) -> Option<Action> {
     let argocd = &moment.settings.argocd;
     let place = Place::new(argocd, &Keeper::Controller.name(&cluster.name));
     let secrets = index.secrets_of(&cluster.name);
@@ -34,6 +34,11 @@ fn desired(index: &Index, cluster: &Place, moment: &Moment<'_>) -> Option<Action
                 keeper: Keeper::Controller,
             };
             let decision = cluster_secret::decide(&cluster, secrets);
+            let is_new = matches!(decision.write, Some(cluster_secret::Write::Create(_)));
+            // It gets one of that, which is told of when it is there.
+            if is_new && gitopscluster::is_wanted(index, cluster.name, argocd) {
+                return None;
+            }
             let write = decision.write.map(|write| match write {
                 cluster_secret::Write::Create(object) => Write::Create {
                     resource: &SECRETS,

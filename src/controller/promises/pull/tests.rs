@@ -3,12 +3,12 @@
 use super::*;
 use crate::controller::index::{Change, tests::cluster};
 use crate::controller::promises::Settings;
-use crate::controller::seen::REFRESH;
 use crate::controller::seen::Work;
+use crate::controller::seen::{Decision, REFRESH};
 use crate::pull::names;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::json;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 const NOW: &str = "2026-06-01T12:00:00Z";
@@ -312,9 +312,12 @@ fn a_namespace_goes_to_the_clusters_that_its_placements_select() {
     let mut hub = Hub::with_shop();
     hub.settings.pull.placement = true;
     let decide = |hub: &mut Hub, namespace: &str, names: &[&str]| {
-        let names: BTreeSet<Arc<str>> = names.iter().map(|name| Arc::from(*name)).collect();
+        let decision = Decision {
+            placement: "all".into(),
+            clusters: names.iter().map(|name| Arc::from(*name)).collect(),
+        };
         hub.index
-            .apply(Change::Decision(Place::new(namespace, "d1"), Some(names)))
+            .apply(Change::Decision(Place::new(namespace, "d1"), Some(decision)))
     };
     assert_eq!(decide(&mut hub, "argocd-2", &["eu1"]), [], "another namespace");
     hub.settle(&shop());

@@ -1,0 +1,132 @@
+//! GitOpsClusters: the managed clusters that a Placement selects are registered in Argo CD, and the status says how far that is.
+//!
+//! It is a promise in two parts. This one is about GitOpsClusters, their finalizer and their status; [`secrets`] is about the
+//! Secret of each managed cluster, so that one that changes costs no look at the others.
+//!
+//! Cluster Secrets are only written into the namespace that the controller serves: that is where it sees those that are there.
+
+mod secrets;
+mod status;
+
+pub(super) use secrets::{PROMISE as SECRETS, is_wanted};
+
+use super::{Moment, Promise};
+use crate::controller::action::{Action, Event, Involved, Write};
+use crate::controller::index::{Index, Selection, Sort};
+use crate::controller::resources::{GITOPS_CLUSTER_STATUSES, GITOPS_CLUSTERS};
+use crate::controller::seen::{GitOpsCluster, Place};
+use crate::controller::watches::Kind;
+use serde_json::json;
+use std::time::Duration;
+
+const NAME: &str = "gitopscluster";
+const ABOUT: &str =
+    "a cluster Secret of Argo CD's for each cluster that the Placement of a GitOpsCluster selects, and its status";
+const NEEDS: &[Kind] = &[
+    Kind::GitOpsClusters,
+    Kind::Placements,
+    Kind::Decisions,
+    Kind::Clusters,
+    Kind::Secrets,
+    Kind::Namespace,
+    Kind::Config,
+];
+
+/// What keeps a GitOpsCluster from being gone before its Secrets are.
+const FINALIZER: &str = "argocd-ocm-cmp.github.io/gitopscluster";
+
+pub(super) const PROMISE: Promise = Promise {
+    name: NAME,
+    about: ABOUT,
+    of: Sort::GitOpsCluster,
+    needs: NEEDS,
+    // While a fleet is registered, its status counts along.
+    pause: Duration::from_secs(2),
+    desired,
+};
+
+/// Whether a GitOpsCluster is served here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Standing {
+    /// It is.
+    Served,
+    /// Its Argo CD is in this other namespace.
+    Elsewhere(String),
+    /// It is not in Argo CD's namespace, which is not open to others.
+    Unauthorised,
+    /// Its Placement is said to be in this other namespace.
+    WrongPlacement(String),
+}
+
+impl Standing {
+    fn of(index: &Index, place: &Place, it: &GitOpsCluster, argocd: &str) -> Self {
+        let wanted = it.spec.argocd.as_deref().unwrap_or(&place.namespace);
+        let placement = it.spec.placement_namespace.as_deref();
+        if wanted != argocd {
+            return Self::Elsewhere(wanted.to_owned());
+        }
+        if *place.namespace != *argocd && !index.is_open() {
+            return Self::Unauthorised;
+        }
+        match placement.filter(|namespace| **namespace != *place.namespace) {
+            Some(namespace) => Self::WrongPlacement(namespace.to_owned()),
+            None => Self::Served,
+        }
+    }
+}
+
+fn has_finalizer(it: &GitOpsCluster) -> bool {
+    it.finalizers.iter().any(|finalizer| finalizer == FINALIZER)
+}
+
+fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> {
+    let it = index.gitops_cluster(place)?;
+    let standing = Standing::of(index, place, it, &moment.settings.argocd);
+    let is_elsewhere = matches!(standing, Standing::Elsewhere(_));
+    // Another controller serves it, and writes all there is to be written.
+    if is_elsewhere && status::is_served(it) {
+        return None;
+    }
+    let action = |resource, body, events| Action {
+        of: Involved {
+            resource: &GITOPS_CLUSTERS,
+            place: place.clone(),
+            uid: it.uid.clone(),
+        },
+        writes: vec![Write::Patch {
+            resource,
+            place: place.clone(),
+            body,
+        }],
+        refresh: false,
+        events,
+    };
+    let finalizers = |finalizers: Vec<&String>| {
+        let body = json!({"metadata": {"resourceVersion": it.version, "finalizers": finalizers}});
+        action(&GITOPS_CLUSTERS, body, Vec::new())
+    };
+    if it.deleting {
+        let is_done = index.secrets_owned_by(&place.to_string()).next().is_none();
+        let others = it.finalizers.iter().filter(|finalizer| *finalizer != FINALIZER);
+        return (is_done && has_finalizer(it)).then(|| finalizers(others.collect()));
+    }
+    let selects = !matches!(
+        index.selection(&it.placement(place)),
+        Selection::NoPlacement | Selection::Nothing
+    );
+    if standing == Standing::Served && it.spec.registers && selects && !has_finalizer(it) {
+        let ours = FINALIZER.to_owned();
+        return Some(finalizers(it.finalizers.iter().chain([&ours]).collect()));
+    }
+    let (status, told) = status::wanted(index, place, it, &standing, moment)?;
+    let body = json!({"metadata": {"resourceVersion": it.version}, "status": status});
+    let events = told.map(|message| Event {
+        warning: true,
+        reason: "ClusterSecretConflict",
+        message,
+    });
+    Some(action(&GITOPS_CLUSTER_STATUSES, body, events.into_iter().collect()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,345 @@
+//! What the status of a GitOpsCluster says, in the words of the peer in whose dialect it is written.
+
+use super::{Standing, secrets};
+use crate::cluster_secret::{ClusterSecret, Keeper};
+use crate::controller::index::{Index, Selection};
+use crate::controller::promises::Moment;
+use crate::controller::seen::{GitOpsCluster, OPEN, Place};
+use crate::status::time;
+use serde_json::{Map, Value, json};
+use std::fmt::Write as _;
+
+/// How many clusters a message names.
+const NAMED: usize = 3;
+
+/// Whether the Argo CD is one that a controller serves; it is ours whose type both peers' readers may meet.
+const SERVED: &str = "ArgoServerVerified";
+const REGISTERED: [&str; 2] = ["ClustersRegistered", "ClustersImported"];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Is {
+    True,
+    False,
+    Unknown,
+}
+
+/// A condition before it is known since when it is so.
+struct Condition {
+    kind: &'static str,
+    is: Is,
+    /// Why, in Red Hat ACM's words and in argocd-pull-integration's.
+    reason: [&'static str; 2],
+    message: String,
+}
+
+/// How many clusters there are, and what is to be said of them.
+#[derive(Default)]
+struct Count {
+    selected: usize,
+    registered: usize,
+    /// What somebody has to see to.
+    conflicts: Vec<String>,
+    /// Those whose Secret is to come.
+    pending: Vec<String>,
+}
+
+/// Whether a controller has said of this form of it that it serves it.
+pub(super) fn is_served(it: &GitOpsCluster) -> bool {
+    condition(it, SERVED).is_some_and(|found| found["status"] == "True" && found["observedGeneration"] == it.generation)
+}
+
+/// What the status shall be, if that is not what it is, and what is to be told with it.
+pub(super) fn wanted(
+    index: &Index,
+    place: &Place,
+    it: &GitOpsCluster,
+    standing: &Standing,
+    moment: &Moment<'_>,
+) -> Option<(Value, Option<String>)> {
+    let argocd = &*moment.settings.argocd;
+    let count = count(index, place, it, standing, argocd);
+    let dialect = usize::from(it.spec.is_of_pull);
+    let mut conditions = vec![
+        placement(index, place, it, standing),
+        served(place, standing, argocd),
+        registered(it, standing, &count),
+        implemented(it),
+    ];
+    let ready = ready(&conditions);
+    let (message, is_ready) = (ready.message.clone(), ready.is == Is::True);
+    conditions.push(ready);
+    let now = time(moment.now);
+    let conditions: Vec<_> = conditions
+        .iter()
+        .map(|condition| condition.text(it, dialect, &now))
+        .collect();
+    let mut status = Map::from_iter([
+        ("conditions".to_owned(), json!(conditions)),
+        (
+            "clusters".to_owned(),
+            json!({"selected": count.selected, "registered": count.registered}),
+        ),
+        (
+            "phase".to_owned(),
+            json!(if is_ready { "successful" } else { "failed" }),
+        ),
+        ("message".to_owned(), json!(message)),
+    ]);
+    let is_so = status.iter().all(|(key, value)| it.status.get(key) == Some(value));
+    if is_so {
+        return None;
+    }
+    status.insert("lastUpdateTime".to_owned(), json!(now));
+    let conflicts = (!count.conflicts.is_empty()).then(|| few(&count.conflicts));
+    let told_before = condition(it, REGISTERED[dialect]).and_then(|found| found["message"].as_str());
+    let told = conflicts.filter(|told| told_before.is_none_or(|before| !before.contains(told)));
+    Some((Value::Object(status), told))
+}
+
+/// A condition that is there.
+fn condition<'i>(it: &'i GitOpsCluster, kind: &str) -> Option<&'i Value> {
+    let conditions = it.status.get("conditions")?.as_array()?;
+    conditions.iter().find(|found| found["type"] == kind)
+}
+
+impl Condition {
+    fn text(&self, it: &GitOpsCluster, dialect: usize, now: &str) -> Value {
+        let status = match self.is {
+            Is::True => "True",
+            Is::False => "False",
+            Is::Unknown => "Unknown",
+        };
+        let found = condition(it, self.kind).filter(|found| found["status"] == status);
+        let since = found.and_then(|found| found["lastTransitionTime"].as_str());
+        json!({
+            "type": self.kind,
+            "status": status,
+            "reason": self.reason[dialect],
+            "message": self.message,
+            "observedGeneration": it.generation,
+            "lastTransitionTime": since.unwrap_or(now),
+        })
+    }
+}
+
+fn count(index: &Index, place: &Place, it: &GitOpsCluster, standing: &Standing, argocd: &str) -> Count {
+    let mut count = Count::default();
+    if *standing != Standing::Served {
+        return count;
+    }
+    let owner = place.to_string();
+    let keeper = Keeper::GitOps {
+        owner: &owner,
+        before: None,
+    };
+    for cluster in index.decided(&it.placement(place)) {
+        count.selected += 1;
+        if !it.spec.registers {
+            continue;
+        }
+        let is_registered = match secrets::own(index, cluster).and_then(ClusterSecret::owner) {
+            Some(other) if other != owner => {
+                count
+                    .conflicts
+                    .push(format!("{cluster}: the GitOpsCluster {other} has registered it"));
+                continue;
+            }
+            other => other.is_some(),
+        };
+        count.registered += usize::from(is_registered);
+        match secrets::decide(index, cluster, keeper, argocd) {
+            Some(decision) => match decision.told {
+                Some(told) => count.conflicts.push(format!("{cluster}: {told}")),
+                // What it has may be put right: it is registered all the same.
+                None if !is_registered => count.pending.push(cluster.to_string()),
+                None => {}
+            },
+            None => count
+                .pending
+                .push(format!("{cluster} (there is no such ManagedCluster)")),
+        }
+    }
+    count
+}
+
+fn placement(index: &Index, place: &Place, it: &GitOpsCluster, standing: &Standing) -> Condition {
+    let placement = it.placement(place);
+    let selection = index.selection(&placement);
+    let (is, reason, message) = match (standing, selection) {
+        (Standing::WrongPlacement(namespace), _) => (
+            Is::False,
+            ["InvalidConfiguration", "Failed"],
+            format!("placementRef.namespace is {namespace}, and a Placement must be where its GitOpsCluster is"),
+        ),
+        (_, Selection::NoPlacement) => (
+            Is::False,
+            ["PlacementNotFound", "Failed"],
+            format!("there is no Placement {placement}; what is registered stays so"),
+        ),
+        (_, Selection::Nothing) => (
+            if it.spec.is_of_pull { Is::True } else { Is::False },
+            ["ManagedClustersNotFound", "NoClusters"],
+            format!("the Placement {placement} selects no cluster; what is registered stays so"),
+        ),
+        (_, Selection::Unsure { named, selected }) => (
+            Is::Unknown,
+            ["Reconciling", "InProgress"],
+            match selected {
+                Some(selected) => format!(
+                    "the Placement {placement} selects {selected} clusters, and its decisions name {named}: nothing is taken away \
+                     as long as they differ"
+                ),
+                None => format!(
+                    "the decisions of the Placement {placement} name {named} clusters, and it does not say how many it selects: \
+                     nothing is taken away until it does"
+                ),
+            },
+        ),
+        (_, Selection::Sure(number)) => (
+            Is::True,
+            ["Success"; 2],
+            format!("the Placement {placement} selects {number} clusters"),
+        ),
+    };
+    Condition {
+        kind: if it.spec.is_of_pull {
+            "PlacementEvaluated"
+        } else {
+            "PlacementResolved"
+        },
+        is,
+        reason,
+        message,
+    }
+}
+
+fn served(place: &Place, standing: &Standing, argocd: &str) -> Condition {
+    let (is, reason, message) = match standing {
+        Standing::Served | Standing::WrongPlacement(_) => (
+            Is::True,
+            ["Success"; 2],
+            format!("clusters are registered in the namespace {argocd}"),
+        ),
+        Standing::Elsewhere(namespace) => (
+            Is::False,
+            ["ArgoServerNotFound", "Failed"],
+            format!(
+                "no controller registers clusters in the namespace {namespace}: run one with --argocd-namespace {namespace}, \
+                 beside the one for {argocd}"
+            ),
+        ),
+        Standing::Unauthorised => (
+            Is::False,
+            ["InvalidConfiguration", "Failed"],
+            format!(
+                "the namespace {argocd} takes no clusters from {}: its label {OPEN} is not true",
+                place.namespace
+            ),
+        ),
+    };
+    Condition {
+        kind: SERVED,
+        is,
+        reason,
+        message,
+    }
+}
+
+fn registered(it: &GitOpsCluster, standing: &Standing, count: &Count) -> Condition {
+    let Count {
+        selected,
+        registered,
+        conflicts,
+        pending,
+    } = count;
+    let (is, reason, message) = if *standing != Standing::Served {
+        (Is::Unknown, ["Skipped", "InProgress"], "nothing is written".to_owned())
+    } else if !it.spec.registers {
+        (
+            Is::False,
+            ["NotImplemented", "Failed"],
+            "clusters with argocd-agent are not registered by this version: createBlankClusterSecrets registers them without".to_owned(),
+        )
+    } else if !conflicts.is_empty() {
+        let message = format!("{registered} of {selected} clusters are registered. {}", few(conflicts));
+        (Is::False, ["ClusterRegistrationFailed", "Failed"], message)
+    } else if !pending.is_empty() {
+        let message = format!(
+            "{registered} of {selected} clusters are registered, not yet {}",
+            few(pending)
+        );
+        (Is::Unknown, ["Reconciling", "InProgress"], message)
+    } else if *selected == 0 {
+        (
+            Is::Unknown,
+            ["ManagedClustersNotFound", "InProgress"],
+            "no cluster is selected".to_owned(),
+        )
+    } else {
+        (
+            Is::True,
+            ["Success"; 2],
+            format!("{registered} clusters are registered"),
+        )
+    };
+    Condition {
+        kind: REGISTERED[usize::from(it.spec.is_of_pull)],
+        is,
+        reason,
+        message,
+    }
+}
+
+fn implemented(it: &GitOpsCluster) -> Condition {
+    let fields: Vec<_> = it.spec.not_done.iter().map(|field| format!("spec.{field}")).collect();
+    let (is, reason, message) = if fields.is_empty() {
+        (Is::True, "Success", "all that is asked for is done".to_owned())
+    } else {
+        (
+            Is::False,
+            "NotImplemented",
+            format!("this version does nothing of {}", fields.join(", ")),
+        )
+    };
+    Condition {
+        kind: "SpecImplemented",
+        is,
+        reason: [reason; 2],
+        message,
+    }
+}
+
+/// All is well when every condition is True; otherwise the worst is told.
+fn ready(conditions: &[Condition]) -> Condition {
+    let worst = [Is::False, Is::Unknown]
+        .into_iter()
+        .find_map(|is| conditions.iter().find(|condition| condition.is == is));
+    let Some(worst) = worst else {
+        return Condition {
+            kind: "Ready",
+            is: Is::True,
+            reason: ["Success"; 2],
+            message: "all that is asked for is done".to_owned(),
+        };
+    };
+    let bad = conditions.iter().filter(|condition| condition.is == worst.is);
+    let bad: Vec<_> = bad
+        .map(|condition| format!("{}: {}", condition.kind, condition.message))
+        .collect();
+    Condition {
+        kind: "Ready",
+        is: worst.is,
+        reason: worst.reason,
+        message: bad.join("; "),
+    }
+}
+
+/// The first of many.
+fn few(all: &[String]) -> String {
+    let first = all.iter().take(NAMED).map(String::as_str);
+    let mut text = first.collect::<Vec<_>>().join("; ");
+    if all.len() > NAMED {
+        let _ = write!(text, " ({} in total)", all.len());
+    }
+    text
+}

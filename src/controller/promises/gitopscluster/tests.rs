@@ -1,0 +1,622 @@
+//! GitOpsClusters on a hub where what is written is there.
+
+use super::*;
+use crate::cluster_secret::ClusterSecret;
+use crate::controller::index::tests::now;
+use crate::controller::index::{Change, Touched};
+use crate::controller::promises::{Settings, cluster_secrets};
+use crate::controller::seen::{Cluster, Decision, Placement, is_open};
+use crate::report::tests::merge;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+
+/// The hub, and the JSON of what is written.
+struct Hub {
+    index: Index,
+    argocd: &'static str,
+    objects: BTreeMap<Place, Value>,
+    secrets: BTreeMap<String, Value>,
+    versions: u64,
+    /// What is to be looked at.
+    touched: Vec<(Sort, Place)>,
+    events: Vec<String>,
+}
+
+fn all() -> Place {
+    Place::new("argocd", "all")
+}
+
+fn acm(more: &Value) -> Value {
+    let mut spec =
+        json!({"placementRef": {"kind": "Placement", "name": "some"}, "argoServer": {"argoNamespace": "argocd"}});
+    merge(&mut spec, more);
+    spec
+}
+
+fn secret_name(cluster: &str) -> String {
+    format!("{cluster}-application-manager-cluster-secret")
+}
+
+impl Hub {
+    /// With the managed clusters eu1, eu2 and eu3, of which a Placement selects the first two, and nothing else.
+    fn new() -> Self {
+        let mut hub = Self {
+            index: Index::new("argocd"),
+            argocd: "argocd",
+            objects: BTreeMap::new(),
+            secrets: BTreeMap::new(),
+            versions: 0,
+            touched: Vec::new(),
+            events: Vec::new(),
+        };
+        for cluster in ["eu1", "eu2", "eu3"] {
+            hub.cluster(cluster, &json!({}));
+        }
+        hub.select(&["eu1", "eu2"]);
+        hub
+    }
+
+    /// With a GitOpsCluster of that Placement, of which all is written.
+    fn with_all() -> Self {
+        let mut hub = Self::new();
+        hub.write(&all(), &acm(&json!({})));
+        hub.settle();
+        hub
+    }
+
+    fn apply(&mut self, change: Change) -> Vec<Touched> {
+        let touched = self.index.apply(change);
+        self.touched
+            .extend(touched.iter().map(|it| (it.sort, it.place.clone())));
+        touched
+    }
+
+    fn cluster(&mut self, name: &str, labels: &Value) {
+        let text = json!({"metadata": {"uid": name, "labels": labels}}).to_string();
+        let cluster = Cluster::read(&text).expect("a cluster");
+        self.apply(Change::Cluster(name.into(), Some(cluster)));
+    }
+
+    fn decide(&mut self, name: &str, clusters: Option<&[&str]>) {
+        let decision = clusters.map(|clusters| Decision {
+            placement: "some".into(),
+            clusters: clusters.iter().map(|cluster| Arc::from(*cluster)).collect(),
+        });
+        self.apply(Change::Decision(Place::new("argocd", name), decision));
+    }
+
+    fn says(&mut self, selected: Option<usize>) {
+        let placement = Some(Placement { selected });
+        self.apply(Change::Placement(Place::new("argocd", "some"), placement));
+    }
+
+    fn select(&mut self, clusters: &[&str]) {
+        self.decide("some-decision-1", Some(clusters));
+        self.says(Some(clusters.len()));
+    }
+
+    /// Somebody writes the spec of a GitOpsCluster.
+    fn write(&mut self, place: &Place, spec: &Value) {
+        let object = self
+            .objects
+            .entry(place.clone())
+            .or_insert_with(|| json!({"metadata": {"uid": place.to_string(), "generation": 0}}));
+        object["spec"] = spec.clone();
+        let generation = object["metadata"]["generation"].as_i64().expect("a number");
+        object["metadata"]["generation"] = json!(generation + 1);
+        self.written(place);
+    }
+
+    fn delete(&mut self, place: &Place) {
+        let object = self.objects.get_mut(place).expect("it is there");
+        object["metadata"]["deletionTimestamp"] = json!("2026-06-01T12:00:00Z");
+        self.written(place);
+    }
+
+    fn written(&mut self, place: &Place) {
+        self.versions += 1;
+        let object = self.objects.get_mut(place).expect("it is there");
+        object["metadata"]["resourceVersion"] = json!(self.versions.to_string());
+        let nothing_is_left = object["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty);
+        let is_gone = object["metadata"]["deletionTimestamp"].is_string() && nothing_is_left;
+        let it = GitOpsCluster::read(&object.to_string()).expect("a GitOpsCluster");
+        if is_gone {
+            self.objects.remove(place);
+        }
+        self.apply(Change::GitOpsCluster(place.clone(), (!is_gone).then_some(it)));
+    }
+
+    /// A Secret is so, or is gone.
+    fn secret(&mut self, name: &str, secret: Option<Value>) {
+        self.versions += 1;
+        let version = json!(self.versions.to_string());
+        let seen = secret.map(|mut secret| {
+            secret["metadata"]["resourceVersion"] = version;
+            let seen = ClusterSecret::read(&secret.to_string()).expect("a Secret");
+            self.secrets.insert(name.to_owned(), secret);
+            seen
+        });
+        if seen.is_none() {
+            self.secrets.remove(name);
+        }
+        self.apply(Change::Secret(name.into(), seen));
+    }
+
+    /// Looks at what is touched until nothing is, and says what is written.
+    fn settle(&mut self) -> Vec<String> {
+        let settings = Settings {
+            argocd: self.argocd.to_owned(),
+            ..Settings::default()
+        };
+        let mut written = Vec::new();
+        for _ in 0..1_000 {
+            let Some((sort, place)) = self.touched.pop() else {
+                return written;
+            };
+            let moment = Moment {
+                now: now(),
+                stale: false,
+                settings: &settings,
+            };
+            let action = match sort {
+                Sort::GitOpsCluster => desired(&self.index, &place, &moment),
+                Sort::Cluster => (SECRETS.desired)(&self.index, &place, &moment),
+                _ => None,
+            };
+            let Some(action) = action else { continue };
+            self.events.extend(action.events.into_iter().map(|event| event.message));
+            for write in action.writes {
+                written.push(self.carry_out(write));
+            }
+        }
+        panic!("it goes on and on: {written:?}");
+    }
+
+    fn carry_out(&mut self, write: Write) -> String {
+        match write {
+            Write::Create { place, object, .. } => {
+                assert!(!self.secrets.contains_key(&*place.name), "{place} is there");
+                self.secret(&place.name, Some(object));
+                format!("create {}", place.name)
+            }
+            Write::Delete { place, version, .. } => {
+                let there = self.secrets.get(&*place.name).expect("it is there");
+                assert_eq!(there["metadata"]["resourceVersion"], *version);
+                self.secret(&place.name, None);
+                format!("delete {}", place.name)
+            }
+            Write::Patch { resource, place, body } if resource.kind == "Secret" => {
+                let mut there = self.secrets[&*place.name].clone();
+                assert_eq!(
+                    there["metadata"]["resourceVersion"],
+                    body["metadata"]["resourceVersion"]
+                );
+                merge(&mut there, &body);
+                self.secret(&place.name, Some(there));
+                format!("patch {}", place.name)
+            }
+            Write::Patch { resource, place, body } => {
+                let there = self.objects.get_mut(&place).expect("it is there");
+                assert_eq!(
+                    there["metadata"]["resourceVersion"],
+                    body["metadata"]["resourceVersion"]
+                );
+                merge(there, &body);
+                self.written(&place);
+                format!("{} {place}", resource.part.unwrap_or("finalizers"))
+            }
+        }
+    }
+
+    /// The clusters that have a Secret of a GitOpsCluster.
+    fn registered(&self) -> Vec<&str> {
+        let names = self.secrets.keys();
+        names
+            .filter_map(|name| name.strip_suffix("-application-manager-cluster-secret"))
+            .collect()
+    }
+
+    fn owner(&self, cluster: &str) -> &Value {
+        &self.secrets[&secret_name(cluster)]["metadata"]["annotations"]["argocd-ocm-cmp.github.io/gitopscluster"]
+    }
+
+    /// The status of a condition, its reason and its message.
+    fn says_of(&self, place: &Place, kind: &str) -> [&str; 3] {
+        let conditions = self.objects[place]["status"]["conditions"].as_array();
+        let found = conditions.into_iter().flatten().find(|it| it["type"] == kind);
+        ["status", "reason", "message"].map(|key| found.and_then(|it| it[key].as_str()).unwrap_or_default())
+    }
+
+    fn is(&self, kind: &str) -> [&str; 2] {
+        let [status, reason, _] = self.says_of(&all(), kind);
+        [status, reason]
+    }
+
+    /// The same hub after a restart of the controller.
+    fn restarted(&self) -> Self {
+        let mut hub = Self::new();
+        hub.touched.clear();
+        let named: BTreeSet<_> = self
+            .index
+            .decided(&Place::new("argocd", "some"))
+            .map(|it| &**it)
+            .collect();
+        hub.select(&named.into_iter().collect::<Vec<_>>());
+        for (name, secret) in &self.secrets {
+            hub.secret(name, Some(secret.clone()));
+        }
+        for (place, object) in &self.objects {
+            hub.objects.insert(place.clone(), object.clone());
+            hub.written(place);
+        }
+        hub
+    }
+}
+
+#[test]
+fn the_clusters_of_the_placement_are_registered_and_the_status_says_so() {
+    let mut hub = Hub::new();
+    hub.write(&all(), &acm(&json!({})));
+    let written = hub.settle();
+    assert_eq!(written[0], "finalizers argocd/all", "before the first Secret");
+    assert_eq!(hub.registered(), ["eu1", "eu2"]);
+    assert_eq!(hub.owner("eu1"), "argocd/all");
+    for kind in [
+        "PlacementResolved",
+        "ArgoServerVerified",
+        "ClustersRegistered",
+        "SpecImplemented",
+        "Ready",
+    ] {
+        assert_eq!(hub.is(kind), ["True", "Success"], "{kind}");
+    }
+    let status = &hub.objects[&all()]["status"];
+    assert_eq!(status["clusters"], json!({"selected": 2, "registered": 2}));
+    assert_eq!(status["phase"], "successful");
+    assert_eq!(status["conditions"][0]["observedGeneration"], 1);
+    assert_eq!(hub.restarted().settle(), [""; 0], "once is enough");
+}
+
+#[test]
+fn what_changes_is_followed_and_nothing_else_is_looked_at() {
+    let mut hub = Hub::with_all();
+    hub.cluster("eu1", &json!({"env": "prod"}));
+    // The status is looked at first, and none is the worse for a label.
+    hub.touched.push((Sort::GitOpsCluster, all()));
+    assert_eq!(hub.settle(), [format!("patch {}", secret_name("eu1"))]);
+    assert_eq!(hub.secrets[&secret_name("eu1")]["metadata"]["labels"]["env"], "prod");
+    let gone = hub.secret_of("eu2");
+    hub.secret(&secret_name("eu2"), None);
+    hub.settle();
+    assert_eq!(hub.secret_of("eu2")["data"], gone["data"], "it is made again");
+    hub.select(&["eu1", "eu2", "eu3"]);
+    hub.settle();
+    assert_eq!(hub.registered(), ["eu1", "eu2", "eu3"]);
+    assert_eq!(hub.is("Ready"), ["True", "Success"]);
+    hub.decide("some-decision-1", Some(&["eu1", "eu2", "eu3"]));
+    assert_eq!(hub.touched, [], "which is no news");
+}
+
+#[test]
+fn a_cluster_that_leaves_the_placement_loses_its_secret_once_both_say_so() {
+    let mut hub = Hub::with_all();
+    hub.decide("some-decision-1", Some(&["eu1"]));
+    hub.settle();
+    assert_eq!(hub.registered(), ["eu1", "eu2"], "the Placement still says two");
+    assert_eq!(hub.is("PlacementResolved"), ["Unknown", "Reconciling"]);
+    hub.says(Some(1));
+    hub.settle();
+    assert_eq!(hub.registered(), ["eu1"]);
+    assert_eq!(hub.is("Ready"), ["True", "Success"]);
+}
+
+#[test]
+fn on_doubt_nothing_is_taken_away() {
+    type Doubt = fn(&mut Hub);
+    let doubts: [(&str, Doubt, [&str; 2]); 5] = [
+        (
+            "no decision names any",
+            |hub| hub.select(&[]),
+            ["False", "ManagedClustersNotFound"],
+        ),
+        (
+            "a decision is gone",
+            |hub| hub.decide("some-decision-1", None),
+            ["Unknown", "Reconciling"],
+        ),
+        (
+            "the Placement is gone with all it decided",
+            |hub| {
+                hub.apply(Change::OnlyDecisions(HashSet::new()));
+                hub.apply(Change::OnlyPlacements(HashSet::new()));
+            },
+            ["False", "PlacementNotFound"],
+        ),
+        (
+            "the Placement says nothing",
+            |hub| hub.says(None),
+            ["Unknown", "Reconciling"],
+        ),
+        (
+            "no GitOpsCluster is listed",
+            |hub| {
+                hub.apply(Change::OnlyGitOpsClusters(HashSet::new()));
+            },
+            ["True", "Success"],
+        ),
+    ];
+    for (why, doubt, says) in doubts {
+        let mut hub = Hub::with_all();
+        doubt(&mut hub);
+        hub.touched
+            .extend(["eu1", "eu2"].map(|cluster| (Sort::Cluster, Place::new("", cluster))));
+        let written = hub.settle();
+        assert_eq!(hub.registered(), ["eu1", "eu2"], "{why}: {written:?}");
+        assert_eq!(hub.is("PlacementResolved"), says, "{why}");
+    }
+}
+
+#[test]
+fn the_secret_of_a_cluster_that_is_gone_goes() {
+    let mut hub = Hub::with_all();
+    hub.apply(Change::Cluster("eu2".into(), None));
+    hub.settle();
+    assert_eq!(hub.registered(), ["eu1"]);
+    let [status, _, message] = hub.says_of(&all(), "ClustersRegistered");
+    assert_eq!(status, "Unknown");
+    assert!(message.contains("eu2 (there is no such ManagedCluster)"), "{message}");
+}
+
+#[test]
+fn deletion_takes_its_secrets_and_then_its_finalizer_and_nothing_of_others() {
+    let mut hub = Hub::with_all();
+    let other = Place::new("argocd", "other");
+    hub.write(&other, &acm(&json!({"placementRef": {"name": "others"}})));
+    let decision = Decision {
+        placement: "others".into(),
+        clusters: BTreeSet::from(["eu3".into()]),
+    };
+    hub.apply(Change::Decision(Place::new("argocd", "others-1"), Some(decision)));
+    hub.apply(Change::Placement(
+        Place::new("argocd", "others"),
+        Some(Placement { selected: Some(1) }),
+    ));
+    hub.settle();
+    assert_eq!(hub.registered(), ["eu1", "eu2", "eu3"]);
+    hub.delete(&all());
+    let written = hub.settle();
+    assert_eq!(
+        written.last().map(String::as_str),
+        Some("finalizers argocd/all"),
+        "{written:?}"
+    );
+    assert_eq!(hub.registered(), ["eu3"]);
+    assert!(!hub.objects.contains_key(&all()));
+    assert_eq!(hub.owner("eu3"), "argocd/other");
+}
+
+#[test]
+fn of_two_that_select_a_cluster_the_first_keeps_it_and_the_other_takes_over_without_a_gap() {
+    let mut hub = Hub::with_all();
+    let other = Place::new("argocd", "aaa");
+    hub.write(&other, &acm(&json!({})));
+    let written = hub.settle();
+    assert!(written.iter().all(|write| !write.contains("secret")), "{written:?}");
+    let [status, reason, message] = hub.says_of(&other, "ClustersRegistered");
+    assert_eq!([status, reason], ["False", "ClusterRegistrationFailed"]);
+    assert!(
+        message.contains("eu1: the GitOpsCluster argocd/all has registered it"),
+        "{message}"
+    );
+    assert_eq!(hub.events.len(), 1, "{:?}", hub.events);
+    hub.delete(&all());
+    let written = hub.settle();
+    assert!(written.iter().all(|write| !write.starts_with("delete")), "{written:?}");
+    assert_eq!(["eu1", "eu2"].map(|cluster| hub.owner(cluster)), ["argocd/aaa"; 2]);
+    assert_eq!(hub.says_of(&other, "Ready")[0], "True");
+}
+
+#[test]
+fn somebody_elses_secret_is_told_once_and_left_alone() {
+    let mut hub = Hub::new();
+    let encoded = |text: &str| json!(k8s_openapi::ByteString(text.as_bytes().to_vec()));
+    let theirs = json!({
+        "metadata": {"labels": {"argocd.argoproj.io/secret-type": "cluster"}},
+        "data": {"name": encoded("eu1"), "server": encoded("https://eu1.example.com")},
+    });
+    hub.secret("push", Some(theirs));
+    hub.write(&all(), &acm(&json!({})));
+    hub.settle();
+    assert_eq!(hub.registered(), ["eu2"]);
+    assert_eq!(hub.is("Ready"), ["False", "ClusterRegistrationFailed"]);
+    assert_eq!(hub.objects[&all()]["status"]["phase"], "failed");
+    assert_eq!(hub.events.len(), 1, "{:?}", hub.events);
+    assert!(hub.events[0].contains("eu1: Argo CD knows this cluster by the Secret argocd/push"));
+    hub.cluster("eu2", &json!({"env": "prod"}));
+    hub.settle();
+    assert_eq!(hub.events.len(), 1, "it is known");
+    hub.secret("push", None);
+    hub.settle();
+    assert_eq!(hub.registered(), ["eu1", "eu2"]);
+    assert_eq!(hub.is("Ready"), ["True", "Success"]);
+}
+
+#[test]
+fn the_promise_for_every_cluster_leaves_those_of_gitopsclusters_to_them() {
+    let mut hub = Hub::new();
+    hub.write(&all(), &acm(&json!({})));
+    let settings = Settings {
+        argocd: "argocd".to_owned(),
+        ..Settings::default()
+    };
+    let moment = Moment {
+        now: now(),
+        stale: false,
+        settings: &settings,
+    };
+    let writes = |hub: &Hub, cluster: &str| {
+        let action = cluster_secrets::desired(&hub.index, &Place::new("", cluster), &moment);
+        action.map_or(0, |action| action.writes.len())
+    };
+    assert_eq!(writes(&hub, "eu1"), 1, "nobody else may have one written yet");
+    let it = hub.objects.get_mut(&all()).expect("it is there");
+    it["metadata"]["finalizers"] = json!([FINALIZER]);
+    hub.written(&all());
+    assert_eq!((writes(&hub, "eu1"), writes(&hub, "eu3")), (0, 1));
+    hub.settle();
+    assert_eq!((writes(&hub, "eu1"), writes(&hub, "eu3")), (0, 1));
+}
+
+#[test]
+fn nothing_is_written_where_that_is_not_allowed() {
+    let mut hub = Hub::new();
+    let tenant = Place::new("argocd", "all");
+    // The Argo CD that is served is in a namespace of its own.
+    hub.argocd = "gitops";
+    hub.write(&tenant, &acm(&json!({"argoServer": {"argoNamespace": "gitops"}})));
+    hub.settle();
+    assert_eq!(hub.registered(), [""; 0]);
+    assert_eq!(hub.is("ArgoServerVerified"), ["False", "InvalidConfiguration"]);
+    assert_eq!(hub.objects[&tenant]["metadata"]["finalizers"], Value::Null);
+    let namespace = json!({"metadata": {"labels": {"apps.open-cluster-management.io/gitops-argo-namespace": "true"}}});
+    let open = is_open(&namespace.to_string()).expect("a Namespace");
+    hub.apply(Change::Open(open));
+    hub.settle();
+    assert_eq!(hub.registered(), ["eu1", "eu2"]);
+    assert_eq!(hub.is("Ready"), ["True", "Success"]);
+    // What is there stays when it is closed again, and is not written any more.
+    hub.apply(Change::Open(false));
+    hub.cluster("eu1", &json!({"env": "prod"}));
+    hub.select(&["eu1"]);
+    let written = hub.settle();
+    assert_eq!(written, ["status argocd/all"]);
+}
+
+#[test]
+fn a_gitopscluster_for_another_argo_cd_is_refused_until_another_controller_serves_it() {
+    let mut hub = Hub::with_all();
+    hub.write(&all(), &acm(&json!({"argoServer": {"argoNamespace": "gitops"}})));
+    hub.settle();
+    assert_eq!(hub.registered(), [""; 0], "it has moved");
+    let [status, reason, message] = hub.says_of(&all(), "ArgoServerVerified");
+    assert_eq!([status, reason], ["False", "ArgoServerNotFound"]);
+    assert!(message.contains("--argocd-namespace gitops"), "{message}");
+    let object = hub.objects.get_mut(&all()).expect("it is there");
+    object["status"]["conditions"] = json!([{"type": "ArgoServerVerified", "status": "True", "observedGeneration": 2}]);
+    hub.written(&all());
+    assert_eq!(hub.settle(), [""; 0], "which is the other's");
+    hub.delete(&all());
+    assert_eq!(hub.settle(), [""; 0], "so is the finalizer");
+}
+
+#[test]
+fn a_placement_of_another_namespace_is_refused() {
+    let mut hub = Hub::new();
+    hub.write(&all(), &acm(&json!({"placementRef": {"namespace": "other"}})));
+    hub.settle();
+    assert_eq!(hub.registered(), [""; 0]);
+    assert_eq!(hub.is("PlacementResolved"), ["False", "InvalidConfiguration"]);
+}
+
+#[test]
+fn what_is_not_done_keeps_it_from_being_ready() {
+    let mut hub = Hub::new();
+    hub.write(
+        &all(),
+        &acm(&json!({"createPolicyTemplate": true, "managedServiceAccountRef": "push"})),
+    );
+    hub.settle();
+    assert_eq!(hub.registered(), ["eu1", "eu2"]);
+    let [status, reason, message] = hub.says_of(&all(), "SpecImplemented");
+    assert_eq!([status, reason], ["False", "NotImplemented"]);
+    assert_eq!(
+        message,
+        "this version does nothing of spec.createPolicyTemplate, spec.managedServiceAccountRef"
+    );
+    assert_eq!(hub.is("Ready"), ["False", "NotImplemented"]);
+}
+
+#[test]
+fn clusters_with_an_agent_are_not_registered_and_those_that_are_stay() {
+    let mut hub = Hub::with_all();
+    let agent = json!({"enabled": true, "argoCDAgent": {"enabled": true}});
+    hub.write(&all(), &acm(&json!({"gitopsAddon": agent})));
+    hub.cluster("eu1", &json!({"env": "prod"}));
+    hub.settle();
+    assert_eq!(hub.registered(), ["eu1", "eu2"]);
+    assert_eq!(hub.is("ClustersRegistered"), ["False", "NotImplemented"]);
+    assert_eq!(hub.secret_of("eu1")["metadata"]["labels"]["env"], Value::Null);
+}
+
+#[test]
+fn one_of_v1alpha1_is_told_in_its_words() {
+    let mut hub = Hub::new();
+    let spec = json!({"placementRef": {"name": "some"}, "argoCDAgentAddon": {}, "createBlankClusterSecrets": true});
+    hub.write(&all(), &spec);
+    hub.settle();
+    assert_eq!(hub.is("PlacementEvaluated"), ["True", "Success"]);
+    assert_eq!(hub.is("ClustersImported"), ["True", "Success"]);
+    assert_eq!(hub.is("SpecImplemented"), ["False", "NotImplemented"]);
+    assert_eq!(hub.is("PlacementResolved"), ["", ""]);
+    hub.select(&[]);
+    hub.settle();
+    assert_eq!(hub.is("PlacementEvaluated"), ["True", "NoClusters"]);
+}
+
+#[test]
+fn since_when_something_is_so_stays_with_what_stays_so() {
+    let mut hub = Hub::with_all();
+    let object = hub.objects.get_mut(&all()).expect("it is there");
+    for condition in object["status"]["conditions"].as_array_mut().expect("a list") {
+        condition["lastTransitionTime"] = json!("2020-01-01T00:00:00Z");
+    }
+    hub.written(&all());
+    hub.select(&["eu1", "eu2", "eu3"]);
+    hub.settle();
+    let status = &hub.objects[&all()]["status"];
+    assert_eq!(status["clusters"]["registered"], 3);
+    assert_eq!(status["conditions"][1]["lastTransitionTime"], "2020-01-01T00:00:00Z");
+    assert_eq!(status["lastUpdateTime"], "2026-06-01T12:00:00Z");
+}
+
+#[test]
+fn a_secret_that_came_too_late_for_the_finalizer_goes_when_its_gitopscluster_has() {
+    let mut hub = Hub::with_all();
+    let late = hub.secret_of("eu1");
+    hub.delete(&all());
+    hub.settle();
+    assert_eq!(hub.registered(), [""; 0]);
+    hub.secret(&secret_name("eu1"), Some(late));
+    hub.settle();
+    assert_eq!(hub.registered(), [""; 0]);
+}
+
+#[test]
+fn a_fleet_is_named_in_few_words() {
+    let mut hub = Hub::new();
+    let names: Vec<_> = (0..1_000).map(|number| format!("c{number:03}")).collect();
+    for name in &names {
+        hub.cluster(name, &json!({}));
+    }
+    hub.select(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    hub.touched.clear();
+    hub.write(&all(), &acm(&json!({})));
+    hub.touched.clear();
+    let it = hub.objects.get_mut(&all()).expect("it is there");
+    it["metadata"]["finalizers"] = json!([FINALIZER]);
+    hub.written(&all());
+    hub.touched.retain(|(sort, _)| *sort == Sort::GitOpsCluster);
+    hub.settle();
+    let [_, _, message] = hub.says_of(&all(), "ClustersRegistered");
+    assert_eq!(
+        message,
+        "0 of 1000 clusters are registered, not yet c000; c001; c002 (1000 in total)"
+    );
+}
+
+impl Hub {
+    fn secret_of(&self, cluster: &str) -> Value {
+        self.secrets[&secret_name(cluster)].clone()
+    }
+}
