@@ -11,6 +11,7 @@
 
 mod cluster_secrets;
 mod faults;
+mod gitopscluster;
 mod gitopscluster_crd;
 mod idle;
 mod inputs;

@@ -1,0 +1,455 @@
+//! GitOpsClusters in front of a real API server: what is written is taken, nobody else's Secret is touched, and nothing is written
+//! twice.
+
+use crate::gitopscluster_crd::{install, named, object};
+use crate::stage::{Replica, Stage, stage, writes};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use testbed::process::{self, Process};
+use testbed::proxy::{Proxy, Seen};
+use testbed::{ObjectRef, wait};
+
+const PROMISE: &str = "gitopscluster";
+
+/// A hub with the kind, without cluster Secrets, and with these managed clusters.
+async fn hub(clusters: &[&str]) -> Result<Option<Stage>> {
+    let Some(stage) = stage(clusters[0]).await? else {
+        return Ok(None);
+    };
+    for cluster in &clusters[1..] {
+        stage.hub.declare_managed_cluster(cluster).await?;
+    }
+    install(&stage).await?;
+    let secrets = "argocd.argoproj.io/secret-type=cluster";
+    stage
+        .hub
+        .kubectl(&["-n", "argocd", "delete", "secrets", "-l", secrets])?;
+    let placements =
+        "placements.cluster.open-cluster-management.io,placementdecisions.cluster.open-cluster-management.io";
+    stage.hub.kubectl(&["-n", "argocd", "delete", "--all", placements])?;
+    Ok(Some(stage))
+}
+
+fn secret(cluster: &str) -> ObjectRef {
+    let name = format!("{cluster}-application-manager-cluster-secret");
+    ObjectRef::namespaced("v1", "Secret", "argocd", &name)
+}
+
+fn of_placement(kind: &str, name: &str) -> ObjectRef {
+    ObjectRef::namespaced("cluster.open-cluster-management.io/v1beta1", kind, "argocd", name)
+}
+
+/// A Placement and its decisions, as OCM's controller writes them.
+async fn select(stage: &Stage, placement: &str, clusters: &[&str]) -> Result<()> {
+    decide(stage, placement, clusters).await?;
+    let status = json!({"status": {"conditions": [], "numberOfSelectedClusters": clusters.len()}});
+    stage
+        .hub
+        .patch_status(&of_placement("Placement", placement), &status)
+        .await
+        .map(drop)
+}
+
+async fn decide(stage: &Stage, placement: &str, clusters: &[&str]) -> Result<()> {
+    let decision = format!("{placement}-decision-1");
+    let object = |kind: &str, name: &str| {
+        json!({
+            "apiVersion": "cluster.open-cluster-management.io/v1beta1",
+            "kind": kind,
+            "metadata": {"name": name, "namespace": "argocd"},
+        })
+    };
+    let mut selecting = object("Placement", placement);
+    selecting["spec"] = json!({});
+    let mut decided = object("PlacementDecision", &decision);
+    decided["metadata"]["labels"] = json!({"cluster.open-cluster-management.io/placement": placement});
+    for object in [selecting, decided] {
+        stage.hub.apply(&object).await?;
+    }
+    let decisions: Vec<_> = clusters
+        .iter()
+        .map(|name| json!({"clusterName": name, "reason": ""}))
+        .collect();
+    let status = json!({"status": {"decisions": decisions}});
+    stage
+        .hub
+        .patch_status(&of_placement("PlacementDecision", &decision), &status)
+        .await
+        .map(drop)
+}
+
+/// What asks for the clusters of a Placement.
+fn spec(placement: &str) -> Value {
+    json!({
+        "argoServer": {"cluster": "notused", "argoNamespace": "argocd"},
+        "placementRef": {"kind": "Placement", "apiVersion": "cluster.open-cluster-management.io/v1beta1", "name": placement},
+    })
+}
+
+fn goc(name: &str) -> ObjectRef {
+    named("v1beta1", name)
+}
+
+/// The status, the reason and the message of a condition.
+fn condition<'o>(object: &'o Value, kind: &str) -> [&'o str; 3] {
+    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    let found = conditions.into_iter().find(|it| it["type"] == kind);
+    ["status", "reason", "message"].map(|key| found.and_then(|it| it[key].as_str()).unwrap_or_default())
+}
+
+async fn until(stage: &Stage, name: &str, kind: &str, status: &str, words: &str) -> Result<Value> {
+    let says = |it: &Value| {
+        let [is, _, message] = condition(it, kind);
+        let is_observed = it["status"]["conditions"][0]["observedGeneration"] == it["metadata"]["generation"];
+        is == status && message.contains(words) && is_observed
+    };
+    stage.hub.wait_for(&goc(name), says).await
+}
+
+async fn controller(stage: &Stage, proxy: &Proxy) -> Result<Replica> {
+    stage.controller_for(PROMISE, proxy).await
+}
+
+async fn label(stage: &Stage, cluster: &str, value: &str) -> Result<Value> {
+    let managed = ObjectRef::cluster("cluster.open-cluster-management.io/v1", "ManagedCluster", cluster);
+    let labels = json!({"metadata": {"labels": {"change": value}}});
+    stage.hub.patch(&managed, &labels).await?;
+    let is_there = |secret: &Value| secret["metadata"]["labels"]["change"] == value;
+    stage.hub.wait_for(&secret(cluster), is_there).await
+}
+
+/// The first one's, as ACM writes it.
+fn of_acm() -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": "goc-one-application-manager-cluster-secret",
+            "namespace": "argocd",
+            "labels": {
+                "argocd.argoproj.io/secret-type": "cluster",
+                "apps.open-cluster-management.io/acm-cluster": "true",
+                "apps.open-cluster-management.io/cluster-name": "goc-one",
+                "apps.open-cluster-management.io/cluster-server": "goc-one-control-plane",
+                "apps.open-cluster-management.io/data-source": "blank",
+            },
+        },
+        "stringData": {"name": "goc-one", "server": "https://goc-one-control-plane"},
+    })
+}
+
+/// The third one's, as somebody writes it who has Argo CD connect to it.
+fn push() -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "push", "namespace": "argocd", "labels": {"argocd.argoproj.io/secret-type": "cluster"}},
+        "stringData": {"name": "goc-three", "server": "https://goc-three.example.com", "config": "{\"password\":\"hunter2\"}"},
+    })
+}
+
+/// A cluster that leaves loses its Secret, when the Placement says so as well; a Placement that decides nothing takes nothing.
+async fn leaves_and_empties(stage: &Stage) -> Result<()> {
+    let hub = stage.hub;
+    decide(stage, "goc", &["goc-one", "goc-two"]).await?;
+    until(stage, "goc", "PlacementResolved", "Unknown", "nothing is taken away").await?;
+    assert!(hub.get(&secret("goc-three")).await?.is_some());
+    select(stage, "goc", &["goc-one", "goc-two"]).await?;
+    hub.wait_gone(&secret("goc-three")).await?;
+    until(stage, "goc", "Ready", "True", "").await?;
+    select(stage, "goc", &[]).await?;
+    until(
+        stage,
+        "goc",
+        "PlacementResolved",
+        "False",
+        "selects no cluster; what is registered stays so",
+    )
+    .await?;
+    for cluster in ["goc-one", "goc-two"] {
+        assert!(hub.get(&secret(cluster)).await?.is_some(), "{cluster}");
+    }
+    Ok(())
+}
+
+/// The deletion of one takes what is its own, and no finalizer holds it then.
+async fn is_deleted_beside_another(stage: &Stage) -> Result<()> {
+    let hub = stage.hub;
+    select(stage, "goc-other", &["goc-three"]).await?;
+    hub.create(&object("v1beta1", "goc-other", &spec("goc-other"))).await?;
+    until(stage, "goc-other", "Ready", "True", "").await?;
+    hub.delete(&goc("goc")).await?;
+    hub.wait_gone(&goc("goc")).await?;
+    for cluster in ["goc-one", "goc-two"] {
+        assert!(hub.get(&secret(cluster)).await?.is_none(), "{cluster}");
+    }
+    assert!(hub.get(&secret("goc-three")).await?.is_some());
+    hub.delete(&goc("goc-other")).await?;
+    hub.wait_gone(&goc("goc-other")).await?;
+    assert!(hub.get(&secret("goc-three")).await?.is_none());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_gitopscluster_registers_what_its_placement_selects_until_it_is_deleted() -> Result<()> {
+    let clusters = ["goc-one", "goc-two", "goc-three"];
+    let Some(stage) = hub(&clusters).await? else {
+        return Ok(());
+    };
+    let hub = stage.hub;
+    // ACM's own for the first, and somebody else's for the third.
+    let acms = hub.create(&of_acm()).await?;
+    let push = hub.create(&push()).await?;
+    select(&stage, "goc", &clusters).await?;
+    hub.create(&object("v1beta1", "goc", &spec("goc"))).await?;
+
+    let proxy = stage.proxy().await?;
+    let running = controller(&stage, &proxy).await?;
+    let words = "2 of 3 clusters are registered. goc-three: Argo CD knows this cluster by the Secret argocd/push";
+    let told = until(&stage, "goc", "ClustersRegistered", "False", words).await?;
+    assert_eq!(condition(&told, "Ready")[..2], ["False", "ClusterRegistrationFailed"]);
+    assert_eq!(told["status"]["clusters"], json!({"selected": 3, "registered": 2}));
+    assert_eq!(told["status"]["phase"], "failed");
+    assert_eq!(
+        told["metadata"]["finalizers"],
+        json!(["argocd-ocm-cmp.github.io/gitopscluster"])
+    );
+    let adopted = hub.get(&secret("goc-one")).await?.context("it is there")?;
+    assert_eq!(adopted["metadata"]["uid"], acms["metadata"]["uid"]);
+    for cluster in ["goc-one", "goc-two"] {
+        let made = hub.get(&secret(cluster)).await?.context(cluster)?;
+        let owner = &made["metadata"]["annotations"]["argocd-ocm-cmp.github.io/gitopscluster"];
+        assert_eq!(owner, "argocd/goc", "{cluster}");
+        assert_eq!(
+            made["data"]["server"],
+            encoded(&format!("https://{cluster}-control-plane")),
+            "{cluster}"
+        );
+        assert_eq!(
+            made["metadata"]["labels"]["apps.open-cluster-management.io/acm-cluster"],
+            "true"
+        );
+    }
+    let first = proxy.requests();
+    let finalizer = first
+        .iter()
+        .position(|seen| seen.is_write() && seen.resource == "gitopsclusters");
+    let made = first
+        .iter()
+        .position(|seen| seen.is_write() && seen.resource == "secrets");
+    assert!(finalizer.context("a finalizer")? < made.context("a Secret")?);
+    until_event(
+        &stage,
+        "goc-three: Argo CD knows this cluster by the Secret argocd/push",
+    )
+    .await?;
+
+    // Somebody else's goes: all is well. What is written is what is new.
+    hub.delete(&ObjectRef::of(&push)).await?;
+    let well = until(&stage, "goc", "Ready", "True", "").await?;
+    assert_eq!(well["status"]["phase"], "successful");
+    let shown = hub.kubectl(&["-n", "argocd", "get", "goc", "goc", "--no-headers"])?;
+    let shown: Vec<_> = shown.split_whitespace().take(4).collect();
+    assert_eq!(shown, ["goc", "True", "3", "goc"]);
+
+    // A restart writes nothing, and a change of one cluster that of its Secret.
+    let log = running.log()?;
+    running.stop().await?;
+    assert!(!log.contains("hunter2"), "{log}");
+    let again = stage.proxy().await?;
+    let running = controller(&stage, &again).await?;
+    label(&stage, "goc-two", "1").await?;
+    running
+        .until_metric("argocd_ocm_cmp_reconciles_total", |looks| looks >= 4)
+        .await?;
+    let one = "patch /api/v1/namespaces/argocd/secrets/goc-two-application-manager-cluster-secret: 200";
+    assert_eq!(writes(&again.requests()), [one]);
+    let asks = |seen: &&Seen| seen.resource == "secrets" && seen.name.is_some() && !seen.is_write();
+    assert_eq!(
+        again.requests().iter().filter(asks).count(),
+        0,
+        "no request for each cluster"
+    );
+
+    leaves_and_empties(&stage).await?;
+    is_deleted_beside_another(&stage).await?;
+    running.stop().await
+}
+
+#[tokio::test]
+async fn what_is_not_served_or_not_done_is_said_once_and_nothing_is_written_for_it() -> Result<()> {
+    let Some(stage) = hub(&["goc-refuse"]).await? else {
+        return Ok(());
+    };
+    let hub = stage.hub;
+    select(&stage, "goc", &["goc-refuse"]).await?;
+    let mut elsewhere = spec("goc");
+    elsewhere["argoServer"]["argoNamespace"] = json!("openshift-gitops");
+    hub.create(&object("v1beta1", "goc-elsewhere", &elsewhere)).await?;
+    let agent = json!({"placementRef": {"kind": "Placement", "name": "goc"}, "argoCDAgentAddon": {"mode": "managed"}});
+    hub.create(&object("v1alpha1", "goc-agent", &agent)).await?;
+    // Of a tenant, who has not been let in.
+    hub.create_namespace("goc-tenant").await?;
+    let mut tenant = object("v1beta1", "goc-tenant", &spec("goc"));
+    tenant["metadata"]["namespace"] = json!("goc-tenant");
+    let tenant = ObjectRef::of(&hub.create(&tenant).await?);
+
+    let proxy = stage.proxy().await?;
+    let running = controller(&stage, &proxy).await?;
+    let words = "run one with --argocd-namespace openshift-gitops";
+    until(&stage, "goc-elsewhere", "ArgoServerVerified", "False", words).await?;
+    let told = until(
+        &stage,
+        "goc-agent",
+        "ClustersImported",
+        "False",
+        "argocd-agent are not registered",
+    )
+    .await?;
+    assert_eq!(
+        condition(&told, "SpecImplemented")[2],
+        "this version does nothing of spec.argoCDAgentAddon"
+    );
+    assert_eq!(condition(&told, "Ready")[0], "False");
+    let refused = |it: &Value| condition(it, "ArgoServerVerified")[2].contains("takes no clusters from goc-tenant");
+    hub.wait_for(&tenant, refused).await?;
+    let written = writes(&proxy.requests());
+    assert_eq!(written.len(), 3, "{written:?}");
+    assert!(
+        written.iter().all(|write| write.contains("/status: 200")),
+        "{written:?}"
+    );
+    assert_eq!(hub.get(&secret("goc-refuse")).await?, None);
+
+    // The administrator lets the tenant in; the Placement that is named is the tenant's own.
+    let open = json!({"metadata": {"labels": {"apps.open-cluster-management.io/gitops-argo-namespace": "true"}}});
+    let argocd = ObjectRef::cluster("v1", "Namespace", "argocd");
+    hub.patch(&argocd, &open).await?;
+    let admitted = |it: &Value| condition(it, "PlacementResolved")[2].contains("no Placement goc-tenant/goc");
+    hub.wait_for(&tenant, |it| {
+        condition(it, "ArgoServerVerified")[0] == "True" && admitted(it)
+    })
+    .await?;
+    let close = json!({"metadata": {"labels": {"apps.open-cluster-management.io/gitops-argo-namespace": null}}});
+    hub.patch(&argocd, &close).await?;
+    hub.wait_for(&tenant, refused).await?;
+    running.stop().await?;
+
+    let again = stage.proxy().await?;
+    let running = controller(&stage, &again).await?;
+    running
+        .until_metric("argocd_ocm_cmp_reconciles_total", |looks| looks >= 4)
+        .await?;
+    let written: Vec<_> = again
+        .requests()
+        .iter()
+        .filter(|seen| is_ours(seen))
+        .map(Seen::to_string)
+        .collect();
+    assert_eq!(written, [""; 0]);
+    hub.delete(&tenant).await?;
+    hub.kubectl(&["-n", "argocd", "delete", "goc", "--all"])?;
+    running.stop().await
+}
+
+/// The rights of the shipped files are those that are needed.
+#[tokio::test]
+async fn the_shipped_rights_are_enough_and_used() -> Result<()> {
+    let Some(stage) = hub(&["goc-rights", "goc-going"]).await? else {
+        return Ok(());
+    };
+    let hub = stage.hub;
+    for file in ["deploy_controller.yaml", "deploy_gitopscluster.yaml"] {
+        hub.kubectl(&["apply", "-f", &format!("{}/{file}", env!("CARGO_MANIFEST_DIR"))])?;
+    }
+    let account = "argocd-ocm-cmp-controller";
+    let who = format!("--as=system:serviceaccount:argocd:{account}");
+    let counts = async || {
+        let question = |namespace: &str, kind: &str| {
+            hub.kubectl(&["-n", namespace, "auth", "can-i", "list", kind, &who])
+                .ok()
+        };
+        question("argocd", "secrets").and(question("default", "gitopsclusters"))
+    };
+    wait::eventually("the rights count", wait::DEADLINE, counts).await?;
+    let port = testbed::ports::free()?;
+    let home = tempfile::tempdir()?;
+    let mut command = process::command(env!("CARGO_BIN_EXE_argocd-ocm-cmp"), home.path());
+    command.args(["controller", "--controllers=gitopscluster", "--leader-elect=false"]);
+    command
+        .arg(format!("--bind-address=127.0.0.1:{port}"))
+        .arg("--kubeconfig");
+    command.arg(hub.service_account_kubeconfig("argocd", account)?);
+    let log = hub.logs().join("goc-rights.log");
+    let running = Process::start("goc-rights", command, &log)?;
+
+    select(&stage, "goc", &["goc-rights", "goc-going"]).await?;
+    hub.create(&object("v1beta1", "goc", &spec("goc"))).await?;
+    until(&stage, "goc", "Ready", "True", "").await?;
+    label(&stage, "goc-rights", "1").await?;
+    let going = ObjectRef::cluster("cluster.open-cluster-management.io/v1", "ManagedCluster", "goc-going");
+    hub.delete(&going).await?;
+    hub.wait_gone(&secret("goc-going")).await?;
+    hub.delete(&goc("goc")).await?;
+    hub.wait_gone(&goc("goc")).await?;
+    assert!(hub.get(&secret("goc-rights")).await?.is_none());
+    running.terminate().await?;
+    let log = std::fs::read_to_string(log)?;
+    assert!(!log.contains("forbidden"), "{log}");
+    let asked = hub.asked_by(account)?;
+    let verbs = |kind: &str| -> BTreeSet<String> {
+        let of_kind = asked.iter().filter(|event| {
+            let object = &event["objectRef"];
+            let below = object["subresource"]
+                .as_str()
+                .map_or(String::new(), |part| format!("/{part}"));
+            object["resource"]
+                .as_str()
+                .is_some_and(|resource| format!("{resource}{below}") == kind)
+        });
+        of_kind
+            .filter_map(|event| event["verb"].as_str().map(str::to_owned))
+            .collect()
+    };
+    for (kind, wanted) in [
+        ("gitopsclusters", &["list", "patch", "watch"][..]),
+        ("gitopsclusters/status", &["patch"]),
+        ("placements", &["list", "watch"]),
+        ("placementdecisions", &["list", "watch"]),
+        ("namespaces", &["list", "watch"]),
+        ("managedclusters", &["get", "list", "watch"]),
+        ("secrets", &["create", "delete", "list", "patch", "watch"]),
+    ] {
+        assert_eq!(
+            verbs(kind),
+            wanted.iter().map(|verb| (*verb).to_owned()).collect(),
+            "{kind}"
+        );
+    }
+    Ok(())
+}
+
+fn is_ours(seen: &Seen) -> bool {
+    seen.is_write() && seen.resource != "leases"
+}
+
+fn encoded(text: &str) -> Value {
+    json!(k8s_openapi::ByteString(text.as_bytes().to_vec()))
+}
+
+/// Waits for an Event on the GitOpsCluster `goc` that says so.
+async fn until_event(stage: &Stage, words: &str) -> Result<()> {
+    let told = async || {
+        let fields = "involvedObject.kind=GitOpsCluster,involvedObject.name=goc";
+        let events = stage
+            .hub
+            .kubectl(&["-n", "argocd", "get", "events", "--field-selector", fields, "-o=json"]);
+        let events: Value = serde_json::from_str(&events.ok()?).ok()?;
+        let mut events = events["items"].as_array()?.iter();
+        events
+            .any(|event| event["message"].as_str().is_some_and(|it| it.contains(words)))
+            .then_some(())
+    };
+    wait::eventually(words, wait::DEADLINE, told).await
+}
