@@ -438,10 +438,13 @@ fn somebody_elses_secret_is_told_once_and_left_alone() {
     assert!(hub.events[0].contains("eu1: Argo CD knows this cluster by the Secret argocd/push"));
     hub.cluster("eu2", &json!({"env": "prod"}));
     hub.settle();
-    assert_eq!(hub.events.len(), 1, "it is known");
+    hub.select(&["eu1", "eu2", "eu3"]);
+    hub.settle();
+    assert!(hub.says_of(&all(), "ClustersRegistered")[2].starts_with("2 of 3 clusters"));
+    assert_eq!(hub.events.len(), 1, "it is known, whatever else changes");
     hub.secret("push", None);
     hub.settle();
-    assert_eq!(hub.registered(), ["eu1", "eu2"]);
+    assert_eq!(hub.registered(), ["eu1", "eu2", "eu3"]);
     assert_eq!(hub.is("Ready"), ["True", "Success"]);
 }
 
