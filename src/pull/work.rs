@@ -173,8 +173,12 @@ impl Desired {
     pub fn patch(&self, version: &str) -> Value {
         let mut spec = self.spec.clone();
         match spec.get_mut("deleteOption") {
-            Some(option) => option["ttlSecondsAfterFinished"] = Value::Null,
-            None => spec["deleteOption"] = Value::Null,
+            Some(Value::Object(option)) => {
+                for field in ["selectivelyOrphans", "ttlSecondsAfterFinished"] {
+                    option.entry(field).or_insert(Value::Null);
+                }
+            }
+            _ => spec["deleteOption"] = Value::Null,
         }
         json!({
             "metadata": {
@@ -570,6 +574,29 @@ mod tests {
             assert_eq!(fingerprint(&work), wanted.fingerprint(), "{work}");
             assert_eq!(work["metadata"]["labels"]["example.com/mine"], "x");
             assert!(work["spec"]["executor"].is_object());
+        }
+    }
+
+    #[test]
+    fn every_step_of_letting_go_is_one_patch_and_so_is_the_way_back() {
+        let project = json!({"metadata": {"name": "shops", "namespace": "argocd"}, "spec": {"sourceRepos": ["*"]}});
+        let form = |hold| held(&of_set(), &acm(), hold, &project);
+        let steps = [
+            Hold::Firm,
+            Hold::Loosening,
+            Hold::Loose,
+            Hold::Firm,
+            Hold::Loose,
+            Hold::Loosening,
+        ];
+        let mut work = as_stored(&form(Hold::Firm).object());
+        for hold in steps {
+            merge(&mut work, &form(hold).patch("41"));
+            work = as_stored(&work);
+            assert_eq!(
+                (fingerprint(&work), Hold::read(&work)),
+                (form(hold).fingerprint(), hold)
+            );
         }
     }
 

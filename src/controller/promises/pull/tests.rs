@@ -159,6 +159,10 @@ impl Hub {
                 assert_eq!(&body["metadata"]["resourceVersion"], version, "of another form");
                 assert!(of_it == "work" || body.get("spec").is_none(), "not ours: {body}");
                 merge(&mut object, &body);
+                if of_it == "work" {
+                    let generation = object["metadata"]["generation"].as_u64().expect("it has one");
+                    object["metadata"]["generation"] = json!(generation + 1);
+                }
                 self.put(resource.plural, &place, Some(object));
             }
             Write::Delete {
@@ -203,8 +207,9 @@ impl Hub {
         let value =
             |(name, text): &(&str, &str)| json!({"name": name, "fieldValue": {"type": "String", "string": text}});
         let values: Vec<_> = values.iter().chain([&("payload", &*form)]).map(value).collect();
+        let generation = &work["metadata"]["generation"];
         let applied =
-            json!([{"type": "Applied", "status": "True", "observedGeneration": 1, "lastTransitionTime": NOW}]);
+            json!([{"type": "Applied", "status": "True", "observedGeneration": generation, "lastTransitionTime": NOW}]);
         work["status"] = json!({"conditions": applied, "resourceStatus": {"manifests": [
             {"resourceMeta": meta, "conditions": applied, "statusFeedback": {"values": values}}]}});
         let (namespace, name) = place.split_once('/').expect("a place");
