@@ -64,10 +64,12 @@ async fn what_the_hubs_argo_cd_says_of_a_cluster_that_it_does_not_know_is_let_st
     // On the cluster it is the cluster itself. The hub's Argo CD, which does nothing else with it, says so whenever it hears of it.
     app.object["spec"]["destination"]["server"] = json!("https://nobody.example.com:6443");
     let app = app.start().await?;
-    let now = app.on_hub().await?;
-    let said = told(&now, "InvalidSpecError");
-    assert_eq!(said.len(), 1, "{now:#}");
-    assert!(said[0].contains("nobody.example.com"), "{now:#}");
+    // It goes with each write of the controller, and comes back at once: then both are content.
+    let is_said =
+        |it: &Value| matches!(told(it, "InvalidSpecError")[..], [said] if said.contains("nobody.example.com"));
+    stage.hub.wait_for(&app.application(), is_said).await?;
     is_quiet(&app).await?;
+    let now = app.on_hub().await?;
+    assert!(is_said(&now), "{now:#}");
     app.end().await
 }

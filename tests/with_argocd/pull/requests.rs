@@ -99,7 +99,13 @@ async fn sync_and_rollback_are_run_once_and_taken_off_the_hub() -> Result<()> {
     app.runs(&second).await?;
     serves(&stage.cluster1, &app.guestbook(), 3).await?;
     app.change("before-rollback").await?;
-    app.patch(&sync(&app.commit)).await?;
+    // As Argo CD's API server rolls back: to an entry of the history that the hub has.
+    let history = app.on_hub().await?["status"]["history"].clone();
+    let revisions = [&history[0]["revision"], &history[1]["revision"]];
+    assert_eq!(revisions, [app.commit.as_str(), second.as_str()], "{history:#}");
+    let mut rollback = sync(&app.commit);
+    rollback["operation"]["sync"]["source"] = history[0]["source"].clone();
+    app.patch(&rollback).await?;
     let rolled_back = |it: &Value| {
         let status = &it["status"];
         status["sync"]["status"] == "OutOfSync"
