@@ -72,6 +72,9 @@ pub fn wanted(current: &Mirror, situation: &Situation<'_>) -> Mirror {
         Some(application) => history::after(application, &current.history, mirror.operation.as_ref()),
         None => current.history.clone(),
     };
+    if !mirror.conditions.iter().any(is_hubs_own) {
+        return mirror;
+    }
     // What the hub's Argo CD has said once it never takes back. Where something is written anyway, it may say again what is still so.
     let [before, after] = [current, &mirror].map(without_hubs_own);
     if patch(&before, &after).is_some() {
@@ -82,10 +85,13 @@ pub fn wanted(current: &Mirror, situation: &Situation<'_>) -> Mirror {
 
 /// Without the conditions that the hub's own Argo CD has set.
 fn without_hubs_own(mirror: &Mirror) -> Mirror {
-    let is_hubs = |it: &Condition| names::CONDITIONS.contains(&&*it.kind) && !is_told(it);
     let mut mirror = mirror.clone();
-    mirror.conditions.retain(|it| !is_hubs(it));
+    mirror.conditions.retain(|it| !is_hubs_own(it));
     mirror
+}
+
+fn is_hubs_own(condition: &Condition) -> bool {
+    names::CONDITIONS.contains(&&*condition.kind) && !is_told(condition)
 }
 
 /// What is to be said, without what does not come from the cluster.
