@@ -13,6 +13,7 @@ pub use decide::{Cluster, Decision, Write, decide, obsolete};
 pub use keeper::Keeper;
 pub use labels::Labels;
 
+use crate::controller::seen;
 use k8s_openapi::ByteString;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -40,7 +41,7 @@ pub const COPIED: &str = "argocd-ocm-cmp.github.io/labels";
 /// (`IsManagedCluster` in its `controller/sharding`). Older ones do not know it on a Secret: there an Application for the
 /// cluster makes the application-controller dial the server, though the Application itself is to be left alone. ApplicationSets
 /// do not ask for it in any version.
-pub const SKIP_RECONCILE: &str = "argocd.argoproj.io/skip-reconcile";
+pub const SKIP_RECONCILE: &str = seen::SKIP_RECONCILE;
 
 /// Under which key a cluster's name is in its Secret.
 const NAME: &str = "name";

@@ -25,7 +25,8 @@
 //!
 //! What the stages share: [`value`] is a manifest's value as Kubernetes sees it, [`yaml`] reads and writes it in the dialect
 //! of Kubernetes' own Go libraries, [`json`] is its canonical text. Those three are ours to the last rule, because a value
-//! that is read differently from how `kubectl apply` reads it makes a cluster run something that Git does not say.
+//! that is read differently from how `kubectl apply` reads it makes a cluster run something that Git does not say. [`text`] shortens
+//! what others have written.
 //!
 //! # What holds it to that
 //!
@@ -49,6 +50,7 @@ pub mod report;
 pub mod status;
 pub mod table;
 pub mod telemetry;
+pub mod text;
 pub mod tracking;
 pub mod value;
 pub mod works;

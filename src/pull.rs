@@ -23,10 +23,10 @@ pub mod work;
 pub use application::Application;
 pub use carried::Carried;
 
+use crate::generate::names::hex;
 use clap::ValueEnum;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use std::fmt::Write as _;
 
 /// Whose conventions are followed where the two differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -110,14 +110,6 @@ fn hash(texts: &[&str], digits: usize) -> String {
         hash.update(text);
     }
     hex(&hash.finalize()[..digits / 2])
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let mut hex = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        write!(hex, "{byte:02x}").expect("a String takes all");
-    }
-    hex
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ mod text;
 
 pub use found::{Fingerprint, Found};
 
+use crate::pull;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeSet, HashSet};
 use text::Statuses;
@@ -32,7 +33,7 @@ pub const KIND: &str = "MulticlusterApplicationSetReport";
 pub const PLURAL: &str = "multiclusterapplicationsetreports";
 
 /// The label that says of which ApplicationSet it is, as far as a label can.
-pub const HOSTING: &str = "apps.open-cluster-management.io/hosting-applicationset";
+pub const HOSTING: &str = pull::names::SET;
 /// The annotation that says what is left out of it.
 pub const CUT: &str = "argocd-ocm-cmp.github.io/cut";
 

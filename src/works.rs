@@ -150,6 +150,9 @@ pub fn read_back(texts: &[String]) -> Vec<Work<'_>> {
 /// The API group of works.
 pub const GROUP: &str = "work.open-cluster-management.io";
 
+/// The `apiVersion` of a work for one managed cluster.
+pub const API_VERSION: &str = "work.open-cluster-management.io/v1";
+
 /// The kind of a work for one managed cluster.
 pub const KIND: &str = "ManifestWork";
 /// Its kind when it is for a Placement.

@@ -43,6 +43,15 @@ impl Place {
             name: name.into(),
         }
     }
+
+    /// What comes before all places of a namespace.
+    #[must_use]
+    pub fn first_of(namespace: &Arc<str>) -> Self {
+        Self {
+            namespace: Arc::clone(namespace),
+            name: "".into(),
+        }
+    }
 }
 
 impl fmt::Display for Place {

@@ -6,6 +6,7 @@ use super::metrics::{Metrics, Reason};
 use super::queue::Outcome;
 use super::resources::Resource;
 use super::seen::Place;
+use crate::generate::names::{hex, with_hash};
 use crate::{hub, status};
 use k8s_openapi::jiff::Timestamp;
 use kube::core::params::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
@@ -13,7 +14,6 @@ use kube::core::request::Request;
 use kube::{Client, Error};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use std::fmt::Write as _;
 use std::time::Duration;
 use tokio::time::timeout;
 use tracing::{debug, info, warn};
@@ -359,18 +359,12 @@ fn object_of(write: &Write) -> (&'static Resource, &Place) {
 }
 
 fn event_name(telling: &Telling) -> String {
-    /// Of the 253 characters that a name may have, a dot and sixteen more are ours.
-    const NAME_MAX: usize = 236;
+    const NAME_MAX: usize = 253;
     let mut hash = Sha256::new();
     for part in [&*telling.of.uid, telling.event.reason, &telling.event.message] {
         hash.update(part);
         hash.update([0]);
     }
-    let mut name = telling.of.place.name.to_string();
-    name.truncate(NAME_MAX);
-    let mut name = format!("{}.", name.trim_end_matches(['.', '-']));
-    for byte in &hash.finalize()[..8] {
-        let _ = write!(name, "{byte:02x}");
-    }
-    name
+    let hash = hex(&hash.finalize()[..8]);
+    with_hash(telling.of.place.name.to_string(), ".", &hash, NAME_MAX)
 }

@@ -181,7 +181,7 @@ fn hashed(readable: &str, whole: &str) -> WorkName {
 }
 
 /// A name of at most `max` characters that ends in a hash, behind a mark.
-fn with_hash(mut name: String, mark: &str, hash: &str, max: usize) -> String {
+pub(crate) fn with_hash(mut name: String, mark: &str, hash: &str, max: usize) -> String {
     name.truncate(max.saturating_sub(mark.len() + hash.len()));
     name.truncate(name.trim_end_matches(['.', '-']).len());
     name + mark + hash
@@ -193,8 +193,13 @@ pub(super) fn hash<T: AsRef<str>>(texts: impl IntoIterator<Item = T>, digits: us
     for text in texts {
         hash.update(text.as_ref());
     }
-    let mut hex = String::with_capacity(digits);
-    for byte in &hash.finalize()[..digits / 2] {
+    hex(&hash.finalize()[..digits / 2])
+}
+
+/// Bytes in hex.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let mut hex = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
         write!(hex, "{byte:02x}").expect("a String takes all");
     }
     hex

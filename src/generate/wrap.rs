@@ -9,7 +9,7 @@ use super::settings::Target;
 use super::wishes::Phase;
 use crate::json;
 use crate::value::{Map, Value};
-use crate::works::SET_KIND;
+use crate::works::{API_VERSION, KIND, SET_KIND};
 use std::ops::Range;
 
 /// A work that still lacks what it is for.
@@ -66,11 +66,7 @@ impl Template {
     /// The work for one cluster; `objects` are those of the template.
     #[must_use]
     pub fn for_cluster<'a>(&self, cluster: &ClusterName, objects: &'a [Object]) -> Work<'a> {
-        let mut start = self.start(
-            "work.open-cluster-management.io/v1",
-            "ManifestWork",
-            &cluster.to_string(),
-        );
+        let mut start = self.start(API_VERSION, KIND, &cluster.to_string());
         start.push_str(&self.fields);
         self.around(start, "}", objects)
     }

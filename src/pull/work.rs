@@ -3,8 +3,9 @@
 use super::application::Application;
 use super::carried::{Applied, Carried};
 use super::requests::Requests;
-use super::{Dialect, Settings, feedback, hash, hex, items, names, payload, text};
+use super::{Dialect, Settings, feedback, hash, items, names, payload, text};
 use crate::controller::seen::REFRESH;
+use crate::generate::names::{hex, with_hash};
 use crate::works;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
@@ -13,9 +14,6 @@ use sha2::{Digest, Sha256};
 
 /// What a work is like, as far as that is decided here: two are as alike as their fingerprints.
 pub type Fingerprint = [u8; 16];
-
-/// The `apiVersion` of works.
-const API_VERSION: &str = "work.open-cluster-management.io/v1";
 
 /// The most characters of a work's name: the agent puts 65 before it.
 const NAME_MAX: usize = 188;
@@ -55,9 +53,7 @@ pub fn other_name(application: &Application) -> String {
         namespace, name, uid, ..
     } = application;
     let hash = hash(&[namespace, name, uid], HASH_DIGITS);
-    let mut readable: String = name.chars().take(NAME_MAX - HASH_DIGITS - 1).collect();
-    readable.truncate(readable.trim_end_matches(['.', '-']).len());
-    format!("{readable}-{hash}")
+    with_hash(name.to_string(), "-", &hash, NAME_MAX)
 }
 
 /// How far a work is on its way to let go of what it has delivered, so that something else can take it over.
@@ -156,7 +152,7 @@ impl Desired {
     #[must_use]
     pub fn object(&self) -> Value {
         json!({
-            "apiVersion": API_VERSION,
+            "apiVersion": works::API_VERSION,
             "kind": works::KIND,
             "metadata": {
                 "name": self.name,

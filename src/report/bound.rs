@@ -4,8 +4,8 @@
 
 use super::text::{ConditionEntry, Entry, ResourceEntry};
 use super::{Condition, Line, Resource};
+use crate::text::shortened;
 use serde::Serialize;
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
@@ -243,16 +243,6 @@ fn told(cut: &Cut) -> Option<String> {
 /// A text that is not empty.
 fn known(text: &str) -> &str {
     if text.is_empty() { "Unknown" } else { text }
-}
-
-/// The beginning of a text that is too long.
-fn shortened(text: &str, max: usize) -> Cow<'_, str> {
-    if text.len() <= max {
-        return text.into();
-    }
-    let mut ends = (0..=max.saturating_sub('…'.len_utf8())).rev();
-    let end = ends.find(|&end| text.is_char_boundary(end)).unwrap_or(0);
-    format!("{}…", &text[..end]).into()
 }
 
 /// How many bytes a value takes as the API server keeps it, with a comma. It writes some characters as `\u003c`, which are one

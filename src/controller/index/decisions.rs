@@ -46,10 +46,7 @@ impl Decisions {
 
     /// Whether a Placement of this namespace selects this managed cluster.
     pub(super) fn select(&self, namespace: &Arc<str>, cluster: &str) -> bool {
-        let first = Place {
-            namespace: Arc::clone(namespace),
-            name: "".into(),
-        };
+        let first = Place::first_of(namespace);
         let of_it = self
             .all
             .range(first..)

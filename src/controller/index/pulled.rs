@@ -40,10 +40,7 @@ impl Pulled {
 
     /// Those of a namespace.
     pub(super) fn of(&self, namespace: &Arc<str>) -> impl Iterator<Item = &Place> {
-        let first = Place {
-            namespace: Arc::clone(namespace),
-            name: "".into(),
-        };
+        let first = Place::first_of(namespace);
         self.all
             .range(first..)
             .take_while(move |place| place.namespace == *namespace)

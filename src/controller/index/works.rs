@@ -195,10 +195,7 @@ impl Works {
 
     /// Whose works are for a managed cluster.
     pub(super) fn on(&self, cluster: &Arc<str>) -> BTreeSet<Place> {
-        let first = Place {
-            namespace: Arc::clone(cluster),
-            name: "".into(),
-        };
+        let first = Place::first_of(cluster);
         let works = self.all.range((WorkKind::Work, first)..);
         let works = works.take_while(|((kind, place), _)| *kind == WorkKind::Work && place.namespace == *cluster);
         let owner = |((kind, place), work): (&(WorkKind, Place), &Work)| match &work.set {

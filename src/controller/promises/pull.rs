@@ -4,11 +4,12 @@
 //! As argocd-pull-integration and Red Hat ACM's multicloud-integrations do it, whose labels, annotations and names these are. What
 //! is taken from an Application, and what of a work becomes its status, is in [`pull`](crate::pull); here is decided what is written.
 
+use super::application_status::conditions::{APPLY_ERROR, UNREACHABLE, unreachable};
 use super::{Moment, Promise};
 use crate::controller::action::{Action, Event, Involved, Write};
 use crate::controller::index::{Index, Sort};
 use crate::controller::resources::{APPLICATIONS, Resource, WORKS};
-use crate::controller::seen::{Application, Place, Reach, SKIP_RECONCILE, WorkKind};
+use crate::controller::seen::{Application, Place, SKIP_RECONCILE, WorkKind};
 use crate::controller::watches::Kind;
 use crate::pull::requests::Taken;
 use crate::pull::status::{Condition, Mirror, Situation};
@@ -28,15 +29,13 @@ pub(super) const PROMISE: Promise = Promise {
 
 /// No work can be made of the Application.
 const ERROR: &str = "ManifestWorkError";
-/// The hub does not hear from its cluster.
-const UNREACHABLE: &str = "ManagedClusterUnreachableWarning";
 /// Argo CD on the hub runs it too.
 const RUN_TWICE: &str = "ManifestWorkSkipReconcileWarning";
 
 /// What is told in Events when it becomes so.
 const REASONS: [(&str, &str); 4] = [
     (ERROR, "ManifestWorkRefused"),
-    (pull::names::APPLY_ERROR, "ManifestWorkApplyFailed"),
+    (APPLY_ERROR, "ManifestWorkApplyFailed"),
     (UNREACHABLE, "ManagedClusterUnreachable"),
     (RUN_TWICE, "ManifestWorkRunTwice"),
 ];
@@ -270,16 +269,8 @@ fn notes(index: &Index, application: &Application, cluster: &str, refused: Optio
     if let Some(why) = refused {
         note(ERROR, why.clone());
     }
-    match index.reach(cluster) {
-        Reach::Heard => {}
-        Reach::Silent => note(
-            UNREACHABLE,
-            format!("{cluster}: the hub does not hear from its agent; what is shown is what was heard last"),
-        ),
-        Reach::Unwell => note(
-            UNREACHABLE,
-            format!("{cluster}: its agent says that its API server is not well; what is shown is what was heard last"),
-        ),
+    if let Some(why) = unreachable(index.reach(cluster)) {
+        note(UNREACHABLE, format!("{cluster}: {why}"));
     }
     if application.reconciled {
         note(

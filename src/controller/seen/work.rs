@@ -6,10 +6,12 @@ use crate::cluster_secret::Labels;
 use crate::pull::{self, Carried};
 use crate::report::Resource;
 use crate::status::{self, ObjectStatus, Verdict, WorkStatus};
+use crate::text::shortened;
 use crate::tracking::{Claim, INSTALLATION_ID, Itself, TRACKING_ID, Tracking};
 use crate::{diff, works};
 use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// What kind of work.
@@ -214,7 +216,7 @@ fn is_bad(verdict: Verdict) -> bool {
 /// Cuts a text that is too long for a condition, and takes the lines out of it.
 #[must_use]
 pub fn bounded(text: String) -> String {
-    let mut text = if text.contains(char::is_control) {
+    let text = if text.contains(char::is_control) {
         text.split(char::is_control)
             .filter(|part| !part.is_empty())
             .collect::<Vec<_>>()
@@ -222,12 +224,8 @@ pub fn bounded(text: String) -> String {
     } else {
         text
     };
-    if text.len() > TEXT_MAX {
-        let end = (0..=TEXT_MAX - '…'.len_utf8())
-            .rev()
-            .find(|&end| text.is_char_boundary(end));
-        text.truncate(end.unwrap_or(0));
-        text.push('…');
+    match shortened(&text, TEXT_MAX) {
+        Cow::Owned(shorter) => shorter,
+        Cow::Borrowed(_) => text,
     }
-    text
 }

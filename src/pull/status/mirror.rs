@@ -3,6 +3,7 @@
 use crate::pull::history::Deployment;
 use crate::pull::{items, own, text};
 use crate::status;
+use crate::text::shortened;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -80,12 +81,7 @@ pub const TEXT_MAX: usize = 4096;
 
 /// Cuts a text that is too long to be kept of many Applications.
 pub(in crate::pull) fn bounded(text: &str) -> Box<str> {
-    if text.len() <= TEXT_MAX {
-        return text.into();
-    }
-    let room = TEXT_MAX - '…'.len_utf8();
-    let end = (0..=room).rev().find(|&end| text.is_char_boundary(end));
-    format!("{}…", &text[..end.unwrap_or(0)]).into()
+    shortened(text, TEXT_MAX).into()
 }
 
 /// A time as Kubernetes writes it; nothing for what is none, which the API server would not take.
@@ -215,6 +211,10 @@ const LATE: i64 = 3600;
 /// The merge patch of an Application that makes it say what is wanted; nothing where it does.
 #[must_use]
 pub fn patch(current: &Mirror, wanted: &Mirror) -> Option<Value> {
+    // As at most looks, which need no JSON for that.
+    if current == wanted {
+        return None;
+    }
     let (before, after) = (current.to_json(), wanted.to_json());
     let mut patch = difference(&before, &after)?;
     let only = patch

@@ -2,11 +2,12 @@
 
 use super::{Fleet, OnCluster};
 use crate::controller::seen::{Condition, Reach, bounded};
+use crate::pull;
 use crate::status::Verdict;
 use std::collections::BTreeMap;
 
 /// Something on a cluster could not be applied.
-pub(in crate::controller::promises) const APPLY_ERROR: &str = "ManifestWorkApplyError";
+pub(in crate::controller::promises) const APPLY_ERROR: &str = pull::names::APPLY_ERROR;
 /// Something on a cluster is broken or missing.
 pub(in crate::controller::promises) const DEGRADED: &str = "ManifestWorkDegradedWarning";
 /// The hub does not hear from a cluster.

@@ -3,8 +3,7 @@
 use super::*;
 use crate::controller::index::{Change, tests::cluster};
 use crate::controller::promises::Settings;
-use crate::controller::seen::Work;
-use crate::controller::seen::{Decision, REFRESH};
+use crate::controller::seen::{Decision, REFRESH, Reach, Work};
 use crate::pull::names;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::json;
