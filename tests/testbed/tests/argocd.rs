@@ -150,15 +150,21 @@ async fn an_application_set_becomes_applications() -> anyhow::Result<()> {
     }))
     .await?;
     hub.wait_for(&ObjectRef::application("cluster1-app"), |_| true).await?;
-    let asked = hub.asked_by("argocd-applicationset-controller")?;
-    let has = |verb: &str, resource: &str, code: u64| {
-        asked.iter().any(|event| {
-            let asked = (&event["verb"], &event["objectRef"]["resource"]);
-            asked == (&json!(verb), &json!(resource)) && event["responseStatus"]["code"] == code
-        })
+    // A watch tells of an object before the API server has written down who asked for it.
+    let has = async |verb: &str, resource: &str, code: u64| {
+        let asked = async || {
+            let asked = hub.asked_by("argocd-applicationset-controller").ok()?;
+            let is_it = |event: &&Value| {
+                let asked = (&event["verb"], &event["objectRef"]["resource"]);
+                asked == (&json!(verb), &json!(resource)) && event["responseStatus"]["code"] == code
+            };
+            asked.iter().find(is_it).map(|_| ())
+        };
+        let what = format!("{verb} {resource} is answered with {code}");
+        wait::eventually(&what, wait::DEADLINE, asked).await
     };
-    assert!(has("list", "applicationsets", 200), "{asked:#?}");
-    assert!(has("create", "applications", 201), "{asked:#?}");
+    has("list", "applicationsets", 200).await?;
+    has("create", "applications", 201).await?;
     assert!(hub.asked_by("argocd-redis")?.is_empty());
     Ok(())
 }
