@@ -35,6 +35,7 @@
 //! the controller beside it, in front of a real OCM agent; `tests/with_faults` runs the controller against a real API server
 //! behind a proxy that fails as it is told. What they run are processes of `tests/testbed`, which can also be started by hand.
 
+pub mod agent;
 pub mod cli;
 pub mod cluster_secret;
 pub mod commands;
@@ -45,6 +46,7 @@ pub mod generate;
 pub mod hub;
 pub mod json;
 pub mod manual;
+pub mod pki;
 pub mod pull;
 pub mod report;
 pub mod status;

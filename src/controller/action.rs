@@ -2,6 +2,7 @@
 
 use super::resources::Resource;
 use super::seen::Place;
+use crate::pki::Recipe;
 use serde_json::Value;
 
 /// What is to be done on behalf of an object, at once.
@@ -62,6 +63,15 @@ pub enum Write {
         version: Box<str>,
         /// What must not be there for it to be deleted, which is asked of the API server before.
         unless_there: Option<(&'static Resource, Place)>,
+    },
+    /// Another write, with something in it that is made when it is written: what nobody may see before, and what needs chance.
+    Make {
+        /// What is written.
+        write: Box<Write>,
+        /// What is made for it.
+        recipe: Recipe,
+        /// Under which key of what is written it is put.
+        into: &'static str,
     },
 }
 

@@ -1,5 +1,6 @@
 //! What is on the hub, as the watches tell it, and whom a change concerns. No I/O: every change is a value, and time is one.
 
+mod agents;
 mod decisions;
 mod gitops;
 mod interned;
@@ -9,13 +10,16 @@ mod sets;
 mod works;
 
 use super::seen::{
-    Application, ApplicationSet, Cluster, Condition, Decision, Generated, GitOpsCluster, Place, Placement, Reach, Work,
-    WorkKind,
+    Application, ApplicationSet, Cluster, Condition, Decision, Generated, GitOpsCluster, Object, Place, Placement,
+    Reach, TlsSecret, Work, WorkKind,
 };
+use super::watches::Kept;
+use crate::agent::names;
 use crate::cluster_secret::ClusterSecret;
 use crate::report::{Found, Resource};
 use crate::status::Verdict;
 use crate::tracking::Tracking;
+use agents::Agents;
 use decisions::Decisions;
 pub use gitops::Selection;
 use gitops::{GitOps, Seen};
@@ -62,6 +66,10 @@ pub enum Change {
     Tracking(Tracking),
     /// Whether Argo CD's configuration is there at all.
     ConfigIsThere(bool),
+    /// A Secret with certificates of argocd-agent's is so, or is gone.
+    Certificate(Arc<str>, Option<TlsSecret>),
+    /// A part of argocd-agent or of its add-on is so, or is gone.
+    Object(Kept, Place, Option<Object>),
     /// These Applications are all that there are.
     OnlyApplications(HashSet<Place>),
     /// These works are all of their kind.
@@ -82,6 +90,10 @@ pub enum Change {
     OnlyApplicationSets(HashSet<Place>),
     /// These reports are all, and the hub knows reports.
     OnlyReports(HashSet<Place>),
+    /// These Secrets with certificates are all.
+    OnlyCertificates(HashSet<Arc<str>>),
+    /// These parts of argocd-agent and of its add-on are all of their kind.
+    OnlyObjects(Kept, HashSet<Place>),
 }
 
 /// What promises are about.
@@ -95,6 +107,10 @@ pub enum Sort {
     ApplicationSet,
     /// GitOpsClusters.
     GitOpsCluster,
+    /// The Argo CD of the hub, which is called by its namespace.
+    ArgoCd,
+    /// Requests for certificates, which have no namespace.
+    Request,
 }
 
 /// An object that a change concerns.
@@ -114,6 +130,18 @@ impl Touched {
         Self {
             sort: Sort::Application,
             place,
+            noticed: Noticed::Nothing,
+        }
+    }
+
+    /// The Argo CD of the hub.
+    fn argocd(namespace: &Arc<str>) -> Self {
+        Self {
+            sort: Sort::ArgoCd,
+            place: Place {
+                namespace: "".into(),
+                name: Arc::clone(namespace),
+            },
             noticed: Noticed::Nothing,
         }
     }
@@ -159,8 +187,11 @@ pub struct Index {
     secrets: Secrets,
     sets: Sets,
     gitops: GitOps,
+    agents: Agents,
     /// What Applications of ApplicationSets consist of, which is only kept where it is asked for.
     parts: Option<Interned<Resource>>,
+    /// Argo CD's namespace.
+    argocd: Arc<str>,
 }
 
 impl Index {
@@ -179,6 +210,8 @@ impl Index {
             secrets: Secrets::default(),
             sets: Sets::default(),
             gitops: GitOps::default(),
+            agents: Agents::default(),
+            argocd: argocd.into(),
             parts: None,
         }
     }
@@ -299,6 +332,23 @@ impl Index {
         self.decisions.of(placement).any(|named| named.contains(cluster))
     }
 
+    /// A part of argocd-agent or of its add-on.
+    #[must_use]
+    pub fn object(&self, kind: Kept, place: &Place) -> Option<&Object> {
+        self.agents.get(kind, place)
+    }
+
+    /// All parts of a kind of argocd-agent and of its add-on.
+    pub fn objects(&self, kind: Kept) -> impl Iterator<Item = (&Place, &Object)> {
+        self.agents.all(kind)
+    }
+
+    /// A Secret with certificates of argocd-agent's, by its name.
+    #[must_use]
+    pub fn certificate(&self, name: &str) -> Option<&TlsSecret> {
+        self.agents.certificate(name)
+    }
+
     /// How Argo CD tracks what it has applied.
     #[must_use]
     pub fn tracking(&self) -> &Tracking {
@@ -403,6 +453,16 @@ impl Index {
             }
             Change::OnlyApplicationSets(all) => self.sets.only(&all),
             Change::OnlyReports(all) => self.sets.only_reports(&all),
+            Change::Certificate(name, secret) => self.put_certificate(&name, secret),
+            Change::Object(kind, place, object) => self.put_object(kind, &place, object),
+            Change::OnlyCertificates(all) => {
+                let gone = self.agents.missing_certificates(&all).into_iter();
+                gone.flat_map(|name| self.put_certificate(&name, None)).collect()
+            }
+            Change::OnlyObjects(kind, all) => {
+                let gone = self.agents.missing(kind, &all).into_iter();
+                gone.flat_map(|place| self.put_object(kind, &place, None)).collect()
+            }
         }
     }
 
@@ -489,7 +549,9 @@ impl Index {
             decisions: &self.decisions,
             secrets: &self.secrets,
         };
-        self.gitops.put(place, it, &seen)
+        let mut touched = self.gitops.put(place, it, &seen);
+        touched.push(Touched::argocd(&self.argocd));
+        touched
     }
 
     fn put_open(&mut self, open: bool) -> Vec<Touched> {
@@ -521,6 +583,79 @@ impl Index {
         );
         touched.extend(Touched::gitops_all(&gitops));
         touched
+    }
+
+    fn put_certificate(&mut self, name: &Arc<str>, secret: Option<TlsSecret>) -> Vec<Touched> {
+        if !self.agents.put_certificate(name, secret) {
+            return Vec::new();
+        }
+        let mut touched = self.with_agents();
+        if **name == *names::CA_SECRET {
+            touched.extend(self.registered());
+        }
+        touched
+    }
+
+    fn put_object(&mut self, kind: Kept, place: &Place, object: Option<Object>) -> Vec<Touched> {
+        let Some(before) = self.agents.put(kind, place, object) else {
+            return Vec::new();
+        };
+        match kind {
+            Kept::TokenKey | Kept::Bundle | Kept::Blocklist | Kept::Deployments | Kept::Management => {
+                self.with_agents()
+            }
+            // Where the resource proxy listens is in every cluster Secret, what the principal is called in every configuration.
+            Kept::Services | Kept::Routes | Kept::Nodes => {
+                let mut touched = self.with_agents();
+                touched.extend(self.registered());
+                touched
+            }
+            Kept::Templates | Kept::AddOnConfigs | Kept::Placements | Kept::Decisions => {
+                let both = before.as_ref().into_iter().chain(self.agents.get(kind, place));
+                let owners: BTreeSet<_> = both.filter_map(Object::owner).collect();
+                let mut touched = vec![Touched::argocd(&self.argocd)];
+                touched.extend(Touched::gitops_all(&owners));
+                touched
+            }
+            Kept::AddOns | Kept::Works => {
+                let cluster = Arc::clone(&place.namespace);
+                let mut touched = vec![Touched::argocd(&self.argocd), Touched::cluster(&cluster)];
+                touched.extend(Touched::gitops_all(&self.gitops_of(&cluster)));
+                touched
+            }
+            Kept::Requests => vec![Touched {
+                sort: Sort::Request,
+                place: place.clone(),
+                noticed: Noticed::Nothing,
+            }],
+        }
+    }
+
+    /// What concerns the Argo CD of the hub concerns every GitOpsCluster that brings agents to it.
+    fn with_agents(&self) -> Vec<Touched> {
+        let asking = self.gitops.all().filter(|(_, it)| it.spec.agent.is_some());
+        let mut touched = vec![Touched::argocd(&self.argocd)];
+        touched.extend(Touched::gitops_all(asking.map(|(place, _)| place)));
+        touched
+    }
+
+    /// The managed clusters that Argo CD knows by a Secret of a GitOpsCluster's.
+    fn registered(&self) -> Vec<Touched> {
+        let owners = self.gitops.all().map(|(place, _)| place.to_string());
+        let secrets = owners.flat_map(|owner| self.secrets.owned(&owner));
+        secrets
+            .map(|secret| Touched::cluster(&secret.cluster().into()))
+            .collect()
+    }
+
+    /// The GitOpsClusters that select a managed cluster, or have registered it.
+    fn gitops_of(&self, cluster: &Arc<str>) -> BTreeSet<Place> {
+        let owners = self.secrets.of(cluster).filter_map(|(_, secret)| secret.owner());
+        let owners = owners.filter_map(|owner| owner.split_once('/'));
+        let owners = owners.map(|(namespace, name)| Place::new(namespace, name));
+        let selecting = self.gitops.of_clusters([cluster], &self.decisions).into_iter().cloned();
+        let all = owners.chain(selecting);
+        all.filter(|place| self.gitops.get(place).is_some()).collect()
     }
 
     fn put_project(&mut self, name: &Arc<str>, project: Option<Value>) -> Vec<Touched> {

@@ -28,6 +28,13 @@ pub struct Promise {
     pub pause: Duration,
     /// What is to be written for an object; nothing when all is as it should be.
     pub desired: fn(&Index, &Place, &Moment) -> Option<Action>,
+    /// When it is to be looked at again though nothing happens.
+    pub again: fn(&Index, &Place, &Moment) -> Option<Timestamp>,
+}
+
+/// It is looked at when something happens, and only then.
+fn never(_: &Index, _: &Place, _: &Moment) -> Option<Timestamp> {
+    None
 }
 
 /// When something is decided.

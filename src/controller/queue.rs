@@ -125,6 +125,14 @@ impl Queue {
         Some(Due { place, stale })
     }
 
+    /// One that is as it should be is to be looked at again by then, though nothing happens.
+    pub fn later(&mut self, place: &Place, at: Instant) {
+        let entry = self.entries.entry(place.clone()).or_default();
+        if !entry.busy && entry.due.is_none_or(|due| at < due) {
+            self.at(place, at);
+        }
+    }
+
     /// How it went with one that was to be looked at; `jitter` is from 0 to 1.
     pub fn done(&mut self, due: &Due, outcome: &Outcome, now: Instant, jitter: f64) {
         let Some(entry) = self.entries.get_mut(&due.place) else {
@@ -292,6 +300,19 @@ mod tests {
             Some(u128::from(now) + 70_200),
             "it is forgotten that it failed"
         );
+    }
+
+    #[test]
+    fn what_is_looked_at_later_is_looked_at_sooner_when_it_is_touched() {
+        let mut test = Test::new();
+        test.touch(0, Noticed::Nothing);
+        let due = test.pop(200).expect("it is due");
+        test.done(&due, &Outcome::AsItShouldBe, 200);
+        test.queue.later(&app(), test.at(60_000));
+        test.queue.later(&app(), test.at(90_000));
+        assert_eq!(test.next(), Some(60_000), "the first");
+        test.touch(1000, Noticed::Nothing);
+        assert_eq!(test.next(), Some(1200));
     }
 
     #[test]

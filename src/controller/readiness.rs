@@ -27,7 +27,7 @@ impl Readiness {
     /// What is waited for, if something is.
     pub(super) fn check(&self) -> Result<(), String> {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let names: Vec<_> = waiting.iter().map(|kind| kind.resource()).collect();
+        let names: Vec<_> = waiting.iter().map(|kind| kind.resource().plural).collect();
         if names.is_empty() {
             Ok(())
         } else {

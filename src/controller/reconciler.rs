@@ -27,6 +27,12 @@ const LAST_WRITES: Duration = Duration::from_secs(10);
 /// How long to sleep at most where it is time that is waited for: a clock that was set must not be waited for.
 const NAP: Duration = Duration::from_secs(30);
 
+/// The same where what is waited for is days away.
+const LONG_NAP: Duration = Duration::from_secs(3600);
+
+/// How long to wait at least where it is time that is waited for.
+const BLINK: Duration = Duration::from_secs(1);
+
 /// How many Events wait to be told at most: an API server that takes none must not fill our memory.
 const UNTOLD: usize = 10_000;
 
@@ -165,7 +171,7 @@ impl Reconciler {
     }
 
     fn hear(&mut self, said: Said) {
-        let kind = said.kind.resource();
+        let kind = said.kind.resource().plural;
         match said.what {
             What::Changed(change, age) => {
                 if let Some(age) = age {
@@ -205,7 +211,7 @@ impl Reconciler {
     }
 
     fn is_synced(&mut self, kind: Kind) {
-        self.metrics.synced(kind.resource(), true);
+        self.metrics.synced(kind.resource().plural, true);
         if self.ready.synced(kind) {
             info!("ready: all there is on the hub is known");
         }
@@ -235,6 +241,10 @@ impl Reconciler {
                 };
                 let Some(action) = (promise.desired)(&self.index, &due.place, &moment) else {
                     queue.done(&due, &Outcome::AsItShouldBe, now, fastrand::f64());
+                    if let Some(at) = (promise.again)(&self.index, &due.place, &moment) {
+                        let wait = Duration::try_from(at.duration_since(moment.now)).unwrap_or_default();
+                        queue.later(&due.place, now + wait.clamp(BLINK, LONG_NAP));
+                    }
                     continue;
                 };
                 let (writer, name) = (self.writer.clone(), promise.name);

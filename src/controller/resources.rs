@@ -21,54 +21,24 @@ pub struct Resource {
 }
 
 /// Applications.
-pub static APPLICATIONS: Resource = Resource {
-    group: "argoproj.io",
-    version: "v1alpha1",
-    plural: "applications",
-    kind: "Application",
-    secret: false,
-    part: None,
-};
+pub static APPLICATIONS: Resource = plain("argoproj.io", "v1alpha1", "applications", "Application");
 
 /// ManifestWorks.
-pub static WORKS: Resource = Resource {
-    group: "work.open-cluster-management.io",
-    version: "v1",
-    plural: "manifestworks",
-    kind: "ManifestWork",
-    secret: false,
-    part: None,
-};
+pub static WORKS: Resource = plain("work.open-cluster-management.io", "v1", "manifestworks", "ManifestWork");
 
 /// ApplicationSets, which are only told about.
-pub static APPLICATION_SETS: Resource = Resource {
-    group: "argoproj.io",
-    version: "v1alpha1",
-    plural: "applicationsets",
-    kind: "ApplicationSet",
-    secret: false,
-    part: None,
-};
+pub static APPLICATION_SETS: Resource = plain("argoproj.io", "v1alpha1", "applicationsets", "ApplicationSet");
 
 /// The reports of ApplicationSets.
-pub static REPORTS: Resource = Resource {
-    group: report::GROUP,
-    version: report::VERSION,
-    plural: report::PLURAL,
-    kind: report::KIND,
-    secret: false,
-    part: None,
-};
+pub static REPORTS: Resource = plain(report::GROUP, report::VERSION, report::PLURAL, report::KIND);
 
 /// Managed clusters, which are only told about.
-pub static CLUSTERS: Resource = Resource {
-    group: "cluster.open-cluster-management.io",
-    version: "v1",
-    plural: "managedclusters",
-    kind: "ManagedCluster",
-    secret: false,
-    part: None,
-};
+pub static CLUSTERS: Resource = plain(
+    "cluster.open-cluster-management.io",
+    "v1",
+    "managedclusters",
+    "ManagedCluster",
+);
 
 /// Secrets, of which nothing is shown.
 pub static SECRETS: Resource = Resource {
@@ -80,27 +50,108 @@ pub static SECRETS: Resource = Resource {
     part: None,
 };
 
+/// Placements.
+pub static PLACEMENTS: Resource = plain(
+    "cluster.open-cluster-management.io",
+    "v1beta1",
+    "placements",
+    "Placement",
+);
+/// PlacementDecisions, without what they decide.
+pub static DECISIONS: Resource = plain(
+    "cluster.open-cluster-management.io",
+    "v1beta1",
+    "placementdecisions",
+    "PlacementDecision",
+);
+/// What PlacementDecisions decide.
+pub static DECISION_STATUSES: Resource = DECISIONS.part("status");
+/// The configuration of add-ons on their clusters.
+pub static ADDON_CONFIGS: Resource = plain(
+    ADDONS_GROUP,
+    "v1alpha1",
+    "addondeploymentconfigs",
+    "AddOnDeploymentConfig",
+);
+/// What add-ons consist of.
+pub static TEMPLATES: Resource = plain(ADDONS_GROUP, "v1alpha1", "addontemplates", "AddOnTemplate");
+/// Add-ons of the hub.
+pub static MANAGEMENTS: Resource = plain(
+    ADDONS_GROUP,
+    "v1alpha1",
+    "clustermanagementaddons",
+    "ClusterManagementAddOn",
+);
+/// Add-ons of managed clusters.
+pub static ADDONS: Resource = plain(ADDONS_GROUP, "v1alpha1", "managedclusteraddons", "ManagedClusterAddOn");
+/// Requests for certificates, which are only told about.
+pub static REQUESTS: Resource = plain(
+    "certificates.k8s.io",
+    "v1",
+    "certificatesigningrequests",
+    "CertificateSigningRequest",
+);
+/// Whether requests for certificates are approved.
+pub static REQUEST_APPROVALS: Resource = REQUESTS.part("approval");
+/// What becomes of requests for certificates.
+pub static REQUEST_STATUSES: Resource = REQUESTS.part("status");
+/// ConfigMaps.
+pub static CONFIG_MAPS: Resource = plain("", "v1", "configmaps", "ConfigMap");
+/// Deployments.
+pub static DEPLOYMENTS: Resource = plain("apps", "v1", "deployments", "Deployment");
+/// Services, which are only looked at.
+pub static SERVICES: Resource = plain("", "v1", "services", "Service");
+/// Routes, which are only looked at.
+pub static ROUTES: Resource = plain("route.openshift.io", "v1", "routes", "Route");
+/// Nodes, which are only looked at.
+pub static NODES: Resource = plain("", "v1", "nodes", "Node");
+/// AppProjects, which are only looked at.
+pub static PROJECTS: Resource = plain("argoproj.io", "v1alpha1", "appprojects", "AppProject");
+/// ManifestWorkReplicaSets, which are only looked at.
+pub static WORK_SETS: Resource = plain(
+    "work.open-cluster-management.io",
+    "v1alpha1",
+    "manifestworkreplicasets",
+    "ManifestWorkReplicaSet",
+);
+/// Namespaces, which are only looked at.
+pub static NAMESPACES: Resource = plain("", "v1", "namespaces", "Namespace");
+
 /// GitOpsClusters.
-pub static GITOPS_CLUSTERS: Resource = Resource {
-    group: "apps.open-cluster-management.io",
-    version: "v1beta1",
-    plural: "gitopsclusters",
-    kind: "GitOpsCluster",
-    secret: false,
-    part: None,
-};
+pub static GITOPS_CLUSTERS: Resource = plain(
+    "apps.open-cluster-management.io",
+    "v1beta1",
+    "gitopsclusters",
+    "GitOpsCluster",
+);
 
 /// The status of GitOpsClusters.
-pub static GITOPS_CLUSTER_STATUSES: Resource = Resource {
-    group: "apps.open-cluster-management.io",
-    version: "v1beta1",
-    plural: "gitopsclusters",
-    kind: "GitOpsCluster",
-    secret: false,
-    part: Some("status"),
-};
+pub static GITOPS_CLUSTER_STATUSES: Resource = GITOPS_CLUSTERS.part("status");
+
+/// The API group of OCM's add-ons.
+const ADDONS_GROUP: &str = "addon.open-cluster-management.io";
+
+/// A kind of which nothing is to be hidden.
+const fn plain(group: &'static str, version: &'static str, plural: &'static str, kind: &'static str) -> Resource {
+    Resource {
+        group,
+        version,
+        plural,
+        kind,
+        secret: false,
+        part: None,
+    }
+}
 
 impl Resource {
+    /// This part of it.
+    const fn part(&self, part: &'static str) -> Self {
+        Self {
+            part: Some(part),
+            ..plain(self.group, self.version, self.plural, self.kind)
+        }
+    }
+
     /// Its `apiVersion`.
     #[must_use]
     pub fn api_version(&self) -> String {

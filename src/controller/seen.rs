@@ -7,6 +7,8 @@ mod cluster;
 mod decision;
 mod generated;
 mod gitops_cluster;
+mod object;
+mod tls_secret;
 mod work;
 
 pub use application::{Application, Condition, REFRESH, SKIP_RECONCILE};
@@ -15,6 +17,8 @@ pub use cluster::{Cluster, Reach};
 pub use decision::Decision;
 pub use generated::Generated;
 pub use gitops_cluster::{GitOpsCluster, OPEN, Placement, Spec, is_open};
+pub use object::Object;
+pub use tls_secret::TlsSecret;
 pub use work::{Standing, TEXT_MAX, Work, WorkKind, bounded};
 
 use crate::tracking::Tracking;

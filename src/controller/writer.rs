@@ -4,10 +4,12 @@ use super::Options;
 use super::action::{Action, Event, Involved, Telling, Write};
 use super::metrics::{Metrics, Reason};
 use super::queue::Outcome;
-use super::resources::Resource;
-use super::seen::Place;
+use super::resources::{Resource, SECRETS};
+use super::seen::{Place, TlsSecret};
 use crate::generate::names::{hex, with_hash};
+use crate::pki::{self, Authority, Recipe};
 use crate::{hub, status};
+use k8s_openapi::ByteString;
 use k8s_openapi::jiff::Timestamp;
 use kube::core::params::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::request::Request;
@@ -55,6 +57,10 @@ impl Writer {
             match self.carry_out(promise, write).await {
                 Ok(()) => {}
                 Err(refused) => {
+                    let write = match write {
+                        Write::Make { write, .. } => write,
+                        write => write,
+                    };
                     if refused.reason == Reason::Conflict && matches!(write, Write::Create { .. }) {
                         self.tell_taken(promise, &action.of, write).await;
                     }
@@ -68,12 +74,22 @@ impl Writer {
     }
 
     async fn carry_out(&self, promise: &'static str, write: &Write) -> Result<(), Refused> {
+        let made;
+        let write = match write {
+            // Nothing is made of what is not written.
+            Write::Make { write, .. } if self.dry_run => write,
+            Write::Make { write, recipe, into } => {
+                made = self.make(write, recipe, into).await?;
+                &made
+            }
+            write => write,
+        };
         let (resource, place) = object_of(write);
         let kind = resource.kind;
         let (verb, body) = match write {
             Write::Create { object, .. } => ("create", Some(object)),
             Write::Patch { body, .. } => ("patch", Some(body)),
-            Write::Delete { .. } => ("delete", None),
+            Write::Delete { .. } | Write::Make { .. } => ("delete", None),
         };
         let body = match body {
             Some(_) if resource.secret => "(not shown)".to_owned(),
@@ -85,6 +101,7 @@ impl Writer {
         }
         let requests = Request::new(resource.path(place));
         let request = match write {
+            Write::Make { .. } => return Err(Refused::unmade("it is to be made twice".to_owned())),
             Write::Create { object, .. } => {
                 let params = PostParams {
                     field_manager: Some(MANAGER.to_owned()),
@@ -131,6 +148,44 @@ impl Writer {
         self.metrics.written(promise, resource.plural, verb);
         debug!(%place, kind, verb, %body, "written");
         Ok(())
+    }
+
+    /// Makes what a write needs, of the authority as it was when that was decided.
+    async fn make(&self, write: &Write, recipe: &Recipe, into: &'static str) -> Result<Write, Refused> {
+        let authority = match recipe.authority() {
+            None => None,
+            Some(Authority {
+                namespace,
+                name,
+                version,
+            }) => {
+                let place = Place::new(namespace, name);
+                let request = Request::new(SECRETS.path(&place)).get(name, &GetParams::default());
+                let text = self.send(request).await?;
+                let is_it = |version: &str| TlsSecret::read(&text).is_ok_and(|it| *it.version == *version);
+                if !is_it(version) {
+                    return Err(Refused {
+                        reason: Reason::Conflict,
+                        ..Refused::unmade(format!("Secret {place} is another by now"))
+                    });
+                }
+                Some(TlsSecret::authority(&text).map_err(Refused::unmade)?)
+            }
+        };
+        // To find large primes takes a second, in which nobody else shall wait.
+        let recipe = recipe.clone();
+        let made = tokio::task::spawn_blocking(move || pki::make(&recipe, authority.as_ref()));
+        let made = made
+            .await
+            .map_err(|_| Refused::unmade("it was not finished".to_owned()))?;
+        let made = made.map_err(|error| Refused::unmade(error.to_string()))?;
+        let mut write = write.clone();
+        if let Write::Create { object: body, .. } | Write::Patch { body, .. } = &mut write {
+            for (key, value) in made {
+                body[into][key] = json!(value.map(ByteString));
+            }
+        }
+        Ok(write)
     }
 
     /// Asks the API server whether an object is not there: that its kind is not known is no answer.
@@ -328,6 +383,16 @@ struct Refused {
 }
 
 impl Refused {
+    /// What was to be written cannot be made.
+    fn unmade(why: String) -> Self {
+        Self {
+            reason: Reason::Other,
+            why,
+            retry_after: None,
+            is_gone: false,
+        }
+    }
+
     fn of(error: &Error) -> Self {
         let status = match error {
             Error::Api(status) => Some(status),
@@ -352,6 +417,7 @@ impl Refused {
 /// What is written, and where it is.
 fn object_of(write: &Write) -> (&'static Resource, &Place) {
     match write {
+        Write::Make { write, .. } => object_of(write),
         Write::Create { resource, place, .. }
         | Write::Patch { resource, place, .. }
         | Write::Delete { resource, place, .. } => (resource, place),

@@ -6,7 +6,7 @@
 //! Nothing is ever deleted: a report goes with its ApplicationSet, which owns it, and Applications and works are none of its business.
 
 use super::application_status::conditions::{APPLY_ERROR, DEGRADED, UNREACHABLE, is_own_type, unreachable};
-use super::{Moment, Promise};
+use super::{Moment, Promise, never};
 use crate::controller::action::{Action, Involved, Write};
 use crate::controller::index::{Index, Sort};
 use crate::controller::resources::{APPLICATION_SETS, REPORTS};
@@ -33,6 +33,7 @@ pub(super) const PROMISE: Promise = Promise {
     // All that is said of a large set is written anew for each change.
     pause: Duration::from_secs(5),
     desired,
+    again: never,
 };
 
 fn desired(index: &Index, place: &Place, _: &Moment<'_>) -> Option<Action> {

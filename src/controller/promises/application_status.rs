@@ -8,7 +8,7 @@
 pub(super) mod conditions;
 mod events;
 
-use super::{Moment, Promise};
+use super::{Moment, Promise, never};
 use crate::controller::action::{Action, Involved, Write};
 use crate::controller::index::{Index, Sort};
 use crate::controller::resources::APPLICATIONS;
@@ -33,6 +33,7 @@ pub(super) const PROMISE: Promise = Promise {
     ],
     pause: Duration::from_secs(1),
     desired,
+    again: never,
 };
 
 fn desired(index: &Index, place: &Place, moment: &Moment) -> Option<Action> {

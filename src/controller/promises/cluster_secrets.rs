@@ -1,7 +1,7 @@
 //! Argo CD knows every managed cluster by a Secret that carries the cluster's labels, so that generators can select on them. It
 //! holds no credential, and nothing listens at its server: for the pull model, in which Argo CD never connects to a cluster.
 
-use super::{Moment, Promise, gitopscluster};
+use super::{Moment, Promise, gitopscluster, never};
 use crate::cluster_secret::{self, Cluster, Keeper};
 use crate::controller::action::{Action, Event, Involved, Write};
 use crate::controller::index::{Index, Sort};
@@ -17,6 +17,7 @@ pub(super) const PROMISE: Promise = Promise {
     needs: &[Kind::Clusters, Kind::Secrets, Kind::Config],
     pause: Duration::from_secs(1),
     desired,
+    again: never,
 };
 
 pub(super) fn desired(index: &Index, cluster: &Place, moment: &Moment<'_>) -> Option<Action> {

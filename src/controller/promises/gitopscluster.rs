@@ -10,7 +10,7 @@ mod status;
 
 pub(super) use secrets::{PROMISE as SECRETS, is_wanted};
 
-use super::{Moment, Promise};
+use super::{Moment, Promise, never};
 use crate::controller::action::{Action, Event, Involved, Write};
 use crate::controller::index::{Index, Selection, Sort};
 use crate::controller::resources::{GITOPS_CLUSTER_STATUSES, GITOPS_CLUSTERS};
@@ -43,6 +43,7 @@ pub(super) const PROMISE: Promise = Promise {
     // While a fleet is registered, its status counts along.
     pause: Duration::from_secs(2),
     desired,
+    again: never,
 };
 
 /// Whether a GitOpsCluster is served here.

@@ -5,7 +5,7 @@
 //! is taken from an Application, and what of a work becomes its status, is in [`pull`](crate::pull); here is decided what is written.
 
 use super::application_status::conditions::{APPLY_ERROR, UNREACHABLE, unreachable};
-use super::{Moment, Promise};
+use super::{Moment, Promise, never};
 use crate::controller::action::{Action, Event, Involved, Write};
 use crate::controller::index::{Index, Sort};
 use crate::controller::resources::{APPLICATIONS, Resource, WORKS};
@@ -25,6 +25,7 @@ pub(super) const PROMISE: Promise = Promise {
     needs: &[Kind::Applications, Kind::Works, Kind::Clusters],
     pause: Duration::from_secs(1),
     desired,
+    again: never,
 };
 
 /// No work can be made of the Application.

@@ -1,6 +1,7 @@
 //! What is seen of a GitOpsCluster, in either dialect, and of the Placement that it names.
 
 use super::{Text, read};
+use crate::agent::Wanted;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
@@ -37,6 +38,8 @@ pub struct Spec {
     pub is_of_pull: bool,
     /// Whether clusters shall be registered without a credential.
     pub registers: bool,
+    /// What is asked for of argocd-agent, if it is.
+    pub agent: Option<Wanted>,
     /// What is asked for and not done, by its fields.
     pub not_done: Vec<&'static str>,
 }
@@ -150,6 +153,7 @@ impl From<Asked> for Spec {
                 .and_then(|server| server.argo_namespace)
                 .and_then(some),
             registers: asked.create_blank_cluster_secrets.unwrap_or(!wants_agent) || !wants_agent,
+            agent: None,
             not_done: not_done
                 .into_iter()
                 .filter_map(|(is_asked, field)| is_asked.then_some(field))

@@ -5,7 +5,7 @@ use super::{ABOUT, NAME, NEEDS, Standing, has_finalizer};
 use crate::cluster_secret::{self, Cluster, ClusterSecret, Decision, Keeper};
 use crate::controller::action::{Action, Involved, Write};
 use crate::controller::index::{Index, Selection, Sort};
-use crate::controller::promises::{Moment, Promise};
+use crate::controller::promises::{Moment, Promise, never};
 use crate::controller::resources::{CLUSTERS, GITOPS_CLUSTERS, SECRETS};
 use crate::controller::seen::{GitOpsCluster, Place};
 use std::time::Duration;
@@ -17,6 +17,7 @@ pub(in crate::controller::promises) const PROMISE: Promise = Promise {
     needs: NEEDS,
     pause: Duration::from_secs(1),
     desired,
+    again: never,
 };
 
 /// Whether any GitOpsCluster registers a managed cluster.
