@@ -63,7 +63,7 @@ impl Hub {
             match write {
                 Write::Create { object, .. } => self.report = object,
                 Write::Patch { body, .. } => merge(&mut self.report, &body),
-                Write::Delete { .. } => panic!("nothing is ever deleted"),
+                Write::Delete { .. } | Write::Make { .. } => panic!("nothing is ever deleted, or made"),
             }
             self.see();
             writes += 1;

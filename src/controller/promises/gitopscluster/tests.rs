@@ -183,6 +183,7 @@ impl Hub {
                 self.secret(&place.name, Some(object));
                 format!("create {}", place.name)
             }
+            Write::Make { write, .. } => self.carry_out(*write),
             Write::Delete { place, version, .. } => {
                 let there = self.secrets.get(&*place.name).expect("it is there");
                 assert_eq!(there["metadata"]["resourceVersion"], *version);

@@ -164,6 +164,7 @@ impl Hub {
                 }
                 self.put(resource.plural, &place, Some(object));
             }
+            Write::Make { .. } => panic!("nothing is made here"),
             Write::Delete {
                 resource,
                 place,
