@@ -75,6 +75,7 @@ impl Options {
             lease_namespace: (args.leader_elect && !args.dry_run).then_some(namespace),
             settings: Settings {
                 argocd: args.argocd_namespace.clone(),
+                images: crate::agent::Images::default(),
                 pull: pull_settings(args),
             },
             identity: lease::identity(pod.as_deref().unwrap_or("local"), fastrand::u64(..)),

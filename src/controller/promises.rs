@@ -2,6 +2,7 @@
 
 mod application_set_report;
 mod application_status;
+mod argocd_agent;
 mod cluster_secrets;
 mod gitopscluster;
 mod pull;
@@ -53,11 +54,13 @@ pub struct Moment<'m> {
 pub struct Settings {
     /// The namespace of Argo CD.
     pub argocd: String,
+    /// What runs on managed clusters, where a GitOpsCluster does not say otherwise.
+    pub images: crate::agent::Images,
     /// How the basic pull model is done.
     pub pull: crate::pull::Settings,
 }
 
-/// Every promise. One that is about objects of two kinds is here twice, under the same name.
+/// Every promise. One that is about objects of several kinds is here as often, under the same name.
 pub static PROMISES: &[Promise] = &[
     application_status::PROMISE,
     pull::PROMISE,
@@ -65,6 +68,10 @@ pub static PROMISES: &[Promise] = &[
     application_set_report::PROMISE,
     gitopscluster::PROMISE,
     gitopscluster::SECRETS,
+    argocd_agent::HUB,
+    argocd_agent::ADDON,
+    argocd_agent::WORKS,
+    argocd_agent::REQUESTS,
 ];
 
 /// The name of the promise that is the basic pull model.

@@ -8,7 +8,7 @@
 mod secrets;
 mod status;
 
-pub(super) use secrets::{PROMISE as SECRETS, is_wanted};
+pub(super) use secrets::{PROMISE as SECRETS, agents_of, gives_up, has_agent, is_wanted};
 
 use super::{Moment, Promise, never};
 use crate::controller::action::{Action, Event, Involved, Write};
@@ -48,7 +48,7 @@ pub(super) const PROMISE: Promise = Promise {
 
 /// Whether a GitOpsCluster is served here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Standing {
+pub(super) enum Standing {
     /// It is.
     Served,
     /// Its Argo CD is in this other namespace.
@@ -60,7 +60,7 @@ enum Standing {
 }
 
 impl Standing {
-    fn of(index: &Index, place: &Place, it: &GitOpsCluster, argocd: &str) -> Self {
+    pub(super) fn of(index: &Index, place: &Place, it: &GitOpsCluster, argocd: &str) -> Self {
         let wanted = it.spec.argocd.as_deref().unwrap_or(&place.namespace);
         let placement = it.spec.placement_namespace.as_deref();
         if wanted != argocd {
@@ -76,7 +76,7 @@ impl Standing {
     }
 }
 
-fn has_finalizer(it: &GitOpsCluster) -> bool {
+pub(super) fn has_finalizer(it: &GitOpsCluster) -> bool {
     it.finalizers.iter().any(|finalizer| finalizer == FINALIZER)
 }
 

@@ -27,11 +27,7 @@ impl Object {
     pub fn read(kind: Kept, text: &str) -> Result<Self, String> {
         let Text::<IgnoredAny> { metadata, .. } = read(text)?;
         Ok(Self {
-            object: match kind {
-                // Whether it is there is all there is to know.
-                Kept::TokenKey => Value::Null,
-                _ => bare(kind, read(text)?),
-            },
+            object: bare(kind, read(text)?),
             uid: metadata.uid,
             version: metadata.resource_version,
             deleting: metadata.deletion_timestamp.is_some(),
@@ -91,6 +87,8 @@ fn bare(kind: Kept, object: Value) -> Value {
             let spec = json!({"template": {"metadata": {"annotations": annotations}}});
             json!({"metadata": object["metadata"], "spec": spec})
         }
+        // Whether it is there is all there is to know.
+        Kept::TokenKey => json!({"metadata": object["metadata"]}),
         _ => Value::Object(object),
     }
 }

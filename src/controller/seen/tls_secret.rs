@@ -4,8 +4,12 @@ use super::{Text, read};
 use crate::cluster_secret::{MANAGED_BY, OURS};
 use crate::pki::{self, AuthorityData, Certificate, KeyId};
 use k8s_openapi::ByteString;
+use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
+
+/// The annotation that says since when the first certificate of an authority signs.
+pub const PROMOTED: &str = "argocd-ocm-cmp.github.io/signs-since";
 
 /// A Secret of Kubernetes' type for certificates. Its keys are not kept, only which certificates they are of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +30,8 @@ pub struct TlsSecret {
     pub key: Option<KeyId>,
     /// Whose key it has for later, where it is that of an authority.
     pub next: Option<KeyId>,
+    /// Since when its first certificate signs, where it took over from another.
+    pub promoted: Option<Timestamp>,
     /// What differs when any of it differs.
     pub digest: [u8; 32],
 }
@@ -68,6 +74,7 @@ impl TlsSecret {
             text: String::from_utf8_lossy(&certificates).into(),
             key: key(data.key),
             next: key(data.next),
+            promoted: metadata.annotation(PROMOTED).and_then(|at| at.parse().ok()),
             digest: digest.finalize().into(),
         })
     }

@@ -37,7 +37,13 @@ fn wants(index: &Index, place: &Place, it: &GitOpsCluster, cluster: &str, argocd
 }
 
 /// Whether a GitOpsCluster that has registered a managed cluster certainly does so no longer.
-fn gives_up(index: &Index, place: &Place, it: &GitOpsCluster, cluster: &str, argocd: &str) -> bool {
+pub(in crate::controller::promises) fn gives_up(
+    index: &Index,
+    place: &Place,
+    it: &GitOpsCluster,
+    cluster: &str,
+    argocd: &str,
+) -> bool {
     if it.deleting {
         return true;
     }
@@ -164,4 +170,28 @@ fn desired(index: &Index, cluster: &Place, moment: &Moment<'_>) -> Option<Action
         refresh: false,
         events: Vec::new(),
     })
+}
+
+/// stub
+pub(in crate::controller::promises) fn has_agent(
+    index: &Index,
+    place: &Place,
+    it: &GitOpsCluster,
+    cluster: &str,
+    argocd: &str,
+) -> bool {
+    !gives_up(index, place, it, cluster, argocd) && index.is_decided(&it.placement(place), cluster)
+}
+/// stub
+pub(in crate::controller::promises) fn agents_of<'i>(
+    index: &'i Index,
+    place: &Place,
+    it: &GitOpsCluster,
+    argocd: &str,
+) -> std::collections::BTreeSet<&'i str> {
+    index
+        .decided(&it.placement(place))
+        .map(|it| &**it)
+        .filter(|c| has_agent(index, place, it, c, argocd))
+        .collect()
 }

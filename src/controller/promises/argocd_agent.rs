@@ -1,0 +1,160 @@
+//! argocd-agent on every managed cluster that a GitOpsCluster selects, as an add-on of OCM's.
+//!
+//! A promise in parts, each about the objects that it writes for: [`hub`] is what all of them need in Argo CD's namespace, and the
+//! add-on as OCM knows it, [`addon`] is what one GitOpsCluster wants of it, [`works`] is what one managed cluster is brought beside
+//! it, and [`requests`] are the certificates that agents ask for. How Argo CD knows their clusters is with the other Secrets of
+//! [GitOpsClusters](super::gitopscluster).
+
+mod addon;
+mod authority;
+mod hub;
+mod requests;
+mod works;
+
+pub(super) use addon::PROMISE as ADDON;
+pub(super) use hub::PROMISE as HUB;
+pub(super) use requests::PROMISE as REQUESTS;
+pub(super) use works::PROMISE as WORKS;
+
+use super::gitopscluster::{Standing, has_finalizer};
+use crate::agent::{self, Server, Wanted};
+use crate::controller::action::{Action, Involved, Write};
+use crate::controller::index::Index;
+use crate::controller::resources::{GITOPS_CLUSTERS, NAMESPACES, Resource};
+use crate::controller::seen::{GitOpsCluster, Object, Place};
+use crate::controller::watches::{Kept, Kind};
+use serde_json::{Value, json};
+
+const NAME: &str = "argocd-agent";
+const ABOUT: &str = "argocd-agent on each cluster that the Placement of a GitOpsCluster selects, as an add-on of OCM's, and its \
+                     certificates";
+const NEEDS: &[Kind] = &[
+    Kind::GitOpsClusters,
+    Kind::Placements,
+    Kind::Decisions,
+    Kind::Clusters,
+    Kind::Secrets,
+    Kind::Namespace,
+    Kind::Config,
+    Kind::Certificates,
+    Kind::Kept(Kept::TokenKey),
+    Kind::Kept(Kept::Bundle),
+    Kind::Kept(Kept::Blocklist),
+    Kind::Kept(Kept::Services),
+    Kind::Kept(Kept::Routes),
+    Kind::Kept(Kept::Nodes),
+    Kind::Kept(Kept::Deployments),
+    Kind::Kept(Kept::Templates),
+    Kind::Kept(Kept::Management),
+    Kind::Kept(Kept::AddOnConfigs),
+    Kind::Kept(Kept::AddOns),
+    Kind::Kept(Kept::Placements),
+    Kind::Kept(Kept::Decisions),
+    Kind::Kept(Kept::Works),
+    Kind::Kept(Kept::Requests),
+];
+
+/// The GitOpsClusters that bring agents to the clusters of this Argo CD.
+fn asking<'i>(index: &'i Index, argocd: &'i str) -> impl Iterator<Item = (&'i Place, &'i GitOpsCluster, &'i Wanted)> {
+    let all = index.gitops_clusters();
+    all.filter_map(move |(place, it)| Some((place, it, wanted(index, place, it, argocd)?)))
+}
+
+/// What a GitOpsCluster asks for of argocd-agent, as long as it does and is served.
+fn wanted<'i>(index: &Index, place: &Place, it: &'i GitOpsCluster, argocd: &str) -> Option<&'i Wanted> {
+    let is_served = Standing::of(index, place, it, argocd) == Standing::Served;
+    let is_asking = is_served && !it.deleting && has_finalizer(it);
+    it.spec.agent.as_ref().filter(|_| is_asking)
+}
+
+/// The objects of a kind in Argo CD's namespace.
+fn of_argocd(index: &Index, kind: Kept) -> Vec<&Value> {
+    index.objects(kind).map(|(_, it)| &it.object).collect()
+}
+
+/// Where the agents of a GitOpsCluster find the principal.
+///
+/// # Errors
+/// With what is lacking for that, and the way out.
+pub(super) fn server(index: &Index, wanted: &Wanted) -> Result<Server, String> {
+    if let (Some(address), Some(port)) = (&wanted.address, &wanted.port) {
+        return Ok(Server {
+            address: address.clone(),
+            port: port.clone(),
+        });
+    }
+    let [services, routes, nodes] = [Kept::Services, Kept::Routes, Kept::Nodes].map(|kind| of_argocd(index, kind));
+    let found = agent::discover(&services, &routes, &nodes);
+    match (&wanted.address, &wanted.port) {
+        (Some(address), None) => {
+            let port = found.map_or_else(|_| "443".into(), |found| found.port);
+            Ok(Server {
+                address: address.clone(),
+                port,
+            })
+        }
+        (None, Some(port)) => Ok(Server {
+            port: port.clone(),
+            ..found?
+        }),
+        _ => found,
+    }
+}
+
+/// Writes on behalf of a GitOpsCluster.
+fn of_gitops(place: &Place, it: &GitOpsCluster, writes: Vec<Write>) -> Action {
+    Action {
+        of: Involved {
+            resource: &GITOPS_CLUSTERS,
+            place: place.clone(),
+            uid: it.uid.clone(),
+        },
+        writes,
+        refresh: false,
+        events: Vec::new(),
+    }
+}
+
+/// Writes on behalf of the Argo CD of a namespace.
+fn of_hub(argocd: &str, writes: Vec<Write>) -> Action {
+    Action {
+        of: Involved {
+            resource: &NAMESPACES,
+            place: Place::new("", argocd),
+            uid: Box::default(),
+        },
+        writes,
+        refresh: false,
+        events: Vec::new(),
+    }
+}
+
+/// What is to be written for an object to be so, if it is not. What others have put into it stays.
+fn so(resource: &'static Resource, wanted: Value, there: Option<&Object>) -> Option<Write> {
+    let text = |key: &str| wanted["metadata"][key].as_str().unwrap_or_default();
+    let place = Place::new(text("namespace"), text("name"));
+    match there {
+        None => Some(Write::Create {
+            resource,
+            place,
+            object: wanted,
+        }),
+        Some(there) if there.deleting => None,
+        Some(there) => {
+            let mut body = agent::difference(&wanted, &there.object)?;
+            body["metadata"]["resourceVersion"] = json!(there.version);
+            Some(Write::Patch { resource, place, body })
+        }
+    }
+}
+
+/// What is to be written for an object of ours to be gone.
+fn gone(resource: &'static Resource, place: &Place, there: &Object) -> Option<Write> {
+    (there.is_ours() && !there.deleting).then(|| Write::Delete {
+        resource,
+        place: place.clone(),
+        uid: there.uid.clone(),
+        version: there.version.clone(),
+        unless_there: None,
+    })
+}

@@ -1,0 +1,239 @@
+//! What one GitOpsCluster wants of the add-on: a template of what runs on its clusters, how it is configured there, and which
+//! clusters these are.
+//!
+//! OCM installs an add-on where decisions of a Placement name a cluster, and takes it away where none does any more, at once. So it
+//! is given a Placement of ours that it does not schedule, with decisions that are written here: what is empty, half written or
+//! in contradiction on the user's side changes nothing, and a cluster that is not heard of keeps what it has.
+
+use super::{ABOUT, NAME, NEEDS, gone, of_gitops, server, so, wanted};
+use crate::agent::{self, Entry, Wanted, names};
+use crate::controller::action::{Action, Write};
+use crate::controller::index::{Index, Sort};
+use crate::controller::promises::gitopscluster::{agents_of, gives_up};
+use crate::controller::promises::{Moment, Promise, never};
+use crate::controller::resources::{ADDON_CONFIGS, DECISION_STATUSES, DECISIONS, PLACEMENTS, Resource, TEMPLATES};
+use crate::controller::seen::{GitOpsCluster, Object, Place};
+use crate::controller::watches::Kept;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+pub(in crate::controller::promises) const PROMISE: Promise = Promise {
+    name: NAME,
+    about: ABOUT,
+    of: Sort::GitOpsCluster,
+    needs: NEEDS,
+    pause: Duration::from_millis(500),
+    desired,
+    again: never,
+};
+
+/// What is made for a GitOpsCluster, in the order in which it goes.
+const MADE: [(Kept, &Resource); 4] = [
+    (Kept::Decisions, &DECISIONS),
+    (Kept::Placements, &PLACEMENTS),
+    (Kept::AddOnConfigs, &ADDON_CONFIGS),
+    (Kept::Templates, &TEMPLATES),
+];
+
+fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> {
+    let it = index.gitops_cluster(place)?;
+    let argocd = &*moment.settings.argocd;
+    let writes = match wanted(index, place, it, argocd) {
+        Some(wanted) => writes(index, place, it, wanted, moment),
+        None if it.deleting || it.spec.agent.is_none() => leftovers(index, place),
+        // It is not served, for now.
+        None => Vec::new(),
+    };
+    (!writes.is_empty()).then(|| of_gitops(place, it, writes))
+}
+
+/// What is not as a GitOpsCluster wants it.
+fn writes(index: &Index, place: &Place, it: &GitOpsCluster, wanted: &Wanted, moment: &Moment<'_>) -> Vec<Write> {
+    let (argocd, goc) = (&*moment.settings.argocd, pair(place));
+    let there = |kind, object: &Value| {
+        let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default();
+        index.object(kind, &Place::new(text("namespace"), text("name")))
+    };
+    let mut writes = Vec::new();
+    // A template is never changed: OCM would bring the change to all clusters at once.
+    let template = template(place, wanted, moment);
+    if there(Kept::Templates, &template).is_none() {
+        writes.extend(so(&TEMPLATES, template, None));
+    }
+    if let Ok(server) = server(index, wanted) {
+        let config = agent::deployment_config(goc, wanted, &server);
+        let before = there(Kept::AddOnConfigs, &config);
+        writes.extend(so(&ADDON_CONFIGS, config, before));
+    }
+    let placement = agent::placement(goc);
+    let before = there(Kept::Placements, &placement);
+    writes.extend(so(&PLACEMENTS, placement, before));
+    writes.extend(decisions(index, place, it, argocd));
+    writes.extend(outdated(index, place, wanted, moment));
+    writes
+}
+
+fn pair(place: &Place) -> (&str, &str) {
+    (&place.namespace, &place.name)
+}
+
+fn template(place: &Place, wanted: &Wanted, moment: &Moment<'_>) -> Value {
+    agent::template(pair(place), wanted, &moment.settings.images, &moment.settings.argocd)
+}
+
+/// What there is of a kind that was made for a GitOpsCluster.
+fn of<'i>(index: &'i Index, kind: Kept, place: &Place) -> impl Iterator<Item = (&'i Place, &'i Object)> {
+    let all = index.objects(kind);
+    all.filter(move |(_, it)| it.owner().as_ref() == Some(place))
+}
+
+/// The decisions of which clusters have the add-on.
+fn decisions(index: &Index, place: &Place, it: &GitOpsCluster, argocd: &str) -> Vec<Write> {
+    let there: Vec<_> = of(index, Kept::Decisions, place).collect();
+    let objects: Vec<_> = there.iter().map(|(_, it)| &it.object).collect();
+    let clusters = agents_of(index, place, it, argocd);
+    let wanted = agent::decisions(pair(place), &clusters, &objects);
+    let mut writes = Vec::new();
+    for mut decision in wanted {
+        let status = decision["status"].take();
+        let name = decision["metadata"]["name"].as_str().unwrap_or_default();
+        let at = Place::new(&place.namespace, name);
+        let before = there.iter().find(|(other, _)| **other == at).map(|(_, it)| *it);
+        if let Some(object) = decision.as_object_mut() {
+            object.remove("status");
+        }
+        writes.extend(so(&DECISIONS, decision, before));
+        if before.is_none_or(|before| before.object["status"]["decisions"] != status["decisions"]) {
+            let version = before.map(|before| &before.version);
+            writes.push(Write::Patch {
+                resource: &DECISION_STATUSES,
+                place: at,
+                body: json!({"metadata": {"resourceVersion": version}, "status": status}),
+            });
+        }
+    }
+    writes
+}
+
+/// Templates that no cluster has and none is to get.
+fn outdated(index: &Index, place: &Place, wanted: &Wanted, moment: &Moment<'_>) -> Vec<Write> {
+    let all = of(index, Kept::Templates, place);
+    let mut old = all.filter(|(_, it)| !it.deleting).peekable();
+    if old.peek().is_none() {
+        return Vec::new();
+    }
+    let current = template(place, wanted, moment)["metadata"]["name"].clone();
+    let management = index.object(Kept::Management, &Place::new("", names::ADDON));
+    let texts = index
+        .objects(Kept::AddOns)
+        .map(|(_, it)| &it.object["status"]["configReferences"]);
+    let texts = texts.chain(management.map(|it| &it.object["spec"]));
+    let used: BTreeSet<&str> = texts.flat_map(names_in).collect();
+    let unused = old.filter(|(at, _)| current != *at.name && !used.contains(&*at.name));
+    unused.filter_map(|(at, it)| gone(&TEMPLATES, at, it)).collect()
+}
+
+/// Everything in a value that is called a name.
+fn names_in(value: &Value) -> Vec<&str> {
+    match value {
+        Value::Array(all) => all.iter().flat_map(names_in).collect(),
+        Value::Object(fields) => {
+            let name = fields.get("name").and_then(Value::as_str);
+            name.into_iter().chain(fields.values().flat_map(names_in)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// What was made for a GitOpsCluster that wants it no more, once OCM has taken the add-on off its clusters.
+fn leftovers(index: &Index, place: &Place) -> Vec<Write> {
+    let name = names::placement(&place.name);
+    let management = index.object(Kept::Management, &Place::new("", names::ADDON));
+    let entries = management.map(|it| &it.object["spec"]["installStrategy"]["placements"]);
+    let mut entries = entries.and_then(Value::as_array).into_iter().flatten();
+    let is_named = entries.any(|entry| entry["name"] == *name && entry["namespace"] == *place.namespace);
+    let clusters = clusters_of(index, place);
+    let others = index
+        .objects(Kept::Decisions)
+        .filter(|(_, it)| it.owner().as_ref() != Some(place));
+    let others: BTreeSet<_> = others.flat_map(|(_, it)| clusters_in(it)).collect();
+    let mut addons = index.objects(Kept::AddOns).map(|(at, _)| &*at.namespace);
+    if is_named || addons.any(|cluster| clusters.contains(cluster) && !others.contains(cluster)) {
+        return Vec::new();
+    }
+    let all = MADE.into_iter().flat_map(|(kind, resource)| {
+        let there = of(index, kind, place);
+        there.filter_map(move |(at, it)| gone(resource, at, it))
+    });
+    all.collect()
+}
+
+/// Whether anything is left that was made for a GitOpsCluster.
+pub(in crate::controller::promises) fn is_left(index: &Index, place: &Place) -> bool {
+    let kinds = MADE.into_iter().map(|(kind, _)| kind).chain([Kept::Works]);
+    kinds.into_iter().any(|kind| of(index, kind, place).next().is_some())
+}
+
+/// What a decision names.
+fn clusters_in(decision: &Object) -> impl Iterator<Item = &str> {
+    let all = decision.object["status"]["decisions"].as_array().into_iter().flatten();
+    all.filter_map(|it| it["clusterName"].as_str())
+        .filter(|it| !it.is_empty())
+}
+
+/// The clusters that the decisions name that were written for a GitOpsCluster.
+pub(in crate::controller::promises) fn clusters_of<'i>(index: &'i Index, place: &Place) -> BTreeSet<&'i str> {
+    let decisions = of(index, Kept::Decisions, place);
+    decisions.flat_map(|(_, it)| clusters_in(it)).collect()
+}
+
+/// The clusters that an entry of the add-on names.
+pub(super) fn named<'i>(index: &'i Index, entry: &Entry) -> BTreeSet<&'i str> {
+    clusters_of(index, &Place::new(&entry.namespace, &entry.name))
+}
+
+/// Whether whoever has brought the add-on to a cluster certainly wants it there no more.
+pub(super) fn is_given_up(index: &Index, cluster: &str, argocd: &str) -> bool {
+    let owners = index.objects(Kept::Decisions).filter_map(|(_, it)| {
+        let names_it = clusters_in(it).any(|other| other == cluster);
+        it.owner().filter(|_| names_it)
+    });
+    let mut owners = owners.peekable();
+    owners.peek().is_some()
+        && owners.all(|owner| match index.gitops_cluster(&owner) {
+            Some(it) => gives_up(index, &owner, it, cluster, argocd),
+            None => index.has_gitops_cluster_gone(&owner),
+        })
+}
+
+/// What a GitOpsCluster wants of the add-on, once all that is named there is there.
+pub(super) fn entry(index: &Index, place: &Place, it: &GitOpsCluster, moment: &Moment<'_>) -> Option<Entry> {
+    let wanted = it.spec.agent.as_ref()?;
+    let at = |name: &str| Place::new(&place.namespace, name);
+    let template = template(place, wanted, moment)["metadata"]["name"].as_str()?.to_owned();
+    index.object(Kept::Templates, &Place::new("", &template))?;
+    index.object(Kept::Placements, &at(&names::placement(&place.name)))?;
+    index.object(Kept::AddOnConfigs, &at(&names::deployment_config(&place.name)))?;
+    // Before all clusters are named that have the add-on, OCM would take it off the rest.
+    let clusters = agents_of(index, place, it, &moment.settings.argocd);
+    let is_named = clusters.is_subset(&clusters_of(index, place));
+    is_named.then(|| Entry {
+        namespace: (*place.namespace).into(),
+        name: (*place.name).into(),
+        template,
+        rollout: wanted.rollout.clone(),
+    })
+}
+
+/// What a GitOpsCluster wanted of the add-on, as it is written there.
+pub(super) fn entry_before(place: &Place, entry: &Value) -> Option<Entry> {
+    let configs = entry["configs"].as_array()?;
+    let template = configs.iter().find(|it| it["resource"] == TEMPLATES.plural)?;
+    Some(Entry {
+        namespace: (*place.namespace).into(),
+        name: (*place.name).into(),
+        template: template["name"].as_str()?.to_owned(),
+        rollout: entry.get("rolloutStrategy").cloned(),
+    })
+}

@@ -1,0 +1,257 @@
+//! What every agent needs on the hub: the authority, the certificates of the principal and of the resource proxy, the key of its
+//! tokens, and the add-on as OCM knows it. As long as any GitOpsCluster asks for agents it is there; with the last of them it goes.
+
+use super::authority::{self, Leaf, Spread};
+use super::{ABOUT, NAME, NEEDS, asking, gone, of_argocd, of_hub, server, so};
+use crate::agent::{self, Entry, names};
+use crate::controller::action::{Action, Write};
+use crate::controller::index::{Index, Sort};
+use crate::controller::promises::gitopscluster::{agents_of, has_finalizer};
+use crate::controller::promises::{Moment, Promise};
+use crate::controller::resources::{CONFIG_MAPS, DEPLOYMENTS, MANAGEMENTS, SECRETS};
+use crate::controller::seen::{Object, Place, TlsSecret};
+use crate::controller::watches::Kept;
+use crate::generate::names::hex;
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+pub(in crate::controller::promises) const PROMISE: Promise = Promise {
+    name: NAME,
+    about: ABOUT,
+    of: Sort::ArgoCd,
+    needs: NEEDS,
+    pause: Duration::from_millis(200),
+    desired,
+    again,
+};
+
+/// The annotation of the principal's Pods that says which certificates they were started with: it reads them once, so that another
+/// value, which makes Kubernetes start others, is what a change of them needs, once.
+const STARTED_WITH: &str = "argocd-ocm-cmp.github.io/certificates";
+
+fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> {
+    let argocd = &*moment.settings.argocd;
+    if *place.name != *argocd {
+        return None;
+    }
+    let write = if asking(index, argocd).next().is_some() {
+        wanted(index, moment)
+    } else {
+        unwanted(index, argocd)
+    };
+    Some(of_hub(argocd, vec![write?]))
+}
+
+fn again(index: &Index, _: &Place, moment: &Moment<'_>) -> Option<Timestamp> {
+    let argocd = &*moment.settings.argocd;
+    asking(index, argocd).next()?;
+    let ca = index.certificate(names::CA_SECRET)?;
+    let leaves = [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS].map(|name| index.certificate(name));
+    let ours = leaves.into_iter().flatten().filter(|leaf| authority::is_of(ca, leaf));
+    let leaves = ours.filter_map(|leaf| Some(leaf.leaf()?.renews_at()));
+    leaves.chain(authority::again(ca)).min()
+}
+
+/// The first that is not as it shall be: each needs what comes before it.
+fn wanted(index: &Index, moment: &Moment<'_>) -> Option<Write> {
+    let (argocd, now) = (&*moment.settings.argocd, moment.now);
+    let ca = index.certificate(names::CA_SECRET);
+    if let Some(write) = authority::next(ca, argocd, spread(index, argocd), now) {
+        return Some(write);
+    }
+    let ca = ca.filter(|ca| ca.leaf().is_some())?;
+    let named = |kind, name| index.object(kind, &Place::new(argocd, name));
+    if named(Kept::TokenKey, names::JWT_SECRET).is_none() {
+        return Some(authority::token_key(argocd));
+    }
+    let bundle = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": names::CA_BUNDLE, "namespace": argocd, "labels": authority::labels()},
+        "data": {"ca-bundle.crt": &*ca.text},
+    });
+    if let Some(write) = so(&CONFIG_MAPS, bundle, named(Kept::Bundle, names::CA_BUNDLE)) {
+        return Some(write);
+    }
+    leaves(index, ca, argocd, now)
+        .or_else(|| restart(index, ca, argocd))
+        .or_else(|| management(index, moment))
+}
+
+/// The certificates of the principal and of the resource proxy.
+fn leaves(index: &Index, ca: &TlsSecret, argocd: &str, now: Timestamp) -> Option<Write> {
+    let [services, nodes] = [Kept::Services, Kept::Nodes].map(|kind| of_argocd(index, kind));
+    let servers: Vec<_> = asking(index, argocd)
+        .filter_map(|(_, _, wanted)| server(index, wanted).ok())
+        .collect();
+    let addresses: BTreeSet<_> = servers.iter().map(|server| &*server.address).collect();
+    let principal = agent::principal_names(&services, &nodes, argocd, &addresses);
+    let (_, proxy) = agent::resource_proxy(&services, argocd);
+    let all = [
+        (names::PRINCIPAL_TLS, &principal, names::PRINCIPALS[0]),
+        (names::RESOURCE_PROXY_TLS, &proxy, "argocd-agent-resource-proxy"),
+    ];
+    all.into_iter().find_map(|(secret, names, common_name)| {
+        let wanted = Leaf {
+            secret,
+            names,
+            common_name,
+        };
+        authority::leaf(ca, index.certificate(secret), &wanted, argocd, now)
+    })
+}
+
+/// Starts a principal anew that was started with other certificates.
+fn restart(index: &Index, ca: &TlsSecret, argocd: &str) -> Option<Write> {
+    let mut digest = Sha256::new_with_prefix(&*ca.text);
+    for name in [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS] {
+        digest.update(index.certificate(name)?.digest);
+    }
+    let digest = hex(&digest.finalize()[..16]);
+    names::PRINCIPALS.into_iter().find_map(|name| {
+        let place = Place::new(argocd, name);
+        let there = index.object(Kept::Deployments, &place)?;
+        let annotations = &there.object["spec"]["template"]["metadata"]["annotations"];
+        (annotations[STARTED_WITH] != *digest).then(|| Write::Patch {
+            resource: &DEPLOYMENTS,
+            place,
+            body: json!({
+                "metadata": {"resourceVersion": there.version},
+                "spec": {"template": {"metadata": {"annotations": {STARTED_WITH: digest}}}},
+            }),
+        })
+    })
+}
+
+/// Whether every cluster knows the authorities, and whether all that is issued is of the first.
+fn spread(index: &Index, argocd: &str) -> Spread {
+    let Some(ca) = index.certificate(names::CA_SECRET) else {
+        return Spread {
+            is_known: false,
+            is_used: false,
+        };
+    };
+    let issued = |name| {
+        let there = index.certificate(name);
+        there.is_some_and(|there| {
+            let is_ours = authority::is_of(ca, there);
+            let leaf = there.leaf().zip(ca.leaf());
+            !is_ours || leaf.is_some_and(|(leaf, signer)| leaf.is_issued_by(signer))
+        })
+    };
+    let mut clusters = asking(index, argocd).flat_map(|(place, it, _)| agents_of(index, place, it, argocd));
+    let is_known = asking(index, argocd).all(|(place, it, _)| {
+        let mut clusters = agents_of(index, place, it, argocd).into_iter();
+        clusters.all(|cluster| super::works::has(index, cluster, ca))
+    });
+    Spread {
+        is_known,
+        is_used: [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS]
+            .into_iter()
+            .all(issued)
+            && clusters.all(|cluster| super::works::is_registered_by(index, cluster, ca)),
+    }
+}
+
+/// The add-on as OCM knows it: what each GitOpsCluster wants of it, once all that it names is there. OCM takes it off every cluster
+/// that none of these name, so that nothing is said before every cluster that has it is named.
+fn management(index: &Index, moment: &Moment<'_>) -> Option<Write> {
+    let argocd = &*moment.settings.argocd;
+    let place = Place::new("", names::ADDON);
+    let there = index.object(Kept::Management, &place);
+    let entries = entries(index, moment, there);
+    let named: BTreeSet<_> = entries
+        .iter()
+        .flat_map(|entry| super::addon::named(index, entry))
+        .collect();
+    let left_out = index.objects(Kept::AddOns).any(|(addon, it)| {
+        let cluster = &*addon.namespace;
+        !named.contains(cluster) && !it.deleting && !super::addon::is_given_up(index, cluster, argocd)
+    });
+    if entries.is_empty() || left_out {
+        return None;
+    }
+    so(
+        &MANAGEMENTS,
+        agent::management(&entries, there.map(|there| &there.object)),
+        there,
+    )
+}
+
+/// What the GitOpsClusters want of the add-on. One of which something is not there yet goes on to want what it wanted.
+fn entries(index: &Index, moment: &Moment<'_>, there: Option<&Object>) -> Vec<Entry> {
+    let argocd = &*moment.settings.argocd;
+    let before = there.map(|there| &there.object["spec"]["installStrategy"]["placements"]);
+    let before: Vec<&Value> = before.and_then(Value::as_array).into_iter().flatten().collect();
+    asking(index, argocd)
+        .filter_map(|(place, it, _)| {
+            super::addon::entry(index, place, it, moment).or_else(|| {
+                let name = names::placement(&place.name);
+                let is_of_it = |entry: &&&Value| entry["name"] == *name && entry["namespace"] == *place.namespace;
+                let before = before.iter().find(is_of_it)?;
+                super::addon::entry_before(place, before)
+            })
+        })
+        .collect()
+}
+
+/// What is left when nobody asks for agents any more: it goes while the last GitOpsCluster that has asked for them waits for that.
+/// That none is listed is no reason.
+fn unwanted(index: &Index, argocd: &str) -> Option<Write> {
+    let is_waiting = index
+        .gitops_clusters()
+        .any(|(_, it)| it.deleting && it.spec.agent.is_some() && has_finalizer(it));
+    if !is_waiting {
+        return None;
+    }
+    let management = Place::new("", names::ADDON);
+    if let Some(there) = index.object(Kept::Management, &management) {
+        return gone(&MANAGEMENTS, &management, there);
+    }
+    if index.objects(Kept::AddOns).next().is_some() {
+        return None;
+    }
+    let bundle = Place::new(argocd, names::CA_BUNDLE);
+    if let Some(write) = index
+        .object(Kept::Bundle, &bundle)
+        .and_then(|there| gone(&CONFIG_MAPS, &bundle, there))
+    {
+        return Some(write);
+    }
+    let key = Place::new(argocd, names::JWT_SECRET);
+    if let Some(write) = index
+        .object(Kept::TokenKey, &key)
+        .and_then(|there| gone(&SECRETS, &key, there))
+    {
+        return Some(write);
+    }
+    names::CERTIFICATES.into_iter().find_map(|name| {
+        let there = index
+            .certificate(name)
+            .filter(|there| there.is_ours && !there.deleting)?;
+        Some(Write::Delete {
+            resource: &SECRETS,
+            place: Place::new(argocd, name),
+            uid: there.uid.clone(),
+            version: there.version.clone(),
+            unless_there: None,
+        })
+    })
+}
+
+/// Whether anything of ours is left of what every agent needs.
+pub(in crate::controller::promises) fn is_left(index: &Index, argocd: &str) -> bool {
+    let certificates = names::CERTIFICATES.into_iter();
+    let management = index.object(Kept::Management, &Place::new("", names::ADDON));
+    let bundle = index.object(Kept::Bundle, &Place::new(argocd, names::CA_BUNDLE));
+    let key = index.object(Kept::TokenKey, &Place::new(argocd, names::JWT_SECRET));
+    management.is_some_and(Object::is_ours)
+        || key.is_some_and(Object::is_ours)
+        || bundle.is_some_and(Object::is_ours)
+        || certificates
+            .filter_map(|name| index.certificate(name))
+            .any(|it| it.is_ours)
+}

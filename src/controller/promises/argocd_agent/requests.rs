@@ -1,0 +1,187 @@
+//! The certificates that agents ask for: each gets one for its own cluster, and no other.
+
+use super::{ABOUT, NAME, NEEDS, asking, authority};
+use crate::agent::names;
+use crate::agent::requests::{Requester, check};
+use crate::controller::action::{Action, Event, Involved, Write};
+use crate::controller::index::{Index, Sort};
+use crate::controller::promises::gitopscluster::has_agent;
+use crate::controller::promises::{Moment, Promise};
+use crate::controller::resources::{REQUEST_APPROVALS, REQUEST_STATUSES, REQUESTS, Resource};
+use crate::controller::seen::{Object, Place};
+use crate::controller::watches::Kept;
+use crate::pki::{self, Recipe};
+use crate::status::time;
+use k8s_openapi::ByteString;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+pub(in crate::controller::promises) const PROMISE: Promise = Promise {
+    name: NAME,
+    about: ABOUT,
+    of: Sort::Request,
+    needs: NEEDS,
+    pause: Duration::from_millis(200),
+    desired,
+    again,
+};
+
+/// How soon a request is looked at again whose cluster is not known to have the add-on.
+const PENDING: SignedDuration = SignedDuration::from_secs(10);
+
+/// What becomes of a request.
+enum Verdict {
+    /// Nothing, or nothing yet.
+    Wait,
+    /// It is granted.
+    Grant,
+    /// It is refused, for a reason.
+    Refuse(String),
+}
+
+fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> {
+    let request = index.object(Kept::Requests, place).filter(|it| is_open(it))?;
+    let now = moment.now;
+    let is_approved = has(request, "Approved");
+    let (write, event) = match judge(index, request, &moment.settings.argocd) {
+        Verdict::Wait => return None,
+        Verdict::Grant if is_approved => (sign(index, place, request, moment)?, None),
+        Verdict::Grant => {
+            let message = "the agent of the cluster asks for its own certificate";
+            let write = condition(
+                &REQUEST_APPROVALS,
+                place,
+                request,
+                ("Approved", "AgentOfCluster", message),
+                now,
+            );
+            (write, None)
+        }
+        Verdict::Refuse(why) => {
+            // What OCM's add-on manager has approved already can only be said to have failed.
+            let (resource, kind) = if is_approved {
+                (&REQUEST_STATUSES, "Failed")
+            } else {
+                (&REQUEST_APPROVALS, "Denied")
+            };
+            let write = condition(resource, place, request, (kind, "NotOfThisCluster", &why), now);
+            let event = Event {
+                warning: true,
+                reason: "CertificateRefused",
+                message: why,
+            };
+            (write, Some(event))
+        }
+    };
+    Some(Action {
+        of: Involved {
+            resource: &REQUESTS,
+            place: place.clone(),
+            uid: request.uid.clone(),
+        },
+        writes: vec![write],
+        refresh: false,
+        events: event.into_iter().collect(),
+    })
+}
+
+fn again(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Timestamp> {
+    let is_open = index.object(Kept::Requests, place).is_some_and(is_open);
+    is_open.then(|| moment.now + PENDING)
+}
+
+/// Whether nothing has become of it yet.
+fn is_open(request: &Object) -> bool {
+    let has_certificate = request.object["status"]["certificate"].is_string();
+    !request.deleting && !has_certificate && !has(request, "Denied") && !has(request, "Failed")
+}
+
+fn has(request: &Object, kind: &str) -> bool {
+    let conditions = request.object["status"]["conditions"].as_array();
+    conditions.into_iter().flatten().any(|it| it["type"] == kind)
+}
+
+/// The text of what is asked for.
+fn asked(request: &Object) -> Option<Vec<u8>> {
+    ByteString::deserialize(&request.object["spec"]["request"])
+        .ok()
+        .map(|it| it.0)
+}
+
+fn judge(index: &Index, request: &Object, argocd: &str) -> Verdict {
+    let spec = &request.object["spec"];
+    let groups = spec["groups"].as_array().into_iter().flatten();
+    let groups: Vec<_> = groups.filter_map(Value::as_str).collect();
+    let requester = Requester {
+        user: spec["username"].as_str().unwrap_or_default(),
+        groups: &groups,
+    };
+    let asked = asked(request).map(|text| pki::read_request(&text));
+    let asked = match asked {
+        Some(Ok(asked)) => asked,
+        Some(Err(error)) => return Verdict::Refuse(error.to_string()),
+        None => return Verdict::Refuse("it has no request for a certificate in it".to_owned()),
+    };
+    if let Err(why) = check(requester, &asked) {
+        return Verdict::Refuse(why);
+    }
+    let cluster = requester.cluster().unwrap_or_default();
+    let mut all = asking(index, argocd);
+    if asking(index, argocd).any(|(_, _, wanted)| wanted.revoked.contains(cluster)) {
+        return Verdict::Refuse(format!(
+            "the agent of the cluster {cluster} is revoked: take the cluster from revokedClusters of its GitOpsCluster to let it in again"
+        ));
+    }
+    // Who has joined before the controller knows of it comes back.
+    if all.any(|(place, it, _)| has_agent(index, place, it, cluster, argocd)) {
+        Verdict::Grant
+    } else {
+        Verdict::Wait
+    }
+}
+
+/// The certificate that is asked for.
+fn sign(index: &Index, place: &Place, request: &Object, moment: &Moment<'_>) -> Option<Write> {
+    let ca = index.certificate(names::CA_SECRET).filter(|ca| ca.leaf().is_some())?;
+    Some(Write::Make {
+        write: Box::new(Write::Patch {
+            resource: &REQUEST_STATUSES,
+            place: place.clone(),
+            body: json!({"metadata": {"resourceVersion": request.version}, "status": {}}),
+        }),
+        recipe: Recipe::Sign {
+            request: String::from_utf8(asked(request)?).ok()?,
+            not_before: moment.now - authority::SKEW,
+            not_after: moment.now + authority::AGENT,
+            authority: authority::of(ca, &moment.settings.argocd),
+        },
+        into: "status",
+    })
+}
+
+fn condition(
+    resource: &'static Resource,
+    place: &Place,
+    request: &Object,
+    (kind, reason, message): (&str, &str, &str),
+    now: Timestamp,
+) -> Write {
+    let conditions = request.object["status"]["conditions"].as_array();
+    let mut conditions = conditions.cloned().unwrap_or_default();
+    let now = time(now);
+    conditions.push(json!({
+        "type": kind,
+        "status": "True",
+        "reason": reason,
+        "message": message,
+        "lastUpdateTime": now,
+        "lastTransitionTime": now,
+    }));
+    Write::Patch {
+        resource,
+        place: place.clone(),
+        body: json!({"metadata": {"resourceVersion": request.version}, "status": {"conditions": conditions}}),
+    }
+}

@@ -1,0 +1,130 @@
+//! What one managed cluster is brought beside the add-on: the authorities that its agent trusts, which change otherwise than
+//! versions do, and the ArgoCD of an operator there. It also takes over what argocd-pull-integration has installed.
+
+use super::{ABOUT, NAME, NEEDS, asking, gone, of_gitops, server, so};
+use crate::agent::{self, names};
+use crate::cluster_secret::MANAGED_BY;
+use crate::controller::action::{Action, Write};
+use crate::controller::index::{Index, Sort};
+use crate::controller::promises::gitopscluster::{gives_up, has_agent};
+use crate::controller::promises::{Moment, Promise, never};
+use crate::controller::resources::{ADDONS, WORKS};
+use crate::controller::seen::{GitOpsCluster, Object, Place, TlsSecret};
+use crate::controller::watches::Kept;
+use k8s_openapi::ByteString;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+pub(in crate::controller::promises) const PROMISE: Promise = Promise {
+    name: NAME,
+    about: ABOUT,
+    of: Sort::Cluster,
+    needs: NEEDS,
+    pause: Duration::from_millis(500),
+    desired,
+    again: never,
+};
+
+/// What argocd-pull-integration calls itself.
+const PEER: &str = "argocd-pull-integration";
+
+fn desired(index: &Index, cluster: &Place, moment: &Moment<'_>) -> Option<Action> {
+    let (argocd, cluster) = (&*moment.settings.argocd, &*cluster.name);
+    let of_it = asking(index, argocd).find(|(place, it, _)| has_agent(index, place, it, cluster, argocd));
+    match of_it {
+        Some((place, it, _)) => {
+            let writes: Vec<_> = wanted(index, place, it, cluster)
+                .into_iter()
+                .chain(adopted(index, cluster))
+                .collect();
+            (!writes.is_empty()).then(|| of_gitops(place, it, writes))
+        }
+        None => unwanted(index, cluster, argocd),
+    }
+}
+
+/// The works that a cluster lacks.
+fn wanted(index: &Index, place: &Place, it: &GitOpsCluster, cluster: &str) -> Vec<Write> {
+    let (Some(wanted), Some(ca)) = (&it.spec.agent, index.certificate(names::CA_SECRET)) else {
+        return Vec::new();
+    };
+    if ca.leaf().is_none() {
+        return Vec::new();
+    }
+    let goc = (&*place.namespace, &*place.name);
+    let authorities = agent::ca_work(cluster, &wanted.namespace, &ca.text, &place.to_string());
+    let argocd = wanted.argocd_manifests.as_ref().and_then(|_| {
+        let server = server(index, wanted).ok()?;
+        Some(agent::argocd_work(goc, cluster, wanted, &server))
+    });
+    let all = [Some(authorities), argocd].into_iter().flatten();
+    all.filter_map(|work| {
+        let name = work["metadata"]["name"].as_str().unwrap_or_default();
+        let there = index.object(Kept::Works, &Place::new(cluster, name));
+        so(&WORKS, work, there)
+    })
+    .collect()
+}
+
+/// What argocd-pull-integration has configured of an add-on is taken away, for it to take what the GitOpsCluster says.
+fn adopted(index: &Index, cluster: &str) -> Option<Write> {
+    let place = Place::new(cluster, names::ADDON);
+    let addon = index.object(Kept::AddOns, &place).filter(|it| !it.deleting)?;
+    let management = index.object(Kept::Management, &Place::new("", names::ADDON))?;
+    let is_theirs = addon.object["metadata"]["labels"][MANAGED_BY] == PEER;
+    (is_theirs && management.is_ours()).then(|| Write::Patch {
+        resource: &ADDONS,
+        place,
+        body: json!({
+            "metadata": {"resourceVersion": addon.version, "labels": {MANAGED_BY: null}},
+            "spec": {"configs": []},
+        }),
+    })
+}
+
+/// The works of a cluster that nobody brings an agent to any more.
+fn unwanted(index: &Index, cluster: &str, argocd: &str) -> Option<Action> {
+    let all = index.objects(Kept::Works).filter(|(at, _)| *at.namespace == *cluster);
+    let mut obsolete = all.filter_map(|(at, work)| {
+        let owner = work.owner()?;
+        let it = index.gitops_cluster(&owner)?;
+        let write = gone(&WORKS, at, work)?;
+        gives_up(index, &owner, it, cluster, argocd).then_some((owner, it, write))
+    });
+    let (owner, it, write) = obsolete.next()?;
+    let writes = [write].into_iter().chain(obsolete.map(|(_, _, write)| write));
+    Some(of_gitops(&owner, it, writes.collect()))
+}
+
+/// Whether a cluster has these authorities.
+pub(super) fn has(index: &Index, cluster: &str, ca: &TlsSecret) -> bool {
+    let Some(work) = index.object(Kept::Works, &Place::new(cluster, names::CA_WORK)) else {
+        return false;
+    };
+    is_applied(work) && has_text(&work.object, &ca.text)
+}
+
+/// Whether the agent of the cluster has applied it as it is.
+fn is_applied(work: &Object) -> bool {
+    let conditions = work.object["status"]["conditions"].as_array();
+    conditions.into_iter().flatten().any(|it| {
+        it["type"] == "Applied"
+            && it["status"] == "True"
+            && it["observedGeneration"] == work.object["metadata"]["generation"]
+    })
+}
+
+fn has_text(work: &Value, text: &str) -> bool {
+    let manifests = work["spec"]["workload"]["manifests"].as_array();
+    let wanted = json!(ByteString(text.as_bytes().to_vec()));
+    manifests
+        .into_iter()
+        .flatten()
+        .any(|it| it["data"]["ca.crt"] == wanted || it["stringData"]["ca.crt"] == text)
+}
+
+/// Whether what Argo CD knows a cluster by was issued by the one that signs.
+pub(super) fn is_registered_by(index: &Index, cluster: &str, ca: &TlsSecret) -> bool {
+    let mut secrets = index.secrets_of(cluster);
+    secrets.any(|(_, secret)| secret.is_issued_by(ca))
+}
