@@ -105,3 +105,9 @@ pub mod names {
     pub const BLOCKLIST: &str = "argocd-agent-tls-blocklist";
     pub const PRINCIPALS: [&str; 2] = ["argocd-agent-principal", "openshift-gitops-agent-principal"];
 }
+
+pub mod images {
+    pub const AGENT: &str = "quay.io/argoprojlabs/argocd-agent:v0.9.0";
+    pub const ARGOCD: &str = "quay.io/argoproj/argocd:v3.2.6";
+    pub const REDIS: &str = "redis";
+}

@@ -1,9 +1,11 @@
 //! The command line: what was typed, nothing done with it.
 
+mod agents;
 mod controller;
 mod pull;
 mod status;
 
+pub use agents::AgentArgs;
 pub use controller::ControllerArgs;
 pub use pull::PullArgs;
 pub use status::{Format, StatusArgs};

@@ -1,6 +1,7 @@
 //! The command line of `controller`.
 
 use super::HubArgs;
+use super::agents::AgentArgs;
 use super::pull::PullArgs;
 use crate::telemetry::{Format, Level};
 use clap::{ArgAction, Args};
@@ -108,6 +109,10 @@ pub struct ControllerArgs {
     /// How the basic pull model is done.
     #[command(flatten)]
     pub pull: PullArgs,
+
+    /// What runs on managed clusters.
+    #[command(flatten)]
+    pub agents: AgentArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -117,6 +122,7 @@ What it does:
   pull  a work for each Application of the basic pull model, and the status of the Application from it
   cluster-secrets  a cluster Secret of Argo CD's for each managed cluster, with its labels, for generators to select on
   gitopscluster  a cluster Secret of Argo CD's for each cluster that the Placement of a GitOpsCluster selects, and its status
+  argocd-agent  argocd-agent on each cluster that the Placement of a GitOpsCluster selects, as an add-on of OCM's, and its certificates
 
 Examples:
   # See what it would write, from a workstation

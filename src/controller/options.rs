@@ -3,7 +3,8 @@
 use super::lease;
 use super::promises::{PROMISES, PULL, Promise, Settings};
 use super::watches::Kind;
-use crate::cli::{ControllerArgs, HubArgs, PullArgs};
+use crate::agent::Images;
+use crate::cli::{AgentArgs, ControllerArgs, HubArgs, PullArgs};
 use crate::generate::settings::Env;
 use crate::pull;
 use std::collections::BTreeSet;
@@ -75,7 +76,7 @@ impl Options {
             lease_namespace: (args.leader_elect && !args.dry_run).then_some(namespace),
             settings: Settings {
                 argocd: args.argocd_namespace.clone(),
-                images: crate::agent::Images::default(),
+                images: images(&args.agents),
                 pull: pull_settings(args),
             },
             identity: lease::identity(pod.as_deref().unwrap_or("local"), fastrand::u64(..)),
@@ -91,6 +92,16 @@ pub(super) fn names<'p>(promises: impl IntoIterator<Item = &'p Promise>) -> Vec<
     let mut names: Vec<_> = promises.into_iter().map(|promise| promise.name).collect();
     names.dedup();
     names
+}
+
+fn images(args: &AgentArgs) -> Images {
+    let some = |image: &String| Some(image.as_str().into());
+    Images {
+        agent: some(&args.agent_image),
+        argocd: some(&args.agent_argocd_image),
+        redis: some(&args.agent_redis_image),
+        ours: args.agent_supervisor_image.as_ref().and_then(some),
+    }
 }
 
 /// What a dialect does by itself, where nothing else was said.

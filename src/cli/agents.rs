@@ -1,0 +1,47 @@
+//! The flags of the promise `argocd-agent`.
+
+use clap::Args;
+
+/// What runs on managed clusters, where a GitOpsCluster does not say otherwise.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Options of 'argocd-agent'")]
+pub struct AgentArgs {
+    /// The image of argocd-agent
+    #[arg(
+        long,
+        env = "OCM_AGENT_IMAGE",
+        hide_env_values = true,
+        value_name = "IMAGE",
+        default_value = crate::agent::images::AGENT
+    )]
+    pub agent_image: String,
+
+    /// The image of the Argo CD that runs with it
+    #[arg(
+        long,
+        env = "OCM_AGENT_ARGOCD_IMAGE",
+        hide_env_values = true,
+        value_name = "IMAGE",
+        default_value = crate::agent::images::ARGOCD
+    )]
+    pub agent_argocd_image: String,
+
+    /// The image of the Redis that runs with that
+    #[arg(
+        long,
+        env = "OCM_AGENT_REDIS_IMAGE",
+        hide_env_values = true,
+        value_name = "IMAGE",
+        default_value = crate::agent::images::REDIS
+    )]
+    pub agent_redis_image: String,
+
+    /// An image of this program, to restart argocd-agent when its certificate is renewed [default: nothing does]
+    #[arg(
+        long,
+        env = "OCM_AGENT_SUPERVISOR_IMAGE",
+        hide_env_values = true,
+        value_name = "IMAGE"
+    )]
+    pub agent_supervisor_image: Option<String>,
+}
