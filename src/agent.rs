@@ -86,6 +86,9 @@ pub mod names {
             "system:authenticated".to_owned(),
         ]
     }
+    pub fn argocd_work(_ns: &str, goc: &str) -> String {
+        goc.to_owned()
+    }
     pub fn placement(goc: &str) -> String {
         goc.to_owned()
     }

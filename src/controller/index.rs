@@ -623,11 +623,18 @@ impl Index {
                 touched.extend(Touched::gitops_all(&self.gitops_of(&cluster)));
                 touched
             }
-            Kept::Requests => vec![Touched {
-                sort: Sort::Request,
-                place: place.clone(),
-                noticed: Noticed::Nothing,
-            }],
+            Kept::Requests => {
+                let label = "open-cluster-management.io/cluster-name";
+                let object = self.agents.get(kind, place).map(|it| &it.object);
+                let cluster = object.and_then(|it| it["metadata"]["labels"][label].as_str());
+                let mut touched: Vec<_> = cluster.map(|it| Touched::cluster(&it.into())).into_iter().collect();
+                touched.push(Touched {
+                    sort: Sort::Request,
+                    place: place.clone(),
+                    noticed: Noticed::Nothing,
+                });
+                touched
+            }
         }
     }
 

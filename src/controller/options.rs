@@ -1,7 +1,7 @@
 //! What the controller is to do, and where: what was typed, and what the Pod says of itself.
 
 use super::lease;
-use super::promises::{PROMISES, PULL, Promise, Settings};
+use super::promises::{AGENTS, PROMISES, PULL, Promise, Settings};
 use super::watches::Kind;
 use crate::agent::Images;
 use crate::cli::{AgentArgs, ControllerArgs, HubArgs, PullArgs};
@@ -72,13 +72,14 @@ impl Options {
         let namespace = namespace.unwrap_or_else(|| args.argocd_namespace.clone());
         Ok(Self {
             hub: args.hub.clone(),
-            promises,
             lease_namespace: (args.leader_elect && !args.dry_run).then_some(namespace),
             settings: Settings {
                 argocd: args.argocd_namespace.clone(),
+                agents: promises.iter().any(|promise| promise.name == AGENTS),
                 images: images(&args.agents),
                 pull: pull_settings(args),
             },
+            promises,
             identity: lease::identity(pod.as_deref().unwrap_or("local"), fastrand::u64(..)),
             address: args.bind_address,
             dry_run: args.dry_run,

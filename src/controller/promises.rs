@@ -54,6 +54,8 @@ pub struct Moment<'m> {
 pub struct Settings {
     /// The namespace of Argo CD.
     pub argocd: String,
+    /// Whether argocd-agent is brought to managed clusters.
+    pub agents: bool,
     /// What runs on managed clusters, where a GitOpsCluster does not say otherwise.
     pub images: crate::agent::Images,
     /// How the basic pull model is done.
@@ -76,3 +78,6 @@ pub static PROMISES: &[Promise] = &[
 
 /// The name of the promise that is the basic pull model.
 pub const PULL: &str = pull::PROMISE.name;
+
+/// The name of the promise that brings argocd-agent to managed clusters.
+pub const AGENTS: &str = argocd_agent::HUB.name;

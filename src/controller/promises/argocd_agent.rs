@@ -7,6 +7,7 @@
 
 mod addon;
 mod authority;
+mod blocklist;
 mod hub;
 mod requests;
 mod works;
@@ -16,8 +17,9 @@ pub(super) use hub::PROMISE as HUB;
 pub(super) use requests::PROMISE as REQUESTS;
 pub(super) use works::PROMISE as WORKS;
 
+use super::Moment;
 use super::gitopscluster::{Standing, has_finalizer};
-use crate::agent::{self, Server, Wanted};
+use crate::agent::{self, Server, Wanted, names};
 use crate::controller::action::{Action, Involved, Write};
 use crate::controller::index::Index;
 use crate::controller::resources::{GITOPS_CLUSTERS, NAMESPACES, Resource};
@@ -157,4 +159,42 @@ fn gone(resource: &'static Resource, place: &Place, there: &Object) -> Option<Wr
         version: there.version.clone(),
         unless_there: None,
     })
+}
+
+/// How far the add-on of a GitOpsCluster is.
+pub(super) struct Ready {
+    /// Whether what runs on its clusters is written down.
+    pub(super) template: bool,
+    /// Whether how it is configured there is.
+    pub(super) config: bool,
+    /// Whether OCM knows of both, or which clusters have the add-on that nobody selects.
+    pub(super) management: Result<bool, Vec<String>>,
+}
+
+/// How far the add-on of a GitOpsCluster is.
+pub(super) fn ready(index: &Index, place: &Place, wanted: &Wanted, moment: &Moment<'_>) -> Ready {
+    let name = addon::template(place, wanted, moment)["metadata"]["name"].clone();
+    let name = name.as_str().unwrap_or_default();
+    let config = Place::new(&place.namespace, &names::deployment_config(&place.name));
+    let management = index.object(Kept::Management, &Place::new("", names::ADDON));
+    let entries = management.map(|it| &it.object["spec"]["installStrategy"]["placements"]);
+    let mut entries = entries.and_then(Value::as_array).into_iter().flatten();
+    let is_of_it =
+        |entry: &&Value| entry["name"] == *names::placement(&place.name) && entry["namespace"] == *place.namespace;
+    let entry = entries.find(is_of_it).map(|entry| entry.to_string());
+    let strangers = hub::strangers(index, moment);
+    Ready {
+        template: index.object(Kept::Templates, &Place::new("", name)).is_some(),
+        config: index.object(Kept::AddOnConfigs, &config).is_some(),
+        management: if entry.is_none() && !strangers.is_empty() {
+            Err(strangers)
+        } else {
+            Ok(entry.is_some_and(|entry| entry.contains(&format!("{name:?}"))))
+        },
+    }
+}
+
+/// Until when the certificate of the agent of a cluster is good.
+pub(super) fn certificate_until<'i>(index: &'i Index, cluster: &str) -> Option<&'i str> {
+    works::issued(index, cluster).map(|(_, until)| until).max()
 }

@@ -78,7 +78,7 @@ fn pair(place: &Place) -> (&str, &str) {
     (&place.namespace, &place.name)
 }
 
-fn template(place: &Place, wanted: &Wanted, moment: &Moment<'_>) -> Value {
+pub(super) fn template(place: &Place, wanted: &Wanted, moment: &Moment<'_>) -> Value {
     agent::template(pair(place), wanted, &moment.settings.images, &moment.settings.argocd)
 }
 

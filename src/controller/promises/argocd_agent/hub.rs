@@ -2,7 +2,7 @@
 //! tokens, and the add-on as OCM knows it. As long as any GitOpsCluster asks for agents it is there; with the last of them it goes.
 
 use super::authority::{self, Leaf, Spread};
-use super::{ABOUT, NAME, NEEDS, asking, gone, of_argocd, of_hub, server, so};
+use super::{ABOUT, NAME, NEEDS, asking, blocklist, gone, of_argocd, of_hub, server, so};
 use crate::agent::{self, Entry, names};
 use crate::controller::action::{Action, Write};
 use crate::controller::index::{Index, Sort};
@@ -77,6 +77,7 @@ fn wanted(index: &Index, moment: &Moment<'_>) -> Option<Write> {
         return Some(write);
     }
     leaves(index, ca, argocd, now)
+        .or_else(|| blocklist::next(index, argocd, now))
         .or_else(|| restart(index, ca, argocd))
         .or_else(|| management(index, moment))
 }
@@ -163,15 +164,7 @@ fn management(index: &Index, moment: &Moment<'_>) -> Option<Write> {
     let place = Place::new("", names::ADDON);
     let there = index.object(Kept::Management, &place);
     let entries = entries(index, moment, there);
-    let named: BTreeSet<_> = entries
-        .iter()
-        .flat_map(|entry| super::addon::named(index, entry))
-        .collect();
-    let left_out = index.objects(Kept::AddOns).any(|(addon, it)| {
-        let cluster = &*addon.namespace;
-        !named.contains(cluster) && !it.deleting && !super::addon::is_given_up(index, cluster, argocd)
-    });
-    if entries.is_empty() || left_out {
+    if entries.is_empty() || !left_out(index, &entries, argocd).is_empty() {
         return None;
     }
     so(
@@ -179,6 +172,26 @@ fn management(index: &Index, moment: &Moment<'_>) -> Option<Write> {
         agent::management(&entries, there.map(|there| &there.object)),
         there,
     )
+}
+
+/// The clusters that have the add-on and that these do not name, though nobody has given them up.
+fn left_out(index: &Index, entries: &[Entry], argocd: &str) -> Vec<String> {
+    let named: BTreeSet<_> = entries
+        .iter()
+        .flat_map(|entry| super::addon::named(index, entry))
+        .collect();
+    let all = index.objects(Kept::AddOns).filter(|(addon, it)| {
+        let cluster = &*addon.namespace;
+        !named.contains(cluster) && !it.deleting && !super::addon::is_given_up(index, cluster, argocd)
+    });
+    all.map(|(addon, _)| addon.namespace.to_string()).collect()
+}
+
+/// The clusters that have the add-on and that no GitOpsCluster selects, though nobody has given them up.
+pub(super) fn strangers(index: &Index, moment: &Moment<'_>) -> Vec<String> {
+    let argocd = &*moment.settings.argocd;
+    let there = index.object(Kept::Management, &Place::new("", names::ADDON));
+    left_out(index, &entries(index, moment, there), argocd)
 }
 
 /// What the GitOpsClusters want of the add-on. One of which something is not there yet goes on to want what it wanted.

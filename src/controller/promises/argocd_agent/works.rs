@@ -1,7 +1,7 @@
 //! What one managed cluster is brought beside the add-on: the authorities that its agent trusts, which change otherwise than
 //! versions do, and the ArgoCD of an operator there. It also takes over what argocd-pull-integration has installed.
 
-use super::{ABOUT, NAME, NEEDS, asking, gone, of_gitops, server, so};
+use super::{ABOUT, NAME, NEEDS, asking, blocklist, gone, of_gitops, server, so};
 use crate::agent::{self, names};
 use crate::cluster_secret::MANAGED_BY;
 use crate::controller::action::{Action, Write};
@@ -11,8 +11,13 @@ use crate::controller::promises::{Moment, Promise, never};
 use crate::controller::resources::{ADDONS, WORKS};
 use crate::controller::seen::{GitOpsCluster, Object, Place, TlsSecret};
 use crate::controller::watches::Kept;
+use crate::pki::Certificate;
+use crate::status::time;
 use k8s_openapi::ByteString;
+use k8s_openapi::jiff::Timestamp;
+use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub(in crate::controller::promises) const PROMISE: Promise = Promise {
@@ -25,6 +30,10 @@ pub(in crate::controller::promises) const PROMISE: Promise = Promise {
     again: never,
 };
 
+/// The annotation of the work with the authorities that lists the certificates of the cluster's agent that are still good, by which they
+/// can be revoked: their fingerprints, as argocd-agent has them, and until when.
+const ISSUED: &str = "argocd-ocm-cmp.github.io/agent-certificates";
+
 /// What argocd-pull-integration calls itself.
 const PEER: &str = "argocd-pull-integration";
 
@@ -33,7 +42,7 @@ fn desired(index: &Index, cluster: &Place, moment: &Moment<'_>) -> Option<Action
     let of_it = asking(index, argocd).find(|(place, it, _)| has_agent(index, place, it, cluster, argocd));
     match of_it {
         Some((place, it, _)) => {
-            let writes: Vec<_> = wanted(index, place, it, cluster)
+            let writes: Vec<_> = wanted(index, place, it, cluster, moment.now)
                 .into_iter()
                 .chain(adopted(index, cluster))
                 .collect();
@@ -44,7 +53,7 @@ fn desired(index: &Index, cluster: &Place, moment: &Moment<'_>) -> Option<Action
 }
 
 /// The works that a cluster lacks.
-fn wanted(index: &Index, place: &Place, it: &GitOpsCluster, cluster: &str) -> Vec<Write> {
+fn wanted(index: &Index, place: &Place, it: &GitOpsCluster, cluster: &str, now: Timestamp) -> Vec<Write> {
     let (Some(wanted), Some(ca)) = (&it.spec.agent, index.certificate(names::CA_SECRET)) else {
         return Vec::new();
     };
@@ -52,7 +61,10 @@ fn wanted(index: &Index, place: &Place, it: &GitOpsCluster, cluster: &str) -> Ve
         return Vec::new();
     }
     let goc = (&*place.namespace, &*place.name);
-    let authorities = agent::ca_work(cluster, &wanted.namespace, &ca.text, &place.to_string());
+    let mut authorities = agent::ca_work(cluster, &wanted.namespace, &ca.text, &place.to_string());
+    if let Some(list) = list(index, cluster, now) {
+        authorities["metadata"]["annotations"][ISSUED] = json!(list);
+    }
     let argocd = wanted.argocd_manifests.as_ref().and_then(|_| {
         let server = server(index, wanted).ok()?;
         Some(agent::argocd_work(goc, cluster, wanted, &server))
@@ -65,6 +77,43 @@ fn wanted(index: &Index, place: &Place, it: &GitOpsCluster, cluster: &str) -> Ve
     })
     .collect()
 }
+
+/// The certificates of a cluster's agent that are listed: fingerprints, and until when they are good.
+pub(super) fn issued<'i>(index: &'i Index, cluster: &str) -> impl Iterator<Item = (&'i str, &'i str)> + use<'i> {
+    let work = index.object(Kept::Works, &Place::new(cluster, names::CA_WORK));
+    let listed = work.and_then(|work| work.object["metadata"]["annotations"][ISSUED].as_str());
+    listed
+        .into_iter()
+        .flat_map(|it| it.split(','))
+        .filter_map(|it| it.split_once('='))
+}
+
+/// The list of the certificates of a cluster's agent that are still good: those that are listed, and those that requests have got,
+/// which the hub forgets within the hour.
+fn list(index: &Index, cluster: &str, now: Timestamp) -> Option<String> {
+    let mut all: BTreeMap<String, String> = issued(index, cluster)
+        .map(|(fingerprint, until)| (until.to_owned(), fingerprint.to_owned()))
+        .collect();
+    let requests = index.objects(Kept::Requests);
+    for (_, request) in requests.filter(|(_, it)| it.object["metadata"]["labels"][CLUSTER] == *cluster) {
+        let Ok(text) = ByteString::deserialize(&request.object["status"]["certificate"]) else {
+            continue;
+        };
+        if let Ok([certificate]) = Certificate::read_all(&text.0).as_deref() {
+            let fingerprint = certificate.fingerprint().to_ascii_uppercase();
+            all.insert(time(certificate.not_after), fingerprint);
+        }
+    }
+    let now = time(now);
+    let good = all.iter().filter(|(until, _)| **until > now);
+    let good: Vec<_> = good
+        .map(|(until, fingerprint)| format!("{fingerprint}={until}"))
+        .collect();
+    (!good.is_empty()).then(|| good.join(","))
+}
+
+/// The label of a request that says of which cluster it is.
+const CLUSTER: &str = "open-cluster-management.io/cluster-name";
 
 /// What argocd-pull-integration has configured of an add-on is taken away, for it to take what the GitOpsCluster says.
 fn adopted(index: &Index, cluster: &str) -> Option<Write> {
@@ -84,6 +133,10 @@ fn adopted(index: &Index, cluster: &str) -> Option<Write> {
 
 /// The works of a cluster that nobody brings an agent to any more.
 fn unwanted(index: &Index, cluster: &str, argocd: &str) -> Option<Action> {
+    // By what the work lists it is known what is to be refused.
+    if !blocklist::is_told(index, cluster, argocd) {
+        return None;
+    }
     let all = index.objects(Kept::Works).filter(|(at, _)| *at.namespace == *cluster);
     let mut obsolete = all.filter_map(|(at, work)| {
         let owner = work.owner()?;

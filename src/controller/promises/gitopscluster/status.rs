@@ -1,5 +1,7 @@
 //! What the status of a GitOpsCluster says, in the words of the peer in whose dialect it is written.
 
+mod agent;
+
 use super::{Standing, secrets};
 use crate::cluster_secret::{ClusterSecret, Keeper};
 use crate::controller::index::{Index, Selection};
@@ -65,6 +67,14 @@ pub(super) fn wanted(
         registered(it, standing, &count),
         implemented(it),
     ];
+    let agents = match &it.spec.agent {
+        Some(wanted) if *standing == Standing::Served && moment.settings.agents => {
+            Some(agent::told(index, place, it, wanted, moment))
+        }
+        _ => None,
+    };
+    let (more, fields, counts) = agents.map_or_else(Default::default, |it| (it.conditions, it.fields, it.counts));
+    conditions.extend(more);
     let ready = ready(&conditions);
     let (message, is_ready) = (ready.message.clone(), ready.is == Is::True);
     conditions.push(ready);
@@ -73,18 +83,25 @@ pub(super) fn wanted(
         .iter()
         .map(|condition| condition.text(it, dialect, &now))
         .collect();
+    let mut clusters = counts;
+    clusters.insert("selected".to_owned(), json!(count.selected));
+    clusters.insert("registered".to_owned(), json!(count.registered));
     let mut status = Map::from_iter([
         ("conditions".to_owned(), json!(conditions)),
-        (
-            "clusters".to_owned(),
-            json!({"selected": count.selected, "registered": count.registered}),
-        ),
+        ("clusters".to_owned(), Value::Object(clusters)),
         (
             "phase".to_owned(),
             json!(if is_ready { "successful" } else { "failed" }),
         ),
         ("message".to_owned(), json!(message)),
     ]);
+    // What is not said any more is taken away.
+    for key in ["server", "certificates", "clusterStates", "clusterStatesCut"] {
+        let said = fields.get(key).cloned().unwrap_or_default();
+        if !said.is_null() || it.status.contains_key(key) {
+            status.insert(key.to_owned(), said);
+        }
+    }
     let is_so = status.iter().all(|(key, value)| it.status.get(key) == Some(value));
     if is_so {
         return None;

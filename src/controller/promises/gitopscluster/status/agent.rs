@@ -1,0 +1,375 @@
+//! What the status of a GitOpsCluster says of argocd-agent: what is ready on the hub, and how the clusters fare.
+
+use super::{Condition, Is, few};
+use crate::agent::{Server, Wanted, names};
+use crate::controller::index::Index;
+use crate::controller::promises::argocd_agent;
+use crate::controller::promises::gitopscluster::agents_of;
+use crate::controller::promises::{Moment, Settings};
+use crate::controller::seen::{GitOpsCluster, Object, Place, Reach, TlsSecret};
+use crate::controller::watches::Kept;
+use crate::status::time;
+use serde_json::{Map, Value, json};
+
+/// How many clusters the status lists.
+const LISTED: usize = 100;
+
+/// How the agent of a cluster fares. The worse come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum State {
+    Degraded,
+    Disconnected,
+    Installing,
+    Pending,
+    Unreachable,
+    Connected,
+}
+
+impl State {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Degraded => "Degraded",
+            Self::Disconnected => "Disconnected",
+            Self::Installing => "Installing",
+            Self::Pending => "Pending",
+            Self::Unreachable => "Unreachable",
+            Self::Connected => "Connected",
+        }
+    }
+}
+
+/// A cluster, and how its agent fares.
+struct Member<'i> {
+    state: State,
+    name: &'i str,
+    /// Whether all that the add-on consists of is there.
+    is_installed: bool,
+    message: &'i str,
+    /// Until when the agent's certificate is good.
+    until: Option<&'i str>,
+}
+
+/// What there is to be said of the agents of a GitOpsCluster.
+pub(super) struct Agents {
+    pub(super) conditions: Vec<Condition>,
+    /// More fields of the status.
+    pub(super) fields: Map<String, Value>,
+    /// More of what is counted.
+    pub(super) counts: Map<String, Value>,
+}
+
+/// What is to be said of the agents that a GitOpsCluster asks for.
+pub(super) fn told(index: &Index, place: &Place, it: &GitOpsCluster, wanted: &Wanted, moment: &Moment<'_>) -> Agents {
+    let argocd = &*moment.settings.argocd;
+    let server = argocd_agent::server(index, wanted);
+    let clusters = agents_of(index, place, it, argocd);
+    let mut members: Vec<_> = clusters.iter().map(|cluster| member(index, cluster)).collect();
+    members.sort_unstable_by_key(|member| (member.state, member.name));
+    let parts = Parts::of(index, place, wanted, &server, clusters.len(), moment);
+    let mut conditions = if it.spec.is_of_pull {
+        parts.of_pull()
+    } else {
+        parts.of_acm()
+    };
+    conditions.push(connected(&members));
+    let count = |is: fn(&Member<'_>) -> bool| members.iter().filter(|member| is(member)).count();
+    let counts = [
+        ("installed", count(|member| member.is_installed)),
+        ("connected", count(|member| member.state == State::Connected)),
+        ("degraded", count(|member| member.state == State::Degraded)),
+    ];
+    let listed: Vec<_> = members.iter().take(LISTED).map(Member::text).collect();
+    let server = server.ok().map(|it| json!({"address": it.address, "port": it.port}));
+    let fields = [
+        ("server", json!(server)),
+        ("certificates", json!(certificates(index))),
+        ("clusterStates", json!(listed)),
+        ("clusterStatesCut", json!(members.len().saturating_sub(LISTED))),
+    ];
+    Agents {
+        conditions,
+        fields: fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
+        counts: counts
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), json!(value)))
+            .collect(),
+    }
+}
+
+/// Until when the certificates on the hub are good.
+fn certificates(index: &Index) -> Vec<Value> {
+    let all = names::CERTIFICATES.into_iter();
+    let all = all.filter_map(|name| Some((name, index.certificate(name)?.certificates.first()?.not_after)));
+    all.map(|(name, until)| json!({"name": name, "notAfter": time(until)}))
+        .collect()
+}
+
+/// How the agent of a cluster fares, as its add-on says. That is available when the agent's Deployment is, which is ready when it is
+/// connected to the principal.
+fn member<'i>(index: &'i Index, cluster: &'i str) -> Member<'i> {
+    let addon = index.object(Kept::AddOns, &Place::new(cluster, names::ADDON));
+    let is = |kind, status| addon.is_some_and(|addon| says(addon, kind)["status"] == status);
+    let is_installed = is("ManifestApplied", "True");
+    let is_available = is("Available", "True");
+    let state = match addon {
+        None => State::Pending,
+        Some(_) if index.reach(cluster) == Reach::Silent => State::Unreachable,
+        Some(_) if is("Degraded", "True") => State::Degraded,
+        Some(_) if is_available && is_installed => State::Connected,
+        Some(_) if is_installed => State::Disconnected,
+        Some(_) => State::Installing,
+    };
+    let worst = match state {
+        State::Degraded => "Degraded",
+        State::Disconnected => "Available",
+        State::Installing => "ManifestApplied",
+        State::Pending | State::Unreachable | State::Connected => "",
+    };
+    let message = addon.and_then(|addon| says(addon, worst)["message"].as_str());
+    Member {
+        state,
+        name: cluster,
+        is_installed,
+        message: message.unwrap_or_default(),
+        until: argocd_agent::certificate_until(index, cluster),
+    }
+}
+
+/// What an object says in a condition.
+fn says<'o>(object: &'o Object, kind: &str) -> &'o Value {
+    let conditions = object.object["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.find(|it| it["type"] == kind).unwrap_or(&Value::Null)
+}
+
+impl Member<'_> {
+    fn text(&self) -> Value {
+        let mut text = json!({"name": self.name, "state": self.state.name()});
+        if !self.message.is_empty() {
+            text["message"] = json!(crate::text::shortened(self.message, 200));
+        }
+        if let Some(until) = self.until {
+            text["certificateNotAfter"] = json!(until);
+        }
+        text
+    }
+}
+
+/// Whether every agent is connected whose cluster is heard of.
+fn connected(members: &[Member<'_>]) -> Condition {
+    let of = |is: &dyn Fn(State) -> bool| -> Vec<String> {
+        let those = members.iter().filter(|member| is(member.state));
+        those.map(|member| member.name.to_owned()).collect()
+    };
+    let unwell = of(&|state| matches!(state, State::Degraded | State::Disconnected));
+    let coming = of(&|state| matches!(state, State::Pending | State::Installing));
+    let silent = of(&|state| state == State::Unreachable);
+    let connected = of(&|state| state == State::Connected).len();
+    let (is, reason, what) = match (&unwell[..], &coming[..]) {
+        ([], []) if members.is_empty() => (Is::Unknown, "NoClusters", "no cluster has an agent".to_owned()),
+        ([], []) => (Is::True, "Success", String::new()),
+        ([], coming) => (Is::Unknown, "InProgress", format!("not yet {}", few(coming))),
+        (unwell, _) => (Is::False, "NotConnected", format!("not {}", few(unwell))),
+    };
+    let mut message = if members.is_empty() {
+        what
+    } else {
+        let all = format!("{connected} of {} agents are connected", members.len());
+        [all, what]
+            .into_iter()
+            .filter(|it| !it.is_empty())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    if !silent.is_empty() {
+        message = format!("{message}; nothing is heard of {}", few(&silent));
+    }
+    Condition {
+        kind: "AgentsConnected",
+        is,
+        reason: [reason; 2],
+        message,
+    }
+}
+
+/// Whether something is ready, or why not.
+type Part = Result<String, (Is, String)>;
+
+/// What has to be there for agents, part by part.
+struct Parts {
+    server: Part,
+    token_key: Part,
+    authority: Part,
+    principal: Part,
+    proxy: Part,
+    template: Part,
+    config: Part,
+    management: Part,
+    works: Part,
+    argocd: Part,
+}
+
+impl Parts {
+    fn of(
+        index: &Index,
+        place: &Place,
+        wanted: &Wanted,
+        server: &Result<Server, String>,
+        clusters: usize,
+        moment: &Moment<'_>,
+    ) -> Self {
+        let Settings { argocd, .. } = moment.settings;
+        let secret = |name| index.object(Kept::TokenKey, &Place::new(argocd, name)).is_some();
+        let coming = |what: &str| Err((Is::Unknown, format!("{what} is not there yet")));
+        let there = |is_there, what: &str| {
+            if is_there {
+                Ok(format!("{what} is there"))
+            } else {
+                coming(what)
+            }
+        };
+        let ready = argocd_agent::ready(index, place, wanted, moment);
+        let applied = |name: &str| {
+            let of_it = index
+                .objects(Kept::Works)
+                .filter(|(at, it)| *at.name == *name && it.owner().as_ref() == Some(place));
+            let applied = of_it.filter(|(_, it)| says(it, "Applied")["status"] == "True").count();
+            let message = format!("{applied} of {clusters} clusters have applied it");
+            if applied < clusters {
+                Err((Is::Unknown, message))
+            } else {
+                Ok(message)
+            }
+        };
+        Self {
+            server: match server {
+                Ok(Server { address, port }) => Ok(format!("agents connect to {address}:{port}")),
+                Err(why) => Err((Is::False, why.clone())),
+            },
+            token_key: there(secret(names::JWT_SECRET), "the key for tokens"),
+            authority: authority(index, argocd),
+            principal: leaf(index, names::PRINCIPAL_TLS),
+            proxy: leaf(index, names::RESOURCE_PROXY_TLS),
+            template: there(ready.template, "the AddOnTemplate"),
+            config: there(ready.config, "the AddOnDeploymentConfig"),
+            management: match ready.management {
+                Ok(true) => Ok("OCM brings the add-on to the clusters that are selected".to_owned()),
+                Ok(false) => coming("the ClusterManagementAddOn"),
+                Err(clusters) => Err((
+                    Is::False,
+                    format!(
+                        "no GitOpsCluster selects {}, where the add-on is: select them, or delete their ManagedClusterAddOn {}",
+                        few(&clusters),
+                        names::ADDON
+                    ),
+                )),
+            },
+            works: applied(names::CA_WORK),
+            argocd: match &wanted.argocd_manifests {
+                None => Ok("the add-on brings Argo CD with it".to_owned()),
+                Some(_) => applied(&names::argocd_work(&place.namespace, &place.name)),
+            },
+        }
+    }
+
+    fn of_pull(self) -> Vec<Condition> {
+        let rights = "OCM's add-on manager needs no rights here: certificates are signed by this controller";
+        let tolerations = "clusters that cannot be reached keep their agents, whatever the Placement tolerates";
+        vec![
+            condition("RBACReady", Ok(rights.to_owned())),
+            condition("ServerDiscovered", self.server),
+            condition("JWTSecretReady", self.token_key),
+            condition("CACertificateReady", self.authority),
+            condition("PrincipalCertificateReady", self.principal),
+            condition("ResourceProxyCertificateReady", self.proxy),
+            condition("PlacementTolerationConfigured", Ok(tolerations.to_owned())),
+            condition("AddOnTemplateReady", self.template),
+            condition("AddonConfigured", worst([self.config, self.management])),
+            condition("ManifestWorkCreated", self.works),
+            condition("ArgoCDCRDelivered", self.argocd),
+        ]
+    }
+
+    fn of_acm(self) -> Vec<Condition> {
+        vec![
+            condition("ArgoCDAgentPrereqsReady", worst([self.server, self.token_key])),
+            condition("CertificatesReady", worst([self.authority, self.principal, self.proxy])),
+            condition("AddOnTemplateReady", self.template),
+            condition("AddOnDeploymentConfigsReady", self.config),
+            condition("ManagedClusterAddOnsReady", self.management),
+            condition("ManifestWorksApplied", worst([self.works, self.argocd])),
+        ]
+    }
+}
+
+/// The first of those that fare worst; what all say where all is well.
+fn worst<const N: usize>(parts: [Part; N]) -> Part {
+    let is = |is: Is| move |part: &&Part| matches!(part, Err((other, _)) if *other == is);
+    let bad = [Is::False, Is::Unknown]
+        .into_iter()
+        .find_map(|it| parts.iter().find(is(it)));
+    if let Some(bad) = bad {
+        return bad.clone();
+    }
+    let all: Vec<_> = parts.into_iter().flatten().collect();
+    Ok(all.join("; "))
+}
+
+fn condition(kind: &'static str, part: Part) -> Condition {
+    let (is, reason, message) = match part {
+        Ok(message) => (Is::True, ["Success"; 2], message),
+        Err((Is::False, message)) if kind == "ServerDiscovered" => {
+            (Is::False, ["ArgoCDAgentFailed", "ServerNotDiscovered"], message)
+        }
+        Err((Is::False, message)) => (Is::False, ["ArgoCDAgentFailed", "Failed"], message),
+        Err((is, message)) => (is, ["Reconciling", "InProgress"], message),
+    };
+    Condition {
+        kind,
+        is,
+        reason,
+        message,
+    }
+}
+
+fn authority(index: &Index, argocd: &str) -> Part {
+    let name = names::CA_SECRET;
+    let Some(ca) = index.certificate(name) else {
+        return Err((Is::Unknown, "the authority is not there yet".to_owned()));
+    };
+    match ca.leaf() {
+        None => Err((
+            Is::False,
+            format!(
+                "the Secret {argocd}/{name} has no certificate with its key: put it right, or delete it for another to be made, which \
+                 every agent has to be told"
+            ),
+        )),
+        Some(signer) => Ok(match (ca.next, ca.certificates.len()) {
+            (Some(_), _) => format!(
+                "{} signs, and the next authority is being told to the clusters",
+                signer.common_name
+            ),
+            (None, 1) => format!("{} signs", signer.common_name),
+            (None, _) => format!(
+                "{} signs, and what was signed before is being replaced",
+                signer.common_name
+            ),
+        }),
+    }
+}
+
+fn leaf(index: &Index, name: &str) -> Part {
+    let issued_by = |leaf: &TlsSecret| {
+        let ca = index.certificate(names::CA_SECRET)?;
+        let leaf = leaf.leaf()?;
+        ca.certificates.iter().find(|it| leaf.is_issued_by(it))
+    };
+    match index.certificate(name) {
+        None => Err((Is::Unknown, "the certificate is not there yet".to_owned())),
+        Some(leaf) => Ok(match issued_by(leaf) {
+            Some(authority) => format!("it is issued by {}", authority.common_name),
+            None => "it is somebody else's, who renews it".to_owned(),
+        }),
+    }
+}
