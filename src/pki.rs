@@ -1,116 +1,90 @@
-//! Certificates (stub).
-use k8s_openapi::jiff::Timestamp;
-use std::collections::{BTreeMap, BTreeSet};
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeyId([u8; 32]);
-#[derive(Debug)]
-pub struct Error;
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("x")
+//! Certificates: what is known of one, and how one is made.
+//!
+//! Nothing here reads or writes anything, or looks at a clock: times are arguments, and chance comes from the crypto library
+//! inside of [`make`]. What is decided is a [`Recipe`], which has no secret in it, so that a decision can be compared, kept and
+//! shown; private keys are there only while it is carried out. What is remembered of a key that somebody has is its [`KeyId`].
+//!
+//! Those who have to accept the certificates are Go's `crypto/x509` (argocd-agent, Argo CD, OCM) and rustls. RFC 5280 is what they
+//! agree on.
+
+mod certificate;
+mod issue;
+mod key;
+mod recipe;
+mod request;
+mod signed;
+#[cfg(test)]
+mod tests;
+
+pub use certificate::Certificate;
+pub use key::{KeyId, key_of};
+pub use recipe::{Authority, AuthorityData, NEXT_KEY, Recipe, TLS_CERTIFICATE, TLS_KEY, authority_name, make};
+pub use request::{Request, read_request};
+
+/// Why something cannot be read or made. None of them has anything of a key in it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// One of what a Secret has, or should have.
+    #[error("{0}: {1}")]
+    In(&'static str, Box<Error>),
+    /// A Secret lacks it.
+    #[error("it is not there")]
+    Missing,
+    /// The text around or inside of a PEM block.
+    #[error("its PEM text is broken")]
+    Pem,
+    /// No block says CERTIFICATE.
+    #[error("it has no certificate")]
+    NoCertificate,
+    /// The one of this number, which counts from 1.
+    #[error("its certificate {0} cannot be read: {1}")]
+    Certificate(usize, Box<str>),
+    /// No block says PRIVATE KEY, RSA PRIVATE KEY or EC PRIVATE KEY.
+    #[error("it has no private key that is not encrypted")]
+    NoKey,
+    /// Nothing that we could sign with.
+    #[error("its private key is none of RSA with 2048 to 8192 bits, ECDSA on P-256, P-384 or P-521, and Ed25519")]
+    Key,
+    /// No block says CERTIFICATE REQUEST, or more than one does.
+    #[error("a request for a certificate is one block of PEM, CERTIFICATE REQUEST")]
+    NoRequest,
+    /// What is in the block.
+    #[error("the request for a certificate cannot be read: {0}")]
+    Request(Box<str>),
+    /// Whoever sent it has not shown that the key is theirs.
+    #[error("the request for a certificate is not signed with the key that it is for")]
+    Unproven,
+    /// Those who authenticate by the text of a subject could find another name in it than the one that was checked.
+    #[error("the subject of the request for a certificate is not one common name, and organizations")]
+    Subject,
+    /// The recipe needs an authority.
+    #[error("there is no certificate authority to sign with")]
+    NoAuthority,
+    /// Of the first certificate of the authority's bundle.
+    #[error("its first certificate is not one of a certificate authority")]
+    NotAnAuthority,
+    /// The key and the first certificate of the authority's bundle.
+    #[error("it is not the key of the first certificate of tls.crt")]
+    OtherKey,
+    /// A next authority has been announced before.
+    #[error("there is one already")]
+    AlreadyNext,
+    /// The next authority has not been announced.
+    #[error("no certificate of tls.crt is of this key")]
+    NotAnnounced,
+    /// Of a server.
+    #[error("{0:?} is neither a DNS name nor an IP address")]
+    Name(Box<str>),
+    /// It would never be valid, or a date cannot be written in a certificate.
+    #[error("a certificate cannot begin at {0} and end at {1}")]
+    Times(k8s_openapi::jiff::Timestamp, k8s_openapi::jiff::Timestamp),
+    /// The crypto library. Its errors do not say why.
+    #[error("the crypto library failed to {0}")]
+    Crypto(&'static str),
+}
+
+impl Error {
+    fn within(self, part: &'static str) -> Self {
+        Self::In(part, Box::new(self))
     }
-}
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Certificate {
-    pub common_name: Box<str>,
-    pub organizations: Box<[Box<str>]>,
-    pub names: BTreeSet<Box<str>>,
-    pub not_before: Timestamp,
-    pub not_after: Timestamp,
-    pub serial: Box<str>,
-    pub is_authority: bool,
-    pub serves: bool,
-    pub is_client: bool,
-    key: KeyId,
-}
-impl Certificate {
-    pub fn read_all(_pem: &[u8]) -> Result<Vec<Certificate>, Error> {
-        Err(Error)
-    }
-    pub fn is_issued_by(&self, _authority: &Certificate) -> bool {
-        false
-    }
-    pub fn has_key(&self, key: &KeyId) -> bool {
-        self.key == *key
-    }
-    pub fn renews_at(&self) -> Timestamp {
-        self.not_after
-    }
-    pub fn fingerprint(&self) -> &str {
-        ""
-    }
-}
-pub fn key_of(_pem: &[u8]) -> Result<KeyId, Error> {
-    Err(Error)
-}
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Authority {
-    pub namespace: Box<str>,
-    pub name: Box<str>,
-    pub version: Box<str>,
-}
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Recipe {
-    Jwt,
-    Authority {
-        common_name: String,
-        not_before: Timestamp,
-        not_after: Timestamp,
-    },
-    NextAuthority {
-        common_name: String,
-        not_before: Timestamp,
-        not_after: Timestamp,
-        authority: Authority,
-    },
-    Promote {
-        authority: Authority,
-    },
-    Drop {
-        authority: Authority,
-    },
-    Server {
-        common_name: String,
-        names: BTreeSet<Box<str>>,
-        not_before: Timestamp,
-        not_after: Timestamp,
-        authority: Authority,
-    },
-    Client {
-        common_name: String,
-        organizations: Vec<String>,
-        not_before: Timestamp,
-        not_after: Timestamp,
-        authority: Authority,
-    },
-    Sign {
-        request: String,
-        not_before: Timestamp,
-        not_after: Timestamp,
-        authority: Authority,
-    },
-}
-impl Recipe {
-    pub fn authority(&self) -> Option<&Authority> {
-        None
-    }
-}
-pub struct AuthorityData {
-    pub certificates: Vec<u8>,
-    pub key: Vec<u8>,
-    pub next: Option<Vec<u8>>,
-}
-pub fn make(
-    _recipe: &Recipe,
-    _authority: Option<&AuthorityData>,
-) -> Result<BTreeMap<&'static str, Option<Vec<u8>>>, Error> {
-    Err(Error)
-}
-pub struct Request {
-    pub common_name: Box<str>,
-    pub organizations: Vec<Box<str>>,
-    pub names: BTreeSet<Box<str>>,
-}
-pub fn read_request(_pem: &[u8]) -> Result<Request, Error> {
-    Err(Error)
 }

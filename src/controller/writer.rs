@@ -154,13 +154,8 @@ impl Writer {
     async fn make(&self, write: &Write, recipe: &Recipe, into: &'static str) -> Result<Write, Refused> {
         let authority = match recipe.authority() {
             None => None,
-            Some(Authority {
-                namespace,
-                name,
-                version,
-            }) => {
-                let place = Place::new(namespace, name);
-                let request = Request::new(SECRETS.path(&place)).get(name, &GetParams::default());
+            Some(Authority { place, version }) => {
+                let request = Request::new(SECRETS.path(place)).get(&place.name, &GetParams::default());
                 let text = self.send(request).await?;
                 let is_it = |version: &str| TlsSecret::read(&text).is_ok_and(|it| *it.version == *version);
                 if !is_it(version) {

@@ -7,6 +7,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 
 /// The annotation that says since when the first certificate of an authority signs.
 pub const PROMOTED: &str = "argocd-ocm-cmp.github.io/signs-since";
@@ -84,22 +85,18 @@ impl TlsSecret {
     /// # Errors
     /// That there is none in it. Nothing of it is repeated.
     pub fn authority(text: &str) -> Result<AuthorityData, String> {
-        let Data { data } = serde_json::from_str(text).map_err(|_| "it is not a Secret as Kubernetes has them")?;
-        let data = data.unwrap_or_default();
-        let (Some(certificates), Some(key)) = (data.certificates, data.key) else {
-            return Err("it has no certificate, or no key of one".to_owned());
-        };
-        Ok(AuthorityData {
-            certificates: certificates.0,
-            key: key.0,
-            next: data.next.map(|next| next.0),
-        })
+        #[derive(Deserialize)]
+        struct Secret {
+            data: Option<BTreeMap<String, ByteString>>,
+        }
+        let Secret { data } = serde_json::from_str(text).map_err(|_| "it is not a Secret as Kubernetes has them")?;
+        AuthorityData::new(data.unwrap_or_default()).map_err(|error| error.to_string())
     }
 
     /// The certificate that its key is of, where it is the first, as Go's `tls.X509KeyPair` wants it.
     #[must_use]
     pub fn leaf(&self) -> Option<&Certificate> {
         let first = self.certificates.first()?;
-        first.has_key(&self.key?).then_some(first)
+        first.has_key(self.key.as_ref()?).then_some(first)
     }
 }

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use ring::digest;
+use aws_lc_rs::digest;
 
 use crate::progress;
 

@@ -9,7 +9,7 @@ use crate::cluster_secret::{MANAGED_BY, OURS};
 use crate::controller::action::Write;
 use crate::controller::resources::SECRETS;
 use crate::controller::seen::{PROMOTED, Place, TlsSecret};
-use crate::pki::{Authority, Certificate, Recipe};
+use crate::pki::{Authority, Certificate, Recipe, authority_name};
 use crate::status::time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -40,8 +40,8 @@ pub(super) struct Spread {
 
 /// What is to be written next of the authority; `argocd` is Argo CD's namespace.
 pub(super) fn next(ca: Option<&TlsSecret>, argocd: &str, spread: Spread, now: Timestamp) -> Option<Write> {
-    let common_name = format!("{MADE}{}", now.as_second());
     let (not_before, not_after) = (now - SKEW, now + LIFE);
+    let common_name = authority_name(not_before);
     let Some(ca) = ca else {
         let recipe = Recipe::Authority {
             common_name,
@@ -55,9 +55,8 @@ pub(super) fn next(ca: Option<&TlsSecret>, argocd: &str, spread: Spread, now: Ti
         return None;
     }
     let authority = of(ca, argocd);
-    let next = ca
-        .next
-        .and_then(|key| ca.certificates.iter().find(|it| it.has_key(&key)));
+    let next = ca.next.as_ref();
+    let next = next.and_then(|key| ca.certificates.iter().find(|it| it.has_key(key)));
     let recipe = match next {
         Some(_) if spread.is_known || now >= signer.not_after - LAST => {
             let mut write = patch(ca, names::CA_SECRET, argocd);
@@ -82,7 +81,7 @@ pub(super) fn next(ca: Option<&TlsSecret>, argocd: &str, spread: Spread, now: Ti
 /// When the authority is to be looked at though nothing happens.
 pub(super) fn again(ca: &TlsSecret) -> Option<Timestamp> {
     let signer = ca.leaf().filter(|signer| is_renewed(signer))?;
-    Some(match (ca.next, &ca.certificates[1..]) {
+    Some(match (&ca.next, &ca.certificates[1..]) {
         (Some(_), _) => signer.not_after - LAST,
         (None, []) => signer.renews_at(),
         (None, _) => signer.renews_at().min(changed(ca) + AGENT + SKEW),
@@ -159,8 +158,7 @@ pub(super) fn is_of(ca: &TlsSecret, there: &TlsSecret) -> bool {
 /// The authority as it was looked at.
 pub(in crate::controller::promises) fn of(ca: &TlsSecret, argocd: &str) -> Authority {
     Authority {
-        namespace: argocd.into(),
-        name: names::CA_SECRET.into(),
+        place: Place::new(argocd, names::CA_SECRET),
         version: ca.version.clone(),
     }
 }

@@ -3,17 +3,15 @@
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
+use aws_lc_rs::rand;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::json;
 
 /// A bearer token that nobody guesses.
 pub(super) fn random_token() -> Result<String> {
     let mut bytes = [0; 16];
-    SystemRandom::new()
-        .fill(&mut bytes)
-        .map_err(|_| anyhow!("the system has no random numbers"))?;
+    rand::fill(&mut bytes).map_err(|_| anyhow!("the system has no random numbers"))?;
     Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 

@@ -345,7 +345,7 @@ fn authority(index: &Index, argocd: &str) -> Part {
                  every agent has to be told"
             ),
         )),
-        Some(signer) => Ok(match (ca.next, ca.certificates.len()) {
+        Some(signer) => Ok(match (&ca.next, ca.certificates.len()) {
             (Some(_), _) => format!(
                 "{} signs, and the next authority is being told to the clusters",
                 signer.common_name

@@ -1,0 +1,131 @@
+//! What the certificates are worth to others: to rustls, in memory, and to OpenSSL, whose command has to be there.
+
+mod handshake;
+mod reading;
+mod recipes;
+
+use super::*;
+use crate::controller::seen::Place;
+use k8s_openapi::ByteString;
+use k8s_openapi::jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::sync::LazyLock;
+
+/// 2026-01-01, a day, and some that begins then.
+const START: i64 = 1_767_225_600;
+const DAY: i64 = 86_400;
+
+type Made = BTreeMap<&'static str, Option<Vec<u8>>>;
+
+fn at(days: i64) -> Timestamp {
+    Timestamp::from_second(START + days * DAY).unwrap()
+}
+
+fn authority() -> Authority {
+    Authority {
+        place: Place::new("argocd", "argocd-agent-ca"),
+        version: "1".into(),
+    }
+}
+
+/// The `data` of a Secret after that has been written to it.
+fn written(mut data: BTreeMap<String, ByteString>, made: &Made) -> BTreeMap<String, ByteString> {
+    for (&key, value) in made {
+        match value {
+            Some(bytes) => data.insert(key.into(), ByteString(bytes.clone())),
+            None => data.remove(key),
+        };
+    }
+    data
+}
+
+fn secret(parts: &[(&'static str, &[u8])]) -> AuthorityData {
+    let parts = parts
+        .iter()
+        .map(|(key, bytes)| ((*key).to_owned(), ByteString(bytes.to_vec())));
+    AuthorityData::new(parts.collect()).unwrap()
+}
+
+fn data_of(made: &Made) -> AuthorityData {
+    AuthorityData::new(written(BTreeMap::new(), made)).unwrap()
+}
+
+fn part<'m>(made: &'m Made, key: &str) -> &'m [u8] {
+    made[key].as_deref().unwrap()
+}
+
+fn only(pem: &[u8]) -> Certificate {
+    let [certificate] = Certificate::read_all(pem).unwrap().try_into().unwrap();
+    certificate
+}
+
+fn names(names: &[&str]) -> BTreeSet<Box<str>> {
+    names.iter().map(|&name| name.into()).collect()
+}
+
+fn new_authority() -> Made {
+    let recipe = Recipe::Authority {
+        common_name: authority_name(at(0)),
+        not_before: at(0),
+        not_after: at(365),
+    };
+    make(&recipe, None).unwrap()
+}
+
+/// One for all tests that need no other: to make its key takes a while.
+static AUTHORITY: LazyLock<Made> = LazyLock::new(new_authority);
+
+fn server() -> Recipe {
+    Recipe::Server {
+        common_name: "argocd-agent-principal".into(),
+        names: names(&["principal.argocd.svc", "*.example.com", "10.0.0.1", "::1"]),
+        not_before: at(1),
+        not_after: at(31),
+        authority: authority(),
+    }
+}
+
+/// For cluster1's argocd-agent, as OCM's registration agent asks for it.
+fn sign(request: Vec<u8>) -> Recipe {
+    Recipe::Sign {
+        request: String::from_utf8(request).unwrap(),
+        not_before: at(1),
+        not_after: at(2),
+        authority: authority(),
+    }
+}
+
+/// What the openssl command answers.
+fn try_openssl(arguments: &str, input: &[u8]) -> Result<Vec<u8>, String> {
+    let mut command = Command::new("openssl");
+    command
+        .args(arguments.split(' '))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the openssl command is there");
+    // It may not want it.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    let output = child.wait_with_output().unwrap();
+    match output.status.success() {
+        true => Ok(output.stdout),
+        false => Err(String::from_utf8(output.stderr).unwrap()),
+    }
+}
+
+fn openssl(arguments: &str, input: &[u8]) -> Vec<u8> {
+    try_openssl(arguments, input).unwrap_or_else(|error| panic!("openssl {arguments}: {error}"))
+}
+
+fn openssl_text(arguments: &str, input: &[u8]) -> String {
+    String::from_utf8(openssl(arguments, input)).unwrap()
+}
+
+/// A request for a certificate, made by OpenSSL with that key.
+fn request(key: &[u8], subject: &str) -> Vec<u8> {
+    openssl(&format!("req -new -key /dev/stdin -subj {subject}"), key)
+}
+
+const AGENT: &str = "/O=system:open-cluster-management:cluster1/O=system:authenticated/CN=cluster1";
