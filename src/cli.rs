@@ -1,11 +1,13 @@
 //! The command line: what was typed, nothing done with it.
 
-mod agents;
+mod images;
+mod agent;
 mod controller;
 mod pull;
 mod status;
 
-pub use agents::AgentArgs;
+pub use images::ImageArgs;
+pub use agent::{AgentCommand, InstallArgs, PrepareArgs, RunArgs};
 pub use controller::ControllerArgs;
 pub use pull::PullArgs;
 pub use status::{Format, StatusArgs};
@@ -34,6 +36,9 @@ pub enum Command {
     Status(StatusArgs),
     /// Run beside Argo CD on the hub, and bring the state of the works back into Applications
     Controller(Box<ControllerArgs>),
+    /// Look after Argo CD's agent on a managed cluster
+    #[command(subcommand)]
+    Agent(AgentCommand),
     /// Print what Argo CD's UI shows of the parameters of an Application
     Parameters,
     /// Work with the file that says what each AppProject may deliver

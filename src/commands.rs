@@ -1,5 +1,6 @@
 //! What each command does: reads, hands values to the pure modules, writes once, and says by its exit code how it went.
 
+mod agent;
 mod controller;
 mod status;
 
@@ -35,6 +36,7 @@ pub fn run(command: Command, env: &Env) -> Exit {
         Command::Diff(args) => run_diff(*args, env),
         Command::Status(args) => status::run(&args, env),
         Command::Controller(args) => controller::run(&args, env),
+        Command::Agent(command) => agent::run(&command),
         Command::Parameters => announce_parameters(env),
         Command::Policy(PolicyCommand::Check(args)) => check_policy(&args),
         Command::Completion(args) => show("completion", &completion::script(args.shell, Cli::command())),

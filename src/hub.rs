@@ -147,7 +147,7 @@ fn runtime() -> Result<Runtime, String> {
 }
 
 /// Starts what is said where no hub is known.
-const NO_HUB: &str = "no hub to read from: ";
+pub(crate) const NO_HUB: &str = "no hub to read from: ";
 
 struct Hub {
     client: Client,

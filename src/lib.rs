@@ -23,6 +23,9 @@
 //! controller decides there, as pure functions. [`report`] is what it says of an ApplicationSet as a whole, whoever delivers it,
 //! and [`cluster_secret`] how Argo CD knows the managed clusters.
 //!
+//! On a managed cluster, the same program looks after Argo CD's agent: [`supervise`] says when that is restarted, and [`prepare`] what
+//! Argo CD needs there before it can start.
+//!
 //! What the stages share: [`value`] is a manifest's value as Kubernetes sees it, [`yaml`] reads and writes it in the dialect
 //! of Kubernetes' own Go libraries, [`json`] is its canonical text. Those three are ours to the last rule, because a value
 //! that is read differently from how `kubectl apply` reads it makes a cluster run something that Git does not say. [`text`] shortens
@@ -46,10 +49,15 @@ pub mod generate;
 pub mod hub;
 pub mod json;
 pub mod manual;
+<<<<<<< HEAD
 pub mod pki;
+=======
+pub mod prepare;
+>>>>>>> 9c65c53 (Look after Argo CD's agent on a managed cluster: restart it once when its certificates have changed, and make the two secrets that nobody else makes there)
 pub mod pull;
 pub mod report;
 pub mod status;
+pub mod supervise;
 pub mod table;
 pub mod telemetry;
 pub mod text;

@@ -1,7 +1,7 @@
 //! The command line of `controller`.
 
 use super::HubArgs;
-use super::agents::AgentArgs;
+use super::images::ImageArgs;
 use super::pull::PullArgs;
 use crate::telemetry::{Format, Level};
 use clap::{ArgAction, Args};
@@ -112,7 +112,7 @@ pub struct ControllerArgs {
 
     /// What runs on managed clusters.
     #[command(flatten)]
-    pub agents: AgentArgs,
+    pub images: ImageArgs,
 }
 
 const EXAMPLES: &str = "\

@@ -74,6 +74,6 @@ Examples:
   argocd-ocm-cmp status guestbook -o json | jq '.works[].objects[] | select(.health != \"Healthy\")'";
 
 /// A time as kubectl takes it, in one unit.
-fn time(text: &str) -> Result<Duration, String> {
+pub(super) fn time(text: &str) -> Result<Duration, String> {
     duration(text).map_err(|_| format!("{text:?} is not a time: give a whole number and s, m or h, such as 90s"))
 }

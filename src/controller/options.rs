@@ -4,7 +4,7 @@ use super::lease;
 use super::promises::{AGENTS, PROMISES, PULL, Promise, Settings};
 use super::watches::Kind;
 use crate::agent::Images;
-use crate::cli::{AgentArgs, ControllerArgs, HubArgs, PullArgs};
+use crate::cli::{ImageArgs, ControllerArgs, HubArgs, PullArgs};
 use crate::generate::settings::Env;
 use crate::pull;
 use std::collections::BTreeSet;
@@ -76,7 +76,7 @@ impl Options {
             settings: Settings {
                 argocd: args.argocd_namespace.clone(),
                 agents: promises.iter().any(|promise| promise.name == AGENTS),
-                images: images(&args.agents),
+                images: images(&args.images),
                 pull: pull_settings(args),
             },
             promises,
@@ -95,7 +95,7 @@ pub(super) fn names<'p>(promises: impl IntoIterator<Item = &'p Promise>) -> Vec<
     names
 }
 
-fn images(args: &AgentArgs) -> Images {
+fn images(args: &ImageArgs) -> Images {
     let some = |image: &String| Some(image.as_str().into());
     Images {
         agent: some(&args.agent_image),

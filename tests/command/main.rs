@@ -6,6 +6,7 @@
     reason = "the walls are around the program; tests read what they like and say what they found"
 )]
 
+mod agent;
 mod diff;
 mod folders;
 mod policy;

@@ -9,6 +9,7 @@
     reason = "the walls are around the program; tests read what they like, and say what they measure"
 )]
 
+mod agent_prepare;
 mod cluster_secrets;
 mod faults;
 mod gitopscluster;

@@ -5,7 +5,7 @@ use clap::Args;
 /// What runs on managed clusters, where a GitOpsCluster does not say otherwise.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Options of 'argocd-agent'")]
-pub struct AgentArgs {
+pub struct ImageArgs {
     /// The image of argocd-agent
     #[arg(
         long,

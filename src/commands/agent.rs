@@ -1,0 +1,25 @@
+//! `agent`: what is done for Argo CD's agent on a managed cluster.
+
+mod install;
+mod prepare;
+mod run;
+
+use super::{Exit, fail};
+use crate::cli::AgentCommand;
+use std::io;
+use tokio::runtime::{Builder, Runtime};
+
+pub(super) fn run(command: &AgentCommand) -> Exit {
+    let ended = match command {
+        AgentCommand::Run(args) => run::run(args),
+        AgentCommand::Prepare(args) => prepare::run(args),
+        AgentCommand::Install(args) => install::run(args),
+    };
+    ended.unwrap_or_else(|line| fail(&format!("error: {}\n", line.replace(['\n', '\r'], " "))))
+}
+
+/// One thread: all that is done is waiting.
+fn runtime() -> Result<Runtime, String> {
+    let cannot = |error: io::Error| format!("nothing can be started: {error}");
+    Builder::new_current_thread().enable_all().build().map_err(cannot)
+}

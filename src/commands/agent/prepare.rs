@@ -1,0 +1,112 @@
+//! `agent prepare`: reads the Secrets, and writes what they lack.
+
+use super::{Exit, runtime};
+use crate::cli::{HubArgs, PrepareArgs};
+use crate::commands::show;
+use crate::controller::writer::MANAGER;
+use crate::generate::problem::plain;
+use crate::hub;
+use crate::prepare::{BYTES, NEEDS, Need, Write};
+use kube::core::params::{GetParams, Patch, PatchParams, PostParams};
+use kube::core::request::{self, Request};
+use kube::{Client, Error};
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Read as _;
+use std::time::Duration;
+
+/// How long the API server may be silent.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often a Secret is read again that somebody else has changed meanwhile. They have no reason to go on.
+const ATTEMPTS: u32 = 10;
+
+pub(super) fn run(args: &PrepareArgs) -> Result<Exit, String> {
+    let lines = runtime()?.block_on(prepare(args))?;
+    Ok(show("summary", &lines))
+}
+
+async fn prepare(args: &PrepareArgs) -> Result<String, String> {
+    let (client, url) = connect(args).await?;
+    let mut lines = String::new();
+    for need in NEEDS {
+        let place = format!("{}/{}", args.namespace, need.secret);
+        let done = fulfil(&client, &args.namespace, need, &url).await?;
+        writeln!(lines, "Secret {place}: {} {done}", need.key).expect("a String takes all");
+    }
+    Ok(lines)
+}
+
+async fn connect(args: &PrepareArgs) -> Result<(Client, String), String> {
+    let cluster = HubArgs {
+        kubeconfig: args.kubeconfig.clone(),
+        context: args.context.clone(),
+    };
+    let mut config = hub::config(&cluster)
+        .await
+        .map_err(|error| error.replace(hub::NO_HUB, "no managed cluster to prepare: "))?;
+    config.read_timeout = Some(PATIENCE);
+    let url = config.cluster_url.to_string();
+    match Client::try_from(config) {
+        Ok(client) => Ok((client, url)),
+        Err(error) => Err(format!("no connection to {url}: {}", hub::reason(&error))),
+    }
+}
+
+/// Sees to it that a Secret has what is needed, and says what came of it.
+async fn fulfil(client: &Client, namespace: &str, need: Need, url: &str) -> Result<&'static str, String> {
+    let place = format!("{namespace}/{}", need.secret);
+    let requests = Request::new(format!("/api/v1/namespaces/{namespace}/secrets"));
+    let cannot = |verb: &str, error: &Error| match error {
+        Error::Api(_) => format!("Secret {place} cannot be {verb}: {}", hub::reason(error)),
+        _ => format!("the managed cluster at {url} cannot be reached: {}", hub::reason(error)),
+    };
+    for _ in 0..ATTEMPTS {
+        let found = match send(client, requests.get(need.secret, &GetParams::default())).await {
+            Ok(found) => Some(found),
+            Err(Error::Api(status)) if status.code == 404 => None,
+            Err(error) => return Err(cannot("read", &error)),
+        };
+        let (done, request) = match need.lacking(found.as_ref(), namespace, &random()?) {
+            None => return Ok("is there"),
+            Some(Write::Create(secret)) => {
+                let params = PostParams {
+                    field_manager: Some(MANAGER.to_owned()),
+                    ..PostParams::default()
+                };
+                ("created", requests.create(&params, secret.to_string().into_bytes()))
+            }
+            Some(Write::Patch(patch)) => {
+                let params = PatchParams {
+                    field_manager: Some(MANAGER.to_owned()),
+                    ..PatchParams::default()
+                };
+                ("completed", requests.patch(need.secret, &params, &Patch::Merge(patch)))
+            }
+        };
+        match send(client, request).await {
+            Ok(_) => return Ok(done),
+            // Somebody else was faster: what they have written counts.
+            Err(Error::Api(status)) if status.code == 409 => {}
+            Err(error) => return Err(cannot(done, &error)),
+        }
+    }
+    Err(format!(
+        "Secret {place} cannot be completed: it is changed all the time"
+    ))
+}
+
+async fn send(client: &Client, request: Result<http::Request<Vec<u8>>, request::Error>) -> Result<Value, Error> {
+    client.request(request.map_err(Error::BuildRequest)?).await
+}
+
+/// From the operating system, as secrets have to be.
+fn random() -> Result<[u8; BYTES], String> {
+    const DEVICE: &str = "/dev/urandom";
+    let mut bytes = [0; BYTES];
+    File::open(DEVICE)
+        .and_then(|mut device| device.read_exact(&mut bytes))
+        .map(|()| bytes)
+        .map_err(|error| format!("{DEVICE} cannot be read: {}", plain(&error)))
+}

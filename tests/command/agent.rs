@@ -1,0 +1,306 @@
+//! `agent`: a program that is restarted when its files change, as kubelet changes them, and the program's copy of itself.
+
+use crate::program::{program, transcript};
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// How often the files are looked at here, and how long nothing happens before it is believed that nothing will.
+const INTERVAL: &str = "--interval=1s";
+const LONG: Duration = Duration::from_secs(4);
+
+/// A program that writes down when it is started, with what is in the files, and when it is asked to stop.
+const CHILD: &str = "\
+trap 'echo stopped >> log; exit 7' TERM
+echo started $(cat tls/tls.crt tls/tls.key) >> log
+while :; do sleep 0.05; done";
+
+fn until(what: &str, mut is: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is() {
+        assert!(begun.elapsed() < DEADLINE, "{what}: not so after {DEADLINE:?}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A supervisor of a program, in a folder with the files `tls/tls.crt` and `tls/tls.key`.
+struct Running {
+    folder: TempDir,
+    supervisor: Child,
+}
+
+impl Running {
+    fn start(files: &[(&str, &str)], flags: &[&str], script: &str) -> Self {
+        let folder = TempDir::new().expect("a scratch folder");
+        fs::create_dir(folder.path().join("tls")).expect("a folder");
+        for (name, text) in files {
+            fs::write(folder.path().join("tls").join(name), text).expect("a file");
+        }
+        Self::start_in(folder, flags, script)
+    }
+
+    fn start_in(folder: TempDir, flags: &[&str], script: &str) -> Self {
+        let supervisor = program(folder.path())
+            .args(["agent", "run", INTERVAL, "--when-changed=tls/tls.crt"])
+            .arg("--when-changed=tls/tls.key")
+            .args(flags)
+            .args(["--", "/bin/sh", "-c", script])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .expect("it runs");
+        Self { folder, supervisor }
+    }
+
+    fn path(&self, path: &str) -> std::path::PathBuf {
+        self.folder.path().join(path)
+    }
+
+    fn write(&self, file: &str, text: &str) {
+        fs::write(self.path(file), text).expect("a file");
+    }
+
+    fn log(&self) -> Vec<String> {
+        let log = fs::read_to_string(self.path("log")).unwrap_or_default();
+        log.lines().map(str::to_owned).collect()
+    }
+
+    fn until_logged(&self, lines: &[&str]) {
+        until(&format!("{lines:?}"), || self.log().len() >= lines.len());
+        assert_eq!(self.log(), lines);
+    }
+
+    fn stays(&self, lines: &[&str]) {
+        thread::sleep(LONG);
+        assert_eq!(self.log(), lines);
+    }
+
+    fn id(&self) -> Pid {
+        Pid::from_raw(i32::try_from(self.supervisor.id()).expect("an id"))
+    }
+
+    fn ask(&self, signal: Signal) {
+        kill(self.id(), signal).expect("it runs");
+    }
+
+    /// Waits until it has ended, and returns its exit code and what it said.
+    fn ended(mut self) -> (Option<i32>, String) {
+        let mut said = String::new();
+        until("it has ended", || {
+            self.supervisor.try_wait().expect("a child").is_some()
+        });
+        let status = self.supervisor.wait().expect("a child");
+        assert_eq!(status.signal(), None);
+        let stderr = self.supervisor.stderr.take();
+        stderr.expect("piped").read_to_string(&mut said).expect("text");
+        (status.code(), said)
+    }
+
+    /// Ends it by this signal, and does the same.
+    fn end(self, signal: Signal) -> (Option<i32>, String) {
+        self.ask(signal);
+        self.ended()
+    }
+}
+
+/// Of a test that fails, nothing goes on.
+impl Drop for Running {
+    fn drop(&mut self) {
+        if matches!(self.supervisor.try_wait(), Ok(None)) {
+            let _ = killpg(self.id(), Signal::SIGKILL);
+            let _ = self.supervisor.wait();
+        }
+    }
+}
+
+const BOTH: [(&str, &str); 2] = [("tls.crt", "a"), ("tls.key", "1")];
+
+#[test]
+fn a_change_of_content_restarts_it_once_and_nothing_else_does() {
+    let running = Running::start(&[("tls.crt", "a "), ("tls.key", "1")], &[], CHILD);
+    running.until_logged(&["started a 1"]);
+    // Written anew as they are, emptied, and gone for a while.
+    running.write("tls/tls.crt", "a ");
+    running.stays(&["started a 1"]);
+    running.write("tls/tls.key", "");
+    fs::remove_file(running.path("tls/tls.crt")).expect("a file");
+    running.stays(&["started a 1"]);
+    running.write("tls/tls.key", "1");
+    running.write("tls/tls.crt", "a ");
+    running.stays(&["started a 1"]);
+    running.write("tls/tls.crt", "b ");
+    let lines = ["started a 1", "stopped", "started b 1"];
+    running.until_logged(&lines);
+    running.stays(&lines);
+    let (code, said) = running.end(Signal::SIGTERM);
+    assert_eq!((code, &*said), (Some(7), "restarting /bin/sh: tls/tls.crt changed\n"));
+}
+
+/// Writes a folder as kubelet does: all in a new one, and then a link to it is swapped.
+fn publish(folder: &Path, version: &str, files: &[(&str, &str)]) {
+    let before = fs::read_link(folder.join("..data")).ok();
+    let new = format!("..{version}");
+    fs::create_dir(folder.join(&new)).expect("a folder");
+    for (name, text) in files {
+        fs::write(folder.join(&new).join(name), text).expect("a file");
+        if before.is_none() {
+            symlink(Path::new("..data").join(name), folder.join(name)).expect("a link");
+        }
+    }
+    symlink(&new, folder.join("..data_tmp")).expect("a link");
+    fs::rename(folder.join("..data_tmp"), folder.join("..data")).expect("a link");
+    if let Some(before) = before {
+        fs::remove_dir_all(folder.join(before)).expect("a folder");
+    }
+}
+
+#[test]
+fn what_kubelet_swaps_restarts_it_once() {
+    let folder = TempDir::new().expect("a scratch folder");
+    let tls = folder.path().join("tls");
+    fs::create_dir(&tls).expect("a folder");
+    publish(&tls, "1", &[("tls.crt", "a "), ("tls.key", "1")]);
+    let running = Running::start_in(folder, &[], CHILD);
+    running.until_logged(&["started a 1"]);
+    publish(&tls, "2", &[("tls.crt", "b "), ("tls.key", "2")]);
+    let lines = ["started a 1", "stopped", "started b 2"];
+    running.until_logged(&lines);
+    // The same in another folder, as when another key of the Secret has changed.
+    publish(&tls, "3", &[("tls.crt", "b "), ("tls.key", "2")]);
+    running.stays(&lines);
+    let (code, said) = running.end(Signal::SIGTERM);
+    let expected = "restarting /bin/sh: tls/tls.crt, tls/tls.key changed\n";
+    assert_eq!((code, &*said), (Some(7), expected));
+}
+
+#[test]
+fn it_waits_for_files_and_says_so_once() {
+    let running = Running::start(&[("tls.crt", "a ")], &[], CHILD);
+    running.stays(&[]);
+    running.write("tls/tls.key", "");
+    running.stays(&[]);
+    running.write("tls/tls.key", "1");
+    running.until_logged(&["started a 1"]);
+    let (code, said) = running.end(Signal::SIGTERM);
+    let waited = "waiting for tls/tls.key: no such file or directory\nwaiting for tls/tls.key: empty\n";
+    assert_eq!((code, &*said), (Some(7), waited));
+
+    let waiting = Running::start(&[("tls.crt", "a")], &[], CHILD);
+    fs::create_dir(waiting.path("tls/tls.key")).expect("a folder");
+    waiting.stays(&[]);
+    assert_eq!(waiting.end(Signal::SIGTERM).0, Some(128 + 15));
+}
+
+#[test]
+fn it_ends_as_the_program_ends() {
+    assert_eq!(Running::start(&BOTH, &[], "exit 3").ended(), (Some(3), String::new()));
+    let (code, _) = Running::start(&BOTH, &[], "kill -KILL $$").ended();
+    assert_eq!(code, Some(128 + 9));
+    let script = "trap 'exit 5' INT; echo started >> log; while :; do sleep 0.05; done";
+    let running = Running::start(&BOTH, &[], script);
+    running.until_logged(&["started"]);
+    assert_eq!(running.end(Signal::SIGINT).0, Some(5));
+}
+
+#[test]
+fn what_does_not_stop_is_killed() {
+    let script = "trap 'echo asked >> log' TERM; echo started >> log; while :; do sleep 0.05; done";
+    let running = Running::start(&BOTH, &["--grace-period=1s"], script);
+    running.until_logged(&["started"]);
+    running.write("tls/tls.key", "2");
+    running.until_logged(&["started", "asked", "started"]);
+    let (code, said) = running.end(Signal::SIGTERM);
+    let killed = "killed after 1s: it did not stop\n";
+    let restarted = "restarting /bin/sh: tls/tls.key changed\n";
+    assert_eq!((code, said), (Some(128 + 9), format!("{restarted}{killed}{killed}")));
+}
+
+#[test]
+fn one_that_is_asked_to_end_while_it_restarts_the_program_ends() {
+    let script = "trap 'echo asked >> log' TERM; echo started >> log; while :; do sleep 0.05; done";
+    let running = Running::start(&BOTH, &["--grace-period=3s"], script);
+    running.until_logged(&["started"]);
+    running.write("tls/tls.key", "2");
+    running.until_logged(&["started", "asked"]);
+    running.ask(Signal::SIGTERM);
+    running.until_logged(&["started", "asked", "asked"]);
+    assert_eq!(running.ended().0, Some(128 + 9));
+}
+
+#[test]
+fn what_cannot_be_run_is_told() {
+    let folder = TempDir::new().expect("a scratch folder");
+    fs::write(folder.path().join("file"), "a").expect("a file");
+    let run = |words: &[&str]| {
+        let output = program(folder.path())
+            .args(["agent", "run"])
+            .args(words)
+            .output()
+            .expect("it runs");
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    let missing = "error: /no/program cannot be started: no such file or directory\n";
+    let started = run(&["--interval=1s", "--when-changed=file", "--", "/no/program"]);
+    assert_eq!(started, (Some(1), missing.to_owned()));
+    for words in [
+        &["--", "/bin/true"][..],
+        &["--when-changed=file"],
+        &["--when-changed=file", "--interval=0s", "--", "/bin/true"],
+    ] {
+        let (code, said) = run(words);
+        assert!(code == Some(2) && said.starts_with("error: "), "{words:?}: {said}");
+    }
+}
+
+#[test]
+fn the_program_copies_itself() {
+    let folder = TempDir::new().expect("a scratch folder");
+    let shared = folder.path().join("shared");
+    let install = || {
+        program(folder.path())
+            .args(["agent", "install", "shared"])
+            .output()
+            .expect("it runs")
+    };
+    insta::assert_snapshot!(transcript(&install()), @r"
+    exit code: 1
+    ----- stdout -----
+    ----- stderr -----
+    error: shared/argocd-ocm-cmp cannot be written: no such file or directory
+    ");
+    fs::create_dir(&shared).expect("a folder");
+    // What an interrupted one has left does not matter, and neither does an older copy.
+    fs::write(shared.join(".argocd-ocm-cmp.unfinished"), "half").expect("a file");
+    fs::write(shared.join("argocd-ocm-cmp"), "old").expect("a file");
+    assert_eq!(
+        transcript(&install()),
+        "exit code: 0\n----- stdout -----\n----- stderr -----\n"
+    );
+    let copy = shared.join("argocd-ocm-cmp");
+    let mode = fs::metadata(&copy).expect("a file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o755);
+    let version = Command::new(&copy).arg("--version").output().expect("it runs");
+    assert!(
+        version.status.success() && version.stdout.starts_with(b"argocd-ocm-cmp "),
+        "{version:?}"
+    );
+    let files: Vec<_> = fs::read_dir(&shared)
+        .expect("a folder")
+        .map(|file| file.expect("one").file_name())
+        .collect();
+    assert_eq!(files, ["argocd-ocm-cmp"]);
+}

@@ -1,0 +1,184 @@
+//! `agent prepare` on a real API server: what Argo CD lacks on a managed cluster is made, and nothing else is touched, with no more
+//! rights than its help says.
+
+use crate::stage::{Stage, stage};
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::Output;
+use testbed::process;
+use testbed::proxy::{Fault, Times};
+use testbed::{ObjectRef, wait};
+
+const PART_OF: &str = "app.kubernetes.io/part-of";
+
+/// Runs it for this namespace, and returns what it printed.
+fn run(namespace: &str, kubeconfig: &Path) -> Result<Output> {
+    let home = tempfile::tempdir()?;
+    let mut command = process::command(env!("CARGO_BIN_EXE_argocd-ocm-cmp"), home.path());
+    command.args(["agent", "prepare", "--namespace", namespace, "--kubeconfig"]);
+    Ok(command.arg(kubeconfig).output()?)
+}
+
+fn prepared(namespace: &str, kubeconfig: &Path) -> Result<String> {
+    let output = run(namespace, kubeconfig)?;
+    let said = String::from_utf8(output.stderr)?;
+    ensure!(output.status.success() && said.is_empty(), "{said}");
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// A namespace, and the kubeconfig of a ServiceAccount there that may do what the help says, and no more.
+async fn namespace(stage: &Stage, name: &str) -> Result<std::path::PathBuf> {
+    let hub = stage.hub;
+    hub.create_namespace(name).await?;
+    let rights = format!(
+        r#"
+apiVersion: v1
+kind: ServiceAccount
+metadata: {{name: agent, namespace: {name}}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {{name: agent, namespace: {name}}}
+rules:
+- {{apiGroups: [""], resources: [secrets], verbs: [create]}}
+- {{apiGroups: [""], resources: [secrets], verbs: [get, patch], resourceNames: [argocd-secret, argocd-redis]}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {{name: agent, namespace: {name}}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: agent}}
+subjects:
+- {{kind: ServiceAccount, name: agent, namespace: {name}}}
+"#
+    );
+    hub.kubectl_with_input(&["apply", "-f", "-"], &rights)?;
+    let who = format!("--as=system:serviceaccount:{name}:agent");
+    let counts = async || {
+        hub.kubectl(&["-n", name, "auth", "can-i", "create", "secrets", &who])
+            .ok()
+    };
+    wait::eventually("the rights count", wait::DEADLINE, counts).await?;
+    hub.service_account_kubeconfig(name, "agent")
+}
+
+async fn secret(stage: &Stage, namespace: &str, name: &str) -> Result<Value> {
+    let secret = ObjectRef::namespaced("v1", "Secret", namespace, name);
+    stage
+        .hub
+        .get(&secret)
+        .await?
+        .with_context(|| format!("{secret} is not there"))
+}
+
+/// The length of a value that is 32 bytes in base64, in base64.
+const LENGTH: usize = 60;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_argo_cd_lacks_is_made_once() -> Result<()> {
+    let Some(stage) = stage("prepare").await? else {
+        return Ok(());
+    };
+    let kubeconfig = namespace(&stage, "prepare-anew").await?;
+    assert_eq!(
+        prepared("prepare-anew", &kubeconfig)?,
+        "Secret prepare-anew/argocd-secret: server.secretkey created\n\
+         Secret prepare-anew/argocd-redis: auth created\n"
+    );
+    let made = [
+        secret(&stage, "prepare-anew", "argocd-secret").await?,
+        secret(&stage, "prepare-anew", "argocd-redis").await?,
+    ];
+    for (secret, key) in made.iter().zip(["server.secretkey", "auth"]) {
+        assert_eq!(secret["metadata"]["labels"][PART_OF], "argocd");
+        let data = secret["data"].as_object().context("data")?;
+        assert_eq!(
+            (data.len(), secret["data"][key].as_str().map(str::len)),
+            (1, Some(LENGTH))
+        );
+    }
+    assert_ne!(made[0]["data"]["server.secretkey"], made[1]["data"]["auth"]);
+    assert_eq!(
+        prepared("prepare-anew", &kubeconfig)?,
+        "Secret prepare-anew/argocd-secret: server.secretkey is there\n\
+         Secret prepare-anew/argocd-redis: auth is there\n"
+    );
+    for before in &made {
+        let name = before["metadata"]["name"].as_str().context("a name")?;
+        assert_eq!(&secret(&stage, "prepare-anew", name).await?, before);
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_there_is_kept_and_only_completed() -> Result<()> {
+    let Some(stage) = stage("prepare").await? else {
+        return Ok(());
+    };
+    let kubeconfig = namespace(&stage, "prepare-half").await?;
+    for (name, labels, data) in [
+        ("argocd-secret", json!({"team": "a"}), json!({"admin.password": "eA=="})),
+        ("argocd-redis", json!({}), json!({"auth": "eA=="})),
+    ] {
+        stage
+            .hub
+            .create(&json!({
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {"name": name, "namespace": "prepare-half", "labels": labels},
+                "data": data,
+            }))
+            .await?;
+    }
+    let redis = secret(&stage, "prepare-half", "argocd-redis").await?;
+    // Somebody else writes at the same time, again and again, as far as can be seen from here.
+    let proxy = stage.proxy().await?;
+    proxy.fault(Fault::Status(409), Times::Next(2), |seen| seen.is("patch", "secrets"));
+    assert_eq!(
+        prepared("prepare-half", &proxy.kubeconfig(&kubeconfig)?)?,
+        "Secret prepare-half/argocd-secret: server.secretkey completed\n\
+         Secret prepare-half/argocd-redis: auth is there\n"
+    );
+    let requests = proxy.requests();
+    let of = |verb: &str| requests.iter().filter(|seen| seen.is(verb, "secrets")).count();
+    assert_eq!((of("get"), of("patch"), of("create")), (4, 3, 0));
+    let completed = secret(&stage, "prepare-half", "argocd-secret").await?;
+    assert_eq!(completed["metadata"]["labels"], json!({"team": "a", PART_OF: "argocd"}));
+    assert_eq!(completed["data"]["admin.password"], "eA==");
+    assert_eq!(
+        completed["data"]["server.secretkey"].as_str().map(str::len),
+        Some(LENGTH)
+    );
+    assert_eq!(secret(&stage, "prepare-half", "argocd-redis").await?, redis);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_goes_wrong_is_told_in_one_line() -> Result<()> {
+    let Some(stage) = stage("prepare").await? else {
+        return Ok(());
+    };
+    let kubeconfig = namespace(&stage, "prepare-wrong").await?;
+    let output = run("default", &kubeconfig)?;
+    assert_eq!(
+        (output.status.code(), &*String::from_utf8(output.stderr)?),
+        (
+            Some(1),
+            "error: Secret default/argocd-secret cannot be read: secrets \"argocd-secret\" is forbidden: User \
+             \"system:serviceaccount:prepare-wrong:agent\" cannot get resource \"secrets\" in API group \"\" in the namespace \
+             \"default\"\n"
+        )
+    );
+    let proxy = stage.proxy().await?;
+    // Somebody else is faster each time, and is never seen to have been.
+    proxy.fault(Fault::Status(409), Times::Always, |seen| seen.is("create", "secrets"));
+    let output = run("prepare-wrong", &proxy.kubeconfig(&kubeconfig)?)?;
+    assert_eq!(
+        (output.status.code(), &*String::from_utf8(output.stderr)?),
+        (
+            Some(1),
+            "error: Secret prepare-wrong/argocd-secret cannot be completed: it is changed all the time\n"
+        )
+    );
+    Ok(())
+}
