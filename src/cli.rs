@@ -1,14 +1,14 @@
 //! The command line: what was typed, nothing done with it.
 
-mod images;
 mod agent;
 mod controller;
+mod images;
 mod pull;
 mod status;
 
-pub use images::ImageArgs;
 pub use agent::{AgentCommand, InstallArgs, PrepareArgs, RunArgs};
 pub use controller::ControllerArgs;
+pub use images::ImageArgs;
 pub use pull::PullArgs;
 pub use status::{Format, StatusArgs};
 

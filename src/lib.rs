@@ -49,11 +49,8 @@ pub mod generate;
 pub mod hub;
 pub mod json;
 pub mod manual;
-<<<<<<< HEAD
 pub mod pki;
-=======
 pub mod prepare;
->>>>>>> 9c65c53 (Look after Argo CD's agent on a managed cluster: restart it once when its certificates have changed, and make the two secrets that nobody else makes there)
 pub mod pull;
 pub mod report;
 pub mod status;

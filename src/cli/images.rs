@@ -1,5 +1,6 @@
 //! The flags of the promise `argocd-agent`.
 
+use crate::agent::shipped::{AGENT, ARGOCD, REDIS};
 use clap::Args;
 
 /// What runs on managed clusters, where a GitOpsCluster does not say otherwise.
@@ -12,7 +13,7 @@ pub struct ImageArgs {
         env = "OCM_AGENT_IMAGE",
         hide_env_values = true,
         value_name = "IMAGE",
-        default_value = crate::agent::images::AGENT
+        default_value = AGENT
     )]
     pub agent_image: String,
 
@@ -22,7 +23,7 @@ pub struct ImageArgs {
         env = "OCM_AGENT_ARGOCD_IMAGE",
         hide_env_values = true,
         value_name = "IMAGE",
-        default_value = crate::agent::images::ARGOCD
+        default_value = ARGOCD
     )]
     pub agent_argocd_image: String,
 
@@ -32,7 +33,7 @@ pub struct ImageArgs {
         env = "OCM_AGENT_REDIS_IMAGE",
         hide_env_values = true,
         value_name = "IMAGE",
-        default_value = crate::agent::images::REDIS
+        default_value = REDIS
     )]
     pub agent_redis_image: String,
 

@@ -4,7 +4,7 @@ use super::lease;
 use super::promises::{AGENTS, PROMISES, PULL, Promise, Settings};
 use super::watches::Kind;
 use crate::agent::Images;
-use crate::cli::{ImageArgs, ControllerArgs, HubArgs, PullArgs};
+use crate::cli::{ControllerArgs, HubArgs, ImageArgs, PullArgs};
 use crate::generate::settings::Env;
 use crate::pull;
 use std::collections::BTreeSet;

@@ -10,6 +10,7 @@
 )]
 
 mod agent_prepare;
+mod agent_template;
 mod cluster_secrets;
 mod faults;
 mod gitopscluster;

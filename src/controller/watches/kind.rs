@@ -169,7 +169,7 @@ impl Kind {
                     all.labels(&format!("{MANAGED_BY}={OURS}"))
                 }
                 Kept::Management | Kept::AddOns => named(names::ADDON),
-                Kept::Works => all.labels(&format!("{}=true", names::OF_GITOPSCLUSTER)),
+                Kept::Works => all.labels(&format!("{}=true", names::WORK_LABEL)),
                 Kept::Requests => all.fields(&format!("spec.signerName={}", names::SIGNER)),
             },
             _ => all,

@@ -36,6 +36,24 @@ const MADE: [(Kept, &Resource); 4] = [
     (Kept::Templates, &TEMPLATES),
 ];
 
+/// What a GitOpsCluster wants of the add-on.
+pub(super) struct Wish {
+    place: Place,
+    template: String,
+    rollout: Option<Value>,
+}
+
+impl Wish {
+    /// It, as it is written there.
+    pub(super) fn entry(&self) -> Entry<'_> {
+        Entry {
+            goc: pair(&self.place),
+            template: &self.template,
+            rollout: self.rollout.as_ref(),
+        }
+    }
+}
+
 fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> {
     let it = index.gitops_cluster(place)?;
     let argocd = &*moment.settings.argocd;
@@ -91,14 +109,20 @@ fn of<'i>(index: &'i Index, kind: Kept, place: &Place) -> impl Iterator<Item = (
 /// The decisions of which clusters have the add-on.
 fn decisions(index: &Index, place: &Place, it: &GitOpsCluster, argocd: &str) -> Vec<Write> {
     let there: Vec<_> = of(index, Kept::Decisions, place).collect();
-    let objects: Vec<_> = there.iter().map(|(_, it)| &it.object).collect();
+    let held = there.iter().filter_map(|(at, it)| {
+        let number = names::decision_number(&place.name, &at.name)?;
+        Some((number, clusters_in(it).map(Into::into).collect()))
+    });
     let clusters = agents_of(index, place, it, argocd);
-    let wanted = agent::decisions(pair(place), &clusters, &objects);
+    let wanted = agent::decisions(pair(place), &clusters, &held.collect());
     let mut writes = Vec::new();
+    let mut stay = BTreeSet::new();
     for mut decision in wanted {
         let status = decision["status"].take();
-        let name = decision["metadata"]["name"].as_str().unwrap_or_default();
-        let at = Place::new(&place.namespace, name);
+        let at = Place::new(
+            &place.namespace,
+            decision["metadata"]["name"].as_str().unwrap_or_default(),
+        );
         let before = there.iter().find(|(other, _)| **other == at).map(|(_, it)| *it);
         if let Some(object) = decision.as_object_mut() {
             object.remove("status");
@@ -108,11 +132,14 @@ fn decisions(index: &Index, place: &Place, it: &GitOpsCluster, argocd: &str) -> 
             let version = before.map(|before| &before.version);
             writes.push(Write::Patch {
                 resource: &DECISION_STATUSES,
-                place: at,
+                place: at.clone(),
                 body: json!({"metadata": {"resourceVersion": version}, "status": status}),
             });
         }
+        stay.insert(at);
     }
+    let obsolete = there.into_iter().filter(|(at, _)| !stay.contains(*at));
+    writes.extend(obsolete.filter_map(|(at, it)| gone(&DECISIONS, at, it)));
     writes
 }
 
@@ -189,8 +216,8 @@ pub(in crate::controller::promises) fn clusters_of<'i>(index: &'i Index, place: 
 }
 
 /// The clusters that an entry of the add-on names.
-pub(super) fn named<'i>(index: &'i Index, entry: &Entry) -> BTreeSet<&'i str> {
-    clusters_of(index, &Place::new(&entry.namespace, &entry.name))
+pub(super) fn named<'i>(index: &'i Index, entry: &Wish) -> BTreeSet<&'i str> {
+    clusters_of(index, &entry.place)
 }
 
 /// Whether whoever has brought the add-on to a cluster certainly wants it there no more.
@@ -208,7 +235,7 @@ pub(super) fn is_given_up(index: &Index, cluster: &str, argocd: &str) -> bool {
 }
 
 /// What a GitOpsCluster wants of the add-on, once all that is named there is there.
-pub(super) fn entry(index: &Index, place: &Place, it: &GitOpsCluster, moment: &Moment<'_>) -> Option<Entry> {
+pub(super) fn entry(index: &Index, place: &Place, it: &GitOpsCluster, moment: &Moment<'_>) -> Option<Wish> {
     let wanted = it.spec.agent.as_ref()?;
     let at = |name: &str| Place::new(&place.namespace, name);
     let template = template(place, wanted, moment)["metadata"]["name"].as_str()?.to_owned();
@@ -218,21 +245,19 @@ pub(super) fn entry(index: &Index, place: &Place, it: &GitOpsCluster, moment: &M
     // Before all clusters are named that have the add-on, OCM would take it off the rest.
     let clusters = agents_of(index, place, it, &moment.settings.argocd);
     let is_named = clusters.is_subset(&clusters_of(index, place));
-    is_named.then(|| Entry {
-        namespace: (*place.namespace).into(),
-        name: (*place.name).into(),
+    is_named.then(|| Wish {
+        place: place.clone(),
         template,
         rollout: wanted.rollout.clone(),
     })
 }
 
 /// What a GitOpsCluster wanted of the add-on, as it is written there.
-pub(super) fn entry_before(place: &Place, entry: &Value) -> Option<Entry> {
+pub(super) fn entry_before(place: &Place, entry: &Value) -> Option<Wish> {
     let configs = entry["configs"].as_array()?;
     let template = configs.iter().find(|it| it["resource"] == TEMPLATES.plural)?;
-    Some(Entry {
-        namespace: (*place.namespace).into(),
-        name: (*place.name).into(),
+    Some(Wish {
+        place: place.clone(),
         template: template["name"].as_str()?.to_owned(),
         rollout: entry.get("rolloutStrategy").cloned(),
     })

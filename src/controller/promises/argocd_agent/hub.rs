@@ -1,9 +1,10 @@
 //! What every agent needs on the hub: the authority, the certificates of the principal and of the resource proxy, the key of its
 //! tokens, and the add-on as OCM knows it. As long as any GitOpsCluster asks for agents it is there; with the last of them it goes.
 
+use super::addon::Wish;
 use super::authority::{self, Leaf, Spread};
 use super::{ABOUT, NAME, NEEDS, asking, blocklist, gone, of_argocd, of_hub, server, so};
-use crate::agent::{self, Entry, names};
+use crate::agent::{self, names};
 use crate::controller::action::{Action, Write};
 use crate::controller::index::{Index, Sort};
 use crate::controller::promises::gitopscluster::{agents_of, has_finalizer};
@@ -84,16 +85,19 @@ fn wanted(index: &Index, moment: &Moment<'_>) -> Option<Write> {
 
 /// The certificates of the principal and of the resource proxy.
 fn leaves(index: &Index, ca: &TlsSecret, argocd: &str, now: Timestamp) -> Option<Write> {
-    let [services, nodes] = [Kept::Services, Kept::Nodes].map(|kind| of_argocd(index, kind));
-    let servers: Vec<_> = asking(index, argocd)
-        .filter_map(|(_, _, wanted)| server(index, wanted).ok())
-        .collect();
-    let addresses: BTreeSet<_> = servers.iter().map(|server| &*server.address).collect();
-    let principal = agent::principal_names(&services, &nodes, argocd, &addresses);
+    let [services, routes, nodes] = [Kept::Services, Kept::Routes, Kept::Nodes].map(|kind| of_argocd(index, kind));
+    let servers = asking(index, argocd).filter_map(|(_, _, wanted)| server(index, wanted).ok());
+    let mut addresses: Vec<_> = servers.map(|server| Some(server.address)).collect();
+    addresses.push(None);
+    let names = addresses
+        .iter()
+        .flat_map(|address| agent::principal_names(&services, &routes, &nodes, argocd, address.as_deref()));
+    let principal: BTreeSet<Box<str>> = names.map(Into::into).collect();
     let (_, proxy) = agent::resource_proxy(&services, argocd);
+    let proxy = proxy.into_iter().map(Into::into).collect();
     let all = [
-        (names::PRINCIPAL_TLS, &principal, names::PRINCIPALS[0]),
-        (names::RESOURCE_PROXY_TLS, &proxy, "argocd-agent-resource-proxy"),
+        (names::PRINCIPAL_TLS, &principal, names::PRINCIPAL_SERVICES[0]),
+        (names::RESOURCE_PROXY_TLS, &proxy, names::RESOURCE_PROXY_SERVICES[0]),
     ];
     all.into_iter().find_map(|(secret, names, common_name)| {
         let wanted = Leaf {
@@ -112,7 +116,7 @@ fn restart(index: &Index, ca: &TlsSecret, argocd: &str) -> Option<Write> {
         digest.update(index.certificate(name)?.digest);
     }
     let digest = hex(&digest.finalize()[..16]);
-    names::PRINCIPALS.into_iter().find_map(|name| {
+    names::PRINCIPAL_DEPLOYMENTS.into_iter().find_map(|name| {
         let place = Place::new(argocd, name);
         let there = index.object(Kept::Deployments, &place)?;
         let annotations = &there.object["spec"]["template"]["metadata"]["annotations"];
@@ -169,13 +173,16 @@ fn management(index: &Index, moment: &Moment<'_>) -> Option<Write> {
     }
     so(
         &MANAGEMENTS,
-        agent::management(&entries, there.map(|there| &there.object)),
+        agent::management(
+            &entries.iter().map(Wish::entry).collect::<Vec<_>>(),
+            there.map(|there| &there.object),
+        ),
         there,
     )
 }
 
 /// The clusters that have the add-on and that these do not name, though nobody has given them up.
-fn left_out(index: &Index, entries: &[Entry], argocd: &str) -> Vec<String> {
+fn left_out(index: &Index, entries: &[Wish], argocd: &str) -> Vec<String> {
     let named: BTreeSet<_> = entries
         .iter()
         .flat_map(|entry| super::addon::named(index, entry))
@@ -195,7 +202,7 @@ pub(super) fn strangers(index: &Index, moment: &Moment<'_>) -> Vec<String> {
 }
 
 /// What the GitOpsClusters want of the add-on. One of which something is not there yet goes on to want what it wanted.
-fn entries(index: &Index, moment: &Moment<'_>, there: Option<&Object>) -> Vec<Entry> {
+fn entries(index: &Index, moment: &Moment<'_>, there: Option<&Object>) -> Vec<Wish> {
     let argocd = &*moment.settings.argocd;
     let before = there.map(|there| &there.object["spec"]["installStrategy"]["placements"]);
     let before: Vec<&Value> = before.and_then(Value::as_array).into_iter().flatten().collect();

@@ -1,0 +1,164 @@
+//! The decisions of our own Placement.
+
+use super::{labels, names, owner};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How many clusters OCM has in one PlacementDecision at most.
+pub const MAX: usize = 100;
+
+/// The clusters in each PlacementDecision that is there, by its [number](names::decision_number).
+pub type Present = BTreeMap<usize, BTreeSet<Box<str>>>;
+
+/// The PlacementDecisions that shall be there, each with its status, which is a resource of its own. A cluster stays where it is,
+/// so one that comes or goes changes one of them; one that is there and not among these is to be deleted. No cluster at all is
+/// one PlacementDecision that says so.
+#[must_use]
+pub fn decisions(goc: (&str, &str), clusters: &BTreeSet<&str>, there: &Present) -> Vec<Value> {
+    let shares = shares(clusters, there);
+    shares
+        .iter()
+        .map(|(number, share)| decision(goc, *number, share))
+        .collect()
+}
+
+fn shares<'a>(clusters: &BTreeSet<&'a str>, there: &Present) -> BTreeMap<usize, BTreeSet<&'a str>> {
+    let mut left = clusters.clone();
+    let mut shares = BTreeMap::new();
+    for (number, held) in there {
+        let stays = |cluster: &Box<str>| left.take(&**cluster);
+        let share: BTreeSet<&str> = held.iter().filter_map(stays).take(MAX).collect();
+        if !share.is_empty() {
+            shares.insert(*number, share);
+        }
+    }
+    let mut number = 1;
+    for cluster in left {
+        while shares.get(&number).is_some_and(|share| share.len() >= MAX) {
+            number += 1;
+        }
+        shares.entry(number).or_default().insert(cluster);
+    }
+    if shares.is_empty() {
+        shares.insert(1, BTreeSet::new());
+    }
+    shares
+}
+
+/// All are of one decision group: OCM counts groups from 0 without gaps, and ours are no groups.
+fn decision(goc: (&str, &str), number: usize, clusters: &BTreeSet<&str>) -> Value {
+    let mut labels = labels();
+    labels["cluster.open-cluster-management.io/placement"] = names::placement(goc.1).into();
+    labels["cluster.open-cluster-management.io/decision-group-index"] = "0".into();
+    labels["cluster.open-cluster-management.io/decision-group-name"] = "".into();
+    let decisions: Vec<Value> = clusters
+        .iter()
+        .map(|cluster| json!({"clusterName": cluster, "reason": ""}))
+        .collect();
+    json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1beta1",
+        "kind": "PlacementDecision",
+        "metadata": {
+            "namespace": goc.0, "name": names::decision(goc.1, number), "labels": labels, "annotations": owner(goc),
+        },
+        "status": {"decisions": decisions},
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOC: (&str, &str) = ("argocd", "fleet");
+
+    fn fleet(count: usize) -> Vec<String> {
+        (0..count).map(|number| format!("cluster{number:04}")).collect()
+    }
+
+    fn set(clusters: &[String]) -> BTreeSet<&str> {
+        clusters.iter().map(String::as_str).collect()
+    }
+
+    /// What is there once these are written.
+    fn present(decisions: &[Value]) -> Present {
+        let clusters = |decision: &Value| {
+            let decisions = decision["status"]["decisions"].as_array().expect("a list");
+            let name = |decision: &Value| decision["clusterName"].as_str().expect("a name").into();
+            decisions.iter().map(name).collect()
+        };
+        let number = |decision: &Value| names::decision_number(GOC.1, decision["metadata"]["name"].as_str()?);
+        let entry = |decision| Some((number(decision)?, clusters(decision)));
+        decisions.iter().filter_map(entry).collect()
+    }
+
+    fn all(present: &Present) -> BTreeSet<&str> {
+        present.values().flatten().map(|cluster| &**cluster).collect()
+    }
+
+    #[test]
+    fn one_cluster_of_a_thousand_changes_one_object() {
+        let fleet = fleet(1001);
+        let mut clusters = set(&fleet[..1000]);
+        let before = decisions(GOC, &clusters, &Present::new());
+        assert_eq!(before.len(), 10);
+        assert_eq!(
+            before,
+            decisions(GOC, &clusters, &present(&before)),
+            "nothing moves by itself"
+        );
+        clusters.remove("cluster0123");
+        let after = decisions(GOC, &clusters, &present(&before));
+        let changed = before.iter().zip(&after).filter(|(before, after)| before != after);
+        assert_eq!((after.len(), changed.count()), (10, 1));
+        clusters.insert("cluster1000");
+        let filled = decisions(GOC, &clusters, &present(&after));
+        let changed = after.iter().zip(&filled).filter(|(before, after)| before != after);
+        assert_eq!((filled.len(), changed.count()), (10, 1), "the gap is filled first");
+        let there = present(&filled);
+        assert_eq!(all(&there), clusters);
+    }
+
+    #[test]
+    fn each_cluster_is_in_one_object_of_at_most_a_hundred_whatever_is_there() {
+        let fleet = fleet(250);
+        let clusters = set(&fleet);
+        let too_many: BTreeSet<Box<str>> = fleet.iter().take(150).map(|name| name.as_str().into()).collect();
+        let twice: BTreeSet<Box<str>> = fleet[..3].iter().map(|name| name.as_str().into()).collect();
+        let gone: BTreeSet<Box<str>> = ["gone".into()].into();
+        let there = Present::from([(2, too_many), (5, twice), (7, gone)]);
+        let decisions = decisions(GOC, &clusters, &there);
+        let present = present(&decisions);
+        assert_eq!(all(&present), clusters);
+        assert_eq!(present.values().map(BTreeSet::len).sum::<usize>(), 250);
+        assert!(present.values().all(|share| (1..=MAX).contains(&share.len())));
+    }
+
+    #[test]
+    fn no_cluster_is_said_too() {
+        let there = Present::from([(3, ["gone".into()].into())]);
+        let decisions = decisions(GOC, &BTreeSet::new(), &there);
+        assert_eq!(present(&decisions), Present::from([(1, BTreeSet::new())]));
+        insta::assert_snapshot!(serde_json::to_string_pretty(&decisions[0]).expect("it is JSON"), @r#"
+        {
+          "apiVersion": "cluster.open-cluster-management.io/v1beta1",
+          "kind": "PlacementDecision",
+          "metadata": {
+            "annotations": {
+              "argocd-ocm-cmp.github.io/gitopscluster": "argocd/fleet"
+            },
+            "labels": {
+              "app.kubernetes.io/managed-by": "argocd-ocm-cmp",
+              "cluster.open-cluster-management.io/decision-group-index": "0",
+              "cluster.open-cluster-management.io/decision-group-name": "",
+              "cluster.open-cluster-management.io/placement": "fleet-argocd-agent"
+            },
+            "name": "fleet-argocd-agent-decision-1",
+            "namespace": "argocd"
+          },
+          "status": {
+            "decisions": []
+          }
+        }
+        "#);
+    }
+}

@@ -1,0 +1,227 @@
+//! What things are called. A name that others look for is theirs: argocd-agent's, argocd-pull-integration's, or OCM's.
+
+use crate::generate::names::{hex, with_hash};
+use sha2::{Digest, Sha256};
+
+/// The add-on, and so every ManagedClusterAddOn of it.
+pub const ADDON: &str = "argocd-agent-addon";
+
+/// Who signs the agents' certificates.
+pub const SIGNER: &str = "open-cluster-management.io/argocd-agent-addon";
+
+/// The Secret that the add-on's template names as the CA to sign with. Nobody makes it: OCM signs whatever name a registered
+/// cluster asks for, so signing is left to our controller.
+pub const NO_CA_SECRET: &str = "argocd-agent-signed-by-argocd-ocm-cmp";
+
+/// The Secret on a managed cluster with the agent's certificate and key, as OCM calls it (`CustomSignedSecretName`).
+pub const CLIENT_SECRET: &str = "argocd-agent-addon-open-cluster-management.io-argocd-agent-addon-client-cert";
+
+/// The folder into which OCM mounts that Secret in every Deployment of the template (`customSignedSecretMountPath`).
+pub const CLIENT_FOLDER: &str = "/managed/open-cluster-management.io-argocd-agent-addon";
+
+/// The Secret with the CA: on the hub with its key, on managed clusters only `ca.crt`.
+pub const CA_SECRET: &str = "argocd-agent-ca";
+
+/// The ConfigMap with the CA's certificates.
+pub const CA_BUNDLE: &str = "argocd-agent-ca-bundle";
+
+/// The Secret with the key of the principal's tokens.
+pub const JWT_SECRET: &str = "argocd-agent-jwt";
+
+/// The Secret with the principal's certificate.
+pub const PRINCIPAL_TLS: &str = "argocd-agent-principal-tls";
+
+/// The Secret with the certificate of the principal's resource proxy.
+pub const RESOURCE_PROXY_TLS: &str = "argocd-agent-resource-proxy-tls";
+
+/// The work that takes the CA's certificates to a managed cluster.
+pub const CA_WORK: &str = "argocd-agent-ca-mw";
+
+/// The Services of the principal, as argocd-agent and as Red Hat's operator call it; the first that is there counts.
+pub const PRINCIPAL_SERVICES: [&str; 2] = ["argocd-agent-principal", "openshift-gitops-agent-principal"];
+
+/// The Services of the principal's resource proxy, likewise.
+pub const RESOURCE_PROXY_SERVICES: [&str; 2] = [
+    "argocd-agent-resource-proxy",
+    "openshift-gitops-agent-principal-resource-proxy",
+];
+
+/// The Deployments of the principal, likewise.
+pub const PRINCIPAL_DEPLOYMENTS: [&str; 2] = PRINCIPAL_SERVICES;
+
+/// The ConfigMap with the certificates that the principal refuses (`argocd-agentctl blocklist tls`).
+pub const BLOCKLIST: &str = "argocd-agent-tls-blocklist";
+
+/// The Secrets on the hub that have certificates.
+pub const CERTIFICATES: [&str; 3] = [CA_SECRET, PRINCIPAL_TLS, RESOURCE_PROXY_TLS];
+
+/// The label of our works for a GitOpsCluster, as the peers have it.
+pub const WORK_LABEL: &str = "apps.open-cluster-management.io/gitopscluster";
+
+/// The annotation of the work with the CA, as the peers have it.
+pub const CA_ANNOTATION: &str = "apps.open-cluster-management.io/propagate-argocd-agent-ca";
+
+/// The most characters of the name of most objects.
+const NAME_MAX: usize = 253;
+
+/// The most characters of a label's value, and of the name of a peers' work.
+const LABEL_MAX: usize = 63;
+
+/// How many digits of a hash tell apart.
+const HASH_DIGITS: usize = 8;
+
+/// What the names of a GitOpsCluster's Placement and AddOnDeploymentConfig end in.
+const SUFFIX: &str = "-argocd-agent";
+
+/// What stands before and after the cluster in the name of its agent's user, as OCM has it (`agent.DefaultUser`).
+const USER: [&str; 2] = [
+    "system:open-cluster-management:cluster:",
+    ":addon:argocd-agent-addon:agent:argocd-agent-addon-agent",
+];
+
+/// The groups that the agent of a cluster may be in, as OCM has them (`agent.DefaultGroups`).
+#[must_use]
+pub fn groups(cluster: &str) -> [String; 3] {
+    [
+        format!("system:open-cluster-management:cluster:{cluster}:addon:{ADDON}"),
+        format!("system:open-cluster-management:addon:{ADDON}"),
+        "system:authenticated".to_owned(),
+    ]
+}
+
+/// An AddOnTemplate of a GitOpsCluster: a template is never edited, because OCM would take that to all clusters at once, so
+/// other content is another name.
+#[must_use]
+pub fn template((namespace, name): (&str, &str), content_hash: &str) -> String {
+    with_hash(template_prefix((namespace, name)), "-", content_hash, NAME_MAX)
+}
+
+/// What the names of all AddOnTemplates begin with that are of a GitOpsCluster. Those of another may begin so too: the
+/// annotation says whose one is.
+#[must_use]
+pub fn template_prefix((namespace, name): (&str, &str)) -> String {
+    format!("{ADDON}-{namespace}-{name}")
+}
+
+/// Our own Placement of a GitOpsCluster, in its namespace. OCM writes the name into a label, which has room for 63 characters.
+#[must_use]
+pub fn placement(gitops_cluster: &str) -> String {
+    let room = LABEL_MAX - SUFFIX.len();
+    if gitops_cluster.len() <= room {
+        return format!("{gitops_cluster}{SUFFIX}");
+    }
+    with_hash(gitops_cluster.to_owned(), "-", &hash(gitops_cluster), room) + SUFFIX
+}
+
+/// The AddOnDeploymentConfig of a GitOpsCluster, in its namespace.
+#[must_use]
+pub fn deployment_config(gitops_cluster: &str) -> String {
+    placement(gitops_cluster)
+}
+
+/// The PlacementDecision of this number, from 1, of a GitOpsCluster.
+#[must_use]
+pub fn decision(gitops_cluster: &str, number: usize) -> String {
+    format!("{}-decision-{number}", placement(gitops_cluster))
+}
+
+/// The number of a PlacementDecision of a GitOpsCluster, if it is called like one.
+#[must_use]
+pub fn decision_number(gitops_cluster: &str, decision: &str) -> Option<usize> {
+    let rest = decision.strip_prefix(&placement(gitops_cluster))?;
+    let number = rest.strip_prefix("-decision-")?.parse().ok()?;
+    (number > 0 && self::decision(gitops_cluster, number) == decision).then_some(number)
+}
+
+/// The work with the ArgoCD resource for an operator, as argocd-pull-integration calls it (`getArgoCDCRManifestWorkName`).
+#[must_use]
+pub fn argocd_work(namespace: &str, name: &str) -> String {
+    let mut work = format!("argocd-agent-cr-{namespace}-{name}");
+    if work.len() > LABEL_MAX {
+        let hash = hash(&work);
+        work.truncate(LABEL_MAX - 1 - HASH_DIGITS);
+        work = format!("{work}-{hash}");
+    }
+    work
+}
+
+/// Who a cluster's agent is: the common name of its certificate.
+#[must_use]
+pub fn user(cluster: &str) -> String {
+    let [before, after] = USER;
+    format!("{before}{cluster}{after}")
+}
+
+/// Which cluster's agent that is, if it is one's.
+#[must_use]
+pub fn cluster_of_user(common_name: &str) -> Option<&str> {
+    let [before, after] = USER;
+    let cluster = common_name.strip_prefix(before)?.strip_suffix(after)?;
+    let is_name = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || ['-', '.'].contains(&char);
+    (!cluster.is_empty() && cluster.chars().all(is_name)).then_some(cluster)
+}
+
+/// The first digits of a text's SHA-256.
+pub(super) fn hash(text: &str) -> String {
+    let mut digits = hex(&Sha256::digest(text));
+    digits.truncate(HASH_DIGITS);
+    digits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_is_of_one_cluster_and_nobody_else_is_taken_for_an_agent() {
+        assert_eq!(cluster_of_user(&user("cluster1")), Some("cluster1"));
+        assert_eq!(cluster_of_user(&user("eu.west-1")), Some("eu.west-1"));
+        for other in [
+            "cluster1",
+            &user(""),
+            &user("a:addon:x"),
+            &user("Cluster"),
+            &format!("{}x", user("a")),
+            &format!("x{}", user("a")),
+            "system:open-cluster-management:cluster:a:addon:other:agent:argocd-agent-addon-agent",
+        ] {
+            assert_eq!(cluster_of_user(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn names_keep_to_their_limits_and_stay_apart() {
+        let long = |end: &str| "n".repeat(250) + end;
+        for name in ["fleet", &long("a")] {
+            assert!(placement(name).len() <= 63);
+            assert!(template(("argocd", name), "01234567").len() <= 253);
+            assert!(argocd_work("argocd", name).len() <= 63);
+        }
+        assert_ne!(placement(&long("a")), placement(&long("b")));
+        assert_ne!(argocd_work("argocd", &long("a")), argocd_work("argocd", &long("b")));
+        assert_eq!(placement("fleet"), "fleet-argocd-agent");
+        assert_eq!(
+            template(("argocd", "fleet"), "01234567"),
+            "argocd-agent-addon-argocd-fleet-01234567"
+        );
+        // As the peers' own: `sha256sum` of the whole name.
+        assert_eq!(argocd_work("argocd", "fleet"), "argocd-agent-cr-argocd-fleet");
+        assert_eq!(
+            argocd_work("argocd", &"n".repeat(50)),
+            format!("argocd-agent-cr-argocd-{}-{}", "n".repeat(31), "e1019aa3")
+        );
+    }
+
+    #[test]
+    fn the_number_of_a_decision_is_read_back() {
+        assert_eq!(decision_number("fleet", &decision("fleet", 12)), Some(12));
+        for other in [
+            "fleet-argocd-agent-decision-0",
+            "fleet-argocd-agent-decision-01",
+            "fleet-decision-1",
+            "x",
+        ] {
+            assert_eq!(decision_number("fleet", other), None, "{other}");
+        }
+    }
+}

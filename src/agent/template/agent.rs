@@ -1,0 +1,118 @@
+//! argocd-agent itself.
+
+use super::pod::{container, env, field_env, given_env, mount, probe, scratch, secret_env, selector, template};
+use super::{Place, rights};
+use crate::agent::{Mode, names};
+use serde_json::{Value, json};
+
+/// Where the agent says whether it is connected.
+const HEALTH_PORT: u16 = 8001;
+
+/// The folder with the certificates of those whom the agent trusts.
+const CA_FOLDER: &str = "/etc/argocd-agent/ca";
+
+/// The folder with our program.
+const OURS_FOLDER: &str = "/argocd-ocm-cmp";
+
+/// The Deployment. There is never a second pod beside the first: the principal knows one connection of an agent.
+pub(super) fn deployment(place: &Place<'_>) -> Value {
+    let name = rights::AGENT;
+    let mut agent = container(name, place.images.agent.as_deref(), ("50m", "128Mi"));
+    agent["env"] = settings(place).into();
+    agent["ports"] = json!([{"name": "healthz", "containerPort": HEALTH_PORT}]);
+    // Not for liveness: it says no for as long as the hub is away, and a new pod would not bring that back.
+    agent["readinessProbe"] = probe("/healthz", HEALTH_PORT, 10);
+    let mut mounts = vec![mount("ca", CA_FOLDER)];
+    let mut volumes = vec![json!({"name": "ca", "secret": {"secretName": names::CA_SECRET}})];
+    let mut init = Vec::new();
+    if let Some(ours) = place.images.ours.as_deref() {
+        agent["command"] = supervised();
+        mounts.push(mount("argocd-ocm-cmp", OURS_FOLDER));
+        volumes.push(scratch("argocd-ocm-cmp"));
+        init = self::init(ours, place.namespace);
+    } else {
+        agent["args"] = json!(["agent"]);
+    }
+    agent["volumeMounts"] = mounts.into();
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": place.metadata(name),
+        "spec": {
+            "replicas": 1,
+            "strategy": {"type": "Recreate"},
+            "selector": {"matchLabels": selector(name)},
+            "template": template(name, true, &init, &agent, &volumes),
+        },
+    })
+}
+
+/// The agent reads certificates once, so it runs under our program, which starts it again when they have changed.
+fn supervised() -> Value {
+    let ours = format!("{OURS_FOLDER}/argocd-ocm-cmp");
+    let mut command = vec![ours, "agent".to_owned(), "run".to_owned()];
+    for file in watched() {
+        command.extend(["--when-changed".to_owned(), file]);
+    }
+    command.extend(["--", "/bin/argocd-agent", "agent"].map(str::to_owned));
+    command.into()
+}
+
+/// The files with certificates.
+fn watched() -> [String; 3] {
+    let [certificate, key] = client();
+    [certificate, key, ca()]
+}
+
+/// The agent's certificate and key.
+fn client() -> [String; 2] {
+    ["tls.crt", "tls.key"].map(|file| format!("{}/{file}", names::CLIENT_FOLDER))
+}
+
+/// The certificates of those whom it trusts.
+fn ca() -> String {
+    format!("{CA_FOLDER}/ca.crt")
+}
+
+/// What is done before the agent starts: our program is copied to where its container finds it, and the Secrets that Argo CD
+/// needs are made, on the managed cluster, which alone knows them.
+fn init(ours: &str, namespace: &str) -> Vec<Value> {
+    let step = |name: &str, args: &[&str]| {
+        let mut step = container(name, Some(ours), ("10m", "16Mi"));
+        step["command"] = json!([&["argocd-ocm-cmp", "agent"], args].concat());
+        step
+    };
+    let mut install = step("install", &["install", OURS_FOLDER]);
+    install["volumeMounts"] = json!([mount("argocd-ocm-cmp", OURS_FOLDER)]);
+    vec![install, step("prepare", &["prepare", "--namespace", namespace])]
+}
+
+/// All by the environment: of a bad value there the agent says so and runs on with its default.
+fn settings(place: &Place<'_>) -> Vec<Value> {
+    let [certificate, key] = client();
+    let mut settings = vec![
+        env("ARGOCD_AGENT_REMOTE_SERVER", "{{PRINCIPAL_ADDRESS}}"),
+        env("ARGOCD_AGENT_REMOTE_PORT", "{{PRINCIPAL_PORT}}"),
+        env("ARGOCD_AGENT_MODE", place.mode.name()),
+        field_env("ARGOCD_AGENT_NAMESPACE", "metadata.namespace"),
+        // What is behind the colon counts at the principal only.
+        env("ARGOCD_AGENT_CREDS", "mtls:client-certificate"),
+        env("ARGOCD_AGENT_TLS_CLIENT_CERT_PATH", &certificate),
+        env("ARGOCD_AGENT_TLS_CLIENT_KEY_PATH", &key),
+        env("ARGOCD_AGENT_TLS_ROOT_CA_PATH", &ca()),
+        env("ARGOCD_AGENT_HEALTH_CHECK_PORT", &HEALTH_PORT.to_string()),
+        // Where a firewall forgets connections on which nothing is said.
+        env("ARGOCD_AGENT_KEEP_ALIVE_PING_INTERVAL", "50s"),
+        secret_env("REDIS_PASSWORD", "argocd-redis", "auth"),
+        given_env(("ARGOCD_AGENT_LOG_LEVEL", "argocd-agent-params", "agent.log.level")),
+    ];
+    if place.mode == Mode::Managed {
+        // As the peers' principals have it, which must have it too. An autonomous agent does not start with it.
+        settings.extend([
+            env("ARGOCD_AGENT_DESTINATION_BASED_MAPPING", "true"),
+            env("ARGOCD_AGENT_CREATE_NAMESPACE", "true"),
+            env("ARGOCD_AGENT_ALLOWED_NAMESPACES", "*"),
+        ]);
+    }
+    settings
+}

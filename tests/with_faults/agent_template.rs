@@ -1,0 +1,148 @@
+//! argocd-agent as an add-on, on a real API server: what managed clusters are given is taken as it is, by one that lets no Pod do
+//! more than the strictest standard, and what is written on the hub is recognised afterwards.
+
+use crate::stage::{Stage, stage};
+use anyhow::{Context, Result, ensure};
+use argocd_ocm_cmp::agent::{self, Entry, Images, Mode, Server, Wanted, decisions::Present};
+use serde_json::{Value, json};
+
+const NAMESPACE: &str = "agent-template";
+const GOC: (&str, &str) = (NAMESPACE, "fleet");
+
+#[tokio::test]
+async fn agent_template() -> Result<()> {
+    let Some(stage) = stage("agents").await? else {
+        return Ok(());
+    };
+    let namespace = json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": NAMESPACE, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}},
+    });
+    stage.hub.apply_yaml(&namespace.to_string())?;
+    for mode in [Mode::Managed, Mode::Autonomous] {
+        let wanted = Wanted {
+            mode,
+            namespace: NAMESPACE.into(),
+            ..Wanted::default()
+        };
+        is_taken_by_a_managed_cluster(&stage, &wanted).with_context(|| format!("{mode:?}"))?;
+        is_recognised_on_the_hub(&stage, &wanted).with_context(|| format!("{mode:?}"))?;
+    }
+    Ok(())
+}
+
+fn ours() -> Images {
+    Images {
+        ours: Some("registry.example.com/argocd-ocm-cmp:1".into()),
+        ..Images::default()
+    }
+}
+
+fn server() -> Server {
+    Server {
+        address: "hub.example.com".into(),
+        port: "443".into(),
+    }
+}
+
+/// Every manifest of the template and of the work with the CA, and every Pod that would come of it.
+fn is_taken_by_a_managed_cluster(stage: &Stage, wanted: &Wanted) -> Result<()> {
+    let template = agent::template(GOC, wanted, &ours(), "argocd");
+    let manifests = template.pointer("/spec/agentSpec/workload/manifests");
+    let manifests = manifests.and_then(Value::as_array).context("no manifests")?;
+    let ca = agent::ca_work(&stage.cluster, NAMESPACE, "PEM", "argocd/fleet");
+    let of_the_ca = ca.pointer("/spec/workload/manifests").and_then(Value::as_array);
+    for manifest in manifests.iter().chain(of_the_ca.context("no manifests")?) {
+        dry_run(stage, manifest)?;
+        if manifest.pointer("/spec/template/spec/containers").is_some() {
+            let metadata = json!({"name": manifest["metadata"]["name"], "namespace": NAMESPACE});
+            let mut spec = manifest["spec"]["template"]["spec"].clone();
+            // OCM's mount, for which this one stands in, and no ServiceAccount, which a dry run has not made.
+            spec["serviceAccountName"] = "default".into();
+            dry_run(
+                stage,
+                &json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn dry_run(stage: &Stage, manifest: &Value) -> Result<()> {
+    let arguments = [
+        "apply",
+        "--server-side",
+        "--dry-run=server",
+        "--force-conflicts",
+        "--filename",
+        "-",
+    ];
+    let taken = stage.hub.kubectl_with_input(&arguments, &manifest.to_string());
+    taken.map(drop).with_context(|| format!("{manifest}"))
+}
+
+/// All that is written on the hub: read back, nothing is left to be done.
+fn is_recognised_on_the_hub(stage: &Stage, wanted: &Wanted) -> Result<()> {
+    let rollout = json!({"type": "Progressive", "progressive": {"maxConcurrency": "10%"}});
+    let template = agent::template(GOC, wanted, &ours(), "argocd");
+    let entries = [
+        Entry {
+            goc: GOC,
+            template: template["metadata"]["name"].as_str().context("no name")?,
+            rollout: Some(&rollout),
+        },
+        Entry {
+            goc: ("argocd", "other"),
+            template: "argocd-agent-addon-argocd-other-01234567",
+            rollout: None,
+        },
+    ];
+    let operated = Wanted {
+        argocd_manifests: Some(vec![json!({
+            "apiVersion": "argoproj.io/v1beta1",
+            "kind": "ArgoCD",
+            "metadata": {"name": "argocd"},
+            "spec": {"argoCDAgent": {"agent": {"enabled": true}}},
+        })]),
+        ..wanted.clone()
+    };
+    let mut objects = agent::decisions(GOC, &[&*stage.cluster].into(), &Present::new());
+    for decision in &mut objects {
+        // A resource of its own.
+        decision.as_object_mut().context("no object")?.remove("status");
+    }
+    objects.extend([
+        agent::placement(GOC),
+        agent::deployment_config(GOC, wanted, &server()),
+        agent::management(&entries, None),
+        agent::ca_work(&stage.cluster, NAMESPACE, "PEM", "argocd/fleet"),
+        agent::argocd_work(GOC, &stage.cluster, &operated, &server()),
+        template.clone(),
+    ]);
+    for object in &objects {
+        stage
+            .hub
+            .apply_yaml(&object.to_string())
+            .with_context(|| format!("{object}"))?;
+        let there = read(stage, object)?;
+        let left = agent::difference(object, &there);
+        ensure!(left.is_none(), "{left:?} is left to be done to {there}");
+        if object["kind"] == "ClusterManagementAddOn" {
+            let left = agent::difference(&agent::management(&entries, Some(&there)), &there);
+            ensure!(left.is_none(), "{left:?} is left to be done to {there}");
+        }
+    }
+    Ok(())
+}
+
+fn read(stage: &Stage, object: &Value) -> Result<Value> {
+    let text = |path| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let namespace = format!("--namespace={}", text("/metadata/namespace"));
+    let (group, version) = text("/apiVersion").split_once('/').context("a core kind")?;
+    let kind = format!("{}.{version}.{group}", text("/kind"));
+    let there = stage
+        .hub
+        .kubectl(&["get", &kind, text("/metadata/name"), &namespace, "--output=json"])?;
+    Ok(serde_json::from_str(&there)?)
+}
