@@ -1,6 +1,28 @@
 use super::*;
 use serde_json::json;
 
+fn refs(all: &[Value]) -> Vec<&Value> {
+    all.iter().collect()
+}
+
+fn discover(services: &[Value], routes: &[Value], nodes: &[Value]) -> Result<Server, String> {
+    super::discover(&refs(services), &refs(routes), &refs(nodes))
+}
+
+fn resource_proxy(services: &[Value], namespace: &str) -> (String, BTreeSet<String>) {
+    super::resource_proxy(&refs(services), namespace)
+}
+
+fn principal_names(
+    services: &[Value],
+    routes: &[Value],
+    nodes: &[Value],
+    namespace: &str,
+    address: Option<&str>,
+) -> BTreeSet<String> {
+    super::principal_names(&refs(services), &refs(routes), &refs(nodes), namespace, address)
+}
+
 fn service(name: &str, kind: &str, ports: &Value, ingress: &Value) -> Value {
     json!({
         "metadata": {"name": name},
