@@ -31,7 +31,7 @@
 //! - [`ControlPlane`] is an API server with its controllers; [`Hub`] and [`ManagedCluster`] each have one and add what
 //!   makes them a hub (OCM's and Argo CD's CRDs, OCM's webhook, Argo CD) and a managed cluster (scheduler, kwok, agent, and
 //!   an Argo CD of its own where that is asked for).
-//!   The agent has the rights that OCM's operator gives it, read from OCM's own manifests, and no more.
+//!   OCM's agents and controllers have the rights that OCM's operator gives them, read from OCM's own manifests, and no more.
 //! - A [`Proxy`] stands in front of an API server, remembers what it is asked, and makes it fail in the ways of [`proxy`].
 //! - [`GitRepository`] is what Argo CD reads from, [`wait`] is how a test waits for what comes of it.
 //!
@@ -59,6 +59,7 @@ mod hub;
 mod managed_cluster;
 mod object;
 mod ocm_controllers;
+mod operator_templates;
 mod parts;
 pub mod ports;
 pub mod process;

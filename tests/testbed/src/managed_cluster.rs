@@ -121,7 +121,7 @@ impl ManagedCluster {
             cluster.join(hub).await?;
         }
         if !cluster.options.cluster_admin {
-            cluster.agent_kubeconfig = agent_rights::grant(&cluster).await?;
+            cluster.agent_kubeconfig = agent_rights::grant_work(&cluster).await?;
         }
         if let Some(argocd) = &cluster.options.argocd {
             argocd::complete(&cluster).await?;
@@ -134,7 +134,8 @@ impl ManagedCluster {
     /// Starts the registration agent and waits until the hub has accepted the cluster and finds it available.
     async fn join(&mut self, hub: &ControlPlane) -> Result<()> {
         let folder = self.bench.folder(&format!("{}/hub-kubeconfig", self.name()))?;
-        let mut command = self.agent(Part::Registration, self.kubeconfig_path(), ports::free()?);
+        let kubeconfig = agent_rights::grant_registration(&self.plane)?;
+        let mut command = self.agent(Part::Registration, &kubeconfig, ports::free()?);
         command.arg("--bootstrap-kubeconfig").arg(&self.hub_kubeconfig);
         command.arg("--hub-kubeconfig-dir").arg(&folder);
         command.arg(format!("--spoke-external-server-urls={}", self.url()));

@@ -3,14 +3,20 @@
 use anyhow::Result;
 
 use crate::control_plane::ControlPlane;
+use crate::operator_templates::{apply, render};
 use crate::parts::Part;
 use crate::ports;
 
 /// The namespace OCM's controllers of the hub belong to.
 pub(crate) const NAMESPACE: &str = "open-cluster-management-hub";
 
-/// Starts all four and waits until they answer.
+/// Starts all four with the rights that OCM's operator gives them, and waits until they answer.
 pub(crate) async fn start(hub: &ControlPlane) -> Result<()> {
+    let variables = [
+        ("ClusterManagerName", "cluster-manager"),
+        ("ClusterManagerNamespace", NAMESPACE),
+    ];
+    apply(hub, &render(&hub.bench.parts.hub_controller_manifests()?, &variables)?)?;
     let controllers: [(&str, Part, &[&str]); 4] = [
         (
             "registration",
@@ -22,9 +28,9 @@ pub(crate) async fn start(hub: &ControlPlane) -> Result<()> {
             ],
         ),
         ("placement", Part::Placement, &["controller"]),
-        ("addon", Part::Addon, &["manager"]),
+        ("addon-manager", Part::Addon, &["manager"]),
         (
-            "work-manager",
+            "work",
             Part::Work,
             &[
                 "manager",
@@ -37,10 +43,11 @@ pub(crate) async fn start(hub: &ControlPlane) -> Result<()> {
         let port = ports::free()?;
         let mut command = hub.bench.command(part);
         command.env("POD_NAMESPACE", NAMESPACE);
-        command.args(arguments).arg("--kubeconfig").arg(hub.kubeconfig_path());
+        let kubeconfig = hub.service_account_kubeconfig(NAMESPACE, &format!("{name}-controller-sa"))?;
+        command.args(arguments).arg("--kubeconfig").arg(kubeconfig);
         command.args(["--namespace", NAMESPACE, "--disable-leader-election"]);
         command.arg(format!("--listen=127.0.0.1:{port}"));
-        started.push((port, hub.bench.start(name, command)?));
+        started.push((port, hub.bench.start(&format!("ocm-{name}"), command)?));
     }
     for (port, process) in started {
         process.until_listening(port).await?;

@@ -267,24 +267,44 @@ impl Parts {
         Ok(found)
     }
 
-    /// The templates by which OCM's operator gives the work agent its rights, on the managed cluster and in the
-    /// namespace it runs in.
-    pub(crate) fn work_agent_manifests(&self) -> Result<Vec<PathBuf>> {
+    /// The templates by which OCM's operator gives an agent (`work` or `registration`) its rights, on the managed cluster
+    /// and in the namespace it runs in.
+    pub(crate) fn agent_manifests(&self, agent: &str) -> Result<Vec<PathBuf>> {
         let klusterlet = self.ocm.join("manifests/klusterlet");
         let mut files = yaml_files(&klusterlet.join("managed"))?;
         files.extend(yaml_files(&klusterlet.join("management"))?);
+        let prefix = format!("klusterlet-{agent}-");
         files.retain(|file| {
             let name = file.file_name().unwrap_or_default().to_string_lossy();
-            let of_the_agent = name.starts_with("klusterlet-work-") && !name.contains("deployment");
+            let of_the_agent = name.starts_with(&prefix) && !name.contains("deployment");
             // The service account of the managed cluster serves both.
             let account_again = name.contains("serviceaccount") && file.parent() != Some(&klusterlet.join("managed"));
             of_the_agent && !account_again || name == "klusterlet-role-extension-apiserver.yaml"
         });
         ensure!(
             !files.is_empty(),
-            "no manifests of the work agent in {}",
+            "no manifests of the {agent} agent in {}",
             klusterlet.display()
         );
+        Ok(files)
+    }
+
+    /// The templates by which OCM's operator gives the controllers of the hub their rights.
+    pub(crate) fn hub_controller_manifests(&self) -> Result<Vec<PathBuf>> {
+        let hub = self.ocm.join("manifests/cluster-manager/hub");
+        let mut files = Vec::new();
+        for controller in ["registration", "placement", "addon-manager", "work"] {
+            files.extend(yaml_files(&hub.join(controller))?);
+        }
+        files.retain(|file| {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            let rights = ["clusterrole.yaml", "clusterrolebinding.yaml", "serviceaccount.yaml"];
+            let of_a_webhook = name.starts_with("webhook-");
+            // Add-on agents that join by tokens get theirs in code.
+            let of_an_agent = name.starts_with("token-");
+            rights.iter().any(|kind| name.ends_with(kind)) && !of_a_webhook && !of_an_agent
+        });
+        ensure!(!files.is_empty(), "no manifests of controllers in {}", hub.display());
         Ok(files)
     }
 
