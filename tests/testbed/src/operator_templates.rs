@@ -19,7 +19,9 @@ pub(crate) fn render(files: &[PathBuf], variables: &[(&str, &str)]) -> Result<Ve
 /// Applies manifests as the operator does.
 pub(crate) fn apply(plane: &ControlPlane, manifests: &[String]) -> Result<()> {
     let arguments = ["apply", "--server-side", "--validate=false", "--filename", "-"];
-    plane.kubectl_with_input(&arguments, &manifests.join("\n---\n")).map(drop)
+    plane
+        .kubectl_with_input(&arguments, &manifests.join("\n---\n"))
+        .map(drop)
 }
 
 /// Fills in one template: every condition in them asks for labels or for what is off by default, so what they guard goes.
