@@ -1,0 +1,314 @@
+//! argocd-agent on managed clusters: the controller as it is shipped, with OCM's own registration, placement, add-on and work
+//! controllers and agents, on two clusters that have joined as real ones do.
+//!
+//! There is one hub, and what is told is one story: a fleet gets agents, changes, and loses them again.
+//!
+//! Where the parts cannot run (no Go …) a local run says so and skips; with `CI=true` that is a failure.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "the walls are around the program; tests read what they like, and say what they measure"
+)]
+
+mod handshake;
+mod requests;
+mod stage;
+
+use anyhow::{Context, Result, ensure};
+use argocd_ocm_cmp::pki::{self, Recipe};
+use k8s_openapi::ByteString;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use stage::{Stage, condition, data, secret};
+use std::time::Instant;
+use testbed::{ObjectRef, is_applied, is_true, wait};
+
+const SIGNED: &str = "argocd-agent-addon-open-cluster-management.io-argocd-agent-addon-client-cert";
+
+#[tokio::test]
+async fn a_fleet_gets_agents_and_loses_them() -> Result<()> {
+    let Some(stage) = Stage::start().await? else {
+        return Ok(());
+    };
+    let told = Story {
+        stage,
+        since: Instant::now(),
+    };
+    told.installed().await?;
+    told.met().await?;
+    told.impersonated().await?;
+    told.rolled_out().await?;
+    told.renewed().await?;
+    told.changed_mode().await?;
+    told.left().await?;
+    told.deleted().await?;
+    told.stage.rights_are_as_used()?;
+    told.stage.stop().await
+}
+
+struct Story {
+    stage: Stage,
+    since: Instant,
+}
+
+impl Story {
+    fn note(&self, what: &str) {
+        println!("{what} after {:.1?}", self.since.elapsed());
+    }
+
+    /// A GitOpsCluster brings the add-on, certificates and Secrets to every cluster that its Placement selects.
+    async fn installed(&self) -> Result<()> {
+        let Stage { hub, .. } = &self.stage;
+        let started = Instant::now();
+        hub.create(&stage::gitops_cluster(&json!({}))).await?;
+        for cluster in self.stage.clusters() {
+            let name = cluster.name();
+            hub.wait_for(&stage::addon(name), |it| is_true(it, "Available")).await?;
+            cluster
+                .wait_for(&secret("argocd", SIGNED), |it| it["data"]["tls.crt"].is_string())
+                .await?;
+            let authority = secret("argocd", "argocd-agent-ca");
+            let authority = cluster.wait_for(&authority, |_| true).await?;
+            ensure!(
+                authority["data"].as_object().is_some_and(|data| data.len() == 1),
+                "no key leaves the hub"
+            );
+            let known = hub
+                .wait_for(&secret("argocd", &format!("cluster-{name}")), |_| true)
+                .await?;
+            let server = format!("https://argocd-agent-resource-proxy:9090?agentName={name}");
+            assert_eq!(data(&known, "server")?, server);
+            assert_eq!(
+                known["metadata"]["labels"]["env"], "test",
+                "the cluster's labels are there to select on"
+            );
+        }
+        let it = hub
+            .wait_for(&stage::fleet(), |it| condition(it, "Ready")[0] == "True")
+            .await?;
+        self.note("all is ready");
+        ensure!(started.elapsed().as_secs() < 120, "it takes {:?}", started.elapsed());
+        assert_eq!(it["status"]["clusters"]["connected"], 2, "{:#}", it["status"]);
+        assert_eq!(it["status"]["server"], json!({"address": "192.0.2.7", "port": "443"}));
+        let states = it["status"]["clusterStates"].as_array().context("states")?;
+        assert!(states.iter().all(|it| it["state"] == "Connected"), "{states:#?}");
+        let placement = hub.get(&stage::placement()).await?.context("the user's Placement")?;
+        assert_eq!(placement["spec"], stage::placement_spec(), "it is not rewritten");
+        Ok(())
+    }
+
+    /// What principal and agents have makes them trust each other, and Argo CD and the resource proxy likewise.
+    async fn met(&self) -> Result<()> {
+        let Stage { hub, cluster1, .. } = &self.stage;
+        let read = async |name: &str| hub.get(&secret("argocd", name)).await?.context(name.to_owned());
+        let authority = read("argocd-agent-ca").await?;
+        let client = cluster1.get(&secret("argocd", SIGNED)).await?.context("the agent's")?;
+        let trusted = cluster1
+            .get(&secret("argocd", "argocd-agent-ca"))
+            .await?
+            .context("the agent's")?;
+        handshake::meet(
+            "192.0.2.7",
+            (
+                &read("argocd-agent-principal-tls").await?,
+                &data(&authority, "tls.crt")?,
+            ),
+            (&client, &data(&trusted, "ca.crt")?),
+        )?;
+        let config: Value = serde_json::from_str(&data(&read("cluster-cluster1").await?, "config")?)?;
+        let config = &config["tlsClientConfig"];
+        let known =
+            json!({"data": {"tls.crt": config["certData"], "tls.key": config["keyData"], "ca.crt": config["caData"]}});
+        handshake::meet(
+            "argocd-agent-resource-proxy",
+            (
+                &read("argocd-agent-resource-proxy-tls").await?,
+                &data(&authority, "tls.crt")?,
+            ),
+            (&known, &data(&known, "ca.crt")?),
+        )?;
+        self.note("they have met");
+        Ok(())
+    }
+
+    /// No agent gets the certificate of another cluster's.
+    async fn impersonated(&self) -> Result<()> {
+        requests::are_refused(&self.stage).await?;
+        self.note("another's name is refused");
+        Ok(())
+    }
+
+    /// Another version comes to one cluster after the other, and the one before is forgotten.
+    async fn rolled_out(&self) -> Result<()> {
+        let Stage { hub, .. } = &self.stage;
+        let template = async || {
+            let add_on = hub.get(&stage::management()).await?.context("the add-on")?;
+            let configs = &add_on["spec"]["installStrategy"]["placements"][0]["configs"];
+            anyhow::Ok(configs[0]["name"].as_str().context("a template")?.to_owned())
+        };
+        let before = template().await?;
+        let strategy = json!({"type": "Progressive", "progressive": {"maxConcurrency": 1}});
+        let agent = json!({"images": {"agent": "example.com/argocd-agent:v9"}, "rolloutStrategy": strategy});
+        self.stage.patch(&json!({"agent": agent})).await?;
+        for cluster in self.stage.clusters() {
+            cluster
+                .wait_for(&stage::agent(), |it| stage::image(it) == "example.com/argocd-agent:v9")
+                .await?;
+        }
+        assert_ne!(template().await?, before);
+        hub.wait_gone(&stage::template(&before)).await?;
+        self.note("another version is everywhere");
+        self.stage.patch(&json!({"agent": {"images": {"agent": null}}})).await?;
+        for cluster in self.stage.clusters() {
+            cluster
+                .wait_for(&stage::agent(), |it| stage::image(it) != "example.com/argocd-agent:v9")
+                .await?;
+        }
+        hub.wait_for(&stage::fleet(), |it| condition(it, "Ready")[0] == "True")
+            .await?;
+        assert_eq!(template().await?, before, "it is the same as before");
+        self.note("the version before is back");
+        Ok(())
+    }
+
+    /// An authority that nears its end is followed by another, which all know before it signs.
+    async fn renewed(&self) -> Result<()> {
+        let Stage { hub, cluster1, .. } = &self.stage;
+        let authority = secret("argocd", "argocd-agent-ca");
+        let started_with = async || {
+            let principal = hub.get(&stage::principal()).await?.context("the principal")?;
+            let annotations = &principal["spec"]["template"]["metadata"]["annotations"];
+            anyhow::Ok((annotations.clone(), principal["metadata"]["generation"].clone()))
+        };
+        let before = started_with().await?;
+        let now = Timestamp::now();
+        let day = SignedDuration::from_hours(24);
+        let (not_before, not_after) = (now - day * 300, now + day * 60);
+        let old = pki::make(
+            &Recipe::Authority {
+                common_name: pki::authority_name(not_before),
+                not_before,
+                not_after,
+            },
+            None,
+        )?;
+        let old: serde_json::Map<_, _> = old
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), json!(value.map(ByteString))))
+            .collect();
+        hub.patch(&authority, &json!({"data": old})).await?;
+        let name_of = |index: usize| {
+            move |it: &Value| {
+                let text = data(it, "tls.crt").unwrap_or_default();
+                let all = pki::Certificate::read_all(text.as_bytes()).unwrap_or_default();
+                all.get(index).map(|it| it.common_name.to_string())
+            }
+        };
+        let old = pki::authority_name(not_before);
+        let promoted = hub
+            .wait_for(&authority, |it| {
+                name_of(0)(it).is_some_and(|name| name != old) && name_of(1)(it).as_deref() == Some(&*old)
+            })
+            .await?;
+        assert_eq!(promoted["data"]["next.key"], Value::Null, "it signs");
+        let bundle = data(&promoted, "tls.crt")?;
+        cluster1
+            .wait_for(&secret("argocd", "argocd-agent-ca"), |it| {
+                data(it, "ca.crt").is_ok_and(|it| it == bundle)
+            })
+            .await?;
+        let signer = pki::Certificate::read_all(bundle.as_bytes())?.swap_remove(0);
+        for leaf in ["argocd-agent-principal-tls", "argocd-agent-resource-proxy-tls"] {
+            hub.wait_for(&secret("argocd", leaf), |it| {
+                let text = data(it, "tls.crt").unwrap_or_default();
+                let leaf = pki::Certificate::read_all(text.as_bytes()).unwrap_or_default();
+                leaf.first().is_some_and(|leaf| leaf.is_issued_by(&signer))
+            })
+            .await?;
+        }
+        let restarted = async || (started_with().await.ok()? != before).then_some(());
+        wait::eventually("the principal is started anew", wait::DEADLINE, restarted).await?;
+        self.met().await?;
+        hub.wait_for(&stage::fleet(), |it| condition(it, "Ready")[0] == "True")
+            .await?;
+        self.note("the authority is another");
+        Ok(())
+    }
+
+    /// Agents that were managed are autonomous.
+    async fn changed_mode(&self) -> Result<()> {
+        self.stage
+            .patch(&json!({"argoCDAgentAddon": {"mode": "autonomous"}}))
+            .await?;
+        for cluster in self.stage.clusters() {
+            cluster
+                .wait_for(&stage::agent(), |it| it.to_string().contains("autonomous"))
+                .await?;
+        }
+        self.note("they are autonomous");
+        Ok(())
+    }
+
+    /// A cluster that leaves the Placement loses its agent, and no other does.
+    async fn left(&self) -> Result<()> {
+        let Stage {
+            hub,
+            cluster1,
+            cluster2,
+            ..
+        } = &self.stage;
+        hub.patch(
+            &stage::managed_cluster("cluster2"),
+            &json!({"metadata": {"labels": {"env": null}}}),
+        )
+        .await?;
+        hub.wait_gone(&stage::addon("cluster2")).await?;
+        hub.wait_gone(&secret("argocd", "cluster-cluster2")).await?;
+        hub.wait_gone(&ObjectRef::manifest_work("cluster2", "argocd-agent-ca-mw"))
+            .await?;
+        cluster2.wait_gone(&stage::agent()).await?;
+        let stays = ObjectRef::manifest_work("cluster1", "argocd-agent-ca-mw");
+        assert!(hub.get(&stays).await?.is_some_and(|work| is_applied(&work)));
+        assert!(cluster1.get(&stage::agent()).await?.is_some());
+        let crd = "applications.argoproj.io";
+        let crd = ObjectRef::cluster("apiextensions.k8s.io/v1", "CustomResourceDefinition", crd);
+        let crd = cluster2
+            .get(&crd)
+            .await?
+            .context("what takes Applications along stays")?;
+        assert_eq!(crd["metadata"]["deletionTimestamp"], Value::Null);
+        self.note("one has left");
+        Ok(())
+    }
+
+    /// With the last GitOpsCluster goes all that was made for it, and nothing else.
+    async fn deleted(&self) -> Result<()> {
+        let Stage { hub, cluster1, .. } = &self.stage;
+        hub.delete(&stage::fleet()).await?;
+        hub.wait_gone(&stage::fleet()).await?;
+        assert!(cluster1.get(&stage::agent()).await?.is_none(), "it waits for that");
+        for (api_version, kind) in [
+            ("addon.open-cluster-management.io/v1alpha1", "AddOnTemplate"),
+            ("addon.open-cluster-management.io/v1alpha1", "AddOnDeploymentConfig"),
+            ("addon.open-cluster-management.io/v1alpha1", "ClusterManagementAddOn"),
+            ("addon.open-cluster-management.io/v1alpha1", "ManagedClusterAddOn"),
+            ("work.open-cluster-management.io/v1", "ManifestWork"),
+        ] {
+            assert_eq!(hub.list(api_version, kind).await?, [Value::Null; 0], "{kind}");
+        }
+        let secrets = hub.list("v1", "Secret").await?;
+        let left: Vec<_> = secrets
+            .iter()
+            .filter(|it| it["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "argocd-ocm-cmp")
+            .map(|it| &it["metadata"]["name"])
+            .collect();
+        assert!(left.is_empty(), "{left:?}");
+        let placements = hub
+            .list("cluster.open-cluster-management.io/v1beta1", "Placement")
+            .await?;
+        assert_eq!(placements.len(), 1, "the user's");
+        self.note("nothing is left");
+        Ok(())
+    }
+}

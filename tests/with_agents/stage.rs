@@ -1,0 +1,282 @@
+//! The hub, its clusters, and the controller as it is shipped.
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::ByteString;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use testbed::process::{self, Process};
+use testbed::{Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, ports, wait};
+
+const ACCOUNT: &str = "argocd-ocm-cmp-controller";
+const ADDONS: &str = "addon.open-cluster-management.io/v1alpha1";
+
+pub(crate) struct Stage {
+    pub(crate) hub: Hub,
+    pub(crate) cluster1: ManagedCluster,
+    pub(crate) cluster2: ManagedCluster,
+    controller: Process,
+}
+
+impl Stage {
+    /// Nothing where the parts cannot run.
+    pub(crate) async fn start() -> Result<Option<Self>> {
+        if !testbed::available() {
+            return Ok(None);
+        }
+        let hub = Hub::start().await?;
+        hub.start_ocm_controllers().await?;
+        let options = || ManagedClusterOptions {
+            registration_agent: true,
+            ..ManagedClusterOptions::default()
+        };
+        let (cluster1, cluster2) = tokio::try_join!(
+            hub.add_managed_cluster("cluster1", options()),
+            hub.add_managed_cluster("cluster2", options())
+        )?;
+        for name in ["cluster1", "cluster2"] {
+            hub.patch(
+                &managed_cluster(name),
+                &json!({"metadata": {"labels": {"env": "test"}}}),
+            )
+            .await?;
+        }
+        for object in select() {
+            hub.create(&object).await?;
+        }
+        let service = hub.create(&principal_service()).await?;
+        let status = json!({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.7"}]}}});
+        hub.patch_status(&ObjectRef::of(&service), &status).await?;
+        hub.create(&principal_deployment()).await?;
+        let controller = controller(&hub).await?;
+        Ok(Some(Self {
+            hub,
+            cluster1,
+            cluster2,
+            controller,
+        }))
+    }
+
+    pub(crate) fn clusters(&self) -> [&ManagedCluster; 2] {
+        [&self.cluster1, &self.cluster2]
+    }
+
+    /// Changes what the GitOpsCluster asks for.
+    pub(crate) async fn patch(&self, spec: &Value) -> Result<()> {
+        self.hub.patch(&fleet(), &json!({"spec": spec})).await?;
+        Ok(())
+    }
+
+    /// Checks that the controller was refused nothing, and has made use of every kind of right that deploy_argocd_agent.yaml gives.
+    pub(crate) fn rights_are_as_used(&self) -> Result<()> {
+        let log = std::fs::read_to_string(self.controller.log())?;
+        ensure!(!log.contains("forbidden"), "{log}");
+        let asked = self.hub.asked_by(ACCOUNT)?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let used: BTreeSet<(String, String)> = asked
+            .iter()
+            .map(|event| {
+                let object = &event["objectRef"];
+                let part = object["subresource"].as_str().map(|part| format!("/{part}"));
+                (
+                    text(&object["resource"]) + &part.unwrap_or_default(),
+                    text(&event["verb"]),
+                )
+            })
+            .collect();
+        let text = include_str!("../../deploy_argocd_agent.yaml");
+        let rules = serde_json::from_str::<Value>(
+            &self
+                .hub
+                .kubectl_with_input(&["create", "--dry-run=client", "-o", "json", "-f", "-"], text)?,
+        )?;
+        let rules = rules["items"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .flat_map(|it| it["rules"].as_array())
+            .flatten();
+        for rule in rules {
+            let list = |key: &str| rule[key].as_array().into_iter().flatten().filter_map(Value::as_str);
+            for resource in list("resources").filter(|it| !["signers", "routes"].contains(it)) {
+                for verb in list("verbs") {
+                    // What is only for adoption and for revocation is not of this story.
+                    let is_of_another = matches!((resource, verb), ("managedclusteraddons" | "placements", "patch"));
+                    let is_used = used.contains(&(resource.to_owned(), verb.to_owned()));
+                    ensure!(is_used || is_of_another, "not used: {verb} {resource}");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn stop(self) -> Result<()> {
+        self.controller.terminate().await?;
+        Ok(())
+    }
+}
+
+/// Starts the controller with the rights and by the name that it has in a cluster.
+async fn controller(hub: &Hub) -> Result<Process> {
+    let shipped = |file: &str| format!("{}/{file}", env!("CARGO_MANIFEST_DIR"));
+    hub.kubectl(&["apply", "--server-side", "-f", &shipped("gitopscluster_crd.yaml")])?;
+    for file in [
+        "deploy_controller.yaml",
+        "deploy_gitopscluster.yaml",
+        "deploy_argocd_agent.yaml",
+    ] {
+        hub.kubectl(&["apply", "-f", &shipped(file)])?;
+    }
+    hub.wait_for_crds().await?;
+    let who = format!("--as=system:serviceaccount:argocd:{ACCOUNT}");
+    for question in [
+        [
+            "create",
+            "addontemplates.addon.open-cluster-management.io",
+            "--all-namespaces",
+        ],
+        ["get", "secrets/argocd-agent-ca", "--namespace=argocd"],
+        ["create", "leases", "--namespace=argocd"],
+    ] {
+        let question = [&["auth", "can-i"][..], &question, &[who.as_str()]].concat();
+        let counts = async || hub.kubectl(&question).ok();
+        wait::eventually("the rights count", wait::DEADLINE, counts).await?;
+    }
+    let mut command = process::command(
+        env!("CARGO_BIN_EXE_argocd-ocm-cmp"),
+        env!("CARGO_TARGET_TMPDIR").as_ref(),
+    );
+    command.args(["controller", "--controllers=gitopscluster,argocd-agent"]);
+    command.arg("--agent-supervisor-image=example.com/argocd-ocm-cmp:v1");
+    command
+        .arg(format!("--bind-address=127.0.0.1:{}", ports::free()?))
+        .arg("--kubeconfig");
+    command.arg(hub.service_account_kubeconfig("argocd", ACCOUNT)?);
+    Process::start("controller", command, &hub.logs().join("controller.log"))
+}
+
+fn select() -> [Value; 2] {
+    [
+        json!({
+            "apiVersion": "cluster.open-cluster-management.io/v1beta2",
+            "kind": "ManagedClusterSetBinding",
+            "metadata": {"name": "global", "namespace": "argocd"},
+            "spec": {"clusterSet": "global"},
+        }),
+        json!({
+            "apiVersion": "cluster.open-cluster-management.io/v1beta1",
+            "kind": "Placement",
+            "metadata": {"name": "test-clusters", "namespace": "argocd"},
+            "spec": placement_spec(),
+        }),
+    ]
+}
+
+pub(crate) fn placement_spec() -> Value {
+    let selector = json!({"labelSelector": {"matchLabels": {"env": "test"}}});
+    json!({"predicates": [{"requiredClusterSelector": selector}]})
+}
+
+fn principal_service() -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "argocd-agent-principal", "namespace": "argocd"},
+        "spec": {"type": "LoadBalancer", "ports": [{"name": "https", "port": 443, "targetPort": 8443}]},
+    })
+}
+
+fn principal_deployment() -> Value {
+    let labels = json!({"app.kubernetes.io/name": "argocd-agent-principal"});
+    let container = json!({"name": "argocd-agent-principal", "image": "example.com/argocd-agent:v1"});
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "argocd-agent-principal", "namespace": "argocd"},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        },
+    })
+}
+
+/// The GitOpsCluster of this story, with more in its spec.
+pub(crate) fn gitops_cluster(more: &Value) -> Value {
+    let mut spec = json!({"placementRef": {"kind": "Placement", "name": "test-clusters"}, "argoCDAgentAddon": {}});
+    for (key, value) in more.as_object().into_iter().flatten() {
+        spec[key] = value.clone();
+    }
+    json!({
+        "apiVersion": "apps.open-cluster-management.io/v1alpha1",
+        "kind": "GitOpsCluster",
+        "metadata": {"name": "fleet", "namespace": "argocd"},
+        "spec": spec,
+    })
+}
+
+pub(crate) fn fleet() -> ObjectRef {
+    ObjectRef::namespaced(
+        "apps.open-cluster-management.io/v1alpha1",
+        "GitOpsCluster",
+        "argocd",
+        "fleet",
+    )
+}
+
+pub(crate) fn placement() -> ObjectRef {
+    ObjectRef::namespaced(
+        "cluster.open-cluster-management.io/v1beta1",
+        "Placement",
+        "argocd",
+        "test-clusters",
+    )
+}
+
+pub(crate) fn managed_cluster(name: &str) -> ObjectRef {
+    ObjectRef::cluster("cluster.open-cluster-management.io/v1", "ManagedCluster", name)
+}
+
+pub(crate) fn addon(cluster: &str) -> ObjectRef {
+    ObjectRef::namespaced(ADDONS, "ManagedClusterAddOn", cluster, "argocd-agent-addon")
+}
+
+pub(crate) fn management() -> ObjectRef {
+    ObjectRef::cluster(ADDONS, "ClusterManagementAddOn", "argocd-agent-addon")
+}
+
+pub(crate) fn template(name: &str) -> ObjectRef {
+    ObjectRef::cluster(ADDONS, "AddOnTemplate", name)
+}
+
+pub(crate) fn principal() -> ObjectRef {
+    ObjectRef::deployment("argocd", "argocd-agent-principal")
+}
+
+/// The agent on a managed cluster.
+pub(crate) fn agent() -> ObjectRef {
+    ObjectRef::deployment("argocd", "argocd-agent-agent")
+}
+
+/// The image of the agent.
+pub(crate) fn image(deployment: &Value) -> &str {
+    let containers = deployment["spec"]["template"]["spec"]["containers"].as_array();
+    let mut images = containers.into_iter().flatten().filter_map(|it| it["image"].as_str());
+    images.next().unwrap_or_default()
+}
+
+pub(crate) fn secret(namespace: &str, name: &str) -> ObjectRef {
+    ObjectRef::namespaced("v1", "Secret", namespace, name)
+}
+
+/// A value of a Secret.
+pub(crate) fn data(secret: &Value, key: &str) -> Result<String> {
+    let value = ByteString::deserialize(&secret["data"][key]).with_context(|| format!("no {key}"))?;
+    Ok(String::from_utf8(value.0)?)
+}
+
+/// The status of a condition, its reason and its message.
+pub(crate) fn condition<'i>(it: &'i Value, kind: &str) -> [&'i str; 3] {
+    let conditions = it["status"]["conditions"].as_array();
+    let found = conditions.into_iter().flatten().find(|it| it["type"] == kind);
+    ["status", "reason", "message"].map(|key| found.and_then(|it| it[key].as_str()).unwrap_or_default())
+}
