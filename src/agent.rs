@@ -16,7 +16,7 @@ mod images;
 mod template;
 mod wanted;
 
-pub use addon::{Entry, deployment_config, management, placement};
+pub use addon::{Entry, deployment_config, management, placement, present_template};
 pub use decisions::decisions;
 pub use difference::difference;
 pub use discovery::{Server, discover, principal_names, resource_proxy};

@@ -98,12 +98,28 @@ pub fn management(entries: &[Entry<'_>], there: Option<&Value>) -> Value {
     })
 }
 
+/// The AddOnTemplate that a ClusterManagementAddOn has for a GitOpsCluster now: what its [`Entry`] keeps for as long as it is not known
+/// what else it should be, because one that is left out is uninstalled.
+#[must_use]
+pub fn present_template<'v>((namespace, name): (&str, &str), there: &'v Value) -> Option<&'v str> {
+    let placements = there.pointer("/spec/installStrategy/placements")?.as_array()?;
+    let placement = names::placement(name);
+    let is_its = |it: &&Value| it["namespace"] == namespace && it["name"] == *placement;
+    template_names(placements.iter().find(is_its)?).next()
+}
+
 /// Whether somewhere the add-on is installed is so by us, for a GitOpsCluster that may be gone by now.
 fn is_ours(placement: &Value) -> bool {
-    let configs = placement["configs"].as_array().into_iter().flatten();
-    let mut templates = configs.filter(|config| config["resource"] == TEMPLATES);
     let prefix = format!("{}-", names::ADDON);
-    templates.any(|config| config["name"].as_str().is_some_and(|name| name.starts_with(&prefix)))
+    template_names(placement).any(|name| name.starts_with(&prefix))
+}
+
+/// The AddOnTemplates that it has there.
+fn template_names(placement: &Value) -> impl Iterator<Item = &str> {
+    let configs = placement["configs"].as_array().into_iter().flatten();
+    configs
+        .filter(|config| config["resource"] == TEMPLATES)
+        .filter_map(|config| config["name"].as_str())
 }
 
 /// Where and how the add-on is installed for a GitOpsCluster.
@@ -167,6 +183,11 @@ mod tests {
                 "maxConcurrency": 5, "maxFailures": 0, "minSuccessTime": "0", "progressDeadline": "None",
             }})
         );
+        assert_eq!(
+            present_template(("argocd", "b"), &written),
+            Some("argocd-agent-addon-argocd-b-1")
+        );
+        assert_eq!(present_template(("other", "b"), &written), None);
         let newer = [entry("a", "argocd-agent-addon-argocd-a-2", None)];
         let patch = difference(&management(&newer, Some(&written)), &written).expect("a template and a place less");
         assert_eq!(

@@ -26,8 +26,8 @@ fn shares<'a>(clusters: &BTreeSet<&'a str>, there: &Present) -> BTreeMap<usize, 
     let mut left = clusters.clone();
     let mut shares = BTreeMap::new();
     for (number, held) in there {
-        let stays = |cluster: &Box<str>| left.take(&**cluster);
-        let share: BTreeSet<&str> = held.iter().filter_map(stays).take(MAX).collect();
+        let stay = held.iter().filter_map(|cluster| left.take(&**cluster));
+        let share: BTreeSet<&str> = stay.take(MAX).collect();
         if !share.is_empty() {
             shares.insert(*number, share);
         }

@@ -14,7 +14,7 @@ pub struct Server {
 }
 
 impl Server {
-    fn new(address: &str, port: impl ToString) -> Self {
+    fn new(address: &str, port: u64) -> Self {
         Self {
             address: address.into(),
             port: port.to_string().into(),

@@ -161,6 +161,27 @@ pub fn cluster_of_user(common_name: &str) -> Option<&str> {
     (!cluster.is_empty() && cluster.chars().all(is_name)).then_some(cluster)
 }
 
+/// Whether a cluster of this name can have an agent of the principal in this namespace, by argocd-agent's rules: a DNS label, and
+/// another than the principal's namespace (`principal/auth.go`).
+///
+/// # Errors
+/// With what is in the way, and the way out.
+pub fn check_agent(cluster: &str, argocd: &str) -> Result<(), String> {
+    if cluster.len() > LABEL_MAX || cluster.contains('.') {
+        return Err(format!(
+            "the managed cluster {cluster} cannot have an agent: for argocd-agent a name has at most {LABEL_MAX} characters and no \
+             dot, so register it with OCM under such a name"
+        ));
+    }
+    if cluster == argocd {
+        return Err(format!(
+            "the managed cluster {cluster} cannot have an agent, because Argo CD's namespace on the hub is called so too: register \
+             it with OCM under another name"
+        ));
+    }
+    Ok(())
+}
+
 /// The first digits of a text's SHA-256.
 pub(super) fn hash(text: &str) -> String {
     let mut digits = hex(&Sha256::digest(text));
@@ -186,6 +207,15 @@ mod tests {
             "system:open-cluster-management:cluster:a:addon:other:agent:argocd-agent-addon-agent",
         ] {
             assert_eq!(cluster_of_user(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn not_every_cluster_can_have_an_agent() {
+        assert_eq!(check_agent("cluster1", "argocd"), Ok(()));
+        for cluster in ["eu.west-1", &"c".repeat(64), "argocd"] {
+            let problem = check_agent(cluster, "argocd").expect_err("no agent");
+            assert!(problem.contains("register it with OCM under"), "{problem}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a GitOpsCluster asks for of argocd-agent.
 
-use super::Images;
+use super::{Images, Server};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -64,6 +64,24 @@ pub struct Wanted {
     pub argocd_manifests: Option<Vec<Value>>,
 }
 
+impl Wanted {
+    /// Where managed clusters reach the principal: as it is said, else as it is discovered. An address alone is one with port 443.
+    ///
+    /// # Errors
+    /// Those of [`super::discover`], where that is asked.
+    pub fn server(&self, discovered: impl FnOnce() -> Result<Server, String>) -> Result<Server, String> {
+        let said = |text: &Option<Box<str>>| text.clone().filter(|text| !text.is_empty());
+        let port = said(&self.port);
+        if let Some(address) = said(&self.address) {
+            let port = port.unwrap_or_else(|| "443".into());
+            return Ok(Server { address, port });
+        }
+        let Server { address, port: found } = discovered()?;
+        let port = port.unwrap_or(found);
+        Ok(Server { address, port })
+    }
+}
+
 impl Default for Wanted {
     fn default() -> Self {
         Self {
@@ -76,5 +94,36 @@ impl Default for Wanted {
             revoked: BTreeSet::new(),
             argocd_manifests: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_the_server_wins_over_what_is_discovered() {
+        let discovered = || {
+            Ok(Server {
+                address: "found".into(),
+                port: "8443".into(),
+            })
+        };
+        for (address, port, expected) in [
+            (Some("said"), Some("1"), ("said", "1")),
+            (Some("said"), None, ("said", "443")),
+            (None, Some("1"), ("found", "1")),
+            (Some(""), Some(""), ("found", "8443")),
+        ] {
+            let wanted = Wanted {
+                address: address.map(Into::into),
+                port: port.map(Into::into),
+                ..Wanted::default()
+            };
+            let server = wanted.server(discovered).expect("one or the other");
+            assert_eq!((&*server.address, &*server.port), expected);
+        }
+        let lacking = || Err("lacking".to_owned());
+        assert_eq!(Wanted::default().server(lacking), Err("lacking".to_owned()));
     }
 }

@@ -1,5 +1,6 @@
 use super::*;
 use serde_json::json;
+use std::slice::from_ref;
 
 fn refs(all: &[Value]) -> Vec<&Value> {
     all.iter().collect()
@@ -65,8 +66,8 @@ fn a_route_wins_over_a_load_balancer_and_a_name_over_an_address() {
     let balanced = principal("LoadBalancer", &https(), &both);
     let passthrough = route("argocd-agent-principal", "passthrough", "hub.example.com");
     found(
-        &[balanced.clone()],
-        &[passthrough.clone()],
+        from_ref(&balanced),
+        from_ref(&passthrough),
         &[],
         ("hub.example.com", "443"),
     );
@@ -75,7 +76,7 @@ fn a_route_wins_over_a_load_balancer_and_a_name_over_an_address() {
         route("argocd-server", "passthrough", "hub.example.com"),
         route("argocd-agent-principal", "passthrough", ""),
     ] {
-        found(&[balanced.clone()], &[useless], &[], ("lb.example.com", "444"));
+        found(from_ref(&balanced), &[useless], &[], ("lb.example.com", "444"));
     }
     let mut admitted = passthrough;
     admitted["status"] = json!({"ingress": [{"host": "admitted.example.com"}]});
@@ -117,7 +118,7 @@ fn argocd_agents_own_service_wins_over_red_hats() {
         &https(),
         &json!([{"hostname": "hat"}]),
     );
-    found(&[hat.clone()], &[], &[], ("hat", "444"));
+    found(from_ref(&hat), &[], &[], ("hat", "444"));
     let own = principal("LoadBalancer", &https(), &json!([{"hostname": "own"}]));
     found(&[hat, own], &[], &[], ("own", "444"));
 }

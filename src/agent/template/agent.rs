@@ -12,7 +12,10 @@ const HEALTH_PORT: u16 = 8001;
 const CA_FOLDER: &str = "/etc/argocd-agent/ca";
 
 /// The folder with our program.
-const OURS_FOLDER: &str = "/argocd-ocm-cmp";
+const OURS_FOLDER: &str = "/supervisor";
+
+/// The volume that is there.
+const OURS_VOLUME: &str = "supervisor";
 
 /// The Deployment. There is never a second pod beside the first: the principal knows one connection of an agent.
 pub(super) fn deployment(place: &Place<'_>) -> Value {
@@ -27,8 +30,8 @@ pub(super) fn deployment(place: &Place<'_>) -> Value {
     let mut init = Vec::new();
     if let Some(ours) = place.images.ours.as_deref() {
         agent["command"] = supervised();
-        mounts.push(mount("argocd-ocm-cmp", OURS_FOLDER));
-        volumes.push(scratch("argocd-ocm-cmp"));
+        mounts.push(mount(OURS_VOLUME, OURS_FOLDER));
+        volumes.push(scratch(OURS_VOLUME));
         init = self::init(ours, place.namespace);
     } else {
         agent["args"] = json!(["agent"]);
@@ -83,7 +86,7 @@ fn init(ours: &str, namespace: &str) -> Vec<Value> {
         step
     };
     let mut install = step("install", &["install", OURS_FOLDER]);
-    install["volumeMounts"] = json!([mount("argocd-ocm-cmp", OURS_FOLDER)]);
+    install["volumeMounts"] = json!([mount(OURS_VOLUME, OURS_FOLDER)]);
     vec![install, step("prepare", &["prepare", "--namespace", namespace])]
 }
 
