@@ -23,8 +23,8 @@ pub const WITHOUT_OURS: &str = "no image of argocd-ocm-cmp is set for managed cl
     hand for each new certificate, and the Secrets argocd-redis (auth) and argocd-secret (server.secretkey) must be made by hand";
 
 /// The AddOnTemplate of a GitOpsCluster, whose images are the wanted ones, else these defaults, else [`Images::shipped`]; `argocd`
-/// is the namespace of Argo CD on the hub. Its name says its content: see
-/// [`names::template`]. So one that is there under that name is right, and need not be compared: OCM's CRD adds fields to lists.
+/// is the namespace of Argo CD on the hub. Its name says its content (see [`names::template`]), so one that is there under that name is
+/// right. It is not to be compared: OCM's CRD adds fields to its lists.
 #[must_use]
 pub fn template(goc: (&str, &str), wanted: &Wanted, defaults: &Images, argocd: &str) -> Value {
     let images = wanted.images.or(defaults).or(&Images::shipped());
