@@ -21,7 +21,8 @@
 //!
 //! [`pull`] is the other way to deliver an Application: as it is, in a work, for the Argo CD of the managed cluster. It is what the
 //! controller decides there, as pure functions. [`report`] is what it says of an ApplicationSet as a whole, whoever delivers it,
-//! and [`cluster_secret`] how Argo CD knows the managed clusters.
+//! and [`cluster_secret`] how Argo CD knows the managed clusters. [`gitopscluster`] is the resource in which the peers' users ask for that, and
+//! for an [`agent`] on each cluster; its CRD is made of those types.
 //!
 //! On a managed cluster, the same program looks after Argo CD's agent: [`supervise`] says when that is restarted, and [`prepare`] what
 //! Argo CD needs there before it can start.
@@ -46,6 +47,7 @@ pub mod completion;
 pub mod controller;
 pub mod diff;
 pub mod generate;
+pub mod gitopscluster;
 pub mod hub;
 pub mod json;
 pub mod manual;

@@ -251,7 +251,7 @@ async fn a_gitopscluster_registers_what_its_placement_selects_until_it_is_delete
     assert_eq!(well["status"]["phase"], "successful");
     let shown = hub.kubectl(&["-n", "argocd", "get", "goc", "goc", "--no-headers"])?;
     let shown: Vec<_> = shown.split_whitespace().take(4).collect();
-    assert_eq!(shown, ["goc", "True", "3", "goc"]);
+    assert_eq!(shown, ["goc", "True", "3", "3"]);
 
     // A restart writes nothing, and a change of one cluster that of its Secret.
     let log = running.log()?;
@@ -287,7 +287,10 @@ async fn what_is_not_served_or_not_done_is_said_once_and_nothing_is_written_for_
     let mut elsewhere = spec("goc");
     elsewhere["argoServer"]["argoNamespace"] = json!("openshift-gitops");
     hub.create(&object("v1beta1", "goc-elsewhere", &elsewhere)).await?;
-    let agent = json!({"placementRef": {"kind": "Placement", "name": "goc"}, "argoCDAgentAddon": {"mode": "managed"}});
+    let agent = json!({
+        "placementRef": {"kind": "Placement", "name": "goc"},
+        "argoCDAgentAddon": {"mode": "managed", "operatorNamespace": "operators"},
+    });
     hub.create(&object("v1alpha1", "goc-agent", &agent)).await?;
     // Of a tenant, who has not been let in.
     hub.create_namespace("goc-tenant").await?;
@@ -309,7 +312,7 @@ async fn what_is_not_served_or_not_done_is_said_once_and_nothing_is_written_for_
     .await?;
     assert_eq!(
         condition(&told, "SpecImplemented")[2],
-        "this version does nothing of spec.argoCDAgentAddon"
+        "this version does nothing of spec.argoCDAgentAddon.operatorNamespace"
     );
     assert_eq!(condition(&told, "Ready")[0], "False");
     let refused = |it: &Value| condition(it, "ArgoServerVerified")[2].contains("takes no clusters from goc-tenant");

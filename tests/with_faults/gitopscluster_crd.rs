@@ -3,7 +3,10 @@
 
 use crate::stage::{Stage, stage};
 use anyhow::{Context, Result};
+use argocd_ocm_cmp::controller::seen::GitOpsCluster;
+use argocd_ocm_cmp::gitopscluster::{Certificate, ClusterState, Clusters, Condition, Server, Status};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use testbed::{ObjectRef, wait};
@@ -40,9 +43,22 @@ fn placement() -> Value {
     json!({"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement", "name": "all", "namespace": "argocd"})
 }
 
-/// What users of the peers write, with all fields that those have.
-fn of_the_peers() -> [(&'static str, &'static str, Value); 6] {
+/// What users of the peers write, with all fields that those have and all of ours.
+fn of_the_peers() -> [(&'static str, &'static str, Value); 7] {
     let argocd = json!({"cluster": "notused", "argoNamespace": "argocd"});
+    let images = json!({
+        "agent": "registry.example.com:5000/agent:v1", "argocd": "argocd@sha256:0", "redis": "redis", "supervisor": "cmp:1",
+    });
+    let progressive = json!({"type": "Progressive", "progressive": {
+        "maxConcurrency": "10%", "maxFailures": 2, "minSuccessTime": "90s", "progressDeadline": "1h",
+    }});
+    let by_group = json!({"type": "ProgressivePerGroup", "progressivePerGroup": {
+        "maxFailures": "20%", "minSuccessTime": "0", "progressDeadline": "None",
+    }});
+    let reference = json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement", "name": "all",
+        "namespace": "argocd", "fieldPath": "", "resourceVersion": "1", "uid": "0",
+    });
     let manifest = json!({
         "apiVersion": "argoproj.io/v1beta1",
         "kind": "ArgoCD",
@@ -82,6 +98,13 @@ fn of_the_peers() -> [(&'static str, &'static str, Value); 6] {
             }}),
         ),
         (
+            "v1alpha1",
+            "pull-more",
+            json!({"placementRef": reference, "argoCDAgentAddon": {}, "agent": {
+                "images": images, "revokedClusters": ["eu1", "eu2"], "rolloutStrategy": by_group,
+            }}),
+        ),
+        (
             "v1beta1",
             "acm",
             json!({"placementRef": placement(), "argoServer": argocd}),
@@ -95,9 +118,74 @@ fn of_the_peers() -> [(&'static str, &'static str, Value); 6] {
         (
             "v1beta1",
             "acm-agent",
-            json!({"placementRef": placement(), "argoServer": argocd, "gitopsAddon": addon}),
+            json!({"placementRef": placement(), "argoServer": argocd, "gitopsAddon": addon,
+                "agent": {"rolloutStrategy": progressive}}),
         ),
     ]
+}
+
+/// The fields below a schema, each as the way to it.
+fn fields(schema: &Value, at: &str, all: &mut BTreeSet<String>) {
+    if let Some(items) = schema.get("items") {
+        fields(items, at, all);
+    }
+    for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
+        let at = format!("{at}.{name}");
+        fields(schema, &at, all);
+        all.insert(at);
+    }
+}
+
+/// The fields that a value has, written likewise.
+fn used(value: &Value, at: &str, all: &mut BTreeSet<String>) {
+    for value in value.as_array().into_iter().flatten() {
+        used(value, at, all);
+    }
+    for (name, value) in value.as_object().into_iter().flatten() {
+        let at = format!("{at}.{name}");
+        used(value, &at, all);
+        all.insert(at);
+    }
+}
+
+/// A status that says all that one can.
+fn status() -> Status {
+    let then = || "2026-06-01T12:00:00Z".to_owned();
+    Status {
+        certificates: vec![Certificate {
+            name: "argocd-agent-ca".to_owned(),
+            not_after: then(),
+        }],
+        cluster_states: vec![ClusterState {
+            name: "eu1".to_owned(),
+            state: "Pending".to_owned(),
+            certificate_not_after: Some(then()),
+            message: Some("it comes".to_owned()),
+        }],
+        cluster_states_cut: Some(1),
+        clusters: Some(Clusters {
+            connected: Some(1),
+            degraded: Some(2),
+            installed: Some(3),
+            registered: Some(4),
+            selected: Some(5),
+        }),
+        conditions: vec![Condition {
+            last_transition_time: then(),
+            message: String::new(),
+            observed_generation: Some(1),
+            reason: "Failed".to_owned(),
+            status: "False".to_owned(),
+            kind: "Ready".to_owned(),
+        }],
+        last_update_time: Some(then()),
+        message: Some("wait".to_owned()),
+        phase: Some("failed".to_owned()),
+        server: Some(Server {
+            address: "hub.example.com".to_owned(),
+            port: "443".to_owned(),
+        }),
+    }
 }
 
 /// What a merge patch of it would leave as it is.
@@ -117,11 +205,19 @@ async fn what_is_written_for_either_peer_is_taken_and_read_as_the_other() -> Res
     };
     install(&stage).await?;
     for (version, name, spec) in of_the_peers() {
-        let written = stage.hub.create(&object(version, name, &spec)).await.context(name)?;
+        // kubectl refuses a field that the CRD does not know.
+        stage
+            .hub
+            .apply_yaml(&object(version, name, &spec).to_string())
+            .context(name)?;
+        let written = stage.hub.get(&named(version, name)).await?.context(name)?;
         for version in ["v1alpha1", "v1beta1"] {
             let read = stage.hub.get(&named(version, name)).await?.context(name)?;
             assert_eq!(read["spec"], written["spec"], "{name} as {version}");
             assert!(has(&read["spec"], &spec), "{name} loses something: {}", read["spec"]);
+            let seen = GitOpsCluster::read(&read.to_string()).expect(name).spec;
+            let wants = !name.starts_with("acm") || name == "acm-agent";
+            assert_eq!((seen.agent.is_some(), seen.agent_is_unclear), (wants, false), "{name}");
         }
     }
     let empty = stage
@@ -130,26 +226,78 @@ async fn what_is_written_for_either_peer_is_taken_and_read_as_the_other() -> Res
         .await?
         .context("it is there")?;
     assert_eq!(empty["spec"]["argoCDAgentAddon"]["mode"], "managed");
-    let shown = stage.hub.kubectl(&["-n", "argocd", "get", "goc", "acm"])?;
-    let head: Vec<_> = shown.lines().next().unwrap_or_default().split_whitespace().collect();
-    assert_eq!(head, ["NAME", "READY", "CLUSTERS", "PLACEMENT", "AGE"]);
+    let status = json!({"status": status()}).to_string();
+    let patch = [
+        "-n",
+        "argocd",
+        "patch",
+        "goc",
+        "acm",
+        "--subresource=status",
+        "--type=merge",
+        "--patch",
+        &status,
+    ];
+    stage.hub.kubectl(&patch)?;
+    let read = stage.hub.get(&named("v1alpha1", "acm")).await?.context("it is there")?;
+    assert_eq!(json!({"status": read["status"]}).to_string(), status);
+    let shown = stage
+        .hub
+        .kubectl(&["-n", "argocd", "get", "goc", "acm", "--output=wide"])?;
+    let lines: Vec<Vec<_>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
+    let head = [
+        "NAME",
+        "READY",
+        "CLUSTERS",
+        "REGISTERED",
+        "INSTALLED",
+        "CONNECTED",
+        "AGE",
+        "DEGRADED",
+        "PLACEMENT",
+        "SERVER",
+        "MESSAGE",
+    ];
+    assert_eq!(lines[0], head);
+    assert_eq!(lines[1][..6], ["acm", "False", "5", "4", "3", "1"]);
+    assert_eq!(lines[1][7..], ["2", "all", "hub.example.com", "wait"]);
     stage.hub.kubectl(&["-n", "argocd", "delete", "goc", "--all"])?;
     Ok(())
 }
 
 #[tokio::test]
-async fn what_cannot_be_meant_is_refused_with_the_reason() -> Result<()> {
-    let Some(stage) = stage("goc-refused").await? else {
+async fn no_field_is_without_an_example() -> Result<()> {
+    let Some(stage) = stage("goc-fields").await? else {
         return Ok(());
     };
     install(&stage).await?;
+    let name = format!("gitopsclusters.{GROUP}");
+    let crd = ObjectRef::cluster("apiextensions.k8s.io/v1", "CustomResourceDefinition", &name);
+    let crd = stage.hub.get(&crd).await?.context("it is there")?;
+    for version in crd["spec"]["versions"].as_array().context("a list")? {
+        let schema = &version["schema"]["openAPIV3Schema"]["properties"];
+        let (mut all, mut shown) = (BTreeSet::new(), BTreeSet::new());
+        fields(&schema["spec"], "spec", &mut all);
+        fields(&schema["status"], "status", &mut all);
+        for (_, _, spec) in of_the_peers() {
+            used(&spec, "spec", &mut shown);
+        }
+        used(&json!(status()), "status", &mut shown);
+        let missing: Vec<_> = all.difference(&shown).collect();
+        assert!(all.len() > 60 && missing.is_empty(), "{missing:?}");
+    }
+    Ok(())
+}
+
+/// What cannot be meant in the fields of the peers, and what is said of it.
+fn wrong_of_the_peers() -> Vec<(Value, &'static str)> {
     let argocd = || json!({"argoNamespace": "argocd"});
     let agent = |agent: Value| json!({"placementRef": placement(), "argoCDAgentAddon": agent});
     let addon = |addon: Value| json!({"placementRef": placement(), "argoServer": argocd(), "gitopsAddon": addon});
     let at = |placement: Value| json!({"placementRef": placement, "argoServer": argocd()});
     let mode = "the mode is managed or autonomous";
     let port = "a port is a number from 1 to 65535";
-    let cases = [
+    vec![
         (agent(json!({"mode": "manual"})), mode),
         (agent(json!({"mode": ""})), mode),
         (
@@ -206,8 +354,91 @@ async fn what_cannot_be_meant_is_refused_with_the_reason() -> Result<()> {
             json!({"placementRef": placement(), "argoServer": {"cluster": "notused"}}),
             "spec.argoServer.argoNamespace: Required value",
         ),
-    ];
-    for (spec, reason) in cases {
+    ]
+}
+
+/// The same in our own.
+fn wrong_of_ours() -> Vec<(Value, &'static str)> {
+    let argocd = || json!({"argoNamespace": "argocd"});
+    let with = |more: Value| json!({"placementRef": placement(), "argoCDAgentAddon": {}, "agent": more});
+    let rollout = |rollout: Value| with(json!({"rolloutStrategy": rollout}));
+    let progressive = |of: Value| rollout(json!({"type": "Progressive", "progressive": of}));
+    let no_agent = "agent needs an agent";
+    vec![
+        (
+            json!({"placementRef": placement(), "argoServer": argocd(), "agent": {}}),
+            no_agent,
+        ),
+        (
+            json!({"placementRef": placement(), "argoServer": argocd(), "agent": {}, "gitopsAddon": {"enabled": true}}),
+            no_agent,
+        ),
+        (
+            json!({"placementRef": placement(), "argoServer": argocd(), "agent": {}, "gitopsAddon": {"argoCDAgent": {}}}),
+            no_agent,
+        ),
+        (with(json!({"revokedClusters": ["eu1", "eu1"]})), "Duplicate value"),
+        (with(json!({"revokedClusters": [""]})), "at least 1 chars long"),
+        (
+            with(json!({"revokedClusters": (0..1001).map(|n| n.to_string()).collect::<Vec<_>>()})),
+            "must have at most 1000 items",
+        ),
+        (
+            rollout(json!({"type": "Later"})),
+            r#"supported values: "All", "Progressive", "ProgressivePerGroup""#,
+        ),
+        // Without the rule it would go to all at once.
+        (
+            rollout(json!({"progressive": {"maxConcurrency": 1}})),
+            "progressive needs the type Progressive",
+        ),
+        (
+            rollout(json!({"type": "Progressive", "progressivePerGroup": {}})),
+            "progressivePerGroup needs the type ProgressivePerGroup",
+        ),
+        (
+            progressive(json!({"maxConcurrency": "half"})),
+            "maxConcurrency in body should match",
+        ),
+        (
+            rollout(json!({"type": "Progressive"})),
+            "the type Progressive needs progressive",
+        ),
+        // To OCM these are all at once.
+        (progressive(json!({})), "maxConcurrency: Required value"),
+        (progressive(json!({"maxConcurrency": 0})), "greater than or equal to 1"),
+        (
+            progressive(json!({"maxConcurrency": "0%"})),
+            "maxConcurrency in body should match",
+        ),
+        // To OCM this is no number.
+        (
+            progressive(json!({"maxConcurrency": "5"})),
+            "maxConcurrency in body should match",
+        ),
+        (progressive(json!({"maxFailures": -1})), "greater than or equal to 0"),
+        (
+            progressive(json!({"maxFailures": "101%"})),
+            "maxFailures in body should match",
+        ),
+        (
+            progressive(json!({"minSuccessTime": "1d"})),
+            "minSuccessTime in body should match",
+        ),
+        (
+            progressive(json!({"progressDeadline": "never"})),
+            "progressDeadline in body should match",
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn what_cannot_be_meant_is_refused_with_the_reason() -> Result<()> {
+    let Some(stage) = stage("goc-refused").await? else {
+        return Ok(());
+    };
+    install(&stage).await?;
+    for (spec, reason) in wrong_of_the_peers().into_iter().chain(wrong_of_ours()) {
         for version in ["v1alpha1", "v1beta1"] {
             let Err(refused) = stage.hub.create(&object(version, "refused", &spec)).await else {
                 panic!("{version} is taken: {spec}");

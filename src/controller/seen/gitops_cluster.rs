@@ -1,10 +1,15 @@
 //! What is seen of a GitOpsCluster, in either dialect, and of the Placement that it names.
 
 use super::{Text, read};
-use crate::agent::Wanted;
+use crate::agent::{Images, Mode, Wanted};
+use crate::gitopscluster::{self, AddonAgent, AgentAddon, Field, GitOpsAddon};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use std::num::NonZeroU16;
+
+/// Argo CD's namespace on managed clusters, as argocd-pull-integration has it unless told otherwise.
+const ARGOCD: &str = "argocd";
 
 /// A GitOpsCluster.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,8 +43,11 @@ pub struct Spec {
     pub is_of_pull: bool,
     /// Whether clusters shall be registered without a credential.
     pub registers: bool,
-    /// What is asked for of argocd-agent, if it is.
+    /// What is wanted of argocd-agent, if it is.
     pub agent: Option<Wanted>,
+    /// Whether argocd-agent is wanted, and nobody knows how: a mode or port says nothing, which an older CRD has let through.
+    /// Then what runs has to stay as it is. The field is in [`Spec::not_done`].
+    pub agent_is_unclear: bool,
     /// What is asked for and not done, by its fields.
     pub not_done: Vec<&'static str>,
 }
@@ -47,7 +55,7 @@ pub struct Spec {
 #[derive(Deserialize)]
 struct Object {
     metadata: Metadata,
-    spec: Asked,
+    spec: gitopscluster::Spec,
     status: Option<Map<String, Value>>,
 }
 
@@ -63,49 +71,6 @@ struct Metadata {
     deletion_timestamp: Option<IgnoredAny>,
     #[serde(default)]
     finalizers: Vec<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Asked {
-    placement_ref: Reference,
-    argo_server: Option<Server>,
-    #[serde(rename = "argoCDAgentAddon")]
-    agent_addon: Option<IgnoredAny>,
-    gitops_addon: Option<Addon>,
-    create_blank_cluster_secrets: Option<bool>,
-    #[serde(default)]
-    create_policy_template: bool,
-    #[serde(default)]
-    managed_service_account_ref: String,
-}
-
-#[derive(Deserialize)]
-struct Reference {
-    #[serde(default)]
-    name: Box<str>,
-    namespace: Option<Box<str>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Server {
-    argo_namespace: Option<Box<str>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Addon {
-    #[serde(default)]
-    enabled: bool,
-    #[serde(rename = "argoCDAgent")]
-    agent: Option<Agent>,
-}
-
-#[derive(Deserialize)]
-struct Agent {
-    #[serde(default)]
-    enabled: bool,
 }
 
 impl GitOpsCluster {
@@ -127,39 +92,136 @@ impl GitOpsCluster {
     }
 }
 
-impl From<Asked> for Spec {
-    fn from(asked: Asked) -> Self {
-        let some = |text: Box<str>| Some(text).filter(|text| !text.is_empty());
-        let addon = asked.gitops_addon.as_ref().filter(|addon| addon.enabled);
-        let by_addon = addon
-            .and_then(|addon| addon.agent.as_ref())
-            .is_some_and(|agent| agent.enabled);
-        let wants_agent = asked.agent_addon.is_some() || by_addon;
-        let not_done = [
-            (asked.agent_addon.is_some(), "argoCDAgentAddon"),
-            (asked.create_policy_template, "createPolicyTemplate"),
-            (addon.is_some(), "gitopsAddon"),
-            (
-                !asked.managed_service_account_ref.is_empty(),
-                "managedServiceAccountRef",
-            ),
-        ];
+impl From<gitopscluster::Spec> for Spec {
+    fn from(asked: gitopscluster::Spec) -> Self {
+        let is = |field: &Field<bool>| field.unwrap_or_default();
+        let addon = asked.gitops_addon.as_ref().filter(|addon| is(&addon.enabled));
+        let agent = match (asked.agent_addon.as_ref(), addon) {
+            (Some(agent), _) => Some(Asked::of_pull(agent)),
+            (None, Some(addon)) => addon
+                .agent
+                .as_ref()
+                .filter(|agent| is(&agent.enabled))
+                .map(Asked::of_acm),
+            (None, None) => None,
+        };
+        let wants_agent = agent.is_some();
+        let mut not_done = not_done(&asked, addon, wants_agent);
+        let agent = agent.map(|agent| agent.wanted(asked.agent.as_ref()));
+        not_done.extend(agent.as_ref().and_then(|wanted| wanted.as_ref().err()));
+        not_done.sort_unstable();
+        let server = asked.argo_server.as_ref();
+        let placement = asked.placement_ref.as_ref();
         Self {
-            is_of_pull: asked.argo_server.is_none(),
-            placement: asked.placement_ref.name,
-            placement_namespace: asked.placement_ref.namespace.and_then(some),
-            argocd: asked
-                .argo_server
-                .and_then(|server| server.argo_namespace)
-                .and_then(some),
+            is_of_pull: server.is_none(),
+            placement: placement.and_then(|it| text(&it.name)).unwrap_or_default(),
+            placement_namespace: placement.and_then(|it| text(&it.namespace)),
+            argocd: server.and_then(|server| text(&server.argo_namespace)),
             registers: asked.create_blank_cluster_secrets.unwrap_or(!wants_agent) || !wants_agent,
-            agent: None,
-            not_done: not_done
-                .into_iter()
-                .filter_map(|(is_asked, field)| is_asked.then_some(field))
-                .collect(),
+            agent_is_unclear: matches!(agent, Some(Err(_))),
+            agent: agent.and_then(Result::ok),
+            not_done,
         }
     }
+}
+
+/// What is asked for and not done, but for what an agent's own fields say.
+fn not_done(asked: &gitopscluster::Spec, addon: Option<&GitOpsAddon>, wants_agent: bool) -> Vec<&'static str> {
+    let is = |field: &Field<bool>| field.unwrap_or_default();
+    let has = |field: &Field<String>| field.as_ref().is_some_and(|text| !text.is_empty());
+    let olm = addon.and_then(|addon| addon.olm_subscription.as_ref());
+    let agent = addon.and_then(|addon| addon.agent.as_ref());
+    let operator = asked.agent_addon.as_ref();
+    let all = [
+        (
+            operator.is_some_and(|addon| has(&addon.operator_namespace)),
+            "argoCDAgentAddon.operatorNamespace",
+        ),
+        (is(&asked.create_policy_template), "createPolicyTemplate"),
+        (addon.is_some() && !wants_agent, "gitopsAddon"),
+        (
+            agent.is_some_and(|agent| agent.propagate_hub_ca.is_some_and(|is| !is)),
+            "gitopsAddon.argoCDAgent.propagateHubCA",
+        ),
+        (
+            addon.is_some_and(|addon| has(&addon.git_ops_operator_image)),
+            "gitopsAddon.gitOpsOperatorImage",
+        ),
+        (olm.is_some_and(|olm| is(&olm.enabled)), "gitopsAddon.olmSubscription"),
+        (
+            addon.is_some_and(|addon| is(&addon.override_existing_configs)),
+            "gitopsAddon.overrideExistingConfigs",
+        ),
+        (has(&asked.managed_service_account_ref), "managedServiceAccountRef"),
+    ];
+    let asked = all.into_iter().filter(|(is_asked, _)| *is_asked);
+    asked.map(|(_, field)| field).collect()
+}
+
+/// What is asked of an agent in the fields of one of the peers, each with the name that it has there.
+struct Asked<'a> {
+    mode: (&'a Field<Box<str>>, &'static str),
+    address: &'a Field<Box<str>>,
+    port: (&'a Field<Box<str>>, &'static str),
+    namespace: Option<Box<str>>,
+    manifests: Option<&'a Vec<Value>>,
+}
+
+impl<'a> Asked<'a> {
+    fn of_pull(addon: &'a AgentAddon) -> Self {
+        Self {
+            mode: (&addon.mode, "argoCDAgentAddon.mode"),
+            address: &addon.principal_server_address,
+            port: (&addon.principal_server_port, "argoCDAgentAddon.principalServerPort"),
+            namespace: text(&addon.agent_namespace),
+            manifests: addon.manifest_work.as_ref().and_then(|work| work.manifests.as_ref()),
+        }
+    }
+
+    fn of_acm(agent: &'a AddonAgent) -> Self {
+        Self {
+            mode: (&agent.mode, "gitopsAddon.argoCDAgent.mode"),
+            address: &agent.server_address,
+            port: (&agent.server_port, "gitopsAddon.argoCDAgent.serverPort"),
+            namespace: None,
+            manifests: None,
+        }
+    }
+
+    /// What is wanted, or the field in which nobody knows what is.
+    fn wanted(self, besides: Option<&gitopscluster::Agent>) -> Result<Wanted, &'static str> {
+        let mode = match text(self.mode.0).as_deref() {
+            None | Some("managed") => Mode::Managed,
+            Some("autonomous") => Mode::Autonomous,
+            Some(_) => return Err(self.mode.1),
+        };
+        let port = text(self.port.0).map(|port| port.parse::<NonZeroU16>());
+        let port = port.transpose().map_err(|_| self.port.1)?;
+        let images = besides.and_then(|it| it.images.as_ref());
+        let image = |of: fn(&gitopscluster::Images) -> &Field<Box<str>>| images.and_then(|images| text(of(images)));
+        let rollout = besides.and_then(|it| it.rollout_strategy.as_ref());
+        let revoked = besides.and_then(|it| it.revoked_clusters.as_ref());
+        Ok(Wanted {
+            mode,
+            address: text(self.address),
+            port: port.map(|port| port.to_string().into()),
+            namespace: self.namespace.unwrap_or_else(|| ARGOCD.into()),
+            images: Images {
+                agent: image(|images| &images.agent),
+                argocd: image(|images| &images.argocd),
+                redis: image(|images| &images.redis),
+                ours: image(|images| &images.supervisor),
+            },
+            rollout: rollout.map(|rollout| json!(rollout)),
+            revoked: revoked.into_iter().flatten().cloned().collect(),
+            argocd_manifests: self.manifests.filter(|manifests| !manifests.is_empty()).cloned(),
+        })
+    }
+}
+
+/// Text that says something.
+fn text(field: &Field<Box<str>>) -> Option<Box<str>> {
+    field.clone().into_option().filter(|text| !text.is_empty())
 }
 
 /// A Placement.
@@ -200,90 +262,4 @@ pub fn is_open(text: &str) -> Result<bool, String> {
 pub const OPEN: &str = "apps.open-cluster-management.io/gitops-argo-namespace";
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn spec(spec: &Value) -> Spec {
-        let mut whole = json!({"placementRef": {"name": "all"}});
-        for (key, value) in spec.as_object().expect("an object") {
-            whole[key] = value.clone();
-        }
-        let text = json!({"metadata": {}, "spec": whole}).to_string();
-        GitOpsCluster::read(&text).expect("a GitOpsCluster").spec
-    }
-
-    #[test]
-    fn clusters_are_registered_where_no_agent_is_asked_for_or_it_is_asked_for() {
-        let argocd = json!({"argoNamespace": "argocd"});
-        let agent = |enabled: bool| json!({"enabled": enabled, "argoCDAgent": {"enabled": true}});
-        for (registers, asked) in [
-            (true, json!({"argoServer": argocd})),
-            (true, json!({"argoServer": argocd, "createBlankClusterSecrets": false})),
-            (true, json!({"argoServer": argocd, "gitopsAddon": {"enabled": true}})),
-            (true, json!({"argoServer": argocd, "gitopsAddon": agent(false)})),
-            (false, json!({"argoServer": argocd, "gitopsAddon": agent(true)})),
-            (
-                true,
-                json!({"argoServer": argocd, "gitopsAddon": agent(true), "createBlankClusterSecrets": true}),
-            ),
-            (false, json!({"argoCDAgentAddon": {}})),
-            (
-                false,
-                json!({"argoCDAgentAddon": {}, "createBlankClusterSecrets": false}),
-            ),
-            (true, json!({"argoCDAgentAddon": {}, "createBlankClusterSecrets": true})),
-        ] {
-            assert_eq!(spec(&asked).registers, registers, "{asked}");
-        }
-    }
-
-    #[test]
-    fn what_is_not_done_is_named_where_it_is_asked_for() {
-        let off = json!({
-            "createPolicyTemplate": false, "managedServiceAccountRef": "", "gitopsAddon": {"enabled": false},
-            "argoServer": {"cluster": "notused"},
-        });
-        assert_eq!(spec(&off).not_done, [""; 0]);
-        let on = json!({
-            "createPolicyTemplate": true, "managedServiceAccountRef": "push", "gitopsAddon": {"enabled": true},
-            "argoCDAgentAddon": {},
-        });
-        let all = [
-            "argoCDAgentAddon",
-            "createPolicyTemplate",
-            "gitopsAddon",
-            "managedServiceAccountRef",
-        ];
-        assert_eq!(spec(&on).not_done, all);
-    }
-
-    #[test]
-    fn the_dialect_is_that_of_the_fields() {
-        assert!(spec(&json!({"argoCDAgentAddon": {}})).is_of_pull);
-        let acm = spec(&json!({"argoServer": {"argoNamespace": "gitops"}}));
-        assert_eq!((acm.is_of_pull, acm.argocd.as_deref()), (false, Some("gitops")));
-        assert_eq!(spec(&json!({"argoServer": {"argoNamespace": ""}})).argocd, None);
-    }
-
-    #[test]
-    fn a_placement_that_has_not_said_yet_selects_nobody_knows_how_many() {
-        for (selected, text) in [
-            (None, r#"{"metadata":{}}"#),
-            (None, r#"{"metadata":{},"status":{}}"#),
-            (Some(0), r#"{"metadata":{},"status":{"numberOfSelectedClusters":0}}"#),
-            (Some(3), r#"{"metadata":{},"status":{"numberOfSelectedClusters":3}}"#),
-        ] {
-            assert_eq!(Placement::read(text), Ok(Placement { selected }), "{text}");
-        }
-    }
-
-    #[test]
-    fn only_the_label_opens_a_namespace() {
-        for (value, open) in [("true", true), ("false", false), ("", false)] {
-            let text = json!({"metadata": {"labels": {OPEN: value}}}).to_string();
-            assert_eq!(is_open(&text), Ok(open), "{value}");
-        }
-        assert_eq!(is_open(r#"{"metadata":{}}"#), Ok(false));
-    }
-}
+mod tests;

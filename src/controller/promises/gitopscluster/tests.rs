@@ -559,7 +559,10 @@ fn clusters_with_an_agent_are_not_registered_and_those_that_are_stay() {
 #[test]
 fn one_of_v1alpha1_is_told_in_its_words() {
     let mut hub = Hub::new();
-    let spec = json!({"placementRef": {"name": "some"}, "argoCDAgentAddon": {}, "createBlankClusterSecrets": true});
+    let spec = json!({
+        "placementRef": {"name": "some"}, "argoCDAgentAddon": {}, "createBlankClusterSecrets": true,
+        "createPolicyTemplate": true,
+    });
     hub.write(&all(), &spec);
     hub.settle();
     assert_eq!(hub.is("PlacementEvaluated"), ["True", "Success"]);
