@@ -1,20 +1,24 @@
 //! The Secret by which Argo CD knows a managed cluster that it never connects to: generators read its name, its server and its
-//! labels, and nothing listens at that server. Each is decided on by a pure function of the cluster's labels and of the Secrets
-//! that are there.
+//! labels, and nothing listens at that server. Where argocd-agent runs on the cluster, argocd-agent's resource proxy does. Each is
+//! decided on by a pure function of the cluster's labels and of the Secrets that are there.
 //!
 //! Name, server and type are those of argocd-pull-integration, whose Secrets are taken over. Two Secrets for one cluster break
 //! ApplicationSets, and destinations that name it: where somebody else has written one, ours is not written beside it.
 
+mod credential;
 mod decide;
 mod keeper;
 mod labels;
 
+pub use credential::Issuer;
 pub use decide::{Cluster, Decision, Write, decide, obsolete};
-pub use keeper::Keeper;
+pub use keeper::{Keeper, is_hub};
 pub use labels::Labels;
 
 use crate::controller::seen;
+use credential::Credential;
 use k8s_openapi::ByteString;
+use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -43,11 +47,29 @@ pub const COPIED: &str = "argocd-ocm-cmp.github.io/labels";
 /// do not ask for it in any version.
 pub const SKIP_RECONCILE: &str = seen::SKIP_RECONCILE;
 
+/// The label that says which agent a Secret is of (`LabelKeyClusterAgentMapping` in argocd-agent).
+pub const AGENT_NAME: &str = "argocd-agent.argoproj-labs.io/agent-name";
+
+/// The annotation by which argocd-agentctl says the same, and Argo CD's API server that it has written a Secret.
+const WRITTEN_BY: &str = "managed-by";
+
+/// What that says of those with an agent.
+const AGENTS: &str = "argocd-agent";
+
+/// The label by which the peers' users select a cluster by its name.
+const CLUSTER_NAME: &str = "apps.open-cluster-management.io/cluster-name";
+
+/// The name of the managed cluster that is the hub itself, and the label that says so of one of another name.
+pub const HUB: &str = "local-cluster";
+
 /// Under which key a cluster's name is in its Secret.
 const NAME: &str = "name";
 
 /// Under which key its server is.
 const SERVER: &str = "server";
+
+/// Under which key is how Argo CD connects to it.
+const CONFIG: &str = "config";
 
 /// The annotation that says whose GitOpsCluster's a Secret is, as `NAMESPACE/NAME`: a label has no room for all names.
 pub const OWNER: &str = "argocd-ocm-cmp.github.io/gitopscluster";
@@ -67,11 +89,17 @@ pub struct ClusterSecret {
     server: Box<str>,
     /// Whether it says nothing but those two.
     is_bare: bool,
+    /// Whether it says of how to connect that there is nothing to be said.
+    is_plain: bool,
+    /// How Argo CD shows who it is, where that is of an agent.
+    credential: Option<Box<Credential>>,
     labels: Labels,
     /// [`COPIED`].
     copied: Box<str>,
     /// Whether it has [`SKIP_RECONCILE`] as we write it.
     skips: bool,
+    /// Whether it says by [`WRITTEN_BY`] who has written it.
+    is_signed: bool,
     /// [`OWNER`].
     owner: Box<str>,
 }
@@ -106,6 +134,8 @@ impl ClusterSecret {
             copied: Option<Box<str>>,
             #[serde(rename = "argocd.argoproj.io/skip-reconcile")]
             skip: Option<Box<str>>,
+            #[serde(rename = "managed-by")]
+            written_by: Option<IgnoredAny>,
             #[serde(rename = "argocd-ocm-cmp.github.io/gitopscluster")]
             owner: Option<Box<str>>,
         }
@@ -114,6 +144,8 @@ impl ClusterSecret {
         let data = data.unwrap_or_default();
         let value = |key| data.get(key).map_or(Ok("".into()), |raw| decoded(raw));
         let annotations = metadata.annotations.unwrap_or_default();
+        let labels = Labels::of(&metadata.labels.unwrap_or_default());
+        let config = data.get(CONFIG);
         Ok(Self {
             uid: metadata.uid,
             version: metadata.resource_version,
@@ -121,9 +153,14 @@ impl ClusterSecret {
             is_bare: data.keys().all(|key| [NAME, SERVER].contains(&&**key)),
             cluster: value(NAME).map_err(unreadable)?,
             server: value(SERVER).map_err(unreadable)?,
-            labels: Labels::of(&metadata.labels.unwrap_or_default()),
+            is_plain: config.is_none_or(|raw| raw.get() == PLAIN_VALUE),
+            credential: config
+                .filter(|_| labels.get(AGENT_NAME).is_some())
+                .map(|raw| Box::new(Credential::read(raw))),
+            labels,
             copied: annotations.copied.unwrap_or_default(),
             skips: annotations.skip.as_deref() == Some("true"),
+            is_signed: annotations.written_by.is_some(),
             owner: annotations.owner.unwrap_or_default(),
         })
     }
@@ -149,9 +186,16 @@ impl ClusterSecret {
         &self.cluster
     }
 
-    /// stub
-    pub fn is_issued_by(&self, _ca: &seen::TlsSecret) -> bool {
-        false
+    /// When the certificate by which Argo CD shows who it is is to be renewed, where it has one.
+    #[must_use]
+    pub fn renews_at(&self) -> Option<Timestamp> {
+        self.credential.as_ref()?.renews_at()
+    }
+
+    /// Whether Argo CD shows who it is by a certificate of the authority that signs, and trusts all of them.
+    #[must_use]
+    pub fn is_issued_by(&self, ca: &seen::TlsSecret) -> bool {
+        self.credential.as_ref().is_some_and(|is| is.is_of(ca))
     }
 
     /// Where Argo CD would connect to, as it compares servers.
@@ -163,26 +207,40 @@ impl ClusterSecret {
         self.labels.get(MANAGED_BY) == Some(OURS)
     }
 
-    /// Whether it is that of this keeper.
+    /// Whether it is that of this keeper, or is handed over to it.
     fn is_kept_by(&self, keeper: Keeper<'_>) -> bool {
-        match keeper {
-            Keeper::Controller => self.is_ours() && self.owner().is_none(),
-            Keeper::GitOps { owner, before } => {
-                let is = self.owner();
-                is.is_some() && (is == Some(owner) || is == before)
+        self.is_ours()
+            && match (self.owner(), keeper.owner()) {
+                (None, _) => true,
+                (Some(_), None) => false,
+                (is, wanted) => is == wanted || is == keeper.before(),
             }
-        }
     }
 
     /// Whether it is as the keeper's peer writes it, and nobody else says that it is theirs.
     fn is_of_the_peer(&self, cluster: &str, keeper: Keeper<'_>) -> bool {
-        self.is_bare
-            && *self.cluster == *cluster
-            && *self.server == keeper.server(cluster)
-            && self.labels.get(MANAGED_BY).is_none()
-            && self.labels.get(ACM) == keeper.acm()
+        let is_as_written = match keeper {
+            Keeper::Controller | Keeper::GitOps { .. } => {
+                self.is_bare && *self.server == keeper.server(cluster) && self.labels.get(ACM) == keeper.acm()
+            }
+            // Those of argocd-agentctl are alike, and have no user: they are somebody's who keeps them by hand.
+            Keeper::Agent { .. } => {
+                let has_user = self.credential.as_ref().is_some_and(|is| is.has_user);
+                let is_of_pull = self.labels.get(CLUSTER_NAME) == Some(cluster);
+                let is_of_acm = keeper::agent_of(self.server()) == Some(cluster);
+                self.labels.get(AGENT_NAME) == Some(cluster) && has_user && (is_of_pull || is_of_acm)
+            }
+            Keeper::Hub { .. } => self.is_plain && self.server() == keeper.server(cluster),
+        };
+        is_as_written && *self.cluster == *cluster && self.labels.get(MANAGED_BY).is_none()
     }
 }
+
+/// What Red Hat ACM says of how to connect to the hub.
+const PLAIN: &str = "{}";
+
+/// That as a Secret has it.
+const PLAIN_VALUE: &str = r#""e30=""#;
 
 /// The label of the cluster Secrets that Red Hat ACM writes, and deletes.
 const ACM: &str = "apps.open-cluster-management.io/acm-cluster";

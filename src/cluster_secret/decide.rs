@@ -1,8 +1,10 @@
 //! What is to be written for a cluster, and what is to be told of it.
 
 use super::{
-    CLUSTER, COPIED, ClusterSecret, Keeper, Labels, MANAGED_BY, NAME, OURS, OWNER, SECRET_TYPE, SERVER, SKIP_RECONCILE,
+    AGENT_NAME, AGENTS, CLUSTER, CONFIG, COPIED, ClusterSecret, Issuer, Keeper, Labels, MANAGED_BY, NAME, OURS, OWNER,
+    PLAIN, SECRET_TYPE, SERVER, SKIP_RECONCILE, WRITTEN_BY,
 };
+use crate::pki::Recipe;
 use k8s_openapi::ByteString;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -24,6 +26,8 @@ pub struct Cluster<'c> {
     pub tracking_label: &'c str,
     /// Who keeps its Secret.
     pub keeper: Keeper<'c>,
+    /// Who makes its certificate, where argocd-agent runs on it. Without one, nothing is written for such a cluster.
+    pub issuer: Option<Issuer<'c>>,
 }
 
 /// What is to be done for a cluster.
@@ -31,6 +35,8 @@ pub struct Cluster<'c> {
 pub struct Decision {
     /// What is to be written, if anything.
     pub write: Option<Write>,
+    /// What is to be made for that, and put into its `data`.
+    pub recipe: Option<Recipe>,
     /// What somebody has to see to.
     pub told: Option<String>,
 }
@@ -47,13 +53,15 @@ pub enum Write {
 /// What is to be done for a cluster; `secrets` are those that [concern](ClusterSecret::concerns) it, by their names.
 pub fn decide<'s>(cluster: &Cluster<'_>, secrets: impl Iterator<Item = (&'s str, &'s ClusterSecret)>) -> Decision {
     let (argocd, keeper) = (cluster.argocd, cluster.keeper);
-    let (own_name, own_server) = (cluster.secret_name(), keeper.server(cluster.name));
+    let own_name = cluster.secret_name();
     let (mut own, mut taken, mut others) = (None, false, Vec::new());
+    let mut is_in_the_way = false;
     for (name, secret) in secrets {
         let is_its_own = name == own_name;
         if is_its_own && (secret.is_kept_by(keeper) || secret.is_of_the_peer(cluster.name, keeper)) {
             own = Some(secret);
-        } else if *secret.cluster == *cluster.name || secret.server() == own_server {
+        } else if *secret.cluster == *cluster.name || keeper.is_server_of(secret.server(), cluster.name) {
+            is_in_the_way |= is_its_own && keeper.has_agent();
             others.push(format!("{argocd}/{name}"));
         } else {
             taken |= is_its_own;
@@ -63,25 +71,29 @@ pub fn decide<'s>(cluster: &Cluster<'_>, secrets: impl Iterator<Item = (&'s str,
     let others = others.join(" and ");
     match own {
         Some(secret) => Decision {
-            write: cluster.patch(secret).map(Write::Patch),
             told: (!others.is_empty()).then(|| {
                 format!(
                     "Argo CD knows this cluster by the Secret {others} as well as by {argocd}/{own_name}, \
                      and ApplicationSets and destinations that name it fail until there is one"
                 )
             }),
+            ..cluster.written(Some(secret))
         },
-        None if !others.is_empty() => Decision::told(format!(
-            "Argo CD knows this cluster by the Secret {others}, which stays as it is, and gets no other"
-        )),
+        None if !others.is_empty() => {
+            let way_out = if is_in_the_way {
+                format!(". Delete it, or hand {argocd}/{own_name} over by the label {MANAGED_BY}={OURS}")
+            } else {
+                String::new()
+            };
+            Decision::told(format!(
+                "Argo CD knows this cluster by the Secret {others}, which stays as it is, and gets no other{way_out}"
+            ))
+        }
         None if taken => Decision::told(cluster.taken()),
         None if cluster.name == IN_CLUSTER => Decision::told(format!(
             "Argo CD calls the hub {IN_CLUSTER}, and gets no Secret for another cluster of that name"
         )),
-        None => Decision {
-            write: Some(Write::Create(cluster.object())),
-            told: None,
-        },
+        None => cluster.written(None),
     }
 }
 
@@ -99,13 +111,35 @@ pub fn obsolete<'s>(
 impl Decision {
     fn told(what: String) -> Self {
         Self {
-            write: None,
             told: Some(what),
+            ..Self::default()
         }
     }
 }
 
 impl<'c> Cluster<'c> {
+    /// What is to be written, where its Secret is so.
+    fn written(&self, secret: Option<&ClusterSecret>) -> Decision {
+        let recipe = if self.keeper.has_agent() {
+            let Some(issuer) = &self.issuer else {
+                return Decision::default();
+            };
+            let credential = secret.and_then(|secret| secret.credential.as_deref());
+            issuer.renews(credential, self.name, self.argocd)
+        } else {
+            None
+        };
+        let write = match secret {
+            Some(secret) => self.patch(secret, recipe.is_some()).map(Write::Patch),
+            None => Some(Write::Create(self.object())),
+        };
+        Decision {
+            write,
+            recipe,
+            told: None,
+        }
+    }
+
     fn secret_name(&self) -> String {
         self.keeper.name(self.name)
     }
@@ -125,7 +159,12 @@ impl<'c> Cluster<'c> {
         let (tracking_label, fixed) = (self.tracking_label, self.keeper.labels(self.name));
         let is_free = move |key: &str| {
             let domain = key.split_once('/').map_or("", |(domain, _)| domain);
-            let is_somebodys = domain == "argocd.argoproj.io" || domain == "argocd-ocm-cmp.github.io";
+            let is_somebodys = [
+                "argocd.argoproj.io",
+                "argocd-agent.argoproj-labs.io",
+                "argocd-ocm-cmp.github.io",
+            ]
+            .contains(&domain);
             let is_fixed = fixed.iter().any(|(other, _)| *other == key);
             !is_somebodys && !is_fixed && key != MANAGED_BY && key != tracking_label
         };
@@ -144,7 +183,19 @@ impl<'c> Cluster<'c> {
     /// Its Secret.
     fn object(&self) -> Value {
         let (labels, copied) = self.marks();
-        let mut annotations = Map::from_iter([(SKIP_RECONCILE.to_owned(), json!("true"))]);
+        let mut annotations = Map::new();
+        let mut data = Map::from_iter([
+            (NAME.to_owned(), encoded(self.name)),
+            (SERVER.to_owned(), encoded(&self.keeper.server(self.name))),
+        ]);
+        if self.keeper.skips() {
+            annotations.insert(SKIP_RECONCILE.to_owned(), json!("true"));
+        } else {
+            data.insert(CONFIG.to_owned(), encoded(PLAIN));
+        }
+        if self.keeper.has_agent() {
+            annotations.insert(WRITTEN_BY.to_owned(), json!(AGENTS));
+        }
         if !copied.is_empty() {
             annotations.insert(COPIED.to_owned(), json!(copied));
         }
@@ -161,12 +212,12 @@ impl<'c> Cluster<'c> {
                 "annotations": annotations,
             },
             "type": "Opaque",
-            "data": {NAME: encoded(self.name), SERVER: encoded(&self.keeper.server(self.name))},
+            "data": data,
         })
     }
 
-    /// What its Secret lacks; what others have added to it stays.
-    fn patch(&self, secret: &ClusterSecret) -> Option<Value> {
+    /// What its Secret lacks, besides what is made for it; what others have added to it stays.
+    fn patch(&self, secret: &ClusterSecret, is_made_for: bool) -> Option<Value> {
         let (wanted, copied) = self.marks();
         let is_there: BTreeMap<_, _> = secret.labels.iter().collect();
         let mut labels = Map::new();
@@ -188,10 +239,21 @@ impl<'c> Cluster<'c> {
         if let Some(owner) = self.keeper.owner().filter(|owner| **owner != *secret.owner) {
             annotations.insert(OWNER.to_owned(), json!(owner));
         }
-        if !secret.skips {
+        let mut data = Map::new();
+        if self.keeper.skips() && !secret.skips {
             annotations.insert(SKIP_RECONCILE.to_owned(), json!("true"));
         }
-        let mut data = Map::new();
+        // Argo CD's API server writes another word there, which is no reason to write it anew.
+        if self.keeper.has_agent() && !secret.is_signed {
+            annotations.insert(WRITTEN_BY.to_owned(), json!(AGENTS));
+        }
+        // What has been that of an agent, and is the hub's by now.
+        if !self.keeper.skips() && is_there.contains_key(AGENT_NAME) {
+            labels.insert(AGENT_NAME.to_owned(), Value::Null);
+            annotations.insert(SKIP_RECONCILE.to_owned(), Value::Null);
+            annotations.insert(WRITTEN_BY.to_owned(), Value::Null);
+            data.insert(CONFIG.to_owned(), encoded(PLAIN));
+        }
         for (key, is, wanted) in [
             (NAME, &*secret.cluster, self.name),
             (SERVER, secret.server(), &self.keeper.server(self.name)),
@@ -200,7 +262,7 @@ impl<'c> Cluster<'c> {
                 data.insert(key.to_owned(), encoded(wanted));
             }
         }
-        if labels.is_empty() && annotations.is_empty() && data.is_empty() {
+        if labels.is_empty() && annotations.is_empty() && data.is_empty() && !is_made_for {
             return None;
         }
         Some(json!({

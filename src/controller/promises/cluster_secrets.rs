@@ -33,6 +33,7 @@ pub(super) fn desired(index: &Index, cluster: &Place, moment: &Moment<'_>) -> Op
                 argocd,
                 tracking_label: index.tracking().label(),
                 keeper: Keeper::Controller,
+                issuer: None,
             };
             let decision = cluster_secret::decide(&cluster, secrets);
             let is_new = matches!(decision.write, Some(cluster_secret::Write::Create(_)));

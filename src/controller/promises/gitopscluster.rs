@@ -1,14 +1,18 @@
 //! GitOpsClusters: the managed clusters that a Placement selects are registered in Argo CD, and the status says how far that is.
 //!
-//! It is a promise in two parts. This one is about GitOpsClusters, their finalizer and their status; [`secrets`] is about the
-//! Secret of each managed cluster, so that one that changes costs no look at the others.
+//! It is a promise in parts. This one is about GitOpsClusters, their finalizer and their status; [`secrets`] is about the Secret of
+//! each managed cluster, so that one that changes costs no look at the others; [`membership`] is which clusters those are.
 //!
 //! Cluster Secrets are only written into the namespace that the controller serves: that is where it sees those that are there.
 
+mod membership;
 mod secrets;
 mod status;
 
-pub(super) use secrets::{PROMISE as SECRETS, agents_of, gives_up, has_agent, is_wanted};
+pub(super) use membership::{agents_of, gives_up, has_agent, is_wanted};
+#[expect(unused_imports, reason = "it is kept when the rest of argocd-agent is")]
+pub(super) use secrets::AGENTS as AGENT_SECRETS;
+pub(super) use secrets::PROMISE as SECRETS;
 
 use super::{Moment, Promise, never};
 use crate::controller::action::{Action, Event, Involved, Write};
@@ -115,7 +119,8 @@ fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> 
         index.selection(&it.placement(place)),
         Selection::NoPlacement | Selection::Nothing
     );
-    if standing == Standing::Served && it.spec.registers && selects && !has_finalizer(it) {
+    let registers = membership::Form::of(it).is_some();
+    if standing == Standing::Served && registers && selects && !has_finalizer(it) {
         let ours = FINALIZER.to_owned();
         return Some(finalizers(it.finalizers.iter().chain([&ours]).collect()));
     }

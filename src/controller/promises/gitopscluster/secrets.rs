@@ -1,13 +1,18 @@
-//! The Secret of each managed cluster that a GitOpsCluster selects. Whoever comes first keeps it, and gives it up only when it is
-//! certain that it no longer selects the cluster: what is missing, empty or contradicts itself is no reason to take anything away.
+//! The Secret of each managed cluster that a GitOpsCluster has, in either form: without a credential, or of its argocd-agent. That
+//! is a promise for each form, of which that of the form that is wanted also takes away what was written in the other.
 
-use super::{ABOUT, NAME, NEEDS, Standing, has_finalizer};
-use crate::cluster_secret::{self, Cluster, ClusterSecret, Decision, Keeper};
+use super::membership::{Form, Whose, is_released, own, place_of, taker, whose};
+use super::{ABOUT, NAME, NEEDS};
+use crate::agent::names;
+use crate::cluster_secret::{self, Cluster, ClusterSecret, Decision, HUB, Issuer, Keeper, is_hub};
 use crate::controller::action::{Action, Involved, Write};
-use crate::controller::index::{Index, Selection, Sort};
+use crate::controller::index::{Index, Sort};
 use crate::controller::promises::{Moment, Promise, never};
-use crate::controller::resources::{CLUSTERS, GITOPS_CLUSTERS, SECRETS};
-use crate::controller::seen::{GitOpsCluster, Place};
+use crate::controller::resources::{CLUSTERS, GITOPS_CLUSTERS, Resource, SECRETS};
+use crate::controller::seen::Place;
+use crate::controller::watches::{Kept, Kind};
+use k8s_openapi::jiff::Timestamp;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub(in crate::controller::promises) const PROMISE: Promise = Promise {
@@ -16,182 +21,169 @@ pub(in crate::controller::promises) const PROMISE: Promise = Promise {
     of: Sort::Cluster,
     needs: NEEDS,
     pause: Duration::from_secs(1),
-    desired,
+    desired: |index, cluster, moment| desired(Form::Blank, index, cluster, moment),
     again: never,
 };
 
-/// Whether any GitOpsCluster registers a managed cluster.
-pub(in crate::controller::promises) fn is_wanted(index: &Index, cluster: &str, argocd: &str) -> bool {
-    index
-        .gitops_clusters()
-        .any(|(place, it)| wants(index, place, it, cluster, argocd))
+/// The part that is about clusters on which argocd-agent runs.
+#[cfg_attr(not(test), expect(dead_code, reason = "it is kept when the rest of argocd-agent is"))]
+pub(in crate::controller::promises) const AGENTS: Promise = Promise {
+    name: "argocd-agent",
+    about: "argocd-agent on each cluster that the Placement of a GitOpsCluster selects, and all that it needs",
+    of: Sort::Cluster,
+    needs: &[
+        Kind::GitOpsClusters,
+        Kind::Placements,
+        Kind::Decisions,
+        Kind::Clusters,
+        Kind::Secrets,
+        Kind::Namespace,
+        Kind::Config,
+        Kind::Certificates,
+        Kind::Kept(Kept::Services),
+    ],
+    pause: Duration::from_secs(1),
+    desired: |index, cluster, moment| desired(Form::Agent, index, cluster, moment),
+    again: renews,
+};
+
+/// Where argocd-agent's resource proxy listens for Argo CD, as argocd-agentctl has it.
+const RESOURCE_PROXY: &str = "https://argocd-agent-resource-proxy:9090";
+
+/// The URL of the resource proxy.
+fn resource_proxy(_: &Index) -> String {
+    RESOURCE_PROXY.to_owned()
 }
 
-/// Whether a GitOpsCluster registers a managed cluster.
-fn wants(index: &Index, place: &Place, it: &GitOpsCluster, cluster: &str, argocd: &str) -> bool {
-    !it.deleting
-        && it.spec.registers
-        && has_finalizer(it)
-        && Standing::of(index, place, it, argocd) == Standing::Served
-        && index.is_decided(&it.placement(place), cluster)
-}
-
-/// Whether a GitOpsCluster that has registered a managed cluster certainly does so no longer.
-pub(in crate::controller::promises) fn gives_up(
-    index: &Index,
-    place: &Place,
-    it: &GitOpsCluster,
+/// What is to be done for a managed cluster that this GitOpsCluster registers in this form, after this one; and the Secret of the
+/// other form that goes with that, by its name. Without an issuer, nothing is written where argocd-agent runs.
+pub(super) fn decide<'i>(
+    form: Form,
+    index: &'i Index,
     cluster: &str,
+    (owner, before): (&str, Option<&str>),
     argocd: &str,
-) -> bool {
-    if it.deleting {
-        return true;
-    }
-    match Standing::of(index, place, it, argocd) {
-        Standing::Elsewhere(_) => true,
-        Standing::Unauthorised | Standing::WrongPlacement(_) => false,
-        Standing::Served => {
-            let placement = it.placement(place);
-            let is_sure = matches!(index.selection(&placement), Selection::Sure(_));
-            is_sure && !index.is_decided(&placement, cluster)
-        }
-    }
-}
-
-/// Whose the Secret of a managed cluster is, or shall be.
-enum Whose<'i> {
-    /// This GitOpsCluster's, after this one.
-    Of(Place, &'i GitOpsCluster, Option<&'i str>),
-    /// Nobody's, who had one.
-    Released,
-    /// It stays as it is.
-    Kept,
-}
-
-/// Where a GitOpsCluster is that a Secret says to be of.
-fn place_of(owner: &str) -> Option<Place> {
-    let (namespace, name) = owner.split_once('/')?;
-    Some(Place::new(namespace, name))
-}
-
-fn whose<'i>(index: &'i Index, cluster: &str, owner: Option<&'i str>, argocd: &str) -> Whose<'i> {
-    let keeper = owner.and_then(place_of);
-    let is_released = match keeper.as_ref().map(|place| (place, index.gitops_cluster(place))) {
-        Some((place, Some(it))) if wants(index, place, it, cluster, argocd) => {
-            return Whose::Of(place.clone(), it, None);
-        }
-        Some((place, Some(it))) if !gives_up(index, place, it, cluster, argocd) => return Whose::Kept,
-        Some((_, Some(_))) => true,
-        Some((place, None)) => index.has_gitops_cluster_gone(place),
-        None => false,
-    };
-    let mut all = index.gitops_clusters();
-    match all.find(|(place, it)| wants(index, place, it, cluster, argocd)) {
-        Some((place, it)) => Whose::Of(place.clone(), it, owner),
-        None if is_released => Whose::Released,
-        None => Whose::Kept,
-    }
-}
-
-/// What is to be done for a managed cluster that this GitOpsCluster selects.
-pub(super) fn decide(index: &Index, cluster: &str, keeper: Keeper<'_>, argocd: &str) -> Option<Decision> {
+    issuer: Option<Issuer<'_>>,
+) -> Option<(Decision, Option<(String, &'i ClusterSecret)>)> {
     let seen = index.cluster(cluster).filter(|seen| !seen.deleting)?;
-    let cluster = Cluster {
+    let proxy = resource_proxy(index);
+    let keeper = match form {
+        Form::Blank => Keeper::GitOps { owner, before },
+        Form::Agent if is_hub(cluster, &seen.labels) => Keeper::Hub { owner, before },
+        Form::Agent => Keeper::Agent {
+            owner,
+            before,
+            proxy: &proxy,
+        },
+    };
+    let decided = Cluster {
         name: cluster,
         labels: &seen.labels,
         argocd,
         tracking_label: index.tracking().label(),
         keeper,
+        issuer,
     };
-    Some(cluster_secret::decide(&cluster, index.secrets_of(cluster.name)))
+    let mut secrets: BTreeMap<_, _> = index.secrets_of(cluster).collect();
+    if matches!(keeper, Keeper::Hub { .. }) {
+        // Those that lead to the hub, under whichever name.
+        secrets.extend(index.secrets_of(HUB));
+    }
+    let other = form.other();
+    let replaced = own(other, index, cluster).filter(|secret| {
+        let owner = secret.owner().unwrap_or_default();
+        !secret.deleting && is_released(other, index, cluster, owner, argocd)
+    });
+    let replaced = replaced.map(|secret| (other.secret_name(cluster), secret));
+    if let Some((name, _)) = &replaced {
+        secrets.remove(&**name);
+    }
+    Some((cluster_secret::decide(&decided, secrets.into_iter()), replaced))
 }
 
-/// The Secret that a GitOpsCluster has for a managed cluster, whichever it is.
-pub(super) fn own<'i>(index: &'i Index, cluster: &str) -> Option<&'i ClusterSecret> {
-    let keeper = Keeper::GitOps {
-        owner: "",
-        before: None,
-    };
-    let name = keeper.name(cluster);
-    let (_, secret) = index.secrets_of(cluster).find(|(other, _)| *other == name)?;
-    secret.owner().map(|_| secret)
-}
-
-fn desired(index: &Index, cluster: &Place, moment: &Moment<'_>) -> Option<Action> {
+fn desired(form: Form, index: &Index, cluster: &Place, moment: &Moment<'_>) -> Option<Action> {
     let argocd = &moment.settings.argocd;
-    let secret = own(index, &cluster.name);
+    let secret = own(form, index, &cluster.name);
     let owner = secret.and_then(ClusterSecret::owner);
-    let keeper = |owner, before| Keeper::GitOps { owner, before };
-    let secret_place = Place::new(argocd, &keeper("", None).name(&cluster.name));
-    let delete = |unless_there| {
+    let goes = |unless_there| {
         let secret = secret.filter(|secret| !secret.deleting)?;
-        let write = Write::Delete {
-            resource: &SECRETS,
-            place: secret_place.clone(),
-            uid: secret.uid.clone(),
-            version: secret.version.clone(),
-            unless_there,
-        };
-        Some((place_of(owner?)?, Box::default(), write))
+        let write = delete(&form.secret_name(&cluster.name), secret, argocd, unless_there);
+        Some((place_of(owner?)?, Box::default(), vec![write]))
     };
     let seen = index.cluster(&cluster.name);
     let is_there = seen.is_some_and(|seen| !seen.deleting);
-    let (place, uid, write) = if !is_there && (seen.is_some() || index.has_gone(&cluster.name)) {
-        delete(seen.is_none().then(|| (&CLUSTERS, cluster.clone())))?
+    let (place, uid, writes) = if !is_there && (seen.is_some() || index.has_gone(&cluster.name)) {
+        goes(seen.is_none().then(|| (&CLUSTERS, cluster.clone())))?
     } else {
-        match whose(index, &cluster.name, owner, argocd) {
+        match whose(form, index, &cluster.name, owner, argocd) {
             Whose::Kept => return None,
-            Whose::Released => delete(None)?,
+            Whose::Released if is_replaced(form, index, &cluster.name, owner?, argocd) => return None,
+            Whose::Released => goes(None)?,
             Whose::Of(place, it, before) => {
                 let owner = place.to_string();
-                let write = match decide(index, &cluster.name, keeper(&owner, before), argocd)?.write? {
-                    cluster_secret::Write::Create(object) => Write::Create {
-                        resource: &SECRETS,
-                        place: secret_place,
-                        object,
-                    },
-                    cluster_secret::Write::Patch(body) => Write::Patch {
-                        resource: &SECRETS,
-                        place: secret_place,
-                        body,
-                    },
-                };
-                (place, it.uid.clone(), write)
+                let authority = index.certificate(names::CA_SECRET);
+                let issuer = authority.and_then(|secret| Issuer::of(secret, moment.now));
+                let (decision, replaced) = decide(form, index, &cluster.name, (&owner, before), argocd, issuer)?;
+                let new = write(form, &cluster.name, decision, argocd);
+                // Argo CD never knows a cluster by two Secrets. It is without one as long as it takes to write the other, and what
+                // there is stays where that cannot be written.
+                let old = replaced.filter(|_| new.is_some() || secret.is_some());
+                let old = old.map(|(name, secret)| delete(&name, secret, argocd, None));
+                (place, it.uid.clone(), old.into_iter().chain(new).collect())
             }
         }
     };
-    Some(Action {
+    (!writes.is_empty()).then_some(Action {
         of: Involved {
             resource: &GITOPS_CLUSTERS,
             place,
             uid,
         },
-        writes: vec![write],
+        writes,
         refresh: false,
         events: Vec::new(),
     })
 }
 
-/// stub
-pub(in crate::controller::promises) fn has_agent(
-    index: &Index,
-    place: &Place,
-    it: &GitOpsCluster,
-    cluster: &str,
-    argocd: &str,
-) -> bool {
-    !gives_up(index, place, it, cluster, argocd) && index.is_decided(&it.placement(place), cluster)
+/// Whether the promise of the other form takes away the Secret of this one: once it writes its own. Nobody waits for that who is
+/// going.
+fn is_replaced(form: Form, index: &Index, cluster: &str, owner: &str, argocd: &str) -> bool {
+    let owner = place_of(owner).and_then(|place| index.gitops_cluster(&place));
+    owner.is_some_and(|it| !it.deleting) && taker(form.other(), index, cluster, argocd).is_some()
 }
-/// stub
-pub(in crate::controller::promises) fn agents_of<'i>(
-    index: &'i Index,
-    place: &Place,
-    it: &GitOpsCluster,
-    argocd: &str,
-) -> std::collections::BTreeSet<&'i str> {
-    index
-        .decided(&it.placement(place))
-        .map(|it| &**it)
-        .filter(|c| has_agent(index, place, it, c, argocd))
-        .collect()
+
+fn delete(name: &str, secret: &ClusterSecret, argocd: &str, unless_there: Option<(&'static Resource, Place)>) -> Write {
+    Write::Delete {
+        resource: &SECRETS,
+        place: Place::new(argocd, name),
+        uid: secret.uid.clone(),
+        version: secret.version.clone(),
+        unless_there,
+    }
+}
+
+fn write(form: Form, cluster: &str, decision: Decision, argocd: &str) -> Option<Write> {
+    let (resource, place) = (&SECRETS, Place::new(argocd, &form.secret_name(cluster)));
+    let write = match decision.write? {
+        cluster_secret::Write::Create(object) => Write::Create {
+            resource,
+            place,
+            object,
+        },
+        cluster_secret::Write::Patch(body) => Write::Patch { resource, place, body },
+    };
+    Some(match decision.recipe {
+        Some(recipe) => Write::Make {
+            write: Box::new(write),
+            recipe,
+            into: "data",
+        },
+        None => write,
+    })
+}
+
+/// When the certificate of a cluster is to be renewed. One that is due by now waits for something else, which will be told.
+fn renews(index: &Index, cluster: &Place, moment: &Moment<'_>) -> Option<Timestamp> {
+    let secret = own(Form::Agent, index, &cluster.name)?;
+    secret.renews_at().filter(|at| *at > moment.now)
 }

@@ -2,8 +2,9 @@
 
 mod agent;
 
+use super::membership::{Form, own};
 use super::{Standing, secrets};
-use crate::cluster_secret::{ClusterSecret, Keeper};
+use crate::cluster_secret::ClusterSecret;
 use crate::controller::index::{Index, Selection};
 use crate::controller::promises::Moment;
 use crate::controller::seen::{GitOpsCluster, OPEN, Place};
@@ -145,16 +146,15 @@ fn count(index: &Index, place: &Place, it: &GitOpsCluster, standing: &Standing, 
         return count;
     }
     let owner = place.to_string();
-    let keeper = Keeper::GitOps {
-        owner: &owner,
-        before: None,
-    };
+    let revoked = it.spec.agent.as_ref().map(|agent| &agent.revoked);
     for cluster in index.decided(&it.placement(place)) {
-        count.selected += 1;
-        if !it.spec.registers {
+        if revoked.is_some_and(|revoked| revoked.contains(&**cluster)) {
             continue;
         }
-        let is_registered = match secrets::own(index, cluster).and_then(ClusterSecret::owner) {
+        count.selected += 1;
+        let Some(form) = Form::of(it) else { continue };
+        let owner_of = |form| own(form, index, cluster).and_then(ClusterSecret::owner);
+        let is_registered = match owner_of(form) {
             Some(other) if other != owner => {
                 count
                     .conflicts
@@ -164,8 +164,8 @@ fn count(index: &Index, place: &Place, it: &GitOpsCluster, standing: &Standing, 
             other => other.is_some(),
         };
         count.registered += usize::from(is_registered);
-        match secrets::decide(index, cluster, keeper, argocd) {
-            Some(decision) => match decision.told {
+        match secrets::decide(form, index, cluster, (&owner, None), argocd, None) {
+            Some((decision, _)) => match decision.told {
                 Some(told) => count.conflicts.push(format!("{cluster}: {told}")),
                 // What it has may be put right: it is registered all the same.
                 None if !is_registered => count.pending.push(cluster.to_string()),
@@ -271,7 +271,7 @@ fn registered(it: &GitOpsCluster, standing: &Standing, count: &Count) -> Conditi
     } = count;
     let (is, reason, message) = if *standing != Standing::Served {
         (Is::Unknown, ["Skipped", "InProgress"], "nothing is written".to_owned())
-    } else if !it.spec.registers {
+    } else if Form::of(it).is_none() {
         (
             Is::False,
             ["NotImplemented", "Failed"],
