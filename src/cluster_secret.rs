@@ -87,10 +87,8 @@ pub struct ClusterSecret {
     cluster: Box<str>,
     /// Where Argo CD would connect to.
     server: Box<str>,
-    /// Whether it says nothing but those two.
-    is_bare: bool,
-    /// Whether it says of how to connect that there is nothing to be said.
-    is_plain: bool,
+    /// What it says besides those two.
+    rest: Rest,
     /// How Argo CD shows who it is, where that is of an agent.
     credential: Option<Box<Credential>>,
     labels: Labels,
@@ -102,6 +100,15 @@ pub struct ClusterSecret {
     is_signed: bool,
     /// [`OWNER`].
     owner: Box<str>,
+}
+
+/// What a cluster Secret says besides the cluster's name and its server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rest {
+    Nothing,
+    /// That there is nothing to be said of how to connect.
+    Plain,
+    Something,
 }
 
 impl ClusterSecret {
@@ -146,14 +153,19 @@ impl ClusterSecret {
         let annotations = metadata.annotations.unwrap_or_default();
         let labels = Labels::of(&metadata.labels.unwrap_or_default());
         let config = data.get(CONFIG);
+        let is_bare = data.keys().all(|key| [NAME, SERVER, CONFIG].contains(&&**key));
+        let rest = match config.map(|raw| raw.get()) {
+            None if is_bare => Rest::Nothing,
+            Some(PLAIN_VALUE) if is_bare => Rest::Plain,
+            _ => Rest::Something,
+        };
         Ok(Self {
             uid: metadata.uid,
             version: metadata.resource_version,
             deleting: metadata.deletion_timestamp.is_some(),
-            is_bare: data.keys().all(|key| [NAME, SERVER].contains(&&**key)),
+            rest,
             cluster: value(NAME).map_err(unreadable)?,
             server: value(SERVER).map_err(unreadable)?,
-            is_plain: config.is_none_or(|raw| raw.get() == PLAIN_VALUE),
             credential: config
                 .filter(|_| labels.get(AGENT_NAME).is_some())
                 .map(|raw| Box::new(Credential::read(raw))),
@@ -221,7 +233,9 @@ impl ClusterSecret {
     fn is_of_the_peer(&self, cluster: &str, keeper: Keeper<'_>) -> bool {
         let is_as_written = match keeper {
             Keeper::Controller | Keeper::GitOps { .. } => {
-                self.is_bare && *self.server == keeper.server(cluster) && self.labels.get(ACM) == keeper.acm()
+                self.rest == Rest::Nothing
+                    && *self.server == keeper.server(cluster)
+                    && self.labels.get(ACM) == keeper.acm()
             }
             // Those of argocd-agentctl are alike, and have no user: they are somebody's who keeps them by hand.
             Keeper::Agent { .. } => {
@@ -230,7 +244,7 @@ impl ClusterSecret {
                 let is_of_acm = keeper::agent_of(self.server()) == Some(cluster);
                 self.labels.get(AGENT_NAME) == Some(cluster) && has_user && (is_of_pull || is_of_acm)
             }
-            Keeper::Hub { .. } => self.is_plain && self.server() == keeper.server(cluster),
+            Keeper::Hub { .. } => self.rest != Rest::Something && self.server() == keeper.server(cluster),
         };
         is_as_written && *self.cluster == *cluster && self.labels.get(MANAGED_BY).is_none()
     }
@@ -252,4 +266,4 @@ fn decoded(raw: &RawValue) -> Result<Box<str>, serde_json::Error> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -70,12 +70,12 @@ impl Credential {
         Some(self.certificate.as_ref()?.renews_at())
     }
 
-    /// Whether it is that of this cluster, of these authorities, and for a while yet.
+    /// Whether it is that of this cluster, of these authorities, and for a while yet. Nothing is gained where it lasts as long as who
+    /// has signed it.
     fn is_good(&self, cluster: &str, issuer: &Issuer<'_>) -> bool {
         let is_good = |certificate: &Certificate| {
-            *certificate.common_name == *cluster
-                && certificate.is_issued_by(issuer.signer)
-                && certificate.renews_at() > issuer.now
+            let lasts = certificate.renews_at() > issuer.now || certificate.not_after >= issuer.signer.not_after;
+            lasts && *certificate.common_name == *cluster && certificate.is_issued_by(issuer.signer)
         };
         self.certificate.as_ref().is_some_and(is_good) && self.authorities == issuer.authorities
     }

@@ -1,3 +1,5 @@
+pub(crate) mod agents;
+
 use super::*;
 use serde_json::{Value, json};
 
@@ -75,6 +77,7 @@ impl Hub {
             argocd: "argocd",
             tracking_label: self.tracking_label,
             keeper: Keeper::Controller,
+            issuer: None,
         };
         let secrets = self.read();
         decide(&cluster, secrets.iter().map(|(name, secret)| (name.as_str(), secret)))
@@ -360,6 +363,7 @@ fn the_name_of_the_hub_is_argo_cds() {
         argocd: "argocd",
         tracking_label: "x",
         keeper: Keeper::Controller,
+        issuer: None,
     };
     let decision = decide(&cluster, std::iter::empty());
     assert_eq!(decision.write, None);
@@ -400,6 +404,12 @@ fn a_secret_concerns_the_clusters_of_its_name_and_of_what_it_says() {
     assert_eq!(concerns("a-secret", "b", "https://c-control-plane:6443/"), "a b c");
     assert_eq!(concerns("push", "eu1", "https://eu1.example.com"), "eu1");
     assert_eq!(concerns("push", "", ""), "");
+    assert_eq!(concerns("cluster-a", "b", "https://proxy:9090?agentName=c"), "a b c");
+    assert_eq!(concerns("x", "", "https://proxy:9090/?processId=1&agentName=c"), "");
+    assert_eq!(
+        concerns("hub", "hub", "https://kubernetes.default.svc"),
+        "hub local-cluster"
+    );
 }
 
 #[test]
@@ -425,6 +435,7 @@ fn gitops<'k>(owner: &'k str, before: Option<&'k str>, secrets: &[(&str, &Value)
         argocd: "argocd",
         tracking_label: hub.tracking_label,
         keeper: Keeper::GitOps { owner, before },
+        issuer: None,
     };
     let read = |secret: &Value| ClusterSecret::read(&secret.to_string()).expect("a Secret");
     let secrets: Vec<_> = secrets.iter().map(|(name, secret)| (*name, read(secret))).collect();
@@ -503,6 +514,12 @@ fn acms_secret_is_taken_over_and_no_other() {
     assert_eq!(patch["metadata"]["annotations"][OWNER], "argocd/all");
     assert_eq!(patch["metadata"]["labels"][MANAGED_BY], OURS);
     assert_eq!(patch["data"], json!({}));
+    let handed_over = of_acm(&json!({"metadata": {"labels": {MANAGED_BY: OURS}}, "data": {"name": encoded("us1")}}));
+    let decision = gitops("argocd/all", None, &[(GITOPS_NAME, &handed_over)]);
+    assert!(
+        matches!(decision.write, Some(Write::Patch(_))),
+        "as it is told that one can be"
+    );
     for other in [
         json!({"data": {"config": encoded("{}")}}),
         json!({"data": {"server": encoded("https://eu1.example.com:6443")}}),

@@ -646,13 +646,15 @@ impl Index {
         touched
     }
 
-    /// The managed clusters that Argo CD knows by a Secret of a GitOpsCluster's.
+    /// The managed clusters that Argo CD knows by a Secret of a GitOpsCluster's, or shall know by that of their agent.
     fn registered(&self) -> Vec<Touched> {
         let owners = self.gitops.all().map(|(place, _)| place.to_string());
         let secrets = owners.flat_map(|owner| self.secrets.owned(&owner));
-        secrets
-            .map(|secret| Touched::cluster(&secret.cluster().into()))
-            .collect()
+        let mut clusters: BTreeSet<Arc<str>> = secrets.map(|secret| secret.cluster().into()).collect();
+        let asking = self.gitops.all().filter(|(_, it)| it.spec.agent.is_some());
+        let selected = asking.flat_map(|(place, it)| self.decided(&it.placement(place)));
+        clusters.extend(selected.cloned());
+        self::clusters(&clusters)
     }
 
     /// The GitOpsClusters that select a managed cluster, or have registered it.

@@ -10,7 +10,10 @@ mod secrets;
 mod status;
 
 pub(super) use membership::{agents_of, gives_up, has_agent, is_wanted};
-#[expect(unused_imports, reason = "it is kept when the rest of argocd-agent is")]
+#[cfg_attr(
+    not(test),
+    expect(unused_imports, reason = "it is kept when the rest of argocd-agent is")
+)]
 pub(super) use secrets::AGENTS as AGENT_SECRETS;
 pub(super) use secrets::PROMISE as SECRETS;
 

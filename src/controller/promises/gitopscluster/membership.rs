@@ -54,6 +54,17 @@ pub(super) fn wants(form: Form, index: &Index, place: &Place, it: &GitOpsCluster
     Form::of(it) == Some(form) && selects(index, place, it, cluster, argocd)
 }
 
+/// Whether a GitOpsCluster that has registered a managed cluster in this form goes on to write its Secret. That of an agent has
+/// a certificate that ends: it is written on doubt as well, as long as it is not certainly given up.
+fn keeps_up(form: Form, index: &Index, place: &Place, it: &GitOpsCluster, cluster: &str, argocd: &str) -> bool {
+    wants(form, index, place, it, cluster, argocd)
+        || form == Form::Agent
+            && Form::of(it) == Some(form)
+            && has_finalizer(it)
+            && Standing::of(index, place, it, argocd) == Standing::Served
+            && !leaves(index, place, it, cluster, argocd)
+}
+
 /// Whether a GitOpsCluster that has registered a managed cluster in this form certainly does so no longer: because it has nothing
 /// to do with it any more, or because it registers it in the other form.
 pub(super) fn gives_up(
@@ -197,7 +208,7 @@ pub(super) fn whose<'i>(
     if let Some((place, it)) = keeper
         .as_ref()
         .and_then(|place| Some((place, index.gitops_cluster(place)?)))
-        && wants(form, index, place, it, cluster, argocd)
+        && keeps_up(form, index, place, it, cluster, argocd)
     {
         return Whose::Of(place.clone(), it, None);
     }

@@ -1,12 +1,17 @@
 //! GitOpsClusters on a hub where what is written is there.
 
+mod agents;
+
 use super::*;
+use crate::agent::{Wanted, names};
 use crate::cluster_secret::ClusterSecret;
+use crate::cluster_secret::tests::agents::put;
 use crate::controller::index::tests::now;
 use crate::controller::index::{Change, Touched};
 use crate::controller::promises::{Settings, cluster_secrets};
-use crate::controller::seen::{Cluster, Decision, Placement, is_open};
+use crate::controller::seen::{Cluster, Decision, Placement, TlsSecret, is_open};
 use crate::report::tests::merge;
+use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -17,6 +22,11 @@ struct Hub {
     argocd: &'static str,
     objects: BTreeMap<Place, Value>,
     secrets: BTreeMap<String, Value>,
+    /// Where it is argocd-agent that a GitOpsCluster asks for.
+    agents: BTreeMap<Place, Wanted>,
+    /// The Secret of the authority of its certificates.
+    authority: Option<Value>,
+    now: Timestamp,
     versions: u64,
     /// What is to be looked at.
     touched: Vec<(Sort, Place)>,
@@ -46,6 +56,9 @@ impl Hub {
             argocd: "argocd",
             objects: BTreeMap::new(),
             secrets: BTreeMap::new(),
+            agents: BTreeMap::new(),
+            authority: None,
+            now: now(),
             versions: 0,
             touched: Vec::new(),
             events: Vec::new(),
@@ -120,11 +133,20 @@ impl Hub {
         object["metadata"]["resourceVersion"] = json!(self.versions.to_string());
         let nothing_is_left = object["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty);
         let is_gone = object["metadata"]["deletionTimestamp"].is_string() && nothing_is_left;
-        let it = GitOpsCluster::read(&object.to_string()).expect("a GitOpsCluster");
+        let mut it = GitOpsCluster::read(&object.to_string()).expect("a GitOpsCluster");
+        it.spec.agent = self.agents.get(place).cloned();
+        it.spec.registers &= it.spec.agent.is_none();
         if is_gone {
             self.objects.remove(place);
         }
         self.apply(Change::GitOpsCluster(place.clone(), (!is_gone).then_some(it)));
+    }
+
+    /// The Secret of the authority is so.
+    fn authority(&mut self, secret: &Value) {
+        let seen = TlsSecret::read(&secret.to_string()).expect("a Secret");
+        self.authority = Some(secret.clone());
+        self.apply(Change::Certificate(names::CA_SECRET.into(), Some(seen)));
     }
 
     /// A Secret is so, or is gone.
@@ -162,18 +184,22 @@ impl Hub {
             ..Settings::default()
         };
         let moment = Moment {
-            now: now(),
+            now: self.now,
             stale: false,
             settings: &settings,
         };
         let action = match sort {
             Sort::GitOpsCluster => desired(&self.index, place, &moment),
-            Sort::Cluster => (SECRETS.desired)(&self.index, place, &moment),
+            Sort::Cluster => {
+                let of_one = |promise: &Promise| (promise.desired)(&self.index, place, &moment);
+                of_one(&SECRETS).or_else(|| of_one(&AGENT_SECRETS))
+            }
             _ => None,
         }?;
         self.events.extend(action.events.into_iter().map(|event| event.message));
-        let [write] = action.writes.try_into().expect("one write");
-        Some(self.carry_out(write))
+        let written: Vec<_> = action.writes.into_iter().map(|write| self.carry_out(write)).collect();
+        assert!(!written.is_empty(), "an action without a write");
+        Some(written.join(", "))
     }
 
     fn carry_out(&mut self, write: Write) -> String {
@@ -183,7 +209,20 @@ impl Hub {
                 self.secret(&place.name, Some(object));
                 format!("create {}", place.name)
             }
-            Write::Make { write, .. } => self.carry_out(*write),
+            Write::Make {
+                mut write,
+                recipe,
+                into,
+            } => {
+                let authority = self.authority.as_ref().expect("an authority");
+                let wanted = recipe.authority().expect("it is of the authority");
+                assert_eq!(authority["metadata"]["resourceVersion"], *wanted.version);
+                assert_eq!(into, "data");
+                if let Write::Create { object: body, .. } | Write::Patch { body, .. } = &mut *write {
+                    put(&recipe, authority, body);
+                }
+                format!("{} with a certificate", self.carry_out(*write))
+            }
             Write::Delete { place, version, .. } => {
                 let there = self.secrets.get(&*place.name).expect("it is there");
                 assert_eq!(there["metadata"]["resourceVersion"], *version);
@@ -247,6 +286,10 @@ impl Hub {
             .map(|it| &**it)
             .collect();
         hub.select(&named.into_iter().collect::<Vec<_>>());
+        hub.agents.clone_from(&self.agents);
+        if let Some(authority) = &self.authority {
+            hub.authority(authority);
+        }
         for (name, secret) in &self.secrets {
             hub.secret(name, Some(secret.clone()));
         }

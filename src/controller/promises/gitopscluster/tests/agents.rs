@@ -1,0 +1,363 @@
+//! Clusters on which argocd-agent runs.
+
+use super::*;
+use crate::agent::{Images, Mode};
+use crate::cluster_secret::tests::agents::{authorities, both};
+use crate::controller::index::tests::cluster;
+use crate::controller::promises::gitopscluster::membership::{Listed, members};
+use crate::controller::seen::Reach;
+use k8s_openapi::jiff::SignedDuration;
+
+fn wanted(revoked: &[&str]) -> Wanted {
+    Wanted {
+        mode: Mode::Managed,
+        address: None,
+        port: None,
+        namespace: "argocd".into(),
+        images: Images::default(),
+        rollout: None,
+        revoked: revoked.iter().map(|cluster| (*cluster).into()).collect(),
+        argocd_manifests: None,
+    }
+}
+
+fn agent_name(cluster: &str) -> String {
+    format!("cluster-{cluster}")
+}
+
+impl Hub {
+    /// With an authority, and a GitOpsCluster that asks for agents, of which all is written.
+    fn with_agents() -> Self {
+        let mut hub = Self::new();
+        hub.authority(&authorities()[0]);
+        hub.ask(&all(), Some(wanted(&[])));
+        hub.settle();
+        hub
+    }
+
+    /// Somebody asks for agents in a GitOpsCluster, or for none.
+    fn ask(&mut self, place: &Place, agent: Option<Wanted>) {
+        match agent {
+            Some(agent) => self.agents.insert(place.clone(), agent),
+            None => self.agents.remove(place),
+        };
+        self.write(place, &acm(&json!({})));
+    }
+
+    /// The clusters that have a Secret of their agent.
+    fn agents(&self) -> Vec<&str> {
+        self.secrets
+            .keys()
+            .filter_map(|name| name.strip_prefix("cluster-"))
+            .collect()
+    }
+
+    fn agent_owner(&self, cluster: &str) -> &Value {
+        &self.secrets[&agent_name(cluster)]["metadata"]["annotations"]["argocd-ocm-cmp.github.io/gitopscluster"]
+    }
+
+    fn reach(&mut self, name: &str, reach: Reach) {
+        self.apply(cluster(name, reach));
+    }
+
+    /// When a cluster is looked at again though nothing happens.
+    fn again(&self, cluster: &str) -> Option<Timestamp> {
+        let settings = Settings {
+            argocd: self.argocd.to_owned(),
+            ..Settings::default()
+        };
+        let moment = Moment {
+            now: self.now,
+            stale: false,
+            settings: &settings,
+        };
+        (AGENT_SECRETS.again)(&self.index, &Place::new("", cluster), &moment)
+    }
+
+    /// Looks at every cluster, as it may be at any time.
+    fn look_at_all(&mut self) -> Vec<String> {
+        let all = ["eu1", "eu2", "eu3"].map(|cluster| (Sort::Cluster, Place::new("", cluster)));
+        self.touched.extend(all);
+        self.settle()
+    }
+
+    fn has(&self, place: &Place, listed: &Listed) -> Vec<String> {
+        let it = self.index.gitops_cluster(place).expect("it is there");
+        let members = members(&self.index, place, it, listed, "argocd");
+        members.iter().map(ToString::to_string).collect()
+    }
+}
+
+fn secrets_of(written: &[String]) -> Vec<&str> {
+    let of_secrets = written.iter().filter(|write| write.contains("cluster-"));
+    let mut all: Vec<_> = of_secrets.map(String::as_str).collect();
+    all.sort_unstable();
+    all
+}
+
+const RENEWED: [&str; 2] = [
+    "patch cluster-eu1 with a certificate",
+    "patch cluster-eu2 with a certificate",
+];
+
+#[test]
+fn each_cluster_gets_the_secret_of_its_agent_and_the_status_says_so() {
+    let mut hub = Hub::with_agents();
+    assert_eq!(hub.agents(), ["eu1", "eu2"]);
+    assert_eq!(hub.registered(), [""; 0]);
+    assert_eq!(hub.agent_owner("eu1"), "argocd/all");
+    assert_eq!(hub.is("ClustersRegistered"), ["True", "Success"]);
+    assert_eq!(hub.look_at_all(), [""; 0]);
+    assert_eq!(hub.restarted().settle(), [""; 0], "once is enough");
+    hub.cluster("eu1", &json!({"env": "prod"}));
+    assert_eq!(hub.settle(), ["patch cluster-eu1"], "without a new certificate");
+    hub.delete(&all());
+    let written = hub.settle();
+    assert_eq!(written.last().map(String::as_str), Some("finalizers argocd/all"));
+    assert_eq!(hub.agents(), [""; 0]);
+}
+
+#[test]
+fn the_hub_itself_is_registered_without_an_agent() {
+    let mut hub = Hub::with_agents();
+    hub.cluster("hub", &json!({"local-cluster": "true"}));
+    hub.select(&["eu1", "eu2", "hub"]);
+    assert_eq!(secrets_of(&hub.settle()), ["create cluster-hub"]);
+    assert_eq!(hub.has(&all(), &Listed::new()), ["eu1", "eu2"]);
+    assert_eq!(hub.again("hub"), None);
+    let by_hand = json!({
+        "metadata": {"labels": {"argocd.argoproj.io/secret-type": "cluster"}},
+        "data": {"server": hub.secrets["cluster-hub"]["data"]["server"]},
+    });
+    hub.secret("cluster-hub", None);
+    hub.secret("in-cluster", Some(by_hand));
+    assert_eq!(secrets_of(&hub.settle()), [""; 0], "none beside that of somebody else");
+    assert!(hub.says_of(&all(), "ClustersRegistered")[2].contains("argocd/in-cluster"));
+}
+
+#[test]
+fn secrets_are_written_when_there_is_an_authority_and_follow_it() {
+    let [one, other] = authorities();
+    let mut hub = Hub::new();
+    hub.ask(&all(), Some(wanted(&[])));
+    hub.settle();
+    assert_eq!(hub.agents(), [""; 0]);
+    assert_eq!(hub.is("ClustersRegistered"), ["Unknown", "Reconciling"]);
+    hub.authority(one);
+    hub.settle();
+    assert_eq!(hub.agents(), ["eu1", "eu2"]);
+    // Another one is trusted, signs, and is the only one.
+    for authority in [&both(one, other), &both(other, one), other] {
+        hub.authority(authority);
+        assert_eq!(secrets_of(&hub.settle()), RENEWED);
+        assert_eq!(hub.look_at_all(), [""; 0], "once is enough");
+    }
+    hub.apply(Change::Certificate(names::CA_SECRET.into(), None));
+    assert_eq!(hub.look_at_all(), [""; 0], "what there is stays without one");
+    assert_eq!(hub.agents(), ["eu1", "eu2"]);
+}
+
+#[test]
+fn certificates_are_renewed_in_time() {
+    let mut hub = Hub::with_agents();
+    let at = hub.again("eu1").expect("a time");
+    assert!(at > hub.now + SignedDuration::from_hours(23 * 24) && at < hub.now + SignedDuration::from_hours(24 * 24));
+    hub.now = at - SignedDuration::from_secs(1);
+    assert_eq!(hub.look_at_all(), [""; 0]);
+    hub.now = at;
+    assert_eq!(hub.again("eu1"), None, "it is due, and nothing is waited for");
+    assert_eq!(secrets_of(&hub.look_at_all()), RENEWED);
+    assert!(hub.again("eu1").is_some_and(|next| next > at));
+    assert_eq!(hub.look_at_all(), [""; 0]);
+}
+
+#[test]
+fn certificates_are_renewed_though_it_is_not_certain_that_clusters_are_selected() {
+    let doubts: [fn(&mut Hub); 3] = [
+        |hub| hub.select(&[]),
+        |hub| {
+            hub.apply(Change::OnlyPlacements(HashSet::new()));
+            hub.apply(Change::OnlyDecisions(HashSet::new()));
+        },
+        |hub| {
+            hub.reach("eu2", Reach::Silent);
+            hub.select(&["eu1"]);
+        },
+    ];
+    for doubt in doubts {
+        let mut hub = Hub::with_agents();
+        doubt(&mut hub);
+        hub.settle();
+        hub.now = hub.again("eu1").expect("a time");
+        assert_eq!(secrets_of(&hub.look_at_all()), RENEWED);
+        assert_eq!(hub.look_at_all(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_gitopscluster_that_goes_from_one_form_to_the_other_replaces_its_secrets() {
+    let mut hub = Hub::with_all();
+    hub.ask(&all(), Some(wanted(&[])));
+    assert_eq!(
+        secrets_of(&hub.settle()),
+        [""; 0],
+        "without an authority, what there is stays"
+    );
+    assert_eq!(hub.registered(), ["eu1", "eu2"]);
+    hub.authority(&authorities()[0]);
+    let written = hub.settle();
+    let replaced = ["eu1", "eu2"]
+        .map(|it| format!("delete {it}-application-manager-cluster-secret, create cluster-{it} with a certificate"));
+    assert_eq!(secrets_of(&written), replaced);
+    assert_eq!((hub.registered(), hub.agents()), (vec![], vec!["eu1", "eu2"]));
+    assert_eq!(hub.is("ClustersRegistered"), ["True", "Success"]);
+    hub.ask(&all(), None);
+    hub.settle();
+    assert_eq!((hub.registered(), hub.agents()), (vec!["eu1", "eu2"], vec![]));
+    assert_eq!(hub.look_at_all(), [""; 0]);
+}
+
+#[test]
+fn what_is_not_selected_for_certain_stays_in_its_form() {
+    let mut hub = Hub::with_all();
+    hub.authority(&authorities()[0]);
+    hub.select(&[]);
+    hub.ask(&all(), Some(wanted(&[])));
+    hub.settle();
+    hub.look_at_all();
+    assert_eq!((hub.registered(), hub.agents()), (vec!["eu1", "eu2"], vec![]));
+    // One that came back from a backup beside the other goes.
+    hub.select(&["eu1", "eu2"]);
+    let old = hub.secret_of("eu1");
+    hub.settle();
+    assert_eq!(hub.registered(), [""; 0]);
+    hub.secret(&secret_name("eu1"), Some(old));
+    hub.settle();
+    assert_eq!((hub.registered(), hub.agents()), (vec![], vec!["eu1", "eu2"]));
+}
+
+#[test]
+fn a_revoked_cluster_loses_its_secret_at_once() {
+    let mut hub = Hub::with_agents();
+    // On doubt as well.
+    hub.select(&[]);
+    hub.reach("eu2", Reach::Silent);
+    hub.ask(&all(), Some(wanted(&["eu2"])));
+    hub.settle();
+    assert_eq!(hub.agents(), ["eu1"]);
+    hub.reach("eu2", Reach::Heard);
+    hub.select(&["eu1", "eu2"]);
+    hub.settle();
+    assert_eq!(hub.agents(), ["eu1"]);
+    assert_eq!(
+        hub.objects[&all()]["status"]["clusters"],
+        json!({"selected": 1, "registered": 1})
+    );
+    assert_eq!(
+        hub.has(&all(), &Listed::from([(all(), ["eu2".into()].into())])),
+        ["eu1"]
+    );
+    hub.ask(&all(), Some(wanted(&[])));
+    hub.settle();
+    assert_eq!(hub.agents(), ["eu1", "eu2"]);
+}
+
+#[test]
+fn a_cluster_that_is_not_heard_keeps_its_secret_until_it_is() {
+    for reach in [Reach::Silent, Reach::Unwell] {
+        for mut hub in [Hub::with_agents(), Hub::with_all()] {
+            let both = |hub: &Hub| [hub.registered(), hub.agents()].concat().join(" ");
+            let listed = Listed::from([(all(), ["eu1".into(), "eu2".into()].into())]);
+            hub.reach("eu2", reach);
+            hub.select(&["eu1"]);
+            hub.settle();
+            hub.look_at_all();
+            assert_eq!(both(&hub), "eu1 eu2");
+            let is_of_agents = !hub.agents().is_empty();
+            if is_of_agents {
+                assert_eq!(hub.has(&all(), &listed), ["eu1", "eu2"]);
+            }
+            hub.reach("eu2", Reach::Heard);
+            hub.settle();
+            assert_eq!(both(&hub), "eu1");
+            if is_of_agents {
+                assert_eq!(hub.has(&all(), &listed), ["eu1"]);
+            }
+        }
+    }
+}
+
+#[test]
+fn of_two_that_ask_for_agents_the_first_keeps_its_clusters() {
+    let mut hub = Hub::with_agents();
+    let other = Place::new("argocd", "aaa");
+    hub.ask(&other, Some(wanted(&[])));
+    assert_eq!(secrets_of(&hub.settle()), [""; 0]);
+    assert_eq!(hub.agent_owner("eu1"), "argocd/all");
+    let message = hub.says_of(&other, "ClustersRegistered")[2];
+    assert!(
+        message.contains("eu1: the GitOpsCluster argocd/all has registered it"),
+        "{message}"
+    );
+    let nothing = Listed::new();
+    assert_eq!(
+        (hub.has(&all(), &nothing), hub.has(&other, &nothing)),
+        (vec!["eu1".into(), "eu2".into()], vec![])
+    );
+    hub.delete(&all());
+    assert_eq!(hub.has(&other, &nothing), ["eu1", "eu2"]);
+    assert_eq!(hub.has(&all(), &nothing), [""; 0]);
+    let written = hub.settle();
+    assert_eq!(
+        secrets_of(&written),
+        ["patch cluster-eu1", "patch cluster-eu2"],
+        "without a gap"
+    );
+    assert_eq!(hub.agent_owner("eu1"), "argocd/aaa");
+}
+
+#[test]
+fn agents_do_not_come_to_clusters_that_another_has_registered_without() {
+    let mut hub = Hub::with_all();
+    hub.authority(&authorities()[0]);
+    let other = Place::new("argocd", "aaa");
+    hub.ask(&other, Some(wanted(&[])));
+    assert_eq!(secrets_of(&hub.settle()), [""; 0]);
+    assert_eq!(hub.registered(), ["eu1", "eu2"]);
+    assert_eq!(hub.has(&other, &Listed::new()), [""; 0]);
+    // What runs goes on.
+    let listed = Listed::from([(other.clone(), ["eu2".into()].into())]);
+    assert_eq!(hub.has(&other, &listed), ["eu2"]);
+    hub.delete(&all());
+    hub.settle();
+    assert_eq!((hub.registered(), hub.agents()), (vec![], vec!["eu1", "eu2"]));
+    assert!(!hub.objects.contains_key(&all()));
+}
+
+#[test]
+fn members_are_kept_on_doubt_and_by_who_has_them() {
+    let mut hub = Hub::new();
+    let other = Place::new("argocd", "aaa");
+    // Without an authority nobody has a Secret by which to know who came first.
+    hub.ask(&all(), Some(wanted(&[])));
+    hub.settle();
+    let listed = Listed::from([(all(), ["eu1".into(), "eu2".into(), "eu3".into()].into())]);
+    hub.ask(&other, Some(wanted(&[])));
+    hub.settle();
+    assert_eq!(
+        hub.has(&all(), &listed),
+        ["eu1", "eu2"],
+        "eu3 is not selected for certain"
+    );
+    assert_eq!(hub.has(&other, &listed), [""; 0]);
+    assert_eq!(hub.has(&other, &Listed::new()), ["eu1", "eu2"], "nobody has them");
+    hub.select(&[]);
+    assert_eq!(hub.has(&all(), &listed), ["eu1", "eu2", "eu3"]);
+    hub.apply(Change::OnlyDecisions(HashSet::new()));
+    hub.apply(Change::OnlyPlacements(HashSet::new()));
+    assert_eq!(hub.has(&all(), &listed), ["eu1", "eu2", "eu3"]);
+    hub.apply(Change::Cluster("eu2".into(), None));
+    assert_eq!(hub.has(&all(), &listed), ["eu1", "eu3"]);
+    hub.ask(&all(), None);
+    assert_eq!(hub.has(&all(), &listed), [""; 0], "it asks for none");
+}
