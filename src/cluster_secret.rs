@@ -204,10 +204,16 @@ impl ClusterSecret {
         self.credential.as_ref()?.renews_at()
     }
 
-    /// Whether Argo CD shows who it is by a certificate of the authority that signs, and trusts all of them.
+    /// Whether Argo CD shows who it is by a certificate of the authority that signs.
     #[must_use]
     pub fn is_issued_by(&self, ca: &seen::TlsSecret) -> bool {
-        self.credential.as_ref().is_some_and(|is| is.is_of(ca))
+        self.credential.as_ref().is_some_and(|is| is.is_issued_by(ca))
+    }
+
+    /// Whether Argo CD trusts exactly these authorities where it shows who it is.
+    #[must_use]
+    pub fn trusts(&self, ca: &seen::TlsSecret) -> bool {
+        self.credential.as_ref().is_some_and(|is| is.trusts(ca))
     }
 
     /// Where Argo CD would connect to, as it compares servers.

@@ -2,7 +2,7 @@
 //! principal knows its agents.
 
 use crate::agent::names;
-use crate::controller::seen::TlsSecret;
+use crate::controller::seen::{Place, TlsSecret};
 use crate::pki::{self, Authority, Certificate, Recipe};
 use k8s_openapi::ByteString;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -70,6 +70,17 @@ impl Credential {
         Some(self.certificate.as_ref()?.renews_at())
     }
 
+    /// Whether the authority that signs has signed its certificate.
+    pub(super) fn is_issued_by(&self, ca: &TlsSecret) -> bool {
+        let pair = self.certificate.as_ref().zip(ca.certificates.first());
+        pair.is_some_and(|(certificate, signer)| certificate.is_issued_by(signer))
+    }
+
+    /// Whether it has exactly these authorities.
+    pub(super) fn trusts(&self, ca: &TlsSecret) -> bool {
+        self.authorities == digest(ca)
+    }
+
     /// Whether it is that of this cluster, of these authorities, and for a while yet. Nothing is gained where it lasts as long as who
     /// has signed it.
     fn is_good(&self, cluster: &str, issuer: &Issuer<'_>) -> bool {
@@ -79,6 +90,11 @@ impl Credential {
         };
         self.certificate.as_ref().is_some_and(is_good) && self.authorities == issuer.authorities
     }
+}
+
+/// What distinguishes all authorities of a Secret.
+fn digest(ca: &TlsSecret) -> [u8; 32] {
+    Sha256::digest(ca.text.as_bytes()).into()
 }
 
 /// Who makes certificates for Argo CD, and when.
@@ -101,7 +117,7 @@ impl<'i> Issuer<'i> {
         let is_usable = signer.is_authority && signer.not_after > now && !secret.deleting;
         is_usable.then(|| Self {
             signer,
-            authorities: Sha256::digest(secret.text.as_bytes()).into(),
+            authorities: digest(secret),
             version: &secret.version,
             now,
         })
@@ -118,8 +134,7 @@ impl<'i> Issuer<'i> {
             not_before: self.now.saturating_sub(SKEW).unwrap_or(self.now),
             not_after: self.now.saturating_add(LIFE).unwrap_or(Timestamp::MAX),
             authority: Authority {
-                namespace: argocd.into(),
-                name: names::CA_SECRET.into(),
+                place: Place::new(argocd, names::CA_SECRET),
                 version: self.version.into(),
             },
         })

@@ -712,6 +712,10 @@ impl Index {
             touched.extend(Touched::gitops_all(self.gitops.of_clusters([name], &self.decisions)));
         }
         let is_reached_otherwise = self.reach(name) != reach;
+        if is_reached_otherwise {
+            // One that is heard again may have left a Placement meanwhile.
+            touched.extend(Touched::gitops_all(&self.gitops_of(name)));
+        }
         let is_another = self.clusters.contains_key(name) != before.is_some();
         let mut concerned = BTreeSet::new();
         if is_reached_otherwise {

@@ -12,7 +12,7 @@ mod hub;
 mod requests;
 mod works;
 
-pub(super) use addon::PROMISE as ADDON;
+pub(super) use addon::{PROMISE as ADDON, clusters_of};
 pub(super) use hub::PROMISE as HUB;
 pub(super) use requests::PROMISE as REQUESTS;
 pub(super) use works::PROMISE as WORKS;
@@ -27,10 +27,10 @@ use crate::controller::seen::{GitOpsCluster, Object, Place};
 use crate::controller::watches::{Kept, Kind};
 use serde_json::{Value, json};
 
-const NAME: &str = "argocd-agent";
-const ABOUT: &str = "argocd-agent on each cluster that the Placement of a GitOpsCluster selects, as an add-on of OCM's, and its \
+pub(super) const NAME: &str = "argocd-agent";
+pub(super) const ABOUT: &str = "argocd-agent on each cluster that the Placement of a GitOpsCluster selects, as an add-on of OCM's, and its \
                      certificates";
-const NEEDS: &[Kind] = &[
+pub(super) const NEEDS: &[Kind] = &[
     Kind::GitOpsClusters,
     Kind::Placements,
     Kind::Decisions,

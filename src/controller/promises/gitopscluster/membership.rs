@@ -4,9 +4,9 @@
 use super::{Standing, has_finalizer};
 use crate::cluster_secret::{ClusterSecret, Keeper, is_hub};
 use crate::controller::index::{Index, Selection};
+use crate::controller::promises::argocd_agent::clusters_of;
 use crate::controller::seen::{GitOpsCluster, Place, Reach};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 /// How a managed cluster is registered in Argo CD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ fn keeps_up(form: Form, index: &Index, place: &Place, it: &GitOpsCluster, cluste
 
 /// Whether a GitOpsCluster that has registered a managed cluster in this form certainly does so no longer: because it has nothing
 /// to do with it any more, or because it registers it in the other form.
-pub(super) fn gives_up(
+pub(super) fn releases(
     form: Form,
     index: &Index,
     place: &Place,
@@ -112,57 +112,92 @@ fn is_revoked(it: &GitOpsCluster, cluster: &str) -> bool {
         .is_some_and(|agent| agent.revoked.contains(cluster))
 }
 
-/// The managed clusters on which each GitOpsCluster has had its argocd-agent put, by its place.
-pub(super) type Listed = BTreeMap<Place, BTreeSet<Arc<str>>>;
-
-/// The managed clusters on which a GitOpsCluster has argocd-agent run: those that it selects, and those that it is `listed` to have
-/// and does not certainly give up, without those that another one has. The hub itself is none of them.
-#[cfg_attr(not(test), expect(dead_code, reason = "the add-on is brought to these clusters"))]
-pub(super) fn members(
+/// Whether a GitOpsCluster that has brought argocd-agent to a managed cluster certainly does so no longer.
+pub(in crate::controller::promises) fn gives_up(
     index: &Index,
     place: &Place,
     it: &GitOpsCluster,
-    listed: &Listed,
+    cluster: &str,
     argocd: &str,
-) -> BTreeSet<Arc<str>> {
-    let placement = it.placement(place);
-    let all = index.decided(&placement).chain(listed.get(place).into_iter().flatten());
-    let has = |cluster: &&Arc<str>| has_agent(index, (place, it), cluster, listed, argocd);
-    all.collect::<BTreeSet<_>>().into_iter().filter(has).cloned().collect()
+) -> bool {
+    it.spec.agent.is_none() || leaves(index, place, it, cluster, argocd)
 }
 
-/// Whether it is this GitOpsCluster that has argocd-agent run on a managed cluster.
-fn has_agent(
+/// The managed clusters on which a GitOpsCluster has argocd-agent run: those that it selects, and those that it has by the
+/// decisions that were written for it and does not certainly give up, without those that another one has. The hub itself is none
+/// of them.
+pub(in crate::controller::promises) fn agents_of<'i>(
+    index: &'i Index,
+    place: &Place,
+    it: &GitOpsCluster,
+    argocd: &str,
+) -> BTreeSet<&'i str> {
+    let all = index.gitops_clusters();
+    let listed = all.map(|(place, _)| (place, clusters_of(index, place))).collect();
+    members(index, place, it, &listed, argocd)
+}
+
+/// Whether it is this GitOpsCluster that has argocd-agent run on a managed cluster, as [`agents_of`] says.
+pub(in crate::controller::promises) fn has_agent(
+    index: &Index,
+    place: &Place,
+    it: &GitOpsCluster,
+    cluster: &str,
+    argocd: &str,
+) -> bool {
+    let is_listed = |place: &Place| clusters_of(index, place).contains(cluster);
+    is_member(index, (place, it), cluster, &is_listed, argocd)
+}
+
+/// The managed clusters that each GitOpsCluster has by the decisions that were written for it.
+type Listed<'i> = BTreeMap<&'i Place, BTreeSet<&'i str>>;
+
+fn members<'i>(
+    index: &'i Index,
+    place: &Place,
+    it: &GitOpsCluster,
+    listed: &Listed<'i>,
+    argocd: &str,
+) -> BTreeSet<&'i str> {
+    let placement = it.placement(place);
+    let selected = index.decided(&placement).map(|cluster| &**cluster);
+    let mut all: BTreeSet<_> = selected.collect();
+    all.extend(listed.get(place).into_iter().flatten());
+    all.retain(|cluster| {
+        let is_listed = |place: &Place| listed.get(place).is_some_and(|clusters| clusters.contains(cluster));
+        is_member(index, (place, it), cluster, &is_listed, argocd)
+    });
+    all
+}
+
+fn is_member(
     index: &Index,
     (place, it): (&Place, &GitOpsCluster),
     cluster: &str,
-    listed: &Listed,
+    is_listed: &dyn Fn(&Place) -> bool,
     argocd: &str,
 ) -> bool {
-    let is_listed = |place: &Place| listed.get(place).is_some_and(|clusters| clusters.contains(cluster));
-    let keeps = |place: &Place, it: &GitOpsCluster| {
-        it.spec.agent.is_some() && is_listed(place) && !leaves(index, place, it, cluster, argocd)
-    };
+    let keeps = |place: &Place, it: &GitOpsCluster| !gives_up(index, place, it, cluster, argocd) && is_listed(place);
     let takes =
         |place: &Place, it: &GitOpsCluster| it.spec.agent.is_some() && selects(index, place, it, cluster, argocd);
     let is_out = match index.cluster(cluster) {
         Some(seen) => seen.deleting || is_hub(cluster, &seen.labels),
         None => index.has_gone(cluster),
     };
-    if is_out || !(keeps(place, it) || takes(place, it)) {
+    if is_out || !(takes(place, it) || keeps(place, it)) {
         return false;
     }
     // Who has registered it comes first, then who has had it, then who comes first by its name.
     let registered = Form::ALL.iter().find_map(|form| {
         let owner = place_of(own(*form, index, cluster)?.owner()?)?;
         let it = index.gitops_cluster(&owner)?;
-        (!gives_up(*form, index, &owner, it, cluster, argocd)).then_some((owner, it))
+        (!releases(*form, index, &owner, it, cluster, argocd)).then_some((owner, it))
     });
     if let Some((owner, other)) = registered {
         if owner == *place {
             return true;
         }
-        if keeps(&owner, other) || takes(&owner, other) || !keeps(place, it) {
+        if takes(&owner, other) || keeps(&owner, other) || !keeps(place, it) {
             return false;
         }
     }
@@ -228,7 +263,7 @@ pub(super) fn whose<'i>(
 pub(super) fn is_released(form: Form, index: &Index, cluster: &str, owner: &str, argocd: &str) -> bool {
     let Some(place) = place_of(owner) else { return false };
     match index.gitops_cluster(&place) {
-        Some(it) => gives_up(form, index, &place, it, cluster, argocd),
+        Some(it) => releases(form, index, &place, it, cluster, argocd),
         None => index.has_gitops_cluster_gone(&place),
     }
 }

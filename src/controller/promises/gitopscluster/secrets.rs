@@ -3,14 +3,14 @@
 
 use super::membership::{Form, Whose, is_released, own, place_of, taker, whose};
 use super::{ABOUT, NAME, NEEDS};
-use crate::agent::names;
+use crate::agent::{self, names};
 use crate::cluster_secret::{self, Cluster, ClusterSecret, Decision, HUB, Issuer, Keeper, is_hub};
 use crate::controller::action::{Action, Involved, Write};
 use crate::controller::index::{Index, Sort};
-use crate::controller::promises::{Moment, Promise, never};
+use crate::controller::promises::{Moment, Promise, argocd_agent, never};
 use crate::controller::resources::{CLUSTERS, GITOPS_CLUSTERS, Resource, SECRETS};
 use crate::controller::seen::Place;
-use crate::controller::watches::{Kept, Kind};
+use crate::controller::watches::Kept;
 use k8s_openapi::jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,31 +28,19 @@ pub(in crate::controller::promises) const PROMISE: Promise = Promise {
 /// The part that is about clusters on which argocd-agent runs.
 #[cfg_attr(not(test), expect(dead_code, reason = "it is kept when the rest of argocd-agent is"))]
 pub(in crate::controller::promises) const AGENTS: Promise = Promise {
-    name: "argocd-agent",
-    about: "argocd-agent on each cluster that the Placement of a GitOpsCluster selects, and all that it needs",
+    name: argocd_agent::NAME,
+    about: argocd_agent::ABOUT,
     of: Sort::Cluster,
-    needs: &[
-        Kind::GitOpsClusters,
-        Kind::Placements,
-        Kind::Decisions,
-        Kind::Clusters,
-        Kind::Secrets,
-        Kind::Namespace,
-        Kind::Config,
-        Kind::Certificates,
-        Kind::Kept(Kept::Services),
-    ],
+    needs: argocd_agent::NEEDS,
     pause: Duration::from_secs(1),
     desired: |index, cluster, moment| desired(Form::Agent, index, cluster, moment),
     again: renews,
 };
 
-/// Where argocd-agent's resource proxy listens for Argo CD, as argocd-agentctl has it.
-const RESOURCE_PROXY: &str = "https://argocd-agent-resource-proxy:9090";
-
-/// The URL of the resource proxy.
-fn resource_proxy(_: &Index) -> String {
-    RESOURCE_PROXY.to_owned()
+/// The URL of argocd-agent's resource proxy for Argo CD.
+fn resource_proxy(index: &Index, argocd: &str) -> String {
+    let services = index.objects(Kept::Services).map(|(_, it)| &it.object);
+    agent::resource_proxy(&services.collect::<Vec<_>>(), argocd).0
 }
 
 /// What is to be done for a managed cluster that this GitOpsCluster registers in this form, after this one; and the Secret of the
@@ -66,7 +54,7 @@ pub(super) fn decide<'i>(
     issuer: Option<Issuer<'_>>,
 ) -> Option<(Decision, Option<(String, &'i ClusterSecret)>)> {
     let seen = index.cluster(cluster).filter(|seen| !seen.deleting)?;
-    let proxy = resource_proxy(index);
+    let proxy = resource_proxy(index, argocd);
     let keeper = match form {
         Form::Blank => Keeper::GitOps { owner, before },
         Form::Agent if is_hub(cluster, &seen.labels) => Keeper::Hub { owner, before },

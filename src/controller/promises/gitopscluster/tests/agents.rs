@@ -4,8 +4,10 @@ use super::*;
 use crate::agent::{Images, Mode};
 use crate::cluster_secret::tests::agents::{authorities, both};
 use crate::controller::index::tests::cluster;
-use crate::controller::promises::gitopscluster::membership::{Listed, members};
+use crate::controller::promises::gitopscluster::membership::{agents_of, has_agent};
+use crate::controller::seen::Object;
 use crate::controller::seen::Reach;
+use crate::controller::watches::Kept;
 use k8s_openapi::jiff::SignedDuration;
 
 fn wanted(revoked: &[&str]) -> Wanted {
@@ -81,10 +83,30 @@ impl Hub {
         self.settle()
     }
 
-    fn has(&self, place: &Place, listed: &Listed) -> Vec<String> {
+    /// The decisions that were written for a GitOpsCluster name these clusters.
+    fn list(&mut self, of: &Place, clusters: &[&str]) {
+        let place = Place::new(&of.namespace, &format!("{}-argocd-agent-decision-1", of.name));
+        let decisions: Vec<_> = clusters.iter().map(|cluster| json!({"clusterName": cluster})).collect();
+        let text = json!({
+            "metadata": {
+                "labels": {"app.kubernetes.io/managed-by": "argocd-ocm-cmp"},
+                "annotations": {"argocd-ocm-cmp.github.io/gitopscluster": of.to_string()},
+            },
+            "status": {"decisions": decisions},
+        });
+        let object = Object::read(Kept::Decisions, &text.to_string()).expect("a PlacementDecision");
+        self.apply(Change::Object(Kept::Decisions, place, Some(object)));
+    }
+
+    /// The clusters on which a GitOpsCluster has argocd-agent run.
+    fn has(&self, place: &Place) -> Vec<&str> {
         let it = self.index.gitops_cluster(place).expect("it is there");
-        let members = members(&self.index, place, it, listed, "argocd");
-        members.iter().map(ToString::to_string).collect()
+        let members = agents_of(&self.index, place, it, "argocd");
+        for cluster in ["eu1", "eu2", "eu3"] {
+            let is = has_agent(&self.index, place, it, cluster, "argocd");
+            assert_eq!(is, members.contains(cluster), "{cluster}");
+        }
+        members.into_iter().collect()
     }
 }
 
@@ -123,7 +145,7 @@ fn the_hub_itself_is_registered_without_an_agent() {
     hub.cluster("hub", &json!({"local-cluster": "true"}));
     hub.select(&["eu1", "eu2", "hub"]);
     assert_eq!(secrets_of(&hub.settle()), ["create cluster-hub"]);
-    assert_eq!(hub.has(&all(), &Listed::new()), ["eu1", "eu2"]);
+    assert_eq!(hub.has(&all()), ["eu1", "eu2"]);
     assert_eq!(hub.again("hub"), None);
     let by_hand = json!({
         "metadata": {"labels": {"argocd.argoproj.io/secret-type": "cluster"}},
@@ -253,10 +275,8 @@ fn a_revoked_cluster_loses_its_secret_at_once() {
         hub.objects[&all()]["status"]["clusters"],
         json!({"selected": 1, "registered": 1})
     );
-    assert_eq!(
-        hub.has(&all(), &Listed::from([(all(), ["eu2".into()].into())])),
-        ["eu1"]
-    );
+    hub.list(&all(), &["eu2"]);
+    assert_eq!(hub.has(&all()), ["eu1"]);
     hub.ask(&all(), Some(wanted(&[])));
     hub.settle();
     assert_eq!(hub.agents(), ["eu1", "eu2"]);
@@ -267,7 +287,7 @@ fn a_cluster_that_is_not_heard_keeps_its_secret_until_it_is() {
     for reach in [Reach::Silent, Reach::Unwell] {
         for mut hub in [Hub::with_agents(), Hub::with_all()] {
             let both = |hub: &Hub| [hub.registered(), hub.agents()].concat().join(" ");
-            let listed = Listed::from([(all(), ["eu1".into(), "eu2".into()].into())]);
+            hub.list(&all(), &["eu1", "eu2"]);
             hub.reach("eu2", reach);
             hub.select(&["eu1"]);
             hub.settle();
@@ -275,13 +295,13 @@ fn a_cluster_that_is_not_heard_keeps_its_secret_until_it_is() {
             assert_eq!(both(&hub), "eu1 eu2");
             let is_of_agents = !hub.agents().is_empty();
             if is_of_agents {
-                assert_eq!(hub.has(&all(), &listed), ["eu1", "eu2"]);
+                assert_eq!(hub.has(&all()), ["eu1", "eu2"]);
             }
             hub.reach("eu2", Reach::Heard);
             hub.settle();
             assert_eq!(both(&hub), "eu1");
             if is_of_agents {
-                assert_eq!(hub.has(&all(), &listed), ["eu1"]);
+                assert_eq!(hub.has(&all()), ["eu1"]);
             }
         }
     }
@@ -299,14 +319,13 @@ fn of_two_that_ask_for_agents_the_first_keeps_its_clusters() {
         message.contains("eu1: the GitOpsCluster argocd/all has registered it"),
         "{message}"
     );
-    let nothing = Listed::new();
     assert_eq!(
-        (hub.has(&all(), &nothing), hub.has(&other, &nothing)),
+        (hub.has(&all()), hub.has(&other)),
         (vec!["eu1".into(), "eu2".into()], vec![])
     );
     hub.delete(&all());
-    assert_eq!(hub.has(&other, &nothing), ["eu1", "eu2"]);
-    assert_eq!(hub.has(&all(), &nothing), [""; 0]);
+    assert_eq!(hub.has(&other), ["eu1", "eu2"]);
+    assert_eq!(hub.has(&all()), [""; 0]);
     let written = hub.settle();
     assert_eq!(
         secrets_of(&written),
@@ -324,10 +343,10 @@ fn agents_do_not_come_to_clusters_that_another_has_registered_without() {
     hub.ask(&other, Some(wanted(&[])));
     assert_eq!(secrets_of(&hub.settle()), [""; 0]);
     assert_eq!(hub.registered(), ["eu1", "eu2"]);
-    assert_eq!(hub.has(&other, &Listed::new()), [""; 0]);
+    assert_eq!(hub.has(&other), [""; 0]);
     // What runs goes on.
-    let listed = Listed::from([(other.clone(), ["eu2".into()].into())]);
-    assert_eq!(hub.has(&other, &listed), ["eu2"]);
+    hub.list(&other, &["eu2"]);
+    assert_eq!(hub.has(&other), ["eu2"]);
     hub.delete(&all());
     hub.settle();
     assert_eq!((hub.registered(), hub.agents()), (vec![], vec!["eu1", "eu2"]));
@@ -335,29 +354,32 @@ fn agents_do_not_come_to_clusters_that_another_has_registered_without() {
 }
 
 #[test]
-fn members_are_kept_on_doubt_and_by_who_has_them() {
+fn clusters_keep_their_agents_on_doubt_and_by_who_has_them() {
     let mut hub = Hub::new();
     let other = Place::new("argocd", "aaa");
     // Without an authority nobody has a Secret by which to know who came first.
-    hub.ask(&all(), Some(wanted(&[])));
-    hub.settle();
-    let listed = Listed::from([(all(), ["eu1".into(), "eu2".into(), "eu3".into()].into())]);
-    hub.ask(&other, Some(wanted(&[])));
-    hub.settle();
+    for place in [&all(), &other] {
+        hub.ask(place, Some(wanted(&[])));
+        hub.settle();
+    }
     assert_eq!(
-        hub.has(&all(), &listed),
-        ["eu1", "eu2"],
-        "eu3 is not selected for certain"
+        (hub.has(&all()), hub.has(&other)),
+        (vec![], vec!["eu1", "eu2"]),
+        "nobody has them"
     );
-    assert_eq!(hub.has(&other, &listed), [""; 0]);
-    assert_eq!(hub.has(&other, &Listed::new()), ["eu1", "eu2"], "nobody has them");
+    hub.list(&all(), &["eu1", "eu2", "eu3"]);
+    assert_eq!(
+        (hub.has(&all()), hub.has(&other)),
+        (vec!["eu1", "eu2"], vec![]),
+        "eu3 is out for certain"
+    );
     hub.select(&[]);
-    assert_eq!(hub.has(&all(), &listed), ["eu1", "eu2", "eu3"]);
+    assert_eq!(hub.has(&all()), ["eu1", "eu2", "eu3"]);
     hub.apply(Change::OnlyDecisions(HashSet::new()));
     hub.apply(Change::OnlyPlacements(HashSet::new()));
-    assert_eq!(hub.has(&all(), &listed), ["eu1", "eu2", "eu3"]);
+    assert_eq!(hub.has(&all()), ["eu1", "eu2", "eu3"]);
     hub.apply(Change::Cluster("eu2".into(), None));
-    assert_eq!(hub.has(&all(), &listed), ["eu1", "eu3"]);
+    assert_eq!(hub.has(&all()), ["eu1", "eu3"]);
     hub.ask(&all(), None);
-    assert_eq!(hub.has(&all(), &listed), [""; 0], "it asks for none");
+    assert_eq!(hub.has(&all()), [""; 0], "it asks for none");
 }
