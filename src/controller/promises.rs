@@ -70,6 +70,7 @@ pub static PROMISES: &[Promise] = &[
     application_set_report::PROMISE,
     gitopscluster::PROMISE,
     gitopscluster::SECRETS,
+    gitopscluster::AGENT_SECRETS,
     argocd_agent::HUB,
     argocd_agent::ADDON,
     argocd_agent::WORKS,

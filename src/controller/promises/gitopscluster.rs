@@ -10,14 +10,10 @@ mod secrets;
 mod status;
 
 pub(super) use membership::{agents_of, gives_up, has_agent, is_wanted};
-#[cfg_attr(
-    not(test),
-    expect(unused_imports, reason = "it is kept when the rest of argocd-agent is")
-)]
 pub(super) use secrets::AGENTS as AGENT_SECRETS;
 pub(super) use secrets::PROMISE as SECRETS;
 
-use super::{Moment, Promise, never};
+use super::{Moment, Promise, argocd_agent, never};
 use crate::controller::action::{Action, Event, Involved, Write};
 use crate::controller::index::{Index, Selection, Sort};
 use crate::controller::resources::{GITOPS_CLUSTER_STATUSES, GITOPS_CLUSTERS};
@@ -114,7 +110,8 @@ fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> 
         action(&GITOPS_CLUSTERS, body, Vec::new())
     };
     if it.deleting {
-        let is_done = index.secrets_owned_by(&place.to_string()).next().is_none();
+        let is_done = index.secrets_owned_by(&place.to_string()).next().is_none()
+            && !argocd_agent::is_left(index, place, it, &moment.settings.argocd);
         let others = it.finalizers.iter().filter(|finalizer| *finalizer != FINALIZER);
         return (is_done && has_finalizer(it)).then(|| finalizers(others.collect()));
     }

@@ -59,7 +59,7 @@ fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> 
     let argocd = &*moment.settings.argocd;
     let writes = match wanted(index, place, it, argocd) {
         Some(wanted) => writes(index, place, it, wanted, moment),
-        None if it.deleting || it.spec.agent.is_none() => leftovers(index, place),
+        None if it.deleting || it.spec.agent.is_none() && !it.spec.agent_is_unclear => leftovers(index, place),
         // It is not served, for now.
         None => Vec::new(),
     };
@@ -197,7 +197,7 @@ fn leftovers(index: &Index, place: &Place) -> Vec<Write> {
 }
 
 /// Whether anything is left that was made for a GitOpsCluster.
-pub(in crate::controller::promises) fn is_left(index: &Index, place: &Place) -> bool {
+pub(super) fn is_left(index: &Index, place: &Place) -> bool {
     let kinds = MADE.into_iter().map(|(kind, _)| kind).chain([Kept::Works]);
     kinds.into_iter().any(|kind| of(index, kind, place).next().is_some())
 }
@@ -253,12 +253,15 @@ pub(super) fn entry(index: &Index, place: &Place, it: &GitOpsCluster, moment: &M
 }
 
 /// What a GitOpsCluster wanted of the add-on, as it is written there.
-pub(super) fn entry_before(place: &Place, entry: &Value) -> Option<Wish> {
-    let configs = entry["configs"].as_array()?;
-    let template = configs.iter().find(|it| it["resource"] == TEMPLATES.plural)?;
+pub(super) fn entry_before(place: &Place, management: &Value) -> Option<Wish> {
+    let template = agent::present_template(pair(place), management)?;
+    let name = names::placement(&place.name);
+    let placements = management["spec"]["installStrategy"]["placements"].as_array()?;
+    let is_of_it = |entry: &&Value| entry["name"] == *name && entry["namespace"] == *place.namespace;
+    let entry = placements.iter().find(is_of_it)?;
     Some(Wish {
         place: place.clone(),
-        template: template["name"].as_str()?.to_owned(),
+        template: template.to_owned(),
         rollout: entry.get("rolloutStrategy").cloned(),
     })
 }

@@ -10,11 +10,11 @@ use crate::controller::index::{Index, Sort};
 use crate::controller::promises::gitopscluster::{agents_of, has_finalizer};
 use crate::controller::promises::{Moment, Promise};
 use crate::controller::resources::{CONFIG_MAPS, DEPLOYMENTS, MANAGEMENTS, SECRETS};
-use crate::controller::seen::{Object, Place, TlsSecret};
+use crate::controller::seen::{GitOpsCluster, Object, Place, TlsSecret};
 use crate::controller::watches::Kept;
 use crate::generate::names::hex;
 use k8s_openapi::jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -40,10 +40,17 @@ fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> 
     }
     let write = if asking(index, argocd).next().is_some() {
         wanted(index, moment)
+    } else if index.gitops_clusters().any(|(_, it)| may_ask(it)) {
+        management(index, moment)
     } else {
         unwanted(index, argocd)
     };
     Some(of_hub(argocd, vec![write?]))
+}
+
+/// Whether a GitOpsCluster asks for agents, served or not, or may do so.
+fn may_ask(it: &GitOpsCluster) -> bool {
+    !it.deleting && (it.spec.agent.is_some() || it.spec.agent_is_unclear)
 }
 
 fn again(index: &Index, _: &Place, moment: &Moment<'_>) -> Option<Timestamp> {
@@ -201,19 +208,18 @@ pub(super) fn strangers(index: &Index, moment: &Moment<'_>) -> Vec<String> {
     left_out(index, &entries(index, moment, there), argocd)
 }
 
-/// What the GitOpsClusters want of the add-on. One of which something is not there yet goes on to want what it wanted.
+/// What the GitOpsClusters want of the add-on. One of which something is not there yet, or that is not served for now, goes on to
+/// want what it wanted.
 fn entries(index: &Index, moment: &Moment<'_>, there: Option<&Object>) -> Vec<Wish> {
     let argocd = &*moment.settings.argocd;
-    let before = there.map(|there| &there.object["spec"]["installStrategy"]["placements"]);
-    let before: Vec<&Value> = before.and_then(Value::as_array).into_iter().flatten().collect();
-    asking(index, argocd)
-        .filter_map(|(place, it, _)| {
-            super::addon::entry(index, place, it, moment).or_else(|| {
-                let name = names::placement(&place.name);
-                let is_of_it = |entry: &&&Value| entry["name"] == *name && entry["namespace"] == *place.namespace;
-                let before = before.iter().find(is_of_it)?;
-                super::addon::entry_before(place, before)
-            })
+    let asking = index.gitops_clusters().filter(|(_, it)| may_ask(it));
+    asking
+        .filter_map(|(place, it)| {
+            let is_served = super::wanted(index, place, it, argocd).is_some();
+            let now = is_served
+                .then(|| super::addon::entry(index, place, it, moment))
+                .flatten();
+            now.or_else(|| super::addon::entry_before(place, &there?.object))
         })
         .collect()
 }
@@ -221,9 +227,10 @@ fn entries(index: &Index, moment: &Moment<'_>, there: Option<&Object>) -> Vec<Wi
 /// What is left when nobody asks for agents any more: it goes while the last GitOpsCluster that has asked for them waits for that.
 /// That none is listed is no reason.
 fn unwanted(index: &Index, argocd: &str) -> Option<Write> {
-    let is_waiting = index
-        .gitops_clusters()
-        .any(|(_, it)| it.deleting && it.spec.agent.is_some() && has_finalizer(it));
+    let is_waiting = index.gitops_clusters().any(|(place, it)| {
+        let is_last = it.deleting && it.spec.agent.is_some() && has_finalizer(it);
+        is_last || super::addon::is_left(index, place)
+    });
     if !is_waiting {
         return None;
     }
@@ -263,7 +270,7 @@ fn unwanted(index: &Index, argocd: &str) -> Option<Write> {
 }
 
 /// Whether anything of ours is left of what every agent needs.
-pub(in crate::controller::promises) fn is_left(index: &Index, argocd: &str) -> bool {
+pub(super) fn is_left(index: &Index, argocd: &str) -> bool {
     let certificates = names::CERTIFICATES.into_iter();
     let management = index.object(Kept::Management, &Place::new("", names::ADDON));
     let bundle = index.object(Kept::Bundle, &Place::new(argocd, names::CA_BUNDLE));

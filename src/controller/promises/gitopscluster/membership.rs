@@ -2,6 +2,7 @@
 //! longer selects it: what is missing, empty or contradicts itself is no reason to take anything away.
 
 use super::{Standing, has_finalizer};
+use crate::agent::names;
 use crate::cluster_secret::{ClusterSecret, Keeper, is_hub};
 use crate::controller::index::{Index, Selection};
 use crate::controller::promises::argocd_agent::clusters_of;
@@ -120,7 +121,8 @@ pub(in crate::controller::promises) fn gives_up(
     cluster: &str,
     argocd: &str,
 ) -> bool {
-    it.spec.agent.is_none() || leaves(index, place, it, cluster, argocd)
+    // How one wants it that cannot be understood is no reason to take it away.
+    it.spec.agent.is_none() && !it.spec.agent_is_unclear || leaves(index, place, it, cluster, argocd)
 }
 
 /// The managed clusters on which a GitOpsCluster has argocd-agent run: those that it selects, and those that it has by the
@@ -183,7 +185,7 @@ fn is_member(
     let is_out = match index.cluster(cluster) {
         Some(seen) => seen.deleting || is_hub(cluster, &seen.labels),
         None => index.has_gone(cluster),
-    };
+    } || names::check_agent(cluster, argocd).is_err();
     if is_out || !(takes(place, it) || keeps(place, it)) {
         return false;
     }

@@ -26,7 +26,6 @@ pub(in crate::controller::promises) const PROMISE: Promise = Promise {
 };
 
 /// The part that is about clusters on which argocd-agent runs.
-#[cfg_attr(not(test), expect(dead_code, reason = "it is kept when the rest of argocd-agent is"))]
 pub(in crate::controller::promises) const AGENTS: Promise = Promise {
     name: argocd_agent::NAME,
     about: argocd_agent::ABOUT,

@@ -65,7 +65,7 @@ pub(super) fn wanted(
     let mut conditions = vec![
         placement(index, place, it, standing),
         served(place, standing, argocd),
-        registered(it, standing, &count),
+        registered(it, standing, &count, moment.settings.agents),
         implemented(it),
     ];
     let agents = match &it.spec.agent {
@@ -262,7 +262,7 @@ fn served(place: &Place, standing: &Standing, argocd: &str) -> Condition {
     }
 }
 
-fn registered(it: &GitOpsCluster, standing: &Standing, count: &Count) -> Condition {
+fn registered(it: &GitOpsCluster, standing: &Standing, count: &Count, agents: bool) -> Condition {
     let Count {
         selected,
         registered,
@@ -274,8 +274,14 @@ fn registered(it: &GitOpsCluster, standing: &Standing, count: &Count) -> Conditi
     } else if Form::of(it).is_none() {
         (
             Is::False,
+            ["InvalidConfiguration", "Failed"],
+            "what is asked for of argocd-agent cannot be understood, and what runs stays as it is".to_owned(),
+        )
+    } else if Form::of(it) == Some(Form::Agent) && !agents {
+        (
+            Is::False,
             ["NotImplemented", "Failed"],
-            "clusters with argocd-agent are not registered by this version: createBlankClusterSecrets registers them without".to_owned(),
+            "this controller brings no agents: name argocd-agent in its OCM_CONTROLLERS, and apply deploy_argocd_agent.yaml".to_owned(),
         )
     } else if !conflicts.is_empty() {
         let message = format!("{registered} of {selected} clusters are registered. {}", few(conflicts));
