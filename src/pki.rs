@@ -7,7 +7,9 @@
 //! Those who have to accept the certificates are Go's `crypto/x509` (argocd-agent, Argo CD, OCM) and rustls. RFC 5280 is what they
 //! agree on.
 
+mod authority;
 mod certificate;
+mod client_config;
 mod issue;
 mod key;
 mod recipe;
@@ -16,9 +18,11 @@ mod signed;
 #[cfg(test)]
 mod tests;
 
+pub use authority::{Authority, AuthorityData, NEXT_KEY, TLS_CERTIFICATE, TLS_KEY, authority_name};
 pub use certificate::Certificate;
+pub use client_config::ClientConfig;
 pub use key::{KeyId, key_of};
-pub use recipe::{Authority, AuthorityData, NEXT_KEY, Recipe, TLS_CERTIFICATE, TLS_KEY, authority_name, make};
+pub use recipe::{Recipe, make};
 pub use request::{Request, read_request};
 
 /// Why something cannot be read or made. None of them has anything of a key in it.
@@ -57,6 +61,9 @@ pub enum Error {
     /// Those who authenticate by the text of a subject could find another name in it than the one that was checked.
     #[error("the subject of the request for a certificate is not one common name, and organizations")]
     Subject,
+    /// Of a cluster Secret of Argo CD's.
+    #[error("it is not the JSON of a connection by TLS: {{\"tlsClientConfig\": {{…}}}}")]
+    Config,
     /// The recipe needs an authority.
     #[error("there is no certificate authority to sign with")]
     NoAuthority,
@@ -76,8 +83,8 @@ pub enum Error {
     #[error("{0:?} is neither a DNS name nor an IP address")]
     Name(Box<str>),
     /// It would never be valid, or a date cannot be written in a certificate.
-    #[error("a certificate cannot begin at {0} and end at {1}")]
-    Times(k8s_openapi::jiff::Timestamp, k8s_openapi::jiff::Timestamp),
+    #[error("a certificate cannot end before it begins, and it ends no later than its authority")]
+    Times,
     /// The crypto library. Its errors do not say why.
     #[error("the crypto library failed to {0}")]
     Crypto(&'static str),

@@ -77,15 +77,14 @@ impl Draft<'_> {
 
     fn validity(&self, issuer: Option<&Certificate>) -> Result<Validity, Error> {
         let not_after = issuer.map_or(self.not_after, |issuer| issuer.not_after.min(self.not_after));
-        let impossible = || Error::Times(self.not_before, not_after);
         let time = |timestamp: Timestamp| {
-            let seconds = u64::try_from(timestamp.as_second()).map_err(|_| impossible())?;
+            let seconds = u64::try_from(timestamp.as_second()).map_err(|_| Error::Times)?;
             DateTime::from_unix_duration(Duration::from_secs(seconds))
                 .map(Time::from)
-                .map_err(|_| impossible())
+                .map_err(|_| Error::Times)
         };
         if self.not_before.as_second() >= not_after.as_second() {
-            return Err(impossible());
+            return Err(Error::Times);
         }
         Ok(Validity::new(time(self.not_before)?, time(not_after)?))
     }

@@ -1,35 +1,17 @@
 //! What is to be made, and the making of it.
 
 use super::Error;
-use super::certificate::Certificate;
-use super::issue::{Draft, Issuer, Purpose};
-use super::key::{Key, KeyId, NewKey, pem_text};
+use super::authority::{self, Authority, AuthorityData, Made, TLS_CERTIFICATE, TLS_KEY};
+use super::client_config;
+use super::issue::{Draft, Purpose};
+use super::key::NewKey;
 use super::request::read_request;
-use crate::controller::seen::Place;
 use aws_lc_rs::rsa::KeySize;
-use k8s_openapi::ByteString;
 use k8s_openapi::jiff::Timestamp;
-use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Under which key a Secret has certificates, as `kubernetes.io/tls` says. The authority's has its own first, then all others that are
-/// still trusted.
-pub const TLS_CERTIFICATE: &str = "tls.crt";
-
-/// Under which key a Secret has the private key of the first certificate.
-pub const TLS_KEY: &str = "tls.key";
-
-/// Under which key the authority's Secret has the private key of a certificate that is trusted, but does not sign yet.
-pub const NEXT_KEY: &str = "next.key";
 
 /// Under which key the Secret of argocd-agent's principal has the key that it signs tokens with.
 const JWT_KEY: &str = "jwt.key";
-
-/// The common name of an authority that begins then, as argocd-pull-integration writes it.
-#[must_use]
-pub fn authority_name(not_before: Timestamp) -> String {
-    format!("argocd-agent-ca@{}", not_before.as_second())
-}
 
 /// What is to be made when it is written: a decision without any secret in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +20,7 @@ pub enum Recipe {
     Jwt,
     /// A first authority: RSA-3072, because OCM's signer does not read other keys than RSA. Makes `tls.crt` and `tls.key`.
     Authority {
-        /// Its common name: [`authority_name`].
+        /// Its common name: [`authority_name`](super::authority_name).
         common_name: String,
         /// Before this it is not valid.
         not_before: Timestamp,
@@ -47,7 +29,7 @@ pub enum Recipe {
     },
     /// One more authority, which is trusted from now on and does not sign yet. Makes `tls.crt`, where it is last, and `next.key`.
     NextAuthority {
-        /// Its common name: [`authority_name`].
+        /// Its common name: [`authority_name`](super::authority_name).
         common_name: String,
         /// Before this it is not valid.
         not_before: Timestamp,
@@ -123,82 +105,12 @@ impl Recipe {
     }
 }
 
-/// In which form of an authority's Secret something was decided.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Authority {
-    /// Where the Secret is.
-    pub place: Place,
-    /// Its resourceVersion.
-    pub version: Box<str>,
-}
-
-/// An authority's Secret when something is made with it. It is never shown.
-pub struct AuthorityData {
-    bundle: Vec<u8>,
-    key: Vec<u8>,
-    next: Option<Vec<u8>>,
-}
-
-impl AuthorityData {
-    /// The `data` of the Secret.
-    ///
-    /// # Errors
-    /// That it has no `tls.crt` or no `tls.key`. What they are is seen when they are used.
-    pub fn new(mut data: BTreeMap<String, ByteString>) -> Result<Self, Error> {
-        let mut take = |part| data.remove(part).map(|ByteString(bytes)| bytes);
-        Ok(Self {
-            bundle: take(TLS_CERTIFICATE).ok_or_else(|| Error::Missing.within(TLS_CERTIFICATE))?,
-            key: take(TLS_KEY).ok_or_else(|| Error::Missing.within(TLS_KEY))?,
-            next: take(NEXT_KEY),
-        })
-    }
-
-    fn certificates(&self) -> Result<Vec<Certificate>, Error> {
-        Certificate::read_all(&self.bundle).map_err(|error| error.within(TLS_CERTIFICATE))
-    }
-
-    fn next(&self) -> Result<&[u8], Error> {
-        self.next.as_deref().ok_or_else(|| Error::Missing.within(NEXT_KEY))
-    }
-
-    fn signer(&self) -> Result<Signer, Error> {
-        let certificate = self.certificates()?.swap_remove(0);
-        if !certificate.is_authority {
-            return Err(Error::NotAnAuthority.within(TLS_CERTIFICATE));
-        }
-        let key = Key::read(&self.key).map_err(|error| error.within(TLS_KEY))?;
-        if !certificate.has_key(&key.id()) {
-            return Err(Error::OtherKey.within(TLS_KEY));
-        }
-        Ok(Signer { certificate, key })
-    }
-}
-
-/// An authority that can sign.
-struct Signer {
-    certificate: Certificate,
-    key: Key,
-}
-
-impl Signer {
-    fn sign(&self, draft: &Draft<'_>, public: &[u8]) -> Result<Vec<u8>, Error> {
-        let issuer = Issuer {
-            certificate: Some(&self.certificate),
-            key: &self.key,
-        };
-        draft.issue(public, &issuer)
-    }
-}
-
-/// What is made: by its key in a Secret's `data`, bytes that are not yet in base64; `None` removes what is there.
-type Made = BTreeMap<&'static str, Option<Vec<u8>>>;
-
 /// Makes it. An RSA key takes up to a few seconds.
 ///
 /// # Errors
 /// What of the recipe or of the authority's Secret is not right. Nothing of a key is in it.
 pub fn make(recipe: &Recipe, authority: Option<&AuthorityData>) -> Result<Made, Error> {
-    let authority = || authority.ok_or(Error::NoAuthority);
+    let given = || authority.ok_or(Error::NoAuthority);
     match recipe {
         Recipe::Jwt => Ok(BTreeMap::from([(JWT_KEY, Some(NewKey::rsa(KeySize::Rsa4096)?.pem))])),
         Recipe::Authority {
@@ -206,7 +118,7 @@ pub fn make(recipe: &Recipe, authority: Option<&AuthorityData>) -> Result<Made, 
             not_before,
             not_after,
         } => {
-            let (certificate, key) = new_authority(common_name, *not_before, *not_after)?;
+            let (certificate, key) = authority::create(common_name, *not_before, *not_after)?;
             Ok(BTreeMap::from([
                 (TLS_CERTIFICATE, Some(certificate)),
                 (TLS_KEY, Some(key)),
@@ -217,9 +129,9 @@ pub fn make(recipe: &Recipe, authority: Option<&AuthorityData>) -> Result<Made, 
             not_before,
             not_after,
             ..
-        } => announce(authority()?, common_name, *not_before, *not_after),
-        Recipe::Promote { .. } => promote(authority()?),
-        Recipe::Drop { .. } => drop_others(authority()?),
+        } => authority::announce(given()?, common_name, *not_before, *not_after),
+        Recipe::Promote { .. } => authority::promote(given()?),
+        Recipe::Drop { .. } => authority::drop_others(given()?),
         Recipe::Server {
             common_name,
             names,
@@ -235,7 +147,7 @@ pub fn make(recipe: &Recipe, authority: Option<&AuthorityData>) -> Result<Made, 
                 not_before: *not_before,
                 not_after: *not_after,
             };
-            let (certificate, key) = new_leaf(&draft, authority()?)?;
+            let (certificate, key) = new_leaf(&draft, given()?)?;
             Ok(BTreeMap::from([
                 (TLS_CERTIFICATE, Some(certificate)),
                 (TLS_KEY, Some(key)),
@@ -256,9 +168,10 @@ pub fn make(recipe: &Recipe, authority: Option<&AuthorityData>) -> Result<Made, 
                 not_before: *not_before,
                 not_after: *not_after,
             };
-            let authority = authority()?;
+            let authority = given()?;
             let (certificate, key) = new_leaf(&draft, authority)?;
-            Ok(BTreeMap::from([("config", Some(config(certificate, key, authority)))]))
+            let config = client_config::write(certificate, key, authority.bundle());
+            Ok(BTreeMap::from([("config", Some(config))]))
         }
         Recipe::Sign {
             request,
@@ -275,28 +188,10 @@ pub fn make(recipe: &Recipe, authority: Option<&AuthorityData>) -> Result<Made, 
                 not_before: *not_before,
                 not_after: *not_after,
             };
-            let certificate = authority()?.signer()?.sign(&draft, request.public())?;
+            let certificate = given()?.signer()?.sign(&draft, request.public())?;
             Ok(BTreeMap::from([("certificate", Some(certificate))]))
         }
     }
-}
-
-/// A certificate of a new authority, and its key, in PEM.
-fn new_authority(common_name: &str, not_before: Timestamp, not_after: Timestamp) -> Result<(Vec<u8>, Vec<u8>), Error> {
-    let key = NewKey::rsa(KeySize::Rsa3072)?;
-    let draft = Draft {
-        purpose: Purpose::Authority,
-        common_name,
-        organizations: &[],
-        names: &BTreeSet::new(),
-        not_before,
-        not_after,
-    };
-    let issuer = Issuer {
-        certificate: None,
-        key: &key.key,
-    };
-    Ok((draft.issue(key.key.public(), &issuer)?, key.pem))
 }
 
 /// A certificate with a new key, and that, in PEM.
@@ -304,73 +199,4 @@ fn new_leaf(draft: &Draft<'_>, authority: &AuthorityData) -> Result<(Vec<u8>, Ve
     let signer = authority.signer()?;
     let key = NewKey::p256()?;
     Ok((signer.sign(draft, key.key.public())?, key.pem))
-}
-
-fn announce(
-    authority: &AuthorityData,
-    common_name: &str,
-    not_before: Timestamp,
-    not_after: Timestamp,
-) -> Result<Made, Error> {
-    if authority.next.is_some() {
-        return Err(Error::AlreadyNext.within(NEXT_KEY));
-    }
-    let mut bundle = bundle(&authority.certificates()?)?;
-    let (certificate, key) = new_authority(common_name, not_before, not_after)?;
-    bundle.extend(certificate);
-    Ok(BTreeMap::from([(TLS_CERTIFICATE, Some(bundle)), (NEXT_KEY, Some(key))]))
-}
-
-fn promote(authority: &AuthorityData) -> Result<Made, Error> {
-    let mut certificates = authority.certificates()?;
-    let key = authority.next()?;
-    let next = position(&certificates, &next_id(key)?)?;
-    certificates[..=next].rotate_right(1);
-    Ok(BTreeMap::from([
-        (TLS_CERTIFICATE, Some(bundle(&certificates)?)),
-        (TLS_KEY, Some(key.to_vec())),
-        (NEXT_KEY, None),
-    ]))
-}
-
-fn drop_others(authority: &AuthorityData) -> Result<Made, Error> {
-    let certificates = authority.certificates()?;
-    // What does not sign is no reason to trust nobody else.
-    let mut kept = vec![authority.signer()?.certificate];
-    if let Some(next) = &authority.next {
-        kept.push(certificates[position(&certificates, &next_id(next)?)?].clone());
-    }
-    Ok(BTreeMap::from([(TLS_CERTIFICATE, Some(bundle(&kept)?))]))
-}
-
-fn next_id(key: &[u8]) -> Result<KeyId, Error> {
-    let key = Key::read(key).map_err(|error| error.within(NEXT_KEY))?;
-    Ok(key.id())
-}
-
-/// Where the authority with the next key is; it is not the one that signs.
-fn position(certificates: &[Certificate], next: &KeyId) -> Result<usize, Error> {
-    let is_next = |certificate: &Certificate| certificate.is_authority && certificate.has_key(next);
-    let found = certificates.iter().skip(1).position(is_next);
-    found
-        .map(|found| found + 1)
-        .ok_or_else(|| Error::NotAnnounced.within(NEXT_KEY))
-}
-
-fn bundle(certificates: &[Certificate]) -> Result<Vec<u8>, Error> {
-    let texts = certificates
-        .iter()
-        .map(|certificate| pem_text("CERTIFICATE", certificate.der()));
-    Ok(texts.collect::<Result<Vec<_>, _>>()?.concat())
-}
-
-/// `config` of a cluster Secret of Argo CD's (its `ClusterConfig`).
-fn config(certificate: Vec<u8>, key: Vec<u8>, authority: &AuthorityData) -> Vec<u8> {
-    let config = json!({"tlsClientConfig": {
-        "insecure": false,
-        "certData": ByteString(certificate),
-        "keyData": ByteString(key),
-        "caData": ByteString(authority.bundle.clone()),
-    }});
-    config.to_string().into_bytes()
 }

@@ -17,7 +17,7 @@ use x509_cert::request::{ExtensionReq, Version};
 pub struct Request {
     /// The common name of the subject, which has exactly one.
     pub common_name: Box<str>,
-    /// The organizations of the subject, in its order. The subject has nothing else.
+    /// The organizations of the subject, in its order; Go writes several in an order of its own. The subject has nothing else.
     pub organizations: Box<[Box<str>]>,
     /// Whom else it shall be of: DNS names, IP addresses, mail addresses and URIs, as text. `make` gives it none of those.
     pub names: BTreeSet<Box<str>>,

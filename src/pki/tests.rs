@@ -109,9 +109,10 @@ fn try_openssl(arguments: &str, input: &[u8]) -> Result<Vec<u8>, String> {
     // It may not want it.
     let _ = child.stdin.take().unwrap().write_all(input);
     let output = child.wait_with_output().unwrap();
-    match output.status.success() {
-        true => Ok(output.stdout),
-        false => Err(String::from_utf8(output.stderr).unwrap()),
+    if output.status.success() {
+        Ok(output.stdout)
+    } else {
+        Err(String::from_utf8(output.stderr).unwrap())
     }
 }
 

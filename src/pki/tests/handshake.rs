@@ -93,10 +93,10 @@ fn meet(bundle: &[u8], server: &Identity<'_>, client: &Identity<'_>, name: &str,
 fn a_server_and_a_client_by_its_request_meet_over_tls_1_3() {
     let data = data_of(&AUTHORITY);
     let bundle = part(&AUTHORITY, TLS_CERTIFICATE);
-    let served = make(&server(), Some(&data)).unwrap();
+    let made = make(&server(), Some(&data)).unwrap();
     let server = Identity {
-        certificate: part(&served, TLS_CERTIFICATE),
-        key: part(&served, TLS_KEY),
+        certificate: part(&made, TLS_CERTIFICATE),
+        key: part(&made, TLS_KEY),
     };
     for options in [
         "EC -pkeyopt ec_paramgen_curve:P-256",
@@ -127,10 +127,10 @@ fn a_server_and_a_client_by_its_request_meet_over_tls_1_3() {
 fn what_another_authority_of_the_same_name_has_signed_is_refused() {
     let other = new_authority();
     let bundle = part(&AUTHORITY, TLS_CERTIFICATE);
-    let served = make(&server(), Some(&data_of(&AUTHORITY))).unwrap();
+    let made = make(&server(), Some(&data_of(&AUTHORITY))).unwrap();
     let server = Identity {
-        certificate: part(&served, TLS_CERTIFICATE),
-        key: part(&served, TLS_KEY),
+        certificate: part(&made, TLS_CERTIFICATE),
+        key: part(&made, TLS_KEY),
     };
     let key = openssl("genpkey -algorithm ED25519", b"");
     let signed = make(&sign(request(&key, AGENT)), Some(&data_of(&other))).unwrap();

@@ -144,6 +144,28 @@ fn argo_cd_gets_a_client_with_its_key_and_whom_to_trust() {
     assert!(certificate.has_key(&key_of(&decoded("keyData")).unwrap()) && certificate.is_client);
     assert_eq!(*certificate.organizations, ["one".into(), "two".into()]);
     verified(&decoded("caData"), &decoded("certData"), "sslclient").unwrap();
+
+    let read = ClientConfig::read(part(&made, "config")).unwrap();
+    assert_eq!(read.certificate, certificate);
+    assert!(certificate.has_key(&read.key));
+    assert!(read.trusts(part(&AUTHORITY, TLS_CERTIFICATE)) && !read.trusts(b""));
+    let with = |key: &str, value: Value| {
+        let mut changed = config.clone();
+        changed["tlsClientConfig"][key] = value;
+        ClientConfig::read(changed.to_string().as_bytes())
+    };
+    assert!(
+        !with("insecure", true.into())
+            .unwrap()
+            .trusts(part(&AUTHORITY, TLS_CERTIFICATE))
+    );
+    assert_eq!(with("keyData", "".into()), Err(Error::NoKey.within("keyData")));
+    assert_eq!(
+        with("certData", Value::Null),
+        Err(Error::NoCertificate.within("certData"))
+    );
+    assert_eq!(with("certData", 5.into()), Err(Error::Config));
+    assert_eq!(ClientConfig::read(b"{}"), Err(Error::Config));
 }
 
 #[test]
@@ -272,8 +294,8 @@ fn what_cannot_be_made_says_which_part_is_not_right() {
     );
     assert_eq!(
         said(&with("a", 366, 400), &data),
-        "a certificate cannot begin at 2027-01-02T00:00:00Z and end at 2027-01-01T00:00:00Z"
+        "a certificate cannot end before it begins, and it ends no later than its authority"
     );
-    assert!(make(&with("a", 2, 2), Some(&data)).is_err());
-    assert!(make(&with("a", -30_000, 2), Some(&data)).is_err());
+    assert_eq!(make(&with("a", 2, 2), Some(&data)), Err(Error::Times));
+    assert_eq!(make(&with("a", -30_000, 2), Some(&data)), Err(Error::Times));
 }

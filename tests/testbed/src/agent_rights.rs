@@ -1,6 +1,6 @@
 //! What OCM's agents may do on a managed cluster: the roles that OCM's operator installs for them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
@@ -28,10 +28,23 @@ const AGGREGATED: [(&str, &str, &str); 4] = [
     ("create", "apiextensions.k8s.io", "customresourcedefinitions"),
 ];
 
+/// What the registration agent has once the API server has taken notice of all of its roles, those of its namespace and those of the
+/// cluster. Verb, group, resource.
+const NOTICED: [(&str, &str, &str); 5] = [
+    ("create", "", "configmaps"),
+    ("create", "", "secrets"),
+    ("update", "coordination.k8s.io", "leases"),
+    ("list", "", "nodes"),
+    ("list", "cluster.open-cluster-management.io", "clusterclaims"),
+];
+
 /// Gives the registration agent what OCM gives it, and returns the kubeconfig that it then runs with.
-pub(crate) fn grant_registration(cluster: &ControlPlane) -> Result<PathBuf> {
+pub(crate) async fn grant_registration(cluster: &ControlPlane) -> Result<PathBuf> {
     apply(cluster, &manifests(cluster, "registration")?)?;
-    cluster.service_account_kubeconfig(AGENT_NAMESPACE, REGISTRATION)
+    let kubeconfig = cluster.service_account_kubeconfig(AGENT_NAMESPACE, REGISTRATION)?;
+    // It ends, without a word, when it is refused something before the API server has taken notice of all of that.
+    wait_for(&kubeconfig, "the registration agent has its rights", &NOTICED).await?;
+    Ok(kubeconfig)
 }
 
 /// Gives the work agent what OCM gives it, and returns the kubeconfig that it then runs with.
@@ -53,18 +66,23 @@ pub(crate) async fn grant_work(cluster: &ControlPlane) -> Result<PathBuf> {
 
     // Roles are aggregated by a controller, a moment later. An agent that starts sooner would fail to apply, and each
     // failure doubles the time until it tries again.
-    let reviews: Api<SelfSubjectAccessReview> = Api::all(client_of(&kubeconfig).await?);
-    wait::eventually("the work agent has its rights", DEADLINE, async || {
-        for (verb, group, resource) in AGGREGATED {
-            let attributes = json!({"verb": verb, "group": group, "resource": resource, "namespace": "default"});
+    wait_for(&kubeconfig, "the work agent has its rights", &AGGREGATED).await?;
+    Ok(kubeconfig)
+}
+
+/// Waits until the API server grants all of these rights to whom the kubeconfig is of.
+async fn wait_for(kubeconfig: &Path, what: &str, rights: &[(&str, &str, &str)]) -> Result<()> {
+    let reviews: Api<SelfSubjectAccessReview> = Api::all(client_of(kubeconfig).await?);
+    wait::eventually(what, DEADLINE, async || {
+        for (verb, group, resource) in rights {
+            let attributes = json!({"verb": verb, "group": group, "resource": resource, "namespace": AGENT_NAMESPACE});
             let review = serde_json::from_value(json!({"spec": {"resourceAttributes": attributes}})).ok()?;
             let answer = reviews.create(&PostParams::default(), &review).await.ok()?;
             answer.status.filter(|status| status.allowed)?;
         }
         Some(())
     })
-    .await?;
-    Ok(kubeconfig)
+    .await
 }
 
 fn manifests(cluster: &ControlPlane, agent: &str) -> Result<Vec<String>> {

@@ -134,7 +134,7 @@ impl ManagedCluster {
     /// Starts the registration agent and waits until the hub has accepted the cluster and finds it available.
     async fn join(&mut self, hub: &ControlPlane) -> Result<()> {
         let folder = self.bench.folder(&format!("{}/hub-kubeconfig", self.name()))?;
-        let kubeconfig = agent_rights::grant_registration(&self.plane)?;
+        let kubeconfig = agent_rights::grant_registration(&self.plane).await?;
         let mut command = self.agent(Part::Registration, &kubeconfig, ports::free()?);
         command.arg("--bootstrap-kubeconfig").arg(&self.hub_kubeconfig);
         command.arg("--hub-kubeconfig-dir").arg(&folder);
