@@ -216,9 +216,25 @@ fn a_certificate_is_made_anew_for_a_reason_only() {
     };
     let mut other_key = config(made());
     other_key["tlsClientConfig"]["keyData"] = foreign["tlsClientConfig"]["keyData"].clone();
+    let mut other_signer = {
+        let hub = Hub {
+            authority: other,
+            ..hub()
+        };
+        config(&hub.write(None).0)
+    };
+    other_signer["tlsClientConfig"]["caData"] = config(made())["tlsClientConfig"]["caData"].clone();
     let mut insecure = config(made());
     insecure["tlsClientConfig"]["insecure"] = json!(true);
-    for config in [foreign, other_key, insecure, json!({}), json!("hunter2"), json!(null)] {
+    for config in [
+        foreign,
+        other_key,
+        other_signer,
+        insecure,
+        json!({}),
+        json!("hunter2"),
+        json!(null),
+    ] {
         let (written, recipe) = hub().write(Some(&with_config(&config)));
         assert!(recipe.is_some(), "{config}");
         assert_eq!(written["metadata"], made()["metadata"]);

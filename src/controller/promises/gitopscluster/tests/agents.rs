@@ -353,6 +353,18 @@ fn agents_do_not_come_to_clusters_that_another_has_registered_without() {
 }
 
 #[test]
+fn who_goes_does_not_wait_for_what_another_cannot_write() {
+    let mut hub = Hub::with_all();
+    let other = Place::new("argocd", "aaa");
+    hub.ask(&other, Some(wanted(&[])));
+    hub.settle();
+    hub.delete(&all());
+    hub.settle();
+    assert_eq!((hub.registered(), hub.agents()), (vec![], vec![]));
+    assert!(!hub.objects.contains_key(&all()));
+}
+
+#[test]
 fn clusters_keep_their_agents_on_doubt_and_by_who_has_them() {
     let mut hub = Hub::new();
     let other = Place::new("argocd", "aaa");
