@@ -119,7 +119,8 @@ fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> 
         index.selection(&it.placement(place)),
         Selection::NoPlacement | Selection::Nothing
     );
-    let registers = membership::Form::of(it).is_some();
+    // Without the promise about them, agents are nothing to be waited for.
+    let registers = it.spec.registers || it.spec.agent.is_some() && moment.settings.agents;
     if standing == Standing::Served && registers && selects && !has_finalizer(it) {
         let ours = FINALIZER.to_owned();
         return Some(finalizers(it.finalizers.iter().chain([&ours]).collect()));

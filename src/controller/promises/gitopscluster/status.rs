@@ -87,6 +87,16 @@ pub(super) fn wanted(
     let mut clusters = counts;
     clusters.insert("selected".to_owned(), json!(count.selected));
     clusters.insert("registered".to_owned(), json!(count.registered));
+    // A merge patch takes away only what it names.
+    for key in it
+        .status
+        .get("clusters")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flat_map(Map::keys)
+    {
+        clusters.entry(key).or_insert(Value::Null);
+    }
     let mut status = Map::from_iter([
         ("conditions".to_owned(), json!(conditions)),
         ("clusters".to_owned(), Value::Object(clusters)),

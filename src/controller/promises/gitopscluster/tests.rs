@@ -181,6 +181,7 @@ impl Hub {
     fn look(&mut self, sort: Sort, place: &Place) -> Option<String> {
         let settings = Settings {
             argocd: self.argocd.to_owned(),
+            agents: true,
             ..Settings::default()
         };
         let moment = Moment {

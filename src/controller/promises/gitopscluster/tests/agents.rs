@@ -175,7 +175,11 @@ fn secrets_are_written_when_there_is_an_authority_and_follow_it() {
         assert_eq!(hub.look_at_all(), [""; 0], "once is enough");
     }
     hub.apply(Change::Certificate(names::CA_SECRET.into(), None));
-    assert_eq!(hub.look_at_all(), [""; 0], "what there is stays without one");
+    assert_eq!(
+        secrets_of(&hub.look_at_all()),
+        [""; 0],
+        "what there is stays without one"
+    );
     assert_eq!(hub.agents(), ["eu1", "eu2"]);
 }
 
@@ -271,10 +275,8 @@ fn a_revoked_cluster_loses_its_secret_at_once() {
     hub.select(&["eu1", "eu2"]);
     hub.settle();
     assert_eq!(hub.agents(), ["eu1"]);
-    assert_eq!(
-        hub.objects[&all()]["status"]["clusters"],
-        json!({"selected": 1, "registered": 1})
-    );
+    let counted = &hub.objects[&all()]["status"]["clusters"];
+    assert_eq!(["selected", "registered"].map(|key| &counted[key]), [1, 1]);
     hub.list(&all(), &["eu2"]);
     assert_eq!(hub.has(&all()), ["eu1"]);
     hub.ask(&all(), Some(wanted(&[])));
