@@ -134,8 +134,10 @@ impl Hub {
         let nothing_is_left = object["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty);
         let is_gone = object["metadata"]["deletionTimestamp"].is_string() && nothing_is_left;
         let mut it = GitOpsCluster::read(&object.to_string()).expect("a GitOpsCluster");
-        it.spec.agent = self.agents.get(place).cloned();
-        it.spec.registers &= it.spec.agent.is_none();
+        if let Some(agent) = self.agents.get(place) {
+            it.spec.agent = Some(agent.clone());
+            it.spec.registers = false;
+        }
         if is_gone {
             self.objects.remove(place);
         }
@@ -589,14 +591,14 @@ fn what_is_not_done_keeps_it_from_being_ready() {
 }
 
 #[test]
-fn clusters_with_an_agent_are_not_registered_and_those_that_are_stay() {
+fn clusters_stay_registered_until_they_can_be_with_their_agent() {
     let mut hub = Hub::with_all();
     let agent = json!({"enabled": true, "argoCDAgent": {"enabled": true}});
     hub.write(&all(), &acm(&json!({"gitopsAddon": agent})));
     hub.cluster("eu1", &json!({"env": "prod"}));
     hub.settle();
     assert_eq!(hub.registered(), ["eu1", "eu2"]);
-    assert_eq!(hub.is("ClustersRegistered"), ["False", "NotImplemented"]);
+    assert_eq!(hub.is("ClustersRegistered"), ["Unknown", "Reconciling"]);
     assert_eq!(hub.secret_of("eu1")["metadata"]["labels"]["env"], Value::Null);
 }
 
