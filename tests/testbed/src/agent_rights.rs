@@ -70,8 +70,8 @@ pub(crate) async fn grant_work(cluster: &ControlPlane) -> Result<PathBuf> {
     Ok(kubeconfig)
 }
 
-/// Waits until the API server grants all of these rights to whom the kubeconfig is of.
-async fn wait_for(kubeconfig: &Path, what: &str, rights: &[(&str, &str, &str)]) -> Result<()> {
+/// Waits until the API server grants all of these rights to whom the kubeconfig is of: verb, group, resource.
+pub(crate) async fn wait_for(kubeconfig: &Path, what: &str, rights: &[(&str, &str, &str)]) -> Result<()> {
     let reviews: Api<SelfSubjectAccessReview> = Api::all(client_of(kubeconfig).await?);
     wait::eventually(what, DEADLINE, async || {
         for (verb, group, resource) in rights {

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 
+use crate::agent_rights;
 use crate::control_plane::ControlPlane;
 use crate::operator_templates::{apply, render};
 use crate::parts::Part;
@@ -44,6 +45,9 @@ pub(crate) async fn start(hub: &ControlPlane) -> Result<()> {
         let mut command = hub.bench.command(part);
         command.env("POD_NAMESPACE", NAMESPACE);
         let kubeconfig = hub.service_account_kubeconfig(NAMESPACE, &format!("{name}-controller-sa"))?;
+        // What each of them may do, and what shows that the API server has taken notice of its role.
+        let noticed = ("update", "coordination.k8s.io", "leases");
+        agent_rights::wait_for(&kubeconfig, "a controller of OCM's has its rights", &[noticed]).await?;
         command.args(arguments).arg("--kubeconfig").arg(kubeconfig);
         command.args(["--namespace", NAMESPACE, "--disable-leader-election"]);
         command.arg(format!("--listen=127.0.0.1:{port}"));
