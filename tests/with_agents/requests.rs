@@ -4,34 +4,13 @@ use crate::stage::Stage;
 use anyhow::{Result, ensure};
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
-use std::process::Command;
-use testbed::{ObjectRef, is_true};
+use testbed::{ObjectRef, certificate_request, is_true};
 
 const SIGNER: &str = "open-cluster-management.io/argocd-agent-addon";
 
-/// A request for the certificate of the agent of this cluster.
-fn request(cluster: &str) -> Result<Vec<u8>> {
-    let folder = tempfile::tempdir()?;
-    let subject = format!(
-        "/O=system:open-cluster-management:addon:argocd-agent-addon/CN=system:open-cluster-management:cluster:{cluster}\
-         :addon:argocd-agent-addon:agent:argocd-agent-addon-agent"
-    );
-    let made = Command::new("openssl")
-        .args([
-            "req",
-            "-new",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:P-256",
-            "-nodes",
-        ])
-        .arg("-keyout")
-        .arg(folder.path().join("key"))
-        .args(["-subj", &subject])
-        .output()?;
-    ensure!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    Ok(made.stdout)
+/// The name of the agent of a cluster.
+fn agent_of(cluster: &str) -> String {
+    format!("system:open-cluster-management:cluster:{cluster}:addon:argocd-agent-addon:agent:argocd-agent-addon-agent")
 }
 
 /// Asks as the registration agent of a cluster does, and waits for what comes of it.
@@ -45,7 +24,7 @@ async fn ask(stage: &Stage, name: &str, of: &str, by: &str, is_done: impl Fn(&Va
         "kind": "CertificateSigningRequest",
         "metadata": {"name": name, "labels": labels},
         "spec": {
-            "request": ByteString(request(of)?),
+            "request": ByteString(certificate_request(&agent_of(of))?.into_bytes()),
             "signerName": SIGNER,
             "usages": ["digital signature", "key encipherment", "client auth"],
         },
@@ -68,6 +47,13 @@ async fn ask(stage: &Stage, name: &str, of: &str, by: &str, is_done: impl Fn(&Va
 pub(crate) async fn are_refused(stage: &Stage) -> Result<()> {
     let has_certificate = |it: &Value| it["status"]["certificate"].is_string();
     let over = |it: &Value| has_certificate(it) || is_true(it, "Denied") || is_true(it, "Failed");
+    // What it gets is what it has asked for: otherwise it would ask again and again.
+    let all = stage
+        .hub
+        .list("certificates.k8s.io/v1", "CertificateSigningRequest")
+        .await?;
+    let of_agents = all.iter().filter(|it| it["spec"]["signerName"] == SIGNER);
+    ensure!(of_agents.count() == 2, "each has asked once: {all:#?}");
     let own = ask(
         stage,
         "addon-cluster2-argocd-agent-addon-own",

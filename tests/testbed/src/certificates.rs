@@ -33,6 +33,13 @@ pub(crate) struct TokenKeys {
     pub(crate) private: PathBuf,
 }
 
+/// A request (PKCS#10) in PEM for a certificate of this name, with a key that nobody keeps.
+pub fn certificate_request(common_name: &str) -> Result<String> {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, common_name);
+    Ok(params.serialize_request(&KeyPair::generate()?)?.pem()?)
+}
+
 impl Authority {
     pub(crate) fn new(folder: &Path) -> Result<Self> {
         let mut params = CertificateParams::default();

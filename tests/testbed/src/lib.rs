@@ -70,6 +70,7 @@ mod work_webhook;
 mod workbench;
 
 pub use argocd::{ArgoCd, Plugin};
+pub use certificates::certificate_request;
 pub use control_plane::ControlPlane;
 pub use git::GitRepository;
 pub use hub::Hub;
