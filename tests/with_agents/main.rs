@@ -41,6 +41,7 @@ async fn a_fleet_gets_agents_and_loses_them() -> Result<()> {
     told.rolled_out().await?;
     told.renewed().await?;
     told.changed_mode().await?;
+    told.revoked().await?;
     told.left().await?;
     told.deleted().await?;
     told.stage.rights_are_as_used()?;
@@ -254,6 +255,40 @@ impl Story {
         Ok(())
     }
 
+    /// A cluster that is revoked loses its agent, and what that had as a certificate is refused; until it is let in again.
+    async fn revoked(&self) -> Result<()> {
+        let Stage { hub, cluster2, .. } = &self.stage;
+        self.stage
+            .patch(&json!({"agent": {"revokedClusters": ["cluster2"]}}))
+            .await?;
+        hub.wait_gone(&stage::addon("cluster2")).await?;
+        let blocklist = ObjectRef::config_map("argocd", "argocd-agent-tls-blocklist");
+        let blocklist = hub.wait_for(&blocklist, |_| true).await?;
+        let refused: Vec<_> = blocklist["data"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(key, _)| key)
+            .collect();
+        let is_fingerprint = |key: &&String| key.len() == 64 && key.chars().all(|it| "0123456789ABCDEF".contains(it));
+        ensure!(
+            !refused.is_empty() && refused.iter().all(|it| is_fingerprint(it)),
+            "{blocklist:#}"
+        );
+        hub.wait_gone(&ObjectRef::manifest_work("cluster2", "argocd-agent-ca-mw"))
+            .await?;
+        cluster2.wait_gone(&stage::agent()).await?;
+        self.note("one is revoked");
+        self.stage.patch(&json!({"agent": {"revokedClusters": null}})).await?;
+        hub.wait_for(&stage::addon("cluster2"), |it| is_true(it, "Available"))
+            .await?;
+        cluster2
+            .wait_for(&secret("argocd", SIGNED), |it| it["data"]["tls.crt"].is_string())
+            .await?;
+        self.note("it is back");
+        Ok(())
+    }
+
     /// A cluster that leaves the Placement loses its agent, and no other does.
     async fn left(&self) -> Result<()> {
         let Stage {
@@ -297,10 +332,17 @@ impl Story {
             ("addon.open-cluster-management.io/v1alpha1", "AddOnDeploymentConfig"),
             ("addon.open-cluster-management.io/v1alpha1", "ClusterManagementAddOn"),
             ("addon.open-cluster-management.io/v1alpha1", "ManagedClusterAddOn"),
-            ("work.open-cluster-management.io/v1", "ManifestWork"),
         ] {
             assert_eq!(hub.list(api_version, kind).await?, [Value::Null; 0], "{kind}");
         }
+        let no_works = async || {
+            let works = hub
+                .list("work.open-cluster-management.io/v1", "ManifestWork")
+                .await
+                .ok()?;
+            works.is_empty().then_some(())
+        };
+        wait::eventually("the works of OCM's are gone too", wait::DEADLINE, no_works).await?;
         let secrets = hub.list("v1", "Secret").await?;
         let left: Vec<_> = secrets
             .iter()
