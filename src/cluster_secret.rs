@@ -204,6 +204,12 @@ impl ClusterSecret {
         self.credential.as_ref()?.renews_at()
     }
 
+    /// Whether Argo CD shows who it is by a certificate.
+    #[must_use]
+    pub fn has_credential(&self) -> bool {
+        self.credential.is_some()
+    }
+
     /// Whether Argo CD shows who it is by a certificate of the authority that signs.
     #[must_use]
     pub fn is_issued_by(&self, ca: &seen::TlsSecret) -> bool {

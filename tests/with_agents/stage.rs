@@ -85,17 +85,13 @@ impl Stage {
             })
             .collect();
         let text = include_str!("../../deploy_argocd_agent.yaml");
-        let rules = serde_json::from_str::<Value>(
-            &self
-                .hub
-                .kubectl_with_input(&["create", "--dry-run=client", "-o", "json", "-f", "-"], text)?,
-        )?;
-        let rules = rules["items"]
-            .as_array()
+        let objects = self
+            .hub
+            .kubectl_with_input(&["create", "--dry-run=client", "-o", "json", "-f", "-"], text)?;
+        let objects: Vec<Value> = serde_json::Deserializer::from_str(&objects)
             .into_iter()
-            .flatten()
-            .flat_map(|it| it["rules"].as_array())
-            .flatten();
+            .collect::<Result<_, _>>()?;
+        let rules = objects.iter().flat_map(|it| it["rules"].as_array()).flatten();
         for rule in rules {
             let list = |key: &str| rule[key].as_array().into_iter().flatten().filter_map(Value::as_str);
             for resource in list("resources").filter(|it| !["signers", "routes"].contains(it)) {

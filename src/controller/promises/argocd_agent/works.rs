@@ -3,7 +3,7 @@
 
 use super::{ABOUT, NAME, NEEDS, asking, blocklist, gone, of_gitops, server, so};
 use crate::agent::{self, names};
-use crate::cluster_secret::MANAGED_BY;
+use crate::cluster_secret::{ClusterSecret, MANAGED_BY};
 use crate::controller::action::{Action, Write};
 use crate::controller::index::{Index, Sort};
 use crate::controller::promises::gitopscluster::{gives_up, has_agent};
@@ -149,12 +149,12 @@ fn unwanted(index: &Index, cluster: &str, argocd: &str) -> Option<Action> {
     Some(of_gitops(&owner, it, writes.collect()))
 }
 
-/// Whether a cluster has these authorities.
+/// Whether a cluster has these authorities, and who asks for what runs there.
 pub(super) fn has(index: &Index, cluster: &str, ca: &TlsSecret) -> bool {
     let Some(work) = index.object(Kept::Works, &Place::new(cluster, names::CA_WORK)) else {
         return false;
     };
-    is_applied(work) && has_text(&work.object, &ca.text)
+    is_applied(work) && has_text(&work.object, &ca.text) && registered(index, cluster).all(|secret| secret.trusts(ca))
 }
 
 /// Whether the agent of the cluster has applied it as it is.
@@ -176,8 +176,13 @@ fn has_text(work: &Value, text: &str) -> bool {
         .any(|it| it["data"]["ca.crt"] == wanted || it["stringData"]["ca.crt"] == text)
 }
 
-/// Whether what Argo CD knows a cluster by was issued by the one that signs.
+/// Whether all that Argo CD knows a cluster by was issued by the one that signs.
 pub(super) fn is_registered_by(index: &Index, cluster: &str, ca: &TlsSecret) -> bool {
-    let mut secrets = index.secrets_of(cluster);
-    secrets.any(|(_, secret)| secret.is_issued_by(ca))
+    registered(index, cluster).all(|secret| secret.is_issued_by(ca))
+}
+
+/// What we have told Argo CD of the agent of a cluster: nothing, where somebody else's Secret is in the way.
+fn registered<'i>(index: &'i Index, cluster: &str) -> impl Iterator<Item = &'i ClusterSecret> {
+    let secrets = index.secrets_of(cluster).map(|(_, secret)| secret);
+    secrets.filter(|secret| secret.owner().is_some() && secret.has_credential())
 }
