@@ -96,8 +96,14 @@ impl Stage {
             let list = |key: &str| rule[key].as_array().into_iter().flatten().filter_map(Value::as_str);
             for resource in list("resources").filter(|it| !["signers", "routes"].contains(it)) {
                 for verb in list("verbs") {
-                    // What is only for adoption and for revocation is not of this story.
-                    let is_of_another = matches!((resource, verb), ("managedclusteraddons" | "placements", "patch"));
+                    // Adoption, and putting right what somebody else has changed, are not of this story.
+                    let put_right = [
+                        "managedclusteraddons",
+                        "placements",
+                        "placementdecisions",
+                        "addondeploymentconfigs",
+                    ];
+                    let is_of_another = verb == "patch" && put_right.contains(&resource);
                     let is_used = used.contains(&(resource.to_owned(), verb.to_owned()));
                     ensure!(is_used || is_of_another, "not used: {verb} {resource}");
                 }
