@@ -8,6 +8,7 @@ pub mod decisions;
 pub mod discovery;
 pub mod names;
 pub mod requests;
+pub mod state;
 pub mod works;
 
 mod addon;

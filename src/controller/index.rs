@@ -349,6 +349,12 @@ impl Index {
         self.agents.certificate(name)
     }
 
+    /// Until when the certificates of argocd-agent on the hub are good, by the names of their Secrets.
+    pub fn certificates_until(&self) -> impl Iterator<Item = (&'static str, Timestamp)> {
+        let all = names::CERTIFICATES.into_iter();
+        all.filter_map(|name| Some((name, self.certificate(name)?.certificates.first()?.not_after)))
+    }
+
     /// How Argo CD tracks what it has applied.
     #[must_use]
     pub fn tracking(&self) -> &Tracking {

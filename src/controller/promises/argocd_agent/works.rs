@@ -2,6 +2,7 @@
 //! versions do, and the ArgoCD of an operator there. It also takes over what argocd-pull-integration has installed.
 
 use super::{ABOUT, NAME, NEEDS, asking, blocklist, gone, of_gitops, server, so};
+use crate::agent::state::ISSUED;
 use crate::agent::{self, names};
 use crate::cluster_secret::{ClusterSecret, MANAGED_BY};
 use crate::controller::action::{Action, Write};
@@ -29,10 +30,6 @@ pub(in crate::controller::promises) const PROMISE: Promise = Promise {
     desired,
     again: never,
 };
-
-/// The annotation of the work with the authorities that lists the certificates of the cluster's agent that are still good, by which they
-/// can be revoked: their fingerprints, as argocd-agent has them, and until when.
-const ISSUED: &str = "argocd-ocm-cmp.github.io/agent-certificates";
 
 /// What argocd-pull-integration calls itself.
 const PEER: &str = "argocd-pull-integration";

@@ -1,12 +1,13 @@
 //! What the status of a GitOpsCluster says of argocd-agent: what is ready on the hub, and how the clusters fare.
 
 use super::{Condition, Is, few};
+use crate::agent::state::{self, State, Told};
 use crate::agent::{Server, Wanted, names};
 use crate::controller::index::Index;
 use crate::controller::promises::argocd_agent;
 use crate::controller::promises::gitopscluster::agents_of;
 use crate::controller::promises::{Moment, Settings};
-use crate::controller::seen::{GitOpsCluster, Object, Place, Reach, TlsSecret};
+use crate::controller::seen::{GitOpsCluster, Place, Reach, TlsSecret};
 use crate::controller::watches::Kept;
 use crate::status::time;
 use serde_json::{Map, Value, json};
@@ -14,37 +15,10 @@ use serde_json::{Map, Value, json};
 /// How many clusters the status lists.
 const LISTED: usize = 100;
 
-/// How the agent of a cluster fares. The worse come first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum State {
-    Degraded,
-    Disconnected,
-    Installing,
-    Pending,
-    Unreachable,
-    Connected,
-}
-
-impl State {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Degraded => "Degraded",
-            Self::Disconnected => "Disconnected",
-            Self::Installing => "Installing",
-            Self::Pending => "Pending",
-            Self::Unreachable => "Unreachable",
-            Self::Connected => "Connected",
-        }
-    }
-}
-
 /// A cluster, and how its agent fares.
 struct Member<'i> {
-    state: State,
     name: &'i str,
-    /// Whether all that the add-on consists of is there.
-    is_installed: bool,
-    message: &'i str,
+    told: Told<'i>,
     /// Until when the agent's certificate is good.
     until: Option<&'i str>,
 }
@@ -64,7 +38,7 @@ pub(super) fn told(index: &Index, place: &Place, it: &GitOpsCluster, wanted: &Wa
     let server = argocd_agent::server(index, wanted);
     let clusters = agents_of(index, place, it, argocd);
     let mut members: Vec<_> = clusters.iter().map(|cluster| member(index, cluster)).collect();
-    members.sort_unstable_by_key(|member| (member.state, member.name));
+    members.sort_unstable_by_key(|member| (member.told.state, member.name));
     let parts = Parts::of(index, place, wanted, &server, clusters.len(), moment);
     let mut conditions = if it.spec.is_of_pull {
         parts.of_pull()
@@ -74,9 +48,9 @@ pub(super) fn told(index: &Index, place: &Place, it: &GitOpsCluster, wanted: &Wa
     conditions.push(connected(&members));
     let count = |is: fn(&Member<'_>) -> bool| members.iter().filter(|member| is(member)).count();
     let counts = [
-        ("installed", count(|member| member.is_installed)),
-        ("connected", count(|member| member.state == State::Connected)),
-        ("degraded", count(|member| member.state == State::Degraded)),
+        ("installed", count(|member| member.told.is_installed)),
+        ("connected", count(|member| member.told.state == State::Connected)),
+        ("degraded", count(|member| member.told.state == State::Degraded)),
     ];
     let listed: Vec<_> = members.iter().take(LISTED).map(Member::text).collect();
     let server = server.ok().map(|it| json!({"address": it.address, "port": it.port}));
@@ -98,55 +72,26 @@ pub(super) fn told(index: &Index, place: &Place, it: &GitOpsCluster, wanted: &Wa
 
 /// Until when the certificates on the hub are good.
 fn certificates(index: &Index) -> Vec<Value> {
-    let all = names::CERTIFICATES.into_iter();
-    let all = all.filter_map(|name| Some((name, index.certificate(name)?.certificates.first()?.not_after)));
+    let all = index.certificates_until();
     all.map(|(name, until)| json!({"name": name, "notAfter": time(until)}))
         .collect()
 }
 
-/// How the agent of a cluster fares, as its add-on says. That is available when the agent's Deployment is, which is ready when it is
-/// connected to the principal.
 fn member<'i>(index: &'i Index, cluster: &'i str) -> Member<'i> {
     let addon = index.object(Kept::AddOns, &Place::new(cluster, names::ADDON));
-    let is = |kind, status| addon.is_some_and(|addon| says(addon, kind)["status"] == status);
-    let is_installed = is("ManifestApplied", "True");
-    let is_available = is("Available", "True");
-    let state = match addon {
-        None => State::Pending,
-        Some(_) if index.reach(cluster) == Reach::Silent => State::Unreachable,
-        Some(_) if is("Degraded", "True") => State::Degraded,
-        Some(_) if is_available && is_installed => State::Connected,
-        Some(_) if is_installed => State::Disconnected,
-        Some(_) => State::Installing,
-    };
-    let worst = match state {
-        State::Degraded => "Degraded",
-        State::Disconnected => "Available",
-        State::Installing => "ManifestApplied",
-        State::Pending | State::Unreachable | State::Connected => "",
-    };
-    let message = addon.and_then(|addon| says(addon, worst)["message"].as_str());
+    let is_silent = index.reach(cluster) == Reach::Silent;
     Member {
-        state,
         name: cluster,
-        is_installed,
-        message: message.unwrap_or_default(),
+        told: state::told(addon.map(|addon| &addon.object), is_silent),
         until: argocd_agent::certificate_until(index, cluster),
     }
 }
 
-/// What an object says in a condition.
-fn says<'o>(object: &'o Object, kind: &str) -> &'o Value {
-    let conditions = object.object["status"]["conditions"].as_array();
-    let mut conditions = conditions.into_iter().flatten();
-    conditions.find(|it| it["type"] == kind).unwrap_or(&Value::Null)
-}
-
 impl Member<'_> {
     fn text(&self) -> Value {
-        let mut text = json!({"name": self.name, "state": self.state.name()});
-        if !self.message.is_empty() {
-            text["message"] = json!(crate::text::shortened(self.message, 200));
+        let mut text = json!({"name": self.name, "state": self.told.state.name()});
+        if !self.told.message.is_empty() {
+            text["message"] = json!(crate::text::shortened(self.told.message, 200));
         }
         if let Some(until) = self.until {
             text["certificateNotAfter"] = json!(until);
@@ -158,7 +103,7 @@ impl Member<'_> {
 /// Whether every agent is connected whose cluster is heard of.
 fn connected(members: &[Member<'_>]) -> Condition {
     let of = |is: &dyn Fn(State) -> bool| -> Vec<String> {
-        let those = members.iter().filter(|member| is(member.state));
+        let those = members.iter().filter(|member| is(member.told.state));
         those.map(|member| member.name.to_owned()).collect()
     };
     let unwell = of(&|state| matches!(state, State::Degraded | State::Disconnected));
@@ -233,7 +178,7 @@ impl Parts {
             let of_it = index
                 .objects(Kept::Works)
                 .filter(|(at, it)| *at.name == *name && it.owner().as_ref() == Some(place));
-            let applied = of_it.filter(|(_, it)| says(it, "Applied")["status"] == "True").count();
+            let applied = of_it.filter(|(_, it)| state::condition(&it.object, "Applied")["status"] == "True").count();
             let message = format!("{applied} of {clusters} clusters have applied it");
             if applied < clusters {
                 Err((Is::Unknown, message))

@@ -1,0 +1,218 @@
+//! How the agent of a managed cluster fares, as the hub knows it: of its ManagedClusterAddOn, which OCM's agents write.
+//!
+//! The controller says it in the status of a GitOpsCluster, and the command line to whom asks: both by these rules.
+
+use serde_json::Value;
+
+/// The annotation of the work with the authorities that lists the certificates of the cluster's agent that are still good, by which they
+/// can be revoked: their fingerprints, as argocd-agent has them, and until when, as `FINGERPRINT=RFC3339,...`.
+pub const ISSUED: &str = "argocd-ocm-cmp.github.io/agent-certificates";
+
+/// How the agent of a cluster fares. The worse come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// Something of the add-on is broken.
+    Degraded,
+    /// All of it is there, and the agent is not connected to the principal.
+    Disconnected,
+    /// It is on its way to the cluster.
+    Installing,
+    /// OCM has not made the add-on yet.
+    Pending,
+    /// Nothing is heard of the cluster, so that nobody knows.
+    Unreachable,
+    /// The agent is connected to the principal.
+    Connected,
+}
+
+impl State {
+    /// Every state.
+    pub const ALL: [Self; 6] = [
+        Self::Degraded,
+        Self::Disconnected,
+        Self::Installing,
+        Self::Pending,
+        Self::Unreachable,
+        Self::Connected,
+    ];
+
+    /// What people read.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Degraded => "Degraded",
+            Self::Disconnected => "Disconnected",
+            Self::Installing => "Installing",
+            Self::Pending => "Pending",
+            Self::Unreachable => "Unreachable",
+            Self::Connected => "Connected",
+        }
+    }
+
+    /// The state of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+
+    /// The condition of the add-on that says why, where one does.
+    fn reason(self) -> &'static str {
+        match self {
+            Self::Degraded => "Degraded",
+            Self::Disconnected => "Available",
+            Self::Installing => "ManifestApplied",
+            Self::Pending | Self::Unreachable | Self::Connected => "",
+        }
+    }
+}
+
+/// What a ManagedClusterAddOn says of the agent of its cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told<'o> {
+    /// How it fares.
+    pub state: State,
+    /// Whether all that the add-on consists of is there.
+    pub is_installed: bool,
+    /// Why it fares so; empty where nothing is to be said.
+    pub message: &'o str,
+}
+
+/// How the agent of a cluster fares, of the JSON of its add-on, if that is there. That is available when the agent's Deployment is, which
+/// is ready when it is connected to the principal. What was said by a cluster that is silent now is not believed.
+#[must_use]
+pub fn told(addon: Option<&Value>, is_silent: bool) -> Told<'_> {
+    let Some(addon) = addon else {
+        return Told {
+            state: State::Pending,
+            is_installed: false,
+            message: "",
+        };
+    };
+    let is = |kind| condition(addon, kind)["status"] == "True";
+    let is_installed = is("ManifestApplied");
+    let state = match (is_installed, is("Available")) {
+        _ if is_silent => State::Unreachable,
+        _ if is("Degraded") => State::Degraded,
+        (true, true) => State::Connected,
+        (true, false) => State::Disconnected,
+        (false, _) => State::Installing,
+    };
+    Told {
+        state,
+        is_installed,
+        message: condition(addon, state.reason())["message"].as_str().unwrap_or_default(),
+    }
+}
+
+/// What an object says in a condition; `Null` where it does not.
+#[must_use]
+pub fn condition<'o>(object: &'o Value, kind: &str) -> &'o Value {
+    let conditions = object["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.find(|it| it["type"] == kind).unwrap_or(&Value::Null)
+}
+
+/// Until when the agent of a cluster has a certificate, of what is listed in [`ISSUED`].
+#[must_use]
+pub fn certificate_until(issued: &str) -> Option<&str> {
+    let listed = issued.split(',').filter_map(|it| it.split_once('='));
+    listed.map(|(_, until)| until).max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn addon(conditions: &[(&str, &str)]) -> Value {
+        let conditions: Vec<_> = conditions
+            .iter()
+            .map(|(kind, status)| json!({"type": kind, "status": status, "message": format!("of {kind}")}))
+            .collect();
+        json!({"status": {"conditions": conditions}})
+    }
+
+    #[test]
+    fn the_add_on_says_how_an_agent_fares() {
+        let (applied, available) = (("ManifestApplied", "True"), ("Available", "True"));
+        for (state, is_installed, message, conditions) in [
+            (State::Installing, false, "", &[][..]),
+            (State::Installing, false, "", &[available]),
+            (
+                State::Installing,
+                false,
+                "of ManifestApplied",
+                &[("ManifestApplied", "False")],
+            ),
+            (State::Disconnected, true, "", &[applied]),
+            (
+                State::Disconnected,
+                true,
+                "of Available",
+                &[applied, ("Available", "False")],
+            ),
+            (
+                State::Disconnected,
+                true,
+                "of Available",
+                &[applied, ("Available", "Unknown")],
+            ),
+            (State::Connected, true, "", &[applied, available]),
+            (
+                State::Connected,
+                true,
+                "",
+                &[applied, available, ("Degraded", "False")],
+            ),
+            (
+                State::Degraded,
+                true,
+                "of Degraded",
+                &[applied, available, ("Degraded", "True")],
+            ),
+            (State::Degraded, false, "of Degraded", &[("Degraded", "True")]),
+        ] {
+            let addon = addon(conditions);
+            let wanted = Told {
+                state,
+                is_installed,
+                message,
+            };
+            assert_eq!(told(Some(&addon), false), wanted, "{conditions:?}");
+            let silent = Told {
+                state: State::Unreachable,
+                message: "",
+                ..wanted
+            };
+            assert_eq!(told(Some(&addon), true), silent, "{conditions:?}");
+        }
+        for is_silent in [true, false] {
+            assert_eq!(told(None, is_silent).state, State::Pending);
+        }
+    }
+
+    #[test]
+    fn what_is_no_add_on_is_one_that_says_nothing() {
+        for odd in [json!(null), json!([]), json!({"status": {"conditions": [1, {}, null]}})] {
+            assert_eq!(told(Some(&odd), false).state, State::Installing, "{odd}");
+        }
+    }
+
+    #[test]
+    fn a_state_is_found_by_its_name() {
+        for state in State::ALL {
+            assert_eq!(State::named(state.name()), Some(state));
+        }
+        assert_eq!(State::named("Well"), None);
+        assert!(State::ALL.is_sorted());
+    }
+
+    #[test]
+    fn the_certificate_that_is_good_for_longest_counts() {
+        let listed = "AA=2026-12-01T00:00:00Z,BB=2027-01-01T00:00:00Z,CC=2026-11-30T00:00:00Z";
+        assert_eq!(certificate_until(listed), Some("2027-01-01T00:00:00Z"));
+        for none in ["", "AA", ",,"] {
+            assert_eq!(certificate_until(none), None, "{none:?}");
+        }
+    }
+}
