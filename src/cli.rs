@@ -3,12 +3,14 @@
 mod agent;
 mod controller;
 mod images;
+mod gitopscluster;
 mod pull;
 mod status;
 
 pub use agent::{AgentCommand, InstallArgs, PrepareArgs, RunArgs};
 pub use controller::ControllerArgs;
 pub use images::ImageArgs;
+pub use gitopscluster::{FleetFormat, GitOpsClusterCommand, GitOpsClusterStatusArgs};
 pub use pull::PullArgs;
 pub use status::{Format, StatusArgs};
 
@@ -34,6 +36,9 @@ pub enum Command {
     Diff(Box<DiffArgs>),
     /// Show how an Application fares on its managed clusters, object by object
     Status(StatusArgs),
+    /// Work with the GitOpsClusters of a hub
+    #[command(subcommand, name = "gitopscluster")]
+    GitOpsCluster(GitOpsClusterCommand),
     /// Run beside Argo CD on the hub, and bring the state of the works back into Applications
     Controller(Box<ControllerArgs>),
     /// Look after Argo CD's agent on a managed cluster

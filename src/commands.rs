@@ -2,9 +2,12 @@
 
 mod agent;
 mod controller;
+mod gitopscluster;
 mod status;
 
-use crate::cli::{Cli, Color, Command, DiffArgs, GenerateArgs, PolicyCheckArgs, PolicyCommand, PrintArgs};
+use crate::cli::{
+    Cli, Color, Command, DiffArgs, GenerateArgs, GitOpsClusterCommand, PolicyCheckArgs, PolicyCommand, PrintArgs,
+};
 use crate::diff::{self, Ownership, Style};
 use crate::generate::problem::{Problems, plain};
 use crate::generate::settings::{self, Env, Settings};
@@ -35,6 +38,7 @@ pub fn run(command: Command, env: &Env) -> Exit {
         Command::Generate(args) => run_generate(*args, env),
         Command::Diff(args) => run_diff(*args, env),
         Command::Status(args) => status::run(&args, env),
+        Command::GitOpsCluster(GitOpsClusterCommand::Status(args)) => gitopscluster::run(&args, env),
         Command::Controller(args) => controller::run(&args, env),
         Command::Agent(command) => agent::run(&command),
         Command::Parameters => announce_parameters(env),
@@ -48,7 +52,7 @@ pub fn run(command: Command, env: &Env) -> Exit {
 #[must_use]
 pub fn failure(command: &Command) -> Exit {
     match command {
-        Command::Diff(_) | Command::Status(_) => Exit::CANNOT_TELL,
+        Command::Diff(_) | Command::Status(_) | Command::GitOpsCluster(_) => Exit::CANNOT_TELL,
         _ => Exit::FAILURE,
     }
 }

@@ -1,5 +1,9 @@
 //! The hub: connects to it and reads works, and what else says how they fare. Nothing is ever written.
 
+mod gitopscluster;
+
+pub use gitopscluster::Asked;
+
 use crate::cli::HubArgs;
 use crate::diff::Ownership;
 use crate::generate::problem::plain;

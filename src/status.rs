@@ -9,6 +9,7 @@
 //! what the hub has and of the time.
 
 mod conditions;
+pub mod gitopscluster;
 mod owned;
 mod print;
 mod set;

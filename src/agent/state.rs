@@ -158,12 +158,7 @@ mod tests {
                 &[applied, ("Available", "Unknown")],
             ),
             (State::Connected, true, "", &[applied, available]),
-            (
-                State::Connected,
-                true,
-                "",
-                &[applied, available, ("Degraded", "False")],
-            ),
+            (State::Connected, true, "", &[applied, available, ("Degraded", "False")]),
             (
                 State::Degraded,
                 true,

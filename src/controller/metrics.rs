@@ -1,6 +1,9 @@
 //! What the controller counts, for Prometheus.
 
+use super::seen::{GitOpsCluster, Place};
+use crate::pki::Recipe;
 use crate::status::Verdict;
+use k8s_openapi::jiff::Timestamp;
 use kube::Error;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -134,6 +137,21 @@ struct OfState {
     state: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfSecret {
+    secret: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfClusters {
+    namespace: Arc<str>,
+    name: Arc<str>,
+    state: &'static str,
+}
+
+/// What the status of a GitOpsCluster counts of its managed clusters.
+const COUNTED: [&str; 5] = ["selected", "registered", "installed", "connected", "degraded"];
+
 /// What the controller counts. Clones count together.
 #[derive(Clone, Debug)]
 pub struct Metrics {
@@ -145,6 +163,9 @@ pub struct Metrics {
     watch_synced: Family<OfKind, Gauge>,
     works: Family<OfState, Gauge>,
     leader: Gauge,
+    certificates: Family<OfSecret, Gauge>,
+    issued: Family<OfKind, Counter>,
+    clusters: Family<OfClusters, Gauge>,
     registry: Arc<Registry>,
 }
 
@@ -172,6 +193,9 @@ impl Metrics {
         let watch_synced = Family::default();
         let works = Family::default();
         let leader = Gauge::default();
+        let certificates = Family::default();
+        let issued = Family::default();
+        let clusters = Family::default();
         let ours = registry.sub_registry_with_prefix("argocd_ocm_cmp");
         ours.register("reconciles", "How often an object was looked at", reconciles.clone());
         let errors = reconcile_errors.clone();
@@ -184,6 +208,12 @@ impl Metrics {
         ours.register("watch_synced", help, watch_synced.clone());
         ours.register("works", "Works of Applications by how they fare", works.clone());
         ours.register("leader", "Whether this replica is the one that writes", leader.clone());
+        let help = "When a certificate of argocd-agent on the hub ends, as a Unix time";
+        ours.register("certificate_expiry_timestamp_seconds", help, certificates.clone());
+        let help = "What was made for argocd-agent: certificates, and keys for tokens";
+        ours.register("certificates_issued", help, issued.clone());
+        let help = "Managed clusters of a GitOpsCluster, as its status counts them";
+        ours.register("gitopscluster_clusters", help, clusters.clone());
         registry.register_collector(Box::new(Process));
         let metrics = Self {
             reconciles,
@@ -194,6 +224,9 @@ impl Metrics {
             watch_synced,
             works,
             leader,
+            certificates,
+            issued,
+            clusters,
             registry: Arc::new(registry),
         };
         for verdict in Verdict::ALL {
@@ -253,6 +286,46 @@ impl Metrics {
         self.leader.set(is_leader.into());
     }
 
+    /// These are all certificates of argocd-agent on the hub, by the names of their Secrets, and until when they are good.
+    pub fn certificates(&self, all: impl Iterator<Item = (&'static str, Timestamp)>) {
+        self.certificates.clear();
+        for (secret, until) in all {
+            self.certificates
+                .get_or_create(&OfSecret { secret })
+                .set(until.as_second());
+        }
+    }
+
+    /// These are all GitOpsClusters. What the status of one does not count has no time series.
+    pub fn gitops_clusters<'i>(&self, all: impl Iterator<Item = (&'i Place, &'i GitOpsCluster)>) {
+        self.clusters.clear();
+        for (place, it) in all {
+            for state in COUNTED {
+                let count = it.status.get("clusters").and_then(|clusters| clusters[state].as_i64());
+                let Some(count) = count else { continue };
+                let labels = OfClusters {
+                    namespace: Arc::clone(&place.namespace),
+                    name: Arc::clone(&place.name),
+                    state,
+                };
+                self.clusters.get_or_create(&labels).set(count);
+            }
+        }
+    }
+
+    /// The hub took what was made by this recipe. That of an authority which only begins or ceases to be used is not new.
+    pub fn issued(&self, recipe: &Recipe) {
+        let kind = match recipe {
+            Recipe::Jwt => "token-key",
+            Recipe::Authority { .. } | Recipe::NextAuthority { .. } => "authority",
+            Recipe::Server { .. } => "server",
+            Recipe::Client { .. } => "client",
+            Recipe::Sign { .. } => "agent",
+            Recipe::Promote { .. } | Recipe::Drop { .. } => return,
+        };
+        self.issued.get_or_create(&OfKind { kind }).inc();
+    }
+
     /// All of it, as Prometheus reads it.
     #[must_use]
     pub fn render(&self) -> String {
@@ -310,6 +383,7 @@ fn cpu_seconds(stat: &str) -> Option<f64> {
 mod tests {
     use super::*;
     use kube::core::Status;
+    use serde_json::json;
 
     /// What is rendered of the metric whose name starts so, sorted.
     fn lines(metrics: &Metrics, start: &str) -> Vec<String> {
@@ -350,6 +424,74 @@ mod tests {
             r#"argocd_ocm_cmp_writes_total{promise="application-status",resource="applications",verb="patch"} 1"#,
         ];
         assert_eq!(lines(&metrics, "argocd_ocm_cmp_"), wanted);
+    }
+
+    #[test]
+    fn a_gitopscluster_has_what_its_status_counts_for_as_long_as_it_is_there() {
+        let metrics = Metrics::new();
+        let read = |status: &serde_json::Value| {
+            let text = json!({"metadata": {}, "spec": {"placementRef": {}}, "status": status});
+            GitOpsCluster::read(&text.to_string()).expect("a GitOpsCluster")
+        };
+        let clusters = json!({"selected": 3, "registered": 2, "installed": 2, "connected": 1, "degraded": 1});
+        let fleet = (Place::new("argocd", "fleet"), read(&json!({"clusters": clusters})));
+        let registers = json!({"clusters": {"selected": 1, "registered": 0, "odd": 7}});
+        let small = (Place::new("team", "small"), read(&registers));
+        let new = (Place::new("team", "new"), read(&json!({"clusters": null})));
+        let all = [fleet, small, new];
+        metrics.gitops_clusters(all.iter().map(|(place, it)| (place, it)));
+        let line = |namespace: &str, name: &str, state: &str, count: u8| {
+            format!(
+                r#"argocd_ocm_cmp_gitopscluster_clusters{{namespace="{namespace}",name="{name}",state="{state}"}} {count}"#
+            )
+        };
+        let small = [
+            line("team", "small", "registered", 0),
+            line("team", "small", "selected", 1),
+        ];
+        let mut both = vec![
+            line("argocd", "fleet", "connected", 1),
+            line("argocd", "fleet", "degraded", 1),
+            line("argocd", "fleet", "installed", 2),
+            line("argocd", "fleet", "registered", 2),
+            line("argocd", "fleet", "selected", 3),
+        ];
+        both.extend(small.clone());
+        let start = "argocd_ocm_cmp_gitopscluster";
+        assert_eq!(lines(&metrics, start), both);
+        metrics.gitops_clusters(all[1..].iter().map(|(place, it)| (place, it)));
+        assert_eq!(lines(&metrics, start), small);
+    }
+
+    #[test]
+    fn a_certificate_is_told_of_for_as_long_as_it_is_there() {
+        let metrics = Metrics::new();
+        let until = Timestamp::from_second(1_800_000_000).expect("a time");
+        let all = [("argocd-agent-ca", until), ("argocd-agent-principal-tls", until)];
+        metrics.certificates(all.into_iter());
+        let start = "argocd_ocm_cmp_certificate_";
+        let line = |secret: &str| format!(r#"{start}expiry_timestamp_seconds{{secret="{secret}"}} 1800000000"#);
+        assert_eq!(lines(&metrics, start), all.map(|(secret, _)| line(secret)));
+        metrics.certificates(all[..1].iter().copied());
+        assert_eq!(lines(&metrics, start), [line("argocd-agent-ca")]);
+    }
+
+    #[test]
+    fn what_is_made_is_counted_and_what_is_put_to_use_is_not() {
+        let metrics = Metrics::new();
+        let authority = Recipe::Authority {
+            common_name: "ca".into(),
+            not_before: Timestamp::UNIX_EPOCH,
+            not_after: Timestamp::UNIX_EPOCH,
+        };
+        for recipe in [&Recipe::Jwt, &authority, &authority] {
+            metrics.issued(recipe);
+        }
+        let wanted = [
+            r#"argocd_ocm_cmp_certificates_issued_total{kind="authority"} 2"#,
+            r#"argocd_ocm_cmp_certificates_issued_total{kind="token-key"} 1"#,
+        ];
+        assert_eq!(lines(&metrics, "argocd_ocm_cmp_certificates_issued"), wanted);
     }
 
     #[test]

@@ -179,10 +179,12 @@ impl Reconciler {
                 }
                 let touched = self.index.apply(change);
                 self.touch(touched);
+                self.measure(said.kind);
             }
             What::Synced(change) => {
                 let touched = self.index.apply(change);
                 self.touch(touched);
+                self.measure(said.kind);
                 debug!(kind, "all are known");
                 self.is_synced(said.kind);
             }
@@ -207,6 +209,15 @@ impl Reconciler {
                     );
                 }
             }
+        }
+    }
+
+    /// Shows in the metrics what there is now of a kind, where they show it.
+    fn measure(&self, kind: Kind) {
+        match kind {
+            Kind::GitOpsClusters => self.metrics.gitops_clusters(self.index.gitops_clusters()),
+            Kind::Certificates => self.metrics.certificates(self.index.certificates_until()),
+            _ => {}
         }
     }
 

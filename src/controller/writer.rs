@@ -55,7 +55,13 @@ impl Writer {
     pub async fn write(&self, promise: &'static str, action: &Action) -> Outcome {
         for write in &action.writes {
             match self.carry_out(promise, write).await {
-                Ok(()) => {}
+                Ok(()) => {
+                    if let Write::Make { recipe, .. } = write
+                        && !self.dry_run
+                    {
+                        self.metrics.issued(recipe);
+                    }
+                }
                 Err(refused) => {
                     let write = match write {
                         Write::Make { write, .. } => write,

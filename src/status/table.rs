@@ -9,8 +9,11 @@ const HEADINGS: [&str; 7] = ["CLUSTER", "WORK", "OBJECT", "APPLIED", "AVAILABLE"
 /// The column of the verdict.
 const HEALTH: usize = 5;
 
-const BOLD: &str = "\x1b[1m";
-const END: &str = "\x1b[0m";
+pub(super) const BOLD: &str = "\x1b[1m";
+pub(super) const END: &str = "\x1b[0m";
+pub(super) const RED: &str = "\x1b[31m";
+pub(super) const YELLOW: &str = "\x1b[33m";
+pub(super) const GREEN: &str = "\x1b[32m";
 
 /// A line of the table.
 struct Row {
@@ -143,16 +146,16 @@ fn rows(work: &WorkStatus) -> Vec<Row> {
 }
 
 /// A name on the hub or a message may hold anything; here it is on one line, and tells a terminal nothing.
-fn clean(text: &str) -> String {
+pub(super) fn clean(text: &str) -> String {
     let text = text.trim().replace(['\n', '\t'], " ");
     text.replace(char::is_control, "\u{fffd}")
 }
 
 fn colour(verdict: Verdict) -> &'static str {
     match verdict {
-        Verdict::Degraded | Verdict::Missing => "\x1b[31m",
-        Verdict::Unknown | Verdict::Waiting | Verdict::Progressing => "\x1b[33m",
+        Verdict::Degraded | Verdict::Missing => RED,
+        Verdict::Unknown | Verdict::Waiting | Verdict::Progressing => YELLOW,
         Verdict::Suspended => "\x1b[36m",
-        Verdict::Healthy => "\x1b[32m",
+        Verdict::Healthy => GREEN,
     }
 }

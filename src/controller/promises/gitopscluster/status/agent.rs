@@ -178,7 +178,9 @@ impl Parts {
             let of_it = index
                 .objects(Kept::Works)
                 .filter(|(at, it)| *at.name == *name && it.owner().as_ref() == Some(place));
-            let applied = of_it.filter(|(_, it)| state::condition(&it.object, "Applied")["status"] == "True").count();
+            let applied = of_it
+                .filter(|(_, it)| state::condition(&it.object, "Applied")["status"] == "True")
+                .count();
             let message = format!("{applied} of {clusters} clusters have applied it");
             if applied < clusters {
                 Err((Is::Unknown, message))

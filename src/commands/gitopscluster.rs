@@ -1,0 +1,65 @@
+//! Runs `gitopscluster status`: looks once, and prints.
+
+use super::{Exit, colours, say, show};
+use crate::cli::{FleetFormat, GitOpsClusterStatusArgs};
+use crate::generate::settings::Env;
+use crate::hub::{Asked, Reader};
+use crate::status::gitopscluster::{Report, table, value};
+use crate::value::Value;
+use crate::{json, yaml};
+use k8s_openapi::jiff::Timestamp;
+
+pub(super) fn run(args: &GitOpsClusterStatusArgs, env: &Env) -> Exit {
+    let asked = match &args.name {
+        _ if args.all_namespaces => Asked::All,
+        None => Asked::Namespace(args.namespace.clone()),
+        Some(name) => Asked::One {
+            namespace: args.namespace.clone(),
+            name: name.clone(),
+        },
+    };
+    // To list the works of a fleet takes the hub longer than all else.
+    let certificates = args.output != FleetFormat::Table;
+    let fleet = Reader::connect(&args.hub).and_then(|reader| reader.fleet(&asked, certificates));
+    let printed = fleet.and_then(|fleet| {
+        for notice in &fleet.notices {
+            say(&format!("warning: {}\n", notice.replace(['\n', '\r'], " ")));
+        }
+        let reports = fleet.gitops_clusters.iter().map(|it| Report::new(it, &fleet));
+        let reports: Vec<_> = reports.collect();
+        let text = text(&reports, args, colours(args.color, env))?;
+        Ok((text, reports.iter().all(Report::is_well)))
+    });
+    match printed {
+        Ok((text, is_well)) => match show("status", &text) {
+            Exit::SUCCESS if is_well => Exit::SUCCESS,
+            Exit::SUCCESS => Exit::FAILURE,
+            _ => Exit::CANNOT_TELL,
+        },
+        Err(line) => {
+            say(&format!("error: {}\n", line.replace(['\n', '\r'], " ")));
+            Exit::CANNOT_TELL
+        }
+    }
+}
+
+/// What is printed of all that were asked for.
+fn text(reports: &[Report], args: &GitOpsClusterStatusArgs, colours: bool) -> Result<String, String> {
+    let whole = || match reports {
+        [one] if args.name.is_some() => value(one),
+        all => Value::map([("items", Value::List(all.iter().map(value).collect()))]),
+    };
+    match args.output {
+        FleetFormat::Table | FleetFormat::Wide => {
+            let (now, wide) = (Timestamp::now(), args.output == FleetFormat::Wide);
+            let tables = reports.iter().map(|report| table(report, now, wide, colours));
+            Ok(tables.collect::<Vec<_>>().join("\n\n"))
+        }
+        FleetFormat::Json => {
+            let mut text = String::new();
+            json::write(&whole(), &mut text).map_err(|error| error.to_string())?;
+            Ok(text + "\n")
+        }
+        FleetFormat::Yaml => Ok(yaml::write(&whole())),
+    }
+}

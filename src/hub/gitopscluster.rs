@@ -1,0 +1,228 @@
+//! Reads GitOpsClusters, and what says how the agents fare that they bring to managed clusters.
+
+use super::{Hub, PAGE, Reader, reason, status, told};
+use crate::agent::names;
+use crate::agent::state::{self, ISSUED};
+use crate::cluster_secret::{MANAGED_BY, OURS, OWNER};
+use crate::controller::resources::{ADDONS, DECISIONS, GITOPS_CLUSTERS, Resource, WORKS};
+use crate::controller::seen::{Decision, Place};
+use crate::status::gitopscluster::{Agents, Fleet, has_agents};
+use kube::Error;
+use kube::core::params::{GetParams, ListParams};
+use kube::core::request::Request;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Which GitOpsClusters are read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// This one.
+    One {
+        /// Its namespace.
+        namespace: String,
+        /// Its name there.
+        name: String,
+    },
+    /// All of a namespace.
+    Namespace(String),
+    /// All.
+    All,
+}
+
+impl Asked {
+    /// Where they are; all namespaces are no namespace.
+    fn place(&self) -> Place {
+        match self {
+            Self::One { namespace, name } => Place::new(namespace, name),
+            Self::Namespace(namespace) => Place::new(namespace, ""),
+            Self::All => Place::new("", ""),
+        }
+    }
+
+    /// What is said where there is none.
+    fn none(&self, url: &str) -> String {
+        match self {
+            Self::One { namespace, name } => format!(
+                "the hub at {url} has no GitOpsCluster {name} in the namespace {namespace}: choose another by --namespace"
+            ),
+            Self::Namespace(namespace) => {
+                format!(
+                    "the hub at {url} has no GitOpsClusters in the namespace {namespace}: look in all by --all-namespaces"
+                )
+            }
+            Self::All => format!("the hub at {url} has no GitOpsClusters"),
+        }
+    }
+}
+
+impl Reader {
+    /// Reads GitOpsClusters and how their agents fare, and, where `certificates` are asked for, until when those have certificates.
+    /// There is at least one.
+    ///
+    /// # Errors
+    /// With one plain line, when the hub cannot be reached, does not let us read GitOpsClusters, or has none of these.
+    pub fn fleet(&self, asked: &Asked, certificates: bool) -> Result<Fleet, String> {
+        let Self { runtime, hub, .. } = self;
+        let url = &hub.url;
+        let fleet = runtime.block_on(hub.fleet(asked, certificates));
+        let fleet = fleet.map_err(|error| match &error {
+            Error::Api(refused) if refused.code == 404 && refused.reason == "NotFound" => asked.none(url),
+            Error::Api(refused) if refused.code == 404 => {
+                format!("the hub at {url} does not know GitOpsClusters: apply gitopscluster_crd.yaml, or choose another by --context")
+            }
+            Error::Api(refused) if refused.code == 403 => {
+                format!("the hub at {url} does not let you read GitOpsClusters: {}", refused.message)
+            }
+            _ => told(&error, url),
+        })?;
+        if fleet.gitops_clusters.is_empty() {
+            return Err(asked.none(url));
+        }
+        Ok(fleet)
+    }
+}
+
+impl Hub {
+    async fn fleet(&self, asked: &Asked, certificates: bool) -> Result<Fleet, Error> {
+        let place = asked.place();
+        let mut fleet = Fleet::default();
+        if let Asked::One { name, .. } = asked {
+            let request = Request::new(GITOPS_CLUSTERS.path(&place)).get(name, &GetParams::default());
+            let text = self.client.request_text(request.map_err(Error::BuildRequest)?).await?;
+            fleet.gitops_clusters.push(read(&text)?);
+        } else {
+            let keep = |it: Value| fleet.gitops_clusters.push(it);
+            self.each(&GITOPS_CLUSTERS, &place, ListParams::default(), What::All, keep)
+                .await?;
+        }
+        if !fleet.gitops_clusters.iter().any(has_agents) {
+            return Ok(fleet);
+        }
+        match self.agents(&place).await {
+            Ok(agents) => fleet.agents = Some(agents),
+            Err(error) => fleet.notices.push(format!(
+                "how agents fare is told as the controller has last said it: {}",
+                refusal(error)?
+            )),
+        }
+        if certificates {
+            match self.certificates().await {
+                Ok(certificates) => fleet.certificates = Some(certificates),
+                Err(error) => {
+                    let why = refusal(error)?;
+                    let notice = format!(
+                        "until when agents have certificates is told as far as the controller has said it: {why}"
+                    );
+                    fleet.notices.push(notice);
+                }
+            }
+        }
+        Ok(fleet)
+    }
+
+    /// Which managed clusters are brought an agent, and how those fare.
+    async fn agents(&self, place: &Place) -> Result<Agents, Error> {
+        let mut agents = Agents::default();
+        let ours = ListParams::default().labels(&format!("{MANAGED_BY}={OURS}"));
+        let keep = |decision: Value| {
+            let Some(owner) = decision["metadata"]["annotations"][OWNER].as_str() else {
+                return;
+            };
+            let decided = Decision::read(&decision.to_string()).unwrap_or_default().clusters;
+            let members = agents.members.entry(owner.to_owned()).or_default();
+            members.extend(decided.iter().map(ToString::to_string));
+        };
+        self.each(&DECISIONS, place, ours, What::All, keep).await?;
+        let named = ListParams::default().fields(&format!("metadata.name={}", names::ADDON));
+        let keep = |addon: Value| {
+            if let Some(cluster) = addon["metadata"]["namespace"].as_str() {
+                let status = json!({"status": {"conditions": addon["status"]["conditions"]}});
+                agents.addons.insert(cluster.to_owned(), status);
+            }
+        };
+        self.each(&ADDONS, &Place::new("", ""), named, What::All, keep).await?;
+        agents.silent = self.silent().await?;
+        Ok(agents)
+    }
+
+    /// Until when agents have certificates, by their managed clusters.
+    async fn certificates(&self) -> Result<BTreeMap<String, String>, Error> {
+        let mut certificates = BTreeMap::new();
+        let works = ListParams::default().labels(&format!("{}=true", names::OF_GITOPSCLUSTER));
+        let keep = |work: Value| {
+            let metadata = &work["metadata"];
+            let issued = metadata["annotations"][ISSUED].as_str();
+            let until = issued.and_then(state::certificate_until);
+            if let (Some(until), Some(cluster), true) = (
+                until,
+                metadata["namespace"].as_str(),
+                metadata["name"] == names::CA_WORK,
+            ) {
+                certificates.insert(cluster.to_owned(), until.to_owned());
+            }
+        };
+        self.each(&WORKS, &Place::new("", ""), works, What::Metadata, keep)
+            .await?;
+        Ok(certificates)
+    }
+
+    /// Reads all objects of a kind where this place is, page by page.
+    async fn each(
+        &self,
+        resource: &Resource,
+        place: &Place,
+        params: ListParams,
+        what: What,
+        mut keep: impl FnMut(Value),
+    ) -> Result<(), Error> {
+        let requests = Request::new(resource.path(place));
+        let mut page = params.limit(PAGE);
+        loop {
+            let request = match what {
+                What::All => requests.list(&page),
+                What::Metadata => requests.list_metadata(&page),
+            };
+            let text = self.client.request_text(request.map_err(Error::BuildRequest)?).await?;
+            let List { items, metadata } = read(&text)?;
+            items.into_iter().for_each(&mut keep);
+            match metadata.more.filter(|more| !more.is_empty()) {
+                Some(more) => page = page.continue_token(&more),
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+/// How much of an object is read.
+#[derive(Clone, Copy)]
+enum What {
+    All,
+    Metadata,
+}
+
+#[derive(Deserialize)]
+struct List {
+    items: Vec<Value>,
+    #[serde(default)]
+    metadata: ListMetadata,
+}
+
+#[derive(Deserialize, Default)]
+struct ListMetadata {
+    #[serde(rename = "continue")]
+    more: Option<String>,
+}
+
+fn read<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, Error> {
+    let no_api = |_| Error::Service("what answers there is not a Kubernetes API".into());
+    serde_json::from_str(text).map_err(no_api)
+}
+
+/// Why the hub does not let us read something, or does not have it; other errors are none of that.
+fn refusal(error: Error) -> Result<String, Error> {
+    match status(&error) {
+        Some(403 | 404) => Ok(reason(&error)),
+        _ => Err(error),
+    }
+}

@@ -1,0 +1,63 @@
+//! A report for programs.
+
+use super::{Condition, Member, Report};
+use crate::value::{Map, Value};
+use std::borrow::Cow;
+
+/// A report as a value, of which `-o json` and `-o yaml` are made. What is not known is null; `untold` are clusters of which nothing can
+/// be told.
+#[must_use]
+pub fn value(report: &Report) -> Value<'static> {
+    let agent = report.agent.as_ref();
+    let counts = report.counts.iter();
+    let counts = counts.map(|(state, count)| (Cow::Borrowed(*state), number(*count)));
+    let certificate =
+        |(name, end): &(String, String)| Value::map([("name", Value::text(name)), ("notAfter", Value::text(end))]);
+    Value::map([
+        ("namespace", Value::text(&report.namespace)),
+        ("name", Value::text(&report.name)),
+        ("healthy", Value::Bool(report.is_well())),
+        ("deleting", Value::Bool(report.deleting)),
+        ("current", Value::Bool(report.is_current)),
+        ("principal", optional(agent.and_then(|agent| agent.server.as_ref()))),
+        ("mode", optional(agent.map(|agent| &agent.mode))),
+        ("placement", Value::text(&report.placement)),
+        ("clusters", Value::Map(Map::from_entries(counts.collect()))),
+        (
+            "certificates",
+            Value::List(report.certificates.iter().map(certificate).collect()),
+        ),
+        (
+            "conditions",
+            Value::List(report.conditions.iter().map(condition).collect()),
+        ),
+        ("agents", Value::List(report.members.iter().map(member).collect())),
+        ("untold", number(report.untold)),
+    ])
+}
+
+fn condition(it: &Condition) -> Value<'static> {
+    Value::map([
+        ("type", Value::text(&it.kind)),
+        ("status", Value::text(&it.status)),
+        ("reason", Value::text(&it.reason)),
+        ("message", Value::text(&it.message)),
+    ])
+}
+
+fn member(it: &Member) -> Value<'static> {
+    Value::map([
+        ("cluster", Value::text(&it.name)),
+        ("state", Value::text(it.state())),
+        ("certificateNotAfter", optional(it.until.as_ref())),
+        ("message", Value::text(&it.message)),
+    ])
+}
+
+fn optional(text: Option<&String>) -> Value<'static> {
+    text.map_or(Value::Null, Value::text)
+}
+
+fn number(count: u64) -> Value<'static> {
+    Value::Int(i64::try_from(count).unwrap_or(i64::MAX))
+}

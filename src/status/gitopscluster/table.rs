@@ -1,0 +1,215 @@
+//! A report for people.
+
+use super::super::table::{BOLD, END, GREEN, RED, YELLOW, clean};
+use super::{Condition, Member, Report};
+use crate::agent::state::State;
+use crate::table;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use std::fmt::Write as _;
+
+const READY: &str = "READY";
+
+/// What it is, what its certificates are, what is not well, and a line for each managed cluster, those that fare worst first. In
+/// a `wide` one, clusters have the ends of their certificates. All times are as seen from `now`.
+#[must_use]
+pub fn table(report: &Report, now: Timestamp, wide: bool, colours: bool) -> String {
+    let head = head(report);
+    let widths = table::widths(head.iter());
+    let mut text = String::new();
+    for row in &head {
+        let begin = if row[0] == READY { ready_colour(report) } else { BOLD };
+        let painted = (usize::from(row[0] == READY), [begin, END]);
+        text += &table::line(row, &widths, colours.then_some(painted));
+        text.push('\n');
+    }
+    if !report.certificates.is_empty() {
+        let row = |(name, end): &(String, String)| [clean(name), until(end, now)];
+        let certificates: Vec<_> = report.certificates.iter().map(row).collect();
+        text.push('\n');
+        text += &section(["CERTIFICATE", "UNTIL"], &certificates, colours, |_| None);
+    }
+    let bad = report.conditions.iter();
+    let bad: Vec<_> = bad
+        .filter(|it| it.status != "True" && it.kind != "Ready")
+        .map(|it| [&it.kind, &it.status, &it.message].map(|cell| clean(cell)))
+        .collect();
+    if !bad.is_empty() {
+        let colour = |at: usize| Some((1, colour_of(&bad[at][1])));
+        text.push('\n');
+        text += &section(["CONDITION", "STATUS", "MESSAGE"], &bad, colours, colour);
+    }
+    if !report.members.is_empty() {
+        let colour = |at: usize| Some((1, colour_of_state(report.members[at].state)));
+        text.push('\n');
+        text += &if wide {
+            let row = |it: &Member| {
+                let end = it.until.as_ref().map_or("-".to_owned(), |end| until(end, now));
+                [clean(&it.name), it.state().to_owned(), end, clean(&it.message)]
+            };
+            let members: Vec<_> = report.members.iter().map(row).collect();
+            let headings = ["CLUSTER", "STATE", "CERTIFICATE-UNTIL", "MESSAGE"];
+            section(headings, &members, colours, colour)
+        } else {
+            let row = |it: &Member| [clean(&it.name), it.state().to_owned(), clean(&it.message)];
+            let members: Vec<_> = report.members.iter().map(row).collect();
+            section(["CLUSTER", "STATE", "MESSAGE"], &members, colours, colour)
+        };
+    }
+    if report.untold > 0 {
+        let more = report.untold;
+        writeln!(text, "\n{more} more clusters are not listed in the status").expect("a String takes all");
+    }
+    text
+}
+
+/// What is said of the whole.
+fn head(report: &Report) -> Vec<[String; 2]> {
+    let mut rows = vec![("GITOPSCLUSTER", format!("{}/{}", report.namespace, report.name))];
+    rows.push((READY, ready(report)));
+    if let Some(agent) = &report.agent {
+        let unknown = || "not known yet".to_owned();
+        rows.push(("PRINCIPAL", agent.server.clone().unwrap_or_else(unknown)));
+        rows.push(("MODE", agent.mode.clone()));
+    }
+    rows.push(("PLACEMENT", report.placement.clone()));
+    let counts = report.counts.iter().map(|(state, count)| format!("{count} {state}"));
+    let counts: Vec<_> = counts.collect();
+    if !counts.is_empty() {
+        rows.push(("CLUSTERS", counts.join(", ")));
+    }
+    rows.into_iter()
+        .map(|(key, value)| [key.to_owned(), clean(&value)])
+        .collect()
+}
+
+fn ready(report: &Report) -> String {
+    let Some(Condition { status, message, .. }) = report.ready() else {
+        return "no controller has said anything of it: does one with --controllers gitopscluster run?".to_owned();
+    };
+    let aside = match (report.deleting, report.is_current) {
+        (true, _) => ", and it is being deleted",
+        (false, false) => ", as it was before it was changed",
+        (false, true) => "",
+    };
+    let message = if message.is_empty() {
+        message.clone()
+    } else {
+        format!(": {message}")
+    };
+    format!("{status}{aside}{message}")
+}
+
+fn ready_colour(report: &Report) -> &'static str {
+    colour_of(report.ready().map_or("Unknown", |ready| &ready.status))
+}
+
+/// Rows under headings.
+fn section<const N: usize>(
+    headings: [&str; N],
+    cells: &[[String; N]],
+    colours: bool,
+    colour: impl Fn(usize) -> Option<(usize, &'static str)>,
+) -> String {
+    let headings = headings.map(str::to_owned);
+    let widths = table::widths(std::iter::once(&headings).chain(cells));
+    let heading = table::line(&headings, &widths, None);
+    let mut text = if colours {
+        format!("{BOLD}{heading}{END}\n")
+    } else {
+        heading + "\n"
+    };
+    for (at, row) in cells.iter().enumerate() {
+        let painted = colour(at).filter(|_| colours);
+        text += &table::line(row, &widths, painted.map(|(column, begin)| (column, [begin, END])));
+        text.push('\n');
+    }
+    text
+}
+
+/// As kubectl writes an AGE, and when that is: `29d (2026-12-21T10:00:00Z)`. What is no time stays as it is.
+fn until(end: &str, now: Timestamp) -> String {
+    let Ok(at) = end.parse::<Timestamp>() else {
+        return clean(end);
+    };
+    let left = at.duration_since(now);
+    if left.is_negative() {
+        format!("ended {} ago ({end})", human(left.abs()))
+    } else {
+        format!("{} ({end})", human(left))
+    }
+}
+
+/// As kubectl writes an AGE (`HumanDuration` of its `k8s.io/apimachinery/pkg/util/duration`): two units where the second says something.
+fn human(time: SignedDuration) -> String {
+    let seconds = time.as_secs();
+    let (minutes, hours) = (seconds / 60, seconds / 3600);
+    let (days, years) = (hours / 24, hours / 24 / 365);
+    let two = |first: i64, unit: char, rest: i64, small: char| match rest {
+        0 => format!("{first}{unit}"),
+        rest => format!("{first}{unit}{rest}{small}"),
+    };
+    match () {
+        () if seconds < 120 => format!("{seconds}s"),
+        () if minutes < 10 => two(minutes, 'm', seconds % 60, 's'),
+        () if minutes < 180 => format!("{minutes}m"),
+        () if hours < 8 => two(hours, 'h', minutes % 60, 'm'),
+        () if hours < 48 => format!("{hours}h"),
+        () if days < 8 => two(days, 'd', hours % 24, 'h'),
+        () if days < 2 * 365 => format!("{days}d"),
+        () if years < 8 => two(years, 'y', days % 365, 'd'),
+        () => format!("{years}y"),
+    }
+}
+
+fn colour_of(status: &str) -> &'static str {
+    match status {
+        "True" => GREEN,
+        "False" => RED,
+        _ => YELLOW,
+    }
+}
+
+fn colour_of_state(state: Option<State>) -> &'static str {
+    match state {
+        Some(State::Degraded | State::Disconnected) => RED,
+        Some(State::Installing | State::Pending | State::Unreachable) | None => YELLOW,
+        Some(State::Connected) => GREEN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_as_kubectl_writes_an_age() {
+        const DAY: i64 = 24 * 3600;
+        for (seconds, wanted) in [
+            (0, "0s"),
+            (119, "119s"),
+            (120, "2m"),
+            (599, "9m59s"),
+            (600, "10m"),
+            (3 * 3600 - 1, "179m"),
+            (3 * 3600, "3h"),
+            (8 * 3600 - 1, "7h59m"),
+            (2 * DAY - 1, "47h"),
+            (2 * DAY, "2d"),
+            (8 * DAY - 1, "7d23h"),
+            (8 * DAY, "8d"),
+            (2 * 365 * DAY - 1, "729d"),
+            (2 * 365 * DAY, "2y"),
+            (3 * 365 * DAY - 1, "2y364d"),
+            (8 * 365 * DAY, "8y"),
+        ] {
+            assert_eq!(human(SignedDuration::from_secs(seconds)), wanted, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_time_stays_as_it_is() {
+        assert_eq!(until("soon\n", Timestamp::UNIX_EPOCH), "soon");
+        let epoch = "1970-01-01T00:00:00Z";
+        assert_eq!(until(epoch, Timestamp::UNIX_EPOCH), format!("0s ({epoch})"));
+    }
+}

@@ -1,0 +1,299 @@
+//! What is told of GitOpsClusters.
+
+use super::*;
+use k8s_openapi::jiff::Timestamp;
+use serde_json::json;
+
+fn now() -> Timestamp {
+    "2026-11-21T12:00:00Z".parse().expect("a time")
+}
+
+fn condition(kind: &str, status: &str, message: &str) -> Value {
+    json!({
+        "type": kind, "status": status, "reason": "Because", "message": message, "observedGeneration": 2,
+        "lastTransitionTime": "2026-11-21T11:00:00Z",
+    })
+}
+
+/// One in the dialect of argocd-pull-integration, whose agents fare in every way.
+fn fleet() -> Value {
+    json!({
+        "metadata": {"namespace": "argocd", "name": "fleet", "generation": 2},
+        "spec": {"placementRef": {"name": "all"}, "argoCDAgentAddon": {"mode": "autonomous"}},
+        "status": {
+            "clusters": {"selected": 7, "registered": 6, "installed": 9, "connected": 9, "degraded": 9},
+            "server": {"address": "hub.example.com", "port": "8443"},
+            "certificates": [
+                {"name": "argocd-agent-ca", "notAfter": "2027-11-20T12:00:00Z"},
+                {"name": "argocd-agent-principal-tls", "notAfter": "2026-11-24T16:00:00Z"},
+                {"name": "argocd-agent-resource-proxy-tls", "notAfter": "2026-11-21T11:30:30Z"},
+            ],
+            "conditions": [
+                condition("RBACReady", "True", "no rights are needed"),
+                condition("AgentsConnected", "False", "1 of 6 agents are connected, not eu1; eu2"),
+                condition("ManifestWorkCreated", "Unknown", "5 of 6 clusters\nhave applied it"),
+                condition("Ready", "False", "AgentsConnected: 1 of 6 agents are connected, not eu1; eu2"),
+            ],
+            "clusterStates": [
+                {"name": "us1", "state": "Connected", "certificateNotAfter": "2026-12-01T12:00:00Z"},
+                {"name": "eu1", "state": "Degraded", "message": "the image cannot be pulled"},
+                {"name": "ap1", "state": "Hibernating"},
+            ],
+            "clusterStatesCut": 3,
+        },
+    })
+}
+
+fn addon(conditions: &[(&str, &str, &str)]) -> Value {
+    let conditions = conditions.iter();
+    let conditions: Vec<_> = conditions
+        .map(|(kind, status, message)| condition(kind, status, message))
+        .collect();
+    json!({"status": {"conditions": conditions}})
+}
+
+/// What the hub says of those agents, and of somebody else's.
+fn agents() -> Agents {
+    let (applied, available) = (("ManifestApplied", "True", ""), ("Available", "True", ""));
+    let addons = [
+        (
+            "eu1",
+            addon(&[applied, available, ("Degraded", "True", "the image cannot be pulled")]),
+        ),
+        (
+            "eu2",
+            addon(&[applied, ("Available", "False", "the principal refuses it")]),
+        ),
+        ("eu3", addon(&[("ManifestApplied", "False", "no such namespace")])),
+        ("us1", addon(&[applied, available])),
+        ("us2", addon(&[applied, available])),
+        ("other", addon(&[("Degraded", "True", "of another GitOpsCluster")])),
+    ];
+    let members = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+    Agents {
+        members: BTreeMap::from([
+            (
+                "argocd/fleet".to_owned(),
+                members(&["us1", "us2", "eu1", "eu2", "eu3", "new"]),
+            ),
+            ("team/fleet".to_owned(), members(&["other"])),
+        ]),
+        addons: addons
+            .into_iter()
+            .map(|(name, addon)| (name.to_owned(), addon))
+            .collect(),
+        silent: members(&["us2"]),
+    }
+}
+
+fn seen() -> Fleet {
+    let until = |name: &str, end: &str| (name.to_owned(), end.to_owned());
+    Fleet {
+        agents: Some(agents()),
+        certificates: Some(BTreeMap::from([
+            until("us1", "2026-12-21T12:00:00Z"),
+            until("eu1", "2026-11-20T12:00:00Z"),
+        ])),
+        ..Fleet::default()
+    }
+}
+
+fn shown(gitops_cluster: &Value, fleet: &Fleet, wide: bool) -> String {
+    table(&Report::new(gitops_cluster, fleet), now(), wide, false)
+}
+
+#[test]
+fn those_that_fare_worst_come_first_with_all_that_is_to_be_seen_to() {
+    insta::assert_snapshot!(shown(&fleet(), &seen(), false), @r"
+    GITOPSCLUSTER   argocd/fleet
+    READY           False: AgentsConnected: 1 of 6 agents are connected, not eu1; eu2
+    PRINCIPAL       hub.example.com:8443
+    MODE            autonomous
+    PLACEMENT       all
+    CLUSTERS        7 selected, 6 registered, 4 installed, 1 connected, 1 degraded
+
+    CERTIFICATE                       UNTIL
+    argocd-agent-ca                   364d (2027-11-20T12:00:00Z)
+    argocd-agent-principal-tls        3d4h (2026-11-24T16:00:00Z)
+    argocd-agent-resource-proxy-tls   ended 29m ago (2026-11-21T11:30:30Z)
+
+    CONDITION             STATUS    MESSAGE
+    AgentsConnected       False     1 of 6 agents are connected, not eu1; eu2
+    ManifestWorkCreated   Unknown   5 of 6 clusters have applied it
+
+    CLUSTER   STATE          MESSAGE
+    eu1       Degraded       the image cannot be pulled
+    eu2       Disconnected   the principal refuses it
+    eu3       Installing     no such namespace
+    new       Pending
+    us2       Unreachable
+    us1       Connected
+    ");
+}
+
+#[test]
+fn a_wide_table_says_until_when_agents_have_certificates() {
+    let text = shown(&fleet(), &seen(), true);
+    let (_, clusters) = text.rsplit_once("\n\n").expect("sections");
+    insta::assert_snapshot!(clusters, @r"
+    CLUSTER   STATE          CERTIFICATE-UNTIL                      MESSAGE
+    eu1       Degraded       ended 24h ago (2026-11-20T12:00:00Z)   the image cannot be pulled
+    eu2       Disconnected   -                                      the principal refuses it
+    eu3       Installing     -                                      no such namespace
+    new       Pending        -
+    us2       Unreachable    -
+    us1       Connected      30d (2026-12-21T12:00:00Z)
+    ");
+}
+
+#[test]
+fn who_may_not_read_add_ons_is_told_what_the_status_lists() {
+    let text = shown(&fleet(), &Fleet::default(), true);
+    let (_, clusters) = text.split_once("CLUSTERS ").expect("a head");
+    insta::assert_snapshot!(clusters.replace("argocd-agent", "…"), @r"
+           7 selected, 6 registered, 9 installed, 9 connected, 9 degraded
+
+    CERTIFICATE                       UNTIL
+    …-ca                   364d (2027-11-20T12:00:00Z)
+    …-principal-tls        3d4h (2026-11-24T16:00:00Z)
+    …-resource-proxy-tls   ended 29m ago (2026-11-21T11:30:30Z)
+
+    CONDITION             STATUS    MESSAGE
+    AgentsConnected       False     1 of 6 agents are connected, not eu1; eu2
+    ManifestWorkCreated   Unknown   5 of 6 clusters have applied it
+
+    CLUSTER   STATE       CERTIFICATE-UNTIL            MESSAGE
+    ap1       Unknown     -
+    eu1       Degraded    -                            the image cannot be pulled
+    us1       Connected   10d (2026-12-01T12:00:00Z)
+
+    3 more clusters are not listed in the status
+    ");
+}
+
+#[test]
+fn without_agents_there_is_what_is_registered() {
+    let registers = json!({
+        "metadata": {"namespace": "team", "name": "fleet", "generation": 2},
+        "spec": {"placementRef": {"name": "some"}, "gitopsAddon": {"enabled": true, "argoCDAgent": {"enabled": false}}},
+        "status": {
+            "clusters": {"selected": 3, "registered": 3},
+            "conditions": [condition("Ready", "True", "all that is asked for is done")],
+        },
+    });
+    assert!(Report::new(&registers, &seen()).is_well());
+    insta::assert_snapshot!(shown(&registers, &seen(), true), @r"
+    GITOPSCLUSTER   team/fleet
+    READY           True: all that is asked for is done
+    PLACEMENT       some
+    CLUSTERS        3 selected, 3 registered
+    ");
+}
+
+#[test]
+fn one_of_which_nothing_was_said_or_that_was_changed_is_told_as_such() {
+    let mut one = fleet();
+    one["metadata"]["generation"] = json!(3);
+    let ready = |one: &Value| {
+        let text = shown(one, &seen(), false);
+        let (_, ready) = text.split_once("READY").expect("a head");
+        ready.lines().next().expect("a line").trim().to_owned()
+    };
+    assert!(ready(&one).starts_with("False, as it was before it was changed: AgentsConnected"));
+    one["metadata"]["deletionTimestamp"] = json!("2026-11-21T11:00:00Z");
+    assert!(ready(&one).starts_with("False, and it is being deleted: AgentsConnected"));
+    one["status"] = json!({});
+    assert!(ready(&one).starts_with("no controller has said anything of it"));
+    for odd in [json!({}), json!({"spec": [], "status": 7, "metadata": null})] {
+        assert!(ready(&odd).starts_with("no controller has said anything of it"));
+    }
+}
+
+#[test]
+fn all_is_well_when_it_is_ready_and_no_agent_fares_badly() {
+    let mut one = fleet();
+    one["status"]["conditions"] = json!([condition("Ready", "True", "")]);
+    let with = |names: &[&str], generation: u8| {
+        let mut one = one.clone();
+        one["metadata"]["generation"] = json!(generation);
+        let mut fleet = seen();
+        let agents = fleet.agents.as_mut().expect("agents");
+        let names = names.iter().map(ToString::to_string).collect();
+        agents.members.insert("argocd/fleet".to_owned(), names);
+        Report::new(&one, &fleet).is_well()
+    };
+    assert!(with(&["us1", "us2"], 2));
+    assert!(with(&[], 2));
+    assert!(!with(&["us1", "us2"], 3), "it was changed since");
+    for bad in ["eu1", "eu2", "eu3", "new"] {
+        assert!(!with(&["us1", bad], 2), "{bad}");
+    }
+    assert!(!Report::new(&fleet(), &seen()).is_well());
+}
+
+#[test]
+fn an_agent_is_asked_for_in_either_dialect() {
+    let addon = |enabled: bool, agent: bool| json!({"enabled": enabled, "argoCDAgent": {"enabled": agent, "mode": ""}});
+    for (wanted, spec) in [
+        (Some("managed"), json!({"argoCDAgentAddon": {}})),
+        (Some("managed"), json!({"argoCDAgentAddon": {"mode": "managed"}})),
+        (Some("managed"), json!({"gitopsAddon": addon(true, true)})),
+        (None, json!({"gitopsAddon": addon(false, true)})),
+        (None, json!({"gitopsAddon": addon(true, false)})),
+        (None, json!({"gitopsAddon": {"enabled": true}})),
+        (None, json!({"argoCDAgentAddon": null})),
+        (None, json!({})),
+    ] {
+        assert_eq!(mode(&spec), wanted, "{spec}");
+    }
+}
+
+#[test]
+fn for_programs_there_is_all_of_it() {
+    let report = Report::new(&fleet(), &seen());
+    let mut text = String::new();
+    crate::json::write(&value(&report), &mut text).expect("JSON");
+    let value: Value = serde_json::from_str(&text).expect("JSON");
+    let head = json!({
+        "namespace": "argocd", "name": "fleet", "healthy": false, "deleting": false, "current": true,
+        "principal": "hub.example.com:8443", "mode": "autonomous", "placement": "all", "untold": 0,
+        "clusters": {"selected": 7, "registered": 6, "installed": 4, "connected": 1, "degraded": 1},
+    });
+    for (key, wanted) in head.as_object().expect("fields") {
+        assert_eq!(&value[key], wanted, "{key}");
+    }
+    let first = json!({"name": "argocd-agent-ca", "notAfter": "2027-11-20T12:00:00Z"});
+    assert_eq!(value["certificates"][0], first);
+    let ready = json!({
+        "type": "Ready", "status": "False", "reason": "Because",
+        "message": "AgentsConnected: 1 of 6 agents are connected, not eu1; eu2",
+    });
+    assert_eq!(value["conditions"][3], ready);
+    let agents = value["agents"].as_array().expect("agents");
+    let states: Vec<_> = agents.iter().map(|it| &it["cluster"]).collect();
+    assert_eq!(states, ["eu1", "eu2", "eu3", "new", "us2", "us1"]);
+    let last = json!({
+        "cluster": "us1", "state": "Connected", "certificateNotAfter": "2026-12-21T12:00:00Z", "message": "",
+    });
+    assert_eq!(agents[5], last);
+    assert_eq!(agents[1]["certificateNotAfter"], Value::Null);
+}
+
+#[test]
+fn colours_stand_around_words_and_change_nothing_else() {
+    let report = Report::new(&fleet(), &seen());
+    let coloured = table(&report, now(), true, true);
+    for painted in [
+        "\x1b[31mDegraded\x1b[0m",
+        "\x1b[33mPending\x1b[0m",
+        "\x1b[32mConnected\x1b[0m",
+        "\x1b[31mFalse",
+    ] {
+        assert!(coloured.contains(painted), "{painted:?} in {coloured:?}");
+    }
+    let mut plain = coloured;
+    for code in ["\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[1m", "\x1b[0m"] {
+        plain = plain.replace(code, "");
+    }
+    assert_eq!(plain, table(&report, now(), true, false));
+}
