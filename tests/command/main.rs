@@ -9,6 +9,7 @@
 mod agent;
 mod diff;
 mod folders;
+mod gitopscluster;
 mod policy;
 mod program;
 mod robustness;

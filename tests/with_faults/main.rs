@@ -15,6 +15,7 @@ mod cluster_secrets;
 mod faults;
 mod gitopscluster;
 mod gitopscluster_crd;
+mod gitopscluster_status;
 mod idle;
 mod inputs;
 mod replicas;

@@ -1,0 +1,336 @@
+//! `gitopscluster status` against a real API server: what is read for it, and what is told of it where some of that must not be read.
+
+use crate::gitopscluster_crd::{install, named, object};
+use crate::stage::{Stage, config_map, stage};
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use std::path::Path;
+use testbed::proxy::Proxy;
+use testbed::{ObjectRef, process, wait};
+
+const ADDON: &str = "argocd-agent-addon";
+const OCM: &str = "cluster.open-cluster-management.io";
+const CLUSTERS: [&str; 3] = ["gs-eu", "gs-new", "gs-us"];
+
+/// What was printed, and how it ended.
+struct Said {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl Said {
+    fn json(&self) -> Result<Value> {
+        serde_json::from_str(&self.out).with_context(|| format!("{:?} {}", self.code, self.err))
+    }
+}
+
+/// Asks as whom a kubeconfig is of.
+fn status(kubeconfig: &Path, words: &str) -> Result<Said> {
+    let home = tempfile::tempdir()?;
+    let mut command = process::command(env!("CARGO_BIN_EXE_argocd-ocm-cmp"), home.path());
+    command
+        .args(["gitopscluster", "status", "--kubeconfig"])
+        .arg(kubeconfig);
+    let output = command.args(words.split_whitespace()).output()?;
+    Ok(Said {
+        code: output.status.code(),
+        out: String::from_utf8(output.stdout)?,
+        err: String::from_utf8(output.stderr)?,
+    })
+}
+
+fn condition(kind: &str, status: &str, message: &str) -> Value {
+    json!({
+        "type": kind, "status": status, "reason": "Because", "message": message, "observedGeneration": 1,
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    })
+}
+
+/// Writes a GitOpsCluster, and its status as the controller does.
+async fn declare(stage: &Stage, name: &str, spec: &Value, status: &Value) -> Result<()> {
+    stage.hub.create(&object("v1alpha1", name, spec)).await?;
+    let status = json!({"status": status});
+    stage
+        .hub
+        .patch_status(&named("v1alpha1", name), &status)
+        .await
+        .map(drop)
+}
+
+/// A PlacementDecision as the controller writes it for OCM, on behalf of a GitOpsCluster.
+async fn decide(stage: &Stage, name: &str, owner: &str, clusters: &[&str]) -> Result<()> {
+    let decision = json!({
+        "apiVersion": format!("{OCM}/v1beta1"),
+        "kind": "PlacementDecision",
+        "metadata": {
+            "namespace": "argocd",
+            "name": name,
+            "labels": {"app.kubernetes.io/managed-by": "argocd-ocm-cmp"},
+            "annotations": {"argocd-ocm-cmp.github.io/gitopscluster": owner},
+        },
+    });
+    stage.hub.create(&decision).await?;
+    let decisions: Vec<_> = clusters
+        .iter()
+        .map(|name| json!({"clusterName": name, "reason": ""}))
+        .collect();
+    let place = ObjectRef::of(&decision);
+    let status = json!({"status": {"decisions": decisions}});
+    stage.hub.patch_status(&place, &status).await.map(drop)
+}
+
+async fn addon(stage: &Stage, cluster: &str, name: &str, conditions: &[Value]) -> Result<()> {
+    let addon = json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1",
+        "kind": "ManagedClusterAddOn",
+        "metadata": {"namespace": cluster, "name": name},
+        "spec": {},
+    });
+    stage.hub.create(&addon).await?;
+    let status = json!({"status": {"conditions": conditions}});
+    stage.hub.patch_status(&ObjectRef::of(&addon), &status).await.map(drop)
+}
+
+/// The work with the authorities, which lists the certificates of the agent.
+async fn work(stage: &Stage, cluster: &str, issued: &str) -> Result<()> {
+    let work = json!({
+        "apiVersion": "work.open-cluster-management.io/v1",
+        "kind": "ManifestWork",
+        "metadata": {
+            "namespace": cluster,
+            "name": "argocd-agent-ca-mw",
+            "labels": {"apps.open-cluster-management.io/gitopscluster": "true"},
+            "annotations": {"argocd-ocm-cmp.github.io/agent-certificates": issued},
+        },
+        "spec": {"workload": {"manifests": [config_map()]}},
+    });
+    stage.hub.create(&work).await.map(drop)
+}
+
+/// A hub with a GitOpsCluster whose agents fare in three ways, and one without agents.
+async fn hub() -> Result<Option<Stage>> {
+    let Some(stage) = stage(CLUSTERS[0]).await? else {
+        return Ok(None);
+    };
+    for cluster in &CLUSTERS[1..] {
+        stage.hub.declare_managed_cluster(cluster).await?;
+    }
+    install(&stage).await?;
+    clean(&stage)?;
+    let fleet = json!({"placementRef": {"kind": "Placement", "name": "all"}, "argoCDAgentAddon": {}});
+    let message = "AgentsConnected: 1 of 3 agents are connected, not gs-eu";
+    let status = json!({
+        "clusters": {"selected": 3, "registered": 3},
+        "conditions": [condition("Ready", "False", message)],
+        "server": {"address": "hub.example.com", "port": "443"},
+        "certificates": [{"name": "argocd-agent-ca", "notAfter": "2126-01-01T00:00:00Z"}],
+        "clusterStates": [{
+            "name": "gs-eu", "state": "Disconnected", "message": "as it was", "certificateNotAfter": "2125-01-01T00:00:00Z",
+        }],
+        "clusterStatesCut": 2,
+    });
+    declare(&stage, "fleet", &fleet, &status).await?;
+    let plain =
+        json!({"placementRef": {"kind": "Placement", "name": "all"}, "argoServer": {"argoNamespace": "argocd"}});
+    let status = json!({
+        "clusters": {"selected": 3, "registered": 3},
+        "conditions": [condition("Ready", "True", "all that is asked for is done")],
+    });
+    declare(&stage, "plain", &plain, &status).await?;
+    // Two decisions of its own, and others' that say nothing of it.
+    decide(
+        &stage,
+        "fleet-argocd-agent-decision-1",
+        "argocd/fleet",
+        &["gs-us", "gs-new"],
+    )
+    .await?;
+    decide(&stage, "fleet-argocd-agent-decision-2", "argocd/fleet", &["gs-eu"]).await?;
+    decide(&stage, "others", "argocd/other", &["gs-other"]).await?;
+    let applied = condition("ManifestApplied", "True", "");
+    let refused = condition("Available", "False", "the principal refuses it");
+    addon(&stage, "gs-eu", ADDON, &[applied.clone(), refused]).await?;
+    addon(&stage, "gs-us", ADDON, &[applied, condition("Available", "True", "")]).await?;
+    let broken = condition("Degraded", "True", "of another add-on");
+    addon(&stage, "gs-us", "another", &[broken]).await?;
+    work(&stage, "gs-us", "AA=2125-01-01T00:00:00Z,BB=2126-06-01T00:00:00Z").await?;
+    Ok(Some(stage))
+}
+
+/// Leaves nothing to the tests that come after.
+fn clean(stage: &Stage) -> Result<()> {
+    let gone = "gitopsclusters,placementdecisions.cluster.open-cluster-management.io,\
+                managedclusteraddons.addon.open-cluster-management.io";
+    stage
+        .hub
+        .kubectl(&["delete", "--all", "--all-namespaces", gone])
+        .map(drop)
+}
+
+/// The cluster, the state and the message of each agent.
+fn agents(report: &Value) -> Vec<[&str; 3]> {
+    let agents = report["agents"].as_array().into_iter().flatten();
+    agents
+        .map(|it| ["cluster", "state", "message"].map(|key| it[key].as_str().unwrap_or_default()))
+        .collect()
+}
+
+#[tokio::test]
+async fn every_cluster_is_told_of_by_a_few_requests() -> Result<()> {
+    let Some(stage) = hub().await? else {
+        return Ok(());
+    };
+    let proxy = Proxy::start(stage.hub).await?;
+    let kubeconfig = proxy.kubeconfig(stage.hub.kubeconfig_path())?;
+
+    let said = status(&kubeconfig, "fleet -o json")?;
+    let report = said.json()?;
+    ensure!(
+        said.code == Some(1) && said.err.is_empty(),
+        "{:?} {}",
+        said.code,
+        said.err
+    );
+    let wanted = [
+        ["gs-eu", "Disconnected", "the principal refuses it"],
+        ["gs-new", "Pending", ""],
+        ["gs-us", "Connected", ""],
+    ];
+    assert_eq!(agents(&report), wanted);
+    assert_eq!(report["agents"][2]["certificateNotAfter"], "2126-06-01T00:00:00Z");
+    assert_eq!(report["agents"][0]["certificateNotAfter"], Value::Null);
+    assert_eq!(report["principal"], "hub.example.com:443");
+    assert_eq!(
+        report["clusters"],
+        json!({"selected": 3, "registered": 3, "installed": 2, "connected": 1, "degraded": 0})
+    );
+
+    let mark = proxy.mark();
+    let said = status(&kubeconfig, "fleet")?;
+    assert_eq!(said.code, Some(1), "{}", said.err);
+    let clusters = "\nCLUSTER   STATE          MESSAGE\n\
+                    gs-eu     Disconnected   the principal refuses it\n\
+                    gs-new    Pending\n\
+                    gs-us     Connected\n";
+    assert!(said.out.ends_with(clusters), "{}", said.out);
+    let asked: Vec<_> = proxy.requests()[mark..].iter().map(ToString::to_string).collect();
+    assert_eq!(asked.len(), 4, "{asked:#?}");
+    assert!(!asked.iter().any(|it| it.contains("manifestworks")), "{asked:#?}");
+
+    // The hub hears no more of one.
+    let managed = ObjectRef::cluster(&format!("{OCM}/v1"), "ManagedCluster", "gs-eu");
+    let silent = condition("ManagedClusterConditionAvailable", "Unknown", "");
+    let silent = json!({"status": {"conditions": [silent]}});
+    stage.hub.patch_status(&managed, &silent).await?;
+    let said = status(&kubeconfig, "fleet -o wide")?;
+    assert!(said.out.contains("gs-eu     Unreachable   -\n"), "{}", said.out);
+    assert!(said.out.contains("(2126-06-01T00:00:00Z)\n"), "{}", said.out);
+
+    // All of a namespace, and of all, and one that needs no agents.
+    for words in ["-o json", "-A -o json"] {
+        let report = status(&kubeconfig, words)?.json()?;
+        let items = report["items"].as_array().context("a list")?;
+        let names: Vec<_> = items.iter().map(|it| (&it["name"], agents(it).len())).collect();
+        assert_eq!(names, [(&json!("fleet"), 3), (&json!("plain"), 0)]);
+    }
+    let mark = proxy.mark();
+    let said = status(&kubeconfig, "plain -o wide")?;
+    assert_eq!(said.code, Some(0), "{} {}", said.out, said.err);
+    assert!(
+        said.out.contains("CLUSTERS        3 selected, 3 registered\n"),
+        "{}",
+        said.out
+    );
+    assert_eq!(proxy.requests().len() - mark, 1);
+    clean(&stage)
+}
+
+#[tokio::test]
+async fn what_must_not_be_read_is_said_and_what_is_known_is_told() -> Result<()> {
+    let Some(stage) = hub().await? else {
+        return Ok(());
+    };
+    let hub = stage.hub;
+    let account = "gs-reader";
+    hub.kubectl(&["-n", "argocd", "create", "serviceaccount", account])?;
+    let kubeconfig = hub.service_account_kubeconfig("argocd", account)?;
+    let said = status(&kubeconfig, "fleet")?;
+    assert_eq!((said.code, &*said.out), (Some(2), ""));
+    assert!(
+        said.err.contains("does not let you read GitOpsClusters: "),
+        "{}",
+        said.err
+    );
+    assert_eq!(said.err.lines().count(), 1, "{}", said.err);
+
+    let resource = "--resource=gitopsclusters.apps.open-cluster-management.io";
+    hub.kubectl(&["-n", "argocd", "create", "role", account, "--verb=get", resource])?;
+    let who = format!("--serviceaccount=argocd:{account}");
+    let role = format!("--role={account}");
+    hub.kubectl(&["-n", "argocd", "create", "rolebinding", account, &role, &who])?;
+    let may = async || {
+        let said = status(&kubeconfig, "fleet -o json").ok()?;
+        (said.code != Some(2)).then_some(said)
+    };
+    let said = wait::eventually("the rights count", wait::DEADLINE, may).await?;
+    let report = said.json()?;
+    assert_eq!(said.code, Some(1));
+    assert_eq!(agents(&report), [["gs-eu", "Disconnected", "as it was"]]);
+    assert_eq!(report["untold"], 2);
+    assert_eq!(report["agents"][0]["certificateNotAfter"], "2125-01-01T00:00:00Z");
+    let warnings: Vec<_> = said.err.lines().collect();
+    assert_eq!(warnings.len(), 2, "{}", said.err);
+    let told = "warning: how agents fare is told as the controller has last said it: placementdecisions";
+    assert!(warnings[0].starts_with(told), "{}", said.err);
+    assert!(warnings[1].contains("manifestworks"), "{}", said.err);
+    let said = status(&kubeconfig, "fleet")?;
+    assert!(
+        said.out.ends_with("\n2 more clusters are not listed in the status\n"),
+        "{}",
+        said.out
+    );
+
+    // What is not there.
+    let said = status(hub.kubeconfig_path(), "shop")?;
+    let line = "has no GitOpsCluster shop in the namespace argocd: choose another by --namespace\n";
+    assert!(said.code == Some(2) && said.err.ends_with(line), "{}", said.err);
+    let said = status(hub.kubeconfig_path(), "-n gs-eu")?;
+    let line = "has no GitOpsClusters in the namespace gs-eu: look in all by --all-namespaces\n";
+    assert!(said.code == Some(2) && said.err.ends_with(line), "{}", said.err);
+    clean(&stage)
+}
+
+/// The controller's metrics have what a status counts, for as long as there is such a GitOpsCluster.
+#[tokio::test]
+async fn metrics_follow_the_status() -> Result<()> {
+    let Some(stage) = stage("gs-metrics").await? else {
+        return Ok(());
+    };
+    install(&stage).await?;
+    clean(&stage)?;
+    // Another controller serves it, and writes its status.
+    let spec = json!({
+        "placementRef": {"kind": "Placement", "name": "all"}, "argoServer": {"argoNamespace": "gs-elsewhere"},
+    });
+    let status = |selected: u8| {
+        json!({
+            "clusters": {"selected": selected, "registered": 2},
+            "conditions": [condition("ArgoServerVerified", "True", "")],
+        })
+    };
+    declare(&stage, "fleet", &spec, &status(3)).await?;
+    let proxy = stage.proxy().await?;
+    let running = stage.controller_for("gitopscluster", &proxy).await?;
+    let series = "argocd_ocm_cmp_gitopscluster_clusters{";
+    running.until_metric(series, |sum| sum == 5).await?;
+    let fleet = named("v1beta1", "fleet");
+    stage.hub.patch_status(&fleet, &json!({"status": status(7)})).await?;
+    running.until_metric(series, |sum| sum == 9).await?;
+    let labels = format!(r#"{series}namespace="argocd",name="fleet",state="selected"}}"#);
+    assert_eq!(running.metric(&labels).await?, 7);
+    stage.hub.delete(&fleet).await?;
+    let is_gone = async || (!running.get("/metrics").await.ok()?.1.contains(series)).then_some(());
+    wait::eventually("no series is left", wait::DEADLINE, is_gone).await?;
+    running.stop().await
+}
