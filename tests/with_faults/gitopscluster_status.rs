@@ -153,7 +153,7 @@ async fn hub() -> Result<Option<Stage>> {
     addon(&stage, "gs-eu", ADDON, &[applied.clone(), refused]).await?;
     addon(&stage, "gs-us", ADDON, &[applied, condition("Available", "True", "")]).await?;
     let broken = condition("Degraded", "True", "of another add-on");
-    addon(&stage, "gs-us", "another", &[broken]).await?;
+    addon(&stage, "gs-us", "work-manager", &[broken]).await?;
     work(&stage, "gs-us", "AA=2125-01-01T00:00:00Z,BB=2126-06-01T00:00:00Z").await?;
     Ok(Some(stage))
 }

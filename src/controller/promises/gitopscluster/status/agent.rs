@@ -77,6 +77,7 @@ fn certificates(index: &Index) -> Vec<Value> {
         .collect()
 }
 
+/// A cluster, and how its agent fares.
 fn member<'i>(index: &'i Index, cluster: &'i str) -> Member<'i> {
     let addon = index.object(Kept::AddOns, &Place::new(cluster, names::ADDON));
     let is_silent = index.reach(cluster) == Reach::Silent;
