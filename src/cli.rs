@@ -2,15 +2,15 @@
 
 mod agent;
 mod controller;
-mod images;
 mod gitopscluster;
+mod images;
 mod pull;
 mod status;
 
 pub use agent::{AgentCommand, InstallArgs, PrepareArgs, RunArgs};
 pub use controller::ControllerArgs;
-pub use images::ImageArgs;
 pub use gitopscluster::{FleetFormat, GitOpsClusterCommand, GitOpsClusterStatusArgs};
+pub use images::ImageArgs;
 pub use pull::PullArgs;
 pub use status::{Format, StatusArgs};
 

@@ -603,9 +603,10 @@ impl Index {
     }
 
     fn put_object(&mut self, kind: Kept, place: &Place, object: Option<Object>) -> Vec<Touched> {
-        let Some(before) = self.agents.put(kind, place, object) else {
+        let (before, is_news) = self.agents.put(kind, place, object);
+        if !is_news {
             return Vec::new();
-        };
+        }
         match kind {
             Kept::TokenKey | Kept::Bundle | Kept::Blocklist | Kept::Deployments | Kept::Management => {
                 self.with_agents()

@@ -31,7 +31,7 @@ const NAP: Duration = Duration::from_secs(30);
 const LONG_NAP: Duration = Duration::from_secs(3600);
 
 /// How long to wait at least where it is time that is waited for.
-const BLINK: Duration = Duration::from_secs(1);
+const BLINK: Duration = Duration::from_secs(10);
 
 /// How many Events wait to be told at most: an API server that takes none must not fill our memory.
 const UNTOLD: usize = 10_000;

@@ -149,7 +149,7 @@ impl Hub {
     /// Until when agents have certificates, by their managed clusters.
     async fn certificates(&self) -> Result<BTreeMap<String, String>, Error> {
         let mut certificates = BTreeMap::new();
-        let works = ListParams::default().labels(&format!("{}=true", names::OF_GITOPSCLUSTER));
+        let works = ListParams::default().labels(&format!("{}=true", names::WORK_LABEL));
         let keep = |work: Value| {
             let metadata = &work["metadata"];
             let issued = metadata["annotations"][ISSUED].as_str();

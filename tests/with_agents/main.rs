@@ -272,7 +272,7 @@ impl Story {
             .collect();
         let is_fingerprint = |key: &&String| key.len() == 64 && key.chars().all(|it| "0123456789ABCDEF".contains(it));
         ensure!(
-            !refused.is_empty() && refused.iter().all(|it| is_fingerprint(it)),
+            !refused.is_empty() && refused.iter().all(is_fingerprint),
             "{blocklist:#}"
         );
         hub.wait_gone(&ObjectRef::manifest_work("cluster2", "argocd-agent-ca-mw"))

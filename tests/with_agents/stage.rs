@@ -91,17 +91,19 @@ impl Stage {
         let objects: Vec<Value> = serde_json::Deserializer::from_str(&objects)
             .into_iter()
             .collect::<Result<_, _>>()?;
-        let rules = objects.iter().flat_map(|it| it["rules"].as_array()).flatten();
+        let rules = objects.iter().filter_map(|it| it["rules"].as_array()).flatten();
         for rule in rules {
             let list = |key: &str| rule[key].as_array().into_iter().flatten().filter_map(Value::as_str);
             for resource in list("resources").filter(|it| !["signers", "routes"].contains(it)) {
                 for verb in list("verbs") {
-                    // Adoption, and putting right what somebody else has changed, are not of this story.
+                    // Adoption, and putting right what somebody else has changed, are not of this story; and OCM approves by itself
+                    // what it can, mostly before others do.
                     let put_right = [
                         "managedclusteraddons",
                         "placements",
                         "placementdecisions",
                         "addondeploymentconfigs",
+                        "certificatesigningrequests/approval",
                     ];
                     let is_of_another = verb == "patch" && put_right.contains(&resource);
                     let is_used = used.contains(&(resource.to_owned(), verb.to_owned()));

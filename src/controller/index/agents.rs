@@ -29,14 +29,15 @@ impl Agents {
         self.certificates.get(name)
     }
 
-    /// An object is so, or is gone: how it was, if that is news.
-    pub(super) fn put(&mut self, kind: Kept, place: &Place, object: Option<Object>) -> Option<Option<Object>> {
+    /// An object is so, or is gone: how it was, and whether that is news.
+    pub(super) fn put(&mut self, kind: Kept, place: &Place, object: Option<Object>) -> (Option<Object>, bool) {
         let key = (kind, place.clone());
         let before = match object {
             Some(object) => self.objects.insert(key, object),
             None => self.objects.remove(&key),
         };
-        (self.get(kind, place) != before.as_ref()).then_some(before)
+        let is_news = self.get(kind, place) != before.as_ref();
+        (before, is_news)
     }
 
     /// A Secret with certificates is so, or is gone: whether that is news.

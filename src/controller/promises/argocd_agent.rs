@@ -188,7 +188,7 @@ pub(super) fn ready(index: &Index, place: &Place, wanted: &Wanted, moment: &Mome
     let mut entries = entries.and_then(Value::as_array).into_iter().flatten();
     let is_of_it =
         |entry: &&Value| entry["name"] == *names::placement(&place.name) && entry["namespace"] == *place.namespace;
-    let entry = entries.find(is_of_it).map(|entry| entry.to_string());
+    let entry = entries.find(is_of_it).map(Value::to_string);
     let strangers = hub::strangers(index, moment);
     Ready {
         template: index.object(Kept::Templates, &Place::new("", name)).is_some(),

@@ -65,7 +65,6 @@ pub(super) fn next(ca: Option<&TlsSecret>, argocd: &str, spread: Spread, now: Ti
             }
             return Some(made(write, Recipe::Promote { authority }));
         }
-        Some(_) => return None,
         None if now >= signer.renews_at() => Recipe::NextAuthority {
             common_name,
             not_before,
@@ -73,7 +72,7 @@ pub(super) fn next(ca: Option<&TlsSecret>, argocd: &str, spread: Spread, now: Ti
             authority,
         },
         None if ca.certificates.len() > 1 && is_past(ca, spread, now) => Recipe::Drop { authority },
-        None => return None,
+        _ => return None,
     };
     Some(made(patch(ca, names::CA_SECRET, argocd), recipe))
 }
