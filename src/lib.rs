@@ -22,10 +22,11 @@
 //! [`pull`] is the other way to deliver an Application: as it is, in a work, for the Argo CD of the managed cluster. It is what the
 //! controller decides there, as pure functions. [`report`] is what it says of an ApplicationSet as a whole, whoever delivers it,
 //! and [`cluster_secret`] how Argo CD knows the managed clusters. [`gitopscluster`] is the resource in which the peers' users ask for that, and
-//! for an [`agent`] on each cluster; its CRD is made of those types.
+//! for argocd-agent on each cluster; its CRD is made of those types.
 //!
-//! On a managed cluster, the same program looks after Argo CD's agent: [`supervise`] says when that is restarted, and [`prepare`] what
-//! Argo CD needs there before it can start.
+//! [`agent`] is argocd-agent as an add-on of OCM's: what the hub has and what clusters run for it, and whose request for a certificate is
+//! granted. [`pki`] makes those certificates, of recipes that have no secret in them. On a managed cluster, the same program looks after
+//! argocd-agent: [`supervise`] says when that is restarted, and [`prepare`] what Argo CD needs there before it can start.
 //!
 //! What the stages share: [`value`] is a manifest's value as Kubernetes sees it, [`yaml`] reads and writes it in the dialect
 //! of Kubernetes' own Go libraries, [`json`] is its canonical text. Those three are ours to the last rule, because a value
@@ -34,10 +35,11 @@
 //!
 //! # What holds it to that
 //!
-//! Four test programs, by what they ask. `tests/as_go` asks Go's libraries what a text means, and compares. `tests/command` runs
+//! Five test programs, by what they ask. `tests/as_go` asks Go's libraries what a text means, and compares. `tests/command` runs
 //! the program as a user does, over a folder per behaviour. `tests/with_argocd` runs it as the plugin of a real Argo CD, and as
 //! the controller beside it, in front of a real OCM agent; `tests/with_faults` runs the controller against a real API server
-//! behind a proxy that fails as it is told. What they run are processes of `tests/testbed`, which can also be started by hand.
+//! behind a proxy that fails as it is told; `tests/with_agents` runs it beside OCM's own controllers, for clusters that have joined, from
+//! the first agent of a fleet to the last. What they run are processes of `tests/testbed`, which can also be started by hand.
 
 pub mod agent;
 pub mod cli;
