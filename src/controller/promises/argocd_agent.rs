@@ -79,28 +79,10 @@ fn of_argocd(index: &Index, kind: Kept) -> Vec<&Value> {
 /// # Errors
 /// With what is lacking for that, and the way out.
 pub(super) fn server(index: &Index, wanted: &Wanted) -> Result<Server, String> {
-    if let (Some(address), Some(port)) = (&wanted.address, &wanted.port) {
-        return Ok(Server {
-            address: address.clone(),
-            port: port.clone(),
-        });
-    }
-    let [services, routes, nodes] = [Kept::Services, Kept::Routes, Kept::Nodes].map(|kind| of_argocd(index, kind));
-    let found = agent::discover(&services, &routes, &nodes);
-    match (&wanted.address, &wanted.port) {
-        (Some(address), None) => {
-            let port = found.map_or_else(|_| "443".into(), |found| found.port);
-            Ok(Server {
-                address: address.clone(),
-                port,
-            })
-        }
-        (None, Some(port)) => Ok(Server {
-            port: port.clone(),
-            ..found?
-        }),
-        _ => found,
-    }
+    wanted.server(|| {
+        let [services, routes, nodes] = [Kept::Services, Kept::Routes, Kept::Nodes].map(|kind| of_argocd(index, kind));
+        agent::discover(&services, &routes, &nodes)
+    })
 }
 
 /// Writes on behalf of a GitOpsCluster.

@@ -52,7 +52,8 @@ pub(in crate::controller::promises) fn is_wanted(index: &Index, cluster: &str, a
 
 /// Whether a GitOpsCluster registers a managed cluster in this form.
 pub(super) fn wants(form: Form, index: &Index, place: &Place, it: &GitOpsCluster, cluster: &str, argocd: &str) -> bool {
-    Form::of(it) == Some(form) && selects(index, place, it, cluster, argocd)
+    let can_be = form == Form::Blank || names::check_agent(cluster, argocd).is_ok();
+    Form::of(it) == Some(form) && can_be && selects(index, place, it, cluster, argocd)
 }
 
 /// Whether a GitOpsCluster that has registered a managed cluster in this form goes on to write its Secret. That of an agent has

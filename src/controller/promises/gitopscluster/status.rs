@@ -4,6 +4,7 @@ mod agent;
 
 use super::membership::{Form, own};
 use super::{Standing, secrets};
+use crate::agent::names;
 use crate::cluster_secret::ClusterSecret;
 use crate::controller::index::{Index, Selection};
 use crate::controller::promises::Moment;
@@ -163,6 +164,10 @@ fn count(index: &Index, place: &Place, it: &GitOpsCluster, standing: &Standing, 
         }
         count.selected += 1;
         let Some(form) = Form::of(it) else { continue };
+        if let (Form::Agent, Err(why)) = (form, names::check_agent(cluster, argocd)) {
+            count.conflicts.push(why);
+            continue;
+        }
         let owner_of = |form| own(form, index, cluster).and_then(ClusterSecret::owner);
         let is_registered = match owner_of(form) {
             Some(other) if other != owner => {

@@ -2,7 +2,7 @@
 
 use super::{Condition, Is, few};
 use crate::agent::state::{self, State, Told};
-use crate::agent::{Server, Wanted, names};
+use crate::agent::{Server, WITHOUT_OURS, Wanted, names};
 use crate::controller::index::Index;
 use crate::controller::promises::argocd_agent;
 use crate::controller::promises::gitopscluster::agents_of;
@@ -198,7 +198,11 @@ impl Parts {
             authority: authority(index, argocd),
             principal: leaf(index, names::PRINCIPAL_TLS),
             proxy: leaf(index, names::RESOURCE_PROXY_TLS),
-            template: there(ready.template, "the AddOnTemplate"),
+            template: if is_unattended(wanted, moment.settings) {
+                Err((Is::False, WITHOUT_OURS.to_owned()))
+            } else {
+                there(ready.template, "the AddOnTemplate")
+            },
             config: there(ready.config, "the AddOnDeploymentConfig"),
             management: match ready.management {
                 Ok(true) => Ok("OCM brings the add-on to the clusters that are selected".to_owned()),
@@ -248,6 +252,11 @@ impl Parts {
             condition("ManifestWorksApplied", worst([self.works, self.argocd])),
         ]
     }
+}
+
+/// Whether nothing restarts the agents when their certificates are renewed.
+fn is_unattended(wanted: &Wanted, settings: &Settings) -> bool {
+    wanted.argocd_manifests.is_none() && wanted.images.or(&settings.images).ours.is_none()
 }
 
 /// The first of those that fare worst; what all say where all is well.
