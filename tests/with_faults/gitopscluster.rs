@@ -307,7 +307,7 @@ async fn what_is_not_served_or_not_done_is_said_once_and_nothing_is_written_for_
         "goc-agent",
         "ClustersImported",
         "False",
-        "argocd-agent are not registered",
+        "name argocd-agent in its OCM_CONTROLLERS",
     )
     .await?;
     assert_eq!(
