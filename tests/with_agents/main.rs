@@ -94,6 +94,15 @@ impl Story {
         assert_eq!(it["status"]["server"], json!({"address": "192.0.2.7", "port": "443"}));
         let states = it["status"]["clusterStates"].as_array().context("states")?;
         assert!(states.iter().all(|it| it["state"] == "Connected"), "{states:#?}");
+        let told = self.stage.status("fleet")?;
+        println!("{told}");
+        for cluster in ["cluster1", "cluster2"] {
+            ensure!(
+                told.lines()
+                    .any(|line| line.contains(cluster) && line.contains("Connected")),
+                "{told}"
+            );
+        }
         let placement = hub.get(&stage::placement()).await?.context("the user's Placement")?;
         assert_eq!(placement["spec"], stage::placement_spec(), "it is not rewritten");
         Ok(())

@@ -61,6 +61,19 @@ impl Stage {
         [&self.cluster1, &self.cluster2]
     }
 
+    /// What the program tells an administrator of a GitOpsCluster, all of which is well.
+    pub(crate) fn status(&self, name: &str) -> Result<String> {
+        let mut command = process::command(
+            env!("CARGO_BIN_EXE_argocd-ocm-cmp"),
+            env!("CARGO_TARGET_TMPDIR").as_ref(),
+        );
+        command.args(["gitopscluster", "status", name, "-o", "wide", "--kubeconfig"]);
+        let told = command.arg(self.hub.kubeconfig_path()).output()?;
+        let text = String::from_utf8(told.stdout)?;
+        ensure!(told.status.success(), "{text}{}", String::from_utf8_lossy(&told.stderr));
+        Ok(text)
+    }
+
     /// Changes what the GitOpsCluster asks for.
     pub(crate) async fn patch(&self, spec: &Value) -> Result<()> {
         self.hub.patch(&fleet(), &json!({"spec": spec})).await?;
