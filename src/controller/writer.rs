@@ -1,5 +1,7 @@
 //! Carries actions out. Nothing else of the controller writes but its Lease.
 
+mod burst;
+
 use super::Options;
 use super::action::{Action, Event, Involved, Telling, Write};
 use super::metrics::{Metrics, Reason};
@@ -7,8 +9,9 @@ use super::queue::Outcome;
 use super::resources::{Resource, SECRETS};
 use super::seen::{Place, TlsSecret};
 use crate::generate::names::{hex, with_hash};
-use crate::pki::{self, Authority, Recipe};
+use crate::pki::{self, Authority, AuthorityData, Recipe};
 use crate::{hub, status};
+use burst::Burst;
 use k8s_openapi::ByteString;
 use k8s_openapi::jiff::Timestamp;
 use kube::core::params::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
@@ -36,6 +39,7 @@ pub struct Writer {
     /// Whether it is only said what would be written.
     dry_run: bool,
     now: fn() -> Timestamp,
+    burst: Burst,
 }
 
 impl Writer {
@@ -48,6 +52,7 @@ impl Writer {
             identity: options.identity.clone(),
             dry_run: options.dry_run,
             now,
+            burst: Burst::default(),
         }
     }
 
@@ -160,22 +165,18 @@ impl Writer {
     async fn make(&self, write: &Write, recipe: &Recipe, into: &'static str) -> Result<Write, Refused> {
         let authority = match recipe.authority() {
             None => None,
-            Some(Authority { place, version }) => {
-                let request = Request::new(SECRETS.path(place)).get(&place.name, &GetParams::default());
-                let text = self.send(request).await?;
-                let is_it = |version: &str| TlsSecret::read(&text).is_ok_and(|it| *it.version == *version);
-                if !is_it(version) {
-                    return Err(Refused {
-                        reason: Reason::Conflict,
-                        ..Refused::unmade(format!("Secret {place} is another by now"))
-                    });
-                }
-                Some(TlsSecret::authority(&text).map_err(Refused::unmade)?)
+            Some(wanted) => {
+                let read = async || self.read(&wanted.place).await;
+                let found = self.burst.authority(wanted, read).await?;
+                Some(found.ok_or_else(|| Refused {
+                    reason: Reason::Conflict,
+                    ..Refused::unmade(format!("Secret {} is another by now", wanted.place))
+                })?)
             }
         };
         // To find large primes takes a second, in which nobody else shall wait.
         let recipe = recipe.clone();
-        let made = tokio::task::spawn_blocking(move || pki::make(&recipe, authority.as_ref()));
+        let made = tokio::task::spawn_blocking(move || pki::make(&recipe, authority.as_deref()));
         let made = made
             .await
             .map_err(|_| Refused::unmade("it was not finished".to_owned()))?;
@@ -187,6 +188,18 @@ impl Writer {
             }
         }
         Ok(write)
+    }
+
+    /// An authority as it is by now.
+    async fn read(&self, place: &Place) -> Result<(Authority, AuthorityData), Refused> {
+        let request = Request::new(SECRETS.path(place)).get(&place.name, &GetParams::default());
+        let text = self.send(request).await?;
+        let there = TlsSecret::read(&text).map_err(Refused::unmade)?;
+        let form = Authority {
+            place: place.clone(),
+            version: there.version,
+        };
+        Ok((form, TlsSecret::authority(&text).map_err(Refused::unmade)?))
     }
 
     /// Asks the API server whether an object is not there: that its kind is not known is no answer.
