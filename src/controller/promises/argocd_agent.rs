@@ -125,6 +125,11 @@ fn so(resource: &'static Resource, wanted: Value, there: Option<&Object>) -> Opt
         }),
         Some(there) if there.deleting => None,
         Some(there) => {
+            let mut wanted = wanted;
+            if let Some(fields) = wanted.as_object_mut() {
+                // What the kinds of Kubernetes itself are is not said where they are listed.
+                fields.retain(|key, _| !["apiVersion", "kind"].contains(&key.as_str()));
+            }
             let mut body = agent::difference(&wanted, &there.object)?;
             body["metadata"]["resourceVersion"] = json!(there.version);
             Some(Write::Patch { resource, place, body })
