@@ -129,11 +129,15 @@ fn decisions(index: &Index, place: &Place, it: &GitOpsCluster, argocd: &str) -> 
         }
         writes.extend(so(&DECISIONS, decision, before));
         if before.is_none_or(|before| before.object["status"]["decisions"] != status["decisions"]) {
-            let version = before.map(|before| &before.version);
+            let mut body = json!({"status": status});
+            // A patch that takes the version away is refused.
+            if let Some(before) = before {
+                body["metadata"]["resourceVersion"] = json!(before.version);
+            }
             writes.push(Write::Patch {
                 resource: &DECISION_STATUSES,
                 place: at.clone(),
-                body: json!({"metadata": {"resourceVersion": version}, "status": status}),
+                body,
             });
         }
         stay.insert(at);
