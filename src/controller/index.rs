@@ -343,6 +343,18 @@ impl Index {
         self.agents.all(kind)
     }
 
+    /// Whether a decision that was written for a GitOpsCluster names a managed cluster.
+    #[must_use]
+    pub fn is_listed(&self, gitops: &Place, cluster: &str) -> bool {
+        let mut naming = self.agents.naming(Kept::Decisions, cluster);
+        naming.any(|(_, it)| it.owner().as_ref() == Some(gitops))
+    }
+
+    /// The requests for certificates that say to be of a managed cluster.
+    pub fn requests_of(&self, cluster: &str) -> impl Iterator<Item = &Object> + use<'_> {
+        self.agents.naming(Kept::Requests, cluster).map(|(_, it)| it)
+    }
+
     /// A Secret with certificates of argocd-agent's, by its name.
     #[must_use]
     pub fn certificate(&self, name: &str) -> Option<&TlsSecret> {

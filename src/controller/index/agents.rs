@@ -2,14 +2,19 @@
 
 use crate::controller::seen::{Object, Place, TlsSecret};
 use crate::controller::watches::Kept;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
+
+/// The label of a request for a certificate that says of which cluster it is.
+const CLUSTER: &str = "open-cluster-management.io/cluster-name";
 
 /// What there is of them.
 #[derive(Debug, Default)]
 pub(super) struct Agents {
     objects: BTreeMap<(Kept, Place), Object>,
     certificates: HashMap<Arc<str>, TlsSecret>,
+    /// The decisions that name each cluster, and the requests for certificates that say to be of it.
+    naming: HashMap<Box<str>, BTreeSet<(Kept, Place)>>,
 }
 
 impl Agents {
@@ -25,6 +30,13 @@ impl Agents {
             .map(|((_, place), object)| (place, object))
     }
 
+    /// The decisions that name a cluster, or the requests for certificates that say to be of it.
+    pub(super) fn naming(&self, kind: Kept, cluster: &str) -> impl Iterator<Item = (&Place, &Object)> + use<'_> {
+        let all = self.naming.get(cluster).into_iter().flatten();
+        let of_kind = all.filter(move |(other, _)| *other == kind);
+        of_kind.filter_map(|key| Some((&key.1, self.objects.get(key)?)))
+    }
+
     pub(super) fn certificate(&self, name: &str) -> Option<&TlsSecret> {
         self.certificates.get(name)
     }
@@ -36,8 +48,18 @@ impl Agents {
             Some(object) => self.objects.insert(key, object),
             None => self.objects.remove(&key),
         };
-        let is_news = self.get(kind, place) != before.as_ref();
-        (before, is_news)
+        if self.get(kind, place) == before.as_ref() {
+            return (before, false);
+        }
+        for cluster in before.iter().flat_map(|it| clusters_in(kind, it)) {
+            super::remove(&mut self.naming, cluster, &(kind, place.clone()));
+        }
+        let after = self.objects.get(&(kind, place.clone()));
+        for cluster in after.into_iter().flat_map(|it| clusters_in(kind, it)) {
+            let naming = self.naming.entry(cluster.into()).or_default();
+            naming.insert((kind, place.clone()));
+        }
+        (before, true)
     }
 
     /// A Secret with certificates is so, or is gone: whether that is news.
@@ -58,5 +80,59 @@ impl Agents {
     /// The Secrets with certificates that are not among all.
     pub(super) fn missing_certificates(&self, all: &HashSet<Arc<str>>) -> Vec<Arc<str>> {
         super::missing(self.certificates.keys(), all)
+    }
+}
+
+/// The clusters by which one may be looked for.
+fn clusters_in(kind: Kept, it: &Object) -> Vec<&str> {
+    match kind {
+        Kept::Decisions => {
+            let all = it.object["status"]["decisions"].as_array().into_iter().flatten();
+            all.filter_map(|it| it["clusterName"].as_str()).collect()
+        }
+        Kept::Requests => it.object["metadata"]["labels"][CLUSTER].as_str().into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn object(kind: Kept, labels: &Value, clusters: &[&str]) -> Option<Object> {
+        let decisions: Vec<_> = clusters.iter().map(|it| json!({"clusterName": it})).collect();
+        let object = json!({"metadata": {"uid": "u", "resourceVersion": "1", "labels": labels}, "status": {"decisions": decisions}});
+        Some(Object::read(kind, &object.to_string()).expect("it is an object"))
+    }
+
+    #[test]
+    fn what_names_a_cluster_is_found_by_it_as_long_as_it_does() {
+        let mut agents = Agents::default();
+        let mut put = |kind, name, object| {
+            agents.put(kind, &Place::new("argocd", name), object);
+            let naming = |kind, cluster| {
+                agents
+                    .naming(kind, cluster)
+                    .map(|(at, _)| at.name.to_string())
+                    .collect()
+            };
+            let found: [Vec<String>; 3] = [
+                naming(Kept::Decisions, "one"),
+                naming(Kept::Decisions, "two"),
+                naming(Kept::Requests, "one"),
+            ];
+            found.map(|names| names.join(" "))
+        };
+        let decision = |clusters: &[&str]| object(Kept::Decisions, &json!({}), clusters);
+        assert_eq!(put(Kept::Decisions, "a", decision(&["one", "two"])), ["a", "a", ""]);
+        assert_eq!(put(Kept::Decisions, "b", decision(&["two"])), ["a", "a b", ""]);
+        let request = object(Kept::Requests, &json!({CLUSTER: "one"}), &[]);
+        assert_eq!(put(Kept::Requests, "r", request), ["a", "a b", "r"]);
+        assert_eq!(put(Kept::Decisions, "a", decision(&["two"])), ["", "a b", "r"]);
+        assert_eq!(put(Kept::Decisions, "b", None), ["", "a", "r"]);
+        assert_eq!(put(Kept::Requests, "r", None), ["", "a", ""]);
+        assert_eq!(put(Kept::Decisions, "a", None), ["", "", ""]);
+        assert!(agents.naming.is_empty());
     }
 }

@@ -91,8 +91,7 @@ fn list(index: &Index, cluster: &str, now: Timestamp) -> Option<String> {
     let mut all: BTreeMap<String, String> = issued(index, cluster)
         .map(|(fingerprint, until)| (until.to_owned(), fingerprint.to_owned()))
         .collect();
-    let requests = index.objects(Kept::Requests);
-    for (_, request) in requests.filter(|(_, it)| it.object["metadata"]["labels"][CLUSTER] == *cluster) {
+    for request in index.requests_of(cluster) {
         let Ok(text) = ByteString::deserialize(&request.object["status"]["certificate"]) else {
             continue;
         };
@@ -108,9 +107,6 @@ fn list(index: &Index, cluster: &str, now: Timestamp) -> Option<String> {
         .collect();
     (!good.is_empty()).then(|| good.join(","))
 }
-
-/// The label of a request that says of which cluster it is.
-const CLUSTER: &str = "open-cluster-management.io/cluster-name";
 
 /// What argocd-pull-integration has configured of an add-on is taken away, for it to take what the GitOpsCluster says.
 fn adopted(index: &Index, cluster: &str) -> Option<Write> {

@@ -7,7 +7,7 @@ use crate::cluster_secret::{ClusterSecret, Keeper, is_hub};
 use crate::controller::index::{Index, Selection};
 use crate::controller::promises::argocd_agent::clusters_of;
 use crate::controller::seen::{GitOpsCluster, Place, Reach};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// How a managed cluster is registered in Argo CD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,9 +135,11 @@ pub(in crate::controller::promises) fn agents_of<'i>(
     it: &GitOpsCluster,
     argocd: &str,
 ) -> BTreeSet<&'i str> {
-    let all = index.gitops_clusters();
-    let listed = all.map(|(place, _)| (place, clusters_of(index, place))).collect();
-    members(index, place, it, &listed, argocd)
+    let selected = index.decided(&it.placement(place)).map(|cluster| &**cluster);
+    let mut all: BTreeSet<_> = selected.collect();
+    all.extend(clusters_of(index, place));
+    all.retain(|cluster| has_agent(index, place, it, cluster, argocd));
+    all
 }
 
 /// Whether it is this GitOpsCluster that has argocd-agent run on a managed cluster, as [`agents_of`] says.
@@ -148,39 +150,9 @@ pub(in crate::controller::promises) fn has_agent(
     cluster: &str,
     argocd: &str,
 ) -> bool {
-    let is_listed = |place: &Place| clusters_of(index, place).contains(cluster);
-    is_member(index, (place, it), cluster, &is_listed, argocd)
-}
-
-/// The managed clusters that each GitOpsCluster has by the decisions that were written for it.
-type Listed<'i> = BTreeMap<&'i Place, BTreeSet<&'i str>>;
-
-fn members<'i>(
-    index: &'i Index,
-    place: &Place,
-    it: &GitOpsCluster,
-    listed: &Listed<'i>,
-    argocd: &str,
-) -> BTreeSet<&'i str> {
-    let placement = it.placement(place);
-    let selected = index.decided(&placement).map(|cluster| &**cluster);
-    let mut all: BTreeSet<_> = selected.collect();
-    all.extend(listed.get(place).into_iter().flatten());
-    all.retain(|cluster| {
-        let is_listed = |place: &Place| listed.get(place).is_some_and(|clusters| clusters.contains(cluster));
-        is_member(index, (place, it), cluster, &is_listed, argocd)
-    });
-    all
-}
-
-fn is_member(
-    index: &Index,
-    (place, it): (&Place, &GitOpsCluster),
-    cluster: &str,
-    is_listed: &dyn Fn(&Place) -> bool,
-    argocd: &str,
-) -> bool {
-    let keeps = |place: &Place, it: &GitOpsCluster| !gives_up(index, place, it, cluster, argocd) && is_listed(place);
+    let keeps = |place: &Place, it: &GitOpsCluster| {
+        !gives_up(index, place, it, cluster, argocd) && index.is_listed(place, cluster)
+    };
     let takes =
         |place: &Place, it: &GitOpsCluster| it.spec.agent.is_some() && selects(index, place, it, cluster, argocd);
     let is_out = match index.cluster(cluster) {
