@@ -13,7 +13,7 @@ use testbed::{ObjectRef, wait};
 const PROMISE: &str = "gitopscluster";
 
 /// A hub with the kind, without cluster Secrets, and with these managed clusters.
-async fn hub(clusters: &[&str]) -> Result<Option<Stage>> {
+pub(crate) async fn hub(clusters: &[&str]) -> Result<Option<Stage>> {
     let Some(stage) = stage(clusters[0]).await? else {
         return Ok(None);
     };
@@ -41,7 +41,7 @@ fn of_placement(kind: &str, name: &str) -> ObjectRef {
 }
 
 /// A Placement and its decisions, as OCM's controller writes them.
-async fn select(stage: &Stage, placement: &str, clusters: &[&str]) -> Result<()> {
+pub(crate) async fn select(stage: &Stage, placement: &str, clusters: &[&str]) -> Result<()> {
     decide(stage, placement, clusters).await?;
     let status = json!({"status": {"conditions": [], "numberOfSelectedClusters": clusters.len()}});
     stage
@@ -98,7 +98,7 @@ fn condition<'o>(object: &'o Value, kind: &str) -> [&'o str; 3] {
     ["status", "reason", "message"].map(|key| found.and_then(|it| it[key].as_str()).unwrap_or_default())
 }
 
-async fn until(stage: &Stage, name: &str, kind: &str, status: &str, words: &str) -> Result<Value> {
+pub(crate) async fn until(stage: &Stage, name: &str, kind: &str, status: &str, words: &str) -> Result<Value> {
     let says = |it: &Value| {
         let [is, _, message] = condition(it, kind);
         let is_observed = it["status"]["conditions"][0]["observedGeneration"] == it["metadata"]["generation"];

@@ -11,6 +11,7 @@
 
 mod agent_prepare;
 mod agent_template;
+mod agents_fleet;
 mod cluster_secrets;
 mod faults;
 mod gitopscluster;
