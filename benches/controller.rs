@@ -17,11 +17,14 @@
 mod fleet;
 
 use anyhow::{Result, ensure};
-use fleet::{APPLICATIONS, Load, Metrics, NONE, Size, Stage, Table, WORKS, now, request, seconds, timed};
+use fleet::{Load, Metrics, NONE, Size, Stage, Table, WORKS, now, request, seconds, timed};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+
+/// Where the Applications are.
+const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
 
 /// Applications and managed clusters.
 const SIZES: [Size; 3] = [(1000, 100), (3000, 300), (10_000, 1000)];
@@ -310,7 +313,7 @@ impl Fleet<'_> {
             let mut messages = conditions.filter_map(|condition| condition["message"].as_str());
             messages.any(|message| message.contains(words))
         };
-        self.load.all_have(words, has).await
+        self.load.all_have(APPLICATIONS, words, has).await
     }
 }
 

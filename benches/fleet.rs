@@ -10,7 +10,7 @@ mod metrics;
 mod table;
 
 pub(crate) use controller::{Controller, writes};
-pub(crate) use load::{APPLICATIONS, Load, WORKS, now, request};
+pub(crate) use load::{Load, WORKS, now, request};
 pub(crate) use metrics::Metrics;
 pub(crate) use table::{NONE, Table};
 
@@ -33,6 +33,7 @@ pub(crate) async fn run(sizes: &[Size], measure: impl AsyncFn(Size, &mut Table) 
     let numbers: Vec<usize> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
     let sizes = match numbers[..] {
         [] => sizes.to_vec(),
+        [all] if all > 0 && sizes.iter().all(|(all, clusters)| all == clusters) => vec![(all, all)],
         [applications, clusters] if (1..=applications).contains(&clusters) => vec![(applications, clusters)],
         _ => bail!("give the number of Applications, and that of managed clusters, which is no greater"),
     };

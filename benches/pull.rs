@@ -17,13 +17,16 @@
 mod fleet;
 
 use anyhow::{Context, Result};
-use fleet::{APPLICATIONS, Load, Metrics, NONE, Size, Stage, Table, WORKS, now, request, seconds, timed, writes};
+use fleet::{Load, Metrics, NONE, Size, Stage, Table, WORKS, now, request, seconds, timed, writes};
 use serde_json::{Value, json};
 
 /// Applications and managed clusters.
 const SIZES: [Size; 2] = [(1000, 100), (3000, 300)];
 
 const REVISION: &str = "0123456789abcdef0123456789abcdef01234567";
+
+/// Where the Applications are.
+const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
 
 /// The ApplicationSet, and where it is.
 const SET: &str = "fleet";
@@ -44,8 +47,12 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
     let create = |at| vec![request("POST", APPLICATIONS, &application(load, at, &set))];
     let created = timed(load.of_each(create)).await?;
     let quiet = controller.quiet(written, load.applications()).await?;
-    load.all_have("that they wait", is("Unknown", "Progressing", &Value::Null))
-        .await?;
+    load.all_have(
+        APPLICATIONS,
+        "that they wait",
+        is("Unknown", "Progressing", &Value::Null),
+    )
+    .await?;
     let each = |metrics: &Metrics, kind| format!("{:.2}", writes(metrics, kind) / load.applications());
     table.note("Applications are created, s", seconds(created.took), ["3.2", "4.2"]);
     table.note(
@@ -88,7 +95,7 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
         let text = |path| status.pointer(path).and_then(Value::as_str).unwrap_or_default();
         let phase = status.pointer("/operationState/phase").unwrap_or(&Value::Null);
         let shown = is(text("/sync/status"), text("/health/status"), phase);
-        load.all_have("what their clusters say", shown).await?;
+        load.all_have(APPLICATIONS, "what their clusters say", shown).await?;
         let each = |kind| {
             let more = writes(&quiet.metrics, kind) - writes(&before, kind);
             format!("{:.2}", more / load.applications())

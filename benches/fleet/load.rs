@@ -11,9 +11,6 @@ use serde_json::{Value, json};
 /// How many requests of the load are under way at a time: agents do not wait for each other.
 const AT_ONCE: usize = 16;
 
-/// Where the Applications are.
-pub(crate) const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
-
 /// Before the namespaces in paths to works.
 pub(crate) const WORKS: &str = "/apis/work.open-cluster-management.io/v1";
 
@@ -112,17 +109,17 @@ impl Load {
         }
     }
 
-    /// Makes sure that this is so of the status of every Application.
-    pub(crate) async fn all_have(&self, what: &str, has: impl Fn(&Value) -> bool) -> Result<()> {
-        let status = |application: &Value| {
-            let status = &application["status"];
+    /// Makes sure that there are as many objects at a path as Applications, and that this is so of the status of each.
+    pub(crate) async fn all_have(&self, path: &str, what: &str, has: impl Fn(&Value) -> bool) -> Result<()> {
+        let status = |object: &Value| {
+            let status = &object["status"];
             (!has(status)).then(|| status.clone())
         };
-        let others = self.read(APPLICATIONS, status).await?;
+        let others = self.read(path, status).await?;
         let have = others.iter().filter(|other| other.is_none()).count();
         ensure!(
-            have == self.size.0,
-            "only {have} of {} Applications say {what:?}, and one says {}",
+            have == self.size.0 && have == others.len(),
+            "only {have} of {} say {what:?}, and one says {}",
             self.size.0,
             others.into_iter().flatten().next().unwrap_or_default()
         );

@@ -37,6 +37,11 @@ impl Requests {
                 "managedclusters",
                 "configmaps",
                 "events",
+                "secrets",
+                "certificatesigningrequests",
+                "gitopsclusters",
+                "managedclusteraddons",
+                "placementdecisions",
             ];
             let all = verbs
                 .iter()

@@ -1,0 +1,266 @@
+//! The promises `gitopscluster` and `argocd-agent` on the hub of a fleet: a real API server, one GitOpsCluster in agent mode that
+//! selects all managed clusters, and OCM and its agents, which are played here.
+//!
+//! ```text
+//! cargo bench --bench agents          # 1,000 managed clusters
+//! cargo bench --bench agents -- 300   # so many managed clusters
+//! ```
+//!
+//! Needs what the testbed needs. argocd-pull-integration's controller for GitOpsClusters takes 30 s for each cluster, one after the
+//! other: for its Secret it waits for a cache that it starts anew.
+
+#![allow(
+    clippy::cast_precision_loss,
+    clippy::disallowed_methods,
+    reason = "figures for people, and time is what this measures"
+)]
+
+mod fleet;
+
+use anyhow::{Context, Result, ensure};
+use fleet::{Load, Metrics, NONE, Size, Stage, Table, WORKS, now, request, seconds, timed, writes};
+use http::Request;
+use k8s_openapi::ByteString;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Managed clusters, for each of which something is done.
+const SIZES: [Size; 1] = [(1000, 1000)];
+
+const CLUSTER_GROUP: &str = "/apis/cluster.open-cluster-management.io/v1beta1/namespaces/argocd";
+const GITOPS_CLUSTERS: &str = "/apis/apps.open-cluster-management.io/v1alpha1/namespaces/argocd/gitopsclusters";
+const ADDONS: &str = "/apis/addon.open-cluster-management.io/v1alpha1/namespaces";
+const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+const ADDON: &str = "argocd-agent-addon";
+
+/// The group of all registration agents.
+const AGENTS: &str = "system:open-cluster-management:managed-clusters";
+
+/// How many clusters OCM has in one PlacementDecision at most.
+const DECIDED: usize = 100;
+
+/// The kinds that are written, and what that is called in the table.
+const KINDS: [(&str, &str); 4] = [
+    ("secrets", "  writes of Secrets for each cluster"),
+    ("manifestworks", "  writes of works"),
+    ("certificatesigningrequests", "  writes of requests for certificates"),
+    ("gitopsclusters", "  writes of the GitOpsCluster, in all"),
+];
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    fleet::run(&SIZES, measure).await
+}
+
+async fn measure(size: Size, table: &mut Table) -> Result<()> {
+    let stage = Stage::start(size, &["--controllers=gitopscluster,argocd-agent"]).await?;
+    let load = stage.load();
+    install(load).await?;
+    load.create_clusters().await?;
+    let clusters: Vec<_> = (0..size.1).map(|at| load.cluster(at)).collect();
+    select(load, &clusters).await?;
+    let requests: Result<Vec<_>> = clusters.iter().map(|it| certificate_request(it)).collect();
+    let requests = requests?;
+    let controller = stage.controller("first").await?;
+
+    let before = controller.metrics()?;
+    let create = request("POST", GITOPS_CLUSTERS, &gitops_cluster());
+    let created = timed(async { load.client().request_text(create).await.map(drop).map_err(Into::into) }).await?;
+    // A Secret and a work for each, and what is one for all.
+    let quiet = controller.quiet(written, 2.0 * load.applications()).await?;
+    table.note(
+        "all is written for a new GitOpsCluster, s",
+        seconds(quiet.since(&created)),
+        NONE,
+    );
+    note(table, load, &quiet.metrics, &before);
+
+    let before = quiet.metrics;
+    let installed = timed(load.of_each(|at| addon(&clusters[at]))).await?;
+    let quiet = controller.quiet(written, written(&before)).await?;
+    table.note("OCM installs the add-on, s", seconds(installed.took), NONE);
+    table.note(
+        "  the status has counted all after that, s",
+        seconds(quiet.since(&installed)),
+        NONE,
+    );
+    note(table, load, &quiet.metrics, &before);
+    let status: Value = load.client().request(get(&format!("{GITOPS_CLUSTERS}/fleet"))?).await?;
+    ensure!(status["status"]["phase"] == "successful", "{:#}", status["status"]);
+
+    let before = quiet.metrics;
+    let ask = |at: usize| vec![of_agent(&clusters[at], &requests[at])];
+    let asked = timed(load.of_each(ask)).await?;
+    let wanted = written(&before) + 2.0 * load.applications();
+    let quiet = controller.quiet(written, wanted).await?;
+    let has_certificate = |status: &Value| status["certificate"].is_string();
+    load.all_have(REQUESTS, "a certificate", has_certificate).await?;
+    table.note("agents ask for certificates, s", seconds(asked.took), NONE);
+    table.note("  all have them after that, s", seconds(quiet.since(&asked)), NONE);
+    note(table, load, &quiet.metrics, &before);
+    stage.rest(controller, table).await
+}
+
+/// Notes what a phase cost.
+fn note(table: &mut Table, load: &Load, after: &Metrics, before: &Metrics) {
+    for (kind, name) in KINDS {
+        let more = writes(after, kind) - writes(before, kind);
+        let all = if kind == "gitopsclusters" {
+            1.0
+        } else {
+            load.applications()
+        };
+        table.note(name, format!("{:.2}", more / all), NONE);
+    }
+}
+
+fn get(path: &str) -> Result<Request<Vec<u8>>> {
+    Ok(Request::get(path).body(Vec::new())?)
+}
+
+/// Installs the CRD, and waits until it is served; and gives registration agents their right, as OCM's operator does.
+async fn install(load: &Load) -> Result<()> {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/gitopscluster_crd.yaml");
+    let crd = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gitopsclusters.apps.open-cluster-management.io";
+    let apply =
+        Request::patch(format!("{crd}?fieldManager=fleet")).header("content-type", "application/apply-patch+yaml");
+    load.client()
+        .request_text(apply.body(std::fs::read(file)?)?)
+        .await
+        .context(file)?;
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "agents"},
+        "rules": [{"apiGroups": ["certificates.k8s.io"], "resources": ["certificatesigningrequests"], "verbs": ["create"]}],
+    });
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "agents"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "agents"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": AGENTS}],
+    });
+    for (kind, object) in [("clusterroles", role), ("clusterrolebindings", binding)] {
+        let create = request("POST", &format!("{rbac}/{kind}"), &object);
+        load.client().request_text(create).await?;
+    }
+    while load.client().request_text(get(GITOPS_CLUSTERS)?).await.is_err() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    Ok(())
+}
+
+/// How many writes there have been.
+fn written(metrics: &Metrics) -> f64 {
+    metrics.sum("writes_total", &[])
+}
+
+/// A Placement and its decisions, as OCM's controller writes them.
+async fn select(load: &Load, clusters: &[String]) -> Result<()> {
+    let api = "cluster.open-cluster-management.io/v1beta1";
+    let placement = json!({"apiVersion": api, "kind": "Placement", "metadata": {"name": "fleet"}, "spec": {}});
+    let mut requests = vec![request("POST", &format!("{CLUSTER_GROUP}/placements"), &placement)];
+    for (number, part) in clusters.chunks(DECIDED).enumerate() {
+        let name = format!("fleet-decision-{}", number + 1);
+        let labels = json!({"cluster.open-cluster-management.io/placement": "fleet"});
+        let decision =
+            json!({"apiVersion": api, "kind": "PlacementDecision", "metadata": {"name": name, "labels": labels}});
+        let decisions: Vec<_> = part.iter().map(|it| json!({"clusterName": it, "reason": ""})).collect();
+        let (all, status) = (
+            format!("{CLUSTER_GROUP}/placementdecisions"),
+            json!({"status": {"decisions": decisions}}),
+        );
+        requests.push(request("POST", &all, &decision));
+        requests.push(request("PATCH", &format!("{all}/{name}/status"), &status));
+    }
+    let status = json!({"status": {"conditions": [], "numberOfSelectedClusters": clusters.len()}});
+    requests.push(request(
+        "PATCH",
+        &format!("{CLUSTER_GROUP}/placements/fleet/status"),
+        &status,
+    ));
+    for request in requests {
+        load.client().request_text(request).await?;
+    }
+    Ok(())
+}
+
+fn gitops_cluster() -> Value {
+    json!({
+        "apiVersion": "apps.open-cluster-management.io/v1alpha1",
+        "kind": "GitOpsCluster",
+        "metadata": {"name": "fleet"},
+        "spec": {
+            "placementRef": {"kind": "Placement", "name": "fleet"},
+            "argoCDAgentAddon": {"principalServerAddress": "principal.example.com", "principalServerPort": "443"},
+        },
+    })
+}
+
+/// The add-on of a cluster, and what OCM and the agents there say of it and of the work.
+fn addon(cluster: &str) -> Vec<Request<Vec<u8>>> {
+    let condition = |kind: &str| {
+        json!({
+            "type": kind, "status": "True", "reason": kind, "message": "", "observedGeneration": 1,
+            "lastTransitionTime": now(),
+        })
+    };
+    let status =
+        |kinds: &[&str]| json!({"status": {"conditions": kinds.iter().map(|it| condition(it)).collect::<Vec<_>>()}});
+    let addon = json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1",
+        "kind": "ManagedClusterAddOn",
+        "metadata": {"name": ADDON},
+        "spec": {},
+    });
+    let addons = format!("{ADDONS}/{cluster}/managedclusteraddons");
+    let work = format!("{WORKS}/namespaces/{cluster}/manifestworks/argocd-agent-ca-mw/status");
+    vec![
+        request("POST", &addons, &addon),
+        request("PATCH", &work, &status(&["Applied", "Available"])),
+        request(
+            "PATCH",
+            &format!("{addons}/{ADDON}/status"),
+            &status(&["ManifestApplied"]),
+        ),
+        request(
+            "PATCH",
+            &format!("{addons}/{ADDON}/status"),
+            &status(&["ManifestApplied", "Available"]),
+        ),
+    ]
+}
+
+/// What the agent of a cluster asks for.
+fn certificate_request(cluster: &str) -> Result<Value> {
+    let user = format!("system:open-cluster-management:cluster:{cluster}:addon:{ADDON}:agent:{ADDON}-agent");
+    let labels = json!({
+        "open-cluster-management.io/addon-name": ADDON,
+        "open-cluster-management.io/cluster-name": cluster,
+    });
+    Ok(json!({
+        "apiVersion": "certificates.k8s.io/v1",
+        "kind": "CertificateSigningRequest",
+        "metadata": {"name": format!("addon-{cluster}-{ADDON}"), "labels": labels},
+        "spec": {
+            "request": ByteString(testbed::certificate_request(&user)?.into_bytes()),
+            "signerName": format!("open-cluster-management.io/{ADDON}"),
+            "usages": ["digital signature", "key encipherment", "client auth"],
+        },
+    }))
+}
+
+/// Its creation by the registration agent of a cluster.
+fn of_agent(cluster: &str, object: &Value) -> Request<Vec<u8>> {
+    let mut request = request("POST", REQUESTS, object);
+    let headers = request.headers_mut();
+    let value = |text: String| text.parse().expect("a name is a header");
+    let user = format!("system:open-cluster-management:{cluster}");
+    headers.insert("impersonate-user", value(format!("{user}:agent")));
+    for group in [&user, AGENTS, "system:authenticated"] {
+        headers.append("impersonate-group", value(group.to_owned()));
+    }
+    request
+}
