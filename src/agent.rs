@@ -8,6 +8,7 @@ pub mod decisions;
 pub mod discovery;
 pub mod names;
 pub mod requests;
+pub mod rollout;
 pub mod state;
 pub mod works;
 
@@ -17,8 +18,8 @@ mod images;
 mod template;
 mod wanted;
 
-pub use addon::{Entry, deployment_config, management, placement, present_template};
-pub use decisions::decisions;
+pub use addon::{Entry, deployment_config, management, next_placement, next_template, placement, present_template};
+pub use decisions::{decisions, next_decisions};
 pub use difference::difference;
 pub use discovery::{Server, discover, principal_names, resource_proxy};
 pub use images::{Images, shipped};

@@ -1,7 +1,7 @@
 //! What tells OCM where the add-on goes: Placements of our own, a configuration for each GitOpsCluster, and the add-on itself.
 
 use super::{Server, Wanted, labels, names, owner};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 const GROUP: &str = "addon.open-cluster-management.io";
 const API_VERSION: &str = "addon.open-cluster-management.io/v1alpha1";
@@ -12,14 +12,22 @@ const CONFIGS: &str = "addondeploymentconfigs";
 /// decisions of the user's Placement uninstalls anything, and that one need not be rewritten.
 #[must_use]
 pub fn placement(goc: (&str, &str)) -> Value {
+    unscheduled(goc, &names::placement(goc.1))
+}
+
+/// The same for those clusters that have got another version already: its decisions are [`super::next_decisions`].
+#[must_use]
+pub fn next_placement(goc: (&str, &str)) -> Value {
+    unscheduled(goc, &names::next_placement(goc.1))
+}
+
+fn unscheduled(goc: (&str, &str), name: &str) -> Value {
     let mut annotations = owner(goc);
     annotations["cluster.open-cluster-management.io/experimental-scheduling-disable"] = "true".into();
     json!({
         "apiVersion": "cluster.open-cluster-management.io/v1beta1",
         "kind": "Placement",
-        "metadata": {
-            "namespace": goc.0, "name": names::placement(goc.1), "labels": labels(), "annotations": annotations,
-        },
+        "metadata": {"namespace": goc.0, "name": name, "labels": labels(), "annotations": annotations},
         "spec": {},
     })
 }
@@ -51,8 +59,8 @@ pub struct Entry<'a> {
     pub goc: (&'a str, &'a str),
     /// The name of its AddOnTemplate.
     pub template: &'a str,
-    /// Its `rolloutStrategy`, as OCM has it.
-    pub rollout: Option<&'a Value>,
+    /// The name of that which some of its clusters have already, while there is a [rollout](super::rollout).
+    pub next: Option<&'a str>,
 }
 
 /// The ClusterManagementAddOn, for these GitOpsClusters, given the one that is there. What others have put there stays: how it is
@@ -64,7 +72,7 @@ pub fn management(entries: &[Entry<'_>], there: Option<&Value>) -> Value {
     let list = |path: &str| there(path).and_then(Value::as_array).cloned().unwrap_or_default();
     let mut placements = list("/spec/installStrategy/placements");
     placements.retain(|placement| !is_ours(placement));
-    placements.extend(entries.iter().map(strategy));
+    placements.extend(entries.iter().flat_map(strategies));
     let mut templates = json!({"group": GROUP, "resource": TEMPLATES});
     if let Some(first) = entries.first() {
         // OCM takes how to apply manifests and whose certificates there are from this one only.
@@ -102,9 +110,18 @@ pub fn management(entries: &[Entry<'_>], there: Option<&Value>) -> Value {
 /// what else it should be, because one that is left out is uninstalled.
 #[must_use]
 pub fn present_template<'v>((namespace, name): (&str, &str), there: &'v Value) -> Option<&'v str> {
+    template_at((namespace, &names::placement(name)), there)
+}
+
+/// The AddOnTemplate that a ClusterManagementAddOn has for those clusters of a GitOpsCluster that have got another one already.
+#[must_use]
+pub fn next_template<'v>((namespace, name): (&str, &str), there: &'v Value) -> Option<&'v str> {
+    template_at((namespace, &names::next_placement(name)), there)
+}
+
+fn template_at<'v>((namespace, placement): (&str, &str), there: &'v Value) -> Option<&'v str> {
     let placements = there.pointer("/spec/installStrategy/placements")?.as_array()?;
-    let placement = names::placement(name);
-    let is_its = |it: &&Value| it["namespace"] == namespace && it["name"] == *placement;
+    let is_its = |it: &&Value| it["namespace"] == namespace && it["name"] == placement;
     template_names(placements.iter().find(is_its)?).next()
 }
 
@@ -122,33 +139,24 @@ fn template_names(placement: &Value) -> impl Iterator<Item = &str> {
         .filter_map(|config| config["name"].as_str())
 }
 
-/// Where and how the add-on is installed for a GitOpsCluster.
-fn strategy(entry: &Entry<'_>) -> Value {
+/// Where the add-on is installed for a GitOpsCluster. For a cluster of both the later counts (OCM's rule).
+fn strategies(entry: &Entry<'_>) -> impl Iterator<Item = Value> {
     let (namespace, name) = entry.goc;
-    json!({
-        "namespace": namespace,
-        "name": names::placement(name),
-        "configs": [
-            {"group": GROUP, "resource": TEMPLATES, "name": entry.template},
-            {"group": GROUP, "resource": CONFIGS, "namespace": namespace, "name": names::deployment_config(name)},
-        ],
-        "rolloutStrategy": rollout(entry.rollout),
+    let all = (names::placement(name), Some(entry.template));
+    let next = (names::next_placement(name), entry.next);
+    let config = names::deployment_config(name);
+    [all, next].into_iter().filter_map(move |(placement, template)| {
+        Some(json!({
+            "namespace": namespace,
+            "name": placement,
+            "configs": [
+                {"group": GROUP, "resource": TEMPLATES, "name": template?},
+                {"group": GROUP, "resource": CONFIGS, "namespace": namespace, "name": config},
+            ],
+            // The pace is ours: OCM's does not wait until what it has brought fares well.
+            "rolloutStrategy": {"type": "All"},
+        }))
     })
-}
-
-/// A rollout strategy with what the API server adds to it (the defaults in OCM's CRD), so that it is recognised afterwards.
-fn rollout(strategy: Option<&Value>) -> Value {
-    let mut strategy: Map<String, Value> = strategy.and_then(Value::as_object).cloned().unwrap_or_default();
-    strategy.entry("type").or_insert_with(|| "All".into());
-    for part in ["all", "progressive", "progressivePerGroup"] {
-        let Some(Value::Object(part)) = strategy.get_mut(part) else {
-            continue;
-        };
-        part.entry("maxFailures").or_insert_with(|| 0.into());
-        part.entry("minSuccessTime").or_insert_with(|| "0".into());
-        part.entry("progressDeadline").or_insert_with(|| "None".into());
-    }
-    strategy.into()
 }
 
 #[cfg(test)]
@@ -156,38 +164,53 @@ mod tests {
     use super::*;
     use crate::agent::difference;
 
-    fn entry<'a>(name: &'a str, template: &'a str, rollout: Option<&'a Value>) -> Entry<'a> {
+    fn entry<'a>(name: &'a str, template: &'a str, next: Option<&'a str>) -> Entry<'a> {
         Entry {
             goc: ("argocd", name),
             template,
-            rollout,
+            next,
         }
     }
 
     #[test]
     fn the_add_on_is_written_once_and_again_only_for_what_changes() {
-        let progressive = json!({"type": "Progressive", "progressive": {"maxConcurrency": 5}});
         let entries = [
             entry("a", "argocd-agent-addon-argocd-a-1", None),
-            entry("b", "argocd-agent-addon-argocd-b-1", Some(&progressive)),
+            entry(
+                "b",
+                "argocd-agent-addon-argocd-b-1",
+                Some("argocd-agent-addon-argocd-b-2"),
+            ),
         ];
         let written = management(&entries, None);
         assert_eq!(difference(&management(&entries, Some(&written)), &written), None);
-        let strategies = written
-            .pointer("/spec/installStrategy/placements")
-            .expect("they are there");
-        assert_eq!(strategies[0]["rolloutStrategy"], json!({"type": "All"}));
+        let strategies = written.pointer("/spec/installStrategy/placements");
+        let strategies = strategies.and_then(Value::as_array).expect("they are there");
+        let names: Vec<_> = strategies.iter().map(|it| &it["name"]).collect();
         assert_eq!(
-            strategies[1]["rolloutStrategy"],
-            json!({"type": "Progressive", "progressive": {
-                "maxConcurrency": 5, "maxFailures": 0, "minSuccessTime": "0", "progressDeadline": "None",
-            }})
+            names,
+            ["a-argocd-agent", "b-argocd-agent", "b-argocd-agent-next"],
+            "the later counts"
         );
-        assert_eq!(
-            present_template(("argocd", "b"), &written),
-            Some("argocd-agent-addon-argocd-b-1")
+        assert!(
+            strategies
+                .iter()
+                .all(|it| it["rolloutStrategy"] == json!({"type": "All"}))
         );
-        assert_eq!(present_template(("other", "b"), &written), None);
+        for (goc, first, next) in [
+            (("argocd", "a"), Some("argocd-agent-addon-argocd-a-1"), None),
+            (
+                ("argocd", "b"),
+                Some("argocd-agent-addon-argocd-b-1"),
+                Some("argocd-agent-addon-argocd-b-2"),
+            ),
+            (("other", "b"), None, None),
+        ] {
+            assert_eq!(
+                (present_template(goc, &written), next_template(goc, &written)),
+                (first, next)
+            );
+        }
         let newer = [entry("a", "argocd-agent-addon-argocd-a-2", None)];
         let patch = difference(&management(&newer, Some(&written)), &written).expect("a template and a place less");
         assert_eq!(

@@ -1,6 +1,9 @@
-//! The decisions of our own Placement.
+//! The decisions of our own Placements.
 
+use super::rollout::Moved;
 use super::{labels, names, owner};
+use crate::status::time;
+use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,10 +18,36 @@ pub type Present = BTreeMap<usize, BTreeSet<Box<str>>>;
 /// one PlacementDecision that says so.
 #[must_use]
 pub fn decisions(goc: (&str, &str), clusters: &BTreeSet<&str>, there: &Present) -> Vec<Value> {
+    let placement = names::placement(goc.1);
+    written(goc, &placement, clusters, there, &|_| String::new())
+}
+
+/// The same for the Placement of those that have got another version already. Since when one has is what is said as the reason, which
+/// is free text: nowhere else would it outlive a restart.
+#[must_use]
+pub fn next_decisions(goc: (&str, &str), moved: &Moved<'_>, there: &Present) -> Vec<Value> {
+    let placement = names::next_placement(goc.1);
+    let since = |cluster: &str| moved.get(cluster).copied().flatten().map(time).unwrap_or_default();
+    written(goc, &placement, &moved.keys().copied().collect(), there, &since)
+}
+
+/// Since when a decision of those says that it is so.
+#[must_use]
+pub fn since(decision: &Value) -> Option<Timestamp> {
+    decision["reason"].as_str()?.parse().ok()
+}
+
+fn written(
+    goc: (&str, &str),
+    placement: &str,
+    clusters: &BTreeSet<&str>,
+    there: &Present,
+    reason: &dyn Fn(&str) -> String,
+) -> Vec<Value> {
     let shares = shares(clusters, there);
     shares
         .iter()
-        .map(|(number, share)| decision(goc, *number, share))
+        .map(|(number, share)| decision(goc, (placement, *number), share, reason))
         .collect()
 }
 
@@ -46,20 +75,25 @@ fn shares<'a>(clusters: &BTreeSet<&'a str>, there: &Present) -> BTreeMap<usize, 
 }
 
 /// All are of one decision group: OCM counts groups from 0 without gaps, and ours are no groups.
-fn decision(goc: (&str, &str), number: usize, clusters: &BTreeSet<&str>) -> Value {
+fn decision(
+    goc: (&str, &str),
+    (placement, number): (&str, usize),
+    clusters: &BTreeSet<&str>,
+    reason: &dyn Fn(&str) -> String,
+) -> Value {
     let mut labels = labels();
-    labels["cluster.open-cluster-management.io/placement"] = names::placement(goc.1).into();
+    labels["cluster.open-cluster-management.io/placement"] = placement.into();
     labels["cluster.open-cluster-management.io/decision-group-index"] = "0".into();
     labels["cluster.open-cluster-management.io/decision-group-name"] = "".into();
     let decisions: Vec<Value> = clusters
         .iter()
-        .map(|cluster| json!({"clusterName": cluster, "reason": ""}))
+        .map(|cluster| json!({"clusterName": cluster, "reason": reason(cluster)}))
         .collect();
     json!({
         "apiVersion": "cluster.open-cluster-management.io/v1beta1",
         "kind": "PlacementDecision",
         "metadata": {
-            "namespace": goc.0, "name": names::decision(goc.1, number), "labels": labels, "annotations": owner(goc),
+            "namespace": goc.0, "name": names::decision_of(placement, number), "labels": labels, "annotations": owner(goc),
         },
         "status": {"decisions": decisions},
     })
@@ -131,6 +165,18 @@ mod tests {
         assert_eq!(all(&present), clusters);
         assert_eq!(present.values().map(BTreeSet::len).sum::<usize>(), 250);
         assert!(present.values().all(|share| (1..=MAX).contains(&share.len())));
+    }
+
+    #[test]
+    fn since_when_a_cluster_has_another_version_is_read_back() {
+        let time = Timestamp::from_second(1_800_000_000).ok();
+        let moved = Moved::from([("a", time), ("b", None)]);
+        let decisions = next_decisions(GOC, &moved, &Present::new());
+        assert_eq!(decisions[0]["metadata"]["name"], "fleet-argocd-agent-next-decision-1");
+        let placement = &decisions[0]["metadata"]["labels"]["cluster.open-cluster-management.io/placement"];
+        assert_eq!(placement, "fleet-argocd-agent-next");
+        let said = decisions[0]["status"]["decisions"].as_array().expect("a list");
+        assert_eq!(said.iter().map(since).collect::<Vec<_>>(), [time, None]);
     }
 
     #[test]

@@ -73,6 +73,9 @@ const HASH_DIGITS: usize = 8;
 /// What the names of a GitOpsCluster's Placement and AddOnDeploymentConfig end in.
 const SUFFIX: &str = "-argocd-agent";
 
+/// What those end in that are of another version, which goes from cluster to cluster.
+const NEXT_SUFFIX: &str = "-argocd-agent-next";
+
 /// What stands before and after the cluster in the name of its agent's user, as OCM has it (`agent.DefaultUser`).
 const USER: [&str; 2] = [
     "system:open-cluster-management:cluster:",
@@ -106,11 +109,23 @@ pub fn template_prefix((namespace, name): (&str, &str)) -> String {
 /// Our own Placement of a GitOpsCluster, in its namespace. OCM writes the name into a label, which has room for 63 characters.
 #[must_use]
 pub fn placement(gitops_cluster: &str) -> String {
-    let room = LABEL_MAX - SUFFIX.len();
+    with_suffix(gitops_cluster, SUFFIX)
+}
+
+/// Our own Placement of those clusters of a GitOpsCluster that have got another version already, while there is a
+/// [rollout](super::rollout).
+#[must_use]
+pub fn next_placement(gitops_cluster: &str) -> String {
+    with_suffix(gitops_cluster, NEXT_SUFFIX)
+}
+
+/// A name that has room in a label.
+fn with_suffix(gitops_cluster: &str, suffix: &str) -> String {
+    let room = LABEL_MAX - suffix.len();
     if gitops_cluster.len() <= room {
-        return format!("{gitops_cluster}{SUFFIX}");
+        return format!("{gitops_cluster}{suffix}");
     }
-    with_hash(gitops_cluster.to_owned(), "-", &hash(gitops_cluster), room) + SUFFIX
+    with_hash(gitops_cluster.to_owned(), "-", &hash(gitops_cluster), room) + suffix
 }
 
 /// The AddOnDeploymentConfig of a GitOpsCluster, in its namespace.
@@ -122,15 +137,30 @@ pub fn deployment_config(gitops_cluster: &str) -> String {
 /// The PlacementDecision of this number, from 1, of a GitOpsCluster.
 #[must_use]
 pub fn decision(gitops_cluster: &str, number: usize) -> String {
-    format!("{}-decision-{number}", placement(gitops_cluster))
+    decision_of(&placement(gitops_cluster), number)
+}
+
+/// The PlacementDecision of this number, from 1, of one of our Placements.
+pub(super) fn decision_of(placement: &str, number: usize) -> String {
+    format!("{placement}-decision-{number}")
 }
 
 /// The number of a PlacementDecision of a GitOpsCluster, if it is called like one.
 #[must_use]
 pub fn decision_number(gitops_cluster: &str, decision: &str) -> Option<usize> {
-    let rest = decision.strip_prefix(&placement(gitops_cluster))?;
+    number_of(&placement(gitops_cluster), decision)
+}
+
+/// The number of a PlacementDecision of a GitOpsCluster's [`next_placement`], if it is called like one.
+#[must_use]
+pub fn next_decision_number(gitops_cluster: &str, decision: &str) -> Option<usize> {
+    number_of(&next_placement(gitops_cluster), decision)
+}
+
+fn number_of(placement: &str, decision: &str) -> Option<usize> {
+    let rest = decision.strip_prefix(placement)?;
     let number = rest.strip_prefix("-decision-")?.parse().ok()?;
-    (number > 0 && self::decision(gitops_cluster, number) == decision).then_some(number)
+    (number > 0 && decision_of(placement, number) == decision).then_some(number)
 }
 
 /// The work with the ArgoCD resource for an operator, as argocd-pull-integration calls it (`getArgoCDCRManifestWorkName`).
@@ -224,12 +254,14 @@ mod tests {
         let long = |end: &str| "n".repeat(250) + end;
         for name in ["fleet", &long("a")] {
             assert!(placement(name).len() <= 63);
+            assert!(next_placement(name).len() <= 63);
             assert!(template(("argocd", name), "01234567").len() <= 253);
             assert!(argocd_work("argocd", name).len() <= 63);
         }
         assert_ne!(placement(&long("a")), placement(&long("b")));
         assert_ne!(argocd_work("argocd", &long("a")), argocd_work("argocd", &long("b")));
         assert_eq!(placement("fleet"), "fleet-argocd-agent");
+        assert_eq!(next_placement("fleet"), "fleet-argocd-agent-next");
         assert_eq!(
             template(("argocd", "fleet"), "01234567"),
             "argocd-agent-addon-argocd-fleet-01234567"
@@ -252,6 +284,15 @@ mod tests {
             "x",
         ] {
             assert_eq!(decision_number("fleet", other), None, "{other}");
+            assert_eq!(next_decision_number("fleet", other), None, "{other}");
         }
+        let next = "fleet-argocd-agent-next-decision-3";
+        assert_eq!(next_decision_number("fleet", next), Some(3));
+        assert_eq!(
+            decision_number("fleet", next),
+            None,
+            "it does not say which clusters have the add-on"
+        );
+        assert_eq!(next_decision_number("fleet", &decision("fleet", 3)), None);
     }
 }

@@ -10,11 +10,13 @@ mod authority;
 mod blocklist;
 mod hub;
 mod requests;
+mod rollout;
 mod works;
 
 pub(super) use addon::{PROMISE as ADDON, clusters_of};
 pub(super) use hub::PROMISE as HUB;
 pub(super) use requests::PROMISE as REQUESTS;
+pub(super) use rollout::{again as rollout_again, progress};
 pub(super) use works::PROMISE as WORKS;
 
 use super::Moment;
@@ -167,23 +169,25 @@ pub(super) struct Ready {
 
 /// How far the add-on of a GitOpsCluster is.
 pub(super) fn ready(index: &Index, place: &Place, wanted: &Wanted, moment: &Moment<'_>) -> Ready {
-    let name = addon::template(place, wanted, moment)["metadata"]["name"].clone();
-    let name = name.as_str().unwrap_or_default();
+    let name = addon::template_name(place, wanted, moment);
     let config = Place::new(&place.namespace, &names::deployment_config(&place.name));
     let management = index.object(Kept::Management, &Place::new("", names::ADDON));
     let entries = management.map(|it| &it.object["spec"]["installStrategy"]["placements"]);
-    let mut entries = entries.and_then(Value::as_array).into_iter().flatten();
-    let is_of_it =
-        |entry: &&Value| entry["name"] == *names::placement(&place.name) && entry["namespace"] == *place.namespace;
-    let entry = entries.find(is_of_it).map(Value::to_string);
+    let entries = entries.and_then(Value::as_array).into_iter().flatten();
+    // While there is a rollout it is the second that has the wanted version.
+    let placements = [names::placement(&place.name), names::next_placement(&place.name)];
+    let is_of_it = |entry: &&Value| {
+        entry["namespace"] == *place.namespace && placements.iter().any(|name| entry["name"] == **name)
+    };
+    let entries: Vec<_> = entries.filter(is_of_it).map(Value::to_string).collect();
     let strangers = hub::strangers(index, moment);
     Ready {
-        template: index.object(Kept::Templates, &Place::new("", name)).is_some(),
+        template: index.object(Kept::Templates, &Place::new("", &name)).is_some(),
         config: index.object(Kept::AddOnConfigs, &config).is_some(),
-        management: if entry.is_none() && !strangers.is_empty() {
+        management: if entries.is_empty() && !strangers.is_empty() {
             Err(strangers)
         } else {
-            Ok(entry.is_some_and(|entry| entry.contains(&format!("{name:?}"))))
+            Ok(entries.iter().any(|entry| entry.contains(&format!("{name:?}"))))
         },
     }
 }

@@ -13,7 +13,7 @@ pub(super) use membership::{agents_of, gives_up, has_agent, is_wanted};
 pub(super) use secrets::AGENTS as AGENT_SECRETS;
 pub(super) use secrets::PROMISE as SECRETS;
 
-use super::{Moment, Promise, argocd_agent, never};
+use super::{Moment, Promise, argocd_agent};
 use crate::controller::action::{Action, Event, Involved, Write};
 use crate::controller::index::{Index, Selection, Sort};
 use crate::controller::resources::{GITOPS_CLUSTER_STATUSES, GITOPS_CLUSTERS};
@@ -46,7 +46,7 @@ pub(super) const PROMISE: Promise = Promise {
     // While a fleet is registered, its status counts along.
     pause: Duration::from_secs(2),
     desired,
-    again: never,
+    again: argocd_agent::rollout_again,
 };
 
 /// Whether a GitOpsCluster is served here.

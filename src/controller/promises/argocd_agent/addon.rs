@@ -5,12 +5,12 @@
 //! is given a Placement of ours that it does not schedule, with decisions that are written here: what is empty, half written or
 //! in contradiction on the user's side changes nothing, and a cluster that is not heard of keeps what it has.
 
-use super::{ABOUT, NAME, NEEDS, gone, of_gitops, server, so, wanted};
+use super::{ABOUT, NAME, NEEDS, gone, of_gitops, rollout, server, so, wanted};
 use crate::agent::{self, Entry, Wanted, names};
 use crate::controller::action::{Action, Write};
 use crate::controller::index::{Index, Sort};
 use crate::controller::promises::gitopscluster::{agents_of, gives_up};
-use crate::controller::promises::{Moment, Promise, never};
+use crate::controller::promises::{Moment, Promise};
 use crate::controller::resources::{ADDON_CONFIGS, DECISION_STATUSES, DECISIONS, PLACEMENTS, Resource, TEMPLATES};
 use crate::controller::seen::{GitOpsCluster, Object, Place};
 use crate::controller::watches::Kept;
@@ -25,7 +25,7 @@ pub(in crate::controller::promises) const PROMISE: Promise = Promise {
     needs: NEEDS,
     pause: Duration::from_millis(500),
     desired,
-    again: never,
+    again: rollout::again,
 };
 
 /// What is made for a GitOpsCluster, in the order in which it goes.
@@ -40,7 +40,8 @@ const MADE: [(Kept, &Resource); 4] = [
 pub(super) struct Wish {
     place: Place,
     template: String,
-    rollout: Option<Value>,
+    /// What some of its clusters have already, while there is a rollout.
+    next: Option<String>,
 }
 
 impl Wish {
@@ -49,7 +50,7 @@ impl Wish {
         Entry {
             goc: pair(&self.place),
             template: &self.template,
-            rollout: self.rollout.as_ref(),
+            next: self.next.as_deref(),
         }
     }
 }
@@ -76,6 +77,7 @@ fn writes(index: &Index, place: &Place, it: &GitOpsCluster, wanted: &Wanted, mom
     let mut writes = Vec::new();
     // A template is never changed: OCM would bring the change to all clusters at once.
     let template = template(place, wanted, moment);
+    let name = template["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     if there(Kept::Templates, &template).is_none() {
         writes.extend(so(&TEMPLATES, template, None));
     }
@@ -88,11 +90,12 @@ fn writes(index: &Index, place: &Place, it: &GitOpsCluster, wanted: &Wanted, mom
     let before = there(Kept::Placements, &placement);
     writes.extend(so(&PLACEMENTS, placement, before));
     writes.extend(decisions(index, place, it, argocd));
-    writes.extend(outdated(index, place, wanted, moment));
+    writes.extend(rollout::writes(index, place, it, &name, moment));
+    writes.extend(outdated(index, place, &name));
     writes
 }
 
-fn pair(place: &Place) -> (&str, &str) {
+pub(super) fn pair(place: &Place) -> (&str, &str) {
     (&place.namespace, &place.name)
 }
 
@@ -100,21 +103,35 @@ pub(super) fn template(place: &Place, wanted: &Wanted, moment: &Moment<'_>) -> V
     agent::template(pair(place), wanted, &moment.settings.images, &moment.settings.argocd)
 }
 
+/// The name of that.
+pub(super) fn template_name(place: &Place, wanted: &Wanted, moment: &Moment<'_>) -> String {
+    let template = template(place, wanted, moment);
+    template["metadata"]["name"].as_str().unwrap_or_default().to_owned()
+}
+
 /// What there is of a kind that was made for a GitOpsCluster.
-fn of<'i>(index: &'i Index, kind: Kept, place: &Place) -> impl Iterator<Item = (&'i Place, &'i Object)> {
+pub(super) fn of<'i>(index: &'i Index, kind: Kept, place: &Place) -> impl Iterator<Item = (&'i Place, &'i Object)> {
     let all = index.objects(kind);
     all.filter(move |(_, it)| it.owner().as_ref() == Some(place))
 }
 
 /// The decisions of which clusters have the add-on.
 fn decisions(index: &Index, place: &Place, it: &GitOpsCluster, argocd: &str) -> Vec<Write> {
-    let there: Vec<_> = of(index, Kept::Decisions, place).collect();
+    // Those of a rollout are not about who has the add-on.
+    let there: Vec<_> = of(index, Kept::Decisions, place)
+        .filter(|(at, _)| names::next_decision_number(&place.name, &at.name).is_none())
+        .collect();
     let held = there.iter().filter_map(|(at, it)| {
         let number = names::decision_number(&place.name, &at.name)?;
         Some((number, clusters_in(it).map(Into::into).collect()))
     });
     let clusters = agents_of(index, place, it, argocd);
     let wanted = agent::decisions(pair(place), &clusters, &held.collect());
+    write_decisions(place, wanted, there)
+}
+
+/// What is to be written for these decisions to be there, and no other of those that are.
+pub(super) fn write_decisions(place: &Place, wanted: Vec<Value>, there: Vec<(&Place, &Object)>) -> Vec<Write> {
     let mut writes = Vec::new();
     let mut stay = BTreeSet::new();
     for mut decision in wanted {
@@ -148,20 +165,19 @@ fn decisions(index: &Index, place: &Place, it: &GitOpsCluster, argocd: &str) -> 
 }
 
 /// Templates that no cluster has and none is to get.
-fn outdated(index: &Index, place: &Place, wanted: &Wanted, moment: &Moment<'_>) -> Vec<Write> {
+fn outdated(index: &Index, place: &Place, current: &str) -> Vec<Write> {
     let all = of(index, Kept::Templates, place);
     let mut old = all.filter(|(_, it)| !it.deleting).peekable();
     if old.peek().is_none() {
         return Vec::new();
     }
-    let current = template(place, wanted, moment)["metadata"]["name"].clone();
     let management = index.object(Kept::Management, &Place::new("", names::ADDON));
     let texts = index
         .objects(Kept::AddOns)
         .map(|(_, it)| &it.object["status"]["configReferences"]);
     let texts = texts.chain(management.map(|it| &it.object["spec"]));
     let used: BTreeSet<&str> = texts.flat_map(names_in).collect();
-    let unused = old.filter(|(at, _)| current != *at.name && !used.contains(&*at.name));
+    let unused = old.filter(|(at, _)| *at.name != *current && !used.contains(&*at.name));
     unused.filter_map(|(at, it)| gone(&TEMPLATES, at, it)).collect()
 }
 
@@ -179,11 +195,12 @@ fn names_in(value: &Value) -> Vec<&str> {
 
 /// What was made for a GitOpsCluster that wants it no more, once OCM has taken the add-on off its clusters.
 fn leftovers(index: &Index, place: &Place) -> Vec<Write> {
-    let name = names::placement(&place.name);
+    let placements = [names::placement(&place.name), names::next_placement(&place.name)];
     let management = index.object(Kept::Management, &Place::new("", names::ADDON));
     let entries = management.map(|it| &it.object["spec"]["installStrategy"]["placements"]);
     let mut entries = entries.and_then(Value::as_array).into_iter().flatten();
-    let is_named = entries.any(|entry| entry["name"] == *name && entry["namespace"] == *place.namespace);
+    let is_of_it = |entry: &Value| placements.iter().any(|name| entry["name"] == **name);
+    let is_named = entries.any(|entry| is_of_it(entry) && entry["namespace"] == *place.namespace);
     let clusters = clusters_of(index, place);
     let others = index
         .objects(Kept::Decisions)
@@ -207,16 +224,25 @@ pub(super) fn is_left(index: &Index, place: &Place) -> bool {
 }
 
 /// What a decision names.
-fn clusters_in(decision: &Object) -> impl Iterator<Item = &str> {
+pub(super) fn clusters_in(decision: &Object) -> impl Iterator<Item = &str> {
     let all = decision.object["status"]["decisions"].as_array().into_iter().flatten();
     all.filter_map(|it| it["clusterName"].as_str())
         .filter(|it| !it.is_empty())
 }
 
-/// The clusters that the decisions name that were written for a GitOpsCluster.
+/// The clusters that the decisions name that were written for a GitOpsCluster, whichever version they have.
 pub(in crate::controller::promises) fn clusters_of<'i>(index: &'i Index, place: &Place) -> BTreeSet<&'i str> {
     let decisions = of(index, Kept::Decisions, place);
-    decisions.flat_map(|(_, it)| clusters_in(it)).collect()
+    let all = decisions.filter(|(at, _)| names::next_decision_number(&place.name, &at.name).is_none());
+    all.flat_map(|(_, it)| clusters_in(it)).collect()
+}
+
+/// What those decisions say that were written for a rollout of it.
+pub(super) fn clusters_of_next<'i>(index: &'i Index, place: &Place) -> impl Iterator<Item = &'i Value> {
+    let decisions = of(index, Kept::Decisions, place);
+    let all = decisions.filter(|(at, _)| names::next_decision_number(&place.name, &at.name).is_some());
+    all.filter_map(|(_, it)| it.object["status"]["decisions"].as_array())
+        .flatten()
 }
 
 /// The clusters that an entry of the add-on names.
@@ -242,30 +268,28 @@ pub(super) fn is_given_up(index: &Index, cluster: &str, argocd: &str) -> bool {
 pub(super) fn entry(index: &Index, place: &Place, it: &GitOpsCluster, moment: &Moment<'_>) -> Option<Wish> {
     let wanted = it.spec.agent.as_ref()?;
     let at = |name: &str| Place::new(&place.namespace, name);
-    let template = template(place, wanted, moment)["metadata"]["name"].as_str()?.to_owned();
+    let template = template_name(place, wanted, moment);
     index.object(Kept::Templates, &Place::new("", &template))?;
     index.object(Kept::Placements, &at(&names::placement(&place.name)))?;
     index.object(Kept::AddOnConfigs, &at(&names::deployment_config(&place.name)))?;
     // Before all clusters are named that have the add-on, OCM would take it off the rest.
     let clusters = agents_of(index, place, it, &moment.settings.argocd);
     let is_named = clusters.is_subset(&clusters_of(index, place));
-    is_named.then(|| Wish {
-        place: place.clone(),
-        template,
-        rollout: wanted.rollout.clone(),
+    is_named.then(|| {
+        let plan = rollout::plan(index, place, it, &template, moment);
+        Wish {
+            place: place.clone(),
+            template: plan.first.to_owned(),
+            next: rollout::next(index, place, &plan),
+        }
     })
 }
 
 /// What a GitOpsCluster wanted of the add-on, as it is written there.
 pub(super) fn entry_before(place: &Place, management: &Value) -> Option<Wish> {
-    let template = agent::present_template(pair(place), management)?;
-    let name = names::placement(&place.name);
-    let placements = management["spec"]["installStrategy"]["placements"].as_array()?;
-    let is_of_it = |entry: &&Value| entry["name"] == *name && entry["namespace"] == *place.namespace;
-    let entry = placements.iter().find(is_of_it)?;
     Some(Wish {
         place: place.clone(),
-        template: template.to_owned(),
-        rollout: entry.get("rolloutStrategy").cloned(),
+        template: agent::present_template(pair(place), management)?.to_owned(),
+        next: agent::next_template(pair(place), management).map(str::to_owned),
     })
 }

@@ -54,7 +54,13 @@ fn may_ask(it: &GitOpsCluster) -> bool {
 }
 
 fn again(index: &Index, _: &Place, moment: &Moment<'_>) -> Option<Timestamp> {
-    let argocd = &*moment.settings.argocd;
+    let rollouts = asking(index, &moment.settings.argocd);
+    let rollouts = rollouts.filter_map(|(place, _, _)| super::rollout::again(index, place, moment));
+    rollouts.chain(renewal(index, &moment.settings.argocd)).min()
+}
+
+/// When a certificate is to be renewed.
+fn renewal(index: &Index, argocd: &str) -> Option<Timestamp> {
     asking(index, argocd).next()?;
     let ca = index.certificate(names::CA_SECRET)?;
     let leaves = [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS].map(|name| index.certificate(name));

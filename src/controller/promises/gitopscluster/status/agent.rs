@@ -1,6 +1,7 @@
 //! What the status of a GitOpsCluster says of argocd-agent: what is ready on the hub, and how the clusters fare.
 
 use super::{Condition, Is, few};
+use crate::agent::rollout::{self, Progress};
 use crate::agent::state::{self, State, Told};
 use crate::agent::{Server, WITHOUT_OURS, Wanted, names};
 use crate::controller::index::Index;
@@ -46,6 +47,10 @@ pub(super) fn told(index: &Index, place: &Place, it: &GitOpsCluster, wanted: &Wa
         parts.of_acm()
     };
     conditions.push(connected(&members));
+    conditions.push(up_to_date(
+        argocd_agent::progress(index, place, it, wanted, moment),
+        &members,
+    ));
     let count = |is: fn(&Member<'_>) -> bool| members.iter().filter(|member| is(member)).count();
     let counts = [
         ("installed", count(|member| member.told.is_installed)),
@@ -132,6 +137,23 @@ fn connected(members: &[Member<'_>]) -> Condition {
     }
     Condition {
         kind: "AgentsConnected",
+        is,
+        reason: [reason; 2],
+        message,
+    }
+}
+
+/// Whether every cluster that is heard of has the version that it shall have.
+fn up_to_date(progress: Progress, members: &[Member<'_>]) -> Condition {
+    let Progress { state, message } = progress;
+    let (is, reason) = match state {
+        _ if members.is_empty() => (Is::Unknown, "NoClusters"),
+        rollout::State::Done => (Is::True, "Success"),
+        rollout::State::Going => (Is::Unknown, "InProgress"),
+        rollout::State::Stopped => (Is::False, "RolloutStopped"),
+    };
+    Condition {
+        kind: "AgentsUpToDate",
         is,
         reason: [reason; 2],
         message,

@@ -1,0 +1,138 @@
+//! How another version of the add-on goes through the clusters of one GitOpsCluster: what [`rollout`](crate::agent::rollout) decides,
+//! from what is on the hub, and the second Placement that it needs meanwhile.
+
+use super::addon::{clusters_of_next, of, pair, template_name, write_decisions};
+use super::{gone, so, wanted};
+use crate::agent::rollout::{Agent, Fleet, Moved, Plan, Progress, Strategy, plan as decide};
+use crate::agent::{self, Wanted, decisions, names};
+use crate::controller::action::Write;
+use crate::controller::index::Index;
+use crate::controller::promises::Moment;
+use crate::controller::promises::gitopscluster::agents_of;
+use crate::controller::resources::{DECISIONS, PLACEMENTS};
+use crate::controller::seen::{GitOpsCluster, Place, Reach};
+use crate::controller::watches::Kept;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+/// How often a rollout is looked at though nothing happens: that a cluster is heard of again is not all that it may wait for.
+const LOOK: SignedDuration = SignedDuration::from_secs(30);
+
+/// The add-on as OCM knows it.
+fn management(index: &Index) -> Option<&Value> {
+    let there = index.object(Kept::Management, &Place::new("", names::ADDON));
+    there.map(|there| &there.object)
+}
+
+/// What OCM is to be told of a GitOpsCluster whose clusters shall have that template.
+pub(super) fn plan<'a>(
+    index: &'a Index,
+    place: &Place,
+    it: &GitOpsCluster,
+    template: &'a str,
+    moment: &Moment<'_>,
+) -> Plan<'a> {
+    let management = management(index);
+    let rollout = it.spec.agent.as_ref().and_then(|wanted| wanted.rollout.as_ref());
+    let clusters = agents_of(index, place, it, &moment.settings.argocd).into_iter();
+    let clusters = clusters.map(|cluster| {
+        let addon = index.object(Kept::AddOns, &Place::new(cluster, names::ADDON));
+        let is_heard = index.reach(cluster) == Reach::Heard;
+        (cluster, Agent::read(addon.map(|addon| &addon.object), is_heard))
+    });
+    decide(&Fleet {
+        wanted: template,
+        strategy: Strategy::read(rollout),
+        first: management.and_then(|there| agent::present_template(pair(place), there)),
+        next: management.and_then(|there| agent::next_template(pair(place), there)),
+        clusters: clusters.collect(),
+        moved: moved(index, place),
+        now: moment.now,
+    })
+}
+
+/// The clusters that have got another version already.
+fn moved<'a>(index: &'a Index, place: &Place) -> Moved<'a> {
+    let all = clusters_of_next(index, place);
+    all.filter_map(|decision| Some((decision["clusterName"].as_str()?, decisions::since(decision))))
+        .collect()
+}
+
+/// The template of the second entry, as it can be by now: its Placement comes first.
+pub(super) fn next(index: &Index, place: &Place, plan: &Plan<'_>) -> Option<String> {
+    let at = Place::new(&place.namespace, &names::next_placement(&place.name));
+    let is_there = index.object(Kept::Placements, &at).is_some_and(|it| !it.deleting);
+    let present = management(index).and_then(|there| agent::next_template(pair(place), there));
+    let next = plan.next?;
+    if is_there { Some(next) } else { present }.map(str::to_owned)
+}
+
+/// What is not there of the second Placement and its decisions, or should be no more.
+pub(super) fn writes(
+    index: &Index,
+    place: &Place,
+    it: &GitOpsCluster,
+    template: &str,
+    moment: &Moment<'_>,
+) -> Vec<Write> {
+    let plan = plan(index, place, it, template, moment);
+    let placement = names::next_placement(&place.name);
+    let management = management(index);
+    let is_named = management.is_some_and(|there| agent::next_template(pair(place), there).is_some());
+    let at = Place::new(&place.namespace, &placement);
+    let before = index.object(Kept::Placements, &at);
+    let there: Vec<_> = of(index, Kept::Decisions, place)
+        .filter(|(at, _)| names::next_decision_number(&place.name, &at.name).is_some())
+        .collect();
+    if plan.next.is_some() || is_named {
+        let mut writes: Vec<_> = so(&PLACEMENTS, agent::next_placement(pair(place)), before)
+            .into_iter()
+            .collect();
+        let held = there.iter().filter_map(|(at, it)| {
+            let number = names::next_decision_number(&place.name, &at.name)?;
+            Some((number, super::addon::clusters_in(it).map(Into::into).collect()))
+        });
+        let wanted = agent::next_decisions(pair(place), &plan.moved, &held.collect());
+        writes.extend(write_decisions(place, wanted, there));
+        return writes;
+    }
+    // OCM reads the entries and the decisions each for themselves: while it still knows the entry, these make the difference.
+    let known = management.map(|there| &there["status"]["installProgressions"]);
+    let mut known = known.and_then(Value::as_array).into_iter().flatten();
+    if known.any(|it| it["name"] == *placement && it["namespace"] == *place.namespace) {
+        return Vec::new();
+    }
+    let mut writes: Vec<_> = there
+        .into_iter()
+        .filter_map(|(at, it)| gone(&DECISIONS, at, it))
+        .collect();
+    if writes.is_empty() {
+        writes.extend(before.and_then(|before| gone(&PLACEMENTS, &at, before)));
+    }
+    writes
+}
+
+/// When a GitOpsCluster's rollout is to be looked at again though nothing happens.
+pub(in crate::controller::promises) fn again(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Timestamp> {
+    let it = index.gitops_cluster(place)?;
+    let wanted = wanted(index, place, it, &moment.settings.argocd)?;
+    if Strategy::read(wanted.rollout.as_ref()) == Strategy::All {
+        return None;
+    }
+    let template = template_name(place, wanted, moment);
+    let plan = plan(index, place, it, &template, moment);
+    plan.next?;
+    plan.again.into_iter().chain(moment.now.checked_add(LOOK).ok()).min()
+}
+
+/// How far the clusters of a GitOpsCluster are on the way to what it wants.
+pub(in crate::controller::promises) fn progress(
+    index: &Index,
+    place: &Place,
+    it: &GitOpsCluster,
+    wanted: &Wanted,
+    moment: &Moment<'_>,
+) -> Progress {
+    let template = template_name(place, wanted, moment);
+    plan(index, place, it, &template, moment).progress
+}
