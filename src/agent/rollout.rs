@@ -40,6 +40,8 @@ pub struct Fleet<'a> {
     pub strategy: Strategy,
     /// The template of the first entry, if it is there.
     pub first: Option<&'a str>,
+    /// The template of the first entry that OCM goes by: it reads entries first, and what they say some time later.
+    pub read: Option<&'a str>,
     /// The template of the second entry, if it is there.
     pub next: Option<&'a str>,
     /// All clusters.
@@ -98,10 +100,12 @@ pub fn plan<'a>(fleet: &Fleet<'a>) -> Plan<'a> {
 /// All clusters have the wanted version at once: there is no other, or nothing is to be waited for, or it is that which they had
 /// before a rollout which has not come to its end.
 fn at_once<'a>(fleet: &Fleet<'a>) -> Plan<'a> {
-    let is_taken_back = fleet.first == Some(fleet.wanted) && fleet.next.is_some();
+    let is_taken_back = fleet.first == Some(fleet.wanted) && fleet.next.is_some_and(|next| next != fleet.wanted);
+    // What the second names stays with it until OCM has the same of the first: it would have what that said before.
+    let is_read = [fleet.first, fleet.read] == [Some(fleet.wanted); 2];
     Plan {
         first: fleet.wanted,
-        next: None,
+        next: fleet.next.filter(|_| !is_taken_back && !is_read).map(|_| fleet.wanted),
         moved: if is_taken_back {
             Moved::new()
         } else {
@@ -144,13 +148,7 @@ fn paced<'a>(fleet: &Fleet<'a>, first: &'a str, limits: Limits) -> Plan<'a> {
     waiting.sort_by_key(|(_, agent)| !matches!(agent.health, Health::Well(_)));
     let is_tried = healthy > 0 || fleet.clusters.is_empty();
     if !is_stopped && waiting.is_empty() && under_way == 0 && is_tried {
-        return Plan {
-            first: fleet.wanted,
-            next: None,
-            moved: fleet.moved.clone(),
-            again: None,
-            progress: fleet.progress(false),
-        };
+        return at_once(fleet);
     }
     if !is_stopped {
         let turns = at_a_time.saturating_sub(under_way);

@@ -13,6 +13,7 @@
 
 mod handshake;
 mod requests;
+mod rollout;
 mod stage;
 
 use anyhow::{Context, Result, ensure};
@@ -39,6 +40,8 @@ async fn a_fleet_gets_agents_and_loses_them() -> Result<()> {
     told.met().await?;
     told.impersonated().await?;
     told.rolled_out().await?;
+    rollout::is_gated(&told.stage).await?;
+    told.note("a version that does not start is stopped");
     told.renewed().await?;
     told.changed_mode().await?;
     told.revoked().await?;
@@ -166,8 +169,8 @@ impl Story {
                 .wait_for(&stage::agent(), |it| stage::image(it) == "example.com/argocd-agent:v9")
                 .await?;
         }
-        assert_ne!(template().await?, before);
         hub.wait_gone(&stage::template(&before)).await?;
+        assert_ne!(template().await?, before);
         self.note("another version is everywhere");
         self.stage.patch(&json!({"agent": {"images": {"agent": null}}})).await?;
         for cluster in self.stage.clusters() {

@@ -30,6 +30,8 @@ struct Hub {
     random: fastrand::Rng,
     now: Timestamp,
     first: &'static str,
+    /// What OCM has read of that.
+    read: &'static str,
     next: Option<&'static str>,
     moved: Moved<'static>,
     clusters: BTreeMap<&'static str, Cluster>,
@@ -58,6 +60,7 @@ impl Hub {
             random,
             now,
             first: "v1",
+            read: "v1",
             next: None,
             moved: BTreeMap::new(),
             clusters: BTreeMap::new(),
@@ -101,6 +104,7 @@ impl Hub {
             wanted,
             strategy: Strategy::Progressive(self.limits),
             first: Some(self.first),
+            read: Some(self.read),
             next: self.next,
             clusters: clusters.collect(),
             moved: self.moved.clone(),
@@ -128,9 +132,12 @@ impl Hub {
                 self.join(number);
             }
         }
+        if self.random.bool() {
+            self.read = self.first;
+        }
         for (name, cluster) in &mut self.clusters {
             let told = self.next.filter(|_| self.moved.contains_key(name));
-            let told = told.unwrap_or(self.first);
+            let told = told.unwrap_or(self.read);
             if cluster.told != Some(told) {
                 (cluster.told, cluster.changed) = (Some(told), self.now);
             }
@@ -186,6 +193,9 @@ impl Hub {
         }
         if plan.next != fleet.next && plan.next.is_some() {
             assert!(fleet.moved.len() <= at_a_time, "no more are changed at once");
+        }
+        if plan.next.is_none() && fleet.next == Some(wanted) {
+            assert_eq!(self.read, wanted, "none gets the version before once more");
         }
         self.write(&plan);
         plan

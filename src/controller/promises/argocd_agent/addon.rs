@@ -145,16 +145,12 @@ pub(super) fn write_decisions(place: &Place, wanted: Vec<Value>, there: Vec<(&Pl
             object.remove("status");
         }
         writes.extend(so(&DECISIONS, decision, before));
-        if before.is_none_or(|before| before.object["status"]["decisions"] != status["decisions"]) {
-            let mut body = json!({"status": status});
-            // A patch that takes the version away is refused.
-            if let Some(before) = before {
-                body["metadata"]["resourceVersion"] = json!(before.version);
-            }
+        // What they say is a resource of its own, which is written when they are there.
+        if let Some(before) = before.filter(|it| it.object["status"]["decisions"] != status["decisions"]) {
             writes.push(Write::Patch {
                 resource: &DECISION_STATUSES,
                 place: at.clone(),
-                body,
+                body: json!({"metadata": {"resourceVersion": before.version}, "status": status}),
             });
         }
         stay.insert(at);

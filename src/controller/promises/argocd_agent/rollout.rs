@@ -44,11 +44,26 @@ pub(super) fn plan<'a>(
         wanted: template,
         strategy: Strategy::read(rollout),
         first: management.and_then(|there| agent::present_template(pair(place), there)),
+        read: progression(index, &place.namespace, &names::placement(&place.name)).and_then(read),
         next: management.and_then(|there| agent::next_template(pair(place), there)),
         clusters: clusters.collect(),
         moved: moved(index, place),
         now: moment.now,
     })
+}
+
+/// What OCM says of an entry, which is what it goes by.
+fn progression<'a>(index: &'a Index, namespace: &str, placement: &str) -> Option<&'a Value> {
+    let all = management(index)?["status"]["installProgressions"].as_array()?;
+    let is_it = |it: &&Value| it["name"] == *placement && it["namespace"] == *namespace;
+    all.iter().find(is_it)
+}
+
+/// The template that it has read there.
+fn read(progression: &Value) -> Option<&str> {
+    let configs = progression["configReferences"].as_array()?;
+    let template = configs.iter().find(|it| it["resource"] == "addontemplates")?;
+    template["desiredConfig"]["name"].as_str()
 }
 
 /// The clusters that have got another version already.
@@ -97,9 +112,7 @@ pub(super) fn writes(
         return writes;
     }
     // OCM reads the entries and the decisions each for themselves: while it still knows the entry, these make the difference.
-    let known = management.map(|there| &there["status"]["installProgressions"]);
-    let mut known = known.and_then(Value::as_array).into_iter().flatten();
-    if known.any(|it| it["name"] == *placement && it["namespace"] == *place.namespace) {
+    if progression(index, &place.namespace, &placement).is_some() {
         return Vec::new();
     }
     let mut writes: Vec<_> = there

@@ -1,0 +1,151 @@
+//! Another version goes from cluster to cluster as long as it fares well where it is.
+
+use crate::stage::{self, Stage, condition};
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use testbed::{ManagedCluster, ObjectRef};
+
+const PLACEMENTS: &str = "cluster.open-cluster-management.io/v1beta1";
+
+/// A version with which no agent starts stops at the first cluster, and goes when the one before is asked for; a better one gets to
+/// all, one after the other. Nobody loses an agent meanwhile.
+pub(crate) async fn is_gated(stage: &Stage) -> Result<()> {
+    let Stage {
+        hub,
+        cluster1,
+        cluster2,
+        ..
+    } = stage;
+    let [before] = &entries(stage).await?[..] else {
+        anyhow::bail!("a rollout is not at its end");
+    };
+    let strategy = json!({"type": "Progressive", "progressive": {"maxConcurrency": 1, "progressDeadline": "15s"}});
+    let ask = async |image: Value| {
+        let agent = json!({"images": {"agent": image}, "rolloutStrategy": strategy});
+        stage.patch(&json!({"agent": agent})).await
+    };
+
+    // Pods that are new to cluster1 do not start.
+    schedule(cluster1, false).await?;
+    ask(json!("example.com/argocd-agent:v10")).await?;
+    let stopped = hub
+        .wait_for(&stage::fleet(), |it| condition(it, "AgentsUpToDate")[0] == "False")
+        .await?;
+    assert_eq!(
+        condition(&stopped, "AgentsUpToDate"),
+        [
+            "False",
+            "RolloutStopped",
+            "0 of 2 clusters have the wanted version, 1 at a time; stopped: 1 failed: cluster1"
+        ]
+    );
+    assert_eq!(condition(&stopped, "Ready")[0], "False");
+    assert!(image(cluster1).await?.ends_with(":v10"));
+    assert!(!image(cluster2).await?.ends_with(":v10"), "it keeps what works");
+    assert!(image_is_ready(cluster2).await?);
+    let [first, next] = &entries(stage).await?[..] else {
+        anyhow::bail!("a rollout has two entries");
+    };
+    assert_eq!(first, before);
+    assert_ne!(next, before);
+    assert_eq!(decided(stage, "fleet-argocd-agent").await?, ["cluster1", "cluster2"]);
+    assert_eq!(decided(stage, "fleet-argocd-agent-next").await?, ["cluster1"]);
+
+    ask(Value::Null).await?;
+    let is_back = |it: &Value| !stage::image(it).ends_with(":v10");
+    cluster1.wait_for(&stage::agent(), is_back).await?;
+    schedule(cluster1, true).await?;
+    ended(stage, before).await?;
+    hub.wait_gone(&stage::template(next)).await?;
+
+    ask(json!("example.com/argocd-agent:v11")).await?;
+    let is_new = |it: &Value| stage::image(it).ends_with(":v11");
+    cluster1.wait_for(&stage::agent(), is_new).await?;
+    assert!(!image(cluster2).await?.ends_with(":v11"), "one after the other");
+    cluster2.wait_for(&stage::agent(), is_new).await?;
+    let works = generations(stage).await?;
+    let [_, next] = &entries(stage).await?[..] else {
+        anyhow::bail!("it ends when all fare well");
+    };
+    ended(stage, next).await?;
+    assert_eq!(generations(stage).await?, works, "at the end nothing is applied again");
+    hub.wait_gone(&stage::template(before)).await?;
+
+    ask(Value::Null).await?;
+    ended(stage, before).await
+}
+
+/// Waits until there is one entry, of that template, and nothing of the rollout is left.
+async fn ended(stage: &Stage, template: &str) -> Result<()> {
+    let Stage { hub, .. } = stage;
+    hub.wait_for(&stage::management(), |it| templates(it) == [template])
+        .await?;
+    for kind in ["PlacementDecision", "Placement"] {
+        let suffix = if kind == "Placement" { "" } else { "-decision-1" };
+        let name = format!("fleet-argocd-agent-next{suffix}");
+        let gone = ObjectRef::namespaced(PLACEMENTS, kind, "argocd", &name);
+        hub.wait_gone(&gone).await?;
+    }
+    let fleet = hub
+        .wait_for(&stage::fleet(), |it| condition(it, "Ready")[0] == "True")
+        .await?;
+    let [is, reason, message] = condition(&fleet, "AgentsUpToDate");
+    ensure!(is == "True", "{reason}: {message}");
+    assert_eq!(message, "2 of 2 clusters have the wanted version");
+    Ok(())
+}
+
+/// The templates that OCM is told of, entry by entry.
+fn templates(add_on: &Value) -> Vec<&str> {
+    let entries = add_on["spec"]["installStrategy"]["placements"].as_array();
+    let entries = entries.into_iter().flatten();
+    entries.filter_map(|it| it["configs"][0]["name"].as_str()).collect()
+}
+
+async fn entries(stage: &Stage) -> Result<Vec<String>> {
+    let add_on = stage.hub.get(&stage::management()).await?.context("the add-on")?;
+    Ok(templates(&add_on).into_iter().map(str::to_owned).collect())
+}
+
+/// The clusters that the decisions of a Placement of ours name.
+async fn decided(stage: &Stage, placement: &str) -> Result<Vec<String>> {
+    let name = format!("{placement}-decision-1");
+    let decision = ObjectRef::namespaced(PLACEMENTS, "PlacementDecision", "argocd", &name);
+    let decision = stage.hub.get(&decision).await?.context(name)?;
+    let all = decision["status"]["decisions"].as_array().context("decisions")?;
+    let names = all.iter().filter_map(|it| it["clusterName"].as_str());
+    Ok(names.map(str::to_owned).collect())
+}
+
+/// Whether Pods that are new to a cluster run there.
+async fn schedule(cluster: &ManagedCluster, is_so: bool) -> Result<()> {
+    for node in cluster.list("v1", "Node").await? {
+        let name = node["metadata"]["name"].as_str().context("a node without a name")?;
+        let node = ObjectRef::cluster("v1", "Node", name);
+        cluster
+            .patch(&node, &json!({"spec": {"unschedulable": !is_so}}))
+            .await?;
+    }
+    Ok(())
+}
+
+async fn image(cluster: &ManagedCluster) -> Result<String> {
+    let agent = cluster.get(&stage::agent()).await?.context("the agent")?;
+    Ok(stage::image(&agent).to_owned())
+}
+
+async fn image_is_ready(cluster: &ManagedCluster) -> Result<bool> {
+    let agent = cluster.get(&stage::agent()).await?.context("the agent")?;
+    Ok(agent["status"]["readyReplicas"] == 1)
+}
+
+/// How often what the add-on brings has changed, cluster by cluster.
+async fn generations(stage: &Stage) -> Result<Vec<Value>> {
+    let mut generations = Vec::new();
+    for cluster in stage.clusters() {
+        let work = ObjectRef::manifest_work(cluster.name(), "addon-argocd-agent-addon-deploy-0");
+        let work = stage.hub.get(&work).await?.context("the work")?;
+        generations.push(work["metadata"]["generation"].clone());
+    }
+    Ok(generations)
+}
