@@ -329,6 +329,7 @@ impl Story {
             .await?
             .context("what takes Applications along stays")?;
         assert_eq!(crd["metadata"]["deletionTimestamp"], Value::Null);
+        requests::are_few(&self.stage).await?;
         self.note("one has left");
         Ok(())
     }

@@ -100,10 +100,10 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn object(kind: Kept, labels: &Value, clusters: &[&str]) -> Option<Object> {
+    fn object(kind: Kept, labels: &Value, clusters: &[&str]) -> Object {
         let decisions: Vec<_> = clusters.iter().map(|it| json!({"clusterName": it})).collect();
         let object = json!({"metadata": {"uid": "u", "resourceVersion": "1", "labels": labels}, "status": {"decisions": decisions}});
-        Some(Object::read(kind, &object.to_string()).expect("it is an object"))
+        Object::read(kind, &object.to_string()).expect("it is an object")
     }
 
     #[test]
@@ -124,10 +124,10 @@ mod tests {
             ];
             found.map(|names| names.join(" "))
         };
-        let decision = |clusters: &[&str]| object(Kept::Decisions, &json!({}), clusters);
+        let decision = |clusters: &[&str]| Some(object(Kept::Decisions, &json!({}), clusters));
         assert_eq!(put(Kept::Decisions, "a", decision(&["one", "two"])), ["a", "a", ""]);
         assert_eq!(put(Kept::Decisions, "b", decision(&["two"])), ["a", "a b", ""]);
-        let request = object(Kept::Requests, &json!({CLUSTER: "one"}), &[]);
+        let request = Some(object(Kept::Requests, &json!({CLUSTER: "one"}), &[]));
         assert_eq!(put(Kept::Requests, "r", request), ["a", "a b", "r"]);
         assert_eq!(put(Kept::Decisions, "a", decision(&["two"])), ["", "a b", "r"]);
         assert_eq!(put(Kept::Decisions, "b", None), ["", "a", "r"]);
