@@ -180,6 +180,17 @@ fn paced<'a>(fleet: &Fleet<'a>, first: &'a str, limits: Limits) -> Plan<'a> {
 /// The second entry has no version yet, or one that is not wanted any more. Before it has the wanted one it names at most as many
 /// clusters as may change at a time, of those that do not fare well as they are. The others have the version of the first meanwhile.
 fn begun<'a>(fleet: &Fleet<'a>, first: &'a str, limits: Limits, at_a_time: usize) -> Plan<'a> {
+    let unread = Plan {
+        first,
+        next: fleet.next,
+        moved: fleet.moved.clone(),
+        again: None,
+        progress: fleet.progress(false),
+    };
+    if fleet.next.is_some() && fleet.read != Some(first) {
+        // Who is no longer named by the second would have what the first said before.
+        return unread;
+    }
     let mut moved = fleet.moved.clone();
     moved.retain(|cluster, since| {
         let agent = fleet.clusters.get(cluster).filter(|agent| agent.is_heard);
@@ -197,15 +208,13 @@ fn begun<'a>(fleet: &Fleet<'a>, first: &'a str, limits: Limits, at_a_time: usize
         others.all(|(_, agent)| agent.told != Some(next))
     });
     Plan {
-        first,
         next: if is_said && is_read {
             Some(fleet.wanted)
         } else {
             fleet.next
         },
         moved,
-        again: None,
-        progress: fleet.progress(false),
+        ..unread
     }
 }
 

@@ -84,18 +84,17 @@ fn dry_run(stage: &Stage, manifest: &Value) -> Result<()> {
 
 /// All that is written on the hub: read back, nothing is left to be done.
 fn is_recognised_on_the_hub(stage: &Stage, wanted: &Wanted) -> Result<()> {
-    let rollout = json!({"type": "Progressive", "progressive": {"maxConcurrency": "10%"}});
     let template = agent::template(GOC, wanted, &ours(), "argocd");
     let entries = [
         Entry {
             goc: GOC,
             template: template["metadata"]["name"].as_str().context("no name")?,
-            rollout: Some(&rollout),
+            next: Some("argocd-agent-addon-argocd-fleet-01234567"),
         },
         Entry {
             goc: ("argocd", "other"),
             template: "argocd-agent-addon-argocd-other-01234567",
-            rollout: None,
+            next: None,
         },
     ];
     let operated = Wanted {
@@ -114,6 +113,7 @@ fn is_recognised_on_the_hub(stage: &Stage, wanted: &Wanted) -> Result<()> {
     }
     objects.extend([
         agent::placement(GOC),
+        agent::next_placement(GOC),
         agent::deployment_config(GOC, wanted, &server()),
         agent::management(&entries, None),
         agent::ca_work(&stage.cluster, NAMESPACE, "PEM", "argocd/fleet"),

@@ -287,6 +287,15 @@ fn a_third_version_starts_with_those_that_the_second_does_no_good() {
             ("d", ill("second", 600)),
         ])
     };
+    let early = Fleet {
+        read: None,
+        ..fleet.clone()
+    };
+    assert_eq!(
+        plan(&early).moved,
+        fleet.moved,
+        "OCM would give them what was before that"
+    );
     let less = plan(&fleet);
     assert_eq!(
         (less.first, less.next, moved(&less)),
