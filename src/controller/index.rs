@@ -632,7 +632,11 @@ impl Index {
             Kept::Templates | Kept::AddOnConfigs | Kept::Placements | Kept::Decisions => {
                 let both = before.as_ref().into_iter().chain(self.agents.get(kind, place));
                 let owners: BTreeSet<_> = both.filter_map(Object::owner).collect();
-                let mut touched = vec![Touched::argocd(&self.argocd)];
+                let mut touched = match kind {
+                    // What one names another need not name any more.
+                    Kept::Decisions => self.with_agents(),
+                    _ => vec![Touched::argocd(&self.argocd)],
+                };
                 touched.extend(Touched::gitops_all(&owners));
                 touched
             }

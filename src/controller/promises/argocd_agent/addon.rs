@@ -5,11 +5,11 @@
 //! is given a Placement of ours that it does not schedule, with decisions that are written here: what is empty, half written or
 //! in contradiction on the user's side changes nothing, and a cluster that is not heard of keeps what it has.
 
-use super::{ABOUT, NAME, NEEDS, gone, of_gitops, rollout, server, so, wanted};
+use super::{ABOUT, NAME, NEEDS, asking, gone, of_gitops, rollout, server, so, wanted};
 use crate::agent::{self, Entry, Wanted, names};
 use crate::controller::action::{Action, Write};
 use crate::controller::index::{Index, Sort};
-use crate::controller::promises::gitopscluster::{agents_of, gives_up};
+use crate::controller::promises::gitopscluster::{agents_of, gives_up, has_agent};
 use crate::controller::promises::{Moment, Promise};
 use crate::controller::resources::{ADDON_CONFIGS, DECISION_STATUSES, DECISIONS, PLACEMENTS, Resource, TEMPLATES};
 use crate::controller::seen::{GitOpsCluster, Object, Place};
@@ -125,9 +125,23 @@ fn decisions(index: &Index, place: &Place, it: &GitOpsCluster, argocd: &str) -> 
         let number = names::decision_number(&place.name, &at.name)?;
         Some((number, clusters_in(it).map(Into::into).collect()))
     });
-    let clusters = agents_of(index, place, it, argocd);
+    let mut clusters = agents_of(index, place, it, argocd);
+    clusters.extend(handed_over(index, place, argocd));
     let wanted = agent::decisions(pair(place), &clusters, &held.collect());
     write_decisions(place, wanted, there)
+}
+
+/// The clusters that another GitOpsCluster takes over and has not named yet: OCM would take the add-on off them meanwhile.
+fn handed_over<'i>(index: &'i Index, place: &Place, argocd: &str) -> Vec<&'i str> {
+    let others: Vec<_> = asking(index, argocd).filter(|(other, ..)| *other != place).collect();
+    let is_taken = |cluster: &&str| {
+        let mut others = others.iter();
+        others.any(|(other, it, _)| has_agent(index, other, it, cluster, argocd) && !index.is_listed(other, cluster))
+    };
+    if others.is_empty() {
+        return Vec::new();
+    }
+    clusters_of(index, place).into_iter().filter(is_taken).collect()
 }
 
 /// What is to be written for these decisions to be there, and no other of those that are.

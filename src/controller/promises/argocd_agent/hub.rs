@@ -7,7 +7,7 @@ use super::{ABOUT, NAME, NEEDS, asking, blocklist, gone, of_argocd, of_hub, serv
 use crate::agent::{self, names};
 use crate::controller::action::{Action, Write};
 use crate::controller::index::{Index, Sort};
-use crate::controller::promises::gitopscluster::{agents_of, has_finalizer};
+use crate::controller::promises::gitopscluster::{agents_of, has_agent, has_finalizer};
 use crate::controller::promises::{Moment, Promise};
 use crate::controller::resources::{CONFIG_MAPS, DEPLOYMENTS, MANAGEMENTS, SECRETS};
 use crate::controller::seen::{GitOpsCluster, Object, Place, TlsSecret};
@@ -209,7 +209,10 @@ fn left_out(index: &Index, entries: &[Wish], argocd: &str) -> Vec<String> {
         .collect();
     let all = index.objects(Kept::AddOns).filter(|(addon, it)| {
         let cluster = &*addon.namespace;
-        !named.contains(cluster) && !it.deleting && !super::addon::is_given_up(index, cluster, argocd)
+        // Who takes it over may not have named it yet.
+        let is_taken = || asking(index, argocd).any(|(place, it, _)| has_agent(index, place, it, cluster, argocd));
+        let stays = || !super::addon::is_given_up(index, cluster, argocd) || is_taken();
+        !named.contains(cluster) && !it.deleting && stays()
     });
     all.map(|(addon, _)| addon.namespace.to_string()).collect()
 }
