@@ -172,7 +172,8 @@ impl Story {
         hub.wait_gone(&stage::template(&before)).await?;
         assert_ne!(template().await?, before);
         self.note("another version is everywhere");
-        self.stage.patch(&json!({"agent": {"images": {"agent": null}}})).await?;
+        let before_that = json!({"images": {"agent": null}, "rolloutStrategy": null});
+        self.stage.patch(&json!({"agent": before_that})).await?;
         for cluster in self.stage.clusters() {
             cluster
                 .wait_for(&stage::agent(), |it| stage::image(it) != "example.com/argocd-agent:v9")
