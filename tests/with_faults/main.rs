@@ -11,7 +11,6 @@
 
 mod agent_prepare;
 mod agent_template;
-mod agents_fleet;
 mod cluster_secrets;
 mod faults;
 mod gitopscluster;
