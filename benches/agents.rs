@@ -17,15 +17,23 @@
 
 mod fleet;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use fleet::{Load, Metrics, NONE, Size, Stage, Table, WORKS, now, request, seconds, timed, writes};
 use http::Request;
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
-use std::time::Duration;
 
 /// Managed clusters, for each of which something is done.
 const SIZES: [Size; 1] = [(1000, 1000)];
+
+/// Without an image of ours, certificates would have to be looked after by hand, and nothing would be ready.
+const ARGUMENTS: &[&str] = &[
+    "--controllers=gitopscluster,argocd-agent",
+    "--agent-supervisor-image=example.com/argocd-ocm-cmp:1",
+];
+
+/// What OCM is told of the add-on.
+const MANAGEMENT: &str = "/apis/addon.open-cluster-management.io/v1alpha1/clustermanagementaddons/argocd-agent-addon";
 
 const CLUSTER_GROUP: &str = "/apis/cluster.open-cluster-management.io/v1beta1/namespaces/argocd";
 const GITOPS_CLUSTERS: &str = "/apis/apps.open-cluster-management.io/v1alpha1/namespaces/argocd/gitopsclusters";
@@ -49,11 +57,11 @@ const KINDS: [(&str, &str); 4] = [
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    fleet::run(&SIZES, measure).await
+    fleet::run(&SIZES, Table::alone(), measure).await
 }
 
 async fn measure(size: Size, table: &mut Table) -> Result<()> {
-    let stage = Stage::start(size, &["--controllers=gitopscluster,argocd-agent"]).await?;
+    let stage = Stage::start(size, ARGUMENTS).await?;
     let load = stage.load();
     install(load).await?;
     load.create_clusters().await?;
@@ -76,7 +84,9 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
     note(table, load, &quiet.metrics, &before);
 
     let before = quiet.metrics;
-    let installed = timed(load.of_each(|at| addon(&clusters[at]))).await?;
+    let known: Value = load.client().request(get(MANAGEMENT)?).await?;
+    let template = &known["spec"]["installStrategy"]["placements"][0]["configs"][0]["name"];
+    let installed = timed(load.of_each(|at| addon(&clusters[at], template))).await?;
     let quiet = controller.quiet(written, written(&before)).await?;
     table.note("OCM installs the add-on, s", seconds(installed.took), NONE);
     table.note(
@@ -98,7 +108,7 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
     table.note("agents ask for certificates, s", seconds(asked.took), NONE);
     table.note("  all have them after that, s", seconds(quiet.since(&asked)), NONE);
     note(table, load, &quiet.metrics, &before);
-    stage.rest(controller, table).await
+    stage.rest(controller, load.applications(), table).await
 }
 
 /// Notes what a phase cost.
@@ -118,16 +128,13 @@ fn get(path: &str) -> Result<Request<Vec<u8>>> {
     Ok(Request::get(path).body(Vec::new())?)
 }
 
-/// Installs the CRD, and waits until it is served; and gives registration agents their right, as OCM's operator does.
+/// Installs the CRD, and gives registration agents their right, as OCM's operator does.
 async fn install(load: &Load) -> Result<()> {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/gitopscluster_crd.yaml");
-    let crd = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gitopsclusters.apps.open-cluster-management.io";
-    let apply =
-        Request::patch(format!("{crd}?fieldManager=fleet")).header("content-type", "application/apply-patch+yaml");
-    load.client()
-        .request_text(apply.body(std::fs::read(file)?)?)
-        .await
-        .context(file)?;
+    load.install(
+        "gitopscluster_crd.yaml",
+        "gitopsclusters.apps.open-cluster-management.io",
+    )
+    .await?;
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -145,9 +152,6 @@ async fn install(load: &Load) -> Result<()> {
     for (kind, object) in [("clusterroles", role), ("clusterrolebindings", binding)] {
         let create = request("POST", &format!("{rbac}/{kind}"), &object);
         load.client().request_text(create).await?;
-    }
-    while load.client().request_text(get(GITOPS_CLUSTERS)?).await.is_err() {
-        tokio::time::sleep(Duration::from_millis(100)).await;
     }
     Ok(())
 }
@@ -199,8 +203,8 @@ fn gitops_cluster() -> Value {
     })
 }
 
-/// The add-on of a cluster, and what OCM and the agents there say of it and of the work.
-fn addon(cluster: &str) -> Vec<Request<Vec<u8>>> {
+/// The add-on of a cluster, by this template, and what OCM and the agents there say of it and of the work.
+fn addon(cluster: &str, template: &Value) -> Vec<Request<Vec<u8>>> {
     let condition = |kind: &str| {
         json!({
             "type": kind, "status": "True", "reason": kind, "message": "", "observedGeneration": 1,
@@ -209,6 +213,16 @@ fn addon(cluster: &str) -> Vec<Request<Vec<u8>>> {
     };
     let status =
         |kinds: &[&str]| json!({"status": {"conditions": kinds.iter().map(|it| condition(it)).collect::<Vec<_>>()}});
+    let form = json!({"name": template, "specHash": "1"});
+    let mut available = status(&["ManifestApplied", "Available"]);
+    available["status"]["configReferences"] = json!([{
+        "group": "addon.open-cluster-management.io",
+        "resource": "addontemplates",
+        "name": template,
+        "lastObservedGeneration": 1,
+        "desiredConfig": form,
+        "lastAppliedConfig": form,
+    }]);
     let addon = json!({
         "apiVersion": "addon.open-cluster-management.io/v1alpha1",
         "kind": "ManagedClusterAddOn",
@@ -225,11 +239,7 @@ fn addon(cluster: &str) -> Vec<Request<Vec<u8>>> {
             &format!("{addons}/{ADDON}/status"),
             &status(&["ManifestApplied"]),
         ),
-        request(
-            "PATCH",
-            &format!("{addons}/{ADDON}/status"),
-            &status(&["ManifestApplied", "Available"]),
-        ),
+        request("PATCH", &format!("{addons}/{ADDON}/status"), &available),
     ]
 }
 

@@ -31,7 +31,7 @@ const SIZES: [Size; 3] = [(1000, 100), (3000, 300), (10_000, 1000)];
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    fleet::run(&SIZES, measure).await
+    fleet::run(&SIZES, Table::beside_go(), measure).await
 }
 
 async fn measure(size: Size, table: &mut Table) -> Result<()> {
@@ -78,7 +78,7 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
         table.note("  writes of each Application", each(0), writes_go);
         table.note("  writes of Events on each", each(1), NONE);
     }
-    stage.rest(controller, table).await
+    stage.rest(controller, load.applications(), table).await
 }
 
 /// How long after the load the last condition is there.

@@ -4,6 +4,8 @@
 //! The load and the controller share the machine with etcd and the API server; how long the load itself takes is measured while
 //! the controller runs beside it.
 
+#![allow(dead_code, unused_imports, reason = "no benchmark needs all of it")]
+
 mod controller;
 mod load;
 mod metrics;
@@ -28,8 +30,12 @@ pub(crate) type Size = (usize, usize);
 /// How long the controller is watched doing nothing.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// Measures each of the sizes that are asked for, or else of these, and prints a table with a column for each.
-pub(crate) async fn run(sizes: &[Size], measure: impl AsyncFn(Size, &mut Table) -> Result<()>) -> Result<()> {
+/// Measures each of the sizes that are asked for, or else of these, and prints the table with a column for each.
+pub(crate) async fn run(
+    sizes: &[Size],
+    mut table: Table,
+    measure: impl AsyncFn(Size, &mut Table) -> Result<()>,
+) -> Result<()> {
     let numbers: Vec<usize> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
     let sizes = match numbers[..] {
         [] => sizes.to_vec(),
@@ -37,7 +43,6 @@ pub(crate) async fn run(sizes: &[Size], measure: impl AsyncFn(Size, &mut Table) 
         [applications, clusters] if (1..=applications).contains(&clusters) => vec![(applications, clusters)],
         _ => bail!("give the number of Applications, and that of managed clusters, which is no greater"),
     };
-    let mut table = Table::default();
     for size @ (applications, clusters) in sizes {
         table.begin(&format!("{applications}/{clusters}"));
         let measured = measure(size, &mut table).await;
@@ -83,27 +88,44 @@ impl Stage {
         Controller::start(self.hub.kubeconfig_path(), self.arguments, log).await
     }
 
-    /// Measures what the controller does where nothing happens, and when it is started again.
-    pub(crate) async fn rest(&self, controller: Controller, table: &mut Table) -> Result<()> {
+    /// Measures what the controller does where nothing happens, what another does that takes over from it, and what it does when it
+    /// is started again. So many are then looked at.
+    pub(crate) async fn rest(&self, controller: Controller, all: f64, table: &mut Table) -> Result<()> {
+        let brought = controller.metrics()?.sum("watch_bytes_total", &[]);
+        table.note(
+            "kB that watches brought, per Application",
+            format!("{:.1}", brought / 1000.0 / self.load.applications()),
+            NONE,
+        );
         table.note(
             "CPU of the controller until here, s",
             format!("{:.1}", controller.cpu()?),
             NONE,
         );
         let client = self.load.client();
+        let looks = |metrics: &Metrics| metrics.sum("reconciles_total", &[]);
         let (requests, cpu) = (Requests::of(client).await?, controller.cpu()?);
         tokio::time::sleep(IDLE).await;
         let idle = Requests::of(client).await?.since(&requests);
         table.note("nothing happens for a minute: lists", idle.lists.to_string(), NONE);
         table.note("  writes, without the Lease", idle.writes.to_string(), NONE);
         table.note("  CPU, s", format!("{:.2}", controller.cpu()? - cpu), NONE);
-        let [memory, warnings] = controller.stop()?;
+        let standby = self.controller("standby").await?;
+        let requests = Requests::of(client).await?;
+        let killed = Instant::now();
+        let [memory, warnings] = controller.kill()?;
+        let took_over = standby.quiet(looks, all).await?;
+        let after = Requests::of(client).await?.since(&requests);
+        let looked = took_over.last.saturating_duration_since(killed);
+        table.note("killed, another has looked at all after, s", seconds(looked), NONE);
+        table.note("  writes, without the Lease", after.writes.to_string(), NONE);
+        table.note("  lists", after.lists.to_string(), NONE);
+        let [_, warnings_of_standby] = standby.stop()?;
 
         let requests = Requests::of(client).await?;
         let started = Instant::now();
-        let controller = self.controller("second").await?;
-        let looks = |metrics: &Metrics| metrics.sum("reconciles_total", &[]);
-        let quiet = controller.quiet(looks, self.load.applications()).await?;
+        let controller = self.controller("restarted").await?;
+        let quiet = controller.quiet(looks, all).await?;
         let after = Requests::of(client).await?.since(&requests);
         let looked = quiet.last.saturating_duration_since(started);
         table.note("restarted, it has looked at all after, s", seconds(looked), NONE);
@@ -117,7 +139,11 @@ impl Stage {
         let [memory_again, warnings_again] = controller.stop()?;
         table.note("peak memory, MiB", memory, ["106", "205"]);
         table.note("  of the restarted, MiB", memory_again, NONE);
-        table.note("warnings in its log", format!("{warnings} + {warnings_again}"), NONE);
+        table.note(
+            "warnings in its log",
+            format!("{warnings} + {warnings_of_standby} + {warnings_again}"),
+            NONE,
+        );
         Ok(())
     }
 }

@@ -2,8 +2,8 @@
 //! ApplicationSet makes them, and managed clusters whose agents and Argo CDs are played here.
 //!
 //! ```text
-//! cargo bench --bench pull                # 1,000 and 3,000 Applications
-//! cargo bench --bench pull -- 10000 1000  # so many Applications on so many managed clusters
+//! cargo bench --bench pull              # 1,000, 3,000 and 10,000 Applications
+//! cargo bench --bench pull -- 2000 200  # so many Applications on so many managed clusters
 //! ```
 //!
 //! Needs what the testbed needs.
@@ -21,7 +21,7 @@ use fleet::{Load, Metrics, NONE, Size, Stage, Table, WORKS, now, request, second
 use serde_json::{Value, json};
 
 /// Applications and managed clusters.
-const SIZES: [Size; 2] = [(1000, 100), (3000, 300)];
+const SIZES: [Size; 3] = [(1000, 100), (3000, 300), (10_000, 1000)];
 
 const REVISION: &str = "0123456789abcdef0123456789abcdef01234567";
 
@@ -34,7 +34,7 @@ const SETS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applicationsets
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    fleet::run(&SIZES, measure).await
+    fleet::run(&SIZES, Table::beside_go(), measure).await
 }
 
 async fn measure(size: Size, table: &mut Table) -> Result<()> {
@@ -109,7 +109,7 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
         table.note("  writes of each Application", each("applications"), applications_go);
         table.note("  needless writes of works for each", each("manifestworks"), works_go);
     }
-    stage.rest(controller, table).await
+    stage.rest(controller, load.applications(), table).await
 }
 
 /// How many writes of Applications and works there have been.

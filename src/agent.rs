@@ -18,12 +18,14 @@ mod images;
 mod template;
 mod wanted;
 
-pub use addon::{Entry, deployment_config, management, next_placement, next_template, placement, present_template};
+pub use addon::{
+    Entry, deployment_config, is_named, management, next_placement, next_template, placement, present_template,
+};
 pub use decisions::{decisions, next_decisions};
 pub use difference::difference;
 pub use discovery::{Server, discover, principal_names, resource_proxy};
 pub use images::{Images, shipped};
-pub use template::{WITHOUT_OURS, template};
+pub use template::{WITHOUT_OURS, WITHOUT_OURS_BESIDE_AN_OPERATOR, template};
 pub use wanted::{Mode, Wanted};
 pub use works::{argocd_work, ca_work};
 

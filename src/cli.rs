@@ -2,15 +2,19 @@
 
 mod agent;
 mod controller;
+mod doctor;
 mod gitopscluster;
 mod images;
+mod install;
 mod pull;
 mod status;
 
-pub use agent::{AgentCommand, InstallArgs, PrepareArgs, RunArgs};
+pub use agent::{AgentCommand, InstallArgs, PlaceArgs, PrepareArgs, RestartArgs, RunArgs};
 pub use controller::ControllerArgs;
+pub use doctor::{DoctorArgs, DoctorFormat};
 pub use gitopscluster::{FleetFormat, GitOpsClusterCommand, GitOpsClusterStatusArgs};
 pub use images::ImageArgs;
+pub use install::{HubInstallArgs, HubUninstallArgs};
 pub use pull::PullArgs;
 pub use status::{Format, StatusArgs};
 
@@ -39,8 +43,14 @@ pub enum Command {
     /// Work with the GitOpsClusters of a hub
     #[command(subcommand, name = "gitopscluster")]
     GitOpsCluster(GitOpsClusterCommand),
+    /// Check a hub: what is wrong with it, and what to do about that
+    Doctor(DoctorArgs),
     /// Run beside Argo CD on the hub, and bring the state of the works back into Applications
     Controller(Box<ControllerArgs>),
+    /// Install what a hub needs beside its Argo CD, or upgrade it
+    Install(HubInstallArgs),
+    /// Take it all from a hub again, and leave what was delivered
+    Uninstall(HubUninstallArgs),
     /// Look after Argo CD's agent on a managed cluster
     #[command(subcommand)]
     Agent(AgentCommand),

@@ -2,8 +2,11 @@
 
 mod agent;
 mod controller;
+mod doctor;
 mod gitopscluster;
+mod install;
 mod status;
+mod uninstall;
 
 use crate::cli::{
     Cli, Color, Command, DiffArgs, GenerateArgs, GitOpsClusterCommand, PolicyCheckArgs, PolicyCommand, PrintArgs,
@@ -25,7 +28,8 @@ pub struct Exit(pub u8);
 impl Exit {
     /// All is well.
     pub const SUCCESS: Self = Self(0);
-    /// It went wrong; of `diff`, that there are differences, and of `status`, that something is not healthy.
+    /// It went wrong; of `diff`, that there are differences, of `status`, that something is not healthy, and of `doctor`, that
+    /// something is wrong.
     pub const FAILURE: Self = Self(1);
     /// Of commands that answer a question: it could not be answered.
     pub const CANNOT_TELL: Self = Self(2);
@@ -39,7 +43,10 @@ pub fn run(command: Command, env: &Env) -> Exit {
         Command::Diff(args) => run_diff(*args, env),
         Command::Status(args) => status::run(&args, env),
         Command::GitOpsCluster(GitOpsClusterCommand::Status(args)) => gitopscluster::run(&args, env),
+        Command::Doctor(args) => doctor::run(&args, env),
         Command::Controller(args) => controller::run(&args, env),
+        Command::Install(args) => install::run(&args),
+        Command::Uninstall(args) => uninstall::run(&args),
         Command::Agent(command) => agent::run(&command),
         Command::Parameters => announce_parameters(env),
         Command::Policy(PolicyCommand::Check(args)) => check_policy(&args),
@@ -52,7 +59,7 @@ pub fn run(command: Command, env: &Env) -> Exit {
 #[must_use]
 pub fn failure(command: &Command) -> Exit {
     match command {
-        Command::Diff(_) | Command::Status(_) | Command::GitOpsCluster(_) => Exit::CANNOT_TELL,
+        Command::Diff(_) | Command::Status(_) | Command::GitOpsCluster(_) | Command::Doctor(_) => Exit::CANNOT_TELL,
         _ => Exit::FAILURE,
     }
 }

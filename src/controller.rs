@@ -6,8 +6,8 @@
 //!
 //! The [`watches`] tell what is on the hub, and the [`index`] keeps what is needed of it and says which Applications, clusters and
 //! ApplicationSets a change concerns. The [`queue`] says when to look at them; a promise ([`promises`]) says what should be written, of nothing but the index
-//! and the time; the [`writer`] writes it, if this replica holds the Lease ([`lease`]). One thread does all, so that the index needs
-//! no lock and what is decided is decided of one state.
+//! and the time; the [`writer`] writes it, if this replica holds the Lease ([`lease`]) of the object's shard
+//! ([`shards`]). One thread does all, so that the index needs no lock and what is decided is decided of one state.
 
 pub mod action;
 pub mod admin;
@@ -21,6 +21,7 @@ mod readiness;
 mod reconciler;
 pub mod resources;
 pub mod seen;
+pub mod shards;
 pub mod watches;
 pub mod writer;
 
@@ -30,20 +31,19 @@ use crate::generate::problem::plain;
 use crate::hub;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
-use lease::Election;
 use metrics::Metrics;
 use readiness::Readiness;
 use reconciler::Reconciler;
+use shards::Shards;
 use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::net::TcpListener;
 use tokio::select;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
 use tracing::info;
 
-/// The name of the Lease that says which replica writes.
+/// The name of the Lease that says which replica writes, and the beginning of the names of the Leases of shards.
 pub const LEASE: &str = "argocd-ocm-cmp-controller";
 
 /// Where the time comes from.
@@ -79,15 +79,11 @@ pub async fn run(options: &Options, clocks: Clocks) -> Result<(), String> {
         move || is_ready.check(),
         || Ok(()),
     ));
-    let (election, leader) = match &options.lease_namespace {
-        Some(namespace) => {
-            let identity = options.identity.clone();
-            let (election, leader) = Election::start(client.clone(), namespace, LEASE, identity, fastrand::u64(..));
-            (Some(election), leader)
-        }
-        None => (None, watch::channel(true).1),
+    let shards = match &options.lease_namespace {
+        Some(namespace) => Shards::stand(&client, namespace, &options.identity, options.shards, fastrand::u64(..)),
+        None => Shards::alone(),
     };
-    let mut reconciler = Reconciler::new(options, &client, leader, ready, metrics, clocks);
+    let mut reconciler = Reconciler::new(options, &client, &shards, ready, metrics, clocks);
     select! {
         () = reconciler.run() => {}
         _ = terminated.recv() => {}
@@ -95,9 +91,7 @@ pub async fn run(options: &Options, clocks: Clocks) -> Result<(), String> {
     }
     info!("stopping");
     reconciler.finish().await;
-    if let Some(election) = election {
-        election.release().await;
-    }
+    shards.release().await;
     server.abort();
     info!("stopped");
     Ok(())
@@ -110,9 +104,5 @@ async fn connect(options: &Options) -> Result<(Client, String), String> {
     config.reset_reader_on_write = true;
     // What fails is tried again by the queue, which counts it, and does not hold up the rest.
     config.default_retry = false;
-    let url = config.cluster_url.to_string();
-    match Client::try_from(config) {
-        Ok(client) => Ok((client, url)),
-        Err(error) => Err(format!("no connection to {url}: {}", hub::reason(&error))),
-    }
+    hub::client(config, watches::as_it_is_now)
 }

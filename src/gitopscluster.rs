@@ -14,7 +14,7 @@ mod status;
 mod tests;
 
 pub use addon::{AddonAgent, AgentAddon, GitOpsAddon, ManifestWork, OlmSubscription};
-pub use agent::{Agent, Images, Progressive, ProgressivePerGroup, Rollout};
+pub use agent::{Agent, Images, Operator, Progressive, ProgressivePerGroup, Rollout};
 pub use status::{CERTIFICATES_MAX, Certificate, ClusterState, Clusters, Condition, STATES_MAX, Server, Status};
 
 use serde::de::DeserializeOwned;
@@ -98,6 +98,42 @@ pub struct Spec {
     pub managed_service_account_ref: Field<String>,
     /// The Placement that selects the managed clusters. It is in the namespace of the GitOpsCluster.
     pub placement_ref: Field<PlacementRef>,
+}
+
+/// What is asked for of argocd-agent, in the words of one of the peers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum AskedAgent<'s> {
+    /// In those of argocd-pull-integration.
+    Pull(&'s AgentAddon),
+    /// In those of Red Hat ACM.
+    Acm(&'s AddonAgent),
+}
+
+impl Spec {
+    /// What is asked for of argocd-agent, if it is.
+    #[must_use]
+    pub fn asked_agent(&self) -> Option<AskedAgent<'_>> {
+        if let Some(agent) = self.agent_addon.as_ref() {
+            return Some(AskedAgent::Pull(agent));
+        }
+        let addon = self
+            .gitops_addon
+            .as_ref()
+            .filter(|addon| addon.enabled.unwrap_or_default())?;
+        let agent = addon.agent.as_ref().filter(|agent| agent.enabled.unwrap_or_default())?;
+        Some(AskedAgent::Acm(agent))
+    }
+}
+
+impl AskedAgent<'_> {
+    /// In which mode, as it is written.
+    #[must_use]
+    pub fn mode(&self) -> Option<&str> {
+        match self {
+            Self::Pull(agent) => agent.mode.as_deref(),
+            Self::Acm(agent) => agent.mode.as_deref(),
+        }
+    }
 }
 
 /// The Argo CD on the hub.

@@ -1,5 +1,6 @@
 //! The hub: connects to it and reads works, and what else says how they fare. Nothing is ever written.
 
+mod doctor;
 mod gitopscluster;
 
 pub use gitopscluster::Asked;
@@ -12,6 +13,7 @@ use crate::tracking::{self, Tracking};
 use crate::value::{Map, Value};
 use crate::works::{self, GROUP};
 use crate::yaml;
+use kube::client::{Body, ClientBuilder};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
@@ -22,6 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{self, Runtime};
 use tokio::task::JoinSet;
+use tower::util::MapRequestLayer;
 
 /// What was found on a hub.
 #[derive(Debug, Default)]
@@ -152,6 +155,21 @@ fn runtime() -> Result<Runtime, String> {
 
 /// Starts what is said where no hub is known.
 pub(crate) const NO_HUB: &str = "no hub to read from: ";
+
+/// What becomes of a request before it is sent.
+pub(crate) type Asks = fn(http::Request<Body>) -> http::Request<Body>;
+
+/// A client, and where it leads to. Nothing is asked there yet; each request is made what `asks` makes of it.
+///
+/// # Errors
+/// With one plain line, when it cannot be made.
+pub(crate) fn client(config: Config, asks: Asks) -> Result<(Client, String), String> {
+    let url = config.cluster_url.to_string();
+    match ClientBuilder::try_from(config) {
+        Ok(client) => Ok((client.with_layer(&MapRequestLayer::new(asks)).build(), url)),
+        Err(error) => Err(format!("no connection to {url}: {}", reason(&error))),
+    }
+}
 
 struct Hub {
     client: Client,

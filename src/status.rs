@@ -18,6 +18,7 @@ mod work;
 
 pub use owned::{Application, Owned};
 pub use print::value;
+pub(crate) use table::{BOLD, END, GREEN, RED, YELLOW, clean};
 pub use table::{progress, table};
 
 use crate::value::{Map, Value};

@@ -5,6 +5,7 @@
 //! gone for a moment, and many files change at once, while they are read one after the other. So what is read counts only when it
 //! is complete and has been read twice.
 
+use crate::generate::names::hex;
 use sha2::{Digest, Sha256};
 
 /// The content of each file, in the order in which they were named.
@@ -20,6 +21,16 @@ impl Content {
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
+}
+
+/// One text for the contents of all files, such as an annotation takes: another content is another text.
+#[must_use]
+pub fn digest(contents: &[Content]) -> String {
+    let mut digest = Sha256::new();
+    for Content(content) in contents {
+        digest.update(content);
+    }
+    hex(&digest.finalize()[..16])
 }
 
 /// What is to be done after a look at the files.
@@ -68,6 +79,12 @@ impl Watch {
         }
     }
 
+    /// What the files were when the program was to be started last.
+    #[must_use]
+    pub fn started(&self) -> Option<&Contents> {
+        self.started.as_ref()
+    }
+
     /// Takes note that the program does not run any more: it is to be started with what is there then, which may have changed
     /// again while it stopped.
     pub fn stopped(&mut self) {
@@ -88,6 +105,13 @@ mod tests {
         assert_eq!(watch.look(Some(contents(texts))), Verdict::LookAgain);
         assert_eq!(watch.look(Some(contents(texts))), Verdict::Start);
         watch
+    }
+
+    #[test]
+    fn another_content_is_another_text() {
+        let texts = [["a", "1"], ["a", "2"], ["a1", ""]].map(|texts| digest(&contents(texts)));
+        assert_eq!(texts[0], digest(&contents(["a", "1"])));
+        assert!(texts[0] != texts[1] && texts[0] != texts[2] && texts[0].len() == 32);
     }
 
     #[test]

@@ -222,7 +222,7 @@ fn read_chunk(chunk: Chunk<'_>) -> Result<Option<(usize, Value<'_>)>, Fault> {
 }
 
 fn read_text(text: &str) -> Result<Option<(usize, Value<'_>)>, Fault> {
-    let mut builder = Builder::default();
+    let mut builder = Builder::new();
     match parse::document(Scanner::new(text), &mut builder) {
         Ok(start) => return Ok(start.zip(builder.finish())),
         Err(Stop::Fault(fault)) => return Err(fault),

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 /// How often it is looked what the controller has counted.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// After this long without another write it is done.
-const QUIET: Duration = Duration::from_secs(3);
+/// After this long without another write it is done: longer than it lets a report rest.
+const QUIET: Duration = Duration::from_secs(8);
 
 /// After this long without another write it is not going to.
 const STUCK: Duration = Duration::from_secs(120);
@@ -128,23 +128,40 @@ impl Controller {
 
     /// Has it end as a cluster would, and returns the most memory that it ever had, and how often it has warned.
     pub(super) fn stop(mut self) -> Result<[String; 2]> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
-        let peak = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmHWM:"))
-            .context("a peak")?;
-        let peak: f64 = peak.trim().trim_end_matches(" kB").parse()?;
+        let peak = self.peak()?;
         Command::new("kill").arg(self.process.id().to_string()).status()?;
         let ended = self.process.wait()?;
         let log = fs::read_to_string(&self.log)?;
-        let warns = |line: &&str| line.contains("\"WARN\"") || line.contains("\"ERROR\"");
-        let warnings = log
-            .lines()
-            .take_while(|line| !line.contains("\"stopping\""))
-            .filter(warns);
         ensure!(ended.success(), "{ended}:\n{log}");
-        Ok([format!("{:.1}", peak / 1024.0), warnings.count().to_string()])
+        Ok([peak, warnings(&log)?])
     }
+
+    /// Has it end as on a node that is lost, and returns the same.
+    pub(super) fn kill(mut self) -> Result<[String; 2]> {
+        let peak = self.peak()?;
+        self.process.kill()?;
+        self.process.wait()?;
+        Ok([peak, warnings(&fs::read_to_string(&self.log)?)?])
+    }
+
+    /// The most memory that it ever had, in MiB.
+    fn peak(&self) -> Result<String> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let peak: f64 = peak.context("a peak")?.trim().trim_end_matches(" kB").parse()?;
+        Ok(format!("{:.1}", peak / 1024.0))
+    }
+}
+
+/// How often there is a warning in a log before it ends; they are told as they are.
+fn warnings(log: &str) -> Result<String> {
+    let warns = |line: &&str| line.contains("\"WARN\"") || line.contains("\"ERROR\"");
+    let lines = log.lines().take_while(|line| !line.contains("\"stopping\""));
+    let warnings: Vec<_> = lines.filter(warns).collect();
+    for warning in &warnings {
+        writeln!(std::io::stderr(), "{warning}")?;
+    }
+    Ok(warnings.len().to_string())
 }
 
 impl Drop for Controller {

@@ -7,6 +7,7 @@ use http::Request;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// How many requests of the load are under way at a time: agents do not wait for each other.
 const AT_ONCE: usize = 16;
@@ -40,6 +41,24 @@ impl Load {
     /// The managed cluster of an Application.
     pub(crate) fn cluster(&self, application: usize) -> String {
         format!("cluster-{}", application % self.size.1)
+    }
+
+    /// Installs a CRD of ours, and waits until it is served.
+    pub(crate) async fn install(&self, file: &str, name: &str) -> Result<()> {
+        let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
+        let crd = std::fs::read(format!("{}/{file}", env!("CARGO_MANIFEST_DIR"))).context(file.to_owned())?;
+        let apply = Request::patch(format!("{path}?fieldManager=fleet"));
+        let apply = apply.header("content-type", "application/apply-patch+yaml");
+        self.client.request_text(apply.body(crd)?).await?;
+        loop {
+            let found: Value = self.client.request(Request::get(&path).body(Vec::new())?).await?;
+            let conditions = found["status"]["conditions"].as_array();
+            let is_served = |it: &Value| it["type"] == "Established" && it["status"] == "True";
+            if conditions.is_some_and(|all| all.iter().any(is_served)) {
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
     }
 
     /// Declares the managed clusters.

@@ -33,7 +33,9 @@ impl Requests {
             let kinds = [
                 "applications",
                 "manifestworks",
+                "applicationsets",
                 "manifestworkreplicasets",
+                "multiclusterapplicationsetreports",
                 "managedclusters",
                 "configmaps",
                 "events",

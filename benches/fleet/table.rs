@@ -5,11 +5,10 @@ use std::fmt::{self, Write as _};
 /// Where the other has no such figure.
 pub(crate) const NONE: [&str; 2] = [""; 2];
 
-/// A row for each figure, a column for each size, and two more for what argocd-pull-integration, the field's controller in Go, took
-/// on such a set-up with 1,000 Applications on 100 managed clusters, and with 3,000 on 300.
-#[derive(Default)]
+/// A row for each figure, a column for each size.
 pub(crate) struct Table {
     columns: Vec<Vec<Row>>,
+    beside_go: bool,
 }
 
 struct Row {
@@ -19,6 +18,23 @@ struct Row {
 }
 
 impl Table {
+    /// With two more columns for what argocd-pull-integration, the field's controller in Go, took on such a set-up with 1,000
+    /// Applications on 100 managed clusters, and with 3,000 on 300.
+    pub(crate) fn beside_go() -> Self {
+        Self {
+            columns: Vec::new(),
+            beside_go: true,
+        }
+    }
+
+    /// Of what the other does not do.
+    pub(crate) fn alone() -> Self {
+        Self {
+            columns: Vec::new(),
+            beside_go: false,
+        }
+    }
+
     /// Begins a column.
     pub(crate) fn begin(&mut self, name: &str) {
         self.columns.push(Vec::new());
@@ -37,8 +53,9 @@ impl fmt::Display for Table {
         let rows = self.columns.first().into_iter().flatten().enumerate();
         for (at, Row { name, go, .. }) in rows {
             let figures = self.columns.iter().map(|column| column[at].figure.as_str());
-            let figures = figures.map(|figure| (12, figure)).chain(go.map(|figure| (15, figure)));
-            let mut line = format!("{name:<40}");
+            let go = go.iter().filter(|_| self.beside_go).map(|figure| (15, *figure));
+            let figures = figures.map(|figure| (12, figure)).chain(go);
+            let mut line = format!("{name:<42}");
             for (width, figure) in figures {
                 write!(line, "{figure:>width$}")?;
             }

@@ -119,10 +119,24 @@ pub fn next_template<'v>((namespace, name): (&str, &str), there: &'v Value) -> O
     template_at((namespace, &names::next_placement(name)), there)
 }
 
-fn template_at<'v>((namespace, placement): (&str, &str), there: &'v Value) -> Option<&'v str> {
+/// Whether a ClusterManagementAddOn has the add-on installed for a GitOpsCluster, with whichever AddOnTemplate.
+#[must_use]
+pub fn is_named((namespace, name): (&str, &str), there: &Value) -> bool {
+    let placements = [names::placement(name), names::next_placement(name)];
+    placements
+        .iter()
+        .any(|placement| strategy_at((namespace, placement), there).is_some())
+}
+
+fn template_at<'v>(at: (&str, &str), there: &'v Value) -> Option<&'v str> {
+    template_names(strategy_at(at, there)?).next()
+}
+
+/// How the add-on is installed where a Placement says.
+fn strategy_at<'v>((namespace, placement): (&str, &str), there: &'v Value) -> Option<&'v Value> {
     let placements = there.pointer("/spec/installStrategy/placements")?.as_array()?;
     let is_its = |it: &&Value| it["namespace"] == namespace && it["name"] == placement;
-    template_names(placements.iter().find(is_its)?).next()
+    placements.iter().find(is_its)
 }
 
 /// Whether somewhere the add-on is installed is so by us, for a GitOpsCluster that may be gone by now.

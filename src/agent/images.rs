@@ -8,6 +8,8 @@ pub mod shipped {
     pub const ARGOCD: &str = "quay.io/argoproj/argocd:v3.2.6";
     /// Redis.
     pub const REDIS: &str = "public.ecr.aws/docker/library/redis:8.2.2-alpine";
+    /// argocd-operator, where one is chosen: the release that argocd-pull-integration has.
+    pub const OPERATOR: &str = "quay.io/argoprojlabs/argocd-operator:v0.18.0";
 }
 
 /// Images, each only where it is said.
@@ -19,6 +21,8 @@ pub struct Images {
     pub argocd: Option<Box<str>>,
     /// Redis, which both and the agent share.
     pub redis: Option<Box<str>>,
+    /// argocd-operator, where one is chosen.
+    pub operator: Option<Box<str>>,
     /// This program, which restarts the agent for new certificates and makes the Secrets that Argo CD needs.
     pub ours: Option<Box<str>>,
 }
@@ -32,6 +36,7 @@ impl Images {
             agent: Some(shipped::AGENT.into()),
             argocd: Some(shipped::ARGOCD.into()),
             redis: Some(shipped::REDIS.into()),
+            operator: Some(shipped::OPERATOR.into()),
             ours: None,
         }
     }
@@ -45,6 +50,7 @@ impl Images {
             agent: either(&self.agent, &defaults.agent),
             argocd: either(&self.argocd, &defaults.argocd),
             redis: either(&self.redis, &defaults.redis),
+            operator: either(&self.operator, &defaults.operator),
             ours: either(&self.ours, &defaults.ours),
         }
     }

@@ -55,6 +55,9 @@ pub const BLOCKLIST: &str = "argocd-agent-tls-blocklist";
 /// The Secrets on the hub that have certificates.
 pub const CERTIFICATES: [&str; 3] = [CA_SECRET, PRINCIPAL_TLS, RESOURCE_PROXY_TLS];
 
+/// The annotation of a work whose ArgoCD only the operator of the add-on can take away: until that is gone, the operator has to stay.
+pub const OPERATED: &str = "argocd-ocm-cmp.github.io/operated";
+
 /// The label of our works for a GitOpsCluster, as the peers have it.
 pub const WORK_LABEL: &str = "apps.open-cluster-management.io/gitopscluster";
 

@@ -112,11 +112,15 @@ pub fn condition<'o>(object: &'o Value, kind: &str) -> &'o Value {
     conditions.find(|it| it["type"] == kind).unwrap_or(&Value::Null)
 }
 
+/// What is listed in [`ISSUED`]: fingerprints, and until when their certificates are good.
+pub fn issued(listed: &str) -> impl Iterator<Item = (&str, &str)> {
+    listed.split(',').filter_map(|it| it.split_once('='))
+}
+
 /// Until when the agent of a cluster has a certificate, of what is listed in [`ISSUED`].
 #[must_use]
-pub fn certificate_until(issued: &str) -> Option<&str> {
-    let listed = issued.split(',').filter_map(|it| it.split_once('='));
-    listed.map(|(_, until)| until).max()
+pub fn certificate_until(listed: &str) -> Option<&str> {
+    issued(listed).map(|(_, until)| until).max()
 }
 
 #[cfg(test)]

@@ -59,12 +59,26 @@ pub struct Wanted {
     pub rollout: Option<Value>,
     /// The clusters whose agents shall not be let in any more.
     pub revoked: BTreeSet<Box<str>>,
-    /// What an argocd-operator on the managed cluster is to be given instead of what we would run there: argocd-pull-integration's
-    /// `argoCDCRManifestWork.manifests`.
+    /// Whether the add-on brings argocd-operator, instead of what we would run there.
+    pub operator: bool,
+    /// What an argocd-operator on the managed cluster, ours or somebody else's, is to be given instead of what we would run there:
+    /// argocd-pull-integration's `argoCDCRManifestWork.manifests`.
     pub argocd_manifests: Option<Vec<Value>>,
 }
 
 impl Wanted {
+    /// Whether an operator runs Argo CD and the agent, ours or somebody else's.
+    #[must_use]
+    pub fn is_operated(&self) -> bool {
+        self.operator || self.argocd_manifests.is_some()
+    }
+
+    /// Whether the add-on brings Argo CD, by itself or by our operator: one of somebody else's is not ours to look after.
+    #[must_use]
+    pub fn brings_argocd(&self) -> bool {
+        self.operator || self.argocd_manifests.is_none()
+    }
+
     /// Where managed clusters reach the principal: as it is said, else as it is discovered. An address alone is one with port 443.
     ///
     /// # Errors
@@ -92,6 +106,7 @@ impl Default for Wanted {
             images: Images::default(),
             rollout: None,
             revoked: BTreeSet::new(),
+            operator: false,
             argocd_manifests: None,
         }
     }

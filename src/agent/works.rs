@@ -1,8 +1,12 @@
 //! What we deliver to managed clusters beside the add-on.
 
+mod argocd;
+
+pub(super) use argocd::name as argocd_name;
+
 use super::{Server, Wanted, labels, names, owner};
 use k8s_openapi::ByteString;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// The work with the CA's certificates, for the Namespace that it also makes. `owner` is the GitOpsCluster, `NAMESPACE/NAME`.
 ///
@@ -36,20 +40,26 @@ pub fn ca_work(cluster: &str, namespace: &str, bundle_pem: &str, owner: &str) ->
     })
 }
 
-/// The work with what an argocd-operator on the managed cluster is given, and with the right of OCM's agent to bring it.
+/// The work with what an argocd-operator on the managed cluster is given: what is said, else an ArgoCD with what the agent needs; and,
+/// where the operator is somebody else's, with the right of OCM's agent to bring it.
 ///
 /// Where an ArgoCD resource does not say where the principal is, it is told, in the place where argocd-pull-integration does
 /// (`injectServerEndpoint`). The Secret with the agent's certificate is the one that OCM makes: argocd-pull-integration copies it
 /// to another name, which is replaced.
 #[must_use]
 pub fn argocd_work(goc: (&str, &str), cluster: &str, wanted: &Wanted, server: &Server) -> Value {
-    let mut manifests = vec![right()];
-    for manifest in wanted.argocd_manifests.iter().flatten() {
-        let mut manifest = manifest.clone();
+    // With our operator the add-on brings it: OCM's agent forgets what it may not read any more, and an ArgoCD that goes takes time.
+    let mut manifests = if wanted.operator { Vec::new() } else { vec![right()] };
+    let said = wanted.argocd_manifests.clone();
+    for mut manifest in said.unwrap_or_else(|| vec![argocd::default(wanted.mode)]) {
         if manifest["kind"] == "ArgoCD" {
-            complete(&mut manifest, &wanted.namespace, server);
+            argocd::complete(&mut manifest, wanted, server);
         }
         manifests.push(manifest);
+    }
+    let mut annotations = owner(goc);
+    if wanted.operator {
+        annotations[names::OPERATED] = "true".into();
     }
     json!({
         "apiVersion": "work.open-cluster-management.io/v1",
@@ -58,7 +68,7 @@ pub fn argocd_work(goc: (&str, &str), cluster: &str, wanted: &Wanted, server: &S
             "namespace": cluster,
             "name": names::argocd_work(goc.0, goc.1),
             "labels": work_labels("argocd-cr"),
-            "annotations": owner(goc),
+            "annotations": annotations,
         },
         "spec": {"workload": {"manifests": manifests}},
     })
@@ -72,7 +82,7 @@ fn work_labels(component: &str) -> Value {
 }
 
 /// OCM's agent gets what has this label; on its own it may do nothing with ArgoCD resources.
-fn right() -> Value {
+pub(super) fn right() -> Value {
     let mut labels = labels();
     labels["open-cluster-management.io/aggregate-to-work"] = "true".into();
     json!({
@@ -87,50 +97,11 @@ fn right() -> Value {
     })
 }
 
-/// Where argocd-pull-integration's add-on copies the agent's certificate to.
-const COPIED_SECRET: &str = "argocd-agent-open-cluster-management.io-argocd-agent-addon-client-cert";
-
-fn complete(argocd: &mut Value, namespace: &str, server: &Server) {
-    if let Some(metadata) = child(argocd, "metadata") {
-        fill(metadata, "namespace", namespace);
-    }
-    let Some(spec) = child(argocd, "spec") else { return };
-    let agent = spec.get_mut("argoCDAgent").and_then(|agent| agent.get_mut("agent"));
-    if let Some(agent @ Value::Object(_)) = agent {
-        if let Some(client) = child(agent, "client") {
-            fill(client, "principalServerAddress", &server.address);
-            fill(client, "principalServerPort", &server.port);
-        }
-        if let Some(tls) = child(agent, "tls") {
-            if tls.get("secretName").is_some_and(|name| name == COPIED_SECRET) {
-                tls.remove("secretName");
-            }
-            fill(tls, "secretName", names::CLIENT_SECRET);
-            fill(tls, "rootCASecretName", names::CA_SECRET);
-        }
-    } else if let Some(Value::Object(extra)) = Some(spec.entry("extraConfig").or_insert_with(|| json!({}))) {
-        fill(extra, "agent.principal.server.address", &server.address);
-        fill(extra, "agent.principal.server.port", &server.port);
-    }
-}
-
-/// The object in a field, which is made if there is none; nothing where something else is.
-fn child<'v>(value: &'v mut Value, field: &str) -> Option<&'v mut Map<String, Value>> {
-    let fields = value.as_object_mut()?;
-    fields.entry(field).or_insert_with(|| json!({})).as_object_mut()
-}
-
-/// Says what is not said.
-fn fill(fields: &mut Map<String, Value>, field: &str, value: &str) {
-    let is_said = fields.get(field).is_some_and(|said| !said.is_null() && said != "");
-    if !is_said {
-        fields.insert(field.to_owned(), value.into());
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::argocd::COPIED_SECRET;
     use super::*;
+    use crate::agent::Mode;
 
     fn server() -> Server {
         Server {
@@ -229,6 +200,53 @@ mod tests {
             argocd(&json!({"extraConfig": {"agent.principal.server.port": "8443"}}))["spec"]["extraConfig"],
             json!({"agent.principal.server.address": "hub.example.com", "agent.principal.server.port": "8443"})
         );
+    }
+
+    #[test]
+    fn our_operator_is_given_what_is_said_or_what_the_agent_needs() {
+        let given = |mode, said: Option<Vec<Value>>| {
+            let wanted = Wanted {
+                mode,
+                operator: true,
+                argocd_manifests: said,
+                ..Wanted::default()
+            };
+            let work = argocd_work(("argocd", "fleet"), "cluster1", &wanted, &server());
+            assert_eq!(work["metadata"]["annotations"][names::OPERATED], "true");
+            let manifests = work["spec"]["workload"]["manifests"].as_array();
+            let [argocd] = &manifests.expect("a list")[..] else {
+                panic!("{work}");
+            };
+            (argocd["metadata"].clone(), argocd["spec"].clone())
+        };
+        let (metadata, spec) = given(Mode::Managed, None);
+        assert_eq!(metadata, json!({"name": "argocd", "namespace": "argocd"}));
+        assert_eq!(
+            spec,
+            json!({
+                "defaultClusterScopedRoleDisabled": true,
+                "server": {"enabled": false},
+                "controller": {"respectRBAC": "strict", "extraCommandArgs": ["--application-namespaces", "*"]},
+                "argoCDAgent": {"agent": {
+                    "enabled": true,
+                    "creds": "mtls:client-certificate",
+                    "allowedNamespaces": ["*"],
+                    "client": {
+                        "mode": "managed", "keepAliveInterval": "50s",
+                        "principalServerAddress": "hub.example.com", "principalServerPort": "443",
+                    },
+                    "destinationBasedMapping": {"enabled": true, "createNamespace": true},
+                    "tls": {"secretName": names::CLIENT_SECRET, "rootCASecretName": "argocd-agent-ca"},
+                }},
+            })
+        );
+        let (_, spec) = given(Mode::Autonomous, None);
+        assert_eq!(spec["argoCDAgent"]["agent"].get("destinationBasedMapping"), None);
+        assert_eq!(spec["argoCDAgent"]["agent"]["client"]["mode"], "autonomous");
+        let said = json!({"kind": "ArgoCD", "metadata": {"name": "edge"}, "spec": {"defaultClusterScopedRoleDisabled": false}});
+        let (metadata, spec) = given(Mode::Managed, Some(vec![said]));
+        assert_eq!(metadata["name"], "edge");
+        assert_eq!(spec["defaultClusterScopedRoleDisabled"], false);
     }
 
     #[test]

@@ -12,6 +12,8 @@ use std::time::Duration;
 pub enum AgentCommand {
     /// Run a program, and restart it when files that it reads only at its start have changed
     Run(RunArgs),
+    /// Have a Deployment start its Pods anew when files have changed that they read only at their start
+    Restart(RestartArgs),
     /// Give Argo CD the two secrets that it does not start without, where it lacks them
     Prepare(PrepareArgs),
     /// Copy this program into a folder, for a container that does not have it
@@ -48,10 +50,48 @@ Examples:
   # Argo CD's agent reads its certificate once, and OCM renews that
   argocd-ocm-cmp agent run --when-changed /tls/tls.crt --when-changed /tls/tls.key -- argocd-agent agent";
 
+/// The arguments of `agent restart`.
+#[derive(Debug, Args)]
+#[command(after_help = RESTART_EXAMPLES)]
+pub struct RestartArgs {
+    /// A file whose content counts; give it again for more of them
+    #[arg(long = "when-changed", value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+
+    /// How often the files are looked at, such as 10s or 1m
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = interval)]
+    pub interval: Duration,
+
+    /// The managed cluster and the namespace
+    #[command(flatten)]
+    pub at: PlaceArgs,
+
+    /// The Deployment
+    #[arg(value_name = "DEPLOYMENT", value_parser = NonEmptyStringValueParser::new())]
+    pub deployment: String,
+}
+
+const RESTART_EXAMPLES: &str = "\
+It runs until it is asked to end. It writes an annotation of the Deployment's Pods when all the files are there, and when their content
+has changed; what is right already is not written, and a Deployment that is not there is waited for.
+Rights: patch for this Deployment.
+
+Examples:
+  # Beside an operator whose agent reads its certificate once
+  argocd-ocm-cmp agent restart argocd-agent-agent --namespace argocd --when-changed /tls/tls.crt";
+
 /// The arguments of `agent prepare`.
 #[derive(Debug, Args)]
 #[command(after_help = PREPARE_EXAMPLES)]
 pub struct PrepareArgs {
+    /// The managed cluster and the namespace
+    #[command(flatten)]
+    pub at: PlaceArgs,
+}
+
+/// A namespace on a managed cluster.
+#[derive(Debug, Args)]
+pub struct PlaceArgs {
     /// The namespace of Argo CD
     #[arg(
         long,

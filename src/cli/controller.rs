@@ -3,6 +3,7 @@
 use super::HubArgs;
 use super::images::ImageArgs;
 use super::pull::PullArgs;
+use crate::controller::shards::MOST;
 use crate::telemetry::{Format, Level};
 use clap::{ArgAction, Args};
 use std::net::SocketAddr;
@@ -59,6 +60,17 @@ pub struct ControllerArgs {
     )]
     pub leader_election_namespace: Option<String>,
 
+    /// Into how many shards the work is divided; each has a Lease of its own, and replicas hold as many as each other
+    #[arg(
+        long,
+        env = "OCM_SHARDS",
+        hide_env_values = true,
+        value_name = "NUMBER",
+        default_value = "1",
+        value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST))
+    )]
+    pub shards: u16,
+
     /// Where /healthz, /readyz and /metrics are served
     #[arg(
         long,
@@ -101,7 +113,7 @@ pub struct ControllerArgs {
         env = "OCM_CONCURRENT_WRITES",
         hide_env_values = true,
         value_name = "NUMBER",
-        default_value = "16",
+        default_value = "48",
         value_parser = clap::value_parser!(u16).range(1..=1000)
     )]
     pub concurrent_writes: u16,
@@ -138,7 +150,7 @@ mod tests {
     use clap::{Arg, CommandFactory};
 
     #[test]
-    fn every_flag_has_a_variable_and_is_in_the_readme() {
+    fn every_flag_has_a_variable_and_is_documented() {
         #[derive(clap::Parser)]
         struct Only {
             #[command(flatten)]
@@ -148,11 +160,14 @@ mod tests {
         let flags = command.get_arguments().filter(|it| it.get_long() != Some("help"));
         let rows: Vec<String> = flags.map(row).collect();
         let table = rows.concat();
-        let readme = include_str!("../../README.md");
-        assert!(readme.contains(&table), "README.md must have this table:\n{table}");
+        let page = include_str!("../../docs/controller.md");
+        assert!(
+            page.contains(&table),
+            "docs/controller.md must have this table:\n{table}"
+        );
     }
 
-    /// The row of the README's table for a flag.
+    /// The row of the page's table for a flag.
     fn row(argument: &Arg) -> String {
         let flag = argument.get_long().expect("a flag");
         let variable = argument.get_env().map(|name| name.to_string_lossy().into_owned());

@@ -66,7 +66,7 @@ Examples:
   argocd-ocm-cmp gitopscluster status fleet -o json | jq -r '.agents[] | select(.state != \"Connected\").cluster'";
 
 /// A name, which becomes a part of a path.
-fn name(text: &str) -> Result<String, String> {
+pub(super) fn name(text: &str) -> Result<String, String> {
     let is_of_name = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || b"-.".contains(&it);
     if text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.bytes().all(is_of_name) {
         Ok(text.to_owned())

@@ -1,6 +1,6 @@
 //! The flags of the promise `argocd-agent`.
 
-use crate::agent::shipped::{AGENT, ARGOCD, REDIS};
+use crate::agent::shipped::{AGENT, ARGOCD, OPERATOR, REDIS};
 use clap::Args;
 
 /// What runs on managed clusters, where a GitOpsCluster does not say otherwise.
@@ -36,6 +36,16 @@ pub struct ImageArgs {
         default_value = REDIS
     )]
     pub agent_redis_image: String,
+
+    /// The image of argocd-operator, where a GitOpsCluster chooses it
+    #[arg(
+        long,
+        env = "OCM_AGENT_OPERATOR_IMAGE",
+        hide_env_values = true,
+        value_name = "IMAGE",
+        default_value = OPERATOR
+    )]
+    pub agent_operator_image: String,
 
     /// An image of this program, to restart argocd-agent when its certificate is renewed [default: nothing does]
     #[arg(

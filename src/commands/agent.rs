@@ -2,6 +2,7 @@
 
 mod install;
 mod prepare;
+mod restart;
 mod run;
 
 use super::{Exit, fail};
@@ -12,6 +13,7 @@ use tokio::runtime::{Builder, Runtime};
 pub(super) fn run(command: &AgentCommand) -> Exit {
     let ended = match command {
         AgentCommand::Run(args) => run::run(args),
+        AgentCommand::Restart(args) => restart::run(args),
         AgentCommand::Prepare(args) => prepare::run(args),
         AgentCommand::Install(args) => install::run(args),
     };

@@ -15,7 +15,7 @@ use super::seen::{
 };
 use super::watches::Kept;
 use crate::agent::names;
-use crate::cluster_secret::ClusterSecret;
+use crate::cluster_secret::{ClusterSecret, MANAGED_BY};
 use crate::report::{Found, Resource};
 use crate::status::Verdict;
 use crate::tracking::Tracking;
@@ -180,6 +180,8 @@ pub struct Index {
     pulled: Pulled,
     works: Works,
     clusters: HashMap<Arc<str>, Cluster>,
+    /// How many of them are heard so, in the order of [`Reach::ALL`].
+    heard: [usize; 3],
     decisions: Decisions,
     projects: HashMap<Arc<str>, Value>,
     /// Whether the hub, when it was asked for all managed clusters, has named none.
@@ -204,6 +206,7 @@ impl Index {
             pulled: Pulled::default(),
             works: Works::new(argocd),
             clusters: HashMap::new(),
+            heard: [0; 3],
             decisions: Decisions::default(),
             projects: HashMap::new(),
             lists_no_cluster: false,
@@ -275,6 +278,12 @@ impl Index {
         self.cluster(cluster).map_or(Reach::Heard, |cluster| cluster.reach)
     }
 
+    /// How many managed clusters are heard so.
+    #[must_use]
+    pub fn heard(&self, reach: Reach) -> usize {
+        self.heard[reach as usize]
+    }
+
     /// Whether a managed cluster has gone. A hub that, asked for all, names none at all is no reason to say so of any: it may be
     /// coming back from a backup.
     #[must_use]
@@ -343,11 +352,16 @@ impl Index {
         self.agents.all(kind)
     }
 
+    /// The GitOpsClusters for which decisions were written that name a managed cluster.
+    pub fn listing(&self, cluster: &str) -> impl Iterator<Item = Place> + use<'_> {
+        let naming = self.agents.naming(Kept::Decisions, cluster);
+        naming.filter_map(|(_, it)| it.owner())
+    }
+
     /// Whether a decision that was written for a GitOpsCluster names a managed cluster.
     #[must_use]
     pub fn is_listed(&self, gitops: &Place, cluster: &str) -> bool {
-        let mut naming = self.agents.naming(Kept::Decisions, cluster);
-        naming.any(|(_, it)| it.owner().as_ref() == Some(gitops))
+        self.listing(cluster).any(|owner| owner == *gitops)
     }
 
     /// The requests for certificates that say to be of a managed cluster.
@@ -620,8 +634,16 @@ impl Index {
             return Vec::new();
         }
         match kind {
-            Kept::TokenKey | Kept::Bundle | Kept::Blocklist | Kept::Deployments | Kept::Management => {
-                self.with_agents()
+            Kept::TokenKey | Kept::Bundle | Kept::Blocklist | Kept::Deployments => self.with_agents(),
+            Kept::Management => {
+                let mut touched = self.with_agents();
+                // What argocd-pull-integration has installed is taken over after it; OCM labels none.
+                let labelled = self.agents.all(Kept::AddOns).filter(|(_, it)| {
+                    let labels = &it.object["metadata"]["labels"];
+                    labels[MANAGED_BY].is_string()
+                });
+                touched.extend(labelled.map(|(place, _)| Touched::cluster(&place.namespace)));
+                touched
             }
             // Where the resource proxy listens is in every cluster Secret, what the principal is called in every configuration.
             Kept::Services | Kept::Routes | Kept::Nodes => {
@@ -643,14 +665,17 @@ impl Index {
             Kept::AddOns | Kept::Works => {
                 let cluster = Arc::clone(&place.namespace);
                 let mut touched = vec![Touched::argocd(&self.argocd), Touched::cluster(&cluster)];
-                touched.extend(Touched::gitops_all(&self.gitops_of(&cluster)));
+                // Whoever has had it brought may select the cluster no more, and wait for it to be gone.
+                let both = before.as_ref().into_iter().chain(self.agents.get(kind, place));
+                let mut of_it: BTreeSet<_> = both.filter_map(Object::owner).collect();
+                of_it.extend(self.gitops_of(&cluster));
+                touched.extend(Touched::gitops_all(&of_it));
                 touched
             }
             Kept::Requests => {
-                let label = "open-cluster-management.io/cluster-name";
-                let object = self.agents.get(kind, place).map(|it| &it.object);
-                let cluster = object.and_then(|it| it["metadata"]["labels"][label].as_str());
-                let mut touched: Vec<_> = cluster.map(|it| Touched::cluster(&it.into())).into_iter().collect();
+                let request = self.agents.get(kind, place).into_iter();
+                let clusters = request.flat_map(|it| agents::clusters_in(kind, it));
+                let mut touched: Vec<_> = clusters.map(|it| Touched::cluster(&it.into())).collect();
                 touched.push(Touched {
                     sort: Sort::Request,
                     place: place.clone(),
@@ -661,11 +686,13 @@ impl Index {
         }
     }
 
-    /// What concerns the Argo CD of the hub concerns every GitOpsCluster that brings agents to it.
+    /// What concerns the Argo CD of the hub concerns every GitOpsCluster that brings agents to it, or has brought and waits.
     fn with_agents(&self) -> Vec<Touched> {
-        let asking = self.gitops.all().filter(|(_, it)| it.spec.agent.is_some());
+        let asking = self.gitops.all().filter(|(_, it)| it.spec.may_have_agent());
+        let mut all: BTreeSet<_> = asking.map(|(place, _)| place.clone()).collect();
+        all.extend(self.agents.all(Kept::Decisions).filter_map(|(_, it)| it.owner()));
         let mut touched = vec![Touched::argocd(&self.argocd)];
-        touched.extend(Touched::gitops_all(asking.map(|(place, _)| place)));
+        touched.extend(Touched::gitops_all(&all));
         touched
     }
 
@@ -680,13 +707,13 @@ impl Index {
         self::clusters(&clusters)
     }
 
-    /// The GitOpsClusters that select a managed cluster, or have registered it.
+    /// The GitOpsClusters that select a managed cluster, have registered it, or have named it to OCM.
     fn gitops_of(&self, cluster: &Arc<str>) -> BTreeSet<Place> {
         let owners = self.secrets.of(cluster).filter_map(|(_, secret)| secret.owner());
         let owners = owners.filter_map(|owner| owner.split_once('/'));
         let owners = owners.map(|(namespace, name)| Place::new(namespace, name));
         let selecting = self.gitops.of_clusters([cluster], &self.decisions).into_iter().cloned();
-        let all = owners.chain(selecting);
+        let all = owners.chain(selecting).chain(self.listing(cluster));
         all.filter(|place| self.gitops.get(place).is_some()).collect()
     }
 
@@ -727,6 +754,12 @@ impl Index {
             None => self.clusters.remove(name),
         };
         let after = self.clusters.get(name);
+        if let Some(before) = &before {
+            self.heard[before.reach as usize] -= 1;
+        }
+        if let Some(after) = after {
+            self.heard[after.reach as usize] += 1;
+        }
         if after != before.as_ref() {
             touched.push(Touched::cluster(name));
         }

@@ -1,6 +1,6 @@
 //! What the controller counts, for Prometheus.
 
-use super::seen::{GitOpsCluster, Place};
+use super::seen::{GitOpsCluster, Place, Reach};
 use crate::pki::Recipe;
 use crate::status::Verdict;
 use k8s_openapi::jiff::Timestamp;
@@ -19,6 +19,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 /// What Prometheus is told that [`Metrics::render`] is.
@@ -39,11 +40,28 @@ pub enum Reason {
     Server,
     /// The API server does not answer in time.
     Timeout,
+    /// The hub does not have the kind, and may do without.
+    Missing,
+    /// An object cannot be understood.
+    Unreadable,
     /// Anything else.
     Other,
 }
 
 impl Reason {
+    /// Every reason.
+    pub const ALL: [Self; 9] = [
+        Self::Conflict,
+        Self::Expired,
+        Self::Forbidden,
+        Self::Throttled,
+        Self::Server,
+        Self::Timeout,
+        Self::Missing,
+        Self::Unreadable,
+        Self::Other,
+    ];
+
     /// The value of the label `reason`.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -54,6 +72,8 @@ impl Reason {
             Self::Throttled => "throttled",
             Self::Server => "server",
             Self::Timeout => "timeout",
+            Self::Missing => "missing",
+            Self::Unreadable => "unreadable",
             Self::Other => "other",
         }
     }
@@ -138,6 +158,11 @@ struct OfState {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfReach {
+    available: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfSecret {
     secret: &'static str,
 }
@@ -157,12 +182,18 @@ const COUNTED: [&str; 5] = ["selected", "registered", "installed", "connected", 
 pub struct Metrics {
     reconciles: Family<OfPromise, Counter>,
     reconcile_errors: Family<OfError, Counter>,
+    failing: Family<OfPromise, Gauge>,
+    queue_delay: Family<OfPromise, Gauge<f64, AtomicU64>>,
     writes: Family<OfWrite, Counter>,
     watch_lag: Family<OfKind, Histogram, fn() -> Histogram>,
+    watch_bytes: Family<OfKind, Counter>,
     watch_errors: Family<OfWatchError, Counter>,
     watch_synced: Family<OfKind, Gauge>,
     works: Family<OfState, Gauge>,
     leader: Gauge,
+    shards: Gauge,
+    shards_configured: Gauge,
+    managed_clusters: Family<OfReach, Gauge>,
     certificates: Family<OfSecret, Gauge>,
     issued: Family<OfKind, Counter>,
     clusters: Family<OfClusters, Gauge>,
@@ -187,12 +218,18 @@ impl Metrics {
         let mut registry = Registry::default();
         let reconciles = Family::default();
         let reconcile_errors = Family::default();
+        let failing = Family::default();
+        let queue_delay = Family::default();
         let writes = Family::default();
         let watch_lag = Family::new_with_constructor(lag as fn() -> Histogram);
+        let watch_bytes = Family::default();
         let watch_errors = Family::default();
         let watch_synced = Family::default();
         let works = Family::default();
         let leader = Gauge::default();
+        let shards = Gauge::default();
+        let shards_configured = Gauge::default();
+        let managed_clusters = Family::default();
         let certificates = Family::default();
         let issued = Family::default();
         let clusters = Family::default();
@@ -200,14 +237,25 @@ impl Metrics {
         ours.register("reconciles", "How often an object was looked at", reconciles.clone());
         let errors = reconcile_errors.clone();
         ours.register("reconcile_errors", "How often that failed and is tried again", errors);
+        let help = "Objects whose last three writes failed, and that are tried again";
+        ours.register("failing", help, failing.clone());
+        let help = "For how long the object that is due for longest has waited";
+        ours.register("queue_delay_seconds", help, queue_delay.clone());
         ours.register("writes", "Requests that wrote to the hub", writes.clone());
         let help = "Seconds between the last change of an object and its arrival by a watch";
         ours.register("watch_lag_seconds", help, watch_lag.clone());
+        let help = "Bytes of JSON of the objects that watches have brought";
+        ours.register("watch_bytes", help, watch_bytes.clone());
         ours.register("watch_errors", "How often a watch broke", watch_errors.clone());
         let help = "Whether a watch has brought all there is";
         ours.register("watch_synced", help, watch_synced.clone());
         ours.register("works", "Works of Applications by how they fare", works.clone());
-        ours.register("leader", "Whether this replica is the one that writes", leader.clone());
+        ours.register("leader", "Whether this replica writes", leader.clone());
+        ours.register("shards", "For how many shards this replica writes", shards.clone());
+        let help = "Into how many shards the work is divided";
+        ours.register("shards_configured", help, shards_configured.clone());
+        let help = "Managed clusters by what OCM says of whether they are available";
+        ours.register("managed_clusters", help, managed_clusters.clone());
         let help = "When a certificate of argocd-agent on the hub ends, as a Unix time";
         ours.register("certificate_expiry_timestamp_seconds", help, certificates.clone());
         let help = "What was made for argocd-agent: certificates, and keys for tokens";
@@ -218,12 +266,18 @@ impl Metrics {
         let metrics = Self {
             reconciles,
             reconcile_errors,
+            failing,
+            queue_delay,
             writes,
             watch_lag,
+            watch_bytes,
             watch_errors,
             watch_synced,
             works,
             leader,
+            shards,
+            shards_configured,
+            managed_clusters,
             certificates,
             issued,
             clusters,
@@ -244,6 +298,14 @@ impl Metrics {
     pub fn failed(&self, promise: &'static str, reason: Reason) {
         let labels = OfError { promise, reason };
         self.reconcile_errors.get_or_create(&labels).inc();
+    }
+
+    /// So many objects of a promise fail again and again, and so long has waited what is due for longest.
+    pub fn queued(&self, promise: &'static str, failing: usize, delay: Duration) {
+        let failing = i64::try_from(failing).unwrap_or(i64::MAX);
+        self.failing.get_or_create(&OfPromise { promise }).set(failing);
+        let delay = delay.as_secs_f64();
+        self.queue_delay.get_or_create(&OfPromise { promise }).set(delay);
     }
 
     /// The hub took what was written: `written("application-status", "applications", "patch")`.
@@ -281,9 +343,31 @@ impl Metrics {
         self.works.get_or_create(&OfState { state }).set(count);
     }
 
-    /// Whether this replica is the one that writes.
-    pub fn leading(&self, is_leader: bool) {
-        self.leader.set(is_leader.into());
+    /// A watch has brought so many bytes.
+    pub fn received(&self, kind: &'static str, bytes: usize) {
+        if bytes > 0 {
+            let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+            self.watch_bytes.get_or_create(&OfKind { kind }).inc_by(bytes);
+        }
+    }
+
+    /// For how many shards of how many this replica is the one that writes.
+    pub fn holding(&self, shards: usize, all: usize) {
+        let number = |shards| i64::try_from(shards).unwrap_or(i64::MAX);
+        self.leader.set((shards > 0).into());
+        self.shards.set(number(shards));
+        self.shards_configured.set(number(all));
+    }
+
+    /// So many managed clusters are heard like this now.
+    pub fn managed_clusters(&self, reach: Reach, count: usize) {
+        let available = match reach {
+            Reach::Heard => "true",
+            Reach::Unwell => "false",
+            Reach::Silent => "unknown",
+        };
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        self.managed_clusters.get_or_create(&OfReach { available }).set(count);
     }
 
     /// These are all certificates of argocd-agent on the hub, by the names of their Secrets, and until when they are good.
@@ -335,6 +419,12 @@ impl Metrics {
     }
 }
 
+/// Where a container finds its memory limit: by the second and by the first version of control groups.
+const LIMITS: [&str; 2] = [
+    "/sys/fs/cgroup/memory.max",
+    "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+];
+
 /// What the process uses, by the names every Prometheus client library gives to that.
 #[derive(Debug)]
 struct Process;
@@ -353,6 +443,15 @@ impl Collector for Process {
                 gauge.metric_type(),
             )?)?;
         }
+        let read = |path| limit(&std::fs::read_to_string(path).unwrap_or_default());
+        if let Some(bytes) = LIMITS.iter().find_map(read) {
+            let gauge = ConstGauge::new(i64::try_from(bytes).unwrap_or(i64::MAX));
+            let (name, help) = (
+                "argocd_ocm_cmp_memory_limit_bytes",
+                "How much memory the process may have",
+            );
+            gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
+        }
         let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
         if let Some(seconds) = cpu_seconds(&stat) {
             let counter = ConstCounter::new(seconds);
@@ -368,6 +467,11 @@ fn resident(status: &str) -> Option<u64> {
     let size = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kilobytes: u64 = size.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kilobytes.checked_mul(1024)
+}
+
+/// Of a control group. Without a limit it says so, or names a number that no machine has.
+fn limit(text: &str) -> Option<u64> {
+    text.trim().parse().ok().filter(|bytes| *bytes < 1 << 50)
 }
 
 /// Of `/proc/self/stat`, which counts hundredths of seconds on every architecture that Kubernetes runs on.
@@ -406,11 +510,24 @@ mod tests {
         metrics.synced("applications", true);
         metrics.synced("applications", false);
         metrics.works(Verdict::Degraded, 7);
-        metrics.leading(true);
+        metrics.holding(3, 4);
+        metrics.received("manifestworks", 4200);
+        metrics.queued("application-status", 2, Duration::from_millis(1500));
+        metrics.managed_clusters(Reach::Heard, 5);
+        metrics.managed_clusters(Reach::Unwell, 0);
+        metrics.managed_clusters(Reach::Silent, 1);
         let wanted = [
+            r#"argocd_ocm_cmp_failing{promise="application-status"} 2"#,
             "argocd_ocm_cmp_leader 1",
+            r#"argocd_ocm_cmp_managed_clusters{available="false"} 0"#,
+            r#"argocd_ocm_cmp_managed_clusters{available="true"} 5"#,
+            r#"argocd_ocm_cmp_managed_clusters{available="unknown"} 1"#,
+            r#"argocd_ocm_cmp_queue_delay_seconds{promise="application-status"} 1.5"#,
             r#"argocd_ocm_cmp_reconcile_errors_total{promise="application-status",reason="conflict"} 1"#,
             r#"argocd_ocm_cmp_reconciles_total{promise="application-status"} 2"#,
+            "argocd_ocm_cmp_shards 3",
+            "argocd_ocm_cmp_shards_configured 4",
+            r#"argocd_ocm_cmp_watch_bytes_total{kind="manifestworks"} 4200"#,
             r#"argocd_ocm_cmp_watch_errors_total{kind="manifestworks",reason="expired"} 1"#,
             r#"argocd_ocm_cmp_watch_synced{kind="applications"} 0"#,
             r#"argocd_ocm_cmp_watch_synced{kind="manifestworks"} 1"#,
@@ -423,7 +540,10 @@ mod tests {
             r#"argocd_ocm_cmp_works{state="Waiting"} 0"#,
             r#"argocd_ocm_cmp_writes_total{promise="application-status",resource="applications",verb="patch"} 1"#,
         ];
-        assert_eq!(lines(&metrics, "argocd_ocm_cmp_"), wanted);
+        let mut lines = lines(&metrics, "argocd_ocm_cmp_");
+        // Only where there is one.
+        lines.retain(|line| !line.starts_with("argocd_ocm_cmp_memory_limit_bytes "));
+        assert_eq!(lines, wanted);
     }
 
     #[test]
@@ -513,7 +633,7 @@ mod tests {
     fn the_text_is_open_metrics() {
         let text = Metrics::new().render();
         assert!(text.ends_with("# EOF\n"), "{text}");
-        let help = "# HELP argocd_ocm_cmp_leader Whether this replica is the one that writes.\n\
+        let help = "# HELP argocd_ocm_cmp_leader Whether this replica writes.\n\
                     # TYPE argocd_ocm_cmp_leader gauge\n\
                     argocd_ocm_cmp_leader 0\n";
         assert!(text.contains(help), "{text}");
@@ -541,6 +661,10 @@ mod tests {
         ] {
             assert_eq!(cpu_seconds(bad), None, "{bad}");
             assert_eq!(resident(bad), None, "{bad}");
+        }
+        assert_eq!(limit("536870912\n"), Some(536_870_912));
+        for none in ["max\n", "9223372036854771712\n", "", "-1"] {
+            assert_eq!(limit(none), None, "{none}");
         }
         let own = lines(&Metrics::new(), "process_resident_memory_bytes ").concat();
         let bytes: u64 = own.rsplit_once(' ').unwrap().1.parse().unwrap();

@@ -18,6 +18,8 @@ pub struct Options {
     pub(super) settings: Settings,
     /// Where the Lease is; none where nobody else writes.
     pub(super) lease_namespace: Option<String>,
+    /// Among how many Leases the work is divided.
+    pub(super) shards: usize,
     /// Who this replica is.
     pub(super) identity: String,
     pub(super) address: SocketAddr,
@@ -79,6 +81,7 @@ impl Options {
                 images: images(&args.images),
                 pull: pull_settings(args),
             },
+            shards: args.shards.into(),
             promises,
             identity: lease::identity(pod.as_deref().unwrap_or("local"), fastrand::u64(..)),
             address: args.bind_address,
@@ -101,6 +104,7 @@ fn images(args: &ImageArgs) -> Images {
         agent: some(&args.agent_image),
         argocd: some(&args.agent_argocd_image),
         redis: some(&args.agent_redis_image),
+        operator: some(&args.agent_operator_image),
         ours: args.agent_supervisor_image.as_ref().and_then(some),
     }
 }

@@ -6,6 +6,8 @@ mod argocd_agent;
 mod cluster_secrets;
 mod gitopscluster;
 mod pull;
+#[cfg(test)]
+mod simulation;
 
 use super::action::Action;
 use super::index::{Index, Sort};
@@ -82,3 +84,5 @@ pub const PULL: &str = pull::PROMISE.name;
 
 /// The name of the promise that brings argocd-agent to managed clusters.
 pub const AGENTS: &str = argocd_agent::HUB.name;
+
+pub use gitopscluster::FINALIZER;

@@ -14,6 +14,8 @@ const BETWEEN_REFRESHES: Duration = Duration::from_secs(30);
 const BETWEEN_ALL_REFRESHES: Duration = Duration::from_millis(200);
 /// How long the first retry waits, and the last.
 const BACKOFF: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(60)];
+/// What has failed so often in a row is told of: a conflict now and then is as it should be.
+const FAILING: u32 = 3;
 
 /// Which objects are to be looked at, and when.
 #[derive(Debug)]
@@ -23,6 +25,7 @@ pub struct Queue {
     entries: HashMap<Place, Entry>,
     due: BTreeSet<(Instant, Place)>,
     refreshed: Option<Instant>,
+    failing: usize,
 }
 
 #[derive(Debug, Default)]
@@ -75,6 +78,7 @@ impl Queue {
             entries: HashMap::new(),
             due: BTreeSet::new(),
             refreshed: None,
+            failing: 0,
         }
     }
 
@@ -105,6 +109,12 @@ impl Queue {
     #[must_use]
     pub fn next(&self) -> Option<Instant> {
         self.due.first().map(|(at, _)| *at)
+    }
+
+    /// How many have failed three times in a row at least, and are tried again.
+    #[must_use]
+    pub fn failing(&self) -> usize {
+        self.failing
     }
 
     /// One that is to be looked at now. How it went is to be told.
@@ -139,6 +149,7 @@ impl Queue {
             return;
         };
         entry.busy = false;
+        let was_failing = entry.failures >= FAILING;
         let mut next = None;
         match outcome {
             Outcome::AsItShouldBe => {
@@ -162,6 +173,7 @@ impl Queue {
                 next = Some(now + wait.max(retry_after.unwrap_or_default()));
             }
         }
+        self.failing = self.failing + usize::from(entry.failures >= FAILING) - usize::from(was_failing);
         if entry.stale && next.is_none() {
             let own = entry.refreshed.map(|at| at + BETWEEN_REFRESHES);
             let all = self.refreshed.map(|at| at + BETWEEN_ALL_REFRESHES);
@@ -289,11 +301,13 @@ mod tests {
             now = next;
             let due = test.pop(now).expect("it is due");
             test.done(&due, &FAILED, now);
+            assert_eq!(test.queue.failing(), usize::from(waits.len() >= 3));
             test.touch(now + 1, Noticed::Nothing);
         }
         assert_eq!(waits, [200, 500, 1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000]);
         let due = test.pop(now + 60_000).expect("it is due");
         test.done(&due, &WRITTEN, now + 60_000);
+        assert_eq!(test.queue.failing(), 0);
         test.touch(now + 70_000, Noticed::Nothing);
         assert_eq!(
             test.next(),

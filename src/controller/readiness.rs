@@ -24,6 +24,12 @@ impl Readiness {
         waiting.remove(&kind) && waiting.is_empty()
     }
 
+    /// Whether a watch of such objects has yet to tell all.
+    pub(super) fn waits_for(&self, plural: &str) -> bool {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.iter().any(|kind| kind.resource().plural == plural)
+    }
+
     /// What is waited for, if something is.
     pub(super) fn check(&self) -> Result<(), String> {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);

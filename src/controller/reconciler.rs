@@ -1,15 +1,17 @@
 //! The loop: takes in what the watches tell, looks at what is due, and starts to write what is not as it should be.
 
+mod measure;
+
 use super::action::{Action, Telling};
 use super::index::{Index, Touched};
 use super::metrics::{Metrics, Reason};
 use super::promises::{Moment, Promise, Settings};
 use super::queue::{Due, Outcome, Queue};
 use super::readiness::Readiness;
+use super::shards::{self, Held, Shards, Team};
 use super::watches::{self, Kind, Said, What};
 use super::writer::Writer;
 use super::{Clocks, Options};
-use crate::status::Verdict;
 use futures::stream::{BoxStream, StreamExt};
 use kube::Client;
 use std::collections::{BTreeSet, VecDeque};
@@ -39,13 +41,22 @@ const UNTOLD: usize = 10_000;
 /// What has come to its end.
 enum Done {
     Written {
-        /// Which of the promises.
-        promise: usize,
+        /// Of which of the lanes.
+        lane: usize,
         due: Due,
         outcome: Outcome,
         action: Action,
     },
     Told,
+}
+
+/// What is to be looked at for a promise, of the objects of a shard.
+struct Lane {
+    promise: &'static Promise,
+    shard: usize,
+    queue: Queue,
+    /// Since when this replica writes for it.
+    held: Option<Instant>,
 }
 
 /// The state of the controller, and what it does with what happens.
@@ -54,12 +65,13 @@ pub(super) struct Reconciler {
     index: Index,
     /// What the hub does not have, which is said once.
     missing: BTreeSet<Kind>,
-    queues: Vec<(&'static Promise, Queue)>,
+    lanes: Vec<Lane>,
     writes: JoinSet<Done>,
     /// What is to be told when nothing else is to be written.
     untold: VecDeque<Telling>,
     at_once: usize,
-    leader: watch::Receiver<bool>,
+    held: watch::Receiver<Held>,
+    team: Arc<Team>,
     ready: Arc<Readiness>,
     metrics: Metrics,
     writer: Writer,
@@ -71,12 +83,22 @@ impl Reconciler {
     pub(super) fn new(
         options: &Options,
         client: &Client,
-        leader: watch::Receiver<bool>,
+        shards: &Shards,
         ready: Arc<Readiness>,
         metrics: Metrics,
         clocks: Clocks,
     ) -> Self {
-        let promises = options.promises.iter();
+        let lanes = options.promises.iter().flat_map(|promise| {
+            (0..shards.count()).map(|shard| Lane {
+                promise,
+                shard,
+                queue: Queue::new(promise.pause),
+                held: None,
+            })
+        });
+        for kind in options.needs() {
+            metrics.synced(kind.resource().plural, false);
+        }
         let mut index = Index::new(&options.settings.argocd);
         if options.needs().contains(&Kind::Reports) {
             index = index.with_reports();
@@ -85,11 +107,12 @@ impl Reconciler {
             watches: watches::all(client, &options.settings.argocd, &options.needs(), clocks.time),
             index,
             missing: BTreeSet::new(),
-            queues: promises.map(|promise| (*promise, Queue::new(promise.pause))).collect(),
+            lanes: lanes.collect(),
             writes: JoinSet::new(),
             untold: VecDeque::new(),
             at_once: options.concurrent_writes,
-            leader,
+            held: shards.held(),
+            team: shards.team(),
             ready,
             writer: Writer::new(client.clone(), metrics.clone(), options, clocks.time),
             metrics,
@@ -102,17 +125,17 @@ impl Reconciler {
     pub(super) async fn run(&mut self) {
         let mut elected = true;
         loop {
-            let leads = *self.leader.borrow_and_update();
-            self.metrics.leading(leads);
-            for verdict in Verdict::ALL {
-                self.metrics.works(verdict, self.index.count(verdict));
-            }
-            let works = leads && self.ready.check().is_ok();
-            if works {
-                self.start_writes();
-            }
+            let held = *self.held.borrow_and_update();
+            self.measure_works(held);
+            let held = if self.ready.check().is_ok() {
+                held
+            } else {
+                Held::default()
+            };
+            self.start_writes(held);
             self.start_telling();
-            let next = works.then(|| self.next()).flatten();
+            self.measure_lanes(held);
+            let next = self.next(held);
             let flip = self.next_flip();
             tokio::select! {
                 said = self.watches.next() => match said {
@@ -120,7 +143,7 @@ impl Reconciler {
                     None => return,
                 },
                 Some(done) = self.writes.join_next(), if !self.writes.is_empty() => self.note(done),
-                changed = self.leader.changed(), if elected => elected = changed.is_ok(),
+                changed = self.held.changed(), if elected => elected = changed.is_ok(),
                 () = sleep_until(next) => {}
                 () = sleep_until(flip) => {
                     let touched = self.index.tick((self.clocks.time)());
@@ -148,13 +171,13 @@ impl Reconciler {
 
     /// Notes how a write went.
     fn note(&mut self, done: Result<Done, JoinError>) {
-        let (promise, due, outcome, action) = match done {
+        let (lane, due, outcome, action) = match done {
             Ok(Done::Written {
-                promise,
+                lane,
                 due,
                 outcome,
                 action,
-            }) => (promise, due, outcome, action),
+            }) => (lane, due, outcome, action),
             Ok(Done::Told) => return,
             // A mistake of ours: who starts us again does better than we with what it has left behind.
             Err(error) => match error.try_into_panic() {
@@ -162,16 +185,17 @@ impl Reconciler {
                 Err(_) => return,
             },
         };
-        let (name, queue) = (self.queues[promise].0.name, &mut self.queues[promise].1);
+        let Lane { promise, queue, .. } = &mut self.lanes[lane];
         queue.done(&due, &outcome, (self.clocks.elapsed)(), fastrand::f64());
         if matches!(outcome, Outcome::Written { .. }) {
             let room = UNTOLD.saturating_sub(self.untold.len());
-            self.untold.extend(action.told(name).take(room));
+            self.untold.extend(action.told(promise.name).take(room));
         }
     }
 
     fn hear(&mut self, said: Said) {
         let kind = said.kind.resource().plural;
+        self.metrics.received(kind, said.bytes);
         match said.what {
             What::Changed(change, age) => {
                 if let Some(age) = age {
@@ -189,19 +213,19 @@ impl Reconciler {
                 self.is_synced(said.kind);
             }
             What::Unreadable(place, why) => {
-                self.metrics.watch_failed(kind, Reason::Other);
+                self.metrics.watch_failed(kind, Reason::Unreadable);
                 warn!(kind, %place, %why, "cannot be understood, and stays as it was");
             }
             What::Failed(error) => {
-                let why = watches::reason(&error);
-                self.metrics.watch_failed(kind, why);
                 // What is not there need not be waited for.
                 if said.kind.may_be_missing() && watches::is_not_there(&error) {
+                    self.metrics.watch_failed(kind, Reason::Missing);
                     if self.missing.insert(said.kind) {
                         info!(kind, "the hub does not have them");
                     }
                     self.is_synced(said.kind);
                 } else {
+                    self.metrics.watch_failed(kind, watches::reason(&error));
                     warn!(
                         kind,
                         why = watches::told(&error),
@@ -212,37 +236,35 @@ impl Reconciler {
         }
     }
 
-    /// Shows in the metrics what there is now of a kind, where they show it.
-    fn measure(&self, kind: Kind) {
-        match kind {
-            Kind::GitOpsClusters => self.metrics.gitops_clusters(self.index.gitops_clusters()),
-            Kind::Certificates => self.metrics.certificates(self.index.certificates_until()),
-            _ => {}
-        }
-    }
-
     fn is_synced(&mut self, kind: Kind) {
-        self.metrics.synced(kind.resource().plural, true);
         if self.ready.synced(kind) {
             info!("ready: all there is on the hub is known");
         }
+        let plural = kind.resource().plural;
+        self.metrics.synced(plural, !self.ready.waits_for(plural));
     }
 
     fn touch(&mut self, touched: Vec<Touched>) {
         let now = (self.clocks.elapsed)();
         for touched in touched {
-            let of_it = self.queues.iter_mut().filter(|(promise, _)| promise.of == touched.sort);
-            for (_, queue) in of_it {
-                queue.touch(&touched.place, touched.noticed, now);
+            let shard = shards::of(&touched.place, self.team.shards());
+            let of_it = |lane: &&mut Lane| lane.shard == shard && lane.promise.of == touched.sort;
+            for lane in self.lanes.iter_mut().filter(of_it) {
+                lane.queue.touch(&touched.place, touched.noticed, now);
             }
         }
     }
 
     /// Looks at what is due, and starts to write what is not as it should be.
-    fn start_writes(&mut self) {
+    fn start_writes(&mut self, held: Held) {
         let now = (self.clocks.elapsed)();
-        for (at, (promise, queue)) in self.queues.iter_mut().enumerate() {
+        let lanes = self.lanes.iter_mut().enumerate();
+        for (at, lane) in lanes.filter(|(_, lane)| held.has(lane.shard)) {
+            let Lane {
+                promise, shard, queue, ..
+            } = lane;
             while self.writes.len() < self.at_once {
+                let Some(ticket) = self.team.ticket(*shard) else { break };
                 let Some(due) = queue.pop(now) else { break };
                 self.metrics.reconciled(promise.name);
                 let moment = Moment {
@@ -261,8 +283,9 @@ impl Reconciler {
                 let (writer, name) = (self.writer.clone(), promise.name);
                 self.writes.spawn(async move {
                     let outcome = writer.write(name, &action).await;
+                    drop(ticket);
                     Done::Written {
-                        promise: at,
+                        lane: at,
                         due,
                         outcome,
                         action,
@@ -286,11 +309,12 @@ impl Reconciler {
     }
 
     /// When something is due.
-    fn next(&self) -> Option<Instant> {
+    fn next(&self, held: Held) -> Option<Instant> {
         if self.writes.len() >= self.at_once {
             return None;
         }
-        self.queues.iter().filter_map(|(_, queue)| queue.next()).min()
+        let lanes = self.lanes.iter().filter(|lane| held.has(lane.shard));
+        lanes.filter_map(|lane| lane.queue.next()).min()
     }
 
     /// When works next fare otherwise, by the stopwatch.

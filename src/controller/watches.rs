@@ -1,7 +1,9 @@
 //! The watches: one for each kind of object, told as changes of the index.
 
+mod initial;
 mod kind;
 
+pub use initial::as_it_is_now;
 pub use kind::{Kept, Kind};
 
 use super::index::Change;
@@ -15,7 +17,7 @@ use kube::api::{Api, ObjectMeta};
 use kube::core::{Resource, Status};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::utils::Backoff;
-use kube::runtime::watcher::{self, DefaultBackoff, Event, watcher};
+use kube::runtime::watcher::{self, DefaultBackoff, Event};
 use kube::{Client, Error};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -37,6 +39,8 @@ pub struct Said {
     pub kind: Kind,
     /// What.
     pub what: What,
+    /// How many bytes of JSON that took.
+    pub bytes: usize,
 }
 
 /// What a watch says of its kind.
@@ -110,12 +114,16 @@ fn watch(kind: Kind, client: &Client, argocd: &str, now: fn() -> Timestamp) -> B
     };
     let config = kind.which(argocd).page_size(kind.page()).timeout(WATCH);
     let mut listed = HashSet::new();
-    let events = watcher(api, config).backoff(Patient::default());
+    let events = initial::watched(api, config).backoff(Patient::default());
     let read = move |object: &Received| match kind.change(object.place(), Some(object.text.get()), now()) {
         Ok(change) => What::Changed(change, None),
         Err(why) => What::Unreadable(object.place(), why),
     };
     let told = events.filter_map(move |event| {
+        let bytes = match &event {
+            Ok(Event::InitApply(object) | Event::Apply(object) | Event::Delete(object)) => object.text.get().len(),
+            _ => 0,
+        };
         let what = match event {
             Ok(Event::Init) => {
                 listed.clear();
@@ -136,7 +144,7 @@ fn watch(kind: Kind, client: &Client, argocd: &str, now: fn() -> Timestamp) -> B
             },
             Err(error) => Some(What::Failed(error)),
         };
-        std::future::ready(what.map(|what| Said { kind, what }))
+        std::future::ready(what.map(|what| Said { kind, what, bytes }))
     });
     told.boxed()
 }
@@ -197,6 +205,7 @@ impl<'de> Deserialize<'de> for Received {
             name: Option<String>,
             namespace: Option<String>,
             resource_version: Option<String>,
+            deletion_timestamp: Option<String>,
             managed_fields: Option<Vec<Write>>,
         }
         #[derive(Deserialize)]
@@ -207,8 +216,11 @@ impl<'de> Deserialize<'de> for Received {
         let Head { metadata } = serde_json::from_str(text.get()).map_err(serde::de::Error::custom)?;
         let writes = metadata.managed_fields.into_iter().flatten();
         Ok(Self {
-            // Such texts compare as their times do.
-            written: writes.filter_map(|write| write.time).max(),
+            // Such texts compare as their times do. That it is to be deleted is written in no managed field.
+            written: writes
+                .filter_map(|write| write.time)
+                .chain(metadata.deletion_timestamp)
+                .max(),
             metadata: ObjectMeta {
                 name: metadata.name,
                 namespace: metadata.namespace,
@@ -246,5 +258,24 @@ impl Resource for Received {
 
     fn meta_mut(&mut self) -> &mut ObjectMeta {
         &mut self.metadata
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_as_old_as_its_last_change() {
+        let now: Timestamp = "2026-06-01T12:00:30Z".parse().unwrap();
+        let age = |text: &str| {
+            let object: Received = serde_json::from_str(text).unwrap();
+            object.age(now).map(|age| age.as_secs())
+        };
+        let managed = r#""managedFields": [{"time": "2026-06-01T12:00:20Z"}, {"time": "2026-05-01T00:00:00Z"}, {}]"#;
+        assert_eq!(age(&format!(r#"{{"metadata": {{"name": "a", {managed}}}}}"#)), Some(10));
+        let deleted = r#""deletionTimestamp": "2026-06-01T12:00:25Z""#;
+        assert_eq!(age(&format!(r#"{{"metadata": {{{managed}, {deleted}}}}}"#)), Some(5));
+        assert_eq!(age(r#"{"metadata": {"name": "a"}}"#), None);
     }
 }

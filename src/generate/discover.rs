@@ -43,21 +43,17 @@ pub struct ManifestFile {
     pub name: String,
 }
 
-/// What a folder holds.
-#[derive(Debug, Default)]
-pub struct Found {
-    /// The files, folder by folder in byte order of their names.
-    pub files: Vec<ManifestFile>,
-    /// What was left out and might be missed: one line each.
-    pub notices: Vec<String>,
-}
-
 /// Lists the files of `folder`, or of the folder `below` it, that may hold manifests. `source_path` is the path of `folder` in
 /// its repository, where known.
 ///
 /// # Errors
-/// When the folder, or a part of it, cannot be listed, or holds what cannot be wrapped.
-pub fn manifests(folder: &Path, below: &str, source_path: &str, selection: &Selection) -> Result<Found, Problems> {
+/// When there is no such folder.
+pub fn manifests<'s>(
+    folder: &'s Path,
+    below: &str,
+    source_path: &'s str,
+    selection: &'s Selection,
+) -> Result<Files<'s>, Problems> {
     let start = if below.is_empty() {
         folder.to_owned()
     } else {
@@ -78,32 +74,70 @@ pub fn manifests(folder: &Path, below: &str, source_path: &str, selection: &Sele
             )));
         }
     }
-    let mut found = Found::default();
-    let mut problems = Vec::new();
+    let is_looked_at =
+        |entry: &DirEntry| !is_hidden_folder(entry) && !selection.leave_out.iter().any(|path| path == entry.path());
     let walk = WalkDir::new(&start)
         .min_depth(1)
         .max_depth(if selection.recurse { usize::MAX } else { 1 })
         .sort_by_file_name()
         .into_iter()
-        .filter_entry(|entry| !is_hidden_folder(entry) && !selection.leave_out.iter().any(|path| path == entry.path()));
-    for entry in walk {
-        let entry = match entry {
-            Ok(entry) => entry,
-            Err(error) => {
-                let path = error.path().map_or_else(String::new, |path| relative(path, folder));
-                let why = error.io_error().map_or_else(|| "it cannot be read".to_owned(), plain);
-                problems.push(format!("{path}: the folder cannot be read: {why}"));
-                continue;
+        .filter_entry(is_looked_at);
+    Ok(Files {
+        walk: Box::new(walk),
+        folder,
+        source_path,
+        selection,
+        notices: Vec::new(),
+        problems: Vec::new(),
+    })
+}
+
+/// The files of a folder that may hold manifests, folder by folder in byte order of their names. The folder is read as they
+/// are asked for.
+pub struct Files<'s> {
+    walk: Box<dyn Iterator<Item = walkdir::Result<DirEntry>> + Send + 's>,
+    folder: &'s Path,
+    source_path: &'s str,
+    selection: &'s Selection,
+    notices: Vec<String>,
+    problems: Vec<String>,
+}
+
+impl Iterator for Files<'_> {
+    type Item = ManifestFile;
+
+    fn next(&mut self) -> Option<ManifestFile> {
+        loop {
+            let entry = match self.walk.next()? {
+                Ok(entry) => entry,
+                Err(error) => {
+                    let path = error
+                        .path()
+                        .map_or_else(String::new, |path| relative(path, self.folder));
+                    let why = error.io_error().map_or_else(|| "it cannot be read".to_owned(), plain);
+                    self.problems.push(format!("{path}: the folder cannot be read: {why}"));
+                    continue;
+                }
+            };
+            match consider(&entry, self.folder, self.source_path, self.selection) {
+                Verdict::Read(file) => return Some(file),
+                Verdict::LeaveOut => {}
+                Verdict::LeaveOutAndSay(line) => self.notices.push(line),
+                Verdict::Refuse(line) => self.problems.push(line),
             }
-        };
-        match consider(&entry, folder, source_path, selection) {
-            Verdict::Read(file) => found.files.push(file),
-            Verdict::LeaveOut => {}
-            Verdict::LeaveOutAndSay(line) => found.notices.push(line),
-            Verdict::Refuse(line) => problems.push(line),
         }
     }
-    Problems::or(problems, found)
+}
+
+impl Files<'_> {
+    /// Reads the rest of the folder. What was left out of it all and might be missed: one line each.
+    ///
+    /// # Errors
+    /// When a part of the folder cannot be listed, or it holds what cannot be wrapped.
+    pub fn end(mut self) -> Result<Vec<String>, Problems> {
+        while self.next().is_some() {}
+        Problems::or(self.problems, self.notices)
+    }
 }
 
 /// What becomes of one entry of the folder.
@@ -222,6 +256,19 @@ mod tests {
         let scratch = tempfile::TempDir::new().expect("a scratch folder");
         fs::create_dir_all(scratch.path().join(".git")).expect("a folder");
         assert_eq!(repository(&scratch.path().join("apps/shop"), ""), scratch.path());
+    }
+
+    #[test]
+    fn all_that_is_refused_is_told_however_few_files_were_asked_for() {
+        let scratch = tempfile::TempDir::new().expect("a scratch folder");
+        for name in ["a.yaml", "b.jsonnet", "c.yaml", "d.jsonnet"] {
+            fs::write(scratch.path().join(name), "").expect("a file");
+        }
+        let selection = Selection::default();
+        let mut found = manifests(scratch.path(), "", "", &selection).expect("a folder");
+        assert_eq!(found.next().map(|file| file.name).as_deref(), Some("a.yaml"));
+        let told = found.end().unwrap_err().to_string();
+        assert!(told.contains("b.jsonnet: ") && told.contains("d.jsonnet: "), "{told}");
     }
 
     #[test]

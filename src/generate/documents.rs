@@ -4,6 +4,8 @@ use super::object::{Fault, Object, Source};
 use super::problem::Place;
 use crate::value::{Map, Value};
 use crate::yaml;
+use std::borrow::Cow;
+use std::fmt;
 use std::path::Path;
 
 /// Argo CD takes a file for a manifest that must parse when it holds all of these.
@@ -55,7 +57,8 @@ impl<'a> Reading<'a> {
             file,
             name,
             may_be_no_manifest: true,
-            objects: Vec::new(),
+            // Most files have one, and all of them are kept until the last is read.
+            objects: Vec::with_capacity(1),
             problems: Vec::new(),
         }
     }
@@ -138,7 +141,7 @@ impl<'a> Reading<'a> {
     }
 
     fn add_one(&mut self, fields: Map<'_>, source: Source) {
-        let called = called(&fields);
+        let called = Called::of(&fields);
         match Object::new(fields, source) {
             Ok(object) => self.objects.push(object),
             Err(fault) => {
@@ -172,15 +175,37 @@ fn manifest(value: Value<'_>) -> Result<Map<'_>, String> {
     Ok(fields)
 }
 
-/// What to call an object that may not become one.
-fn called(fields: &Map<'_>) -> String {
-    let kind = fields.get("kind").and_then(Value::as_str).unwrap_or("object");
-    let metadata = fields.get("metadata").and_then(Value::as_map);
-    let text = |name| metadata.and_then(|metadata| metadata.get(name)).and_then(Value::as_str);
-    match (text("namespace"), text("name").or(text("generateName"))) {
-        (Some(namespace), Some(name)) => format!("{kind} {namespace}/{name}"),
-        (None, Some(name)) => format!("{kind} {name}"),
-        (_, None) => kind.to_owned(),
+/// What to call an object that may not become one; made into text only when it does not.
+struct Called<'a> {
+    kind: Option<Cow<'a, str>>,
+    namespace: Option<Cow<'a, str>>,
+    name: Option<Cow<'a, str>>,
+}
+
+impl<'a> Called<'a> {
+    fn of(fields: &Map<'a>) -> Self {
+        let text = |fields: &Map<'a>, name| match fields.get(name) {
+            Some(Value::String(text)) => Some(text.clone()),
+            _ => None,
+        };
+        let metadata = fields.get("metadata").and_then(Value::as_map);
+        let in_metadata = |name| metadata.and_then(|metadata| text(metadata, name));
+        Self {
+            kind: text(fields, "kind"),
+            namespace: in_metadata("namespace"),
+            name: in_metadata("name").or_else(|| in_metadata("generateName")),
+        }
+    }
+}
+
+impl fmt::Display for Called<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind.as_deref().unwrap_or("object"))?;
+        match (&self.namespace, &self.name) {
+            (Some(namespace), Some(name)) => write!(f, " {namespace}/{name}"),
+            (None, Some(name)) => write!(f, " {name}"),
+            (_, None) => Ok(()),
+        }
     }
 }
 

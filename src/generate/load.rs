@@ -1,50 +1,67 @@
-//! Reads files side by side, or texts that were read before, and hands each to [`documents`]. What comes out does not depend on
-//! which thread was faster.
+//! Reads files side by side while their folder is still being listed, or texts that were read before, and hands each to
+//! [`documents`]. What comes out does not depend on which thread was faster.
 
 use super::discover::ManifestFile;
 use super::documents;
 use super::object::Object;
 use super::problem::{Problems, plain};
 use crate::yaml;
+use memchr::memmem::Finder;
 use std::fs::File;
 use std::io::{self, Read};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::thread;
 
 /// Argo CD leaves a file out that holds this text anywhere.
-const SKIP_MARK: &[u8] = b"+argocd:skip-file-rendering";
+static SKIP_MARK: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("+argocd:skip-file-rendering"));
 
 /// Fewer files than this are not worth another thread.
 const FILES_PER_THREAD: usize = 16;
 
-/// The objects of all files, in the order of the files.
+/// So many files a thread takes at a time, because only one thread at a time can read on in the folder.
+const FILES_AT_A_TIME: usize = 8;
+
+/// What files hold.
+#[derive(Debug)]
+pub struct Files {
+    /// What they are called, in their order.
+    pub names: Vec<String>,
+    /// The objects of all, in the order of the files.
+    pub objects: Vec<Object>,
+}
+
+/// Reads the files, as they are found. This thread must have [`yaml::STACK`] bytes of stack.
 ///
 /// # Errors
 /// With every problem of every file; or with one when the files are larger together than `max_size` bytes, or a thread
 /// cannot be started.
-pub fn files(files: &[ManifestFile], max_size: Option<u64>) -> Result<Vec<Object>, Problems> {
-    let next = AtomicUsize::new(0);
+pub fn files(mut found: impl Iterator<Item = ManifestFile> + Send, max_size: Option<u64>) -> Result<Files, Problems> {
     let budget = Budget {
         max: max_size,
         read: AtomicU64::new(0),
     };
-    let threads = match files.len().div_ceil(FILES_PER_THREAD) {
-        0 | 1 => 1,
+    let mut first: Vec<ManifestFile> = found.by_ref().take(FILES_PER_THREAD + 1).collect();
+    let mut threads = 1;
+    if first.len() > FILES_PER_THREAD {
         // Asking how many there are takes as long as reading a few files.
-        more => thread::available_parallelism().map_or(1, usize::from).min(more),
-    };
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        first.extend(found.by_ref().take(FILES_PER_THREAD * (cores - 1)));
+        threads = first.len().div_ceil(FILES_PER_THREAD).min(cores);
+    }
+    let found = Mutex::new(first.into_iter().chain(found).enumerate());
     let loaded = thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads)
+        let others: Vec<_> = (1..threads)
             .map(|_| {
                 // Documents may be nested deeply, and are read by recursion.
                 thread::Builder::new()
                     .stack_size(yaml::STACK)
-                    .spawn_scoped(scope, || work(files, &next, &budget))
+                    .spawn_scoped(scope, || work(&found, &budget))
             })
             .collect();
-        let mut loaded = Vec::with_capacity(files.len());
-        for worker in workers {
-            let done = worker?.join().map_err(|_| io::Error::other("a thread stopped"))?;
+        let mut loaded = work(&found, &budget);
+        for other in others {
+            let done = other?.join().map_err(|_| io::Error::other("a thread stopped"))?;
             loaded.extend(done);
         }
         Ok(loaded)
@@ -54,8 +71,10 @@ pub fn files(files: &[ManifestFile], max_size: Option<u64>) -> Result<Vec<Object
     if let Some(max) = budget.exceeded() {
         return Err(Problems::one(too_large(max)));
     }
-    loaded.sort_unstable_by_key(|loaded| loaded.file);
-    together(loaded.into_iter().map(|loaded| loaded.objects))
+    loaded.sort_unstable_by_key(|loaded| loaded.at);
+    let (names, objects): (Vec<_>, Vec<_>) = loaded.into_iter().map(|loaded| (loaded.name, loaded.objects)).unzip();
+    let objects = together(objects)?;
+    Ok(Files { names, objects })
 }
 
 /// The objects of texts that a tool has written, in their order; each has a name for messages.
@@ -76,7 +95,7 @@ pub fn too_large(max: u64) -> String {
     )
 }
 
-fn together(loaded: impl Iterator<Item = Result<Vec<Object>, Vec<String>>>) -> Result<Vec<Object>, Problems> {
+fn together(loaded: impl IntoIterator<Item = Result<Vec<Object>, Vec<String>>>) -> Result<Vec<Object>, Problems> {
     let mut objects = Vec::new();
     let mut problems = Vec::new();
     for loaded in loaded {
@@ -90,7 +109,9 @@ fn together(loaded: impl Iterator<Item = Result<Vec<Object>, Vec<String>>>) -> R
 }
 
 struct Loaded {
-    file: usize,
+    /// Its place among all files.
+    at: usize,
+    name: String,
     objects: Result<Vec<Object>, Vec<String>>,
 }
 
@@ -112,33 +133,30 @@ impl Budget {
     }
 }
 
-fn work(files: &[ManifestFile], next: &AtomicUsize, budget: &Budget) -> Vec<Loaded> {
+/// Reads files until there are no more.
+fn work(found: &Mutex<impl Iterator<Item = (usize, ManifestFile)>>, budget: &Budget) -> Vec<Loaded> {
     let mut loaded = Vec::new();
     let mut bytes = Vec::new();
     loop {
-        let at = next.fetch_add(1, Ordering::Relaxed);
-        let Some(file) = files.get(at) else {
-            return loaded;
+        let some: Vec<_> = {
+            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            found.by_ref().take(FILES_AT_A_TIME).collect()
         };
-        match read(file, budget, &mut bytes) {
-            Ok(true) => {}
-            Ok(false) => return loaded,
-            Err(error) => {
-                loaded.push(Loaded {
-                    file: at,
-                    objects: Err(vec![format!(
-                        "{}: the file cannot be read: {}",
-                        file.name,
-                        plain(&error)
-                    )]),
-                });
-                continue;
-            }
+        if some.is_empty() {
+            return loaded;
         }
-        let objects = objects_of(at, &file.name, &bytes);
-        // Most files have objects; what has none needs no place in the order.
-        if !matches!(&objects, Ok(objects) if objects.is_empty()) {
-            loaded.push(Loaded { file: at, objects });
+        for (at, file) in some {
+            let objects = match read(&file, budget, &mut bytes) {
+                Ok(true) => objects_of(at, &file.name, &bytes),
+                Ok(false) => return loaded,
+                Err(error) => Err(vec![format!(
+                    "{}: the file cannot be read: {}",
+                    file.name,
+                    plain(&error)
+                )]),
+            };
+            let name = file.name;
+            loaded.push(Loaded { at, name, objects });
         }
     }
 }
@@ -158,7 +176,7 @@ fn read(file: &ManifestFile, budget: &Budget, bytes: &mut Vec<u8>) -> io::Result
 }
 
 fn objects_of(at: usize, name: &str, bytes: &[u8]) -> Result<Vec<Object>, Vec<String>> {
-    if memchr::memmem::find(bytes, SKIP_MARK).is_some() {
+    if SKIP_MARK.find(bytes).is_some() {
         return Ok(Vec::new());
     }
     decoded(at, name, bytes, documents::objects)
@@ -182,12 +200,37 @@ mod tests {
     use std::path::PathBuf;
 
     #[test]
+    fn objects_and_names_come_in_the_order_of_the_files_whichever_thread_reads_them() {
+        let scratch = tempfile::TempDir::new().expect("a scratch folder");
+        let names: Vec<String> = (0..500).map(|at| format!("{at:03}.yaml")).collect();
+        for name in &names {
+            let text = if name.ends_with("7.yaml") {
+                "no: manifest\n".to_owned()
+            } else {
+                format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}}}\n")
+            };
+            std::fs::write(scratch.path().join(name), text).expect("a file");
+        }
+        let found = names.iter().map(|name| ManifestFile {
+            path: scratch.path().join(name),
+            name: name.clone(),
+        });
+        let loaded = super::files(found, None).expect("good files");
+        assert_eq!(loaded.names, names);
+        assert_eq!(loaded.objects.len(), 450);
+        for object in &loaded.objects {
+            assert_eq!(*object.key.name, names[object.source.file as usize]);
+        }
+        assert!(loaded.objects.is_sorted_by_key(|object| object.source.file));
+    }
+
+    #[test]
     fn a_file_that_vanishes_is_named() {
         let files = [ManifestFile {
             path: PathBuf::from("/nonexistent/web.yaml"),
             name: "web.yaml".to_owned(),
         }];
-        let told = super::files(&files, None).unwrap_err().to_string();
+        let told = super::files(files.into_iter(), None).unwrap_err().to_string();
         assert_eq!(
             told,
             "error: web.yaml: the file cannot be read: no such file or directory\n"

@@ -199,6 +199,9 @@ fn way_out(wanted: &str, is: &str) -> &'static str {
 /// Beyond this many bytes, an object's places could not be kept.
 const HUGE: usize = 1 << 31;
 
+/// What stands before the namespace, in quotes, in the JSON of an object.
+const NAMESPACE: &str = r#","namespace":"#;
+
 /// About what an update strategy and an orphaning rule of its own take in a work, without the object's names.
 const ALONE: u64 = 400;
 
@@ -288,7 +291,8 @@ impl Object {
     pub fn pieces(&self) -> [Cow<'_, str>; 3] {
         let (before, after) = self.text.split_at(self.namespace_at as usize);
         let namespace = self.key.namespace.as_ref().map_or(String::new(), |namespace| {
-            let mut text = String::from(",\"namespace\":");
+            let mut text = String::with_capacity(NAMESPACE.len() + namespace.len() + 2);
+            text.push_str(NAMESPACE);
             json::write_text(namespace, &mut text);
             text
         });
@@ -339,12 +343,12 @@ impl Object {
     /// How many bytes OCM's admission webhook counts for it as one manifest of a work.
     #[must_use]
     pub fn size(&self) -> usize {
-        // Its field, a colon and quotes; a namespace has nothing in it that Go escapes.
+        // A namespace has nothing in it that Go escapes.
         let namespace = self
             .key
             .namespace
             .as_ref()
-            .map_or(0, |name| r#","namespace":"""#.len() + name.len());
+            .map_or(0, |name| NAMESPACE.len() + name.len() + 2);
         json::webhook_size(self.length as usize + namespace)
     }
 }

@@ -23,7 +23,7 @@ use std::collections::HashMap;
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
-pub use file::{check, load};
+pub use file::{check, checked, load};
 
 /// A policy.
 #[derive(Clone, Debug)]

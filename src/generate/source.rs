@@ -346,11 +346,15 @@ fn directory(folder: &Path, below: &str, source: &Source) -> Result<Manifests, P
         leave_out: overlays.map(|path| folder.join(path)).collect(),
         ..source.selection.clone()
     };
-    let found = discover::manifests(folder, below, &source.path, &selection)?;
+    let mut found = discover::manifests(folder, below, &source.path, &selection)?;
+    let loaded = load::files(&mut found, selection.max_size);
+    // A folder that cannot be listed as a whole is what has to be mended first.
+    let notices = found.end()?;
+    let load::Files { names, objects } = loaded?;
     Ok(Manifests {
-        objects: load::files(&found.files, selection.max_size)?,
-        files: found.files.into_iter().map(|file| file.name).collect(),
-        notices: found.notices,
+        objects,
+        files: names,
+        notices,
     })
 }
 

@@ -14,6 +14,8 @@ use super::crd::{any_share, rules, some_share};
 pub struct Agent {
     /// The images that run on managed clusters. Without one, that which the controller is told.
     pub images: Field<Images>,
+    /// Whether argocd-operator brings Argo CD and argocd-agent to the managed clusters. Without it, the add-on does itself.
+    pub operator: Field<Operator>,
     /// Managed clusters whose agents may not connect any more, also with a certificate that is still valid.
     #[cfg_attr(test, schemars(
         length(max = 1000),
@@ -37,12 +39,26 @@ pub struct Images {
     /// Argo CD.
     #[cfg_attr(test, schemars(length(max = 1024)))]
     pub argocd: Field<Box<str>>,
+    /// argocd-operator, where it is chosen.
+    #[cfg_attr(test, schemars(length(max = 1024)))]
+    pub operator: Field<Box<str>>,
     /// Redis.
     #[cfg_attr(test, schemars(length(max = 1024)))]
     pub redis: Field<Box<str>>,
     /// That of which the supervisor of argocd-agent is taken, which starts it anew when its certificate has changed.
     #[cfg_attr(test, schemars(length(max = 1024)))]
     pub supervisor: Field<Box<str>>,
+}
+
+/// Who brings Argo CD and argocd-agent to the managed clusters.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Operator {
+    /// Whether argocd-operator is brought, with an ArgoCD for the agent: that of argoCDAgentAddon.argoCDCRManifestWork, or one with
+    /// what the agent needs.
+    #[cfg_attr(test, schemars(extend("default" = false)))]
+    pub enabled: Field<bool>,
 }
 
 /// How a change goes from managed cluster to managed cluster: the `RolloutStrategy` of OCM's `cluster/v1alpha1`. What OCM's CRD

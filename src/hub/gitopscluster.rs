@@ -10,7 +10,7 @@ use crate::status::gitopscluster::{Agents, Fleet, has_agents};
 use kube::Error;
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -203,6 +203,8 @@ enum What {
 
 #[derive(Deserialize)]
 struct List {
+    /// Of metadata, a list with nothing in it has `null` here.
+    #[serde(deserialize_with = "items")]
     items: Vec<Value>,
     #[serde(default)]
     metadata: ListMetadata,
@@ -212,6 +214,10 @@ struct List {
 struct ListMetadata {
     #[serde(rename = "continue")]
     more: Option<String>,
+}
+
+fn items<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Value>, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 fn read<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, Error> {
@@ -224,5 +230,19 @@ fn refusal(error: Error) -> Result<String, Error> {
     match status(&error) {
         Some(403 | 404) => Ok(reason(&error)),
         _ => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_with_nothing_in_it_is_read() {
+        for text in [r#"{"items": null}"#, r#"{"items": [], "metadata": {}}"#] {
+            let list: List = read(text).expect("it is one");
+            assert!(list.items.is_empty());
+        }
+        assert!(read::<List>("{}").is_err(), "that is no list");
     }
 }

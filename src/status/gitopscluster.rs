@@ -14,6 +14,8 @@ pub use print::value;
 pub use table::table;
 
 use crate::agent::state::{self, State};
+use crate::gitopscluster::Spec;
+use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -118,15 +120,15 @@ pub fn has_agents(gitops_cluster: &Value) -> bool {
 }
 
 /// The mode of the agents that are asked for; nothing said is `managed`.
-fn mode(spec: &Value) -> Option<&str> {
-    let by_addon = || {
-        let addon = &spec["gitopsAddon"];
-        let agent = &addon["argoCDAgent"];
-        [addon, agent].iter().all(|it| it["enabled"] == true).then_some(agent)
-    };
-    let agent = Some(&spec["argoCDAgentAddon"]).filter(|it| it.is_object());
-    let mode = agent.or_else(by_addon)?["mode"].as_str();
-    Some(mode.filter(|mode| !mode.is_empty()).unwrap_or("managed"))
+fn mode(spec: &Value) -> Option<Box<str>> {
+    let spec = Spec::deserialize(spec).ok()?;
+    let mode = spec
+        .asked_agent()?
+        .mode()
+        .filter(|mode| !mode.is_empty())
+        .unwrap_or("managed")
+        .into();
+    Some(mode)
 }
 
 fn text(value: &Value) -> String {
@@ -148,8 +150,9 @@ impl Report {
         let [metadata, spec, status] = ["metadata", "spec", "status"].map(|part| &gitops_cluster[part]);
         let [namespace, name] = ["namespace", "name"].map(|key| text(&metadata[key]));
         let mode = mode(spec);
+        let is_agent = mode.is_some();
         let (members, told) = match &fleet.agents {
-            _ if mode.is_none() => (Vec::new(), None),
+            _ if !is_agent => (Vec::new(), None),
             Some(agents) => {
                 let (members, counts) = live(agents, &format!("{namespace}/{name}"), fleet.certificates.as_ref());
                 (members, Some(counts))
@@ -177,7 +180,7 @@ impl Report {
             is_current: ready["observedGeneration"] == metadata["generation"],
             placement: text(&spec["placementRef"]["name"]),
             agent: mode.map(|mode| Agent {
-                mode: mode.to_owned(),
+                mode: mode.into(),
                 server: server
                     .is_object()
                     .then(|| format!("{}:{}", text(&server["address"]), text(&server["port"]))),
@@ -191,11 +194,7 @@ impl Report {
                 .collect(),
             conditions: conditions.collect(),
             members,
-            untold: if mode.is_some() && fleet.agents.is_none() {
-                untold
-            } else {
-                0
-            },
+            untold: if is_agent && fleet.agents.is_none() { untold } else { 0 },
             namespace,
             name,
         }

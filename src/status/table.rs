@@ -9,11 +9,11 @@ const HEADINGS: [&str; 7] = ["CLUSTER", "WORK", "OBJECT", "APPLIED", "AVAILABLE"
 /// The column of the verdict.
 const HEALTH: usize = 5;
 
-pub(super) const BOLD: &str = "\x1b[1m";
-pub(super) const END: &str = "\x1b[0m";
-pub(super) const RED: &str = "\x1b[31m";
-pub(super) const YELLOW: &str = "\x1b[33m";
-pub(super) const GREEN: &str = "\x1b[32m";
+pub(crate) const BOLD: &str = "\x1b[1m";
+pub(crate) const END: &str = "\x1b[0m";
+pub(crate) const RED: &str = "\x1b[31m";
+pub(crate) const YELLOW: &str = "\x1b[33m";
+pub(crate) const GREEN: &str = "\x1b[32m";
 
 /// A line of the table.
 struct Row {
@@ -146,7 +146,7 @@ fn rows(work: &WorkStatus) -> Vec<Row> {
 }
 
 /// A name on the hub or a message may hold anything; here it is on one line, and tells a terminal nothing.
-pub(super) fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     let text = text.trim().replace(['\n', '\t'], " ");
     text.replace(char::is_control, "\u{fffd}")
 }

@@ -24,7 +24,7 @@ enum Open<'a> {
     },
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Builder<'a> {
     open: Vec<Open<'a>>,
     items: Vec<Value<'a>>,
@@ -33,6 +33,16 @@ pub(super) struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
+    /// With room for what an object of the usual kinds has open at a time.
+    pub(super) fn new() -> Self {
+        Self {
+            open: Vec::with_capacity(16),
+            items: Vec::with_capacity(8),
+            entries: Vec::with_capacity(32),
+            root: None,
+        }
+    }
+
     pub(super) fn finish(self) -> Option<Value<'a>> {
         self.root
     }

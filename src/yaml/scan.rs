@@ -64,7 +64,7 @@ impl<'a> Scanner<'a> {
             queue: VecDeque::with_capacity(8),
             taken: 0,
             margin: 0,
-            margins: Vec::new(),
+            margins: Vec::with_capacity(16),
             levels: vec![Level {
                 candidate: None,
                 last: 0,

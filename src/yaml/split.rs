@@ -1,6 +1,11 @@
 //! Splits a YAML stream into documents, as `YAMLReader` of apimachinery does before any YAML is read.
 
 use super::fault::Fault;
+use memchr::memmem::Finder;
+use std::sync::LazyLock;
+
+/// Where a document ends. To make ready for the search takes as long as to search some documents.
+static SEPARATOR: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\n---"));
 
 /// One document's text and where it starts.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +37,7 @@ impl<'a> Chunks<'a> {
         {
             return Some(Err(fault));
         }
-        let end = match memchr::memmem::find(&self.text.as_bytes()[start..], b"\n---") {
+        let end = match SEPARATOR.find(&self.text.as_bytes()[start..]) {
             Some(offset) => start + offset + 1,
             None => self.text.len(),
         };

@@ -7,11 +7,16 @@
 )]
 
 mod agent;
+mod chart;
 mod diff;
+mod doctor;
 mod folders;
 mod gitopscluster;
+mod install;
+mod monitoring;
 mod policy;
 mod program;
+mod release;
 mod robustness;
 mod shell;
 mod shipped_files;

@@ -3,6 +3,7 @@
 use crate::program::without_configs;
 use argocd_ocm_cmp::cli::{Cli, Command, Output};
 use argocd_ocm_cmp::controller::LEASE;
+use argocd_ocm_cmp::controller::shards::MOST;
 use argocd_ocm_cmp::generate::settings::SETTINGS;
 use argocd_ocm_cmp::tracking::CONFIG_MAP;
 use argocd_ocm_cmp::value::Value;
@@ -12,11 +13,11 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn text(name: &str) -> String {
+pub(crate) fn text(name: &str) -> String {
     fs::read_to_string(root().join(name)).expect(name)
 }
 
@@ -48,11 +49,18 @@ fn with_all<T, const N: usize>(name: &str, look: impl FnOnce(&[Value<'_>; N]) ->
         .map(|document| document.expect(name).value)
         .collect();
     let documents = documents.try_into();
-    look(&documents.unwrap_or_else(|documents| panic!("{name}: {documents:?}")))
+    look(&documents.unwrap_or_else(|documents: Vec<_>| panic!("{name} has {} documents", documents.len())))
+}
+
+/// The documents of a file as JSON.
+pub(crate) fn documents_of(name: &str) -> Vec<serde_json::Value> {
+    let text = text(name);
+    let documents = yaml::documents(&text).map(|document| json(&document.expect(name).value));
+    documents.map(|json| serde_json::from_str(&json).expect(name)).collect()
 }
 
 /// A value as JSON, for comparing.
-fn json(value: &Value<'_>) -> String {
+pub(crate) fn json(value: &Value<'_>) -> String {
     let mut text = String::new();
     json::write(value, &mut text).expect("JSON");
     text
@@ -340,7 +348,7 @@ fn the_controller_runs_where_pods_are_restricted() {
 
 #[test]
 fn the_controllers_command_is_one_the_program_knows() {
-    with_controller(|[deployment, _, _, _, _, _, role, _]| {
+    with_controller(|[deployment, _, _, _, _, _, role, ..]| {
         let container = at(deployment, "spec.template.spec.containers.0");
         let command = texts(at(container, "command"));
         assert_eq!(command[0], env!("CARGO_PKG_NAME"));
@@ -356,7 +364,7 @@ fn the_controllers_command_is_one_the_program_knows() {
         assert_eq!(texts(at(role, "rules.0.resourceNames")), [CONFIG_MAP]);
         assert_eq!(texts(at(role, "rules.2.resourceNames")), [LEASE]);
     });
-    assert!(text("README.md").contains("kubectl apply -f deploy_controller.yaml\n"));
+    assert!(text("docs/controller.md").contains("kubectl apply -f deploy_controller.yaml\n"));
 }
 
 #[test]
@@ -389,7 +397,17 @@ fn what_selects_the_controllers_pods_finds_them() {
 #[test]
 fn the_controllers_account_is_bound_to_its_roles() {
     with_controller(
-        |[deployment, _, _, account, cluster_role, cluster_binding, role, binding]| {
+        |[
+            deployment,
+            _,
+            _,
+            account,
+            cluster_role,
+            cluster_binding,
+            role,
+            binding,
+            ..,
+        ]| {
             let name = at(account, "metadata.name");
             let namespace = at(account, "metadata.namespace");
             assert_eq!(at(deployment, "spec.template.spec.serviceAccountName"), name);
@@ -412,9 +430,47 @@ fn the_controllers_account_is_bound_to_its_roles() {
     );
 }
 
+#[test]
+fn what_the_controller_asks_for_has_its_share_of_the_api_server() {
+    with_controller(|[_, _, _, account, _, _, _, _, level, all, leases]| {
+        assert_eq!(
+            at(all, "spec.priorityLevelConfiguration.name"),
+            at(level, "metadata.name")
+        );
+        let precedence = |schema| match at(schema, "spec.matchingPrecedence") {
+            Value::Int(precedence) => *precedence,
+            other => panic!("{other:?}"),
+        };
+        assert!(precedence(leases) < precedence(all), "the first that matches counts");
+        for schema in [all, leases] {
+            let subject = at(schema, "spec.rules.0.subjects.0.serviceAccount");
+            for part in ["name", "namespace"] {
+                assert_eq!(at(subject, part), at(account, &format!("metadata.{part}")));
+            }
+        }
+    });
+}
+
+#[test]
+fn every_shard_may_have_its_lease() {
+    with_all("deploy_shards.yaml", |[role, binding]| {
+        let wanted: Vec<_> = (0..MOST).map(|shard| format!("{LEASE}-{shard}")).collect();
+        assert_eq!(texts(at(role, "rules.0.resourceNames")), wanted);
+        assert_eq!(at(binding, "roleRef.name"), at(role, "metadata.name"));
+        with_controller(|[_, _, _, account, ..]| {
+            for part in ["name", "namespace"] {
+                assert_eq!(
+                    at(binding, &format!("subjects.0.{part}")),
+                    at(account, &format!("metadata.{part}"))
+                );
+            }
+        });
+    });
+}
+
 /// The documents of deploy_controller.yaml: Deployment, PodDisruptionBudget, Service, ServiceAccount, ClusterRole,
-/// ClusterRoleBinding, Role, RoleBinding.
-fn with_controller(look: impl FnOnce(&[Value<'_>; 8])) {
+/// ClusterRoleBinding, Role, RoleBinding, PriorityLevelConfiguration, two FlowSchemas.
+fn with_controller(look: impl FnOnce(&[Value<'_>; 11])) {
     with_all("deploy_controller.yaml", look);
 }
 
@@ -570,7 +626,7 @@ fn the_secret_of_a_cluster_holds_no_credential() {
 }
 
 #[test]
-fn the_readme_lists_every_setting() {
+fn the_page_on_settings_lists_every_setting() {
     let mut of_applications = "| Setting | Default | Meaning |\n|---|---|---|\n".to_owned();
     let mut of_the_platform = "| Setting | Environment | Default | Meaning |\n|---|---|---|---|\n".to_owned();
     for setting in SETTINGS {
@@ -583,9 +639,9 @@ fn the_readme_lists_every_setting() {
             writeln!(of_the_platform, "| `{name}` | {variables} | {default} | {about} |").expect("a String takes all");
         }
     }
-    let readme = text("README.md");
+    let page = text("docs/settings.md");
     for table in [of_applications, of_the_platform] {
-        assert!(readme.contains(&table), "README.md must hold this table:\n{table}");
+        assert!(page.contains(&table), "docs/settings.md must hold this table:\n{table}");
     }
 }
 
@@ -607,37 +663,17 @@ fn the_readme_shows_what_the_first_command_prints() {
 }
 
 #[test]
-fn the_readme_shows_the_application_set() {
+fn the_page_on_clusters_shows_the_application_set() {
     let shipped = text("appset.yaml");
     let set = shipped.rsplit("---\n").next().expect("the last document");
     let set: String = set
         .split_inclusive('\n')
         .filter(|line| !line.trim_start().starts_with('#'))
         .collect();
-    assert!(text("README.md").contains(&format!("```yaml\n{set}```")), "{set}");
-}
-
-#[test]
-fn the_readme_shows_what_is_printed_of_the_guestbook() {
-    let readme = text("README.md");
-    let mut shown = 0;
-    for block in readme.split("```console\n").skip(1) {
-        let (block, _) = block.split_once("```").expect("the end of the block");
-        let Some(rest) = block.strip_prefix("$ argocd-ocm-cmp generate guestbook ") else {
-            continue;
-        };
-        let (words, wanted) = rest.split_once('\n').expect("its output");
-        let output = std::process::Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
-            .args(["generate", "guestbook"])
-            .args(words.split(' '))
-            .current_dir(root())
-            .env_clear()
-            .output()
-            .expect("it runs");
-        assert_eq!(String::from_utf8_lossy(&output.stdout), wanted, "{words}");
-        shown += 1;
-    }
-    assert!(shown > 0, "no block shows the guestbook");
+    assert!(
+        text("docs/clusters.md").contains(&format!("```yaml\n{set}```")),
+        "{set}"
+    );
 }
 
 #[test]

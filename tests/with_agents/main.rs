@@ -11,7 +11,9 @@
     reason = "the walls are around the program; tests read what they like, and say what they measure"
 )]
 
+mod controller;
 mod handshake;
+mod operator;
 mod requests;
 mod rollout;
 mod stage;
@@ -42,10 +44,14 @@ async fn a_fleet_gets_agents_and_loses_them() -> Result<()> {
     told.rolled_out().await?;
     rollout::is_gated(&told.stage).await?;
     told.note("a version that does not start is stopped");
+    operator::is_chosen_and_given_up(&told.stage).await?;
+    told.note("an operator has come and gone");
     told.renewed().await?;
     told.changed_mode().await?;
     told.revoked().await?;
     told.left().await?;
+    operator::is_there_until_the_end(&told.stage).await?;
+    told.note("an operator has gone last");
     told.deleted().await?;
     told.stage.rights_are_as_used()?;
     told.stage.stop().await
@@ -338,7 +344,6 @@ impl Story {
     /// With the last GitOpsCluster goes all that was made for it, and nothing else.
     async fn deleted(&self) -> Result<()> {
         let Stage { hub, cluster1, .. } = &self.stage;
-        hub.delete(&stage::fleet()).await?;
         hub.wait_gone(&stage::fleet()).await?;
         assert!(cluster1.get(&stage::agent()).await?.is_none(), "it waits for that");
         for (api_version, kind) in [

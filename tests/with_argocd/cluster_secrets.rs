@@ -11,11 +11,10 @@ use std::path::Path;
 use testbed::process::{self, Process};
 use testbed::{ArgoCd, Hub, ObjectRef, ports, wait};
 
-/// The ApplicationSet that the README shows in this section.
-fn shown(section: &str) -> Result<Value> {
-    let readme = fs::read_to_string(shipped("README.md"))?;
-    let (_, after) = readme.split_once(&format!("\n## {section}\n")).context("the section")?;
-    let (_, after) = after.split_once("```yaml\n").context("its YAML")?;
+/// The ApplicationSet that the page on cluster Secrets shows.
+fn shown() -> Result<Value> {
+    let page = fs::read_to_string(shipped("docs/cluster-secrets.md"))?;
+    let (_, after) = page.split_once("```yaml\n").context("its YAML")?;
     let (text, _) = after.split_once("```").context("the end of its YAML")?;
     let document = yaml::documents(text).next().context("a document")?;
     let mut object = String::new();
@@ -83,7 +82,7 @@ async fn a_generator_selects_clusters_by_the_labels_of_their_managed_clusters() 
     hub.wait_for(&secret("us1"), |_| true).await?;
 
     // A cluster that has the label, one that gets it, and one that loses it.
-    let set = shown("Cluster secrets")?;
+    let set = shown()?;
     hub.apply(&set).await?;
     until(&hub, &["guestbook-eu1"]).await?;
     let application = hub

@@ -9,7 +9,7 @@ pub(crate) mod rights;
 mod set;
 
 use crate::app::App;
-use crate::stage::{shipped, shipped_objects, stage};
+use crate::stage::{program, shipped, shipped_objects, stage};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -55,22 +55,18 @@ impl Controller {
                 .await?;
         }
         // So that it is not refused only because the API server has not taken notice of its rights.
-        let who = format!("--as=system:serviceaccount:argocd:{ACCOUNT}");
         let rights: [&[&str]; 2] = [
             &["patch", "applications.argoproj.io", "--all-namespaces"],
             &["create", "leases", "--namespace=argocd"],
         ];
-        for right in rights.iter().chain(more) {
-            let question = [&["auth", "can-i"][..], right, &[who.as_str()]].concat();
-            let counts = async || hub.kubectl(&question).ok();
-            wait::eventually("the rights count", wait::DEADLINE, counts).await?;
-        }
+        hub.wait_until_it_may("argocd", ACCOUNT, &[&rights, more].concat())
+            .await?;
         let deployment = shipped_objects("deploy_controller.yaml")?.remove(0);
         let container = &deployment["spec"]["template"]["spec"]["containers"][0];
         let words = container["command"].as_array().context("a command")?;
         let address = format!("127.0.0.1:{}", ports::free()?);
         let home = env!("CARGO_TARGET_TMPDIR").as_ref();
-        let mut command = process::command(env!("CARGO_BIN_EXE_argocd-ocm-cmp"), home);
+        let mut command = process::command(program(), home);
         command.args(words[1..].iter().filter_map(Value::as_str));
         command.args(["--bind-address", &address, "--kubeconfig"]);
         command.arg(hub.service_account_kubeconfig("argocd", ACCOUNT)?);

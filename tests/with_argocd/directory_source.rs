@@ -172,9 +172,12 @@ fn our_objects(question: &Question<'_>) -> Result<Vec<String>, String> {
         max_size: None,
         leave_out: Vec::new(),
     };
-    let found = discover::manifests(question.folder, "", "", &selection).map_err(|problems| problems.to_string())?;
-    let objects = load::files(&found.files, None).map_err(|problems| problems.to_string())?;
-    let mut texts: Vec<String> = objects.iter().map(|object| object.pieces().concat()).collect();
+    let mut found =
+        discover::manifests(question.folder, "", "", &selection).map_err(|problems| problems.to_string())?;
+    let loaded = load::files(&mut found, None);
+    found.end().map_err(|problems| problems.to_string())?;
+    let loaded = loaded.map_err(|problems| problems.to_string())?;
+    let mut texts: Vec<String> = loaded.objects.iter().map(|object| object.pieces().concat()).collect();
     texts.sort();
     Ok(texts)
 }

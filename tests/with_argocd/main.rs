@@ -19,6 +19,7 @@ mod deletion;
 mod delivery;
 mod diff;
 mod directory_source;
+mod doctor;
 mod drift;
 mod executor;
 mod feedback;

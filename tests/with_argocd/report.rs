@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use argocd_ocm_cmp::report::{Condition, Found, Line, Report, Set, app};
 use serde_json::{Value, json};
 use testbed::process::{self, Process};
-use testbed::{GitRepository, Hub, ObjectRef, is_applied, ports, wait};
+use testbed::{GitRepository, Hub, ObjectRef, is_applied, ports};
 use tokio::sync::OnceCell;
 
 fn report(name: &str) -> ObjectRef {
@@ -30,13 +30,9 @@ async fn apply(hub: &Hub) -> Result<()> {
         hub.kubectl(&["apply", "-f", shipped(file).to_str().context("a plain path")?])?;
     }
     hub.wait_for_crds().await?;
-    let who = format!("--as=system:serviceaccount:argocd:{ACCOUNT}");
     let kind = "multiclusterapplicationsetreports.apps.open-cluster-management.io";
-    let question = ["auth", "can-i", "create", kind, "--all-namespaces", &who];
-    let counts = async || hub.kubectl(&question).ok();
-    wait::eventually("the rights count", wait::DEADLINE, counts)
+    hub.wait_until_it_may("argocd", ACCOUNT, &[&["create", kind, "--all-namespaces"]])
         .await
-        .map(drop)
 }
 
 /// A controller that writes reports and does nothing else, with the rights that it ships with.

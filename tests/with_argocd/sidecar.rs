@@ -1,6 +1,6 @@
 //! `deploy_cmp.yaml`, and `deploy_policy.yaml` after it, on the repo-server of Argo CD's own core-install.
 
-use crate::stage::{shipped, shipped_object, stage};
+use crate::stage::{program, shipped, shipped_object, stage};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::fs::{self, Permissions};
@@ -8,8 +8,6 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use testbed::{ObjectRef, Parts};
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_argocd-ocm-cmp");
 
 const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: config\n";
 
@@ -103,10 +101,9 @@ fn what_the_sidecar_may_is_enough_to_render() -> Result<()> {
     let programs = folder.path().join("bin");
     fs::create_dir(&programs)?;
     let tools = Parts::ensure()?.tools().to_owned();
-    let brought = [tools.join("kustomize"), tools.join("helm")];
-    for program in brought.iter().map(PathBuf::as_path).chain([Path::new(PROGRAM)]) {
+    for program in [tools.join("kustomize"), tools.join("helm"), program()] {
         let copy = programs.join(program.file_name().context("a program")?);
-        fs::copy(program, &copy)?;
+        fs::copy(&program, &copy)?;
         readable(&copy)?;
     }
     let write = |file: &str, text: &str| -> Result<()> {

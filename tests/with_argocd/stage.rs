@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use argocd_ocm_cmp::{json, yaml};
 use serde_json::{Value, json};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use testbed::{ArgoCd, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Plugin};
 use tokio::sync::OnceCell;
 
@@ -73,8 +73,8 @@ pub(crate) async fn argocd(hub: &Hub, folder: &str) -> Result<ArgoCd> {
         .context("it carries plugin.yaml")?;
     fs::write(config.join("plugin.yaml"), plugin)?;
 
-    let binary = Path::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
-    let programs = binary.parent().context("it is in a folder")?;
+    let program = program();
+    let programs = program.parent().context("it is in a folder")?;
     Ok(ArgoCd {
         // An error is shown at the first refresh, not after three minutes.
         environment: vec![("ARGOCD_REPO_ERROR_GRACE_PERIOD_SECONDS".to_owned(), "0".to_owned())],
@@ -95,6 +95,11 @@ fn with_policy(plugin: &Plugin) -> Result<Plugin> {
         environment: vec![("OCM_POLICY_FILE".to_owned(), policy.display().to_string())],
         ..Plugin::new(config, &plugin.path)
     })
+}
+
+/// The program of the sidecar and of the controller: the one out of the image where `TESTBED_PROGRAM` says so.
+pub(crate) fn program() -> PathBuf {
+    testbed::program(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
 }
 
 /// A file or folder of this repository.

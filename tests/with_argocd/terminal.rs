@@ -28,7 +28,9 @@ impl Terminal {
             words.join(" "),
             kubeconfig.display()
         );
-        let mut script = Command::new("script")
+        // Tests that were started in the background have been told to ignore Ctrl-C, and so would be all that they start.
+        let mut script = Command::new("env")
+            .args(["--default-signal=INT", "script"])
             .args(["--quiet", "--flush", "--command", &command, "/dev/null"])
             .env_remove("NO_COLOR")
             .env("SHELL", "/bin/sh")

@@ -6,9 +6,9 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Output;
+use testbed::ObjectRef;
 use testbed::process;
 use testbed::proxy::{Fault, Times};
-use testbed::{ObjectRef, wait};
 
 const PART_OF: &str = "app.kubernetes.io/part-of";
 
@@ -53,12 +53,9 @@ subjects:
 "#
     );
     hub.kubectl_with_input(&["apply", "-f", "-"], &rights)?;
-    let who = format!("--as=system:serviceaccount:{name}:agent");
-    let counts = async || {
-        hub.kubectl(&["-n", name, "auth", "can-i", "create", "secrets", &who])
-            .ok()
-    };
-    wait::eventually("the rights count", wait::DEADLINE, counts).await?;
+    let namespace = format!("--namespace={name}");
+    hub.wait_until_it_may(name, "agent", &[&["create", "secrets", &namespace]])
+        .await?;
     hub.service_account_kubeconfig(name, "agent")
 }
 

@@ -32,7 +32,8 @@ async fn agent_template() -> Result<()> {
     Ok(())
 }
 
-fn ours() -> Images {
+/// With an image of this program.
+pub(crate) fn ours() -> Images {
     Images {
         ours: Some("registry.example.com/argocd-ocm-cmp:1".into()),
         ..Images::default()

@@ -2,7 +2,7 @@
 //! API server is well again all is as if nothing had been.
 
 use crate::stage::{
-    APPLY_ERROR, DEGRADED, Fares, INFO, Stage, TRIES, backs_off, config_map, lists, stage, told, writes_of,
+    APPLY_ERROR, DEGRADED, Fares, INFO, Replica, Stage, TRIES, backs_off, config_map, lists, stage, told, writes_of,
 };
 use anyhow::{Result, ensure};
 use serde_json::json;
@@ -11,6 +11,8 @@ use testbed::ObjectRef;
 use testbed::proxy::{Fault, Seen, Times};
 
 const ERRORS: &str = "argocd_ocm_cmp_reconcile_errors_total";
+const FAILING: &str = "argocd_ocm_cmp_failing";
+const CLUSTERS: &str = "argocd_ocm_cmp_managed_clusters{available=\"true\"}";
 const WATCH_ERRORS: &str = "argocd_ocm_cmp_watch_errors_total";
 
 fn error(reason: &str) -> String {
@@ -66,6 +68,8 @@ async fn a_write_that_is_refused_is_tried_again_later_and_later_and_holds_up_nob
     let throttled = writes_of(&requests, &refused[1]);
     assert!(throttled[1].at - throttled[0].at >= Duration::from_secs(1));
 
+    assert_eq!(controller.metric(FAILING).await?, 4);
+
     proxy.heal();
     for application in &applications {
         stage.until_well(application).await?;
@@ -74,7 +78,7 @@ async fn a_write_that_is_refused_is_tried_again_later_and_later_and_holds_up_nob
         // It is created, and written once for each state, also where the answer was lost: the watch brings what was done.
         assert_eq!(told["metadata"]["generation"], 3, "{told:#}");
     }
-    Ok(())
+    controller.until_metric(FAILING, |count| count == 0).await
 }
 
 #[tokio::test]
@@ -120,7 +124,7 @@ async fn an_api_server_that_refuses_and_hangs_at_the_start_is_waited_for() -> Re
     let of = |requests: &[Seen], resource: &str| -> Vec<Seen> {
         requests
             .iter()
-            .filter(|seen| seen.is("list", resource))
+            .filter(|seen| seen.brings_all() && seen.resource == resource)
             .cloned()
             .collect()
     };
@@ -140,12 +144,25 @@ async fn an_api_server_that_refuses_and_hangs_at_the_start_is_waited_for() -> Re
     let (code, why) = controller.get("/readyz").await?;
     assert_eq!(code, 503);
     assert!(failing.iter().all(|kind| why.contains(kind)), "{why}");
+    assert_eq!(known(&controller, &failing).await?, 0);
     assert_eq!(controller.get("/healthz").await?.0, 200);
     assert_eq!(writes_of(&proxy.requests(), &fine).len(), 0);
     proxy.heal();
     controller.until_ready().await?;
+    assert_eq!(known(&controller, &failing).await?, 3);
+    ensure!(controller.metric(CLUSTERS).await? >= 1, "no managed cluster is counted");
     stage.until_well(&fine).await?;
     Ok(())
+}
+
+/// Of how many of these kinds all is known.
+async fn known(controller: &Replica, kinds: &[&str]) -> Result<u64> {
+    let mut known = 0;
+    for kind in kinds {
+        let synced = format!("argocd_ocm_cmp_watch_synced{{kind=\"{kind}\"}}");
+        known += controller.metric(&synced).await?;
+    }
+    Ok(known)
 }
 
 /// Changes how an Application fares, again and again, and waits each time until it is told.
@@ -234,7 +251,9 @@ async fn a_watch_of_what_is_forgotten_lists_again_and_loses_nothing() -> Result<
     stage.until_well(&going).await?;
     let mark = proxy.mark();
     // What happens while nothing is watched: a change, a new one, and one that is gone.
-    proxy.fault(Fault::Expired, Times::Always, |_| true);
+    let now = Instant::now();
+    let is_open = move |seen: &Seen| seen.verb == "watch" && seen.at < now;
+    proxy.fault(Fault::Expired, Times::Always, is_open);
     stage.says("kept", Fares::Badly("it is broken")).await?;
     let new = stage.application("new", Fares::Refused("it is refused")).await?;
     stage
@@ -244,20 +263,14 @@ async fn a_watch_of_what_is_forgotten_lists_again_and_loses_nothing() -> Result<
     stage.until_told(&kept, DEGRADED, "it is broken").await?;
     stage.until_told(&new, APPLY_ERROR, "it is refused").await?;
     stage.hub.wait_for(&going, |it| told(it, INFO).is_empty()).await?;
-    let listed = |requests: &[Seen]| -> Vec<Seen> {
-        requests[mark..]
-            .iter()
-            .filter(|seen| seen.is("list", "manifestworks"))
-            .cloned()
-            .collect()
-    };
-    proxy
-        .until("works were listed several times", |requests| {
-            listed(requests).len() >= TRIES
-        })
-        .await?;
-    backs_off(&listed(&proxy.requests()))?;
-    assert!(controller.metric(&watch_error("manifestworks", "expired")).await? >= TRIES as u64 - 1);
+    let requests = proxy.requests();
+    let of_works = |seen: &&Seen| seen.brings_all() && seen.resource == "manifestworks";
+    assert_eq!(
+        requests[mark..].iter().filter(of_works).count(),
+        1,
+        "once for all that was missed"
+    );
+    assert_eq!(controller.metric(&watch_error("manifestworks", "expired")).await?, 1);
     proxy.heal();
     goes_on(&stage, &kept).await
 }
@@ -287,6 +300,35 @@ async fn an_api_server_that_freezes_is_waited_for() -> Result<()> {
     Ok(())
 }
 
+#[tokio::test]
+async fn an_api_server_that_does_not_stream_what_there_is_is_asked_for_pages() -> Result<()> {
+    let Some(stage) = stage("no-streams").await? else {
+        return Ok(());
+    };
+    let proxy = stage.proxy().await?;
+    let is_stream = |seen: &Seen| seen.query.contains("sendInitialEvents");
+    // As Kubernetes answered before it could, and does where that is switched off.
+    proxy.fault(Fault::Status(422), Times::Always, is_stream);
+    let before = stage.application("before", Fares::Well).await?;
+    let _controller = stage.controller(&proxy).await?;
+    stage.until_well(&before).await?;
+    let after = stage.application("after", Fares::Badly("it is broken")).await?;
+    stage.until_told(&after, DEGRADED, "it is broken").await?;
+    goes_on(&stage, &before).await?;
+    let requests = proxy.requests();
+    let counts = |resource: &str| {
+        let of_it = requests
+            .iter()
+            .filter(|seen| seen.resource == resource && seen.brings_all());
+        let (streams, lists): (Vec<_>, Vec<_>) = of_it.partition(|seen| is_stream(seen));
+        [streams.len(), lists.len()]
+    };
+    for resource in ["applications", "manifestworks", "managedclusters"] {
+        assert_eq!(counts(resource), [1, 1], "{resource}");
+    }
+    Ok(())
+}
+
 const SETS: &str = "customresourcedefinition/manifestworkreplicasets.work.open-cluster-management.io";
 
 #[tokio::test]
@@ -302,7 +344,7 @@ async fn a_kind_that_is_taken_away_is_missed_by_nobody_and_found_when_it_is_back
     stage.hub.kubectl(&["delete", SETS])?;
     let taken_away = async {
         watching
-            .until_metric(&watch_error("manifestworkreplicasets", "other"), |count| count >= 1)
+            .until_metric(&watch_error("manifestworkreplicasets", "missing"), |count| count >= 1)
             .await?;
         goes_on(&stage, &application).await?;
         watching.stop().await?;
@@ -313,7 +355,7 @@ async fn a_kind_that_is_taken_away_is_missed_by_nobody_and_found_when_it_is_back
         let asked = |requests: &[Seen]| -> Vec<Seen> {
             requests
                 .iter()
-                .filter(|seen| seen.is("list", "manifestworkreplicasets"))
+                .filter(|seen| seen.brings_all() && seen.resource == "manifestworkreplicasets")
                 .cloned()
                 .collect()
         };

@@ -177,7 +177,7 @@ async fn an_application_that_cannot_be_understood_is_counted_and_the_others_are_
         let controller = stage.controller(&proxy).await?;
         let fine = stage.application("fine", Fares::Well).await?;
         stage.until_well(&fine).await?;
-        let told = "argocd_ocm_cmp_watch_errors_total{kind=\"applications\",reason=\"other\"}";
+        let told = "argocd_ocm_cmp_watch_errors_total{kind=\"applications\",reason=\"unreadable\"}";
         ensure!(controller.metric(told).await? >= 1, "it is not counted");
         ensure!(writes_of(&proxy.requests(), &odd).is_empty(), "it is written");
         stage.hub.patch(&odd, &json!({"status": null})).await?;

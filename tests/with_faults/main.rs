@@ -9,6 +9,7 @@
     reason = "the walls are around the program; tests read what they like, and say what they measure"
 )]
 
+mod agent_operator;
 mod agent_prepare;
 mod agent_template;
 mod cluster_secrets;
@@ -18,6 +19,8 @@ mod gitopscluster_crd;
 mod gitopscluster_status;
 mod idle;
 mod inputs;
+mod install;
 mod replicas;
 mod reports;
+mod shards;
 mod stage;

@@ -143,6 +143,12 @@ impl Stage {
 
     /// Starts one for these promises.
     async fn replica_for(&self, promises: &str, name: &str, proxy: &Proxy) -> Result<Replica> {
+        self.replica_with(&[&format!("--controllers={promises}")], name, proxy)
+            .await
+    }
+
+    /// Starts one with these arguments.
+    pub(crate) async fn replica_with(&self, arguments: &[&str], name: &str, proxy: &Proxy) -> Result<Replica> {
         let port = testbed::ports::free()?;
         let mut command = process::command(env!("CARGO_BIN_EXE_argocd-ocm-cmp"), self.folder.path());
         command.args([
@@ -151,7 +157,7 @@ impl Stage {
             "--leader-election-namespace",
             &self.cluster,
         ]);
-        command.arg(format!("--controllers={promises}"));
+        command.args(arguments);
         command.arg(format!("--bind-address=127.0.0.1:{port}"));
         command
             .arg("--kubeconfig")

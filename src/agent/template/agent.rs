@@ -1,6 +1,6 @@
 //! argocd-agent itself.
 
-use super::pod::{container, env, field_env, given_env, mount, probe, scratch, secret_env, selector, template};
+use super::pod::{container, env, field_env, given_env, mount, probe, scratch, secret_env, template};
 use super::{Place, rights};
 use crate::agent::{Mode, names};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const HEALTH_PORT: u16 = 8001;
 
 /// The folder with the certificates of those whom the agent trusts.
-const CA_FOLDER: &str = "/etc/argocd-agent/ca";
+pub(super) const CA_FOLDER: &str = "/etc/argocd-agent/ca";
 
 /// The folder with our program.
 const OURS_FOLDER: &str = "/supervisor";
@@ -37,17 +37,7 @@ pub(super) fn deployment(place: &Place<'_>) -> Value {
         agent["args"] = json!(["agent"]);
     }
     agent["volumeMounts"] = mounts.into();
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": place.metadata(name),
-        "spec": {
-            "replicas": 1,
-            "strategy": {"type": "Recreate"},
-            "selector": {"matchLabels": selector(name)},
-            "template": template(name, true, &init, &agent, &volumes),
-        },
-    })
+    super::deployment_of(place, name, &template(name, true, &init, &agent, &volumes))
 }
 
 /// The agent reads certificates once, so it runs under our program, which starts it again when they have changed.
@@ -62,7 +52,7 @@ fn supervised() -> Value {
 }
 
 /// The files with certificates.
-fn watched() -> [String; 3] {
+pub(super) fn watched() -> [String; 3] {
     let [certificate, key] = client();
     [certificate, key, ca()]
 }

@@ -4,27 +4,64 @@
 use super::super::labels;
 use serde_json::{Value, json};
 
-/// Kind, plural and short names; whether the status is a resource of its own.
-const KINDS: [(&str, &str, [&str; 2], bool); 3] = [
-    ("Application", "applications", ["app", "apps"], false),
-    ("AppProject", "appprojects", ["appproj", "appprojs"], false),
-    ("ApplicationSet", "applicationsets", ["appset", "appsets"], true),
+/// Kind, plural, version and short names; whether the status is a resource of its own.
+type Kind = (&'static str, &'static str, &'static str, &'static [&'static str], bool);
+
+const KINDS: [Kind; 3] = [
+    ("Application", "applications", "v1alpha1", &["app", "apps"], false),
+    ("AppProject", "appprojects", "v1alpha1", &["appproj", "appprojs"], false),
+    (
+        "ApplicationSet",
+        "applicationsets",
+        "v1alpha1",
+        &["appset", "appsets"],
+        true,
+    ),
 ];
 
-/// What they are called.
+/// Those that argocd-operator watches besides, and without which it ends.
+const OF_THE_OPERATOR: [Kind; 4] = [
+    ("ArgoCD", "argocds", "v1beta1", &[], true),
+    ("ArgoCDExport", "argocdexports", "v1alpha1", &[], true),
+    ("NamespaceManagement", "namespacemanagements", "v1beta1", &[], true),
+    (
+        "NotificationsConfiguration",
+        "notificationsconfigurations",
+        "v1alpha1",
+        &[],
+        true,
+    ),
+];
+
+/// What those are called that are in every template.
 pub(super) fn names() -> [String; 3] {
-    KINDS.map(|(_, plural, ..)| format!("{plural}.argoproj.io"))
+    KINDS.map(name)
 }
 
-/// All of them. They stay when the add-on goes.
+/// What those are called that argocd-operator watches besides.
+pub(super) fn names_of_the_operator() -> [String; 4] {
+    OF_THE_OPERATOR.map(name)
+}
+
+/// All that are in every template. They stay when the add-on goes.
 pub(super) fn all() -> Vec<Value> {
     KINDS.map(crd).into()
 }
 
-fn crd((kind, plural, short, has_status): (&str, &str, [&str; 2], bool)) -> Value {
+/// Those that argocd-operator watches besides. They stay too, also when a template has them no more: what stays has no owner, and
+/// OCM deletes only what has (`DeleteAppliedResources` in its `pkg/work/helper`).
+pub(super) fn of_the_operator() -> [Value; 4] {
+    OF_THE_OPERATOR.map(crd)
+}
+
+fn name((_, plural, ..): Kind) -> String {
+    format!("{plural}.argoproj.io")
+}
+
+fn crd((kind, plural, version, short, has_status): Kind) -> Value {
     let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let mut version = json!({
-        "name": "v1alpha1",
+    let mut served = json!({
+        "name": version,
         "served": true,
         "storage": true,
         "schema": {"openAPIV3Schema": {
@@ -40,14 +77,14 @@ fn crd((kind, plural, short, has_status): (&str, &str, [&str; 2], bool)) -> Valu
         }},
     });
     if kind == "Application" {
-        version["schema"]["openAPIV3Schema"]["properties"]["operation"] = any;
-        version["additionalPrinterColumns"] = json!([
+        served["schema"]["openAPIV3Schema"]["properties"]["operation"] = any;
+        served["additionalPrinterColumns"] = json!([
             {"name": "Sync Status", "type": "string", "jsonPath": ".status.sync.status"},
             {"name": "Health Status", "type": "string", "jsonPath": ".status.health.status"},
         ]);
     }
     if has_status {
-        version["subresources"] = json!({"status": {}});
+        served["subresources"] = json!({"status": {}});
     }
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -64,7 +101,7 @@ fn crd((kind, plural, short, has_status): (&str, &str, [&str; 2], bool)) -> Valu
                 "kind": kind, "listKind": format!("{kind}List"), "plural": plural,
                 "singular": kind.to_lowercase(), "shortNames": short,
             },
-            "versions": [version],
+            "versions": [served],
         },
     })
 }

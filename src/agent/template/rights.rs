@@ -23,11 +23,31 @@ const MORE_FOR_THE_AGENT: &str = "argocd-ocm-cmp.github.io/aggregate-to-argocd-a
 /// What the names of cluster-wide objects begin with: an Argo CD of another namespace has its own.
 const PREFIX: &str = "argocd-agent-addon";
 
-const READ: [&str; 3] = ["get", "list", "watch"];
-const ALL: [&str; 7] = ["get", "list", "watch", "create", "update", "patch", "delete"];
+pub(super) const READ: [&str; 3] = ["get", "list", "watch"];
+pub(super) const ALL: [&str; 7] = ["get", "list", "watch", "create", "update", "patch", "delete"];
 
 /// The rights of Argo CD's parts. Only the application-controller has any.
 pub(super) fn of_argocd(place: &Place<'_>) -> Vec<Value> {
+    let mut rights = vec![account(place, CONTROLLER, true)];
+    for tokenless in ["argocd-repo-server", "argocd-redis"] {
+        rights.push(account(place, tokenless, false));
+    }
+    rights.extend(role_and_binding(place, CONTROLLER, &own_of_argocd()));
+    rights.extend(of_argocd_everywhere(place, CONTROLLER));
+    rights
+}
+
+/// What the application-controller may do in its namespace.
+pub(super) fn own_of_argocd() -> [Value; 3] {
+    [
+        rule("", &["secrets", "configmaps"], &READ),
+        rule("", &["events"], &["create", "list"]),
+        rule("argoproj.io", &["applications", "applicationsets", "appprojects"], &ALL),
+    ]
+}
+
+/// What the application-controller of that ServiceAccount may do in all namespaces.
+pub(super) fn of_argocd_everywhere(place: &Place<'_>, account: &str) -> Vec<Value> {
     let mut cluster_wide = vec![
         rule("", &["namespaces"], &["create", "update", "patch", "delete"]),
         rule("", &["events"], &["create"]),
@@ -39,23 +59,11 @@ pub(super) fn of_argocd(place: &Place<'_>) -> Vec<Value> {
     }
     let role = cluster_role("application-controller", &cluster_wide);
     let more = aggregated("application-controller-more", MORE_FOR_ARGOCD);
-    let own = [
-        rule("", &["secrets", "configmaps"], &READ),
-        rule("", &["events"], &["create", "list"]),
-        rule("argoproj.io", &["applications", "applicationsets", "appprojects"], &ALL),
-    ];
-    let mut rights = vec![account(place, CONTROLLER, true)];
-    for tokenless in ["argocd-repo-server", "argocd-redis"] {
-        rights.push(account(place, tokenless, false));
-    }
-    rights.extend(role_and_binding(place, CONTROLLER, &own));
-    rights.extend([&role, &more].map(|role| binding(place, CONTROLLER, name(role), name(role))));
-    rights.push(binding(
-        place,
-        CONTROLLER,
-        &format!("{PREFIX}:application-controller-admin"),
-        "admin",
-    ));
+    let admin = format!("{PREFIX}:application-controller-admin");
+    let mut rights: Vec<Value> = [&role, &more]
+        .map(|role| binding(place, account, name(role), name(role)))
+        .into();
+    rights.push(binding(place, account, &admin, "admin"));
     rights.extend([role, more]);
     rights
 }
@@ -68,7 +76,6 @@ pub(super) fn of_the_agent(place: &Place<'_>) -> Vec<Value> {
         cluster_wide.push(rule("argoproj.io", &["applications"], &ALL));
     }
     let role = cluster_role("agent", &cluster_wide);
-    let more = aggregated("agent-more", MORE_FOR_THE_AGENT);
     let own = [
         rule("", &["secrets", "configmaps"], &ALL),
         rule("", &["events"], &["create", "list"]),
@@ -76,10 +83,21 @@ pub(super) fn of_the_agent(place: &Place<'_>) -> Vec<Value> {
     ];
     let mut rights = vec![account(place, AGENT, true)];
     rights.extend(role_and_binding(place, AGENT, &own));
-    rights.extend([&role, &more].map(|role| binding(place, AGENT, name(role), name(role))));
-    rights.push(binding(place, AGENT, &format!("{PREFIX}:agent-view"), "view"));
-    rights.extend([role, more]);
+    rights.push(binding(place, AGENT, name(&role), name(&role)));
+    let [more, view, of_more] = of_the_agent_to_see(place, AGENT);
+    rights.extend([more, view, role, of_more]);
     rights
+}
+
+/// What the agent of that ServiceAccount may see, besides what it needs itself.
+pub(super) fn of_the_agent_to_see(place: &Place<'_>, account: &str) -> [Value; 3] {
+    let more = aggregated("agent-more", MORE_FOR_THE_AGENT);
+    let view = format!("{PREFIX}:agent-view");
+    [
+        binding(place, account, name(&more), name(&more)),
+        binding(place, account, &view, "view"),
+        more,
+    ]
 }
 
 /// The right of OCM's agent to bring AppProjects: it has none by itself for kinds that Kubernetes does not know.
@@ -89,11 +107,11 @@ pub(super) fn of_ocm() -> Value {
     role
 }
 
-fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
+pub(super) fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
     json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
 }
 
-fn account(place: &Place<'_>, name: &str, has_token: bool) -> Value {
+pub(super) fn account(place: &Place<'_>, name: &str, has_token: bool) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "ServiceAccount",
@@ -103,7 +121,7 @@ fn account(place: &Place<'_>, name: &str, has_token: bool) -> Value {
 }
 
 /// A Role in the namespace, and who has it, both called as the ServiceAccount is.
-fn role_and_binding(place: &Place<'_>, name: &str, rules: &[Value]) -> [Value; 2] {
+pub(super) fn role_and_binding(place: &Place<'_>, name: &str, rules: &[Value]) -> [Value; 2] {
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "Role",
@@ -120,7 +138,7 @@ fn role_and_binding(place: &Place<'_>, name: &str, rules: &[Value]) -> [Value; 2
     [role, binding]
 }
 
-fn cluster_role(name: &str, rules: &[Value]) -> Value {
+pub(super) fn cluster_role(name: &str, rules: &[Value]) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
@@ -130,14 +148,14 @@ fn cluster_role(name: &str, rules: &[Value]) -> Value {
 }
 
 /// A ClusterRole of all that has a label. Kubernetes writes its rules, and OCM's agent leaves them to it (`ApplyClusterRole`).
-fn aggregated(name: &str, label: &str) -> Value {
+pub(super) fn aggregated(name: &str, label: &str) -> Value {
     let mut role = cluster_role(name, &[]);
     role["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {label: "true"}}]});
     role
 }
 
 /// Who has a ClusterRole everywhere.
-fn binding(place: &Place<'_>, account: &str, binding: &str, role: &str) -> Value {
+pub(super) fn binding(place: &Place<'_>, account: &str, binding: &str, role: &str) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRoleBinding",
@@ -147,6 +165,6 @@ fn binding(place: &Place<'_>, account: &str, binding: &str, role: &str) -> Value
     })
 }
 
-fn name(object: &Value) -> &str {
+pub(super) fn name(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap_or_default()
 }

@@ -30,10 +30,19 @@ fn by_an_operator() -> Wanted {
     }
 }
 
-fn all() -> [Value; 4] {
+fn with_our_operator(mode: Mode) -> Wanted {
+    Wanted {
+        mode,
+        operator: true,
+        ..Wanted::default()
+    }
+}
+
+fn all() -> [Value; 6] {
     let without_ours = template(GOC, &Wanted::default(), &Images::default(), "argocd");
     let [managed, autonomous, operated] = [Wanted::default(), autonomous(), by_an_operator()].map(|wanted| of(&wanted));
-    [managed, autonomous, operated, without_ours]
+    let [ours, ours_autonomous] = [Mode::Managed, Mode::Autonomous].map(|mode| of(&with_our_operator(mode)));
+    [managed, autonomous, operated, ours, ours_autonomous, without_ours]
 }
 
 fn manifests(template: &Value) -> &[Value] {
@@ -74,8 +83,9 @@ fn what_runs_on_a_managed_cluster() {
         let json = of(wanted).to_string();
         yaml::write(&yaml::json(&json).expect("it is JSON"))
     };
-    let [managed, autonomous, operated] =
-        [Wanted::default(), autonomous(), by_an_operator()].map(|wanted| yaml(&wanted));
+    let ours = with_our_operator(Mode::Managed);
+    let [managed, autonomous, operated, ours] =
+        [Wanted::default(), autonomous(), by_an_operator(), ours].map(|wanted| yaml(&wanted));
     let changes = |before: &str, after: &str| {
         let diff = TextDiff::from_lines(before, after);
         diff.unified_diff().context_radius(2).to_string()
@@ -83,6 +93,7 @@ fn what_runs_on_a_managed_cluster() {
     insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
         insta::assert_snapshot!("managed", managed);
         insta::assert_snapshot!("autonomous", changes(&managed, &autonomous));
+        insta::assert_snapshot!("with_our_operator", changes(&operated, &ours));
         insta::assert_snapshot!("by_an_operator", operated);
     });
 }
@@ -141,7 +152,8 @@ fn only_the_agent_gets_the_certificate_and_its_secrets_are_not_on_the_hub() {
             let kind = manifest["kind"].as_str().expect("a kind");
             assert!(!["Secret", "DaemonSet", "Namespace"].contains(&kind), "{manifest}");
             if kind == "Deployment" {
-                assert_eq!(manifest["metadata"]["name"], "argocd-agent-agent");
+                let name = manifest["metadata"]["name"].as_str().expect("a name");
+                assert!(["argocd-agent-agent", "argocd-operator"].contains(&name), "{name}");
             }
         }
     }
@@ -154,6 +166,7 @@ fn all_images_are_settings() {
         agent: image("agent"),
         argocd: image("argocd"),
         redis: image("redis"),
+        operator: image("operator"),
         ours: image("ours"),
     };
     let wanted = Wanted {
@@ -191,6 +204,7 @@ fn another_content_is_another_name_and_the_same_is_the_same() {
     let others = [
         of(&autonomous()),
         of(&by_an_operator()),
+        of(&with_our_operator(Mode::Managed)),
         of(&Wanted {
             images: newer.clone(),
             ..wanted.clone()
@@ -223,7 +237,7 @@ fn what_would_take_applications_with_it_is_in_every_template_and_stays() {
             .iter()
             .filter(|it| it["kind"] == "CustomResourceDefinition")
             .collect();
-        assert_eq!(crds.len(), 3);
+        assert!([3, 7].contains(&crds.len()), "{crds:?}");
         for crd in crds {
             let annotations = &crd["metadata"]["annotations"];
             assert!(
@@ -232,7 +246,45 @@ fn what_would_take_applications_with_it_is_in_every_template_and_stays() {
                     .is_some()
             );
         }
-        assert_eq!(template["spec"]["agentSpec"]["manifestConfigs"], json!(configs()));
+        let there = template["spec"]["agentSpec"]["manifestConfigs"].as_array();
+        let there = there.expect("there are some");
+        assert!(configs(&Wanted::default()).iter().all(|config| there.contains(config)));
+    }
+}
+
+#[test]
+fn an_operator_takes_the_same_images_and_serves_the_argocd_of_its_name() {
+    let named = Wanted {
+        argocd_manifests: Some(vec![json!({"kind": "ArgoCD", "metadata": {"name": "edge"}})]),
+        ..with_our_operator(Mode::Managed)
+    };
+    let template = of(&named);
+    let there = |kind: &str, name: &str| {
+        let it = manifests(&template)
+            .iter()
+            .find(|it| it["kind"] == kind && it["metadata"]["name"] == name);
+        it.unwrap_or_else(|| panic!("{kind} {name}"))
+    };
+    let environment = there("Deployment", "argocd-operator").pointer("/spec/template/spec/containers/0/env");
+    let environment = environment.expect("it has one");
+    for (name, image) in [
+        ("ARGOCD_IMAGE", crate::agent::shipped::ARGOCD),
+        ("ARGOCD_REDIS_IMAGE", crate::agent::shipped::REDIS),
+        ("ARGOCD_AGENT_IMAGE", crate::agent::shipped::AGENT),
+    ] {
+        let is_it = json!({"name": name, "value": image});
+        assert!(
+            environment.as_array().expect("a list").contains(&is_it),
+            "{environment}"
+        );
+    }
+    for (binding, account) in [
+        ("application-controller", "edge-argocd-application-controller"),
+        ("application-controller-admin", "edge-argocd-application-controller"),
+        ("agent-view", "edge-agent-agent"),
+    ] {
+        let binding = there("ClusterRoleBinding", &format!("argocd-agent-addon:{binding}"));
+        assert_eq!(binding["subjects"][0]["name"], account);
     }
 }
 

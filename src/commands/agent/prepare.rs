@@ -1,7 +1,7 @@
 //! `agent prepare`: reads the Secrets, and writes what they lack.
 
 use super::{Exit, runtime};
-use crate::cli::{HubArgs, PrepareArgs};
+use crate::cli::{HubArgs, PlaceArgs, PrepareArgs};
 use crate::commands::show;
 use crate::controller::writer::MANAGER;
 use crate::generate::problem::plain;
@@ -11,6 +11,7 @@ use kube::core::params::{GetParams, Patch, PatchParams, PostParams};
 use kube::core::request::{self, Request};
 use kube::{Client, Error};
 use serde_json::Value;
+use std::convert::identity;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read as _;
@@ -23,11 +24,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const ATTEMPTS: u32 = 10;
 
 pub(super) fn run(args: &PrepareArgs) -> Result<Exit, String> {
-    let lines = runtime()?.block_on(prepare(args))?;
+    let lines = runtime()?.block_on(prepare(&args.at))?;
     Ok(show("summary", &lines))
 }
 
-async fn prepare(args: &PrepareArgs) -> Result<String, String> {
+async fn prepare(args: &PlaceArgs) -> Result<String, String> {
     let (client, url) = connect(args).await?;
     let mut lines = String::new();
     for need in NEEDS {
@@ -38,20 +39,17 @@ async fn prepare(args: &PrepareArgs) -> Result<String, String> {
     Ok(lines)
 }
 
-async fn connect(args: &PrepareArgs) -> Result<(Client, String), String> {
+/// A client of the managed cluster, and where that is.
+pub(super) async fn connect(args: &PlaceArgs) -> Result<(Client, String), String> {
     let cluster = HubArgs {
         kubeconfig: args.kubeconfig.clone(),
         context: args.context.clone(),
     };
     let mut config = hub::config(&cluster)
         .await
-        .map_err(|error| error.replace(hub::NO_HUB, "no managed cluster to prepare: "))?;
+        .map_err(|error| error.replace(hub::NO_HUB, "no managed cluster: "))?;
     config.read_timeout = Some(PATIENCE);
-    let url = config.cluster_url.to_string();
-    match Client::try_from(config) {
-        Ok(client) => Ok((client, url)),
-        Err(error) => Err(format!("no connection to {url}: {}", hub::reason(&error))),
-    }
+    hub::client(config, identity)
 }
 
 /// Sees to it that a Secret has what is needed, and says what came of it.
@@ -97,7 +95,10 @@ async fn fulfil(client: &Client, namespace: &str, need: Need, url: &str) -> Resu
     ))
 }
 
-async fn send(client: &Client, request: Result<http::Request<Vec<u8>>, request::Error>) -> Result<Value, Error> {
+pub(super) async fn send(
+    client: &Client,
+    request: Result<http::Request<Vec<u8>>, request::Error>,
+) -> Result<Value, Error> {
     client.request(request.map_err(Error::BuildRequest)?).await
 }
 

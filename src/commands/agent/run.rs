@@ -22,7 +22,7 @@ use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::time::{sleep, timeout};
 
 /// How soon to look again at what was seen for the first time, at most.
-const SOON: Duration = Duration::from_secs(1);
+pub(super) const SOON: Duration = Duration::from_secs(1);
 
 /// How large a file may be. No Secret and no ConfigMap is larger.
 const MAX: u64 = 4 << 20;
@@ -34,7 +34,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit, String> {
     runtime()?.block_on(async {
         let mut supervisor = Supervisor {
             args,
-            asked: Asked::listen().map_err(|error| format!("signals cannot be heard: {error}"))?,
+            asked: Asked::listen()?,
             watch: Watch::default(),
             told: None,
         };
@@ -43,21 +43,22 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit, String> {
 }
 
 /// The signals that ask us to end.
-struct Asked {
+pub(super) struct Asked {
     terminated: unix::Signal,
     interrupted: unix::Signal,
 }
 
 impl Asked {
-    fn listen() -> io::Result<Self> {
+    pub(super) fn listen() -> Result<Self, String> {
+        let hear = |kind| signal(kind).map_err(|error| format!("signals cannot be heard: {error}"));
         Ok(Self {
-            terminated: signal(SignalKind::terminate())?,
-            interrupted: signal(SignalKind::interrupt())?,
+            terminated: hear(SignalKind::terminate())?,
+            interrupted: hear(SignalKind::interrupt())?,
         })
     }
 
     /// Waits for the next one.
-    async fn next(&mut self) -> Signal {
+    pub(super) async fn next(&mut self) -> Signal {
         select! {
             _ = self.terminated.recv() => Signal::SIGTERM,
             _ = self.interrupted.recv() => Signal::SIGINT,
@@ -184,7 +185,7 @@ async fn stop(program: &mut Child, signal: Signal, grace_period: Duration) -> io
 }
 
 /// What is in the files, or which is not there to be read, and why.
-fn contents(files: &[impl AsRef<Path>]) -> Result<Contents, String> {
+pub(super) fn contents(files: &[impl AsRef<Path>]) -> Result<Contents, String> {
     files.iter().map(|file| content(file.as_ref())).collect()
 }
 

@@ -84,12 +84,9 @@ impl Agents {
 }
 
 /// The clusters by which one may be looked for.
-fn clusters_in(kind: Kept, it: &Object) -> Vec<&str> {
+pub(super) fn clusters_in(kind: Kept, it: &Object) -> Vec<&str> {
     match kind {
-        Kept::Decisions => {
-            let all = it.object["status"]["decisions"].as_array().into_iter().flatten();
-            all.filter_map(|it| it["clusterName"].as_str()).collect()
-        }
+        Kept::Decisions => it.decided().collect(),
         Kept::Requests => it.object["metadata"]["labels"][CLUSTER].as_str().into_iter().collect(),
         _ => Vec::new(),
     }

@@ -160,9 +160,11 @@ fn a_cluster_concerns_those_who_have_works_on_it() {
     assert_eq!(names(&touched), ["eu1", "argocd/cart", "argocd/shop"]);
     assert_eq!((touched[0].sort, touched[1].sort), (Sort::Cluster, Sort::Application));
     assert_eq!(index.reach("eu1"), Reach::Silent);
+    assert_eq!(Reach::ALL.map(|reach| index.heard(reach)), [0, 1, 0]);
     assert_eq!(index.apply(cluster("eu1", Reach::Silent)), [], "which is known");
     let gone = index.apply(Change::Cluster("eu1".into(), None));
     assert_eq!(names(&gone), ["eu1", "argocd/cart", "argocd/shop"]);
+    assert_eq!(Reach::ALL.map(|reach| index.heard(reach)), [0, 0, 0]);
 }
 
 #[test]

@@ -11,17 +11,19 @@ mod blocklist;
 mod hub;
 mod requests;
 mod rollout;
+mod templates;
 mod works;
 
 pub(super) use addon::{PROMISE as ADDON, clusters_of};
 pub(super) use hub::PROMISE as HUB;
 pub(super) use requests::PROMISE as REQUESTS;
-pub(super) use rollout::{again as rollout_again, progress};
+pub(super) use rollout::again as rollout_again;
 pub(super) use works::PROMISE as WORKS;
 
 use super::Moment;
 use super::gitopscluster::{Standing, has_finalizer};
-use crate::agent::{self, Server, Wanted, names};
+use crate::agent::rollout::Progress;
+use crate::agent::{self, Server, Wanted, names, state};
 use crate::controller::action::{Action, Involved, Write};
 use crate::controller::index::Index;
 use crate::controller::resources::{GITOPS_CLUSTERS, NAMESPACES, Resource};
@@ -69,6 +71,16 @@ fn wanted<'i>(index: &Index, place: &Place, it: &'i GitOpsCluster, argocd: &str)
     let is_served = Standing::of(index, place, it, argocd) == Standing::Served;
     let is_asking = is_served && !it.deleting && has_finalizer(it);
     it.spec.agent.as_ref().filter(|_| is_asking)
+}
+
+/// The add-on as OCM knows it.
+fn management(index: &Index) -> Option<&Object> {
+    index.object(Kept::Management, &Place::new("", names::ADDON))
+}
+
+/// The namespace and name of a GitOpsCluster.
+fn pair(place: &Place) -> (&str, &str) {
+    (&place.namespace, &place.name)
 }
 
 /// The objects of a kind in Argo CD's namespace.
@@ -165,34 +177,41 @@ pub(super) struct Ready {
     pub(super) config: bool,
     /// Whether OCM knows of both, or which clusters have the add-on that nobody selects.
     pub(super) management: Result<bool, Vec<String>>,
+    /// How far its clusters are on the way to that.
+    pub(super) progress: Progress,
 }
 
 /// How far the add-on of a GitOpsCluster is.
-pub(super) fn ready(index: &Index, place: &Place, wanted: &Wanted, moment: &Moment<'_>) -> Ready {
-    let name = addon::template_name(place, wanted, moment);
+pub(super) fn ready(index: &Index, place: &Place, it: &GitOpsCluster, wanted: &Wanted, moment: &Moment<'_>) -> Ready {
+    let name = templates::template_name(place, wanted, moment);
     let config = Place::new(&place.namespace, &names::deployment_config(&place.name));
-    let management = index.object(Kept::Management, &Place::new("", names::ADDON));
-    let entries = management.map(|it| &it.object["spec"]["installStrategy"]["placements"]);
-    let entries = entries.and_then(Value::as_array).into_iter().flatten();
-    // While there is a rollout it is the second that has the wanted version.
-    let placements = [names::placement(&place.name), names::next_placement(&place.name)];
-    let is_of_it = |entry: &&Value| {
-        entry["namespace"] == *place.namespace && placements.iter().any(|name| entry["name"] == **name)
+    let there = management(index).map(|it| &it.object);
+    let is_told = |there: &Value| {
+        // While there is a rollout it is the second entry that has the wanted version.
+        let (first, next) = (
+            agent::present_template(pair(place), there),
+            agent::next_template(pair(place), there),
+        );
+        [first, next].contains(&Some(&name))
     };
-    let entries: Vec<_> = entries.filter(is_of_it).map(Value::to_string).collect();
-    let strangers = hub::strangers(index, moment);
     Ready {
         template: index.object(Kept::Templates, &Place::new("", &name)).is_some(),
         config: index.object(Kept::AddOnConfigs, &config).is_some(),
-        management: if entries.is_empty() && !strangers.is_empty() {
-            Err(strangers)
-        } else {
-            Ok(entries.iter().any(|entry| entry.contains(&format!("{name:?}"))))
+        management: match there.filter(|there| agent::is_named(pair(place), there)) {
+            Some(there) => Ok(is_told(there)),
+            None => match hub::strangers(index, moment) {
+                strangers if strangers.is_empty() => Ok(false),
+                strangers => Err(strangers),
+            },
         },
+        progress: rollout::plan(index, place, it, &name, moment).progress,
     }
 }
 
 /// Until when the certificate of the agent of a cluster is good.
 pub(super) fn certificate_until<'i>(index: &'i Index, cluster: &str) -> Option<&'i str> {
-    works::issued(index, cluster).map(|(_, until)| until).max()
+    works::listed(index, cluster).and_then(state::certificate_until)
 }
+
+#[cfg(test)]
+mod tests;

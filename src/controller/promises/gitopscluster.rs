@@ -36,7 +36,7 @@ const NEEDS: &[Kind] = &[
 ];
 
 /// What keeps a GitOpsCluster from being gone before its Secrets are.
-const FINALIZER: &str = "argocd-ocm-cmp.github.io/gitopscluster";
+pub const FINALIZER: &str = "argocd-ocm-cmp.github.io/gitopscluster";
 
 pub(super) const PROMISE: Promise = Promise {
     name: NAME,

@@ -28,6 +28,11 @@ pub struct Cluster {
     pub deleting: bool,
 }
 
+impl Reach {
+    /// Each of them.
+    pub const ALL: [Self; 3] = [Self::Heard, Self::Silent, Self::Unwell];
+}
+
 impl Cluster {
     /// Reads a ManagedCluster's JSON. One that has never been heard of has not joined, which is not silence.
     ///

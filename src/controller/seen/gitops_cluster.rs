@@ -2,7 +2,7 @@
 
 use super::{Text, read};
 use crate::agent::{Images, Mode, Wanted};
-use crate::gitopscluster::{self, AddonAgent, AgentAddon, Field, GitOpsAddon};
+use crate::gitopscluster::{self, AddonAgent, AgentAddon, AskedAgent, Field, GitOpsAddon};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
@@ -92,19 +92,22 @@ impl GitOpsCluster {
     }
 }
 
+impl Spec {
+    /// Whether argocd-agent is wanted, or may be: what cannot be understood is no reason to take anything away.
+    #[must_use]
+    pub fn may_have_agent(&self) -> bool {
+        self.agent.is_some() || self.agent_is_unclear
+    }
+}
+
 impl From<gitopscluster::Spec> for Spec {
     fn from(asked: gitopscluster::Spec) -> Self {
         let is = |field: &Field<bool>| field.unwrap_or_default();
         let addon = asked.gitops_addon.as_ref().filter(|addon| is(&addon.enabled));
-        let agent = match (asked.agent_addon.as_ref(), addon) {
-            (Some(agent), _) => Some(Asked::of_pull(agent)),
-            (None, Some(addon)) => addon
-                .agent
-                .as_ref()
-                .filter(|agent| is(&agent.enabled))
-                .map(Asked::of_acm),
-            (None, None) => None,
-        };
+        let agent = asked.asked_agent().map(|agent| match agent {
+            AskedAgent::Pull(agent) => Asked::of_pull(agent),
+            AskedAgent::Acm(agent) => Asked::of_acm(agent),
+        });
         let wants_agent = agent.is_some();
         let mut not_done = not_done(&asked, addon, wants_agent);
         let agent = agent.map(|agent| agent.wanted(asked.agent.as_ref()));
@@ -131,10 +134,17 @@ fn not_done(asked: &gitopscluster::Spec, addon: Option<&GitOpsAddon>, wants_agen
     let has = |field: &Field<String>| field.as_ref().is_some_and(|text| !text.is_empty());
     let olm = addon.and_then(|addon| addon.olm_subscription.as_ref());
     let agent = addon.and_then(|addon| addon.agent.as_ref());
-    let operator = asked.agent_addon.as_ref();
+    let of_pull = asked.agent_addon.as_ref();
+    // OCM puts all that is in a template into one namespace.
+    let is_elsewhere = |addon: &AgentAddon| {
+        let namespace = addon.agent_namespace.as_deref().unwrap_or(ARGOCD);
+        has(&addon.operator_namespace) && addon.operator_namespace.as_deref() != Some(namespace)
+    };
     let all = [
         (
-            operator.is_some_and(|addon| has(&addon.operator_namespace)),
+            of_pull.is_some_and(|addon| {
+                is_elsewhere(addon) || has(&addon.operator_namespace) && !is_operator_chosen(asked.agent.as_ref())
+            }),
             "argoCDAgentAddon.operatorNamespace",
         ),
         (is(&asked.create_policy_template), "createPolicyTemplate"),
@@ -156,6 +166,12 @@ fn not_done(asked: &gitopscluster::Spec, addon: Option<&GitOpsAddon>, wants_agen
     ];
     let asked = all.into_iter().filter(|(is_asked, _)| *is_asked);
     asked.map(|(_, field)| field).collect()
+}
+
+/// Whether argocd-operator is to be brought.
+fn is_operator_chosen(besides: Option<&gitopscluster::Agent>) -> bool {
+    let operator = besides.and_then(|it| it.operator.as_ref());
+    operator.is_some_and(|it| it.enabled.unwrap_or_default())
 }
 
 /// What is asked of an agent in the fields of one of the peers, each with the name that it has there.
@@ -210,10 +226,12 @@ impl<'a> Asked<'a> {
                 agent: image(|images| &images.agent),
                 argocd: image(|images| &images.argocd),
                 redis: image(|images| &images.redis),
+                operator: image(|images| &images.operator),
                 ours: image(|images| &images.supervisor),
             },
             rollout: rollout.map(|rollout| json!(rollout)),
             revoked: revoked.into_iter().flatten().cloned().collect(),
+            operator: is_operator_chosen(besides),
             argocd_manifests: self.manifests.filter(|manifests| !manifests.is_empty()).cloned(),
         })
     }

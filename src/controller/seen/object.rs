@@ -47,6 +47,13 @@ impl Object {
         let (namespace, name) = owner.split_once('/')?;
         self.is_ours().then(|| Place::new(namespace, name))
     }
+
+    /// The managed clusters that it names, if it is a PlacementDecision.
+    pub fn decided(&self) -> impl Iterator<Item = &str> {
+        let all = self.object["status"]["decisions"].as_array().into_iter().flatten();
+        all.filter_map(|it| it["clusterName"].as_str())
+            .filter(|it| !it.is_empty())
+    }
 }
 
 /// What is kept of an object.

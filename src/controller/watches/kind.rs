@@ -180,7 +180,12 @@ impl Kind {
     ///
     /// # Errors
     /// With what is wrong with it, which the API server lets nobody write.
-    pub(super) fn change(self, place: Place, text: Option<&str>, now: Timestamp) -> Result<Change, String> {
+    pub(in crate::controller) fn change(
+        self,
+        place: Place,
+        text: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Change, String> {
         let work = |kind, place| {
             let work = text.map(|text| Work::read(text, now)).transpose()?;
             Ok(Change::Work(kind, place, work.flatten()))

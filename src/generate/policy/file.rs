@@ -16,6 +16,20 @@ const MAX_SIZE: u64 = 1 << 20;
 /// When the file is not there, cannot be read or is not a policy. Each is an error and never "no policy": a mount that was
 /// forgotten must not open what it was to keep closed.
 pub fn load(path: &Path) -> Result<Policy, Problems> {
+    Policy::parse(&text(path)?, &path.display().to_string())
+}
+
+/// The text of a policy, once it is known to be one.
+///
+/// # Errors
+/// As [`load`].
+pub fn checked(path: &Path) -> Result<String, Problems> {
+    let text = text(path)?;
+    Policy::parse(&text, &path.display().to_string())?;
+    Ok(text)
+}
+
+fn text(path: &Path) -> Result<String, Problems> {
     let shown = path.display().to_string();
     let bytes =
         read(path).map_err(|error| Problems::one(format!("{shown}: the policy cannot be read: {}", plain(&error))))?;
@@ -24,9 +38,9 @@ pub fn load(path: &Path) -> Result<Policy, Problems> {
             "{shown}: the policy has more than {MAX_SIZE} bytes, which no ConfigMap holds"
         )));
     }
-    let text =
-        yaml::decode(&bytes).map_err(|error| Problems::one(format!("{shown}:{}: {}", error.line, error.message)))?;
-    Policy::parse(&text, &shown)
+    let text = yaml::decode(&bytes);
+    let text = text.map_err(|error| Problems::one(format!("{shown}:{}: {}", error.line, error.message)))?;
+    Ok(text.into_owned())
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {

@@ -1,4 +1,4 @@
-//! The table of settings. Flags, plugin parameters, what Argo CD's UI says of them and the README all come from it.
+//! The table of settings. Flags, plugin parameters, what Argo CD's UI says of them and docs/settings.md all come from it.
 
 use std::borrow::Cow;
 

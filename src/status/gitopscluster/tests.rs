@@ -244,7 +244,7 @@ fn an_agent_is_asked_for_in_either_dialect() {
         (None, json!({"argoCDAgentAddon": null})),
         (None, json!({})),
     ] {
-        assert_eq!(mode(&spec), wanted, "{spec}");
+        assert_eq!(mode(&spec).as_deref(), wanted, "{spec}");
     }
 }
 

@@ -16,12 +16,15 @@ enum Chomp {
     Keep,
 }
 
+/// Room for a scalar of a few lines; a longer one makes more.
+const USUAL_LENGTH: usize = 256;
+
 impl<'a> Scanner<'a> {
     pub(super) fn block_scalar(&mut self, literal: bool) -> Result<Cow<'a, str>, Fault> {
         self.at += 1;
         let (chomp, increment) = self.block_header()?;
         let mut indent = increment.map_or(0, |increment| self.margin.saturating_sub(1) + increment);
-        let mut built = String::new();
+        let mut built = String::with_capacity(USUAL_LENGTH);
         let mut blank_lines = String::new();
         self.blank_lines(&mut indent, &mut blank_lines)?;
         let mut last_break = "";

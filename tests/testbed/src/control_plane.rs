@@ -163,6 +163,18 @@ impl ControlPlane {
         Ok(kubeconfig)
     }
 
+    /// Waits until a service account may do each of these, in the words of `kubectl auth can-i`: an API server takes notice of
+    /// rights a moment after they are given.
+    pub async fn wait_until_it_may(&self, namespace: &str, account: &str, rights: &[&[&str]]) -> Result<()> {
+        let who = format!("--as=system:serviceaccount:{namespace}:{account}");
+        for right in rights {
+            let question = [&["auth", "can-i"], *right, &[who.as_str()]].concat();
+            let counts = async || self.kubectl(&question).ok();
+            wait::eventually(&format!("{account} may {}", right.join(" ")), DEADLINE, counts).await?;
+        }
+        Ok(())
+    }
+
     /// Runs kubectl with all rights and returns what it prints. Fails with its stderr when it fails.
     pub fn kubectl(&self, arguments: &[&str]) -> Result<String> {
         self.kubectl_with_input(arguments, "")

@@ -46,6 +46,7 @@
 //! - `KUBEBUILDER_ASSETS`: a folder with `etcd` and `kube-apiserver`, and maybe `kubectl`, to be used instead of built
 //!   ones. kubectl is else the machine's own, and built where there is none.
 //! - `CI=true`: a machine that lacks something fails the tests instead of skipping them. See [`available`].
+//! - `TESTBED_PROGRAM`: the program under test where a test asks [`program`], such as the one out of an image.
 //! - `TMPDIR`: where the folder of a testbed lies. After a failure it stays for a day, for its logs.
 
 mod agent_rights;
@@ -69,6 +70,8 @@ pub mod wait;
 mod work_webhook;
 mod workbench;
 
+use std::path::PathBuf;
+
 pub use argocd::{ArgoCd, Plugin};
 pub use certificates::certificate_request;
 pub use control_plane::ControlPlane;
@@ -79,6 +82,12 @@ pub use object::{ObjectRef, condition, is_applied, is_synced, is_true};
 pub use parts::{Part, Parts, available, missing};
 pub use proxy::Proxy;
 pub use recording::Recording;
+
+/// The program under test: the one that `TESTBED_PROGRAM` names, a path with no link in it, else the one that cargo has built.
+#[must_use]
+pub fn program(built: &str) -> PathBuf {
+    std::env::var_os("TESTBED_PROGRAM").map_or_else(|| built.into(), PathBuf::from)
+}
 
 /// Says something at once, also within a test, whose output is otherwise held back until it fails.
 fn progress(line: &str) {

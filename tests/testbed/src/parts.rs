@@ -38,6 +38,8 @@ pub enum Part {
     Kwok,
     /// Argo CD: the role is chosen by the name it is called by.
     ArgoCd,
+    /// argocd-operator, which makes an Argo CD and an argocd-agent of an `ArgoCD` resource.
+    ArgoCdOperator,
     /// Kustomize, which Argo CD and plugins call.
     Kustomize,
     /// Helm, which Argo CD and plugins call.
@@ -105,6 +107,11 @@ const ARGOCD: &[Source] = &[
     source(Part::AppDetails, "app-details", "./app-details"),
 ];
 
+const OPERATOR: &[Source] = &[source(
+    Part::ArgoCdOperator,
+    "argocd-operator",
+    "github.com/argoproj-labs/argocd-operator/cmd",
+)];
 const KUSTOMIZE: &[Source] = &[source(
     Part::Kustomize,
     "kustomize",
@@ -163,6 +170,7 @@ pub struct Parts {
     ocm: PathBuf,
     ocm_api: PathBuf,
     argocd: PathBuf,
+    operator: PathBuf,
     kwok: PathBuf,
     tools: PathBuf,
 }
@@ -201,6 +209,8 @@ impl Parts {
         build(&kwok, KWOK, &mut programs)?;
         let argocd = GoModule::new("argocd", &cache, &[])?;
         build(&argocd, ARGOCD, &mut programs)?;
+        let operator = GoModule::new("operator", &cache, &[])?;
+        build(&operator, OPERATOR, &mut programs)?;
 
         build(
             &GoModule::new("kustomize", &cache, KUSTOMIZE_STAMPS)?,
@@ -220,6 +230,7 @@ impl Parts {
             ocm: ocm.folder_of("open-cluster-management.io/ocm")?,
             ocm_api: ocm.folder_of("open-cluster-management.io/api")?,
             argocd: argocd.folder_of("github.com/argoproj/argo-cd/v3")?,
+            operator: operator.folder_of("github.com/argoproj-labs/argocd-operator")?,
             kwok: kwok.folder_of("sigs.k8s.io/kwok")?,
         })
     }
@@ -318,6 +329,12 @@ impl Parts {
     #[must_use]
     pub fn argocd_manifests(&self) -> PathBuf {
         self.argocd.join("manifests")
+    }
+
+    /// The folder with argocd-operator's templates of Redis' configuration, which its image has in `/var/lib/redis`.
+    #[must_use]
+    pub fn argocd_operator_redis(&self) -> PathBuf {
+        self.operator.join("build/redis")
     }
 
     /// Argo CD's own manifests for an installation without UI and API server.

@@ -93,6 +93,15 @@ impl Right {
             && within(&self.namespace, &asked.namespace)
             && within(&self.name, &asked.name)
     }
+
+    /// Whether it is what an API server is asked for that does not stream what there is.
+    fn is_instead_of(&self, asked: &Self) -> bool {
+        let watch = Self {
+            verb: "watch".to_owned(),
+            ..self.clone()
+        };
+        self.verb == "list" && watch.covers(asked)
+    }
 }
 
 /// Waits until the controller has used every right that these shipped files give, and checks that it has asked for nothing else.
@@ -100,7 +109,11 @@ pub(crate) async fn are_as_used(hub: &Hub, files: &[&str]) -> Result<()> {
     let granted = granted(files)?;
     let unused = || -> Result<Vec<&Right>> {
         let asked = asked(hub)?;
-        let used = |right: &&Right| asked.iter().any(|(asked, _)| right.covers(asked));
+        let used = |right: &&Right| {
+            asked
+                .iter()
+                .any(|(asked, _)| right.covers(asked) || right.is_instead_of(asked))
+        };
         Ok(granted.iter().filter(|right| !used(right)).collect())
     };
     let all_used = async || unused().ok()?.is_empty().then_some(());
@@ -138,6 +151,26 @@ async fn every_right_is_used_and_none_is_missing() -> Result<()> {
     let log = stage.controller.log()?;
     assert!(!log.to_lowercase().contains("forbidden"), "{log}");
     app.end().await
+}
+
+#[tokio::test]
+async fn what_it_asks_for_has_a_share_of_its_own_and_its_lease_does_not_wait_for_that() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let flow = |schema: &str, level: &str| {
+        format!(
+            "apiserver_flowcontrol_dispatched_requests_total{{flow_schema=\"{schema}\",priority_level=\"{level}\"}} "
+        )
+    };
+    let flows = [
+        flow("argocd-ocm-cmp-controller", "argocd-ocm-cmp-controller"),
+        flow("argocd-ocm-cmp-controller-leases", "leader-election"),
+    ];
+    let served = async || {
+        let metrics = stage.hub.kubectl(&["get", "--raw", "/metrics"]).ok()?;
+        let has = |flow: &String| metrics.lines().any(|line| line.starts_with(flow));
+        flows.iter().all(has).then_some(())
+    };
+    wait::eventually("both have been served", wait::DEADLINE, served).await
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ pub(super) fn of_the_peers() -> [(&'static str, &'static str, Value); 7] {
     let argocd = json!({"cluster": "notused", "argoNamespace": "argocd"});
     let images = json!({
         "agent": "registry.example.com:5000/agent:v1", "argocd": "argocd@sha256:0", "redis": "redis", "supervisor": "cmp:1",
+        "operator": "operator:0",
     });
     let progressive = json!({"type": "Progressive", "progressive": {
         "maxConcurrency": "10%", "maxFailures": 2, "minSuccessTime": "90s", "progressDeadline": "1h",
@@ -65,7 +66,7 @@ pub(super) fn of_the_peers() -> [(&'static str, &'static str, Value); 7] {
             "v1alpha1",
             "pull-more",
             json!({"placementRef": reference, "argoCDAgentAddon": {}, "agent": {
-                "images": images, "revokedClusters": ["eu1", "eu2"], "rolloutStrategy": by_group,
+                "images": images, "operator": {"enabled": true}, "revokedClusters": ["eu1", "eu2"], "rolloutStrategy": by_group,
             }}),
         ),
         (

@@ -5,7 +5,8 @@
 //! is given a Placement of ours that it does not schedule, with decisions that are written here: what is empty, half written or
 //! in contradiction on the user's side changes nothing, and a cluster that is not heard of keeps what it has.
 
-use super::{ABOUT, NAME, NEEDS, asking, gone, of_gitops, rollout, server, so, wanted};
+use super::templates::{template, template_name};
+use super::{ABOUT, NAME, NEEDS, asking, gone, management, of_gitops, pair, rollout, server, so, wanted, works};
 use crate::agent::{self, Entry, Wanted, names};
 use crate::controller::action::{Action, Write};
 use crate::controller::index::{Index, Sort};
@@ -60,7 +61,7 @@ fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> 
     let argocd = &*moment.settings.argocd;
     let writes = match wanted(index, place, it, argocd) {
         Some(wanted) => writes(index, place, it, wanted, moment),
-        None if it.deleting || it.spec.agent.is_none() && !it.spec.agent_is_unclear => leftovers(index, place),
+        None if it.deleting || !it.spec.may_have_agent() => leftovers(index, place),
         // It is not served, for now.
         None => Vec::new(),
     };
@@ -76,10 +77,9 @@ fn writes(index: &Index, place: &Place, it: &GitOpsCluster, wanted: &Wanted, mom
     };
     let mut writes = Vec::new();
     // A template is never changed: OCM would bring the change to all clusters at once.
-    let template = template(place, wanted, moment);
-    let name = template["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    if there(Kept::Templates, &template).is_none() {
-        writes.extend(so(&TEMPLATES, template, None));
+    let name = template_name(place, wanted, moment);
+    if index.object(Kept::Templates, &Place::new("", &name)).is_none() {
+        writes.extend(so(&TEMPLATES, template(place, wanted, moment), None));
     }
     if let Ok(server) = server(index, wanted) {
         let config = agent::deployment_config(goc, wanted, &server);
@@ -95,40 +95,56 @@ fn writes(index: &Index, place: &Place, it: &GitOpsCluster, wanted: &Wanted, mom
     writes
 }
 
-pub(super) fn pair(place: &Place) -> (&str, &str) {
-    (&place.namespace, &place.name)
-}
-
-pub(super) fn template(place: &Place, wanted: &Wanted, moment: &Moment<'_>) -> Value {
-    agent::template(pair(place), wanted, &moment.settings.images, &moment.settings.argocd)
-}
-
-/// The name of that.
-pub(super) fn template_name(place: &Place, wanted: &Wanted, moment: &Moment<'_>) -> String {
-    let template = template(place, wanted, moment);
-    template["metadata"]["name"].as_str().unwrap_or_default().to_owned()
-}
-
 /// What there is of a kind that was made for a GitOpsCluster.
 pub(super) fn of<'i>(index: &'i Index, kind: Kept, place: &Place) -> impl Iterator<Item = (&'i Place, &'i Object)> {
     let all = index.objects(kind);
     all.filter(move |(_, it)| it.owner().as_ref() == Some(place))
 }
 
+/// The decisions that were written for a GitOpsCluster, of which clusters have the add-on.
+fn decisions_of<'i>(index: &'i Index, place: &Place) -> impl Iterator<Item = (&'i Place, &'i Object)> {
+    let all = of(index, Kept::Decisions, place);
+    all.filter(|(at, _)| names::next_decision_number(&place.name, &at.name).is_none())
+}
+
+/// Those for a rollout, of which have another version.
+pub(super) fn next_decisions_of<'i>(index: &'i Index, place: &Place) -> impl Iterator<Item = (&'i Place, &'i Object)> {
+    let all = of(index, Kept::Decisions, place);
+    all.filter(|(at, _)| names::next_decision_number(&place.name, &at.name).is_some())
+}
+
+/// What such decisions name, by their numbers.
+pub(super) fn present(
+    place: &Place,
+    there: &[(&Place, &Object)],
+    number: fn(&str, &str) -> Option<usize>,
+) -> agent::decisions::Present {
+    let held = there.iter().filter_map(|(at, it)| {
+        let number = number(&place.name, &at.name)?;
+        Some((number, it.decided().map(Into::into).collect()))
+    });
+    held.collect()
+}
+
 /// The decisions of which clusters have the add-on.
 fn decisions(index: &Index, place: &Place, it: &GitOpsCluster, argocd: &str) -> Vec<Write> {
-    // Those of a rollout are not about who has the add-on.
-    let there: Vec<_> = of(index, Kept::Decisions, place)
-        .filter(|(at, _)| names::next_decision_number(&place.name, &at.name).is_none())
-        .collect();
-    let held = there.iter().filter_map(|(at, it)| {
-        let number = names::decision_number(&place.name, &at.name)?;
-        Some((number, clusters_in(it).map(Into::into).collect()))
-    });
+    let there: Vec<_> = decisions_of(index, place).collect();
     let mut clusters = agents_of(index, place, it, argocd);
     clusters.extend(handed_over(index, place, argocd));
-    let wanted = agent::decisions(pair(place), &clusters, &held.collect());
+    clusters.extend(operated(index, place, argocd));
+    let held = present(place, &there, names::decision_number);
+    let wanted = agent::decisions(pair(place), &clusters, &held);
     write_decisions(place, wanted, there)
+}
+
+/// The clusters that this one has and gives up, and where its operator still has an ArgoCD to take away.
+fn operated<'i>(index: &'i Index, place: &Place, argocd: &str) -> BTreeSet<&'i str> {
+    let mut clusters: BTreeSet<_> = works::operated(index, place).map(|(at, _)| &*at.namespace).collect();
+    let present = clusters_of(index, place);
+    let is_taken =
+        |cluster: &str| asking(index, argocd).any(|(place, it, _)| has_agent(index, place, it, cluster, argocd));
+    clusters.retain(|cluster| present.contains(cluster) && !is_taken(cluster));
+    clusters
 }
 
 /// The clusters that another GitOpsCluster takes over and has not named yet: OCM would take the add-on off them meanwhile.
@@ -181,11 +197,10 @@ fn outdated(index: &Index, place: &Place, current: &str) -> Vec<Write> {
     if old.peek().is_none() {
         return Vec::new();
     }
-    let management = index.object(Kept::Management, &Place::new("", names::ADDON));
     let texts = index
         .objects(Kept::AddOns)
         .map(|(_, it)| &it.object["status"]["configReferences"]);
-    let texts = texts.chain(management.map(|it| &it.object["spec"]));
+    let texts = texts.chain(management(index).map(|it| &it.object["spec"]));
     let used: BTreeSet<&str> = texts.flat_map(names_in).collect();
     let unused = old.filter(|(at, _)| *at.name != *current && !used.contains(&*at.name));
     unused.filter_map(|(at, it)| gone(&TEMPLATES, at, it)).collect()
@@ -205,17 +220,12 @@ fn names_in(value: &Value) -> Vec<&str> {
 
 /// What was made for a GitOpsCluster that wants it no more, once OCM has taken the add-on off its clusters.
 fn leftovers(index: &Index, place: &Place) -> Vec<Write> {
-    let placements = [names::placement(&place.name), names::next_placement(&place.name)];
-    let management = index.object(Kept::Management, &Place::new("", names::ADDON));
-    let entries = management.map(|it| &it.object["spec"]["installStrategy"]["placements"]);
-    let mut entries = entries.and_then(Value::as_array).into_iter().flatten();
-    let is_of_it = |entry: &Value| placements.iter().any(|name| entry["name"] == **name);
-    let is_named = entries.any(|entry| is_of_it(entry) && entry["namespace"] == *place.namespace);
+    let is_named = management(index).is_some_and(|there| agent::is_named(pair(place), &there.object));
     let clusters = clusters_of(index, place);
     let others = index
         .objects(Kept::Decisions)
         .filter(|(_, it)| it.owner().as_ref() != Some(place));
-    let others: BTreeSet<_> = others.flat_map(|(_, it)| clusters_in(it)).collect();
+    let others: BTreeSet<_> = others.flat_map(|(_, it)| it.decided()).collect();
     let mut addons = index.objects(Kept::AddOns).map(|(at, _)| &*at.namespace);
     if is_named || addons.any(|cluster| clusters.contains(cluster) && !others.contains(cluster)) {
         return Vec::new();
@@ -233,26 +243,9 @@ pub(super) fn is_left(index: &Index, place: &Place) -> bool {
     kinds.into_iter().any(|kind| of(index, kind, place).next().is_some())
 }
 
-/// What a decision names.
-pub(super) fn clusters_in(decision: &Object) -> impl Iterator<Item = &str> {
-    let all = decision.object["status"]["decisions"].as_array().into_iter().flatten();
-    all.filter_map(|it| it["clusterName"].as_str())
-        .filter(|it| !it.is_empty())
-}
-
 /// The clusters that the decisions name that were written for a GitOpsCluster, whichever version they have.
 pub(in crate::controller::promises) fn clusters_of<'i>(index: &'i Index, place: &Place) -> BTreeSet<&'i str> {
-    let decisions = of(index, Kept::Decisions, place);
-    let all = decisions.filter(|(at, _)| names::next_decision_number(&place.name, &at.name).is_none());
-    all.flat_map(|(_, it)| clusters_in(it)).collect()
-}
-
-/// What those decisions say that were written for a rollout of it.
-pub(super) fn clusters_of_next<'i>(index: &'i Index, place: &Place) -> impl Iterator<Item = &'i Value> {
-    let decisions = of(index, Kept::Decisions, place);
-    let all = decisions.filter(|(at, _)| names::next_decision_number(&place.name, &at.name).is_some());
-    all.filter_map(|(_, it)| it.object["status"]["decisions"].as_array())
-        .flatten()
+    decisions_of(index, place).flat_map(|(_, it)| it.decided()).collect()
 }
 
 /// The clusters that an entry of the add-on names.
@@ -262,11 +255,7 @@ pub(super) fn named<'i>(index: &'i Index, entry: &Wish) -> BTreeSet<&'i str> {
 
 /// Whether whoever has brought the add-on to a cluster certainly wants it there no more.
 pub(super) fn is_given_up(index: &Index, cluster: &str, argocd: &str) -> bool {
-    let owners = index.objects(Kept::Decisions).filter_map(|(_, it)| {
-        let names_it = clusters_in(it).any(|other| other == cluster);
-        it.owner().filter(|_| names_it)
-    });
-    let mut owners = owners.peekable();
+    let mut owners = index.listing(cluster).peekable();
     owners.peek().is_some()
         && owners.all(|owner| match index.gitops_cluster(&owner) {
             Some(it) => gives_up(index, &owner, it, cluster, argocd),

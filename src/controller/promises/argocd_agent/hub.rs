@@ -3,13 +3,13 @@
 
 use super::addon::Wish;
 use super::authority::{self, Leaf, Spread};
-use super::{ABOUT, NAME, NEEDS, asking, blocklist, gone, of_argocd, of_hub, server, so};
+use super::{ABOUT, NAME, NEEDS, asking, blocklist, gone, management, of_argocd, of_hub, server, so, works};
 use crate::agent::{self, names};
 use crate::controller::action::{Action, Write};
 use crate::controller::index::{Index, Sort};
 use crate::controller::promises::gitopscluster::{agents_of, has_agent, has_finalizer};
 use crate::controller::promises::{Moment, Promise};
-use crate::controller::resources::{CONFIG_MAPS, DEPLOYMENTS, MANAGEMENTS, SECRETS};
+use crate::controller::resources::{CONFIG_MAPS, DEPLOYMENTS, MANAGEMENTS, Resource, SECRETS};
 use crate::controller::seen::{GitOpsCluster, Object, Place, TlsSecret};
 use crate::controller::watches::Kept;
 use crate::generate::names::hex;
@@ -40,17 +40,17 @@ fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> 
     }
     let write = if asking(index, argocd).next().is_some() {
         wanted(index, moment)
-    } else if index.gitops_clusters().any(|(_, it)| may_ask(it)) {
-        management(index, moment)
+    } else if index.gitops_clusters().any(|(place, it)| may_ask(index, place, it)) {
+        install(index, moment)
     } else {
         unwanted(index, argocd)
     };
     Some(of_hub(argocd, vec![write?]))
 }
 
-/// Whether a GitOpsCluster asks for agents, served or not, or may do so.
-fn may_ask(it: &GitOpsCluster) -> bool {
-    !it.deleting && (it.spec.agent.is_some() || it.spec.agent_is_unclear)
+/// Whether a GitOpsCluster asks for agents, served or not, or may do so, or its operators still have something to take away.
+fn may_ask(index: &Index, place: &Place, it: &GitOpsCluster) -> bool {
+    !it.deleting && it.spec.may_have_agent() || works::operated(index, place).next().is_some()
 }
 
 fn again(index: &Index, _: &Place, moment: &Moment<'_>) -> Option<Timestamp> {
@@ -93,7 +93,7 @@ fn wanted(index: &Index, moment: &Moment<'_>) -> Option<Write> {
     leaves(index, ca, argocd, now)
         .or_else(|| blocklist::next(index, argocd, now))
         .or_else(|| restart(index, ca, argocd))
-        .or_else(|| management(index, moment))
+        .or_else(|| install(index, moment))
 }
 
 /// The certificates of the principal and of the resource proxy.
@@ -167,26 +167,29 @@ fn spread(index: &Index, argocd: &str) -> Spread {
             !is_ours || leaf.is_some_and(|(leaf, signer)| leaf.is_issued_by(signer))
         })
     };
-    let mut clusters = asking(index, argocd).flat_map(|(place, it, _)| agents_of(index, place, it, argocd));
-    let is_known = asking(index, argocd).all(|(place, it, _)| {
-        let mut clusters = agents_of(index, place, it, argocd).into_iter();
-        clusters.all(|cluster| super::works::has(index, cluster, ca))
+    let mut clusters: BTreeSet<_> = asking(index, argocd)
+        .flat_map(|(place, it, _)| agents_of(index, place, it, argocd))
+        .collect();
+    // What is not understood for now keeps its agents, and they are to know the next authority like all others.
+    let kept = index.gitops_clusters().filter(|(place, it)| {
+        !it.deleting && it.spec.may_have_agent() && super::wanted(index, place, it, argocd).is_none()
     });
+    clusters.extend(kept.flat_map(|(place, _)| super::addon::clusters_of(index, place)));
+    let leaves = [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS];
     Spread {
-        is_known,
-        is_used: [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS]
-            .into_iter()
-            .all(issued)
-            && clusters.all(|cluster| super::works::is_registered_by(index, cluster, ca)),
+        is_known: clusters.iter().all(|cluster| works::has(index, cluster, ca)),
+        is_used: leaves.into_iter().all(issued)
+            && clusters
+                .iter()
+                .all(|cluster| works::is_registered_by(index, cluster, ca)),
     }
 }
 
 /// The add-on as OCM knows it: what each GitOpsCluster wants of it, once all that it names is there. OCM takes it off every cluster
 /// that none of these name, so that nothing is said before every cluster that has it is named.
-fn management(index: &Index, moment: &Moment<'_>) -> Option<Write> {
+fn install(index: &Index, moment: &Moment<'_>) -> Option<Write> {
     let argocd = &*moment.settings.argocd;
-    let place = Place::new("", names::ADDON);
-    let there = index.object(Kept::Management, &place);
+    let there = management(index);
     let entries = entries(index, moment, there);
     if entries.is_empty() || !left_out(index, &entries, argocd).is_empty() {
         return None;
@@ -220,15 +223,14 @@ fn left_out(index: &Index, entries: &[Wish], argocd: &str) -> Vec<String> {
 /// The clusters that have the add-on and that no GitOpsCluster selects, though nobody has given them up.
 pub(super) fn strangers(index: &Index, moment: &Moment<'_>) -> Vec<String> {
     let argocd = &*moment.settings.argocd;
-    let there = index.object(Kept::Management, &Place::new("", names::ADDON));
-    left_out(index, &entries(index, moment, there), argocd)
+    left_out(index, &entries(index, moment, management(index)), argocd)
 }
 
 /// What the GitOpsClusters want of the add-on. One of which something is not there yet, or that is not served for now, goes on to
 /// want what it wanted.
 fn entries(index: &Index, moment: &Moment<'_>, there: Option<&Object>) -> Vec<Wish> {
     let argocd = &*moment.settings.argocd;
-    let asking = index.gitops_clusters().filter(|(_, it)| may_ask(it));
+    let asking = index.gitops_clusters().filter(|(place, it)| may_ask(index, place, it));
     asking
         .filter_map(|(place, it)| {
             let is_served = super::wanted(index, place, it, argocd).is_some();
@@ -250,27 +252,31 @@ fn unwanted(index: &Index, argocd: &str) -> Option<Write> {
     if !is_waiting {
         return None;
     }
-    let management = Place::new("", names::ADDON);
-    if let Some(there) = index.object(Kept::Management, &management) {
-        return gone(&MANAGEMENTS, &management, there);
+    if let Some(there) = management(index) {
+        return gone(&MANAGEMENTS, &Place::new("", names::ADDON), there);
     }
     if index.objects(Kept::AddOns).next().is_some() {
         return None;
     }
-    let bundle = Place::new(argocd, names::CA_BUNDLE);
-    if let Some(write) = index
-        .object(Kept::Bundle, &bundle)
-        .and_then(|there| gone(&CONFIG_MAPS, &bundle, there))
-    {
-        return Some(write);
-    }
-    let key = Place::new(argocd, names::JWT_SECRET);
-    if let Some(write) = index
-        .object(Kept::TokenKey, &key)
-        .and_then(|there| gone(&SECRETS, &key, there))
-    {
-        return Some(write);
-    }
+    let beside = beside(index, argocd).find_map(|(resource, place, there)| gone(resource, &place, there));
+    beside.or_else(|| outdated(index, argocd))
+}
+
+/// What there is beside the certificates: what kind it is, and where.
+fn beside<'i>(index: &'i Index, argocd: &str) -> impl Iterator<Item = (&'static Resource, Place, &'i Object)> {
+    let all = [
+        (Kept::Bundle, &CONFIG_MAPS, names::CA_BUNDLE),
+        (Kept::TokenKey, &SECRETS, names::JWT_SECRET),
+    ];
+    all.into_iter().filter_map(move |(kind, resource, name)| {
+        let place = Place::new(argocd, name);
+        let there = index.object(kind, &place)?;
+        Some((resource, place, there))
+    })
+}
+
+/// The first of the certificates of ours that is still there.
+fn outdated(index: &Index, argocd: &str) -> Option<Write> {
     names::CERTIFICATES.into_iter().find_map(|name| {
         let there = index
             .certificate(name)
@@ -287,14 +293,10 @@ fn unwanted(index: &Index, argocd: &str) -> Option<Write> {
 
 /// Whether anything of ours is left of what every agent needs.
 pub(super) fn is_left(index: &Index, argocd: &str) -> bool {
-    let certificates = names::CERTIFICATES.into_iter();
-    let management = index.object(Kept::Management, &Place::new("", names::ADDON));
-    let bundle = index.object(Kept::Bundle, &Place::new(argocd, names::CA_BUNDLE));
-    let key = index.object(Kept::TokenKey, &Place::new(argocd, names::JWT_SECRET));
-    management.is_some_and(Object::is_ours)
-        || key.is_some_and(Object::is_ours)
-        || bundle.is_some_and(Object::is_ours)
-        || certificates
-            .filter_map(|name| index.certificate(name))
-            .any(|it| it.is_ours)
+    let mut certificates = names::CERTIFICATES
+        .into_iter()
+        .filter_map(|name| index.certificate(name));
+    management(index).is_some_and(Object::is_ours)
+        || beside(index, argocd).any(|(_, _, there)| there.is_ours())
+        || certificates.any(|it| it.is_ours)
 }

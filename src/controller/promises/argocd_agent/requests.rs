@@ -3,6 +3,7 @@
 use super::{ABOUT, NAME, NEEDS, asking, authority};
 use crate::agent::names;
 use crate::agent::requests::{Requester, check};
+use crate::agent::state;
 use crate::controller::action::{Action, Event, Involved, Write};
 use crate::controller::index::{Index, Sort};
 use crate::controller::promises::gitopscluster::has_agent;
@@ -99,8 +100,7 @@ fn is_open(request: &Object) -> bool {
 }
 
 fn has(request: &Object, kind: &str) -> bool {
-    let conditions = request.object["status"]["conditions"].as_array();
-    conditions.into_iter().flatten().any(|it| it["type"] == kind)
+    !state::condition(&request.object, kind).is_null()
 }
 
 /// The text of what is asked for.

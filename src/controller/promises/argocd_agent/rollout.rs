@@ -1,10 +1,11 @@
 //! How another version of the add-on goes through the clusters of one GitOpsCluster: what [`rollout`](crate::agent::rollout) decides,
 //! from what is on the hub, and the second Placement that it needs meanwhile.
 
-use super::addon::{clusters_of_next, of, pair, template_name, write_decisions};
-use super::{gone, so, wanted};
-use crate::agent::rollout::{Agent, Fleet, Moved, Plan, Progress, Strategy, plan as decide};
-use crate::agent::{self, Wanted, decisions, names};
+use super::addon::{next_decisions_of, present, write_decisions};
+use super::templates::template_name;
+use super::{gone, management, pair, so, wanted};
+use crate::agent::rollout::{Agent, Fleet, Moved, Plan, Strategy, plan as decide};
+use crate::agent::{self, decisions, names};
 use crate::controller::action::Write;
 use crate::controller::index::Index;
 use crate::controller::promises::Moment;
@@ -18,10 +19,9 @@ use serde_json::Value;
 /// How often a rollout is looked at though nothing happens: that a cluster is heard of again is not all that it may wait for.
 const LOOK: SignedDuration = SignedDuration::from_secs(30);
 
-/// The add-on as OCM knows it.
-fn management(index: &Index) -> Option<&Value> {
-    let there = index.object(Kept::Management, &Place::new("", names::ADDON));
-    there.map(|there| &there.object)
+/// What OCM is told of the add-on.
+fn told(index: &Index) -> Option<&Value> {
+    management(index).map(|there| &there.object)
 }
 
 /// What OCM is to be told of a GitOpsCluster whose clusters shall have that template.
@@ -32,7 +32,8 @@ pub(super) fn plan<'a>(
     template: &'a str,
     moment: &Moment<'_>,
 ) -> Plan<'a> {
-    let management = management(index);
+    let told = told(index);
+    let first = told.and_then(|there| agent::present_template(pair(place), there));
     let rollout = it.spec.agent.as_ref().and_then(|wanted| wanted.rollout.as_ref());
     let clusters = agents_of(index, place, it, &moment.settings.argocd).into_iter();
     let clusters = clusters.map(|cluster| {
@@ -41,20 +42,26 @@ pub(super) fn plan<'a>(
         (cluster, Agent::read(addon.map(|addon| &addon.object), is_heard))
     });
     decide(&Fleet {
-        wanted: template,
+        wanted: first.filter(|_| is_held(index, place, it)).unwrap_or(template),
         strategy: Strategy::read(rollout),
-        first: management.and_then(|there| agent::present_template(pair(place), there)),
+        first,
         read: progression(index, &place.namespace, &names::placement(&place.name)).and_then(read),
-        next: management.and_then(|there| agent::next_template(pair(place), there)),
+        next: told.and_then(|there| agent::next_template(pair(place), there)),
         clusters: clusters.collect(),
         moved: moved(index, place),
         now: moment.now,
     })
 }
 
+/// Whether an operator that shall be no more still has an ArgoCD to take away on a cluster that is heard of.
+fn is_held(index: &Index, place: &Place, it: &GitOpsCluster) -> bool {
+    let has_none = it.spec.agent.as_ref().is_some_and(|wanted| !wanted.is_operated());
+    has_none && super::works::operated(index, place).any(|(at, _)| index.reach(&at.namespace) == Reach::Heard)
+}
+
 /// What OCM says of an entry, which is what it goes by.
 fn progression<'a>(index: &'a Index, namespace: &str, placement: &str) -> Option<&'a Value> {
-    let all = management(index)?["status"]["installProgressions"].as_array()?;
+    let all = told(index)?["status"]["installProgressions"].as_array()?;
     let is_it = |it: &&Value| it["name"] == *placement && it["namespace"] == *namespace;
     all.iter().find(is_it)
 }
@@ -68,7 +75,8 @@ fn read(progression: &Value) -> Option<&str> {
 
 /// The clusters that have got another version already.
 fn moved<'a>(index: &'a Index, place: &Place) -> Moved<'a> {
-    let all = clusters_of_next(index, place);
+    let decisions = next_decisions_of(index, place).filter_map(|(_, it)| it.object["status"]["decisions"].as_array());
+    let all = decisions.flatten();
     all.filter_map(|decision| Some((decision["clusterName"].as_str()?, decisions::since(decision))))
         .collect()
 }
@@ -77,7 +85,7 @@ fn moved<'a>(index: &'a Index, place: &Place) -> Moved<'a> {
 pub(super) fn next(index: &Index, place: &Place, plan: &Plan<'_>) -> Option<String> {
     let at = Place::new(&place.namespace, &names::next_placement(&place.name));
     let is_there = index.object(Kept::Placements, &at).is_some_and(|it| !it.deleting);
-    let present = management(index).and_then(|there| agent::next_template(pair(place), there));
+    let present = told(index).and_then(|there| agent::next_template(pair(place), there));
     let next = plan.next?;
     if is_there { Some(next) } else { present }.map(str::to_owned)
 }
@@ -92,22 +100,16 @@ pub(super) fn writes(
 ) -> Vec<Write> {
     let plan = plan(index, place, it, template, moment);
     let placement = names::next_placement(&place.name);
-    let management = management(index);
-    let is_named = management.is_some_and(|there| agent::next_template(pair(place), there).is_some());
+    let is_named = told(index).is_some_and(|there| agent::next_template(pair(place), there).is_some());
     let at = Place::new(&place.namespace, &placement);
     let before = index.object(Kept::Placements, &at);
-    let there: Vec<_> = of(index, Kept::Decisions, place)
-        .filter(|(at, _)| names::next_decision_number(&place.name, &at.name).is_some())
-        .collect();
+    let there: Vec<_> = next_decisions_of(index, place).collect();
     if plan.next.is_some() || is_named {
         let mut writes: Vec<_> = so(&PLACEMENTS, agent::next_placement(pair(place)), before)
             .into_iter()
             .collect();
-        let held = there.iter().filter_map(|(at, it)| {
-            let number = names::next_decision_number(&place.name, &at.name)?;
-            Some((number, super::addon::clusters_in(it).map(Into::into).collect()))
-        });
-        let wanted = agent::next_decisions(pair(place), &plan.moved, &held.collect());
+        let held = present(place, &there, names::next_decision_number);
+        let wanted = agent::next_decisions(pair(place), &plan.moved, &held);
         writes.extend(write_decisions(place, wanted, there));
         return writes;
     }
@@ -136,16 +138,4 @@ pub(in crate::controller::promises) fn again(index: &Index, place: &Place, momen
     let plan = plan(index, place, it, &template, moment);
     plan.next?;
     plan.again.into_iter().chain(moment.now.checked_add(LOOK).ok()).min()
-}
-
-/// How far the clusters of a GitOpsCluster are on the way to what it wants.
-pub(in crate::controller::promises) fn progress(
-    index: &Index,
-    place: &Place,
-    it: &GitOpsCluster,
-    wanted: &Wanted,
-    moment: &Moment<'_>,
-) -> Progress {
-    let template = template_name(place, wanted, moment);
-    plan(index, place, it, &template, moment).progress
 }

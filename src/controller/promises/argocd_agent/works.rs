@@ -1,8 +1,8 @@
 //! What one managed cluster is brought beside the add-on: the authorities that its agent trusts, which change otherwise than
 //! versions do, and the ArgoCD of an operator there. It also takes over what argocd-pull-integration has installed.
 
-use super::{ABOUT, NAME, NEEDS, asking, blocklist, gone, of_gitops, server, so};
-use crate::agent::state::ISSUED;
+use super::{ABOUT, NAME, NEEDS, asking, blocklist, gone, management, of_gitops, pair, server, so};
+use crate::agent::state::{self, ISSUED};
 use crate::agent::{self, names};
 use crate::cluster_secret::{ClusterSecret, MANAGED_BY};
 use crate::controller::action::{Action, Write};
@@ -57,32 +57,65 @@ fn wanted(index: &Index, place: &Place, it: &GitOpsCluster, cluster: &str, now: 
     if ca.leaf().is_none() {
         return Vec::new();
     }
-    let goc = (&*place.namespace, &*place.name);
     let mut authorities = agent::ca_work(cluster, &wanted.namespace, &ca.text, &place.to_string());
     if let Some(list) = list(index, cluster, now) {
         authorities["metadata"]["annotations"][ISSUED] = json!(list);
     }
-    let argocd = wanted.argocd_manifests.as_ref().and_then(|_| {
+    let argocd = wanted.is_operated().then_some(()).and_then(|()| {
         let server = server(index, wanted).ok()?;
-        Some(agent::argocd_work(goc, cluster, wanted, &server))
+        Some(agent::argocd_work(pair(place), cluster, wanted, &server))
     });
-    let all = [Some(authorities), argocd].into_iter().flatten();
-    all.filter_map(|work| {
-        let name = work["metadata"]["name"].as_str().unwrap_or_default();
+    // While it is not known where the principal is, it is not known either what is obsolete.
+    let is_known = argocd.is_some() == wanted.is_operated();
+    let all: Vec<_> = [Some(authorities), argocd].into_iter().flatten().collect();
+    let names: Vec<_> = all
+        .iter()
+        .filter_map(|work| work["metadata"]["name"].as_str())
+        .collect();
+    let obsolete = is_known.then(|| obsolete(index, cluster, &names)).flatten();
+    let lacking = all.iter().zip(&names).filter_map(|(work, name)| {
         let there = index.object(Kept::Works, &Place::new(cluster, name));
-        so(&WORKS, work, there)
+        so(&WORKS, work.clone(), there)
+    });
+    lacking.chain(obsolete).collect()
+}
+
+/// A work that we have brought to a cluster and that is none of these: nobody asks for its ArgoCD any more, or another GitOpsCluster
+/// does by now. It goes when these are applied, so that OCM finds another owner of what is in both.
+fn obsolete(index: &Index, cluster: &str, names: &[&str]) -> Option<Write> {
+    let is_there = |name: &&str| {
+        let work = index.object(Kept::Works, &Place::new(cluster, name));
+        work.is_some_and(is_applied)
+    };
+    if !names.iter().all(is_there) {
+        return None;
+    }
+    let mut others = index
+        .objects(Kept::Works)
+        .filter(|(at, work)| *at.namespace == *cluster && !names.contains(&&*at.name) && work.owner().is_some());
+    others.find_map(|(at, work)| gone(&WORKS, at, work))
+}
+
+/// The works of a GitOpsCluster with an ArgoCD that the operator of its add-on has to take away. Kubernetes does not let it go without
+/// the operator, because of a finalizer of that.
+pub(super) fn operated<'i>(index: &'i Index, place: &Place) -> impl Iterator<Item = (&'i Place, &'i Object)> {
+    let name = names::argocd_work(&place.namespace, &place.name);
+    let all = index.objects(Kept::Works).filter(move |(at, _)| *at.name == *name);
+    all.filter(move |(_, work)| {
+        let annotation = &work.object["metadata"]["annotations"][names::OPERATED];
+        annotation == "true" && work.owner().as_ref() == Some(place)
     })
-    .collect()
+}
+
+/// What is listed of the certificates of a cluster's agent, as [`ISSUED`] has it.
+pub(super) fn listed<'i>(index: &'i Index, cluster: &str) -> Option<&'i str> {
+    let work = index.object(Kept::Works, &Place::new(cluster, names::CA_WORK))?;
+    work.object["metadata"]["annotations"][ISSUED].as_str()
 }
 
 /// The certificates of a cluster's agent that are listed: fingerprints, and until when they are good.
 pub(super) fn issued<'i>(index: &'i Index, cluster: &str) -> impl Iterator<Item = (&'i str, &'i str)> + use<'i> {
-    let work = index.object(Kept::Works, &Place::new(cluster, names::CA_WORK));
-    let listed = work.and_then(|work| work.object["metadata"]["annotations"][ISSUED].as_str());
-    listed
-        .into_iter()
-        .flat_map(|it| it.split(','))
-        .filter_map(|it| it.split_once('='))
+    listed(index, cluster).into_iter().flat_map(state::issued)
 }
 
 /// The list of the certificates of a cluster's agent that are still good: those that are listed, and those that requests have got,
@@ -112,9 +145,8 @@ fn list(index: &Index, cluster: &str, now: Timestamp) -> Option<String> {
 fn adopted(index: &Index, cluster: &str) -> Option<Write> {
     let place = Place::new(cluster, names::ADDON);
     let addon = index.object(Kept::AddOns, &place).filter(|it| !it.deleting)?;
-    let management = index.object(Kept::Management, &Place::new("", names::ADDON))?;
     let is_theirs = addon.object["metadata"]["labels"][MANAGED_BY] == PEER;
-    (is_theirs && management.is_ours()).then(|| Write::Patch {
+    (is_theirs && management(index)?.is_ours()).then(|| Write::Patch {
         resource: &ADDONS,
         place,
         body: json!({
@@ -152,12 +184,8 @@ pub(super) fn has(index: &Index, cluster: &str, ca: &TlsSecret) -> bool {
 
 /// Whether the agent of the cluster has applied it as it is.
 fn is_applied(work: &Object) -> bool {
-    let conditions = work.object["status"]["conditions"].as_array();
-    conditions.into_iter().flatten().any(|it| {
-        it["type"] == "Applied"
-            && it["status"] == "True"
-            && it["observedGeneration"] == work.object["metadata"]["generation"]
-    })
+    let applied = state::condition(&work.object, "Applied");
+    applied["status"] == "True" && applied["observedGeneration"] == work.object["metadata"]["generation"]
 }
 
 fn has_text(work: &Value, text: &str) -> bool {

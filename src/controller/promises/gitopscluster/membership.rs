@@ -122,8 +122,7 @@ pub(in crate::controller::promises) fn gives_up(
     cluster: &str,
     argocd: &str,
 ) -> bool {
-    // How one wants it that cannot be understood is no reason to take it away.
-    it.spec.agent.is_none() && !it.spec.agent_is_unclear || leaves(index, place, it, cluster, argocd)
+    !it.spec.may_have_agent() || leaves(index, place, it, cluster, argocd)
 }
 
 /// The managed clusters on which a GitOpsCluster has argocd-agent run: those that it selects, and those that it has by the

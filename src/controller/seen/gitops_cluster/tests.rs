@@ -69,6 +69,26 @@ fn what_is_not_done_is_named_where_it_is_asked_for() {
 }
 
 #[test]
+fn an_operator_is_where_the_agent_is() {
+    let asked = |namespace: &str, is_chosen: bool| {
+        spec(&json!({
+            "argoCDAgentAddon": {"operatorNamespace": namespace, "agentNamespace": "gitops"},
+            "agent": {"operator": {"enabled": is_chosen}},
+        }))
+    };
+    for (namespace, is_chosen, is_done) in [
+        ("gitops", true, true),
+        ("operators", true, false),
+        ("gitops", false, false),
+        ("", true, true),
+    ] {
+        let spec = asked(namespace, is_chosen);
+        assert_eq!(spec.not_done.is_empty(), is_done, "{namespace} {is_chosen}");
+        assert_eq!(spec.agent.map(|wanted| wanted.operator), Some(is_chosen));
+    }
+}
+
+#[test]
 fn an_agent_is_wanted_as_either_dialect_says() {
     let nothing = Wanted {
         mode: Mode::Managed,
@@ -78,6 +98,7 @@ fn an_agent_is_wanted_as_either_dialect_says() {
         images: Images::default(),
         rollout: None,
         revoked: [].into(),
+        operator: false,
         argocd_manifests: None,
     };
     let wanted = |asked: &Value| spec(asked).agent;
@@ -94,7 +115,8 @@ fn an_agent_is_wanted_as_either_dialect_says() {
         "maxConcurrency": "10%", "maxFailures": 2, "minSuccessTime": "90s", "progressDeadline": "1h",
     }});
     let ours = json!({
-        "images": {"agent": "agent:1", "argocd": "argocd:3", "redis": "redis:8", "supervisor": "ocm-cmp:1"},
+        "images": {"agent": "agent:1", "argocd": "argocd:3", "redis": "redis:8", "operator": "operator:0", "supervisor": "ocm-cmp:1"},
+        "operator": {"enabled": true},
         "rolloutStrategy": rollout,
         "revokedClusters": ["eu2", "eu1"],
     });
@@ -111,10 +133,12 @@ fn an_agent_is_wanted_as_either_dialect_says() {
             agent: Some("agent:1".into()),
             argocd: Some("argocd:3".into()),
             redis: Some("redis:8".into()),
+            operator: Some("operator:0".into()),
             ours: Some("ocm-cmp:1".into()),
         },
         rollout: Some(rollout),
         revoked: ["eu1".into(), "eu2".into()].into(),
+        operator: true,
         argocd_manifests: Some(vec![manifest]),
     };
     assert_eq!(wanted(&of_pull), Some(all.clone()));

@@ -230,12 +230,20 @@ async fn of_two_decisions_for_a_cluster_the_later_entry_counts() -> Result<()> {
     // What has moved stays as it is when the first entry follows.
     let before = hub.get(&addon.work("cluster1")).await?.context("no work")?;
     addon.install(&[("paced", "v2"), ("paced-next", "v2")], "v1").await?;
-    addon.decide("paced-next", &[]).await?;
+    // Entries and decisions are read each for themselves: a decision that goes before the entry is read would take the cluster back.
     let paced = ObjectRef::cluster(
         "addon.open-cluster-management.io/v1alpha1",
         "ClusterManagementAddOn",
         "paced",
     );
+    let second_version = addon.template("v2");
+    hub.wait_for(&paced, |it| {
+        let configs = it["status"]["installProgressions"][0]["configReferences"].as_array();
+        let mut configs = configs.into_iter().flatten();
+        configs.any(|config| config["desiredConfig"]["name"] == *second_version)
+    })
+    .await?;
+    addon.decide("paced-next", &[]).await?;
     hub.wait_for(&paced, |it| {
         let first = &it["status"]["installProgressions"][0]["conditions"][0];
         first["reason"] == "Completed"

@@ -3,15 +3,16 @@
 use super::{Condition, Is, few};
 use crate::agent::rollout::{self, Progress};
 use crate::agent::state::{self, State, Told};
-use crate::agent::{Server, WITHOUT_OURS, Wanted, names};
+use crate::agent::{Server, WITHOUT_OURS, WITHOUT_OURS_BESIDE_AN_OPERATOR, Wanted, names};
 use crate::controller::index::Index;
-use crate::controller::promises::argocd_agent;
+use crate::controller::promises::argocd_agent::{self, Ready};
 use crate::controller::promises::gitopscluster::agents_of;
 use crate::controller::promises::{Moment, Settings};
 use crate::controller::seen::{GitOpsCluster, Place, Reach, TlsSecret};
 use crate::controller::watches::Kept;
 use crate::status::time;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
 /// How many clusters the status lists.
 const LISTED: usize = 100;
@@ -40,17 +41,15 @@ pub(super) fn told(index: &Index, place: &Place, it: &GitOpsCluster, wanted: &Wa
     let clusters = agents_of(index, place, it, argocd);
     let mut members: Vec<_> = clusters.iter().map(|cluster| member(index, cluster)).collect();
     members.sort_unstable_by_key(|member| (member.told.state, member.name));
-    let parts = Parts::of(index, place, wanted, &server, clusters.len(), moment);
+    let ready = argocd_agent::ready(index, place, it, wanted, moment);
+    let parts = Parts::of(index, place, wanted, &server, &clusters, &ready, moment);
     let mut conditions = if it.spec.is_of_pull {
         parts.of_pull()
     } else {
         parts.of_acm()
     };
     conditions.push(connected(&members));
-    conditions.push(up_to_date(
-        argocd_agent::progress(index, place, it, wanted, moment),
-        &members,
-    ));
+    conditions.push(up_to_date(ready.progress, &members));
     let count = |is: fn(&Member<'_>) -> bool| members.iter().filter(|member| is(member)).count();
     let counts = [
         ("installed", count(|member| member.told.is_installed)),
@@ -183,7 +182,8 @@ impl Parts {
         place: &Place,
         wanted: &Wanted,
         server: &Result<Server, String>,
-        clusters: usize,
+        clusters: &BTreeSet<&str>,
+        ready: &Ready,
         moment: &Moment<'_>,
     ) -> Self {
         let Settings { argocd, .. } = moment.settings;
@@ -196,16 +196,16 @@ impl Parts {
                 coming(what)
             }
         };
-        let ready = argocd_agent::ready(index, place, wanted, moment);
         let applied = |name: &str| {
-            let of_it = index
-                .objects(Kept::Works)
-                .filter(|(at, it)| *at.name == *name && it.owner().as_ref() == Some(place));
-            let applied = of_it
-                .filter(|(_, it)| state::condition(&it.object, "Applied")["status"] == "True")
-                .count();
-            let message = format!("{applied} of {clusters} clusters have applied it");
-            if applied < clusters {
+            let is_applied = |cluster: &&&str| {
+                let work = index.object(Kept::Works, &Place::new(cluster, name));
+                work.is_some_and(|it| {
+                    it.owner().as_ref() == Some(place) && state::condition(&it.object, "Applied")["status"] == "True"
+                })
+            };
+            let applied = clusters.iter().filter(is_applied).count();
+            let message = format!("{applied} of {} clusters have applied it", clusters.len());
+            if applied < clusters.len() {
                 Err((Is::Unknown, message))
             } else {
                 Ok(message)
@@ -221,27 +221,33 @@ impl Parts {
             principal: leaf(index, names::PRINCIPAL_TLS),
             proxy: leaf(index, names::RESOURCE_PROXY_TLS),
             template: if is_unattended(wanted, moment.settings) {
-                Err((Is::False, WITHOUT_OURS.to_owned()))
+                let why = if wanted.operator {
+                    WITHOUT_OURS_BESIDE_AN_OPERATOR
+                } else {
+                    WITHOUT_OURS
+                };
+                Err((Is::False, why.to_owned()))
             } else {
                 there(ready.template, "the AddOnTemplate")
             },
             config: there(ready.config, "the AddOnDeploymentConfig"),
-            management: match ready.management {
+            management: match &ready.management {
                 Ok(true) => Ok("OCM brings the add-on to the clusters that are selected".to_owned()),
                 Ok(false) => coming("the ClusterManagementAddOn"),
                 Err(clusters) => Err((
                     Is::False,
                     format!(
                         "no GitOpsCluster selects {}, where the add-on is: select them, or delete their ManagedClusterAddOn {}",
-                        few(&clusters),
+                        few(clusters),
                         names::ADDON
                     ),
                 )),
             },
             works: applied(names::CA_WORK),
-            argocd: match &wanted.argocd_manifests {
-                None => Ok("the add-on brings Argo CD with it".to_owned()),
-                Some(_) => applied(&names::argocd_work(&place.namespace, &place.name)),
+            argocd: if wanted.is_operated() {
+                applied(&names::argocd_work(&place.namespace, &place.name))
+            } else {
+                Ok("the add-on brings Argo CD with it".to_owned())
             },
         }
     }
@@ -278,7 +284,7 @@ impl Parts {
 
 /// Whether nothing restarts the agents when their certificates are renewed.
 fn is_unattended(wanted: &Wanted, settings: &Settings) -> bool {
-    wanted.argocd_manifests.is_none() && wanted.images.or(&settings.images).ours.is_none()
+    wanted.brings_argocd() && wanted.images.or(&settings.images).ours.is_none()
 }
 
 /// The first of those that fare worst; what all say where all is well.

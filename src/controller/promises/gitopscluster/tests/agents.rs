@@ -1,14 +1,14 @@
 //! Clusters on which argocd-agent runs.
 
 use super::*;
-use crate::agent::{Images, Mode};
+use crate::agent::{Images, Mode, Wanted, names};
 use crate::cluster_secret::tests::agents::{authorities, both};
 use crate::controller::index::tests::cluster;
 use crate::controller::promises::gitopscluster::membership::{agents_of, has_agent};
 use crate::controller::seen::Object;
 use crate::controller::seen::Reach;
 use crate::controller::watches::Kept;
-use k8s_openapi::jiff::SignedDuration;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 fn wanted(revoked: &[&str]) -> Wanted {
     Wanted {
@@ -19,6 +19,7 @@ fn wanted(revoked: &[&str]) -> Wanted {
         images: Images::default(),
         rollout: None,
         revoked: revoked.iter().map(|cluster| (*cluster).into()).collect(),
+        operator: false,
         argocd_manifests: None,
     }
 }

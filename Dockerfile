@@ -1,0 +1,37 @@
+# One static program on an empty base. docs/image.md says how it is built, checked and mirrored.
+#
+# It is compiled in here, from a checkout and nothing else:
+#
+#   buildah build .
+#
+# or taken from a folder that has amd64/argocd-ocm-cmp, and what other architectures there are. Nothing is pulled then, and what was
+# tested is what is shipped (image/build does it):
+#
+#   buildah build --file Dockerfile --build-arg PROGRAM=given FOLDER
+#
+# The last stage is the same.
+ARG PROGRAM=compiled
+
+FROM docker.io/library/rust:1.89-bookworm AS compiled
+WORKDIR /src
+COPY . .
+RUN image/static cargo build --release --locked && cp target/*/release/argocd-ocm-cmp /
+
+FROM scratch AS given
+ARG TARGETARCH
+COPY ${TARGETARCH}/argocd-ocm-cmp /
+
+FROM ${PROGRAM} AS program
+
+FROM scratch
+ARG VERSION=unreleased
+LABEL org.opencontainers.image.title="argocd-ocm-cmp" \
+      org.opencontainers.image.description="GitOps by pull: Argo CD Applications delivered to managed clusters as Open Cluster Management ManifestWorks" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.source="https://github.com/argocd-ocm-cmp/argocd-ocm-cmp" \
+      org.opencontainers.image.version="${VERSION}"
+# Not every runtime sets one for an image that has none. The sidecar finds kustomize and helm by it.
+ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+COPY --from=program --chmod=0555 /argocd-ocm-cmp /usr/local/bin/argocd-ocm-cmp
+USER 999:999
+ENTRYPOINT ["/usr/local/bin/argocd-ocm-cmp"]

@@ -1,0 +1,209 @@
+//! The promise `application-set-report` on the hub of a fleet: a real API server, ApplicationSets with an Application on each managed
+//! cluster, and the status of the Applications, which is written here.
+//!
+//! ```text
+//! cargo bench --bench reports               # one ApplicationSet on 1,000 managed clusters, and ten of them
+//! cargo bench --bench reports -- 2000 500   # so many Applications, each set on so many managed clusters
+//! ```
+//!
+//! Needs what the testbed needs.
+
+#![allow(
+    clippy::cast_precision_loss,
+    clippy::disallowed_methods,
+    reason = "figures for people, and time is what this measures"
+)]
+
+mod fleet;
+
+use anyhow::{Context, Result, ensure};
+use fleet::{Controller, Load, NONE, Size, Stage, Table, now, request, seconds, timed, writes};
+use serde_json::{Value, json};
+
+/// Applications and managed clusters.
+const SIZES: [Size; 2] = [(1000, 1000), (10_000, 1000)];
+
+const ARGO_CD: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd";
+const REPORTS: &str =
+    "/apis/apps.open-cluster-management.io/v1alpha1/namespaces/argocd/multiclusterapplicationsetreports";
+
+/// What reports are called in paths.
+const KIND: &str = "multiclusterapplicationsetreports";
+
+/// How many objects an Application consists of, which the report names.
+const OBJECTS: usize = 6;
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    fleet::run(&SIZES, Table::alone(), measure).await
+}
+
+async fn measure(size: Size, table: &mut Table) -> Result<()> {
+    let stage = Stage::start(size, &["--controllers=application-set-report"]).await?;
+    let load = stage.load();
+    let crd = format!("{KIND}.apps.open-cluster-management.io");
+    load.install("report_crd.yaml", &crd).await?;
+    load.create_clusters().await?;
+    let fleet = Fleet::create(load, size).await?;
+    let controller = stage.controller("first").await?;
+
+    let create = |at| {
+        vec![request(
+            "POST",
+            &format!("{ARGO_CD}/applications"),
+            &fleet.application(at),
+        )]
+    };
+    fleet
+        .measure(
+            &controller,
+            table,
+            "Applications are created, s",
+            [false, false],
+            load.of_each(create),
+        )
+        .await?;
+    let phases = [
+        ("all are out of sync, s", [false, false]),
+        ("all are synced and healthy, s", [true, true]),
+    ];
+    for (name, is) in phases {
+        let status = json!({"status": status(is)});
+        let report = |at| {
+            let path = format!("{ARGO_CD}/applications/application-{at}");
+            vec![request("PATCH", &path, &status)]
+        };
+        fleet
+            .measure(&controller, table, name, is, load.of_each(report))
+            .await?;
+    }
+    let sizes = load.read(REPORTS, |report| report.to_string().len()).await?;
+    let largest = sizes.into_iter().max().context("a report")? as f64;
+    table.note("the largest report, kB", format!("{:.0}", largest / 1000.0), NONE);
+    stage.rest(controller, fleet.sets.len() as f64, table).await
+}
+
+/// ApplicationSets that have an Application on each cluster.
+struct Fleet<'s> {
+    load: &'s Load,
+    clusters: usize,
+    sets: Vec<Value>,
+}
+
+impl<'s> Fleet<'s> {
+    async fn create(load: &'s Load, (applications, clusters): Size) -> Result<Self> {
+        let mut sets = Vec::new();
+        for at in 0..applications.div_ceil(clusters) {
+            let created = request("POST", &format!("{ARGO_CD}/applicationsets"), &set(at));
+            sets.push(load.client().request(created).await?);
+        }
+        Ok(Self { load, clusters, sets })
+    }
+
+    /// An Application as the ApplicationSet controller creates it.
+    fn application(&self, at: usize) -> Value {
+        let owner = &self.sets[at / self.clusters]["metadata"];
+        json!({
+            "apiVersion": "argoproj.io/v1alpha1",
+            "kind": "Application",
+            "metadata": {
+                "name": format!("application-{at}"),
+                "namespace": "argocd",
+                "labels": {"apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true"},
+                "annotations": {
+                    "apps.open-cluster-management.io/ocm-managed-cluster": self.load.cluster(at),
+                    "argocd.argoproj.io/skip-reconcile": "true",
+                },
+                "ownerReferences": [{
+                    "apiVersion": "argoproj.io/v1alpha1",
+                    "kind": "ApplicationSet",
+                    "name": owner["name"],
+                    "uid": owner["uid"],
+                    "controller": true,
+                    "blockOwnerDeletion": true,
+                }],
+            },
+            "spec": spec(),
+        })
+    }
+
+    /// Does this, and measures how long after it the reports say of all clusters whether they are synced, and healthy.
+    async fn measure(
+        &self,
+        controller: &Controller,
+        table: &mut Table,
+        name: &'static str,
+        is: [bool; 2],
+        load: impl Future<Output = Result<()>>,
+    ) -> Result<()> {
+        let before = writes(&controller.metrics()?, KIND);
+        let done = timed(load).await?;
+        let sets = self.sets.len() as f64;
+        let quiet = controller.quiet(|metrics| writes(metrics, KIND), before + sets).await?;
+        self.all_say(is).await?;
+        let each = (writes(&quiet.metrics, KIND) - before) / sets;
+        table.note(name, seconds(done.took), NONE);
+        table.note("  all reports say so after that, s", seconds(quiet.since(&done)), NONE);
+        table.note("  writes of each report", format!("{each:.2}"), NONE);
+        Ok(())
+    }
+
+    /// Makes sure that each report counts all clusters, as these.
+    async fn all_say(&self, [synced, healthy]: [bool; 2]) -> Result<()> {
+        let count = |is: bool| if is { self.clusters } else { 0 }.to_string();
+        let wanted = [self.clusters.to_string(), count(synced), count(healthy)];
+        let read = |report: &Value| {
+            let summary = &report["statuses"]["summary"];
+            ["clusters", "synced", "healthy"].map(|key| summary[key].as_str().unwrap_or_default().to_owned())
+        };
+        let reports = self.load.read(REPORTS, read).await?;
+        ensure!(
+            reports.len() == self.sets.len() && reports.iter().all(|it| *it == wanted),
+            "not {wanted:?} in each of {}: {reports:?}",
+            self.sets.len()
+        );
+        Ok(())
+    }
+}
+
+fn set(at: usize) -> Value {
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "ApplicationSet",
+        "metadata": {"name": format!("set-{at}"), "namespace": "argocd"},
+        "spec": {
+            "generators": [{"clusterDecisionResource": {"configMapRef": "ocm-placement-generator", "requeueAfterSeconds": 30}}],
+            "template": {"metadata": {"name": "{{name}}"}, "spec": spec()},
+        },
+    })
+}
+
+/// What all Applications have in common.
+fn spec() -> Value {
+    json!({
+        "project": "default",
+        "source": {"repoURL": "https://example.com/fleet/applications.git", "targetRevision": "HEAD", "path": "shop"},
+        "destination": {"server": "https://kubernetes.default.svc", "namespace": "shop"},
+    })
+}
+
+/// What Argo CD says of an Application that is synced or not, and healthy or not.
+fn status([synced, healthy]: [bool; 2]) -> Value {
+    let word = |is: bool, yes, no| if is { yes } else { no };
+    let (sync, health) = (
+        word(synced, "Synced", "OutOfSync"),
+        word(healthy, "Healthy", "Progressing"),
+    );
+    let object = |at: usize| {
+        json!({
+            "group": "apps", "version": "v1", "kind": "Deployment", "namespace": "shop", "name": format!("web-{at}"),
+            "status": sync, "health": {"status": health},
+        })
+    };
+    json!({
+        "sync": {"status": sync, "revision": "0123456789abcdef0123456789abcdef01234567"},
+        "health": {"status": health, "lastTransitionTime": now()},
+        "reconciledAt": now(),
+        "resources": (0..OBJECTS).map(object).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,72 @@
+{{/* The files at the root of the repository are the one truth: they are in files/, and what values say is set in them. */}}
+
+{{/* The features, with all that they imply, as JSON with the name of each. */}}
+{{- define "argocd-ocm-cmp.features" -}}
+{{- $implies := dict
+      "policy" (list "plugin")
+      "shards" (list "controller")
+      "cluster-secrets" (list "controller")
+      "report" (list "controller")
+      "gitopscluster" (list "controller")
+      "pull" (list "controller" "cluster-secrets" "report")
+      "argocd-agent" (list "gitopscluster" "controller") -}}
+{{- $on := dict -}}
+{{- range .Values.features -}}
+  {{- $_ := set $on . true -}}
+  {{- range (get $implies . | default list) -}}{{- $_ := set $on . true -}}{{- end -}}
+{{- end -}}
+{{- if gt (int .Values.controller.shards) 1 -}}
+  {{- $_ := set $on "shards" true -}}{{- $_ := set $on "controller" true -}}
+{{- end -}}
+{{- if .Values.policy -}}
+  {{- $_ := set $on "policy" true -}}{{- $_ := set $on "plugin" true -}}
+{{- end -}}
+{{- toJson $on -}}
+{{- end -}}
+
+{{/* The image of this program. */}}
+{{- define "argocd-ocm-cmp.image" -}}
+{{- printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) -}}
+{{- end -}}
+
+{{/* All that the controller does, in the order in which its help has it. */}}
+{{- define "argocd-ocm-cmp.controllers" -}}
+{{- $on := include "argocd-ocm-cmp.features" . | fromJson -}}
+{{- $names := list "application-status" -}}
+{{- if hasKey $on "pull" -}}{{- $names = append $names "pull" -}}{{- end -}}
+{{- if hasKey $on "cluster-secrets" -}}{{- $names = append $names "cluster-secrets" -}}{{- end -}}
+{{- if hasKey $on "report" -}}{{- $names = append $names "application-set-report" -}}{{- end -}}
+{{- if hasKey $on "gitopscluster" -}}{{- $names = append $names "gitopscluster" -}}{{- end -}}
+{{- if hasKey $on "argocd-agent" -}}{{- $names = append $names "argocd-agent" -}}{{- end -}}
+{{- join "," $names -}}
+{{- end -}}
+
+{{/*
+The objects of some files, as JSON with a list `items`: in the namespace of the release, and with its images.
+Arguments: root, and files, a list of names.
+*/}}
+{{- define "argocd-ocm-cmp.read" -}}
+{{- $root := .root -}}
+{{- $namespace := $root.Release.Namespace -}}
+{{- $items := list -}}
+{{- range .files -}}
+  {{- $text := $root.Files.Get (printf "files/%s.yaml" .) -}}
+  {{- if not $text -}}{{- fail (printf "files/%s.yaml is not in the chart" .) -}}{{- end -}}
+  {{- $text = regexReplaceAll "(?m)^((?:- | )*namespace: )argocd$" $text (printf "${1}%s" $namespace) -}}
+  {{- $text = regexReplaceAll "(?m)^( *(?:namespaces|resourceNames): )\\[argocd\\]$" $text (printf "${1}[%s]" $namespace) -}}
+  {{- $text = regexReplaceAllLiteral "(?m)ghcr\\.io/argocd-ocm-cmp/argocd-ocm-cmp:\\S+$" $text (include "argocd-ocm-cmp.image" $root) -}}
+  {{- $text = regexReplaceAllLiteral "(?m)quay\\.io/argoproj/argocd:\\S+$" $text $root.Values.argocdImage -}}
+  {{- range (regexSplit "(?m)^---$" $text -1) -}}
+    {{- $items = append $items (fromYaml .) -}}
+  {{- end -}}
+{{- end -}}
+{{- dict "items" $items | toJson -}}
+{{- end -}}
+
+{{/* Writes objects, one document each. Argument: a list. */}}
+{{- define "argocd-ocm-cmp.write" -}}
+{{- range . }}
+---
+{{ toYaml . }}
+{{- end }}
+{{- end -}}

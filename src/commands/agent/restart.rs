@@ -1,0 +1,72 @@
+//! `agent restart`: the Pods of a Deployment, started anew when files have changed that they read only at their start.
+//!
+//! What they were started with is written into an annotation of theirs: another value has Kubernetes start others, the same value
+//! does nothing. So a restart of this program is none of theirs, and one that fails is made up for.
+
+use super::prepare::{connect, send};
+use super::run::{Asked, SOON, contents};
+use super::{Exit, runtime};
+use crate::cli::RestartArgs;
+use crate::commands::say;
+use crate::controller::writer::MANAGER;
+use crate::hub;
+use crate::supervise::{self, Verdict, Watch};
+use kube::Client;
+use kube::core::params::{Patch, PatchParams};
+use kube::core::request::Request;
+use serde_json::json;
+use tokio::select;
+use tokio::time::sleep;
+
+/// The annotation of the Pods.
+const STARTED_WITH: &str = "argocd-ocm-cmp.github.io/certificates";
+
+pub(super) fn run(args: &RestartArgs) -> Result<Exit, String> {
+    runtime()?.block_on(async {
+        let mut asked = Asked::listen()?;
+        let (client, _) = connect(&args.at).await?;
+        let (mut watch, mut told) = (Watch::default(), None);
+        loop {
+            let seen = contents(&args.files);
+            let lacks = seen.as_ref().err().map(|lack| format!("waiting for {lack}"));
+            let (pause, line) = match watch.look(seen.ok()) {
+                Verdict::Nothing => (args.interval, lacks),
+                Verdict::LookAgain => (args.interval.min(SOON), lacks),
+                Verdict::Start | Verdict::Restart(_) => {
+                    let digest = supervise::digest(watch.started().map_or(&[], Vec::as_slice));
+                    let done = write(&client, args, &digest).await;
+                    if done.is_err() {
+                        watch.stopped();
+                    }
+                    (args.interval, Some(done.unwrap_or_else(|why| why)))
+                }
+            };
+            if line.is_some() && line != told {
+                say(&format!("{}\n", line.as_deref().unwrap_or_default()));
+                told = line;
+            }
+            select! {
+                _ = asked.next() => return Ok(Exit::SUCCESS),
+                () = sleep(pause) => {}
+            }
+        }
+    })
+}
+
+/// Says what has come of it.
+async fn write(client: &Client, args: &RestartArgs, digest: &str) -> Result<String, String> {
+    let (namespace, name) = (&args.at.namespace, &args.deployment);
+    let requests = Request::new(format!("/apis/apps/v1/namespaces/{namespace}/deployments"));
+    let params = PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let patch = json!({"spec": {"template": {"metadata": {"annotations": {STARTED_WITH: digest}}}}});
+    match send(client, requests.patch(name, &params, &Patch::Merge(patch))).await {
+        Ok(_) => Ok(format!("Deployment {namespace}/{name}: started with {digest}")),
+        Err(error) => Err(format!(
+            "Deployment {namespace}/{name} cannot be written: {}",
+            hub::reason(&error)
+        )),
+    }
+}

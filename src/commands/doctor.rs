@@ -1,0 +1,36 @@
+//! Runs `doctor`: reads a hub once, and prints what is wrong with it.
+
+use super::{Exit, colours, say, show};
+use crate::cli::{DoctorArgs, DoctorFormat};
+use crate::doctor::{self, Verdict};
+use crate::generate::settings::Env;
+use crate::hub::Reader;
+use crate::json;
+use k8s_openapi::jiff::Timestamp;
+
+pub(super) fn run(args: &DoctorArgs, env: &Env) -> Exit {
+    let seen = Reader::connect(&args.hub).and_then(|reader| reader.examine(&args.namespace));
+    let findings = seen.map(|seen| doctor::examine(&seen, Timestamp::now()));
+    let printed = findings.and_then(|findings| {
+        let text = match args.output {
+            DoctorFormat::Table => doctor::table(&findings, colours(args.color, env)),
+            DoctorFormat::Json => {
+                let mut text = String::new();
+                json::write(&doctor::value(&findings), &mut text).map_err(|error| error.to_string())?;
+                text + "\n"
+            }
+        };
+        Ok((text, doctor::verdict(&findings)))
+    });
+    match printed {
+        Ok((text, verdict)) => match (show("findings", &text), verdict) {
+            (Exit::SUCCESS, Verdict::Well) => Exit::SUCCESS,
+            (Exit::SUCCESS, Verdict::Wrong) => Exit::FAILURE,
+            _ => Exit::CANNOT_TELL,
+        },
+        Err(line) => {
+            say(&format!("error: {}\n", line.replace(['\n', '\r'], " ")));
+            Exit::CANNOT_TELL
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! `install`: prints the objects, or applies them to a hub.
+
+mod hub;
+
+use super::{Exit, fail, show};
+use crate::cli::HubInstallArgs;
+use crate::controller::LEASE;
+use crate::generate::policy;
+use crate::generate::problem::Problems;
+use crate::install::{self, MANAGER, Object, Wanted, elsewhere, is_ours, is_robbed, objects, taken_over};
+pub(super) use hub::{How, Hub, Refused, place};
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::{sleep, timeout};
+
+/// How long the API server has to serve a kind that is new to it, and how often it is asked.
+const ESTABLISHED: Duration = Duration::from_secs(60);
+const OFTEN: Duration = Duration::from_millis(200);
+
+pub(super) fn run(args: &HubInstallArgs) -> Exit {
+    let done = wanted(args).and_then(|wanted| {
+        let objects = objects(&wanted);
+        if args.print {
+            return Ok(show("objects", &install::text(&objects, args.output)));
+        }
+        runtime()?.block_on(apply(args, &objects))
+    });
+    done.unwrap_or_else(|problems| fail(&problems.to_string()))
+}
+
+/// One thread: all that is done is waiting.
+pub(super) fn runtime() -> Result<Runtime, Problems> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Problems::one(format!("nothing can be started: {error}")))
+}
+
+fn wanted(args: &HubInstallArgs) -> Result<Wanted, Problems> {
+    Ok(Wanted {
+        namespace: args.namespace.clone(),
+        image: args.image.clone(),
+        argocd_image: args.argocd_image.clone(),
+        features: args.features.iter().copied().collect(),
+        replicas: args.replicas,
+        shards: args.shards,
+        pull_dialect: args.pull_dialect,
+        policy: args.policy.as_deref().map(policy::checked).transpose()?,
+        additions_only: args.additions_only,
+    })
+}
+
+/// Applies the objects, all of them or none, and says of each what has become of it.
+async fn apply(args: &HubInstallArgs, objects: &[Object]) -> Result<Exit, Problems> {
+    let hub = Hub::connect(&args.hub).await.map_err(Problems::one)?;
+    let (found, mut lines) = look(&hub, args, objects).await?;
+    for (object, live) in &found {
+        let Some(there) = live else { continue };
+        // Else what kubectl has applied would stay kubectl's for ever. It changes nothing but whose it is.
+        if let Some(managers) = taken_over(there, object.is_addition()) {
+            hub.manage(object, there, &managers).await.map_err(Problems::one)?;
+        }
+    }
+    let how = How {
+        manager: MANAGER,
+        force: args.force_conflicts,
+        dry_run: false,
+    };
+    let mut problems = Vec::new();
+    for (object, _) in &found {
+        match hub.apply(object, How { dry_run: true, ..how }).await {
+            Ok(_) => {}
+            Err(Refused::Because(line)) => problems.push(line),
+            Err(Refused::Conflict(fields)) => problems.extend(told(object, &fields)),
+        }
+    }
+    Problems::or(problems, ())?;
+    for (object, live) in &found {
+        match carry_out(&hub, object, live.as_ref(), how).await {
+            Ok(line) => lines.push_str(&line),
+            Err(problems) => {
+                show("summary", &lines);
+                return Err(problems);
+            }
+        }
+    }
+    lines.push_str(&settings_left(&hub, &args.namespace, objects).await?);
+    Ok(show("summary", &lines))
+}
+
+/// The objects that are to be applied, with what is there of each, and a line about each that is to be left as it is; what stands in
+/// the way of all of them.
+async fn look<'o>(hub: &Hub, args: &HubInstallArgs, objects: &'o [Object]) -> Result<(Looked<'o>, String), Problems> {
+    let namespace = args.namespace.as_str();
+    if hub
+        .get("/api/v1/namespaces", namespace)
+        .await
+        .map_err(Problems::one)?
+        .is_none()
+    {
+        return Err(Problems::one(format!(
+            "there is no namespace {namespace} on the hub: install Argo CD first, or say by --namespace where it is"
+        )));
+    }
+    let (mut found, mut lines) = (Vec::new(), String::new());
+    let mut problems = Vec::new();
+    for object in objects {
+        let live = hub.get(&object.path(), object.name()).await.map_err(Problems::one)?;
+        let other = live.as_ref().and_then(|live| elsewhere(live, namespace));
+        match (&live, other) {
+            (None, _) if object.is_addition() => problems.push(format!(
+                "there is no {} to add to: install Argo CD first, or say by --namespace where it is",
+                place(object)
+            )),
+            (_, Some(other)) => problems.push(format!(
+                "{} is for namespace {other}: say --namespace {other}, or uninstall there first; a hub has one installation",
+                place(object)
+            )),
+            (Some(live), _) if is_robbed(live) && object.is_addition() => problems.extend(robbed(object, live)),
+            // Red Hat ACM's, which what we write fits; and a policy that is not to become the sample again.
+            (Some(live), _)
+                if object.name() == REPORTS && !is_ours(object, live)
+                    || object.name() == POLICY && args.policy.is_none() =>
+            {
+                writeln!(lines, "{object} kept").expect("a String takes all");
+                continue;
+            }
+            _ => {}
+        }
+        found.push((object, live));
+    }
+    Problems::or(problems, (found, lines))
+}
+
+/// Objects, with what is there of each.
+type Looked<'o> = Vec<(&'o Object, Option<Value>)>;
+
+/// The CRD that Red Hat ACM brings too.
+const REPORTS: &str = "multiclusterapplicationsetreports.apps.open-cluster-management.io";
+
+/// The ConfigMap with the policy.
+const POLICY: &str = "argocd-ocm-cmp-policy";
+
+async fn carry_out(hub: &Hub, object: &Object, before: Option<&Value>, how: How) -> Result<String, Problems> {
+    let applied = match hub.apply(object, how).await {
+        Ok(applied) => applied,
+        Err(Refused::Because(line)) => return Err(Problems::one(line)),
+        Err(Refused::Conflict(fields)) => return Problems::or(told(object, &fields), String::new()),
+    };
+    if object.kind() == "CustomResourceDefinition" {
+        until_established(hub, object).await.map_err(Problems::one)?;
+    }
+    let version = |it: &Value| it["metadata"]["resourceVersion"].clone();
+    let done = match before {
+        None => "created",
+        Some(before) if version(before) == version(&applied) => "unchanged",
+        Some(_) => "configured",
+    };
+    Ok(format!("{object} {done}\n"))
+}
+
+/// Waits until the API server serves the kind.
+async fn until_established(hub: &Hub, crd: &Object) -> Result<(), String> {
+    let established = async {
+        loop {
+            let live = hub.get(&crd.path(), crd.name()).await?;
+            let conditions = live.as_ref().and_then(|live| live["status"]["conditions"].as_array());
+            let is = |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";
+            if conditions.is_some_and(|conditions| conditions.iter().any(is)) {
+                return Ok(());
+            }
+            sleep(OFTEN).await;
+        }
+    };
+    let late = || {
+        format!(
+            "{} is not served after {} s: see its conditions",
+            place(crd),
+            ESTABLISHED.as_secs()
+        )
+    };
+    timeout(ESTABLISHED, established).await.unwrap_or_else(|_| Err(late()))
+}
+
+/// A line about what is Argo CD's and would go as ours, with the way out.
+pub(super) fn robbed(object: &Object, live: &Value) -> Option<String> {
+    (object.is_addition() && is_robbed(live)).then(|| {
+        format!(
+            "{}: kubectl has put what it had applied of Argo CD itself under our name, and it would go: apply Argo CD's own manifests \
+             again, by kubectl apply --server-side --force-conflicts, and then do this again",
+            place(object)
+        )
+    })
+}
+
+/// The conflicts of an object, one line each, with the way out.
+fn told(object: &Object, fields: &[(String, String)]) -> Vec<String> {
+    let line = |(field, manager): &(String, String)| {
+        let other = if manager == "helm" {
+            "go on with helm"
+        } else {
+            "ask for the same by a flag"
+        };
+        format!(
+            "{}: {field} is managed by {manager:?}, and is otherwise there: {other}, or take it over by --force-conflicts",
+            place(object)
+        )
+    };
+    fields.iter().map(line).collect()
+}
+
+/// A line about the settings of an earlier installation, where they go on to count.
+async fn settings_left(hub: &Hub, namespace: &str, objects: &[Object]) -> Result<String, Problems> {
+    let is_settings = |it: &Object| (it.kind(), it.name()) == ("ConfigMap", LEASE);
+    if objects.iter().any(is_settings) || !objects.iter().any(|it| it.name() == LEASE) {
+        return Ok(String::new());
+    }
+    let path = format!("/api/v1/namespaces/{namespace}/configmaps");
+    let live = hub.get(&path, LEASE).await.map_err(Problems::one)?;
+    Ok(live.map_or(String::new(), |_| {
+        format!("configmap/{LEASE} kept: what it sets goes on to count, as no feature asked for has it\n")
+    }))
+}

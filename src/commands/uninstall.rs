@@ -1,0 +1,220 @@
+//! `uninstall`: takes from a hub what `install`, or kubectl with our files, has brought.
+
+use super::install::{How, Hub, Refused, place, robbed, runtime};
+use super::{Exit, fail, show};
+use crate::cli::HubUninstallArgs;
+use crate::generate::problem::Problems;
+use crate::install::{
+    LABELS, Object, PROJECT, Wanted, elsewhere, hanging, is_helms, is_left, is_ours, leases, names_project, objects,
+    of_managers,
+};
+use serde_json::Value;
+use std::fmt::Write as _;
+
+const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/applications";
+const GITOPS_CLUSTERS: &str = "/apis/apps.open-cluster-management.io/v1beta1/gitopsclusters";
+
+pub(super) fn run(args: &HubUninstallArgs) -> Exit {
+    let done = runtime().and_then(|runtime| runtime.block_on(uninstall(args)));
+    done.unwrap_or_else(|problems| fail(&problems.to_string()))
+}
+
+/// Something of ours on the hub.
+struct Found {
+    /// Where it is.
+    path: String,
+    /// One of its kind among our files.
+    like: Object,
+    live: Value,
+}
+
+impl Found {
+    fn name(&self) -> &str {
+        self.live["metadata"]["name"].as_str().unwrap_or_default()
+    }
+
+    /// As kubectl calls it.
+    fn shown(&self) -> String {
+        let kind = self.like.to_string();
+        let (kind, _) = kind.split_once('/').unwrap_or((&kind, ""));
+        format!("{kind}/{}", self.name())
+    }
+}
+
+async fn uninstall(args: &HubUninstallArgs) -> Result<Exit, Problems> {
+    let mut lines = String::new();
+    let done = take_away(args, &mut lines).await;
+    if lines.is_empty() && done.is_ok() {
+        lines = format!("nothing of argocd-ocm-cmp is in namespace {}\n", args.namespace);
+    }
+    let shown = show("summary", &lines);
+    done.map(|()| shown)
+}
+
+/// Takes all of it away, with a line about each object as soon as that is done.
+async fn take_away(args: &HubUninstallArgs, lines: &mut String) -> Result<(), Problems> {
+    let hub = Hub::connect(&args.hub).await.map_err(Problems::one)?;
+    let ours = objects(&Wanted::everything(&args.namespace));
+    let found = if args.additions_only {
+        Vec::new()
+    } else {
+        let found = find(&hub, &ours).await.map_err(Problems::one)?;
+        check(&hub, &found, args).await?;
+        found
+    };
+    for (object, live) in additions(&hub, &ours).await? {
+        lines.push_str(&take_back(&hub, object, live, args.dry_run).await?);
+    }
+    // What runs goes first, and last what it could not run without.
+    for it in found.iter().rev() {
+        let line = remove(&hub, it, args.dry_run).await.map_err(Problems::one)?;
+        lines.push_str(&line);
+    }
+    if !args.additions_only {
+        lines.push_str(&remove_leases(&hub, args).await.map_err(Problems::one)?);
+    }
+    Ok(())
+}
+
+/// All that is ours by labels or, where our files set none, by name: in the order in which it was applied.
+async fn find(hub: &Hub, ours: &[Object]) -> Result<Vec<Found>, String> {
+    let mut found: Vec<Found> = Vec::new();
+    for like in ours.iter().filter(|object| !object.is_addition()) {
+        let path = like.path();
+        let live = if like.label("app.kubernetes.io/name").is_none() {
+            let live = hub.get(&path, like.name()).await?;
+            live.filter(|live| is_ours(like, live)).into_iter().collect()
+        } else if found.iter().any(|it| it.path == path) {
+            continue;
+        } else {
+            hub.list(&path, LABELS).await?.unwrap_or_default()
+        };
+        found.extend(live.into_iter().map(|mut live| {
+            live["kind"] = like.kind().into();
+            Found {
+                path: path.clone(),
+                like: like.clone(),
+                live,
+            }
+        }));
+    }
+    Ok(found)
+}
+
+/// What stands in the way.
+async fn check(hub: &Hub, found: &[Found], args: &HubUninstallArgs) -> Result<(), Problems> {
+    let mut problems = Vec::new();
+    if let Some(release) = found.iter().find_map(|it| is_helms(&it.live)) {
+        problems.push(format!(
+            "it was installed by Helm: take back what is added to Argo CD by --additions-only, then helm uninstall {release}"
+        ));
+    }
+    if let Some(other) = found.iter().find_map(|it| elsewhere(&it.live, &args.namespace)) {
+        problems.push(format!("it is installed in namespace {other}: say --namespace {other}"));
+    }
+    let all = async |path| Ok::<_, Problems>(hub.list(path, "").await.map_err(Problems::one)?.unwrap_or_default());
+    problems.extend(hanging(&all(GITOPS_CLUSTERS).await?, &all(APPLICATIONS).await?));
+    Problems::or(problems, ())
+}
+
+/// Argo CD's own objects, as far as they are there; what stands in the way of taking something out of them.
+async fn additions<'o>(hub: &Hub, ours: &'o [Object]) -> Result<Vec<(&'o Object, Value)>, Problems> {
+    let (mut found, mut problems) = (Vec::new(), Vec::new());
+    for object in ours.iter().filter(|object| object.is_addition()) {
+        if let Some(live) = hub.get(&object.path(), object.name()).await.map_err(Problems::one)? {
+            problems.extend(robbed(object, &live));
+            found.push((object, live));
+        }
+    }
+    Problems::or(problems, found)
+}
+
+/// Takes what we have added out of one of Argo CD's objects, and says what has become of it.
+async fn take_back(hub: &Hub, object: &Object, mut live: Value, dry_run: bool) -> Result<String, Problems> {
+    let of_ours: Vec<_> = of_managers(&live).collect();
+    for manager in of_ours.iter().filter(|_| !dry_run) {
+        let how = How {
+            manager,
+            force: false,
+            dry_run: false,
+        };
+        let applied = hub.apply(&object.bare(), how).await;
+        live = applied.map_err(|refused| refusal(object, refused))?;
+    }
+    let told = if is_left(object, &live) && !dry_run {
+        format!("{object} keeps something of ours that others manage too: see kubectl get --show-managed-fields\n")
+    } else if of_ours.is_empty() {
+        String::new()
+    } else {
+        format!("{object} restored{}\n", tried(dry_run))
+    };
+    Ok(told)
+}
+
+fn refusal(object: &Object, refused: Refused) -> Problems {
+    Problems::one(match refused {
+        Refused::Because(line) => line,
+        Refused::Conflict(_) => format!("{}: what asks for nothing is in conflict", place(object)),
+    })
+}
+
+/// Deletes something of ours, unless others need it, and says which.
+async fn remove(hub: &Hub, it: &Found, dry_run: bool) -> Result<String, String> {
+    let shown = it.shown();
+    match it.like.kind() {
+        "CustomResourceDefinition" => {
+            let left = objects_of(hub, &it.live).await?;
+            if left > 0 {
+                return Ok(format!("{shown} kept: there are {left} objects of it\n"));
+            }
+        }
+        "AppProject" => {
+            let all = hub.list(APPLICATIONS, "").await?.unwrap_or_default();
+            let left = all
+                .iter()
+                .filter(|application| names_project(application, PROJECT))
+                .count();
+            if left > 0 {
+                return Ok(format!("{shown} kept: there are {left} Applications of it\n"));
+            }
+        }
+        _ => {}
+    }
+    if !dry_run {
+        hub.delete(&it.path, &it.live).await?;
+    }
+    Ok(format!("{shown} deleted{}\n", tried(dry_run)))
+}
+
+/// How many objects there are of the kind of a CRD.
+async fn objects_of(hub: &Hub, crd: &Value) -> Result<usize, String> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
+    let Some(version) = versions.clone().find(|version| version["served"] == true) else {
+        return Ok(0);
+    };
+    let spec = &crd["spec"];
+    let [group, version, plural] = [&spec["group"], &version["name"], &spec["names"]["plural"]].map(text);
+    let all = hub.list(&format!("/apis/{group}/{version}/{plural}"), "").await?;
+    Ok(all.map_or(0, |all| all.len()))
+}
+
+/// Deletes the Leases of the controller, which can make no new ones without its rights.
+async fn remove_leases(hub: &Hub, args: &HubUninstallArgs) -> Result<String, String> {
+    let path = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", args.namespace);
+    let mut lines = String::new();
+    for name in leases() {
+        if let Some(live) = hub.get(&path, &name).await? {
+            if !args.dry_run {
+                hub.delete(&path, &live).await?;
+            }
+            writeln!(lines, "lease.coordination.k8s.io/{name} deleted{}", tried(args.dry_run))
+                .expect("a String takes all");
+        }
+    }
+    Ok(lines)
+}
+
+fn tried(dry_run: bool) -> &'static str {
+    if dry_run { " (dry run)" } else { "" }
+}

@@ -1,0 +1,53 @@
+//! Whether argocd-agent is on the managed clusters, where the companion is told to bring it.
+
+use super::{Check, refused};
+use crate::controller::promises::AGENTS;
+use crate::doctor::companion::Companion;
+use crate::doctor::message::{Finding, Message, count, some};
+use crate::doctor::seen::{Look, Seen};
+use k8s_openapi::jiff::Timestamp;
+
+pub(super) static CHECK: Check = Check {
+    name: "argocd-agent",
+    messages: &[&NO_ADDON, &NOT_AVAILABLE, &FINE],
+    run,
+};
+
+static NO_ADDON: Message = Message::warning(
+    "argocd-agent-missing",
+    "the hub has no ClusterManagementAddOn argocd-agent-addon, which the companion makes as soon as a GitOpsCluster asks for agents",
+    "see what `argocd-ocm-cmp gitopscluster status --all-namespaces` says of yours",
+);
+static NOT_AVAILABLE: Message = Message::error(
+    "argocd-agent-not-available",
+    "argocd-agent is not available on {clusters} of {all}: {names}",
+    "see why by `argocd-ocm-cmp gitopscluster status --all-namespaces`",
+);
+static FINE: Message = Message::fine("argocd-agent", "argocd-agent is available on {all}");
+
+fn run(seen: &Seen, _: Timestamp) -> Vec<Finding> {
+    if !Companion::of(seen).is_some_and(|it| it.does(AGENTS)) {
+        return Vec::new();
+    }
+    match &seen.management {
+        // Where add-ons are not served, that has been found already.
+        Look::Absent => return vec![NO_ADDON.of(&[])],
+        Look::Refused(why) => return refused("ClusterManagementAddOns", why),
+        Look::There(_) => {}
+    }
+    let addons = match &seen.addons {
+        Look::Refused(why) => return refused("ManagedClusterAddOns", why),
+        Look::Absent => return Vec::new(),
+        Look::There(addons) => addons,
+    };
+    let all = count(addons.len(), "managed cluster");
+    let bad: Vec<_> = addons
+        .iter()
+        .filter(|(_, is_available)| !**is_available)
+        .map(|(name, _)| name)
+        .collect();
+    if bad.is_empty() {
+        return vec![FINE.of(&[("all", &all)])];
+    }
+    vec![NOT_AVAILABLE.of(&[("clusters", &bad.len()), ("all", &all), ("names", &some(bad))])]
+}

@@ -1,0 +1,131 @@
+//! Whether there is an Argo CD, and whether it is one that can run the plugin.
+
+use super::{Check, refused};
+use crate::doctor::message::{Finding, Message, some};
+use crate::doctor::seen::{Look, PLUGIN, Seen, containers, tag};
+use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
+
+pub(super) static CHECK: Check = Check {
+    name: "argo-cd",
+    messages: &[
+        &NOWHERE,
+        &ELSEWHERE,
+        &NO_REPO_SERVER,
+        &TOO_OLD,
+        &OLD,
+        &NO_VERSION,
+        &FINE,
+    ],
+    run,
+};
+
+static NOWHERE: Message = Message::error(
+    "argo-cd-nowhere",
+    "no namespace of the hub has an Argo CD",
+    "install one, or choose another hub by --context",
+);
+static ELSEWHERE: Message = Message::error(
+    "argo-cd-elsewhere",
+    "the namespace {namespace} has no Argo CD, as it has no ConfigMap argocd-cm",
+    "there is one in {others}, which --namespace takes",
+);
+static NO_REPO_SERVER: Message = Message::error(
+    "argo-cd-without-repo-server",
+    "the namespace {namespace} has the ConfigMap argocd-cm, and no Deployment argocd-repo-server",
+    "finish the installation of Argo CD, or choose another namespace by --namespace",
+);
+static TOO_OLD: Message = Message::error(
+    "argo-cd-too-old",
+    "Argo CD {version} does not run plugins in sidecars",
+    "upgrade it to 3.0 or newer",
+);
+static OLD: Message = Message::warning(
+    "argo-cd-old",
+    "Argo CD {version} does not tell plugins the AppProject, so that no policy can be used, and is not tested",
+    "upgrade it to 3.0 or newer",
+);
+static NO_VERSION: Message = Message::warning(
+    "argo-cd-version-unknown",
+    "the version of Argo CD cannot be told from its image {image}",
+    "see with `argocd version` that it is 3.0 or newer",
+);
+static FINE: Message = Message::fine("argo-cd", "Argo CD {version} is in the namespace {namespace}");
+
+/// The first version with sidecars, and the first that says all that the program reads.
+const SIDECARS: (u32, u32) = (2, 4);
+const PROJECTS: (u32, u32) = (3, 0);
+
+fn run(seen: &Seen, _: Timestamp) -> Vec<Finding> {
+    let namespace = &seen.namespace;
+    match &seen.config {
+        Look::Refused(why) => return refused(&format!("the ConfigMap argocd-cm of the namespace {namespace}"), why),
+        Look::Absent => {
+            return match &seen.elsewhere {
+                Look::There(others) if !others.is_empty() => {
+                    vec![ELSEWHERE.of(&[("namespace", namespace), ("others", &some(others))])]
+                }
+                Look::Refused(why) => refused("the ConfigMaps argocd-cm of all namespaces", why),
+                _ => vec![NOWHERE.of(&[])],
+            };
+        }
+        Look::There(_) => {}
+    }
+    if let Look::Refused(why) = &seen.deployments {
+        return refused(&format!("the Deployments of the namespace {namespace}"), why);
+    }
+    let Some(repo_server) = seen.repo_server() else {
+        return vec![NO_REPO_SERVER.of(&[("namespace", namespace)])];
+    };
+    let image = image(repo_server);
+    vec![match version(repo_server, image) {
+        None => NO_VERSION.of(&[("image", &image)]),
+        Some((text, number)) => {
+            let values: [(&str, &dyn std::fmt::Display); 2] = [("version", &text), ("namespace", namespace)];
+            match number {
+                old if old < SIDECARS => TOO_OLD.of(&values),
+                old if old < PROJECTS => OLD.of(&values),
+                _ => FINE.of(&values),
+            }
+        }
+    }]
+}
+
+/// The image of Argo CD's own container.
+fn image(repo_server: &Value) -> &str {
+    let mut own = containers(repo_server).iter().filter(|it| it["name"] != PLUGIN);
+    own.next().and_then(|it| it["image"].as_str()).unwrap_or_default()
+}
+
+/// The version that the image's tag names, or the label of a chart.
+fn version<'v>(repo_server: &'v Value, image: &'v str) -> Option<(&'v str, (u32, u32))> {
+    let label = &repo_server["metadata"]["labels"]["app.kubernetes.io/version"];
+    let texts = [tag(image), label.as_str()];
+    texts.into_iter().flatten().find_map(|text| Some((text, number(text)?)))
+}
+
+fn number(version: &str) -> Option<(u32, u32)> {
+    let version = version.strip_prefix('v').unwrap_or(version);
+    let mut parts = version.split(['.', '-', '+']);
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_from_tags() {
+        for (image, wanted) in [
+            ("quay.io/argoproj/argocd:v3.2.6", Some((3, 2))),
+            ("host:5000/argocd:2.14.1-rc1", Some((2, 14))),
+            ("quay.io/argoproj/argocd:v3.1.0@sha256:ab", Some((3, 1))),
+            ("quay.io/argoproj/argocd@sha256:ab", None),
+            ("host:5000/argocd", None),
+            ("argocd:latest", None),
+        ] {
+            let found = version(&Value::Null, image).map(|(_, number)| number);
+            assert_eq!(found, wanted, "{image}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Whether the managed clusters to which works are addressed take them.
+
+use super::{Check, refused};
+use crate::doctor::message::{Finding, Message, count, some};
+use crate::doctor::seen::{Cluster, Look, Seen, Work, is_late};
+use k8s_openapi::jiff::Timestamp;
+use std::collections::BTreeMap;
+
+pub(super) static CHECK: Check = Check {
+    name: "clusters",
+    messages: &[&NONE, &UNKNOWN, &NOT_JOINED, &SILENT, &UNWELL, &NO_AGENT, &IDLE, &FINE],
+    run,
+};
+
+static NONE: Message = Message::warning(
+    "clusters-none",
+    "the hub has no managed clusters",
+    "register one, such as by clusteradm join",
+);
+static UNKNOWN: Message = Message::error(
+    "clusters-unknown",
+    "there are works for {clusters} that the hub does not know: {names}",
+    "register them under these names, or correct the clusters of the Applications",
+);
+static NOT_JOINED: Message = Message::error(
+    "clusters-not-joined",
+    "there are works for {clusters} that have not been accepted, or have not joined: {names}",
+    "accept them, such as by clusteradm accept --clusters, and see that their registration agents run",
+);
+static SILENT: Message = Message::error(
+    "clusters-silent",
+    "there are works for {clusters} that the hub does not hear from: {names}",
+    "see that they can reach the hub, and that the pods in their namespace open-cluster-management-agent run",
+);
+static UNWELL: Message = Message::error(
+    "clusters-unwell",
+    "there are works for {clusters} whose API servers are not well, as their agents say: {names}",
+    "see the condition ManagedClusterConditionAvailable of these ManagedClusters",
+);
+static NO_AGENT: Message = Message::error(
+    "clusters-without-work-agent",
+    "there are works for {clusters} whose work agents have answered none of them: {names}",
+    "see that klusterlet-work-agent runs there, in the namespace open-cluster-management-agent, and what it logs",
+);
+static IDLE: Message = Message::warning(
+    "clusters-idle",
+    "{clusters} without works cannot be used now, as they have not joined or are not available: {names}",
+    "see the conditions of these ManagedClusters",
+);
+static FINE: Message = Message::fine(
+    "clusters",
+    "managed clusters: {all}, of which {clusters} have works, and are available",
+);
+
+fn run(seen: &Seen, now: Timestamp) -> Vec<Finding> {
+    let clusters = match &seen.clusters {
+        Look::There(clusters) => clusters,
+        // That the hub does not serve them has been found already.
+        Look::Absent => return Vec::new(),
+        Look::Refused(why) => return refused("ManagedClusters", why),
+    };
+    // Where works must not be read, that is found with them.
+    let mut by_cluster: BTreeMap<&str, Vec<&Work>> = BTreeMap::new();
+    for work in seen.works.there().into_iter().flatten() {
+        by_cluster.entry(&work.cluster).or_default().push(work);
+    }
+    if clusters.is_empty() && by_cluster.is_empty() {
+        return vec![NONE.of(&[])];
+    }
+    let mut of_message: Vec<(&'static Message, Vec<&str>)> = Vec::new();
+    let mut add = |message: &'static Message, name| match of_message.iter_mut().find(|it| it.0.id == message.id) {
+        Some((_, names)) => names.push(name),
+        None => of_message.push((message, vec![name])),
+    };
+    for (name, works) in &by_cluster {
+        if let Some(message) = wrong(clusters.get(*name), works, now) {
+            add(message, name);
+        }
+    }
+    for (name, cluster) in clusters {
+        let is_well = cluster.joined && cluster.available == Some(true);
+        if !is_well && !by_cluster.contains_key(&**name) {
+            add(&IDLE, name);
+        }
+    }
+    let mut findings: Vec<_> = of_message
+        .into_iter()
+        .map(|(message, names)| {
+            let number = count(names.len(), "managed cluster");
+            message.of(&[("clusters", &number), ("names", &some(names))])
+        })
+        .collect();
+    findings.sort_by_key(|it| CHECK.messages.iter().position(|message| message.id == it.message.id));
+    if findings.is_empty() {
+        findings.push(FINE.of(&[("clusters", &by_cluster.len()), ("all", &clusters.len())]));
+    }
+    findings
+}
+
+/// What is wrong with a cluster for which there are works.
+fn wrong(cluster: Option<&Cluster>, works: &[&Work], now: Timestamp) -> Option<&'static Message> {
+    let Some(cluster) = cluster else {
+        return Some(&UNKNOWN);
+    };
+    match cluster.available {
+        _ if !cluster.joined => Some(&NOT_JOINED),
+        None => Some(&SILENT),
+        Some(false) => Some(&UNWELL),
+        Some(true) => {
+            let is_silent = works.iter().all(|work| !work.answered);
+            let is_late = works.iter().any(|work| is_late(work.created, now));
+            (is_silent && is_late).then_some(&NO_AGENT)
+        }
+    }
+}

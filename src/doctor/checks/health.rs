@@ -1,0 +1,118 @@
+//! Whether Argo CD judges works as argocd_cm.yaml says, and sees them at all.
+
+use super::Check;
+use crate::doctor::message::{Finding, Message, some};
+use crate::doctor::seen::{Look, Seen, items};
+use crate::doctor::shipped::objects;
+use crate::files;
+use crate::generate::glob::Glob;
+use crate::works::{GROUP, KIND, SET_KIND};
+use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
+
+pub(super) static CHECK: Check = Check {
+    name: "argocd-cm",
+    messages: &[&NO_HEALTH, &OTHER_HEALTH, &HIDDEN, &BY_LABEL, &FINE],
+    run,
+};
+
+static NO_HEALTH: Message = Message::error(
+    "argocd-cm-health-missing",
+    "argocd-cm has no health check for {kind}, so that Argo CD calls it healthy as soon as the hub has it",
+    "add it by argocd-ocm-cmp install --features plugin",
+);
+static OTHER_HEALTH: Message = Message::warning(
+    "argocd-cm-health-differs",
+    "the health check for {kind} in argocd-cm is not that of version {version}",
+    "put it right by argocd-ocm-cmp install --features plugin of that version",
+);
+static HIDDEN: Message = Message::error(
+    "argocd-cm-hides",
+    "Argo CD does not see any {kind}, as {key} in argocd-cm says",
+    "change {key} so that it leaves work.open-cluster-management.io to Argo CD",
+);
+static BY_LABEL: Message = Message::warning(
+    "argocd-cm-tracks-by-label",
+    "Argo CD tells what it has applied by a label alone, so that it takes copies of a work for its own and prunes them",
+    "set application.resourceTrackingMethod in argocd-cm to annotation",
+);
+static FINE: Message = Message::fine(
+    "argocd-cm",
+    "argocd-cm has the health checks of version {version}, and hides no works",
+);
+
+/// Argo CD's keys for health checks, before GROUP_KIND.
+const HEALTH: &str = "resource.customizations.health.";
+
+fn run(seen: &Seen, _: Timestamp) -> Vec<Finding> {
+    // Where it is not there, or must not be read, that has been found already.
+    let Look::There(config) = &seen.config else {
+        return Vec::new();
+    };
+    let data = |key: &str| config["data"][key].as_str().map(str::trim);
+    let version = env!("CARGO_PKG_VERSION");
+    let mut findings = Vec::new();
+    let shipped = objects(files::ARGOCD_CM);
+    let ours = shipped.first().and_then(|it| it["data"].as_object());
+    for (key, check) in ours.into_iter().flatten() {
+        let Some((_, kind)) = key.strip_prefix(HEALTH).and_then(|it| it.rsplit_once('_')) else {
+            continue;
+        };
+        match data(key) {
+            None => findings.push(NO_HEALTH.of(&[("kind", &kind)])),
+            Some(theirs) if Some(theirs) == check.as_str().map(str::trim) => {}
+            Some(_) => findings.push(OTHER_HEALTH.of(&[("kind", &kind), ("version", &version)])),
+        }
+    }
+    for (key, is_hidden) in [
+        ("resource.exclusions", data("resource.exclusions").map(matched)),
+        ("resource.inclusions", data("resource.inclusions").map(unmatched)),
+    ] {
+        let kinds = is_hidden.unwrap_or_default();
+        if !kinds.is_empty() {
+            findings.push(HIDDEN.of(&[("kind", &some(kinds)), ("key", &key)]));
+        }
+    }
+    if data("application.resourceTrackingMethod") == Some("label") {
+        findings.push(BY_LABEL.of(&[]));
+    }
+    if findings.is_empty() {
+        findings.push(FINE.of(&[("version", &version)]));
+    }
+    findings
+}
+
+const KINDS: [&str; 2] = [KIND, SET_KIND];
+
+/// The kinds of works that a filter of Argo CD's has.
+fn matched(filter: &str) -> Vec<&'static str> {
+    let rules = objects(filter);
+    let rules = rules.first().map_or(&[][..], items);
+    KINDS
+        .into_iter()
+        .filter(|kind| rules.iter().any(|rule| has(rule, kind)))
+        .collect()
+}
+
+/// Those that it does not have; an empty one has all.
+fn unmatched(filter: &str) -> Vec<&'static str> {
+    let rules = objects(filter);
+    let rules = rules.first().map_or(&[][..], items);
+    let is_out = |kind: &&str| !rules.is_empty() && !rules.iter().any(|rule| has(rule, kind));
+    KINDS.into_iter().filter(is_out).collect()
+}
+
+/// Mirrors `Match` of Argo CD's `FilteredResource`: what a rule does not say is any. Rules for single clusters are for the hub if it is
+/// named there by its address.
+fn has(rule: &Value, kind: &str) -> bool {
+    let field = |name: &str, text: &str| {
+        let patterns = items(&rule[name]);
+        patterns.is_empty() || patterns.iter().filter_map(Value::as_str).any(|it| is_like(it, text))
+    };
+    field("apiGroups", GROUP) && field("kinds", kind) && field("clusters", "https://kubernetes.default.svc")
+}
+
+/// Whether a text is as a pattern of Argo CD's says; one that is malformed has nothing.
+pub(super) fn is_like(pattern: &str, text: &str) -> bool {
+    Glob::new(pattern).is_ok_and(|glob| glob.matches(text))
+}

@@ -1,0 +1,116 @@
+//! Whether the hub has what is used of Open Cluster Management.
+
+use super::{Check, refused};
+use crate::controller::resources::{CLUSTERS, DECISIONS, Resource, WORK_SETS, WORKS};
+use crate::doctor::companion::Companion;
+use crate::doctor::message::{Finding, Message, count, some};
+use crate::doctor::rights::gate;
+use crate::doctor::seen::{Look, Seen, is_late, items};
+use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
+
+pub(super) static CHECK: Check = Check {
+    name: "ocm",
+    messages: &[&NO_API, &NO_RULES, &NO_GATE, &IDLE_SETS, &FINE],
+    run,
+};
+
+static NO_API: Message = Message::error(
+    "ocm-api-missing",
+    "the hub does not serve {kind} of {api}",
+    "install Open Cluster Management, or upgrade it to 1.0 or newer",
+);
+static NO_RULES: Message = Message::error(
+    "ocm-without-condition-rules",
+    "the hub's ManifestWorks have no condition rules, by which the health of objects is known",
+    "upgrade Open Cluster Management to 1.0 or newer, or set condition-rules to false",
+);
+static NO_GATE: Message = Message::error(
+    "ocm-gate-off",
+    "OCM does nothing about {sets}, and its feature gate ManifestWorkReplicaSet is not enabled in the ClusterManager: {names}",
+    "enable it in spec.workConfiguration.featureGates of the ClusterManager",
+);
+static IDLE_SETS: Message = Message::error(
+    "ocm-sets-idle",
+    "OCM does nothing about {sets}: {names}",
+    "see that its work manager runs with --feature-gates=ManifestWorkReplicaSet=true",
+);
+static FINE: Message = Message::fine("ocm", "the hub serves what is used of Open Cluster Management{gates}");
+
+fn run(seen: &Seen, now: Timestamp) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for resource in needed(seen) {
+        let api = resource.api_version();
+        match seen.apis.get(&api) {
+            Some(Look::Refused(why)) => findings.extend(refused(&format!("the API {api}"), why)),
+            _ if seen.serves(resource) == Some(true) => {}
+            _ => findings.push(NO_API.of(&[("kind", &resource.kind), ("api", &api)])),
+        }
+    }
+    match &seen.work_crd {
+        Look::There(crd) if !has_rules(crd) => findings.push(NO_RULES.of(&[])),
+        Look::Refused(why) => findings.extend(refused("the CustomResourceDefinition of ManifestWorks", why)),
+        _ => {}
+    }
+    if let Look::Refused(why) = &seen.cluster_managers {
+        findings.extend(refused("the ClusterManagers of OCM's operator", why));
+    }
+    let enabled = gate(seen, "ManifestWorkReplicaSet");
+    match &seen.sets {
+        Look::Refused(why) => findings.extend(refused("ManifestWorkReplicaSets", why)),
+        Look::Absent => {}
+        Look::There(sets) => {
+            let idle = sets.iter().filter(|it| !it.answered && is_late(it.created, now));
+            let idle: Vec<_> = idle.map(|it| &it.place).collect();
+            if !idle.is_empty() {
+                let is_told = seen.cluster_managers.there().is_some_and(|it| !it.is_empty());
+                let message = if is_told && enabled != Some(true) {
+                    &NO_GATE
+                } else {
+                    &IDLE_SETS
+                };
+                let number = count(idle.len(), "ManifestWorkReplicaSet");
+                findings.push(message.of(&[("sets", &number), ("names", &some(idle))]));
+            }
+        }
+    }
+    if findings.is_empty() {
+        let unknown = match &seen.cluster_managers {
+            Look::There(managers) if !managers.is_empty() => "",
+            _ => {
+                "; there is no ClusterManager that would say which feature gates are enabled, but the flags --feature-gates \
+                 of OCM's controllers do"
+            }
+        };
+        findings.push(FINE.of(&[("gates", &unknown)]));
+    }
+    findings
+}
+
+/// What of OCM's is needed: works and managed clusters, what Applications for a Placement take, and what the companion cannot do
+/// without.
+fn needed(seen: &Seen) -> Vec<&'static Resource> {
+    let mut needed = vec![&WORKS, &CLUSTERS];
+    if seen.applications.there().into_iter().flatten().any(|it| it.placement) {
+        needed.extend([&WORK_SETS, &DECISIONS]);
+    }
+    let promises = Companion::of(seen).map(|it| it.promises).unwrap_or_default();
+    for kind in promises.iter().flat_map(|it| it.needs) {
+        let resource = kind.resource();
+        let is_ocm = resource.group.ends_with("open-cluster-management.io") && !kind.may_be_missing();
+        if is_ocm && !needed.contains(&resource) {
+            needed.push(resource);
+        }
+    }
+    needed
+}
+
+/// Whether what is stored of works has condition rules, which OCM has since its version 1.0.
+fn has_rules(crd: &Value) -> bool {
+    let versions = items(&crd["spec"]["versions"]).iter();
+    let mut stored = versions.filter(|it| it["name"] == WORKS.version);
+    stored.any(|version| {
+        let spec = &version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
+        !spec["manifestConfigs"]["items"]["properties"]["conditionRules"].is_null()
+    })
+}

@@ -1,0 +1,124 @@
+//! Whether the plugin is installed as this version ships it: its ConfigMap, and its container in the repo-server.
+
+use super::{Check, refused};
+use crate::doctor::message::{Finding, Message, some};
+use crate::doctor::seen::{Look, PLUGIN, Seen, containers, items, name, tag};
+use crate::doctor::shipped::objects;
+use crate::files;
+use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
+
+pub(super) static CHECK: Check = Check {
+    name: "plugin",
+    messages: &[&NO_CONFIG, &OTHER_CONFIG, &NO_SIDECAR, &NO_MOUNT, &OTHER_VERSION, &FINE],
+    run,
+};
+
+static NO_CONFIG: Message = Message::error(
+    "plugin-config-missing",
+    "the ConfigMap {namespace}/argocd-ocm-cmp with plugin.yaml is not there",
+    "add it by argocd-ocm-cmp install --features plugin",
+);
+static OTHER_CONFIG: Message = Message::warning(
+    "plugin-config-differs",
+    "plugin.yaml in the ConfigMap {namespace}/argocd-ocm-cmp is not that of version {version}",
+    "apply cm_plugin.yaml of that version, and restart the Deployment of the repo-server",
+);
+static NO_SIDECAR: Message = Message::error(
+    "plugin-sidecar-missing",
+    "the Deployment {deployment} has no container argocd-ocm-cmp",
+    "add it by argocd-ocm-cmp install --features plugin",
+);
+static NO_MOUNT: Message = Message::error(
+    "plugin-mount-missing",
+    "the container argocd-ocm-cmp of the Deployment {deployment} does not mount {paths}",
+    "put it right by argocd-ocm-cmp install --features plugin",
+);
+static OTHER_VERSION: Message = Message::warning(
+    "plugin-version-differs",
+    "the container argocd-ocm-cmp of the Deployment {deployment} runs {image}, and this program is of version {version}",
+    "ask with the program of that version, or run the image of this one",
+);
+static FINE: Message = Message::fine(
+    "plugin",
+    "the Deployment {deployment} has the container argocd-ocm-cmp of version {version}, with its ConfigMap",
+);
+
+/// Where deploy_cmp.yaml mounts what not everybody needs: kustomize and helm.
+const TOOLS: &str = "/usr/local/bin/";
+
+fn run(seen: &Seen, _: Timestamp) -> Vec<Finding> {
+    if !seen.has_argo_cd() {
+        return Vec::new();
+    }
+    let (namespace, version) = (&seen.namespace, env!("CARGO_PKG_VERSION"));
+    let mut findings = match &seen.plugin {
+        Look::Refused(why) => refused(&format!("the ConfigMap {namespace}/{PLUGIN}"), why),
+        Look::Absent => vec![NO_CONFIG.of(&[("namespace", namespace)])],
+        Look::There(it) if is_ours(it) => Vec::new(),
+        Look::There(_) => vec![OTHER_CONFIG.of(&[("namespace", namespace), ("version", &version)])],
+    };
+    // Where there is no repo-server, that has been found already.
+    let Some(repo_server) = seen.repo_server() else {
+        return findings;
+    };
+    let deployment = format!("{namespace}/{}", name(repo_server));
+    let Some(sidecar) = containers(repo_server).iter().find(|it| it["name"] == PLUGIN) else {
+        findings.push(NO_SIDECAR.of(&[("deployment", &deployment)]));
+        return findings;
+    };
+    let missing = missing_mounts(sidecar);
+    if !missing.is_empty() {
+        findings.push(NO_MOUNT.of(&[("deployment", &deployment), ("paths", &some(missing))]));
+    }
+    let image = sidecar["image"].as_str().unwrap_or_default();
+    if !is_of(image, version) {
+        findings.push(OTHER_VERSION.of(&[("deployment", &deployment), ("image", &image), ("version", &version)]));
+    }
+    if findings.is_empty() {
+        findings.push(FINE.of(&[("deployment", &deployment), ("version", &version)]));
+    }
+    findings
+}
+
+/// Whether an image says by its tag that it is of this version; one without a tag does not say that it is another.
+pub(super) fn is_of(image: &str, version: &str) -> bool {
+    tag(image).is_none_or(|tag| {
+        let tag = tag.strip_prefix('v').unwrap_or(tag);
+        // An image may be built again, as 0.1.0-2 or 0.1.0-debug.
+        tag.strip_prefix(version)
+            .is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_digit() || next == '.'))
+    })
+}
+
+/// Whether plugin.yaml says what ours says.
+fn is_ours(config_map: &Value) -> bool {
+    let text = config_map["data"]["plugin.yaml"].as_str().unwrap_or_default();
+    objects(text) == objects(files::PLUGIN)
+}
+
+/// The paths that deploy_cmp.yaml mounts, and this container does not: neither themselves nor a folder that they are in.
+fn missing_mounts(sidecar: &Value) -> Vec<String> {
+    let paths = |container: &Value| -> Vec<String> {
+        let mounts = items(&container["volumeMounts"]).iter();
+        mounts
+            .filter_map(|it| it["mountPath"].as_str().map(str::to_owned))
+            .collect()
+    };
+    let shipped = objects(files::DEPLOY_CMP);
+    let ours = shipped
+        .first()
+        .and_then(|it| containers(it).first())
+        .map(paths)
+        .unwrap_or_default();
+    let theirs = paths(sidecar);
+    let has = |path: &str| {
+        theirs.iter().any(|mounted| {
+            let rest = path.strip_prefix(mounted.trim_end_matches('/'));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    };
+    ours.into_iter()
+        .filter(|path| !path.starts_with(TOOLS) && !has(path))
+        .collect()
+}

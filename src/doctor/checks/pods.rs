@@ -1,0 +1,122 @@
+//! Whether the plugin answers. Its socket is within the pod, where nobody sees it from outside: what can be seen is whether its
+//! container runs, and whether Applications find it.
+
+use super::{Check, refused};
+use crate::doctor::message::{Finding, Message, count, some};
+use crate::doctor::seen::{Look, PLUGIN, Seen, containers, items, name};
+use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
+
+pub(super) static CHECK: Check = Check {
+    name: "socket",
+    messages: &[&NO_PODS, &NOT_IN_PODS, &NOT_READY, &RESTARTED, &NOT_FOUND, &FINE],
+    run,
+};
+
+static NO_PODS: Message = Message::warning(
+    "socket-no-pods",
+    "the Deployment {deployment} has no pods, so that it is not known whether the plugin answers",
+    "see why in `kubectl describe` of the Deployment and its ReplicaSet",
+);
+static NOT_IN_PODS: Message = Message::error(
+    "socket-pods-without-plugin",
+    "pods of the Deployment {deployment} run without the container argocd-ocm-cmp: {names}",
+    "wait for the end of its rollout, or see what holds that up by `kubectl rollout status`",
+);
+static NOT_READY: Message = Message::error(
+    "socket-not-ready",
+    "the container argocd-ocm-cmp is not ready in {names}: {why}",
+    "see what it says by `kubectl logs` and its options -c argocd-ocm-cmp --previous",
+);
+static RESTARTED: Message = Message::warning(
+    "socket-restarts",
+    "the container argocd-ocm-cmp has been restarted again and again in {names}",
+    "see what it says by `kubectl logs` and its options -c argocd-ocm-cmp --previous",
+);
+static NOT_FOUND: Message = Message::error(
+    "socket-not-found",
+    "Argo CD does not find the plugin for {applications}: {names}",
+    "see that the container argocd-ocm-cmp runs in every pod of the repo-server with plugin.yaml mounted, and that \
+     spec.source.plugin.name of the Applications is argocd-ocm-cmp",
+);
+static FINE: Message = Message::fine(
+    "socket",
+    "the container argocd-ocm-cmp is ready in {pods}, and the plugin is used by {applications}",
+);
+
+/// From so many restarts on, somebody should look.
+const RESTARTS: u64 = 3;
+
+/// What Argo CD says where no socket is that of the plugin: of an Application that names it, and of one that does not.
+const NOT_FOUND_TEXTS: [&str; 3] = [
+    "could not find cmp-server plugin",
+    "could not find plugin supporting the given repository",
+    "plugin.sock",
+];
+
+fn run(seen: &Seen, _: Timestamp) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let applications = seen.applications.there();
+    let lost = applications.into_iter().flatten().filter(|it| {
+        let mut errors = it.errors.iter();
+        errors.any(|error| NOT_FOUND_TEXTS.iter().any(|text| error.contains(text)))
+    });
+    let lost: Vec<_> = lost.map(|it| &it.place).collect();
+    if !lost.is_empty() {
+        let number = count(lost.len(), "Application");
+        findings.push(NOT_FOUND.of(&[("applications", &number), ("names", &some(lost))]));
+    }
+    // Where there is none, that has been found already.
+    let sidecar = |it: &&Value| containers(it).iter().any(|it| it["name"] == PLUGIN);
+    let Some(repo_server) = seen.repo_server().filter(sidecar) else {
+        return findings;
+    };
+    let deployment = format!("{}/{}", seen.namespace, name(repo_server));
+    if let Look::Refused(why) = &seen.pods {
+        findings.extend(refused(&format!("the pods of the namespace {}", seen.namespace), why));
+        return findings;
+    }
+    let pods = seen.pods_of(repo_server).unwrap_or_default();
+    if pods.is_empty() {
+        findings.push(NO_PODS.of(&[("deployment", &deployment)]));
+        return findings;
+    }
+    let (with, without): (Vec<_>, Vec<_>) = pods
+        .iter()
+        .partition(|pod| items(&pod["spec"]["containers"]).iter().any(|it| it["name"] == PLUGIN));
+    if !without.is_empty() {
+        let names = some(without.into_iter().copied().map(name));
+        findings.push(NOT_IN_PODS.of(&[("deployment", &deployment), ("names", &names)]));
+    }
+    let status = |pod: &Value| {
+        let mut containers = items(&pod["status"]["containerStatuses"]).iter();
+        containers.find(|it| it["name"] == PLUGIN).cloned().unwrap_or_default()
+    };
+    let unready: Vec<_> = with.iter().filter(|pod| status(pod)["ready"] != true).collect();
+    if let Some(first) = unready.first() {
+        let why = reason(&status(first));
+        let names = some(unready.iter().map(|pod| name(pod)));
+        findings.push(NOT_READY.of(&[("names", &names), ("why", &why)]));
+    }
+    let restarted = with
+        .iter()
+        .filter(|pod| status(pod)["restartCount"].as_u64() >= Some(RESTARTS));
+    let restarted: Vec<_> = restarted.map(|pod| name(pod)).collect();
+    if !restarted.is_empty() {
+        findings.push(RESTARTED.of(&[("names", &some(restarted))]));
+    }
+    if findings.is_empty() {
+        let applications = applications.map_or(0, Vec::len);
+        let (pods, applications) = (count(with.len(), "pod"), count(applications, "Application"));
+        findings.push(FINE.of(&[("pods", &pods), ("applications", &applications)]));
+    }
+    findings
+}
+
+/// Why a container is not ready, in Kubernetes' word.
+fn reason(status: &Value) -> String {
+    let state = &status["state"];
+    let words = [&state["waiting"]["reason"], &state["terminated"]["reason"]];
+    let word = words.into_iter().find_map(Value::as_str);
+    word.unwrap_or("it has not started yet").to_owned()
+}

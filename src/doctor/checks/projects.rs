@@ -1,0 +1,80 @@
+//! Whether the AppProjects of Applications that use the plugin let them write works.
+
+use super::health::is_like;
+use super::{Check, refused};
+use crate::doctor::message::{Finding, Message, count, some};
+use crate::doctor::seen::{Look, Project, Seen};
+use crate::works::{GROUP, KIND};
+use k8s_openapi::jiff::Timestamp;
+use std::collections::BTreeMap;
+
+pub(super) static CHECK: Check = Check {
+    name: "projects",
+    messages: &[&NO_PROJECT, &NOT_ALLOWED, &NO_APPLICATIONS, &FINE],
+    run,
+};
+
+static NO_PROJECT: Message = Message::error(
+    "projects-missing",
+    "the AppProject {project} is not there, of which {applications} are: {names}",
+    "apply it, such as proj.yaml, or name another in spec.project",
+);
+static NOT_ALLOWED: Message = Message::error(
+    "projects-refuse-works",
+    "the AppProject {project} does not let Applications write ManifestWorks, which {applications} do: {names}",
+    "add group work.open-cluster-management.io and kind ManifestWork to its namespaceResourceWhitelist, as proj.yaml does",
+);
+static NO_APPLICATIONS: Message = Message::fine("projects-without-applications", "no Application uses the plugin yet");
+static FINE: Message = Message::fine(
+    "projects",
+    "the AppProjects of Applications that use the plugin let them write works: {names}",
+);
+
+fn run(seen: &Seen, _: Timestamp) -> Vec<Finding> {
+    if !seen.has_argo_cd() {
+        return Vec::new();
+    }
+    let applications = match &seen.applications {
+        Look::There(applications) => applications,
+        Look::Absent => return Vec::new(),
+        Look::Refused(why) => return refused("Applications", why),
+    };
+    let mut by_project: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for application in applications {
+        by_project
+            .entry(&application.project)
+            .or_default()
+            .push(&application.place);
+    }
+    if by_project.is_empty() {
+        return vec![NO_APPLICATIONS.of(&[])];
+    }
+    let projects = match &seen.projects {
+        Look::There(projects) => projects,
+        Look::Absent => return Vec::new(),
+        Look::Refused(why) => return refused("AppProjects", why),
+    };
+    let mut findings = Vec::new();
+    for (name, users) in &by_project {
+        let message = match projects.get(*name) {
+            None => &NO_PROJECT,
+            Some(project) if !lets_in(project) => &NOT_ALLOWED,
+            Some(_) => continue,
+        };
+        let number = count(users.len(), "Application");
+        findings.push(message.of(&[("project", name), ("applications", &number), ("names", &some(users))]));
+    }
+    if findings.is_empty() {
+        findings.push(FINE.of(&[("names", &some(by_project.keys()))]));
+    }
+    findings
+}
+
+/// Whether a project lets works in, by Argo CD's rules for what has a namespace.
+fn lets_in(project: &Project) -> bool {
+    let has = |list: &[(String, String)]| {
+        list.iter()
+            .any(|(group, kind)| is_like(group, GROUP) && is_like(kind, KIND))
+    };
+    project.allowed.as_deref().is_none_or(has) && !has(&project.refused)
+}

@@ -1,0 +1,75 @@
+//! Whether the companion and Argo CD have the rights that the shipped files give.
+
+use super::Check;
+use crate::doctor::message::{Finding, Message};
+use crate::doctor::rights::Right;
+use crate::doctor::seen::{Look, Seen};
+use k8s_openapi::jiff::Timestamp;
+use std::collections::BTreeSet;
+
+pub(super) static CHECK: Check = Check {
+    name: "rights",
+    messages: &[&MISSING, &NOT_ASKED, &FINE],
+    run,
+};
+
+static MISSING: Message = Message::error(
+    "rights-missing",
+    "the ServiceAccount {namespace}/{account} has not all rights that {file} gives, but may not {rights}",
+    "apply {file}, and see that its bindings name this ServiceAccount",
+);
+static NOT_ASKED: Message = Message::blind(
+    "rights-not-asked",
+    "could not ask which rights ServiceAccounts have: {why}",
+    "have somebody grant you to create subjectaccessreviews of authorization.k8s.io, or to run this",
+);
+static FINE: Message = Message::fine("rights", "all rights are given that are in {files}");
+
+/// How many rights are listed.
+const LISTED: usize = 5;
+
+fn run(seen: &Seen, _: Timestamp) -> Vec<Finding> {
+    let rights = match &seen.rights {
+        Look::There(rights) => rights,
+        Look::Absent => return Vec::new(),
+        Look::Refused(why) => return vec![NOT_ASKED.of(&[("why", why)])],
+    };
+    let mut findings = Vec::new();
+    let mut files: Vec<(&str, &str)> = Vec::new();
+    for (right, _) in rights {
+        if !files.contains(&(right.file, &right.account)) {
+            files.push((right.file, &right.account));
+        }
+    }
+    for (file, account) in &files {
+        let is_missing = |(right, given): &&(Right, bool)| !given && right.file == *file && right.account == *account;
+        let missing: Vec<_> = rights.iter().filter(is_missing).map(|(right, _)| right).collect();
+        if !missing.is_empty() {
+            let rights = listed(&missing);
+            let values: [(&str, &dyn std::fmt::Display); 4] = [
+                ("namespace", &seen.namespace),
+                ("account", account),
+                ("file", file),
+                ("rights", &rights),
+            ];
+            findings.push(MISSING.of(&values));
+        }
+    }
+    if findings.is_empty() && !files.is_empty() {
+        let files: BTreeSet<_> = files.iter().map(|(file, _)| *file).collect();
+        let files: Vec<_> = files.into_iter().collect();
+        findings.push(FINE.of(&[("files", &files.join(", "))]));
+    }
+    findings
+}
+
+/// The first of these, in the order of the file.
+fn listed(rights: &[&Right]) -> String {
+    let mut lines: Vec<String> = rights.iter().map(ToString::to_string).collect();
+    lines.dedup();
+    let listed = lines.iter().take(LISTED).cloned().collect::<Vec<_>>().join(", ");
+    match lines.len().saturating_sub(LISTED) {
+        0 => listed,
+        more => format!("{listed} and {more} more"),
+    }
+}

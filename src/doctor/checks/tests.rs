@@ -1,0 +1,629 @@
+use super::{CHECKS, REFUSED};
+use crate::controller::promises::PROMISES;
+use crate::controller::resources::{GITOPS_CLUSTERS, REPORTS, Resource, WORK_SETS};
+use crate::doctor::shipped::{self, objects};
+use crate::doctor::{
+    Application, Cluster, Finding, Level, Look, Message, Project, Refusal, ReplicaSet, Right, Seen, Verdict, Work,
+    examine, table, value, verdict, wanted,
+};
+use crate::files;
+use crate::json;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+fn now() -> Timestamp {
+    "2026-11-22T10:00:00Z".parse().expect("a time")
+}
+
+fn ago(seconds: i64) -> Timestamp {
+    now() - SignedDuration::from_secs(seconds)
+}
+
+fn deployment(file: &str, labels: &Value) -> Value {
+    let mut deployment = objects(file).remove(0);
+    deployment["spec"]["selector"]["matchLabels"] = labels.clone();
+    deployment
+}
+
+fn pod(name: &str, labels: &Value, container: &str) -> Value {
+    json!({
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"containers": [{"name": container}]},
+        "status": {"containerStatuses": [{"name": container, "ready": true, "restartCount": 0}]},
+    })
+}
+
+fn work(cluster: &str, name: &str) -> Work {
+    Work {
+        cluster: cluster.into(),
+        name: name.into(),
+        created: Some(ago(3600)),
+        size: 1000,
+        answered: true,
+        ..Work::default()
+    }
+}
+
+/// A hub with all in it, of which nothing is wrong.
+fn well() -> Seen {
+    let [server, controller] = ["argocd-repo-server", "argocd-ocm-cmp-controller"];
+    let labels = |name: &str| json!({"app.kubernetes.io/name": name});
+    let mut repo_server = deployment(files::DEPLOY_CMP, &labels(server));
+    let containers = &mut repo_server["spec"]["template"]["spec"]["containers"];
+    let argocd = json!({"name": server, "image": "quay.io/argoproj/argocd:v3.2.6"});
+    containers.as_array_mut().expect("containers").insert(0, argocd);
+    let mut companion = deployment(shipped::CONTROLLER.text, &labels(controller));
+    companion["status"] = json!({"readyReplicas": 2});
+    let application_controller = json!({
+        "metadata": {"name": "argocd-application-controller"},
+        "spec": {"template": {"spec": {"serviceAccountName": "argocd-application-controller"}}},
+    });
+    let mut apis: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let used = PROMISES.iter().flat_map(|it| it.needs).map(|kind| kind.resource());
+    for resource in used {
+        apis.entry(resource.api_version())
+            .or_default()
+            .insert(resource.plural.to_owned());
+    }
+    let rules = json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"properties": {"spec": {"properties": {
+        "manifestConfigs": {"items": {"properties": {"conditionRules": {}}}}
+    }}}}}}]}});
+    let lease = json!({
+        "metadata": {"name": controller},
+        "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": ago(5).to_string()},
+    });
+    let cluster = Cluster {
+        joined: true,
+        available: Some(true),
+    };
+    let application = Application {
+        place: "argocd/shop".to_owned(),
+        project: "managed-clusters".to_owned(),
+        placement: false,
+        errors: Vec::new(),
+    };
+    let mut seen = Seen {
+        namespace: "argocd".to_owned(),
+        config: Look::There(objects(files::ARGOCD_CM).remove(0)),
+        deployments: Look::There(vec![repo_server, companion]),
+        stateful_sets: Look::There(vec![application_controller]),
+        pods: Look::There(vec![
+            pod("server-1", &labels(server), "argocd-ocm-cmp"),
+            pod("controller-1", &labels(controller), "controller"),
+        ]),
+        plugin: Look::There(objects(include_str!("../../../cm_plugin.yaml")).remove(0)),
+        leases: Look::There(vec![lease]),
+        apis: apis.into_iter().map(|(api, all)| (api, Look::There(all))).collect(),
+        work_crd: Look::There(rules),
+        applications: Look::There(vec![application]),
+        projects: Look::There([("managed-clusters".to_owned(), Project::default())].into()),
+        clusters: Look::There(["eu1", "us1"].map(|name| (name.to_owned(), cluster)).into()),
+        works: Look::There(vec![work("eu1", "shop")]),
+        sets: Look::There(Vec::new()),
+        ..Seen::default()
+    };
+    grant(&mut seen);
+    seen
+}
+
+/// All rights are given.
+fn grant(seen: &mut Seen) {
+    seen.rights = Look::There(wanted(seen).into_iter().map(|right| (right, true)).collect());
+}
+
+fn there<T>(look: &mut Look<T>) -> &mut T {
+    match look {
+        Look::There(it) => it,
+        _ => panic!("it is not there"),
+    }
+}
+
+/// The pod of a Deployment.
+fn template<'s>(seen: &'s mut Seen, name: &str) -> &'s mut Value {
+    let mut all = there(&mut seen.deployments).iter_mut();
+    let found = all.find(|it| it["metadata"]["name"] == name).expect("it is there");
+    &mut found["spec"]["template"]["spec"]
+}
+
+/// What the companion is told to do.
+fn told(seen: &mut Seen, controllers: &str) {
+    let container = &mut template(seen, "argocd-ocm-cmp-controller")["containers"][0];
+    container["env"] = json!([{"name": "OCM_CONTROLLERS", "value": controllers}]);
+}
+
+fn withhold(seen: &mut Seen, resource: &Resource) {
+    there(seen.apis.get_mut(&resource.api_version()).expect("the API")).remove(resource.plural);
+}
+
+/// The names of what is not as it should be, after this has been done to a hub that was well.
+fn broken(break_it: impl FnOnce(&mut Seen)) -> Vec<&'static str> {
+    let mut seen = well();
+    break_it(&mut seen);
+    bad(&examine(&seen, now()))
+}
+
+fn bad(findings: &[Finding]) -> Vec<&'static str> {
+    let bad = findings.iter().filter(|it| it.message.level != Level::Fine);
+    bad.map(|it| it.message.id).collect()
+}
+
+fn messages() -> impl Iterator<Item = &'static Message> {
+    let of_checks = CHECKS.iter().flat_map(|check| check.messages).copied();
+    of_checks.chain([&REFUSED])
+}
+
+#[test]
+fn a_hub_that_is_well_is_said_to_be() {
+    let findings = examine(&well(), now());
+    assert_eq!(verdict(&findings), Verdict::Well);
+    insta::assert_snapshot!(table(&findings, false));
+}
+
+#[test]
+fn errors_come_first_and_each_says_what_to_do() {
+    let mut seen = well();
+    there(&mut seen.config)["data"] = json!({});
+    seen.plugin = Look::Absent;
+    seen.pods = Look::Refused("pods is forbidden".to_owned());
+    there(&mut seen.clusters).clear();
+    let findings = examine(&seen, now());
+    assert_eq!(verdict(&findings), Verdict::Wrong);
+    insta::assert_snapshot!(table(&findings, false));
+    let mut text = String::new();
+    json::write(&value(&findings), &mut text).expect("JSON");
+    let all: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!((&all["errors"], &all["warnings"]), (&json!(4), &json!(2)));
+    let first = &all["findings"][0];
+    assert_eq!(
+        (&first["result"], &first["id"]),
+        (&json!("error"), &json!("plugin-config-missing"))
+    );
+    let coloured = table(&findings, true);
+    assert!(coloured.contains("\x1b[31merror\x1b[0m"), "{coloured}");
+}
+
+#[test]
+fn what_must_not_be_read_is_found() {
+    let why = || "it is forbidden".to_owned();
+    let refusals: [fn(&mut Seen, String); 13] = [
+        |seen, why| seen.config = Look::Refused(why),
+        |seen, why| seen.deployments = Look::Refused(why),
+        |seen, why| seen.pods = Look::Refused(why),
+        |seen, why| seen.plugin = Look::Refused(why),
+        |seen, why| seen.settings = Look::Refused(why),
+        |seen, why| seen.leases = Look::Refused(why),
+        |seen, why| seen.work_crd = Look::Refused(why),
+        |seen, why| seen.cluster_managers = Look::Refused(why),
+        |seen, why| seen.applications = Look::Refused(why),
+        |seen, why| seen.projects = Look::Refused(why),
+        |seen, why| seen.clusters = Look::Refused(why),
+        |seen, why| seen.works = Look::Refused(why),
+        |seen, why| seen.sets = Look::Refused(why),
+    ];
+    for (at, refuse) in refusals.into_iter().enumerate() {
+        let mut seen = well();
+        refuse(&mut seen, why());
+        let findings = examine(&seen, now());
+        assert_eq!(verdict(&findings), Verdict::Unknown, "{at}: {findings:#?}");
+        assert!(
+            bad(&findings).iter().all(|it| *it == "could-not-look"),
+            "{at}: {findings:#?}"
+        );
+    }
+    assert_eq!(broken(|seen| seen.rights = Look::Refused(why())), ["rights-not-asked"]);
+}
+
+#[test]
+fn what_is_wrong_with_argo_cd() {
+    let image = |image: &'static str| {
+        broken(|seen| template(seen, "argocd-repo-server")["containers"][0]["image"] = image.into())
+    };
+    assert_eq!(image("argocd:v2.3.1"), ["argo-cd-too-old"]);
+    assert_eq!(image("argocd:v2.14.0"), ["argo-cd-old"]);
+    assert_eq!(image("argocd:latest"), ["argo-cd-version-unknown"]);
+    let gone = |elsewhere: &[&str]| {
+        broken(|seen| {
+            seen.config = Look::Absent;
+            seen.elsewhere = Look::There(elsewhere.iter().map(ToString::to_string).collect());
+            seen.deployments = Look::There(Vec::new());
+            seen.rights = Look::Absent;
+        })
+    };
+    assert_eq!(gone(&[]), ["argo-cd-nowhere"]);
+    assert_eq!(
+        gone(&["gitops"]),
+        ["argo-cd-elsewhere"],
+        "and nothing else of it is missed"
+    );
+    let only_config = broken(|seen| {
+        there(&mut seen.deployments).remove(0);
+    });
+    assert_eq!(only_config, ["argo-cd-without-repo-server"]);
+    let by_operator = broken(|seen| {
+        let server = &mut there(&mut seen.deployments)[0]["metadata"];
+        server["name"] = json!("openshift-gitops-repo-server");
+    });
+    assert!(by_operator.is_empty(), "{by_operator:?}");
+}
+
+#[test]
+fn what_is_wrong_with_ocm() {
+    assert_eq!(broken(|seen| seen.apis.clear()), ["ocm-api-missing"; 2]);
+    for (placement, found) in [(false, &[][..]), (true, &["ocm-api-missing"])] {
+        let told = broken(|seen| {
+            there(&mut seen.applications)[0].placement = placement;
+            withhold(seen, &WORK_SETS);
+        });
+        assert_eq!(told, found);
+    }
+    assert_eq!(
+        broken(|seen| seen.work_crd = Look::There(json!({}))),
+        ["ocm-without-condition-rules"]
+    );
+    let set = |created| ReplicaSet {
+        place: "argocd/shop".to_owned(),
+        created: Some(created),
+        answered: false,
+    };
+    assert!(
+        broken(|seen| there(&mut seen.sets).push(set(ago(10)))).is_empty(),
+        "it is too early"
+    );
+    assert_eq!(
+        broken(|seen| there(&mut seen.sets).push(set(ago(100)))),
+        ["ocm-sets-idle"]
+    );
+    let manager = |mode: &str| {
+        let gates = json!([{"feature": "ManifestWorkReplicaSet", "mode": mode}]);
+        Look::There(vec![json!({"spec": {"workConfiguration": {"featureGates": gates}}})])
+    };
+    for (mode, found) in [("Disable", "ocm-gate-off"), ("Enable", "ocm-sets-idle")] {
+        let told = broken(|seen| {
+            there(&mut seen.sets).push(set(ago(100)));
+            seen.cluster_managers = manager(mode);
+        });
+        assert_eq!(told, [found]);
+    }
+}
+
+#[test]
+fn what_is_wrong_with_the_plugin() {
+    assert_eq!(broken(|seen| seen.plugin = Look::Absent), ["plugin-config-missing"]);
+    let other = json!({"data": {"plugin.yaml": "kind: ConfigManagementPlugin"}});
+    assert_eq!(
+        broken(|seen| seen.plugin = Look::There(other)),
+        ["plugin-config-differs"]
+    );
+    let same = json!({"data": {"plugin.yaml": format!("# ours\n{}", files::PLUGIN)}});
+    assert!(
+        broken(|seen| seen.plugin = Look::There(same)).is_empty(),
+        "comments mean nothing"
+    );
+    let sidecar =
+        |change: fn(&mut Value)| broken(|seen| change(&mut template(seen, "argocd-repo-server")["containers"]));
+    assert_eq!(
+        sidecar(|all| all[1] = json!({"name": "other"})),
+        ["plugin-sidecar-missing"]
+    );
+    assert_eq!(
+        sidecar(|all| all[1]["volumeMounts"] = json!([])),
+        ["plugin-mount-missing"]
+    );
+    assert_eq!(
+        sidecar(|all| all[1]["image"] = json!("x:9.9.9")),
+        ["plugin-version-differs"]
+    );
+    assert_eq!(
+        sidecar(|all| all[1]["image"] = json!(concat!("x:", env!("CARGO_PKG_VERSION"), "0"))).len(),
+        1
+    );
+    let folder =
+        json!([{"mountPath": "/home/argocd/cmp-server/"}, {"mountPath": "/var/run/argocd"}, {"mountPath": "/tmp"}]);
+    let in_a_folder = broken(|seen| template(seen, "argocd-repo-server")["containers"][1]["volumeMounts"] = folder);
+    assert!(in_a_folder.is_empty(), "{in_a_folder:?}");
+}
+
+#[test]
+fn what_is_wrong_with_the_pods_of_the_plugin() {
+    let pod = |change: fn(&mut Value)| broken(|seen| change(&mut there(&mut seen.pods)[0]));
+    assert_eq!(pod(|it| it["metadata"]["labels"] = json!({})), ["socket-no-pods"]);
+    assert_eq!(
+        pod(|it| it["spec"]["containers"] = json!([])),
+        ["socket-pods-without-plugin"]
+    );
+    assert_eq!(pod(|it| it["status"] = json!({})), ["socket-not-ready"]);
+    assert_eq!(
+        pod(|it| it["status"]["containerStatuses"][0]["restartCount"] = json!(9)),
+        ["socket-restarts"]
+    );
+    let error = "Failed to load target state: could not find plugin supporting the given repository";
+    let lost = broken(|seen| there(&mut seen.applications)[0].errors.push(error.to_owned()));
+    assert_eq!(lost, ["socket-not-found"]);
+}
+
+#[test]
+fn what_is_wrong_with_what_argo_cd_is_told() {
+    let data = |key: &'static str, value: Value| {
+        broken(|seen| match there(&mut seen.config)["data"].as_object_mut() {
+            Some(data) if value.is_null() => drop(data.remove(key)),
+            Some(data) => drop(data.insert(key.to_owned(), value)),
+            None => panic!("no data"),
+        })
+    };
+    let health = "resource.customizations.health.work.open-cluster-management.io_ManifestWork";
+    assert_eq!(data(health, Value::Null), ["argocd-cm-health-missing"]);
+    assert_eq!(data(health, json!("return {}")), ["argocd-cm-health-differs"]);
+    assert_eq!(
+        data("application.resourceTrackingMethod", json!("label")),
+        ["argocd-cm-tracks-by-label"]
+    );
+    let filter = |key, text: &str| data(key, json!(text));
+    for hides in [
+        "- apiGroups: ['*.open-cluster-management.io']",
+        "- kinds: [ManifestWork]",
+        "- clusters: ['*']",
+    ] {
+        assert_eq!(filter("resource.exclusions", hides), ["argocd-cm-hides"], "{hides}");
+    }
+    for leaves in ["", "- kinds: [Event]", "- clusters: [https://10.0.0.1]", "no list"] {
+        assert!(filter("resource.exclusions", leaves).is_empty(), "{leaves}");
+    }
+    assert_eq!(
+        filter("resource.inclusions", "- apiGroups: [apps]"),
+        ["argocd-cm-hides"]
+    );
+    assert!(filter("resource.inclusions", "- apiGroups: ['work.*']").is_empty());
+}
+
+#[test]
+fn what_is_wrong_with_projects() {
+    let project = |project: Project| {
+        broken(|seen| seen.projects = Look::There([("managed-clusters".to_owned(), project)].into()))
+    };
+    let kinds = |group: &str, kind: &str| vec![(group.to_owned(), kind.to_owned())];
+    let only = |group, kind| Project {
+        allowed: Some(kinds(group, kind)),
+        refused: Vec::new(),
+    };
+    assert_eq!(project(only("apps", "*")), ["projects-refuse-works"]);
+    assert!(project(only("work.open-cluster-management.io", "ManifestWork")).is_empty());
+    assert!(project(only("*", "*")).is_empty());
+    let refused = Project {
+        refused: kinds("*", "ManifestWork"),
+        ..Project::default()
+    };
+    assert_eq!(project(refused), ["projects-refuse-works"]);
+    assert_eq!(broken(|seen| there(&mut seen.projects).clear()), ["projects-missing"]);
+    assert!(broken(|seen| there(&mut seen.applications).clear()).is_empty());
+}
+
+#[test]
+fn what_is_wrong_with_the_companion() {
+    let gone = broken(|seen| {
+        there(&mut seen.deployments).pop();
+        grant(seen);
+    });
+    assert_eq!(gone, ["companion-missing"]);
+    assert_eq!(broken(|seen| told(seen, "push")), ["companion-unknown-controllers"]);
+    assert_eq!(
+        broken(|seen| there(&mut seen.leases).clear()),
+        ["companion-lease-missing"]
+    );
+    let old = |seen: &mut Seen| there(&mut seen.leases)[0]["spec"]["renewTime"] = json!(ago(200).to_string());
+    assert_eq!(broken(old), ["companion-lease-not-renewed"]);
+    let ready = |ready: u64| broken(|seen| there(&mut seen.deployments)[1]["status"] = json!({"readyReplicas": ready}));
+    assert_eq!(
+        (ready(0), ready(1)),
+        (vec!["companion-not-ready"], vec!["companion-some-not-ready"])
+    );
+    let no_pods = broken(|seen| {
+        there(&mut seen.pods).pop();
+    });
+    assert_eq!(no_pods, ["companion-no-pods"]);
+    let image =
+        |seen: &mut Seen| template(seen, "argocd-ocm-cmp-controller")["containers"][0]["image"] = json!("x:9.9");
+    assert_eq!(broken(image), ["companion-version-differs"]);
+    let shards = |seen: &mut Seen| {
+        let env = json!([{"name": "OCM_SHARDS", "value": "2"}]);
+        template(seen, "argocd-ocm-cmp-controller")["containers"][0]["env"] = env;
+    };
+    assert_eq!(
+        broken(shards),
+        ["companion-lease-missing"],
+        "there is a Lease for each shard"
+    );
+    for (controllers, resource, found) in [
+        ("gitopscluster", &GITOPS_CLUSTERS, &["companion-crd-missing"][..]),
+        ("application-set-report", &REPORTS, &["companion-crd-missing"]),
+        ("application-status", &REPORTS, &[]),
+    ] {
+        let told = broken(|seen| {
+            told(seen, controllers);
+            withhold(seen, resource);
+        });
+        assert_eq!(told, found, "{controllers}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_rights() {
+    let without = |which: fn(&Right) -> bool| {
+        let mut seen = well();
+        told(&mut seen, "*");
+        seen.management = Look::There(json!({}));
+        grant(&mut seen);
+        for (right, is_given) in there(&mut seen.rights) {
+            *is_given = !which(right);
+        }
+        let findings = examine(&seen, now());
+        let wrong = findings.iter().filter(|it| it.message.level == Level::Error);
+        wrong.map(Finding::line).collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(without(|_| false), "");
+    let lines = [
+        without(|it| it.resource == "events"),
+        without(|it| it.resource == "manifestworks" && it.verb == "delete"),
+        without(|_| true),
+    ];
+    insta::assert_snapshot!(lines.join("\n\n"));
+}
+
+#[test]
+fn a_right_to_executors_is_asked_for_where_somebody_needs_it() {
+    let asked = |seen: &Seen| wanted(seen).iter().any(|it| it.verb == "execute-as");
+    let mut seen = well();
+    assert!(!asked(&seen));
+    there(&mut seen.works)[0].executor = true;
+    assert!(asked(&seen));
+    let mut seen = well();
+    let gates = json!([{"feature": "NilExecutorValidating", "mode": "Enable"}]);
+    seen.cluster_managers = Look::There(vec![json!({"spec": {"workConfiguration": {"featureGates": gates}}})]);
+    assert!(asked(&seen));
+}
+
+#[test]
+fn what_is_wrong_with_clusters() {
+    let cluster = |name: &'static str, joined, available| {
+        broken(|seen| {
+            there(&mut seen.clusters).insert(name.to_owned(), Cluster { joined, available });
+        })
+    };
+    assert_eq!(cluster("eu1", false, None), ["clusters-not-joined"]);
+    assert_eq!(cluster("eu1", true, None), ["clusters-silent"]);
+    assert_eq!(cluster("eu1", true, Some(false)), ["clusters-unwell"]);
+    for state in [(false, None), (true, None), (true, Some(false))] {
+        assert_eq!(cluster("us1", state.0, state.1), ["clusters-idle"]);
+    }
+    assert_eq!(
+        broken(|seen| there(&mut seen.works).push(work("ap1", "shop"))),
+        ["clusters-unknown"]
+    );
+    let unanswered = |created| {
+        broken(|seen| {
+            let work = Work {
+                answered: false,
+                created: Some(created),
+                ..work("us1", "shop")
+            };
+            there(&mut seen.works).push(work);
+        })
+    };
+    assert_eq!(unanswered(ago(100)), ["clusters-without-work-agent"]);
+    assert!(unanswered(ago(10)).is_empty(), "it is too early");
+    let one_of_two = broken(|seen| {
+        let unanswered = Work {
+            answered: false,
+            ..work("eu1", "other")
+        };
+        there(&mut seen.works).push(unanswered);
+    });
+    assert!(one_of_two.is_empty(), "its agent is there: {one_of_two:?}");
+    let none = broken(|seen| {
+        there(&mut seen.clusters).clear();
+        there(&mut seen.works).clear();
+    });
+    assert_eq!(none, ["clusters-none"]);
+}
+
+#[test]
+fn what_is_wrong_with_works() {
+    let refused = |message: &str| {
+        broken(|seen| {
+            let message = message.into();
+            there(&mut seen.works)[0].refused = Some(Refusal { message });
+        })
+    };
+    for (message, found) in [
+        (
+            "not allowed to apply the resource  configmaps, executor config",
+            "works-refused-by-executor",
+        ),
+        (
+            "secrets \"a\" is forbidden: User \"agent\" cannot get resource",
+            "works-refused-by-rights",
+        ),
+        ("the server doesn't have a resource type \"Shop\"", "works-unknown-kind"),
+        ("namespaces \"shop\" not found", "works-without-namespace"),
+        ("spec.selector: field is immutable", "works-not-applied"),
+        ("pods \"a\" is forbidden: exceeded quota: few", "works-not-applied"),
+    ] {
+        assert_eq!(refused(&format!("Failed to apply manifest: {message}")), [found]);
+    }
+    assert!(broken(|seen| there(&mut seen.works)[0].size = 512_000).is_empty());
+    assert_eq!(
+        broken(|seen| there(&mut seen.works)[0].size = 512_001),
+        ["works-over-limit"]
+    );
+    let error = "the size of manifests is 600103 bytes which exceeds the 512000 limit";
+    let too_large = broken(|seen| there(&mut seen.applications)[0].errors.push(error.to_owned()));
+    assert_eq!(too_large, ["works-refused-for-size"]);
+}
+
+#[test]
+fn what_is_wrong_with_argocd_agent() {
+    let agents = |management: Look<Value>, addons: &[(&str, bool)]| {
+        broken(|seen| {
+            told(seen, "argocd-agent");
+            seen.management = management;
+            seen.addons = Look::There(addons.iter().map(|(name, is)| ((*name).to_owned(), *is)).collect());
+        })
+    };
+    let is_there = || Look::There(json!({}));
+    assert!(agents(is_there(), &[("eu1", true)]).is_empty());
+    assert_eq!(agents(Look::Absent, &[]), ["argocd-agent-missing"]);
+    assert_eq!(
+        agents(is_there(), &[("eu1", true), ("us1", false)]),
+        ["argocd-agent-not-available"]
+    );
+}
+
+#[test]
+fn a_large_fleet_takes_as_many_lines() {
+    let mut seen = well();
+    let refused = |at: usize| Work {
+        refused: Some(Refusal {
+            message: format!("namespaces \"n{at}\" not found").into(),
+        }),
+        ..work(&format!("c{}", at / 5), &format!("w{at}"))
+    };
+    there(&mut seen.works).extend((0..10_000).map(refused));
+    let findings = examine(&seen, now());
+    assert_eq!(bad(&findings), ["clusters-unknown", "works-without-namespace"]);
+    assert!(findings.iter().all(|it| it.line().len() < 500), "{findings:#?}");
+}
+
+#[test]
+fn every_message_has_a_name_of_its_own_and_all_of_them_are_filled() {
+    let mut ids = BTreeSet::new();
+    for message in messages() {
+        assert!(ids.insert(message.id), "{}", message.id);
+        assert_eq!(
+            message.way_out.is_empty(),
+            message.level == Level::Fine,
+            "{}",
+            message.id
+        );
+        let braces = |text: &str| text.matches('{').count() == text.matches('}').count();
+        assert!(braces(message.text) && braces(message.way_out), "{}", message.id);
+    }
+}
+
+#[test]
+fn docs_doctor_md_has_every_finding_and_no_other() {
+    let page = include_str!("../../../docs/doctor.md");
+    let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    let entry = |it: &'static Message| {
+        let colon = if it.way_out.is_empty() { "" } else { ": " };
+        format!(
+            "- `{}` ({}): **{}{colon}{}**",
+            it.id,
+            it.level.name(),
+            it.text,
+            it.way_out
+        )
+    };
+    let missing: Vec<_> = messages().map(entry).filter(|entry| !page.contains(entry)).collect();
+    assert!(missing.is_empty(), "docs/doctor.md must have:\n{}", missing.join("\n"));
+    assert_eq!(page.matches("): **").count(), messages().count(), "and no others");
+}

@@ -1,0 +1,127 @@
+//! Whether the works of Applications are applied, and not larger than OCM takes.
+
+use super::{Check, refused};
+use crate::doctor::message::{Finding, Message, count, some};
+use crate::doctor::seen::{Look, Seen};
+use crate::text::shortened;
+use k8s_openapi::jiff::Timestamp;
+
+pub(super) static CHECK: Check = Check {
+    name: "works",
+    messages: &[
+        &OVER,
+        &TOO_LARGE,
+        &BY_EXECUTOR,
+        &BY_AGENT,
+        &NO_KIND,
+        &NO_NAMESPACE,
+        &OTHER,
+        &FINE,
+    ],
+    run,
+};
+
+static OVER: Message = Message::error(
+    "works-over-limit",
+    "more than {limit} bytes are in {works}, of which OCM's webhook refuses every change: {names}",
+    "have the works of these Applications split, by a smaller work-size",
+);
+static TOO_LARGE: Message = Message::error(
+    "works-refused-for-size",
+    "OCM's webhook has refused works as too large, of {applications}: {names}",
+    "set manifest-limit to what the webhook says, or divide an object that is larger by itself",
+);
+static BY_EXECUTOR: Message = Message::error(
+    "works-refused-by-executor",
+    "agents do not apply {works}, as the executor may not: {names}: {why}",
+    "give the executor's ServiceAccount these rights on the managed cluster, or name another by the setting executor",
+);
+static BY_AGENT: Message = Message::error(
+    "works-refused-by-rights",
+    "agents do not apply {works}, as the agent may not: {names}: {why}",
+    "give the agent these rights by a ClusterRole on the managed cluster with the label \
+     open-cluster-management.io/aggregate-to-work: \"true\"",
+);
+static NO_KIND: Message = Message::error(
+    "works-unknown-kind",
+    "agents do not apply {works}, as the managed cluster does not know the kind: {names}: {why}",
+    "deliver its CustomResourceDefinition first, or correct the apiVersion",
+);
+static NO_NAMESPACE: Message = Message::error(
+    "works-without-namespace",
+    "agents do not apply {works}, as the namespace is not there: {names}: {why}",
+    "deliver the Namespace too, or set create-namespace",
+);
+static OTHER: Message = Message::error(
+    "works-not-applied",
+    "agents do not apply {works}: {names}: {why}",
+    "see which objects they are by `argocd-ocm-cmp status` of the Application",
+);
+static FINE: Message = Message::fine("works", "works of Applications: {works}, of which agents refuse none");
+
+/// What OCM's webhook takes of a work unless it is told otherwise, in bytes as it counts them.
+const LIMIT: usize = 500 * 1024;
+
+/// How much is told of what an agent says, in bytes.
+const WHY: usize = 200;
+
+fn run(seen: &Seen, _: Timestamp) -> Vec<Finding> {
+    let works = match &seen.works {
+        Look::There(works) => works,
+        Look::Absent => return Vec::new(),
+        Look::Refused(why) => return refused("ManifestWorks", why),
+    };
+    let mut findings = Vec::new();
+    let over: Vec<_> = works
+        .iter()
+        .filter(|it| it.size > LIMIT)
+        .map(super::super::seen::Work::place)
+        .collect();
+    if !over.is_empty() {
+        let number = count(over.len(), "work");
+        findings.push(OVER.of(&[("works", &number), ("limit", &LIMIT), ("names", &some(over))]));
+    }
+    let is_too_large =
+        |error: &String| error.contains("the size of manifests is") && error.contains("which exceeds the");
+    let applications = seen.applications.there().into_iter().flatten();
+    let refused: Vec<_> = applications
+        .filter(|it| it.errors.iter().any(is_too_large))
+        .map(|it| &it.place)
+        .collect();
+    if !refused.is_empty() {
+        let number = count(refused.len(), "Application");
+        findings.push(TOO_LARGE.of(&[("applications", &number), ("names", &some(refused))]));
+    }
+    for message in [&BY_EXECUTOR, &BY_AGENT, &NO_KIND, &NO_NAMESPACE, &OTHER] {
+        let refused = works
+            .iter()
+            .filter_map(|it| Some((it.place(), &*it.refused.as_ref()?.message)));
+        let mut of_it: Vec<_> = refused.filter(|(_, why)| reason(why).id == message.id).collect();
+        of_it.sort_unstable();
+        let Some((_, why)) = of_it.first() else { continue };
+        let why = shortened(why, WHY);
+        let number = count(of_it.len(), "work");
+        let names = some(of_it.iter().map(|(place, _)| place));
+        findings.push(message.of(&[("works", &number), ("names", &names), ("why", &why)]));
+    }
+    if findings.is_empty() {
+        findings.push(FINE.of(&[("works", &works.len())]));
+    }
+    findings
+}
+
+/// Of what kind a refusal is, by the words of OCM's agent and of API servers.
+fn reason(why: &str) -> &'static Message {
+    let has = |text: &str| why.contains(text);
+    if has("not allowed to apply the resource") || has("is not allowed to escalate") {
+        &BY_EXECUTOR
+    } else if has("is forbidden: User") {
+        &BY_AGENT
+    } else if has("doesn't have a resource type") || has("no matches for kind") {
+        &NO_KIND
+    } else if has("namespaces \"") && has("not found") {
+        &NO_NAMESPACE
+    } else {
+        &OTHER
+    }
+}

@@ -1,0 +1,215 @@
+//! Which rights must be given on the hub, as the shipped files give them.
+
+use super::companion::Companion;
+use super::seen::{Seen, items};
+use super::shipped::{self, File, objects};
+use serde_json::{Value, json};
+use std::fmt;
+
+/// A right of a ServiceAccount.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Right {
+    /// Whose: the ServiceAccount in Argo CD's namespace.
+    pub account: String,
+    /// The file that gives it.
+    pub file: &'static str,
+    /// What may be done.
+    pub verb: String,
+    /// The API group; the core group has none.
+    pub group: String,
+    /// The kind of object, and the part of it where there is one: `placementdecisions/status`.
+    pub resource: String,
+    /// The namespace; empty for all.
+    pub namespace: String,
+    /// The name of the only object; empty for all.
+    pub name: String,
+}
+
+impl fmt::Display for Right {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.verb, self.resource)?;
+        if !self.name.is_empty() {
+            write!(f, " {}", self.name)?;
+        }
+        Ok(())
+    }
+}
+
+impl Right {
+    /// The question to the API server whether it is given; `argocd` is the namespace of the ServiceAccount.
+    #[must_use]
+    pub fn review(&self, argocd: &str) -> Value {
+        let (resource, part) = self.resource.split_once('/').unwrap_or((&self.resource, ""));
+        json!({
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {
+                "user": format!("system:serviceaccount:{argocd}:{}", self.account),
+                "groups": ["system:serviceaccounts", format!("system:serviceaccounts:{argocd}"), "system:authenticated"],
+                "resourceAttributes": {
+                    "verb": self.verb,
+                    "group": self.group,
+                    "resource": resource,
+                    "subresource": part,
+                    "namespace": self.namespace,
+                    "name": self.name,
+                },
+            },
+        })
+    }
+}
+
+/// The rights that this hub's companion and Argo CD need.
+#[must_use]
+pub fn wanted(seen: &Seen) -> Vec<Right> {
+    let mut rights = Vec::new();
+    if let Some(controller) = seen.application_controller() {
+        let account = &controller["spec"]["template"]["spec"]["serviceAccountName"];
+        let with_executors = needs_execute_as(seen);
+        let of_argo_cd = given(
+            &shipped::ARGO_CD,
+            account.as_str().unwrap_or("default"),
+            &seen.namespace,
+        );
+        rights.extend(
+            of_argo_cd
+                .into_iter()
+                .filter(|it| it.verb != "execute-as" || with_executors),
+        );
+    }
+    if let Some(companion) = Companion::of(seen) {
+        for file in files(&companion) {
+            rights.extend(given(file, &companion.account, &seen.namespace));
+        }
+    }
+    rights
+}
+
+/// The files whose rights the companion needs for what it does.
+fn files(companion: &Companion) -> Vec<&'static File> {
+    let mut files = vec![&shipped::CONTROLLER];
+    let does = |names: &[&str]| names.iter().any(|name| companion.does(name));
+    for (is_needed, file) in [
+        (
+            does(&["pull", "cluster-secrets", "application-set-report"]),
+            &shipped::PULL,
+        ),
+        (does(&["gitopscluster", "argocd-agent"]), &shipped::GITOPS_CLUSTER),
+        (does(&["argocd-agent"]), &shipped::AGENT),
+        (companion.shards > 1, &shipped::SHARDS),
+    ] {
+        if is_needed {
+            files.push(file);
+        }
+    }
+    files
+}
+
+/// Whether somebody asks for the right to use an executor: OCM for every work, or works that name one.
+fn needs_execute_as(seen: &Seen) -> bool {
+    let works = seen
+        .works
+        .there()
+        .is_some_and(|works| works.iter().any(|it| it.executor));
+    works || gate(seen, "NilExecutorValidating") == Some(true)
+}
+
+/// Whether a feature gate of OCM's work manager is switched, as its operator is told; nothing where it is not told.
+pub(super) fn gate(seen: &Seen, gate: &str) -> Option<bool> {
+    let managers = seen.cluster_managers.there()?;
+    let gates = managers
+        .iter()
+        .flat_map(|it| items(&it["spec"]["workConfiguration"]["featureGates"]));
+    let mut modes = gates.filter(|it| it["feature"] == gate).map(|it| &it["mode"]);
+    modes.next().map(|mode| mode == "Enable")
+}
+
+/// The rights that a file gives, for an Argo CD in this namespace.
+fn given(file: &'static File, account: &str, argocd: &str) -> Vec<Right> {
+    let mut rights = Vec::new();
+    for role in objects(file.text) {
+        let namespace = match role["kind"].as_str() {
+            Some("ClusterRole") => "",
+            Some("Role") => argocd,
+            _ => continue,
+        };
+        for rule in items(&role["rules"]) {
+            let texts = |key: &str| items(&rule[key]).iter().filter_map(Value::as_str).collect::<Vec<_>>();
+            let names = match &*texts("resourceNames") {
+                [] => vec![""],
+                names => names.to_vec(),
+            };
+            for (group, resource) in each(&texts("apiGroups"), &texts("resources")) {
+                for (verb, name) in each(&texts("verbs"), &names) {
+                    let is_argocd = resource == "namespaces" && name == "argocd";
+                    rights.push(Right {
+                        account: account.to_owned(),
+                        file: file.name,
+                        verb: verb.to_owned(),
+                        group: group.to_owned(),
+                        resource: resource.to_owned(),
+                        namespace: namespace.to_owned(),
+                        name: if is_argocd { argocd } else { name }.to_owned(),
+                    });
+                }
+            }
+        }
+    }
+    rights
+}
+
+/// Each of the ones with each of the others.
+fn each<'t>(ones: &[&'t str], others: &[&'t str]) -> Vec<(&'t str, &'t str)> {
+    let pairs = ones
+        .iter()
+        .flat_map(|one| others.iter().map(move |other| (*one, *other)));
+    pairs.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(file: &'static File) -> Vec<String> {
+        let line = |it: &Right| format!("{}|{}|{it}", it.namespace, it.group);
+        given(file, "who", "gitops").iter().map(line).collect()
+    }
+
+    #[test]
+    fn each_right_of_a_file_is_asked_for() {
+        let controller = lines(&shipped::CONTROLLER);
+        assert_eq!(controller.len(), 3 + 4 + 2 + 3 + 2 + 1 + 2, "{controller:#?}");
+        for right in [
+            "|argoproj.io|patch applications",
+            "||get events",
+            "gitops||watch configmaps argocd-cm",
+            "gitops|coordination.k8s.io|create leases",
+            "gitops|coordination.k8s.io|update leases argocd-ocm-cmp-controller",
+        ] {
+            assert!(controller.iter().any(|it| it == right), "{right}: {controller:#?}");
+        }
+        let gitops = lines(&shipped::GITOPS_CLUSTER);
+        assert!(gitops.iter().any(|it| it == "||list namespaces gitops"), "{gitops:#?}");
+        assert_eq!(lines(&shipped::SHARDS).len(), 32);
+        for file in [&shipped::PULL, &shipped::AGENT, &shipped::ARGO_CD] {
+            assert!(lines(file).len() > 5, "{}", file.name);
+        }
+    }
+
+    #[test]
+    fn a_part_of_an_object_is_asked_for_as_such() {
+        let right = Right {
+            account: "who".to_owned(),
+            verb: "patch".to_owned(),
+            resource: "placementdecisions/status".to_owned(),
+            ..Right::default()
+        };
+        let review = right.review("gitops");
+        assert_eq!(review["spec"]["user"], "system:serviceaccount:gitops:who");
+        let asked = &review["spec"]["resourceAttributes"];
+        assert_eq!(
+            (&asked["resource"], &asked["subresource"]),
+            (&json!("placementdecisions"), &json!("status"))
+        );
+    }
+}

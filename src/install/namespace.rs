@@ -1,0 +1,53 @@
+//! Puts an object of our files beside an Argo CD in another namespace than the one they are written for.
+
+use super::{Object, SHIPPED_NAMESPACE};
+use crate::value::{Map, Value};
+
+/// Names that namespace wherever the object names the shipped one: its own place, subjects of bindings and of FlowSchemas, the
+/// namespaces of a FlowSchema, and rights on that namespace.
+pub(super) fn relocate(object: &mut Object, namespace: &str) {
+    // What stands in a schema or in data is no namespace of ours.
+    if object.kind() != "CustomResourceDefinition" {
+        walk(object.value_mut(), namespace);
+    }
+}
+
+fn walk(value: &mut Value<'static>, namespace: &str) {
+    match value {
+        Value::List(items) => {
+            for item in items {
+                walk(item, namespace);
+            }
+        }
+        Value::Map(map) => {
+            let is_right = is_right_on_namespaces(map);
+            map.retain(|key, value| {
+                match (key, &mut *value) {
+                    ("namespace", value) => rename(value, namespace),
+                    ("namespaces", Value::List(names)) => rename_all(names, namespace),
+                    ("resourceNames", Value::List(names)) if is_right => rename_all(names, namespace),
+                    ("data", _) => {}
+                    (_, value) => walk(value, namespace),
+                }
+                true
+            });
+        }
+        _ => {}
+    }
+}
+
+fn rename_all(names: &mut [Value<'static>], namespace: &str) {
+    for name in names {
+        rename(name, namespace);
+    }
+}
+
+fn rename(value: &mut Value<'static>, namespace: &str) {
+    if value.as_str() == Some(SHIPPED_NAMESPACE) {
+        *value = Value::text(namespace);
+    }
+}
+
+fn is_right_on_namespaces(rule: &Map<'_>) -> bool {
+    matches!(rule.get("resources"), Some(Value::List(of)) if of.iter().any(|it| it.as_str() == Some("namespaces")))
+}

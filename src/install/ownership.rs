@@ -1,0 +1,179 @@
+//! Who manages which field of an object that is there already, as its `metadata.managedFields` say.
+//!
+//! What kubectl has applied is of kubectl's field manager. To go on with it under ours, its entry is made a part of ours, as `kubectl
+//! apply --server-side` does with what `kubectl apply` has left (client-go's util/csaupgrade): a field that the next version of a file
+//! has no more is then taken away, where it would stay for ever as kubectl's.
+
+use super::MANAGER;
+use serde_json::{Map, Value, json};
+
+/// The manager by which deploy_policy.yaml is to be applied beside deploy_cmp.yaml with kubectl.
+pub const EARLIER: &str = "argocd-ocm-cmp-policy";
+
+/// By which managers our files are applied otherwise, each with the operation that it does: `kubectl apply`, and `kubectl apply
+/// --server-side` without `--field-manager`.
+const KUBECTL: [(&str, &str); 2] = [("kubectl-client-side-apply", "Update"), ("kubectl", "Apply")];
+
+fn is_earlier(entry: &Value, is_addition: bool) -> bool {
+    let is = |(name, operation): (&str, &str)| entry["manager"] == name && entry["operation"] == operation;
+    let of_part = entry["subresource"].as_str().is_some_and(|part| !part.is_empty());
+    let is_one = is((EARLIER, "Apply")) || !is_addition && KUBECTL.into_iter().any(is);
+    is_one && !of_part
+}
+
+/// The `managedFields` of an object once what earlier managers of ours have is ours; nothing where they have nothing.
+#[must_use]
+pub fn taken_over(live: &Value, is_addition: bool) -> Option<Value> {
+    let entries = live["metadata"]["managedFields"].as_array()?;
+    let (earlier, mut kept): (Vec<&Value>, Vec<&Value>) =
+        entries.iter().partition(|entry| is_earlier(entry, is_addition));
+    // Fields of another version of the API may be called otherwise there.
+    let version = &live["apiVersion"];
+    let is_version = |entry: &&Value| entry["apiVersion"] == *version;
+    if earlier.is_empty() || !earlier.iter().all(is_version) {
+        return None;
+    }
+    let is_ours = |entry: &Value| entry["manager"] == MANAGER && entry["operation"] == "Apply";
+    let ours = kept.iter().position(|entry| is_ours(entry)).map(|at| kept.remove(at));
+    let mut fields = json!({});
+    for entry in earlier.iter().copied().chain(ours) {
+        fields = union(&fields, &entry["fieldsV1"]);
+    }
+    let mut entry = ours.unwrap_or(earlier[0]).clone();
+    entry["manager"] = MANAGER.into();
+    entry["operation"] = "Apply".into();
+    entry["fieldsV1"] = fields;
+    Some(kept.into_iter().cloned().chain([entry]).collect())
+}
+
+/// Whether Argo CD's own part of one of its objects is ours and nobody else's, and would go with what we have added: its labels tell,
+/// of which we add none. kubectl does that where Argo CD was installed by `kubectl apply`: it makes all that it has applied itself a
+/// part of what it applies by our name.
+#[must_use]
+pub fn is_robbed(live: &Value) -> bool {
+    let entries = live["metadata"]["managedFields"].as_array().into_iter().flatten();
+    let of_labels = entries.filter(|entry| !entry["fieldsV1"]["f:metadata"]["f:labels"].is_null());
+    let mut managers = of_labels.map(|entry| &entry["manager"]).peekable();
+    managers.peek().is_some() && managers.all(|manager| *manager == MANAGER || *manager == EARLIER)
+}
+
+/// The fields of both sets. Each is a tree: one without branches is a field itself, one with branches only if `.` is among them.
+fn union(one: &Value, other: &Value) -> Value {
+    let none = Map::new();
+    let [one, other] = [one, other].map(|set| set.as_object().unwrap_or(&none));
+    let mut both = one.clone();
+    for (key, branch) in other {
+        let branch = match both.get(key) {
+            None => branch.clone(),
+            Some(held) => below(held, branch),
+        };
+        both.insert(key.clone(), branch);
+    }
+    Value::Object(both)
+}
+
+fn below(one: &Value, other: &Value) -> Value {
+    let is_leaf = |set: &Value| set.as_object().is_none_or(Map::is_empty);
+    match (is_leaf(one), is_leaf(other)) {
+        (true, true) => json!({}),
+        (true, false) => union(&json!({".": {}}), other),
+        (false, true) => union(one, &json!({".": {}})),
+        (false, false) => union(one, other),
+    }
+}
+
+/// The other namespace that a binding of ours for the whole cluster is for: its name is taken then. One hub has one installation.
+#[must_use]
+pub fn elsewhere<'v>(live: &'v Value, namespace: &str) -> Option<&'v str> {
+    if live["kind"] != "ClusterRoleBinding" {
+        return None;
+    }
+    let other = live["subjects"][0]["namespace"].as_str()?;
+    (other != namespace).then_some(other)
+}
+
+/// The fields that others manage and want otherwise, each with its manager, of the causes that the API server tells, which are a
+/// field and a message such as `conflict with "kubectl-edit" using v1`.
+#[must_use]
+pub fn conflicts<'c>(causes: impl IntoIterator<Item = (&'c str, &'c str)>) -> Vec<(String, String)> {
+    let manager = |message: &str| message.split('"').nth(1).unwrap_or(message).to_owned();
+    let all = causes.into_iter();
+    all.map(|(field, message)| (field.to_owned(), manager(message)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(manager: &str, operation: &str, fields: &Value) -> Value {
+        json!({"manager": manager, "operation": operation, "apiVersion": "apps/v1", "fieldsType": "FieldsV1", "fieldsV1": fields})
+    }
+
+    fn live(entries: &[Value]) -> Value {
+        json!({"apiVersion": "apps/v1", "metadata": {"managedFields": entries}})
+    }
+
+    #[test]
+    fn what_kubectl_has_applied_becomes_ours() {
+        let scaled = entry("kubectl", "Update", &json!({"f:spec": {"f:replicas": {}}}));
+        let applied = entry(
+            "kubectl-client-side-apply",
+            "Update",
+            &json!({"f:spec": {"f:a": {}, "f:b": {"f:c": {}}}}),
+        );
+        let ours = entry(
+            MANAGER,
+            "Apply",
+            &json!({"f:spec": {"f:a": {".": {}, "f:d": {}}, "f:b": {}}}),
+        );
+        let taken = taken_over(&live(&[applied.clone(), scaled.clone(), ours]), false).expect("something");
+        let fields = json!({"f:spec": {"f:a": {".": {}, "f:d": {}}, "f:b": {".": {}, "f:c": {}}}});
+        assert_eq!(taken, json!([scaled, entry(MANAGER, "Apply", &fields)]));
+        let taken = taken_over(&live(std::slice::from_ref(&applied)), false).expect("something");
+        assert_eq!(taken, json!([entry(MANAGER, "Apply", &applied["fieldsV1"])]));
+        assert_eq!(taken_over(&live(&[scaled]), false), None, "that was somebody's will");
+    }
+
+    #[test]
+    fn of_argo_cds_objects_only_what_was_added_becomes_ours() {
+        let argo_cds = entry("kubectl-client-side-apply", "Update", &json!({"f:spec": {"f:a": {}}}));
+        assert_eq!(taken_over(&live(std::slice::from_ref(&argo_cds)), true), None);
+        let policy = entry(EARLIER, "Apply", &json!({"f:spec": {"f:b": {}}}));
+        let taken = taken_over(&live(&[argo_cds.clone(), policy.clone()]), true).expect("something");
+        assert_eq!(taken, json!([argo_cds, entry(MANAGER, "Apply", &policy["fieldsV1"])]));
+    }
+
+    #[test]
+    fn what_kubectl_has_put_under_our_name_is_seen() {
+        let labels = json!({"f:metadata": {"f:labels": {"f:app": {}}}});
+        let [ours, theirs] = [entry(MANAGER, "Apply", &labels), entry("kubectl", "Apply", &labels)];
+        assert!(is_robbed(&live(std::slice::from_ref(&ours))));
+        assert!(!is_robbed(&live(&[ours, theirs])), "both have it");
+        assert!(!is_robbed(&live(&[entry(MANAGER, "Apply", &json!({"f:data": {}}))])));
+    }
+
+    #[test]
+    fn another_version_of_the_api_is_left_alone() {
+        let mut applied = entry("kubectl-client-side-apply", "Update", &json!({"f:spec": {}}));
+        applied["apiVersion"] = "apps/v1beta1".into();
+        assert_eq!(taken_over(&live(&[applied]), false), None);
+    }
+
+    #[test]
+    fn an_installation_elsewhere_is_seen() {
+        let bound = |namespace: &str| json!({"kind": "ClusterRoleBinding", "subjects": [{"namespace": namespace}]});
+        assert_eq!(elsewhere(&bound("gitops"), "argocd"), Some("gitops"));
+        assert_eq!(elsewhere(&bound("argocd"), "argocd"), None);
+        assert_eq!(elsewhere(&json!({"kind": "ClusterRole"}), "argocd"), None);
+    }
+
+    #[test]
+    fn a_conflict_names_field_and_manager() {
+        let causes = [(
+            ".spec.replicas",
+            "conflict with \"kubectl\" with subresource \"scale\" using apps/v1",
+        )];
+        assert_eq!(conflicts(causes), [(".spec.replicas".to_owned(), "kubectl".to_owned())]);
+    }
+}

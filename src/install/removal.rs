@@ -1,0 +1,176 @@
+//! What goes when it is all taken away again, and what has to stay.
+
+use super::{EARLIER, MANAGER, Object};
+use crate::controller::LEASE;
+use crate::controller::promises::FINALIZER;
+use crate::controller::shards::MOST;
+use crate::pull;
+use serde_json::Value;
+
+/// Selects what is ours by the labels of our files, those of earlier releases too.
+pub const LABELS: &str = "app.kubernetes.io/name in (argocd-ocm-cmp,argocd-ocm-cmp-controller)";
+
+/// The AppProject of proj.yaml.
+pub const PROJECT: &str = "managed-clusters";
+
+/// The Leases that the controller makes.
+pub fn leases() -> impl Iterator<Item = String> {
+    let of_shards = (0..MOST).map(|shard| format!("{LEASE}-{shard}"));
+    [LEASE.to_owned()].into_iter().chain(of_shards)
+}
+
+/// Whether an object of the name of one of ours is ours: it has our label or, where ours has none, we have applied it, or it says of
+/// itself what ours says.
+#[must_use]
+pub fn is_ours(object: &Object, live: &Value) -> bool {
+    const NAME: &str = "app.kubernetes.io/name";
+    if let Some(name) = object.label(NAME) {
+        return live["metadata"]["labels"][NAME] == name;
+    }
+    let spec = object.value().as_map().and_then(|it| it.get("spec")?.as_map());
+    let described = spec.and_then(|spec| spec.get("description")?.as_str());
+    let is_described = described.is_some() && live["spec"]["description"].as_str() == described;
+    is_described || of_managers(live).next().is_some()
+}
+
+/// By which of our managers something is applied to an object: first the one that adds to what the other has added.
+pub fn of_managers(live: &Value) -> impl Iterator<Item = &'static str> {
+    let entries = live["metadata"]["managedFields"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    let applies = move |manager: &&str| {
+        let mut entries = entries.iter();
+        entries.any(|entry| entry["manager"] == **manager && entry["operation"] == "Apply")
+    };
+    [EARLIER, MANAGER].into_iter().filter(applies)
+}
+
+/// The release of Helm's that an object is of.
+#[must_use]
+pub fn is_helms(live: &Value) -> Option<&str> {
+    live["metadata"]["annotations"]["meta.helm.sh/release-name"].as_str()
+}
+
+/// Whether one of Argo CD's objects has something of what we add to it, though nothing of it is applied any more: somebody else
+/// manages that too.
+#[must_use]
+pub fn is_left(addition: &Object, live: &Value) -> bool {
+    let mut spec = live.clone();
+    spec["metadata"] = Value::Null;
+    let keys = addition.value().as_map().and_then(|it| it.get("data")?.as_map());
+    let has_key = keys.is_some_and(|keys| keys.iter().any(|(key, _)| live["data"].get(key).is_some()));
+    has_key || spec.to_string().contains("\"argocd-ocm-cmp")
+}
+
+/// What would wait for ever for a controller that is gone: one line each, with the way out.
+#[must_use]
+pub fn hanging(gitops_clusters: &[Value], applications: &[Value]) -> Vec<String> {
+    let has_ours = |it: &&Value| {
+        let finalizers = it["metadata"]["finalizers"].as_array();
+        finalizers.is_some_and(|all| all.iter().any(|finalizer| finalizer == FINALIZER))
+    };
+    let place = |it: &Value| {
+        let text = |key: &str| it["metadata"][key].as_str().unwrap_or_default().to_owned();
+        format!("{}/{}", text("namespace"), text("name"))
+    };
+    let clusters = gitops_clusters.iter().filter(has_ours).map(|it| {
+        format!(
+            "GitOpsCluster {} has the controller's finalizer {FINALIZER}, and could not go without it: delete it first, which takes \
+             its clusters out of Argo CD, or take the finalizer off if another controller goes on with it",
+            place(it)
+        )
+    });
+    let waits = |it: &&Value| {
+        let application = pull::Application::read(it);
+        application.is_some_and(|it| it.deleting && it.argocd_finalizers().next().is_some())
+    };
+    let applications = applications.iter().filter(waits).map(|it| {
+        let place = place(it);
+        format!(
+            "Application {place} is being deleted, which the controller does for the pull model: wait until it is gone"
+        )
+    });
+    clusters.chain(applications).collect()
+}
+
+/// Whether an Application is of this AppProject.
+#[must_use]
+pub fn names_project(application: &Value, project: &str) -> bool {
+    application["spec"]["project"] == project
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::install::{Wanted, objects};
+    use serde_json::json;
+
+    fn ours(kind: &str, name: &str) -> Object {
+        let all = objects(&Wanted::everything("argocd"));
+        let found = all.into_iter().find(|it| (it.kind(), it.name()) == (kind, name));
+        found.unwrap_or_else(|| panic!("{kind} {name}"))
+    }
+
+    #[test]
+    fn an_object_of_the_same_name_may_be_of_somebody_else() {
+        let account = ours("ServiceAccount", LEASE);
+        let labelled = |name: &str| json!({"metadata": {"labels": {"app.kubernetes.io/name": name}}});
+        assert!(is_ours(&account, &labelled(LEASE)) && !is_ours(&account, &labelled("other")));
+        let project = ours("AppProject", PROJECT);
+        let applied =
+            |manager: &str| json!({"metadata": {"managedFields": [{"manager": manager, "operation": "Apply"}]}});
+        assert!(is_ours(&project, &applied(MANAGER)) && !is_ours(&project, &applied("theirs")));
+        let described = json!({"spec": {"description": "Applications delivered to managed clusters by pull"}});
+        assert!(is_ours(&project, &described) && !is_ours(&project, &json!({"spec": {"description": "mine"}})));
+    }
+
+    #[test]
+    fn what_somebody_else_manages_too_is_seen() {
+        let repo_server = ours("Deployment", "argocd-repo-server");
+        let pod = |containers: Value| json!({"metadata": {"annotations": {"a": "argocd-ocm-cmp"}}, "spec": {"containers": containers}});
+        assert!(is_left(&repo_server, &pod(json!([{"name": "argocd-ocm-cmp"}]))));
+        assert!(!is_left(&repo_server, &pod(json!([{"name": "argocd-repo-server"}]))));
+        let config = ours("ConfigMap", "argocd-cm");
+        let key = "resource.customizations.health.work.open-cluster-management.io_ManifestWork";
+        assert!(is_left(&config, &json!({"data": {key: ""}})) && !is_left(&config, &json!({"data": {"url": ""}})));
+    }
+
+    #[test]
+    fn what_would_hang_is_told_with_the_way_out() {
+        let cluster =
+            |finalizer: &str| json!({"metadata": {"namespace": "argocd", "name": "all", "finalizers": [finalizer]}});
+        let application = |deleted: Value, label: &str| {
+            json!({"metadata": {
+                "namespace": "argocd", "name": "shop", "deletionTimestamp": deleted, "labels": {(pull::names::PULL): label},
+                "finalizers": ["resources-finalizer.argocd.argoproj.io"],
+            }})
+        };
+        let now = || json!("2026-06-01T12:00:00Z");
+        assert_eq!(
+            hanging(&[cluster("example.com/x")], &[application(Value::Null, "true")]),
+            [""; 0]
+        );
+        assert_eq!(
+            hanging(&[], &[application(now(), "false")]),
+            [""; 0],
+            "that is Argo CD's"
+        );
+        let told = hanging(&[cluster(FINALIZER)], &[application(now(), "true")]);
+        assert_eq!(told.len(), 2);
+        assert!(
+            told[0].starts_with("GitOpsCluster argocd/all has") && told[0].contains("delete it first"),
+            "{told:?}"
+        );
+        assert!(
+            told[1].starts_with("Application argocd/shop is being deleted"),
+            "{told:?}"
+        );
+    }
+
+    #[test]
+    fn every_lease_goes() {
+        assert_eq!(leases().count(), 17);
+        assert_eq!(leases().last().as_deref(), Some("argocd-ocm-cmp-controller-15"));
+    }
+}

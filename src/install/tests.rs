@@ -1,0 +1,274 @@
+use super::features::Feature::{self, *};
+use super::*;
+use crate::value::{Map, Value};
+use clap::ValueEnum as _;
+use std::fmt::Write as _;
+
+fn wanted(features: &[Feature]) -> Wanted {
+    Wanted {
+        features: features.iter().copied().collect(),
+        ..Wanted::everything("argocd")
+    }
+}
+
+fn find<'o>(objects: &'o [Object], kind: &str, name: &str) -> &'o Object {
+    let found = objects.iter().find(|it| (it.kind(), it.name()) == (kind, name));
+    found.unwrap_or_else(|| panic!("{kind} {name}"))
+}
+
+/// A value by a path such as `spec.replicas`; items of lists are found by their names.
+fn at<'v>(value: &'v Value<'v>, path: &str) -> Option<&'v Value<'v>> {
+    path.split('.').try_fold(value, |value, step| match value {
+        Value::Map(map) => map.get(step),
+        Value::List(items) => items.iter().find(|item| {
+            let name = item.as_map().and_then(|item| item.get("name")?.as_str());
+            name == Some(step)
+        }),
+        _ => None,
+    })
+}
+
+const ENV: &str = "spec.template.spec.containers.controller.env";
+
+/// What the controller is told by its Deployment, besides what its Pod says of itself.
+fn settings(wanted: &Wanted) -> Vec<(String, String)> {
+    let objects = objects(wanted);
+    let deployment = find(&objects, "Deployment", "argocd-ocm-cmp-controller");
+    let Some(Value::List(env)) = at(deployment.value(), ENV) else {
+        panic!("no env");
+    };
+    let text = |entry: &Map<'_>, key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
+    let all = env.iter().filter_map(Value::as_map);
+    all.filter_map(|entry| Some((text(entry, "name")?, text(entry, "value")?)))
+        .collect()
+}
+
+fn setting(wanted: &Wanted, name: &str) -> Option<String> {
+    let found = settings(wanted).into_iter().find(|(key, _)| key == name);
+    found.map(|(_, value)| value)
+}
+
+#[test]
+fn every_feature_is_known_by_a_name() {
+    assert_eq!(
+        Feature::ALL,
+        Feature::value_variants(),
+        "in the order in which they are applied"
+    );
+    for other in ["application-status", "application-set-report"] {
+        assert!(Feature::from_str(other, false).is_ok(), "{other}");
+    }
+}
+
+#[test]
+fn what_a_feature_needs_comes_with_it() {
+    let all = |asked: &[Feature]| with_implied(asked.iter().copied()).into_iter().collect::<Vec<_>>();
+    assert_eq!(all(&[ArgocdAgent]), [Controller, GitOpsCluster, ArgocdAgent]);
+    assert_eq!(all(&[Pull]), [Controller, Pull, ClusterSecrets, Report]);
+    assert_eq!(all(&[Policy]), [Plugin, Policy]);
+    let mut wanted = wanted(&[Controller]);
+    assert_eq!(setting(&wanted, "OCM_SHARDS"), None);
+    wanted.shards = Some(3);
+    assert_eq!(setting(&wanted, "OCM_SHARDS").as_deref(), Some("3"));
+    find(&objects(&wanted), "Role", "argocd-ocm-cmp-shards");
+}
+
+#[test]
+fn every_promise_is_a_feature() {
+    let mut names: Vec<_> = crate::controller::promises::PROMISES.iter().map(|it| it.name).collect();
+    names.dedup();
+    let features = Feature::ALL.iter().filter_map(|feature| feature.promise());
+    let mut of_features: Vec<_> = features.collect();
+    names.sort_unstable();
+    of_features.sort_unstable();
+    assert_eq!(names, of_features);
+}
+
+#[test]
+fn the_controller_does_all_that_was_asked_for() {
+    let done = |features: &[Feature]| setting(&wanted(features), "OCM_CONTROLLERS");
+    assert_eq!(done(&[Controller]), None, "so it does by itself");
+    assert_eq!(
+        done(&[GitOpsCluster]).as_deref(),
+        Some("application-status,gitopscluster")
+    );
+    let all = "application-status,pull,cluster-secrets,application-set-report,gitopscluster,argocd-agent";
+    assert_eq!(done(&[Pull, ArgocdAgent]).as_deref(), Some(all));
+    let objects = objects(&wanted(&[Pull, ArgocdAgent]));
+    let config = find(&objects, "ConfigMap", "argocd-ocm-cmp-controller");
+    assert_eq!(
+        at(config.value(), "data.OCM_CONTROLLERS").and_then(Value::as_str),
+        Some(all)
+    );
+}
+
+#[test]
+fn the_agents_run_the_image_that_was_given() {
+    let mut wanted = wanted(&[ArgocdAgent]);
+    wanted.image = "registry.example.com/ours:2".to_owned();
+    wanted.argocd_image = "registry.example.com/argocd:v1".to_owned();
+    assert_eq!(
+        setting(&wanted, "OCM_AGENT_SUPERVISOR_IMAGE").as_deref(),
+        Some(wanted.image.as_str())
+    );
+    wanted.features.insert(Plugin);
+    let text = text(&objects(&wanted), Output::Yaml);
+    assert!(!text.contains(IMAGE) && !text.contains(ARGOCD_IMAGE));
+    assert_eq!(text.matches("image: registry.example.com/ours:2\n").count(), 2);
+    assert_eq!(text.matches("image: registry.example.com/argocd:v1\n").count(), 1);
+}
+
+#[test]
+fn the_files_are_of_this_release() {
+    let text = text(&objects(&wanted(&[Plugin, Controller])), Output::Yaml);
+    assert_eq!(text.matches(&format!("image: {IMAGE}\n")).count(), 2);
+    assert_eq!(text.matches(&format!("image: {ARGOCD_IMAGE}\n")).count(), 1);
+}
+
+#[test]
+fn flags_say_how_many_and_how() {
+    let mut wanted = wanted(&[Shards, Pull]);
+    assert_eq!(
+        setting(&wanted, "OCM_SHARDS").as_deref(),
+        Some("2"),
+        "as many as replicas"
+    );
+    wanted.replicas = Some(4);
+    assert_eq!(setting(&wanted, "OCM_SHARDS").as_deref(), Some("4"));
+    let objects_of = objects(&wanted);
+    let deployment = find(&objects_of, "Deployment", "argocd-ocm-cmp-controller");
+    assert_eq!(at(deployment.value(), "spec.replicas"), Some(&Value::Int(4)));
+    assert_eq!(setting(&wanted, "OCM_PULL_DIALECT"), None);
+    wanted.pull_dialect = Dialect::Acm;
+    assert_eq!(setting(&wanted, "OCM_PULL_DIALECT").as_deref(), Some("acm"));
+    wanted.policy = Some("projects: []\n".to_owned());
+    let objects = objects(&wanted);
+    let policy = find(&objects, "ConfigMap", "argocd-ocm-cmp-policy").value();
+    let data = at(policy, "data").and_then(Value::as_map).expect("data");
+    assert_eq!(data.get("policy.yaml").and_then(Value::as_str), Some("projects: []\n"));
+}
+
+#[test]
+fn one_object_is_there_once() {
+    let all = objects(&Wanted::everything("argocd"));
+    for (at, object) in all.iter().enumerate() {
+        assert!(!all[..at].iter().any(|other| other.is_same(object)), "{object}");
+    }
+    let sidecar = "spec.template.spec.containers.argocd-ocm-cmp";
+    let repo_server = find(&all, "Deployment", "argocd-repo-server").value();
+    for part in [
+        "image",
+        "env.OCM_POLICY_FILE",
+        "volumeMounts.argocd-ocm-cmp-policy",
+        "volumeMounts.plugins",
+    ] {
+        assert!(at(repo_server, &format!("{sidecar}.{part}")).is_some(), "{part}");
+    }
+}
+
+#[test]
+fn another_namespace_is_named_everywhere() {
+    let shipped = objects(&Wanted::everything("argocd"));
+    let moved = objects(&Wanted::everything("gitops"));
+    let mut told = String::new();
+    for (shipped, moved) in shipped.iter().zip(&moved) {
+        assert_eq!(moved.namespace().is_some(), shipped.namespace().is_some());
+        assert_ne!(moved.namespace(), Some("argocd"), "{moved}");
+        left(moved.value(), &mut moved.to_string(), &mut told);
+    }
+    // The label says whose part it is, not where.
+    let labels = told
+        .lines()
+        .filter(|line| !line.ends_with(".labels.app.kubernetes.io/part-of"));
+    assert_eq!(labels.collect::<Vec<_>>(), [""; 0]);
+    assert!(told.lines().count() > 30, "it looks at all: {told}");
+    assert_eq!(
+        setting(&Wanted::everything("gitops"), "OCM_ARGOCD_NAMESPACE").as_deref(),
+        Some("gitops")
+    );
+    let role = find(&moved, "ClusterRole", "argocd-ocm-cmp-gitopscluster");
+    assert!(
+        role.json()
+            .contains(r#""resourceNames":["gitops"],"resources":["namespaces"]"#)
+    );
+}
+
+/// Where the shipped namespace still stands.
+fn left(value: &Value<'_>, path: &mut String, told: &mut String) {
+    let length = path.len();
+    match value {
+        Value::String(text) if text == SHIPPED_NAMESPACE => writeln!(told, "{path}").expect("a String takes all"),
+        Value::List(items) => {
+            for (at, item) in items.iter().enumerate() {
+                write!(path, ".{at}").expect("a String takes all");
+                left(item, path, told);
+                path.truncate(length);
+            }
+        }
+        Value::Map(map) => {
+            for (key, value) in map.iter() {
+                write!(path, ".{key}").expect("a String takes all");
+                left(value, path, told);
+                path.truncate(length);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn each_finds_what_it_needs() {
+    let all = objects(&Wanted::everything("argocd"));
+    let kinds: Vec<_> = all.iter().map(Object::kind).collect();
+    let last = |kind| kinds.iter().rposition(|it| *it == kind).expect(kind);
+    let first = |kind| kinds.iter().position(|it| *it == kind).expect(kind);
+    assert_eq!(last("CustomResourceDefinition"), 1);
+    assert!(last("ClusterRole") < first("ClusterRoleBinding") && last("Role") < first("RoleBinding"));
+    assert!(last("ConfigMap") < first("Deployment") && last("RoleBinding") < first("Deployment"));
+    assert_eq!(last("Deployment"), kinds.len() - 1);
+}
+
+#[test]
+fn only_what_is_added_to_argo_cds_objects_can_be_asked_for() {
+    let mut wanted = Wanted::everything("argocd");
+    wanted.additions_only = true;
+    let shown: Vec<_> = objects(&wanted).iter().map(Object::to_string).collect();
+    assert_eq!(
+        shown,
+        [
+            "configmap/argocd-cm",
+            "deployment.apps/argocd-repo-server",
+            "deployment.apps/argocd-server"
+        ]
+    );
+    for object in objects(&wanted) {
+        assert_eq!(object.label("app.kubernetes.io/name"), None, "{object} is not ours");
+    }
+}
+
+#[test]
+fn the_text_is_read_back_as_the_objects() {
+    let all = objects(&Wanted::everything("argocd"));
+    for form in [Output::Yaml, Output::Json] {
+        let text = text(&all, form);
+        let read: Vec<_> = yaml::documents(&text).map(|it| it.expect("YAML").value).collect();
+        assert_eq!(read.len(), all.len());
+        assert!(read.iter().zip(&all).all(|(read, object)| read == object.value()));
+    }
+}
+
+#[test]
+fn it_is_known_where_each_object_is() {
+    let all = objects(&Wanted::everything("gitops"));
+    let mut paths: Vec<_> = all.iter().map(Object::path).collect();
+    paths.sort();
+    paths.dedup();
+    insta::assert_snapshot!(paths.join("\n"));
+    let shown = all.iter().map(|object| object.bare().json()).collect::<Vec<_>>();
+    assert_eq!(
+        shown.last().map(String::as_str),
+        Some(
+            r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"argocd-server","namespace":"gitops"}}"#
+        )
+    );
+}

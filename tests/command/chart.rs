@@ -1,0 +1,240 @@
+//! The Helm chart, by the real Helm: what it renders is what `install --print` prints.
+//!
+//! Where Helm cannot be built (no Go …) a local run says so and skips; with `CI=true` that is a failure.
+
+use crate::install::{assert_same, name, objects, printed};
+use crate::shipped_files::{root, text};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+use tempfile::TempDir;
+use testbed::{Part, Parts};
+
+/// Helm, where it can be had.
+fn helm() -> Option<&'static Path> {
+    static PARTS: OnceLock<Parts> = OnceLock::new();
+    testbed::available().then(|| {
+        let parts = PARTS.get_or_init(|| Parts::ensure().expect("Helm can be built"));
+        parts.program(Part::Helm)
+    })
+}
+
+fn run(helm: &Path, words: &[&str]) -> Output {
+    let home = TempDir::new().expect("a scratch folder");
+    let mut command = Command::new(helm);
+    command.env_clear().env("HOME", home.path()).current_dir(root());
+    command.args(words).output().expect("Helm runs")
+}
+
+fn done(helm: &Path, words: &[&str]) -> String {
+    let output = run(helm, words);
+    assert!(output.status.success(), "{words:?}: {output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// What the chart renders with these values, without what Helm keeps of it.
+fn rendered(helm: &Path, chart: &str, namespace: &str, values: &[&str]) -> Vec<Value> {
+    let mut words = vec!["template", "ours", chart, "--namespace", namespace];
+    words.extend(values.iter().flat_map(|value| ["--set", value]));
+    let mut objects = objects(&done(helm, &words));
+    for object in &mut objects {
+        if object["kind"] == "CustomResourceDefinition" {
+            let metadata = object["metadata"].as_object_mut().expect("metadata");
+            let kept = metadata.remove("annotations");
+            assert_eq!(
+                kept,
+                Some(json!({"helm.sh/resource-policy": "keep"})),
+                "it stays when the release goes"
+            );
+        }
+    }
+    objects
+}
+
+const ADDITIONS: &str = "additions=true";
+
+#[test]
+fn it_renders_what_install_prints() {
+    let Some(helm) = helm() else { return };
+    for (flags, namespace, values) in [
+        ("", "argocd", &[][..]),
+        ("-n gitops", "gitops", &[]),
+        (
+            "--features ui,policy,project",
+            "argocd",
+            &["features={ui,policy,project}"],
+        ),
+        ("--features pull -n gitops", "gitops", &["features={pull}"]),
+        ("--features cluster-secrets", "argocd", &["features={cluster-secrets}"]),
+        (
+            "--features gitopscluster,report",
+            "argocd",
+            &["features={gitopscluster,report}"],
+        ),
+        (
+            "--features pull --pull-dialect acm --replicas 3 --shards 5",
+            "argocd",
+            &[
+                "features={pull}",
+                "pull.dialect=acm",
+                "controller.replicas=3",
+                "controller.shards=5",
+            ],
+        ),
+        (
+            "--features shards --replicas 4",
+            "argocd",
+            &["features={shards}", "controller.replicas=4"],
+        ),
+        (
+            "-n openshift-gitops --image example.com/a/b:v2 --argocd-image example.com/argocd:v3 \
+             --features plugin,project,policy,applicationset,argocd-rbac,shards,pull,gitopscluster,argocd-agent,ui",
+            "openshift-gitops",
+            &[
+                "features={plugin,project,policy,applicationset,argocd-rbac,shards,pull,gitopscluster,argocd-agent,ui}",
+                "image.repository=example.com/a/b",
+                "image.tag=v2",
+                "argocdImage=example.com/argocd:v3",
+            ],
+        ),
+    ] {
+        let values: Vec<_> = values.iter().copied().chain([ADDITIONS]).collect();
+        assert_same(&rendered(helm, "chart", namespace, &values), &objects(&printed(flags)));
+    }
+}
+
+#[test]
+fn what_is_argo_cds_own_is_rendered_only_if_asked_for() {
+    let Some(helm) = helm() else { return };
+    let features = "features={plugin,policy,ui,controller}";
+    let all = rendered(helm, "chart", "argocd", &[features, ADDITIONS]);
+    let without = rendered(helm, "chart", "argocd", &[features]);
+    let additions = objects(&printed("--features plugin,policy,ui,controller --additions-only"));
+    assert_eq!(additions.len(), 3);
+    let mut together = [without, additions].concat();
+    together.sort_by_key(name);
+    assert_same(&together, &all);
+}
+
+#[test]
+fn its_package_is_the_same_and_says_nothing_else() {
+    let Some(helm) = helm() else { return };
+    let folder = TempDir::new().expect("a scratch folder");
+    let path = folder.path().to_str().expect("a plain path");
+    done(helm, &["package", "chart", "--destination", path]);
+    let package = format!("{path}/argocd-ocm-cmp-{}.tgz", env!("CARGO_PKG_VERSION"));
+    let all = &["features={plugin,policy,ui,pull,argocd-agent,shards}", ADDITIONS];
+    assert_same(
+        &rendered(helm, &package, "argocd", all),
+        &rendered(helm, "chart", "argocd", all),
+    );
+    let output = run(helm, &["template", "ours", &package]);
+    assert!(output.stderr.is_empty(), "{output:?}");
+    // Helm keeps a release in a Secret, which takes 1 MiB.
+    assert!(fs::metadata(&package).expect("a file").len() < 1 << 19);
+}
+
+#[test]
+fn it_is_linted_and_refuses_what_it_does_not_know() {
+    let Some(helm) = helm() else { return };
+    done(helm, &["lint", "--strict", "chart"]);
+    for value in [
+        "feature={plugin}",
+        "features={push}",
+        "image=x",
+        "image.pullPolicy=Sometimes",
+        "controller.shards=17",
+        "controller.replicas=0",
+        "controller.resources.request.cpu=1",
+        "imagePullSecrets={registry}",
+        "pull.dialect=other",
+    ] {
+        let output = run(helm, &["template", "ours", "chart", "--set", value]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !output.status.success() && said.contains("values don't meet the specifications"),
+            "{value}: {said}"
+        );
+    }
+}
+
+#[test]
+fn its_values_reach_the_pods() {
+    let Some(helm) = helm() else { return };
+    let values = json!({
+        "additions": true,
+        "features": ["plugin", "controller"],
+        "image": {"pullPolicy": "Always"},
+        "imagePullSecrets": [{"name": "registry"}],
+        "controller": {
+            "resources": {"limits": {"memory": "1Gi"}},
+            "nodeSelector": {"a": "b"},
+            "tolerations": [{"key": "x", "operator": "Exists"}],
+            "affinity": {"nodeAffinity": {}},
+            "priorityClassName": "high",
+        },
+        "sidecar": {"resources": {"requests": {"cpu": "1"}}},
+        "policy": "kind: Policy\n",
+    });
+    let folder = TempDir::new().expect("a scratch folder");
+    let file = folder.path().join("values.yaml");
+    fs::write(&file, values.to_string()).expect("a file");
+    let file = file.to_str().expect("a plain path");
+    let objects = objects(&done(
+        helm,
+        &["template", "ours", "chart", "-n", "argocd", "--values", file],
+    ));
+    let find = |name: &str| {
+        let found = objects
+            .iter()
+            .find(|it| it["metadata"]["name"] == name && it["kind"] != "ServiceAccount");
+        found.cloned().unwrap_or_else(|| panic!("{name}"))
+    };
+    let deployments: Vec<_> = objects.iter().filter(|it| it["kind"] == "Deployment").collect();
+    let [controller, repo_server] = deployments[..] else {
+        panic!("{deployments:?}");
+    };
+    let pod = &controller["spec"]["template"]["spec"];
+    let given = &values["controller"];
+    assert_eq!(pod["containers"][0]["resources"], given["resources"]);
+    assert_eq!(pod["containers"][0]["imagePullPolicy"], "Always");
+    for part in ["nodeSelector", "tolerations", "affinity", "priorityClassName"] {
+        assert_eq!(pod[part], given[part], "{part}");
+    }
+    let repo_server = &repo_server["spec"]["template"]["spec"];
+    assert_eq!(
+        repo_server["containers"][0]["resources"],
+        values["sidecar"]["resources"]
+    );
+    for pod in [pod, repo_server] {
+        assert_eq!(pod["imagePullSecrets"], values["imagePullSecrets"]);
+    }
+    assert_eq!(find("argocd-ocm-cmp-policy")["data"]["policy.yaml"], "kind: Policy\n");
+}
+
+#[test]
+fn its_version_is_that_of_the_program() {
+    let chart = &objects(&text("chart/Chart.yaml"))[0];
+    for part in ["version", "appVersion"] {
+        assert_eq!(chart[part], env!("CARGO_PKG_VERSION"), "{part}");
+    }
+    let values = &objects(&text("chart/values.yaml"))[0];
+    let shipped = printed("--features plugin");
+    let image = values["argocdImage"].as_str().expect("an image");
+    assert!(shipped.contains(&format!("image: {image}\n")), "{image}");
+}
+
+#[test]
+fn its_files_are_those_at_the_root() {
+    for file in fs::read_dir(root().join("chart/files")).expect("a folder") {
+        let file = file.expect("a file").path();
+        let name = file.file_name().and_then(|name| name.to_str()).expect("a name");
+        assert_eq!(
+            fs::read_to_string(&file).expect(name),
+            text(name),
+            "{name} is a link, or as good as one"
+        );
+    }
+}

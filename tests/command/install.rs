@@ -1,0 +1,206 @@
+//! `install --print`: the shipped files with what flags say, and `uninstall` and `install` where there is no hub.
+
+use crate::program::{program, program_with, transcript};
+use crate::shipped_files::{documents_of, text};
+use argocd_ocm_cmp::yaml;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// What `install --print` prints for these flags.
+pub(crate) fn printed(flags: &str) -> String {
+    let words = ["install", "--print"].into_iter().chain(flags.split_whitespace());
+    let output = program_with(Path::new("/"), words).output().expect("it runs");
+    assert!(
+        output.status.success() && output.stderr.is_empty(),
+        "{}",
+        transcript(&output)
+    );
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// The objects of a text in an order that says nothing.
+pub(crate) fn objects(text: &str) -> Vec<Value> {
+    let mut objects: Vec<Value> = yaml::documents(text)
+        .map(|document| {
+            serde_json::from_str(&crate::shipped_files::json(&document.expect("YAML").value)).expect("JSON")
+        })
+        .collect();
+    objects.sort_by_key(name);
+    objects
+}
+
+pub(crate) fn name(object: &Value) -> String {
+    let metadata = &object["metadata"];
+    format!("{} {} {}", object["kind"], metadata["namespace"], metadata["name"])
+}
+
+/// Says of two lists of objects where they differ.
+pub(crate) fn assert_same(one: &[Value], other: &[Value]) {
+    let names = |objects: &[Value]| objects.iter().map(name).collect::<Vec<_>>();
+    assert_eq!(names(one), names(other));
+    for (one, other) in one.iter().zip(other) {
+        assert_eq!(one, other, "{}", name(one));
+    }
+}
+
+fn shipped(files: &[&str]) -> Vec<Value> {
+    let mut objects: Vec<_> = files.iter().flat_map(|file| documents_of(file)).collect();
+    objects.sort_by_key(name);
+    objects
+}
+
+#[test]
+fn without_flags_it_is_the_files_of_the_quick_start_and_the_controller() {
+    let files = [
+        "proj.yaml",
+        "cm_plugin.yaml",
+        "argocd_cm.yaml",
+        "deploy_cmp.yaml",
+        "deploy_controller.yaml",
+    ];
+    assert_same(&objects(&printed("")), &shipped(&files));
+    assert_eq!(
+        printed(""),
+        printed("--features controller,project,plugin -o yaml"),
+        "in one order"
+    );
+    assert_same(&objects(&printed("-o json")), &shipped(&files));
+}
+
+#[test]
+fn each_feature_is_its_files() {
+    for (flags, files) in [
+        ("--features project", &["proj.yaml"][..]),
+        (
+            "--features plugin",
+            &["cm_plugin.yaml", "argocd_cm.yaml", "deploy_cmp.yaml"],
+        ),
+        ("--features ui", &["argocd_cm.yaml", "deploy_ui.yaml"]),
+        (
+            "--features applicationset,argocd-rbac",
+            &["appset_placement.yaml", "argocd_rbac.yaml"],
+        ),
+        ("--features controller", &["deploy_controller.yaml"]),
+    ] {
+        assert_same(&objects(&printed(flags)), &shipped(files));
+    }
+    // What has settings of the controller is told to it by its Deployment.
+    for (flags, files) in [
+        (
+            "--features pull",
+            &["deploy_controller.yaml", "report_crd.yaml", "deploy_pull.yaml"][..],
+        ),
+        (
+            "--features argocd-agent --shards 2",
+            &[
+                "deploy_controller.yaml",
+                "deploy_shards.yaml",
+                "gitopscluster_crd.yaml",
+                "deploy_gitopscluster.yaml",
+                "deploy_argocd_agent.yaml",
+            ],
+        ),
+    ] {
+        let mut printed = objects(&printed(flags));
+        for deployment in printed.iter_mut().filter(|object| object["kind"] == "Deployment") {
+            let env = &mut deployment["spec"]["template"]["spec"]["containers"][0]["env"];
+            env.as_array_mut()
+                .expect("env")
+                .retain(|entry| entry["name"].as_str().is_some_and(|name| name.starts_with("POD_")));
+        }
+        assert_same(&printed, &shipped(files));
+    }
+}
+
+#[test]
+fn the_policy_is_checked_and_taken_as_it_is() {
+    let folder = TempDir::new().expect("a scratch folder");
+    let run = |policy: &str| {
+        fs::write(folder.path().join("policy.yaml"), policy).expect("a file");
+        let mut command = program(folder.path());
+        command.args(["install", "--print", "--features=project", "--policy=policy.yaml"]);
+        command.output().expect("it runs")
+    };
+    let policy = "apiVersion: argocd-ocm-cmp.github.io/v1\nkind: Policy\nprojects:\n- names: [shop] # ours\n";
+    let output = run(policy);
+    let objects = objects(&String::from_utf8_lossy(&output.stdout));
+    let config = objects
+        .iter()
+        .find(|it| it["metadata"]["name"] == "argocd-ocm-cmp-policy");
+    assert_eq!(config.expect("a ConfigMap")["data"], json!({"policy.yaml": policy}));
+    let repo_server = objects.iter().find(|it| it["metadata"]["name"] == "argocd-repo-server");
+    let sidecar = &repo_server.expect("a Deployment")["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(sidecar["env"][0]["name"], "OCM_POLICY_FILE");
+    assert_eq!(
+        sidecar["command"],
+        json!(["/var/run/argocd/argocd-cmp-server"]),
+        "it is all of the sidecar"
+    );
+    insta::assert_snapshot!("install-error-policy", transcript(&run("kind: Policy\nprojects: {}\n")));
+}
+
+#[test]
+fn what_cannot_be_is_said_in_a_line() {
+    let said = |words: &str| {
+        let output = program_with(Path::new("/"), words.split(' '))
+            .output()
+            .expect("it runs");
+        assert!(output.stdout.is_empty() && !output.status.success(), "{words}");
+        transcript(&output)
+    };
+    let mut all = String::new();
+    for words in [
+        "install --print --features push",
+        "install --print --namespace Argo_CD",
+        "install --print --shards 17",
+        "install --print --replicas 0",
+        "install --print --image=",
+        "install --print --kubeconfig x",
+        "install -o json",
+        "install --kubeconfig /nowhere/kubeconfig",
+        "uninstall --kubeconfig /nowhere/kubeconfig",
+        "uninstall --features plugin",
+    ] {
+        writeln!(all, "$ argocd-ocm-cmp {words}\n{}", said(words)).expect("a String takes all");
+    }
+    insta::assert_snapshot!("install-errors", all);
+}
+
+#[test]
+fn the_help_says_what_there_is() {
+    for command in ["install", "uninstall"] {
+        let output = program(Path::new("/"))
+            .args([command, "--help"])
+            .output()
+            .expect("it runs");
+        let help = transcript(&output).replace(env!("CARGO_PKG_VERSION"), "VERSION");
+        insta::assert_snapshot!(format!("{command}-help"), help);
+    }
+}
+
+#[test]
+fn the_documentation_names_every_feature() {
+    let help = program(Path::new("/"))
+        .args(["install", "--help"])
+        .output()
+        .expect("it runs");
+    let help = String::from_utf8(help.stdout).expect("text");
+    let (_, features) = help.split_once("Possible values:\n").expect("features");
+    let features = features.split("\n\n").next().unwrap_or_default();
+    let names: Vec<_> = features
+        .lines()
+        .filter_map(|line| Some(line.trim().strip_prefix("- ")?.split(':').next()?.to_owned()))
+        .collect();
+    assert!(names.len() > 10, "{help}");
+    let docs = text("docs/install.md");
+    let rows: Vec<_> = docs.lines().filter(|line| line.starts_with("| `")).collect();
+    for name in names {
+        assert!(
+            rows.iter().any(|row| row.starts_with(&format!("| `{name}` |"))),
+            "{name}"
+        );
+    }
+}

@@ -1,0 +1,61 @@
+//! The rules, the dashboard and their page name what the program really counts.
+
+mod dashboard;
+mod exposed;
+mod expression;
+mod page;
+mod rules;
+mod scraped;
+
+use argocd_ocm_cmp::{json, yaml};
+use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// Where a file of the repository is.
+fn path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+fn text(name: &str) -> String {
+    fs::read_to_string(path(name)).expect(name)
+}
+
+/// The only document of a YAML file.
+fn document(name: &str) -> Value {
+    let text = text(name);
+    let documents: Vec<_> = yaml::documents(&text).collect();
+    let [Ok(document)] = documents.as_slice() else {
+        panic!("{name}: not one document");
+    };
+    let mut text = String::new();
+    json::write(&document.value, &mut text).expect("JSON");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// Whether these programs can run. Where one cannot, that is said, and fails in CI.
+fn can_run(programs: &[&str]) -> bool {
+    let runs = |program: &&&str| {
+        let mut version = Command::new(program);
+        version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+        version.status().is_ok()
+    };
+    let Some(missing) = programs.iter().find(|program| !runs(program)) else {
+        return true;
+    };
+    let is_ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
+    assert!(!is_ci, "missing: {missing} (Debian's package prometheus)");
+    println!("skipped, missing: {missing} (Debian's package prometheus)");
+    false
+}
+
+/// The items of a list.
+fn list(value: &Value) -> &[Value] {
+    value.as_array().expect("a list")
+}
+
+/// A text.
+fn string(value: &Value) -> &str {
+    value.as_str().expect("a text")
+}

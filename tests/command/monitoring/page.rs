@@ -1,0 +1,87 @@
+//! `docs/metrics.md` has every metric and every alert, and no other.
+
+use super::exposed::exposed;
+use super::rules::{names, rules};
+use super::text;
+use argocd_ocm_cmp::controller::metrics::Reason;
+use std::collections::BTreeSet;
+
+fn page() -> String {
+    text("docs/metrics.md")
+}
+
+/// The cells of the rows of the table that begins so, without the head.
+fn rows(page: &str, head: &str) -> Vec<Vec<String>> {
+    let (_, table) = page.split_once(head).unwrap_or_else(|| panic!("no table {head}"));
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let cells = |row: &str| {
+        row.trim_matches('|')
+            .split('|')
+            .map(|cell| cell.trim().to_owned())
+            .collect()
+    };
+    rows.map(cells).collect()
+}
+
+#[test]
+fn it_has_every_metric_with_its_type_and_labels() {
+    let page = page();
+    let told = rows(&page, "| Metric | Type | Labels | Meaning |");
+    let told: BTreeSet<_> = told
+        .iter()
+        .map(|row| {
+            assert!(!row[3].is_empty(), "{}: no meaning", row[0]);
+            let labels = row[2].split(", ").filter(|label| !label.is_empty());
+            let labels: BTreeSet<_> = labels.map(str::to_owned).collect();
+            (row[0].clone(), row[1].clone(), labels)
+        })
+        .collect();
+    let code = |text: &String| format!("`{text}`");
+    let exposed: BTreeSet<_> = exposed()
+        .iter()
+        .map(|(name, metric)| {
+            (
+                code(name),
+                metric.kind.clone(),
+                metric.labels.iter().map(code).collect(),
+            )
+        })
+        .collect();
+    assert_eq!(told, exposed);
+}
+
+#[test]
+fn it_has_every_reason() {
+    let page = page();
+    let told: Vec<_> = rows(&page, "| Reason | What has happened |").concat();
+    let told: Vec<_> = told.iter().step_by(2).map(|name| name.trim_matches('`')).collect();
+    assert_eq!(told, Reason::ALL.map(Reason::name));
+}
+
+#[test]
+fn it_has_every_series_that_is_recorded() {
+    let page = page();
+    let told: BTreeSet<_> = rows(&page, "| Series | What it is |")
+        .iter()
+        .map(|row| row[0].trim_matches('`').to_owned())
+        .collect();
+    assert_eq!(told, names("record"));
+}
+
+#[test]
+fn it_says_of_every_alert_what_to_do() {
+    let page = page();
+    let (_, alerts) = page.split_once("\n## Alerts\n").expect("alerts");
+    let told: Vec<_> = alerts
+        .split("\n### ")
+        .skip(1)
+        .map(|section| {
+            let (name, text) = section.split_once('\n').expect("a section");
+            assert!(text.trim().len() > 100, "{name}: what to do?");
+            name
+        })
+        .collect();
+    let rules = rules();
+    let fires: Vec<_> = rules.iter().filter_map(|rule| rule["alert"].as_str()).collect();
+    assert_eq!(told, fires, "in the order of monitoring/rules.yaml");
+}

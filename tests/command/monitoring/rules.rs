@@ -1,0 +1,115 @@
+//! `monitoring/rules.yaml`, and what is made of it.
+
+use super::{can_run, document, expression, list, path, string, text};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::process::Command;
+
+/// Every rule, recording or alerting.
+pub(super) fn rules() -> Vec<Value> {
+    let groups = document("monitoring/rules.yaml");
+    let groups = list(&groups["groups"]).iter();
+    groups.flat_map(|group| list(&group["rules"]).to_vec()).collect()
+}
+
+/// The names of what is recorded, or of alerts, by the key that says so.
+pub(super) fn names(key: &str) -> BTreeSet<String> {
+    let rules = rules();
+    let names = rules.iter().filter_map(|rule| rule[key].as_str());
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+fn rules_name_only_what_is_exposed_or_recorded() {
+    let recorded = names("record");
+    for rule in rules() {
+        expression::check(string(&rule["expr"]), &recorded);
+    }
+}
+
+#[test]
+fn every_alert_says_what_it_means_and_where_to_read_on() {
+    for rule in rules().iter().filter(|rule| rule["record"].is_null()) {
+        let name = string(&rule["alert"]);
+        let severity = string(&rule["labels"]["severity"]);
+        assert!(["critical", "warning"].contains(&severity), "{name}: {severity}");
+        let annotations = rule["annotations"].as_object().expect("annotations");
+        let keys: Vec<_> = annotations.keys().map(String::as_str).collect();
+        assert_eq!(keys.len(), 3, "{name}: {keys:?}");
+        for key in ["summary", "description"] {
+            assert!(!string(&annotations[key]).is_empty(), "{name}: {key}");
+        }
+        let page = "https://github.com/argocd-ocm-cmp/argocd-ocm-cmp/blob/main/docs/metrics.md";
+        let wanted = format!("{page}#{}", name.to_lowercase());
+        assert_eq!(annotations["runbook_url"], wanted, "{name}");
+    }
+}
+
+#[test]
+fn every_alert_is_shown_to_fire_and_not_to() {
+    let tests = document("monitoring/rules_test.yaml");
+    let tests = list(&tests["tests"]).iter();
+    let looks: Vec<_> = tests.flat_map(|test| list(&test["alert_rule_test"])).collect();
+    let looked = |fires: bool| -> BTreeSet<String> {
+        let looks = looks
+            .iter()
+            .filter(|look| list(&look["exp_alerts"]).is_empty() != fires);
+        looks.map(|look| string(&look["alertname"]).to_owned()).collect()
+    };
+    assert_eq!(looked(true), names("alert"));
+    assert_eq!(looked(false), names("alert"));
+}
+
+#[test]
+fn prometheus_operator_gets_the_same_groups() {
+    let rules = text("monitoring/rules.yaml");
+    let groups = rules.lines().skip_while(|line| *line != "groups:");
+    let groups: String = groups.flat_map(|line| ["  ", line, "\n"]).collect();
+    let file = text("monitoring/prometheusrule.yaml");
+    let (_, spec) = file.split_once("\nspec:\n").expect("a spec");
+    assert!(
+        spec == groups,
+        "monitoring/prometheusrule.yaml: below `spec:` put what this prints: \
+         sed -n '/^groups:/,$s/^/  /p' monitoring/rules.yaml"
+    );
+    let same = document("monitoring/prometheusrule.yaml");
+    assert_eq!(same["spec"], document("monitoring/rules.yaml"));
+}
+
+#[test]
+fn the_service_that_is_scraped_is_the_one_that_is_shipped() {
+    let monitor = document("monitoring/servicemonitor.yaml");
+    let shipped = text("deploy_controller.yaml");
+    let service = shipped.split("\n---\n").find(|text| text.contains("\nkind: Service\n"));
+    let service = service.expect("a Service");
+    let labels = monitor["spec"]["selector"]["matchLabels"].as_object().expect("labels");
+    for (key, value) in labels {
+        let label = format!("    {key}: {}\n", string(value));
+        assert!(service.contains(&label), "{label}");
+    }
+    let endpoint = &monitor["spec"]["endpoints"][0];
+    let port = format!("  - name: {}\n", string(&endpoint["port"]));
+    assert!(service.contains(&port), "{port}");
+    assert_eq!(
+        endpoint["honorLabels"], true,
+        "the namespace of a GitOpsCluster is lost"
+    );
+}
+
+#[test]
+fn promtool_finds_nothing_and_every_alert_does_as_is_said() {
+    if !can_run(&["promtool"]) {
+        return;
+    }
+    for (what, file) in [("check", "rules.yaml"), ("test", "rules_test.yaml")] {
+        let mut promtool = Command::new("promtool");
+        promtool.args([what, "rules", file]).current_dir(path("monitoring"));
+        let output = promtool.output().expect("promtool runs");
+        let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        assert!(
+            output.status.success(),
+            "promtool {what} rules {file}:\n{}",
+            said.concat()
+        );
+    }
+}

@@ -1,0 +1,90 @@
+//! What a release says of itself is said in one place: `Cargo.toml`.
+
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+const RUST: &str = env!("CARGO_PKG_RUST_VERSION");
+const LICENSE: &str = env!("CARGO_PKG_LICENSE");
+
+fn path(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+fn text(name: &str) -> String {
+    fs::read_to_string(path(name)).expect(name)
+}
+
+#[test]
+fn the_image_has_the_programs_version_wherever_it_is_named() {
+    const IMAGE: &str = "ghcr.io/argocd-ocm-cmp/argocd-ocm-cmp:";
+    let mut named = 0;
+    for folder in ["", "docs"] {
+        for entry in fs::read_dir(path(folder)).expect("a folder") {
+            let file = entry.expect("an entry").path();
+            if !file.extension().is_some_and(|end| end == "yaml" || end == "md") || file.ends_with("CHANGELOG.md") {
+                continue;
+            }
+            let text = fs::read_to_string(&file).expect("a text");
+            for rest in text.split(IMAGE).skip(1) {
+                let is_of_tag = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+                let tag = &rest[..rest.find(|c| !is_of_tag(c)).unwrap_or(rest.len())];
+                assert_eq!(tag.trim_end_matches('.'), VERSION, "{}", file.display());
+                named += 1;
+            }
+        }
+    }
+    assert!(named >= 3, "{named}");
+}
+
+#[test]
+fn the_changelog_begins_with_this_version() {
+    let changelog = text("CHANGELOG.md");
+    let first = changelog.lines().find_map(|line| line.strip_prefix("## ["));
+    let (version, date) = first
+        .and_then(|line| line.split_once("] - "))
+        .expect("a version and its date");
+    assert_eq!(version, VERSION);
+    let is_date = date.len() == 10 && date.split('-').all(|part| part.parse::<u16>().is_ok());
+    assert!(date == "Unreleased" || is_date, "{date}");
+}
+
+#[test]
+fn all_parts_are_of_one_release() {
+    let testbed = text("tests/testbed/Cargo.toml");
+    for line in [
+        format!("version = \"{VERSION}\""),
+        format!("rust-version = \"{RUST}\""),
+        format!("license = \"{LICENSE}\""),
+    ] {
+        assert!(testbed.lines().any(|it| it == line), "tests/testbed/Cargo.toml: {line}");
+    }
+    let ui: Value = serde_json::from_str(&text("ui/package.json")).expect("JSON");
+    assert_eq!(ui["license"], LICENSE);
+    assert_eq!(ui["version"], Value::Null, "it is released with the program only");
+}
+
+#[test]
+fn the_licence_is_there_as_a_text() {
+    assert_eq!(LICENSE, "Apache-2.0");
+    let licence = text("LICENSE");
+    let head: Vec<_> = licence
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .take(2)
+        .collect();
+    assert_eq!(head, ["Apache License", "Version 2.0, January 2004"]);
+    assert!(licence.contains("END OF TERMS AND CONDITIONS"));
+}
+
+#[test]
+fn the_oldest_rust_is_the_one_that_is_checked() {
+    let ci = text(".ci/run");
+    assert!(ci.contains(&format!("need cargo 'Rust {RUST} or newer")), ".ci/run");
+    assert!(
+        text("CONTRIBUTING.md").contains(&format!("Rust {RUST} or newer")),
+        "CONTRIBUTING.md"
+    );
+}

@@ -1,0 +1,253 @@
+//! The commands of all pages, and where each is run: here, on a hub of the testbed, or, for a reason, nowhere.
+
+use crate::page::{Page, pages};
+use argocd_ocm_cmp::cli::Cli;
+use clap::Parser as _;
+
+/// A command as a page shows it.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown {
+    /// Where it stands, such as `README.md:24`.
+    pub(crate) place: String,
+    /// The section, such as `README.md#two-commands`.
+    pub(crate) section: String,
+    /// What is typed.
+    pub(crate) text: String,
+    /// What the page says that it prints; nothing where it does not say.
+    pub(crate) output: Vec<String>,
+}
+
+/// Where a command is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Runs {
+    /// By the quick tests, without a cluster.
+    Here,
+    /// By the test with a hub.
+    OnHub,
+    /// By no test of the documentation.
+    Nowhere,
+}
+
+/// Commands that are not run by the tests of the documentation, and why.
+const NOT_RUN: &[(&str, &str)] = &[
+    (
+        "cargo run --release -- generate guestbook --cluster cluster1 --name guestbook",
+        "tests/command runs what it builds and compares what the README shows; .ci/run runs it as it stands",
+    ),
+    ("cargo test --workspace", "these are the tests"),
+    ("cargo build --release", "a test builds nothing"),
+    (
+        "cargo run -p testbed -- up --plugin-bin target/release/argocd-ocm-cmp",
+        "it runs until it is told to stop, and the testbed runs under all tests with a hub",
+    ),
+    ("cargo bench --bench generate", "it takes minutes"),
+    ("cargo bench --bench render -- 101", "it takes minutes"),
+    ("cargo bench --bench controller -- 1000 100", "it takes minutes"),
+    ("cargo bench --bench pull", "it takes minutes"),
+    ("cargo bench --bench agents", "it takes minutes"),
+    (
+        "kubectl -n argocd rollout status deployment/argocd-repo-server",
+        "on the testbed's hub Argo CD's parts are processes: nobody rolls out Deployments",
+    ),
+    (
+        "argocd-ocm-cmp man | man -l -",
+        "man is not everywhere; tests/command/shell.rs runs the first half",
+    ),
+    (
+        "buildah build --build-arg VERSION=0.1.0 --tag argocd-ocm-cmp:0.1.0 .",
+        "it makes or copies an image: .ci/image does what can be done without a registry",
+    ),
+    (
+        "image/static cargo build --release --locked",
+        "it makes or copies an image: .ci/image does what can be done without a registry",
+    ),
+    (
+        "mkdir -p programs/amd64",
+        "it makes or copies an image: .ci/image does what can be done without a registry",
+    ),
+    (
+        "cp target/*/release/argocd-ocm-cmp programs/amd64/",
+        "it makes or copies an image: .ci/image does what can be done without a registry",
+    ),
+    (
+        "image/build programs layout",
+        "it makes or copies an image: .ci/image does what can be done without a registry",
+    ),
+    (
+        "ls programs/*",
+        "it makes or copies an image: .ci/image does what can be done without a registry",
+    ),
+    (
+        "skopeo copy --all --preserve-digests oci:layout:0.1.0 docker://ghcr.io/argocd-ocm-cmp/argocd-ocm-cmp:0.1.0",
+        "it makes or copies an image: .ci/image does what can be done without a registry",
+    ),
+    ("image/reproduce", "it compiles a release, twice and for minutes"),
+    (
+        "cargo run -p xtask -- sbom > argocd-ocm-cmp.cdx.json",
+        "tests of the bill of materials are those of xtask, and .ci/image makes it",
+    ),
+    (
+        "skopeo copy --all --preserve-digests docker://ghcr.io/argocd-ocm-cmp/argocd-ocm-cmp:0.1.0 docker://registry.example.com/argocd-ocm-cmp:0.1.0",
+        "it makes or copies an image: .ci/image does what can be done without a registry",
+    ),
+    (
+        "skopeo inspect docker://registry.example.com/argocd-ocm-cmp:0.1.0",
+        "it makes or copies an image: .ci/image does what can be done without a registry",
+    ),
+    (
+        "helm package chart",
+        "tests/with_faults/install/helm.rs packages the chart, and installs it on a hub of its own",
+    ),
+    (
+        "helm install argocd-ocm-cmp argocd-ocm-cmp-0.1.0.tgz --namespace argocd --set 'features={plugin,project,pull}'",
+        "tests/with_faults/install/helm.rs packages the chart, and installs it on a hub of its own",
+    ),
+    (
+        "helm template argocd-ocm-cmp-0.1.0.tgz --namespace argocd --set 'features={plugin,project,pull}' --set additions=true \\\n    --show-only templates/additions.yaml | kubectl apply --server-side --field-manager argocd-ocm-cmp -f -",
+        "tests/with_faults/install/helm.rs packages the chart, and installs it on a hub of its own",
+    ),
+    (
+        "argocd-ocm-cmp install --namespace openshift-gitops",
+        "there is one Argo CD here; tests/with_faults/install.rs installs into another namespace",
+    ),
+    (
+        "argocd-ocm-cmp uninstall --dry-run",
+        "tests/with_faults/install.rs takes all away from a hub of its own",
+    ),
+    (
+        "argocd-ocm-cmp uninstall",
+        "tests/with_faults/install.rs takes all away from a hub of its own",
+    ),
+    (
+        "argocd-ocm-cmp doctor --context hub",
+        "this hub has other ills; tests/with_argocd/doctor.rs breaks one thing after the other",
+    ),
+    (
+        "kubectl apply -f monitoring/servicemonitor.yaml -f monitoring/prometheusrule.yaml",
+        "the hub has no prometheus-operator; tests/command/monitoring.rs reads the files",
+    ),
+    (
+        "kubectl -n monitoring create configmap argocd-ocm-cmp --from-file monitoring/dashboard.json",
+        "the hub has no Grafana; tests/command/monitoring.rs reads the file",
+    ),
+    (
+        "kubectl -n monitoring label configmap argocd-ocm-cmp grafana_dashboard=1",
+        "the hub has no Grafana",
+    ),
+    (
+        "kubectl -n argocd logs -l app.kubernetes.io/name=argocd-ocm-cmp-controller --prefix --tail 200",
+        "there are no pods here",
+    ),
+];
+
+/// What of the program needs a hub, where no file is given.
+const NEEDS_HUB: [&str; 6] = ["diff", "doctor", "gitopscluster", "install", "status", "uninstall"];
+
+/// The commands of all pages, in order.
+pub(crate) fn commands() -> Vec<Shown> {
+    pages().iter().flat_map(of_page).collect()
+}
+
+/// The commands of a page: the lines with `$` in its blocks of a console.
+fn of_page(page: &Page) -> Vec<Shown> {
+    let mut all: Vec<Shown> = Vec::new();
+    for block in page.blocks.iter().filter(|block| block.language == "console") {
+        let before = all.len();
+        let mut goes_on = false;
+        for (number, line) in (block.line + 1..).zip(block.text.lines()) {
+            if let Some(text) = line.strip_prefix("$ ") {
+                all.push(Shown {
+                    place: format!("{}:{number}", page.path),
+                    section: format!("{}#{}", page.path, block.section),
+                    text: text.to_owned(),
+                    output: Vec::new(),
+                });
+            } else {
+                let last = all[before..]
+                    .last_mut()
+                    .unwrap_or_else(|| panic!("{}:{number}: a command is missing", page.path));
+                if goes_on {
+                    last.text.push('\n');
+                    last.text.push_str(line);
+                } else {
+                    last.output.push(line.to_owned());
+                    continue;
+                }
+            }
+            goes_on = line.ends_with('\\') || line.ends_with('|');
+        }
+        assert!(
+            all.len() > before,
+            "{}:{}: a console without a command",
+            page.path,
+            block.line
+        );
+    }
+    all
+}
+
+/// Where a command is run; nothing of one that nobody has thought of.
+pub(crate) fn runs(text: &str) -> Option<Runs> {
+    let of_program: Vec<&str> = text
+        .split("argocd-ocm-cmp ")
+        .skip(1)
+        .filter_map(|rest| rest.split(' ').next())
+        .collect();
+    let needs_hub = of_program.iter().any(|word| NEEDS_HUB.contains(word)) && !text.contains(" --file ");
+    if NOT_RUN.iter().any(|(it, _)| *it == text) {
+        Some(Runs::Nowhere)
+    } else if text.contains("kubectl ") || needs_hub {
+        Some(Runs::OnHub)
+    } else {
+        (!of_program.is_empty()).then_some(Runs::Here)
+    }
+}
+
+#[test]
+fn every_command_is_run_or_there_is_a_reason() {
+    let all = commands();
+    let unknown: Vec<String> = all
+        .iter()
+        .filter(|it| runs(&it.text).is_none())
+        .map(|it| format!("{}: {}", it.place, it.text))
+        .collect();
+    assert!(
+        unknown.is_empty(),
+        "no test knows what to do with:\n{}",
+        unknown.join("\n")
+    );
+    for (text, reason) in NOT_RUN {
+        assert!(
+            all.iter().any(|it| it.text == *text),
+            "no page has {text}, which is not run because {reason}"
+        );
+    }
+}
+
+#[test]
+fn the_program_understands_every_command_of_its_own() {
+    for command in commands() {
+        for part in command.text.replace(['(', ')'], "|").split('|') {
+            let part = part
+                .split(" #")
+                .next()
+                .unwrap_or_default()
+                .split('>')
+                .next()
+                .unwrap_or_default();
+            let Some((_, words)) = part
+                .split_once("argocd-ocm-cmp ")
+                .filter(|(before, _)| !before.contains("kubectl"))
+            else {
+                continue;
+            };
+            if runs(&command.text) == Some(Runs::Nowhere) && !part.trim_start().starts_with("argocd-ocm-cmp") {
+                continue;
+            }
+            let words = words.split_whitespace().map(|word| word.trim_matches('\''));
+            if let Err(error) = Cli::try_parse_from(["argocd-ocm-cmp"].into_iter().chain(words)) {
+                panic!("{}: {part}: {error}", command.place);
+            }
+        }
+    }
+}

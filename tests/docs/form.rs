@@ -1,0 +1,34 @@
+//! What pages have in common.
+
+use crate::page::pages;
+
+/// The most lines of a page that is written by hand; README.md is to be read in one go.
+const LONGEST: usize = 400;
+const README: usize = 200;
+
+#[test]
+fn every_page_says_for_whom_it_is() {
+    for page in &pages()[1..] {
+        assert!(page.lines[0].starts_with("# "), "{} begins with its title", page.path);
+        let first = &page.lines[2];
+        assert!(
+            first.starts_with("For "),
+            "{} says first for whom it is: {first}",
+            page.path
+        );
+    }
+}
+
+#[test]
+fn no_page_is_long() {
+    for page in pages() {
+        let longest = match page.path.as_str() {
+            "README.md" => README,
+            // What is looked up by its words, and not read.
+            "docs/messages.md" => continue,
+            _ => LONGEST,
+        };
+        let lines = page.lines.len();
+        assert!(lines <= longest, "{} has {lines} lines: more than {longest}", page.path);
+    }
+}

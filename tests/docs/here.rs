@@ -1,0 +1,41 @@
+//! Commands that need no cluster: they run, and print what the pages show.
+
+use crate::commands::{Runs, commands, runs};
+use crate::shell::Shell;
+use crate::shown::is_shown;
+
+#[test]
+fn commands_without_a_cluster_print_what_the_pages_show() {
+    let shell = Shell::new("https://git.example.com/guestbook.git");
+    let mut held = 0;
+    for command in commands() {
+        if runs(&command.text) != Some(Runs::Here) {
+            continue;
+        }
+        // Of other programs, only this one is in a pipeline here.
+        if command.text.contains("| jq ") && shell.run("jq --version").code != Some(0) {
+            assert!(std::env::var_os("CI").is_none(), "{}: jq is missing", command.place);
+            println!("{}: not run, jq is missing", command.place);
+            continue;
+        }
+        let outcome = shell.run(&command.text);
+        assert!(
+            outcome.is_fine(&command.text),
+            "{}: {}\n{outcome:?}",
+            command.place,
+            command.text
+        );
+        if !command.output.is_empty() {
+            held += 1;
+            let printed = &outcome.stdout;
+            let shown = command.output.join("\n");
+            assert!(
+                is_shown(&command.output, printed),
+                "{}: {}\nshows\n{shown}\nand prints\n{printed}",
+                command.place,
+                command.text
+            );
+        }
+    }
+    assert!(held > 3, "only {held} outputs are shown");
+}

@@ -1,0 +1,239 @@
+//! Commands that need a hub, run in the order in which somebody would: on a real hub with Argo CD, the plugin and the controller, and a
+//! managed cluster.
+
+use crate::commands::{Runs, Shown, commands, runs};
+use crate::kubelet::Kubelet;
+use crate::page::root;
+use crate::shell::{Outcome, Shell};
+use crate::shown::is_shown;
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use testbed::{
+    ArgoCd, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Part, Parts, Plugin, wait,
+};
+
+/// The sections whose commands are run, in order.
+const SCENES: &[&str] = &[
+    "README.md#quick-start-on-a-hub",
+    "docs/install.md#by-kubectl",
+    "docs/install.md#by-the-program",
+    "docs/install.md#by-helm",
+    "docs/install.md#without-the-internet",
+    "docs/install.md#the-pull-model",
+    "docs/troubleshooting.md#argo-cd-loses-what-it-had-when-something-is-applied-server-side",
+    "docs/ui.md#installing",
+    "docs/controller.md#the-state-of-the-works-in-applications",
+    "docs/terminal.md#see-it-before-argo-cd-does",
+    "docs/terminal.md#how-an-application-fares",
+    "docs/sources.md#where-manifests-come-from",
+    "docs/policies.md#what-a-project-may-deliver",
+    "docs/clusters.md#a-placement-instead-of-clusters",
+    "docs/pull.md#the-basic-pull-model",
+    "docs/pull.md#a-report-for-each-applicationset",
+    "docs/cluster-secrets.md#a-secret-for-each-cluster",
+    "docs/clusters.md#an-application-for-each-cluster-of-a-placement",
+    "docs/gitopscluster.md#registering-clusters",
+    "docs/argocd-agent.md#installing",
+    "docs/migration.md#from-the-proof-of-concept",
+    "docs/metrics.md#alerts",
+];
+
+/// Outputs that are not held to what the page shows, and why. The commands themselves are run.
+const OTHERWISE: &[(&str, &str)] = &[
+    (
+        "kubectl -n argocd describe application guestbook",
+        "no second cluster is broken here",
+    ),
+    ("argocd-ocm-cmp status guestbook", "no second cluster is broken here"),
+    (
+        "kubectl -n argocd get applications",
+        "OCM decides nothing here; tests/with_argocd/applicationset.rs has that",
+    ),
+    (
+        "kubectl get appsetreports -n argocd",
+        "no ApplicationSet has Applications here; tests/with_argocd/report.rs has that",
+    ),
+    (
+        "kubectl -n argocd get goc",
+        "OCM decides nothing here; tests/with_agents has that",
+    ),
+    (
+        "argocd-ocm-cmp gitopscluster status fleet -o wide",
+        "no agent runs here; tests/with_agents has that",
+    ),
+];
+
+/// How long to let things be until a command is tried again.
+const AGAIN: Duration = Duration::from_millis(500);
+
+#[test]
+fn every_command_for_a_hub_belongs_to_a_scene() {
+    let all = commands();
+    let for_hub = || all.iter().filter(|it| runs(&it.text) == Some(Runs::OnHub));
+    for command in for_hub() {
+        assert!(
+            SCENES.contains(&&*command.section),
+            "{}: {} is not run: add {} to the scenes",
+            command.place,
+            command.text,
+            command.section
+        );
+    }
+    for scene in SCENES {
+        assert!(
+            for_hub().any(|it| it.section == *scene),
+            "{scene} has no command for a hub"
+        );
+    }
+    for (text, reason) in OTHERWISE {
+        let has_output = |it: &&Shown| it.text == *text && !it.output.is_empty();
+        assert!(
+            for_hub().any(|it| has_output(&it)),
+            "no page shows an output of {text}, which is other because {reason}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_commands_for_a_hub_do_what_the_pages_say() -> Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let git = GitRepository::new()?;
+    git.commit_folder(&root().join("guestbook"), "guestbook")?;
+    let hub = Hub::start().await?;
+    let (cluster1, started) = tokio::join!(
+        hub.add_managed_cluster("cluster1", ManagedClusterOptions::default()),
+        hub.start_argocd(argocd()?)
+    );
+    started?;
+    let cluster1 = cluster1?;
+    for name in ["eu1", "us1", "prod-eu"] {
+        hub.declare_managed_cluster(name).await?;
+    }
+    let shell = Shell::new(&git.url());
+    let programs = programs(shell.folder())?;
+    let kubeconfig = kubeconfig(shell.folder(), &hub, &cluster1)?;
+    let shell = shell.with_cluster(kubeconfig, &[&programs, Parts::ensure()?.tools()]);
+    // An Argo CD as many have it, applied without --server-side: a setting, and the part of it that the testbed does not have. And
+    // works as the folder shop was before.
+    let config_map = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "argocd-cm", "namespace": "argocd", "labels": {"app.kubernetes.io/part-of": "argocd"}},
+        "data": {"help.chatText": "ask us"},
+    });
+    hub.kubectl_with_input(&["apply", "-f", "-"], &config_map.to_string())?;
+    let server = Parts::ensure()?
+        .argocd_manifests()
+        .join("base/server/argocd-server-deployment.yaml");
+    hub.kubectl(&[
+        "apply",
+        "--namespace=argocd",
+        "-f",
+        server.to_str().context("a plain path")?,
+    ])?;
+    let before = "argocd-ocm-cmp generate shop-before --cluster eu1,us1 --name shop --namespace shop --allow-secrets | kubectl apply -f -";
+    let prepared = shell.run(before);
+    ensure!(prepared.code == Some(0), "{prepared:?}");
+
+    let mut kubelet = Kubelet::default();
+    let mut wrong = Vec::new();
+    let all = commands();
+    for scene in SCENES {
+        for command in all
+            .iter()
+            .filter(|it| it.section == *scene && runs(&it.text) != Some(Runs::Nowhere))
+        {
+            // All that is wrong is told at once: a hub takes a while.
+            wrong.extend(run(&shell, command).await.err());
+            kubelet.look(&hub).await?;
+        }
+    }
+    let config_map = hub
+        .get(&ObjectRef::config_map("argocd", "argocd-cm"))
+        .await?
+        .context("it is Argo CD's")?;
+    ensure!(
+        config_map["data"]["help.chatText"] == "ask us",
+        "what was there is lost: {config_map}"
+    );
+    ensure!(
+        config_map["metadata"]["labels"]["app.kubernetes.io/part-of"] == "argocd",
+        "Argo CD finds it by that"
+    );
+    let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    Ok(())
+}
+
+/// Runs a command until it does, and shows, what the page says. What asks may have to wait for what is on its way; what changes
+/// something is fine at once.
+async fn run(shell: &Shell, command: &Shown) -> Result<()> {
+    let asks = [" get ", " describe "].iter().any(|it| command.text.contains(it))
+        || command.text.starts_with("argocd-ocm-cmp ");
+    let holds = |outcome: &Outcome| {
+        let is_other = OTHERWISE.iter().any(|(text, _)| *text == command.text);
+        outcome.is_fine(&command.text)
+            && (command.output.is_empty() || is_other || is_shown(&command.output, &outcome.stdout))
+    };
+    let begun = Instant::now();
+    loop {
+        let outcome = shell.run(&command.text);
+        if holds(&outcome) {
+            return Ok(());
+        }
+        if !asks || begun.elapsed() > wait::DEADLINE {
+            let shown = command.output.join("\n");
+            bail!(
+                "{}: {}\nexit code {:?}, {}\nprints\n{}\nand shows\n{shown}",
+                command.place,
+                command.text,
+                outcome.code,
+                outcome.stderr,
+                outcome.stdout
+            );
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+/// Argo CD with the plugin, as its sidecar mounts it.
+fn argocd() -> Result<ArgoCd> {
+    let config = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("plugin-of-the-pages");
+    fs::create_dir_all(&config)?;
+    fs::copy(root().join("plugin.yaml"), config.join("plugin.yaml"))?;
+    let programs = Path::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
+        .parent()
+        .context("it is in a folder")?;
+    Ok(ArgoCd::with_plugin(Plugin::new(config, programs)))
+}
+
+/// A folder with kubectl in it.
+fn programs(folder: &Path) -> Result<PathBuf> {
+    let programs = folder.join("programs");
+    fs::create_dir_all(&programs)?;
+    symlink(Parts::ensure()?.program(Part::Kubectl), programs.join("kubectl"))?;
+    Ok(programs)
+}
+
+/// A kubeconfig for the hub, with the managed cluster as another context.
+fn kubeconfig(folder: &Path, hub: &Hub, cluster: &ManagedCluster) -> Result<PathBuf> {
+    let mut all: Value = serde_json::from_str(&fs::read_to_string(hub.kubeconfig_path())?)?;
+    let other: Value = serde_json::from_str(&fs::read_to_string(cluster.kubeconfig_path())?)?;
+    for list in ["clusters", "users", "contexts"] {
+        let mut item = other[list][0].clone();
+        item["name"] = json!(cluster.name());
+        if list == "contexts" {
+            item["context"]["user"] = json!(cluster.name());
+        }
+        all[list].as_array_mut().context("a list")?.push(item);
+    }
+    let path = folder.join("kubeconfig");
+    fs::write(&path, all.to_string())?;
+    Ok(path)
+}

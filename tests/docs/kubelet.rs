@@ -1,0 +1,64 @@
+//! Stands in for the kubelet of a hub whose Pods nobody runs: starts the controller as its Deployment says, and anew when that changes.
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use testbed::process::{self, Process};
+use testbed::{Hub, ObjectRef, ports};
+
+/// The controller's Deployment, ServiceAccount and ConfigMap are all called so.
+const NAME: &str = "argocd-ocm-cmp-controller";
+
+/// The controller that runs, if one does.
+#[derive(Default)]
+pub(crate) struct Kubelet {
+    running: Option<(Value, Process)>,
+}
+
+impl Kubelet {
+    /// Makes run what the Deployment asks for. Settings come from the ConfigMap as they are when it starts, as in a Pod.
+    pub(crate) async fn look(&mut self, hub: &Hub) -> Result<()> {
+        let deployment = hub.get(&ObjectRef::deployment("argocd", NAME)).await?;
+        let template = deployment.map(|it| it["spec"]["template"].clone());
+        if self.running.as_ref().map(|(running, _)| running) == template.as_ref() {
+            return Ok(());
+        }
+        if let Some((_, process)) = self.running.take() {
+            process.terminate().await?;
+        }
+        if let Some(template) = template {
+            let process = start(hub, &template["spec"]["containers"][0]).await?;
+            self.running = Some((template, process));
+        }
+        Ok(())
+    }
+}
+
+async fn start(hub: &Hub, container: &Value) -> Result<Process> {
+    let mut variables = BTreeMap::from([("POD_NAME".to_owned(), "controller-0".to_owned())]);
+    variables.insert("POD_NAMESPACE".to_owned(), "argocd".to_owned());
+    let settings = hub
+        .get(&ObjectRef::config_map("argocd", NAME))
+        .await?
+        .unwrap_or_default();
+    for (name, value) in settings["data"].as_object().into_iter().flatten() {
+        variables.insert(name.clone(), value.as_str().context("text")?.to_owned());
+    }
+    for variable in container["env"].as_array().into_iter().flatten() {
+        if let (Some(name), Some(value)) = (variable["name"].as_str(), variable["value"].as_str()) {
+            variables.insert(name.to_owned(), value.to_owned());
+        }
+    }
+    let words = container["command"].as_array().context("a command")?;
+    let mut command = process::command(
+        env!("CARGO_BIN_EXE_argocd-ocm-cmp"),
+        env!("CARGO_TARGET_TMPDIR").as_ref(),
+    );
+    command.args(words[1..].iter().filter_map(Value::as_str));
+    command.arg(format!("--bind-address=127.0.0.1:{}", ports::free()?));
+    command
+        .arg("--kubeconfig")
+        .arg(hub.service_account_kubeconfig("argocd", NAME)?);
+    command.envs(variables);
+    Process::start(NAME, command, &hub.logs().join(format!("{NAME}.log")))
+}

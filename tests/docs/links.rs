@@ -1,0 +1,103 @@
+//! Every link leads somewhere.
+
+use crate::page::{Page, pages, read, root};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Component, Path};
+
+#[test]
+fn every_link_leads_to_a_file_and_a_heading_of_it() {
+    let pages = pages();
+    let wrong: Vec<String> = pages.iter().flat_map(|page| broken(page, &pages)).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_page_is_reached_from_the_readme_and_every_picture_is_shown() {
+    let pages = pages();
+    let mut shown = BTreeSet::new();
+    for page in &pages {
+        shown.extend(page.links.iter().filter_map(|(_, target)| file(page, target)));
+    }
+    let from_readme: BTreeSet<String> = pages[0]
+        .links
+        .iter()
+        .filter_map(|(_, it)| file(&pages[0], it))
+        .collect();
+    for page in &pages[1..] {
+        assert!(
+            from_readme.contains(&page.path),
+            "README.md has no link to {}",
+            page.path
+        );
+    }
+    for entry in fs::read_dir(root().join("docs/ui")).expect("docs/ui") {
+        let name = entry.expect("an entry").file_name().to_string_lossy().into_owned();
+        assert!(
+            shown.contains(&format!("docs/ui/{name}")),
+            "no page shows docs/ui/{name}"
+        );
+    }
+}
+
+/// What is wrong with the links of a page.
+fn broken(page: &Page, pages: &[Page]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (line, target) in &page.links {
+        let Some(path) = file(page, target) else { continue };
+        let place = format!("{}:{line}: {target}", page.path);
+        if !root().join(&path).exists() {
+            wrong.push(format!("{place}: there is no {path}"));
+        }
+        let Some((_, anchor)) = target.split_once('#') else {
+            continue;
+        };
+        let Some(there) = pages.iter().find(|it| it.path == path) else {
+            wrong.push(format!("{place}: {path} is no page"));
+            continue;
+        };
+        if !there.anchors.iter().any(|it| it == anchor) {
+            wrong.push(format!("{place}: {path} has no heading {anchor}"));
+        }
+    }
+    wrong
+}
+
+/// The file in the repository to which a link leads; none of one that leads elsewhere.
+fn file(page: &Page, target: &str) -> Option<String> {
+    if target.contains("://") || target.starts_with("mailto:") {
+        return None;
+    }
+    let path = target.split('#').next().unwrap_or_default();
+    if path.is_empty() {
+        return Some(page.path.clone());
+    }
+    let folder = Path::new(&page.path).parent().unwrap_or(Path::new(""));
+    let mut parts: Vec<String> = Vec::new();
+    for part in folder.join(path).components() {
+        match part {
+            Component::ParentDir => drop(parts.pop()),
+            Component::Normal(name) => parts.push(name.to_string_lossy().into_owned()),
+            _ => {}
+        }
+    }
+    Some(parts.join("/"))
+}
+
+#[test]
+fn a_broken_link_is_told() {
+    let page = read(
+        "docs/settings.md",
+        "# A\n[b](#a) [c](#c) [d](none.md) [e](../README.md#none) [f](https://example.com/#x)\n",
+    );
+    let pages = [pages().remove(0), page];
+    let told = broken(&pages[1], &pages);
+    assert_eq!(
+        told,
+        [
+            "docs/settings.md:2: #c: docs/settings.md has no heading c",
+            "docs/settings.md:2: none.md: there is no docs/none.md",
+            "docs/settings.md:2: ../README.md#none: README.md has no heading none",
+        ]
+    );
+}

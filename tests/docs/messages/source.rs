@@ -1,0 +1,304 @@
+//! What a source says to people: its texts, without those that only programmers read.
+
+use crate::page::root;
+use proc_macro2::{Delimiter, Group, Literal, TokenStream, TokenTree};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use syn::LitStr;
+
+/// What one source says.
+#[derive(Debug, Default)]
+pub(crate) struct Text {
+    /// The first sentence of its documentation.
+    pub(crate) about: String,
+    /// Its messages, in order, each once.
+    pub(crate) messages: Vec<String>,
+    /// Its words of several words, such as the types of conditions.
+    pub(crate) names: BTreeSet<String>,
+    /// Its modules that are tests only.
+    tests: Vec<String>,
+}
+
+/// A sentence has so many words at least.
+const WORDS: usize = 3;
+
+/// Attributes whose texts are no messages: documentation, the help of the command line, reasons for the compiler.
+const ATTRIBUTES: [&str; 8] = ["doc", "arg", "command", "value", "allow", "expect", "must_use", "serde"];
+
+/// What takes a text that says why something cannot be.
+const IMPOSSIBLE: [&str; 8] = [
+    "assert",
+    "assert_eq",
+    "assert_ne",
+    "debug_assert",
+    "expect",
+    "expect_err",
+    "panic",
+    "unreachable",
+];
+
+/// Fields of tables from which the help of the command line is made.
+const HELP: [&str; 3] = ["about", "default", "title"];
+
+/// What tells a rule of the agent's from a sentence.
+const RULE: [&str; 9] = [
+    "object.",
+    "self.",
+    "self in",
+    "?'",
+    ":'",
+    "'.format(",
+    ".exists(",
+    ".orValue(",
+    ".map(",
+];
+
+/// All sources that say something, by path, but those that are named.
+pub(crate) fn sources(without: &[(&str, &str)]) -> Vec<(String, Text)> {
+    let mut files = Vec::new();
+    collect(&root().join("src"), &mut files);
+    files.sort();
+    let mut found: Vec<(String, Text)> = Vec::new();
+    let mut tests: Vec<String> = Vec::new();
+    for file in files {
+        let path = file
+            .strip_prefix(root())
+            .expect("it is in it")
+            .to_string_lossy()
+            .into_owned();
+        let text = read(&fs::read_to_string(&file).expect("a source"));
+        let folder = match path.strip_suffix(".rs") {
+            Some("src/lib" | "src/main") | None => "src",
+            Some(folder) => folder,
+        };
+        tests.extend(text.tests.iter().map(|module| format!("{folder}/{module}")));
+        found.push((path, text));
+    }
+    for (path, reason) in without {
+        let source = found.iter().find(|(it, _)| it == path);
+        assert!(
+            source.is_some_and(|(_, text)| !text.messages.is_empty()),
+            "{path} says nothing: {reason}"
+        );
+    }
+    found.retain(|(path, text)| {
+        let is_test = tests
+            .iter()
+            .any(|it| path == &format!("{it}.rs") || path.starts_with(&format!("{it}/")));
+        !is_test && !text.messages.is_empty() && !without.iter().any(|(it, _)| it == path)
+    });
+    found
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            collect(&path, files);
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            files.push(path);
+        }
+    }
+}
+
+fn read(source: &str) -> Text {
+    let head: Vec<&str> = source
+        .lines()
+        .map_while(|line| line.strip_prefix("//!"))
+        .map(str::trim)
+        .collect();
+    let head = head.split(|line| line.is_empty()).next().unwrap_or_default().join(" ");
+    let about = head.split_once(". ").map_or(head.as_str(), |(first, _)| first);
+    let mut text = Text {
+        about: about.trim_end_matches(['.', ':']).replace("[`", "`").replace("`]", "`"),
+        ..Text::default()
+    };
+    text.scan(source.parse().expect("it compiles"), WORDS);
+    text
+}
+
+impl Text {
+    /// Takes the texts of so many words out of a piece of a source.
+    fn scan(&mut self, tokens: TokenStream, words: usize) {
+        let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+        let mut at = 0;
+        while let Some(token) = tokens.get(at) {
+            at += 1;
+            match token {
+                TokenTree::Punct(punct) if punct.as_char() == '#' => {
+                    at += usize::from(is_punct(tokens.get(at), '!'));
+                    let Some(TokenTree::Group(attribute)) = tokens.get(at) else {
+                        continue;
+                    };
+                    at += 1;
+                    if self.attribute(attribute) {
+                        at += self.skip_item(&tokens[at..]);
+                    }
+                }
+                TokenTree::Group(group) => self.scan(group.stream(), words),
+                TokenTree::Literal(literal) => self.literal(literal, words),
+                TokenTree::Ident(ident) => {
+                    let name = ident.to_string();
+                    let bang = usize::from(is_punct(tokens.get(at), '!'));
+                    let is_call = matches!(tokens.get(at + bang), Some(TokenTree::Group(it)) if it.delimiter() == Delimiter::Parenthesis);
+                    let is_help =
+                        is_punct(tokens.get(at), ':') && matches!(tokens.get(at + 1), Some(TokenTree::Literal(_)));
+                    if is_call && IMPOSSIBLE.contains(&name.as_str()) {
+                        at += bang + 1;
+                    } else if is_help && HELP.contains(&name.as_str()) {
+                        at += 2;
+                    }
+                }
+                TokenTree::Punct(_) => {}
+            }
+        }
+    }
+
+    /// Takes the texts of an attribute, and says whether what follows is a test.
+    fn attribute(&mut self, attribute: &Group) -> bool {
+        let mut tokens = attribute.stream().into_iter();
+        let name = tokens.next().map(|it| it.to_string()).unwrap_or_default();
+        if name == "cfg" {
+            return attribute.stream().to_string().contains("test");
+        }
+        if name == "error" {
+            self.scan(tokens.collect(), 1);
+        } else if !ATTRIBUTES.contains(&name.as_str()) {
+            self.scan(tokens.collect(), WORDS);
+        }
+        name == "test"
+    }
+
+    /// How many tokens an item has, of which a module is noted.
+    fn skip_item(&mut self, tokens: &[TokenTree]) -> usize {
+        for (number, token) in tokens.iter().enumerate() {
+            match token {
+                TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => return number + 1,
+                TokenTree::Punct(punct) if punct.as_char() == ';' => {
+                    if let [.., TokenTree::Ident(module), TokenTree::Ident(name)] = &tokens[..number]
+                        && module == "mod"
+                    {
+                        self.tests.push(name.to_string());
+                    }
+                    return number + 1;
+                }
+                _ => {}
+            }
+        }
+        tokens.len()
+    }
+
+    fn literal(&mut self, literal: &Literal, words: usize) {
+        let Ok(text) = syn::parse_str::<LitStr>(&literal.to_string()) else {
+            return;
+        };
+        let text = text.value();
+        if is_name(&text) {
+            self.names.insert(text);
+            return;
+        }
+        // Help of the command line, with its examples.
+        if text.contains("Examples:\n") || text.starts_with("Options of ") {
+            return;
+        }
+        // In a rule of the agent's, texts are in single quotes.
+        let quoted = text.strip_prefix('\'').and_then(|it| it.strip_suffix('\''));
+        let is_rule = RULE.iter().any(|it| text.contains(it)) || quoted.is_some_and(|it| !it.contains('\''));
+        let texts: Vec<&str> = if is_rule {
+            text.split('\'').skip(1).step_by(2).collect()
+        } else {
+            vec![text.as_str()]
+        };
+        for text in texts {
+            let said = said(text);
+            let is_prose = said
+                .split(' ')
+                .filter(|word| word.chars().filter(|it| it.is_lowercase()).count() > 1)
+                .count();
+            if said.split(' ').count() >= words && is_prose > usize::from(words > 1) && !self.messages.contains(&said) {
+                self.messages.push(said);
+            }
+        }
+    }
+}
+
+/// A text as it is met, with `…` for what is put into it.
+fn said(text: &str) -> String {
+    let mut said = String::new();
+    let mut rest = text.replace("%d", "…");
+    rest = rest.replace("{{", "\u{1}").replace("}}", "\u{2}");
+    let mut within = false;
+    for c in rest.chars() {
+        match c {
+            '{' => within = true,
+            '}' if within => {
+                within = false;
+                said.push('…');
+            }
+            _ if within => {}
+            '\u{1}' => said.push('{'),
+            '\u{2}' => said.push('}'),
+            _ if c.is_whitespace() => said.push(' '),
+            _ => said.push(c),
+        }
+    }
+    said.split(' ')
+        .filter(|it| !it.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Whether it is words in one, such as `AgentsConnected`.
+fn is_name(text: &str) -> bool {
+    let capitals = text.chars().filter(char::is_ascii_uppercase).count();
+    capitals > 1
+        && text.starts_with(|it: char| it.is_ascii_uppercase())
+        && text.chars().any(|it| it.is_ascii_lowercase())
+        && text.chars().all(|it| it.is_ascii_alphabetic())
+}
+
+fn is_punct(token: Option<&TokenTree>, is: char) -> bool {
+    matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == is)
+}
+
+#[test]
+fn texts_are_taken_out_of_a_source() {
+    let source = r#"
+        //! What is read. And more of it.
+        /// Documentation of this.
+        #[derive(Error)]
+        enum Fault {
+            #[error("{0} is {{missing}}")]
+            Missing(usize),
+            #[error("empty")]
+            Empty,
+        }
+        #[cfg(test)]
+        mod tests;
+        #[arg(help = "what a flag does")]
+        fn f() {
+            let it = g().expect("it never fails at all");
+            let promise = Promise { about: "what it is about", name: "AgentsConnected" };
+            format!("the file \"{it:?}\" cannot be\n  read: {}", "two words");
+            "object.a?'it is on its way':'it is %d of %d'"
+        }
+        #[cfg(test)]
+        mod inline { const A: &str = "a text of a test"; }
+    "#;
+    let text = read(source.replace("\n        ", "\n").trim_start());
+    assert_eq!(text.about, "What is read");
+    let wanted = [
+        "… is {missing}",
+        "empty",
+        "the file \"…\" cannot be read: …",
+        "it is on its way",
+        "it is … of …",
+    ];
+    assert_eq!(text.messages, wanted);
+    assert_eq!(
+        text.names.iter().map(String::as_str).collect::<Vec<_>>(),
+        ["AgentsConnected"]
+    );
+    assert_eq!(text.tests, ["tests"]);
+}

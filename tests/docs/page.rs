@@ -1,0 +1,138 @@
+//! The pages, as far as the tests understand Markdown: headings, links, and blocks of code.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The folder of the repository.
+pub(crate) fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// One page.
+#[derive(Debug)]
+pub(crate) struct Page {
+    /// Its path in the repository, such as `docs/settings.md`.
+    pub(crate) path: String,
+    /// Its lines.
+    pub(crate) lines: Vec<String>,
+    /// What its headings are called in links, in order.
+    pub(crate) anchors: Vec<String>,
+    /// Where its links and pictures lead, each with its line.
+    pub(crate) links: Vec<(usize, String)>,
+    /// Its blocks of code.
+    pub(crate) blocks: Vec<Block>,
+}
+
+/// A block of code.
+#[derive(Debug)]
+pub(crate) struct Block {
+    /// The line on which it begins, from 1.
+    pub(crate) line: usize,
+    /// The anchor of the heading above it.
+    pub(crate) section: String,
+    /// What stands behind the fence, such as `console`.
+    pub(crate) language: String,
+    /// What is in it, without the blanks by which it is indented.
+    pub(crate) text: String,
+}
+
+/// README.md and all pages of docs/, by name.
+pub(crate) fn pages() -> Vec<Page> {
+    let mut paths = vec!["README.md".to_owned()];
+    let folder = fs::read_dir(root().join("docs")).expect("docs/");
+    let names = folder.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.filter(|name| is_page(name)).collect();
+    names.sort();
+    paths.extend(names.into_iter().map(|name| format!("docs/{name}")));
+    paths.iter().map(|path| page(path)).collect()
+}
+
+fn is_page(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|it| it == "md")
+}
+
+fn page(path: &str) -> Page {
+    read(path, &fs::read_to_string(root().join(path)).expect(path))
+}
+
+/// Reads the text of a page.
+pub(crate) fn read(path: &str, text: &str) -> Page {
+    let mut page = Page {
+        path: path.to_owned(),
+        lines: text.lines().map(str::to_owned).collect(),
+        anchors: Vec::new(),
+        links: Vec::new(),
+        blocks: Vec::new(),
+    };
+    let mut open: Option<(usize, Block)> = None;
+    for (number, line) in (1..).zip(text.lines()) {
+        let fence = line.trim_start().strip_prefix("```");
+        match (&mut open, fence) {
+            (None, Some(language)) => {
+                let block = Block {
+                    line: number,
+                    section: page.anchors.last().cloned().unwrap_or_default(),
+                    language: language.to_owned(),
+                    text: String::new(),
+                };
+                open = Some((line.len() - line.trim_start().len(), block));
+            }
+            (Some(_), Some(_)) => page.blocks.extend(open.take().map(|(_, block)| block)),
+            (Some((indent, block)), None) => {
+                block.text.push_str(line.get(*indent..).unwrap_or_default());
+                block.text.push('\n');
+            }
+            (None, None) => {
+                if let Some(heading) = heading(line) {
+                    let anchor = anchor(heading);
+                    let again = page.anchors.iter().filter(|it| **it == anchor).count();
+                    assert_eq!(again, 0, "{path}:{number}: a heading of this name is there already");
+                    page.anchors.push(anchor);
+                }
+                page.links.extend(targets(line).map(|target| (number, target)));
+            }
+        }
+    }
+    assert!(open.is_none(), "{path}: a block of code is not closed");
+    page
+}
+
+fn heading(line: &str) -> Option<&str> {
+    let text = line.trim_start_matches('#');
+    (text.len() < line.len()).then(|| text.strip_prefix(' '))?
+}
+
+/// What GitHub calls a heading in links.
+fn anchor(heading: &str) -> String {
+    let kept = heading.chars().filter_map(|c| match c {
+        ' ' => Some('-'),
+        '-' | '_' => Some(c),
+        _ => c.is_alphanumeric().then(|| c.to_lowercase().next().unwrap_or(c)),
+    });
+    kept.collect()
+}
+
+/// The targets of links and pictures in a line, without what is in code.
+fn targets(line: &str) -> impl Iterator<Item = String> {
+    let prose: String = line.split('`').step_by(2).collect::<Vec<_>>().join("`");
+    let parts: Vec<String> = prose
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| Some(rest.split_once(')')?.0.to_owned()))
+        .collect();
+    parts.into_iter()
+}
+
+#[test]
+fn a_page_is_read() {
+    let text = "# Top: `a` of it\n\n[x](y.md#z) `[no](no.md)` ![p](ui/p.png)\n- in a list\n\n  ```console\n  $ a\n  b\n  ```\n## Next\n";
+    let page = read("docs/a.md", text);
+    assert_eq!(page.anchors, ["top-a-of-it", "next"]);
+    assert_eq!(page.links, [(3, "y.md#z".to_owned()), (3, "ui/p.png".to_owned())]);
+    let [block] = &page.blocks[..] else { panic!("one block") };
+    assert_eq!(
+        (block.line, &*block.section, &*block.language),
+        (6, "top-a-of-it", "console")
+    );
+    assert_eq!(block.text, "$ a\nb\n");
+}

@@ -1,0 +1,59 @@
+//! What a page shows against what is printed: `…` stands for anything, and ages and the width of columns are nobody's business.
+
+/// Whether the lines are those that a page shows. A line that is `…` stands for any number of lines.
+pub(crate) fn is_shown(shown: &[String], printed: &str) -> bool {
+    let shown: Vec<String> = shown.iter().map(|line| plain(line)).collect();
+    let printed: Vec<String> = printed.lines().map(plain).collect();
+    lines(&shown, &printed)
+}
+
+fn lines(shown: &[String], printed: &[String]) -> bool {
+    match shown.split_first() {
+        None => printed.is_empty(),
+        Some((line, rest)) if line == "…" => (0..=printed.len()).any(|from| lines(rest, &printed[from..])),
+        Some((line, rest)) => printed
+            .split_first()
+            .is_some_and(|(first, more)| text(line, first) && lines(rest, more)),
+    }
+}
+
+/// Whether a line is what is shown, with any text for each `…`.
+fn text(shown: &str, printed: &str) -> bool {
+    match shown.split_once('…') {
+        None => shown == printed,
+        Some((before, after)) => printed.strip_prefix(before).is_some_and(|rest| {
+            let starts = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
+            starts.into_iter().any(|at| text(after, &rest[at..]))
+        }),
+    }
+}
+
+/// A line with one blank between words, and one age for all.
+fn plain(line: &str) -> String {
+    let indent: String = line.chars().take_while(|it| *it == ' ').collect();
+    let words = line
+        .split_whitespace()
+        .map(|word| if is_age(word) { "1s" } else { word });
+    indent + &words.collect::<Vec<_>>().join(" ")
+}
+
+/// Such as `5s`, `3m` and `2d4h`, as kubectl has it.
+fn is_age(word: &str) -> bool {
+    let parts: Vec<&str> = word.split_inclusive(['s', 'm', 'h', 'd']).collect();
+    let is_part = |part: &&str| {
+        let number = part.strip_suffix(['s', 'm', 'h', 'd']);
+        number.is_some_and(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    !parts.is_empty() && parts.iter().all(is_part)
+}
+
+#[test]
+fn what_is_shown_is_found() {
+    let shown = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    assert!(is_shown(&shown("NAME   AGE\na      5s"), "NAME AGE\na 3m2s\n"));
+    assert!(is_shown(&shown("a\n…\nb"), "a\nc\nd\nb\n"));
+    assert!(is_shown(&shown("a … b"), "a c d b"));
+    assert!(!is_shown(&shown("a … b"), "a c d"));
+    assert!(!is_shown(&shown("a"), "a\nb"));
+    assert!(!is_shown(&shown("  a"), "a"));
+}

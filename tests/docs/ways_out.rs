@@ -1,0 +1,74 @@
+//! The ways out in docs/troubleshooting.md are for messages that exist.
+
+use crate::page::pages;
+
+/// Words of others, which a page explains too.
+const OF_OTHERS: &[&str] = &[
+    // Argo CD
+    "could not find cmp-server plugin with name",
+    // Kubernetes, and what runs on a cluster
+    "is forbidden",
+    "no matches for kind",
+    "field is immutable",
+    "duplicate entries for key",
+    "ProgressDeadlineExceeded",
+    "back-off pulling image",
+    // OCM's agent
+    "Failed to apply manifest: ",
+    " is forbidden",
+    "not allowed to apply the resource",
+    "Resource is not available",
+    // kustomize and Helm, whose own words follow
+    "kustomize build:",
+    "helm template:",
+];
+
+/// A piece of a message that is shorter says nothing.
+const SHORTEST: usize = 8;
+
+#[test]
+fn every_message_that_is_explained_is_one() {
+    let pages = pages();
+    let text = |path: &str| {
+        let page = pages.iter().find(|page| page.path == path).expect("a page");
+        page.lines.join("\n")
+    };
+    let (ways_out, messages) = (text("docs/troubleshooting.md"), text("docs/messages.md"));
+    let mut seen = Vec::new();
+    let mut unknown = Vec::new();
+    for piece in explained(&ways_out) {
+        if OF_OTHERS.contains(&piece.as_str()) {
+            seen.push(piece);
+        } else if !messages.contains(&piece) {
+            unknown.push(piece);
+        }
+    }
+    assert!(unknown.is_empty(), "the program says none of {unknown:?}");
+    let stale: Vec<_> = OF_OTHERS
+        .iter()
+        .filter(|it| !seen.iter().any(|seen| seen == *it))
+        .collect();
+    assert!(stale.is_empty(), "docs/troubleshooting.md has none of {stale:?}");
+    assert!(seen.len() < 20, "the most are ours");
+}
+
+/// The code in the first column of the tables of messages, without what differs.
+fn explained(page: &str) -> Vec<String> {
+    let mut pieces = Vec::new();
+    let mut within = false;
+    for line in page.lines() {
+        let Some(row) = line.strip_prefix('|') else {
+            within = false;
+            continue;
+        };
+        let first = row.split(" | ").next().unwrap_or_default().trim();
+        if first == "Message" || first.starts_with("In the log") {
+            within = true;
+        } else if within {
+            let codes = first.split('`').skip(1).step_by(2);
+            let parts = codes.flat_map(|code| code.split('…'));
+            pieces.extend(parts.filter(|part| part.len() >= SHORTEST).map(str::to_owned));
+        }
+    }
+    pieces
+}

@@ -1,0 +1,63 @@
+//! The extension of Argo CD's pages: its own tests, in a real browser, and that it says of a work what the program says.
+//!
+//! Where there is no browser, or no Node.js to build with, a local run says so and skips; with `CI=true` that is a failure.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "the walls are around the program; tests read what they like, and say what is lacking"
+)]
+
+use anyhow::{Context, Result, ensure};
+use argocd_ocm_cmp::status::{Clock, judge};
+use serde_json::{Value, json};
+use std::process::{Command, Stdio};
+
+/// What its tests need.
+const PROGRAMS: [&str; 4] = ["node", "npm", "chromium", "chromedriver"];
+
+fn is_there(program: &str) -> bool {
+    let mut version = Command::new(program);
+    version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+    version.status().is_ok_and(|status| status.success())
+}
+
+#[test]
+fn it_passes_its_own_tests() -> Result<()> {
+    let missing: Vec<_> = PROGRAMS.into_iter().filter(|program| !is_there(program)).collect();
+    if !missing.is_empty() {
+        let is_ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
+        ensure!(!is_ci, "missing: {}", missing.join(", "));
+        println!("skipped, missing: {}", missing.join(", "));
+        return Ok(());
+    }
+    let output = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/ui/test.sh")).output()?;
+    let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    ensure!(
+        output.status.success(),
+        "ui/test.sh: {}\n{}",
+        output.status,
+        text.concat()
+    );
+    Ok(())
+}
+
+#[test]
+fn it_says_of_a_work_what_the_program_says() -> Result<()> {
+    let said: Value = serde_json::from_str(include_str!("../../ui/test/verdicts.json"))?;
+    let at = said["at"].as_str().context("a time")?.parse()?;
+    let works = said["works"].as_array().context("works")?;
+    assert!(works.len() >= 40);
+    for said in works {
+        let work = &said["work"];
+        let judged = judge(&work.to_string(), &Clock::at(at)).map_err(anyhow::Error::msg)?;
+        let name = &work["metadata"]["name"];
+        assert_eq!(judged.verdict.name(), said["health"], "{name}");
+        let objects = judged
+            .objects
+            .iter()
+            .map(|it| json!([it.kind, it.name, it.verdict.name(), it.message]));
+        assert_eq!(objects.collect::<Value>(), said["objects"], "{name}");
+    }
+    Ok(())
+}

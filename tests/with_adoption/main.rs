@@ -1,0 +1,185 @@
+//! What argocd-pull-integration has installed of argocd-agent is taken over: a real API server with what its controller leaves behind,
+//! and the controller as it is shipped, by its own ServiceAccount. The hub is of this one test.
+//!
+//! Where the parts cannot run (no Go …) a local run says so and skips; with `CI=true` that is a failure.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "the walls are around the program; tests read what they like, and say what they measure"
+)]
+
+#[path = "../with_agents/controller.rs"]
+mod controller;
+mod peer;
+
+use anyhow::{Context, Result, ensure};
+use controller::ACCOUNT;
+use peer::{addon, decoded, management, secret, work};
+use serde_json::{Value, json};
+use testbed::{Hub, ObjectRef};
+
+const CLUSTERS: [&str; 3] = ["eu1", "eu2", "eu3"];
+const PLACEMENTS: &str = "cluster.open-cluster-management.io/v1beta1";
+
+fn fleet() -> ObjectRef {
+    ObjectRef::namespaced(
+        "apps.open-cluster-management.io/v1alpha1",
+        "GitOpsCluster",
+        "argocd",
+        "fleet",
+    )
+}
+
+/// A Placement and its decisions, as OCM's controller writes them.
+async fn select(hub: &Hub, clusters: &[&str]) -> Result<()> {
+    let object = |kind: &str, name: &str| json!({"apiVersion": PLACEMENTS, "kind": kind, "metadata": {"name": name, "namespace": "argocd"}});
+    let mut placement = object("Placement", "fleet");
+    placement["spec"] = json!({});
+    let mut decision = object("PlacementDecision", "fleet-decision-1");
+    decision["metadata"]["labels"] = json!({"cluster.open-cluster-management.io/placement": "fleet"});
+    let decided: Vec<_> = clusters
+        .iter()
+        .map(|it| json!({"clusterName": it, "reason": ""}))
+        .collect();
+    let selected = json!({"status": {"conditions": [], "numberOfSelectedClusters": clusters.len()}});
+    for (object, status) in [
+        (decision, json!({"status": {"decisions": decided}})),
+        (placement, selected),
+    ] {
+        let object = ObjectRef::of(&hub.apply(&object).await?);
+        hub.patch_status(&object, &status).await?;
+    }
+    Ok(())
+}
+
+/// The status and the message of a condition.
+fn condition<'o>(object: &'o Value, kind: &str) -> [&'o str; 2] {
+    let mut conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    let found = conditions.find(|it| it["type"] == kind);
+    ["status", "message"].map(|key| found.and_then(|it| it[key].as_str()).unwrap_or_default())
+}
+
+#[tokio::test]
+#[expect(clippy::too_many_lines, reason = "it is one story")]
+async fn what_argocd_pull_integration_has_installed_is_taken_over_as_it_is() -> Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let hub = Hub::start().await?;
+    for cluster in CLUSTERS {
+        hub.declare_managed_cluster(cluster).await?;
+    }
+    peer::install(&hub, &CLUSTERS).await?;
+    select(&hub, &["eu1", "eu2"]).await?;
+    let read = async |object: &ObjectRef| hub.get(object).await?.with_context(|| format!("{object:?} is there"));
+    let mut kept = Vec::new();
+    for name in ["argocd-agent-ca", "argocd-agent-jwt"] {
+        kept.push((secret(name), read(&secret(name)).await?));
+    }
+    let mut theirs = vec![(peer::template(), read(&peer::template()).await?)];
+    for cluster in CLUSTERS {
+        for object in [
+            secret(&format!("argocd-cluster-client-{cluster}")),
+            peer::config(cluster),
+        ] {
+            theirs.push((object.clone(), read(&object).await?));
+        }
+    }
+    let untouched = async |objects: &[(ObjectRef, Value)]| {
+        for (object, before) in objects {
+            let now = read(object).await?;
+            ensure!(now == *before, "{object:?} is another: {now:#}");
+        }
+        Ok(())
+    };
+    let not_selected = [
+        management(),
+        addon("eu1"),
+        addon("eu2"),
+        addon("eu3"),
+        work("eu3"),
+        secret("cluster-eu3"),
+    ];
+    let mut waiting = Vec::new();
+    for object in not_selected {
+        waiting.push((object.clone(), read(&object).await?));
+    }
+    let mut before = Vec::new();
+    for cluster in CLUSTERS {
+        before.push((
+            read(&secret(&format!("cluster-{cluster}"))).await?,
+            read(&work(cluster)).await?,
+        ));
+    }
+
+    let running = controller::start(&hub, &["--leader-elect=false"]).await?;
+    let gitops = json!({
+        "apiVersion": "apps.open-cluster-management.io/v1alpha1",
+        "kind": "GitOpsCluster",
+        "metadata": {"name": "fleet", "namespace": "argocd"},
+        "spec": {
+            "placementRef": {"kind": "Placement", "name": "fleet"},
+            "argoCDAgentAddon": {"principalServerAddress": "192.0.2.7", "principalServerPort": "443", "mode": "managed"},
+        },
+    });
+    hub.create(&gitops).await?;
+    // Whoever is not selected holds it up, and is named.
+    let told = hub
+        .wait_for(&fleet(), |it| condition(it, "AddonConfigured")[1].contains("eu3"))
+        .await?;
+    assert_eq!(condition(&told, "AddonConfigured")[0], "False", "{told:#}");
+    let is_proxy = |cluster: &str| {
+        let server = format!("https://argocd-agent-resource-proxy:9090?agentName={cluster}");
+        move |it: &Value| decoded(&it["data"]["server"]).is_ok_and(|it| it == server)
+    };
+    for cluster in ["eu1", "eu2"] {
+        hub.wait_for(&secret(&format!("cluster-{cluster}")), is_proxy(cluster))
+            .await?;
+    }
+    untouched(&waiting).await?;
+
+    select(&hub, &CLUSTERS).await?;
+    let is_ours = |it: &Value| it["spec"]["installStrategy"]["placements"][0]["name"] == "fleet-argocd-agent";
+    let taken = hub.wait_for(&management(), is_ours).await?;
+    assert_eq!(taken["metadata"]["uid"], waiting[0].1["metadata"]["uid"]);
+    for (cluster, (known, brought)) in CLUSTERS.into_iter().zip(&before) {
+        let is_released = |it: &Value| it["spec"]["configs"].as_array().is_none_or(Vec::is_empty);
+        let released = hub.wait_for(&addon(cluster), is_released).await?;
+        let labels = &released["metadata"]["labels"];
+        assert_eq!(labels["app.kubernetes.io/managed-by"], Value::Null, "it is OCM's now");
+        let now = hub
+            .wait_for(&secret(&format!("cluster-{cluster}")), is_proxy(cluster))
+            .await?;
+        assert_eq!(now["metadata"]["uid"], known["metadata"]["uid"]);
+        assert_eq!(
+            now["data"]["config"], known["data"]["config"],
+            "a certificate that is good is kept"
+        );
+        let owner = &now["metadata"]["annotations"]["argocd-ocm-cmp.github.io/gitopscluster"];
+        assert_eq!(owner, "argocd/fleet");
+        let brings_it = |it: &Value| {
+            let manifests = it["spec"]["workload"]["manifests"].as_array().into_iter().flatten();
+            let theirs = &brought["spec"]["workload"]["manifests"][0]["data"]["ca.crt"];
+            let is_owned = it["metadata"]["annotations"]["argocd-ocm-cmp.github.io/gitopscluster"] == "argocd/fleet";
+            is_owned && manifests.into_iter().any(|it| it["data"]["ca.crt"] == *theirs)
+        };
+        let work = hub.wait_for(&work(cluster), brings_it).await?;
+        assert_eq!(work["metadata"]["uid"], brought["metadata"]["uid"]);
+    }
+    hub.wait_for(&fleet(), |it| condition(it, "AddonConfigured")[0] == "True")
+        .await?;
+    untouched(&kept).await?;
+    untouched(&theirs).await?;
+    running.terminate().await?;
+    let log = std::fs::read_to_string(hub.logs().join("controller.log"))?;
+    ensure!(!log.contains("forbidden"), "{log}");
+    let asked = hub.asked_by(ACCOUNT)?;
+    let deleted: Vec<_> = asked
+        .iter()
+        .filter(|it| it["verb"] == "delete")
+        .map(|it| &it["objectRef"])
+        .collect();
+    assert_eq!(deleted, [&Value::Null; 0]);
+    Ok(())
+}

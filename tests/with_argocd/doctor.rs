@@ -1,0 +1,418 @@
+//! `doctor` against real hubs: one that is installed well, and the same with one thing after the other broken. They are hubs of
+//! these tests alone, as nobody else could do with them.
+
+use crate::controller::Controller;
+use crate::stage::{argocd, hub_with, shipped, shipped_object};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Mutex;
+use testbed::{GitRepository, Hub, ManagedClusterOptions, ObjectRef, is_applied, wait};
+
+/// What is found where nothing runs pods.
+const WITHOUT_PODS: [&str; 2] = ["socket-no-pods", "companion-no-pods"];
+
+/// What a run says: its exit code, and the names of what is not as it should be.
+#[derive(Debug, PartialEq)]
+struct Told {
+    code: Option<i32>,
+    found: Vec<String>,
+}
+
+impl Told {
+    /// What is told of a hub without pods on which these are wrong.
+    fn wrong(found: &[&str]) -> Self {
+        Self {
+            code: Some(i32::from(!found.is_empty())),
+            found: found.iter().chain(&WITHOUT_PODS).map(ToString::to_string).collect(),
+        }
+    }
+}
+
+fn doctor(kubeconfig: &Path, words: &[&str]) -> Result<(Option<i32>, String)> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
+    command.arg("doctor").args(words).arg("--kubeconfig").arg(kubeconfig);
+    let output = command.env_clear().output()?;
+    assert!(output.stderr.is_empty(), "{output:?}");
+    Ok((output.status.code(), String::from_utf8(output.stdout)?))
+}
+
+fn told(kubeconfig: &Path, words: &[&str]) -> Result<(Told, String)> {
+    let (code, text) = doctor(kubeconfig, &[&["-o", "json"], words].concat())?;
+    let report: Value = serde_json::from_str(&text)?;
+    let findings = report["findings"].as_array().context("findings")?.iter();
+    let bad = findings.filter(|it| it["result"] != "ok");
+    let found = bad.filter_map(|it| it["id"].as_str().map(str::to_owned)).collect();
+    Ok((Told { code, found }, text))
+}
+
+fn of(hub: &Hub) -> Result<(Told, String)> {
+    told(hub.kubeconfig_path(), &[])
+}
+
+/// Waits until exactly these are wrong, and returns what is said.
+async fn is_wrong(hub: &Hub, found: &[&str]) -> Result<String> {
+    let wanted = Told::wrong(found);
+    let last = Mutex::new(String::new());
+    let found_it = wait::eventually("exactly this is found", wait::DEADLINE, async || {
+        let (told, text) = of(hub).ok()?;
+        let is_it = told == wanted;
+        last.lock().ok()?.clone_from(&text);
+        is_it.then_some(text)
+    })
+    .await;
+    found_it.with_context(|| format!("{found:?} are wanted, not {last:?}"))
+}
+
+fn kubectl(hub: &Hub, words: &[&str], file: &str) -> Result<()> {
+    let path = shipped(file);
+    let words = [words, &["-f", path.to_str().context("a plain path")?]].concat();
+    hub.kubectl(&words).map(drop)
+}
+
+fn apply(hub: &Hub, file: &str) -> Result<()> {
+    kubectl(hub, &["apply"], file)
+}
+
+fn apply_server_side(hub: &Hub, file: &str) -> Result<()> {
+    kubectl(hub, &["apply", "--server-side", "--field-manager=argocd-ocm-cmp"], file)
+}
+
+/// A hub with the plugin and the companion.
+async fn installed() -> Result<(Hub, Controller)> {
+    let hub = hub_with(&["proj.yaml", "cm_plugin.yaml"]).await?;
+    apply_server_side(&hub, "deploy_cmp.yaml")?;
+    let controller = Controller::start(&hub).await?;
+    Ok((hub, controller))
+}
+
+/// A work as Argo CD writes it for its Application `shop`.
+fn work(cluster: &str, name: &str, data: &str) -> Value {
+    let id = format!("shop:work.open-cluster-management.io/ManifestWork:{cluster}/{name}");
+    let config_map = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "a", "namespace": "b"},
+        "data": {"a": data},
+    });
+    json!({
+        "apiVersion": "work.open-cluster-management.io/v1",
+        "kind": "ManifestWork",
+        "metadata": {"name": name, "namespace": cluster, "annotations": {"argocd.argoproj.io/tracking-id": id}},
+        "spec": {"workload": {"manifests": [config_map]}},
+    })
+}
+
+/// What an agent says of a work that it has applied.
+async fn answer(hub: &Hub, work: &Value) -> Result<()> {
+    let condition = json!({
+        "type": "Applied",
+        "status": "True",
+        "reason": "Said",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    });
+    let status = json!({"conditions": [condition]});
+    hub.patch_status(&ObjectRef::of(work), &json!({"status": status}))
+        .await
+        .map(drop)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_broken_is_found_and_nothing_else() -> Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let (hub, controller) = installed().await?;
+    hub.declare_managed_cluster("cluster1").await?;
+    is_wrong(&hub, &[]).await?;
+    let (code, table) = doctor(hub.kubeconfig_path(), &[])?;
+    assert_eq!(code, Some(0), "{table}");
+    for line in ["ok        argo-cd ", "ok        rights ", "\n\n2 warnings\n"] {
+        assert!(table.contains(line), "{line}: {table}");
+    }
+    assert_eq!(doctor(hub.kubeconfig_path(), &[])?.1, table, "the same on every run");
+
+    the_plugin(&hub).await?;
+    the_companion(&hub).await?;
+    let elsewhere = told(hub.kubeconfig_path(), &["--namespace=default"])?.0;
+    assert_eq!(
+        (elsewhere.code, &*elsewhere.found),
+        (Some(1), &["argo-cd-elsewhere".to_owned()][..])
+    );
+
+    controller.stop().await?;
+    is_wrong(&hub, &["companion-lease-missing"]).await.map(drop)
+}
+
+async fn the_plugin(hub: &Hub) -> Result<()> {
+    let config = ObjectRef::config_map("argocd", "argocd-cm");
+    let key = "resource.customizations.health.work.open-cluster-management.io_ManifestWork";
+    hub.patch(&config, &json!({"data": {key: null}})).await?;
+    is_wrong(hub, &["argocd-cm-health-missing"]).await?;
+    apply_server_side(hub, "argocd_cm.yaml")?;
+    let filter = "- {apiGroups: ['*.open-cluster-management.io'], kinds: ['*']}";
+    hub.patch(&config, &json!({"data": {"resource.exclusions": filter}}))
+        .await?;
+    is_wrong(hub, &["argocd-cm-hides"]).await?;
+    hub.patch(&config, &json!({"data": {"resource.exclusions": null}}))
+        .await?;
+
+    hub.delete(&ObjectRef::config_map("argocd", "argocd-ocm-cmp")).await?;
+    is_wrong(hub, &["plugin-config-missing"]).await?;
+    apply(hub, "cm_plugin.yaml")?;
+
+    // Its AppProject may not write works, and what Argo CD says of an Application whose plugin is not there.
+    let mut application = shipped_object("app.yaml")?;
+    application["spec"]["project"] = json!("no-works");
+    hub.create(&application).await?;
+    let project = json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "AppProject",
+        "metadata": {"name": "no-works", "namespace": "argocd"},
+        "spec": {"namespaceResourceWhitelist": [{"group": "apps", "kind": "*"}]},
+    });
+    is_wrong(hub, &["projects-missing"]).await?;
+    hub.create(&project).await?;
+    is_wrong(hub, &["projects-refuse-works"]).await?;
+    let guestbook = ObjectRef::application("guestbook");
+    hub.patch(&guestbook, &json!({"spec": {"project": "managed-clusters"}}))
+        .await?;
+    let message =
+        "rpc error: could not find cmp-server plugin with name \"argocd-ocm-cmp\" supporting the given repository";
+    let condition = json!({"type": "ComparisonError", "message": message});
+    hub.patch(&guestbook, &json!({"status": {"conditions": [condition]}}))
+        .await?;
+    let text = is_wrong(hub, &["socket-not-found"]).await?;
+    assert!(text.contains("for 1 Application: argocd/guestbook"), "{text}");
+    // Without its finalizer, for which there is no Argo CD here.
+    hub.patch(&guestbook, &json!({"metadata": {"finalizers": null}}))
+        .await?;
+    hub.delete(&guestbook).await?;
+    is_wrong(hub, &[]).await.map(drop)
+}
+
+async fn the_companion(hub: &Hub) -> Result<()> {
+    let role = ObjectRef::cluster(
+        "rbac.authorization.k8s.io/v1",
+        "ClusterRole",
+        "argocd-ocm-cmp-controller",
+    );
+    let mut rules = hub.get(&role).await?.context("it is there")?["rules"].clone();
+    let events = |rule: &Value| rule["resources"] == json!(["events"]);
+    rules.as_array_mut().context("rules")?.retain(|rule| !events(rule));
+    hub.patch(&role, &json!({"rules": rules})).await?;
+    let text = is_wrong(hub, &["rights-missing"]).await?;
+    let rights = "the ServiceAccount argocd/argocd-ocm-cmp-controller has not all rights that deploy_controller.yaml gives, \
+                  but may not create events, get events, patch events";
+    assert!(text.contains(rights), "{text}");
+    apply(hub, "deploy_controller.yaml")?;
+    is_wrong(hub, &[]).await?;
+
+    let tell = |what: &str| {
+        let deployment = "deployment/argocd-ocm-cmp-controller";
+        hub.kubectl(&["set", "env", "-n", "argocd", deployment, what]).map(drop)
+    };
+    tell("OCM_CONTROLLERS=application-status,gitopscluster")?;
+    is_wrong(hub, &["companion-crd-missing", "rights-missing"]).await?;
+    apply_server_side(hub, "gitopscluster_crd.yaml")?;
+    apply(hub, "deploy_gitopscluster.yaml")?;
+    is_wrong(hub, &[]).await?;
+
+    // All that it can do, with the rights that are shipped for it.
+    for file in ["report_crd.yaml", "deploy_pull.yaml", "deploy_argocd_agent.yaml"] {
+        apply(hub, file)?;
+    }
+    tell("OCM_CONTROLLERS=*")?;
+    let wanted = Told {
+        code: Some(0),
+        found: WITHOUT_PODS
+            .iter()
+            .chain(&["argocd-agent-missing"])
+            .map(ToString::to_string)
+            .collect(),
+    };
+    wait::eventually("it has all rights", wait::DEADLINE, async || {
+        (of(hub).ok()?.0 == wanted).then_some(())
+    })
+    .await?;
+    tell("OCM_CONTROLLERS=application-status")?;
+    tell("OCM_SHARDS=2")?;
+    let text = is_wrong(hub, &["companion-lease-missing", "rights-missing"]).await?;
+    assert!(
+        text.contains("the Leases argocd-ocm-cmp-controller-0, argocd-ocm-cmp-controller-1 in"),
+        "{text}"
+    );
+    assert!(text.contains("that deploy_shards.yaml gives"), "{text}");
+    tell("OCM_SHARDS-")?;
+    is_wrong(hub, &[]).await.map(drop)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clusters_and_works_that_do_not_fare_well_are_found() -> Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let (hub, _controller) = installed().await?;
+    hub.declare_managed_cluster("cluster1").await?;
+    // A cluster that is said to be well, on which no agent runs; one that nobody knows; and works that are not Argo CD's.
+    let shop = work("cluster1", "shop", "b");
+    let mut others = work("cluster1", "others", "b");
+    others["metadata"]["annotations"] = json!({});
+    for work in [&shop, &others] {
+        hub.create(work).await?;
+    }
+    hub.create_namespace("nowhere").await?;
+    let nowhere = work("nowhere", "shop", "b");
+    hub.create(&nowhere).await?;
+    let text = is_wrong(&hub, &["clusters-unknown"]).await?;
+    assert!(
+        text.contains("1 managed cluster that the hub does not know: nowhere"),
+        "{text}"
+    );
+    hub.delete(&ObjectRef::of(&nowhere)).await?;
+    is_wrong(&hub, &["clusters-without-work-agent"]).await?;
+    answer(&hub, &shop).await?;
+    is_wrong(&hub, &[]).await?;
+
+    let cluster = ObjectRef::cluster("cluster.open-cluster-management.io/v1", "ManagedCluster", "cluster1");
+    let is_available = |status: &str| {
+        let kinds = ["ManagedClusterJoined", "ManagedClusterConditionAvailable"]
+            .into_iter()
+            .zip(["True", status]);
+        let conditions = kinds.map(|(kind, status)| {
+            json!({"type": kind, "status": status, "reason": "Said", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"})
+        });
+        json!({"status": {"conditions": conditions.collect::<Vec<_>>()}})
+    };
+    for (status, found) in [("Unknown", "clusters-silent"), ("False", "clusters-unwell")] {
+        hub.patch_status(&cluster, &is_available(status)).await?;
+        is_wrong(&hub, &[found]).await?;
+    }
+    hub.patch_status(&cluster, &is_available("True")).await?;
+
+    // A work that OCM's webhook would not let in.
+    let large = work("cluster1", "large", &"<".repeat(90_000));
+    let refused = hub.create(&large).await.err().context("the webhook refuses it")?;
+    assert!(
+        format!("{refused:#}").contains("exceeds the 512000 limit"),
+        "{refused:#}"
+    );
+    hub.kubectl(&["delete", "validatingwebhookconfigurations", "--all"])?;
+    wait::eventually("the webhook is not asked", wait::DEADLINE, async || {
+        hub.create(&large).await.ok()
+    })
+    .await?;
+    let text = is_wrong(&hub, &["works-over-limit"]).await?;
+    assert!(text.contains("more than 512000 bytes are in 1 work"), "{text}");
+    hub.delete(&ObjectRef::of(&large)).await?;
+    is_wrong(&hub, &[]).await?;
+
+    somebody_with_few_rights(&hub).await
+}
+
+/// Somebody who may do little is told so, and of what may be read.
+async fn somebody_with_few_rights(hub: &Hub) -> Result<()> {
+    let account =
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "few", "namespace": "default"}});
+    hub.create(&account).await?;
+    let kubeconfig = hub.service_account_kubeconfig("default", "few")?;
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "few"},
+        "rules": [{"apiGroups": ["", "apps"], "resources": ["configmaps", "deployments", "statefulsets"], "verbs": ["get", "list"]}],
+    });
+    hub.create(&role).await?;
+    hub.kubectl(&[
+        "create",
+        "clusterrolebinding",
+        "few",
+        "--clusterrole=few",
+        "--serviceaccount=default:few",
+    ])?;
+    let (told, text) = wait::eventually("the rights count", wait::DEADLINE, async || {
+        let (told, text) = told(&kubeconfig, &[]).ok()?;
+        (!text.contains("cannot get resource \\\"configmaps")).then_some((told, text))
+    })
+    .await?;
+    assert_eq!(told.code, Some(2), "{text}");
+    let is_blind = |id: &&String| ["could-not-look", "rights-not-asked"].contains(&&***id);
+    assert!(told.found.iter().all(|id| is_blind(&id)), "{text}");
+    for thing in [
+        "ManifestWorks",
+        "ManagedClusters",
+        "Applications",
+        "the pods of the namespace argocd",
+    ] {
+        assert!(
+            text.contains(&format!("could not look at {thing}: ")),
+            "{thing}: {text}"
+        );
+    }
+    assert!(text.contains("argocd-cm has the health checks"), "{text}");
+    Ok(())
+}
+
+/// With the real Argo CD and the real agent, whose words for what it does not apply are told apart.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_agents_refuse_is_found_by_its_reason() -> Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let (hub, _controller) = installed().await?;
+    let argocd = argocd(&hub, "plugin-for-doctor").await?;
+    let cluster1 = hub.add_managed_cluster("cluster1", ManagedClusterOptions::default());
+    let (cluster1, argocd) = tokio::join!(cluster1, hub.start_argocd(argocd));
+    let (_cluster1, ()) = (cluster1?, argocd?);
+    let git = GitRepository::new()?;
+    git.commit_folder(&shipped("guestbook"), "guestbook")?;
+    let mut app = shipped_object("app.yaml")?;
+    app["spec"]["source"]["repoURL"] = json!(git.url());
+    hub.create(&app).await?;
+    hub.wait_for(&ObjectRef::manifest_work("cluster1", "guestbook"), is_applied)
+        .await?;
+    let text = is_wrong(&hub, &[]).await?;
+    assert!(
+        text.contains("works of Applications: 1, of which agents refuse none"),
+        "{text}"
+    );
+
+    let with = |name: &str, manifest: Value| {
+        let mut work = work("cluster1", name, "");
+        work["spec"]["workload"]["manifests"] = json!([manifest]);
+        work
+    };
+    let class = json!({
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "fast"},
+        "provisioner": "example.com/none",
+    });
+    let shop =
+        json!({"apiVersion": "example.com/v1", "kind": "Shop", "metadata": {"name": "a", "namespace": "default"}});
+    let lost = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "nowhere"}});
+    let mut by_executor = work("cluster1", "by-executor", "");
+    let account = json!({"namespace": "default", "name": "nobody"});
+    by_executor["spec"]["executor"] = json!({"subject": {"type": "ServiceAccount", "serviceAccount": account}});
+    for work in [
+        by_executor,
+        with("class", class),
+        with("unknown", shop),
+        with("lost", lost),
+    ] {
+        hub.create(&work).await?;
+    }
+    let found = [
+        "works-refused-by-executor",
+        "works-refused-by-rights",
+        "works-unknown-kind",
+        "works-without-namespace",
+    ];
+    let text = is_wrong(&hub, &found).await?;
+    for name in ["by-executor", "class", "unknown", "lost"] {
+        assert!(text.contains(&format!("cluster1/{name}: Failed to apply")), "{text}");
+    }
+    Ok(())
+}

@@ -1,0 +1,231 @@
+//! argocd-operator as the add-on brings it, the real one on a real API server: with the rights that the AddOnTemplate gives it and no
+//! more, it makes an Argo CD and an agent of the ArgoCD that clusters get, and takes them away again.
+
+use crate::agent_template::ours;
+use crate::stage::{Stage, stage};
+use anyhow::{Context, Result, ensure};
+use argocd_ocm_cmp::agent::{self, Mode, Server, Wanted, names, shipped};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use testbed::process::{self, Process};
+use testbed::{ObjectRef, Part, Parts};
+
+/// The agent that the operator makes.
+const AGENT: &str = "argocd-agent-agent";
+
+const GOC: (&str, &str) = ("argocd", "operated");
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operator_makes_an_agent_with_the_rights_that_it_is_given() -> Result<()> {
+    let Some(stage) = stage("operated").await? else {
+        return Ok(());
+    };
+    for mode in [Mode::Managed, Mode::Autonomous] {
+        let wanted = Wanted {
+            mode,
+            namespace: format!("operated-{}", mode.name()).into(),
+            operator: true,
+            ..Wanted::default()
+        };
+        is_made_and_goes(&stage, &wanted)
+            .await
+            .with_context(|| format!("{mode:?}"))?;
+    }
+    Ok(())
+}
+
+async fn is_made_and_goes(stage: &Stage, wanted: &Wanted) -> Result<()> {
+    let hub = stage.hub;
+    hub.create_namespace(&wanted.namespace).await?;
+    let template = agent::template(GOC, wanted, &ours(), "argocd");
+    let all = template.pointer("/spec/agentSpec/workload/manifests");
+    let all = all.and_then(Value::as_array).context("no manifests")?;
+    for manifest in all {
+        // Those that are there already are only made where there are none.
+        let is_there = manifest["kind"] == "CustomResourceDefinition" && {
+            let name = manifest["metadata"]["name"].as_str().context("a name")?;
+            hub.kubectl(&["get", "customresourcedefinition", name]).is_ok()
+        };
+        if !is_there {
+            apply(stage, manifest)?;
+        }
+    }
+    hub.wait_for_crds().await?;
+    let work = agent::argocd_work(GOC, &stage.cluster, wanted, &server());
+    let given = work.pointer("/spec/workload/manifests").and_then(Value::as_array);
+    for manifest in given.context("no manifests")? {
+        apply(stage, manifest)?;
+    }
+    let deployment = all.iter().find(|it| it["kind"] == "Deployment");
+    let pod = deployment.and_then(|it| it.pointer("/spec/template/spec"));
+    let pod = Pod {
+        stage,
+        namespace: &wanted.namespace,
+        spec: pod.context("no operator")?,
+    };
+
+    let operator = pod.operator()?;
+    let said = || fs::read_to_string(operator.log()).unwrap_or_default();
+    let argocd = ObjectRef::namespaced("argoproj.io/v1beta1", "ArgoCD", &wanted.namespace, "argocd");
+    hub.wait_for(&argocd, is_reconciled).await.with_context(said)?;
+    is_as_wanted(&pod, wanted).await?;
+    is_restarted_for_other_certificates(&pod).await.with_context(said)?;
+    hub.delete(&argocd).await?;
+    hub.wait_gone(&argocd).await.with_context(said)?;
+    ensure!(!said().contains("forbidden"), "{}", said());
+    Ok(())
+}
+
+/// What the operator has made.
+async fn is_as_wanted(pod: &Pod<'_>, wanted: &Wanted) -> Result<()> {
+    for (kind, name, image) in [
+        ("Deployment", AGENT, shipped::AGENT),
+        ("Deployment", "argocd-repo-server", shipped::ARGOCD),
+        ("StatefulSet", "argocd-application-controller", shipped::ARGOCD),
+        ("Deployment", "argocd-redis", shipped::REDIS),
+    ] {
+        let it = pod.made(kind, name).await?;
+        let container = it
+            .as_ref()
+            .and_then(|it| it.pointer("/spec/template/spec/containers/0"));
+        ensure!(container.is_some_and(|it| it["image"] == image), "{name}: {it:?}");
+    }
+    ensure!(pod.made("Deployment", "argocd-server").await?.is_none(), "a server");
+    let controller = pod.made("StatefulSet", "argocd-application-controller").await?;
+    let command =
+        controller.context("no controller")?["spec"]["template"]["spec"]["containers"][0]["command"].to_string();
+    let of_all = command.contains(r#""--application-namespaces","*""#);
+    ensure!(of_all == (wanted.mode == Mode::Managed), "{command}");
+    let agent = pod.made("Deployment", AGENT).await?.context("no agent")?;
+    ensure!(
+        agent["spec"]["template"]["spec"]["containers"][0]["args"] == json!(["agent"]),
+        "{agent}"
+    );
+    for (name, value) in [
+        ("ARGOCD_AGENT_MODE", wanted.mode.name()),
+        ("ARGOCD_AGENT_REMOTE_SERVER", "hub.example.com"),
+        ("ARGOCD_AGENT_REMOTE_PORT", "8443"),
+        ("ARGOCD_AGENT_CREDS", "mtls:client-certificate"),
+        ("ARGOCD_AGENT_TLS_SECRET_NAME", names::CLIENT_SECRET),
+        ("ARGOCD_AGENT_TLS_ROOT_CA_SECRET_NAME", names::CA_SECRET),
+    ] {
+        ensure!(setting(&agent, name) == Some(value), "{name} in {agent}");
+    }
+    Ok(())
+}
+
+/// Beside the operator runs our program, which has the agent started anew once for other certificates. The operator lets that be.
+async fn is_restarted_for_other_certificates(pod: &Pod<'_>) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let certificate = folder.path().join("tls.crt");
+    fs::write(&certificate, "first")?;
+    let _restarter = pod.restarter(folder.path(), &certificate)?;
+    let agent = ObjectRef::deployment(pod.namespace, AGENT);
+    let first = pod.stage.hub.wait_for(&agent, |it| started_with(it).is_some()).await?;
+    fs::write(&certificate, "second")?;
+    let is_other = |it: &Value| started_with(it).is_some_and(|it| Some(it) != started_with(&first));
+    let second = pod.stage.hub.wait_for(&agent, is_other).await?;
+    ensure!(
+        second["metadata"]["generation"].as_i64() == first["metadata"]["generation"].as_i64().map(|it| it + 1),
+        "more than once: {second}"
+    );
+    let argocd = ObjectRef::namespaced("argoproj.io/v1beta1", "ArgoCD", pod.namespace, "argocd");
+    let patch = json!({"spec": {"argoCDAgent": {"agent": {"logLevel": "debug"}}}});
+    pod.stage.hub.patch(&argocd, &patch).await?;
+    let is_debugged = |it: &Value| setting(it, "ARGOCD_AGENT_LOG_LEVEL") == Some("debug");
+    let third = pod.stage.hub.wait_for(&agent, is_debugged).await?;
+    ensure!(started_with(&third) == started_with(&second), "{third}");
+    Ok(())
+}
+
+fn setting<'o>(deployment: &'o Value, name: &str) -> Option<&'o str> {
+    let all = deployment.pointer("/spec/template/spec/containers/0/env")?.as_array()?;
+    all.iter().find(|it| it["name"] == name)?["value"].as_str()
+}
+
+fn started_with(deployment: &Value) -> Option<&str> {
+    deployment["spec"]["template"]["metadata"]["annotations"]["argocd-ocm-cmp.github.io/certificates"].as_str()
+}
+
+fn server() -> Server {
+    Server {
+        address: "hub.example.com".into(),
+        port: "8443".into(),
+    }
+}
+
+fn apply(stage: &Stage, manifest: &Value) -> Result<()> {
+    let arguments = ["apply", "--server-side", "--force-conflicts", "--filename", "-"];
+    let taken = stage.hub.kubectl_with_input(&arguments, &manifest.to_string());
+    taken.map(drop).with_context(|| format!("{manifest}"))
+}
+
+/// The Pod of the operator's Deployment.
+struct Pod<'a> {
+    stage: &'a Stage,
+    namespace: &'a str,
+    spec: &'a Value,
+}
+
+impl Pod<'_> {
+    /// What the operator has made.
+    async fn made(&self, kind: &str, name: &str) -> Result<Option<Value>> {
+        let place = ObjectRef::namespaced("apps/v1", kind, self.namespace, name);
+        self.stage.hub.get(&place).await
+    }
+
+    /// By which its programs are what they are on the cluster.
+    fn kubeconfig(&self) -> Result<PathBuf> {
+        let account = self.spec["serviceAccountName"].as_str().context("no account")?;
+        self.stage.hub.service_account_kubeconfig(self.namespace, account)
+    }
+
+    /// Runs the operator, with the environment that it has there.
+    fn operator(&self) -> Result<Process> {
+        let (parts, kubeconfig) = (Parts::ensure()?, self.kubeconfig()?);
+        let folder = kubeconfig.parent().context("a folder")?;
+        let mut command = process::command(parts.program(Part::ArgoCdOperator), folder);
+        command.args(["--metrics-bind-address=0", "--health-probe-bind-address=0"]);
+        command.env("KUBECONFIG", &kubeconfig);
+        command.env("REDIS_CONFIG_PATH", parts.argocd_operator_redis());
+        for variable in self.spec["containers"][0]["env"].as_array().into_iter().flatten() {
+            // All that only the Pod knows is its namespace.
+            let value = variable["value"].as_str().unwrap_or(self.namespace);
+            command.env(variable["name"].as_str().context("a name")?, value);
+        }
+        let log = self
+            .stage
+            .hub
+            .logs()
+            .join(format!("argocd-operator-{}.log", self.namespace));
+        Process::start("argocd-operator", command, &log)
+    }
+
+    /// Runs what is beside it, for this file instead of those that are mounted there.
+    fn restarter(&self, home: &Path, certificate: &Path) -> Result<Process> {
+        let there = self.spec["containers"][1]["command"].as_array();
+        let arguments: Vec<_> = there.context("nothing")?.iter().filter_map(Value::as_str).collect();
+        let until = arguments.iter().position(|it| *it == "--when-changed");
+        let arguments = &arguments[1..until.context("no files")?];
+        let mut command = process::command(env!("CARGO_BIN_EXE_argocd-ocm-cmp"), home);
+        command
+            .args(arguments)
+            .args(["--interval=1s", "--when-changed"])
+            .arg(certificate);
+        command.arg("--kubeconfig").arg(self.kubeconfig()?);
+        let log = self
+            .stage
+            .hub
+            .logs()
+            .join(format!("agent-restart-{}.log", self.namespace));
+        Process::start("agent restart", command, &log)
+    }
+}
+
+/// Whether the operator says that it has done all.
+fn is_reconciled(argocd: &Value) -> bool {
+    let conditions = argocd["status"]["conditions"].as_array();
+    let reconciled = conditions.into_iter().flatten().find(|it| it["type"] == "Reconciled");
+    reconciled.is_some_and(|it| it["status"] == "True")
+}

@@ -1,0 +1,262 @@
+//! `install` and `uninstall` on a real hub with Argo CD's own objects: what is there before is there after, and what lies between
+//! works. There is no kubelet: the Deployments lie there as they were written.
+
+mod elsewhere;
+mod helm;
+mod upgrade;
+mod work;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use testbed::{Hub, ObjectRef, Parts, wait};
+use tokio::sync::{Mutex, MutexGuard, OnceCell};
+
+const ALL: &str = "--features=plugin,project,policy,applicationset,argocd-rbac,controller,shards,pull,cluster-secrets,report,\
+                   gitopscluster,argocd-agent,ui";
+
+/// A hub of its own, for one test at a time: what is installed is there for all of a hub.
+pub(crate) struct Ground {
+    pub(crate) hub: &'static Hub,
+    _turn: MutexGuard<'static, ()>,
+}
+
+/// The hub, where it can be had, with an Argo CD that has an argocd-server; what is lacking is said, and fails in CI.
+async fn ground() -> Result<Option<Ground>> {
+    static HUB: OnceCell<Hub> = OnceCell::const_new();
+    static TURN: Mutex<()> = Mutex::const_new(());
+    if !testbed::available() {
+        return Ok(None);
+    }
+    let turn = TURN.lock().await;
+    let hub = HUB.get_or_try_init(start).await?;
+    Ok(Some(Ground { hub, _turn: turn }))
+}
+
+async fn start() -> Result<Hub> {
+    let hub = Hub::start().await?;
+    let server = Parts::ensure()?
+        .argocd_manifests()
+        .join("base/server/argocd-server-deployment.yaml");
+    let server = server.to_str().context("a plain path")?;
+    hub.kubectl(&["apply", "--server-side", "-n", "argocd", "-f", server])?;
+    hub.declare_managed_cluster("cluster1").await?;
+    Ok(hub)
+}
+
+impl Ground {
+    /// Runs the program with these words, as the administrator of the hub.
+    fn run(&self, words: &[&str]) -> Result<Output> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
+        command.args(words).arg("--kubeconfig").arg(self.hub.kubeconfig_path());
+        Ok(command.env_clear().output()?)
+    }
+
+    /// What it prints when all goes well.
+    fn done(&self, words: &[&str]) -> Result<String> {
+        let output = self.run(words)?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success() && errors.is_empty(), "{words:?}: {errors}");
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// What it says when it does nothing.
+    fn refused(&self, words: &[&str]) -> Result<String> {
+        let output = self.run(words)?;
+        ensure!(
+            output.status.code() == Some(1) && output.stdout.is_empty(),
+            "{output:?}"
+        );
+        Ok(String::from_utf8(output.stderr)?)
+    }
+
+    /// All objects of the hub, by kind and name, but for what changes by itself.
+    fn all(&self) -> Result<Vec<(String, Value)>> {
+        let kinds = self.hub.kubectl(&["api-resources", "--verbs=list", "-o", "name"])?;
+        let own = ["events", "componentstatuses", "apiservices", "endpoints"];
+        let kinds: Vec<_> = kinds
+            .lines()
+            .filter(|kind| !own.iter().any(|own| kind.split('.').next() == Some(own)))
+            .collect();
+        let found = self
+            .hub
+            .kubectl(&["get", &kinds.join(","), "-A", "-o", "json", "--show-managed-fields"])?;
+        let mut found: Value = serde_json::from_str(&found)?;
+        let items = found["items"].as_array_mut().context("items")?;
+        let mut all: Vec<_> = items.iter_mut().map(|it| (name(it), it.take())).collect();
+        // Of the API server, which renews it.
+        all.retain(|(name, _)| !name.starts_with("Lease kube-system/"));
+        all.sort_by(|one, other| one.0.cmp(&other.0));
+        Ok(all)
+    }
+
+    /// Waits until there are these objects and no others.
+    async fn until(&self, before: &[(String, Value)]) -> Result<()> {
+        let names = |all: &[(String, Value)]| all.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        let wanted = names(before);
+        let same = async || (names(&self.all().ok()?) == wanted).then_some(());
+        let same = wait::eventually("all is as it was", wait::DEADLINE, same).await;
+        let differs = || {
+            let (is, mut told) = (self.all().map(|all| names(&all)).unwrap_or_default(), String::new());
+            for more in is.iter().filter(|name| !wanted.contains(name)) {
+                let _ = write!(told, "more: {more}; ");
+            }
+            for less in wanted.iter().filter(|name| !is.contains(name)) {
+                let _ = write!(told, "less: {less}; ");
+            }
+            told
+        };
+        same.with_context(differs)?;
+        for ((name, was), (_, is)) in before.iter().zip(self.all()?) {
+            assert_eq!(without_history(was), without_history(&is), "{name}");
+            assert_eq!(of_ours(&is), [""; 0], "{name}");
+        }
+        Ok(())
+    }
+}
+
+fn name(object: &Value) -> String {
+    ObjectRef::of(object).to_string()
+}
+
+/// An object without what says how often it was changed, and by whom.
+fn without_history(object: &Value) -> Value {
+    let mut object = object.clone();
+    let metadata = object["metadata"].as_object_mut().expect("metadata");
+    for key in ["resourceVersion", "generation", "managedFields"] {
+        metadata.remove(key);
+    }
+    object
+}
+
+/// Those of our field managers that something of it is of.
+fn of_ours(object: &Value) -> Vec<&str> {
+    let entries = object["metadata"]["managedFields"].as_array().into_iter().flatten();
+    let managers = entries.filter_map(|entry| entry["manager"].as_str());
+    managers
+        .filter(|manager| manager.starts_with("argocd-ocm-cmp"))
+        .collect()
+}
+
+fn version(object: &Value) -> &Value {
+    &object["metadata"]["resourceVersion"]
+}
+
+fn shipped(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(file)
+}
+
+#[tokio::test]
+async fn it_comes_again_without_a_change_and_goes_without_a_trace() -> Result<()> {
+    let Some(ground) = ground().await? else { return Ok(()) };
+    let before = ground.all()?;
+    let lines = ground.done(&["install", ALL])?;
+    for line in [
+        "customresourcedefinition.apiextensions.k8s.io/gitopsclusters.apps.open-cluster-management.io created",
+        "configmap/argocd-cm configured",
+        "deployment.apps/argocd-repo-server configured",
+        "deployment.apps/argocd-server configured",
+        "deployment.apps/argocd-ocm-cmp-controller created",
+        "appproject.argoproj.io/managed-clusters created",
+    ] {
+        assert!(lines.lines().any(|it| it == line), "{line}: {lines}");
+    }
+    assert!(!lines.contains("unchanged"), "{lines}");
+    let sidecar = ["get", "deployment", "argocd-repo-server", "-n", "argocd", "-o"];
+    let names = ground
+        .hub
+        .kubectl(&[&sidecar[..], &["jsonpath={.spec.template.spec.containers[*].name}"]].concat())?;
+    assert_eq!(names.split(' ').collect::<Vec<_>>().len(), 2, "{names}");
+
+    let installed = ground.all()?;
+    let lines = ground.done(&["install", ALL])?;
+    let told = |line: &str| line.ends_with(" unchanged") || line == "configmap/argocd-ocm-cmp-policy kept";
+    assert!(lines.lines().all(told), "{lines}");
+    for ((name, was), (_, is)) in installed.iter().zip(ground.all()?) {
+        assert_eq!(version(was), version(&is), "{name}");
+    }
+
+    let tried = ground.done(&["uninstall", "--dry-run"])?;
+    assert!(tried.lines().all(|line| line.ends_with(" (dry run)")), "{tried}");
+    for ((name, was), (_, is)) in installed.iter().zip(ground.all()?) {
+        assert_eq!(version(was), version(&is), "{name}");
+    }
+    let lines = ground.done(&["uninstall"])?;
+    assert_eq!(lines, tried.replace(" (dry run)", ""));
+    ground.until(&before).await?;
+    assert_eq!(
+        ground.done(&["uninstall"])?,
+        "nothing of argocd-ocm-cmp is in namespace argocd\n"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_others_have_set_is_not_overwritten_by_the_way() -> Result<()> {
+    let Some(ground) = ground().await? else { return Ok(()) };
+    ground.done(&["install"])?;
+    let scale = [
+        "scale",
+        "deployment",
+        "argocd-ocm-cmp-controller",
+        "-n",
+        "argocd",
+        "--replicas=5",
+    ];
+    ground.hub.kubectl(&scale)?;
+    let before = ground.all()?;
+    let said = ground.refused(&["install", "--image=example.com/other:1"])?;
+    assert_eq!(
+        said,
+        "error: Deployment argocd/argocd-ocm-cmp-controller: .spec.replicas is managed by \"kubectl\", and is otherwise there: ask for \
+         the same by a flag, or take it over by --force-conflicts\n"
+    );
+    for ((name, was), (_, is)) in before.iter().zip(ground.all()?) {
+        assert_eq!(version(was), version(&is), "{name}: all or nothing");
+    }
+    ground.done(&["install", "--replicas=5"])?;
+    let lines = ground.done(&["install", "--force-conflicts"])?;
+    assert_eq!(
+        lines.lines().filter(|line| line.ends_with(" configured")).count(),
+        1,
+        "{lines}"
+    );
+    ground.done(&["uninstall"]).map(drop)
+}
+
+#[tokio::test]
+async fn without_an_argo_cd_it_says_what_is_missing() -> Result<()> {
+    let Some(ground) = ground().await? else { return Ok(()) };
+    let before = ground.all()?;
+    let missing = "install Argo CD first, or say by --namespace where it is\n";
+    assert_eq!(
+        ground.refused(&["install", "-n", "nowhere"])?,
+        format!("error: there is no namespace nowhere on the hub: {missing}")
+    );
+    let said = ground.refused(&["install", "-n", "cluster1", "--features=plugin,ui"])?;
+    let lacks = |what: &str| format!("error: there is no {what} to add to: {missing}");
+    let all = [
+        "ConfigMap cluster1/argocd-cm",
+        "Deployment cluster1/argocd-repo-server",
+        "Deployment cluster1/argocd-server",
+    ];
+    assert_eq!(said, all.map(lacks).concat());
+    ground.until(&before).await
+}
+
+/// An Application, as a user writes it.
+fn application(name: &str, project: &str) -> Value {
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {"name": name, "namespace": "argocd"},
+        "spec": {"project": project, "destination": {}, "source": {"repoURL": "https://example.com/git"}},
+    })
+}
+
+fn read(file: &str) -> Result<String> {
+    fs::read_to_string(shipped(file)).with_context(|| file.to_owned())
+}

@@ -1,0 +1,169 @@
+//! Beside an Argo CD in another namespace: what is rendered there really lets the controller run.
+
+use super::{ground, name, read};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use std::fs;
+use testbed::process::{self, Process};
+use testbed::{Hub, ObjectRef, ports, wait};
+
+const NAMESPACE: &str = "gitops";
+
+/// An Argo CD there, as far as it is added to.
+async fn argocd(hub: &Hub) -> Result<Vec<ObjectRef>> {
+    hub.create_namespace(NAMESPACE).await?;
+    let mut made = Vec::new();
+    for of in [
+        ObjectRef::config_map("argocd", "argocd-cm"),
+        ObjectRef::deployment("argocd", "argocd-repo-server"),
+    ] {
+        let there = hub.get(&of).await?.context("Argo CD")?;
+        let mut object = json!({"apiVersion": of.api_version, "kind": of.kind});
+        object["metadata"] = json!({"name": of.name, "namespace": NAMESPACE, "labels": there["metadata"]["labels"]});
+        for part in ["spec", "data"] {
+            if !there[part].is_null() {
+                object[part] = there[part].clone();
+            }
+        }
+        // As Argo CD was to be installed for a long time.
+        hub.kubectl_with_input(&["apply", "-f", "-"], &object.to_string())?;
+        made.push(ObjectRef::of(&object));
+    }
+    Ok(made)
+}
+
+#[tokio::test]
+async fn the_controller_runs_beside_an_argo_cd_in_another_namespace() -> Result<()> {
+    let Some(ground) = ground().await? else { return Ok(()) };
+    let hub = ground.hub;
+    let theirs = argocd(hub).await?;
+    let before = ground.all()?;
+    let features = "--features=plugin,project,shards,pull,gitopscluster,argocd-agent";
+    ground.done(&["install", "-n", NAMESPACE, features])?;
+    for words in [["install"].as_slice(), &["install", "--features=controller"]] {
+        let said = ground.refused(words)?;
+        assert!(
+            said.contains("is for namespace gitops: say --namespace gitops"),
+            "{said}"
+        );
+    }
+    let said = ground.refused(&["uninstall"])?;
+    assert_eq!(
+        said,
+        "error: it is installed in namespace gitops: say --namespace gitops\n"
+    );
+    for (name, object) in ground.all()? {
+        let was = before.iter().any(|(was, _)| *was == name);
+        assert!(
+            was || !name.contains(" argocd/"),
+            "{name} is where Argo CD is not: {object}"
+        );
+    }
+
+    let ours = ObjectRef::deployment(NAMESPACE, "argocd-ocm-cmp-controller");
+    let deployment = hub.get(&ours).await?.with_context(|| name(&json!(null)))?;
+    let pod = &deployment["spec"]["template"]["spec"];
+    let account = pod["serviceAccountName"].as_str().context("an account")?;
+    let container = &pod["containers"][0];
+    let env = container["env"].as_array().context("env")?;
+    let env = env
+        .iter()
+        .filter_map(|it| Some((it["name"].as_str()?, it["value"].as_str()?)));
+    let folder = tempfile::tempdir()?;
+    let mut command = process::command(env!("CARGO_BIN_EXE_argocd-ocm-cmp"), folder.path());
+    let words = container["command"].as_array().context("a command")?;
+    command.args(words.iter().skip(1).filter_map(Value::as_str));
+    let port = ports::free()?;
+    command.arg(format!("--bind-address=127.0.0.1:{port}"));
+    command
+        .arg("--kubeconfig")
+        .arg(hub.service_account_kubeconfig(NAMESPACE, account)?);
+    command
+        .envs(env)
+        .envs([("POD_NAMESPACE", NAMESPACE), ("POD_NAME", "one")]);
+    let process = Process::start("controller", command, &hub.logs().join("controller-gitops.log"))?;
+    process.until_listening(port).await?;
+    let ready = async || {
+        let answer = get(port, "/readyz").await.ok()?;
+        answer.starts_with("HTTP/1.1 200").then_some(())
+    };
+    wait::eventually("the controller is ready", wait::DEADLINE, ready).await?;
+    for shard in ["argocd-ocm-cmp-controller-0", "argocd-ocm-cmp-controller-1"] {
+        let lease = ObjectRef::namespaced("coordination.k8s.io/v1", "Lease", NAMESPACE, shard);
+        hub.wait_for(&lease, |lease| {
+            lease["spec"]["holderIdentity"]
+                .as_str()
+                .is_some_and(|holder| holder.starts_with("one_"))
+        })
+        .await?;
+    }
+    process.terminate().await?;
+    let log = fs::read_to_string(process.log())?;
+    assert!(!log.to_lowercase().contains("forbidden"), "{log}");
+
+    ground.done(&["uninstall", "-n", NAMESPACE])?;
+    ground.until(&before).await?;
+    gone(hub, &theirs).await
+}
+
+async fn gone(hub: &Hub, theirs: &[ObjectRef]) -> Result<()> {
+    for object in theirs {
+        hub.delete(object).await?;
+    }
+    let namespace = ObjectRef::cluster("v1", "Namespace", NAMESPACE);
+    hub.delete(&namespace).await?;
+    hub.wait_gone(&namespace).await
+}
+
+#[tokio::test]
+async fn what_kubectl_has_put_under_our_name_does_not_go() -> Result<()> {
+    let Some(ground) = ground().await? else { return Ok(()) };
+    let hub = ground.hub;
+    let theirs = argocd(hub).await?;
+    let before = ground.all()?;
+    // kubectl makes all that it has applied itself ours, and then would take away what is not in the file.
+    let file = read("deploy_cmp.yaml")?.replace("namespace: argocd", "namespace: gitops");
+    let apply = ["apply", "--server-side", "--field-manager", "argocd-ocm-cmp", "-f", "-"];
+    hub.kubectl_with_input(&apply, &file)?;
+    let refused = hub.kubectl_with_input(&apply, &file).err().context("not again")?;
+    assert!(
+        refused.to_string().contains("spec.selector: Required value"),
+        "{refused}"
+    );
+    let install = ["install", "-n", NAMESPACE, "--features=plugin"];
+    for words in [install.as_slice(), &["uninstall", "-n", NAMESPACE]] {
+        let said = ground.refused(words)?;
+        assert!(
+            said.contains("Deployment gitops/argocd-repo-server: kubectl has put what"),
+            "{said}"
+        );
+    }
+    // The way out.
+    let [_, repo_server] = &theirs[..] else {
+        panic!("{theirs:?}");
+    };
+    let (_, was) = before
+        .iter()
+        .find(|(name, _)| *name == repo_server.to_string())
+        .context("Argo CD's")?;
+    let mut again = json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": was["spec"]});
+    again["metadata"] = json!({"name": repo_server.name, "namespace": NAMESPACE, "labels": was["metadata"]["labels"]});
+    let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
+    hub.kubectl_with_input(&apply, &again.to_string())?;
+    ground.done(&install)?;
+    ground.done(&["uninstall", "-n", NAMESPACE])?;
+    let is = hub.get(repo_server).await?.context("it stays")?;
+    assert_eq!(is["spec"], was["spec"]);
+    gone(hub, &theirs).await
+}
+
+/// The answer to a request, head and body.
+async fn get(port: u16, path: &str) -> Result<String> {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let mut connection = tokio::net::TcpStream::connect(("127.0.0.1", port)).await?;
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    connection.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).await?;
+    Ok(answer)
+}

@@ -1,0 +1,187 @@
+//! What was installed by kubectl, from the files of an earlier release, is gone on with.
+
+use super::{ALL, Ground, ground, name, read, shipped, without_history};
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::fs;
+
+/// The files, as their comments say that they are applied.
+const BY_KUBECTL: [(&str, &[&str]); 7] = [
+    (
+        "apply",
+        &[
+            "proj.yaml",
+            "cm_plugin.yaml",
+            "policy_cm.yaml",
+            "appset_placement.yaml",
+            "argocd_rbac.yaml",
+        ],
+    ),
+    (
+        "apply --server-side --field-manager argocd-ocm-cmp",
+        &["argocd_cm.yaml", "deploy_cmp.yaml", "deploy_ui.yaml"],
+    ),
+    (
+        "apply --server-side --field-manager argocd-ocm-cmp-policy",
+        &["deploy_policy.yaml"],
+    ),
+    ("apply", &["deploy_controller.yaml", "deploy_shards.yaml"]),
+    ("apply", &["report_crd.yaml", "deploy_pull.yaml"]),
+    ("apply --server-side", &["gitopscluster_crd.yaml"]),
+    ("apply", &["deploy_gitopscluster.yaml", "deploy_argocd_agent.yaml"]),
+];
+
+/// A file as an earlier release could have had it: another image, and things that are gone since.
+fn earlier(text: &str) -> String {
+    let text = text.replace(
+        concat!("argocd-ocm-cmp:", env!("CARGO_PKG_VERSION")),
+        "argocd-ocm-cmp:0.0.1",
+    );
+    let text = text.replace("\n  labels:\n", "\n  labels:\n    earlier: release\n");
+    let text = text.replace("\ndata:\n", "\ndata:\n  earlier: release\n");
+    // Of what is added to Argo CD's own objects, only what is ours.
+    let command = "        command: [/var/run/argocd/argocd-cmp-server]\n";
+    let text = text.replace(command, &format!("{command}        workingDir: /tmp\n"));
+    let links = "      enableServiceLinks: false\n";
+    let text = text.replace(links, &format!("{links}      automountServiceAccountToken: true\n"));
+    text.replace("  verbs: [list, watch]\n", "  verbs: [list, watch, deletecollection]\n")
+}
+
+fn apply(ground: &Ground, earlier: fn(&str) -> String) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    for (how, files) in BY_KUBECTL {
+        for file in files {
+            let path = folder.path().join(file);
+            fs::write(&path, earlier(&read(file)?))?;
+            let words: Vec<_> = how
+                .split(' ')
+                .chain(["-f", path.to_str().context("a plain path")?])
+                .collect();
+            ground.hub.kubectl(&words)?;
+        }
+    }
+    Ok(())
+}
+
+/// The objects that an installation consists of, as they are on the hub.
+fn installed(ground: &Ground) -> Result<Vec<Value>> {
+    let mut all = Vec::new();
+    let printed = std::process::Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
+        .args(["install", "--print", "-o", "json", ALL])
+        .output()?;
+    for line in String::from_utf8(printed.stdout)?.lines() {
+        let object: Value = serde_json::from_str(line)?;
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or("argocd");
+        let words = ["kind", "name"].map(|key| {
+            object[key]
+                .as_str()
+                .or(object["metadata"][key].as_str())
+                .unwrap_or_default()
+        });
+        let group = object["apiVersion"].as_str().and_then(|it| it.split_once('/'));
+        let kind = group.map_or(words[0].to_owned(), |(group, version)| {
+            format!("{}.{version}.{group}", words[0])
+        });
+        let get = [
+            "get",
+            &kind,
+            words[1],
+            "-n",
+            namespace,
+            "-o",
+            "json",
+            "--show-managed-fields",
+        ];
+        all.push(serde_json::from_str(&ground.hub.kubectl(&get)?)?);
+    }
+    Ok(all)
+}
+
+/// An object without what is another with each installation.
+fn lasting(object: &Value) -> Value {
+    let mut object = without_history(object);
+    for key in ["uid", "creationTimestamp"] {
+        object["metadata"][key] = Value::Null;
+    }
+    if let Some(spec) = object["spec"].as_object_mut() {
+        spec.retain(|key, _| !key.starts_with("clusterIP"));
+    }
+    object["status"] = Value::Null;
+    object
+}
+
+#[tokio::test]
+async fn what_kubectl_has_applied_is_gone_on_with() -> Result<()> {
+    let Some(ground) = ground().await? else { return Ok(()) };
+    let before = ground.all()?;
+    let policy = format!("--policy={}", policy_file()?.display());
+    ground.done(&["install", ALL, &policy])?;
+    let wanted: Vec<_> = installed(&ground)?.iter().map(lasting).collect();
+    ground.done(&["uninstall"])?;
+    ground.until(&before).await?;
+
+    for earlier in [earlier, str::to_owned] {
+        apply(&ground, earlier)?;
+        ground.done(&["install", ALL, &policy])?;
+        let is = installed(&ground)?;
+        for (is, wanted) in is.iter().zip(&wanted) {
+            assert_eq!(&lasting(is), wanted, "{}", name(is));
+            let managers: Vec<_> = is["metadata"]["managedFields"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter(|entry| {
+                    entry["manager"]
+                        .as_str()
+                        .is_some_and(|it| it.contains("argocd-ocm-cmp"))
+                })
+                .map(|entry| [&entry["manager"], &entry["operation"]])
+                .collect();
+            assert_eq!(managers, [["argocd-ocm-cmp", "Apply"]], "{}", name(is));
+        }
+        let lines = ground.done(&["install", ALL, &policy])?;
+        ensure!(lines.lines().all(|line| line.ends_with(" unchanged")), "{lines}");
+        ground.done(&["uninstall"])?;
+        ground.until(&before).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_kubectl_has_applied_goes_without_a_trace() -> Result<()> {
+    let Some(ground) = ground().await? else { return Ok(()) };
+    let before = ground.all()?;
+    apply(&ground, earlier)?;
+    ground.done(&["uninstall"])?;
+    ground.until(&before).await
+}
+
+#[tokio::test]
+async fn kubectl_applies_what_is_printed() -> Result<()> {
+    let Some(ground) = ground().await? else { return Ok(()) };
+    let before = ground.all()?;
+    for form in ["yaml", "json"] {
+        let printed = std::process::Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
+            .args(["install", "--print", "--output", form, ALL])
+            .output()?;
+        let printed = String::from_utf8(printed.stdout)?;
+        let apply = ["apply", "--server-side", "--field-manager", "argocd-ocm-cmp", "-f", "-"];
+        ground.hub.kubectl_with_input(&apply, &printed)?;
+    }
+    let lines = ground.done(&["install", ALL])?;
+    let told = |line: &str| line.ends_with(" unchanged") || line == "configmap/argocd-ocm-cmp-policy kept";
+    assert!(lines.lines().all(told), "it is the same: {lines}");
+    ground.done(&["uninstall"])?;
+    ground.until(&before).await
+}
+
+/// The policy of policy_cm.yaml in a file.
+fn policy_file() -> Result<std::path::PathBuf> {
+    let text = read("policy_cm.yaml")?;
+    let (_, policy) = text.split_once("policy.yaml: |\n").context("a policy")?;
+    let lines = policy.lines().map(|line| line.strip_prefix("    ").unwrap_or(line));
+    let policy = lines.collect::<Vec<_>>().join("\n") + "\n";
+    let file = shipped(env!("CARGO_TARGET_TMPDIR")).join("install-policy.yaml");
+    fs::write(&file, policy)?;
+    Ok(file)
+}

@@ -1,0 +1,111 @@
+//! No work is lost: what is delivered stays when all else goes, and what would wait for ever for the controller keeps it there.
+
+use super::{application, ground, name, version};
+use anyhow::Result;
+use serde_json::{Value, json};
+use testbed::ObjectRef;
+
+const FINALIZER: &str = "argocd-ocm-cmp.github.io/gitopscluster";
+
+#[tokio::test]
+async fn what_is_delivered_stays() -> Result<()> {
+    let Some(ground) = ground().await? else { return Ok(()) };
+    let (hub, before) = (ground.hub, ground.all()?);
+    ground.done(&["install", "--features=plugin,project,pull,gitopscluster"])?;
+    let work = json!({
+        "apiVersion": "work.open-cluster-management.io/v1",
+        "kind": "ManifestWork",
+        "metadata": {"namespace": "cluster1", "name": "shop", "labels": {"app.kubernetes.io/name": "argocd-ocm-cmp"}},
+        "spec": {"workload": {"manifests": [crate::stage::config_map()]}},
+    });
+    let secret = json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "namespace": "argocd", "name": "cluster1-cluster-secret",
+            "labels": {"argocd.argoproj.io/secret-type": "cluster", "app.kubernetes.io/name": "argocd-ocm-cmp-controller"},
+        },
+    });
+    let clusters = json!({
+        "apiVersion": "apps.open-cluster-management.io/v1beta1",
+        "kind": "GitOpsCluster",
+        "metadata": {"namespace": "argocd", "name": "all", "finalizers": [FINALIZER]},
+        "spec": {"argoServer": {"argoNamespace": "argocd"}, "placementRef": {"name": "all"}},
+    });
+    let mut pulled = application("pulled", "default");
+    pulled["metadata"]["labels"] = json!({"apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true"});
+    pulled["metadata"]["finalizers"] = json!(["resources-finalizer.argocd.argoproj.io"]);
+    let ours = [work, secret, clusters, pulled, application("shop", "managed-clusters")];
+    let mut made = Vec::new();
+    for object in &ours {
+        made.push(hub.create(object).await?);
+    }
+    let [_, _, clusters, pulled, shop] = made
+        .iter()
+        .map(ObjectRef::of)
+        .collect::<Vec<_>>()
+        .try_into()
+        .expect("five");
+
+    hub.delete(&pulled).await?;
+    let said = ground.refused(&["uninstall"])?;
+    let told: Vec<_> = said.lines().collect();
+    assert_eq!(told.len(), 2, "{said}");
+    assert!(
+        told[0].starts_with("error: GitOpsCluster argocd/all has the controller's finalizer"),
+        "{said}"
+    );
+    assert!(
+        told[1].starts_with("error: Application argocd/pulled is being deleted"),
+        "{said}"
+    );
+    hub.patch(&clusters, &json!({"metadata": {"finalizers": null}})).await?;
+    hub.patch(&pulled, &json!({"metadata": {"finalizers": null}})).await?;
+    hub.wait_gone(&pulled).await?;
+
+    let lines = ground.done(&["uninstall"])?;
+    for line in [
+        "appproject.argoproj.io/managed-clusters kept: there are 1 Applications of it",
+        "customresourcedefinition.apiextensions.k8s.io/gitopsclusters.apps.open-cluster-management.io kept: there are 1 objects of it",
+    ] {
+        assert!(lines.lines().any(|it| it == line), "{line}: {lines}");
+    }
+    for was in made
+        .iter()
+        .filter(|it| ObjectRef::of(it) != pulled && ObjectRef::of(it) != clusters)
+    {
+        let is = hub.get(&ObjectRef::of(was)).await?.unwrap_or(Value::Null);
+        assert_eq!(version(was), version(&is), "{}", name(was));
+    }
+    for object in made.iter().map(ObjectRef::of).filter(|it| *it != pulled) {
+        hub.delete(&object).await?;
+        hub.wait_gone(&object).await?;
+    }
+    assert!(hub.get(&shop).await?.is_none());
+    ground.done(&["uninstall"])?;
+    ground.until(&before).await
+}
+
+#[tokio::test]
+async fn a_crd_of_red_hat_acm_is_left_alone() -> Result<()> {
+    let Some(ground) = ground().await? else { return Ok(()) };
+    let before = ground.all()?;
+    let mut crd: Value = {
+        let printed = std::process::Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
+            .args(["install", "--print", "-o", "json", "--features=report"])
+            .output()?;
+        let text = String::from_utf8(printed.stdout)?;
+        serde_json::from_str(text.lines().next().unwrap_or_default())?
+    };
+    crd["metadata"]["labels"] = json!({"of": "acm"});
+    let made = ground.hub.create(&crd).await?;
+    let lines = ground.done(&["install", "--features=report"])?;
+    let shown = "customresourcedefinition.apiextensions.k8s.io/multiclusterapplicationsetreports.apps.open-cluster-management.io";
+    assert!(lines.starts_with(&format!("{shown} kept\n")), "{lines}");
+    let lines = ground.done(&["uninstall"])?;
+    assert!(!lines.contains(shown), "{lines}");
+    let is = ground.hub.get(&ObjectRef::of(&made)).await?.unwrap_or(Value::Null);
+    assert_eq!(is["metadata"]["uid"], made["metadata"]["uid"]);
+    ground.hub.delete(&ObjectRef::of(&made)).await?;
+    ground.until(&before).await
+}

@@ -1,0 +1,160 @@
+//! argocd-agent for a fleet by one GitOpsCluster, on a real API server: what a cluster costs is what is written for it, and what is as
+//! it should be costs nothing, not even when the controller starts anew. OCM is played here. The hub is of this one test: what others
+//! leave on theirs would count along.
+//!
+//! Where the parts cannot run (no Go …) a local run says so and skips; with `CI=true` that is a failure.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "the walls are around the program; tests read what they like, and say what they measure"
+)]
+
+mod stage;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+use stage::{Controller, change, decided, each, goc, install, management, secret};
+use std::time::Instant;
+use testbed::proxy::Seen;
+
+/// As many as are in three decisions.
+const CLUSTERS: usize = 300;
+
+/// How many requests with all objects of a kind a controller begins with at most: one or two for each kind.
+const LISTS: usize = 40;
+
+/// The requests that did this: the verb, and to what; Secrets of the hub are called so. On a slow machine the watch may tell of what was
+/// created only after it is created once more, which is refused.
+fn counted(requests: &[Seen], what: &str) -> Vec<String> {
+    let is_it = |seen: &&Seen| {
+        let name = seen
+            .body
+            .as_ref()
+            .map_or(&Value::Null, |body| &body["metadata"]["name"]);
+        let is_of_hub = name.as_str().is_some_and(|name| name.starts_with("argocd-agent-"));
+        let is_secret = seen.resource == "secrets";
+        let of = if is_secret && is_of_hub { " of the hub" } else { "" };
+        seen.answer != Some(409) && format!("{} {}{of}", seen.verb, seen.resource) == what
+    };
+    requests.iter().filter(is_it).map(Seen::to_string).collect()
+}
+
+/// The requests for one object; whoever tells an Event asks for it.
+fn asked(requests: &[Seen]) -> Vec<String> {
+    let is_one = |seen: &&Seen| seen.verb == "get" && !["", "events"].contains(&seen.resource.as_str());
+    requests.iter().filter(is_one).map(Seen::to_string).collect()
+}
+
+/// The requests that have all objects of a kind sent.
+fn lists(requests: &[Seen]) -> Vec<String> {
+    // A kind that the hub does not have is asked for every minute.
+    let is_there = |seen: &Seen| seen.answer != Some(404);
+    let lists = requests.iter().filter(|seen| seen.brings_all() && is_there(seen));
+    lists.map(Seen::to_string).collect()
+}
+
+/// That nothing was written but the Secret of this cluster, once.
+fn assert_only(cluster: &str, requests: &[Seen]) {
+    let written: Vec<_> = requests
+        .iter()
+        .filter(|seen| seen.is_write())
+        .map(Seen::to_string)
+        .collect();
+    // The watch may tell of it before it is answered.
+    let paths: Vec<_> = written.iter().filter_map(|it| Some(it.rsplit_once(": ")?.0)).collect();
+    let secret = format!("patch /api/v1/namespaces/argocd/secrets/cluster-{cluster}");
+    assert_eq!(paths, [&secret], "{written:#?}");
+}
+
+#[tokio::test]
+async fn a_fleet_gets_agents_by_one_write_for_each_thing_and_costs_nothing_then_not_even_a_restart() -> Result<()> {
+    if !testbed::available() {
+        return Ok(());
+    }
+    let clusters: Vec<_> = (0..CLUSTERS).map(|at| format!("fleet-{at:03}")).collect();
+    let hub = stage::start(&clusters).await?;
+    let started = Instant::now();
+    let note = |what: &str| println!("{what} after {:.1?}", started.elapsed());
+    hub.create(&stage::gitops_cluster()).await?;
+    let running = Controller::start(&hub, "first").await?;
+    let known = hub.wait_for(&management(), |_| true).await?;
+    let template = &known["spec"]["installStrategy"]["placements"][0]["configs"][0]["name"];
+    let template = template.as_str().context("a template")?;
+    each(&clusters, async |cluster| {
+        install(&hub, cluster, template).await?;
+        let has_credential = |secret: &Value| secret["data"]["config"].is_string();
+        hub.wait_for(&secret(cluster), has_credential).await.map(drop)
+    })
+    .await?;
+    let is_ready = |it: &Value| {
+        let conditions = it["status"]["conditions"].as_array().into_iter().flatten();
+        let mut ready = conditions.filter(|it| it["type"] == "Ready");
+        ready.any(|it| it["status"] == "True") && it["status"]["clusters"]["connected"] == CLUSTERS
+    };
+    hub.wait_for(&goc(), is_ready).await?;
+    assert_eq!(decided(&hub).await?, clusters.iter().cloned().collect());
+    note("all is ready");
+
+    let decisions = CLUSTERS.div_ceil(100);
+    for (what, times) in [
+        ("create secrets", CLUSTERS),
+        ("create manifestworks", CLUSTERS),
+        ("create placementdecisions", decisions),
+        ("patch placementdecisions/status", decisions),
+        ("create addontemplates", 1),
+        ("create clustermanagementaddons", 1),
+        // Of the hub: the authority, two certificates of it, and the key for tokens.
+        ("create secrets of the hub", 4),
+        ("patch secrets", 0),
+        ("patch manifestworks", 0),
+    ] {
+        let done = counted(&running.proxy.requests(), what);
+        assert_eq!(done.len(), times, "{what}: {done:#?}");
+    }
+    // Certificates are made in bursts, for each of which the authority is asked for.
+    let (signing, others): (Vec<_>, Vec<_>) = asked(&running.proxy.requests())
+        .into_iter()
+        .partition(|it| it.contains("/secrets/argocd-agent-ca:"));
+    assert!(signing.len() <= CLUSTERS / 2, "it is asked for {} times", signing.len());
+    assert_eq!(others, [""; 0]);
+
+    // Nothing is asked for at rest, and a change of one cluster is a write.
+    let mark = running.proxy.mark();
+    change(&hub, "fleet-007", "1").await?;
+    change(&hub, "fleet-007", "2").await?;
+    let requests = running.proxy.requests().split_off(mark);
+    assert_eq!(
+        requests.iter().filter(|seen| seen.is_write()).count(),
+        2,
+        "{requests:#?}"
+    );
+    assert_eq!((lists(&requests), asked(&requests)), (vec![], vec![]));
+    running.stop().await?;
+
+    let again = Controller::start(&hub, "second").await?;
+    change(&hub, "fleet-008", "1").await?;
+    // The Secrets of all others come after that by their names, and the GitOpsCluster is looked at after its clusters.
+    change(&hub, "fleet-299", "1").await?;
+    let mut requests = again.stop().await?;
+    let of_last = |seen: &Seen| seen.is_write() && seen.to_string().contains("cluster-fleet-299");
+    requests.retain(|seen| !of_last(seen));
+    assert_only("fleet-008", &requests);
+    assert_eq!(asked(&requests), [""; 0]);
+    let listed = lists(&requests);
+    assert!(listed.len() < LISTS, "each kind once or twice: {listed:#?}");
+    note("a restart has cost nothing");
+
+    // All of it goes with the GitOpsCluster, once OCM has taken the add-on away.
+    let running = Controller::start(&hub, "third").await?;
+    hub.delete(&goc()).await?;
+    hub.wait_gone(&management()).await?;
+    each(&clusters, async |cluster| hub.delete(&stage::addon(cluster)).await).await?;
+    hub.wait_gone(&goc()).await?;
+    stage::until_nothing_is_decided(&hub).await?;
+    assert_eq!(hub.get(&secret("fleet-007")).await?, None);
+    let requests = running.stop().await?;
+    assert_eq!(counted(&requests, "delete secrets").len(), CLUSTERS + 4, "one for each");
+    note("all of it is gone");
+    Ok(())
+}

@@ -1,0 +1,191 @@
+//! The hub of the fleet, OCM and its agents as they are played on it, and the controller behind a proxy that counts what is asked.
+
+use anyhow::{Context, Result, ensure};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use testbed::process::{self, Process};
+use testbed::proxy::{Proxy, Seen};
+use testbed::{Hub, ObjectRef, wait};
+
+pub(crate) const GOC: &str = "fleet";
+pub(crate) const ADDON: &str = "argocd-agent-addon";
+const CA_WORK: &str = "argocd-agent-ca-mw";
+const PLACEMENTS: &str = "cluster.open-cluster-management.io/v1beta1";
+const PLACEMENT: &str = "cluster.open-cluster-management.io/placement";
+const GITOPS: &str = "apps.open-cluster-management.io/v1alpha1";
+
+/// How many clusters OCM has in one PlacementDecision at most.
+const DECIDED: usize = 100;
+
+/// How many requests of the load are under way at a time.
+const AT_ONCE: usize = 8;
+
+/// Does something for each cluster.
+pub(crate) async fn each(clusters: &[String], work: impl AsyncFn(&str) -> Result<()>) -> Result<()> {
+    let work = &work;
+    let all = stream::iter(clusters).map(|cluster| async move { work(cluster).await.with_context(|| cluster.clone()) });
+    all.buffer_unordered(AT_ONCE).try_collect().await
+}
+
+pub(crate) fn secret(cluster: &str) -> ObjectRef {
+    ObjectRef::namespaced("v1", "Secret", "argocd", &format!("cluster-{cluster}"))
+}
+
+pub(crate) fn goc() -> ObjectRef {
+    ObjectRef::namespaced(GITOPS, "GitOpsCluster", "argocd", GOC)
+}
+
+pub(crate) fn addon(cluster: &str) -> ObjectRef {
+    ObjectRef::namespaced(
+        "addon.open-cluster-management.io/v1alpha1",
+        "ManagedClusterAddOn",
+        cluster,
+        ADDON,
+    )
+}
+
+pub(crate) fn management() -> ObjectRef {
+    ObjectRef::cluster(
+        "addon.open-cluster-management.io/v1alpha1",
+        "ClusterManagementAddOn",
+        ADDON,
+    )
+}
+
+/// The hub with the kind GitOpsCluster and these managed clusters, which a Placement selects.
+pub(crate) async fn start(clusters: &[String]) -> Result<Hub> {
+    let hub = Hub::start().await?;
+    let crd = concat!(env!("CARGO_MANIFEST_DIR"), "/gitopscluster_crd.yaml");
+    hub.kubectl(&["apply", "--server-side", "-f", crd])?;
+    hub.wait_for_crds().await?;
+    each(clusters, async |cluster| hub.declare_managed_cluster(cluster).await).await?;
+    let object = |kind: &str, name: &str| json!({"apiVersion": PLACEMENTS, "kind": kind, "metadata": {"name": name, "namespace": "argocd"}});
+    let mut placement = object("Placement", GOC);
+    placement["spec"] = json!({});
+    let placement = ObjectRef::of(&hub.create(&placement).await?);
+    for (number, part) in clusters.chunks(DECIDED).enumerate() {
+        let mut decision = object("PlacementDecision", &format!("{GOC}-decision-{}", number + 1));
+        decision["metadata"]["labels"] = json!({PLACEMENT: GOC});
+        let decision = ObjectRef::of(&hub.create(&decision).await?);
+        let all: Vec<_> = part.iter().map(|it| json!({"clusterName": it, "reason": ""})).collect();
+        hub.patch_status(&decision, &json!({"status": {"decisions": all}}))
+            .await?;
+    }
+    let status = json!({"status": {"conditions": [], "numberOfSelectedClusters": clusters.len()}});
+    hub.patch_status(&placement, &status).await?;
+    Ok(hub)
+}
+
+/// What brings agents to the clusters of that Placement.
+pub(crate) fn gitops_cluster() -> Value {
+    json!({
+        "apiVersion": GITOPS,
+        "kind": "GitOpsCluster",
+        "metadata": {"name": GOC, "namespace": "argocd"},
+        "spec": {
+            "placementRef": {"kind": "Placement", "name": GOC},
+            "argoCDAgentAddon": {"principalServerAddress": "principal.example.com", "principalServerPort": "443"},
+            "agent": {"images": {"supervisor": "example.com/argocd-ocm-cmp:v1"}},
+        },
+    })
+}
+
+fn condition(kind: &str, generation: &Value) -> Value {
+    json!({
+        "type": kind,
+        "status": "True",
+        "reason": kind,
+        "message": "",
+        "observedGeneration": generation,
+        "lastTransitionTime": "2020-01-01T00:00:00Z",
+    })
+}
+
+/// OCM installs the add-on on a cluster, whose agents do what they are told.
+pub(crate) async fn install(hub: &Hub, cluster: &str, template: &str) -> Result<()> {
+    let work = ObjectRef::manifest_work(cluster, CA_WORK);
+    let generation = hub.wait_for(&work, |_| true).await?["metadata"]["generation"].clone();
+    let applied = json!({"status": {"conditions": [condition("Applied", &generation)]}});
+    hub.patch_status(&work, &applied).await?;
+    let addon = json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1",
+        "kind": "ManagedClusterAddOn",
+        "metadata": {"name": ADDON, "namespace": cluster},
+        "spec": {},
+    });
+    let addon = ObjectRef::of(&hub.create(&addon).await?);
+    let conditions = ["ManifestApplied", "Available"].map(|kind| condition(kind, &json!(1)));
+    let form = json!({"name": template, "specHash": "1"});
+    let reference = json!({
+        "group": "addon.open-cluster-management.io",
+        "resource": "addontemplates",
+        "name": template,
+        "lastObservedGeneration": 1,
+        "desiredConfig": form,
+        "lastAppliedConfig": form,
+    });
+    let status = json!({"status": {"conditions": conditions, "configReferences": [reference]}});
+    hub.patch_status(&addon, &status).await.map(drop)
+}
+
+/// The clusters that the decisions name that were written for the add-on.
+pub(crate) async fn decided(hub: &Hub) -> Result<BTreeSet<String>> {
+    let all = hub.list(PLACEMENTS, "PlacementDecision").await?;
+    let ours = all
+        .iter()
+        .filter(|it| it["metadata"]["labels"][PLACEMENT] == format!("{GOC}-argocd-agent"));
+    let decisions = ours.flat_map(|it| it["status"]["decisions"].as_array().into_iter().flatten());
+    Ok(decisions
+        .filter_map(|it| it["clusterName"].as_str().map(ToOwned::to_owned))
+        .collect())
+}
+
+/// Changes a label of a cluster and waits until its Secret has it: what came before that is over.
+pub(crate) async fn change(hub: &Hub, cluster: &str, value: &str) -> Result<()> {
+    let managed = ObjectRef::cluster("cluster.open-cluster-management.io/v1", "ManagedCluster", cluster);
+    let labels = json!({"metadata": {"labels": {"change": value}}});
+    hub.patch(&managed, &labels).await?;
+    let has_it = |secret: &Value| secret["metadata"]["labels"]["change"] == value;
+    hub.wait_for(&secret(cluster), has_it).await.map(drop)
+}
+
+/// A controller that runs, and what it asks.
+pub(crate) struct Controller {
+    process: Process,
+    pub(crate) proxy: Proxy,
+}
+
+impl Controller {
+    pub(crate) async fn start(hub: &Hub, name: &str) -> Result<Self> {
+        let proxy = Proxy::start(hub).await?;
+        let port = testbed::ports::free()?;
+        let folder = env!("CARGO_TARGET_TMPDIR").as_ref();
+        let mut command = process::command(env!("CARGO_BIN_EXE_argocd-ocm-cmp"), folder);
+        command.args([
+            "controller",
+            "--leader-elect=false",
+            "--controllers=gitopscluster,argocd-agent",
+        ]);
+        command.arg(format!("--bind-address=127.0.0.1:{port}"));
+        command
+            .arg("--kubeconfig")
+            .arg(proxy.kubeconfig(hub.kubeconfig_path())?);
+        let process = Process::start(name, command, &hub.logs().join(format!("{name}.log")))?;
+        process.until_listening(port).await?;
+        Ok(Self { process, proxy })
+    }
+
+    /// Ends it, and returns what it has asked.
+    pub(crate) async fn stop(self) -> Result<Vec<Seen>> {
+        let status = self.process.terminate().await?;
+        ensure!(status.success(), "the controller ended with {status}");
+        Ok(self.proxy.requests())
+    }
+}
+
+/// Waits until no cluster is named by a decision of the add-on's any more.
+pub(crate) async fn until_nothing_is_decided(hub: &Hub) -> Result<()> {
+    let left = async || decided(hub).await.ok()?.is_empty().then_some(());
+    wait::eventually("no decision is left", wait::DEADLINE, left).await
+}

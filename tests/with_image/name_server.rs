@@ -1,0 +1,84 @@
+//! A DNS server that knows one name.
+
+use anyhow::{Context, Result};
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+/// Resolvers ask no other port.
+const PORT: u16 = 53;
+
+const HEADER: usize = 12;
+/// The type of a question for an IPv4 address.
+const A: [u8; 2] = [0, 1];
+
+/// It answers until the tests end.
+pub(crate) struct NameServer {
+    address: Ipv4Addr,
+    questions: Arc<Mutex<BTreeSet<String>>>,
+}
+
+impl NameServer {
+    /// Starts one on an address of the loopback network that no other has. It says of `name` that it is at `target`, and of all
+    /// others that there are none.
+    pub(crate) fn start(name: &'static str, target: Ipv4Addr) -> Result<Self> {
+        let addresses = (1..=250).map(|last| Ipv4Addr::new(127, 0, 53, last));
+        let bound = |address: Ipv4Addr| Some((address, UdpSocket::bind((address, PORT)).ok()?));
+        let (address, socket) = addresses.clone().find_map(bound).context("port 53 takes root")?;
+        let questions = Arc::new(Mutex::new(BTreeSet::new()));
+        let asked = Arc::clone(&questions);
+        thread::spawn(move || {
+            let mut packet = [0; 512];
+            loop {
+                let Ok((length, from)) = socket.recv_from(&mut packet) else {
+                    return;
+                };
+                let Some((question, answer)) = answer(&packet[..length], name, target) else {
+                    continue;
+                };
+                asked.lock().unwrap_or_else(PoisonError::into_inner).insert(question);
+                let _: Result<usize, _> = socket.send_to(&answer, from as SocketAddr);
+            }
+        });
+        Ok(Self { address, questions })
+    }
+
+    pub(crate) fn address(&self) -> Ipv4Addr {
+        self.address
+    }
+
+    /// The names it has been asked for.
+    pub(crate) fn questions(&self) -> BTreeSet<String> {
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The name that is asked for, and what is answered (RFC 1035, section 4).
+fn answer(packet: &[u8], known: &str, target: Ipv4Addr) -> Option<(String, Vec<u8>)> {
+    let (mut labels, mut at) = (Vec::new(), HEADER);
+    loop {
+        let length = usize::from(*packet.get(at)?);
+        at += 1;
+        if length == 0 {
+            break;
+        }
+        labels.push(String::from_utf8_lossy(packet.get(at..at + length)?).to_lowercase());
+        at += length;
+    }
+    let name = labels.join(".");
+    let kind = packet.get(at..at + 2)?;
+    let question = packet.get(HEADER..at + 4)?;
+    let is_known = name == known;
+    let answers = u8::from(is_known && kind == A);
+    let mut answer = packet[..2].to_vec();
+    // An authoritative answer, with or without an error; one question, and an answer where there is one.
+    answer.extend([0x85, if is_known { 0x80 } else { 0x83 }, 0, 1, 0, answers, 0, 0, 0, 0]);
+    answer.extend(question);
+    if answers == 1 {
+        // The name is that of the question; type A, class IN, for a minute, four bytes.
+        answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4]);
+        answer.extend(target.octets());
+    }
+    Some((name, answer))
+}

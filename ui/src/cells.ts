@@ -1,0 +1,58 @@
+// A grid of thousands of rows of the same height: which of them are drawn, and where a key leads.
+
+export interface Cell {
+    /** 0 is the head. */
+    readonly row: number;
+    readonly column: number;
+}
+
+/** How many rows are drawn above and below what is in sight. */
+const SPARE = 8;
+
+/** The first row that is drawn, and the first behind them that is not; heights are in pixels. */
+export function drawn(scrolled: number, height: number, rowHeight: number, rows: number): [number, number] {
+    const first = Math.min(rows, Math.max(0, Math.floor(scrolled / rowHeight) - SPARE));
+    const end = Math.min(rows, Math.ceil((scrolled + height) / rowHeight) + SPARE);
+    return [first, Math.max(first, end)];
+}
+
+/** How far to scroll so that a row is in sight; nothing when it is. */
+export function scrolledTo(row: number, scrolled: number, height: number, rowHeight: number): number | undefined {
+    const top = row * rowHeight;
+    if (top < scrolled) return top;
+    if (top + rowHeight > scrolled + height) return top + rowHeight - height;
+    return undefined;
+}
+
+/** Where a key leads from a cell, as the grids of WAI-ARIA have it; nothing for a key that leads nowhere. */
+export function moved(
+    from: Cell,
+    key: string,
+    control: boolean,
+    size: {rows: number; columns: number; page: number},
+): Cell | undefined {
+    const to = (row: number, column: number): Cell => ({
+        row: Math.min(Math.max(row, 0), size.rows),
+        column: Math.min(Math.max(column, 0), size.columns - 1),
+    });
+    switch (key) {
+        case 'ArrowUp':
+            return to(control ? 0 : from.row - 1, from.column);
+        case 'ArrowDown':
+            return to(control ? size.rows : from.row + 1, from.column);
+        case 'ArrowLeft':
+            return to(from.row, from.column - 1);
+        case 'ArrowRight':
+            return to(from.row, from.column + 1);
+        case 'Home':
+            return to(control ? 0 : from.row, 0);
+        case 'End':
+            return to(control ? size.rows : from.row, size.columns - 1);
+        case 'PageUp':
+            return to(from.row === 0 ? 0 : Math.max(1, from.row - size.page), from.column);
+        case 'PageDown':
+            return to(from.row + size.page, from.column);
+        default:
+            return undefined;
+    }
+}

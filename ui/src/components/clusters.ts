@@ -1,0 +1,177 @@
+// All managed clusters of an Application and how each fares.
+
+import {Fields, fields, map, textOf} from '../fields';
+import {Cluster, GROUP, WorkHealth, compareNames, fleetOf, headline} from '../fleet';
+import {Element, c, h, react} from '../react';
+import {counts} from '../select';
+import {look, rank} from '../verdict';
+import {Details} from './details';
+import {useChoice} from './filter';
+import {Grid, GridColumn} from './grid';
+import {note, nothing, tableHead, verdictLabel} from './parts';
+import {subline} from './panel';
+import {useStyle} from './style';
+
+/** What Argo CD hands to the panel that the status panel opens. */
+export interface FlyoutProps {
+    readonly application?: unknown;
+    readonly tree?: unknown;
+}
+
+export function Clusters(props: FlyoutProps): Element {
+    useStyle();
+    const {useMemo, useState} = react();
+    const application = fields(props.application);
+    const fleet = useMemo(() => fleetOf(application, fields(props.tree)), [props.application, props.tree]);
+    const [open, setOpen] = useState<string | undefined>(undefined);
+    const {rows, order, onOrder, bar} = useChoice(fleet.clusters, COLUMNS, 'clusters');
+    const shown = fleet.clusters.find(cluster => cluster.name === open);
+    return h(
+        'div',
+        {className: 'ocm'},
+        h('h2', {className: 'ocm-title'}, headline(fleet) ?? 'Managed clusters'),
+        fleet.unchecked && note('fa-exclamation-triangle', '#f4c030', subline(fleet)),
+        fleet.sets.length > 0 && works(application, fleet.sets, true),
+        fleet.clusters.length > 0 && share(fleet.clusters),
+        fleet.clusters.length > 0 && bar,
+        fleet.clusters.length > 0 &&
+            (rows.length === 0
+                ? nothing('No cluster is as the filter asks for.')
+                : c(Grid<Cluster>, {
+                      label: 'Managed clusters',
+                      columns: COLUMNS,
+                      rows,
+                      keyOf: nameOf,
+                      order,
+                      onOrder,
+                      open,
+                      onOpen: setOpen,
+                  })),
+        shown !== undefined &&
+            c(Details, {
+                key: shown.name,
+                title: shown.name,
+                onClose: () => setOpen(undefined),
+                body: h(
+                    'div',
+                    {className: 'ocm-details__body'},
+                    shown.silent &&
+                        note(
+                            'fa-exclamation-triangle',
+                            '#f4c030',
+                            'It cannot be reached: what is told of it is what it said last.',
+                        ),
+                    works(application, shown.works, false),
+                ),
+            }),
+    );
+}
+
+const nameOf = (cluster: Cluster): string => cluster.name;
+
+const COLUMNS: readonly GridColumn<Cluster>[] = [
+    {
+        id: 'cluster',
+        title: 'Cluster',
+        width: 'minmax(140px, 1.5fr)',
+        compare: (one, other) => compareNames(one.name, other.name),
+        text: cluster => (cluster.silent ? `${cluster.name} cannot be reached` : cluster.name),
+        cell: cluster => [
+            cluster.name,
+            cluster.silent &&
+                h('i', {
+                    key: 'silent',
+                    className: 'fa fa-exclamation-triangle ocm-silent',
+                    role: 'img',
+                    'aria-label': 'cannot be reached',
+                }),
+        ],
+    },
+    {
+        id: 'health',
+        title: 'Health',
+        width: '130px',
+        text: cluster => cluster.verdict,
+        compare: (one, other) => rank(one.verdict) - rank(other.verdict),
+        cell: cluster => verdictLabel(cluster.verdict),
+    },
+    {id: 'sync', title: 'Sync', width: '100px', text: cluster => cluster.sync},
+    {
+        id: 'works',
+        title: 'Works healthy',
+        width: '120px',
+        text: cluster => `${cluster.healthy} of ${cluster.works.length}`,
+        unfiltered: true,
+        compare: (one, other) => one.healthy / one.works.length - other.healthy / other.works.length,
+    },
+    {
+        id: 'message',
+        title: 'Message',
+        width: 'minmax(200px, 4fr)',
+        text: cluster => (cluster.verdict === 'Healthy' ? '' : cluster.message),
+    },
+];
+
+/** How many clusters there are in each state, at a glance. */
+function share(clusters: readonly Cluster[]): Element {
+    const known = counts(clusters);
+    return h(
+        'div',
+        {
+            className: 'ocm-share',
+            role: 'img',
+            'aria-label': known.map(([verdict, count]) => `${count} ${verdict}`).join(', '),
+        },
+        known.map(([verdict, count]) =>
+            h('span', {
+                key: verdict,
+                style: {flexGrow: count, background: look(verdict).colour},
+                title: `${count} ${verdict}`,
+            }),
+        ),
+    );
+}
+
+function works(application: Fields, all: readonly WorkHealth[], placed: boolean): Element {
+    return h(
+        'table',
+        {className: 'ocm-table'},
+        tableHead([placed ? 'ManifestWorkReplicaSet' : 'Work', 'Health', 'Sync', 'Message']),
+        h(
+            'tbody',
+            null,
+            all.map(work =>
+                h(
+                    'tr',
+                    {key: `${work.namespace}/${work.name}`},
+                    h('td', null, link(application, work, placed)),
+                    h('td', null, verdictLabel(work.verdict)),
+                    h('td', null, work.sync),
+                    h('td', null, work.message),
+                ),
+            ),
+        ),
+    );
+}
+
+/** Leads to the tab with the objects of a work. */
+function link(application: Fields, work: WorkHealth, placed: boolean): Element {
+    const metadata = map(application, 'metadata');
+    const href = `applications/${textOf(metadata, 'namespace')}/${textOf(metadata, 'name')}?${new URLSearchParams({
+        node: [GROUP, work.kind, work.namespace, work.name, '0'].join('/'),
+        tab: 'extension-0',
+    })}`;
+    return h(
+        'a',
+        {href, className: 'ocm-link', onClick: (event: MouseEvent) => follow(event, href)},
+        placed ? `${work.namespace}/${work.name}` : work.name,
+    );
+}
+
+/** Follows a link as Argo CD's own do, without loading its pages anew. */
+function follow(event: MouseEvent, href: string): void {
+    if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || event.button !== 0) return;
+    event.preventDefault();
+    window.history.pushState(null, '', new URL(href, document.baseURI).href);
+    window.dispatchEvent(new PopStateEvent('popstate', {state: null}));
+}

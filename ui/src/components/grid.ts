@@ -1,0 +1,187 @@
+// A grid of thousands of rows: only those in sight are in the page. One cell has the focus, and keys move it, as WAI-ARIA has it.
+
+import {Cell, drawn, moved, scrolledTo} from '../cells';
+import {Child, Element, h, react} from '../react';
+import {Column, Order} from '../select';
+
+const ROW_HEIGHT = 36;
+/** The head stays in sight above the rows. */
+const HEAD_HEIGHT = 35;
+
+export interface GridColumn<Row> extends Column<Row> {
+    readonly cell?: (row: Row) => Child;
+}
+
+export interface GridProps<Row> {
+    /** What it is, for those who hear it. */
+    readonly label: string;
+    readonly columns: readonly GridColumn<Row>[];
+    readonly rows: readonly Row[];
+    readonly keyOf: (row: Row) => string;
+    readonly order: Order | undefined;
+    readonly onOrder: (column: string) => void;
+    /** The key of the row whose details are shown. */
+    readonly open: string | undefined;
+    readonly onOpen: (key: string | undefined) => void;
+}
+
+export function Grid<Row>(props: GridProps<Row>): Element {
+    const {label, columns, rows, keyOf, order, open} = props;
+    const {useEffect, useRef, useState} = react();
+    const root = useRef<HTMLElement | null>(null);
+    const body = useRef<HTMLElement | null>(null);
+    const [sight, setSight] = useState({scrolled: 0, height: 400});
+    const [chosen, setActive] = useState<Cell>({row: 1, column: 0});
+    const hasMoved = useRef(false);
+    const active = {row: Math.min(chosen.row, rows.length), column: Math.min(chosen.column, columns.length - 1)};
+
+    const look = (): void => {
+        const {scrollTop: scrolled = 0, clientHeight = 0} = body.current ?? {};
+        const height = clientHeight - HEAD_HEIGHT;
+        setSight(known => (known.scrolled === scrolled && known.height === height ? known : {scrolled, height}));
+    };
+    useEffect(look);
+    useEffect(() => {
+        window.addEventListener('resize', look);
+        return () => window.removeEventListener('resize', look);
+    }, []);
+
+    const act = (cell: Cell): void => {
+        const row = rows[cell.row - 1];
+        const column = columns[cell.column];
+        if (cell.row === 0 && column !== undefined) props.onOrder(column.id);
+        else if (row !== undefined) props.onOpen(open === keyOf(row) ? undefined : keyOf(row));
+    };
+    const onKey = (event: KeyboardEvent): void => {
+        const size = {
+            rows: rows.length,
+            columns: columns.length,
+            page: Math.max(1, Math.floor(sight.height / ROW_HEIGHT) - 1),
+        };
+        const to = event.altKey || event.metaKey ? undefined : moved(active, event.key, event.ctrlKey, size);
+        if (to !== undefined) {
+            hasMoved.current = true;
+            setActive(to);
+        } else if (event.key === 'Enter' || event.key === ' ') {
+            act(active);
+        } else if (event.key === 'Escape' && open !== undefined) {
+            props.onOpen(undefined);
+        } else {
+            return;
+        }
+        event.preventDefault();
+        // Argo CD has keys of its own, such as that which closes the whole panel.
+        event.stopPropagation();
+    };
+    const latest = useRef(onKey);
+    latest.current = onKey;
+    useEffect(() => {
+        const listener = (event: KeyboardEvent): void => latest.current(event);
+        root.current?.addEventListener('keydown', listener);
+        return () => root.current?.removeEventListener('keydown', listener);
+    }, []);
+
+    useEffect(() => {
+        if (!hasMoved.current) return;
+        hasMoved.current = false;
+        if (body.current !== null && active.row > 0) {
+            const {scrollTop, clientHeight} = body.current;
+            const to = scrolledTo(active.row - 1, scrollTop, clientHeight - HEAD_HEIGHT, ROW_HEIGHT);
+            if (to !== undefined) body.current.scrollTop = to;
+        }
+        root.current
+            ?.querySelector<HTMLElement>(`[data-cell="${active.row}:${active.column}"]`)
+            ?.focus({preventScroll: true});
+    }, [chosen]);
+
+    const template = columns.map(column => column.width).join(' ');
+    const cellProps = (cell: Cell): Record<string, unknown> => ({
+        key: cell.column,
+        'data-cell': `${cell.row}:${cell.column}`,
+        'aria-colindex': cell.column + 1,
+        tabIndex: cell.row === active.row && cell.column === active.column ? 0 : -1,
+        onFocus: () => setActive(known => (known.row === cell.row && known.column === cell.column ? known : cell)),
+    });
+    const head = columns.map((column, at) => {
+        const sort = order?.column === column.id ? (order.descending ? 'descending' : 'ascending') : 'none';
+        return h(
+            'div',
+            {
+                ...cellProps({row: 0, column: at}),
+                role: 'columnheader',
+                'aria-sort': sort,
+                className: 'ocm-grid__title',
+                onClick: () => act({row: 0, column: at}),
+            },
+            column.title,
+            sort !== 'none' &&
+                h('i', {className: `fa fa-caret-${sort === 'ascending' ? 'up' : 'down'}`, 'aria-hidden': true}),
+        );
+    });
+    const line = (at: number): Child => {
+        const row = rows[at];
+        if (row === undefined) return null;
+        const key = keyOf(row);
+        return h(
+            'div',
+            {
+                key,
+                role: 'row',
+                'aria-rowindex': at + 2,
+                'aria-selected': open === key,
+                className: `argo-table-list__row ocm-grid__row${open === key ? ' ocm-grid__row--open' : ''}`,
+                style: {top: at * ROW_HEIGHT, gridTemplateColumns: template},
+                onClick: () => act({row: at + 1, column: 0}),
+            },
+            columns.map((column, place) =>
+                h(
+                    'div',
+                    {
+                        ...cellProps({row: at + 1, column: place}),
+                        role: 'gridcell',
+                        className: 'ocm-grid__cell',
+                        title: column.text(row),
+                    },
+                    column.cell?.(row) ?? column.text(row),
+                ),
+            ),
+        );
+    };
+    const [first, end] = drawn(sight.scrolled, sight.height, ROW_HEIGHT, rows.length);
+    const lines: Child[] = [];
+    // The row with the focus stays, out of sight too: with it the focus would be lost.
+    if (active.row > 0 && active.row - 1 < first) lines.push(line(active.row - 1));
+    for (let at = first; at < end; at++) lines.push(line(at));
+    if (active.row - 1 >= end) lines.push(line(active.row - 1));
+
+    return h(
+        'div',
+        {
+            ref: root,
+            className: 'argo-table-list argo-table-list--clickable ocm-grid',
+            role: 'grid',
+            'aria-label': label,
+            'aria-rowcount': rows.length + 1,
+            'aria-colcount': columns.length,
+        },
+        h(
+            'div',
+            {ref: body, role: 'presentation', className: 'ocm-grid__body', tabIndex: -1, onScroll: look},
+            h(
+                'div',
+                {
+                    role: 'row',
+                    'aria-rowindex': 1,
+                    className: 'argo-table-list__row ocm-grid__head',
+                    style: {gridTemplateColumns: template},
+                },
+                head,
+            ),
+            h(
+                'div',
+                {role: 'rowgroup', className: 'ocm-grid__lines', style: {height: rows.length * ROW_HEIGHT}},
+                lines,
+            ),
+        ),
+    );
+}

@@ -1,0 +1,208 @@
+// The tabs of a ManifestWork and of a ManifestWorkReplicaSet.
+
+import {Condition} from '../conditions';
+import {Fields, fields, map} from '../fields';
+import {ObjectRow, placedName} from '../objects';
+import {Child, Element, c, h, react, useNow} from '../react';
+import {called, compareNames, silentClusters} from '../fleet';
+import {rank} from '../verdict';
+import {waveName} from '../wave';
+import {Work, allIsWell, judge} from '../work';
+import {setOf} from '../set';
+import {useChoice} from './filter';
+import {Grid, GridColumn} from './grid';
+import {facts} from './details';
+import {ObjectDetails} from './object';
+import {ageLabel, agoLabel, note, nothing, verdictLabel, yesNo} from './parts';
+import {useStyle} from './style';
+
+/** What Argo CD hands to the tab of a resource. */
+export interface TabProps {
+    readonly application?: unknown;
+    readonly resource?: unknown;
+    readonly tree?: unknown;
+}
+
+export function WorkTab(props: TabProps): Element {
+    useStyle();
+    const now = useNow();
+    const resource = fields(props.resource);
+    const metadata = map(resource, 'metadata');
+    const work = react().useMemo(() => judge(resource, now), [props.resource, now]);
+    const silent = silentClusters(map(fields(props.application), 'status')).has(work.cluster);
+    const message =
+        work.message !== '' ? work.message : work.verdict === 'Healthy' ? allIsWell(work) : soMuchIsWell(work);
+    const about = facts([
+        ['Cluster', work.cluster],
+        ['Wave', waveName(metadata)],
+        ['Agent last wrote', agoLabel(work.heard, now)],
+    ]);
+    return h(
+        'div',
+        {className: 'ocm'},
+        h(
+            'div',
+            {className: 'ocm-head'},
+            h('span', {className: 'ocm-head__verdict'}, verdictLabel(work.verdict)),
+            message,
+        ),
+        about,
+        silent &&
+            note(
+                'fa-exclamation-triangle',
+                '#f4c030',
+                `${work.cluster} cannot be reached: what is told of it is what it said last.`,
+            ),
+        c(Objects, {objects: work.objects, metadata, now, hasState: true}),
+    );
+}
+
+export function SetTab(props: TabProps): Element {
+    useStyle();
+    const now = useNow();
+    const resource = fields(props.resource);
+    const metadata = map(resource, 'metadata');
+    const set = react().useMemo(() => setOf(resource, fields(props.tree)), [props.resource, props.tree]);
+    const about: (readonly [string, Child])[] = [
+        ...set.counts.map(([name, count]) => [`Clusters ${name}`, count] as const),
+        ...set.placements.map(({name, groups}) => [`Placement ${name}`, groups] as const),
+        ['Wave', waveName(metadata)],
+        ['OCM last wrote', agoLabel(set.heard, now)],
+    ];
+    return h(
+        'div',
+        {className: 'ocm'},
+        h(
+            'div',
+            {className: 'ocm-head'},
+            h('span', {className: 'ocm-head__verdict'}, verdictLabel(set.verdict)),
+            set.message,
+        ),
+        facts(about),
+        set.conditions.length > 0 &&
+            facts(set.conditions.map(condition => [condition.type, conditionText(condition)] as const)),
+        note(
+            'fa-info-circle',
+            '#6D7F8B',
+            'OCM makes a work of these objects for each cluster. How they fare there, the work of the cluster says: ',
+            h('code', null, `argocd-ocm-cmp status ${called(fields(props.application))}`),
+        ),
+        c(Objects, {objects: set.objects, metadata, now, hasState: false}),
+    );
+}
+
+function soMuchIsWell(work: Work): string {
+    const well = work.objects.filter(({verdict}) => verdict === 'Healthy').length;
+    return `${well} of ${work.objects.length} objects are as asked for on managed cluster ${work.cluster}`;
+}
+
+function conditionText(condition: Condition): string {
+    return [condition.status, condition.reason, condition.message]
+        .filter(text => text !== undefined && text !== '')
+        .join(': ');
+}
+
+interface ObjectsProps {
+    readonly objects: readonly ObjectRow[];
+    /** Of the work. */
+    readonly metadata: Fields;
+    readonly now: number;
+    readonly hasState: boolean;
+}
+
+function Objects({objects, metadata, now, hasState}: ObjectsProps): Element {
+    const [open, setOpen] = react().useState<string | undefined>(undefined);
+    const wave = waveName(metadata);
+    const columns = columnsOf(wave, now, hasState);
+    const {rows, order, onOrder, bar} = useChoice(objects, columns, 'objects');
+    const shown = objects.find(({id}) => id === open);
+    return h(
+        'div',
+        null,
+        hasState || objects.length > 10 ? bar : null,
+        rows.length === 0
+            ? nothing(objects.length === 0 ? 'The work carries no objects.' : 'No object is as the filter asks for.')
+            : c(Grid<ObjectRow>, {
+                  label: 'Objects of the work',
+                  columns,
+                  rows,
+                  keyOf: ({id}) => id,
+                  order,
+                  onOrder,
+                  open,
+                  onOpen: setOpen,
+              }),
+        shown !== undefined &&
+            c(ObjectDetails, {key: shown.id, row: shown, wave, now, hasState, onClose: () => setOpen(undefined)}),
+    );
+}
+
+function columnsOf(wave: string, now: number, hasState: boolean): GridColumn<ObjectRow>[] {
+    const kind = (row: ObjectRow): string => (row.group === '' ? row.kind : `${row.kind}.${row.group}`);
+    const known = (value: boolean | undefined): number => (value === false ? 0 : value === undefined ? 1 : 2);
+    const name: GridColumn<ObjectRow>[] = [
+        {id: 'kind', title: 'Kind', width: 'minmax(100px, 1.1fr)', text: kind, cell: row => row.kind},
+        {
+            id: 'name',
+            title: 'Namespace/name',
+            width: 'minmax(140px, 1.8fr)',
+            text: placedName,
+            compare: (one, other) => compareNames(placedName(one), placedName(other)),
+        },
+        // All objects of a work come in the same wave, that of the work.
+        {id: 'wave', title: 'Wave', width: '80px', text: () => wave, compare: () => 0, unfiltered: true},
+    ];
+    const yaml: GridColumn<ObjectRow> = {
+        id: 'yaml',
+        title: 'YAML',
+        width: '56px',
+        text: () => 'Show its manifest',
+        compare: () => 0,
+        unfiltered: true,
+        cell: () => h('span', {className: 'ocm-link'}, 'YAML'),
+    };
+    if (!hasState) return [...name, yaml];
+    return [
+        ...name,
+        {
+            id: 'applied',
+            title: 'Applied',
+            width: '74px',
+            text: row => yesNo(row.applied),
+            compare: (one, other) => known(one.applied) - known(other.applied),
+            unfiltered: true,
+        },
+        {
+            id: 'available',
+            title: 'Available',
+            width: '84px',
+            text: row => yesNo(row.available),
+            compare: (one, other) => known(one.available) - known(other.available),
+            unfiltered: true,
+        },
+        {
+            id: 'health',
+            title: 'Health',
+            width: '120px',
+            text: row => row.verdict,
+            compare: (one, other) => rank(one.verdict) - rank(other.verdict),
+            cell: row => verdictLabel(row.verdict),
+        },
+        {id: 'values', title: 'Values', width: 'minmax(100px, 1.7fr)', text: values},
+        {id: 'message', title: 'Message', width: 'minmax(140px, 3fr)', text: row => row.message},
+        {
+            id: 'since',
+            title: 'Changed',
+            width: '90px',
+            text: row => row.since ?? '',
+            cell: row => ageLabel(row.since, now),
+            compare: (one, other) => (other.since ?? '').localeCompare(one.since ?? ''),
+            unfiltered: true,
+        },
+        yaml,
+    ];
+}
+
+function values(row: ObjectRow): string {
+    return row.feedback.map(({name, value}) => `${name} ${value}`).join(', ');
+}

@@ -1,0 +1,27 @@
+// What Argo CD loads: it registers the extension and does nothing else.
+
+import {Clusters} from './components/clusters';
+import {StatusPanel} from './components/panel';
+import {SetTab, WorkTab} from './components/works';
+import {GROUP, SET, WORK} from './fleet';
+
+interface ExtensionsApi {
+    registerResourceExtension?(
+        component: unknown,
+        group: string,
+        kind: string,
+        title: string,
+        options: {icon: string},
+    ): void;
+    registerStatusPanelExtension?(component: unknown, title: string, id: string, flyout: unknown): void;
+}
+
+const api = (window as {extensionsAPI?: ExtensionsApi}).extensionsAPI;
+if (api === undefined) {
+    console.error('argocd-ocm-cmp: this Argo CD takes no extensions of its pages: it has no extensionsAPI');
+} else {
+    const tab = {icon: 'fa-sitemap'};
+    api.registerResourceExtension?.(WorkTab, GROUP, WORK, 'OBJECTS', tab);
+    api.registerResourceExtension?.(SetTab, GROUP, SET, 'OBJECTS', tab);
+    api.registerStatusPanelExtension?.(StatusPanel, 'MANAGED CLUSTERS', 'argocd-ocm-cmp', Clusters);
+}

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# The tests of the UI extension: types, pure functions, the extension in a real Chromium with each version of React that Argo CD
+# has had, and whether deploy_ui.yaml is up to date. Needs node 20 or newer with npm, chromium and chromedriver.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+step() { printf '\n=== %s (after %d s)\n' "$1" "$SECONDS"; }
+for program in node npm chromium chromedriver; do
+  command -v "$program" >/dev/null && continue
+  echo "missing: $program (Debian has it in the package ${program/chromedriver/chromium-driver})"
+  exit 1
+done
+
+step 'what the lock file names'
+npm ci --ignore-scripts
+
+step 'format'
+node_modules/.bin/prettier --check '*.mjs' src test
+
+step 'types'
+node_modules/.bin/tsc --project .
+
+step 'deploy_ui.yaml carries what ui/src builds to'
+node build.mjs --check
+
+step 'pure functions, and pages in Chromium'
+node tests.mjs "$@"

@@ -1,0 +1,122 @@
+// A Chromium that is driven by chromedriver, in the words of WebDriver: no library stands between.
+
+import {ChildProcess, spawn} from 'node:child_process';
+import {writeFileSync} from 'node:fs';
+
+export interface Chromium {
+    open(url: string): Promise<void>;
+    /** Runs a function's body in the page, with arguments that are JSON, and gives back what it returns. */
+    run<T = unknown>(script: string, ...values: unknown[]): Promise<T>;
+    /** Presses keys one after the other: characters, or names of KEYS. */
+    press(...keys: string[]): Promise<void>;
+    /** Waits until a script returns something that counts as true, for half a minute at most. */
+    until(script: string, ...values: unknown[]): Promise<void>;
+    size(width: number, height: number): Promise<void>;
+    screenshot(file: string): Promise<void>;
+    close(): Promise<void>;
+}
+
+const KEYS: Readonly<Record<string, string>> = {
+    Tab: '\ue004',
+    Enter: '\ue007',
+    Escape: '\ue00c',
+    Space: ' ',
+    PageUp: '\ue00e',
+    PageDown: '\ue00f',
+    End: '\ue010',
+    Home: '\ue011',
+    ArrowLeft: '\ue012',
+    ArrowUp: '\ue013',
+    ArrowRight: '\ue014',
+    ArrowDown: '\ue015',
+    Control: '\ue009',
+    Shift: '\ue008',
+};
+
+const DEADLINE_MS = 30_000;
+
+export async function start(): Promise<Chromium> {
+    const {child, port} = await chromedriver();
+    const call = async (method: string, path: string, body?: unknown): Promise<unknown> => {
+        const response = await fetch(
+            `http://127.0.0.1:${port}${path}`,
+            body === undefined ? {method} : {method, body: JSON.stringify(body)},
+        );
+        const {value} = (await response.json()) as {value: unknown};
+        if (!response.ok) throw new Error(`${method} ${path}: ${JSON.stringify(value).slice(0, 500)}`);
+        return value;
+    };
+    const args = [
+        '--headless=new',
+        '--no-sandbox',
+        '--disable-gpu',
+        '--disable-dev-shm-usage',
+        '--force-color-profile=srgb',
+    ];
+    const capabilities = {
+        alwaysMatch: {browserName: 'chrome', 'goog:chromeOptions': {args, excludeSwitches: ['hide-scrollbars']}},
+    };
+    const {sessionId, capabilities: has} = (await call('POST', '/session', {capabilities})) as {
+        sessionId: string;
+        capabilities: {'goog:processID'?: number};
+    };
+    // It outlives chromedriver, also where a test has failed half-way.
+    process.once('exit', () => end(has['goog:processID']));
+    const session = `/session/${sessionId}`;
+    const run = async <T>(script: string, ...values: unknown[]): Promise<T> =>
+        (await call('POST', `${session}/execute/sync`, {script, args: values})) as T;
+    return {
+        run,
+        open: async url => void (await call('POST', `${session}/url`, {url})),
+        press: async (...keys) => {
+            const actions = keys.flatMap(key => {
+                const all = key.split('+').map(name => KEYS[name] ?? name);
+                return [
+                    ...all.map(value => ({type: 'keyDown', value})),
+                    ...all.reverse().map(value => ({type: 'keyUp', value})),
+                ];
+            });
+            await call('POST', `${session}/actions`, {actions: [{type: 'key', id: 'keyboard', actions}]});
+        },
+        until: async (script, ...values) => {
+            const deadline = Date.now() + DEADLINE_MS;
+            while (!(await run(script, ...values))) {
+                if (Date.now() > deadline) throw new Error(`it never came to be: ${script}`);
+                await new Promise(done => setTimeout(done, 20));
+            }
+        },
+        size: async (width, height) => void (await call('POST', `${session}/window/rect`, {width, height})),
+        screenshot: async file =>
+            writeFileSync(file, Buffer.from((await call('GET', `${session}/screenshot`)) as string, 'base64')),
+        close: async () => {
+            await call('DELETE', session).catch(() => undefined);
+            end(child.pid);
+        },
+    };
+}
+
+/** Starts it at a port of its own choice, which it tells. */
+async function chromedriver(): Promise<{child: ChildProcess; port: number}> {
+    const child = spawn('chromedriver', ['--port=0'], {stdio: ['ignore', 'pipe', 'inherit']});
+    process.once('exit', () => end(child.pid));
+    const port = await new Promise<number>((done, fail) => {
+        let told = '';
+        child.stdout.on('data', (text: Buffer) => {
+            told += text.toString();
+            const found = /started successfully on port (\d+)/.exec(told);
+            if (found !== null) done(Number(found[1]));
+        });
+        child.on('error', fail);
+        child.on('exit', code => fail(new Error(`chromedriver ended with ${code}: ${told}`)));
+    });
+    return {child, port};
+}
+
+/** Ends a process that this one has started. */
+function end(id: number | undefined): void {
+    try {
+        if (id !== undefined) process.kill(id);
+    } catch {
+        // It has ended already.
+    }
+}

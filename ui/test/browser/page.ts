@@ -1,0 +1,125 @@
+// A page that has an extension in it as Argo CD's pages do: its script is the one that argocd-server serves, and React is its own.
+
+import {createServer} from 'node:http';
+import {readFileSync} from 'node:fs';
+import {createRequire} from 'node:module';
+import {dirname, join} from 'node:path';
+import {AddressInfo} from 'node:net';
+import {build} from 'esbuild';
+import {NOW} from '../samples';
+
+/** The versions of React that Argo CD has had, and those between. */
+export const REACTS = ['16', '17', '18', '19'] as const;
+export type React = (typeof REACTS)[number];
+
+export interface Page {
+    readonly address: string;
+    /** Ends the server. */
+    close(): void;
+}
+
+const folder = process.cwd();
+const require = createRequire(join(folder, 'package.json'));
+
+/** Serves pages such as `/?react=18&theme=dark`, with the extension as it is in a file. */
+export async function serve(extension: string): Promise<Page> {
+    const react19 = await bundle19();
+    const icons = dirname(require.resolve('@fortawesome/fontawesome-free/package.json'));
+    const server = createServer((request, response) => {
+        const url = new URL(request.url ?? '/', 'http://host');
+        const send = (type: string, body: string | Buffer): void => {
+            response.writeHead(200, {'content-type': type});
+            response.end(body);
+        };
+        if (url.pathname === '/')
+            return send(
+                'text/html; charset=utf-8',
+                page(url.searchParams.get('react') ?? '18', url.searchParams.get('theme') ?? 'light'),
+            );
+        if (url.pathname === '/extensions.js')
+            return send('application/javascript', asArgoCdServes(extension, url.searchParams.has('guarded')));
+        if (url.pathname === '/page.css') return send('text/css', readFileSync(join(folder, 'test/browser/page.css')));
+        if (url.pathname === '/react-19.js') return send('application/javascript', react19);
+        const umd = /^\/(react(?:-dom)?)-(\d+)\.js$/.exec(url.pathname);
+        if (umd !== null)
+            return send(
+                'application/javascript',
+                readFileSync(join(folder, `node_modules/${umd[1]}-${umd[2]}/umd/${umd[1]}.development.js`)),
+            );
+        if (/^\/(?:css|webfonts)\/[\w.-]+$/.test(url.pathname)) {
+            const type = url.pathname.endsWith('.css') ? 'text/css' : 'font/woff2';
+            return send(type, readFileSync(join(icons, url.pathname)));
+        }
+        response.writeHead(404);
+        response.end();
+    });
+    await new Promise<void>(done => server.listen(0, '127.0.0.1', done));
+    const {port} = server.address() as AddressInfo;
+    return {address: `http://127.0.0.1:${port}`, close: () => void server.close()};
+}
+
+/** What argocd-server writes for a folder with one extension: since v3.5 each is guarded from the others. */
+export function asArgoCdServes(file: string, guarded: boolean): string {
+    const path = '/tmp/extensions/extension-argocd-ocm-cmp.js';
+    const name = 'extension-argocd-ocm-cmp.js';
+    const script = readFileSync(file, 'utf8');
+    const source = `// source: ${path}/${name} \n`;
+    if (!guarded) return source + script;
+    return `${source}try {\n${script}\n} catch(e) { console.error('Extension ${name} failed to load:', e); }\n`;
+}
+
+/** React 19 comes as modules only. */
+async function bundle19(): Promise<string> {
+    const {outputFiles} = await build({
+        stdin: {
+            contents:
+                'import * as React from "react"; import * as Client from "react-dom/client"; window.React = React; window.ReactDOM = Client;',
+            resolveDir: folder,
+        },
+        bundle: true,
+        write: false,
+        define: {'process.env.NODE_ENV': '"development"'},
+        alias: {react: 'react-19', 'react-dom': 'react-dom-19'},
+    });
+    return outputFiles[0]?.text ?? '';
+}
+
+function page(react: string, theme: string): string {
+    const scripts = react === '19' ? ['react-19'] : [`react-${react}`, `react-dom-${react}`];
+    return `<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="UTF-8"><title>A page with extensions</title><base href="/">
+<link rel="icon" href="data:,"><link href="css/all.min.css" rel="stylesheet"><link href="page.css" rel="stylesheet">
+</head>
+<body><div id="theme" class="theme-${theme}"><div id="app"></div></div></body>
+<script>
+Date.now = () => ${NOW};
+window.errors = [];
+for (const level of ['error', 'warn']) {
+    const say = console[level];
+    console[level] = (...told) => { window.errors.push(told.map(String).join(' ')); say.apply(console, told); };
+}
+window.addEventListener('error', event => window.errors.push(String(event.message)));
+window.registered = {};
+window.extensionsAPI = {
+    registerResourceExtension: (component, group, kind, title, options) => { registered[kind] = {component, group, title, options}; },
+    registerStatusPanelExtension: (component, title, id, flyout) => { registered.panel = {component, title, id, flyout}; },
+};
+</script>
+${scripts.map(name => `<script defer src="${name}.js"></script>`).join('\n')}
+<script defer src="extensions.js${react === '19' ? '?guarded' : ''}"></script>
+<script>
+let root;
+// Shows a component again and again with other props, as Argo CD does.
+window.show = (component, props, frame) => {
+    const inner = React.createElement(component, props);
+    const element = React.createElement('div', {className: frame}, inner);
+    const target = document.getElementById('app');
+    if (ReactDOM.createRoot) (root = root || ReactDOM.createRoot(target)).render(element);
+    else ReactDOM.render(element, target);
+};
+</script>
+</html>
+`;
+}

@@ -1,0 +1,107 @@
+// Takes the pictures of docs/ui: `npm run screenshots`.
+
+import {mkdirSync} from 'node:fs';
+import {application, fleet, largeWork, mixedWork, newWork, resource, set, setTree, wellWork} from '../samples';
+import {Chromium, start} from './driver';
+import {serve} from './page';
+
+const FOLDER = '../docs/ui';
+
+const page = await serve('dist/extension-argocd-ocm-cmp.js');
+const chromium = await start();
+mkdirSync(FOLDER, {recursive: true});
+
+async function shown(
+    name: string,
+    height: number,
+    theme: string,
+    what: string,
+    props: unknown,
+    frame: string,
+    then?: (chromium: Chromium) => Promise<unknown>,
+): Promise<void> {
+    await chromium.size(1400, height);
+    await chromium.open(`${page.address}/?react=18&theme=${theme}`);
+    await chromium.run(`show(${what}, arguments[0], arguments[1])`, props, frame);
+    await chromium.until(
+        'return document.getElementById("argocd-ocm-cmp-style") && document.fonts.status === "loaded"',
+    );
+    await then?.(chromium);
+    await new Promise(done => setTimeout(done, 300));
+    await chromium.screenshot(`${FOLDER}/${name}.png`);
+}
+
+const WORK = 'registered.ManifestWork.component';
+const FLYOUT = 'registered.panel.flyout';
+const app = application([]);
+const click = (selector: string) => (chromium: Chromium) =>
+    chromium.run(`document.querySelector(arguments[0]).click()`, selector);
+await shown('work', 800, 'light', WORK, {application: app, resource: mixedWork(), tree: {}}, 'sheet');
+await shown('work-dark', 800, 'dark', WORK, {application: app, resource: mixedWork(), tree: {}}, 'sheet');
+await shown('work-healthy', 560, 'light', WORK, {application: app, resource: wellWork(), tree: {}}, 'sheet');
+await shown('work-waiting', 800, 'light', WORK, {application: app, resource: newWork(), tree: {}}, 'sheet');
+await shown(
+    'work-unreachable',
+    600,
+    'light',
+    WORK,
+    {application: fleet(20), resource: wellWork('cluster12'), tree: {}},
+    'sheet',
+);
+await shown('work-large', 900, 'light', WORK, {application: app, resource: largeWork(3000), tree: {}}, 'sheet');
+await shown(
+    'object',
+    1000,
+    'light',
+    WORK,
+    {application: app, resource: mixedWork(), tree: {}},
+    'sheet',
+    click('[data-cell="1:1"]'),
+);
+await shown(
+    'secret',
+    960,
+    'light',
+    WORK,
+    {application: app, resource: wellWork(), tree: {}},
+    'sheet',
+    click('[data-cell="2:1"]'),
+);
+await shown(
+    'set',
+    840,
+    'light',
+    'registered.ManifestWorkReplicaSet.component',
+    {application: app, resource: set(), tree: setTree()},
+    'sheet',
+);
+await shown('clusters', 960, 'light', FLYOUT, {application: fleet(2000), tree: {}}, 'sheet');
+await shown(
+    'clusters-dark',
+    960,
+    'dark',
+    FLYOUT,
+    {application: fleet(20), tree: {}},
+    'sheet',
+    click('[data-cell="2:1"]'),
+);
+await shown(
+    'clusters-unchecked',
+    500,
+    'light',
+    FLYOUT,
+    {application: application([resource('cluster1', undefined), resource('cluster2', undefined)]), tree: {}},
+    'sheet',
+);
+await shown('panel', 260, 'light', 'registered.panel.component', {application: fleet(20)}, 'application-status-panel');
+await shown(
+    'panel-dark',
+    260,
+    'dark',
+    'registered.panel.component',
+    {application: fleet(2000)},
+    'application-status-panel',
+);
+
+await chromium.close();
+page.close();

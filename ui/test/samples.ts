@@ -1,0 +1,332 @@
+// Works and Applications as the hub has them, in every state that is told apart.
+
+import {Fields} from '../src/fields';
+
+export const NOW = Date.parse('2026-06-01T12:00:00Z');
+const LONG_AGO = '2026-06-01T10:55:00Z';
+/** A time so many seconds before NOW. */
+export const before = (seconds: number): string => `${new Date(NOW - seconds * 1000).toISOString().slice(0, 19)}Z`;
+
+const GENERATION = 4;
+
+interface Sample {
+    readonly manifest: Fields;
+    readonly resource: string;
+    readonly conditions: readonly Fields[];
+    readonly values?: Readonly<Record<string, string | number | boolean>>;
+}
+
+export function condition(type: string, status: string, message = '', more: Fields = {}): Fields {
+    const rule = type === 'Healthy' || type === 'Progressing' || type === 'Complete';
+    const reason = rule
+        ? 'ConditionRuleEvaluated'
+        : type === 'Applied'
+          ? 'AppliedManifestComplete'
+          : 'ResourceAvailable';
+    const generation = rule || type === 'Applied' ? {observedGeneration: GENERATION} : {};
+    return {type, status, message, reason, lastTransitionTime: LONG_AGO, ...generation, ...more};
+}
+
+export const there = (
+    healthy: Fields = condition('Healthy', 'True'),
+    progressing: Fields = condition('Progressing', 'False'),
+): Fields[] => [
+    condition('Applied', 'True', 'Apply manifest complete'),
+    condition('Available', 'True', 'Resource is available'),
+    condition('StatusFeedbackSynced', 'True', '', {reason: 'StatusFeedbackSynced'}),
+    healthy,
+    progressing,
+];
+
+export function object(apiVersion: string, kind: string, name: string, namespace = 'shop', more: Fields = {}): Fields {
+    return {apiVersion, kind, metadata: namespace === '' ? {name} : {name, namespace}, ...more};
+}
+
+function deployment(name: string, replicas: number, image: string): Fields {
+    return object('apps/v1', 'Deployment', name, 'shop', {
+        spec: {
+            replicas,
+            selector: {matchLabels: {app: name}},
+            template: {
+                metadata: {labels: {app: name}},
+                spec: {containers: [{name, image, ports: [{containerPort: 8080}]}]},
+            },
+        },
+    });
+}
+
+export const PASSWORD = 'correct horse battery staple';
+export const TOKEN = 'dG9rZW4tb2YtdGhlLXNob3A=';
+
+export const SECRET = object('v1', 'Secret', 'credentials', 'shop', {
+    type: 'Opaque',
+    stringData: {password: PASSWORD},
+    data: {token: TOKEN},
+});
+
+const SAMPLES: readonly Sample[] = [
+    {
+        manifest: object('v1', 'Service', 'web', 'shop', {spec: {type: 'LoadBalancer', ports: [{port: 80}]}}),
+        resource: 'services',
+        conditions: there(),
+        values: {Type: 'LoadBalancer', Address: '203.0.113.7'},
+    },
+    {
+        manifest: deployment('web', 3, 'registry.example.com/shop/web:2.4.1'),
+        resource: 'deployments',
+        values: {ReadyReplicas: 2, Replicas: 3, Image: 'registry.example.com/shop/web:2.4.1'},
+        conditions: there(
+            condition(
+                'Healthy',
+                'False',
+                'ProgressDeadlineExceeded: ReplicaSet "web-7d4b9c" has timed out progressing.',
+                {lastTransitionTime: before(540)},
+            ),
+            condition('Progressing', 'True', 'waiting for rollout to finish: 1 of 3 updated replicas are available', {
+                lastTransitionTime: before(1140),
+            }),
+        ),
+    },
+    {
+        manifest: deployment('api', 5, 'registry.example.com/shop/api:1.9.0'),
+        resource: 'deployments',
+        values: {ReadyReplicas: 4, Replicas: 5},
+        conditions: there(
+            condition('Healthy', 'True'),
+            condition('Progressing', 'True', 'waiting for rollout to finish: 4 of 5 updated replicas are available', {
+                lastTransitionTime: before(75),
+            }),
+        ),
+    },
+    {
+        manifest: deployment('reports', 1, 'registry.example.com/shop/reports:0.3.0'),
+        resource: 'deployments',
+        values: {ReadyReplicas: 1, Replicas: 1, Suspended: true},
+        conditions: there(condition('Healthy', 'True'), condition('Progressing', 'True', 'it is paused')),
+    },
+    {
+        manifest: object('storage.k8s.io/v1', 'StorageClass', 'fast', '', {provisioner: 'example.com/disk'}),
+        resource: 'storageclasses',
+        conditions: [
+            condition(
+                'Applied',
+                'False',
+                'Failed to apply manifest: storageclasses.storage.k8s.io "fast" is forbidden: User "system:serviceaccount:open-cluster-management-agent:klusterlet-work-sa" cannot create resource "storageclasses"',
+                {reason: 'AppliedManifestFailed'},
+            ),
+        ],
+    },
+    {
+        manifest: object('v1', 'ConfigMap', 'settings', 'shop', {
+            data: {'shop.properties': 'colour=green\ncurrency=EUR\n', greeting: 'yes'},
+        }),
+        resource: 'configmaps',
+        conditions: [
+            condition('Applied', 'True'),
+            condition('Available', 'False', 'Resource is not available', {
+                reason: 'ResourceNotAvailable',
+                lastTransitionTime: before(200),
+            }),
+        ],
+    },
+    {manifest: SECRET, resource: 'secrets', conditions: there().slice(0, 3), values: {Password: PASSWORD}},
+    {
+        manifest: object('networking.k8s.io/v1', 'Ingress', 'web', 'shop', {
+            spec: {rules: [{host: 'shop.example.com'}]},
+        }),
+        resource: 'ingresses',
+        conditions: there(),
+        values: {Address: '203.0.113.8'},
+    },
+    {manifest: object('v1', 'Namespace', 'shop', ''), resource: 'namespaces', conditions: there().slice(0, 3)},
+];
+
+/** A manifest of the status, as an agent writes it. */
+export function said(at: number, sample: Sample): Fields {
+    const {apiVersion, kind, metadata} = sample.manifest as {apiVersion: string; kind: string; metadata: Fields};
+    const group = apiVersion.includes('/') ? apiVersion.split('/')[0] : '';
+    const values = Object.entries(sample.values ?? {}).map(([name, value]) => ({
+        name,
+        fieldValue:
+            typeof value === 'string'
+                ? {type: 'String', string: value}
+                : typeof value === 'number'
+                  ? {type: 'Integer', integer: value}
+                  : {type: 'Boolean', boolean: value},
+    }));
+    return {
+        resourceMeta: {
+            ordinal: at,
+            group,
+            version: 'v1',
+            kind,
+            resource: sample.resource,
+            namespace: metadata['namespace'] ?? '',
+            name: metadata['name'],
+        },
+        conditions: sample.conditions,
+        statusFeedback: {values},
+    };
+}
+
+export function work(
+    cluster: string,
+    samples: readonly Sample[],
+    applied: Fields = condition('Applied', 'True'),
+    more: Fields = {},
+): Fields {
+    return {
+        apiVersion: 'work.open-cluster-management.io/v1',
+        kind: 'ManifestWork',
+        metadata: {
+            name: 'shop',
+            namespace: cluster,
+            generation: GENERATION,
+            annotations: {'argocd.argoproj.io/sync-wave': '2'},
+            managedFields: [
+                {manager: 'work', operation: 'Update', subresource: 'status', time: before(42)},
+                {manager: 'argocd-controller', operation: 'Update', time: before(5)},
+            ],
+        },
+        spec: {workload: {manifests: samples.map(({manifest}) => manifest)}},
+        status: {
+            conditions: [applied, condition('Available', 'True')],
+            resourceStatus: {manifests: samples.map((sample, at) => said(at, sample))},
+        },
+        ...more,
+    };
+}
+
+/** A work with an object in nearly every state. */
+export function mixedWork(cluster = 'cluster2'): Fields {
+    return work(
+        cluster,
+        SAMPLES,
+        condition('Applied', 'False', 'Failed to apply manifest work', {reason: 'AppliedManifestWorkFailed'}),
+    );
+}
+
+/** A work on which all is well. */
+export function wellWork(cluster = 'cluster1'): Fields {
+    return work(
+        cluster,
+        SAMPLES.filter(({manifest}) =>
+            ['Service', 'Ingress', 'Secret', 'Namespace'].includes(String(manifest['kind'])),
+        ),
+    );
+}
+
+/** A work that the agent has not come to. */
+export function newWork(cluster = 'cluster3'): Fields {
+    return {...work(cluster, SAMPLES), status: {}};
+}
+
+/** A work of very many objects, one of which is broken. */
+export function largeWork(objects: number): Fields {
+    const samples = Array.from(
+        {length: objects},
+        (_, at): Sample => ({
+            manifest: object('v1', 'ConfigMap', `settings-${at}`, 'shop', {data: {key: 'value'}}),
+            resource: 'configmaps',
+            conditions: at === objects - 7 ? there(condition('Healthy', 'False', 'it is broken')) : there(),
+            values: {Version: at},
+        }),
+    );
+    return work('cluster1', samples);
+}
+
+/** A ManifestWorkReplicaSet on twenty clusters. */
+export function set(): Fields {
+    return {
+        apiVersion: 'work.open-cluster-management.io/v1alpha1',
+        kind: 'ManifestWorkReplicaSet',
+        metadata: {
+            name: 'shop',
+            namespace: 'shops',
+            generation: 2,
+            annotations: {'argocd.argoproj.io/sync-wave': '-2000000'},
+        },
+        spec: {
+            manifestWorkTemplate: {workload: {manifests: SAMPLES.map(({manifest}) => manifest)}},
+            placementRefs: [{name: 'all-shops'}],
+        },
+        status: {
+            summary: {total: 20, applied: 20, available: 19, progressing: 1, degraded: 1},
+            placementSummary: [
+                {name: 'all-shops', availableDecisionGroups: '1 (20 / 20 clusters applied)', summary: {total: 20}},
+            ],
+            conditions: [
+                condition('PlacementVerified', 'True', '', {reason: 'AsExpected'}),
+                condition('PlacementRolledOut', 'False', '', {reason: 'Progressing'}),
+                condition('ManifestworkApplied', 'True', '', {reason: 'AsExpected'}),
+            ],
+        },
+    };
+}
+
+export const SET_HEALTH = {
+    status: 'Degraded',
+    message: '20 of 20 clusters applied, 1 progressing, 1 degraded, 1 without all objects',
+};
+
+export function setTree(): Fields {
+    return {
+        nodes: [
+            {
+                group: 'work.open-cluster-management.io',
+                kind: 'ManifestWorkReplicaSet',
+                namespace: 'shops',
+                name: 'shop',
+                health: SET_HEALTH,
+            },
+        ],
+    };
+}
+
+export function resource(cluster: string, status: string | undefined, message = '', more: Fields = {}): Fields {
+    const health = status === undefined ? {} : {health: {status, message}};
+    return {
+        group: 'work.open-cluster-management.io',
+        version: 'v1',
+        kind: 'ManifestWork',
+        namespace: cluster,
+        name: 'shop',
+        status: 'Synced',
+        ...health,
+        ...more,
+    };
+}
+
+export function application(resources: readonly Fields[], conditions: readonly Fields[] = []): Fields {
+    return {
+        apiVersion: 'argoproj.io/v1alpha1',
+        kind: 'Application',
+        metadata: {name: 'shop', namespace: 'argocd'},
+        spec: {
+            project: 'default',
+            destination: {server: 'https://kubernetes.default.svc', namespace: 'cluster1'},
+            source: {repoURL: 'https://example.com/shop.git', path: '.'},
+        },
+        status: {sync: {status: 'Synced'}, health: {status: 'Degraded'}, resources, conditions},
+    };
+}
+
+const BROKEN = 'Deployment shop/web: ProgressDeadlineExceeded: ReplicaSet "web-7d4b9c" has timed out progressing.';
+const ON_ITS_WAY = 'Deployment shop/api: waiting for rollout to finish: 4 of 5 updated replicas are available';
+
+/** An Application on so many clusters: of each hundred three are broken and five on their way; of all, one is silent. */
+export function fleet(clusters: number): Fields {
+    const resources = Array.from({length: clusters}, (_, at) => {
+        const cluster = `cluster${at + 1}`;
+        if (at % 100 === 1 || at % 100 === 42 || at % 100 === 77) return resource(cluster, 'Degraded', BROKEN);
+        if (at % 20 === 6)
+            return resource(cluster, 'Progressing', ON_ITS_WAY, at % 40 === 6 ? {status: 'OutOfSync'} : {});
+        if (at % 500 === 99) return resource(cluster, 'Suspended', 'Deployment shop/reports: it is paused');
+        return resource(cluster, 'Healthy', `9 objects are as asked for on managed cluster ${cluster}`);
+    });
+    const silent = {
+        type: 'ManagedClusterUnreachableWarning',
+        message: 'cluster12: the hub does not hear from its agent; what is shown is what was heard last',
+    };
+    return application(resources, clusters >= 12 ? [silent] : []);
+}

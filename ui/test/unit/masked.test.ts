@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import {test} from 'node:test';
+import {Fields} from '../../src/fields';
+import {MASK, masked} from '../../src/masked';
+import {PASSWORD, SECRET, TOKEN, object} from '../samples';
+
+function shows(value: unknown): boolean {
+    const text = JSON.stringify(masked(value));
+    return [PASSWORD, TOKEN, 'token-of-the-shop'].some(secret => text.includes(secret) || text.includes(btoa(secret)));
+}
+
+test('the keys of a Secret are shown and its values are not', () => {
+    assert.deepEqual(masked(SECRET), {...SECRET, stringData: {password: MASK}, data: {token: MASK}});
+});
+
+test('a value of any type or length is masked alike', () => {
+    const odd = object('v1', 'Secret', 'odd', 'shop', {
+        data: {a: 7, b: null, c: {d: 'x'}, e: ''},
+        stringData: 'all of it',
+    });
+    assert.deepEqual(masked(odd), {...odd, data: {a: MASK, b: MASK, c: MASK, e: MASK}, stringData: MASK});
+});
+
+test('Secrets in other objects are masked, however deep', () => {
+    for (const wrapped of [
+        {apiVersion: 'v1', kind: 'List', items: [SECRET]},
+        {apiVersion: 'v1', kind: 'SecretList', items: [{metadata: {name: 'a'}, data: {token: TOKEN}}, SECRET]},
+        {kind: 'ManifestWork', spec: {workload: {manifests: [SECRET]}}},
+        {
+            kind: 'ManifestWork',
+            spec: {
+                workload: {
+                    manifests: [
+                        {kind: 'List', items: [{kind: 'ManifestWork', spec: {workload: {manifests: [SECRET]}}}]},
+                    ],
+                },
+            },
+        },
+        [[SECRET]],
+    ]) {
+        assert(!shows(wrapped), JSON.stringify(masked(wrapped)));
+        assert(JSON.stringify(masked(wrapped)).includes(MASK));
+    }
+});
+
+test('what tools keep of a Secret in annotations is masked', () => {
+    const applied = {'kubectl.kubernetes.io/last-applied-configuration': JSON.stringify(SECRET)};
+    const annotated = (annotations: Fields, of: Fields): Fields => ({...of, metadata: {name: 'x', annotations}});
+    assert(!shows(annotated(applied, SECRET)));
+    assert(!shows(annotated({'example.com/original': JSON.stringify(SECRET)}, SECRET)));
+    assert(!shows(annotated({'example.com/note': `the password is ${PASSWORD}, the token token-of-the-shop`}, SECRET)));
+    assert(!shows(annotated(applied, {kind: 'List'})));
+    const work = {kind: 'ManifestWork', spec: {workload: {manifests: [SECRET]}}};
+    assert(
+        !shows(
+            annotated(
+                {'kubectl.kubernetes.io/last-applied-configuration': JSON.stringify(work)},
+                {kind: 'ManifestWork'},
+            ),
+        ),
+    );
+    assert(
+        !shows(
+            annotated(
+                {'kubectl.kubernetes.io/last-applied-configuration': `kind: Secret\npassword: ${PASSWORD}`},
+                {kind: 'List'},
+            ),
+        ),
+    );
+});
+
+test('what is no Secret is shown as it is', () => {
+    const config = object('v1', 'ConfigMap', 'settings', 'shop', {
+        data: {key: 'value'},
+        metadata: {annotations: {note: 'plain', list: '[1]'}},
+    });
+    assert.deepEqual(masked(config), config);
+    const sealed = object('bitnami.com/v1alpha1', 'SealedSecret', 'credentials', 'shop', {
+        spec: {encryptedData: {token: 'AgB'}},
+    });
+    assert.deepEqual(masked(sealed), sealed);
+});

@@ -1,0 +1,220 @@
+// The verdicts are those of src/status/work.rs: the same works, the same words.
+
+import assert from 'node:assert/strict';
+import {test} from 'node:test';
+import {Fields, fields, map} from '../../src/fields';
+import {ObjectRow, placedName, shortName} from '../../src/objects';
+import {allIsWell, judge} from '../../src/work';
+import {
+    NOW,
+    PASSWORD,
+    TOKEN,
+    before,
+    condition,
+    largeWork,
+    mixedWork,
+    newWork,
+    object,
+    there,
+    wellWork,
+    work,
+} from '../samples';
+
+const WEB = object('apps/v1', 'Deployment', 'web');
+
+/** A work with one Deployment of which this is said. */
+function one(conditions: readonly Fields[], spec: Fields = {}, applied = condition('Applied', 'True')): Fields {
+    const made = work('eu1', [{manifest: WEB, resource: 'deployments', conditions}], applied);
+    return {...made, spec: {...map(made, 'spec'), ...spec}};
+}
+
+const RULES = {
+    manifestConfigs: [
+        {
+            resourceIdentifier: {group: 'apps', resource: 'deployments', namespace: '*', name: '*'},
+            conditionRules: [{condition: 'Progressing'}, {condition: 'Healthy'}],
+        },
+    ],
+};
+
+/** The verdict on that Deployment and what is said of it. */
+function said(conditions: readonly Fields[], spec: Fields = {}): [string, string] {
+    const [row] = judge(one(conditions, spec), NOW).objects;
+    assert(row !== undefined);
+    return [row.verdict, row.message];
+}
+
+test('each state of an object has its verdict and its message', () => {
+    const rows = judge(mixedWork(), NOW).objects.map(row => [
+        shortName(row),
+        row.applied,
+        row.available,
+        row.verdict,
+        row.message.slice(0, 40),
+    ]);
+    assert.deepEqual(rows, [
+        ['Service shop/web', true, true, 'Healthy', ''],
+        ['Deployment shop/web', true, true, 'Degraded', 'ProgressDeadlineExceeded: ReplicaSet "we'],
+        ['Deployment shop/api', true, true, 'Progressing', 'waiting for rollout to finish: 4 of 5 up'],
+        ['Deployment shop/reports', true, true, 'Suspended', 'it is paused'],
+        ['StorageClass fast', false, undefined, 'Degraded', 'Failed to apply manifest: storageclasses'],
+        ['ConfigMap shop/settings', true, false, 'Missing', 'Resource is not available'],
+        ['Secret shop/credentials', true, true, 'Healthy', ''],
+        ['Ingress shop/web', true, true, 'Healthy', ''],
+        ['Namespace shop', true, true, 'Healthy', ''],
+    ]);
+    assert.equal(judge(mixedWork(), NOW).verdict, 'Degraded');
+});
+
+test('a work that is well says so as the health check does', () => {
+    const well = judge(wellWork(), NOW);
+    assert.deepEqual(
+        [well.verdict, well.message, allIsWell(well)],
+        ['Healthy', '', '4 objects are as asked for on managed cluster cluster1'],
+    );
+});
+
+test('a work that the agent has not come to waits with all that it carries', () => {
+    const waiting = judge(newWork(), NOW);
+    const message = 'waiting for the agent of managed cluster cluster3 to apply it';
+    assert.deepEqual([waiting.verdict, waiting.message, waiting.objects.length], ['Waiting', message, 9]);
+    assert(
+        waiting.objects.every(
+            row => row.verdict === 'Waiting' && row.message === message && row.manifest !== undefined,
+        ),
+    );
+    const earlier = condition('Applied', 'True', '', {observedGeneration: 3});
+    assert.equal(judge(one(there(), {}, earlier), NOW).verdict, 'Waiting');
+});
+
+test('a work that is being removed says what keeps it', () => {
+    const going = wellWork();
+    const removed = {
+        ...going,
+        metadata: {...map(going, 'metadata'), deletionTimestamp: '2026-06-01T11:59:00Z'},
+        status: {conditions: [condition('Deleting', 'True', 'waiting for a finalizer')]},
+    };
+    const {verdict, message} = judge(removed, NOW);
+    assert.deepEqual(
+        [verdict, message],
+        ['Progressing', 'the agent of managed cluster cluster1 is removing its objects: waiting for a finalizer'],
+    );
+});
+
+test('a failure becomes one only when it lasts', () => {
+    const failed = (seconds: number): Fields[] => [
+        condition('Applied', 'False', 'no such kind', {lastTransitionTime: before(seconds)}),
+    ];
+    assert.deepEqual(said(failed(59)), ['Progressing', 'no such kind']);
+    assert.deepEqual(said(failed(61)), ['Degraded', 'no such kind']);
+});
+
+test('what was found missing and then applied is looked at again', () => {
+    const missing = condition('Available', 'False', 'Resource is not available', {lastTransitionTime: before(40)});
+    assert.equal(said([condition('Applied', 'True', '', {lastTransitionTime: before(30)}), missing])[0], 'Waiting');
+    assert.equal(said([condition('Applied', 'True', '', {lastTransitionTime: before(50)}), missing])[0], 'Missing');
+});
+
+test('rules that have not been looked at yet are waited for, and of an old agent not expected', () => {
+    const [applied, available, feedback] = there() as [Fields, Fields, Fields];
+    const waiting = ['Waiting', 'waiting for the agent of managed cluster eu1 to look at it'];
+    assert.deepEqual(said([applied, available, feedback, condition('Progressing', 'False')], RULES), waiting);
+    assert.deepEqual(said([applied, available], RULES), waiting);
+    assert.deepEqual(said([applied, available], {}), ['Healthy', '']);
+    assert.deepEqual(said(there(condition('Healthy', 'True', '', {observedGeneration: 3})), RULES), waiting);
+    const made = one([applied, available, feedback], RULES);
+    const looked = {
+        ...made,
+        status: {
+            ...map(made, 'status'),
+            conditions: [applied, condition('Available', 'True', '', {observedGeneration: 4})],
+        },
+    };
+    const message =
+        '1 object is applied on managed cluster eu1, whose agent does not look at health: that of OCM 1.0 and later does';
+    assert.equal(judge(looked, NOW).message, message);
+});
+
+test('a rule without an answer says that the health is not known', () => {
+    const failed = condition('Healthy', 'False', 'no such field', {reason: 'ConditionRuleExpressionError'});
+    assert.deepEqual(said(there(failed)), ['Unknown', 'its health is not known: no such field']);
+});
+
+test('what is complete stays well, whatever else is said of it', () => {
+    assert.deepEqual(
+        said([condition('Applied', 'True'), condition('Complete', 'True'), condition('Available', 'False')]),
+        ['Healthy', ''],
+    );
+    assert.equal(
+        said([condition('Applied', 'True'), condition('Complete', 'True'), condition('Healthy', 'False')])[0],
+        'Degraded',
+    );
+});
+
+test('a complete work is not applied again: what has run has run', () => {
+    const earlier = condition('Applied', 'True', '', {observedGeneration: 3});
+    const made = one([earlier, condition('Complete', 'True')], {}, earlier);
+    const complete = {...made, status: {...map(made, 'status'), conditions: [earlier, condition('Complete', 'True')]}};
+    assert.equal(judge(complete, NOW).verdict, 'Healthy');
+    const more = {...complete, spec: {workload: {manifests: [WEB, object('batch/v1', 'Job', 'next')]}}};
+    const message =
+        'waiting for the agent of managed cluster eu1 to apply it, which it does not do while the work is complete';
+    assert.deepEqual([judge(more, NOW).verdict, judge(more, NOW).message], ['Waiting', message]);
+});
+
+test('what is left from an earlier generation does not count', () => {
+    const made = one([condition('Applied', 'False', 'old', {observedGeneration: 3})]);
+    assert.deepEqual(
+        judge(made, NOW).objects.map(row => [row.verdict, row.message]),
+        [['Unknown', 'the agent says nothing of it']],
+    );
+});
+
+test('a status that no agent writes is not called well', () => {
+    assert.deepEqual(
+        [judge({...wellWork(), status: 'fine'}, NOW)].map(({verdict, message}) => [verdict, message]),
+        [['Unknown', 'its status cannot be understood: status is text']],
+    );
+    const odd = {
+        ...wellWork(),
+        status: {conditions: [condition('Applied', 'True')], resourceStatus: {manifests: [7, {conditions: ['x']}]}},
+    };
+    assert.equal(judge(odd, NOW).verdict, 'Unknown');
+    for (const value of [undefined, null, 3, [], 'x', {metadata: 3, spec: [], status: {conditions: {}}}]) {
+        assert.equal(typeof judge(fields(value), NOW).verdict, 'string');
+    }
+});
+
+test('rows have their manifests, feedback and times', () => {
+    const rows = new Map(judge(mixedWork(), NOW).objects.map((row): [string, ObjectRow] => [shortName(row), row]));
+    const web = rows.get('Deployment shop/web');
+    assert.deepEqual(web?.feedback, [
+        {name: 'ReadyReplicas', value: '2'},
+        {name: 'Replicas', value: '3'},
+        {name: 'Image', value: 'registry.example.com/shop/web:2.4.1'},
+    ]);
+    assert.deepEqual([fields(web?.manifest)['kind'], web?.since], ['Deployment', before(540)]);
+    assert.equal(judge(mixedWork(), NOW).heard, before(42), 'the last write of the status, not the last change in it');
+    assert.equal(placedName(rows.get('StorageClass fast') as ObjectRow), 'fast');
+});
+
+test('no value of a Secret is in the rows, not even in a message', () => {
+    const quoted = {...mixedWork()};
+    const text = JSON.stringify(quoted)
+        .split('"Resource is available"')
+        .join(JSON.stringify(`refused: ${PASSWORD} and token-of-the-shop`));
+    const rows = judge(JSON.parse(text), NOW).objects.filter(row => row.kind === 'Secret');
+    assert.equal(rows.length, 1);
+    for (const {manifest: _, ...shown} of rows) {
+        const told = JSON.stringify(shown);
+        for (const value of [PASSWORD, TOKEN, 'token-of-the-shop']) assert(!told.includes(value), told);
+        assert(told.includes('refused: •••••••• and ••••••••'));
+    }
+});
+
+test('of thousands of objects the broken one is found', () => {
+    const large = largeWork(5000);
+    const {objects, verdict} = judge(large, NOW);
+    assert.deepEqual([objects.length, verdict], [5000, 'Degraded']);
+    assert.deepEqual(objects.filter(row => row.verdict !== 'Healthy').map(placedName), ['shop/settings-4993']);
+});

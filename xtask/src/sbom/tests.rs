@@ -1,0 +1,166 @@
+use super::*;
+
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+#[test]
+fn every_package_that_is_linked_is_listed_once_with_its_licence() {
+    let bill = of(TARGET).unwrap();
+    let mut seen = BTreeSet::new();
+    for component in list(&bill["components"]) {
+        let purl = text(&component["purl"]);
+        assert!(seen.insert(purl), "{purl} is there twice");
+        assert_eq!(component["bom-ref"], component["purl"]);
+        assert!(!text(&component["name"]).is_empty() && !text(&component["version"]).is_empty());
+        let licence = text(&component["licenses"][0]["expression"]);
+        assert!(!licence.is_empty() && !licence.contains('/'), "{purl}: {licence:?}");
+        let checksum = text(&component["hashes"][0]["content"]);
+        assert_eq!(
+            checksum.len() == 64,
+            purl.starts_with("pkg:cargo/"),
+            "{purl}: {checksum:?}"
+        );
+    }
+    let added = |purl: &str| purl.starts_with("pkg:generic/");
+    assert_eq!(seen.iter().filter(|purl| added(purl)).count(), 3);
+
+    // By the other way of asking cargo, which also tells of optional packages that a feature names and does not turn on.
+    let program = text(&bill["metadata"]["component"]["purl"]);
+    assert!(program.starts_with("pkg:cargo/argocd-ocm-cmp@"), "{program}");
+    let listed: BTreeSet<String> = seen
+        .iter()
+        .filter(|purl| !added(purl))
+        .map(|&purl| purl.to_owned())
+        .collect();
+    let resolved = reachable(&metadata());
+    let unknown: Vec<_> = listed.iter().filter(|purl| !resolved.contains_key(*purl)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+    for (purl, needed_by) in resolved {
+        let by_all_means = needed_by.iter().find(|by| listed.contains(*by) || *by == program);
+        assert!(
+            by_all_means.is_none() || listed.contains(&purl),
+            "{purl} is missing: {by_all_means:?} needs it"
+        );
+    }
+    for (is_there, name) in [
+        (true, "kube-client"),
+        (true, "aws-lc-sys"),
+        (false, "insta"),
+        (false, "syn"),
+        (false, "cc"),
+    ] {
+        let name = format!("pkg:cargo/{name}@");
+        assert_eq!(listed.iter().any(|purl| purl.starts_with(&name)), is_there, "{name}");
+    }
+}
+
+#[test]
+fn what_depends_on_what_names_only_what_is_listed() {
+    let bill = of(TARGET).unwrap();
+    let components = list(&bill["components"]).iter().chain([&bill["metadata"]["component"]]);
+    let listed: BTreeSet<&str> = components.map(|component| text(&component["bom-ref"])).collect();
+    let edges = list(&bill["dependencies"]);
+    let told: BTreeSet<&str> = edges.iter().map(|edge| text(&edge["ref"])).collect();
+    assert_eq!((edges.len(), &told), (listed.len(), &listed));
+    for edge in edges {
+        for needed in list(&edge["dependsOn"]) {
+            assert!(listed.contains(text(needed)), "{edge}");
+        }
+    }
+}
+
+#[test]
+fn a_bill_is_the_same_each_time() {
+    assert_eq!(of(TARGET).unwrap().to_string(), of(TARGET).unwrap().to_string());
+}
+
+#[test]
+fn a_package_without_a_licence_is_an_error() {
+    let package = |name: &str| Package {
+        name: name.to_owned(),
+        version: "1.0.0".to_owned(),
+    };
+    let (root, nameless) = (package("root"), package("nameless"));
+    let tree = |licence: &str| tree::Tree {
+        root: root.clone(),
+        needs: BTreeMap::from([
+            (root.clone(), BTreeSet::from([nameless.clone()])),
+            (nameless.clone(), BTreeSet::new()),
+        ]),
+        licences: BTreeMap::from([
+            (root.clone(), "MIT/Apache-2.0".to_owned()),
+            (nameless.clone(), licence.to_owned()),
+        ]),
+    };
+    let told = bill(&tree("MIT"), &BTreeMap::new(), &[]).unwrap();
+    assert_eq!(
+        told["metadata"]["component"]["licenses"][0]["expression"],
+        "MIT OR Apache-2.0"
+    );
+    let error = bill(&tree(""), &BTreeMap::new(), &[]).unwrap_err();
+    assert_eq!(error.to_string(), "nameless 1.0.0 names no licence");
+}
+
+/// What `cargo metadata` says of the workspace and of all that it may need on the target.
+fn metadata() -> Value {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args([
+        "metadata",
+        "--locked",
+        "--format-version=1",
+        "--filter-platform",
+        TARGET,
+    ]);
+    let output = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The packages that can be reached from the program without dev-dependencies, build scripts and macros, each with those that need
+/// it by all means.
+fn reachable(metadata: &Value) -> BTreeMap<String, BTreeSet<String>> {
+    let by_id = |entries| -> BTreeMap<&str, &Value> { list(entries).iter().map(|it| (text(&it["id"]), it)).collect() };
+    let (packages, nodes) = (by_id(&metadata["packages"]), by_id(&metadata["resolve"]["nodes"]));
+    let purl = |id: &str| {
+        purl(&Package {
+            name: text(&packages[id]["name"]).to_owned(),
+            version: text(&packages[id]["version"]).to_owned(),
+        })
+    };
+    let is_macro = |id: &str| packages[id]["targets"].to_string().contains("\"proc-macro\"");
+    let is_linked = |edge: &&Value| list(&edge["dep_kinds"]).iter().any(|kind| kind["kind"].is_null());
+    let is_optional = |from: &str, to: &str| {
+        let mut asked = list(&packages[from]["dependencies"]).iter();
+        asked.any(|it| it["name"] == packages[to]["name"] && it["kind"].is_null() && it["optional"] == true)
+    };
+    let program = packages.iter().find(|(_, package)| package["name"] == PROGRAM);
+    let (mut open, mut seen) = (vec![*program.unwrap().0], BTreeMap::<String, BTreeSet<String>>::new());
+    let mut done = BTreeSet::new();
+    while let Some(id) = open.pop() {
+        seen.entry(purl(id)).or_default();
+        if !done.insert(id) {
+            continue;
+        }
+        for needed in list(&nodes[id]["deps"])
+            .iter()
+            .filter(is_linked)
+            .map(|edge| text(&edge["pkg"]))
+        {
+            if is_macro(needed) {
+                continue;
+            }
+            open.push(needed);
+            if !is_optional(id, needed) {
+                seen.entry(purl(needed)).or_default().insert(purl(id));
+            }
+        }
+    }
+    seen
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
