@@ -48,6 +48,8 @@ pub struct Wanted {
     pub image: String,
     /// The image of Argo CD that brings kustomize and helm.
     pub argocd_image: String,
+    /// The Secrets by which these images are pulled.
+    pub image_pull_secrets: Vec<String>,
     /// What is asked for by name; see [`with_implied`].
     pub features: BTreeSet<Feature>,
     /// How many replicas the controller has, if not as many as the file says.
@@ -70,6 +72,7 @@ impl Wanted {
             namespace: namespace.to_owned(),
             image: IMAGE.to_owned(),
             argocd_image: ARGOCD_IMAGE.to_owned(),
+            image_pull_secrets: Vec::new(),
             features: Feature::ALL.iter().copied().collect(),
             replicas: None,
             shards: None,

@@ -1,5 +1,6 @@
 //! The command lines of `install` and `uninstall`.
 
+use super::gitopscluster::name;
 use super::{HubArgs, Output};
 use crate::controller::shards::MOST;
 use crate::generate::names;
@@ -34,6 +35,10 @@ pub struct HubInstallArgs {
     /// The image of Argo CD from which the sidecar takes kustomize and helm: use the one that you run
     #[arg(long, value_name = "IMAGE", default_value = ARGOCD_IMAGE, value_parser = NonEmptyStringValueParser::new())]
     pub argocd_image: String,
+
+    /// Secrets of that namespace by which the images are pulled
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = name)]
+    pub image_pull_secrets: Vec<String>,
 
     /// How many replicas the controller has [default: 2]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=100))]

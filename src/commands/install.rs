@@ -41,6 +41,7 @@ fn wanted(args: &HubInstallArgs) -> Result<Wanted, Problems> {
         namespace: args.namespace.clone(),
         image: args.image.clone(),
         argocd_image: args.argocd_image.clone(),
+        image_pull_secrets: args.image_pull_secrets.clone(),
         features: args.features.iter().copied().collect(),
         replicas: args.replicas,
         shards: args.shards,

@@ -162,12 +162,15 @@ fn refusal(object: &Object, refused: Refused) -> Problems {
 async fn remove(hub: &Hub, it: &Found, dry_run: bool) -> Result<String, String> {
     let shown = it.shown();
     match it.like.kind() {
-        "CustomResourceDefinition" => {
-            let left = objects_of(hub, &it.live).await?;
-            if left > 0 {
-                return Ok(format!("{shown} kept: there are {left} objects of it\n"));
+        "CustomResourceDefinition" => match objects_of(hub, &it.live).await? {
+            Some(0) => {}
+            Some(left) => return Ok(format!("{shown} kept: there are {left} objects of it\n")),
+            None => {
+                return Ok(format!(
+                    "{shown} kept: it is not served, and there may be objects of it: see its conditions\n"
+                ));
             }
-        }
+        },
         "AppProject" => {
             let all = hub.list(APPLICATIONS, "").await?.unwrap_or_default();
             let left = all
@@ -186,17 +189,17 @@ async fn remove(hub: &Hub, it: &Found, dry_run: bool) -> Result<String, String> 
     Ok(format!("{shown} deleted{}\n", tried(dry_run)))
 }
 
-/// How many objects there are of the kind of a CRD.
-async fn objects_of(hub: &Hub, crd: &Value) -> Result<usize, String> {
+/// How many objects there are of the kind of a CRD, where the API server serves it.
+async fn objects_of(hub: &Hub, crd: &Value) -> Result<Option<usize>, String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
     let Some(version) = versions.clone().find(|version| version["served"] == true) else {
-        return Ok(0);
+        return Ok(None);
     };
     let spec = &crd["spec"];
     let [group, version, plural] = [&spec["group"], &version["name"], &spec["names"]["plural"]].map(text);
     let all = hub.list(&format!("/apis/{group}/{version}/{plural}"), "").await?;
-    Ok(all.map_or(0, |all| all.len()))
+    Ok(all.map(|all| all.len()))
 }
 
 /// Deletes the Leases of the controller, which can make no new ones without its rights.

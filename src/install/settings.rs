@@ -13,6 +13,9 @@ const CONTROLLER: &str = LEASE;
 /// The ConfigMap with the policy, and its one key.
 const POLICY: (&str, &str) = ("argocd-ocm-cmp-policy", "policy.yaml");
 
+/// Where a Deployment says what its Pods are.
+const POD: &[&str] = &["spec", "template", "spec"];
+
 /// How many replicas deploy_controller.yaml has.
 const REPLICAS: u16 = 2;
 
@@ -94,7 +97,9 @@ fn name_of(dialect: Dialect) -> String {
     value.map_or(String::new(), |value| value.get_name().to_owned())
 }
 
+/// Sets the images that are named in a Deployment, and by which Secrets they are pulled.
 fn images(deployment: &mut Value<'static>, wanted: &Wanted) {
+    let mut has_any = false;
     each_container(deployment, |container| {
         let image = match container.get("image").and_then(Value::as_str) {
             Some(IMAGE) => &wanted.image,
@@ -102,7 +107,15 @@ fn images(deployment: &mut Value<'static>, wanted: &Wanted) {
             _ => return,
         };
         container.insert("image", Value::text(image.as_str()));
+        has_any = true;
     });
+    if has_any && !wanted.image_pull_secrets.is_empty() {
+        let secret = |name: &String| Value::map([("name", Value::text(name.as_str()))]);
+        let secrets = wanted.image_pull_secrets.iter().map(secret).collect();
+        fields(deployment, POD, |pod| {
+            pod.insert("imagePullSecrets", Value::List(secrets));
+        });
+    }
 }
 
 fn add_env(container: &mut Map<'static>, name: &'static str, value: &str) {
@@ -114,7 +127,7 @@ fn add_env(container: &mut Map<'static>, name: &'static str, value: &str) {
 }
 
 fn each_container(deployment: &mut Value<'static>, mut change: impl FnMut(&mut Map<'static>)) {
-    fields(deployment, &["spec", "template", "spec"], |pod| {
+    fields(deployment, POD, |pod| {
         for list in ["initContainers", "containers"] {
             if let Some(Value::List(containers)) = pod.get_mut(list) {
                 for container in containers {

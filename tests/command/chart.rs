@@ -89,6 +89,15 @@ fn it_renders_what_install_prints() {
             &["features={shards}", "controller.replicas=4"],
         ),
         (
+            "--features plugin,controller,ui --image-pull-secrets a,b",
+            "argocd",
+            &[
+                "features={plugin,controller,ui}",
+                "imagePullSecrets[0].name=a",
+                "imagePullSecrets[1].name=b",
+            ],
+        ),
+        (
             "-n openshift-gitops --image example.com/a/b:v2 --argocd-image example.com/argocd:v3 \
              --features plugin,project,policy,applicationset,argocd-rbac,shards,pull,gitopscluster,argocd-agent,ui",
             "openshift-gitops",

@@ -1,6 +1,6 @@
 //! TLS 1.3 in which both sides show a certificate, as the principal demands it of agents.
 
-use crate::stage::data;
+use crate::stage::{Stage, data, secret};
 use anyhow::{Context, Result};
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::pem::PemObject;
@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::WebPkiClientVerifier;
 use rustls::version::TLS13;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// The certificates of a Secret, and the key of the first.
@@ -28,7 +28,7 @@ fn trusted(bundle: &str) -> Result<Arc<RootCertStore>> {
 }
 
 /// Checks that a server of this name and a client come to trust each other: what each has, and whom it trusts.
-pub(crate) fn meet(name: &str, server: (&Value, &str), client: (&Value, &str)) -> Result<()> {
+fn meet(name: &str, server: (&Value, &str), client: (&Value, &str)) -> Result<()> {
     let provider = Arc::new(default_provider());
     let verifier = WebPkiClientVerifier::builder_with_provider(trusted(server.1)?, Arc::clone(&provider)).build()?;
     let (chain, key) = identity(server.0)?;
@@ -54,4 +54,39 @@ pub(crate) fn meet(name: &str, server: (&Value, &str), client: (&Value, &str)) -
         client.process_new_packets().context("the client")?;
     }
     Ok(())
+}
+
+/// Checks that what principal and agents have makes them trust each other at this address, and Argo CD and the resource proxy likewise.
+pub(crate) async fn all_meet(stage: &Stage, address: &str) -> Result<()> {
+    let Stage { hub, cluster1, .. } = stage;
+    let read = async |name: &str| hub.get(&secret("argocd", name)).await?.context(name.to_owned());
+    let authority = read("argocd-agent-ca").await?;
+    let client = cluster1
+        .get(&secret("argocd", crate::SIGNED))
+        .await?
+        .context("the agent's")?;
+    let trusted = cluster1
+        .get(&secret("argocd", "argocd-agent-ca"))
+        .await?
+        .context("the agent's")?;
+    meet(
+        address,
+        (
+            &read("argocd-agent-principal-tls").await?,
+            &data(&authority, "tls.crt")?,
+        ),
+        (&client, &data(&trusted, "ca.crt")?),
+    )?;
+    let config: Value = serde_json::from_str(&data(&read("cluster-cluster1").await?, "config")?)?;
+    let config = &config["tlsClientConfig"];
+    let known =
+        json!({"data": {"tls.crt": config["certData"], "tls.key": config["keyData"], "ca.crt": config["caData"]}});
+    meet(
+        "argocd-agent-resource-proxy",
+        (
+            &read("argocd-agent-resource-proxy-tls").await?,
+            &data(&authority, "tls.crt")?,
+        ),
+        (&known, &data(&known, "ca.crt")?),
+    )
 }

@@ -12,6 +12,7 @@
 )]
 
 mod controller;
+mod discovery;
 mod handshake;
 mod operator;
 mod requests;
@@ -40,6 +41,7 @@ async fn a_fleet_gets_agents_and_loses_them() -> Result<()> {
     };
     told.installed().await?;
     told.met().await?;
+    told.found().await?;
     told.impersonated().await?;
     told.rolled_out().await?;
     rollout::is_gated(&told.stage).await?;
@@ -100,7 +102,10 @@ impl Story {
         self.note("all is ready");
         ensure!(started.elapsed().as_secs() < 120, "it takes {:?}", started.elapsed());
         assert_eq!(it["status"]["clusters"]["connected"], 2, "{:#}", it["status"]);
-        assert_eq!(it["status"]["server"], json!({"address": "192.0.2.7", "port": "443"}));
+        assert_eq!(
+            it["status"]["server"],
+            json!({"address": stage::ADDRESS, "port": stage::PORT})
+        );
         let states = it["status"]["clusterStates"].as_array().context("states")?;
         assert!(states.iter().all(|it| it["state"] == "Connected"), "{states:#?}");
         let told = self.stage.status("fleet")?;
@@ -119,35 +124,15 @@ impl Story {
 
     /// What principal and agents have makes them trust each other, and Argo CD and the resource proxy likewise.
     async fn met(&self) -> Result<()> {
-        let Stage { hub, cluster1, .. } = &self.stage;
-        let read = async |name: &str| hub.get(&secret("argocd", name)).await?.context(name.to_owned());
-        let authority = read("argocd-agent-ca").await?;
-        let client = cluster1.get(&secret("argocd", SIGNED)).await?.context("the agent's")?;
-        let trusted = cluster1
-            .get(&secret("argocd", "argocd-agent-ca"))
-            .await?
-            .context("the agent's")?;
-        handshake::meet(
-            "192.0.2.7",
-            (
-                &read("argocd-agent-principal-tls").await?,
-                &data(&authority, "tls.crt")?,
-            ),
-            (&client, &data(&trusted, "ca.crt")?),
-        )?;
-        let config: Value = serde_json::from_str(&data(&read("cluster-cluster1").await?, "config")?)?;
-        let config = &config["tlsClientConfig"];
-        let known =
-            json!({"data": {"tls.crt": config["certData"], "tls.key": config["keyData"], "ca.crt": config["caData"]}});
-        handshake::meet(
-            "argocd-agent-resource-proxy",
-            (
-                &read("argocd-agent-resource-proxy-tls").await?,
-                &data(&authority, "tls.crt")?,
-            ),
-            (&known, &data(&known, "ca.crt")?),
-        )?;
+        handshake::all_meet(&self.stage, stage::ADDRESS).await?;
         self.note("they have met");
+        Ok(())
+    }
+
+    /// What exposes the principal changes, and they find it.
+    async fn found(&self) -> Result<()> {
+        discovery::is_followed(&self.stage).await?;
+        self.note("a Route has come and gone, and a port of the nodes");
         Ok(())
     }
 

@@ -54,7 +54,7 @@ async fn chosen(stage: &Stage, clusters: &[&ManagedCluster]) -> Result<()> {
     for cluster in clusters {
         let argocd = cluster.wait_for(&argocd(), |_| true).await?;
         let client = &argocd["spec"]["argoCDAgent"]["agent"]["client"];
-        assert_eq!(client["principalServerAddress"], "192.0.2.7");
+        assert_eq!(client["principalServerAddress"], stage::ADDRESS);
         cluster.wait_for(&operator(), |_| true).await?;
         cluster.wait_gone(&stage::agent()).await?;
         let finalizers = json!({"metadata": {"finalizers": ["argoproj.io/finalizer"]}});

@@ -1,6 +1,7 @@
 //! The hub, its clusters, and the controller as it is shipped.
 
 use crate::controller::{self, ACCOUNT};
+use crate::discovery;
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::ByteString;
 use serde::Deserialize;
@@ -8,6 +9,10 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use testbed::process::{self, Process};
 use testbed::{Hub, ManagedCluster, ManagedClusterOptions, ObjectRef};
+
+/// Where agents find the principal.
+pub(crate) const ADDRESS: &str = "192.0.2.7";
+pub(crate) const PORT: &str = "443";
 
 const ADDONS: &str = "addon.open-cluster-management.io/v1alpha1";
 
@@ -44,9 +49,9 @@ impl Stage {
         for object in select() {
             hub.create(&object).await?;
         }
-        let service = hub.create(&principal_service()).await?;
-        let status = json!({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.7"}]}}});
-        hub.patch_status(&ObjectRef::of(&service), &status).await?;
+        hub.create(&discovery::routes()).await?;
+        hub.create(&principal_service()).await?;
+        balance(&hub).await?;
         hub.create(&principal_deployment()).await?;
         let controller = controller::start(&hub, &[]).await?;
         Ok(Some(Self {
@@ -107,7 +112,7 @@ impl Stage {
         let rules = objects.iter().filter_map(|it| it["rules"].as_array()).flatten();
         for rule in rules {
             let list = |key: &str| rule[key].as_array().into_iter().flatten().filter_map(Value::as_str);
-            for resource in list("resources").filter(|it| !["signers", "routes"].contains(it)) {
+            for resource in list("resources").filter(|it| *it != "signers") {
                 // API servers that do not stream what there is are asked for lists instead.
                 for verb in list("verbs").filter(|verb| *verb != "list") {
                     // Adoption, and putting right what somebody else has changed, are not of this story; and OCM approves by itself
@@ -154,6 +159,16 @@ fn select() -> [Value; 2] {
 pub(crate) fn placement_spec() -> Value {
     let selector = json!({"labelSelector": {"matchLabels": {"env": "test"}}});
     json!({"predicates": [{"requiredClusterSelector": selector}]})
+}
+
+pub(crate) fn service() -> ObjectRef {
+    ObjectRef::namespaced("v1", "Service", "argocd", "argocd-agent-principal")
+}
+
+/// Gives the principal's Service the address of a load balancer.
+pub(crate) async fn balance(hub: &Hub) -> Result<()> {
+    let status = json!({"status": {"loadBalancer": {"ingress": [{"ip": ADDRESS}]}}});
+    hub.patch_status(&service(), &status).await.map(drop)
 }
 
 fn principal_service() -> Value {

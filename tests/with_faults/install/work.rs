@@ -1,9 +1,9 @@
 //! No work is lost: what is delivered stays when all else goes, and what would wait for ever for the controller keeps it there.
 
 use super::{application, ground, name, version};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use testbed::ObjectRef;
+use testbed::{ObjectRef, wait};
 
 const FINALIZER: &str = "argocd-ocm-cmp.github.io/gitopscluster";
 
@@ -83,6 +83,31 @@ async fn what_is_delivered_stays() -> Result<()> {
     }
     assert!(hub.get(&shop).await?.is_none());
     ground.done(&["uninstall"])?;
+    ground.until(&before).await
+}
+
+#[tokio::test]
+async fn a_crd_of_which_nobody_can_say_what_there_is_stays() -> Result<()> {
+    let Some(ground) = ground().await? else { return Ok(()) };
+    let before = ground.all()?;
+    ground.done(&["install", "--features=report"])?;
+    let name = "multiclusterapplicationsetreports.apps.open-cluster-management.io";
+    let crd = ObjectRef::cluster("apiextensions.k8s.io/v1", "CustomResourceDefinition", name);
+    let mut versions = ground.hub.get(&crd).await?.context("the CRD")?["spec"]["versions"].take();
+    versions[0]["served"] = json!(false);
+    ground.hub.patch(&crd, &json!({"spec": {"versions": versions}})).await?;
+    let lines = ground.done(&["uninstall"])?;
+    let kept = format!(
+        "customresourcedefinition.apiextensions.k8s.io/{name} kept: it is not served, and there may be objects of it: see its conditions"
+    );
+    assert!(lines.lines().any(|line| line == kept), "{lines}");
+    versions[0]["served"] = json!(true);
+    ground.hub.patch(&crd, &json!({"spec": {"versions": versions}})).await?;
+    let goes = async || {
+        let lines = ground.done(&["uninstall"]).ok()?;
+        lines.contains(&format!("{name} deleted")).then_some(())
+    };
+    wait::eventually("it is served again, and goes", wait::DEADLINE, goes).await?;
     ground.until(&before).await
 }
 

@@ -1,0 +1,119 @@
+//! Where agents find the principal: by what exposes its Service, and anew when something else does.
+
+use crate::handshake;
+use crate::stage::{self, ADDRESS, PORT, Stage, data, secret};
+use anyhow::{Context, Result};
+use argocd_ocm_cmp::pki;
+use serde_json::{Value, json};
+use testbed::{Hub, ObjectRef};
+
+/// The host that a router of OpenShift's has for the principal, and the address of a Node.
+const HOST: &str = "principal.apps.example.com";
+const NODE: &str = "198.51.100.4";
+
+/// OpenShift's kind, as far as an API server has to know it.
+pub(crate) fn routes() -> Value {
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let version = json!({
+        "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}, "subresources": {"status": {}},
+    });
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "routes.route.openshift.io"},
+        "spec": {
+            "group": "route.openshift.io",
+            "names": {"kind": "Route", "plural": "routes"},
+            "scope": "Namespaced",
+            "versions": [version],
+        },
+    })
+}
+
+/// A Route comes and goes, and a port of the nodes; at the end it is the load balancer of before.
+pub(crate) async fn is_followed(stage: &Stage) -> Result<()> {
+    let hub = &stage.hub;
+    let asked_for = hub.get(&stage::fleet()).await?.context("the GitOpsCluster")?;
+
+    let route = hub.create(&route()).await?;
+    let route = ObjectRef::of(&route);
+    let admitted = json!({"status": {"ingress": [{"host": HOST}]}});
+    hub.patch_status(&route, &admitted).await?;
+    is_told(stage, HOST, "443").await?;
+    is_certified(hub, HOST).await?;
+    handshake::all_meet(stage, HOST).await?;
+    hub.delete(&route).await?;
+    is_told(stage, ADDRESS, PORT).await?;
+
+    hub.create(&node()).await?;
+    let ready = json!({"status": {
+        "addresses": [{"type": "InternalIP", "address": NODE}],
+        "conditions": [{"type": "Ready", "status": "True"}],
+    }});
+    hub.patch_status(&ObjectRef::cluster("v1", "Node", "infra"), &ready)
+        .await?;
+    let service = hub
+        .patch(&stage::service(), &json!({"spec": {"type": "NodePort"}}))
+        .await?;
+    let port = service["spec"]["ports"][0]["nodePort"].to_string();
+    is_told(stage, NODE, &port).await?;
+    is_certified(hub, NODE).await?;
+    handshake::all_meet(stage, NODE).await?;
+
+    hub.patch(&stage::service(), &json!({"spec": {"type": "LoadBalancer"}}))
+        .await?;
+    stage::balance(hub).await?;
+    is_told(stage, ADDRESS, PORT).await?;
+    let now = hub.get(&stage::fleet()).await?.context("the GitOpsCluster")?;
+    assert_eq!(now["spec"], asked_for["spec"], "it is not rewritten");
+    Ok(())
+}
+
+/// Waits until the status says so, and every agent is given it.
+async fn is_told(stage: &Stage, address: &str, port: &str) -> Result<()> {
+    let server = json!({"address": address, "port": port});
+    let hub = &stage.hub;
+    hub.wait_for(&stage::fleet(), |it| it["status"]["server"] == server)
+        .await?;
+    for cluster in stage.clusters() {
+        let has = |it: &Value, name: &str, value: &str| {
+            let containers = it["spec"]["template"]["spec"]["containers"].as_array();
+            let mut env = containers
+                .into_iter()
+                .flatten()
+                .filter_map(|it| it["env"].as_array())
+                .flatten();
+            env.any(|it| it["name"] == name && it["value"] == value)
+        };
+        cluster
+            .wait_for(&stage::agent(), |it| {
+                has(it, "ARGOCD_AGENT_REMOTE_SERVER", address) && has(it, "ARGOCD_AGENT_REMOTE_PORT", port)
+            })
+            .await?;
+    }
+    Ok(())
+}
+
+/// Waits until the principal's certificate is for this name or address too.
+async fn is_certified(hub: &Hub, name: &str) -> Result<()> {
+    let certificate = secret("argocd", "argocd-agent-principal-tls");
+    let names_it = |it: &Value| {
+        let text = data(it, "tls.crt").unwrap_or_default();
+        let all = pki::Certificate::read_all(text.as_bytes()).unwrap_or_default();
+        all.first().is_some_and(|leaf| leaf.names.contains(name))
+    };
+    hub.wait_for(&certificate, names_it).await.map(drop)
+}
+
+fn route() -> Value {
+    json!({
+        "apiVersion": "route.openshift.io/v1",
+        "kind": "Route",
+        "metadata": {"name": "principal", "namespace": "argocd"},
+        "spec": {"to": {"kind": "Service", "name": "argocd-agent-principal"}, "tls": {"termination": "passthrough"}},
+    })
+}
+
+fn node() -> Value {
+    json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "infra"}})
+}
