@@ -23,7 +23,7 @@ use k8s_openapi::jiff::Timestamp;
 pub struct Check {
     /// What it is called.
     pub name: &'static str,
-    /// All that it may find, besides [`REFUSED`].
+    /// All that it may find, besides that it may not look.
     pub messages: &'static [&'static Message],
     /// What it finds as of a time.
     pub run: fn(&Seen, Timestamp) -> Vec<Finding>,
