@@ -93,7 +93,7 @@ impl Stage {
     pub(crate) async fn rest(&self, controller: Controller, all: f64, table: &mut Table) -> Result<()> {
         let brought = controller.metrics()?.sum("watch_bytes_total", &[]);
         table.note(
-            "kB that watches brought, per Application",
+            "kB that watches brought, for each",
             format!("{:.1}", brought / 1000.0 / self.load.applications()),
             NONE,
         );

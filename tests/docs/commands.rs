@@ -42,9 +42,10 @@ const NOT_RUN: &[(&str, &str)] = &[
     ),
     ("cargo bench --bench generate", "it takes minutes"),
     ("cargo bench --bench render -- 101", "it takes minutes"),
-    ("cargo bench --bench controller -- 1000 100", "it takes minutes"),
+    ("cargo bench --bench controller", "it takes minutes"),
     ("cargo bench --bench pull", "it takes minutes"),
     ("cargo bench --bench agents", "it takes minutes"),
+    ("cargo bench --bench reports", "it takes minutes"),
     (
         "kubectl -n argocd rollout status deployment/argocd-repo-server",
         "on the testbed's hub Argo CD's parts are processes: nobody rolls out Deployments",
