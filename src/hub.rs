@@ -2,8 +2,10 @@
 
 mod doctor;
 mod gitopscluster;
+mod pages;
 
 pub use gitopscluster::Asked;
+pub(crate) use pages::{What, each};
 
 use crate::cli::HubArgs;
 use crate::diff::Ownership;
@@ -55,13 +57,13 @@ static REPLICA_SETS: Resource = Resource {
 };
 
 /// How many works are listed by one request. Only their metadata is, but Argo CD keeps a copy of a work in an annotation.
-const PAGE: u32 = 500;
+pub(crate) const PAGE: u32 = 500;
 
 /// How many requests are under way at a time.
 const AT_ONCE: usize = 16;
 
 /// How long the hub may be silent.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Reads the works of an Application.
 ///
@@ -509,7 +511,8 @@ where
     done.into_iter().map(|(_, made)| made).collect()
 }
 
-fn status(error: &Error) -> Option<u16> {
+/// The code by which the API server refuses something.
+pub(crate) fn status(error: &Error) -> Option<u16> {
     match error {
         Error::Api(status) => Some(status.code),
         _ => None,

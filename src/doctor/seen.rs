@@ -27,6 +27,15 @@ impl<T> Look<T> {
             Self::Absent | Self::Refused(_) => None,
         }
     }
+
+    /// What is made of it, where it is there.
+    pub(crate) fn map<U>(self, made: impl FnOnce(T) -> U) -> Look<U> {
+        match self {
+            Self::There(it) => Look::There(made(it)),
+            Self::Absent => Look::Absent,
+            Self::Refused(why) => Look::Refused(why),
+        }
+    }
 }
 
 /// The plugin: its ConfigMap, its container, and what Applications call it.

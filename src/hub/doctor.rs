@@ -2,7 +2,7 @@
 
 mod read;
 
-use super::{Hub, Reader, reason, status, together, told};
+use super::{Hub, Reader, What, each, reason, status, together, told};
 use crate::agent::names::ADDON;
 use crate::controller::resources::{
     ADDONS, APPLICATIONS, CLUSTERS, CONFIG_MAPS, DECISIONS, DEPLOYMENTS, GITOPS_CLUSTERS, MANAGEMENTS, PROJECTS,
@@ -114,36 +114,10 @@ impl Hub {
 
     /// All objects of a path, as they are.
     async fn many(&self, path: &str) -> Result<Look<Vec<Value>>, Error> {
-        let mut all = Vec::new();
-        let pages = self.pages(path, ListParams::default(), |it: Value| all.push(it)).await;
-        Ok(match looked(pages)? {
-            Look::There(()) => Look::There(all),
-            Look::Absent => Look::Absent,
-            Look::Refused(why) => Look::Refused(why),
-        })
+        self.kept(path, ListParams::default(), Some).await
     }
 
-    /// All objects of a path, as far as `T` is of them, page by page.
-    async fn pages<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        params: ListParams,
-        mut keep: impl FnMut(T),
-    ) -> Result<(), Error> {
-        let requests = Request::new(path);
-        let mut page = params.limit(PAGE);
-        loop {
-            let request = requests.list(&page).map_err(Error::BuildRequest)?;
-            let List { items, metadata } = self.client.request(request).await?;
-            items.into_iter().for_each(&mut keep);
-            match metadata.more.filter(|more| !more.is_empty()) {
-                Some(more) => page = page.continue_token(&more),
-                None => return Ok(()),
-            }
-        }
-    }
-
-    /// The same, made into what is kept of them.
+    /// All objects of a path, made into what is kept of them.
     async fn kept<T: DeserializeOwned, K, C: Default + Extend<K>>(
         &self,
         path: &str,
@@ -151,12 +125,9 @@ impl Hub {
         keep: impl Fn(T) -> Option<K>,
     ) -> Result<Look<C>, Error> {
         let mut all = C::default();
-        let pages = self.pages(path, params, |it: T| all.extend(keep(it))).await;
-        Ok(match looked(pages)? {
-            Look::There(()) => Look::There(all),
-            Look::Absent => Look::Absent,
-            Look::Refused(why) => Look::Refused(why),
-        })
+        let keep = |it: T| all.extend(keep(it));
+        let read = each(&self.client, path, params.limit(PAGE), What::All, keep).await;
+        Ok(looked(read)?.map(|()| all))
     }
 
     /// What is served of each API that is used.
@@ -183,11 +154,8 @@ impl Hub {
             let request = http::Request::get(format!("/apis/{api}")).body(Vec::new());
             let request =
                 request.map_err(|error| Error::BuildRequest(kube::core::request::Error::BuildRequest(error)))?;
-            let served = match looked(self.client.request::<Resources>(request).await)? {
-                Look::There(all) => Look::There(all.resources.into_iter().map(|it| it.name).collect()),
-                Look::Absent => Look::Absent,
-                Look::Refused(why) => Look::Refused(why),
-            };
+            let served = looked(self.client.request::<Resources>(request).await)?;
+            let served = served.map(|all| all.resources.into_iter().map(|it| it.name).collect());
             apis.insert(api, served);
         }
         Ok(apis)
@@ -296,18 +264,4 @@ fn looked<T>(answer: Result<T, Error>) -> Result<Look<T>, Error> {
             Some(_) => Ok(Look::Refused(reason(&error))),
         },
     }
-}
-
-#[derive(Deserialize)]
-struct List<T> {
-    #[serde(default = "Vec::new")]
-    items: Vec<T>,
-    #[serde(default)]
-    metadata: ListMetadata,
-}
-
-#[derive(Deserialize, Default)]
-struct ListMetadata {
-    #[serde(rename = "continue")]
-    more: Option<String>,
 }

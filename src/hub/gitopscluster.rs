@@ -1,6 +1,6 @@
 //! Reads GitOpsClusters, and what says how the agents fare that they bring to managed clusters.
 
-use super::{Hub, PAGE, Reader, reason, status, told};
+use super::{Hub, PAGE, Reader, What, each, reason, status, told};
 use crate::agent::names;
 use crate::agent::state::{self, ISSUED};
 use crate::cluster_secret::{MANAGED_BY, OURS, OWNER};
@@ -10,7 +10,7 @@ use crate::status::gitopscluster::{Agents, Fleet, has_agents};
 use kube::Error;
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -167,62 +167,29 @@ impl Hub {
         Ok(certificates)
     }
 
-    /// Reads all objects of a kind where this place is, page by page.
+    /// Reads all objects of a kind where this place is.
     async fn each(
         &self,
         resource: &Resource,
         place: &Place,
         params: ListParams,
         what: What,
-        mut keep: impl FnMut(Value),
+        keep: impl FnMut(Value),
     ) -> Result<(), Error> {
-        let requests = Request::new(resource.path(place));
-        let mut page = params.limit(PAGE);
-        loop {
-            let request = match what {
-                What::All => requests.list(&page),
-                What::Metadata => requests.list_metadata(&page),
-            };
-            let text = self.client.request_text(request.map_err(Error::BuildRequest)?).await?;
-            let List { items, metadata } = read(&text)?;
-            items.into_iter().for_each(&mut keep);
-            match metadata.more.filter(|more| !more.is_empty()) {
-                Some(more) => page = page.continue_token(&more),
-                None => return Ok(()),
-            }
-        }
+        let read = each(&self.client, &resource.path(place), params.limit(PAGE), what, keep).await;
+        read.map_err(|error| match error {
+            Error::SerdeError(_) => no_api(),
+            other => other,
+        })
     }
 }
 
-/// How much of an object is read.
-#[derive(Clone, Copy)]
-enum What {
-    All,
-    Metadata,
-}
-
-#[derive(Deserialize)]
-struct List {
-    /// Of metadata, a list with nothing in it has `null` here.
-    #[serde(deserialize_with = "items")]
-    items: Vec<Value>,
-    #[serde(default)]
-    metadata: ListMetadata,
-}
-
-#[derive(Deserialize, Default)]
-struct ListMetadata {
-    #[serde(rename = "continue")]
-    more: Option<String>,
-}
-
-fn items<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Value>, D::Error> {
-    Option::deserialize(deserializer).map(Option::unwrap_or_default)
-}
-
 fn read<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, Error> {
-    let no_api = |_| Error::Service("what answers there is not a Kubernetes API".into());
-    serde_json::from_str(text).map_err(no_api)
+    serde_json::from_str(text).map_err(|_| no_api())
+}
+
+fn no_api() -> Error {
+    Error::Service("what answers there is not a Kubernetes API".into())
 }
 
 /// Why the hub does not let us read something, or does not have it; other errors are none of that.
@@ -230,19 +197,5 @@ fn refusal(error: Error) -> Result<String, Error> {
     match status(&error) {
         Some(403 | 404) => Ok(reason(&error)),
         _ => Err(error),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_list_with_nothing_in_it_is_read() {
-        for text in [r#"{"items": null}"#, r#"{"items": [], "metadata": {}}"#] {
-            let list: List = read(text).expect("it is one");
-            assert!(list.items.is_empty());
-        }
-        assert!(read::<List>("{}").is_err(), "that is no list");
     }
 }

@@ -1,16 +1,11 @@
 //! `gitopscluster status` where no hub can be asked: what is wrong is said in a line.
 
-use crate::program::{program_with, transcript};
+use crate::program::{self, NOBODY};
 use std::path::Path;
 use tempfile::TempDir;
 
-/// What is said; the exit code tells that nothing can be told.
 fn refused(folder: &Path, words: &[&str]) -> String {
-    let words = ["gitopscluster", "status"].into_iter().chain(words.iter().copied());
-    let output = program_with(folder, words).output().expect("it runs");
-    assert_eq!(output.status.code(), Some(2), "{}", transcript(&output));
-    assert!(output.stdout.is_empty(), "{}", transcript(&output));
-    String::from_utf8(output.stderr).expect("text")
+    program::refused(folder, &[&["gitopscluster", "status"][..], words].concat())
 }
 
 #[test]
@@ -37,9 +32,7 @@ fn without_a_hub_nothing_can_be_told() {
         refused(folder.path(), &["fleet", "--kubeconfig=none"]),
         "error: no hub to read from: none: no such file or directory: set --kubeconfig or --context\n"
     );
-    let kubeconfig = "{apiVersion: v1, kind: Config, clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}], \
-                      users: [{name: a, user: {}}], contexts: [{name: a, context: {cluster: a, user: a}}]}";
-    std::fs::write(folder.path().join("config"), kubeconfig).expect("a file");
+    std::fs::write(folder.path().join("config"), NOBODY).expect("a file");
     for words in [&["fleet"][..], &["-A"], &[]] {
         let words = [words, &["--kubeconfig=config", "--context=a"]].concat();
         assert_eq!(

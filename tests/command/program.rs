@@ -29,6 +29,18 @@ pub(crate) fn program_with<'a>(folder: &Path, words: impl IntoIterator<Item = &'
     command
 }
 
+/// What is said where nothing can be told, as the exit code tells.
+pub(crate) fn refused(folder: &Path, words: &[&str]) -> String {
+    let output = program_with(folder, words.iter().copied()).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(2), "{}", transcript(&output));
+    assert!(output.stdout.is_empty(), "{}", transcript(&output));
+    String::from_utf8(output.stderr).expect("text")
+}
+
+/// A kubeconfig whose one context `a` leads to where nobody answers.
+pub(crate) const NOBODY: &str = "{apiVersion: v1, kind: Config, clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}], \
+                                 users: [{name: a, user: {}}], contexts: [{name: a, context: {cluster: a, user: a}}]}";
+
 /// What a run left behind, in one text.
 pub(crate) fn transcript(output: &Output) -> String {
     let mut text = format!(

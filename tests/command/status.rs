@@ -1,17 +1,8 @@
 //! `status` where no hub can be asked: what is wrong is said in a line.
 
-use crate::program::{program_with, transcript};
+use crate::program::{NOBODY, refused};
 use std::fs;
-use std::path::Path;
 use tempfile::TempDir;
-
-/// The line that is said; the exit code tells that nothing can be told.
-fn refused(folder: &Path, words: &[&str]) -> String {
-    let output = program_with(folder, words.iter().copied()).output().expect("it runs");
-    assert_eq!(output.status.code(), Some(2), "{}", transcript(&output));
-    assert!(output.stdout.is_empty(), "{}", transcript(&output));
-    String::from_utf8(output.stderr).expect("text")
-}
 
 #[test]
 fn what_is_no_application_is_refused() {
@@ -34,9 +25,7 @@ fn without_a_hub_nothing_can_be_told() {
         refused(folder.path(), &["status", "shop", "--kubeconfig=none"]),
         format!("error: no hub to read from: none: no such file or directory: {way_out}")
     );
-    let kubeconfig = "{apiVersion: v1, kind: Config, clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}], \
-                      users: [{name: a, user: {}}], contexts: [{name: a, context: {cluster: a, user: a}}]}";
-    fs::write(folder.path().join("config"), kubeconfig).expect("a file");
+    fs::write(folder.path().join("config"), NOBODY).expect("a file");
     assert_eq!(
         refused(
             folder.path(),

@@ -8,13 +8,6 @@ use kube::core::request::{self, Request};
 use kube::{Client, Error};
 use serde_json::{Value, json};
 use std::convert::identity;
-use std::time::Duration;
-
-/// How long the hub may be silent.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// How many objects are listed by one request.
-const PAGE: u32 = 500;
 
 /// A hub, and where it is.
 pub(in crate::commands) struct Hub {
@@ -45,7 +38,7 @@ impl Hub {
     pub(in crate::commands) async fn connect(args: &HubArgs) -> Result<Self, String> {
         let config = hub::config(args).await;
         let mut config = config.map_err(|line| line.replace(hub::NO_HUB, "no hub: "))?;
-        config.read_timeout = Some(PATIENCE);
+        config.read_timeout = Some(hub::PATIENCE);
         let (client, url) = hub::client(config, identity)?;
         Ok(Self { client, url })
     }
@@ -54,7 +47,7 @@ impl Hub {
     pub(in crate::commands) async fn get(&self, path: &str, name: &str) -> Result<Option<Value>, String> {
         match self.send(Request::new(path).get(name, &GetParams::default())).await {
             Ok(found) => Ok(Some(found)),
-            Err(error) if code(&error) == Some(404) => Ok(None),
+            Err(error) if hub::status(&error) == Some(404) => Ok(None),
             Err(error) => Err(self.told(&format!("{path}/{name}"), "read", &error)),
         }
     }
@@ -62,20 +55,11 @@ impl Hub {
     /// The objects there; nothing where their kind is not.
     pub(in crate::commands) async fn list(&self, path: &str, labels: &str) -> Result<Option<Vec<Value>>, String> {
         let mut found = Vec::new();
-        let mut page = ListParams::default().limit(PAGE).labels(labels);
-        loop {
-            let mut answer = match self.send(Request::new(path).list(&page)).await {
-                Ok(answer) => answer,
-                Err(error) if code(&error) == Some(404) => return Ok(None),
-                Err(error) => return Err(self.told(path, "listed", &error)),
-            };
-            if let Value::Array(items) = answer["items"].take() {
-                found.extend(items);
-            }
-            match answer["metadata"]["continue"].as_str() {
-                Some(more) if !more.is_empty() => page = page.continue_token(more),
-                _ => return Ok(Some(found)),
-            }
+        let page = ListParams::default().limit(hub::PAGE).labels(labels);
+        match hub::each(&self.client, path, page, hub::What::All, |it: Value| found.push(it)).await {
+            Ok(()) => Ok(Some(found)),
+            Err(error) if hub::status(&error) == Some(404) => Ok(None),
+            Err(error) => Err(self.told(path, "listed", &error)),
         }
     }
 
@@ -129,7 +113,7 @@ impl Hub {
         });
         match self.send(Request::new(path).delete(name, &params)).await {
             Ok(_) => Ok(()),
-            Err(error) if code(&error) == Some(404) => Ok(()),
+            Err(error) if hub::status(&error) == Some(404) => Ok(()),
             Err(error) => Err(self.told(&format!("{path}/{name}"), "deleted", &error)),
         }
     }
@@ -155,11 +139,4 @@ impl Hub {
 pub(in crate::commands) fn place(object: &Object) -> String {
     let namespace = object.namespace().map_or(String::new(), |it| format!("{it}/"));
     format!("{} {namespace}{}", object.kind(), object.name())
-}
-
-fn code(error: &Error) -> Option<u16> {
-    match error {
-        Error::Api(status) => Some(status.code),
-        _ => None,
-    }
 }

@@ -1,0 +1,75 @@
+//! Reads all objects of a kind, page by page.
+
+use kube::core::params::ListParams;
+use kube::core::request::Request;
+use kube::{Client, Error};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+
+/// How much of an object is read.
+#[derive(Clone, Copy)]
+pub(crate) enum What {
+    /// All that is asked of it.
+    All,
+    /// Its metadata.
+    Metadata,
+}
+
+/// Reads all objects of a path, as far as `T` is of them: as many by one request as `page` allows.
+pub(crate) async fn each<T: DeserializeOwned>(
+    client: &Client,
+    path: &str,
+    mut page: ListParams,
+    what: What,
+    mut keep: impl FnMut(T),
+) -> Result<(), Error> {
+    let requests = Request::new(path);
+    loop {
+        let request = match what {
+            What::All => requests.list(&page),
+            What::Metadata => requests.list_metadata(&page),
+        };
+        let text = client.request_text(request.map_err(Error::BuildRequest)?).await?;
+        let List { items, metadata } = serde_json::from_str(&text).map_err(Error::SerdeError)?;
+        items.into_iter().for_each(&mut keep);
+        match metadata.more.filter(|more| !more.is_empty()) {
+            Some(more) => page = page.continue_token(&more),
+            None => return Ok(()),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(bound = "T: Deserialize<'de>")]
+struct List<T> {
+    /// Of metadata, a list with nothing in it has `null` here.
+    #[serde(deserialize_with = "items")]
+    items: Vec<T>,
+    #[serde(default)]
+    metadata: ListMetadata,
+}
+
+#[derive(Deserialize, Default)]
+struct ListMetadata {
+    #[serde(rename = "continue")]
+    more: Option<String>,
+}
+
+fn items<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, from_str};
+
+    #[test]
+    fn a_list_with_nothing_in_it_is_read() {
+        for text in [r#"{"items": null}"#, r#"{"items": [], "metadata": {}}"#] {
+            let list: List<Value> = from_str(text).expect("it is one");
+            assert!(list.items.is_empty());
+        }
+        assert!(from_str::<List<Value>>("{}").is_err(), "that is no list");
+    }
+}
