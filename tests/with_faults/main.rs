@@ -20,6 +20,7 @@ mod gitopscluster_status;
 mod idle;
 mod inputs;
 mod install;
+mod pull;
 mod replicas;
 mod reports;
 mod shards;

@@ -131,3 +131,83 @@ async fn many_changes_are_one_write_and_none_is_none() -> Result<()> {
     ensure!(of_reports.len() == 1, "{:?}", writes(&seen));
     controller.stop().await
 }
+
+/// Creates an Application of the set, to which its own Argo CD, or who stands in for it, has given this status.
+async fn delivered(stage: &Stage, set: &str, mut application: Value, status: Value) -> Result<()> {
+    application["apiVersion"] = json!("argoproj.io/v1alpha1");
+    application["kind"] = json!("Application");
+    application["spec"]["project"] = json!("default");
+    application["spec"]["source"] = json!({"repoURL": "https://example.com/git", "path": "."});
+    application["status"] = status;
+    let created = stage.hub.create_application(&application).await?;
+    own(stage, set, &ObjectRef::of(&created)).await
+}
+
+#[tokio::test]
+async fn applications_count_whoever_delivers_them() -> Result<()> {
+    let name = "models";
+    let Some(stage) = hub(name).await? else { return Ok(()) };
+    stage.hub.kubectl(&["apply", "-f", &crd()])?;
+    stage.hub.wait_for_crds().await?;
+    stage.hub.declare_managed_cluster("with-agent").await?;
+
+    let plugin = stage.application("by-plugin", Fares::Well).await?;
+    own(&stage, name, &plugin).await?;
+    let well =
+        |revision: &str| json!({"health": {"status": "Healthy"}, "sync": {"status": "Synced", "revision": revision}});
+    let synced = json!({"status": {"sync": well("a1")["sync"]}});
+    stage.hub.patch(&plugin, &synced).await?;
+    let mut badly = well("b2");
+    badly["health"]["status"] = json!("Degraded");
+    badly["conditions"] = json!([{"type": "SyncError", "message": "models: it does not fit"}]);
+    let pulled = json!({
+        "metadata": {
+            "name": "by-pull",
+            "labels": {"apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true"},
+            "annotations": {
+                "apps.open-cluster-management.io/ocm-managed-cluster": name,
+                "argocd.argoproj.io/skip-reconcile": "true",
+            },
+        },
+        "spec": {"destination": {"server": "https://kubernetes.default.svc"}},
+    });
+    delivered(&stage, name, pulled, badly).await?;
+    let by_agent = json!({"metadata": {"name": "by-agent"}, "spec": {"destination": {"name": "with-agent"}}});
+    delivered(&stage, name, by_agent, well("c3")).await?;
+
+    let proxy = stage.proxy().await?;
+    let controller = stage.controller_for(PROMISE, &proxy).await?;
+    let three = |it: &Value| {
+        it["statuses"]["clusterConditions"]
+            .as_array()
+            .is_some_and(|all| all.len() == 3)
+    };
+    let written = stage.hub.wait_for(&report(name), three).await?;
+    let entries = written["statuses"]["clusterConditions"].as_array().context("entries")?;
+    let told: Vec<_> = entries
+        .iter()
+        .map(|it| {
+            ["cluster", "app", "healthStatus", "syncStatus", "syncRevision"]
+                .map(|key| it[key].as_str().unwrap_or_default())
+        })
+        .collect();
+    let wanted = [
+        [name, "argocd/by-plugin", "Healthy", "Synced", "a1"],
+        [name, "argocd/by-pull", "Degraded", "Synced", "b2"],
+        ["with-agent", "argocd/by-agent", "Healthy", "Synced", "c3"],
+    ];
+    assert_eq!(told, wanted);
+    let broken = entries
+        .iter()
+        .find(|it| it["app"] == "argocd/by-pull")
+        .context("by-pull")?;
+    assert_eq!(
+        broken["conditions"],
+        json!([{"type": "SyncError", "message": "models: it does not fit"}])
+    );
+    // A cluster counts as the worst of what it has.
+    let summary =
+        json!({"clusters": "2", "healthy": "1", "inProgress": "0", "notHealthy": "1", "notSynced": "0", "synced": "2"});
+    assert_eq!(written["statuses"]["summary"], summary);
+    controller.stop().await
+}

@@ -1,0 +1,278 @@
+//! The basic pull model in front of an API server that refuses and fails, and with agents that say odd things: nothing that a cluster
+//! says is lost, nothing is made up, and no work goes on doubt.
+
+use crate::stage::{Replica, Stage, TRIES, backs_off, lists, stage, told, writes, writes_of};
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use testbed::ObjectRef;
+use testbed::proxy::{Fault, Proxy, Seen, Times};
+
+const PULL: &str = "apps.open-cluster-management.io/pull-to-ocm-managed-cluster";
+const CLUSTER: &str = "apps.open-cluster-management.io/ocm-managed-cluster";
+const SKIP_RECONCILE: &str = "argocd.argoproj.io/skip-reconcile";
+const PAYLOAD: &str = "argocd-ocm-cmp.github.io/payload";
+
+/// A hub with the controller of the pull model, seen through a proxy.
+struct Pulling {
+    stage: Stage,
+    proxy: Proxy,
+    controller: Replica,
+}
+
+impl Pulling {
+    async fn start(cluster: &str) -> Result<Option<Self>> {
+        let Some(stage) = stage(cluster).await? else {
+            return Ok(None);
+        };
+        let proxy = stage.proxy().await?;
+        let controller = stage.controller_for("pull", &proxy).await?;
+        Ok(Some(Self {
+            stage,
+            proxy,
+            controller,
+        }))
+    }
+
+    /// Ends the controller, lets something happen meanwhile, and starts another. What that one asks is seen from its beginning.
+    async fn without(self, meanwhile: impl AsyncFnOnce(&Stage) -> Result<()>) -> Result<Self> {
+        self.controller.stop().await?;
+        meanwhile(&self.stage).await?;
+        let proxy = self.stage.proxy().await?;
+        let controller = self.stage.controller_for("pull", &proxy).await?;
+        Ok(Self {
+            proxy,
+            controller,
+            ..self
+        })
+    }
+
+    /// Creates an Application that has no finalizer, and waits until a work carries it.
+    async fn application(&self, name: &str) -> Result<Pulled> {
+        let object = json!({
+            "apiVersion": "argoproj.io/v1alpha1",
+            "kind": "Application",
+            "metadata": {
+                "name": name,
+                "labels": {PULL: "true"},
+                "annotations": {CLUSTER: self.stage.cluster, SKIP_RECONCILE: "true"},
+            },
+            "spec": {
+                "project": "default",
+                "destination": {"server": "https://kubernetes.default.svc", "namespace": name},
+                "source": {"repoURL": "https://example.com/git", "path": "."},
+            },
+        });
+        let created = self.stage.hub.create_application(&object).await?;
+        let uid = created["metadata"]["uid"].as_str().context("a UID")?;
+        let work = ObjectRef::manifest_work(&self.stage.cluster, &format!("{name}-{}", &uid[..5]));
+        self.stage.hub.wait_for(&work, |_| true).await?;
+        Ok(Pulled {
+            application: ObjectRef::of(&created),
+            work,
+        })
+    }
+
+    /// Creates one that its cluster says is healthy.
+    async fn healthy(&self, name: &str) -> Result<Pulled> {
+        let app = self.application(name).await?;
+        self.says(&app, "Healthy").await?;
+        self.until(&app, "Healthy").await?;
+        Ok(app)
+    }
+
+    /// The cluster's agent says that the Application there has this health.
+    async fn says(&self, app: &Pulled, health: &str) -> Result<()> {
+        let work = self.stage.hub.get(&app.work).await?.context("a work")?;
+        self.writes(app, json!([told_of(&work, &values(&work, health))])).await
+    }
+
+    /// The agent says this of what the work carries.
+    async fn writes(&self, app: &Pulled, manifests: Value) -> Result<()> {
+        let status = json!({"status": {"resourceStatus": {"manifests": manifests}}});
+        self.stage.hub.patch_status(&app.work, &status).await.map(drop)
+    }
+
+    async fn until(&self, app: &Pulled, health: &str) -> Result<Value> {
+        let has = |it: &Value| it["status"]["health"]["status"] == health;
+        self.stage.hub.wait_for(&app.application, has).await
+    }
+}
+
+/// An Application and the work that carries it.
+struct Pulled {
+    application: ObjectRef,
+    work: ObjectRef,
+}
+
+/// What comes back of an Application of this health, in the form in which the work carries it.
+fn values(work: &Value, health: &str) -> Value {
+    let text = |name: &str, text: &Value| json!({"name": name, "fieldValue": {"type": "String", "string": text}});
+    let payload = &work["spec"]["workload"]["manifests"][0]["metadata"]["annotations"][PAYLOAD];
+    json!([
+        text("healthStatus", &json!(health)),
+        text("syncStatus", &json!("Synced")),
+        text("payload", payload),
+    ])
+}
+
+/// What an agent says of the Application in a work, with these values fed back.
+fn told_of(work: &Value, values: &Value) -> Value {
+    let payload = &work["spec"]["workload"]["manifests"][0]["metadata"];
+    let condition = |kind: &str| {
+        json!({
+            "type": kind, "status": "True", "reason": "AsItShouldBe", "message": "",
+            "lastTransitionTime": "2020-01-01T00:00:00Z", "observedGeneration": work["metadata"]["generation"],
+        })
+    };
+    json!({
+        "resourceMeta": {
+            "ordinal": 0, "group": "argoproj.io", "version": "v1alpha1", "kind": "Application",
+            "resource": "applications", "namespace": payload["namespace"], "name": payload["name"],
+        },
+        "conditions": [condition("Applied"), condition("Available")],
+        "statusFeedback": {"values": values},
+    })
+}
+
+/// Whether a request asks for an Application, as is done before the work of one that is gone is deleted.
+fn asks(seen: &Seen) -> bool {
+    seen.is("get", "applications")
+}
+
+#[tokio::test]
+async fn no_status_is_lost_to_conflicts_or_to_those_who_write_at_the_same_time() -> Result<()> {
+    let Some(pulling) = Pulling::start("pull-conflicts").await? else {
+        return Ok(());
+    };
+    let app = pulling.healthy("shop").await?;
+    let is_of_it = |seen: &Seen| seen.is("patch", "applications") && seen.name.as_deref() == Some("shop");
+    pulling.proxy.fault(Fault::Status(409), Times::Next(2), is_of_it);
+    let mark = pulling.proxy.mark();
+    pulling.says(&app, "Degraded").await?;
+    pulling.until(&app, "Degraded").await?;
+    let requests = pulling.proxy.requests();
+    let answers: Vec<_> = writes_of(&requests[mark..], &app.application)
+        .iter()
+        .map(|seen| seen.answer)
+        .collect();
+    assert_eq!(answers, [Some(409), Some(409), Some(200)]);
+
+    // Somebody else changes the Application while its cluster says one thing after the other.
+    for round in 0..10 {
+        let label = json!({"metadata": {"labels": {"round": round.to_string()}}});
+        let health = if round % 2 == 0 { "Progressing" } else { "Suspended" };
+        tokio::try_join!(
+            pulling.stage.hub.patch(&app.application, &label),
+            pulling.says(&app, health)
+        )?;
+    }
+    // A label is of the form that the work carries, of which is said what comes last.
+    let is_carried = |work: &Value| work["spec"]["workload"]["manifests"][0]["metadata"]["labels"]["round"] == "9";
+    pulling.stage.hub.wait_for(&app.work, is_carried).await?;
+    pulling.says(&app, "Missing").await?;
+    let now = pulling.until(&app, "Missing").await?;
+    assert_eq!(now["metadata"]["labels"]["round"], "9");
+    assert_eq!(now["status"]["sync"]["status"], "Synced");
+    Ok(())
+}
+
+#[tokio::test]
+async fn odd_feedback_neither_stops_the_controller_nor_makes_it_lie() -> Result<()> {
+    let Some(pulling) = Pulling::start("pull-odd").await? else {
+        return Ok(());
+    };
+    let hub = pulling.stage.hub;
+    let (numbers, empty, reordered) = tokio::try_join!(
+        pulling.healthy("numbers"),
+        pulling.healthy("empty"),
+        pulling.healthy("reordered")
+    )?;
+
+    let work = hub.get(&numbers.work).await?.context("a work")?;
+    let odd = json!([
+        {"name": "healthStatus", "fieldValue": {"type": "Integer", "integer": 5}},
+        {"name": "syncStatus", "fieldValue": {"type": "Boolean", "boolean": true}},
+        {"name": "operationStatePhase", "fieldValue": {"type": "JsonRaw", "jsonRaw": "{\"phase\": 1}"}},
+        {"name": "syncRevision", "fieldValue": {"type": "String"}},
+    ]);
+    pulling.writes(&numbers, json!([told_of(&work, &odd)])).await?;
+    pulling.writes(&empty, json!([])).await?;
+
+    // What is said of another object first, and of another Application, is not taken for what is said of this one.
+    let work = hub.get(&reordered.work).await?.context("a work")?;
+    let mut namespace = told_of(&work, &values(&work, "Healthy"));
+    namespace["resourceMeta"] =
+        json!({"ordinal": 0, "group": "", "version": "v1", "kind": "Namespace", "resource": "namespaces", "name": "x"});
+    let mut other = told_of(&work, &values(&work, "Missing"));
+    other["resourceMeta"]["name"] = json!("other");
+    let own = told_of(&work, &values(&work, "Degraded"));
+    pulling.writes(&reordered, json!([namespace, other, own])).await?;
+    pulling.until(&reordered, "Degraded").await?;
+
+    let waits = pulling.until(&empty, "Progressing").await?;
+    let message = waits["status"]["health"]["message"].as_str().unwrap_or_default();
+    assert_eq!(
+        message,
+        "waiting for pull-odd: its agent has not applied the Application"
+    );
+    // Of what it cannot read it keeps what it heard last.
+    let kept = pulling.until(&numbers, "Healthy").await?;
+    assert!(kept["status"]["operationState"].is_null(), "{kept:#}");
+    // All are served as before.
+    for app in [&numbers, &empty, &reordered] {
+        pulling.says(app, "Suspended").await?;
+        pulling.until(app, "Suspended").await?;
+    }
+    let now = hub.get(&numbers.application).await?.context("it is there")?;
+    assert_eq!(told(&now, "ManifestWorkError"), [""; 0]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_work_without_its_application_goes_when_that_is_certain_and_nothing_is_listed_for_it() -> Result<()> {
+    let Some(pulling) = Pulling::start("pull-orphans").await? else {
+        return Ok(());
+    };
+    let gone = pulling.healthy("gone").await?;
+    let later = pulling.healthy("later").await?;
+    let stays = pulling.healthy("stays").await?;
+
+    // While there was no controller: the next one finds it, and asks once more before it deletes.
+    let pulling = pulling
+        .without(async |stage| {
+            stage.hub.delete(&gone.application).await?;
+            stage.hub.wait_gone(&gone.application).await
+        })
+        .await?;
+    let hub = pulling.stage.hub;
+    hub.wait_gone(&gone.work).await?;
+    let requests = pulling.proxy.requests();
+    let listed = lists(&requests);
+    let [applications, works] = ["applications", "manifestworks"].map(|kind| {
+        let of_it = listed.iter().filter(|line| line.contains(kind));
+        of_it.count()
+    });
+    assert_eq!([applications, works], [1, 1], "{listed:#?}");
+    assert_eq!(requests.iter().filter(|seen| asks(seen)).count(), 1);
+
+    // While there is one, and the API server does not answer whether it is gone.
+    pulling.proxy.fault(Fault::Status(500), Times::Always, asks);
+    let mark = pulling.proxy.mark();
+    hub.delete(&later.application).await?;
+    let asked = |requests: &[Seen]| requests[mark..].iter().filter(|seen| asks(seen)).count() >= TRIES;
+    pulling.proxy.until("it asks several times", asked).await?;
+    let requests = pulling.proxy.requests();
+    backs_off(requests[mark..].iter().filter(|seen| asks(seen)))?;
+    assert_eq!(writes(&requests[mark..]), [""; 0], "nothing goes on doubt");
+    let there = hub.get(&later.work).await?.context("the work stays")?;
+    ensure!(there["metadata"]["deletionTimestamp"].is_null(), "the work is going");
+    pulling.proxy.heal();
+    hub.wait_gone(&later.work).await?;
+    let requests = pulling.proxy.requests();
+    assert_eq!(lists(&requests[mark..]), [""; 0]);
+    let deleted = requests.iter().filter(|seen| seen.is("delete", "manifestworks"));
+    assert_eq!(deleted.count(), 2, "{:#?}", writes(&requests));
+
+    pulling.says(&stays, "Degraded").await?;
+    pulling.until(&stays, "Degraded").await.map(drop)
+}
