@@ -1,4 +1,4 @@
-//! What the tests share: one hub that they use in turns, Applications with works, and replicas of the controller.
+//! What the tests share: two hubs that they use in turns, Applications with works, and replicas of the controller.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use tokio::sync::{Mutex, MutexGuard, OnceCell};
 const KINDS: &str = "applications.argoproj.io,manifestworks.work.open-cluster-management.io,\
                      manifestworkreplicasets.work.open-cluster-management.io,events";
 
-/// The hub, for one test at a time: a controller sees all that is there.
+/// A hub, for one test at a time: a controller sees all that is there.
 pub(crate) struct Stage {
     pub(crate) hub: &'static Hub,
     /// The namespace of the managed cluster, and of the Lease.
@@ -25,15 +25,19 @@ pub(crate) struct Stage {
     _turn: MutexGuard<'static, ()>,
 }
 
-/// The hub, where it can be had, with nothing on it but a managed cluster of that name; what is lacking is said, and fails in CI.
+/// A hub, where it can be had, with nothing on it but a managed cluster of that name; what is lacking is said, and fails in CI.
 pub(crate) async fn stage(cluster: &str) -> Result<Option<Stage>> {
-    static HUB: OnceCell<Hub> = OnceCell::const_new();
-    static TURN: Mutex<()> = Mutex::const_new(());
+    // Tests mostly wait for a time to pass. More than two would wait for each other's processors as well.
+    static HUBS: [OnceCell<Hub>; 2] = [const { OnceCell::const_new() }; 2];
+    static TURNS: [Mutex<()>; 2] = [const { Mutex::const_new(()) }; 2];
     if !testbed::available() {
         return Ok(None);
     }
-    let turn = TURN.lock().await;
-    let hub = HUB.get_or_try_init(Hub::start).await?;
+    let (turn, hub) = tokio::select! {
+        turn = TURNS[0].lock() => (turn, &HUBS[0]),
+        turn = TURNS[1].lock() => (turn, &HUBS[1]),
+    };
+    let hub = hub.get_or_try_init(Hub::start).await?;
     hub.kubectl(&["delete", "--all", "--all-namespaces", KINDS])?;
     hub.kubectl(&["delete", "--all", "managedclusters"])?;
     hub.declare_managed_cluster(cluster).await?;
