@@ -34,7 +34,7 @@
 //! What the stages share: [`value`] is a manifest's value as Kubernetes sees it, [`yaml`] reads and writes it in the dialect
 //! of Kubernetes' own Go libraries, [`json`] is its canonical text. Those three are ours to the last rule, because a value
 //! that is read differently from how `kubectl apply` reads it makes a cluster run something that Git does not say. [`text`] shortens
-//! what others have written.
+//! what others have written, and `time_math` adds up times that others have written without overflow.
 //!
 //! # What holds it to that
 //!
@@ -69,6 +69,7 @@ pub mod supervise;
 pub mod table;
 pub mod telemetry;
 pub mod text;
+mod time_math;
 pub mod tracking;
 pub mod value;
 pub mod works;

@@ -4,6 +4,7 @@ use super::Error;
 use super::key::KeyId;
 use super::signed::{self, Signed, Subject};
 use crate::generate::names::hex;
+use crate::time_math;
 use der::asn1::{AnyRef, BitStringRef, ObjectIdentifier};
 use der::oid::db::rfc5280::ANY_EXTENDED_KEY_USAGE;
 use der::oid::db::rfc5912::{ID_KP_CLIENT_AUTH, ID_KP_SERVER_AUTH};
@@ -140,13 +141,9 @@ impl Certificate {
     /// When 80 % of its life are over: from then on it is to be renewed.
     #[must_use]
     pub fn renews_at(&self) -> Timestamp {
-        let life = self
-            .not_after
-            .as_second()
-            .saturating_sub(self.not_before.as_second())
-            .max(0);
-        let after = SignedDuration::from_secs(life / 5 * 4 + life % 5 * 4 / 5);
-        self.not_before.saturating_add(after).unwrap_or(Timestamp::MAX)
+        let life = self.not_after.duration_since(self.not_before).max(SignedDuration::ZERO);
+        let after = SignedDuration::from_secs(life.as_secs().saturating_mul(4) / 5);
+        time_math::after(self.not_before, after)
     }
 
     /// The SHA-256 of the certificate in DER, in hex.

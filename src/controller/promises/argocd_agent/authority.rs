@@ -4,6 +4,8 @@
 //! principal does, trusts all that follow. It is renewed in three steps, so that nobody ever meets a certificate that it does not
 //! trust: the next one is announced, signs when every cluster knows it, and the one before goes when nothing of it is in use.
 
+#![deny(clippy::arithmetic_side_effects)]
+
 use crate::agent::names;
 use crate::cluster_secret::{MANAGED_BY, OURS};
 use crate::controller::action::Write;
@@ -11,6 +13,7 @@ use crate::controller::resources::SECRETS;
 use crate::controller::seen::{PROMOTED, Place, TlsSecret};
 use crate::pki::{Authority, Certificate, Recipe, authority_name};
 use crate::status::time;
+use crate::time_math::{after, before};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -40,7 +43,7 @@ pub(super) struct Spread {
 
 /// What is to be written next of the authority; `argocd` is Argo CD's namespace.
 pub(super) fn next(ca: Option<&TlsSecret>, argocd: &str, spread: Spread, now: Timestamp) -> Option<Write> {
-    let (not_before, not_after) = (now - SKEW, now + LIFE);
+    let (not_before, not_after) = (before(now, SKEW), after(now, LIFE));
     let common_name = authority_name(not_before);
     let Some(ca) = ca else {
         let recipe = Recipe::Authority {
@@ -58,7 +61,7 @@ pub(super) fn next(ca: Option<&TlsSecret>, argocd: &str, spread: Spread, now: Ti
     let next = ca.next.as_ref();
     let next = next.and_then(|key| ca.certificates.iter().find(|it| it.has_key(key)));
     let recipe = match next {
-        Some(_) if spread.is_known || now >= signer.not_after - LAST => {
+        Some(_) if spread.is_known || now >= before(signer.not_after, LAST) => {
             let mut write = patch(ca, names::CA_SECRET, argocd);
             if let Write::Patch { body, .. } = &mut write {
                 body["metadata"]["annotations"] = json!({PROMOTED: time(now)});
@@ -81,9 +84,9 @@ pub(super) fn next(ca: Option<&TlsSecret>, argocd: &str, spread: Spread, now: Ti
 pub(super) fn again(ca: &TlsSecret) -> Option<Timestamp> {
     let signer = ca.leaf().filter(|signer| is_renewed(signer))?;
     Some(match (&ca.next, &ca.certificates[1..]) {
-        (Some(_), _) => signer.not_after - LAST,
+        (Some(_), _) => before(signer.not_after, LAST),
         (None, []) => signer.renews_at(),
-        (None, _) => signer.renews_at().min(changed(ca) + AGENT + SKEW),
+        (None, _) => signer.renews_at().min(forgotten(ca)),
     })
 }
 
@@ -95,14 +98,19 @@ fn is_renewed(signer: &Certificate) -> bool {
 /// Whether nothing is in use any more of the authorities before the one that signs. What agents have lasts a day, so that is waited
 /// after the last certificate of theirs may have been issued.
 fn is_past(ca: &TlsSecret, spread: Spread, now: Timestamp) -> bool {
-    let before = &ca.certificates[1..];
-    let is_over = before.iter().all(|it| it.not_after + SKEW < now);
-    is_over || (spread.is_used && now >= changed(ca) + AGENT + SKEW)
+    let mut previous = ca.certificates.iter().skip(1);
+    let is_over = previous.all(|it| after(it.not_after, SKEW) < now);
+    is_over || (spread.is_used && now >= forgotten(ca))
 }
 
 /// Since when the first certificate signs.
 fn changed(ca: &TlsSecret) -> Timestamp {
-    ca.promoted.unwrap_or(Timestamp::MAX - AGENT - AGENT)
+    ca.promoted.unwrap_or(Timestamp::MAX)
+}
+
+/// Returns when the last certificate that the previous authority signed for an agent has expired.
+fn forgotten(ca: &TlsSecret) -> Timestamp {
+    after(after(changed(ca), AGENT), SKEW)
 }
 
 /// What a certificate of the hub's own is to be.
@@ -132,8 +140,8 @@ pub(super) fn leaf(
     let recipe = Recipe::Server {
         common_name: wanted.common_name.to_owned(),
         names: wanted.names.clone(),
-        not_before: now - SKEW,
-        not_after: now + LEAF,
+        not_before: before(now, SKEW),
+        not_after: after(now, LEAF),
         authority: of(ca, argocd),
     };
     Some(made(write, recipe))

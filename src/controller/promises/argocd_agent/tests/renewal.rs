@@ -3,11 +3,12 @@
 use super::*;
 use crate::controller::action::Write;
 use crate::controller::index::tests::now;
-use crate::controller::promises::argocd_agent::authority::{Spread, next};
+use crate::controller::promises::argocd_agent::authority::{Leaf, Spread, again, leaf, next};
 use crate::controller::seen::TlsSecret;
 use crate::pki::{Authority, Certificate, Recipe, make};
 use k8s_openapi::ByteString;
 use k8s_openapi::jiff::Timestamp;
+use proptest::prelude::*;
 use std::sync::LazyLock;
 
 /// When a year's authority that was made at [`now`] is renewed, to the day.
@@ -24,12 +25,81 @@ fn secret(recipe: &Recipe, authority: Option<&Value>) -> Value {
 }
 
 fn authority_called(name: &str) -> Value {
+    authority_until(name, now() + days(365))
+}
+
+fn authority_until(name: &str, not_after: Timestamp) -> Value {
     let recipe = Recipe::Authority {
         common_name: name.to_owned(),
         not_before: now(),
-        not_after: now() + days(365),
+        not_after,
     };
     secret(&recipe, None)
+}
+
+/// Every decision about an authority and a certificate by it, as the controller makes them.
+fn decide_everything(ca: &TlsSecret, now: Timestamp) -> Vec<Option<Write>> {
+    let names = ["principal.example.com".into()].into();
+    let wanted = Leaf {
+        secret: names::PRINCIPAL_TLS,
+        names: &names,
+        common_name: "principal",
+    };
+    let spreads = [(false, false), (true, false), (false, true), (true, true)];
+    let spreads = spreads.map(|(is_known, is_used)| Spread { is_known, is_used });
+    let mut writes: Vec<_> = spreads.map(|spread| next(Some(ca), "argocd", spread, now)).into();
+    writes.push(next(None, "argocd", spreads[0], now));
+    writes.push(leaf(ca, None, &wanted, "argocd", now));
+    writes.push(leaf(ca, Some(ca), &wanted, "argocd", now));
+    again(ca);
+    writes
+}
+
+/// An authority of ours with the one before it, both valid from now.
+fn two_authorities(until: Timestamp) -> TlsSecret {
+    let [mut ca, previous] = ["argocd-agent-ca@2", "argocd-agent-ca@1"].map(|name| {
+        let secret = authority_until(name, until);
+        TlsSecret::read(&secret.to_string()).expect("a Secret")
+    });
+    ca.certificates.extend(previous.certificates);
+    ca
+}
+
+#[test]
+fn an_authority_without_expiry_is_kept_and_signs() {
+    let ca = two_authorities(Timestamp::MAX);
+    assert_eq!(ca.certificates[1].not_after.as_second(), Timestamp::MAX.as_second());
+    assert!(again(&ca).is_some_and(|at| at > now()));
+    let spread = Spread {
+        is_known: true,
+        is_used: false,
+    };
+    assert_eq!(next(Some(&ca), "argocd", spread, now()), None);
+    let writes = decide_everything(&ca, now());
+    assert!(writes[5].is_some(), "it signs a certificate of the principal");
+}
+
+proptest! {
+    #[test]
+    fn no_time_in_a_certificate_or_annotation_overflows(
+        times in prop::array::uniform6(Timestamp::MIN.as_second()..=Timestamp::MAX.as_second()),
+        extremes in prop::array::uniform6(0..4_u8),
+        has_next in any::<bool>(),
+    ) {
+        static CA: LazyLock<TlsSecret> = LazyLock::new(|| two_authorities(now() + days(365)));
+        let at = |number: usize| match extremes[number] {
+            0 => Timestamp::MIN,
+            1 => Timestamp::MAX,
+            _ => Timestamp::from_second(times[number]).expect("it is in range"),
+        };
+        let mut ca = CA.clone();
+        for (number, certificate) in ca.certificates.iter_mut().enumerate() {
+            (certificate.not_before, certificate.not_after) = (at(2 * number), at(2 * number + 1));
+        }
+        ca.promoted = Some(at(4));
+        ca.next = ca.key.clone().filter(|_| has_next);
+        decide_everything(&ca, at(5));
+    }
 }
 
 /// An authority that is nobody's here.
