@@ -6,7 +6,7 @@
 //!
 //! The [`watches`] tell what is on the hub, and the [`index`] keeps what is needed of it and says which Applications, clusters and
 //! ApplicationSets a change concerns. The [`queue`] says when to look at them; a promise ([`promises`]) says what should be written, of nothing but the index
-//! and the time; the [`writer`] writes it, if this replica holds the Lease ([`lease`]) of the object's shard
+//! and the time; [`slots`] says how many writes may be in progress for whom; the [`writer`] writes it, if this replica holds the Lease ([`lease`]) of the object's shard
 //! ([`shards`]). One thread does all, so that the index needs no lock and what is decided is decided of one state.
 
 pub mod action;
@@ -15,6 +15,8 @@ pub mod index;
 pub mod lease;
 pub mod metrics;
 mod options;
+mod outbox;
+mod panics;
 pub mod promises;
 pub mod queue;
 mod readiness;
@@ -22,6 +24,8 @@ mod reconciler;
 pub mod resources;
 pub mod seen;
 pub mod shards;
+pub mod slots;
+pub mod turns;
 pub mod watches;
 pub mod writer;
 
@@ -60,6 +64,7 @@ pub struct Clocks {
 /// # Errors
 /// With one plain line, when it cannot start.
 pub async fn run(options: &Options, clocks: Clocks) -> Result<(), String> {
+    panics::log();
     let unheard = |error: io::Error| format!("signals cannot be heard: {error}");
     let mut terminated = signal(SignalKind::terminate()).map_err(unheard)?;
     let mut interrupted = signal(SignalKind::interrupt()).map_err(unheard)?;

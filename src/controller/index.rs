@@ -13,6 +13,7 @@ use super::seen::{
     Application, ApplicationSet, Cluster, Condition, Decision, Generated, GitOpsCluster, Object, Place, Placement,
     Reach, TlsSecret, Work, WorkKind,
 };
+use super::turns::Share;
 use super::watches::Kept;
 use crate::agent::names;
 use crate::cluster_secret::{ClusterSecret, MANAGED_BY};
@@ -94,6 +95,31 @@ pub enum Change {
     OnlyCertificates(HashSet<Arc<str>>),
     /// These parts of argocd-agent and of its add-on are all of their kind.
     OnlyObjects(Kept, HashSet<Place>),
+    /// A defect of ours.
+    #[cfg(test)]
+    Panic,
+}
+
+impl Change {
+    /// Returns the name of the object that it is about, for the log; those that are about all of a kind have none.
+    #[must_use]
+    pub fn object(&self) -> Option<String> {
+        Some(match self {
+            Self::Application(place, _)
+            | Self::Work(_, place, _)
+            | Self::Decision(place, _)
+            | Self::Placement(place, _)
+            | Self::GitOpsCluster(place, _)
+            | Self::ApplicationSet(place, _)
+            | Self::Report(place, _)
+            | Self::Object(_, place, _) => place.to_string(),
+            Self::Cluster(name, _)
+            | Self::Project(name, _)
+            | Self::Secret(name, _)
+            | Self::Certificate(name, _) => name.to_string(),
+            _ => return None,
+        })
+    }
 }
 
 /// What promises are about.
@@ -111,6 +137,21 @@ pub enum Sort {
     ArgoCd,
     /// Requests for certificates, which have no namespace.
     Request,
+}
+
+impl Sort {
+    /// Returns the Kubernetes kind, for the log.
+    #[must_use]
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Application => "Application",
+            Self::Cluster => "ManagedCluster",
+            Self::ApplicationSet => "ApplicationSet",
+            Self::GitOpsCluster => "GitOpsCluster",
+            Self::ArgoCd => "Namespace",
+            Self::Request => "CertificateSigningRequest",
+        }
+    }
 }
 
 /// An object that a change concerns.
@@ -417,6 +458,32 @@ impl Index {
         self.works.next()
     }
 
+    /// Returns whose turn the work for an object is: its namespace's, and within that the managed cluster's that it is about. A request
+    /// for a certificate counts for the user who made it, as the API server names them.
+    #[must_use]
+    pub fn share(&self, sort: Sort, place: &Place) -> Share {
+        let by_cluster = |cluster: Arc<str>| Share {
+            namespace: Arc::clone(&place.namespace),
+            cluster,
+        };
+        match sort {
+            Sort::Application => {
+                let pull = self.application(place).and_then(|it| it.pull.as_ref());
+                let named = pull.and_then(|pull| pull.cluster.as_deref()).map(Arc::from);
+                let applied = || self.works_of(place).next().map(|(_, work, _)| Arc::clone(&work.namespace));
+                named.or_else(applied).map(by_cluster)
+            }
+            Sort::Cluster => Some(by_cluster(Arc::clone(&place.name))),
+            Sort::Request => {
+                let request = self.object(Kept::Requests, place);
+                let user = request.and_then(|it| it.object["spec"]["username"].as_str());
+                user.map(|user| by_cluster(user.into()))
+            }
+            Sort::ApplicationSet | Sort::GitOpsCluster | Sort::ArgoCd => None,
+        }
+        .unwrap_or_else(|| Share::of(&place.namespace))
+    }
+
     /// Lets it be this late.
     pub fn tick(&mut self, now: Timestamp) -> Vec<Touched> {
         let touched = self.works.tick(now);
@@ -495,6 +562,8 @@ impl Index {
                 let gone = self.agents.missing(kind, &all).into_iter();
                 gone.flat_map(|place| self.put_object(kind, &place, None)).collect()
             }
+            #[cfg(test)]
+            Change::Panic => panic!("as asked for"),
         }
     }
 

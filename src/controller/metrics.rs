@@ -197,6 +197,8 @@ pub struct Metrics {
     certificates: Family<OfSecret, Gauge>,
     issued: Family<OfKind, Counter>,
     clusters: Family<OfClusters, Gauge>,
+    panics: Family<OfPromise, Counter>,
+    events_dropped: Family<OfPromise, Counter>,
     registry: Arc<Registry>,
 }
 
@@ -233,6 +235,8 @@ impl Metrics {
         let certificates = Family::default();
         let issued = Family::default();
         let clusters = Family::default();
+        let panics = Family::default();
+        let events_dropped = Family::default();
         let ours = registry.sub_registry_with_prefix("argocd_ocm_cmp");
         ours.register("reconciles", "How often an object was looked at", reconciles.clone());
         let errors = reconcile_errors.clone();
@@ -262,6 +266,10 @@ impl Metrics {
         ours.register("certificates_issued", help, issued.clone());
         let help = "Managed clusters of a GitOpsCluster, as its status counts them";
         ours.register("gitopscluster_clusters", help, clusters.clone());
+        let help = "Panics that stopped the work for one object, which is tried again";
+        ours.register("panics", help, panics.clone());
+        let help = "Events that were not written because too many waited";
+        ours.register("events_dropped", help, events_dropped.clone());
         registry.register_collector(Box::new(Process));
         let metrics = Self {
             reconciles,
@@ -281,6 +289,8 @@ impl Metrics {
             certificates,
             issued,
             clusters,
+            panics,
+            events_dropped,
             registry: Arc::new(registry),
         };
         for verdict in Verdict::ALL {
@@ -298,6 +308,17 @@ impl Metrics {
     pub fn failed(&self, promise: &'static str, reason: Reason) {
         let labels = OfError { promise, reason };
         self.reconcile_errors.get_or_create(&labels).inc();
+    }
+
+    /// The work for an object panicked: in this controller, or in what they share: the `index` and the writing of
+    /// `events`.
+    pub fn panicked(&self, promise: &'static str) {
+        self.panics.get_or_create(&OfPromise { promise }).inc();
+    }
+
+    /// An Event of a controller was dropped because too many waited.
+    pub fn event_dropped(&self, promise: &'static str) {
+        self.events_dropped.get_or_create(&OfPromise { promise }).inc();
     }
 
     /// So many objects of a promise fail again and again, and so long has waited what is due for longest.
@@ -516,12 +537,16 @@ mod tests {
         metrics.managed_clusters(Reach::Heard, 5);
         metrics.managed_clusters(Reach::Unwell, 0);
         metrics.managed_clusters(Reach::Silent, 1);
+        metrics.panicked("index");
+        metrics.event_dropped("application-status");
         let wanted = [
+            r#"argocd_ocm_cmp_events_dropped_total{promise="application-status"} 1"#,
             r#"argocd_ocm_cmp_failing{promise="application-status"} 2"#,
             "argocd_ocm_cmp_leader 1",
             r#"argocd_ocm_cmp_managed_clusters{available="false"} 0"#,
             r#"argocd_ocm_cmp_managed_clusters{available="true"} 5"#,
             r#"argocd_ocm_cmp_managed_clusters{available="unknown"} 1"#,
+            r#"argocd_ocm_cmp_panics_total{promise="index"} 1"#,
             r#"argocd_ocm_cmp_queue_delay_seconds{promise="application-status"} 1.5"#,
             r#"argocd_ocm_cmp_reconcile_errors_total{promise="application-status",reason="conflict"} 1"#,
             r#"argocd_ocm_cmp_reconciles_total{promise="application-status"} 2"#,

@@ -1,9 +1,16 @@
 //! Which objects are to be looked at for a promise, and when: what happens at once is looked at once, what failed is tried again later
-//! and later, and Argo CD is not asked too often to look again.
+//! and later, and Argo CD is not asked too often to look again. Of the objects that are due, tenants and clusters take turns; those
+//! whose last write was slow are in a line of their own.
+
+#![deny(clippy::arithmetic_side_effects)]
 
 use super::index::Noticed;
 use super::seen::Place;
+use super::turns::{Share, Turns};
+use crate::time_math::later;
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Bound;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 /// How long to wait for more of the same: an agent writes the status of a work in several steps.
@@ -16,6 +23,8 @@ const BETWEEN_ALL_REFRESHES: Duration = Duration::from_millis(200);
 const BACKOFF: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(60)];
 /// What has failed so often in a row is told of: a conflict now and then is as it should be.
 const FAILING: u32 = 3;
+/// How many objects that have become due get in line at a time.
+const TAKEN_IN: usize = 1000;
 
 /// Which objects are to be looked at, and when.
 #[derive(Debug)]
@@ -23,13 +32,30 @@ pub struct Queue {
     /// How long the next write for the same object waits at least.
     pause: Duration,
     entries: HashMap<Place, Entry>,
-    due: BTreeSet<(Instant, Place)>,
+    /// Those of which the last write was prompt, and those of which it was slow.
+    lines: [Line; 2],
+    /// What can be forgotten from then on, if nothing happens.
+    settling: BTreeSet<(Instant, Place)>,
     refreshed: Option<Instant>,
     failing: usize,
 }
 
+/// Objects that are to be looked at.
 #[derive(Debug, Default)]
+struct Line {
+    /// All of them.
+    due: BTreeSet<(Instant, Place)>,
+    /// The last one that has become due and is in `turns`, as are all before it.
+    taken_in: Option<(Instant, Place)>,
+    /// Those that are due. Who is not in `due` any more has been looked at, or is forgotten.
+    turns: Turns<(Instant, Place)>,
+}
+
+#[derive(Debug)]
 struct Entry {
+    share: Share,
+    /// Whether its last write was slow.
+    slow: bool,
     /// When it is looked at; nothing while it is not to be.
     due: Option<Instant>,
     /// Whether something is being written for it.
@@ -48,6 +74,10 @@ struct Entry {
 pub struct Due {
     /// Where it is.
     pub place: Place,
+    /// Whose slots its write takes.
+    pub share: Share,
+    /// Whether its last write was slow.
+    pub slow: bool,
     /// Whether Argo CD may be asked to look again.
     pub stale: bool,
 }
@@ -76,15 +106,19 @@ impl Queue {
         Self {
             pause,
             entries: HashMap::new(),
-            due: BTreeSet::new(),
+            lines: Default::default(),
+            settling: BTreeSet::new(),
             refreshed: None,
             failing: 0,
         }
     }
 
     /// Something has happened that concerns an object.
-    pub fn touch(&mut self, place: &Place, noticed: Noticed, now: Instant) {
-        let entry = self.entries.entry(place.clone()).or_default();
+    pub fn touch(&mut self, place: &Place, share: Share, noticed: Noticed, now: Instant) {
+        let entry = self.entries.entry(place.clone()).or_insert_with(|| Entry::new(share.clone()));
+        if entry.due.is_none() {
+            entry.share = share;
+        }
         match noticed {
             Noticed::Nothing => {}
             Noticed::Yes => entry.stale = false,
@@ -98,8 +132,8 @@ impl Queue {
         if entry.due.is_some() && entry.failures > 0 {
             return;
         }
-        let next = entry.written.map_or(now, |written| written + self.pause);
-        let next = next.max(now + TOGETHER);
+        let next = entry.written.map_or(now, |written| later(written, self.pause));
+        let next = next.max(later(now, TOGETHER));
         if entry.due.is_none_or(|due| next < due) {
             self.at(place, next);
         }
@@ -108,7 +142,70 @@ impl Queue {
     /// When the next is to be looked at.
     #[must_use]
     pub fn next(&self) -> Option<Instant> {
-        self.due.first().map(|(at, _)| *at)
+        self.lines.iter().filter_map(Line::next).min()
+    }
+
+    /// When the next becomes due that is not yet.
+    #[must_use]
+    pub fn next_after(&self, now: Instant) -> Option<Instant> {
+        static FIRST: LazyLock<Place> = LazyLock::new(|| Place::new("", ""));
+        let from = (later(now, Duration::from_nanos(1)), FIRST.clone());
+        let next = |line: &Line| line.due.range(from.clone()..).next().map(|(at, _)| *at);
+        self.lines.iter().filter_map(next).min()
+    }
+
+    /// Returns true if something is to be looked at now; `slow`: of which the last write was slow.
+    #[must_use]
+    pub fn is_due(&self, slow: bool, now: Instant) -> bool {
+        self.lines[usize::from(slow)].next().is_some_and(|at| at <= now)
+    }
+
+    /// Returns the objects that have been due since before `by`.
+    #[must_use]
+    pub fn overdue(&self, by: Instant) -> Vec<Place> {
+        let due = self.lines.iter().flat_map(|line| &line.due);
+        due.filter(|(at, _)| *at < by).map(|(_, place)| place.clone()).collect()
+    }
+
+    /// Returns the object if it is to be looked at now, without taking it out of its line.
+    #[must_use]
+    pub fn peek(&self, place: &Place, now: Instant) -> Option<Due> {
+        let entry = self.entries.get(place)?;
+        entry.due.filter(|due| *due <= now && !entry.busy)?;
+        Some(Due {
+            place: place.clone(),
+            share: entry.share.clone(),
+            slow: entry.slow,
+            stale: entry.stale,
+        })
+    }
+
+    /// Forgets an object of which nothing is to be written: it is looked at again at `again`, or when something happens.
+    pub fn drop_due(&mut self, place: &Place, again: Option<Instant>) {
+        let Some(entry) = self.entries.get_mut(place).filter(|entry| !entry.busy) else {
+            return;
+        };
+        if let Some(due) = entry.due.take() {
+            self.lines[usize::from(entry.slow)].due.remove(&(due, place.clone()));
+        }
+        self.failing = self.failing.saturating_sub(usize::from(entry.failures >= FAILING));
+        entry.failures = 0;
+        match again {
+            Some(at) => self.at(place, at),
+            None => drop(self.entries.remove(place)),
+        }
+    }
+
+    /// Returns how many objects it knows of.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Returns true if it knows of no object.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
     }
 
     /// How many have failed three times in a row at least, and are tried again.
@@ -117,13 +214,28 @@ impl Queue {
         self.failing
     }
 
-    /// One that is to be looked at now. How it went is to be told.
-    pub fn pop(&mut self, now: Instant) -> Option<Due> {
-        if self.next()? > now {
-            return None;
-        }
-        let (_, place) = self.due.pop_first()?;
-        let is_long_ago = |at: Option<Instant>, ago| at.is_none_or(|at| at + ago <= now);
+    /// One that is to be looked at now, of those whose last write was slow or of the others. How it went is to be told. Who may have
+    /// a turn is as in [`Turns::pop`].
+    pub fn pop(
+        &mut self,
+        slow: bool,
+        now: Instant,
+        may_tenant: impl Fn(&Arc<str>) -> bool,
+        may_cluster: impl Fn(&Share) -> bool,
+    ) -> Option<Due> {
+        self.settle(now);
+        let (share, place) = loop {
+            let line = &mut self.lines[usize::from(slow)];
+            let is_all = line.take_in(&self.entries, now);
+            match line.turns.pop(&may_tenant, &may_cluster) {
+                // It may have been forgotten since, or be due at another time.
+                Some((share, due)) if line.due.remove(&due) => break (share, due.1),
+                Some(_) => {}
+                None if is_all => return None,
+                None => {}
+            }
+        };
+        let is_long_ago = |at: Option<Instant>, ago| at.is_none_or(|at| later(at, ago) <= now);
         let all = is_long_ago(self.refreshed, BETWEEN_ALL_REFRESHES);
         let entry = self.entries.get_mut(&place)?;
         (entry.due, entry.busy, entry.again) = (None, true, false);
@@ -132,12 +244,39 @@ impl Queue {
             // Until it is told how it went: the next that is looked at shall not be asked for as well.
             self.refreshed = Some(now);
         }
-        Some(Due { place, stale })
+        Some(Due {
+            place,
+            share,
+            slow,
+            stale,
+        })
+    }
+
+    /// Forgets what was written long enough ago.
+    fn settle(&mut self, now: Instant) {
+        while let Some((at, _)) = self.settling.first()
+            && *at <= now
+        {
+            let Some((_, place)) = self.settling.pop_first() else { return };
+            let is_idle = |entry: &Entry| entry.due.is_none() && !entry.busy;
+            if self.entries.get(&place).is_some_and(|it| is_idle(it) && it.forgotten(self.pause).is_none_or(|at| at <= now))
+            {
+                self.entries.remove(&place);
+            }
+        }
+    }
+
+    /// Notes whether the write for an object that is looked at was slow.
+    pub fn note_slow(&mut self, place: &Place, slow: bool) {
+        if let Some(entry) = self.entries.get_mut(place).filter(|entry| entry.due.is_none()) {
+            entry.slow = slow;
+        }
     }
 
     /// One that is as it should be is to be looked at again by then, though nothing happens.
     pub fn later(&mut self, place: &Place, at: Instant) {
-        let entry = self.entries.entry(place.clone()).or_default();
+        let share = || Entry::new(Share::of(&place.namespace));
+        let entry = self.entries.entry(place.clone()).or_insert_with(share);
         if !entry.busy && entry.due.is_none_or(|due| at < due) {
             self.at(place, at);
         }
@@ -156,7 +295,7 @@ impl Queue {
                 entry.failures = 0;
                 // Where it may be refreshed and is not, nothing stale is left to be seen.
                 entry.stale &= !due.stale;
-                next = entry.again.then_some(now + TOGETHER);
+                next = entry.again.then_some(later(now, TOGETHER));
             }
             Outcome::Written { refreshed } => {
                 entry.failures = 0;
@@ -165,43 +304,96 @@ impl Queue {
                 if *refreshed {
                     entry.refreshed = Some(now);
                 }
-                next = entry.again.then_some(now + self.pause).or(next);
+                next = entry.again.then_some(later(now, self.pause)).or(next);
             }
             Outcome::Failed { retry_after } => {
                 let wait = backoff(entry.failures).mul_f64(1.0 - jitter.clamp(0.0, 1.0) / 2.0);
                 entry.failures = entry.failures.saturating_add(1);
-                next = Some(now + wait.max(retry_after.unwrap_or_default()));
+                next = Some(later(now, wait.max(retry_after.unwrap_or_default())));
             }
         }
-        self.failing = self.failing + usize::from(entry.failures >= FAILING) - usize::from(was_failing);
+        let is_failing = usize::from(entry.failures >= FAILING);
+        self.failing = self.failing.saturating_add(is_failing).saturating_sub(usize::from(was_failing));
         if entry.stale && next.is_none() {
-            let own = entry.refreshed.map(|at| at + BETWEEN_REFRESHES);
-            let all = self.refreshed.map(|at| at + BETWEEN_ALL_REFRESHES);
-            next = Some(own.max(all).unwrap_or(now).max(now + TOGETHER));
+            let own = entry.refreshed.map(|at| later(at, BETWEEN_REFRESHES));
+            let all = self.refreshed.map(|at| later(at, BETWEEN_ALL_REFRESHES));
+            next = Some(own.max(all).unwrap_or(now).max(later(now, TOGETHER)));
         }
-        let place = due.place.clone();
-        match next {
-            Some(next) => self.at(&place, next),
-            None if self.entries[&place].is_forgotten(self.pause, now) => drop(self.entries.remove(&place)),
-            None => {}
+        let forgotten = entry.forgotten(self.pause);
+        match (next, forgotten) {
+            (Some(next), _) => self.at(&due.place, next),
+            (None, Some(at)) if at > now => drop(self.settling.insert((at, due.place.clone()))),
+            (None, _) => drop(self.entries.remove(&due.place)),
         }
     }
 
     fn at(&mut self, place: &Place, at: Instant) {
         if let Some(entry) = self.entries.get_mut(place) {
+            let line = &mut self.lines[usize::from(entry.slow)];
             if let Some(before) = entry.due.replace(at) {
-                self.due.remove(&(before, place.clone()));
+                line.due.remove(&(before, place.clone()));
             }
-            self.due.insert((at, place.clone()));
+            let due = (at, place.clone());
+            if line.taken_in.as_ref().is_some_and(|last| due <= *last) {
+                line.turns.push(&entry.share, due.clone());
+            }
+            line.due.insert(due);
         }
     }
 }
 
+impl Line {
+    fn next(&self) -> Option<Instant> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// Lets some of those that have become due get in line. Returns true if all of them are.
+    fn take_in(&mut self, entries: &HashMap<Place, Entry>, now: Instant) -> bool {
+        let from = self.taken_in.take().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut last = match &from {
+            Bound::Excluded(last) => Some(last.clone()),
+            _ => None,
+        };
+        let mut left = TAKEN_IN;
+        let mut is_all = true;
+        for due in self.due.range((from, Bound::Unbounded)) {
+            if due.0 > now {
+                break;
+            }
+            if left == 0 {
+                is_all = false;
+                break;
+            }
+            left = left.saturating_sub(1);
+            if let Some(entry) = entries.get(&due.1) {
+                self.turns.push(&entry.share, due.clone());
+            }
+            last = Some(due.clone());
+        }
+        self.taken_in = last;
+        is_all
+    }
+}
+
 impl Entry {
-    /// Whether nothing of it matters any more.
-    fn is_forgotten(&self, pause: Duration, now: Instant) -> bool {
-        let is_past = |at: Option<Instant>, wait| at.is_none_or(|at| at + wait <= now);
-        is_past(self.written, pause) && is_past(self.refreshed, BETWEEN_REFRESHES)
+    fn new(share: Share) -> Self {
+        Self {
+            share,
+            slow: false,
+            due: None,
+            busy: false,
+            again: false,
+            stale: false,
+            failures: 0,
+            written: None,
+            refreshed: None,
+        }
+    }
+
+    /// From when on nothing of it matters any more.
+    fn forgotten(&self, pause: Duration) -> Option<Instant> {
+        let written = self.written.map(|at| later(at, pause));
+        written.max(self.refreshed.map(|at| later(at, BETWEEN_REFRESHES)))
     }
 }
 
@@ -217,6 +409,10 @@ mod tests {
 
     fn app() -> Place {
         Place::new("argocd", "shop")
+    }
+
+    fn pop(queue: &mut Queue, slow: bool, now: Instant) -> Option<Due> {
+        queue.pop(slow, now, |_| true, |_| true)
     }
 
     /// A queue, and a stopwatch.
@@ -239,12 +435,12 @@ mod tests {
 
         fn touch(&mut self, millis: u64, noticed: Noticed) {
             let now = self.at(millis);
-            self.queue.touch(&app(), noticed, now);
+            self.queue.touch(&app(), Share::of(&"argocd".into()), noticed, now);
         }
 
         fn pop(&mut self, millis: u64) -> Option<Due> {
             let now = self.at(millis);
-            self.queue.pop(now)
+            pop(&mut self.queue, false, now)
         }
 
         fn done(&mut self, due: &Due, outcome: &Outcome, millis: u64) {
@@ -386,13 +582,14 @@ mod tests {
         let mut queue = Queue::new(Duration::from_secs(1));
         let start = Instant::now();
         for name in ["a", "b", "c"] {
-            queue.touch(&Place::new("argocd", name), Noticed::No, start);
+            let place = Place::new("argocd", name);
+            queue.touch(&place, Share::of(&place.namespace), Noticed::No, start);
         }
         let (mut refreshed, mut looks) = (Vec::new(), 0);
         let mut now = start;
         while let Some(next) = queue.next() {
             now = now.max(next);
-            let due = queue.pop(now).expect("it is due");
+            let due = pop(&mut queue, false, now).expect("it is due");
             let outcome = if due.stale {
                 refreshed.push((now - start).as_millis());
                 Outcome::Written { refreshed: true }
@@ -404,5 +601,134 @@ mod tests {
             assert!(looks < 20, "it comes to an end");
         }
         assert_eq!(refreshed, [200, 400, 600]);
+    }
+
+    fn touched(queue: &mut Queue, namespace: &str, names: std::ops::Range<usize>, now: Instant) {
+        for name in names {
+            let place = Place::new(namespace, &format!("{name:06}"));
+            queue.touch(&place, Share::of(&place.namespace), Noticed::Nothing, now);
+        }
+    }
+
+    /// The namespaces of the next objects, which are right as they are.
+    fn looked_at(queue: &mut Queue, most: usize, now: Instant) -> Vec<Arc<str>> {
+        let mut namespaces = Vec::new();
+        while namespaces.len() < most
+            && let Some(due) = pop(queue, false, now)
+        {
+            queue.done(&due, &Outcome::AsItShouldBe, now, 0.0);
+            namespaces.push(due.place.namespace);
+        }
+        namespaces
+    }
+
+    #[test]
+    fn a_tenant_with_thousands_of_objects_delays_another_by_a_few() {
+        let (mut queue, start) = (Queue::new(Duration::ZERO), Instant::now());
+        touched(&mut queue, "large", 0..3000, start);
+        let now = start + TOGETHER;
+        assert_eq!(looked_at(&mut queue, 1, now).len(), 1);
+        touched(&mut queue, "small", 0..1, start);
+        // A thousand get in line with each look.
+        let order = looked_at(&mut queue, 4, now);
+        assert!(order.iter().any(|namespace| &**namespace == "small"), "{order:?}");
+        assert_eq!(looked_at(&mut queue, usize::MAX, now).len(), 3000 - 4);
+        assert!(queue.is_empty() && queue.next().is_none());
+    }
+
+    #[test]
+    fn objects_with_slow_writes_wait_in_a_line_of_their_own() {
+        let mut test = Test::new();
+        test.touch(0, Noticed::Nothing);
+        let due = test.pop(200).expect("it is due");
+        test.queue.note_slow(&due.place, true);
+        test.done(&due, &FAILED, 30_000);
+        let now = test.at(31_000);
+        assert!(test.queue.is_due(true, now) && !test.queue.is_due(false, now));
+        assert_eq!(test.pop(31_000), None);
+        let due = pop(&mut test.queue, true, now).expect("it is due");
+        assert!(due.slow);
+        test.queue.note_slow(&due.place, false);
+        test.done(&due, &WRITTEN, 31_000);
+        test.touch(40_000, Noticed::Nothing);
+        assert!(test.pop(40_200).is_some_and(|due| !due.slow), "it was written promptly");
+    }
+
+    #[test]
+    fn an_object_that_is_dropped_while_it_waits_is_not_looked_at() {
+        let (mut queue, start) = (Queue::new(Duration::ZERO), Instant::now());
+        touched(&mut queue, "argocd", 0..3, start);
+        let now = start + TOGETHER;
+        let refused = queue.pop(false, now, |_| false, |_| true);
+        assert_eq!(refused, None, "all are in line now");
+        let overdue = queue.overdue(now + TOGETHER);
+        assert_eq!(overdue.len(), 3);
+        let due = queue.peek(&overdue[0], now).expect("it waits");
+        queue.drop_due(&due.place, None);
+        queue.drop_due(&overdue[1], Some(now + Duration::from_secs(60)));
+        assert_eq!(looked_at(&mut queue, usize::MAX, now).len(), 1);
+        assert_eq!((queue.len(), queue.next()), (1, Some(now + Duration::from_secs(60))));
+    }
+
+    #[test]
+    fn an_object_is_forgotten_after_its_last_write() {
+        let mut test = Test::new();
+        test.touch(0, Noticed::Nothing);
+        let due = test.pop(200).expect("it is due");
+        test.done(&due, &WRITTEN, 300);
+        assert_eq!(test.queue.len(), 1, "the next write waits for a second");
+        assert_eq!(test.pop(1300), None);
+        assert!(test.queue.is_empty());
+    }
+
+    mod random {
+        use super::*;
+        use proptest::prelude::*;
+
+        proptest! {
+            /// Whatever happens, nothing that is due is lost, and nothing is looked at twice at a time.
+            #[test]
+            fn every_object_that_was_touched_is_looked_at(steps in prop::collection::vec((0..6_u8, 0..9_usize, 0..400_u64), 1..200)) {
+                let mut queue = Queue::new(Duration::from_secs(1));
+                let mut now = Instant::now();
+                let mut open: Vec<Due> = Vec::new();
+                let place = |number: usize| Place::new(["a", "b", "c"][number % 3], &number.to_string());
+                for (step, number, millis) in steps {
+                    now += Duration::from_millis(millis);
+                    match step {
+                        0 | 1 => touched(&mut queue, ["a", "b", "c"][number % 3], number..number + 1, now),
+                        2 | 3 => open.extend(pop(&mut queue, step == 3, now)),
+                        4 if !open.is_empty() => {
+                            let due = open.swap_remove(number % open.len());
+                            queue.note_slow(&due.place, number % 2 == 0);
+                            let outcomes = [Outcome::AsItShouldBe, WRITTEN, FAILED];
+                            queue.done(&due, &outcomes[number % 3], now, 0.5);
+                        }
+                        5 => queue.later(&place(number), now + Duration::from_millis(millis)),
+                        _ => {}
+                    }
+                    let mut places: Vec<_> = open.iter().map(|due| &due.place).collect();
+                    places.sort();
+                    places.dedup();
+                    prop_assert_eq!(places.len(), open.len());
+                }
+                for due in open.drain(..) {
+                    queue.done(&due, &Outcome::AsItShouldBe, now, 0.5);
+                }
+                let due: usize = queue.lines.iter().map(|line| line.due.len()).sum();
+                now += Duration::from_secs(3600);
+                for slow in [false, true] {
+                    while let Some(it) = pop(&mut queue, slow, now) {
+                        open.push(it);
+                    }
+                }
+                prop_assert_eq!(open.len(), due);
+                for due in open {
+                    queue.done(&due, &Outcome::AsItShouldBe, now, 0.5);
+                }
+                prop_assert!(queue.is_empty() && queue.next().is_none());
+                prop_assert!(queue.lines.iter().all(|line| line.turns.is_empty()));
+            }
+        }
     }
 }

@@ -8,10 +8,12 @@ pub use kind::{Kept, Kind};
 
 use super::index::Change;
 use super::metrics::Reason;
+use super::panics::{Panicked, guard};
 use super::resources;
 use super::seen::Place;
 use crate::hub;
-use futures::stream::{self, BoxStream, StreamExt};
+use futures::FutureExt;
+use futures::stream::{BoxStream, SelectAll, StreamExt};
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Api, ObjectMeta};
 use kube::core::{Resource, Status};
@@ -22,9 +24,10 @@ use kube::{Client, Error};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::oneshot;
 
 /// How long a watch lasts before it goes on from where it was, in seconds.
 const WATCH: u32 = 110;
@@ -52,14 +55,58 @@ pub enum What {
     Synced(Change),
     /// An object cannot be understood, and stays as it was.
     Unreadable(Place, String),
+    /// Reading an object panicked: it stays as it was.
+    Panicked(Place),
     /// It cannot be watched for now, and is tried again.
     Failed(watcher::Error),
 }
 
-/// Watches these kinds; `argocd` is Argo CD's namespace.
-pub fn all(client: &Client, argocd: &str, kinds: &BTreeSet<Kind>, now: fn() -> Timestamp) -> BoxStream<'static, Said> {
-    let watches = kinds.iter().map(|kind| watch(*kind, client, argocd, now));
-    stream::select_all(watches).boxed()
+/// The watches of several kinds.
+pub struct Watches {
+    client: Client,
+    /// Argo CD's namespace.
+    argocd: String,
+    now: fn() -> Timestamp,
+    all: SelectAll<BoxStream<'static, Said>>,
+    /// Who is dropped ends the watch of its kind.
+    running: BTreeMap<Kind, oneshot::Sender<()>>,
+}
+
+impl Watches {
+    /// Watches these kinds; `argocd` is Argo CD's namespace.
+    #[must_use]
+    pub fn new(client: &Client, argocd: &str, kinds: &BTreeSet<Kind>, now: fn() -> Timestamp) -> Self {
+        let mut watches = Self {
+            client: client.clone(),
+            argocd: argocd.to_owned(),
+            now,
+            all: SelectAll::new(),
+            running: BTreeMap::new(),
+        };
+        for kind in kinds {
+            watches.begin(*kind, Duration::ZERO);
+        }
+        watches
+    }
+
+    /// Begins the watch of a kind after a delay, with a list of all objects; one that is running ends at once.
+    pub fn begin(&mut self, kind: Kind, delay: Duration) {
+        let (running, ended) = oneshot::channel();
+        self.running.insert(kind, running);
+        let watch = watch(kind, &self.client, &self.argocd, self.now);
+        let begun = async move {
+            if !delay.is_zero() {
+                tokio::time::sleep(delay).await;
+            }
+            watch
+        };
+        self.all.push(begun.flatten_stream().take_until(ended).boxed());
+    }
+
+    /// What happens next; nothing where no kind is watched.
+    pub async fn next(&mut self) -> Option<Said> {
+        self.all.next().await
+    }
 }
 
 /// What the API server answered, or why it did not.
@@ -115,9 +162,12 @@ fn watch(kind: Kind, client: &Client, argocd: &str, now: fn() -> Timestamp) -> B
     let config = kind.which(argocd).page_size(kind.page()).timeout(WATCH);
     let mut listed = HashSet::new();
     let events = initial::watched(api, config).backoff(Patient::default());
-    let read = move |object: &Received| match kind.change(object.place(), Some(object.text.get()), now()) {
-        Ok(change) => What::Changed(change, None),
-        Err(why) => What::Unreadable(object.place(), why),
+    let read = move |object: &Received| {
+        match guard(|| kind.change(object.place(), Some(object.text.get()), now())) {
+            Ok(Ok(change)) => What::Changed(change, None),
+            Ok(Err(why)) => What::Unreadable(object.place(), why),
+            Err(Panicked) => What::Panicked(object.place()),
+        }
     };
     let told = events.filter_map(move |event| {
         let bytes = match &event {
