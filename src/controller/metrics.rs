@@ -316,6 +316,12 @@ impl Metrics {
         self.panics.get_or_create(&OfPromise { promise }).inc();
     }
 
+    /// Shows that no panic of a controller, and no Event that it dropped, has been counted: the first is an increase.
+    pub fn expect(&self, promise: &'static str) {
+        self.panics.get_or_create(&OfPromise { promise });
+        self.events_dropped.get_or_create(&OfPromise { promise });
+    }
+
     /// An Event of a controller was dropped because too many waited.
     pub fn event_dropped(&self, promise: &'static str) {
         self.events_dropped.get_or_create(&OfPromise { promise }).inc();

@@ -135,6 +135,9 @@ impl Reconciler {
         let mut names: Vec<_> = options.promises.iter().map(|promise| promise.name).collect();
         names.sort_unstable();
         names.dedup();
+        for name in names.iter().copied().chain(["index", "events"]) {
+            metrics.expect(name);
+        }
         let lanes = options.promises.iter().flat_map(|promise| {
             let group = names.binary_search(&promise.name).unwrap_or_default();
             (0..shards.count()).map(move |shard| Lane {

@@ -39,6 +39,8 @@ pub(super) fn counted() -> Metrics {
     metrics.certificates([("argocd-agent-ca", Timestamp::UNIX_EPOCH)].into_iter());
     metrics.gitops_clusters([(&fleet.0, &fleet.1)].into_iter());
     metrics.issued(&Recipe::Jwt);
+    metrics.panicked(promise);
+    metrics.event_dropped(promise);
     metrics
 }
 
