@@ -15,14 +15,22 @@ const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 #[must_use]
 pub(crate) fn after(time: Timestamp, duration: SignedDuration) -> Timestamp {
     // An addition of seconds cannot fail otherwise than by leaving the range, where it saturates.
-    let limit = if duration.is_negative() { Timestamp::MIN } else { Timestamp::MAX };
+    let limit = if duration.is_negative() {
+        Timestamp::MIN
+    } else {
+        Timestamp::MAX
+    };
     time.saturating_add(duration).unwrap_or(limit)
 }
 
 /// Returns the time that is `duration` before `time`, or the first (last) representable time.
 #[must_use]
 pub(crate) fn before(time: Timestamp, duration: SignedDuration) -> Timestamp {
-    let limit = if duration.is_negative() { Timestamp::MAX } else { Timestamp::MIN };
+    let limit = if duration.is_negative() {
+        Timestamp::MAX
+    } else {
+        Timestamp::MIN
+    };
     time.saturating_sub(duration).unwrap_or(limit)
 }
 
@@ -50,7 +58,12 @@ mod tests {
     fn times() -> impl Strategy<Value = Timestamp> {
         let seconds = Timestamp::MIN.as_second()..=Timestamp::MAX.as_second();
         let any = seconds.prop_map(|seconds| Timestamp::from_second(seconds).expect("it is in range"));
-        prop_oneof![any, Just(Timestamp::MIN), Just(Timestamp::MAX), Just(Timestamp::UNIX_EPOCH)]
+        prop_oneof![
+            any,
+            Just(Timestamp::MIN),
+            Just(Timestamp::MAX),
+            Just(Timestamp::UNIX_EPOCH)
+        ]
     }
 
     fn durations() -> impl Strategy<Value = SignedDuration> {
@@ -58,7 +71,12 @@ mod tests {
         let any = any.prop_filter_map("it is no duration", |(seconds, nanos)| {
             (seconds.checked_abs()? < i64::MAX).then(|| SignedDuration::new(seconds, nanos))
         });
-        prop_oneof![any, Just(SignedDuration::MIN), Just(SignedDuration::MAX), Just(SignedDuration::ZERO)]
+        prop_oneof![
+            any,
+            Just(SignedDuration::MIN),
+            Just(SignedDuration::MAX),
+            Just(SignedDuration::ZERO)
+        ]
     }
 
     proptest! {

@@ -113,10 +113,9 @@ impl Change {
             | Self::ApplicationSet(place, _)
             | Self::Report(place, _)
             | Self::Object(_, place, _) => place.to_string(),
-            Self::Cluster(name, _)
-            | Self::Project(name, _)
-            | Self::Secret(name, _)
-            | Self::Certificate(name, _) => name.to_string(),
+            Self::Cluster(name, _) | Self::Project(name, _) | Self::Secret(name, _) | Self::Certificate(name, _) => {
+                name.to_string()
+            }
             _ => return None,
         })
     }
@@ -470,7 +469,11 @@ impl Index {
             Sort::Application => {
                 let pull = self.application(place).and_then(|it| it.pull.as_ref());
                 let named = pull.and_then(|pull| pull.cluster.as_deref()).map(Arc::from);
-                let applied = || self.works_of(place).next().map(|(_, work, _)| Arc::clone(&work.namespace));
+                let applied = || {
+                    self.works_of(place)
+                        .next()
+                        .map(|(_, work, _)| Arc::clone(&work.namespace))
+                };
                 named.or_else(applied).map(by_cluster)
             }
             Sort::Cluster => Some(by_cluster(Arc::clone(&place.name))),

@@ -95,9 +95,16 @@ mod tests {
         assert_eq!(outbox.put(telling("quiet", 0)), Put::Dropped { first: false });
         assert_eq!(outbox.waiting.len(), MOST);
         assert_eq!(pop(&mut outbox).as_deref(), Some("loud/0"));
-        assert_eq!(pop(&mut outbox).as_deref(), Some("quiet/0"), "the Event of the other namespace waits");
+        assert_eq!(
+            pop(&mut outbox).as_deref(),
+            Some("quiet/0"),
+            "the Event of the other namespace waits"
+        );
         let left: Vec<_> = std::iter::from_fn(|| pop(&mut outbox)).collect();
-        assert_eq!((left.len(), left.last().map(String::as_str)), (MOST - 2, Some("loud/9998")));
+        assert_eq!(
+            (left.len(), left.last().map(String::as_str)),
+            (MOST - 2, Some("loud/9998"))
+        );
     }
 
     #[test]

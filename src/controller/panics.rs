@@ -28,7 +28,11 @@ impl Panicked {
 pub(super) fn log() {
     panic::set_hook(Box::new(|panic| {
         let location = panic.location().map(ToString::to_string).unwrap_or_default();
-        let why = panic.payload().downcast_ref::<&'static str>().copied().unwrap_or_default();
+        let why = panic
+            .payload()
+            .downcast_ref::<&'static str>()
+            .copied()
+            .unwrap_or_default();
         error!(location, why, "panic: this is a bug, please report it");
     }));
 }

@@ -115,7 +115,10 @@ impl Queue {
 
     /// Something has happened that concerns an object.
     pub fn touch(&mut self, place: &Place, share: Share, noticed: Noticed, now: Instant) {
-        let entry = self.entries.entry(place.clone()).or_insert_with(|| Entry::new(share.clone()));
+        let entry = self
+            .entries
+            .entry(place.clone())
+            .or_insert_with(|| Entry::new(share.clone()));
         if entry.due.is_none() {
             entry.share = share;
         }
@@ -257,9 +260,14 @@ impl Queue {
         while let Some((at, _)) = self.settling.first()
             && *at <= now
         {
-            let Some((_, place)) = self.settling.pop_first() else { return };
+            let Some((_, place)) = self.settling.pop_first() else {
+                return;
+            };
             let is_idle = |entry: &Entry| entry.due.is_none() && !entry.busy;
-            if self.entries.get(&place).is_some_and(|it| is_idle(it) && it.forgotten(self.pause).is_none_or(|at| at <= now))
+            if self
+                .entries
+                .get(&place)
+                .is_some_and(|it| is_idle(it) && it.forgotten(self.pause).is_none_or(|at| at <= now))
             {
                 self.entries.remove(&place);
             }
@@ -313,7 +321,10 @@ impl Queue {
             }
         }
         let is_failing = usize::from(entry.failures >= FAILING);
-        self.failing = self.failing.saturating_add(is_failing).saturating_sub(usize::from(was_failing));
+        self.failing = self
+            .failing
+            .saturating_add(is_failing)
+            .saturating_sub(usize::from(was_failing));
         if entry.stale && next.is_none() {
             let own = entry.refreshed.map(|at| later(at, BETWEEN_REFRESHES));
             let all = self.refreshed.map(|at| later(at, BETWEEN_ALL_REFRESHES));

@@ -353,7 +353,10 @@ impl Reconciler {
                 *failures = failures.saturating_add(1);
                 let (kind_name, object) = (kind.resource().kind, object.unwrap_or_default());
                 let seconds = delay.as_secs();
-                error!(kind = kind_name, object, seconds, "panic while indexing an object; listing the kind again");
+                error!(
+                    kind = kind_name,
+                    object, seconds, "panic while indexing an object; listing the kind again"
+                );
                 self.watches.begin(kind, delay);
                 false
             }
@@ -475,7 +478,8 @@ impl Reconciler {
             drop(ticket);
             Done::Written(outcome, action)
         });
-        self.slots.begin(task.id(), group, share, is_slow, (self.clocks.elapsed)());
+        self.slots
+            .begin(task.id(), group, share, is_slow, (self.clocks.elapsed)());
         let running = Running {
             of: Some((at, due)),
             task,
@@ -511,7 +515,11 @@ impl Reconciler {
     /// written, in all others. Whoever writes by now: nobody else knows what was new.
     fn start_telling(&mut self, is_idle: bool) {
         let now = (self.clocks.elapsed)();
-        let is_idle = is_idle && !self.lanes.iter().any(|lane| lane.held.is_some() && lane.queue.is_due(false, now));
+        let is_idle = is_idle
+            && !self
+                .lanes
+                .iter()
+                .any(|lane| lane.held.is_some() && lane.queue.is_due(false, now));
         while if is_idle {
             self.slots.may(self.events, false)
         } else {

@@ -70,7 +70,11 @@ impl<K: Copy + Eq + Hash> Slots<K> {
     #[must_use]
     pub fn may(&self, group: usize, is_slow: bool) -> bool {
         let Some(it) = self.groups.get(group) else { return false };
-        let taken: usize = self.groups.iter().map(|it| it.running.saturating_sub(self.reserved)).sum();
+        let taken: usize = self
+            .groups
+            .iter()
+            .map(|it| it.running.saturating_sub(self.reserved))
+            .sum();
         let has_slot = it.running < self.reserved || taken < self.pool();
         self.running.len() < self.total && has_slot && (!is_slow || self.may_be_slow(it))
     }
@@ -147,9 +151,7 @@ impl<K: Copy + Eq + Hash> Slots<K> {
         for key in late {
             let group = self.running.get(&key).map(|it| it.group).unwrap_or_default();
             let has_room = self.groups.get(group).is_some_and(|it| self.may_be_slow(it));
-            if has_room
-                && let (Some(running), Some(group)) = (self.running.get_mut(&key), self.groups.get_mut(group))
-            {
+            if has_room && let (Some(running), Some(group)) = (self.running.get_mut(&key), self.groups.get_mut(group)) {
                 running.slow = true;
                 add(&mut group.slow);
                 add(&mut self.slow);
@@ -160,13 +162,20 @@ impl<K: Copy + Eq + Hash> Slots<K> {
     /// Returns the writes that have been in progress for long by now and are not counted as slow: those to give up.
     pub fn overdue(&self, now: Instant) -> impl Iterator<Item = K> + use<'_, K> {
         let is_overdue = move |it: &Running| !self.is_all_slow && !it.slow && now >= later(it.since, PROMPT);
-        self.running.iter().filter(move |(_, it)| is_overdue(it)).map(|(key, _)| *key)
+        self.running
+            .iter()
+            .filter(move |(_, it)| is_overdue(it))
+            .map(|(key, _)| *key)
     }
 
     /// Returns when the next write will have been in progress for long.
     #[must_use]
     pub fn next(&self, now: Instant) -> Option<Instant> {
-        let times = self.running.values().filter(|it| !it.slow).map(|it| later(it.since, PROMPT));
+        let times = self
+            .running
+            .values()
+            .filter(|it| !it.slow)
+            .map(|it| later(it.since, PROMPT));
         times.filter(|at| *at > now).min()
     }
 
@@ -176,7 +185,8 @@ impl<K: Copy + Eq + Hash> Slots<K> {
 
     /// Returns how many slots all groups share.
     fn pool(&self) -> usize {
-        self.total.saturating_sub(self.reserved.saturating_mul(self.groups.len()))
+        self.total
+            .saturating_sub(self.reserved.saturating_mul(self.groups.len()))
     }
 
     /// Returns how many slots one group can have.
@@ -230,7 +240,11 @@ mod tests {
         let now = Instant::now();
         for (total, groups, most, others) in [(48, 2, 42, 6), (48, 12, 37, 1), (8, 4, 5, 1), (1000, 3, 834, 83)] {
             let mut slots = Slots::new(total, groups);
-            assert_eq!(fill(&mut slots, 0, 0, false, now), most, "{total} slots, {groups} groups");
+            assert_eq!(
+                fill(&mut slots, 0, 0, false, now),
+                most,
+                "{total} slots, {groups} groups"
+            );
             for group in 1..groups {
                 assert!(slots.may_reserved(group));
                 assert_eq!(fill(&mut slots, group, 1000 * group, false, now), others);
@@ -239,7 +253,11 @@ mod tests {
             for key in 0..most {
                 slots.end(&key, true, now);
             }
-            assert_eq!(fill(&mut slots, 1, 1_000_000, false, now), most - others, "all of the pool");
+            assert_eq!(
+                fill(&mut slots, 1, 1_000_000, false, now),
+                most - others,
+                "all of the pool"
+            );
         }
     }
 

@@ -95,7 +95,9 @@ impl<T> Turns<T> {
         for _ in 0..self.order.len() {
             let namespace = self.order.pop_front()?;
             let tenant = self.tenants.get_mut(&namespace)?;
-            let taken = may_tenant(&namespace).then(|| tenant.pop(&namespace, &may_cluster)).flatten();
+            let taken = may_tenant(&namespace)
+                .then(|| tenant.pop(&namespace, &may_cluster))
+                .flatten();
             if tenant.len == 0 {
                 self.tenants.remove(&namespace);
             } else {
@@ -163,7 +165,9 @@ mod tests {
     }
 
     fn all(turns: &mut Turns<&'static str>) -> Vec<&'static str> {
-        std::iter::from_fn(|| turns.pop(|_| true, |_| true)).map(|(_, item)| item).collect()
+        std::iter::from_fn(|| turns.pop(|_| true, |_| true))
+            .map(|(_, item)| item)
+            .collect()
     }
 
     #[test]

@@ -162,12 +162,10 @@ fn watch(kind: Kind, client: &Client, argocd: &str, now: fn() -> Timestamp) -> B
     let config = kind.which(argocd).page_size(kind.page()).timeout(WATCH);
     let mut listed = HashSet::new();
     let events = initial::watched(api, config).backoff(Patient::default());
-    let read = move |object: &Received| {
-        match guard(|| kind.change(object.place(), Some(object.text.get()), now())) {
-            Ok(Ok(change)) => What::Changed(change, None),
-            Ok(Err(why)) => What::Unreadable(object.place(), why),
-            Err(Panicked) => What::Panicked(object.place()),
-        }
+    let read = move |object: &Received| match guard(|| kind.change(object.place(), Some(object.text.get()), now())) {
+        Ok(Ok(change)) => What::Changed(change, None),
+        Ok(Err(why)) => What::Unreadable(object.place(), why),
+        Err(Panicked) => What::Panicked(object.place()),
     };
     let told = events.filter_map(move |event| {
         let bytes = match &event {

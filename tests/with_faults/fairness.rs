@@ -14,7 +14,8 @@ use testbed::{ObjectRef, certificate_request, wait};
 const CLUSTER: &str = "fair";
 const HANGING: usize = 200;
 /// The name of the agent of the cluster.
-const AGENT: &str = "system:open-cluster-management:cluster:fair:addon:argocd-agent-addon:agent:argocd-agent-addon-agent";
+const AGENT: &str =
+    "system:open-cluster-management:cluster:fair:addon:argocd-agent-addon:agent:argocd-agent-addon-agent";
 const REQUEST: &str = "addon-fair-argocd-agent-addon-1";
 
 fn is_hanging(seen: &Seen) -> bool {
@@ -53,9 +54,15 @@ fn ask(stage: &Stage) -> Result<ObjectRef> {
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:open-cluster-management:fair"}],
     });
-    stage.hub.kubectl_with_input(&["create", "-f", "-"], &rights.to_string())?;
+    stage
+        .hub
+        .kubectl_with_input(&["create", "-f", "-"], &rights.to_string())?;
     stage.hub.kubectl_with_input(&arguments, &request.to_string())?;
-    Ok(ObjectRef::cluster("certificates.k8s.io/v1", "CertificateSigningRequest", REQUEST))
+    Ok(ObjectRef::cluster(
+        "certificates.k8s.io/v1",
+        "CertificateSigningRequest",
+        REQUEST,
+    ))
 }
 
 /// Has argocd-agent brought to the cluster, so that its agent is given certificates.
@@ -73,7 +80,10 @@ async fn bring_agents(stage: &Stage) -> Result<()> {
 async fn until_recorded(stage: &Stage, application: &str, reason: &str) -> Result<()> {
     let fields = format!("--field-selector=involvedObject.name={application},reason={reason}");
     let recorded = async || {
-        let events = stage.hub.kubectl(&["-n", "argocd", "get", "events", &fields, "-o=name"]).ok()?;
+        let events = stage
+            .hub
+            .kubectl(&["-n", "argocd", "get", "events", &fields, "-o=name"])
+            .ok()?;
         (!events.trim().is_empty()).then_some(())
     };
     wait::eventually("the Event is recorded", wait::DEADLINE, recorded).await
@@ -85,17 +95,27 @@ async fn other_writes_go_on(stage: &Stage, proxy: &Proxy) -> Result<()> {
     let request = ask(stage)?;
     let is_signed = |it: &Value| it["status"]["certificate"].is_string();
     stage.hub.wait_for(&request, is_signed).await?;
-    println!("the certificate was signed after {:.1} s with {HANGING} hanging writes", asked.elapsed().as_secs_f64());
+    println!(
+        "the certificate was signed after {:.1} s with {HANGING} hanging writes",
+        asked.elapsed().as_secs_f64()
+    );
     // A status is written, and an Event recorded: of the same controller, namespace and cluster.
     let written = Instant::now();
     let fine = stage.application("fine", Fares::Badly("it is broken")).await?;
     stage.until_told(&fine, DEGRADED, "it is broken").await?;
     until_recorded(stage, "fine", "ManifestWorkDegraded").await?;
-    println!("the status and its Event were written after {:.1} s", written.elapsed().as_secs_f64());
+    println!(
+        "the status and its Event were written after {:.1} s",
+        written.elapsed().as_secs_f64()
+    );
     let requests = proxy.requests();
     let hanging: Vec<_> = requests.iter().filter(|seen| is_hanging(seen)).collect();
     let answered = hanging.iter().filter(|seen| seen.answer.is_some()).count();
-    ensure!(hanging.len() >= 24 && answered == 0, "{} hang, {answered} were answered", hanging.len());
+    ensure!(
+        hanging.len() >= 24 && answered == 0,
+        "{} hang, {answered} were answered",
+        hanging.len()
+    );
     Ok(())
 }
 
@@ -114,9 +134,15 @@ async fn hanging_writes_of_200_applications_delay_no_certificate_no_status_and_n
         "argocd",
         "fair-argocd-agent-decision-1",
     );
-    stage.hub.wait_for(&listed, |it| it["status"]["decisions"][0]["clusterName"] == CLUSTER).await?;
+    stage
+        .hub
+        .wait_for(&listed, |it| it["status"]["decisions"][0]["clusterName"] == CLUSTER)
+        .await?;
     let authority = ObjectRef::namespaced("v1", "Secret", "argocd", "argocd-agent-ca");
-    stage.hub.wait_for(&authority, |it| it["data"]["tls.key"].is_string()).await?;
+    stage
+        .hub
+        .wait_for(&authority, |it| it["data"]["tls.key"].is_string())
+        .await?;
 
     proxy.fault(Fault::Hang, Times::Always, is_hanging);
     let names = (0..HANGING).map(|number| format!("hang-{number}"));

@@ -41,9 +41,13 @@ impl Reconciler {
             }
             self.sweep.next = Some(later(now, PATIENCE));
             let is_of_others = |(_, lane): &(usize, &Lane)| !held.has(lane.shard);
-            let Some(by) = now.checked_sub(PATIENCE) else { return false };
+            let Some(by) = now.checked_sub(PATIENCE) else {
+                return false;
+            };
             for (at, lane) in self.lanes.iter().enumerate().filter(is_of_others) {
-                self.sweep.left.extend(lane.queue.overdue(by).into_iter().map(|place| (at, place)));
+                self.sweep
+                    .left
+                    .extend(lane.queue.overdue(by).into_iter().map(|place| (at, place)));
             }
         }
         let mut looks = 0_u32;

@@ -46,7 +46,11 @@ fn client() -> Client {
 fn write_once(_: &Index, place: &Place, _: &Moment<'_>) -> Option<Action> {
     LOOKS.set(LOOKS.get() + 1);
     assert_ne!(&*place.name, "defect", "it cannot be looked at");
-    let resource = if place.namespace.is_empty() { &CLUSTERS } else { &APPLICATIONS };
+    let resource = if place.namespace.is_empty() {
+        &CLUSTERS
+    } else {
+        &APPLICATIONS
+    };
     let is_written = WRITTEN.with_borrow(|written| written.contains(&*place.name));
     (!is_written).then(|| Action {
         of: Involved {
@@ -129,13 +133,22 @@ fn touch(reconciler: &mut Reconciler, sort: Sort, places: impl IntoIterator<Item
 }
 
 fn applications(namespace: &str, name: &str, count: usize) -> Vec<Place> {
-    (0..count).map(|number| Place::new(namespace, &format!("{name}-{number}"))).collect()
+    (0..count)
+        .map(|number| Place::new(namespace, &format!("{name}-{number}")))
+        .collect()
 }
 
 fn metric(reconciler: &Reconciler, start: &str) -> u64 {
     let text = reconciler.metrics.render();
     let samples = text.lines().filter(|line| line.starts_with(start));
-    samples.map(|line| line.rsplit(' ').next().and_then(|it| it.parse::<u64>().ok()).unwrap_or(0)).sum()
+    samples
+        .map(|line| {
+            line.rsplit(' ')
+                .next()
+                .and_then(|it| it.parse::<u64>().ok())
+                .unwrap_or(0)
+        })
+        .sum()
 }
 
 /// Lets the loop go on for so long.
@@ -168,9 +181,18 @@ async fn hanging_writes_delay_neither_other_controllers_nor_tenants_nor_events()
         let all = applications("hostile", &format!("own-{round}"), 30);
         touch(&mut reconciler, Sort::Application, all);
         run(&mut reconciler, 5).await;
-        assert_eq!(requests(&format!("PATCH /apis/argoproj.io/v1alpha1/namespaces/hostile/applications/own-{round}-")), 30);
+        assert_eq!(
+            requests(&format!(
+                "PATCH /apis/argoproj.io/v1alpha1/namespaces/hostile/applications/own-{round}-"
+            )),
+            30
+        );
     }
-    assert!(reconciler.writes.len() <= 12, "a quarter of the slots: {}", reconciler.writes.len());
+    assert!(
+        reconciler.writes.len() <= 12,
+        "a quarter of the slots: {}",
+        reconciler.writes.len()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -179,7 +201,10 @@ async fn events_are_written_while_writes_never_cease() {
     touch(&mut reconciler, Sort::Application, applications("a", "hang", 300));
     touch(&mut reconciler, Sort::Application, applications("b", "fine", 3));
     run(&mut reconciler, 1).await;
-    assert!(reconciler.lanes[0].queue.is_due(false, (CLOCKS.elapsed)()), "more is to be written");
+    assert!(
+        reconciler.lanes[0].queue.is_due(false, (CLOCKS.elapsed)()),
+        "more is to be written"
+    );
     assert_eq!(requests("POST"), 3);
 }
 
