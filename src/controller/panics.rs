@@ -1,6 +1,5 @@
 //! Panics: a defect that one object triggers stops the work for that object only, and is one line of the log.
 
-use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
 use tracing::error;
 
@@ -9,19 +8,12 @@ use tracing::error;
 /// # Errors
 /// That it panicked. What it was about to change may be changed in part: the caller reads it anew, or leaves it.
 pub(super) fn guard<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
-    panic::catch_unwind(AssertUnwindSafe(work)).map_err(Panicked::of)
+    panic::catch_unwind(AssertUnwindSafe(work)).map_err(|_| Panicked)
 }
 
 /// Proof of a panic, without its message: that may quote an object.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Panicked;
-
-impl Panicked {
-    #[expect(clippy::needless_pass_by_value, reason = "whoever has the payload needs it no more")]
-    fn of(_: Box<dyn Any + Send>) -> Self {
-        Self
-    }
-}
 
 /// Logs every panic as one event that names the line of source code, instead of several lines of text on standard error. A message
 /// is only included if it is a constant of the program: others may quote what a Secret holds.

@@ -2,7 +2,7 @@
 //! and later, and Argo CD is not asked too often to look again. Of the objects that are due, tenants and clusters take turns; those
 //! whose last write was slow are in a line of their own.
 
-#![deny(clippy::arithmetic_side_effects)]
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use super::index::Noticed;
 use super::seen::Place;
@@ -52,6 +52,10 @@ struct Line {
 }
 
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is true or false whatever the others are"
+)]
 struct Entry {
     share: Share,
     /// Whether its last write was slow.
@@ -233,9 +237,8 @@ impl Queue {
             match line.turns.pop(&may_tenant, &may_cluster) {
                 // It may have been forgotten since, or be due at another time.
                 Some((share, due)) if line.due.remove(&due) => break (share, due.1),
-                Some(_) => {}
                 None if is_all => return None,
-                None => {}
+                _ => {}
             }
         };
         let is_long_ago = |at: Option<Instant>, ago| at.is_none_or(|at| later(at, ago) <= now);

@@ -12,7 +12,7 @@ use super::action::Action;
 use super::index::{Change, Index, Touched};
 use super::metrics::{Metrics, Reason};
 use super::outbox::{Outbox, Put};
-use super::panics::{Panicked, guard};
+use super::panics::guard;
 use super::promises::{Moment, Promise, Settings};
 use super::queue::{Due, Outcome, Queue};
 use super::readiness::Readiness;
@@ -340,40 +340,35 @@ impl Reconciler {
     /// Takes a change into the index. Returns false if that panicked: the kind is then listed again, later and later.
     fn apply(&mut self, kind: Kind, change: Change) -> bool {
         let object = change.object();
-        match guard(|| self.index.apply(change)) {
-            Ok(touched) => {
-                self.touch(touched);
-                true
-            }
-            Err(Panicked) => {
-                self.metrics.panicked("index");
-                let failures = self.panics.entry(kind).or_default();
-                let [first, last] = RELIST;
-                let delay = first.saturating_mul(2_u32.saturating_pow(*failures)).min(last);
-                *failures = failures.saturating_add(1);
-                let (kind_name, object) = (kind.resource().kind, object.unwrap_or_default());
-                let seconds = delay.as_secs();
-                error!(
-                    kind = kind_name,
-                    object, seconds, "panic while indexing an object; listing the kind again"
-                );
-                self.watches.begin(kind, delay);
-                false
-            }
+        if let Ok(touched) = guard(|| self.index.apply(change)) {
+            self.touch(touched);
+            return true;
         }
+        self.metrics.panicked("index");
+        let failures = self.panics.entry(kind).or_default();
+        let [first, last] = RELIST;
+        let delay = first.saturating_mul(2_u32.saturating_pow(*failures)).min(last);
+        *failures = failures.saturating_add(1);
+        let (kind_name, object) = (kind.resource().kind, object.unwrap_or_default());
+        let seconds = delay.as_secs();
+        error!(
+            kind = kind_name,
+            object, seconds, "panic while indexing an object; listing the kind again"
+        );
+        self.watches.begin(kind, delay);
+        false
     }
 
     /// Looks at what has changed because time has passed.
     fn tick(&mut self) {
         let now = (self.clocks.time)();
-        match guard(|| self.index.tick(now)) {
-            Ok(touched) => self.touch(touched),
-            Err(Panicked) => {
-                self.metrics.panicked("index");
-                error!("panic while the state of works was updated; retrying");
-                self.no_flip_before = Some(later((self.clocks.elapsed)(), AFTER_PANIC));
-            }
+        if let Ok(touched) = guard(|| self.index.tick(now)) {
+            self.touch(touched);
+            return;
         }
+        self.metrics.panicked("index");
+        error!("panic while the state of works was updated; retrying");
+        self.no_flip_before = Some(later((self.clocks.elapsed)(), AFTER_PANIC));
     }
 
     fn is_synced(&mut self, kind: Kind) {
@@ -388,10 +383,10 @@ impl Reconciler {
         let now = (self.clocks.elapsed)();
         for touched in touched {
             let shard = shards::of(&touched.place, self.team.shards());
-            let share = self.index.share(touched.sort, &touched.place);
+            let whose = self.index.share(touched.sort, &touched.place);
             let of_it = |lane: &&mut Lane| lane.shard == shard && lane.promise.of == touched.sort;
             for lane in self.lanes.iter_mut().filter(of_it) {
-                lane.queue.touch(&touched.place, share.clone(), touched.noticed, now);
+                lane.queue.touch(&touched.place, whose.clone(), touched.noticed, now);
             }
         }
     }
@@ -411,7 +406,7 @@ impl Reconciler {
                 }
                 has_looked = true;
                 looks = looks.wrapping_add(1);
-                if looks % STRIDE == 0 && (self.clocks.elapsed)().saturating_duration_since(begun) >= BUDGET {
+                if looks.is_multiple_of(STRIDE) && (self.clocks.elapsed)().saturating_duration_since(begun) >= BUDGET {
                     return true;
                 }
             }

@@ -71,7 +71,7 @@ impl Reconciler {
                 Err(_) => self.sweep.next = Some(later(now, AFTER_PANIC)),
             }
             looks = looks.wrapping_add(1);
-            if looks % STRIDE == 0 && (self.clocks.elapsed)().saturating_duration_since(now) >= BUDGET {
+            if looks.is_multiple_of(STRIDE) && (self.clocks.elapsed)().saturating_duration_since(now) >= BUDGET {
                 return true;
             }
         }
