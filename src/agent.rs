@@ -4,6 +4,8 @@
 //! [`template()`] is what a managed cluster runs, [`management`] and its neighbours tell OCM where that goes, [`works`] are what we
 //! deliver beside it, [`discovery`] is where managed clusters reach the hub. [`difference()`] says what is still to be done.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 pub mod decisions;
 pub mod discovery;
 pub mod names;

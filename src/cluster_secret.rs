@@ -5,6 +5,8 @@
 //! Name, server and type are those of argocd-pull-integration, whose Secrets are taken over. Two Secrets for one cluster break
 //! ApplicationSets, and destinations that name it: where somebody else has written one, ours is not written beside it.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 mod credential;
 mod decide;
 mod keeper;

@@ -5,6 +5,8 @@
 //! them, and says how to write it anew. What a field may be is said by the CRD alone; to read, any field may be missing or
 //! be something else, see [`Field`].
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 mod addon;
 mod agent;
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The hub: connects to it and reads works, and what else says how they fare. Nothing is ever written.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 mod doctor;
 mod gitopscluster;
 mod pages;

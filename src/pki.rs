@@ -7,6 +7,8 @@
 //! Those who have to accept the certificates are Go's `crypto/x509` (argocd-agent, Argo CD, OCM) and rustls. RFC 5280 is what they
 //! agree on.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 mod authority;
 mod certificate;
 mod client_config;

@@ -10,6 +10,8 @@
 //! - [`feedback`] is what comes back of the cluster, [`status`] what the hub's Application says of it, and `history` what it can be
 //!   rolled back to.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 pub mod application;
 pub mod carried;
 pub mod feedback;

@@ -11,6 +11,8 @@
 //! An object has at most 1.5 MiB in etcd, so that what does not fit is left out (`bound`), and that is said. Nothing is written
 //! where nothing has changed: what is there is compared by a [`Fingerprint`], which needs no memory of what was written before.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 mod bound;
 mod found;
 mod summary;

@@ -8,6 +8,8 @@
 //! word for several states, as for all that is not yet as asked for, they are told apart here. All here is a pure function of
 //! what the hub has and of the time.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 mod conditions;
 pub mod gitopscluster;
 mod owned;
@@ -381,7 +383,7 @@ impl Report {
         };
         let all = of(&mut self.works.iter());
         let ill = of(&mut self.works.iter().filter(|work| work.verdict != Verdict::Healthy));
-        (all.len(), all.len() - ill.len())
+        (all.len(), all.len().saturating_sub(ill.len()))
     }
 
     /// How many objects fare so.

@@ -5,6 +5,8 @@
 //! gone for a moment, and many files change at once, while they are read one after the other. So what is read counts only when it
 //! is complete and has been read twice.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 use crate::generate::names::hex;
 use sha2::{Digest, Sha256};
 

@@ -1,5 +1,7 @@
 //! What is done to texts that somebody else has written, before they are kept or shown.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 use std::borrow::Cow;
 
 /// The beginning of a text that has more than `max` bytes, marked as such; it has no more than that either.

@@ -64,7 +64,7 @@ fn shares<'a>(clusters: &BTreeSet<&'a str>, there: &Present) -> BTreeMap<usize, 
     let mut number = 1;
     for cluster in left {
         while shares.get(&number).is_some_and(|share| share.len() >= MAX) {
-            number += 1;
+            number = number.saturating_add(1);
         }
         shares.entry(number).or_default().insert(cluster);
     }

@@ -124,7 +124,7 @@ pub fn next_placement(gitops_cluster: &str) -> String {
 
 /// A name that has room in a label.
 fn with_suffix(gitops_cluster: &str, suffix: &str) -> String {
-    let room = LABEL_MAX - suffix.len();
+    let room = LABEL_MAX.saturating_sub(suffix.len());
     if gitops_cluster.len() <= room {
         return format!("{gitops_cluster}{suffix}");
     }

@@ -127,16 +127,16 @@ fn paced<'a>(fleet: &Fleet<'a>, first: &'a str, limits: Limits) -> Plan<'a> {
         let agent = fleet.clusters.get(cluster);
         agent.is_some_and(|agent| agent.is_heard || agent.applied == Some(fleet.wanted))
     });
-    let (mut healthy, mut under_way, mut failed, mut again) = (0, 0, Vec::new(), None);
+    let (mut healthy, mut under_way, mut failed, mut again) = (0_usize, 0_usize, Vec::new(), None);
     for (cluster, since) in &moved {
         let Some(agent) = fleet.clusters.get(cluster).filter(|agent| agent.is_heard) else {
             continue;
         };
         match agent.judged(fleet.wanted, *since, limits, fleet.now) {
-            Judgement::Healthy => healthy += 1,
+            Judgement::Healthy => healthy = healthy.saturating_add(1),
             Judgement::Failed => failed.push(*cluster),
             Judgement::UnderWay(until) => {
-                under_way += 1;
+                under_way = under_way.saturating_add(1);
                 again = [again, until].into_iter().flatten().min();
             }
         }
@@ -280,7 +280,7 @@ impl Fleet<'_> {
 fn few(names: &[&str]) -> String {
     let mut text = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
     if names.len() > NAMED {
-        let _ = write!(text, " and {} more", names.len() - NAMED);
+        let _ = write!(text, " and {} more", names.len().saturating_sub(NAMED));
     }
     text
 }

@@ -1,5 +1,7 @@
 //! What is on the hub, as the watches tell it, and whom a change concerns. No I/O: every change is a value, and time is one.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 mod agents;
 mod decisions;
 mod gitops;
@@ -827,10 +829,12 @@ impl Index {
         };
         let after = self.clusters.get(name);
         if let Some(before) = &before {
-            self.heard[before.reach as usize] -= 1;
+            let count = &mut self.heard[before.reach as usize];
+            *count = count.saturating_sub(1);
         }
         if let Some(after) = after {
-            self.heard[after.reach as usize] += 1;
+            let count = &mut self.heard[after.reach as usize];
+            *count = count.saturating_add(1);
         }
         if after != before.as_ref() {
             touched.push(Touched::cluster(name));

@@ -10,12 +10,15 @@
 //!
 //! Where there are several Leases, because the work is divided ([`super::shards`]), a [`Stance`] says what that changes.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 mod election;
 #[cfg(test)]
 pub(super) mod played;
 
 pub(super) use election::{Election, Seat};
 
+use crate::time_math;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
@@ -99,7 +102,7 @@ impl Candidate {
     /// Until when we lead; none when we do not.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        self.renewed.map(|at| at + DEADLINE)
+        self.renewed.map(|at| plus(at, DEADLINE))
     }
 
     /// Whether we lead.
@@ -118,8 +121,9 @@ impl Candidate {
         let Some(lease) = seen else {
             self.resign();
             let (since, _) = self.observe(&LeaseSpec::default(), now.clock);
-            if now.clock < since + stance.patience {
-                return Step::Respect(since + stance.patience);
+            let is_free = plus(since, stance.patience);
+            if now.clock < is_free {
+                return Step::Respect(is_free);
             }
             return Step::Create(Box::new(Lease {
                 metadata: ObjectMeta::default(),
@@ -141,15 +145,16 @@ impl Candidate {
             holder => {
                 self.resign();
                 let (since, lasts) = self.observe(&spec, now.clock);
-                let is_free = if holder.is_empty() { since } else { since + lasts };
+                let is_free = if holder.is_empty() { since } else { plus(since, lasts) };
                 if now.clock < is_free && stance.asks {
                     let mut lease = lease.clone();
                     let annotations = lease.metadata.annotations.get_or_insert_default();
                     annotations.insert(WISH.to_owned(), self.identity.clone());
                     return Step::Ask(Box::new(lease));
                 }
-                if now.clock < is_free + stance.patience {
-                    return Step::Respect(is_free + stance.patience);
+                let is_ours_from = plus(is_free, stance.patience);
+                if now.clock < is_ours_from {
+                    return Step::Respect(is_ours_from);
                 }
                 self.held(spec, now.wall, transitions.saturating_add(1))
             }
@@ -213,6 +218,11 @@ impl Candidate {
             ..spec
         }
     }
+}
+
+/// Returns the instant that is so much later, or one that no process lives to see: a Lease may say that it lasts for decades.
+fn plus(at: Instant, duration: Duration) -> Instant {
+    time_math::later(at.into_std(), duration).into()
 }
 
 /// Who holds a Lease; nobody where it says nobody.

@@ -1,5 +1,7 @@
 //! What the controller counts, for Prometheus.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 use super::seen::{GitOpsCluster, Place, Reach};
 use crate::pki::Recipe;
 use crate::status::Verdict;

@@ -1,5 +1,7 @@
 //! Events that wait to be written: bounded, with a fair share for each namespace.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 use super::action::Telling;
 use super::turns::{Share, Turns};
 use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! What the controller promises, one file each: what should be written, of what is there. Adding one is a file and a line.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 mod application_set_report;
 mod application_status;
 mod argocd_agent;

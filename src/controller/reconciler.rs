@@ -3,6 +3,8 @@
 //! It shares its thread with the Leases, the probes and the writes in progress, and so yields after [`BUDGET`] of computing. A panic
 //! while one object is looked at or written is counted and logged, and the object is tried again as after a failed write.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 mod measure;
 mod standby;
 #[cfg(test)]
@@ -400,7 +402,7 @@ impl Reconciler {
             let mut has_looked = false;
             for _ in 0..self.lanes.len() {
                 let at = self.turn;
-                self.turn = (at + 1) % self.lanes.len();
+                self.turn = at.saturating_add(1).checked_rem(self.lanes.len()).unwrap_or_default();
                 if !held.has(self.lanes[at].shard) || self.look(at, begun) == Look::Nothing {
                     continue;
                 }

@@ -1,6 +1,8 @@
 //! What is seen of the hub's objects: the little that the promises need. A fleet's works carry every manifest; of those nothing
 //! is kept but how they fare.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 mod application;
 mod application_set;
 mod cluster;

@@ -7,6 +7,8 @@
 //! The number of shards is part of what replicas have to agree on: those of one number hold the Lease without a number together, and
 //! none writes while others do who divide the work otherwise.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 mod team;
 
 pub(super) use team::Team;

@@ -10,6 +10,8 @@
 //!
 //! No I/O and no clock: instants are arguments.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 use super::turns::Share;
 use crate::time_math::later;
 use std::collections::HashMap;

@@ -3,6 +3,8 @@
 //!
 //! A tenant with 100,000 items therefore delays another tenant's single item by one item, not by 100,000.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 

@@ -1,5 +1,7 @@
 //! The watches: one for each kind of object, told as changes of the index.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 mod initial;
 mod kind;
 

@@ -1,5 +1,7 @@
 //! Carries actions out. Nothing else of the controller writes but its Lease.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 mod burst;
 
 use super::Options;

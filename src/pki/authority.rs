@@ -173,7 +173,7 @@ fn position(certificates: &[Certificate], next: &KeyId) -> Result<usize, Error> 
     let is_next = |certificate: &Certificate| certificate.is_authority && certificate.has_key(next);
     let found = certificates.iter().skip(1).position(is_next);
     found
-        .map(|found| found + 1)
+        .map(|found| found.saturating_add(1))
         .ok_or_else(|| Error::NotAnnounced.within(NEXT_KEY))
 }
 

@@ -77,7 +77,8 @@ impl Certificate {
         for block in CertificateDer::pem_slice_iter(pem) {
             let block = block.map_err(|_| Error::Pem)?;
             let certificate = Self::read(block.as_ref());
-            let unread = |error: der::Error| Error::Certificate(certificates.len() + 1, error.to_string().into());
+            let unread =
+                |error: der::Error| Error::Certificate(certificates.len().saturating_add(1), error.to_string().into());
             certificates.push(certificate.map_err(unread)?);
         }
         if certificates.is_empty() {

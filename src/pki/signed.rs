@@ -71,7 +71,7 @@ impl Subject {
         Ok(Self {
             // Of several, Go means the last one.
             common_name: all(COMMON_NAME).last().unwrap_or_default(),
-            is_plain: names == 1 && name.iter().count() == names + organizations.len(),
+            is_plain: names == 1 && name.iter().count() == names.saturating_add(organizations.len()),
             organizations,
         })
     }

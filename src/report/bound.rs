@@ -138,7 +138,7 @@ struct Shown<'a> {
 /// What is shown of lines, in their order, and of what they consist of.
 pub(super) fn fit<'a>(resources: &BTreeSet<&'a Resource>, lines: &[&'a Line<'a>]) -> Bounded<'a> {
     let (shown_resources, used) = fitting_resources(resources);
-    let lines = arranged(lines, ROOM - used);
+    let lines = arranged(lines, ROOM.saturating_sub(used));
     let shown = || lines.iter().filter_map(|it| Some((it.form?, it.line)));
     let left_out = || lines.iter().filter(|it| it.form.is_none());
     Bounded {
@@ -147,7 +147,7 @@ pub(super) fn fit<'a>(resources: &BTreeSet<&'a Resource>, lines: &[&'a Line<'a>]
             hidden: shown().filter(|(form, line)| form.hides(line)).count(),
             left_out: left_out().count(),
             left_out_unhealthy: left_out().filter(|it| !it.line.is_healthy()).count(),
-            resources: resources.len() - shown_resources.len(),
+            resources: resources.len().saturating_sub(shown_resources.len()),
         }),
         entries: shown().map(|(form, line)| form.entry(line)).collect(),
         resources: shown_resources,
@@ -174,7 +174,7 @@ fn arranged<'a>(lines: &[&'a Line<'a>], mut room: usize) -> Vec<Shown<'a>> {
     for (from, to, form) in STEPS {
         for it in by_rank.iter_mut().filter(|it| (from..=to).contains(&it.rank)) {
             let size = size(&form.entry(it.line));
-            let Some(left) = (room + it.size).checked_sub(size) else {
+            let Some(left) = room.saturating_add(it.size).checked_sub(size) else {
                 return lines;
             };
             room = left;
@@ -186,7 +186,7 @@ fn arranged<'a>(lines: &[&'a Line<'a>], mut room: usize) -> Vec<Shown<'a>> {
 
 /// As many of the first as there is room for, and how much they take.
 fn fitting_resources<'a>(all: &BTreeSet<&'a Resource>) -> (Vec<ResourceEntry<'a>>, usize) {
-    let mut used = 0;
+    let mut used = 0_usize;
     let entries = all.iter().map(|resource| ResourceEntry {
         api_version: (*resource.api_version).into(),
         kind: (*resource.kind).into(),
@@ -194,7 +194,7 @@ fn fitting_resources<'a>(all: &BTreeSet<&'a Resource>) -> (Vec<ResourceEntry<'a>
         namespace: (*resource.namespace).into(),
     });
     let fits = |entry: &ResourceEntry<'_>| {
-        let with_it = used + size(entry);
+        let with_it = used.saturating_add(size(entry));
         let fits = with_it <= FOR_RESOURCES;
         if fits {
             used = with_it;
@@ -257,7 +257,7 @@ fn size(value: &impl Serialize) -> usize {
                 0xe2 => 4,
                 _ => 1,
             });
-            self.0 += longer.sum::<usize>();
+            self.0 = self.0.saturating_add(longer.sum::<usize>());
             Ok(bytes.len())
         }
 

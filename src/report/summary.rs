@@ -9,16 +9,16 @@ use super::text::Summary;
 
 /// Of lines in the order of their clusters. An Application that is on no cluster yet is no cluster.
 pub(super) fn of(lines: &[&Line<'_>]) -> Summary {
-    let (mut clusters, mut synced, mut healthy, mut in_progress) = (0, 0, 0, 0);
+    let (mut clusters, mut synced, mut healthy, mut in_progress) = (0_usize, 0_usize, 0_usize, 0_usize);
     let known = lines.iter().position(|line| !line.cluster.is_empty());
     let known = &lines[known.unwrap_or(lines.len())..];
     for cluster in known.chunk_by(|one, other| one.cluster == other.cluster) {
-        clusters += 1;
-        synced += usize::from(cluster.iter().all(|line| line.is_synced()));
+        clusters = clusters.saturating_add(1);
+        synced = synced.saturating_add(usize::from(cluster.iter().all(|line| line.is_synced())));
         if cluster.iter().all(|line| line.is_healthy()) {
-            healthy += 1;
+            healthy = healthy.saturating_add(1);
         } else if cluster.iter().all(|line| line.is_healthy() || line.is_progressing()) {
-            in_progress += 1;
+            in_progress = in_progress.saturating_add(1);
         }
     }
     let text = |count: usize| count.to_string();
@@ -26,8 +26,8 @@ pub(super) fn of(lines: &[&Line<'_>]) -> Summary {
         clusters: text(clusters),
         healthy: text(healthy),
         in_progress: text(in_progress),
-        not_healthy: text(clusters - healthy),
-        not_synced: text(clusters - synced),
+        not_healthy: text(clusters.saturating_sub(healthy)),
+        not_synced: text(clusters.saturating_sub(synced)),
         synced: text(synced),
     }
 }

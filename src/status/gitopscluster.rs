@@ -230,7 +230,7 @@ fn live(
             told.state == State::Degraded,
         ];
         for ((_, count), is) in counts.iter_mut().zip(is) {
-            *count += u64::from(is);
+            *count = u64::saturating_add(*count, u64::from(is));
         }
         members.push(Member {
             state: Some(told.state),

@@ -58,7 +58,7 @@ impl Set<'_, '_> {
         let rolled_out = is(rollout, "True");
         let changed = self.changed();
         let (namespace, name) = (text_of(self.metadata, "namespace"), text_of(self.metadata, "name"));
-        if namespace.len() + name.len() > LABEL_MAX {
+        if namespace.len().saturating_add(name.len()) > LABEL_MAX {
             return degraded(format!(
                 "OCM cannot deliver it: its namespace and name may have {LABEL_MAX} characters together"
             ));
@@ -203,7 +203,10 @@ impl Set<'_, '_> {
             };
             let at_a_time = if at_a_time < 1 { selected } else { at_a_time };
             if turns > 0 {
-                turns = turns.saturating_add(at_a_time - 1) / at_a_time;
+                turns = turns
+                    .saturating_add(at_a_time.saturating_sub(1))
+                    .checked_div(at_a_time)
+                    .unwrap_or(turns);
             }
         }
         let settle = seconds(text_of(how, "minSuccessTime")).unwrap_or(0);

@@ -314,7 +314,7 @@ impl Work<'_, '_> {
             if available.is_none() || !has_looked || conditions.get("StatusFeedbackSynced").is_none() {
                 return waiting();
             }
-            *without_rules += 1;
+            *without_rules = without_rules.saturating_add(1);
             return well();
         }
         if has_rule("Healthy") && healthy.is_none() || has_rule("Progressing") && progressing.is_none() {

@@ -45,7 +45,7 @@ impl Share {
     pub fn of(self, clusters: usize) -> usize {
         match self {
             Self::Number(number) => number,
-            Self::Percent(percent) => (percent * clusters).div_ceil(100),
+            Self::Percent(percent) => percent.saturating_mul(clusters).div_ceil(100),
         }
     }
 

@@ -32,7 +32,7 @@ impl<T: Eq + Hash> Interned<T> {
         }
         if self.lists.len() >= self.most {
             self.lists.retain(|list| Arc::strong_count(list) > 1);
-            self.most = LEAST.max(2 * self.lists.len());
+            self.most = LEAST.max(self.lists.len().saturating_mul(2));
         }
         self.lists.insert(Arc::clone(&list));
         list

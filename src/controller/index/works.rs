@@ -114,7 +114,8 @@ impl Works {
         let before = self.all.remove(&key);
         let mut concerned = BTreeSet::new();
         if let Some(before) = &before {
-            self.verdicts[before.standing.verdict as usize] -= 1;
+            let count = &mut self.verdicts[before.standing.verdict as usize];
+            *count = count.saturating_sub(1);
             concerned.extend(self.unlink(kind, place, before));
         }
         let noticed = noticed(before.as_ref(), work.as_ref());
@@ -123,7 +124,8 @@ impl Works {
         });
         let was = concerned.clone();
         if let Some(work) = work {
-            self.verdicts[work.standing.verdict as usize] += 1;
+            let count = &mut self.verdicts[work.standing.verdict as usize];
+            *count = count.saturating_add(1);
             concerned.extend(self.link(kind, place, &work));
             self.all.insert(key, work);
         }

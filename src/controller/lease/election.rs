@@ -1,6 +1,6 @@
 //! Stands for a Lease: asks the API server, keeps the time, and tells whether we lead.
 
-use super::{Candidate, Moment, Stance, Step, holder};
+use super::{Candidate, Moment, Stance, Step, holder, plus};
 use crate::controller::shards::{Held, Team};
 use crate::hub::reason;
 use fastrand::Rng;
@@ -161,7 +161,7 @@ struct Campaign {
 impl Campaign {
     async fn run(&mut self) -> Infallible {
         loop {
-            let mut next = Instant::now() + self.pause();
+            let mut next = plus(Instant::now(), self.pause());
             match self.look().await {
                 Ok(None) => self.told.clear(),
                 Ok(Some(expires)) => next = next.min(expires),
@@ -289,7 +289,7 @@ impl Campaign {
     }
 
     fn pause(&mut self) -> Duration {
-        RETRY + Duration::from_millis(self.random.u64(..=JITTER))
+        RETRY.saturating_add(Duration::from_millis(self.random.u64(..=JITTER)))
     }
 }
 

@@ -150,7 +150,7 @@ impl Fleet {
         let mut fleet = Self::default();
         for (kind, place, work) in index.works_of(application) {
             let standing = &work.standing;
-            fleet.works += 1;
+            fleet.works = fleet.works.saturating_add(1);
             if kind == WorkKind::Set {
                 let told = Told {
                     verdict: standing.verdict,
@@ -159,7 +159,7 @@ impl Fleet {
                 fleet.sets.insert(place.to_string(), told);
                 continue;
             }
-            fleet.objects += standing.objects;
+            fleet.objects = fleet.objects.saturating_add(standing.objects);
             let cluster = fleet.clusters.entry(place.namespace.to_string());
             let cluster = cluster.or_insert_with(|| OnCluster {
                 verdict: Verdict::Healthy,

@@ -42,7 +42,7 @@ impl Reconciler {
             if let Some(since) = lane.held {
                 let due = lane.queue.next().map(|due| due.max(since));
                 *delay = due.map_or(*delay, |due| now.saturating_duration_since(due).max(*delay));
-                *failing += lane.queue.failing();
+                *failing = failing.saturating_add(lane.queue.failing());
             }
         }
         for (promise, (failing, delay)) in all {

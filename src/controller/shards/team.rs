@@ -80,12 +80,12 @@ impl Team {
 fn stance(us: &str, seats: &[Seat], shard: usize) -> Stance {
     let seat = &seats[shard];
     let ours = held(seats, us);
-    let patience = (0..ours.min(STEPS)).map(|_| STEP).sum();
+    let patience: Duration = (0..ours.min(STEPS)).map(|_| STEP).sum();
     let is_ours = seat.holder.as_deref() == Some(us);
     Stance {
         patience: match seat.wanted_by.as_deref() {
             Some(other) if other == us => Duration::ZERO,
-            Some(_) if seat.holder.is_none() => patience + COURTESY,
+            Some(_) if seat.holder.is_none() => patience.saturating_add(COURTESY),
             _ => patience,
         },
         asks: wanted(us, seats) == Some(shard),
@@ -93,7 +93,7 @@ fn stance(us: &str, seats: &[Seat], shard: usize) -> Stance {
             && seat
                 .wanted_by
                 .as_deref()
-                .is_some_and(|other| ours >= held(seats, other) + 2),
+                .is_some_and(|other| ours >= held(seats, other).saturating_add(2)),
     }
 }
 
@@ -113,7 +113,7 @@ fn wanted(us: &str, seats: &[Seat]) -> Option<usize> {
         .filter(|holder| *holder != us)
         .max_by_key(|holder| (held(seats, holder), *holder))?;
     let can_be_asked = |seat: &Seat| seat.holder.as_deref() == Some(most) && seat.wanted_by.is_none();
-    (held(seats, most) >= held(seats, us) + 2).then(|| seats.iter().position(can_be_asked))?
+    (held(seats, most) >= held(seats, us).saturating_add(2)).then(|| seats.iter().position(can_be_asked))?
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! What a text must be to be the value of a setting.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 use crate::generate::glob::Glob;
 use crate::generate::kinds::GroupKind;
 use crate::generate::names;
@@ -61,7 +63,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let number: Option<u32> = number.parse().ok();
     seconds
         .zip(number)
-        .map(|(seconds, number)| Duration::from_secs(u64::from(number) * seconds))
+        .map(|(seconds, number)| Duration::from_secs(u64::from(number).saturating_mul(seconds)))
         .ok_or_else(|| format!("{text:?} is not a time: write it like 90s, 10m or 2h"))
 }
 

@@ -243,7 +243,7 @@ fn is_late(current: &Mirror, wanted: &Mirror) -> bool {
         .operation
         .as_ref()
         .and_then(|operation| time(operation.finished_at.as_deref()));
-    after.as_second() - before.as_second() >= LATE
+    after.as_second().saturating_sub(before.as_second()) >= LATE
         || finished.is_some_and(|finished| before < finished && finished <= after)
 }
 

@@ -85,7 +85,8 @@ pub(super) fn of(fleet: &Fleet, before: &[Condition]) -> Vec<Condition> {
         let Some((name, cluster)) = said.filter(|(_, cluster)| cluster.is_on_its_way()) else {
             continue;
         };
-        let text = condition.message[name.len() + 2..].to_owned();
+        let text = condition.message.get(name.len().saturating_add(2)..);
+        let text = text.unwrap_or_default().to_owned();
         match condition.kind.as_str() {
             APPLY_ERROR if cluster.refused.is_empty() => refused.insert(name.to_owned(), text),
             DEGRADED if cluster.wrong.is_empty() => wrong.insert(name.to_owned(), text),
@@ -170,7 +171,7 @@ fn totals(fleet: &Fleet) -> String {
         .map(|verdict| (verdict, count(verdict)))
         .filter(|(_, count)| *count > 0);
     fare.extend(others.map(|(verdict, count)| format!("{count} {}", verdict.name().to_lowercase())));
-    let works = fleet.works - fleet.sets.len();
+    let works = fleet.works.saturating_sub(fleet.sets.len());
     let mut parts = vec![
         fare.join(", "),
         format!("{} in {}", counted(fleet.objects, "object"), counted(works, "work")),

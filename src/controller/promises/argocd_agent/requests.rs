@@ -13,6 +13,7 @@ use crate::controller::seen::{Object, Place};
 use crate::controller::watches::Kept;
 use crate::pki::{self, Recipe};
 use crate::status::time;
+use crate::time_math::{after, before};
 use k8s_openapi::ByteString;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
@@ -90,7 +91,7 @@ fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> 
 
 fn again(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Timestamp> {
     let is_open = index.object(Kept::Requests, place).is_some_and(is_open);
-    is_open.then(|| moment.now + PENDING)
+    is_open.then(|| after(moment.now, PENDING))
 }
 
 /// Whether nothing has become of it yet.
@@ -153,8 +154,8 @@ fn sign(index: &Index, place: &Place, request: &Object, moment: &Moment<'_>) -> 
         }),
         recipe: Recipe::Sign {
             request: String::from_utf8(asked(request)?).ok()?,
-            not_before: moment.now - authority::SKEW,
-            not_after: moment.now + authority::AGENT,
+            not_before: before(moment.now, authority::SKEW),
+            not_after: after(moment.now, authority::AGENT),
             authority: authority::of(ca, &moment.settings.argocd),
         },
         into: "status",

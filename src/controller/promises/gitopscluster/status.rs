@@ -162,7 +162,7 @@ fn count(index: &Index, place: &Place, it: &GitOpsCluster, standing: &Standing, 
         if revoked.is_some_and(|revoked| revoked.contains(&**cluster)) {
             continue;
         }
-        count.selected += 1;
+        count.selected = count.selected.saturating_add(1);
         let Some(form) = Form::of(it) else { continue };
         if let (Form::Agent, Err(why)) = (form, names::check_agent(cluster, argocd)) {
             count.conflicts.push(why);
@@ -178,7 +178,7 @@ fn count(index: &Index, place: &Place, it: &GitOpsCluster, standing: &Standing, 
             }
             other => other.is_some(),
         };
-        count.registered += usize::from(is_registered);
+        count.registered = count.registered.saturating_add(usize::from(is_registered));
         match secrets::decide(form, index, cluster, (&owner, None), argocd, None) {
             Some((decision, _)) => match decision.told {
                 Some(told) => count.conflicts.push(format!("{cluster}: {told}")),
