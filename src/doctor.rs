@@ -7,6 +7,8 @@
 //! What a check may find is a [`Message`], which docs/doctor.md explains. What cannot be looked at is found as well: where that is so,
 //! nobody is told that all is well.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 mod checks;
 mod companion;
 mod message;

@@ -187,5 +187,5 @@ fn is_renewed(lease: &Value, now: Timestamp) -> bool {
     let spec = &lease["spec"];
     let renewed = spec["renewTime"].as_str().and_then(|it| it.parse::<Timestamp>().ok());
     let lasts = SignedDuration::from_secs(spec["leaseDurationSeconds"].as_i64().unwrap_or_default());
-    renewed.is_some_and(|at| now.duration_since(at) <= lasts + GRACE)
+    renewed.is_some_and(|at| now.duration_since(at) <= lasts.saturating_add(GRACE))
 }
