@@ -3,6 +3,9 @@
 use std::panic::{self, AssertUnwindSafe};
 use tracing::error;
 
+// A program that is built to abort cannot catch a panic.
+const _: () = assert!(cfg!(panic = "unwind"));
+
 /// Runs something that may panic.
 ///
 /// # Errors
@@ -33,10 +36,48 @@ pub(super) fn log() {
 mod tests {
     use super::*;
 
+    /// A text that is not a constant.
+    fn password() -> String {
+        "hunter2".to_owned()
+    }
+
     #[test]
     fn a_panic_is_an_error_without_its_message() {
         assert_eq!(guard(|| 7), Ok(7));
-        let panicked = guard(|| -> u8 { panic!("the password is {}", "hunter2") });
+        let panicked = guard(|| -> u8 { panic!("the password is {}", password()) });
         assert_eq!(format!("{panicked:?}"), "Err(Panicked)");
+    }
+
+    /// The program that [`a_panic_is_one_line_of_the_log`] starts, as a process has one hook and one log.
+    #[test]
+    #[ignore = "started by another test"]
+    fn panics_twice() {
+        crate::telemetry::init(crate::telemetry::Level::Info, crate::telemetry::Format::Text);
+        log();
+        assert!(guard(|| panic!("a constant")).is_err());
+        assert!(guard(|| panic!("the password is {}", password())).is_err());
+    }
+
+    #[test]
+    fn a_panic_is_one_line_of_the_log() {
+        let itself = std::env::current_exe().expect("the program of the tests");
+        let test = "controller::panics::tests::panics_twice";
+        let output = std::process::Command::new(itself)
+            .args(["--exact", test, "--ignored", "--nocapture"])
+            .output()
+            .expect("it can be started");
+        let log = String::from_utf8(output.stderr).expect("a text");
+        let lines: Vec<_> = log.lines().collect();
+        assert_eq!(lines.len(), 2, "{log}");
+        let is_bug = |line: &&str| line.contains("ERROR") && line.contains("panic: this is a bug");
+        assert!(lines.iter().all(is_bug), "{log}");
+        assert!(
+            lines.iter().all(|line| line.contains("src/controller/panics.rs:")),
+            "{log}"
+        );
+        assert!(
+            lines[0].ends_with("why=\"a constant\"") && !log.contains("hunter2"),
+            "{log}"
+        );
     }
 }
