@@ -7,7 +7,7 @@ use super::glob::Glob;
 use super::problem::{Problems, plain};
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use walkdir::{DirEntry, WalkDir};
 
 /// Which files of the folder to read, and how much.
@@ -215,16 +215,20 @@ fn linked_file(link: &Path, folder: &Path, source_path: &str) -> Link {
     }
 }
 
-/// The root of the repository that `folder` belongs to, as an absolute path: what Argo CD's path of the source says, else the
-/// nearest folder with a `.git`, else the folder itself.
+/// Returns the root of the repository that `folder` belongs to, as an absolute path: what Argo CD's path of the source says, else
+/// the nearest folder with a `.git`, else the folder itself. Where Argo CD hands over a part of the repository only (by
+/// `manifest-generate-paths`), the folder ends with a part of its path, and the root is that of what was handed over.
 pub(super) fn repository(folder: &Path, source_path: &str) -> PathBuf {
     let folder = &fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-    let source_path = Path::new(source_path.trim_start_matches("./"));
-    if !source_path.as_os_str().is_empty() && folder.ends_with(source_path) {
-        let depth = source_path.components().count();
-        if let Some(root) = folder.ancestors().nth(depth) {
+    let mut path = Path::new(source_path.trim_start_matches("./")).components();
+    let is_plain = path.clone().all(|part| matches!(part, Component::Normal(_)));
+    while is_plain && !path.as_path().as_os_str().is_empty() {
+        if folder.ends_with(path.as_path())
+            && let Some(root) = folder.ancestors().nth(path.clone().count())
+        {
             return root.to_owned();
         }
+        path.next();
     }
     folder
         .ancestors()
@@ -250,6 +254,10 @@ mod tests {
         let folder = Path::new("/tmp/request/apps/shop");
         assert_eq!(repository(folder, "apps/shop"), Path::new("/tmp/request"));
         assert_eq!(repository(folder, "./apps/shop"), Path::new("/tmp/request"));
+        // A part of the repository, without what is above `apps`, or above `shop`.
+        assert_eq!(repository(folder, "teams/a/apps/shop"), Path::new("/tmp/request"));
+        assert_eq!(repository(folder, "teams/a/shop"), Path::new("/tmp/request/apps"));
+        assert_eq!(repository(folder, "../apps/shop"), folder);
         assert_eq!(repository(folder, "."), folder);
         assert_eq!(repository(folder, "other"), folder);
         assert_eq!(repository(folder, ""), folder);

@@ -16,7 +16,7 @@ use super::order;
 use super::placement::{Placement, Rollout};
 use super::policy::{Executor, Rules};
 use super::problem::Problems;
-use super::source::{HelmSettings, Input, Kind, Source, Tools};
+use super::source::{HelmSettings, Input, Kind, Remote, SKIP_SCHEMA_VALIDATION, Source, Tools};
 use super::strategy::Strategy;
 use crate::cli::GenerateArgs;
 use sources::Sources;
@@ -304,6 +304,10 @@ fn source(sources: &mut Sources<'_>, folder: Option<PathBuf>, namespace: Option<
             .find_map(|setting| sources.origin(setting)),
         helm: helm(sources, namespace, env),
         kustomize_options: options.split_whitespace().map(str::to_owned).collect(),
+        remotes: sources
+            .list(&table::REMOTE_BASES, true, Remote::from_str)
+            .into_iter()
+            .collect(),
         tools: Tools::new(env, timeout, selection.max_size),
         selection,
         overlays: sources.map(&table::OVERLAYS, true, |cluster| {
@@ -358,7 +362,7 @@ fn helm(sources: &mut Sources<'_>, namespace: Option<String>, env: &Env) -> Helm
             ("--include-crds", !sources.flag(&table::HELM_SKIP_CRDS, false)),
             ("--skip-tests", sources.flag(&table::HELM_SKIP_TESTS, false)),
             (
-                "--skip-schema-validation",
+                SKIP_SCHEMA_VALIDATION,
                 sources.flag(&table::HELM_SKIP_SCHEMA_VALIDATION, false),
             ),
         ]

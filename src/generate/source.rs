@@ -5,9 +5,14 @@
 //! rendered for it; a sub-folder to be rendered, which then stands for the folder; or a sub-folder of plain manifests, which is
 //! laid over it.
 
+mod bounds;
+mod chart;
 mod helm;
+mod kustomization;
 mod kustomize;
 mod pipes;
+mod remote;
+mod strvals;
 mod tool;
 
 use super::discover::{self, Selection};
@@ -16,8 +21,8 @@ use super::object::{Object, ObjectKey};
 use super::problem::{Problems, plain};
 use super::settings::Target;
 use crate::yaml;
+use bounds::{Repository, Target as Found};
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
@@ -25,6 +30,8 @@ use std::sync::Arc;
 use std::thread;
 
 pub use helm::HelmSettings;
+pub(super) use helm::SKIP_SCHEMA_VALIDATION;
+pub use remote::{Remote, Remotes};
 pub use tool::Tools;
 
 /// What is wrapped.
@@ -105,6 +112,8 @@ pub struct Source {
     pub helm: HelmSettings,
     /// What is given to `kustomize build`.
     pub kustomize_options: Vec<String>,
+    /// What kustomize and Helm may fetch from the network.
+    pub remotes: Remotes,
     /// How tools are run that render manifests.
     pub tools: Tools,
     /// What differs from cluster to cluster: a path relative to the folder. It may name more clusters than are delivered to.
@@ -278,16 +287,11 @@ fn overlay_over<'s>(shared: &Read<'s>, path: &'s str, source: &'s Source) -> Res
             "{path}: it leaves the folder: name a sub-folder or a value file in it"
         ));
     }
+    let repository = Repository::of(folder, &source.path);
     let found = folder.join(path);
-    let repository = discover::repository(folder, &source.path);
-    if let (Ok(found), Ok(repository)) = (found.canonicalize(), repository.canonicalize())
-        && !found.starts_with(repository)
-    {
-        return Err(format!("{path}: it leads out of the repository: copy what it leads to"));
-    }
-    match fs::metadata(&found) {
-        Err(error) => Err(format!("{path}: it cannot be read: {}", plain(&error))),
-        Ok(metadata) if metadata.is_dir() => {
+    match repository.follow(&found).map_err(|why| format!("{path}: {why}"))? {
+        Found::Nothing => Err(format!("{path}: it cannot be read: no such file or directory")),
+        Found::Folder(_) => {
             let of_cluster = |kind| Read::Folder {
                 kind,
                 below: path,
@@ -298,12 +302,12 @@ fn overlay_over<'s>(shared: &Read<'s>, path: &'s str, source: &'s Source) -> Res
                 rendered => vec![of_cluster(rendered)],
             })
         }
-        Ok(_) if *kind == Kind::Helm => Ok(vec![Read::Folder {
+        Found::File(_) if *kind == Kind::Helm => Ok(vec![Read::Folder {
             kind: Kind::Helm,
             below: "",
             values: Some(path),
         }]),
-        Ok(_) => Err(format!(
+        Found::File(_) => Err(format!(
             "{path}: it is a file, and only a chart has value files: name a sub-folder with what differs"
         )),
     }
@@ -333,7 +337,7 @@ impl Read<'_> {
         }
         match kind {
             Kind::Directory => directory(folder, below, source),
-            Kind::Kustomize => kustomize::render(&folder.join(below), source),
+            Kind::Kustomize => kustomize::render(folder, below, source),
             Kind::Helm => helm::render(folder, below, values, source),
         }
     }

@@ -12,6 +12,7 @@ mod diff;
 mod doctor;
 mod folders;
 mod gitopscluster;
+mod hostile_sources;
 mod install;
 mod monitoring;
 mod policy;

@@ -141,6 +141,7 @@ fn what_the_sidecar_may_is_enough_to_render() -> Result<()> {
         command.args(["--no-new-privs", "env", "--ignore-environment"]);
         command.arg(format!("PATH={}", programs.display()));
         command.arg(format!("TMPDIR={}", tmp.display()));
+        command.arg(format!("ARGOCD_APP_SOURCE_PATH={source}"));
         command.args(home.map(|home| format!("HOME={}", home.display())));
         command.args([
             "argocd-ocm-cmp",

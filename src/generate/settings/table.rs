@@ -224,6 +224,14 @@ pub(super) static KUSTOMIZE_OPTIONS: Setting = Setting::new("kustomize-options",
     .also(&["OCM_KUSTOMIZE_OPTIONS"])
     .default("none")
     .about("Options of `kustomize build`, separated by blanks, as `kustomize.buildOptions` of `argocd-cm`");
+/// What tools may fetch, by the platform alone, because they fetch it with the sidecar's network and credentials of Git.
+pub(super) static REMOTE_BASES: Setting = Setting::new("remote-bases", List("URL"), "Addresses that may be fetched")
+    .of_the_platform()
+    .also(&["OCM_REMOTE_BASES"])
+    .default("none")
+    .about(
+        "Beginnings of addresses, separated by commas, that kustomize and Helm may fetch: bases, charts and schemas",
+    );
 /// The time that Argo CD gives the tools it starts itself, under the same name.
 pub(super) static EXEC_TIMEOUT: Setting = Setting::new("exec-timeout", Text("DURATION"), "Time for a tool")
     .of_the_platform()
@@ -295,6 +303,7 @@ pub static SETTINGS: &[&Setting] = &[
     &HELM_SKIP_SCHEMA_VALIDATION,
     &HELM_IGNORE_MISSING_VALUE_FILES,
     &KUSTOMIZE_OPTIONS,
+    &REMOTE_BASES,
     &EXEC_TIMEOUT,
     &MAX_SIZE,
     &MANIFEST_LIMIT,

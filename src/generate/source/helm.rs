@@ -1,11 +1,13 @@
 //! Renders a chart as Argo CD does: by `helm template`, with its CRDs, under the Application's name.
 
+use super::bounds::{Repository, Target, unfit_for_helm};
+use super::chart::Check;
+use super::remote::is_url;
 use super::tool::Complaint;
-use super::{Manifests, Source, rendered};
-use crate::generate::discover::repository;
-use crate::generate::problem::{Problems, plain};
+use super::{Manifests, Source, rendered, strvals};
+use crate::generate::problem::Problems;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// How charts are rendered.
 #[derive(Clone, Debug, Default)]
@@ -48,10 +50,17 @@ pub(super) fn render(
     } else {
         folder.join(below)
     };
+    let repository = Repository::of(folder, &source.path);
     let files = Files {
         chart: &chart,
-        repository: repository(folder, &source.path),
+        repository: &repository,
     };
+    let check = Check {
+        repository: &repository,
+        remotes: &source.remotes,
+        schemas: !source.helm.flags.contains(&SKIP_SCHEMA_VALIDATION),
+    };
+    Problems::or(check.problems(&chart), ())?;
     let arguments = arguments(&source.helm, &files, of_cluster)?;
     let values = source.helm.values.as_deref();
     let written = source.tools.run("helm", arguments, &chart, values)?;
@@ -65,25 +74,47 @@ pub(super) fn render(
     Ok(manifests)
 }
 
-/// The arguments of `helm`, as Argo CD gives them. Argo CD gives a cluster's values no file of their own; here it comes last of
-/// all, before the single values.
+/// The flag by which Helm does not read the schemas of values.
+pub(in crate::generate) const SKIP_SCHEMA_VALIDATION: &str = "--skip-schema-validation";
+
+/// Returns the arguments of `helm`, as Argo CD gives them, but for the name of the release: after `--name-template` it would be a
+/// template. Argo CD gives a cluster's values no file of their own; here it comes last of all, before the single values.
+///
+/// # Errors
+/// With every argument that Helm would understand in another way than the one who gave it means it.
 fn arguments(helm: &HelmSettings, files: &Files<'_>, of_cluster: Option<&str>) -> Result<Vec<String>, Problems> {
-    let mut arguments = vec!["template".to_owned(), ".".to_owned()];
+    let mut arguments = vec!["template".to_owned(), helm.release_name.clone(), ".".to_owned()];
     let mut problems = Vec::new();
+    if !is_release_name(&helm.release_name) {
+        problems.push(format!(
+            "release name {:?}: Helm takes at most 53 lower-case letters, digits, '-' and '.', each part beginning and ending with a \
+             letter or digit: set helm-release-name",
+            helm.release_name
+        ));
+    }
     let mut option = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
-    option("--name-template", helm.release_name.clone());
     if let Some(namespace) = &helm.namespace {
         option("--namespace", namespace.clone());
     }
     if let Some(version) = &helm.kube_version {
+        if !is_word(version) {
+            problems.push(format!(
+                "helm-kube-version: {version:?} is not a version: write it like 1.34.0"
+            ));
+        }
         option("--kube-version", plain_version(version).to_owned());
     }
     for version in &helm.api_versions {
+        if !is_word(version) {
+            problems.push(format!(
+                "helm-api-versions: {version:?} is not an API version: write it like apps/v1 or apps/v1/Deployment"
+            ));
+        }
         option("--api-versions", version.clone());
     }
     for file in &helm.value_files {
         match files.find(file) {
-            Ok(Some(path)) => option("--values", path),
+            Ok(Some(path)) => option("--values", strvals::element(&path)),
             Ok(None) if helm.ignore_missing_value_files => {}
             Ok(None) => problems.push(format!(
                 "helm-value-files: {file}: there is no such file: correct it, or set helm-ignore-missing-value-files"
@@ -96,20 +127,25 @@ fn arguments(helm: &HelmSettings, files: &Files<'_>, of_cluster: Option<&str>) -
     }
     if let Some(file) = of_cluster {
         match files.find(file) {
-            Ok(Some(path)) => option("--values", path),
+            Ok(Some(path)) => option("--values", strvals::element(&path)),
             Ok(None) => problems.push(format!("overlays: {file}: there is no such file")),
             Err(why) => problems.push(format!("overlays: {file}: {why}")),
         }
     }
-    for (key, value) in &helm.parameters {
-        option("--set", format!("{key}={}", with_commas(value)));
-    }
-    for (key, value) in &helm.string_parameters {
-        option("--set-string", format!("{key}={}", with_commas(value)));
+    for (setting, flag, parameters) in [
+        ("helm-parameters", "--set", &helm.parameters),
+        ("helm-string-parameters", "--set-string", &helm.string_parameters),
+    ] {
+        for (key, value) in parameters {
+            match strvals::check_key(key).and_then(|()| strvals::value(value)) {
+                Ok(value) => option(flag, format!("{key}={value}")),
+                Err(why) => problems.push(format!("{setting}: {key}: {why}")),
+            }
+        }
     }
     for (key, file) in &helm.file_parameters {
-        match files.find(file) {
-            Ok(Some(path)) => option("--set-file", format!("{key}={}", with_commas(&path))),
+        match strvals::check_key(key).and_then(|()| files.find(file)) {
+            Ok(Some(path)) => option("--set-file", format!("{key}={}", strvals::file(&path))),
             Ok(None) => problems.push(format!("helm-file-parameters: {key}: {file}: there is no such file")),
             Err(why) => problems.push(format!("helm-file-parameters: {key}: {file}: {why}")),
         }
@@ -121,55 +157,63 @@ fn arguments(helm: &HelmSettings, files: &Files<'_>, of_cluster: Option<&str>) -
 /// Where value files are.
 struct Files<'a> {
     chart: &'a Path,
-    repository: PathBuf,
+    repository: &'a Repository,
 }
 
 impl Files<'_> {
-    /// The path of a value file, relative to the chart or from the root of the repository; `None` where there is none. As in
-    /// Argo CD, it may be anywhere in the repository, and a link out of it is not followed.
+    /// Returns the path of a value file, relative to the chart or from the root of the repository; `None` where there is none. As
+    /// in Argo CD, it may be anywhere in the repository, and a link out of it is not followed.
     fn find(&self, file: &str) -> Result<Option<String>, String> {
-        if file.contains("://") {
+        if is_url(file) {
             return Err("it is on the network, which is not used here: commit it to the repository".to_owned());
         }
+        let fit = |name: &str| match unfit_for_helm(name) {
+            Some(what) => Err(format!(
+                "its name has {what}, which Helm would not take as part of a name: rename the file"
+            )),
+            None => Ok(()),
+        };
+        fit(file)?;
         let path = match file.strip_prefix('/') {
-            Some(file) => self.repository.join(file),
+            Some(file) => self.repository.root().join(file),
             None => self.chart.join(file),
         };
-        let outside = || Err("it is outside the repository: copy it into it".to_owned());
-        match path.canonicalize() {
-            Ok(found) => {
-                if !self.repository.canonicalize().is_ok_and(|root| found.starts_with(root)) {
-                    return outside();
-                }
-                Ok(Some(found.to_string_lossy().into_owned()))
+        match self.repository.follow(&path)? {
+            Target::Nothing => Ok(None),
+            Target::Folder(_) => Err("it is a folder, not a file: name a file in it".to_owned()),
+            Target::File(found) => {
+                fit(&self.repository.shown(&found))?;
+                let found = found.into_os_string().into_string();
+                found
+                    .map(Some)
+                    .map_err(|_| "its name is not UTF-8: rename the file".to_owned())
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(format!("it cannot be read: {}", plain(&error))),
         }
     }
+}
+
+/// Returns true for a name that Helm takes for a release: its own rule.
+pub(super) fn is_release_name(name: &str) -> bool {
+    let is_letter_or_digit = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    name.len() <= 53
+        && name.split('.').all(|part| {
+            let part = part.as_bytes();
+            part.iter().all(|byte| is_letter_or_digit(byte) || *byte == b'-')
+                && part.first().is_some_and(is_letter_or_digit)
+                && part.last().is_some_and(is_letter_or_digit)
+        })
+}
+
+/// Returns true for what is one argument and nothing else, such as a version.
+pub(super) fn is_word(text: &str) -> bool {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "._-+/".contains(char);
+    text.starts_with(|char: char| char.is_ascii_alphanumeric()) && text.chars().all(is_plain)
 }
 
 /// A version of Kubernetes without what distributions add, by which charts would not find their range: as Argo CD does.
 pub(super) fn plain_version(version: &str) -> &str {
     let version = version.trim_start_matches('v');
     version.split(['-', '+']).next().unwrap_or(version)
-}
-
-/// A value for `--set` with its commas, which else end it; not that of a list. The rule is Argo CD's.
-fn with_commas(value: &str) -> String {
-    if value.starts_with('{') && value.ends_with('}') {
-        return value.to_owned();
-    }
-    let mut escaped = String::with_capacity(value.len());
-    let mut before = ' ';
-    for char in value.chars() {
-        if char == ',' && before != '\\' {
-            escaped.push('\\');
-        }
-        escaped.push(char);
-        before = char;
-    }
-    escaped
 }
 
 /// What helm complains about, with the way out where it is known.
@@ -180,9 +224,6 @@ fn explained(Complaint(said): &Complaint) -> String {
             "Chart.yaml: what the chart depends on is not in charts/: {names}: no network is used here: run 'helm dependency update', \
              and commit charts/"
         );
-    }
-    if said.contains("release name") && said.contains("53") {
-        return format!("helm template: {said}: set helm-release-name");
     }
     // Helm reads them from its standard input.
     if let Some(why) = said.strip_prefix("failed to parse -: ") {
@@ -240,10 +281,26 @@ mod tests {
     }
 
     #[test]
-    fn commas_are_part_of_a_value_but_not_of_a_list() {
-        assert_eq!(with_commas("a,b"), r"a\,b");
-        assert_eq!(with_commas(r"a\,b,,c"), r"a\,b\,\,c");
-        assert_eq!(with_commas("{a,b}"), "{a,b}");
+    fn release_names_are_no_templates_and_no_flags() {
+        let long = "a".repeat(54);
+        for name in ["shop", "shop-blue.v1", "0", &long[1..]] {
+            assert!(is_release_name(name), "{name}");
+        }
+        for name in [
+            "",
+            "-shop",
+            "shop-",
+            "Shop",
+            "a..b",
+            ".a",
+            "a_b",
+            "{{ fail (env \"HOME\") }}",
+            "--post-renderer=x",
+            "a\n",
+            &long,
+        ] {
+            assert!(!is_release_name(name), "{name}");
+        }
     }
 
     #[test]

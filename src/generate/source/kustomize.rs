@@ -1,16 +1,23 @@
 //! Renders a kustomization as Argo CD does: by `kustomize build`.
 
+use super::bounds::Repository;
 use super::helm::plain_version;
 use super::tool::Complaint;
-use super::{Manifests, Source, rendered};
+use super::{Manifests, Source, kustomization, rendered};
 use crate::generate::problem::Problems;
 use std::path::Path;
 
 /// The files that make a folder a kustomization, as kustomize knows them.
 pub(super) const FILES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
-/// The objects that `kustomize build` makes of `folder`.
-pub(super) fn render(folder: &Path, source: &Source) -> Result<Manifests, Problems> {
+/// Returns the objects that `kustomize build` makes of the kustomization at `below` in `folder`.
+///
+/// # Errors
+/// When the kustomization leads out of the repository, and with what kustomize complains about.
+pub(super) fn render(folder: &Path, below: &str, source: &Source) -> Result<Manifests, Problems> {
+    let repository = Repository::of(folder, &source.path);
+    let folder = &folder.join(below);
+    Problems::or(kustomization::problems(folder, &repository, &source.remotes), ())?;
     let mut arguments = vec!["build", "."];
     arguments.extend(source.kustomize_options.iter().map(String::as_str));
     let version = source.helm.kube_version.as_deref().map(plain_version);
