@@ -6,6 +6,7 @@
 //!
 //! - [`application`] is what is read of the hub's Application, [`payload`] what the managed cluster gets of it.
 //! - [`work`] is the ManifestWork around that, as it should be; [`carried`] what is read of one that is there.
+//! - [`tenancy`] is which Applications may go to which managed cluster.
 //! - [`requests`] hands on what somebody asks of the hub's Application: a sync, a refresh.
 //! - [`feedback`] is what comes back of the cluster, [`status`] what the hub's Application says of it, and `history` what it can be
 //!   rolled back to.
@@ -20,6 +21,7 @@ pub mod names;
 pub mod payload;
 pub mod requests;
 pub mod status;
+pub mod tenancy;
 pub mod work;
 
 pub use application::Application;

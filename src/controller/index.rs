@@ -18,7 +18,9 @@ use super::seen::{
 use super::turns::Share;
 use super::watches::Kept;
 use crate::agent::names;
-use crate::cluster_secret::{ClusterSecret, MANAGED_BY};
+use crate::cluster_secret::{ClusterSecret, MANAGED_BY, is_hub};
+use crate::pull::tenancy::Namespaces;
+use crate::pull::{self, Carried};
 use crate::report::{Found, Resource};
 use crate::status::Verdict;
 use crate::tracking::Tracking;
@@ -73,6 +75,12 @@ pub enum Change {
     Certificate(Arc<str>, Option<TlsSecret>),
     /// A part of argocd-agent or of its add-on is so, or is gone.
     Object(Kept, Place, Option<Object>),
+    /// Applications of these namespaces count.
+    Namespaces(Namespaces),
+    /// Whether Argo CD's ConfigMap of parameters is there at all.
+    ParametersAreThere(bool),
+    /// The last write of this promise for an object was refused for this reason, or was not.
+    Refused(&'static str, Touched, Option<Box<str>>),
     /// These Applications are all that there are.
     OnlyApplications(HashSet<Place>),
     /// These works are all of their kind.
@@ -121,6 +129,17 @@ impl Change {
             _ => return None,
         })
     }
+}
+
+/// A work of the basic pull model.
+#[derive(Clone, Copy, Debug)]
+pub struct Carrying<'i> {
+    /// Where it is.
+    pub place: &'i Place,
+    /// What it carries.
+    pub carried: &'i Carried,
+    /// Whether its name says that it carries the Application, and not only what the cluster's agent may write.
+    pub is_named: bool,
 }
 
 /// What promises are about.
@@ -220,6 +239,8 @@ pub struct Index {
     /// Whether a watch has told of an Application that it is gone, since all were listed.
     told_gone: bool,
     pulled: Pulled,
+    /// The namespaces whose Applications count, besides Argo CD's.
+    namespaces: Namespaces,
     works: Works,
     clusters: HashMap<Arc<str>, Cluster>,
     /// How many of them are heard so, in the order of [`Reach::ALL`].
@@ -234,6 +255,8 @@ pub struct Index {
     agents: Agents,
     /// What Applications of ApplicationSets consist of, which is only kept where it is asked for.
     parts: Option<Interned<Resource>>,
+    /// Why the last write for an object was refused, by promise.
+    refused: HashMap<(&'static str, Sort, Place), Box<str>>,
     /// Argo CD's namespace.
     argocd: Arc<str>,
 }
@@ -246,6 +269,7 @@ impl Index {
             applications: HashMap::new(),
             told_gone: false,
             pulled: Pulled::default(),
+            namespaces: Namespaces::default(),
             works: Works::new(argocd),
             clusters: HashMap::new(),
             heard: [0; 3],
@@ -256,6 +280,7 @@ impl Index {
             sets: Sets::default(),
             gitops: GitOps::default(),
             agents: Agents::default(),
+            refused: HashMap::new(),
             argocd: argocd.into(),
             parts: None,
         }
@@ -268,6 +293,13 @@ impl Index {
         self
     }
 
+    /// Returns why the last write of a promise for an object was refused.
+    #[must_use]
+    pub fn refused(&self, promise: &'static str, sort: Sort, place: &Place) -> Option<&str> {
+        let why = self.refused.get(&(promise, sort, place.clone()));
+        why.map(|why| &**why)
+    }
+
     /// An Application.
     #[must_use]
     pub fn application(&self, place: &Place) -> Option<&Application> {
@@ -278,6 +310,12 @@ impl Index {
     #[must_use]
     pub fn is_sure_of_applications(&self) -> bool {
         self.told_gone || !self.applications.is_empty()
+    }
+
+    /// Returns the namespaces besides Argo CD's own whose Applications count.
+    #[must_use]
+    pub fn namespaces(&self) -> &Namespaces {
+        &self.namespaces
     }
 
     /// Whether a Placement of this namespace selects this managed cluster.
@@ -297,9 +335,44 @@ impl Index {
         self.works.of(application)
     }
 
-    /// The works of the basic pull model that carry an Application.
-    pub fn carrying(&self, application: &Place) -> impl Iterator<Item = (&Place, &Work)> {
-        self.works.carrying(application)
+    /// Returns the works of the basic pull model that carry an Application: those with a name that its works have, and those that
+    /// claim it and have no name of another Application's works.
+    #[must_use]
+    pub fn carrying(&self, application: &Place) -> Vec<Carrying<'_>> {
+        let pull = self.application(application).and_then(|it| it.pull.as_deref());
+        let own: BTreeSet<String> = pull.map(pull::work::names).into_iter().flatten().collect();
+        let by_name = own.iter().flat_map(|name| self.works.with_application(name));
+        let by_name = by_name.filter(|(place, carried)| self.carries(place, carried) == Some(application));
+        let claiming = self.works.claiming(application);
+        let claiming = claiming.filter(|(place, carried)| self.carries(place, carried).is_none());
+        let all = by_name.map(|(place, carried)| (place, carried, true));
+        let all = all.chain(claiming.map(|(place, carried)| (place, carried, false)));
+        let all = all.map(|(place, carried, is_named)| Carrying {
+            place,
+            carried,
+            is_named,
+        });
+        all.collect()
+    }
+
+    /// Returns the Application whose works have the name of this one. Where there are several, the beginning of the UIDs being the
+    /// same, it is the one that goes to that cluster, and of several of these the one that the work claims.
+    fn carries(&self, place: &Place, carried: &Carried) -> Option<&Place> {
+        let pull = |application: &Place| self.application(application).and_then(|it| it.pull.as_deref());
+        let named = self.pulled.named(&place.name);
+        let named = named.filter(|it| pull(it).is_some_and(|pull| pull.name == carried.name));
+        named.min_by_key(|it| {
+            let goes_there = pull(it).is_some_and(|pull| pull.cluster.as_deref() == Some(&*place.namespace));
+            let claim = carried.claim.as_ref();
+            let is_claimed = claim.is_some_and(|(namespace, _)| **namespace == *it.namespace);
+            (!goes_there, !is_claimed)
+        })
+    }
+
+    /// Returns true if works of another Application of the basic pull model have this name.
+    #[must_use]
+    pub fn is_others_name(&self, work: &str, application: &Place) -> bool {
+        self.pulled.named(work).any(|other| other != application)
     }
 
     /// A work, if it may be somebody's.
@@ -519,8 +592,20 @@ impl Index {
             Change::ApplicationSet(place, set) => self.sets.put(place, set),
             Change::Report(place, report) => self.sets.put_report(place, report),
             Change::Tracking(tracking) => self.track(tracking),
-            Change::NamespaceIsThere(true) | Change::ConfigIsThere(true) => Vec::new(),
+            Change::Namespaces(namespaces) => self.put_namespaces(namespaces),
+            Change::ParametersAreThere(false) => self.put_namespaces(Namespaces::default()),
+            Change::NamespaceIsThere(true) | Change::ConfigIsThere(true) | Change::ParametersAreThere(true) => {
+                Vec::new()
+            }
             Change::ConfigIsThere(false) => self.track(Tracking::configured(|_| None)),
+            Change::Refused(promise, touched, why) => {
+                let key = (promise, touched.sort, touched.place.clone());
+                match why {
+                    Some(why) => self.refused.insert(key, why),
+                    None => self.refused.remove(&key),
+                };
+                vec![touched]
+            }
             Change::OnlyApplications(all) => {
                 self.told_gone = false;
                 let gone = missing(self.applications.keys(), &all).into_iter();
@@ -591,7 +676,17 @@ impl Index {
             let both = before.iter().chain(after);
             sets.extend(both.filter_map(|it| it.set(&place)));
         }
-        let mut touched = vec![Touched::application(place)];
+        let mut concerned = BTreeSet::from([place]);
+        if after.is_none_or(|it| it.pull.is_none())
+            && let Some(pull) = before.as_ref().and_then(|it| it.pull.as_deref())
+        {
+            // What its works claim counts now.
+            let names = pull::work::names(pull);
+            let works = names.iter().flat_map(|name| self.works.with_application(name));
+            let claims = works.filter_map(|(_, carried)| carried.claim.as_ref());
+            concerned.extend(claims.map(|(namespace, name)| Place::new(namespace, name)));
+        }
+        let mut touched: Vec<_> = concerned.into_iter().map(Touched::application).collect();
         touched.extend(sets.into_iter().map(Touched::set));
         touched
     }
@@ -602,7 +697,13 @@ impl Index {
         }
         let (was, is) = (self.works.get(kind, place).is_some(), work.is_some());
         let carries = work.as_ref().is_some_and(|work| work.carried.is_some());
-        let touched = self.works.put(kind, place, work);
+        let mut touched = self.works.put(kind, place, work);
+        if kind == WorkKind::Work {
+            let named = self.pulled.named(&place.name);
+            let new = named.filter(|it| touched.iter().all(|known| known.place != **it));
+            let new: Vec<_> = new.cloned().map(Touched::application).collect();
+            touched.extend(new);
+        }
         // What a work that carries an Application says is said by that one then.
         if carries && was == is {
             return touched;
@@ -801,10 +902,18 @@ impl Index {
         }
         let is_of_it = |place: &&Place| {
             let pull = self.applications.get(place).and_then(|it| it.pull.as_ref());
-            pull.is_some_and(|pull| *pull.project == **name)
+            pull.is_some_and(|pull| *pull.project_name() == **name)
         };
         let concerned = self.pulled.all().filter(is_of_it).cloned();
         concerned.map(Touched::application).collect()
+    }
+
+    fn put_namespaces(&mut self, namespaces: Namespaces) -> Vec<Touched> {
+        if self.namespaces == namespaces {
+            return Vec::new();
+        }
+        self.namespaces = namespaces;
+        self.pulled.all().cloned().map(Touched::application).collect()
     }
 
     fn track(&mut self, tracking: Tracking) -> Vec<Touched> {
@@ -853,8 +962,13 @@ impl Index {
         if is_reached_otherwise {
             concerned.extend(self.works.on(name));
         }
-        if is_another {
+        let is_hub = |cluster: &Cluster| is_hub(name, &cluster.labels);
+        let is_hub_now = after.is_some_and(is_hub) != before.as_ref().is_some_and(is_hub);
+        if is_reached_otherwise || is_another || is_hub_now {
             concerned.extend(self.pulled.to(name).cloned());
+        }
+        if is_another {
+            concerned.extend(self.pulled.of(name).cloned());
         }
         touched.extend(concerned.into_iter().map(Touched::application));
         let mut touched = self.with_sets(touched);

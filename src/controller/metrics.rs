@@ -137,6 +137,12 @@ struct OfError {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfWarning {
+    promise: &'static str,
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfWrite {
     promise: &'static str,
     resource: &'static str,
@@ -187,6 +193,7 @@ pub struct Metrics {
     failing: Family<OfPromise, Gauge>,
     queue_delay: Family<OfPromise, Gauge<f64, AtomicU64>>,
     writes: Family<OfWrite, Counter>,
+    warnings: Family<OfWarning, Counter>,
     watch_lag: Family<OfKind, Histogram, fn() -> Histogram>,
     watch_bytes: Family<OfKind, Counter>,
     watch_errors: Family<OfWatchError, Counter>,
@@ -225,6 +232,7 @@ impl Metrics {
         let failing = Family::default();
         let queue_delay = Family::default();
         let writes = Family::default();
+        let warnings = Family::default();
         let watch_lag = Family::new_with_constructor(lag as fn() -> Histogram);
         let watch_bytes = Family::default();
         let watch_errors = Family::default();
@@ -248,6 +256,8 @@ impl Metrics {
         let help = "For how long the object that is due for longest has waited";
         ours.register("queue_delay_seconds", help, queue_delay.clone());
         ours.register("writes", "Requests that wrote to the hub", writes.clone());
+        let help = "Warnings as Events on objects, by the reason of the Event";
+        ours.register("warnings", help, warnings.clone());
         let help = "Seconds between the last change of an object and its arrival by a watch";
         ours.register("watch_lag_seconds", help, watch_lag.clone());
         let help = "Bytes of JSON of the objects that watches have brought";
@@ -279,6 +289,7 @@ impl Metrics {
             failing,
             queue_delay,
             writes,
+            warnings,
             watch_lag,
             watch_bytes,
             watch_errors,
@@ -304,6 +315,11 @@ impl Metrics {
     /// A promise looked at an object.
     pub fn reconciled(&self, promise: &'static str) {
         self.reconciles.get_or_create(&OfPromise { promise }).inc();
+    }
+
+    /// Counts a Warning Event on an object of a promise.
+    pub fn warned(&self, promise: &'static str, reason: &'static str) {
+        self.warnings.get_or_create(&OfWarning { promise, reason }).inc();
     }
 
     /// That failed.
@@ -534,6 +550,7 @@ mod tests {
         clone.reconciled("application-status");
         metrics.failed("application-status", Reason::Conflict);
         metrics.written("application-status", "applications", "patch");
+        metrics.warned("pull", "ManifestWorkRefused");
         metrics.watch_failed("manifestworks", Reason::Expired);
         metrics.synced("manifestworks", true);
         metrics.synced("applications", true);
@@ -560,6 +577,7 @@ mod tests {
             r#"argocd_ocm_cmp_reconciles_total{promise="application-status"} 2"#,
             "argocd_ocm_cmp_shards 3",
             "argocd_ocm_cmp_shards_configured 4",
+            r#"argocd_ocm_cmp_warnings_total{promise="pull",reason="ManifestWorkRefused"} 1"#,
             r#"argocd_ocm_cmp_watch_bytes_total{kind="manifestworks"} 4200"#,
             r#"argocd_ocm_cmp_watch_errors_total{kind="manifestworks",reason="expired"} 1"#,
             r#"argocd_ocm_cmp_watch_synced{kind="applications"} 0"#,

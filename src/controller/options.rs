@@ -34,12 +34,7 @@ impl Options {
         let mut needs: BTreeSet<_> = promises.flat_map(|promise| promise.needs).copied().collect();
         if self.promises.iter().any(|promise| promise.name == PULL) {
             let pull = &self.settings.pull;
-            let more = [(pull.placement, Kind::Decisions), (pull.project, Kind::Projects)];
-            needs.extend(
-                more.into_iter()
-                    .filter(|(is_needed, _)| *is_needed)
-                    .map(|(_, kind)| kind),
-            );
+            needs.extend(pull.placement.then_some(Kind::Decisions));
         }
         needs
     }
@@ -196,14 +191,9 @@ mod tests {
     fn only_what_is_needed_is_watched() {
         let needs = |arguments: &[&str]| resolve(arguments, &[]).expect("options").needs();
         let has = |needs: &BTreeSet<Kind>| [Kind::Decisions, Kind::Projects].map(|kind| needs.contains(&kind));
-        assert_eq!(
-            has(&needs(&["--pull-placement", "--pull-project"])),
-            [false, false],
-            "it does not pull"
-        );
-        assert_eq!(has(&needs(&["--controllers=pull"])), [false, false]);
-        assert_eq!(has(&needs(&["--controllers=pull", "--pull-placement"])), [true, false]);
-        assert_eq!(has(&needs(&["--controllers=pull", "--pull-project"])), [false, true]);
+        assert_eq!(has(&needs(&["--pull-placement"])), [false, false], "it does not pull");
+        assert_eq!(has(&needs(&["--controllers=pull"])), [false, true]);
+        assert_eq!(has(&needs(&["--controllers=pull", "--pull-placement"])), [true, true]);
     }
 
     #[test]

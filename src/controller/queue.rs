@@ -221,6 +221,12 @@ impl Queue {
         self.failing
     }
 
+    /// Returns true if an object is one of [`Self::failing`].
+    #[must_use]
+    pub fn is_failing(&self, place: &Place) -> bool {
+        self.entries.get(place).is_some_and(|entry| entry.failures >= FAILING)
+    }
+
     /// One that is to be looked at now, of those whose last write was slow or of the others. How it went is to be told. Who may have
     /// a turn is as in [`Turns::pop`].
     pub fn pop(

@@ -10,8 +10,8 @@ mod standby;
 #[cfg(test)]
 mod tests;
 
-use super::action::Action;
-use super::index::{Change, Index, Touched};
+use super::action::{Action, Event, Involved, Telling};
+use super::index::{Change, Index, Noticed, Sort, Touched};
 use super::metrics::{Metrics, Reason};
 use super::outbox::{Outbox, Put};
 use super::panics::guard;
@@ -22,7 +22,7 @@ use super::seen::Place;
 use super::shards::{self, Held, Shards, Team};
 use super::slots::Slots;
 use super::watches::{self, Kind, Said, Watches, What};
-use super::writer::Writer;
+use super::writer::{self, Writer};
 use super::{Clocks, Options};
 use crate::time_math::{later, until};
 use kube::Client;
@@ -59,16 +59,23 @@ const RELIST: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(600)]
 /// How long nothing is done when the time has passed, after that panicked.
 const AFTER_PANIC: Duration = Duration::from_secs(60);
 
+/// The reason of the Event on an object for which something cannot be written.
+const WRITE_REFUSED: &str = "WriteRefused";
+
+/// Why a write was given up, for people.
+const LATE: &str =
+    "the API server does not answer in time: look for an admission webhook that is slow or does not answer";
+
 /// What has come to its end.
 enum Done {
-    Written(Outcome, Box<Action>),
+    Written(writer::Done, Box<Action>),
     Told,
 }
 
 /// A write in progress.
 struct Running {
-    /// Of which of the lanes, and for what; nothing for an Event.
-    of: Option<(usize, Due)>,
+    /// Of which of the lanes, for what, and on which object Events are told of it; nothing for an Event.
+    of: Option<(usize, Due, Involved)>,
     task: AbortHandle,
     /// Whether it was given up.
     is_given_up: bool,
@@ -248,12 +255,12 @@ impl Reconciler {
             Err(error) => (error.id(), Err(error)),
         };
         let now = (self.clocks.elapsed)();
-        let is_answered = matches!(done, Ok(Done::Written(Outcome::Written { .. }, _)));
+        let is_answered = matches!(&done, Ok(Done::Written(it, _)) if matches!(it.outcome, Outcome::Written { .. }));
         let is_slow = self.slots.end(&id, is_answered, now);
         let Some(Running { of, is_given_up, .. }) = self.running.remove(&id) else {
             return;
         };
-        let Some((lane, due)) = of else {
+        let Some((lane, due, involved)) = of else {
             if done.is_err() {
                 self.metrics.panicked("events");
                 error!("panic while writing an Event; it is lost");
@@ -262,34 +269,83 @@ impl Reconciler {
         };
         let Lane { promise, queue, .. } = &mut self.lanes[lane];
         let (kind, place) = (promise.of.kind(), &due.place);
-        let (outcome, action) = match done {
-            Ok(Done::Written(outcome, action)) => (outcome, Some(action)),
+        let (outcome, refusal, action) = match done {
+            Ok(Done::Written(it, action)) => (it.outcome, it.refusal, Some(action)),
             Ok(Done::Told) => return,
             Err(_) if is_given_up => {
                 self.metrics.failed(promise.name, Reason::Timeout);
                 warn!(controller = promise.name, kind, %place, "write is slow and others wait; retrying");
-                (Outcome::Failed { retry_after: None }, None)
+                let late = self.index.refused(promise.name, promise.of, place).unwrap_or(LATE);
+                let refusal = writer::Refusal {
+                    text: late.to_owned(),
+                    is_final: false,
+                };
+                (Outcome::Failed { retry_after: None }, Some(refusal), None)
             }
             Err(_) => {
                 self.metrics.panicked(promise.name);
                 error!(controller = promise.name, kind, %place, "panic during a write; retrying");
-                (Outcome::Failed { retry_after: None }, None)
+                (Outcome::Failed { retry_after: None }, None, None)
             }
         };
         queue.note_slow(place, is_slow);
         queue.done(&due, &outcome, now, fastrand::f64());
+        let refusal = refusal.filter(|it| it.is_final || queue.is_failing(place));
         let Some(action) = action.filter(|_| matches!(outcome, Outcome::Written { .. })) else {
+            if let Some(refusal) = refusal {
+                self.note_refusal(lane, &due.place, Some((refusal.text, involved)));
+            }
             return;
         };
         for telling in action.told(promise.name) {
-            if let Put::Dropped { first } = self.outbox.put(telling) {
-                self.metrics.event_dropped(promise.name);
-                if first {
-                    let most = Outbox::room();
-                    warn!(most, "too many Events wait to be written; dropping some");
-                }
+            self.put(telling);
+        }
+        self.note_refusal(lane, &due.place, None);
+    }
+
+    /// Has an Event written.
+    fn put(&mut self, telling: Telling) {
+        let promise = telling.promise;
+        if telling.event.warning {
+            self.metrics.warned(promise, telling.event.reason);
+        }
+        if let Put::Dropped { first } = self.outbox.put(telling) {
+            self.metrics.event_dropped(promise);
+            if first {
+                let most = Outbox::room();
+                warn!(most, "too many Events wait to be written; dropping some");
             }
         }
+    }
+
+    /// Notes whether the last write for an object was refused. An Event says so when it is new; decisions see it in the index.
+    fn note_refusal(&mut self, lane: usize, place: &Place, refusal: Option<(String, Involved)>) {
+        let promise = self.lanes[lane].promise;
+        let known = self.index.refused(promise.name, promise.of, place);
+        if known == refusal.as_ref().map(|(why, _)| why.as_str()) {
+            return;
+        }
+        let why = refusal.as_ref().map(|(why, _)| why.as_str().into());
+        // An Event on an object that is gone is of no use. The hub's Argo CD is known by its namespace alone.
+        if let Some((message, of)) = refusal.filter(|(_, of)| !of.uid.is_empty() || promise.of == Sort::ArgoCd) {
+            self.put(Telling {
+                promise: promise.name,
+                of,
+                event: Event {
+                    warning: true,
+                    reason: WRITE_REFUSED,
+                    message,
+                },
+                lasts: false,
+            });
+        }
+        let touched = Touched {
+            sort: promise.of,
+            place: place.clone(),
+            noticed: Noticed::Nothing,
+        };
+        let touched = self.index.apply(Change::Refused(promise.name, touched, why));
+        self.touch(touched);
     }
 
     fn hear(&mut self, said: Said) {
@@ -328,6 +384,9 @@ impl Reconciler {
                     }
                     self.is_synced(said.kind);
                 } else {
+                    if said.kind.may_be_forbidden() && watches::is_forbidden(&error) {
+                        self.is_synced(said.kind);
+                    }
                     self.metrics.watch_failed(kind, watches::reason(&error));
                     warn!(
                         kind,
@@ -464,21 +523,23 @@ impl Reconciler {
                 if let Some(wait) = again {
                     queue.later(&due.place, later(now, wait));
                 }
+                self.note_refusal(at, &due.place, None);
                 return Look::Done;
             }
         };
         let (writer, name) = (self.writer.clone(), promise.name);
         let share = due.share.clone();
         let is_slow = due.slow;
+        let involved = action.of.clone();
         let task = self.writes.spawn(async move {
-            let outcome = writer.write(name, &action).await;
+            let done = writer.write(name, &action).await;
             drop(ticket);
-            Done::Written(outcome, action)
+            Done::Written(done, action)
         });
         self.slots
             .begin(task.id(), group, share, is_slow, (self.clocks.elapsed)());
         let running = Running {
-            of: Some((at, due)),
+            of: Some((at, due, involved)),
             task,
             is_given_up: false,
         };

@@ -23,6 +23,7 @@ pub use object::Object;
 pub use tls_secret::{PROMOTED, TlsSecret};
 pub use work::{Standing, TEXT_MAX, Work, WorkKind, bounded};
 
+use crate::pull::tenancy::{NAMESPACES, Namespaces};
 use crate::tracking::Tracking;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -144,15 +145,28 @@ pub fn project(text: &str) -> Result<Value, String> {
     Ok(project)
 }
 
+/// Reads the namespaces of Applications from the JSON of Argo CD's ConfigMap of parameters.
+///
+/// # Errors
+/// With what is wrong with it, which the API server lets nobody write.
+pub fn namespaces(text: &str) -> Result<Namespaces, String> {
+    let data = read::<Config>(text)?.data.unwrap_or_default();
+    Ok(data
+        .get(NAMESPACES)
+        .map(|list| Namespaces::configured(list))
+        .unwrap_or_default())
+}
+
+#[derive(Deserialize)]
+struct Config {
+    data: Option<BTreeMap<String, String>>,
+}
+
 /// Reads how Argo CD tracks from the JSON of its ConfigMap.
 ///
 /// # Errors
 /// With what is wrong with it, which the API server lets nobody write.
 pub fn tracking(text: &str) -> Result<Tracking, String> {
-    #[derive(Deserialize)]
-    struct Config {
-        data: Option<BTreeMap<String, String>>,
-    }
     let data = read::<Config>(text)?.data.unwrap_or_default();
     Ok(Tracking::configured(|key| data.get(key).map(String::as_str)))
 }

@@ -134,6 +134,12 @@ pub fn is_not_there(error: &watcher::Error) -> bool {
     matches!(cause(error), Cause::Request(Error::Api(status)) if status.code == 404)
 }
 
+/// Returns true if the controller has no right to watch it.
+#[must_use]
+pub fn is_forbidden(error: &watcher::Error) -> bool {
+    reason(error) == Reason::Forbidden
+}
+
 /// Why a watch failed, for the metrics.
 #[must_use]
 pub fn reason(error: &watcher::Error) -> Reason {

@@ -9,7 +9,7 @@ use super::action::{Action, Event, Involved, Telling, Write};
 use super::metrics::{Metrics, Reason};
 use super::queue::Outcome;
 use super::resources::{Resource, SECRETS};
-use super::seen::{Place, TlsSecret};
+use super::seen::{Place, TlsSecret, bounded};
 use crate::generate::names::{hex, with_hash};
 use crate::pki::{self, Authority, AuthorityData, Recipe};
 use crate::{hub, status};
@@ -59,7 +59,7 @@ impl Writer {
     }
 
     /// Writes what `promise` wants written, one after the other. Its Events are to be told when that is done.
-    pub async fn write(&self, promise: &'static str, action: &Action) -> Outcome {
+    pub async fn write(&self, promise: &'static str, action: &Action) -> Done {
         for write in &action.writes {
             match self.carry_out(promise, write).await {
                 Ok(()) => {
@@ -77,12 +77,18 @@ impl Writer {
                     if refused.reason == Reason::Conflict && matches!(write, Write::Create { .. }) {
                         self.tell_taken(promise, &action.of, write).await;
                     }
-                    return self.refused(promise, write, &refused);
+                    return Done {
+                        outcome: self.refused(promise, write, &refused),
+                        refusal: Refusal::of(write, &refused),
+                    };
                 }
             }
         }
-        Outcome::Written {
-            refreshed: action.refresh,
+        Done {
+            outcome: Outcome::Written {
+                refreshed: action.refresh,
+            },
+            refusal: None,
         }
     }
 
@@ -215,6 +221,7 @@ impl Writer {
                 why: format!("{} {place} is there", resource.kind),
                 retry_after: None,
                 is_gone: false,
+                code: None,
             }),
         }
     }
@@ -377,8 +384,53 @@ impl Writer {
                 why: format!("no answer in {} seconds", PATIENCE.as_secs()),
                 retry_after: None,
                 is_gone: false,
+                code: None,
             }),
         }
+    }
+}
+
+/// How an action was carried out.
+#[derive(Debug)]
+pub struct Done {
+    /// When the object is to be looked at again.
+    pub outcome: Outcome,
+    /// Why the API server did not accept a write.
+    pub refusal: Option<Refusal>,
+}
+
+/// Why the API server did not accept a write, for people.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Which object cannot be written, and why, in one line.
+    pub text: String,
+    /// Whether that is the API server's decision: by RBAC, a quota, validation or an admission webhook. What else fails may be well
+    /// at the next try.
+    pub is_final: bool,
+}
+
+impl Refusal {
+    fn of(write: &Write, refused: &Refused) -> Option<Self> {
+        if refused.reason == Reason::Conflict || refused.is_gone && matches!(write, Write::Patch { .. }) {
+            return None;
+        }
+        let (resource, place) = object_of(write);
+        let verb = match write {
+            Write::Create { .. } => "created",
+            Write::Patch { .. } => "changed",
+            Write::Delete { .. } => "deleted",
+            Write::Make { .. } => "made",
+        };
+        // What the API server says may quote the object.
+        let why = if resource.secret {
+            refused.reason.name()
+        } else {
+            &refused.why
+        };
+        Some(Self {
+            text: bounded(format!("{} {place} cannot be {verb}: {why}", resource.kind)),
+            is_final: matches!(refused.code, Some(400 | 403 | 404 | 405 | 413 | 422)),
+        })
     }
 }
 
@@ -396,6 +448,8 @@ struct Refused {
     retry_after: Option<Duration>,
     /// What was to be written is not there.
     is_gone: bool,
+    /// The HTTP status of the API server's answer, where there is one.
+    code: Option<u16>,
 }
 
 impl Refused {
@@ -406,6 +460,7 @@ impl Refused {
             why,
             retry_after: None,
             is_gone: false,
+            code: None,
         }
     }
 
@@ -426,6 +481,7 @@ impl Refused {
             why: hub::reason(error),
             retry_after: (wait > 0).then(|| Duration::from_secs(wait.into())),
             is_gone: status.is_some_and(|status| status.code == 404 && status.reason == "NotFound"),
+            code: status.map(|status| status.code),
         }
     }
 }
@@ -449,4 +505,49 @@ fn event_name(telling: &Telling) -> String {
     }
     let hash = hex(&hash.finalize()[..8]);
     with_hash(telling.of.place.name.to_string(), ".", &hash, NAME_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::resources::WORKS;
+    use super::*;
+    use kube::core::Status;
+
+    fn refusal(resource: &'static Resource, code: u16, message: &str) -> Option<Refusal> {
+        let write = Write::Create {
+            resource,
+            place: Place::new("eu1", "shop"),
+            object: Value::Null,
+        };
+        let status = Status::failure(message, "Forbidden").with_code(code);
+        Refusal::of(&write, &Refused::of(&Error::Api(status.boxed())))
+    }
+
+    #[test]
+    fn tells_what_the_api_server_does_not_accept() {
+        let told = refusal(&WORKS, 403, "admission webhook\n\"w\" denied the request: no").expect("it is refused");
+        let text = "ManifestWork eu1/shop cannot be created: admission webhook \"w\" denied the request: no";
+        assert_eq!((&*told.text, told.is_final), (text, true));
+        for (code, is_final) in [
+            (400, true),
+            (404, true),
+            (422, true),
+            (500, false),
+            (429, false),
+            (503, false),
+        ] {
+            assert_eq!(
+                refusal(&WORKS, code, "").map(|it| it.is_final),
+                Some(is_final),
+                "{code}"
+            );
+        }
+        assert_eq!(refusal(&WORKS, 409, ""), None);
+    }
+
+    #[test]
+    fn repeats_nothing_that_the_api_server_says_of_a_secret() {
+        let told = refusal(&SECRETS, 403, "invalid value: hunter2").expect("it is refused");
+        assert_eq!(told.text, "Secret eu1/shop cannot be created: forbidden");
+    }
 }

@@ -98,6 +98,15 @@ impl Application {
             .filter(|it| !names::is_argo_cds(it))
     }
 
+    /// Returns the name of its AppProject. As in Argo CD, none is the default.
+    #[must_use]
+    pub fn project_name(&self) -> &str {
+        match &*self.project {
+            "" => names::DEFAULT_PROJECT,
+            name => name,
+        }
+    }
+
     /// Its `spec` on the hub.
     pub(super) fn spec(&self) -> Value {
         let mut base: Value = serde_json::from_str(&self.base).expect("it was written as JSON");

@@ -23,8 +23,11 @@ pub enum Applied {
 /// A work that carries an Application.
 #[derive(Clone, Debug)]
 pub struct Carried {
-    /// The namespace and the name of the hub's Application.
-    pub application: (Box<str>, Box<str>),
+    /// The name of the Application in the work.
+    pub name: Box<str>,
+    /// The namespace and the name of the hub's Application that the work claims to carry, unless what is in it has another name. The
+    /// cluster's agent may change everything in its works but their names: a claim alone proves nothing.
+    pub claim: Option<(Box<str>, Box<str>)>,
     /// The ApplicationSet that has made it, as `NAMESPACE/NAME`.
     pub set: Option<Box<str>>,
     /// What distinguishes the work from one of the same name before it.
@@ -52,26 +55,22 @@ pub struct Carried {
 }
 
 impl Carried {
-    /// Reads a work; nothing for one that is not of the pull model.
+    /// Reads a work; returns `None` for one that neither has an Application nor claims to.
     #[must_use]
     pub fn read(work: &Value) -> Option<Self> {
-        let is_pull = entry(work, "labels", names::PULL).is_some_and(is_true);
-        if !is_pull && entry(work, "labels", names::OF_SET).is_none() {
-            return None;
-        }
-        let application = (
-            annotation(work, names::HUB_NAMESPACE)?.into(),
-            annotation(work, names::HUB_NAME)?.into(),
-        );
         let payload = items(work, "/spec/workload/manifests")
             .iter()
             .find(|object| is_application(object))
             .unwrap_or(&Value::Null);
+        let claim = claim(work);
+        let claimed = claim.as_ref().map(|(_, name)| &**name);
+        let name: Box<str> = text(payload, "/metadata/name").or(claimed)?.into();
         let said = said(work, payload);
         let generation = work.pointer("/metadata/generation").and_then(Value::as_i64);
         let available = said.and_then(|said| condition(said, "Available", None));
         Some(Self {
-            application,
+            claim: claim.filter(|(_, claimed)| *claimed == name),
+            name,
             set: annotation(work, names::SET).map(Into::into),
             uid: own(work, "/metadata/uid").unwrap_or_default(),
             version: own(work, "/metadata/resourceVersion").unwrap_or_default(),
@@ -129,6 +128,18 @@ impl Carried {
     }
 }
 
+/// Returns the namespace and the name of the Application that the labels and annotations of a work name.
+fn claim(work: &Value) -> Option<(Box<str>, Box<str>)> {
+    let is_pull = entry(work, "labels", names::PULL).is_some_and(is_true);
+    if !is_pull && entry(work, "labels", names::OF_SET).is_none() {
+        return None;
+    }
+    Some((
+        annotation(work, names::HUB_NAMESPACE)?.into(),
+        annotation(work, names::HUB_NAME)?.into(),
+    ))
+}
+
 fn is_application(object: &Value) -> bool {
     let api_version = text(object, "/apiVersion").unwrap_or_default();
     group(api_version) == names::GROUP && text(object, "/kind") == Some(names::KIND)
@@ -184,28 +195,35 @@ mod tests {
     }
 
     #[test]
-    fn only_works_of_the_pull_model_are_read() {
+    fn reads_only_works_of_the_pull_model() {
         let carried = read(&of(None));
-        assert_eq!((&*carried.application.0, &*carried.application.1), ("argocd", "shop"));
+        assert_eq!(carried.claim, Some(("argocd".into(), "shop".into())));
         assert_eq!((&*carried.uid, &*carried.version, carried.deleting), ("w", "41", false));
         let changed = |change: &dyn Fn(&mut Value)| {
             let mut work = of(None);
             change(&mut work);
             Carried::read(&work)
         };
-        assert!(changed(&|work| work["metadata"]["labels"] = json!({})).is_none());
-        assert!(changed(&|work| work["metadata"]["labels"][names::PULL] = json!("no")).is_none());
-        assert!(changed(&|work| work["metadata"]["annotations"][names::HUB_NAME] = json!("")).is_none());
-        assert!(changed(&|work| work["metadata"]["annotations"][names::HUB_NAMESPACE] = Value::Null).is_none());
+        let unclaimed: [&dyn Fn(&mut Value); 5] = [
+            &|work| work["metadata"]["labels"] = json!({}),
+            &|work| work["metadata"]["labels"][names::PULL] = json!("no"),
+            &|work| work["metadata"]["annotations"][names::HUB_NAME] = json!(""),
+            &|work| work["metadata"]["annotations"][names::HUB_NAME] = json!("another than the spec has"),
+            &|work| work["metadata"]["annotations"][names::HUB_NAMESPACE] = Value::Null,
+        ];
+        for change in unclaimed {
+            let carried = changed(change).expect("the spec has an Application");
+            assert_eq!((&*carried.name, carried.claim), ("shop", None));
+        }
         let acms = changed(&|work| {
             work["metadata"]["labels"] = json!({names::OF_SET: "true"});
             work["metadata"]["annotations"][names::SET] = json!("argocd/fleet");
         });
         assert_eq!(acms.expect("it is ACM's").set.as_deref(), Some("argocd/fleet"));
-        assert!(
-            changed(&|work| work["spec"] = Value::Null).is_some(),
-            "whatever is in it"
-        );
+        let empty = changed(&|work| work["spec"] = Value::Null).expect("it claims to have one");
+        assert_eq!((&*empty.name, empty.claim.is_some()), ("shop", true));
+        let neither = changed(&|work| (work["spec"], work["metadata"]["labels"]) = (Value::Null, json!({})));
+        assert!(neither.is_none());
     }
 
     #[test]

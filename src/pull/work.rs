@@ -56,6 +56,27 @@ pub fn other_name(application: &Application) -> String {
     with_hash(name.to_string(), "-", &hash, NAME_MAX)
 }
 
+/// Returns the names that works of an Application have: [`name`] and [`other_name`]. Both have part of its UID, and a cluster's agent
+/// can neither create nor rename works.
+#[must_use]
+pub fn names(application: &Application) -> [String; 2] {
+    [name(application), other_name(application)]
+}
+
+/// Returns true if a work of this name may carry an Application that is called `application`, whatever the Application's UID.
+#[must_use]
+pub fn may_carry(work: &str, application: &str) -> bool {
+    let Some((stem, digits)) = work.rsplit_once('-') else {
+        return false;
+    };
+    digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        && match digits.len() {
+            UID_DIGITS => stem == application,
+            HASH_DIGITS => stem == with_hash(application.to_owned(), "", "", NAME_MAX - HASH_DIGITS - 1),
+            _ => false,
+        }
+}
+
 /// How far a work is on its way to let go of what it has delivered, so that something else can take it over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {

@@ -13,6 +13,7 @@ mod requests;
 mod rights;
 mod sets;
 mod switching;
+mod tenancy;
 mod trouble;
 
 use crate::controller::{Controller, health};
@@ -83,6 +84,7 @@ async fn set_up() -> Result<Stage> {
     let file = shipped("appset_placement.yaml");
     hub.kubectl(&["apply", "-f", file.to_str().context("a plain path")?])?;
     hub.apply_yaml(PLACEMENT)?;
+    serve_all_namespaces(&hub).await?;
     let (cluster1, cluster2, argocd, ocm, controller) = tokio::join!(
         add_cluster(&hub, "cluster1"),
         add_cluster(&hub, "cluster2"),
@@ -92,6 +94,7 @@ async fn set_up() -> Result<Stage> {
     );
     argocd?;
     ocm?;
+    permit_all_namespaces(&hub).await?;
     Ok(Stage {
         cluster1: cluster1?,
         cluster2: cluster2?,
@@ -133,9 +136,7 @@ async fn add_cluster(hub: &Hub, name: &str) -> Result<ManagedCluster> {
     let cluster = hub.add_managed_cluster(name, options).await?;
     let file = shipped("pull_cluster_rbac.yaml");
     cluster.kubectl(&["apply", "-f", file.to_str().context("a plain path")?])?;
-    let any = json!({"spec": {"sourceNamespaces": ["*"]}});
-    let project = ObjectRef::namespaced("argoproj.io/v1alpha1", "AppProject", "argocd", "default");
-    cluster.patch(&project, &any).await?;
+    permit_all_namespaces(&cluster).await?;
     // Roles are aggregated a moment later, and each failure would double the time until the agent tries again.
     let agent = "--as=system:serviceaccount:open-cluster-management-agent:klusterlet-work-sa";
     let question = [
@@ -151,6 +152,23 @@ async fn add_cluster(hub: &Hub, name: &str) -> Result<ManagedCluster> {
     let selected = json!({"metadata": {"labels": {"pull": "true"}}});
     hub.patch(&managed_cluster(name), &selected).await?;
     Ok(cluster)
+}
+
+/// Has the hub's Argo CD serve Applications of all namespaces but `pull-closed`.
+async fn serve_all_namespaces(hub: &Hub) -> Result<()> {
+    let parameters = ObjectRef::config_map("argocd", "argocd-cmd-params-cm");
+    let all = json!({"data": {"application.namespaces": "/^(?!pull-closed$)/"}});
+    hub.patch(&parameters, &all).await.map(drop)
+}
+
+/// Permits Applications of all namespaces in the AppProject `default`, which Argo CD makes when it starts.
+async fn permit_all_namespaces(plane: &testbed::ControlPlane) -> Result<()> {
+    let project = ObjectRef::namespaced("argoproj.io/v1alpha1", "AppProject", "argocd", "default");
+    plane.wait_for(&project, |_| true).await?;
+    plane
+        .patch(&project, &json!({"spec": {"sourceNamespaces": ["*"]}}))
+        .await
+        .map(drop)
 }
 
 fn managed_cluster(name: &str) -> ObjectRef {

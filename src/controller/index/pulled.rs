@@ -2,6 +2,7 @@
 
 use super::remove;
 use crate::controller::seen::{Application, Place};
+use crate::pull::work;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -11,6 +12,8 @@ pub(super) struct Pulled {
     all: BTreeSet<Place>,
     /// By the managed cluster that they name.
     to: HashMap<Box<str>, BTreeSet<Place>>,
+    /// By the names that their works have.
+    by_work: HashMap<Box<str>, BTreeSet<Place>>,
 }
 
 impl Pulled {
@@ -24,6 +27,16 @@ impl Pulled {
             }
             if let Some(cluster) = is {
                 self.to.entry(cluster).or_default().insert(place.clone());
+            }
+        }
+        let names = |application: Option<&Application>| application?.pull.as_deref().map(work::names);
+        let (were, are) = (names(before), names(after));
+        if were != are {
+            for name in were.iter().flatten() {
+                remove(&mut self.by_work, &**name, place);
+            }
+            for name in are.into_iter().flatten() {
+                self.by_work.entry(name.into()).or_default().insert(place.clone());
             }
         }
         if after.is_some_and(|application| application.pull.is_some()) {
@@ -44,6 +57,11 @@ impl Pulled {
         self.all
             .range(first..)
             .take_while(move |place| place.namespace == *namespace)
+    }
+
+    /// Those whose works have this name.
+    pub(super) fn named(&self, work: &str) -> impl Iterator<Item = &Place> {
+        self.by_work.get(work).into_iter().flatten()
     }
 
     /// Those that go to a managed cluster.

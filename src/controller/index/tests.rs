@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::cluster_secret::Labels;
+use crate::generate::names::WorkName;
 
 /// A time that works are judged at.
 pub(crate) const NOW: &str = "2026-06-01T12:00:00Z";
@@ -74,6 +75,18 @@ pub(crate) fn cluster(name: &str, reach: Reach) -> Change {
     Change::Cluster(name.into(), Some(cluster))
 }
 
+/// Returns the name of the first work of an Application, as Argo CD calls that.
+pub(crate) fn name_of(application: &str) -> String {
+    let name: WorkName = application.parse().expect("an Application");
+    name.to_string()
+}
+
+/// Returns the name of the ManifestWorkReplicaSet of an Application in the namespace `fleet`.
+pub(crate) fn set_of(application: &str) -> String {
+    let name: WorkName = application.parse().expect("an Application");
+    name.set_part("", "fleet", 60)
+}
+
 fn names(touched: &[Touched]) -> Vec<String> {
     touched.iter().map(|it| it.place.to_string()).collect()
 }
@@ -88,7 +101,8 @@ fn works(index: &Index, application: &str) -> Vec<String> {
 #[test]
 fn a_work_concerns_the_application_that_argo_cd_tracks_it_for() {
     let mut index = Index::new("argocd");
-    let (one, other) = (Place::new("eu1", "shop"), Place::new("eu1", "cart"));
+    let other_name = name_of("team_cart");
+    let (one, other) = (Place::new("eu1", "shop"), Place::new("eu1", &other_name));
     assert_eq!(
         names(&index.apply(work(&one, &tracked("shop", &one), &WELL))),
         ["argocd/shop"]
@@ -103,7 +117,7 @@ fn a_work_concerns_the_application_that_argo_cd_tracks_it_for() {
         [""; 0]
     );
     assert_eq!(works(&index, "argocd/shop"), ["eu1/shop"]);
-    assert_eq!(works(&index, "team/cart"), ["eu1/cart"]);
+    assert_eq!(works(&index, "team/cart"), [format!("eu1/{other_name}")]);
     assert_eq!(index.count(Verdict::Healthy), 3);
     assert_eq!(
         names(&index.apply(Change::Work(WorkKind::Work, one, None))),
@@ -119,18 +133,42 @@ fn what_says_nothing_new_concerns_nobody() {
     let marks = tracked("shop", &place);
     index.apply(work(&place, &marks, &WELL));
     assert_eq!(index.apply(work(&place, &marks, &WELL)), []);
-    let touched = index.apply(work(&place, &tracked("cart", &place), &WELL));
-    assert_eq!(
-        names(&touched),
-        ["argocd/cart", "argocd/shop"],
-        "whose it was and whose it is"
-    );
+    let touched = index.apply(work(&place, "\"labels\":{\"a\":\"b\"}", &WELL));
+    assert_eq!(names(&touched), ["argocd/shop"], "whose it was");
+}
+
+#[test]
+fn ignores_marks_on_a_work_that_has_no_name_of_the_application() {
+    let mut index = Index::new("argocd");
+    let place = Place::new("evil", "own");
+    let by_label = Tracking::configured(|key| (key == "application.resourceTrackingMethod").then_some("label"));
+    let own = r#""labels":{"app.kubernetes.io/instance":"shop"}"#;
+    for (tracking, marks) in [
+        (Tracking::configured(|_| None), tracked("shop", &place)),
+        (by_label, own.to_owned()),
+    ] {
+        index.apply(Change::Tracking(tracking));
+        assert_eq!(names(&index.apply(work(&place, &marks, &BROKEN))), [""; 0]);
+        assert_eq!(works(&index, "argocd/shop"), [""; 0]);
+    }
+    // Nor do marks of a set, on a work that OCM has not made of it.
+    let set_name = set_of("shop");
+    index.apply(Change::Tracking(Tracking::configured(|_| None)));
+    index.apply(set(&Place::new("fleet", &set_name), "shop"));
+    let marks = of_set(&format!("fleet.{set_name}"));
+    assert_eq!(names(&index.apply(work(&place, &marks, &BROKEN))), [""; 0]);
+    assert_eq!(works(&index, "argocd/shop"), [format!("fleet/{set_name}")]);
+    // OCM 1.3 has the API server add five characters.
+    let made = Place::new("eu1", &format!("{set_name}x7b2q"));
+    assert_eq!(names(&index.apply(work(&made, &marks, &WELL))), ["argocd/shop"]);
 }
 
 #[test]
 fn works_of_a_set_are_those_of_its_application_whichever_is_seen_first() {
-    let (set_place, made) = (Place::new("fleet", "shop-x1"), Place::new("eu1", "shop-x1"));
-    let changes = || [set(&set_place, "shop"), work(&made, &of_set("fleet.shop-x1"), &WELL)];
+    let name = set_of("shop");
+    let marks = of_set(&format!("fleet.{name}"));
+    let (set_place, made) = (Place::new("fleet", &name), Place::new("eu1", &name));
+    let changes = || [set(&set_place, "shop"), work(&made, &marks, &WELL)];
     for reverse in [false, true] {
         let mut index = Index::new("argocd");
         let mut changes: Vec<_> = changes().into();
@@ -140,8 +178,11 @@ fn works_of_a_set_are_those_of_its_application_whichever_is_seen_first() {
         for change in changes {
             index.apply(change);
         }
-        assert_eq!(works(&index, "argocd/shop"), ["fleet/shop-x1", "eu1/shop-x1"]);
-        let touched = index.apply(work(&made, &of_set("fleet.shop-x1"), &BROKEN));
+        assert_eq!(
+            works(&index, "argocd/shop"),
+            [format!("fleet/{name}"), format!("eu1/{name}")]
+        );
+        let touched = index.apply(work(&made, &marks, &BROKEN));
         assert_eq!(names(&touched), ["argocd/shop"]);
         assert_eq!(touched[0].noticed, Noticed::Nothing, "it is none of Argo CD's objects");
     }
@@ -250,11 +291,11 @@ fn what_a_list_does_not_have_is_gone() {
 fn when_argo_cd_tracks_otherwise_works_are_somebody_elses() {
     let mut index = Index::new("argocd");
     let place = Place::new("eu1", "shop");
-    let marks = format!(
-        r#"{},"labels":{{"app.kubernetes.io/instance":"cart"}}"#,
-        tracked("shop", &place)
-    );
+    let marks = tracked("shop", &place);
     index.apply(work(&place, &marks, &WELL));
+    let labelled = Place::new("eu1", "cart");
+    let marks = r#""labels":{"app.kubernetes.io/instance":"cart"}"#;
+    index.apply(work(&labelled, marks, &WELL));
     assert_eq!(works(&index, "argocd/shop"), ["eu1/shop"]);
     let by_label = Tracking::configured(|key| (key == "application.resourceTrackingMethod").then_some("label"));
     let touched = index.apply(Change::Tracking(by_label.clone()));

@@ -2,6 +2,9 @@
 
 use super::{Noticed, Touched, remove};
 use crate::controller::seen::{Place, Standing, Work, WorkKind};
+use crate::generate::names::WorkName;
+use crate::pull::Carried;
+use crate::pull::work::may_carry;
 use crate::status::Verdict;
 use crate::tracking::Tracking;
 use k8s_openapi::jiff::Timestamp;
@@ -19,8 +22,10 @@ pub(super) struct Works {
     applied: HashMap<Place, BTreeSet<(WorkKind, Place)>>,
     /// The works that OCM has made of each ManifestWorkReplicaSet, by `NAMESPACE.NAME`.
     made: HashMap<Box<str>, BTreeSet<Place>>,
-    /// The works that carry each Application.
-    carrying: HashMap<Place, BTreeSet<Place>>,
+    /// The works that claim to carry each Application.
+    claiming: HashMap<Place, BTreeSet<Place>>,
+    /// The works that have an Application in them or claim to, by their names.
+    with_application: HashMap<Arc<str>, BTreeSet<Place>>,
     /// When works fare otherwise, though nothing happens.
     foreseen: BTreeSet<(Timestamp, WorkKind, Place)>,
     /// How many works fare so, in the order of [`Verdict::ALL`].
@@ -35,7 +40,8 @@ impl Works {
             all: BTreeMap::new(),
             applied: HashMap::new(),
             made: HashMap::new(),
-            carrying: HashMap::new(),
+            claiming: HashMap::new(),
+            with_application: HashMap::new(),
             foreseen: BTreeSet::new(),
             verdicts: [0; Verdict::ALL.len()],
         }
@@ -54,10 +60,19 @@ impl Works {
         })
     }
 
-    /// The works that carry an Application.
-    pub(super) fn carrying(&self, application: &Place) -> impl Iterator<Item = (&Place, &Work)> {
-        let places = self.carrying.get(application).into_iter().flatten();
-        places.filter_map(|place| Some((place, self.get(WorkKind::Work, place)?)))
+    /// The works that claim to carry an Application.
+    pub(super) fn claiming(&self, application: &Place) -> impl Iterator<Item = (&Place, &Carried)> {
+        self.carried(self.claiming.get(application))
+    }
+
+    /// The works of this name that have an Application in them or claim to.
+    pub(super) fn with_application(&self, name: &str) -> impl Iterator<Item = (&Place, &Carried)> {
+        self.carried(self.with_application.get(name))
+    }
+
+    fn carried<'w>(&'w self, places: Option<&'w BTreeSet<Place>>) -> impl Iterator<Item = (&'w Place, &'w Carried)> {
+        let places = places.into_iter().flatten();
+        places.filter_map(|place| Some((place, self.get(WorkKind::Work, place)?.carried.as_deref()?)))
     }
 
     /// A work.
@@ -112,26 +127,27 @@ impl Works {
     pub(super) fn put(&mut self, kind: WorkKind, place: &Place, work: Option<Work>) -> Vec<Touched> {
         let key = (kind, place.clone());
         let before = self.all.remove(&key);
-        let mut concerned = BTreeSet::new();
+        let mut was = None;
         if let Some(before) = &before {
             let count = &mut self.verdicts[before.standing.verdict as usize];
             *count = count.saturating_sub(1);
-            concerned.extend(self.unlink(kind, place, before));
+            was = self.unlink(kind, place, before);
         }
         let noticed = noticed(before.as_ref(), work.as_ref());
         let same = before.as_ref().zip(work.as_ref()).is_some_and(|(before, work)| {
             before.standing == work.standing && before.parts == work.parts && work.carried.is_none()
         });
-        let was = concerned.clone();
+        let mut is = None;
         if let Some(work) = work {
             let count = &mut self.verdicts[work.standing.verdict as usize];
             *count = count.saturating_add(1);
-            concerned.extend(self.link(kind, place, &work));
+            is = self.link(kind, place, &work);
             self.all.insert(key, work);
         }
-        if same && was == concerned {
+        if same && was == is {
             return Vec::new();
         }
+        let concerned: BTreeSet<_> = was.into_iter().chain(is).collect();
         let touched = |application| Touched {
             noticed,
             ..Touched::application(application)
@@ -145,12 +161,19 @@ impl Works {
             self.foreseen.insert((*at, kind, place.clone()));
         }
         if let Some(set) = &work.set {
+            if !is_made_of(set, &place.name) {
+                return None;
+            }
             self.made.entry(set.clone()).or_default().insert(place.clone());
             return self.owner_of_set(set);
         }
-        if let Some(application) = carried_by(work) {
-            let carrying = self.carrying.entry(application.clone()).or_default();
-            carrying.insert(place.clone());
+        if work.carried.is_some() {
+            let named = self.with_application.entry(Arc::clone(&place.name)).or_default();
+            named.insert(place.clone());
+        }
+        if let Some(application) = claimed(place, work) {
+            let claiming = self.claiming.entry(application.clone()).or_default();
+            claiming.insert(place.clone());
             return Some(application);
         }
         let application = self.owner(kind, place, work)?;
@@ -166,10 +189,13 @@ impl Works {
         if let Some(set) = &work.set {
             let owner = self.owner_of_set(set);
             remove(&mut self.made, set, place);
-            return owner;
+            return owner.filter(|_| is_made_of(set, &place.name));
         }
-        if let Some(application) = carried_by(work) {
-            remove(&mut self.carrying, &application, place);
+        if work.carried.is_some() {
+            remove(&mut self.with_application, &place.name, place);
+        }
+        if let Some(application) = claimed(place, work) {
+            remove(&mut self.claiming, &application, place);
             return Some(application);
         }
         let application = self.owner(kind, place, work)?;
@@ -177,8 +203,18 @@ impl Works {
         Some(application)
     }
 
+    /// Returns the Application that Argo CD has applied a work for. Its marks count only on a work of a name that this Application's
+    /// works have: a cluster's agent may write the marks of its works, and can neither create nor rename works.
     fn owner(&self, kind: WorkKind, place: &Place, work: &Work) -> Option<Place> {
         let instance = work.application(&self.tracking, kind, place)?;
+        let name: WorkName = instance.parse().ok()?;
+        let is_its = match kind {
+            WorkKind::Work => name.is_of(&place.name),
+            WorkKind::Set => name.is_of_set(&place.name),
+        };
+        if !is_its {
+            return None;
+        }
         Some(match instance.split_once('_') {
             Some((namespace, name)) => Place::new(namespace, name),
             None => Place {
@@ -201,8 +237,8 @@ impl Works {
         let works = self.all.range((WorkKind::Work, first)..);
         let works = works.take_while(|((kind, place), _)| *kind == WorkKind::Work && place.namespace == *cluster);
         let owner = |((kind, place), work): (&(WorkKind, Place), &Work)| match &work.set {
-            Some(set) => self.owner_of_set(set),
-            None => carried_by(work).or_else(|| self.owner(*kind, place, work)),
+            Some(set) => self.owner_of_set(set).filter(|_| is_made_of(set, &place.name)),
+            None => claimed(place, work).or_else(|| self.owner(*kind, place, work)),
         };
         works.filter_map(owner).collect()
     }
@@ -215,7 +251,8 @@ impl Works {
         let mut concerned: BTreeSet<Place> = self.applied.drain().map(|(application, _)| application).collect();
         self.tracking = tracking;
         self.made.clear();
-        self.carrying.clear();
+        self.claiming.clear();
+        self.with_application.clear();
         self.foreseen.clear();
         let places: Vec<_> = self.all.keys().cloned().collect();
         for (kind, place) in places {
@@ -226,10 +263,25 @@ impl Works {
     }
 }
 
-/// The Application that a work of the basic pull model carries.
-fn carried_by(work: &Work) -> Option<Place> {
-    let (namespace, name) = &work.carried.as_ref()?.application;
-    Some(Place::new(namespace, name))
+/// Returns the Application that a work of the basic pull model claims to carry, if it has a name that such works have.
+fn claimed(place: &Place, work: &Work) -> Option<Place> {
+    let (namespace, name) = work.carried.as_ref()?.claim.as_ref()?;
+    may_carry(&place.name, name).then(|| Place::new(namespace, name))
+}
+
+/// Returns true if OCM gives works of this ManifestWorkReplicaSet, called `NAMESPACE.NAME`, this name: that of the set, from OCM 1.3
+/// on with five random characters, before which the API server cuts it to 58.
+fn is_made_of(set: &str, work: &str) -> bool {
+    const RANDOM: usize = 5;
+    const BASE_MAX: usize = 58;
+    let Some((_, name)) = set.split_once('.') else {
+        return false;
+    };
+    let generated = || {
+        let base = work.get(..work.len().checked_sub(RANDOM)?)?;
+        Some(base == name || base.len() == BASE_MAX && name.starts_with(base))
+    };
+    work == name || generated().unwrap_or_default()
 }
 
 fn set_name(place: &Place) -> String {

@@ -99,8 +99,9 @@ fn lines<'i>(index: &'i Index, place: &'i Place, application: &'i Application) -
         let unreached = unreached(index, cluster).filter(|it| conditions.iter().all(|other| other.kind != it.kind));
         conditions.extend(unreached);
         let resources = vec![&*generated.parts];
-        let carrier = index.carrying(place).find(|(work, _)| *work.namespace == *cluster);
-        let carrier = carrier.map(|(work, _)| (cluster, &*work.name));
+        let carriers = index.carrying(place);
+        let mut here = carriers.iter().filter(|it| *it.place.namespace == *cluster);
+        let carrier = here.next().map(|it| (cluster, &*it.place.name));
         return vec![Line {
             app: report::app(&place.namespace, &place.name, carrier),
             ..line(cluster, &generated.health, conditions, resources)

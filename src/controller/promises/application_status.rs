@@ -193,7 +193,7 @@ impl Fleet {
 mod tests {
     use super::*;
     use crate::controller::action::Event;
-    use crate::controller::index::tests::{BROKEN, Fares, REFUSED, WELL, now, of_set, set, tracked, work};
+    use crate::controller::index::tests::{BROKEN, Fares, REFUSED, WELL, now, of_set, set, set_of, tracked, work};
     use crate::controller::index::{self, Change};
     use crate::controller::promises::Settings;
     use crate::controller::seen::{Application, TEXT_MAX};
@@ -469,16 +469,29 @@ mod tests {
     #[test]
     fn a_placements_works_count_and_its_set_is_told() {
         let mut hub = Hub::new();
-        let fleet = Place::new("fleet", "shop-x1");
+        let name = set_of("shop");
+        let fleet = Place::new("fleet", &name);
         hub.0.apply(set(&fleet, "shop"));
         for cluster in ["eu1", "eu2"] {
-            let place = Place::new(cluster, "shop-x1");
-            hub.0.apply(work(&place, &of_set("fleet.shop-x1"), &WELL));
+            let place = Place::new(cluster, &name);
+            hub.0.apply(work(&place, &of_set(&format!("fleet.{name}")), &WELL));
         }
         hub.write().expect("a change");
-        let info = "applied on 2 of 2 clusters, healthy on 2; 2 objects in 2 works; ManifestWorkReplicaSet fleet/shop-x1: \
-                    waiting for OCM's work manager; it needs the feature gate ManifestWorkReplicaSet";
-        assert_eq!(hub.conditions(), [("ManifestWorkInfo", info)]);
+        let info = format!(
+            "applied on 2 of 2 clusters, healthy on 2; 2 objects in 2 works; ManifestWorkReplicaSet fleet/{name}: \
+             waiting for OCM's work manager; it needs the feature gate ManifestWorkReplicaSet"
+        );
+        assert_eq!(hub.conditions(), [("ManifestWorkInfo", &*info)]);
+    }
+
+    #[test]
+    fn says_nothing_of_a_work_that_only_claims_to_be_of_the_application() {
+        let mut hub = Hub::new();
+        hub.on("eu1", &WELL).write().expect("a change");
+        let place = Place::new("evil", "own");
+        let lies = Fares("False", "True", "text of an attacker", BROKEN.3);
+        hub.0.apply(work(&place, &tracked("shop", &place), &lies));
+        assert_eq!(hub.decide(now(), false), None, "{:?}", hub.conditions());
     }
 
     #[test]

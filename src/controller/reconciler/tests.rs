@@ -228,8 +228,13 @@ async fn a_panic_concerns_one_object_and_is_tried_again_later_and_later() {
     };
     let task = reconciler.writes.spawn(async { panic!("it cannot be written") });
     let id = task.id();
+    let involved = Involved {
+        resource: &APPLICATIONS,
+        place: due.place.clone(),
+        uid: "uid".into(),
+    };
     let running = Running {
-        of: Some((0, due)),
+        of: Some((0, due, involved)),
         task,
         is_given_up: false,
     };

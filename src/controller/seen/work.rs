@@ -10,6 +10,7 @@ use crate::text::shortened;
 use crate::tracking::{Claim, INSTALLATION_ID, Itself, TRACKING_ID, Tracking};
 use crate::{diff, works};
 use k8s_openapi::jiff::Timestamp;
+use memchr::memmem;
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -75,6 +76,9 @@ pub struct Standing {
     pub message: String,
 }
 
+/// A text that every work with an Application in its `spec` has.
+const APPLICATION: &str = "\"Application\"";
+
 /// The most of what is kept of a text, in bytes.
 pub const TEXT_MAX: usize = 512;
 
@@ -86,7 +90,9 @@ impl Work {
     pub fn read(text: &str, now: Timestamp) -> Result<Option<Self>, String> {
         let Text { metadata, status } = read::<Text<Status>>(text)?;
         let set = metadata.label(diff::OF_REPLICA_SET).map(Into::into);
-        let carried = if metadata.annotation(pull::names::HUB_NAME).is_some() {
+        // The whole `spec` is read only where it may have an Application: works can be large.
+        let claims = metadata.annotation(pull::names::HUB_NAME).is_some();
+        let carried = if claims || memmem::find(text.as_bytes(), APPLICATION.as_bytes()).is_some() {
             Carried::read(&read(text)?).map(Box::new)
         } else {
             None
@@ -98,7 +104,7 @@ impl Work {
             installation_id: own(metadata.annotation(INSTALLATION_ID)),
             labels: labels.map(Labels::of).unwrap_or_default(),
         };
-        if marks.tracking_id.is_none() && labels.is_none() {
+        if marks.tracking_id.is_none() && labels.is_none() && carried.is_none() {
             return Ok(None);
         }
         let forecast = status::forecast(text, now)?;
@@ -109,7 +115,7 @@ impl Work {
             marks,
             standing,
             later: standings.collect(),
-            parts: if carried.is_none() {
+            parts: if carried.as_ref().is_none_or(|carried| carried.claim.is_none()) {
                 parts(status)
             } else {
                 Arc::default()

@@ -8,6 +8,7 @@ use crate::controller::seen::{
     self, Application, ApplicationSet, Cluster, Decision, GitOpsCluster, Object, Place, Placement, TlsSecret, Work,
     WorkKind,
 };
+use crate::pull::tenancy;
 use crate::report::Found;
 use crate::tracking::{CONFIG_MAP, Tracking};
 use k8s_openapi::jiff::Timestamp;
@@ -33,6 +34,8 @@ pub enum Kind {
     Clusters,
     /// The ConfigMap of Argo CD that says how it tracks.
     Config,
+    /// The ConfigMap of Argo CD that has its parameters.
+    Parameters,
     /// PlacementDecisions.
     Decisions,
     /// AppProjects.
@@ -99,7 +102,7 @@ impl Kind {
             Self::Works | Self::Kept(Kept::Works) => &resources::WORKS,
             Self::Sets => &resources::WORK_SETS,
             Self::Clusters => &resources::CLUSTERS,
-            Self::Config | Self::Kept(Kept::Bundle | Kept::Blocklist) => &resources::CONFIG_MAPS,
+            Self::Config | Self::Parameters | Self::Kept(Kept::Bundle | Kept::Blocklist) => &resources::CONFIG_MAPS,
             Self::Decisions | Self::Kept(Kept::Decisions) => &resources::DECISIONS,
             Self::Projects => &resources::PROJECTS,
             Self::Secrets | Self::Certificates | Self::Kept(Kept::TokenKey) => &resources::SECRETS,
@@ -129,10 +132,16 @@ impl Kind {
         )
     }
 
+    /// Returns true if the controller goes on without the right to read it, as if there were none.
+    #[must_use]
+    pub fn may_be_forbidden(self) -> bool {
+        self == Self::Parameters
+    }
+
     /// Whether it is looked for in Argo CD's namespace only.
     pub(super) fn is_of_argocd(self) -> bool {
         match self {
-            Self::Config | Self::Projects | Self::Secrets | Self::Certificates => true,
+            Self::Config | Self::Parameters | Self::Projects | Self::Secrets | Self::Certificates => true,
             Self::Kept(kept) => matches!(
                 kept,
                 Kept::TokenKey | Kept::Bundle | Kept::Blocklist | Kept::Services | Kept::Routes | Kept::Deployments
@@ -155,6 +164,7 @@ impl Kind {
         let named = |name| Config::default().fields(&format!("metadata.name={name}"));
         match self {
             Self::Config => named(CONFIG_MAP),
+            Self::Parameters => named(tenancy::CONFIG_MAP),
             Self::Namespace => named(argocd),
             Self::Secrets => all.labels(&format!("{SECRET_TYPE}={CLUSTER}")),
             Self::Certificates => all.fields("type=kubernetes.io/tls"),
@@ -199,6 +209,7 @@ impl Kind {
                 Some(text) => seen::tracking(text)?,
                 None => Tracking::configured(|_| None),
             }),
+            Self::Parameters => Change::Namespaces(text.map(seen::namespaces).transpose()?.unwrap_or_default()),
             Self::Decisions => Change::Decision(place, text.map(Decision::read).transpose()?),
             Self::Placements => Change::Placement(place, text.map(Placement::read).transpose()?),
             Self::GitOpsClusters => Change::GitOpsCluster(place, text.map(GitOpsCluster::read).transpose()?),
@@ -223,6 +234,7 @@ impl Kind {
             Self::Sets => Change::OnlyWorks(WorkKind::Set, all),
             Self::Clusters => Change::OnlyClusters(names_of(all)),
             Self::Config => Change::ConfigIsThere(!all.is_empty()),
+            Self::Parameters => Change::ParametersAreThere(!all.is_empty()),
             Self::Decisions => Change::OnlyDecisions(all),
             Self::Placements => Change::OnlyPlacements(all),
             Self::GitOpsClusters => Change::OnlyGitOpsClusters(all),

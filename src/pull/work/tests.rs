@@ -286,3 +286,26 @@ fn a_change_of_the_application_changes_the_work() {
         desired(&status, &Settings::default()).fingerprint()
     );
 }
+
+#[test]
+fn tells_whose_works_may_have_a_name() {
+    for (work, wanted) in [
+        ("shop-0a1b2", true),
+        ("shop-0a1b2c3d4e", true),
+        ("shop-0a1b", false),
+        ("shop-klust", false),
+        ("shop-0A1B2", false),
+        ("my-shop-0a1b2", false),
+        ("shops-0a1b2", false),
+        ("shop", false),
+        ("", false),
+    ] {
+        assert_eq!(may_carry(work, "shop"), wanted, "{work}");
+    }
+    let long = "x".repeat(250);
+    let it = application(|object| object["metadata"]["name"] = json!(long));
+    for name in names(&it) {
+        assert!(name.len() <= NAME_MAX && may_carry(&name, &long), "{name}");
+        assert!(!may_carry(&name, "x"), "{name}");
+    }
+}

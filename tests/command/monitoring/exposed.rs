@@ -30,6 +30,7 @@ pub(super) fn counted() -> Metrics {
     metrics.failed(promise, Reason::Conflict);
     metrics.queued(promise, 0, Duration::ZERO);
     metrics.written(promise, "applications", "patch");
+    metrics.warned("pull", "ManifestWorkRefused");
     metrics.lagged("manifestworks", Duration::ZERO);
     metrics.received("manifestworks", 1);
     metrics.watch_failed("manifestworks", Reason::Expired);

@@ -1,6 +1,9 @@
 //! What Red Hat ACM's users are used to, where the controller is told that the hub comes from there.
 
-use super::{FINALIZER, HUB_NAME, PLACEMENT, PULL, add_cluster, application, controller, runs, serves, works_of};
+use super::{
+    FINALIZER, HUB_NAME, PLACEMENT, PULL, add_cluster, application, controller, runs, serve_all_namespaces, serves,
+    works_of,
+};
 use crate::controller::{is_noted, told};
 use crate::stage::shipped;
 use anyhow::{Context, Result};
@@ -70,6 +73,7 @@ async fn a_tenant_may_use_the_clusters_that_its_placements_select() -> Result<()
     ocm?;
     let (cluster, _controller) = (cluster?, controller?);
     hub.create_namespace(TENANT).await?;
+    serve_all_namespaces(&hub).await?;
     let project = hub.create(&project()).await?;
     let git = GitRepository::new()?;
     let commit = git.commit_folder(&shipped("guestbook"), "guestbook")?;

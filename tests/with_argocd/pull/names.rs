@@ -75,12 +75,14 @@ async fn a_name_as_long_as_names_can_be_gets_to_the_cluster_and_what_argo_cd_say
 #[tokio::test]
 async fn an_application_can_have_another_namespace_on_the_cluster() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
-    stage.hub.create_namespace("pull-of-hub").await?;
+    stage.cluster1.create_namespace("pull-of-cluster").await?;
     let mut app = Pulled::new(stage, "pull-elsewhere")?;
-    app.object["metadata"]["namespace"] = json!("pull-of-hub");
-    app.object["metadata"]["annotations"][CLUSTER_NAMESPACE] = json!("argocd");
+    app.object["metadata"]["annotations"][CLUSTER_NAMESPACE] = json!("pull-of-cluster");
     let app = app.start().await?;
-    let there = ObjectRef::application(&app.name);
+    let there = ObjectRef {
+        namespace: Some("pull-of-cluster".to_owned()),
+        ..app.application()
+    };
     stage.cluster1.wait_for(&there, |_| true).await?;
     assert!(stage.cluster1.get(&app.application()).await?.is_none());
     app.end().await?;

@@ -1,10 +1,12 @@
 //! Applications of an ApplicationSet on a hub where what is written of its report is there.
 
 use super::*;
-use crate::controller::index::tests::{BROKEN, Fares, REFUSED, WELL, cluster, now, of_set, set, tracked, work};
+use crate::controller::index::tests::{
+    BROKEN, Fares, REFUSED, WELL, cluster, now, of_set, set, set_of as set_name_of, tracked, work,
+};
 use crate::controller::index::{Change, Touched};
 use crate::controller::promises::Settings;
-use crate::controller::seen::{ApplicationSet, Reach};
+use crate::controller::seen::{ApplicationSet, Reach, Work};
 use crate::report::Found;
 use crate::report::tests::merge;
 use serde_json::{Value, json};
@@ -34,7 +36,9 @@ impl Hub {
     /// An Application of the set, with this of its own.
     fn application(&mut self, name: &str, more: &Value) -> Vec<Touched> {
         let place = Place::new("argocd", name);
-        let application = Application::read(&application(more).to_string()).expect("an Application");
+        let mut object = application(more);
+        (object["metadata"]["namespace"], object["metadata"]["name"]) = (json!("argocd"), json!(name));
+        let application = Application::read(&object.to_string()).expect("an Application");
         self.index.apply(Change::Application(place, Some(application)))
     }
 
@@ -161,12 +165,17 @@ fn works_that_argo_cd_applies_fare_on_their_clusters() {
 fn works_of_a_placement_fare_on_its_clusters() {
     let mut hub = Hub::new();
     hub.application("shop", &json!({}));
-    let place = Place::new("fleet", "shop-x1");
+    let set_name = set_name_of("shop");
+    let place = Place::new("fleet", &set_name);
     hub.index.apply(set(&place, "shop"));
     assert_eq!(hub.told()[0]["cluster"], Value::Null, "it is on none yet");
     assert_eq!(hub.summary(), ["0"; 6]);
     for name in ["eu1", "eu2"] {
-        let made = work(&Place::new(name, "shop-x1"), &of_set("fleet.shop-x1"), &WELL);
+        let made = work(
+            &Place::new(name, &set_name),
+            &of_set(&format!("fleet.{set_name}")),
+            &WELL,
+        );
         assert_eq!(sets(&hub.index.apply(made)), ["argocd/shop"]);
     }
     let clusters: Vec<_> = hub.told().iter().map(|entry| entry["cluster"].clone()).collect();
@@ -216,6 +225,7 @@ fn pulled() -> Value {
     json!({"metadata": {
         "labels": {"apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true"},
         "annotations": {"apps.open-cluster-management.io/ocm-managed-cluster": "eu2"},
+        "uid": "1a2b3c4d",
     }})
 }
 
@@ -224,7 +234,19 @@ fn carrying(cluster: &str, fares: &Fares<'_>) -> Change {
     let marks = r#""labels":{"apps.open-cluster-management.io/pull-to-ocm-managed-cluster":"true"},
         "annotations":{"apps.open-cluster-management.io/hub-application-namespace":"argocd",
         "apps.open-cluster-management.io/hub-application-name":"shop"}"#;
-    work(&Place::new(cluster, "shop-1a2b3"), marks, fares)
+    let place = Place::new(cluster, "shop-1a2b3");
+    let Change::Work(kind, place, Some(mut carrier)) = work(&place, marks, fares) else {
+        panic!("no work")
+    };
+    let shop = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "shop"}});
+    let text = format!(
+        r#"{{"kind":"ManifestWork","metadata":{{"namespace":"{cluster}","name":"shop-1a2b3",{marks}}},"spec":{{"workload":{{"manifests":[{shop}]}}}}}}"#
+    );
+    let read = Work::read(&text, now())
+        .expect("a work")
+        .expect("it is of the pull model");
+    (carrier.carried, carrier.parts) = (read.carried, read.parts);
+    Change::Work(kind, place, Some(carrier))
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Applications of the pull model on a hub that does what is written, so that what is shown is what comes of it in the end.
 
 use super::*;
-use crate::controller::index::{Change, tests::cluster};
+use crate::controller::index::{Change, Noticed, Touched, tests::cluster};
 use crate::controller::promises::Settings;
-use crate::controller::seen::{Decision, REFRESH, Reach, Work};
+use crate::controller::seen::{Cluster, Decision, REFRESH, Reach, Work};
 use crate::pull::names;
+use crate::pull::tenancy::Namespaces;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::json;
 use std::collections::{BTreeMap, HashSet};
@@ -58,6 +59,32 @@ impl Hub {
             hub.index.apply(cluster(name, Reach::Heard));
         }
         hub
+    }
+
+    /// The same where Argo CD serves Applications of all namespaces, in the project `default`.
+    fn open() -> Self {
+        let mut hub = Self::new();
+        hub.namespaces("*");
+        hub.project(&json!({"destinations": [{"name": "*", "namespace": "*"}], "sourceNamespaces": ["*"]}));
+        hub
+    }
+
+    fn namespaces(&mut self, list: &str) -> Vec<Touched> {
+        self.index.apply(Change::Namespaces(Namespaces::configured(list)))
+    }
+
+    /// What the AppProject `default` says from now on.
+    fn project(&mut self, spec: &Value) -> Vec<Touched> {
+        let project = json!({"metadata": {"name": "default", "namespace": "argocd"}, "spec": spec});
+        self.index.apply(Change::Project("default".into(), Some(project)))
+    }
+
+    /// The agent of a cluster writes labels and annotations of a work.
+    fn mark(&mut self, place: &str, metadata: &Value) {
+        let mut work = self.work(place).clone();
+        merge(&mut work["metadata"], metadata);
+        let (namespace, name) = place.split_once('/').expect("a place");
+        self.put("manifestworks", &Place::new(namespace, name), Some(work));
     }
 
     /// The same with an Application for `eu1`.
@@ -178,6 +205,31 @@ impl Hub {
                 self.put(resource.plural, &place, None);
             }
         }
+    }
+
+    /// The API server refuses the next write for an Application, or does not.
+    fn refuse(&mut self, place: &Place, why: Option<&str>) {
+        let touched = Touched {
+            sort: Sort::Application,
+            place: place.clone(),
+            noticed: Noticed::Nothing,
+        };
+        let touched = self
+            .index
+            .apply(Change::Refused(PROMISE.name, touched, why.map(Into::into)));
+        assert_eq!(touched.len(), 1, "it is looked at again");
+    }
+
+    /// Does what is decided of an Application up to the first write of a work, which is refused.
+    fn try_in_vain(&mut self, place: &Place) {
+        let action = self.decide(place).expect("something is to be written");
+        for write in action.writes {
+            match &write {
+                Write::Patch { resource, .. } if resource.kind == "Application" => self.write(write),
+                _ => return,
+            }
+        }
+        panic!("no work is written");
     }
 
     fn of(&self, place: &Place) -> &Value {
@@ -440,7 +492,8 @@ fn a_work_that_is_going_is_waited_for() {
 
 #[test]
 fn two_applications_of_one_name_have_a_work_each() {
-    let mut hub = Hub::with_shop();
+    let mut hub = Hub::open();
+    hub.application(&shop(), "0a1b2c3d-0000", |_| ());
     let other = Place::new("team-b", "shop");
     hub.application(&other, "0a1b2fff-0000", |_| ());
     hub.settle(&shop());
@@ -547,4 +600,232 @@ fn an_application_on_a_silent_cluster_says_so_and_what_was_heard_last() {
     hub.index.apply(cluster("eu1", Reach::Heard));
     hub.settle(&shop());
     assert_eq!(hub.conditions(&shop()), []);
+}
+
+/// The marks by which a work claims to carry an Application.
+fn claim(application: &Place) -> Value {
+    json!({
+        "labels": {names::PULL: "true"},
+        "annotations": {names::HUB_NAMESPACE: *application.namespace, names::HUB_NAME: *application.name},
+    })
+}
+
+/// A hub with `argocd/shop` on `eu1`, and with `team-b/shop` on `eu2`, whose agent is hostile.
+fn with_neighbour() -> (Hub, Place, &'static str) {
+    let mut hub = Hub::open();
+    hub.application(&shop(), "0a1b2c3d-0000", |object| {
+        object["metadata"]["finalizers"] = json!([names::CASCADE[0]]);
+    });
+    let other = Place::new("team-b", "shop");
+    hub.application(&other, "77777777-0000", |object| {
+        object["metadata"]["annotations"][names::CLUSTER] = json!("eu2");
+    });
+    hub.settle(&shop());
+    hub.settle(&other);
+    hub.report(WORK, &WELL);
+    hub.settle(&shop());
+    (hub, other, "eu2/shop-77777")
+}
+
+#[test]
+fn a_cluster_cannot_speak_for_an_application_that_is_not_on_it() {
+    let (mut hub, other, stray) = with_neighbour();
+    hub.mark(stray, &claim(&shop()));
+    hub.report(
+        stray,
+        &[("healthStatus", "Degraded"), ("SyncError", "text of an attacker")],
+    );
+    assert_eq!(hub.settle(&shop()), [""; 0]);
+    assert_eq!(hub.settle(&other)[0], format!("patch work {stray}"), "it is put right");
+    assert_eq!(
+        hub.work(stray)["metadata"]["annotations"][names::HUB_NAMESPACE],
+        "team-b"
+    );
+    assert_eq!(hub.works(), [WORK, stray]);
+}
+
+#[test]
+fn a_cluster_cannot_keep_an_application_of_another_from_being_deleted() {
+    let (mut hub, other, stray) = with_neighbour();
+    // Also where nothing on the hub goes by the name of the work any more.
+    hub.objects.remove(&("applications", other.clone()));
+    hub.index.apply(Change::Application(other, None));
+    let held =
+        json!({"deletionTimestamp": NOW, "finalizers": ["cluster.open-cluster-management.io/manifest-work-cleanup"]});
+    hub.mark(stray, &claim(&shop()));
+    hub.mark(stray, &held);
+    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    assert_eq!(
+        hub.settle(&shop()),
+        [format!("delete {WORK}"), "patch application argocd/shop".to_owned()]
+    );
+    assert_eq!(hub.of(&shop())["metadata"].get("finalizers"), Some(&json!([])));
+}
+
+#[test]
+fn finds_a_work_by_its_name_when_the_cluster_has_removed_its_marks() {
+    let mut hub = Hub::with_shop();
+    hub.change(&shop(), &json!({"metadata": {"finalizers": [names::CASCADE[0]]}}));
+    hub.settle(&shop());
+    let bare = |hub: &mut Hub, place: &str| hub.mark(place, &json!({"labels": null, "annotations": null}));
+    bare(&mut hub, WORK);
+    assert_eq!(hub.settle(&shop()), [format!("patch work {WORK}")]);
+    assert_eq!(hub.work(WORK)["metadata"]["labels"][names::PULL], "true");
+    // Of an Application that has moved, and of one that is deleted.
+    bare(&mut hub, WORK);
+    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu2"}}}));
+    let moved = ["create eu2/shop-0a1b2", "delete eu1/shop-0a1b2"];
+    assert_eq!(hub.settle(&shop())[..2], moved);
+    bare(&mut hub, "eu2/shop-0a1b2");
+    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    assert_eq!(hub.settle(&shop())[0], "delete eu2/shop-0a1b2");
+    assert_eq!(hub.works(), [""; 0]);
+}
+
+#[test]
+fn works_of_an_application_that_was_made_anew_are_taken_over_or_deleted() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    hub.application(&shop(), "99999999-0000", |_| ());
+    let status = ["patch application argocd/shop"];
+    assert_eq!(hub.settle(&shop()), status, "its work goes on under its old name");
+    hub.application(&shop(), "88888888-0000", |object| {
+        object["metadata"]["annotations"][names::CLUSTER] = json!("eu2");
+    });
+    let moved = ["create eu2/shop-88888", "delete eu1/shop-0a1b2"];
+    assert_eq!(hub.settle(&shop())[..2], moved);
+}
+
+/// Adds the Application `team-a/cart` for `eu1`.
+fn with_cart(hub: &mut Hub) -> Place {
+    let cart = Place::new("team-a", "cart");
+    hub.application(&cart, "cafe1234-0000", |_| ());
+    cart
+}
+
+#[test]
+fn an_application_outside_argo_cds_namespace_needs_what_argo_cd_needs() {
+    let mut hub = Hub::with_shop();
+    let cart = with_cart(&mut hub);
+    let refused = |hub: &mut Hub, why: &str| {
+        hub.settle(&cart);
+        assert_eq!(hub.conditions(&cart), [(ERROR, why)]);
+        assert_eq!(hub.events.last().expect("an Event").reason, "ManifestWorkRefused");
+    };
+    refused(
+        &mut hub,
+        "Argo CD does not serve Applications in Namespace team-a: add it to `application.namespaces` of ConfigMap \
+         argocd/argocd-cmd-params-cm",
+    );
+    assert_eq!(hub.namespaces("team-*").len(), 2, "both are looked at again");
+    refused(&mut hub, "there is no AppProject default in the namespace argocd");
+    hub.project(&json!({"destinations": [{"name": "*", "namespace": "*"}]}));
+    refused(
+        &mut hub,
+        "AppProject argocd/default does not permit Applications in Namespace team-a: add it to `sourceNamespaces`",
+    );
+    hub.project(&json!({"destinations": [{"name": "eu2", "namespace": "*"}], "sourceNamespaces": ["team-a"]}));
+    refused(
+        &mut hub,
+        "AppProject argocd/default does not permit ManagedCluster eu1 with namespace \"guestbook\": add `name: eu1` and \
+         that namespace to `destinations`",
+    );
+    assert_eq!(hub.works(), [""; 0]);
+    hub.project(&json!({"destinations": [{"name": "eu1", "namespace": "*"}], "sourceNamespaces": ["team-a"]}));
+    hub.settle(&cart);
+    assert_eq!(
+        (hub.conditions(&cart), hub.works()),
+        (vec![], vec!["eu1/cart-cafe1".to_owned()])
+    );
+    // What runs goes on, unchanged, when it is refused later.
+    hub.index.apply(Change::ParametersAreThere(false));
+    hub.change(&cart, &json!({"spec": {"source": {"path": "other"}}}));
+    assert_eq!(hub.settle(&cart), ["patch application team-a/cart"]);
+    assert_eq!((hub.conditions(&cart).len(), hub.works().len()), (1, 1));
+}
+
+#[test]
+fn an_application_outside_argo_cds_namespace_does_not_get_into_that_on_the_cluster() {
+    let mut hub = Hub::open();
+    let evil = Place::new("evil", "shop");
+    hub.application(&evil, "e111e111-0000", |object| {
+        object["metadata"]["annotations"][names::CLUSTER_NAMESPACE] = json!("argocd");
+    });
+    hub.settle(&evil);
+    let why = "the annotation apps.open-cluster-management.io/ocm-managed-cluster-app-namespace is only for Applications in \
+               Namespace argocd: remove it";
+    assert_eq!((hub.conditions(&evil), hub.works()), (vec![(ERROR, why)], vec![]));
+}
+
+#[test]
+fn applications_in_namespaces_of_managed_clusters_are_ignored() {
+    let mut hub = Hub::open();
+    let mirrored = Place::new("eu2", "shop");
+    hub.application(&mirrored, "e222e222-0000", |object| {
+        object["metadata"]["finalizers"] = json!([names::CASCADE[0]]);
+    });
+    assert_eq!(hub.decide(&mirrored), None);
+    hub.change(&mirrored, &json!({"metadata": {"deletionTimestamp": NOW}}));
+    assert_eq!(hub.decide(&mirrored), None, "its finalizers are its agent's");
+    let touched = hub.index.apply(Change::Cluster("eu2".into(), None));
+    assert!(touched.iter().any(|it| it.place == mirrored), "{touched:?}");
+}
+
+#[test]
+fn an_application_is_not_delivered_onto_itself() {
+    let mut hub = Hub::new();
+    hub.index.apply(cluster("local-cluster", Reach::Heard));
+    hub.application(&shop(), "0a1b2c3d-0000", |object| {
+        object["metadata"]["annotations"][names::CLUSTER] = json!("local-cluster");
+    });
+    hub.settle(&shop());
+    let why = "ManagedCluster local-cluster is the hub itself, whose agent would apply the Application onto itself: remove the \
+               label apps.open-cluster-management.io/pull-to-ocm-managed-cluster, or name another cluster";
+    assert_eq!((hub.conditions(&shop()), hub.works()), (vec![(ERROR, why)], vec![]));
+    // Under another name, the label tells.
+    let text = r#"{"metadata":{"name":"eu1","uid":"eu1","labels":{"local-cluster":"true"}}}"#;
+    let labelled = Cluster::read(text).expect("a cluster");
+    let touched = hub.index.apply(Change::Cluster("eu1".into(), Some(labelled)));
+    assert!(touched.iter().all(|it| it.place != shop()));
+    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu1"}}}));
+    hub.settle(&shop());
+    assert!(
+        hub.conditions(&shop())[0]
+            .1
+            .starts_with("ManagedCluster eu1 is the hub itself")
+    );
+    let elsewhere = json!({"metadata": {"annotations": {names::CLUSTER_NAMESPACE: "other"}}});
+    hub.change(&shop(), &elsewhere);
+    hub.settle(&shop());
+    assert_eq!((hub.conditions(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
+}
+
+#[test]
+fn a_work_that_the_api_server_refuses_is_a_condition_until_it_is_accepted() {
+    let mut hub = Hub::with_shop();
+    let why = "ManifestWork eu1/shop-0a1b2 cannot be created: admission webhook \"w\" denied the request: no";
+    hub.try_in_vain(&shop());
+    assert_eq!(hub.conditions(&shop()), []);
+    hub.refuse(&shop(), Some(why));
+    hub.try_in_vain(&shop());
+    assert_eq!(hub.conditions(&shop()), [("ManifestWorkWriteError", why)]);
+    hub.log.clear();
+    hub.try_in_vain(&shop());
+    assert_eq!(hub.log, [""; 0], "it is said once");
+    hub.refuse(&shop(), None);
+    hub.settle(&shop());
+    assert_eq!((hub.conditions(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
+    // The same of a change, and of the deletion.
+    hub.change(
+        &shop(),
+        &json!({"spec": {"source": {"path": "other"}}, "metadata": {"finalizers": [names::CASCADE[0]]}}),
+    );
+    hub.refuse(&shop(), Some("it cannot be changed"));
+    hub.try_in_vain(&shop());
+    assert_eq!(hub.conditions(&shop())[0].1, "it cannot be changed");
+    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    hub.refuse(&shop(), Some("it cannot be deleted"));
+    hub.try_in_vain(&shop());
+    assert_eq!(hub.conditions(&shop())[0].1, "it cannot be deleted");
+    assert_eq!(hub.works(), [WORK]);
 }
