@@ -24,6 +24,34 @@ fn watch_error(kind: &str, reason: &str) -> String {
 }
 
 #[tokio::test]
+async fn a_cluster_cannot_speak_for_an_application_by_marking_a_work_of_its_own() -> Result<()> {
+    let Some(stage) = stage("fault-marks").await? else {
+        return Ok(());
+    };
+    let proxy = stage.proxy().await?;
+    let _controller = stage.controller(&proxy).await?;
+    let [victim, _own] = [
+        stage.application("shop", Fares::Well).await?,
+        stage.application("own", Fares::Badly("text of an attacker")).await?,
+    ];
+    stage.until_well(&victim).await?;
+    let tracking = "shop:work.open-cluster-management.io/ManifestWork:fault-marks/own";
+    let marks = json!({"metadata": {
+        "annotations": {"argocd.argoproj.io/tracking-id": tracking},
+        "labels": {"app.kubernetes.io/instance": "shop"},
+    }});
+    stage
+        .hub
+        .patch(&ObjectRef::manifest_work(&stage.cluster, "own"), &marks)
+        .await?;
+    // What is said after that is noticed, and nothing else is said with it.
+    stage.says("shop", Fares::Refused("a reason of its own")).await?;
+    let now = stage.until_told(&victim, APPLY_ERROR, "a reason of its own").await?;
+    assert_eq!(told(&now, DEGRADED), [""; 0], "{now:#}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_write_that_is_refused_is_tried_again_later_and_later_and_holds_up_nobody() -> Result<()> {
     let Some(stage) = stage("refused-writes").await? else {
         return Ok(());

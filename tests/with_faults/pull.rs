@@ -4,12 +4,13 @@
 use crate::stage::{Replica, Stage, TRIES, backs_off, lists, stage, told, writes, writes_of};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use testbed::ObjectRef;
 use testbed::proxy::{Fault, Proxy, Seen, Times};
+use testbed::{ObjectRef, wait};
 
 const PULL: &str = "apps.open-cluster-management.io/pull-to-ocm-managed-cluster";
 const CLUSTER: &str = "apps.open-cluster-management.io/ocm-managed-cluster";
 const SKIP_RECONCILE: &str = "argocd.argoproj.io/skip-reconcile";
+const WRITE_ERROR: &str = "ManifestWorkWriteError";
 const PAYLOAD: &str = "argocd-ocm-cmp.github.io/payload";
 
 /// A hub with the controller of the pull model, seen through a proxy.
@@ -48,20 +49,7 @@ impl Pulling {
 
     /// Creates an Application that has no finalizer, and waits until a work carries it.
     async fn application(&self, name: &str) -> Result<Pulled> {
-        let object = json!({
-            "apiVersion": "argoproj.io/v1alpha1",
-            "kind": "Application",
-            "metadata": {
-                "name": name,
-                "labels": {PULL: "true"},
-                "annotations": {CLUSTER: self.stage.cluster, SKIP_RECONCILE: "true"},
-            },
-            "spec": {
-                "project": "default",
-                "destination": {"server": "https://kubernetes.default.svc", "namespace": name},
-                "source": {"repoURL": "https://example.com/git", "path": "."},
-            },
-        });
+        let object = object(name, &self.stage.cluster);
         let created = self.stage.hub.create_application(&object).await?;
         let uid = created["metadata"]["uid"].as_str().context("a UID")?;
         let work = ObjectRef::manifest_work(&self.stage.cluster, &format!("{name}-{}", &uid[..5]));
@@ -96,6 +84,24 @@ impl Pulling {
         let has = |it: &Value| it["status"]["health"]["status"] == health;
         self.stage.hub.wait_for(&app.application, has).await
     }
+}
+
+/// An Application without a finalizer, for this cluster.
+fn object(name: &str, cluster: &str) -> Value {
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {
+            "name": name,
+            "labels": {PULL: "true"},
+            "annotations": {CLUSTER: cluster, SKIP_RECONCILE: "true"},
+        },
+        "spec": {
+            "project": "default",
+            "destination": {"server": "https://kubernetes.default.svc", "namespace": name},
+            "source": {"repoURL": "https://example.com/git", "path": "."},
+        },
+    })
 }
 
 /// An Application and the work that carries it.
@@ -276,4 +282,124 @@ async fn a_work_without_its_application_goes_when_that_is_certain_and_nothing_is
 
     pulling.says(&stays, "Degraded").await?;
     pulling.until(&stays, "Degraded").await.map(drop)
+}
+
+/// A policy of the API server that denies every ManifestWork with `example.com/denied` as the namespace of what it deploys.
+const DENY: &str = "\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: pull-refused
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules:
+    - apiGroups: [work.open-cluster-management.io]
+      apiVersions: ['*']
+      operations: [CREATE, UPDATE]
+      resources: [manifestworks]
+  validations:
+  - expression: object.metadata.namespace != 'pull-refused'
+    message: no works for this cluster
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: pull-refused
+spec:
+  policyName: pull-refused
+  validationActions: [Deny]
+";
+
+#[tokio::test]
+async fn a_work_that_the_api_server_refuses_is_told_on_its_application_until_it_is_accepted() -> Result<()> {
+    let Some(pulling) = Pulling::start("pull-refused").await? else {
+        return Ok(());
+    };
+    let hub = pulling.stage.hub;
+    hub.apply_yaml(DENY)?;
+    let denied = async || {
+        let probe = object("probe", "pull-refused-none");
+        let work = json!({
+            "apiVersion": "work.open-cluster-management.io/v1",
+            "kind": "ManifestWork",
+            "metadata": {"name": "probe", "namespace": "pull-refused"},
+            "spec": {"workload": {"manifests": [probe]}},
+        });
+        let created = hub.create(&work).await;
+        if created.is_ok() {
+            let probe = ObjectRef::manifest_work("pull-refused", "probe");
+            hub.delete(&probe).await.ok()?;
+        }
+        created.is_err().then_some(())
+    };
+    wait::eventually("works are denied", wait::DEADLINE, denied).await?;
+
+    let created = hub.create_application(&object("shop", &pulling.stage.cluster)).await?;
+    let application = ObjectRef::of(&created);
+    let uid = created["metadata"]["uid"].as_str().context("a UID")?;
+    let work = ObjectRef::manifest_work("pull-refused", &format!("shop-{}", &uid[..5]));
+    let message = "no works for this cluster";
+    let now = pulling.stage.until_told(&application, WRITE_ERROR, message).await?;
+    let [condition] = told(&now, WRITE_ERROR)[..] else {
+        panic!("not one condition: {now:#}");
+    };
+    assert!(
+        condition.starts_with(&format!("ManifestWork pull-refused/{} cannot be created: ", work.name)),
+        "{condition}"
+    );
+    // The Event is one, however often it is tried.
+    let tries = |requests: &[Seen]| {
+        requests
+            .iter()
+            .filter(|seen| seen.is("create", "manifestworks"))
+            .count()
+            >= 4
+    };
+    pulling.proxy.until("it is tried several times", tries).await?;
+    let events = hub.list("v1", "Event").await?;
+    let told_of: Vec<_> = events
+        .iter()
+        .filter(|event| event["involvedObject"]["name"] == "shop" && event["reason"] == "WriteRefused")
+        .map(|event| (&event["type"], &event["message"], &event["count"]))
+        .collect();
+    assert_eq!(told_of, [(&json!("Warning"), &json!(condition), &json!(1))]);
+    let warnings = r#"argocd_ocm_cmp_warnings_total{promise="pull",reason="WriteRefused"}"#;
+    assert_eq!(pulling.controller.metric(warnings).await?, 1);
+
+    hub.kubectl(&[
+        "delete",
+        "validatingadmissionpolicybinding,validatingadmissionpolicy",
+        "pull-refused",
+    ])?;
+    hub.wait_for(&work, |_| true).await?;
+    let is_well = |it: &Value| told(it, WRITE_ERROR).is_empty();
+    hub.wait_for(&application, is_well).await.map(drop)
+}
+
+#[tokio::test]
+async fn an_application_is_not_delivered_to_the_hub_itself() -> Result<()> {
+    let Some(pulling) = Pulling::start("local-cluster").await? else {
+        return Ok(());
+    };
+    let hub = pulling.stage.hub;
+    let created = hub.create_application(&object("shop", "local-cluster")).await?;
+    let application = ObjectRef::of(&created);
+    let message = "ManagedCluster local-cluster is the hub itself";
+    pulling
+        .stage
+        .until_told(&application, "ManifestWorkError", message)
+        .await?;
+    assert_eq!(
+        hub.list("work.open-cluster-management.io/v1", "ManifestWork").await?,
+        [Value::Null; 0]
+    );
+    // The Event follows the condition.
+    let noted = async || {
+        let events = hub.list("v1", "Event").await.ok()?;
+        let of_it =
+            |event: &&Value| event["reason"] == "ManifestWorkRefused" && event["involvedObject"]["name"] == "shop";
+        events.iter().find(of_it).map(drop)
+    };
+    wait::eventually("there is an Event", wait::DEADLINE, noted).await
 }

@@ -1,8 +1,8 @@
 //! Argo CD's rules of tenancy, for Applications whose Argo CD is on the managed cluster.
 
-use super::{CLUSTER, CLUSTER_NAMESPACE, Pulled, Stage, stage};
+use super::{CLUSTER, CLUSTER_NAMESPACE, HUB_NAME, Pulled, Stage, stage};
 use crate::controller::{is_noted, told};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use testbed::ObjectRef;
 
@@ -14,6 +14,8 @@ async fn elsewhere(stage: &'static Stage, namespace: &str, name: &str) -> Result
     stage.cluster1.create_namespace(namespace).await?;
     let mut app = Pulled::new(stage, name)?;
     app.object["metadata"]["namespace"] = json!(namespace);
+    // The cluster's Argo CD may not know the project, and then deletes nothing.
+    app.object["metadata"]["finalizers"] = Value::Null;
     Ok(app)
 }
 
@@ -89,4 +91,59 @@ async fn an_application_counts_only_in_namespaces_that_argo_cd_serves() -> Resul
     later.end().await?;
     mirrored.end().await?;
     app.end().await
+}
+
+/// What a managed cluster's agent may do on the hub: it has a certificate of this user and these groups.
+fn agent_of(cluster: &str) -> [String; 3] {
+    [
+        format!("--as=system:open-cluster-management:{cluster}:agent"),
+        format!("--as-group=system:open-cluster-management:{cluster}"),
+        "--as-group=system:authenticated".to_owned(),
+    ]
+}
+
+#[tokio::test]
+async fn a_cluster_that_claims_an_application_of_another_gains_nothing() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let hub = &stage.hub;
+    let victim = Pulled::new(stage, "pull-victim")?;
+    let mut neighbour = Pulled::new(stage, "pull-neighbour")?;
+    neighbour.object["metadata"]["annotations"][CLUSTER] = json!("cluster2");
+    neighbour.object["metadata"]["finalizers"] = Value::Null;
+    let (victim, neighbour) = tokio::try_join!(victim.start(), neighbour.start())?;
+    let stray = neighbour.work().await?;
+
+    // The agent of cluster2 claims the other Application in its own work, and holds that by a finalizer.
+    let agent = agent_of("cluster2");
+    let as_agent = |arguments: &[&str]| {
+        let all = arguments.iter().copied().chain(agent.iter().map(String::as_str));
+        hub.kubectl(&all.collect::<Vec<_>>())
+    };
+    let of_cluster2 = ["-n=cluster2", "manifestwork", &stray.name];
+    let claim = json!({"metadata": {
+        "annotations": {HUB_NAME: "pull-victim"},
+        "finalizers": ["cluster.open-cluster-management.io/manifest-work-cleanup", "example.com/held"],
+    }});
+    let patch = format!("--patch={claim}");
+    as_agent(&[&["patch", "--type=merge", &patch], &of_cluster2[..]].concat())?;
+    as_agent(&[&["delete", "--wait=false"], &of_cluster2[..]].concat()).expect_err("it may delete no work");
+
+    // Its own Application is put right, and the other one is as before.
+    let is_right = |work: &Value| work["metadata"]["annotations"][HUB_NAME] == "pull-neighbour";
+    let work = hub.wait_for(&stray, is_right).await?;
+    assert_eq!(work["metadata"]["deletionTimestamp"], Value::Null, "{work:#}");
+    let commit = victim.scale(2)?;
+    victim.runs(&commit).await?;
+
+    // Also when its own Application is gone, it cannot keep the other one from being deleted.
+    hub.delete(&neighbour.application()).await?;
+    hub.wait_gone(&neighbour.application()).await?;
+    let claim = json!({"metadata": {"annotations": {HUB_NAME: "pull-victim"}}});
+    let patch = format!("--patch={claim}");
+    as_agent(&[&["patch", "--type=merge", &patch], &of_cluster2[..]].concat())?;
+    victim.end().await?;
+    hub.get(&stray).await?.context("its finalizer holds it")?;
+    hub.patch(&stray, &json!({"metadata": {"finalizers": null}})).await?;
+    hub.delete(&stray).await?;
+    hub.wait_gone(&stray).await
 }
