@@ -404,14 +404,16 @@ async fn a_kind_that_is_taken_away_is_missed_by_nobody_and_found_when_it_is_back
     stage.hub.wait_for_crds().await?;
     let (_proxy, _controller) = taken_away?;
 
+    // As `generate` calls one of this Application.
+    let name = "shop-x0123456789abcdef0123";
     let set = json!({
         "apiVersion": "work.open-cluster-management.io/v1alpha1",
         "kind": "ManifestWorkReplicaSet",
         "metadata": {
             "namespace": "argocd",
-            "name": "shop",
+            "name": name,
             "annotations": {"argocd.argoproj.io/tracking-id":
-                "shop:work.open-cluster-management.io/ManifestWorkReplicaSet:argocd/shop"},
+                format!("shop:work.open-cluster-management.io/ManifestWorkReplicaSet:argocd/{name}")},
         },
         "spec": {
             "placementRefs": [{"name": "all"}],
@@ -419,7 +421,7 @@ async fn a_kind_that_is_taken_away_is_missed_by_nobody_and_found_when_it_is_back
         },
     });
     stage.hub.create(&set).await?;
-    stage.until_told(&application, INFO, "argocd/shop").await?;
+    stage.until_told(&application, INFO, &format!("argocd/{name}")).await?;
     Ok(())
 }
 
