@@ -275,9 +275,9 @@ impl Reconciler {
             Err(_) if is_given_up => {
                 self.metrics.failed(promise.name, Reason::Timeout);
                 warn!(controller = promise.name, kind, %place, "write is slow and others wait; retrying");
-                let late = self.index.refused(promise.name, promise.of, place).unwrap_or(LATE);
+                let why = self.index.refused(promise.name, promise.of, place).unwrap_or(LATE);
                 let refusal = writer::Refusal {
-                    text: late.to_owned(),
+                    text: why.to_owned(),
                     is_final: false,
                 };
                 (Outcome::Failed { retry_after: None }, Some(refusal), None)
