@@ -165,7 +165,8 @@ fn gone(resource: &'static Resource, place: &Place, there: &Object) -> Option<Wr
 /// Whether anything is left that was made for a GitOpsCluster, or, where it is the last that has asked for agents, for all.
 pub(super) fn is_left(index: &Index, place: &Place, it: &GitOpsCluster, argocd: &str) -> bool {
     let mut others = index.gitops_clusters().filter(|(other, _)| *other != place);
-    let is_last = it.spec.agent.is_some() && !others.any(|(_, it)| !it.deleting && it.spec.agent.is_some());
+    let is_last =
+        it.deleting && it.spec.agent.is_some() && !others.any(|(_, it)| !it.deleting && it.spec.agent.is_some());
     addon::is_left(index, place) || is_last && hub::is_left(index, argocd)
 }
 

@@ -86,9 +86,10 @@ pub(super) fn has_finalizer(it: &GitOpsCluster) -> bool {
 fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> {
     let it = index.gitops_cluster(place)?;
     let standing = Standing::of(index, place, it, &moment.settings.argocd);
-    let is_elsewhere = matches!(standing, Standing::Elsewhere(_));
-    // Another controller serves it, and writes all there is to be written.
-    if is_elsewhere && status::is_served(it) {
+    // Another controller has answered it, and writes everything.
+    if let Standing::Elsewhere(other) = &standing
+        && status::is_answered(place, it, other)
+    {
         return None;
     }
     let action = |resource, body, events| Action {
@@ -109,7 +110,14 @@ fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> 
         let body = json!({"metadata": {"resourceVersion": it.version, "finalizers": finalizers}});
         action(&GITOPS_CLUSTERS, body, Vec::new())
     };
-    if it.deleting {
+    // All controllers share the name of the finalizer: of a GitOpsCluster for another Argo CD it is ours only while the status still
+    // says that it was registered here. Without that, it is left to the other controller.
+    let is_elsewhere = matches!(standing, Standing::Elsewhere(_));
+    let is_ours = !is_elsewhere || status::names_argocd(place, it, &moment.settings.argocd);
+    if it.deleting && !is_ours {
+        return None;
+    }
+    if it.deleting || is_elsewhere && is_ours && has_finalizer(it) {
         let is_done = index.secrets_owned_by(&place.to_string()).next().is_none()
             && !argocd_agent::is_left(index, place, it, &moment.settings.argocd);
         let others = it.finalizers.iter().filter(|finalizer| *finalizer != FINALIZER);

@@ -134,7 +134,12 @@ impl Hub {
 
     pub(super) fn delete(&mut self, place: &Place) {
         let object = self.objects.get_mut(place).expect("it is there");
-        object["metadata"]["deletionTimestamp"] = json!("2026-06-01T12:00:00Z");
+        if object["metadata"]["deletionTimestamp"].is_null() {
+            object["metadata"]["deletionTimestamp"] = json!("2026-06-01T12:00:00Z");
+            // The API server raises the generation of an object that waits for its finalizers, as it does for a change of the spec.
+            let generation = object["metadata"]["generation"].as_i64().expect("a number");
+            object["metadata"]["generation"] = json!(generation + 1);
+        }
         self.written(place);
     }
 
@@ -272,8 +277,25 @@ impl Hub {
                     there["metadata"]["resourceVersion"],
                     body["metadata"]["resourceVersion"]
                 );
-                merge(there, &body);
-                self.written(&place);
+                // The subresource accepts the status only; the main resource ignores it.
+                let before = there.clone();
+                let is_of_status = resource.part == Some("status");
+                let part = |patch: &Value| {
+                    let mut patch = patch.clone();
+                    let fields = patch.as_object_mut().expect("a patch is a map");
+                    fields.retain(|key, _| (key == "status") == is_of_status);
+                    patch
+                };
+                merge(there, &part(&body));
+                let finalizers = |it: &Value| it["metadata"]["finalizers"].as_array().map_or(0, Vec::len);
+                assert!(
+                    there["metadata"]["deletionTimestamp"].is_null() || finalizers(there) <= finalizers(&before),
+                    "the API server refuses new finalizers on {place}, which is being deleted"
+                );
+                // A write that changes nothing leaves the resource version, and no watch hears of it.
+                if *there != before {
+                    self.written(&place);
+                }
                 format!("{} {place}", resource.part.unwrap_or("finalizers"))
             }
         }

@@ -47,9 +47,19 @@ struct Count {
     pending: Vec<String>,
 }
 
-/// Whether a controller has said of this form of it that it serves it.
-pub(super) fn is_served(it: &GitOpsCluster) -> bool {
-    condition(it, SERVED).is_some_and(|found| found["status"] == "True" && found["observedGeneration"] == it.generation)
+/// Returns true if the controller for this other Argo CD has answered the GitOpsCluster. The generation does not decide: every change of
+/// the spec and every deletion raises it before that controller can write again.
+pub(super) fn is_answered(place: &Place, it: &GitOpsCluster, other: &str) -> bool {
+    let is_of_this_generation = condition(it, SERVED)
+        .is_some_and(|found| found["status"] == "True" && found["observedGeneration"] == it.generation);
+    is_of_this_generation || names_argocd(place, it, other)
+}
+
+/// Returns true if the status is of the controller for the Argo CD in this namespace, whatever the generation.
+pub(super) fn names_argocd(place: &Place, it: &GitOpsCluster, argocd: &str) -> bool {
+    let answers = [Standing::Served, Standing::Unauthorised].map(|standing| served(place, &standing, argocd).message);
+    let message = condition(it, SERVED).and_then(|found| found["message"].as_str());
+    message.is_some_and(|message| answers.iter().any(|answer| answer == message))
 }
 
 /// What the status shall be, if that is not what it is, and what is to be told with it.

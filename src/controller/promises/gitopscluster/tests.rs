@@ -262,12 +262,75 @@ fn a_gitopscluster_for_another_argo_cd_is_refused_until_another_controller_serve
     let [status, reason, message] = hub.says_of(&all(), "ArgoServerVerified");
     assert_eq!([status, reason], ["False", "ArgoServerNotFound"]);
     assert!(message.contains("--argocd-namespace gitops"), "{message}");
-    let object = hub.objects.get_mut(&all()).expect("it is there");
-    object["status"]["conditions"] = json!([{"type": "ArgoServerVerified", "status": "True", "observedGeneration": 2}]);
-    hub.written(&all());
+    assert_eq!(
+        hub.objects[&all()]["metadata"]["finalizers"],
+        json!([]),
+        "nothing is left to be waited for"
+    );
+    hub.answer_for("gitops");
     assert_eq!(hub.settle(), [""; 0], "which is the other's");
     hub.delete(&all());
     assert_eq!(hub.settle(), [""; 0], "so is the finalizer");
+    assert!(hub.objects.contains_key(&all()));
+}
+
+#[test]
+fn leaves_the_finalizer_of_another_controller_on_deletion() {
+    for is_answered in [true, false] {
+        let mut hub = Hub::new();
+        hub.write(&all(), &acm(&json!({"argoServer": {"argoNamespace": "gitops"}})));
+        hub.settle();
+        if is_answered {
+            hub.answer_for("gitops");
+        } else {
+            // The other controller writes its finalizer before its first status.
+            let object = hub.objects.get_mut(&all()).expect("it is there");
+            object["metadata"]["finalizers"] = json!([FINALIZER]);
+            hub.written(&all());
+        }
+        hub.delete(&all());
+        assert_eq!(hub.settle(), [""; 0], "answered: {is_answered}");
+        assert_eq!(hub.objects[&all()]["metadata"]["finalizers"], json!([FINALIZER]));
+    }
+}
+
+#[test]
+fn a_spec_edit_keeps_the_answer_of_another_controller() {
+    let mut hub = Hub::new();
+    let other = json!({"argoServer": {"argoNamespace": "gitops"}});
+    hub.write(&all(), &acm(&other));
+    hub.settle();
+    hub.answer_for("gitops");
+    let mut edited = other;
+    edited["createPolicyTemplate"] = json!(true);
+    hub.write(&all(), &acm(&edited));
+    assert_eq!(hub.settle(), [""; 0]);
+    assert_eq!(hub.is("ArgoServerVerified")[0], "True");
+}
+
+#[test]
+fn a_gitopscluster_that_moves_and_is_deleted_at_once_loses_our_finalizer() {
+    let mut hub = Hub::with_all();
+    hub.write(&all(), &acm(&json!({"argoServer": {"argoNamespace": "gitops"}})));
+    hub.delete(&all());
+    hub.settle();
+    assert_eq!(hub.registered(), [""; 0]);
+    assert!(!hub.objects.contains_key(&all()));
+}
+
+#[test]
+fn deletion_raises_the_generation_while_a_finalizer_is_left() {
+    let mut hub = Hub::with_all();
+    let generation = |hub: &Hub| hub.objects[&all()]["metadata"]["generation"].clone();
+    assert_eq!(
+        generation(&hub),
+        1,
+        "neither the finalizer nor the status has raised it"
+    );
+    hub.delete(&all());
+    assert_eq!(generation(&hub), 2);
+    hub.delete(&all());
+    assert_eq!(generation(&hub), 2, "a second deletion changes nothing");
 }
 
 #[test]
@@ -407,6 +470,19 @@ fn a_fleet_is_named_in_few_words_and_one_cluster_costs_no_look_at_the_others() {
 }
 
 impl Hub {
+    /// The controller of another Argo CD answers.
+    fn answer_for(&mut self, argocd: &str) {
+        let object = self.objects.get_mut(&all()).expect("it is there");
+        object["metadata"]["finalizers"] = json!([FINALIZER]);
+        object["status"]["conditions"] = json!([{
+            "type": "ArgoServerVerified",
+            "status": "True",
+            "observedGeneration": object["metadata"]["generation"],
+            "message": format!("clusters are registered in the namespace {argocd}"),
+        }]);
+        self.written(&all());
+    }
+
     fn secret_of(&self, cluster: &str) -> Value {
         self.secrets[&secret_name(cluster)].clone()
     }
