@@ -1,5 +1,6 @@
 //! Names as Kubernetes and OCM allow them, checked where they enter; and the name of an Application's work.
 
+use crate::agent::names::CA_WORK;
 use sha2::{Digest, Sha256};
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
@@ -73,8 +74,8 @@ pub fn namespace(name: &str) -> Result<String, Error> {
 ///
 /// Argo CD calls an Application of its own namespace by its name, and one of another namespace `<namespace>_<name>`.
 /// The first kind keeps its name. Where that cannot be — `_` is not allowed in a name, OCM takes at most
-/// [`WORK_NAME_MAX`] characters, or the name looks like a derived one — the name is made of the readable part and a hash of
-/// the whole.
+/// [`WORK_NAME_MAX`] characters, or the name looks like a derived one or like a work of OCM, of an add-on or of the controller —
+/// the name is made of the readable part and a hash of the whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkName(String);
 
@@ -89,7 +90,7 @@ impl FromStr for WorkName {
         if !is_dns_subdomain(name) || !namespace.is_none_or(is_dns_label) {
             return Err(Error::Subdomain(application.to_owned(), "an Application's"));
         }
-        if namespace.is_none() && name.len() <= WORK_NAME_MAX && !looks_derived(name) {
+        if namespace.is_none() && name.len() <= WORK_NAME_MAX && !looks_derived(name) && !is_reserved(name) {
             return Ok(Self(name.to_owned()));
         }
         // Without the mark of a part, so that it is not taken for one.
@@ -216,6 +217,27 @@ fn looks_derived(name: &str) -> bool {
     name.contains(PART_MARK) || ends_in_hash(HASH_MARK) || ends_in_hash(SET_MARK)
 }
 
+/// Returns true if OCM, an add-on or the controller may have a work of this name in a cluster's namespace. Argo CD would adopt such a
+/// work for an Application of that name, and the agent would delete what it delivered before.
+///
+/// Where the names come from:
+/// - OCM and ACM import a cluster with the works `<cluster>-klusterlet` and `<cluster>-klusterlet-crds`.
+/// - OCM's add-on manager has `addon-<name>-deploy-<n>`, `addon-<name>-deploy-hosting-…` and `addon-<name>-pre-delete`.
+/// - The controller has [`CA_WORK`] and `argocd-agent-cr-…` for agents, as argocd-pull-integration does.
+/// - The pull model has `<name>-<first 5 digits of a UID>`, as argocd-pull-integration does, and `<name>-<10 digits of a hash>`.
+#[must_use]
+pub fn is_reserved(name: &str) -> bool {
+    let is_klusterlet = name.ends_with("-klusterlet") || name.ends_with("-klusterlet-crds");
+    let addon = name.strip_prefix("addon-").unwrap_or_default();
+    let is_addon = addon.contains("-deploy") || addon.contains("-pre-delete");
+    let is_agent = name == CA_WORK || name.starts_with("argocd-agent-cr-");
+    let is_hex = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
+    let is_pull = name
+        .rsplit_once('-')
+        .is_some_and(|(_, end)| matches!(end.len(), 5 | 10) && end.bytes().all(is_hex));
+    is_klusterlet || is_addon || is_agent || is_pull
+}
+
 fn is_hash(digits: &str) -> bool {
     digits.len() == HASH_DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
@@ -258,6 +280,40 @@ mod tests {
         assert_ne!(derived, work("team-a.guestbook"));
         assert_ne!(work("a_b.c"), work("a-b_c"));
         assert_ne!(work(&derived), derived, "nobody can take a derived name");
+    }
+
+    #[test]
+    fn derives_names_that_ocm_add_ons_or_the_controller_use() {
+        for application in [
+            "eu-1-klusterlet",
+            "eu-1-klusterlet-crds",
+            "addon-application-manager-deploy-0",
+            "addon-x-deploy-hosting-eu-1-0",
+            "addon-x-pre-delete",
+            CA_WORK,
+            &crate::agent::names::argocd_work("argocd", "fleet"),
+            &crate::agent::names::argocd_work("argocd", &"n".repeat(50)),
+            "payments-1a2b3",
+            "payments-faced",
+            "payments-0123456789",
+        ] {
+            let derived = work(application);
+            assert!(is_reserved(application), "{application}");
+            assert!(derived.starts_with(&format!("{application}.x")), "{derived}");
+            let name: WorkName = application.parse().unwrap();
+            assert!(!name.is_of(application), "another's work is not {application}'s");
+            assert!(name.is_of(&derived) && name.is_of(&name.part("wave5").to_string()));
+        }
+        for ordinary in [
+            "klusterlet",
+            "addon-shop",
+            "argocd-agent",
+            "shop-eu1",
+            "shop-2024",
+            "shop-1a2g3",
+        ] {
+            assert_eq!(work(ordinary), ordinary);
+        }
     }
 
     #[test]

@@ -165,6 +165,12 @@ pub enum Fault {
     /// A name that cannot be part of a URL.
     #[error("metadata.name {0:?} must not hold '/' or '%', nor be '.' or '..'")]
     Name(String),
+    /// A namespace that Kubernetes does not allow. A policy's globs would match more than the namespace that is meant.
+    #[error("metadata.namespace {0}")]
+    Namespace(super::names::Error),
+    /// The name of a Namespace that Kubernetes does not allow.
+    #[error("metadata.name {0}")]
+    NameOfNamespace(super::names::Error),
     /// OCM refuses generateName.
     #[error(
         "metadata.generateName is only possible for a hook: OCM applies the same object again and again, which needs one name; set \
@@ -253,6 +259,12 @@ impl Object {
         };
         if !is_path_segment(&name) {
             return Err(Fault::Name(name.into()));
+        }
+        if let Some(namespace) = &namespace {
+            super::names::namespace(namespace).map_err(Fault::Namespace)?;
+        }
+        if kind.is("", "Namespace") {
+            super::names::namespace(&name).map_err(Fault::NameOfNamespace)?;
         }
         let wave = wishes::wave(&metadata);
         let near = i32::try_from(wave).ok().filter(|near| near.abs() <= order::WAVE_MAX);
@@ -518,6 +530,33 @@ pub(crate) mod tests {
         assert_eq!(
             object.pieces().concat(),
             r#"{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"a":"b"},"name":"web","namespace":"shop","ownerReferences":[{"name":"x"}]},"spec":{}}"#
+        );
+    }
+
+    #[test]
+    fn refuses_namespaces_that_are_no_dns_label() {
+        for namespace in [
+            "shop-x/../kube-system",
+            "shop-x ",
+            " shop",
+            "Shop",
+            "shop.x",
+            "shop-",
+            "shop\\n",
+            "-shop",
+        ] {
+            let told = fault(&format!(
+                "{{apiVersion: v1, kind: Pod, metadata: {{name: a, namespace: \"{namespace}\"}}}}"
+            ));
+            assert!(
+                told.starts_with("metadata.namespace \"") && told.contains("is not a namespace name"),
+                "{told}"
+            );
+        }
+        let told = fault("{apiVersion: v1, kind: Namespace, metadata: {name: 'shop-x '}}");
+        assert!(
+            told.starts_with("metadata.name \"shop-x \" is not a namespace name"),
+            "{told}"
         );
     }
 

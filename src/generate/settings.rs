@@ -95,7 +95,7 @@ pub struct Settings {
     pub policy: Option<PathBuf>,
     /// The `AppProject`, as Argo CD tells it.
     pub project: Option<String>,
-    /// The Application, as Argo CD tells it.
+    /// The Application, as Argo CD names it in `ARGOCD_APP_NAME`; `None` outside Argo CD.
     application: Option<String>,
     /// The most bytes that objects take together in one work, besides one that is larger alone; `None` for no limit.
     pub work_size: Option<u64>,
@@ -154,6 +154,13 @@ impl Settings {
         let manifest_limit = sources.limit(&table::MANIFEST_LIMIT, DEFAULT_MANIFEST_LIMIT);
         let work_size = sources.limit(&table::WORK_SIZE, DEFAULT_WORK_SIZE);
         let policy = sources.any_text(&table::POLICY).map(PathBuf::from);
+        if policy.is_none()
+            && let Some(origin) = sources.set_but_empty(&table::POLICY)
+        {
+            sources.problems.push(format!(
+                "{origin} is empty: set it to the file of the policy, or remove it for no policy"
+            ));
+        }
         let mut problems = std::mem::take(&mut sources.problems);
         let (Some(name), Some(target)) = (name, target) else {
             return Err(Problems::or(problems, ()).expect_err("a missing name or target is a problem"));
@@ -176,7 +183,7 @@ impl Settings {
                 asked,
                 policy,
                 project: env.get("ARGOCD_APP_PROJECT_NAME").cloned(),
-                application: env.get("ARGOCD_APP_NAME").filter(|name| !name.is_empty()).cloned(),
+                application: env.get("ARGOCD_APP_NAME").cloned(),
                 manifest_limit,
                 work_size,
             },
@@ -199,15 +206,23 @@ impl Settings {
     /// Whether the works are named after the Application. Under any other name they could be those of another project, which
     /// Argo CD would let this Application replace.
     fn own_name(&self) -> Result<(), Problems> {
-        let own = self.application.as_deref().map(WorkName::from_str);
-        match own {
-            Some(Ok(own)) if own != self.name => Err(Problems::one(format!(
-                "name {}: under a policy the works of an Application are named after it, here {own}, because others could \
-                 belong to another project: leave the setting out",
-                self.name
-            ))),
-            _ => Ok(()),
+        let Some(application) = self.application.as_deref() else {
+            return Ok(());
+        };
+        let own = WorkName::from_str(application).map_err(|error| {
+            Problems::one(format!(
+                "env ARGOCD_APP_NAME: {error}: under a policy the works of an Application are named after it, so set it to the \
+                 Application's name"
+            ))
+        })?;
+        if own == self.name {
+            return Ok(());
         }
+        Err(Problems::one(format!(
+            "name {}: under a policy the works of an Application are named after it, here {own}, because others could belong to \
+             another project: leave the setting out",
+            self.name
+        )))
     }
 
     /// The most bytes that objects may take together in one work.
@@ -500,6 +515,19 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_policy_file_is_an_error_and_not_no_policy() {
+        for empty in ["", " "] {
+            let told = resolve(GenerateArgs::default(), &with(&[("OCM_POLICY_FILE", empty)])).unwrap_err();
+            assert_eq!(
+                told,
+                "error: env OCM_POLICY_FILE is empty: set it to the file of the policy, or remove it for no policy\n"
+            );
+        }
+        let told = resolve(typed(&[(&table::POLICY, "")]), &with(&[])).unwrap_err();
+        assert!(told.starts_with("error: --policy is empty: "), "{told}");
+    }
+
+    #[test]
     fn under_a_policy_works_are_named_after_the_application() {
         let text = "{apiVersion: argocd-ocm-cmp.github.io/v1, kind: Policy, projects: [{names: [shop]}]}";
         let policy = Policy::parse(text, "policy.yaml").unwrap();
@@ -519,6 +547,17 @@ mod tests {
         ] {
             assert_eq!(told(Some(rules), &env), wanted, "{env:?}");
             assert_eq!(told(None, &env), "", "without a policy: {env:?}");
+        }
+        for unusable in ["", " ", "A_b"] {
+            let env = [
+                ("ARGOCD_ENV_TARGET_CLUSTER", "eu"),
+                ("ARGOCD_ENV_NAME", "other"),
+                ("ARGOCD_APP_NAME", unusable),
+            ];
+            assert!(
+                told(Some(rules), &env).starts_with("error: env ARGOCD_APP_NAME: "),
+                "{unusable:?}"
+            );
         }
         // An Application outside Argo CD's namespace has a work name that is made of both.
         let elsewhere = ("ARGOCD_APP_NAME", "team-a_guestbook");

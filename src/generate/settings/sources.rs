@@ -95,6 +95,17 @@ impl<'a> Sources<'a> {
         (!given.texts.is_empty()).then_some(given.origin)
     }
 
+    /// Returns where a setting comes from that was given as an empty text.
+    pub(super) fn set_but_empty(&self, setting: &Setting) -> Option<String> {
+        let is_blank = |text: &String| text.trim().is_empty();
+        if self.flags.of(setting).iter().any(is_blank) {
+            return Some(format!("--{}", setting.name));
+        }
+        let mut variables = setting.variables();
+        let variable = variables.find(|variable| self.env.get(&**variable).is_some_and(is_blank))?;
+        Some(format!("env {variable}"))
+    }
+
     /// What was given for a setting, as it was written.
     pub(super) fn texts(&mut self, setting: &Setting) -> Vec<String> {
         self.first_given(setting).texts
