@@ -7,7 +7,7 @@ mod gitopscluster;
 mod pages;
 
 pub use gitopscluster::Asked;
-pub(crate) use pages::{What, each};
+pub(crate) use pages::each;
 
 use crate::cli::HubArgs;
 use crate::diff::Ownership;

@@ -52,6 +52,12 @@ pub const PRINCIPAL_DEPLOYMENTS: [&str; 2] = PRINCIPAL_SERVICES;
 /// The ConfigMap with the certificates that the principal refuses (`argocd-agentctl blocklist tls`).
 pub const BLOCKLIST: &str = "argocd-agent-tls-blocklist";
 
+/// What the names of the Secrets begin with that list the certificates of a cluster's agent; the cluster's name follows.
+const ISSUED: &str = "argocd-agent-issued-";
+
+/// The type of those Secrets.
+pub const ISSUED_TYPE: &str = "argocd-ocm-cmp.github.io/agent-certificates";
+
 /// The Secrets on the hub that have certificates.
 pub const CERTIFICATES: [&str; 3] = [CA_SECRET, PRINCIPAL_TLS, RESOURCE_PROXY_TLS];
 
@@ -176,6 +182,18 @@ pub fn argocd_work(namespace: &str, name: &str) -> String {
         work = format!("{work}-{hash}");
     }
     work
+}
+
+/// Returns the name of the Secret that lists the certificates of a cluster's agent.
+#[must_use]
+pub fn issued(cluster: &str) -> String {
+    format!("{ISSUED}{cluster}")
+}
+
+/// Returns the cluster whose certificates the Secret of this name lists, if it is such a Secret.
+#[must_use]
+pub fn cluster_of_issued(name: &str) -> Option<&str> {
+    name.strip_prefix(ISSUED).filter(|cluster| !cluster.is_empty())
 }
 
 /// Who a cluster's agent is: the common name of its certificate.

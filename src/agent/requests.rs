@@ -6,20 +6,34 @@
 
 use super::names;
 use crate::pki::Request;
+use serde_json::Value;
 
 /// What comes before a cluster's name in the name of its agent and of its group on the hub.
 const SUBJECT: &str = "system:open-cluster-management:";
 
 /// Who asks, as the API server has noted it.
 #[derive(Clone, Copy, Debug)]
-pub struct Requester<'r> {
+pub struct Requester<'r, 'g> {
     /// Its name.
     pub user: &'r str,
     /// Its groups.
-    pub groups: &'r [&'r str],
+    pub groups: &'g [&'g str],
 }
 
-impl<'r> Requester<'r> {
+/// Returns the managed cluster whose registration agent has made a CertificateSigningRequest, by what the API server has noted of the
+/// requester. Labels are not looked at: the requester sets them.
+#[must_use]
+pub fn cluster_of(request: &Value) -> Option<&str> {
+    let spec = &request["spec"];
+    let groups: Vec<_> = spec["groups"].as_array()?.iter().filter_map(Value::as_str).collect();
+    let requester = Requester {
+        user: spec["username"].as_str()?,
+        groups: &groups,
+    };
+    requester.cluster()
+}
+
+impl<'r> Requester<'r, '_> {
     /// The managed cluster whose registration agent it is. OCM calls that one `system:open-cluster-management:CLUSTER:AGENT` and
     /// puts it in the group `system:open-cluster-management:CLUSTER`; no cluster is let choose either.
     #[must_use]
@@ -35,7 +49,7 @@ impl<'r> Requester<'r> {
 ///
 /// # Errors
 /// With what is wrong with it, and what is to be asked for instead.
-pub fn check(requester: Requester<'_>, request: &Request) -> Result<(), String> {
+pub fn check(requester: Requester<'_, '_>, request: &Request) -> Result<(), String> {
     let Some(cluster) = requester.cluster() else {
         return Err(format!(
             "{} is not the registration agent of a managed cluster: only that one can ask for the certificate of its agent",

@@ -2,11 +2,11 @@
 //!
 //! The controller says it in the status of a GitOpsCluster, and the command line to whom asks: both by these rules.
 
+use crate::pki::Certificate;
+use k8s_openapi::ByteString;
+use k8s_openapi::jiff::Timestamp;
+use serde::Deserialize;
 use serde_json::Value;
-
-/// The annotation of the work with the authorities that lists the certificates of the cluster's agent that are still good, by which they
-/// can be revoked: their fingerprints, as argocd-agent has them, and until when, as `FINGERPRINT=RFC3339,...`.
-pub const ISSUED: &str = "argocd-ocm-cmp.github.io/agent-certificates";
 
 /// How the agent of a cluster fares. The worse come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -112,15 +112,18 @@ pub fn condition<'o>(object: &'o Value, kind: &str) -> &'o Value {
     conditions.find(|it| it["type"] == kind).unwrap_or(&Value::Null)
 }
 
-/// What is listed in [`ISSUED`]: fingerprints, and until when their certificates are good.
-pub fn issued(listed: &str) -> impl Iterator<Item = (&str, &str)> {
-    listed.split(',').filter_map(|it| it.split_once('='))
-}
-
-/// Until when the agent of a cluster has a certificate, of what is listed in [`ISSUED`].
+/// Returns when the last certificate of a cluster's agent expires, from the data of the Secret that lists its certificates.
 #[must_use]
-pub fn certificate_until(listed: &str) -> Option<&str> {
-    issued(listed).map(|(_, until)| until).max()
+pub fn certificate_until(data: &Value) -> Option<Timestamp> {
+    let all = data.as_object()?.values().filter_map(|value| {
+        let text = ByteString::deserialize(value).ok()?;
+        Certificate::read_all(&text.0)
+            .ok()?
+            .into_iter()
+            .map(|it| it.not_after)
+            .max()
+    });
+    all.max()
 }
 
 #[cfg(test)]
@@ -207,11 +210,9 @@ mod tests {
     }
 
     #[test]
-    fn the_certificate_that_is_good_for_longest_counts() {
-        let listed = "AA=2026-12-01T00:00:00Z,BB=2027-01-01T00:00:00Z,CC=2026-11-30T00:00:00Z";
-        assert_eq!(certificate_until(listed), Some("2027-01-01T00:00:00Z"));
-        for none in ["", "AA", ",,"] {
-            assert_eq!(certificate_until(none), None, "{none:?}");
+    fn finds_no_expiry_where_no_certificate_is() {
+        for none in [json!(null), json!({}), json!({"a": 1}), json!({"a": "bm9uZQ=="})] {
+            assert_eq!(certificate_until(&none), None, "{none}");
         }
     }
 }

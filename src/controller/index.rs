@@ -54,7 +54,7 @@ pub enum Change {
     /// A Placement is so, or is gone.
     Placement(Place, Option<Placement>),
     /// A GitOpsCluster is so, or is gone.
-    GitOpsCluster(Place, Option<GitOpsCluster>),
+    GitOpsCluster(Place, Option<Box<GitOpsCluster>>),
     /// Whether GitOpsClusters of other namespaces may have Secrets in Argo CD's.
     Open(bool),
     /// Whether Argo CD's namespace is there at all.
@@ -204,6 +204,14 @@ impl Touched {
                 name: Arc::clone(namespace),
             },
             noticed: Noticed::Nothing,
+        }
+    }
+
+    /// A request for a certificate.
+    fn request(place: Place) -> Self {
+        Self {
+            sort: Sort::Request,
+            ..Self::application(place)
         }
     }
 
@@ -479,9 +487,9 @@ impl Index {
         self.listing(cluster).any(|owner| owner == *gitops)
     }
 
-    /// The requests for certificates that say to be of a managed cluster.
-    pub fn requests_of(&self, cluster: &str) -> impl Iterator<Item = &Object> + use<'_> {
-        self.agents.naming(Kept::Requests, cluster).map(|(_, it)| it)
+    /// The requests for certificates that the agent of a managed cluster has made.
+    pub fn requests_of(&self, cluster: &str) -> impl Iterator<Item = &Place> + use<'_> {
+        self.agents.naming(Kept::Requests, cluster).map(|(place, _)| place)
     }
 
     /// A Secret with certificates of argocd-agent's, by its name.
@@ -583,7 +591,7 @@ impl Index {
                 if it.is_none() {
                     self.gitops.told_gone(&place);
                 }
-                self.put_gitops_cluster(&place, it)
+                self.put_gitops_cluster(&place, it.map(|it| *it))
             }
             Change::Open(open) => self.put_open(open),
             Change::NamespaceIsThere(false) => self.put_open(false),
@@ -848,14 +856,19 @@ impl Index {
                 touched
             }
             Kept::Requests => {
-                let request = self.agents.get(kind, place).into_iter();
-                let clusters = request.flat_map(|it| agents::clusters_in(kind, it));
-                let mut touched: Vec<_> = clusters.map(|it| Touched::cluster(&it.into())).collect();
-                touched.push(Touched {
-                    sort: Sort::Request,
-                    place: place.clone(),
-                    noticed: Noticed::Nothing,
-                });
+                vec![Touched::request(place.clone())]
+            }
+            Kept::Issued => {
+                let Some(cluster) = names::cluster_of_issued(&place.name) else {
+                    return Vec::new();
+                };
+                let cluster: Arc<str> = cluster.into();
+                let mut touched = vec![Touched::argocd(&self.argocd), Touched::cluster(&cluster)];
+                touched.extend(self.requests_of(&cluster).cloned().map(Touched::request));
+                let both = before.as_ref().into_iter().chain(self.agents.get(kind, place));
+                let mut of_it: BTreeSet<_> = both.filter_map(Object::owner).collect();
+                of_it.extend(self.gitops_of(&cluster));
+                touched.extend(Touched::gitops_all(&of_it));
                 touched
             }
         }

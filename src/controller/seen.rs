@@ -18,7 +18,7 @@ pub use application_set::ApplicationSet;
 pub use cluster::{Cluster, Reach};
 pub use decision::Decision;
 pub use generated::Generated;
-pub use gitops_cluster::{GitOpsCluster, OPEN, Placement, Spec, is_open};
+pub use gitops_cluster::{GitOpsCluster, OPEN, PUSH, Placement, Spec, is_open};
 pub use object::Object;
 pub use tls_secret::{PROMOTED, TlsSecret};
 pub use work::{Standing, TEXT_MAX, Work, WorkKind, bounded};

@@ -183,8 +183,8 @@ impl Writer {
             }
         };
         // To find large primes takes a second, in which nobody else shall wait.
-        let recipe = recipe.clone();
-        let made = tokio::task::spawn_blocking(move || pki::make(&recipe, authority.as_deref()));
+        let own = recipe.clone();
+        let made = tokio::task::spawn_blocking(move || pki::make(&own, authority.as_deref()));
         let made = made
             .await
             .map_err(|_| Refused::unmade("it was not finished".to_owned()))?;
@@ -192,7 +192,7 @@ impl Writer {
         let mut write = write.clone();
         if let Write::Create { object: body, .. } | Write::Patch { body, .. } = &mut write {
             for (key, value) in made {
-                body[into][key] = json!(value.map(ByteString));
+                body[into][recipe.key(key)] = json!(value.map(ByteString));
             }
         }
         Ok(write)

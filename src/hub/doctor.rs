@@ -2,7 +2,7 @@
 
 mod read;
 
-use super::{Hub, Reader, What, each, reason, status, together, told};
+use super::{Hub, Reader, each, reason, status, together, told};
 use crate::agent::names::ADDON;
 use crate::controller::resources::{
     ADDONS, APPLICATIONS, CLUSTERS, CONFIG_MAPS, DECISIONS, DEPLOYMENTS, GITOPS_CLUSTERS, MANAGEMENTS, PROJECTS,
@@ -126,7 +126,7 @@ impl Hub {
     ) -> Result<Look<C>, Error> {
         let mut all = C::default();
         let keep = |it: T| all.extend(keep(it));
-        let read = each(&self.client, path, params.limit(PAGE), What::All, keep).await;
+        let read = each(&self.client, path, params.limit(PAGE), keep).await;
         Ok(looked(read)?.map(|()| all))
     }
 

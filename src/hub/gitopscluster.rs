@@ -1,18 +1,19 @@
 //! Reads GitOpsClusters, and what says how the agents fare that they bring to managed clusters.
 
-use super::{Hub, PAGE, Reader, What, each, reason, status, told};
+use super::{Hub, PAGE, Reader, each, reason, status, told};
 use crate::agent::names;
-use crate::agent::state::{self, ISSUED};
+use crate::agent::state;
 use crate::cluster_secret::{MANAGED_BY, OURS, OWNER};
-use crate::controller::resources::{ADDONS, DECISIONS, GITOPS_CLUSTERS, Resource, WORKS};
+use crate::controller::resources::{ADDONS, DECISIONS, GITOPS_CLUSTERS, Resource, SECRETS};
 use crate::controller::seen::{Decision, Place};
 use crate::status::gitopscluster::{Agents, Fleet, has_agents};
+use crate::status::time;
 use kube::Error;
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Which GitOpsClusters are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,8 +94,7 @@ impl Hub {
             fleet.gitops_clusters.push(read(&text)?);
         } else {
             let keep = |it: Value| fleet.gitops_clusters.push(it);
-            self.each(&GITOPS_CLUSTERS, &place, ListParams::default(), What::All, keep)
-                .await?;
+            self.each(&GITOPS_CLUSTERS, &place, ListParams::default(), keep).await?;
         }
         if !fleet.gitops_clusters.iter().any(has_agents) {
             return Ok(fleet);
@@ -107,7 +107,15 @@ impl Hub {
             )),
         }
         if certificates {
-            match self.certificates().await {
+            let with_agents = fleet.gitops_clusters.iter().filter(|it| has_agents(it));
+            let namespaces = with_agents.filter_map(|it| {
+                let argocd = it["spec"]["argoServer"]["argoNamespace"]
+                    .as_str()
+                    .filter(|it| !it.is_empty());
+                argocd.or(it["metadata"]["namespace"].as_str()).map(str::to_owned)
+            });
+            let namespaces = namespaces.collect();
+            match self.certificates(&namespaces).await {
                 Ok(certificates) => fleet.certificates = Some(certificates),
                 Err(error) => {
                     let why = refusal(error)?;
@@ -133,7 +141,7 @@ impl Hub {
             let members = agents.members.entry(owner.to_owned()).or_default();
             members.extend(decided.iter().map(ToString::to_string));
         };
-        self.each(&DECISIONS, place, ours, What::All, keep).await?;
+        self.each(&DECISIONS, place, ours, keep).await?;
         let named = ListParams::default().fields(&format!("metadata.name={}", names::ADDON));
         let keep = |addon: Value| {
             if let Some(cluster) = addon["metadata"]["namespace"].as_str() {
@@ -141,29 +149,24 @@ impl Hub {
                 agents.addons.insert(cluster.to_owned(), status);
             }
         };
-        self.each(&ADDONS, &Place::new("", ""), named, What::All, keep).await?;
+        self.each(&ADDONS, &Place::new("", ""), named, keep).await?;
         agents.silent = self.silent().await?;
         Ok(agents)
     }
 
-    /// Until when agents have certificates, by their managed clusters.
-    async fn certificates(&self) -> Result<BTreeMap<String, String>, Error> {
+    /// Reads when the certificates of agents expire, by managed cluster, in these namespaces of Argo CD.
+    async fn certificates(&self, namespaces: &BTreeSet<String>) -> Result<BTreeMap<String, String>, Error> {
         let mut certificates = BTreeMap::new();
-        let works = ListParams::default().labels(&format!("{}=true", names::WORK_LABEL));
-        let keep = |work: Value| {
-            let metadata = &work["metadata"];
-            let issued = metadata["annotations"][ISSUED].as_str();
-            let until = issued.and_then(state::certificate_until);
-            if let (Some(until), Some(cluster), true) = (
-                until,
-                metadata["namespace"].as_str(),
-                metadata["name"] == names::CA_WORK,
-            ) {
-                certificates.insert(cluster.to_owned(), until.to_owned());
-            }
-        };
-        self.each(&WORKS, &Place::new("", ""), works, What::Metadata, keep)
-            .await?;
+        for namespace in namespaces {
+            let issued = ListParams::default().fields(&format!("type={}", names::ISSUED_TYPE));
+            let keep = |secret: Value| {
+                let cluster = secret["metadata"]["name"].as_str().and_then(names::cluster_of_issued);
+                if let (Some(cluster), Some(until)) = (cluster, state::certificate_until(&secret["data"])) {
+                    certificates.insert(cluster.to_owned(), time(until));
+                }
+            };
+            self.each(&SECRETS, &Place::new(namespace, ""), issued, keep).await?;
+        }
         Ok(certificates)
     }
 
@@ -173,10 +176,9 @@ impl Hub {
         resource: &Resource,
         place: &Place,
         params: ListParams,
-        what: What,
         keep: impl FnMut(Value),
     ) -> Result<(), Error> {
-        let read = each(&self.client, &resource.path(place), params.limit(PAGE), what, keep).await;
+        let read = each(&self.client, &resource.path(place), params.limit(PAGE), keep).await;
         read.map_err(|error| match error {
             Error::SerdeError(_) => no_api(),
             other => other,

@@ -6,29 +6,16 @@ use kube::{Client, Error};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
-/// How much of an object is read.
-#[derive(Clone, Copy)]
-pub(crate) enum What {
-    /// All that is asked of it.
-    All,
-    /// Its metadata.
-    Metadata,
-}
-
 /// Reads all objects of a path, as far as `T` is of them: as many by one request as `page` allows.
 pub(crate) async fn each<T: DeserializeOwned>(
     client: &Client,
     path: &str,
     mut page: ListParams,
-    what: What,
     mut keep: impl FnMut(T),
 ) -> Result<(), Error> {
     let requests = Request::new(path);
     loop {
-        let request = match what {
-            What::All => requests.list(&page),
-            What::Metadata => requests.list_metadata(&page),
-        };
+        let request = requests.list(&page);
         let text = client.request_text(request.map_err(Error::BuildRequest)?).await?;
         let List { items, metadata } = serde_json::from_str(&text).map_err(Error::SerdeError)?;
         items.into_iter().for_each(&mut keep);

@@ -75,9 +75,11 @@ pub enum Recipe {
         /// Who signs it.
         authority: Authority,
     },
-    /// A client that has its key itself, by its request. Makes `certificate`, for the status of a CertificateSigningRequest. Of
+    /// A client that has its key itself, by its request. Makes `certificate`, for a CertificateSigningRequest. Of
     /// the request, it has the subject and the key, and nothing else.
     Sign {
+        /// Under which key it is put, instead of `certificate`.
+        key: Box<str>,
         /// The request (PKCS#10) in PEM.
         request: String,
         /// Before this it is not valid.
@@ -90,6 +92,15 @@ pub enum Recipe {
 }
 
 impl Recipe {
+    /// Returns the key under which something that was made is put.
+    #[must_use]
+    pub fn key<'r>(&'r self, made: &'r str) -> &'r str {
+        match self {
+            Self::Sign { key, .. } => key,
+            _ => made,
+        }
+    }
+
     /// The authority that it needs. What is made is good only if that is still in this version.
     #[must_use]
     pub fn authority(&self) -> Option<&Authority> {

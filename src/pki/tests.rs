@@ -90,6 +90,7 @@ fn server() -> Recipe {
 /// For cluster1's argocd-agent, as OCM's registration agent asks for it.
 fn sign(request: Vec<u8>) -> Recipe {
     Recipe::Sign {
+        key: "certificate".into(),
         request: String::from_utf8(request).unwrap(),
         not_before: at(1),
         not_after: at(2),

@@ -259,15 +259,26 @@ impl Story {
         Ok(())
     }
 
-    /// A cluster that is revoked loses its agent, and what that had as a certificate is refused; until it is let in again.
+    /// A cluster that is revoked loses its agent, and what that had as a certificate is refused; until it is let in again. Its agent
+    /// can change what is in its own namespace, which makes no difference.
     async fn revoked(&self) -> Result<()> {
         let Stage { hub, cluster2, .. } = &self.stage;
+        requests::foreign_revocations_have_no_effect(&self.stage).await?;
+        self.note("a GitOpsCluster of another namespace has revoked nothing");
+        let issued = requests::issued(&self.stage, "cluster2").await?;
+        ensure!(!issued.is_empty(), "cluster2 has certificates");
+        let forged = format!("{}=2126-01-01T00:00:00Z", "A".repeat(64));
+        let forged = json!({"metadata": {"annotations": {"argocd-ocm-cmp.github.io/agent-certificates": forged}}});
+        hub.patch(&ObjectRef::manifest_work("cluster2", "argocd-agent-ca-mw"), &forged)
+            .await?;
         self.stage
             .patch(&json!({"agent": {"revokedClusters": ["cluster2"]}}))
             .await?;
         hub.wait_gone(&stage::addon("cluster2")).await?;
         let blocklist = ObjectRef::config_map("argocd", "argocd-agent-tls-blocklist");
-        let blocklist = hub.wait_for(&blocklist, |_| true).await?;
+        let has_all = |it: &Value| issued.iter().all(|fingerprint| it["data"][fingerprint].is_string());
+        let blocklist = hub.wait_for(&blocklist, has_all).await?;
+        ensure!(blocklist["data"]["A".repeat(64)].is_null(), "{blocklist:#}");
         let refused: Vec<_> = blocklist["data"]
             .as_object()
             .into_iter()

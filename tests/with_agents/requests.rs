@@ -1,7 +1,8 @@
 //! What a cluster may not ask for.
 
-use crate::stage::Stage;
-use anyhow::{Result, ensure};
+use crate::stage::{Stage, addon, condition, data, secret};
+use anyhow::{Context, Result, ensure};
+use argocd_ocm_cmp::pki::Certificate;
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 use testbed::{ObjectRef, certificate_request, is_true};
@@ -90,5 +91,67 @@ pub(crate) async fn are_few(stage: &Stage) -> Result<()> {
         let asked = names.filter(|name| name.starts_with(&prefix)).count();
         ensure!(asked < MOST, "{cluster} has asked {asked} times");
     }
+    Ok(())
+}
+
+/// Returns the fingerprints of the certificates that were issued to a cluster's agent.
+pub(crate) async fn issued(stage: &Stage, cluster: &str) -> Result<Vec<String>> {
+    let record = secret("argocd", &format!("argocd-agent-issued-{cluster}"));
+    let record = stage.hub.get(&record).await?.context("the list of certificates")?;
+    let requests = record["data"].as_object().into_iter().flatten();
+    let mut all = Vec::new();
+    for (request, _) in requests {
+        let text = data(&record, request)?;
+        for certificate in Certificate::read_all(text.as_bytes())? {
+            all.push(certificate.fingerprint().to_ascii_uppercase());
+        }
+    }
+    Ok(all)
+}
+
+/// Checks that a GitOpsCluster of a tenant, let in by Argo CD's namespace, can neither revoke a cluster that it does not have nor change
+/// the principal's certificate.
+pub(crate) async fn foreign_revocations_have_no_effect(stage: &Stage) -> Result<()> {
+    let hub = &stage.hub;
+    let label = |value: Value| json!({"metadata": {"labels": {"apps.open-cluster-management.io/gitops-argo-namespace": value}}});
+    let argocd = ObjectRef::cluster("v1", "Namespace", "argocd");
+    hub.patch(&argocd, &label(json!("true"))).await?;
+    hub.create_namespace("team-a").await?;
+    let principal = secret("argocd", "argocd-agent-principal-tls");
+    let before = hub.get(&principal).await?.context("the principal's certificate")?;
+    let foreign = json!({
+        "apiVersion": "apps.open-cluster-management.io/v1beta1",
+        "kind": "GitOpsCluster",
+        "metadata": {"name": "foreign", "namespace": "team-a", "finalizers": ["argocd-ocm-cmp.github.io/gitopscluster"]},
+        "spec": {
+            "argoServer": {"argoNamespace": "argocd"},
+            "placementRef": {"kind": "Placement", "name": "none"},
+            "gitopsAddon": {"enabled": true, "argoCDAgent": {"enabled": true, "serverAddress": "attacker.example.com"}},
+            "agent": {"revokedClusters": ["cluster1"]},
+        },
+    });
+    let foreign = ObjectRef::of(&hub.create(&foreign).await?);
+    let is_refused = |it: &Value| {
+        let [status, _, message] = condition(it, "SpecPermitted");
+        status == "False"
+            && message.contains("server address")
+            && message.contains("cluster1 (of the GitOpsCluster argocd/fleet)")
+    };
+    hub.wait_for(&foreign, is_refused).await?;
+    let after = hub.get(&principal).await?.context("the principal's certificate")?;
+    assert_eq!(before["data"]["tls.crt"], after["data"]["tls.crt"]);
+    assert!(hub.get(&addon("cluster1")).await?.is_some());
+    let blocklist = hub
+        .get(&ObjectRef::config_map("argocd", "argocd-agent-tls-blocklist"))
+        .await?;
+    for fingerprint in issued(stage, "cluster1").await? {
+        let is_blocked = blocklist
+            .as_ref()
+            .is_some_and(|it| it["data"][&fingerprint].is_string());
+        ensure!(!is_blocked, "a foreign GitOpsCluster has blocked {fingerprint}");
+    }
+    hub.delete(&foreign).await?;
+    hub.wait_gone(&foreign).await?;
+    hub.patch(&argocd, &label(Value::Null)).await?;
     Ok(())
 }

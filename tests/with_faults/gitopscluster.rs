@@ -83,6 +83,7 @@ async fn decide(stage: &Stage, placement: &str, clusters: &[&str]) -> Result<()>
 fn spec(placement: &str) -> Value {
     json!({
         "argoServer": {"cluster": "notused", "argoNamespace": "argocd"},
+        "createBlankClusterSecrets": true,
         "placementRef": {"kind": "Placement", "apiVersion": "cluster.open-cluster-management.io/v1beta1", "name": placement},
     })
 }

@@ -1,9 +1,12 @@
 //! `gitopscluster status` against a real API server: what is read for it, and what is told of it where some of that must not be read.
 
 use crate::gitopscluster_crd::{install, named, object};
-use crate::stage::{Stage, config_map, stage};
+use crate::stage::{Stage, stage};
 use anyhow::{Context, Result, ensure};
-use serde_json::{Value, json};
+use argocd_ocm_cmp::pki::{self, Recipe};
+use k8s_openapi::ByteString;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use serde_json::{Map, Value, json};
 use std::path::Path;
 use testbed::proxy::Proxy;
 use testbed::{ObjectRef, process, wait};
@@ -92,20 +95,29 @@ async fn addon(stage: &Stage, cluster: &str, name: &str, conditions: &[Value]) -
     stage.hub.patch_status(&ObjectRef::of(&addon), &status).await.map(drop)
 }
 
-/// The work with the authorities, which lists the certificates of the agent.
-async fn work(stage: &Stage, cluster: &str, issued: &str) -> Result<()> {
-    let work = json!({
-        "apiVersion": "work.open-cluster-management.io/v1",
-        "kind": "ManifestWork",
-        "metadata": {
-            "namespace": cluster,
-            "name": "argocd-agent-ca-mw",
-            "labels": {"apps.open-cluster-management.io/gitopscluster": "true"},
-            "annotations": {"argocd-ocm-cmp.github.io/agent-certificates": issued},
-        },
-        "spec": {"workload": {"manifests": [config_map()]}},
+/// Creates the Secret that lists the certificates of a cluster's agent, which expire at these times.
+async fn issue(stage: &Stage, cluster: &str, all: [Timestamp; 2]) -> Result<()> {
+    let mut data = Map::new();
+    for (request, not_after) in all.into_iter().enumerate() {
+        let not_before = not_after - SignedDuration::from_hours(1);
+        let common_name = pki::authority_name(not_before);
+        let recipe = Recipe::Authority {
+            common_name,
+            not_before,
+            not_after,
+        };
+        let mut made = pki::make(&recipe, None)?;
+        let certificate = made.remove("tls.crt").flatten().context("a certificate")?;
+        data.insert(request.to_string(), json!(ByteString(certificate)));
+    }
+    let secret = json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "argocd-ocm-cmp.github.io/agent-certificates",
+        "metadata": {"namespace": "argocd", "name": format!("argocd-agent-issued-{cluster}")},
+        "data": data,
     });
-    stage.hub.create(&work).await.map(drop)
+    stage.hub.apply(&secret).await.map(drop)
 }
 
 /// A hub with a GitOpsCluster whose agents fare in three ways, and one without agents.
@@ -154,7 +166,8 @@ async fn hub() -> Result<Option<Stage>> {
     addon(&stage, "gs-us", ADDON, &[applied, condition("Available", "True", "")]).await?;
     let broken = condition("Degraded", "True", "of another add-on");
     addon(&stage, "gs-us", "work-manager", &[broken]).await?;
-    work(&stage, "gs-us", "AA=2125-01-01T00:00:00Z,BB=2126-06-01T00:00:00Z").await?;
+    let until = ["2048-01-01T00:00:00Z".parse()?, "2049-06-01T00:00:00Z".parse()?];
+    issue(&stage, "gs-us", until).await?;
     Ok(Some(stage))
 }
 
@@ -198,7 +211,7 @@ async fn every_cluster_is_told_of_by_a_few_requests() -> Result<()> {
         ["gs-us", "Connected", ""],
     ];
     assert_eq!(agents(&report), wanted);
-    assert_eq!(report["agents"][2]["certificateNotAfter"], "2126-06-01T00:00:00Z");
+    assert_eq!(report["agents"][2]["certificateNotAfter"], "2049-06-01T00:00:00Z");
     assert_eq!(report["agents"][0]["certificateNotAfter"], Value::Null);
     assert_eq!(report["principal"], "hub.example.com:443");
     assert_eq!(
@@ -216,7 +229,7 @@ async fn every_cluster_is_told_of_by_a_few_requests() -> Result<()> {
     assert!(said.out.ends_with(clusters), "{}", said.out);
     let asked: Vec<_> = proxy.requests()[mark..].iter().map(ToString::to_string).collect();
     assert_eq!(asked.len(), 4, "{asked:#?}");
-    assert!(!asked.iter().any(|it| it.contains("manifestworks")), "{asked:#?}");
+    assert!(!asked.iter().any(|it| it.contains("secrets")), "{asked:#?}");
 
     // The hub hears no more of one.
     let managed = ObjectRef::cluster(&format!("{OCM}/v1"), "ManagedCluster", "gs-eu");
@@ -225,7 +238,7 @@ async fn every_cluster_is_told_of_by_a_few_requests() -> Result<()> {
     stage.hub.patch_status(&managed, &silent).await?;
     let said = status(&kubeconfig, "fleet -o wide")?;
     assert!(said.out.contains("gs-eu     Unreachable   -\n"), "{}", said.out);
-    assert!(said.out.contains("(2126-06-01T00:00:00Z)\n"), "{}", said.out);
+    assert!(said.out.contains("(2049-06-01T00:00:00Z)\n"), "{}", said.out);
 
     // All of a namespace, and of all, and one that needs no agents.
     for words in ["-o json", "-A -o json"] {
@@ -283,7 +296,7 @@ async fn what_must_not_be_read_is_said_and_what_is_known_is_told() -> Result<()>
     assert_eq!(warnings.len(), 2, "{}", said.err);
     let told = "warning: how agents fare is told as the controller has last said it: placementdecisions";
     assert!(warnings[0].starts_with(told), "{}", said.err);
-    assert!(warnings[1].contains("manifestworks"), "{}", said.err);
+    assert!(warnings[1].contains("secrets"), "{}", said.err);
     let said = status(&kubeconfig, "fleet")?;
     assert!(
         said.out.ends_with("\n2 more clusters are not listed in the status\n"),

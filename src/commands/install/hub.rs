@@ -56,7 +56,7 @@ impl Hub {
     pub(in crate::commands) async fn list(&self, path: &str, labels: &str) -> Result<Option<Vec<Value>>, String> {
         let mut found = Vec::new();
         let page = ListParams::default().limit(hub::PAGE).labels(labels);
-        match hub::each(&self.client, path, page, hub::What::All, |it: Value| found.push(it)).await {
+        match hub::each(&self.client, path, page, |it: Value| found.push(it)).await {
             Ok(()) => Ok(Some(found)),
             Err(error) if hub::status(&error) == Some(404) => Ok(None),
             Err(error) => Err(self.told(path, "listed", &error)),

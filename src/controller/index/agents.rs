@@ -1,19 +1,17 @@
 //! The parts of argocd-agent on the hub, and of the add-on that brings it to managed clusters.
 
+use crate::agent::requests;
 use crate::controller::seen::{Object, Place, TlsSecret};
 use crate::controller::watches::Kept;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-
-/// The label of a request for a certificate that says of which cluster it is.
-const CLUSTER: &str = "open-cluster-management.io/cluster-name";
 
 /// What there is of them.
 #[derive(Debug, Default)]
 pub(super) struct Agents {
     objects: BTreeMap<(Kept, Place), Object>,
     certificates: HashMap<Arc<str>, TlsSecret>,
-    /// The decisions that name each cluster, and the requests for certificates that say to be of it.
+    /// The decisions that name each cluster, and the requests for certificates that its agent has made.
     naming: HashMap<Box<str>, BTreeSet<(Kept, Place)>>,
 }
 
@@ -30,7 +28,7 @@ impl Agents {
             .map(|((_, place), object)| (place, object))
     }
 
-    /// The decisions that name a cluster, or the requests for certificates that say to be of it.
+    /// The decisions that name a cluster, or the requests for certificates that its agent has made.
     pub(super) fn naming(&self, kind: Kept, cluster: &str) -> impl Iterator<Item = (&Place, &Object)> + use<'_> {
         let all = self.naming.get(cluster).into_iter().flatten();
         let of_kind = all.filter(move |(other, _)| *other == kind);
@@ -87,7 +85,7 @@ impl Agents {
 pub(super) fn clusters_in(kind: Kept, it: &Object) -> Vec<&str> {
     match kind {
         Kept::Decisions => it.decided().collect(),
-        Kept::Requests => it.object["metadata"]["labels"][CLUSTER].as_str().into_iter().collect(),
+        Kept::Requests => requests::cluster_of(&it.object).into_iter().collect(),
         _ => Vec::new(),
     }
 }
@@ -95,11 +93,18 @@ pub(super) fn clusters_in(kind: Kept, it: &Object) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
-    fn object(kind: Kept, labels: &Value, clusters: &[&str]) -> Object {
+    /// Returns an object with decisions for these clusters, as though the agent of the cluster had made it.
+    fn object(kind: Kept, agent_of: &str, clusters: &[&str]) -> Object {
         let decisions: Vec<_> = clusters.iter().map(|it| json!({"clusterName": it})).collect();
-        let object = json!({"metadata": {"uid": "u", "resourceVersion": "1", "labels": labels}, "status": {"decisions": decisions}});
+        let group = format!("system:open-cluster-management:{agent_of}");
+        let object = json!({
+            // The requester chooses the labels.
+            "metadata": {"uid": "u", "resourceVersion": "1", "labels": {"open-cluster-management.io/cluster-name": "two"}},
+            "spec": {"username": format!("{group}:agent"), "groups": [group]},
+            "status": {"decisions": decisions},
+        });
         Object::read(kind, &object.to_string()).expect("it is an object")
     }
 
@@ -121,10 +126,10 @@ mod tests {
             ];
             found.map(|names| names.join(" "))
         };
-        let decision = |clusters: &[&str]| Some(object(Kept::Decisions, &json!({}), clusters));
+        let decision = |clusters: &[&str]| Some(object(Kept::Decisions, "", clusters));
         assert_eq!(put(Kept::Decisions, "a", decision(&["one", "two"])), ["a", "a", ""]);
         assert_eq!(put(Kept::Decisions, "b", decision(&["two"])), ["a", "a b", ""]);
-        let request = Some(object(Kept::Requests, &json!({CLUSTER: "one"}), &[]));
+        let request = Some(object(Kept::Requests, "one", &[]));
         assert_eq!(put(Kept::Requests, "r", request), ["a", "a b", "r"]);
         assert_eq!(put(Kept::Decisions, "a", decision(&["two"])), ["", "a b", "r"]);
         assert_eq!(put(Kept::Decisions, "b", None), ["", "a", "r"]);

@@ -9,6 +9,7 @@ mod addon;
 mod authority;
 mod blocklist;
 mod hub;
+mod issued;
 mod requests;
 mod rollout;
 mod templates;
@@ -16,6 +17,7 @@ mod works;
 
 pub(super) use addon::{PROMISE as ADDON, clusters_of};
 pub(super) use hub::PROMISE as HUB;
+pub(super) use issued::of_others as revoked_of_others;
 pub(super) use requests::PROMISE as REQUESTS;
 pub(super) use rollout::again as rollout_again;
 pub(super) use works::PROMISE as WORKS;
@@ -23,7 +25,7 @@ pub(super) use works::PROMISE as WORKS;
 use super::Moment;
 use super::gitopscluster::{Standing, has_finalizer};
 use crate::agent::rollout::Progress;
-use crate::agent::{self, Server, Wanted, names, state};
+use crate::agent::{self, Server, Wanted, names};
 use crate::controller::action::{Action, Involved, Write};
 use crate::controller::index::Index;
 use crate::controller::resources::{GITOPS_CLUSTERS, NAMESPACES, Resource};
@@ -46,6 +48,7 @@ pub(super) const NEEDS: &[Kind] = &[
     Kind::Kept(Kept::TokenKey),
     Kind::Kept(Kept::Bundle),
     Kind::Kept(Kept::Blocklist),
+    Kind::Kept(Kept::Issued),
     Kind::Kept(Kept::Services),
     Kind::Kept(Kept::Routes),
     Kind::Kept(Kept::Nodes),
@@ -163,11 +166,14 @@ fn gone(resource: &'static Resource, place: &Place, there: &Object) -> Option<Wr
 }
 
 /// Whether anything is left that was made for a GitOpsCluster, or, where it is the last that has asked for agents, for all.
-pub(super) fn is_left(index: &Index, place: &Place, it: &GitOpsCluster, argocd: &str) -> bool {
+pub(super) fn is_left(index: &Index, place: &Place, it: &GitOpsCluster, moment: &Moment<'_>) -> bool {
+    let argocd = &*moment.settings.argocd;
     let mut others = index.gitops_clusters().filter(|(other, _)| *other != place);
     let is_last =
         it.deleting && it.spec.agent.is_some() && !others.any(|(_, it)| !it.deleting && it.spec.agent.is_some());
-    addon::is_left(index, place) || is_last && hub::is_left(index, argocd)
+    addon::is_left(index, place)
+        || issued::is_pending(index, place, argocd, moment.now)
+        || is_last && hub::is_left(index, argocd)
 }
 
 /// How far the add-on of a GitOpsCluster is.
@@ -210,8 +216,8 @@ pub(super) fn ready(index: &Index, place: &Place, it: &GitOpsCluster, wanted: &W
 }
 
 /// Until when the certificate of the agent of a cluster is good.
-pub(super) fn certificate_until<'i>(index: &'i Index, cluster: &str) -> Option<&'i str> {
-    works::listed(index, cluster).and_then(state::certificate_until)
+pub(super) fn certificate_until<'i>(index: &'i Index, cluster: &str, argocd: &str) -> Option<&'i str> {
+    issued::until(index, cluster, argocd)
 }
 
 #[cfg(test)]

@@ -14,12 +14,15 @@ pub(super) use secrets::AGENTS as AGENT_SECRETS;
 pub(super) use secrets::PROMISE as SECRETS;
 
 use super::{Moment, Promise, argocd_agent};
+use crate::cluster_secret::ClusterSecret;
 use crate::controller::action::{Action, Event, Involved, Write};
 use crate::controller::index::{Index, Selection, Sort};
 use crate::controller::resources::{GITOPS_CLUSTER_STATUSES, GITOPS_CLUSTERS};
 use crate::controller::seen::{GitOpsCluster, Place};
 use crate::controller::watches::Kind;
+use membership::{Form, own};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 const NAME: &str = "gitopscluster";
@@ -83,6 +86,26 @@ pub(super) fn has_finalizer(it: &GitOpsCluster) -> bool {
     it.finalizers.iter().any(|finalizer| finalizer == FINALIZER)
 }
 
+/// Returns what a GitOpsCluster that is being deleted waits for. Secrets count by the names under which they are deleted: a copy of one
+/// has the annotation too, and nobody deletes it.
+fn left(index: &Index, place: &Place, it: &GitOpsCluster, moment: &Moment<'_>) -> Vec<String> {
+    let argocd = &*moment.settings.argocd;
+    let owner = place.to_string();
+    let clusters: BTreeSet<&str> = index.secrets_owned_by(&owner).map(ClusterSecret::cluster).collect();
+    let held = clusters.into_iter().flat_map(|cluster| {
+        let of_it = Form::ALL.into_iter().filter(|form| {
+            let secret = own(*form, index, cluster);
+            secret.and_then(ClusterSecret::owner) == Some(&*owner)
+        });
+        of_it.map(|form| format!("Secret {argocd}/{}", form.secret_name(cluster)))
+    });
+    let mut left: Vec<_> = held.collect();
+    if argocd_agent::is_left(index, place, it, moment) {
+        left.push("what was made for its agents".to_owned());
+    }
+    left
+}
+
 fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> {
     let it = index.gitops_cluster(place)?;
     let standing = Standing::of(index, place, it, &moment.settings.argocd);
@@ -118,10 +141,20 @@ fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> 
         return None;
     }
     if it.deleting || is_elsewhere && is_ours && has_finalizer(it) {
-        let is_done = index.secrets_owned_by(&place.to_string()).next().is_none()
-            && !argocd_agent::is_left(index, place, it, &moment.settings.argocd);
-        let others = it.finalizers.iter().filter(|finalizer| *finalizer != FINALIZER);
-        return (is_done && has_finalizer(it)).then(|| finalizers(others.collect()));
+        if !has_finalizer(it) {
+            return None;
+        }
+        let left = left(index, place, it, moment);
+        if left.is_empty() {
+            let others = it.finalizers.iter().filter(|finalizer| *finalizer != FINALIZER);
+            return Some(finalizers(others.collect()));
+        }
+        if !it.deleting {
+            return None;
+        }
+        let status = status::deleting(it, &left, moment)?;
+        let body = json!({"metadata": {"resourceVersion": it.version}, "status": status});
+        return Some(action(&GITOPS_CLUSTER_STATUSES, body, Vec::new()));
     }
     let selects = !matches!(
         index.selection(&it.placement(place)),
@@ -133,14 +166,23 @@ fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> 
         let ours = FINALIZER.to_owned();
         return Some(finalizers(it.finalizers.iter().chain([&ours]).collect()));
     }
-    let (status, told) = status::wanted(index, place, it, &standing, moment)?;
+    let (status, told, refused) = status::wanted(index, place, it, &standing, moment)?;
     let body = json!({"metadata": {"resourceVersion": it.version}, "status": status});
     let events = told.map(|message| Event {
         warning: true,
         reason: "ClusterSecretConflict",
         message,
     });
-    Some(action(&GITOPS_CLUSTER_STATUSES, body, events.into_iter().collect()))
+    let refused = refused.map(|message| Event {
+        warning: true,
+        reason: "FieldRefused",
+        message,
+    });
+    Some(action(
+        &GITOPS_CLUSTER_STATUSES,
+        body,
+        events.into_iter().chain(refused).collect(),
+    ))
 }
 
 #[cfg(test)]

@@ -46,8 +46,8 @@ pub(super) fn all() -> Place {
 }
 
 pub(super) fn acm(more: &Value) -> Value {
-    let mut spec =
-        json!({"placementRef": {"kind": "Placement", "name": "some"}, "argoServer": {"argoNamespace": "argocd"}});
+    let mut spec = json!({"placementRef": {"kind": "Placement", "name": "some"}, "argoServer": {"argoNamespace": "argocd"},
+            "createBlankClusterSecrets": more["gitopsAddon"].is_null()});
     merge(&mut spec, more);
     spec
 }
@@ -122,10 +122,9 @@ impl Hub {
 
     /// Somebody writes the spec of a GitOpsCluster.
     pub(super) fn write(&mut self, place: &Place, spec: &Value) {
-        let object = self
-            .objects
-            .entry(place.clone())
-            .or_insert_with(|| json!({"metadata": {"uid": place.to_string(), "generation": 0}}));
+        let object = self.objects.entry(place.clone()).or_insert_with(
+            || json!({"metadata": {"namespace": &*place.namespace, "uid": place.to_string(), "generation": 0}}),
+        );
         object["spec"] = spec.clone();
         let generation = object["metadata"]["generation"].as_i64().expect("a number");
         object["metadata"]["generation"] = json!(generation + 1);
@@ -157,7 +156,7 @@ impl Hub {
         if is_gone {
             self.objects.remove(place);
         }
-        self.apply(Change::GitOpsCluster(place.clone(), (!is_gone).then_some(it)));
+        self.apply(Change::GitOpsCluster(place.clone(), (!is_gone).then(|| Box::new(it))));
     }
 
     /// The Secret of the authority is so.

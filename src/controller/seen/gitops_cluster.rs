@@ -11,6 +11,9 @@ use std::num::NonZeroU16;
 /// Argo CD's namespace on managed clusters, as argocd-pull-integration has it unless told otherwise.
 const ARGOCD: &str = "argocd";
 
+/// The field by whose absence Red Hat ACM is asked for credentials to push with.
+pub const PUSH: &str = "createBlankClusterSecrets";
+
 /// A GitOpsCluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GitOpsCluster {
@@ -50,6 +53,8 @@ pub struct Spec {
     pub agent_is_unclear: bool,
     /// What is asked for and not done, by its fields.
     pub not_done: Vec<&'static str>,
+    /// The fields that count only in Argo CD's own namespace, set on a GitOpsCluster elsewhere. They are read as though missing.
+    pub refused: Vec<&'static str>,
 }
 
 #[derive(Deserialize)]
@@ -62,6 +67,8 @@ struct Object {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata {
+    #[serde(default)]
+    namespace: Box<str>,
     #[serde(default)]
     uid: Box<str>,
     #[serde(default)]
@@ -80,13 +87,15 @@ impl GitOpsCluster {
     /// With what is wrong with it, which the API server lets nobody write.
     pub fn read(text: &str) -> Result<Self, String> {
         let Object { metadata, spec, status } = read(text)?;
+        let mut spec = Spec::from(spec);
+        spec.confine(&metadata.namespace);
         Ok(Self {
             uid: metadata.uid,
             version: metadata.resource_version,
             generation: metadata.generation,
             deleting: metadata.deletion_timestamp.is_some(),
             finalizers: metadata.finalizers,
-            spec: spec.into(),
+            spec,
             status: status.unwrap_or_default(),
         })
     }
@@ -97,6 +106,37 @@ impl Spec {
     #[must_use]
     pub fn may_have_agent(&self) -> bool {
         self.agent.is_some() || self.agent_is_unclear
+    }
+
+    /// Resets what a GitOpsCluster outside Argo CD's namespace must not decide: the address in the principal's certificate, and what
+    /// runs on clusters. The fields that had a value are listed in [`Spec::refused`].
+    fn confine(&mut self, namespace: &str) {
+        if self.argocd.as_deref().is_none_or(|argocd| *argocd == *namespace) {
+            return;
+        }
+        let Some(agent) = &mut self.agent else { return };
+        let default = Wanted::default();
+        let set = [
+            (agent.address != default.address, "the principal's server address"),
+            (agent.port != default.port, "the principal's server port"),
+            (agent.images != default.images, "agent.images"),
+            (agent.operator, "agent.operator"),
+            (agent.namespace != default.namespace, "argoCDAgentAddon.agentNamespace"),
+            (
+                agent.argocd_manifests.is_some(),
+                "argoCDAgentAddon.argoCDCRManifestWork",
+            ),
+        ];
+        self.refused = set
+            .into_iter()
+            .filter_map(|(is_set, field)| is_set.then_some(field))
+            .collect();
+        *agent = Wanted {
+            mode: agent.mode,
+            rollout: agent.rollout.take(),
+            revoked: std::mem::take(&mut agent.revoked),
+            ..default
+        };
     }
 }
 
@@ -124,6 +164,7 @@ impl From<gitopscluster::Spec> for Spec {
             agent_is_unclear: matches!(agent, Some(Err(_))),
             agent: agent.and_then(Result::ok),
             not_done,
+            refused: Vec::new(),
         }
     }
 }
@@ -146,6 +187,11 @@ fn not_done(asked: &gitopscluster::Spec, addon: Option<&GitOpsAddon>, wants_agen
                 is_elsewhere(addon) || has(&addon.operator_namespace) && !is_operator_chosen(asked.agent.as_ref())
             }),
             "argoCDAgentAddon.operatorNamespace",
+        ),
+        (
+            // Red Hat ACM then makes credentials by which Argo CD pushes.
+            asked.argo_server.is_some() && !wants_agent && !is(&asked.create_blank_cluster_secrets),
+            PUSH,
         ),
         (is(&asked.create_policy_template), "createPolicyTemplate"),
         (addon.is_some() && !wants_agent, "gitopsAddon"),

@@ -3,6 +3,10 @@
 use super::{Place, Text, read};
 use crate::cluster_secret::{MANAGED_BY, OURS, OWNER};
 use crate::controller::watches::Kept;
+use crate::pki::Certificate;
+use crate::status::time;
+use k8s_openapi::ByteString;
+use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
@@ -56,6 +60,24 @@ impl Object {
     }
 }
 
+/// Reads the certificates of an agent once, for all who look at them. A value that is no certificate is left out.
+fn issued(data: Option<&Value>) -> Value {
+    let all = data.and_then(Value::as_object).into_iter().flatten();
+    let read = all.filter_map(|(request, value)| {
+        let text = ByteString::deserialize(value).ok()?;
+        let [certificate] = &Certificate::read_all(&text.0).ok()?[..] else {
+            return None;
+        };
+        let entry = json!({
+            "fingerprint": certificate.fingerprint().to_ascii_uppercase(),
+            "until": time(certificate.not_after),
+            "certificate": value,
+        });
+        Some((request.clone(), entry))
+    });
+    Value::Object(read.collect())
+}
+
 /// What is kept of an object.
 fn bare(kind: Kept, object: Value) -> Value {
     let Value::Object(mut object) = object else {
@@ -94,6 +116,7 @@ fn bare(kind: Kept, object: Value) -> Value {
             let spec = json!({"template": {"metadata": {"annotations": annotations}}});
             json!({"metadata": object["metadata"], "spec": spec})
         }
+        Kept::Issued => json!({"metadata": object["metadata"], "certificates": issued(object.get("data"))}),
         // Whether it is there is all there is to know.
         Kept::TokenKey => json!({"metadata": object["metadata"]}),
         _ => Value::Object(object),

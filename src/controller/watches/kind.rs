@@ -67,6 +67,8 @@ pub enum Kept {
     Bundle,
     /// The ConfigMap with the certificates that the principal refuses.
     Blocklist,
+    /// The Secrets that list the certificates of agents.
+    Issued,
     /// The Services in Argo CD's namespace.
     Services,
     /// The Routes in Argo CD's namespace, which only OpenShift has.
@@ -105,7 +107,7 @@ impl Kind {
             Self::Config | Self::Parameters | Self::Kept(Kept::Bundle | Kept::Blocklist) => &resources::CONFIG_MAPS,
             Self::Decisions | Self::Kept(Kept::Decisions) => &resources::DECISIONS,
             Self::Projects => &resources::PROJECTS,
-            Self::Secrets | Self::Certificates | Self::Kept(Kept::TokenKey) => &resources::SECRETS,
+            Self::Secrets | Self::Certificates | Self::Kept(Kept::TokenKey | Kept::Issued) => &resources::SECRETS,
             Self::ApplicationSets => &resources::APPLICATION_SETS,
             Self::Reports => &resources::REPORTS,
             Self::GitOpsClusters => &resources::GITOPS_CLUSTERS,
@@ -144,7 +146,13 @@ impl Kind {
             Self::Config | Self::Parameters | Self::Projects | Self::Secrets | Self::Certificates => true,
             Self::Kept(kept) => matches!(
                 kept,
-                Kept::TokenKey | Kept::Bundle | Kept::Blocklist | Kept::Services | Kept::Routes | Kept::Deployments
+                Kept::TokenKey
+                    | Kept::Bundle
+                    | Kept::Blocklist
+                    | Kept::Issued
+                    | Kept::Services
+                    | Kept::Routes
+                    | Kept::Deployments
             ),
             _ => false,
         }
@@ -174,6 +182,8 @@ impl Kind {
                 Kept::TokenKey => named(names::JWT_SECRET),
                 Kept::Bundle => named(names::CA_BUNDLE),
                 Kept::Blocklist => named(names::BLOCKLIST),
+                // Nobody can change the type of a Secret.
+                Kept::Issued => all.fields(&format!("type={}", names::ISSUED_TYPE)),
                 Kept::Services | Kept::Routes | Kept::Nodes | Kept::Deployments => all,
                 Kept::Templates | Kept::AddOnConfigs | Kept::Placements | Kept::Decisions => {
                     all.labels(&format!("{MANAGED_BY}={OURS}"))
@@ -212,7 +222,10 @@ impl Kind {
             Self::Parameters => Change::Namespaces(text.map(seen::namespaces).transpose()?.unwrap_or_default()),
             Self::Decisions => Change::Decision(place, text.map(Decision::read).transpose()?),
             Self::Placements => Change::Placement(place, text.map(Placement::read).transpose()?),
-            Self::GitOpsClusters => Change::GitOpsCluster(place, text.map(GitOpsCluster::read).transpose()?),
+            Self::GitOpsClusters => {
+                let it = text.map(GitOpsCluster::read).transpose()?;
+                Change::GitOpsCluster(place, it.map(Box::new))
+            }
             Self::Namespace => Change::Open(text.map_or(Ok(false), seen::is_open)?),
             Self::Projects => Change::Project(place.name, text.map(seen::project).transpose()?),
             Self::Secrets => Change::Secret(place.name, text.map(ClusterSecret::read).transpose()?),

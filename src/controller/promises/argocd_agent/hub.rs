@@ -3,7 +3,7 @@
 
 use super::addon::Wish;
 use super::authority::{self, Leaf, Spread};
-use super::{ABOUT, NAME, NEEDS, asking, blocklist, gone, management, of_argocd, of_hub, server, so, works};
+use super::{ABOUT, NAME, NEEDS, asking, blocklist, gone, issued, management, of_argocd, of_hub, server, so, works};
 use crate::agent::{self, names};
 use crate::controller::action::{Action, Write};
 use crate::controller::index::{Index, Sort};
@@ -38,7 +38,11 @@ fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> 
     if *place.name != *argocd {
         return None;
     }
-    let write = if asking(index, argocd).next().is_some() {
+    // What must not be delayed comes first.
+    let lists = blocklist::next(index, argocd, moment.now).or_else(|| issued::expired(index, argocd, moment.now));
+    let write = if lists.is_some() {
+        lists
+    } else if asking(index, argocd).next().is_some() {
         wanted(index, moment)
     } else if index.gitops_clusters().any(|(place, it)| may_ask(index, place, it)) {
         install(index, moment)
@@ -56,7 +60,10 @@ fn may_ask(index: &Index, place: &Place, it: &GitOpsCluster) -> bool {
 fn again(index: &Index, _: &Place, moment: &Moment<'_>) -> Option<Timestamp> {
     let rollouts = asking(index, &moment.settings.argocd);
     let rollouts = rollouts.filter_map(|(place, _, _)| super::rollout::again(index, place, moment));
-    rollouts.chain(renewal(index, &moment.settings.argocd)).min()
+    rollouts
+        .chain(renewal(index, &moment.settings.argocd))
+        .chain(issued::again(index, moment.now))
+        .min()
 }
 
 /// When a certificate is to be renewed.
@@ -91,7 +98,6 @@ fn wanted(index: &Index, moment: &Moment<'_>) -> Option<Write> {
         return Some(write);
     }
     leaves(index, ca, argocd, now)
-        .or_else(|| blocklist::next(index, argocd, now))
         .or_else(|| restart(index, ca, argocd))
         .or_else(|| install(index, moment))
 }
@@ -259,7 +265,11 @@ fn unwanted(index: &Index, argocd: &str) -> Option<Write> {
         return None;
     }
     let beside = beside(index, argocd).find_map(|(resource, place, there)| gone(resource, &place, there));
-    beside.or_else(|| outdated(index, argocd))
+    let lists = || {
+        let mut all = index.objects(Kept::Issued);
+        all.find_map(|(place, there)| gone(&SECRETS, place, there))
+    };
+    beside.or_else(|| outdated(index, argocd)).or_else(lists)
 }
 
 /// What there is beside the certificates: what kind it is, and where.
@@ -299,4 +309,5 @@ pub(super) fn is_left(index: &Index, argocd: &str) -> bool {
     management(index).is_some_and(Object::is_ours)
         || beside(index, argocd).any(|(_, _, there)| there.is_ours())
         || certificates.any(|it| it.is_ours)
+        || index.objects(Kept::Issued).any(|(_, it)| it.is_ours())
 }

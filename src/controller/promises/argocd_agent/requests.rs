@@ -1,6 +1,6 @@
 //! The certificates that agents ask for: each gets one for its own cluster, and no other.
 
-use super::{ABOUT, NAME, NEEDS, asking, authority};
+use super::{ABOUT, NAME, NEEDS, asking, authority, issued};
 use crate::agent::names;
 use crate::agent::requests::{Requester, check};
 use crate::agent::state;
@@ -37,8 +37,8 @@ const PENDING: SignedDuration = SignedDuration::from_secs(10);
 enum Verdict {
     /// Nothing, or nothing yet.
     Wait,
-    /// It is granted.
-    Grant,
+    /// It is granted, to the agent of this cluster that this GitOpsCluster has.
+    Grant(String, Place),
     /// It is refused, for a reason.
     Refuse(String),
 }
@@ -47,10 +47,12 @@ fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> 
     let request = index.object(Kept::Requests, place).filter(|it| is_open(it))?;
     let now = moment.now;
     let is_approved = has(request, "Approved");
-    let (write, event) = match judge(index, request, &moment.settings.argocd) {
+    let (write, event) = match judge(index, request, moment) {
         Verdict::Wait => return None,
-        Verdict::Grant if is_approved => (sign(index, place, request, moment)?, None),
-        Verdict::Grant => {
+        Verdict::Grant(cluster, owner) if is_approved => {
+            (sign(index, place, request, (&cluster, &owner), moment)?, None)
+        }
+        Verdict::Grant(..) => {
             let message = "the agent of the cluster asks for its own certificate";
             let write = condition(
                 &REQUEST_APPROVALS,
@@ -111,7 +113,8 @@ fn asked(request: &Object) -> Option<Vec<u8>> {
         .map(|it| it.0)
 }
 
-fn judge(index: &Index, request: &Object, argocd: &str) -> Verdict {
+fn judge(index: &Index, request: &Object, moment: &Moment<'_>) -> Verdict {
+    let argocd = &*moment.settings.argocd;
     let spec = &request.object["spec"];
     let groups = spec["groups"].as_array().into_iter().flatten();
     let groups: Vec<_> = groups.filter_map(Value::as_str).collect();
@@ -129,37 +132,74 @@ fn judge(index: &Index, request: &Object, argocd: &str) -> Verdict {
         return Verdict::Refuse(why);
     }
     let cluster = requester.cluster().unwrap_or_default();
-    let mut all = asking(index, argocd);
-    if asking(index, argocd).any(|(_, _, wanted)| wanted.revoked.contains(cluster)) {
+    if let Some(owner) = issued::revoker(index, cluster, argocd) {
         return Verdict::Refuse(format!(
-            "the agent of the cluster {cluster} is revoked: take the cluster from revokedClusters of its GitOpsCluster to let it in again"
+            "the agent of the cluster {cluster} is revoked: remove the cluster from revokedClusters of the GitOpsCluster {owner} to let \
+             it in again"
         ));
     }
     // Who has joined before the controller knows of it comes back.
-    if all.any(|(place, it, _)| has_agent(index, place, it, cluster, argocd)) {
-        Verdict::Grant
-    } else {
-        Verdict::Wait
+    let mut all = asking(index, argocd);
+    let Some((owner, ..)) = all.find(|(place, it, _)| has_agent(index, place, it, cluster, argocd)) else {
+        return Verdict::Wait;
+    };
+    let record = issued::record(index, cluster, argocd);
+    if let Some(record) = record.filter(|record| recorded(record, request, moment.now).is_none()) {
+        let good = issued::good(record, moment.now);
+        let (count, first) = good.fold((0_usize, None), |(count, first), it| {
+            (
+                count.saturating_add(1),
+                Some(first.map_or(it.until, |first: &str| first.min(it.until))),
+            )
+        });
+        if let Some(first) = first.filter(|_| count >= issued::LIMIT) {
+            return Verdict::Refuse(format!(
+                "the agent of the cluster {cluster} has {count} certificates that have not expired, which is the limit: it can ask again \
+                 after {first}"
+            ));
+        }
     }
+    Verdict::Grant(cluster.to_owned(), owner.clone())
 }
 
-/// The certificate that is asked for.
-fn sign(index: &Index, place: &Place, request: &Object, moment: &Moment<'_>) -> Option<Write> {
-    let ca = index.certificate(names::CA_SECRET).filter(|ca| ca.leaf().is_some())?;
-    Some(Write::Make {
-        write: Box::new(Write::Patch {
+/// Returns the certificate that was recorded for a request.
+fn recorded<'r>(record: &'r Object, request: &Object, now: Timestamp) -> Option<&'r Value> {
+    let mut good = issued::good(record, now);
+    good.find(|it| *it.request == *request.uid).map(|it| it.certificate)
+}
+
+/// Returns the next of two writes: the certificate is recorded in Argo CD's namespace, and then given to whoever has asked.
+fn sign(
+    index: &Index,
+    place: &Place,
+    request: &Object,
+    (cluster, owner): (&str, &Place),
+    moment: &Moment<'_>,
+) -> Option<Write> {
+    let (argocd, now) = (&*moment.settings.argocd, moment.now);
+    let record = issued::record(index, cluster, argocd);
+    if let Some(certificate) = record.and_then(|record| recorded(record, request, now)) {
+        return Some(Write::Patch {
             resource: &REQUEST_STATUSES,
             place: place.clone(),
-            body: json!({"metadata": {"resourceVersion": request.version}, "status": {}}),
-        }),
-        recipe: Recipe::Sign {
-            request: String::from_utf8(asked(request)?).ok()?,
-            not_before: before(moment.now, authority::SKEW),
-            not_after: after(moment.now, authority::AGENT),
-            authority: authority::of(ca, &moment.settings.argocd),
-        },
-        into: "status",
-    })
+            body: json!({
+                "metadata": {"resourceVersion": request.version},
+                "status": {"certificate": certificate},
+            }),
+        });
+    }
+    if record.is_some_and(|record| record.deleting) {
+        return None;
+    }
+    let ca = index.certificate(names::CA_SECRET).filter(|ca| ca.leaf().is_some())?;
+    let recipe = Recipe::Sign {
+        key: request.uid.clone(),
+        request: String::from_utf8(asked(request)?).ok()?,
+        not_before: before(now, authority::SKEW),
+        not_after: after(now, authority::AGENT),
+        authority: authority::of(ca, argocd),
+    };
+    Some(issued::sign(record, cluster, owner, (argocd, now), recipe))
 }
 
 fn condition(

@@ -1,8 +1,8 @@
 //! What one managed cluster is brought beside the add-on: the authorities that its agent trusts, which change otherwise than
 //! versions do, and the ArgoCD of an operator there. It also takes over what argocd-pull-integration has installed.
 
-use super::{ABOUT, NAME, NEEDS, asking, blocklist, gone, management, of_gitops, pair, server, so};
-use crate::agent::state::{self, ISSUED};
+use super::{ABOUT, NAME, NEEDS, asking, gone, issued, management, of_gitops, pair, server, so};
+use crate::agent::state;
 use crate::agent::{self, names};
 use crate::cluster_secret::{ClusterSecret, MANAGED_BY};
 use crate::controller::action::{Action, Write};
@@ -12,13 +12,8 @@ use crate::controller::promises::{Moment, Promise, never};
 use crate::controller::resources::{ADDONS, WORKS};
 use crate::controller::seen::{GitOpsCluster, Object, Place, TlsSecret};
 use crate::controller::watches::Kept;
-use crate::pki::Certificate;
-use crate::status::time;
 use k8s_openapi::ByteString;
-use k8s_openapi::jiff::Timestamp;
-use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub(in crate::controller::promises) const PROMISE: Promise = Promise {
@@ -31,6 +26,9 @@ pub(in crate::controller::promises) const PROMISE: Promise = Promise {
     again: never,
 };
 
+/// The annotation in which earlier versions listed the agent's certificates.
+const OLD_LIST: &str = "argocd-ocm-cmp.github.io/agent-certificates";
+
 /// What argocd-pull-integration calls itself.
 const PEER: &str = "argocd-pull-integration";
 
@@ -39,9 +37,10 @@ fn desired(index: &Index, cluster: &Place, moment: &Moment<'_>) -> Option<Action
     let of_it = asking(index, argocd).find(|(place, it, _)| has_agent(index, place, it, cluster, argocd));
     match of_it {
         Some((place, it, _)) => {
-            let writes: Vec<_> = wanted(index, place, it, cluster, moment.now)
+            let writes: Vec<_> = wanted(index, place, it, cluster)
                 .into_iter()
                 .chain(adopted(index, cluster))
+                .chain(issued::claim(index, place, cluster, argocd))
                 .collect();
             (!writes.is_empty()).then(|| of_gitops(place, it, writes))
         }
@@ -50,7 +49,7 @@ fn desired(index: &Index, cluster: &Place, moment: &Moment<'_>) -> Option<Action
 }
 
 /// The works that a cluster lacks.
-fn wanted(index: &Index, place: &Place, it: &GitOpsCluster, cluster: &str, now: Timestamp) -> Vec<Write> {
+fn wanted(index: &Index, place: &Place, it: &GitOpsCluster, cluster: &str) -> Vec<Write> {
     let (Some(wanted), Some(ca)) = (&it.spec.agent, index.certificate(names::CA_SECRET)) else {
         return Vec::new();
     };
@@ -58,8 +57,10 @@ fn wanted(index: &Index, place: &Place, it: &GitOpsCluster, cluster: &str, now: 
         return Vec::new();
     }
     let mut authorities = agent::ca_work(cluster, &wanted.namespace, &ca.text, &place.to_string());
-    if let Some(list) = list(index, cluster, now) {
-        authorities["metadata"]["annotations"][ISSUED] = json!(list);
+    // Earlier versions listed certificates there, where the cluster's agent may write.
+    let before = index.object(Kept::Works, &Place::new(cluster, names::CA_WORK));
+    if before.is_some_and(|work| !work.object["metadata"]["annotations"][OLD_LIST].is_null()) {
+        authorities["metadata"]["annotations"][OLD_LIST] = Value::Null;
     }
     let argocd = wanted.is_operated().then_some(()).and_then(|()| {
         let server = server(index, wanted).ok()?;
@@ -107,40 +108,6 @@ pub(super) fn operated<'i>(index: &'i Index, place: &Place) -> impl Iterator<Ite
     })
 }
 
-/// What is listed of the certificates of a cluster's agent, as [`ISSUED`] has it.
-pub(super) fn listed<'i>(index: &'i Index, cluster: &str) -> Option<&'i str> {
-    let work = index.object(Kept::Works, &Place::new(cluster, names::CA_WORK))?;
-    work.object["metadata"]["annotations"][ISSUED].as_str()
-}
-
-/// The certificates of a cluster's agent that are listed: fingerprints, and until when they are good.
-pub(super) fn issued<'i>(index: &'i Index, cluster: &str) -> impl Iterator<Item = (&'i str, &'i str)> + use<'i> {
-    listed(index, cluster).into_iter().flat_map(state::issued)
-}
-
-/// The list of the certificates of a cluster's agent that are still good: those that are listed, and those that requests have got,
-/// which the hub forgets within the hour.
-fn list(index: &Index, cluster: &str, now: Timestamp) -> Option<String> {
-    let mut all: BTreeMap<String, String> = issued(index, cluster)
-        .map(|(fingerprint, until)| (until.to_owned(), fingerprint.to_owned()))
-        .collect();
-    for request in index.requests_of(cluster) {
-        let Ok(text) = ByteString::deserialize(&request.object["status"]["certificate"]) else {
-            continue;
-        };
-        if let Ok([certificate]) = Certificate::read_all(&text.0).as_deref() {
-            let fingerprint = certificate.fingerprint().to_ascii_uppercase();
-            all.insert(time(certificate.not_after), fingerprint);
-        }
-    }
-    let now = time(now);
-    let good = all.iter().filter(|(until, _)| **until > now);
-    let good: Vec<_> = good
-        .map(|(until, fingerprint)| format!("{fingerprint}={until}"))
-        .collect();
-    (!good.is_empty()).then(|| good.join(","))
-}
-
 /// What argocd-pull-integration has configured of an add-on is taken away, for it to take what the GitOpsCluster says.
 fn adopted(index: &Index, cluster: &str) -> Option<Write> {
     let place = Place::new(cluster, names::ADDON);
@@ -158,10 +125,6 @@ fn adopted(index: &Index, cluster: &str) -> Option<Write> {
 
 /// The works of a cluster that nobody brings an agent to any more.
 fn unwanted(index: &Index, cluster: &str, argocd: &str) -> Option<Action> {
-    // By what the work lists it is known what is to be refused.
-    if !blocklist::is_told(index, cluster, argocd) {
-        return None;
-    }
     let all = index.objects(Kept::Works).filter(|(at, _)| *at.namespace == *cluster);
     let mut obsolete = all.filter_map(|(at, work)| {
         let owner = work.owner()?;

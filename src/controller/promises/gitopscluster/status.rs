@@ -8,10 +8,18 @@ use crate::agent::names;
 use crate::cluster_secret::ClusterSecret;
 use crate::controller::index::{Index, Selection};
 use crate::controller::promises::Moment;
-use crate::controller::seen::{GitOpsCluster, OPEN, Place};
+use crate::controller::promises::argocd_agent;
+use crate::controller::seen::{GitOpsCluster, OPEN, PUSH, Place};
 use crate::status::time;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
+
+/// The message where Red Hat ACM would make credentials to push with.
+const NO_PUSH: &str = "this version writes no credentials to push with: set spec.createBlankClusterSecrets to true to register the \
+                       clusters without";
+
+/// The condition that names what is refused, present only while something is.
+const PERMITTED: &str = "SpecPermitted";
 
 /// How many clusters a message names.
 const NAMED: usize = 3;
@@ -69,7 +77,7 @@ pub(super) fn wanted(
     it: &GitOpsCluster,
     standing: &Standing,
     moment: &Moment<'_>,
-) -> Option<(Value, Option<String>)> {
+) -> Option<(Value, Option<String>, Option<String>)> {
     let argocd = &*moment.settings.argocd;
     let count = count(index, place, it, standing, argocd);
     let dialect = usize::from(it.spec.is_of_pull);
@@ -87,6 +95,14 @@ pub(super) fn wanted(
     };
     let (more, fields, counts) = agents.map_or_else(Default::default, |it| (it.conditions, it.fields, it.counts));
     conditions.extend(more);
+    let refused = permitted(index, place, it, standing, argocd);
+    let said_before = condition(it, PERMITTED).and_then(|found| found["message"].as_str());
+    let news = refused
+        .as_ref()
+        .map(|it| &it.message)
+        .filter(|message| said_before != Some(message));
+    let news = news.cloned();
+    conditions.extend(refused);
     let ready = ready(&conditions);
     let (message, is_ready) = (ready.message.clone(), ready.is == Is::True);
     conditions.push(ready);
@@ -132,7 +148,7 @@ pub(super) fn wanted(
     let conflicts = (!count.conflicts.is_empty()).then(|| few(&count.conflicts));
     let told_before = condition(it, REGISTERED[dialect]).and_then(|found| found["message"].as_str());
     let told = conflicts.filter(|told| told_before.is_none_or(|before| !before.contains(told)));
-    Some((Value::Object(status), told))
+    Some((Value::Object(status), told, news))
 }
 
 /// A condition that is there.
@@ -339,15 +355,15 @@ fn registered(it: &GitOpsCluster, standing: &Standing, count: &Count, agents: bo
 }
 
 fn implemented(it: &GitOpsCluster) -> Condition {
-    let fields: Vec<_> = it.spec.not_done.iter().map(|field| format!("spec.{field}")).collect();
-    let (is, reason, message) = if fields.is_empty() {
+    let fields = it.spec.not_done.iter().filter(|field| **field != PUSH);
+    let fields: Vec<_> = fields.map(|field| format!("spec.{field}")).collect();
+    let ignored = (!fields.is_empty()).then(|| format!("this version does nothing of {}", fields.join(", ")));
+    let push = it.spec.not_done.contains(&PUSH).then(|| NO_PUSH.to_owned());
+    let all: Vec<_> = ignored.into_iter().chain(push).collect();
+    let (is, reason, message) = if all.is_empty() {
         (Is::True, "Success", "all that is asked for is done".to_owned())
     } else {
-        (
-            Is::False,
-            "NotImplemented",
-            format!("this version does nothing of {}", fields.join(", ")),
-        )
+        (Is::False, "NotImplemented", all.join("; "))
     };
     Condition {
         kind: "SpecImplemented",
@@ -355,6 +371,56 @@ fn implemented(it: &GitOpsCluster) -> Condition {
         reason: [reason; 2],
         message,
     }
+}
+
+/// Returns the condition that names what has no effect because this GitOpsCluster must not decide it.
+fn permitted(index: &Index, place: &Place, it: &GitOpsCluster, standing: &Standing, argocd: &str) -> Option<Condition> {
+    if *standing != Standing::Served {
+        return None;
+    }
+    let mut all = Vec::new();
+    if !it.spec.refused.is_empty() {
+        all.push(format!(
+            "only a GitOpsCluster in the namespace {argocd} can set {}: set it there, or remove it here",
+            it.spec.refused.join(", ")
+        ));
+    }
+    let others = argocd_agent::revoked_of_others(index, place, it, argocd);
+    if !others.is_empty() {
+        all.push(format!(
+            "agent.revokedClusters has no effect on clusters that another GitOpsCluster has: revoke them there: {}",
+            few(&others)
+        ));
+    }
+    (!all.is_empty()).then(|| Condition {
+        kind: PERMITTED,
+        is: Is::False,
+        reason: ["NotPermitted"; 2],
+        message: all.join("; "),
+    })
+}
+
+/// Returns the status of a GitOpsCluster that waits to be deleted, if it does not say so yet.
+pub(super) fn deleting(it: &GitOpsCluster, left: &[String], moment: &Moment<'_>) -> Option<Value> {
+    let ready = Condition {
+        kind: "Ready",
+        is: Is::False,
+        reason: ["Deleting"; 2],
+        message: format!("being deleted, waits until these are gone: {}", few(left)),
+    };
+    let dialect = usize::from(it.spec.is_of_pull);
+    let ready = ready.text(it, dialect, &time(moment.now));
+    let conditions = it.status.get("conditions").and_then(Value::as_array);
+    let others = conditions
+        .into_iter()
+        .flatten()
+        .filter(|found| found["type"] != "Ready");
+    let conditions: Vec<_> = others.chain([&ready]).cloned().collect();
+    let is_so = it
+        .status
+        .get("conditions")
+        .is_some_and(|there| *there == json!(conditions));
+    (!is_so).then(|| json!({"conditions": conditions, "phase": "failed", "message": ready["message"]}))
 }
 
 /// All is well when every condition is True; otherwise the worst is told.

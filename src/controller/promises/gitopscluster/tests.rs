@@ -154,6 +154,59 @@ fn deletion_takes_its_secrets_and_then_its_finalizer_and_nothing_of_others() {
 }
 
 #[test]
+fn a_copied_secret_does_not_hold_up_deletion() {
+    let mut hub = Hub::with_all();
+    let mut copy = hub.secrets[&secret_name("eu1")].clone();
+    copy["metadata"]["name"] = json!("backup");
+    hub.secret("backup", Some(copy));
+    hub.settle();
+    hub.delete(&all());
+    assert_eq!(hub.settle().last().map(String::as_str), Some("finalizers argocd/all"));
+    assert!(hub.objects.is_empty());
+    assert_eq!(
+        hub.secrets.keys().collect::<Vec<_>>(),
+        ["backup"],
+        "nobody deletes what is not ours"
+    );
+}
+
+#[test]
+fn says_what_deletion_waits_for() {
+    let mut hub = Hub::with_all();
+    hub.delete(&all());
+    let written = hub.look(Sort::GitOpsCluster, &all());
+    assert_eq!(written.as_deref(), Some("status argocd/all"));
+    let [status, reason, message] = hub.says_of(&all(), "Ready");
+    assert_eq!([status, reason], ["False", "Deleting"]);
+    assert_eq!(
+        message,
+        "being deleted, waits until these are gone: Secret argocd/eu1-application-manager-cluster-secret; \
+         Secret argocd/eu2-application-manager-cluster-secret"
+    );
+    assert_eq!(hub.look(Sort::GitOpsCluster, &all()), None, "once is enough");
+    hub.settle();
+    assert!(hub.objects.is_empty());
+}
+
+#[test]
+fn red_hat_acms_default_of_pushing_keeps_it_from_being_ready() {
+    let mut hub = Hub::new();
+    hub.write(&all(), &acm(&json!({"createBlankClusterSecrets": null})));
+    hub.settle();
+    assert_eq!(hub.registered(), ["eu1", "eu2"], "they are registered all the same");
+    let [status, reason, message] = hub.says_of(&all(), "SpecImplemented");
+    assert_eq!([status, reason], ["False", "NotImplemented"]);
+    assert!(
+        message.contains("set spec.createBlankClusterSecrets to true"),
+        "{message}"
+    );
+    assert_eq!(hub.is("Ready"), ["False", "NotImplemented"]);
+    hub.write(&all(), &acm(&json!({})));
+    hub.settle();
+    assert_eq!(hub.is("Ready"), ["True", "Success"]);
+}
+
+#[test]
 fn of_two_that_select_a_cluster_the_first_keeps_it_and_the_other_takes_over_without_a_gap() {
     let mut hub = Hub::with_all();
     let other = Place::new("argocd", "aaa");

@@ -64,6 +64,7 @@ fn kind_of(resource: &Resource, place: &Place) -> Kind {
     Kind::Kept(match resource.kind {
         "Secret" if names::CERTIFICATES.contains(&name) => return Kind::Certificates,
         "Secret" if name == names::JWT_SECRET => Kept::TokenKey,
+        "Secret" if names::cluster_of_issued(name).is_some() => Kept::Issued,
         "Secret" => return Kind::Secrets,
         "GitOpsCluster" => return Kind::GitOpsClusters,
         "ConfigMap" if name == names::CA_BUNDLE => Kept::Bundle,
@@ -250,7 +251,7 @@ impl Hub {
         }
         for (place, object) in self.objects.clone() {
             let seen = GitOpsCluster::read(&object.to_string()).expect("a GitOpsCluster");
-            self.apply(Change::GitOpsCluster(place, Some(seen)));
+            self.apply(Change::GitOpsCluster(place, Some(Box::new(seen))));
         }
         self.look_at_everything()
     }
@@ -406,7 +407,7 @@ impl Hub {
         };
         if let Write::Create { object: body, .. } | Write::Patch { body, .. } = &mut write {
             for (key, value) in made {
-                body[into][key] = json!(value.map(ByteString));
+                body[into][recipe.key(key)] = json!(value.map(ByteString));
             }
         }
         format!("{} with what is made", self.carry_out(write))
@@ -504,7 +505,8 @@ impl Hub {
                 .as_ref()
                 .is_some_and(|agent| agent.revoked.contains(cluster));
             // It takes no cluster before it is noted that it has to be tidied up after.
-            let may_take = has || !it.finalizers.is_empty();
+            // One whose agent cannot be understood keeps what it has, and takes nothing.
+            let may_take = has || !it.finalizers.is_empty() && it.spec.agent.is_some();
             if !may_take || it.deleting || revoked || it.spec.agent.is_none() && !it.spec.agent_is_unclear {
                 continue;
             }

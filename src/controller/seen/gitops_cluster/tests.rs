@@ -47,6 +47,7 @@ fn what_is_not_done_is_named_where_it_is_asked_for() {
     };
     let off = json!({
         "createPolicyTemplate": false, "managedServiceAccountRef": "", "gitopsAddon": addon(false, false),
+        "createBlankClusterSecrets": true,
         "argoServer": {"cluster": "notused"},
     });
     assert_eq!(spec(&off).not_done, [""; 0]);
@@ -214,4 +215,54 @@ fn only_the_label_opens_a_namespace() {
         assert_eq!(is_open(&text), Ok(open), "{value}");
     }
     assert_eq!(is_open(r#"{"metadata":{}}"#), Ok(false));
+}
+
+#[test]
+fn outside_the_namespace_of_argo_cd_only_harmless_fields_of_agents_are_read() {
+    let read = |namespace: &str| {
+        let manifest = json!({"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": {"name": "argocd"}});
+        let text = json!({"metadata": {"namespace": namespace}, "spec": {
+            "placementRef": {"name": "all"},
+            "argoServer": {"argoNamespace": "argocd"},
+            "gitopsAddon": {"enabled": true, "argoCDAgent": {
+                "enabled": true, "mode": "autonomous", "serverAddress": "attacker.example.com", "serverPort": "8443",
+                "argoCDCRManifestWork": {"manifests": [manifest]},
+            }},
+            "agent": {"images": {"agent": "attacker:1"}, "operator": {"enabled": true}, "revokedClusters": ["eu1"]},
+        }});
+        GitOpsCluster::read(&text.to_string()).expect("a GitOpsCluster").spec
+    };
+    let own = read("argocd");
+    assert_eq!(own.refused, [""; 0]);
+    assert!(own.agent.is_some_and(|it| it.address.is_some() && it.operator));
+    let foreign = read("team");
+    assert_eq!(
+        foreign.refused[..4],
+        [
+            "the principal's server address",
+            "the principal's server port",
+            "agent.images",
+            "agent.operator"
+        ]
+    );
+    let expected = Wanted {
+        mode: Mode::Autonomous,
+        revoked: ["eu1".into()].into(),
+        ..Wanted::default()
+    };
+    assert_eq!(foreign.agent, Some(expected));
+}
+
+#[test]
+fn push_is_named_as_not_done_where_red_hat_acm_would_push() {
+    let argocd = json!({"argoNamespace": "argocd"});
+    let not_done = |asked: &Value| spec(asked).not_done;
+    assert_eq!(not_done(&json!({"argoServer": argocd})), [PUSH]);
+    for blank in [
+        json!({"argoServer": argocd, "createBlankClusterSecrets": true}),
+        json!({"argoServer": argocd, "gitopsAddon": {"enabled": true, "argoCDAgent": {"enabled": true}}}),
+        json!({"argoCDAgentAddon": {}}),
+    ] {
+        assert_eq!(not_done(&blank), [""; 0], "{blank}");
+    }
 }

@@ -171,7 +171,7 @@ fn a_revoked_agent_is_refused_before_what_it_had_is_forgotten_and_until_it_ends(
     // The hub forgets requests within the hour.
     hub.put(Kind::Kept(Kept::Requests), &Place::new("", "csr"), None);
     hub.settle();
-    assert!(certificate_until(&hub.index, "eu1").is_some());
+    assert!(certificate_until(&hub.index, "eu1", "argocd").is_some());
     hub.write(&all(), &bringing("some", &["eu1"]));
     let written = hub.settle();
     let refused = position(&written, "create ConfigMap argocd/argocd-agent-tls-blocklist");
@@ -201,4 +201,182 @@ fn a_revoked_agent_is_refused_before_what_it_had_is_forgotten_and_until_it_ends(
     hub.write(&all(), &bringing("some", &[]));
     hub.settle();
     assert_eq!(hub.with_addon(), ["eu1", "eu2"]);
+}
+
+impl Hub {
+    /// Asks for a certificate of a cluster's agent with misleading labels, and returns its fingerprint.
+    fn issued(&mut self, name: &str, cluster: &str) -> Option<String> {
+        let asked = asked(cluster);
+        let mut request = agent_request((&asked.user, &asked.group), cluster, &asked.subject, true);
+        request["metadata"]["labels"] = json!({"open-cluster-management.io/cluster-name": "eu3"});
+        self.put(Kind::Kept(Kept::Requests), &Place::new("", name), Some(request));
+        self.settle();
+        let certificate = self.became(name).1?;
+        Some(certificate.fingerprint().to_ascii_uppercase())
+    }
+
+    /// The fingerprints of the certificates that the principal refuses.
+    fn blocked(&self) -> Vec<String> {
+        let list = self.get(Kind::Kept(Kept::Blocklist), &of_argocd(names::BLOCKLIST));
+        let data = list.and_then(|list| list["data"].as_object());
+        data.into_iter().flatten().map(|(key, _)| key.clone()).collect()
+    }
+}
+
+fn sorted<const N: usize>(mut all: [String; N]) -> [String; N] {
+    all.sort_unstable();
+    all
+}
+
+#[test]
+fn records_a_certificate_before_it_is_handed_out() {
+    let mut hub = Hub::with_all_agents();
+    hub.ask_for("csr", &asked("eu1"), true);
+    let written = hub.settle();
+    let recorded = position(&written, "create Secret argocd/argocd-agent-issued-eu1");
+    let given = position(&written, "status CertificateSigningRequest");
+    assert!(recorded < given, "{written:#?}");
+    // A crash in between leaves the record, from which the same certificate is given.
+    let mut hub = Hub::with_all_agents();
+    hub.ask_for("csr", &asked("eu1"), true);
+    let record = of_argocd("argocd-agent-issued-eu1");
+    while hub.get(Kind::Kept(Kept::Issued), &record).is_none() {
+        hub.settle_for(1);
+    }
+    assert_eq!(hub.became("csr").1, None);
+    hub.start_anew();
+    hub.settle();
+    assert!(hub.became("csr").1.is_some());
+    let record = hub.get(Kind::Kept(Kept::Issued), &record).expect("it is there");
+    assert_eq!(record["data"].as_object().map(serde_json::Map::len), Some(1));
+}
+
+#[test]
+fn blocks_every_certificate_of_a_revoked_cluster_whatever_its_agent_writes() {
+    let mut hub = Hub::with_all_agents();
+    // Both in one second.
+    let [first, second] = ["one", "two"].map(|name| hub.issued(name, "eu1").expect("it is signed"));
+    let other = hub.issued("three", "eu2").expect("it is signed");
+    let claim = json!({"metadata": {"annotations": {
+        "argocd-ocm-cmp.github.io/agent-certificates": format!("{other}=2126-01-01T00:00:00Z"),
+    }}});
+    hub.edit(Kind::Kept(Kept::Works), &Place::new("eu1", names::CA_WORK), &claim);
+    for name in ["one", "two"] {
+        hub.put(Kind::Kept(Kept::Requests), &Place::new("", name), None);
+    }
+    hub.settle();
+    assert_eq!(hub.blocked(), [""; 0]);
+    hub.write(&all(), &bringing("some", &["eu1"]));
+    hub.settle();
+    assert_eq!(hub.blocked(), sorted([first, second]));
+    hub.is_at_rest();
+}
+
+#[test]
+fn refuses_more_certificates_than_the_limit_until_one_expires() {
+    let mut hub = Hub::with_all_agents();
+    for number in 0..issued::LIMIT {
+        assert!(hub.issued(&format!("csr-{number}"), "eu1").is_some(), "{number}");
+    }
+    hub.events.clear();
+    assert_eq!(hub.issued("more", "eu1"), None);
+    assert_eq!(hub.became("more").0, "Approved Failed");
+    let [message] = &hub.events[..] else {
+        panic!("one Event: {:?}", hub.events)
+    };
+    assert!(message.contains("20 certificates that have not expired"), "{message}");
+    assert!(hub.issued("other", "eu2").is_some(), "others have their own limit");
+    let later = hub.now + days(1) + SignedDuration::from_secs(1);
+    hub.pass_to(later);
+    assert!(hub.issued("later", "eu1").is_some());
+    let record = hub.get(Kind::Kept(Kept::Issued), &of_argocd("argocd-agent-issued-eu1"));
+    let data = record.expect("it is there")["data"].as_object();
+    let present = data.into_iter().flatten().filter(|(_, it)| !it.is_null()).count();
+    assert_eq!(present, 1, "what has expired is removed");
+    hub.is_at_rest();
+}
+
+#[test]
+fn blocks_the_certificates_of_a_cluster_that_leaves() {
+    let mut hub = Hub::with_all_agents();
+    let [first, second] = [("one", "eu1"), ("two", "eu2")].map(|(name, cluster)| {
+        let issued = hub.issued(name, cluster);
+        issued.expect("it is signed")
+    });
+    hub.choose(&some(), &["eu1"]);
+    hub.settle();
+    assert_eq!((hub.with_addon(), hub.blocked()), (vec!["eu1"], vec![second.clone()]));
+    hub.is_at_rest();
+    // It comes back with another certificate, and the one that was blocked stays so.
+    hub.choose(&some(), &["eu1", "eu2"]);
+    hub.settle();
+    let third = hub.issued("three", "eu2").expect("it is signed");
+    assert_ne!(third, second);
+    assert_eq!(hub.blocked(), std::slice::from_ref(&second));
+    // With the GitOpsCluster, all clusters leave.
+    hub.delete(&all());
+    hub.settle();
+    assert!(hub.objects.is_empty());
+    assert_eq!(hub.blocked(), sorted([first, second, third]));
+}
+
+#[test]
+fn blocks_no_certificate_on_doubt() {
+    for (why, doubt) in DOUBTS {
+        let mut hub = Hub::with_all_agents();
+        for (name, cluster) in [("one", "eu1"), ("two", "eu2")] {
+            assert!(hub.issued(name, cluster).is_some());
+        }
+        doubt(&mut hub);
+        hub.settle();
+        hub.look_at_everything();
+        assert_eq!(hub.blocked(), [""; 0], "{why}");
+    }
+}
+
+#[test]
+fn a_gitopscluster_that_does_not_have_a_cluster_cannot_revoke_it() {
+    let mut hub = Hub::with_all_agents();
+    hub.issued("one", "eu1").expect("it is signed");
+    hub.open(true);
+    hub.settle();
+    let restarts = hub.ocm.as_ref().map(|it| it.restarts);
+    let far = Place::new("team", "far");
+    let mut spec = bringing("some", &["eu1"]);
+    spec["gitopsAddon"]["argoCDAgent"]["serverAddress"] = json!("attacker.example.com");
+    spec["agent"]["images"] = json!({"agent": "attacker:1"});
+    for with_placement in [false, true] {
+        if with_placement {
+            hub.choose(&Place::new("team", "some"), &["eu1"]);
+        }
+        hub.write(&far, &spec);
+        let finalizers = json!([crate::controller::promises::gitopscluster::FINALIZER]);
+        hub.objects.get_mut(&far).expect("it is there")["metadata"]["finalizers"] = finalizers;
+        hub.written(&far);
+        hub.events.clear();
+        hub.settle();
+        hub.look_at_everything();
+        assert_eq!((hub.with_addon(), hub.blocked()), (vec!["eu1", "eu2"], vec![]));
+        assert_eq!(hub.ocm.as_ref().map(|it| it.restarts), restarts);
+        let principal = hub.index.certificate(names::PRINCIPAL_TLS).expect("it is there");
+        let names = format!("{:?}", principal.certificates);
+        assert!(!names.contains("attacker"), "{names}");
+        let templates = format!("{:?}", hub.kept(Kept::Templates));
+        assert!(!templates.contains("attacker"), "{templates}");
+        let name = format!("csr-{with_placement}");
+        assert!(hub.issued(&name, "eu1").is_some(), "its agent still gets certificates");
+    }
+    let [status, reason, message] = hub.says_of(&far, "SpecPermitted");
+    assert_eq!([status, reason], ["False", "NotPermitted"]);
+    for part in [
+        "only a GitOpsCluster in the namespace argocd can set the principal's server address, agent.images",
+        "has no effect on clusters that another GitOpsCluster has: revoke them there: eu1 (of the GitOpsCluster argocd/all)",
+    ] {
+        assert!(message.contains(part), "{message}");
+    }
+    // The one that has it can.
+    hub.write(&all(), &bringing("some", &["eu1"]));
+    hub.settle();
+    assert_eq!(hub.blocked().len(), 3);
+    assert_eq!(hub.with_addon(), ["eu2"]);
 }

@@ -39,7 +39,7 @@ pub(super) fn told(index: &Index, place: &Place, it: &GitOpsCluster, wanted: &Wa
     let argocd = &*moment.settings.argocd;
     let server = argocd_agent::server(index, wanted);
     let clusters = agents_of(index, place, it, argocd);
-    let mut members: Vec<_> = clusters.iter().map(|cluster| member(index, cluster)).collect();
+    let mut members: Vec<_> = clusters.iter().map(|cluster| member(index, cluster, argocd)).collect();
     members.sort_unstable_by_key(|member| (member.told.state, member.name));
     let ready = argocd_agent::ready(index, place, it, wanted, moment);
     let parts = Parts::of(index, place, wanted, &server, &clusters, &ready, moment);
@@ -82,13 +82,13 @@ fn certificates(index: &Index) -> Vec<Value> {
 }
 
 /// A cluster, and how its agent fares.
-fn member<'i>(index: &'i Index, cluster: &'i str) -> Member<'i> {
+fn member<'i>(index: &'i Index, cluster: &'i str, argocd: &str) -> Member<'i> {
     let addon = index.object(Kept::AddOns, &Place::new(cluster, names::ADDON));
     let is_silent = index.reach(cluster) == Reach::Silent;
     Member {
         name: cluster,
         told: state::told(addon.map(|addon| &addon.object), is_silent),
-        until: argocd_agent::certificate_until(index, cluster),
+        until: argocd_agent::certificate_until(index, cluster, argocd),
     }
 }
 
