@@ -1,7 +1,7 @@
 //! ApplicationSets: their steps, and what stays when they go.
 
 use super::delivery::{application_of, application_set, set_named};
-use super::{Stage, health, runs, scale, serves, stage, works_of};
+use super::{REFRESH, Stage, health, runs, scale, serves, stage, works_of};
 use crate::placement::open;
 use crate::stage::shipped;
 use anyhow::{Context, Result};
@@ -108,8 +108,15 @@ async fn a_rolling_sync_goes_from_step_to_step() -> Result<()> {
     let object = set_named(name);
     hub.wait_for(&object, |set| healthy(set, &first)).await?;
 
-    let second = git.commit(&[("guestbook/deployment.yaml", &deployment(name)?)])?;
+    // If the cluster of the second step were the first to see the commit, Argo CD would find the first step healthy and go on. So
+    // cluster2 has just looked, and cluster1 is asked to.
     let [one, two] = ["cluster1", "cluster2"].map(|cluster| application_of(name, cluster));
+    let looked = |app: &Value| app["status"]["reconciledAt"].clone();
+    let before = looked(&cluster2.get(&two).await?.context("it is there")?);
+    cluster2.wait_for(&two, |app| looked(app) != before).await?;
+    let second = git.commit(&[("guestbook/deployment.yaml", &deployment(name)?)])?;
+    let refresh = json!({"metadata": {"annotations": {REFRESH: "normal"}}});
+    hub.patch(&one, &refresh).await?;
     let rolls_out = |app: &Value| {
         let synced = &app["status"]["operationState"]["syncResult"]["revision"];
         health(app) == "Progressing" && *synced == second.as_str()
