@@ -56,6 +56,8 @@ pub enum Command {
     Agent(AgentCommand),
     /// Print what Argo CD's UI shows of the parameters of an Application
     Parameters,
+    /// Show which walls of the kernel confine kustomize and helm here
+    Confinement,
     /// Work with the file that says what each AppProject may deliver
     #[command(subcommand)]
     Policy(PolicyCommand),

@@ -15,7 +15,7 @@ use crate::diff::{self, Ownership, Style};
 use crate::generate::problem::{Problems, plain};
 use crate::generate::settings::{self, Env, Settings};
 use crate::generate::{Generated, generate, policy, print, summary};
-use crate::{completion, hub, manual, works};
+use crate::{completion, confine, hub, manual, works};
 use clap::CommandFactory;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -49,6 +49,7 @@ pub fn run(command: Command, env: &Env) -> Exit {
         Command::Uninstall(args) => uninstall::run(&args),
         Command::Agent(command) => agent::run(&command),
         Command::Parameters => announce_parameters(env),
+        Command::Confinement => show_confinement(),
         Command::Policy(PolicyCommand::Check(args)) => check_policy(&args),
         Command::Completion(args) => show("completion", &completion::script(args.shell, Cli::command())),
         Command::Man => show("manual page", &manual::page(Cli::command())),
@@ -140,7 +141,8 @@ fn colours(when: Color, env: &Env) -> bool {
 }
 
 fn generated(args: GenerateArgs, env: &Env) -> Result<(Settings, Generated), Problems> {
-    let settings = Settings::resolve(args, env)?;
+    let mut settings = Settings::resolve(args, env)?;
+    settings.source.tools.launcher = Some(confine::this_program());
     let generated = generate(&settings)?;
     for notice in &generated.notices {
         say(&format!("warning: {notice}\n"));
@@ -152,6 +154,17 @@ fn announce_parameters(env: &Env) -> Exit {
     match settings::announcements(Path::new("."), env) {
         Ok(announced) => show("parameters", &announced),
         Err(problems) => fail(&problems.to_string()),
+    }
+}
+
+/// Shows what is in force for a tool that may use nothing; fails if files or the network are not confined.
+fn show_confinement() -> Exit {
+    match confine::in_force() {
+        Ok(in_force) => match show("confinement", &in_force.to_string()) {
+            Exit::SUCCESS if !in_force.confines_files() || !in_force.confines_network() => Exit::FAILURE,
+            exit => exit,
+        },
+        Err(error) => fail(&format!("error: the confinement cannot be tried: {}\n", plain(&error))),
     }
 }
 

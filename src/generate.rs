@@ -77,7 +77,13 @@ pub fn generate(settings: &Settings) -> Result<Generated, Problems> {
         .map(|policy| policy.rules_for(settings.project.as_deref()))
         .transpose()?;
     let wanted = settings.wanted(rules)?;
-    let variants = source::variants(&settings.source, &settings.target, settings.namespace.as_deref())?;
+    Problems::or(check::clusters(settings), ())?;
+    let variants = source::variants(
+        &settings.source,
+        &settings.target,
+        settings.namespace.as_deref(),
+        settings.max_output,
+    )?;
     let mut generated = Generated {
         deliveries: Vec::new(),
         notices: Vec::new(),
@@ -96,6 +102,11 @@ pub fn generate(settings: &Settings) -> Result<Generated, Problems> {
     }
     // What several clusters share is wrong only once.
     Problems::or(once(problems), ())?;
+    let sizes = generated.deliveries.iter().map(|delivery| {
+        let objects = delivery.objects.iter().map(|object| object.size() as u64).sum();
+        (objects, delivery.clusters.len())
+    });
+    Problems::or(check::output(sizes, settings.max_output), ())?;
     generated.notices = once(generated.notices);
     Ok(generated)
 }

@@ -50,6 +50,7 @@ pub mod cli;
 pub mod cluster_secret;
 pub mod commands;
 pub mod completion;
+pub mod confine;
 pub mod controller;
 pub mod diff;
 pub mod doctor;

@@ -2,12 +2,15 @@
 
 use argocd_ocm_cmp::cli::Cli;
 use argocd_ocm_cmp::commands::{self, Exit};
-use argocd_ocm_cmp::yaml;
+use argocd_ocm_cmp::{confine, yaml};
 use clap::Parser;
 use std::process::ExitCode;
 use std::{process, thread};
 
 fn main() -> ExitCode {
+    if let Some(code) = confine::supervise(std::env::args_os()) {
+        return code;
+    }
     let command = Cli::parse().command;
     let Exit(failure) = commands::failure(&command);
     let env = std::env::vars_os()

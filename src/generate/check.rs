@@ -64,6 +64,37 @@ pub(super) fn objects<'a>(
         .collect()
 }
 
+/// Returns the problem that there are too many clusters, if so.
+pub(super) fn clusters(settings: &Settings) -> Vec<String> {
+    let count = settings.target.clusters().len();
+    let max = settings.max_clusters.filter(|&max| count as u64 > max);
+    let line = max.map(|max| {
+        format!(
+            "the Application has {count} clusters, and the limit is {max}: use a placement or several Applications, or ask an \
+             administrator to raise --max-clusters (OCM_MAX_CLUSTERS in the sidecar)"
+        )
+    });
+    line.into_iter().collect()
+}
+
+/// Returns the problem that all works together are too large, if so. `deliveries` are the bytes of objects that some clusters are
+/// given, and the number of these clusters; no cluster is a placement.
+pub(super) fn output(deliveries: impl Iterator<Item = (u64, usize)>, max: Option<u64>) -> Vec<String> {
+    let total = deliveries.fold(0_u64, |total, (objects, clusters)| {
+        total.saturating_add(objects.saturating_mul(clusters.max(1) as u64))
+    });
+    let max = max.filter(|&max| total > max);
+    max.map(too_large).into_iter().collect()
+}
+
+/// The problem that all works together have more than `max` bytes.
+pub(super) fn too_large(max: u64) -> String {
+    format!(
+        "the works of all clusters have more than {max} bytes together: deliver fewer objects, use a placement or several \
+         Applications, or ask an administrator to raise --max-output (OCM_MAX_OUTPUT in the sidecar)"
+    )
+}
+
 /// What keeps works from being taken by OCM because of their size: only a placement's can be too large, which are not split.
 pub(super) fn parts(parts: &[Part], settings: &Settings) -> Vec<String> {
     let (Target::Placement(_), Some(limit)) = (&settings.target, settings.manifest_limit) else {
@@ -79,4 +110,22 @@ pub(super) fn parts(parts: &[Part], settings: &Settings) -> Vec<String> {
             )
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_output_beyond_the_limit() {
+        let told = output([(8_700_000, 500)].into_iter(), Some(200_000_000));
+        assert!(told.len() == 1 && told[0].contains("200000000 bytes"), "{told:?}");
+        assert!(told[0].contains("OCM_MAX_OUTPUT"), "{told:?}");
+        assert_eq!(
+            output([(8_700_000, 20), (26_000_000, 1)].into_iter(), Some(200_000_000)),
+            [""; 0]
+        );
+        assert_eq!(output([(8_700_000, 500)].into_iter(), None), [""; 0]);
+        assert_eq!(output([(u64::MAX, 500), (u64::MAX, 0)].into_iter(), Some(1)).len(), 1);
+    }
 }

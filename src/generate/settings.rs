@@ -19,8 +19,9 @@ use super::problem::Problems;
 use super::source::{HelmSettings, Input, Kind, Remote, SKIP_SCHEMA_VALIDATION, Source, Tools};
 use super::strategy::Strategy;
 use crate::cli::GenerateArgs;
+use crate::confine::Isolation;
 use sources::Sources;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -99,6 +100,10 @@ pub struct Settings {
     application: Option<String>,
     /// The most bytes that objects take together in one work, besides one that is larger alone; `None` for no limit.
     pub work_size: Option<u64>,
+    /// The most managed clusters; `None` for no limit.
+    pub max_clusters: Option<u64>,
+    /// The most bytes of the objects in all works together; `None` for no limit.
+    pub max_output: Option<u64>,
     /// The most bytes a work may have, as OCM's webhook counts them; `None` for no limit.
     pub manifest_limit: Option<u64>,
 }
@@ -111,6 +116,15 @@ const DEFAULT_MANIFEST_LIMIT: u64 = 500 * 1024;
 
 /// Leaves room for what a work says about its objects within what Argo CD can apply client-side, which is 262,144 bytes.
 const DEFAULT_WORK_SIZE: u64 = 200_000;
+
+/// Enough for large charts, and a fraction of what a node has.
+const DEFAULT_TOOL_MEMORY: u64 = 1 << 30;
+
+/// More than OCM manages from one hub.
+const DEFAULT_MAX_CLUSTERS: u64 = 10_000;
+
+/// Somewhat below the 200 MiB that Argo CD takes in one message by default.
+const DEFAULT_MAX_OUTPUT: u64 = 200_000_000;
 
 /// The default of Argo CD's own time limit for tools.
 const DEFAULT_EXEC_TIMEOUT: Duration = Duration::from_secs(90);
@@ -153,6 +167,8 @@ impl Settings {
         let allow_empty = sources.flag(&table::ALLOW_EMPTY, false);
         let manifest_limit = sources.limit(&table::MANIFEST_LIMIT, DEFAULT_MANIFEST_LIMIT);
         let work_size = sources.limit(&table::WORK_SIZE, DEFAULT_WORK_SIZE);
+        let max_clusters = sources.limit(&table::MAX_CLUSTERS, DEFAULT_MAX_CLUSTERS);
+        let max_output = sources.limit(&table::MAX_OUTPUT, DEFAULT_MAX_OUTPUT);
         let policy = sources.any_text(&table::POLICY).map(PathBuf::from);
         if policy.is_none()
             && let Some(origin) = sources.set_but_empty(&table::POLICY)
@@ -184,6 +200,8 @@ impl Settings {
                 policy,
                 project: env.get("ARGOCD_APP_PROJECT_NAME").cloned(),
                 application: env.get("ARGOCD_APP_NAME").cloned(),
+                max_clusters,
+                max_output,
                 manifest_limit,
                 work_size,
             },
@@ -246,12 +264,9 @@ impl Settings {
 }
 
 fn target(sources: &mut Sources<'_>) -> Option<Target> {
-    let mut clusters = Vec::new();
-    for cluster in sources.list(&table::CLUSTERS, true, ClusterName::from_str) {
-        if !clusters.contains(&cluster) {
-            clusters.push(cluster);
-        }
-    }
+    let mut seen = HashSet::new();
+    let mut clusters = sources.list(&table::CLUSTERS, true, ClusterName::from_str);
+    clusters.retain(|cluster| seen.insert(cluster.to_string()));
     let placement = sources.text(&table::PLACEMENT, Placement::from_str);
     let rollout = Rollout {
         kind: sources.text(&table::ROLLOUT, FromStr::from_str).unwrap_or_default(),
@@ -310,6 +325,11 @@ fn source(sources: &mut Sources<'_>, folder: Option<PathBuf>, namespace: Option<
         .text(&table::EXEC_TIMEOUT, duration)
         .unwrap_or(DEFAULT_EXEC_TIMEOUT);
     let options = sources.any_text(&table::KUSTOMIZE_OPTIONS).unwrap_or_default();
+    let mut tools = Tools::new(env, timeout, selection.max_size);
+    tools.memory = sources.limit(&table::TOOL_MEMORY, DEFAULT_TOOL_MEMORY);
+    tools.isolation = sources
+        .text(&table::TOOL_ISOLATION, Isolation::from_str)
+        .unwrap_or_default();
     Source {
         input: Input::new(folder),
         path: env.get("ARGOCD_APP_SOURCE_PATH").cloned().unwrap_or_default(),
@@ -323,7 +343,7 @@ fn source(sources: &mut Sources<'_>, folder: Option<PathBuf>, namespace: Option<
             .list(&table::REMOTE_BASES, true, Remote::from_str)
             .into_iter()
             .collect(),
-        tools: Tools::new(env, timeout, selection.max_size),
+        tools,
         selection,
         overlays: sources.map(&table::OVERLAYS, true, |cluster| {
             ClusterName::from_str(cluster).map(|cluster| cluster.to_string())

@@ -15,6 +15,7 @@ mod remote;
 mod strvals;
 mod tool;
 
+use super::check;
 use super::discover::{self, Selection};
 use super::load;
 use super::object::{Object, ObjectKey};
@@ -132,6 +133,11 @@ pub struct Manifests {
 }
 
 impl Manifests {
+    /// Returns the bytes of all objects.
+    fn size(&self) -> u64 {
+        self.objects.iter().map(|object| object.size() as u64).sum()
+    }
+
     /// Adds manifests of which each takes the place of the object that it shares its identity with. `namespace` is that of
     /// objects that name none.
     fn lay_over(&mut self, over: Self, namespace: Option<&str>) {
@@ -161,19 +167,35 @@ pub struct Variant {
 }
 
 /// Reads what each cluster of `target` is given; clusters that are given the same share a variant. `namespace` is that of objects
-/// that name none.
+/// that name none. All variants together may have `max_output` bytes of objects, each for at least one cluster.
 ///
 /// # Errors
-/// With everything that is wrong with what is read.
-pub fn variants(source: &Source, target: &Target, namespace: Option<&str>) -> Result<Vec<Variant>, Problems> {
+/// With everything that is wrong with what is read, or that it is too large.
+pub fn variants(
+    source: &Source,
+    target: &Target,
+    namespace: Option<&str>,
+    max_output: Option<u64>,
+) -> Result<Vec<Variant>, Problems> {
     let Plan { reads, mut variants } = Plan::new(source, target)?;
     let mut problems = Vec::new();
-    let mut read: Vec<Option<Manifests>> = side_by_side(&reads, |read| read.manifests(source))
-        .into_iter()
-        .map(|read| read.map_err(|found| problems.extend(found.into_lines())).ok())
-        .collect();
+    let budget = |size: u64| match max_output.filter(|&max| size > max) {
+        Some(max) => Err(Problems::one(check::too_large(max))),
+        None => Ok(()),
+    };
+    let mut read: Vec<Option<Manifests>> = Vec::with_capacity(reads.len());
+    let mut size = 0;
+    for some in reads.chunks(cores()) {
+        for found in side_by_side(some, |read| read.manifests(source)) {
+            let found = found.map_err(|found| problems.extend(found.into_lines())).ok();
+            size += found.as_ref().map_or(0, Manifests::size);
+            read.push(found);
+        }
+        budget(size)?;
+    }
     Problems::or(problems, ())?;
     let mut done = Vec::new();
+    let mut size = 0;
     while let Some((clusters, layers)) = variants.pop() {
         let mut manifests = Manifests::default();
         for (at, &layer) in layers.iter().enumerate() {
@@ -187,6 +209,8 @@ pub fn variants(source: &Source, target: &Target, namespace: Option<&str>) -> Re
                 manifests.lay_over(read, namespace);
             }
         }
+        size += manifests.size() * clusters.len().max(1) as u64;
+        budget(size)?;
         done.push(Variant { clusters, manifests });
     }
     done.reverse();
@@ -387,14 +411,21 @@ fn rendered(texts: Vec<(String, &[u8])>, size: usize, source: &Source) -> Result
     })
 }
 
+/// The most sources that are read at a time: each may take the memory of a tool.
+const AT_A_TIME: usize = 4;
+
+/// Returns how many sources are read at a time.
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from).min(AT_A_TIME)
+}
+
 /// Does `work` with each item, as many at a time as there are cores, and gives what came of it in the order of the items.
 fn side_by_side<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     if let [item] = items {
         return vec![work(item)];
     }
-    let cores = thread::available_parallelism().map_or(1, usize::from);
     let mut done = Vec::with_capacity(items.len());
-    for some in items.chunks(cores) {
+    for some in items.chunks(cores()) {
         let some = thread::scope(|scope| {
             let start = |item| {
                 let work = &work;

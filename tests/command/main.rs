@@ -8,6 +8,7 @@
 
 mod agent;
 mod chart;
+mod confinement;
 mod diff;
 mod doctor;
 mod folders;

@@ -238,6 +238,32 @@ pub(super) static EXEC_TIMEOUT: Setting = Setting::new("exec-timeout", Text("DUR
     .also(&["ARGOCD_EXEC_TIMEOUT"])
     .default("`90s`")
     .about("How long kustomize or helm may take");
+/// Protects the sidecar from a chart or kustomization that takes all of its memory.
+pub(super) static TOOL_MEMORY: Setting = Setting::new("tool-memory", Text("QUANTITY"), "Memory for a tool")
+    .of_the_platform()
+    .also(&["OCM_TOOL_MEMORY"])
+    .default("`1Gi`")
+    .about("Most bytes of memory of kustomize or helm, 0 for no limit");
+/// Off only where a program that the platform lets kustomize start needs more than is within reach.
+pub(super) static TOOL_ISOLATION: Setting = Setting::new("tool-isolation", Text("WALLS"), "Isolation of tools")
+    .of_the_platform()
+    .also(&["OCM_TOOL_ISOLATION"])
+    .default("`all`")
+    .about(
+        "Walls of the kernel around kustomize and helm: `all` that are available, `landlock`, `namespaces` or `none`",
+    );
+/// Protects the sidecar from many clusters.
+pub(super) static MAX_CLUSTERS: Setting = Setting::new("max-clusters", Text("NUMBER"), "Most clusters")
+    .of_the_platform()
+    .also(&["OCM_MAX_CLUSTERS"])
+    .default("`10000`")
+    .about("Most managed clusters of one Application, 0 for no limit");
+/// Below what Argo CD can carry: its `ARGOCD_GRPC_MAX_SIZE_MB` is 200 MiB by default.
+pub(super) static MAX_OUTPUT: Setting = Setting::new("max-output", Text("QUANTITY"), "Most bytes of works")
+    .of_the_platform()
+    .also(&["OCM_MAX_OUTPUT"])
+    .default("`200M`")
+    .about("Most bytes of the objects in all works together, 0 for no limit");
 /// Protects the repo-server, under the name that Argo CD has for it.
 pub(super) static MAX_SIZE: Setting = Setting::new("max-size", Text("QUANTITY"), "Most bytes of manifests")
     .of_the_platform()
@@ -305,6 +331,10 @@ pub static SETTINGS: &[&Setting] = &[
     &KUSTOMIZE_OPTIONS,
     &REMOTE_BASES,
     &EXEC_TIMEOUT,
+    &TOOL_MEMORY,
+    &TOOL_ISOLATION,
+    &MAX_CLUSTERS,
+    &MAX_OUTPUT,
     &MAX_SIZE,
     &MANIFEST_LIMIT,
     &WORK_SIZE,

@@ -3,7 +3,7 @@
 use super::bounds::{Repository, Target, unfit_for_helm};
 use super::chart::Check;
 use super::remote::is_url;
-use super::tool::Complaint;
+use super::tool::{Complaint, Needs};
 use super::{Manifests, Source, rendered, strvals};
 use crate::generate::problem::Problems;
 use std::collections::BTreeMap;
@@ -63,7 +63,8 @@ pub(super) fn render(
     Problems::or(check.problems(&chart), ())?;
     let arguments = arguments(&source.helm, &files, of_cluster)?;
     let values = source.helm.values.as_deref();
-    let written = source.tools.run("helm", arguments, &chart, values)?;
+    let needs = Needs::of_helm(repository.root(), &source.remotes);
+    let written = source.tools.run("helm", arguments, &chart, values, &needs)?;
     let written = written.map_err(|complaint| Problems::one(explained(&complaint)))?;
     let mut manifests = rendered(by_template(&written.manifests), written.manifests.len(), source)?;
     manifests.notices = written

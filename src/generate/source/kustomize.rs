@@ -2,7 +2,7 @@
 
 use super::bounds::Repository;
 use super::helm::plain_version;
-use super::tool::Complaint;
+use super::tool::{Complaint, Needs};
 use super::{Manifests, Source, kustomization, rendered};
 use crate::generate::problem::Problems;
 use std::path::Path;
@@ -24,7 +24,8 @@ pub(super) fn render(folder: &Path, below: &str, source: &Source) -> Result<Mani
     if let Some(version) = version.filter(|_| arguments.contains(&"--enable-helm")) {
         arguments.extend(["--helm-kube-version", version]);
     }
-    let written = source.tools.run("kustomize", arguments, folder, None)?;
+    let needs = Needs::of_kustomize(repository.root(), &source.remotes, &source.kustomize_options);
+    let written = source.tools.run("kustomize", arguments, folder, None, &needs)?;
     let written = written.map_err(|Complaint(line)| Problems::one(format!("kustomize build: {}", shown(&line))))?;
     let texts = vec![("kustomize build".to_owned(), &*written.manifests)];
     let mut manifests = rendered(texts, written.manifests.len(), source)?;

@@ -2,11 +2,14 @@
 //! output; what it complains about becomes one line that is the same on every run.
 
 use super::pipes::{Pipe, read_all};
+use super::remote::Remotes;
+use crate::confine::{Confinement, Isolation, Limits, Reach, Scratch, kill_group};
 use crate::generate::problem::{Problems, plain};
 use crate::generate::settings::Env;
 use std::env;
 use std::ffi::OsStr;
 use std::io::{self, Write};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -15,6 +18,12 @@ use std::time::Duration;
 /// How tools are run.
 #[derive(Clone, Debug)]
 pub struct Tools {
+    /// This program, by which tools are confined; without it they run with the rights of this process.
+    pub launcher: Option<PathBuf>,
+    /// The most bytes of memory of each; `None` for no limit.
+    pub memory: Option<u64>,
+    /// The walls of the kernel around them.
+    pub isolation: Isolation,
     /// The environment that they are given.
     env: Vec<(String, String)>,
     /// How long each may take.
@@ -56,6 +65,118 @@ const COMPLAINTS_READ: u64 = 1 << 20;
 /// Starts a line of kustomize's that is no complaint.
 const WARNING: &str = "# Warning: ";
 
+/// Folders of programs and libraries.
+const SYSTEM: [&str; 9] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/opt",
+    "/nix/store",
+    "/etc/alternatives",
+];
+
+/// Configuration that programs and libraries read, without secrets.
+const CONFIGURATION: [&str; 16] = [
+    "/etc/ssl",
+    "/etc/pki",
+    "/etc/ca-certificates",
+    "/etc/resolv.conf",
+    "/etc/hosts",
+    "/etc/host.conf",
+    "/etc/gai.conf",
+    "/etc/nsswitch.conf",
+    "/etc/passwd",
+    "/etc/group",
+    "/etc/localtime",
+    "/etc/gitconfig",
+    "/etc/ld.so.cache",
+    "/etc/services",
+    "/etc/protocols",
+    "/etc/ssh",
+];
+
+/// Devices that hold nothing.
+const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"];
+
+/// What Git and Helm read in a home.
+const OF_HOME: [&str; 7] = [
+    ".gitconfig",
+    ".git-credentials",
+    ".netrc",
+    ".ssh",
+    ".config",
+    ".cache",
+    ".local/share",
+];
+
+/// The most bytes of a file that a tool writes, such as a pack of a Git repository.
+const FILE_SIZE: u64 = 1 << 30;
+
+/// What a tool needs besides its limits.
+pub(super) struct Needs<'a> {
+    /// The repository, which it may read.
+    repository: &'a Path,
+    /// True if it may use the network.
+    network: bool,
+    /// True if it reads the settings of its user, and writes to the repository: to fetch with credentials, or to start programs.
+    home: bool,
+}
+
+impl<'a> Needs<'a> {
+    /// Helm fetches the schemas of values that the administrator allows.
+    pub(super) fn of_helm(repository: &'a Path, remotes: &Remotes) -> Self {
+        Self {
+            repository,
+            network: !remotes.is_empty(),
+            home: false,
+        }
+    }
+
+    /// Kustomize fetches the bases and charts that the administrator allows, and starts programs of the repository or the home
+    /// where its options let it.
+    pub(super) fn of_kustomize(repository: &'a Path, remotes: &Remotes, options: &[String]) -> Self {
+        let starts_programs = options
+            .iter()
+            .any(|option| option.starts_with("--enable-exec") || option.starts_with("--enable-alpha-plugins"));
+        let home = starts_programs || !remotes.is_empty();
+        Self {
+            repository,
+            network: home,
+            home,
+        }
+    }
+}
+
+/// Returns true if a Go program has crashed because it got no memory, or one that it started. A thread needs memory too.
+fn is_out_of_memory(said: &str) -> bool {
+    let crash = without_dump(said);
+    crash.len() < said.len()
+        && [
+            "out of memory",
+            "allocate memory",
+            "create failed",
+            "create new OS thread",
+        ]
+        .iter()
+        .any(|sign| crash.contains(sign))
+}
+
+/// Returns the text up to the dump of goroutines and registers that a Go program prints when it crashes.
+fn without_dump(said: &str) -> &str {
+    let is_dump = |line: &str| line.starts_with("goroutine ") && line.contains('[');
+    let mut end = 0;
+    for line in said.split_inclusive('\n') {
+        if is_dump(line) {
+            return &said[..end];
+        }
+        end += line.len();
+    }
+    said
+}
+
 /// What a tool wrote.
 pub(super) struct Written {
     /// Manifests.
@@ -80,7 +201,14 @@ impl Tools {
         if !env.iter().any(|(name, _)| name == "GOGC") {
             env.push(("GOGC".to_owned(), COLLECT_AT.to_owned()));
         }
-        Self { env, timeout, max_size }
+        Self {
+            launcher: None,
+            memory: None,
+            isolation: Isolation::default(),
+            env,
+            timeout,
+            max_size,
+        }
     }
 
     /// Runs `name` in a folder, feeds it `input`, and gives what it wrote; what it complained about otherwise.
@@ -90,12 +218,38 @@ impl Tools {
         arguments: impl IntoIterator<Item = S>,
         folder: &Path,
         input: Option<&str>,
+        needs: &Needs<'_>,
     ) -> Result<Result<Written, Complaint>, Problems> {
         let failed =
             |what: &str, error: &io::Error| Problems::one(format!("{name} cannot be {what}: {}", plain(error)));
-        let mut command = Command::new(self.find(name)?);
-        command.args(arguments).current_dir(folder).env_clear();
+        let program = self.find(name)?;
+        let scratch = Scratch::new(&env::temp_dir()).map_err(|error| {
+            Problems::one(format!(
+                "{name} needs a temporary folder, which cannot be created in TMPDIR or /tmp: {}: mount a writable volume there",
+                plain(&error)
+            ))
+        })?;
+        let temporary = scratch.folder("tmp").map_err(|error| failed("started", &error))?;
+        let mut command = match &self.launcher {
+            Some(launcher) => {
+                let root = scratch.folder("root").map_err(|error| failed("started", &error))?;
+                let confinement = self.confinement(&program, needs, &temporary, root);
+                let command = confinement.command(launcher, &program);
+                command.map_err(|error| failed("started", &error))?
+            }
+            None => Command::new(program),
+        };
+        command.process_group(0).args(arguments).current_dir(folder).env_clear();
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        command.env("TMPDIR", &temporary);
+        if self.launcher.is_some() && !needs.home {
+            command.env("HOME", &temporary);
+        }
+        if let Some(memory) = self.memory
+            && !self.env.iter().any(|(name, _)| name == "GOMEMLIMIT")
+        {
+            command.env("GOMEMLIMIT", (memory / 4 * 3).to_string());
+        }
         command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| failed("started", &error))?;
@@ -110,9 +264,8 @@ impl Tools {
         let enough = self.max_size.map(|max| max.saturating_add(1));
         let mut pipes = [Pipe::new(stdout, enough), Pipe::new(stderr, Some(COMPLAINTS_READ))];
         if !read_all(&mut pipes, self.timeout).map_err(|error| failed("read", &error))? {
-            // It may have ended by itself meanwhile. What it has started may not end with it, and hold its output open: that is
-            // not waited for.
-            let _ = child.kill();
+            // What it has started does not end with it, and may hold its output open.
+            kill_group(&mut child);
             let _ = child.wait();
             return Err(Problems::one(format!(
                 "{name} has not ended after {} seconds: make the source simpler, or raise --exec-timeout",
@@ -123,6 +276,17 @@ impl Tools {
         let status = child.wait().map_err(|error| failed("waited for", &error))?;
         let too_large = self.max_size.is_some_and(|max| manifests.len() as u64 > max);
         let said = String::from_utf8_lossy(&complaints);
+        if !status.success()
+            && !too_large
+            && let Some(memory) = self.memory
+            && is_out_of_memory(&said)
+        {
+            return Err(Problems::one(format!(
+                "{name} needs more than {memory} bytes of memory: make the source simpler, or ask an administrator to raise \
+                 --tool-memory (OCM_TOOL_MEMORY in the sidecar)"
+            )));
+        }
+        let said = without_dump(&said).replace(&*scratch.path().to_string_lossy(), "TMPDIR");
         let (warnings, complaints): (Vec<_>, Vec<_>) = plain_lines(&said, folder)
             .into_iter()
             .partition(|line| line.starts_with(WARNING));
@@ -142,6 +306,49 @@ impl Tools {
         }
     }
 
+    /// Returns what `program` is confined to: it may write to `temporary`, and `root` is for the supervisor.
+    fn confinement(&self, program: &Path, needs: &Needs<'_>, temporary: &Path, root: PathBuf) -> Confinement {
+        let value = |name: &str| self.env.iter().find(|(known, _)| known == name).map(|(_, value)| value);
+        let mut run: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
+        let folders: Vec<PathBuf> = value("PATH").iter().flat_map(env::split_paths).collect();
+        // A folder of programs may hold links to where they are; kustomize starts the other two.
+        let programs = folders
+            .iter()
+            .flat_map(|folder| ["git", "helm", "kustomize"].map(|name| folder.join(name)));
+        run.extend(programs.filter_map(|program| program.canonicalize().ok()));
+        run.extend(program.canonicalize());
+        run.extend(folders);
+        let mut read: Vec<PathBuf> = CONFIGURATION.iter().map(PathBuf::from).collect();
+        let mut write = vec![temporary.to_owned()];
+        write.extend(DEVICES.iter().map(PathBuf::from));
+        let repository = needs.repository.to_owned();
+        if needs.home {
+            let home = value("HOME").map_or(Path::new("/"), Path::new);
+            run.extend(OF_HOME.iter().map(|name| home.join(name)));
+            let named = self
+                .env
+                .iter()
+                .filter(|(name, _)| name.starts_with("SSL_CERT_") || name.starts_with("GIT_"));
+            let words = named.flat_map(|(_, value)| value.split([' ', ':', '=']));
+            run.extend(words.filter(|word| word.starts_with('/')).map(PathBuf::from));
+            // It fetches charts into the folder, and starts programs of it, where the platform allows that.
+            write.push(repository.clone());
+            run.push(repository);
+        } else {
+            read.push(repository);
+        }
+        for paths in [&mut read, &mut run, &mut write] {
+            paths.retain(|path| path.is_absolute() && path.parent().is_some());
+        }
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let limits = Limits {
+            memory: self.memory,
+            file_size: Some(FILE_SIZE),
+            processor_time: Some(self.timeout.saturating_mul(u32::try_from(cores).unwrap_or(u32::MAX))),
+        };
+        Confinement::new(Reach { read, run, write }, needs.network, limits, self.isolation, root)
+    }
+
     fn find(&self, name: &str) -> Result<PathBuf, Problems> {
         let path = self.env.iter().find(|(variable, _)| variable == "PATH");
         let folders = path.map(|(_, folders)| env::split_paths(folders)).into_iter().flatten();
@@ -158,7 +365,7 @@ impl Tools {
 /// What a tool said, line by line, without what differs from run to run: paths are relative to the folder, and temporary folders
 /// have no numbers.
 fn plain_lines(said: &str, folder: &Path) -> Vec<String> {
-    let mut said = without_numbers(said, &format!("{}/kustomize-", env::temp_dir().display()), "kustomize-");
+    let mut said = without_numbers(said, "TMPDIR/tmp/kustomize-", "kustomize-");
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let mut relative = PathBuf::new();
     for ancestor in folder.ancestors().take_while(|path| path.parent().is_some()) {
@@ -256,7 +463,13 @@ mod tests {
 
     fn run(timeout: Duration, script: &str, input: Option<&str>) -> Result<Result<String, String>, String> {
         let here = Path::new(".");
-        match tools(timeout).run("sh", ["-c", script], here, input) {
+        match tools(timeout).run(
+            "sh",
+            ["-c", script],
+            here,
+            input,
+            &Needs::of_helm(here, &Remotes::default()),
+        ) {
             Ok(Ok(written)) => Ok(Ok(String::from_utf8(written.manifests).expect("text"))),
             Ok(Err(Complaint(line))) => Ok(Err(line)),
             Err(problems) => Err(problems.to_string()),
@@ -292,7 +505,13 @@ mod tests {
         let env = [("PATH", "/usr/bin:/bin"), ("HOME", "/home/user")];
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let here = Path::new(".");
-        let run = Tools::new(&env.into(), LONG, None).run("sh", ["-c", "echo $HOME"], here, None);
+        let run = Tools::new(&env.into(), LONG, None).run(
+            "sh",
+            ["-c", "echo $HOME"],
+            here,
+            None,
+            &Needs::of_helm(here, &Remotes::default()),
+        );
         assert_eq!(
             run.ok().and_then(Result::ok).map(|it| it.manifests),
             Some(b"/home/user\n".to_vec())
@@ -310,12 +529,31 @@ mod tests {
             run(LONG, "exit 3", None),
             Ok(Err("it ended with exit status: 3".to_owned()))
         );
-        let temporary = format!("{}/kustomize-", env::temp_dir().display());
-        let script = format!("echo \"no {temporary}12345/a and {temporary}helm-9\" >&2; exit 1");
+        let script = "echo \"no $TMPDIR/kustomize-12345/a and $TMPDIR/kustomize-helm-9\" >&2; exit 1";
         assert_eq!(
-            run(LONG, &script, None),
+            run(LONG, script, None),
             Ok(Err("no kustomize-/a and kustomize-helm-".to_owned()))
         );
+    }
+
+    #[test]
+    fn tells_a_crash_for_want_of_memory_from_other_failures() {
+        let dump = "\ngoroutine 1 [running]:\nruntime.throw()\n";
+        for said in [
+            "runtime: out of memory: cannot allocate 4194304-byte block\nfatal error: out of memory\n",
+            "runtime/cgo: pthread_create failed: Resource temporarily unavailable\nSIGABRT: abort\n",
+            "runtime/cgo: out of memory in thread_start\nSIGABRT: abort\n",
+            "runtime: failed to create new OS thread (have 5 already; errno=11)\n",
+        ] {
+            assert!(is_out_of_memory(&format!("{said}{dump}")), "{said}");
+            assert!(!is_out_of_memory(said), "no crash: {said}");
+        }
+        assert!(!is_out_of_memory(&format!(
+            "fatal error: all goroutines are asleep\n{dump}"
+        )));
+        let said = "panic: index out of range\n\ngoroutine 1 [running]:\nmain.main()\n";
+        assert_eq!(without_dump(said), "panic: index out of range\n\n");
+        assert_eq!(without_dump("Error: goroutine pool\n"), "Error: goroutine pool\n");
     }
 
     #[test]
@@ -359,7 +597,13 @@ mod tests {
     fn a_tool_that_is_not_there_is_named() {
         let here = Path::new(".");
         let told = tools(LONG)
-            .run("kustomise", [""; 0], here, None)
+            .run(
+                "kustomise",
+                [""; 0],
+                here,
+                None,
+                &Needs::of_helm(here, &Remotes::default()),
+            )
             .err()
             .expect("none")
             .to_string();

@@ -1,0 +1,244 @@
+//! What confines the tools: limits on what they use, and walls around what they reach.
+//!
+//! The walls are tried by a script in the place of helm, which does what a hole in Helm would let a chart do.
+
+use crate::program::{program, transcript};
+use argocd_ocm_cmp::confine::{Confinement, Isolation, Limits, Reach, Scratch};
+use std::fs::{self, Permissions};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use testbed::Parts;
+
+const ISOLATIONS: [&str; 4] = ["all", "landlock", "namespaces", "none"];
+
+/// A chart, a folder beside it that is out of its reach, and a folder of programs.
+struct Stage(TempDir);
+
+impl Stage {
+    fn new(template: &str) -> Self {
+        let stage = Self(TempDir::new().expect("a scratch folder"));
+        stage.write("repository/.git/HEAD", "");
+        stage.write(
+            "repository/chart/Chart.yaml",
+            "apiVersion: v2\nname: c\nversion: 0.1.0\n",
+        );
+        stage.write("repository/chart/templates/object.yaml", template);
+        stage.write("outside/secret", "canary-of-the-outside\n");
+        stage
+    }
+
+    fn write(&self, file: &str, text: &str) -> PathBuf {
+        let file = self.0.path().join(file);
+        fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+        fs::write(&file, text).expect("a file");
+        file
+    }
+
+    /// Stands a script in for helm.
+    fn helm(&self, script: &str) -> PathBuf {
+        let helm = self.write("programs/helm", &format!("#!/bin/bash\n{script}"));
+        fs::set_permissions(&helm, Permissions::from_mode(0o755)).expect("permissions");
+        helm.parent().expect("a folder").to_owned()
+    }
+
+    fn generate(&self, tools: &Path, isolation: &str) -> Command {
+        let mut command = program(&self.0.path().join("repository/chart"));
+        command
+            .args(["generate", "--cluster", "cluster1", "--name", "shop"])
+            .env("PATH", format!("{}:/usr/bin:/bin", tools.display()))
+            .env("CANARY", "canary-of-the-environment")
+            .env("OCM_TOOL_ISOLATION", isolation);
+        command
+    }
+}
+
+/// A ConfigMap with one value.
+fn config_map(value: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {{x: \"{value}\"}}\n")
+}
+
+/// Returns true if the kernel has the walls of an isolation here; where CI lacks them, that is an error.
+fn is_available(isolation: &str) -> bool {
+    let scratch = Scratch::new(&std::env::temp_dir()).expect("a folder");
+    let root = scratch.folder("root").expect("a folder");
+    let isolation: Isolation = isolation.parse().expect("an isolation");
+    let confinement = Confinement::new(Reach::default(), false, Limits::default(), isolation, root);
+    let in_force = confinement
+        .probe(Path::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp")))
+        .expect("the supervisor runs");
+    let available = in_force.confines_files() && in_force.confines_network();
+    assert!(
+        available || std::env::var_os("CI").is_none() || isolation == Isolation::None,
+        "{in_force}"
+    );
+    available
+}
+
+fn printed(output: &Output) -> String {
+    assert!(output.status.success(), "{}", transcript(output));
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+#[test]
+fn a_tool_reaches_no_files_processes_or_network_of_others() {
+    let stage = Stage::new("");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let outside = stage.0.path().join("outside/secret");
+    let script = format!(
+        "found=$({{\n\
+         cat {}\n\
+         cat /proc/[0-9]*/environ | tr '\\0' '\\n'\n\
+         (exec 3<>/dev/tcp/127.0.0.1/{port}) && echo canary-of-the-network\n\
+         touch escaped && echo canary-of-the-checkout\n\
+         [ -f Chart.yaml ] || echo canary-of-nothing\n\
+         }} 2>/dev/null | grep -o 'canary-[a-z-]*' | sort -u | paste -sd' ')\n\
+         echo \"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}, data: {{x: '$found'}}}}\"\n",
+        outside.display()
+    );
+    let tools = stage.helm(&script);
+    let escaped = stage.0.path().join("repository/chart/escaped");
+    for isolation in ["all", "landlock", "namespaces"] {
+        if !is_available(isolation) {
+            continue;
+        }
+        let works = printed(&stage.generate(&tools, isolation).output().expect("it runs"));
+        assert!(
+            works.contains("x: \"\"") || works.contains("x: ''"),
+            "{isolation}: {works}"
+        );
+        assert!(!escaped.exists(), "{isolation}");
+    }
+    // The script finds all of it where nothing is in its way.
+    let works = printed(&stage.generate(&tools, "none").output().expect("it runs"));
+    for found in ["outside", "environment", "network", "checkout"] {
+        assert!(works.contains(&format!("canary-of-the-{found}")), "{found}: {works}");
+    }
+}
+
+#[test]
+fn tools_render_whatever_the_kernel_has() {
+    let Some(tools) = tools() else { return };
+    let stage = Stage::new(&config_map("rendered"));
+    stage.write("repository/overlay/kustomization.yaml", "resources: [../base]\n");
+    stage.write("repository/base/kustomization.yaml", "resources: [object.yaml]\n");
+    stage.write("repository/base/object.yaml", &config_map("rendered"));
+    for isolation in ISOLATIONS {
+        for folder in ["chart", "overlay"] {
+            let mut command = stage.generate(&tools, isolation);
+            let output = command
+                .current_dir(stage.0.path().join("repository").join(folder))
+                .output();
+            let works = printed(&output.expect("it runs"));
+            assert!(works.contains("x: rendered"), "{isolation}, {folder}: {works}");
+        }
+    }
+}
+
+#[test]
+fn refuses_a_chart_that_takes_all_memory() {
+    let Some(tools) = tools() else { return };
+    let stage = Stage::new(&config_map("{{ until 2000000000 | len }}"));
+    for isolation in ["all", "none"] {
+        let start = Instant::now();
+        let output = stage.generate(&tools, isolation).output().expect("it runs");
+        assert!(start.elapsed() < Duration::from_secs(60), "{isolation}");
+        assert!(
+            output.stdout.is_empty() && output.status.code() == Some(1),
+            "{}",
+            transcript(&output)
+        );
+        assert_eq!(
+            String::from_utf8_lossy(&output.stderr),
+            "error: helm needs more than 1073741824 bytes of memory: make the source simpler, or ask an administrator to raise \
+             --tool-memory (OCM_TOOL_MEMORY in the sidecar)\n",
+            "{isolation}"
+        );
+    }
+}
+
+#[test]
+fn a_tool_ends_with_all_that_it_has_started() {
+    for (nap, isolation) in [("98701.5", "all"), ("98702.5", "none")] {
+        let stage = Stage::new("");
+        let tools = stage.helm(&format!("sleep {nap} &\nwait\n"));
+        let output = stage
+            .generate(&tools, isolation)
+            .args(["--exec-timeout", "1s"])
+            .output();
+        let output = output.expect("it runs");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(told.contains("helm has not ended after 1 seconds"), "{told}");
+        until(&format!("{isolation}: the sleep ends"), || !is_running(nap));
+
+        // And when the program is killed from outside, as argocd-cmp-server does.
+        let mut child = stage.generate(&tools, isolation).spawn().expect("it starts");
+        until(&format!("{isolation}: the sleep starts"), || is_running(nap));
+        child.kill().expect("it can be killed");
+        child.wait().expect("it ends");
+        until(&format!("{isolation}: the sleep ends with the program"), || {
+            !is_running(nap)
+        });
+    }
+}
+
+#[test]
+fn refuses_output_and_clusters_beyond_the_limits() {
+    let folder = TempDir::new().expect("a scratch folder");
+    let object = config_map(&"x".repeat(400_000));
+    fs::write(folder.path().join("object.yaml"), object).expect("a file");
+    let clusters: Vec<String> = (0..600).map(|number| format!("c{number}")).collect();
+    let generate = |more: &[&str]| {
+        let mut command = program(folder.path());
+        command
+            .args(["generate", "--name", "shop", "--cluster", &clusters.join(",")])
+            .args(more);
+        // What an Application sets arrives under another name.
+        command
+            .env("ARGOCD_ENV_MAX_OUTPUT", "0")
+            .env("ARGOCD_ENV_OCM_MAX_OUTPUT", "0");
+        let output = command.output().expect("it runs");
+        assert!(
+            output.stdout.is_empty() && output.status.code() == Some(1),
+            "{}",
+            output.status
+        );
+        String::from_utf8(output.stderr).expect("text")
+    };
+    let told = generate(&[]);
+    assert!(
+        told.starts_with("error: the works of all clusters have more than 200000000 bytes"),
+        "{told}"
+    );
+    assert!(told.contains("OCM_MAX_OUTPUT") && told.lines().count() == 1, "{told}");
+    let told = generate(&["--max-clusters", "500"]);
+    assert!(
+        told.starts_with("error: the Application has 600 clusters, and the limit is 500"),
+        "{told}"
+    );
+}
+
+/// Returns true if a process sleeps for so long.
+fn is_running(nap: &str) -> bool {
+    let processes = fs::read_dir("/proc").expect("/proc").flatten();
+    let mut commands = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+    commands.any(|command| command == format!("sleep\0{nap}\0").into_bytes())
+}
+
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(120), "not so: {what}");
+        thread::yield_now();
+    }
+}
+
+/// The tools, where they can be had.
+fn tools() -> Option<PathBuf> {
+    testbed::available().then(|| Parts::ensure().expect("the tools can be built").tools().to_owned())
+}
