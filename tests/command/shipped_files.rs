@@ -218,6 +218,37 @@ fn the_sidecar_mounts_the_plugin_and_may_do_nothing_else() {
 }
 
 #[test]
+fn limits_memory_and_temporary_files_of_the_sidecar() {
+    with("deploy_cmp.yaml", |deployment| {
+        let spec = at(deployment, "spec.template.spec");
+        assert_eq!(at(spec, "containers.0.resources.limits.memory").as_str(), Some("5Gi"));
+        let Value::List(volumes) = at(spec, "volumes") else {
+            panic!("no volumes");
+        };
+        let folders: Vec<_> = volumes
+            .iter()
+            .filter(|volume| at(volume, "emptyDir") != &Value::Null)
+            .collect();
+        assert_eq!(folders.len(), 2);
+        for folder in folders {
+            assert!(at(folder, "emptyDir.sizeLimit").as_str().is_some(), "{folder:?}");
+        }
+    });
+}
+
+#[test]
+fn allows_the_repo_server_no_metadata_service_or_private_address() {
+    with("network_policy.yaml", |policy| {
+        let metadata = at(policy, "spec.egress.2.to.0.ipBlock.except");
+        let kept_out = texts(metadata);
+        for range in ["169.254.0.0/16", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"] {
+            assert!(kept_out.contains(&range), "{range}");
+        }
+        assert_eq!(texts(at(policy, "spec.policyTypes")), ["Egress"]);
+    });
+}
+
+#[test]
 fn the_sidecar_has_the_tools_of_argo_cds_image() {
     with("deploy_cmp.yaml", |deployment| {
         let spec = at(deployment, "spec.template.spec");
