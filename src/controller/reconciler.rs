@@ -56,7 +56,7 @@ const STRIDE: u32 = 16;
 /// How long a kind is not listed again after a change of it panicked, at first and at most.
 const RELIST: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(600)];
 
-/// How long nothing is done when the time has passed, after that panicked.
+/// The pause of clock-driven work after it panicked.
 const AFTER_PANIC: Duration = Duration::from_secs(60);
 
 /// The reason of the Event on an object for which something cannot be written.
@@ -107,7 +107,7 @@ struct Lane {
 pub(super) struct Reconciler {
     watches: Watches,
     index: Index,
-    /// How often in a row changes of a kind panicked.
+    /// Consecutive panics in the index, by kind.
     panics: BTreeMap<Kind, u32>,
     /// What the hub does not have, which is said once.
     missing: BTreeSet<Kind>,

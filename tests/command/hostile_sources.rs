@@ -36,7 +36,7 @@ struct Case {
     environment: Vec<(&'static str, String)>,
     /// What the checkout is called, where that matters.
     checkout: Option<&'static str>,
-    /// What the error names, or what the works have in them.
+    /// A text that the error has to name, or that the works have to contain.
     expected: String,
 }
 

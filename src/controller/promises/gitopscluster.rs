@@ -137,13 +137,11 @@ fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> 
     // says that it was registered here. Without that, it is left to the other controller.
     let is_elsewhere = matches!(standing, Standing::Elsewhere(_));
     let is_ours = !is_elsewhere || status::names_argocd(place, it, &moment.settings.argocd);
-    if it.deleting && !is_ours {
+    let is_held = is_ours && has_finalizer(it);
+    if it.deleting && !is_held {
         return None;
     }
-    if it.deleting || is_elsewhere && is_ours && has_finalizer(it) {
-        if !has_finalizer(it) {
-            return None;
-        }
+    if is_held && (it.deleting || is_elsewhere) {
         let left = left(index, place, it, moment);
         if left.is_empty() {
             let others = it.finalizers.iter().filter(|finalizer| *finalizer != FINALIZER);
@@ -168,21 +166,15 @@ fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> 
     }
     let (status, told, refused) = status::wanted(index, place, it, &standing, moment)?;
     let body = json!({"metadata": {"resourceVersion": it.version}, "status": status});
-    let events = told.map(|message| Event {
-        warning: true,
-        reason: "ClusterSecretConflict",
-        message,
+    let warnings = [("ClusterSecretConflict", told), ("FieldRefused", refused)];
+    let events = warnings.into_iter().filter_map(|(reason, message)| {
+        Some(Event {
+            warning: true,
+            reason,
+            message: message?,
+        })
     });
-    let refused = refused.map(|message| Event {
-        warning: true,
-        reason: "FieldRefused",
-        message,
-    });
-    Some(action(
-        &GITOPS_CLUSTER_STATUSES,
-        body,
-        events.into_iter().chain(refused).collect(),
-    ))
+    Some(action(&GITOPS_CLUSTER_STATUSES, body, events.collect()))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::controller::seen::Place;
 use crate::time_math::later;
 use std::time::{Duration, Instant};
 
-/// How long the replica that writes for an object has before it is looked at here.
+/// The time that the writing replica has for an object before a standby decides about it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The objects of others that are looked at.

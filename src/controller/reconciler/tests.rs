@@ -104,7 +104,7 @@ const CLOCKS: Clocks = Clocks {
     elapsed: || tokio::time::Instant::now().into_std(),
 };
 
-/// A loop with these promises, to which all is known.
+/// Returns a loop with these controllers, whose caches are synced.
 fn reconciler(promises: &[&'static Promise], clocks: Clocks) -> Reconciler {
     let options = Options {
         hub: crate::cli::HubArgs::default(),

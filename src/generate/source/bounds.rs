@@ -3,7 +3,7 @@
 use crate::generate::discover;
 use crate::generate::problem::plain;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 
 /// The repository that a source must not leave.
@@ -119,6 +119,32 @@ fn cleaned(path: &Path) -> PathBuf {
         }
     }
     clean
+}
+
+/// Reads a file of at most `most` bytes.
+///
+/// # Errors
+/// With the reason, when it cannot be read or is larger.
+pub(super) fn read(file: &Path, most: u64) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    match fs::File::open(file).and_then(|file| file.take(most + 1).read_to_end(&mut bytes)) {
+        Err(error) => Err(format!("it cannot be read: {}", plain(&error))),
+        Ok(_) if bytes.len() as u64 > most => Err(format!("it is larger than {} MiB: make it smaller", most >> 20)),
+        Ok(_) => Ok(bytes),
+    }
+}
+
+/// Checks that a name of a file is no more than a name for Helm.
+///
+/// # Errors
+/// With the character that makes it more, as [`unfit_for_helm`] names it.
+pub(super) fn check_for_helm(name: &str) -> Result<(), String> {
+    match unfit_for_helm(name) {
+        Some(what) => Err(format!(
+            "its name has {what}, which Helm would not take as part of a name: rename the file"
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Returns what in a name would be more than a name for Helm, which separates files by commas, understands quotes and escapes in

@@ -6,7 +6,7 @@
 //! template` does not fetch the dependencies that `Chart.yaml` names, templates have no `env`, `getHostByName` returns nothing and
 //! `lookup` asks no cluster.
 
-use super::bounds::{Repository, Target};
+use super::bounds::{self, Repository, Target};
 use super::remote::{Remotes, is_url};
 use crate::generate::problem::plain;
 use flate2::read::MultiGzDecoder;
@@ -33,7 +33,7 @@ const LINKED: usize = 100_000;
 /// The file in which a chart says what its values must be.
 const SCHEMA: &str = "values.schema.json";
 
-/// How to check a chart.
+/// A check of a chart: the limits that Helm must keep to.
 pub(super) struct Check<'a> {
     pub(super) repository: &'a Repository,
     pub(super) remotes: &'a Remotes,
@@ -41,7 +41,7 @@ pub(super) struct Check<'a> {
     pub(super) schemas: bool,
 }
 
-/// What a folder is for Helm.
+/// The role of a folder in a chart.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     /// The root of a chart.
@@ -52,7 +52,7 @@ enum Role {
     Other,
 }
 
-/// What was seen of a chart so far.
+/// The state of a walk through the files of a chart.
 struct Walk<'a> {
     check: &'a Check<'a>,
     /// The folders, links followed, that lead to the current one.
@@ -165,21 +165,8 @@ impl Walk<'_> {
             return;
         }
         let most = if is_schema { SCHEMA_SIZE } else { ARCHIVE_SIZE };
-        let read = fs::File::open(path).and_then(|file| {
-            let mut bytes = Vec::new();
-            file.take(most + 1).read_to_end(&mut bytes)?;
-            Ok(bytes)
-        });
-        match read {
-            Err(error) => self
-                .problems
-                .push(format!("{shown}: it cannot be read: {}", plain(&error))),
-            Ok(bytes) if bytes.len() as u64 > most => {
-                self.problems.push(format!(
-                    "{shown}: it is larger than {} MiB: make it smaller",
-                    most >> 20
-                ));
-            }
+        match bounds::read(path, most) {
+            Err(why) => self.problems.push(format!("{shown}: {why}")),
             Ok(bytes) if is_schema => self.schema(&bytes, shown),
             Ok(bytes) => self.archive(&bytes, shown, 1),
         }
@@ -243,7 +230,7 @@ fn is_archive(name: &str) -> bool {
 /// A file in an archive that is to be looked into.
 struct Entry {
     name: String,
-    /// Where a schema or an archive lies.
+    /// The role of the folder that the file is in.
     role: Role,
     bytes: Vec<u8>,
 }

@@ -1,6 +1,6 @@
 //! Renders a chart as Argo CD does: by `helm template`, with its CRDs, under the Application's name.
 
-use super::bounds::{Repository, Target, unfit_for_helm};
+use super::bounds::{Repository, Target, check_for_helm};
 use super::chart::Check;
 use super::remote::is_url;
 use super::tool::{Complaint, Needs};
@@ -168,13 +168,7 @@ impl Files<'_> {
         if is_url(file) {
             return Err("it is on the network, which is not used here: commit it to the repository".to_owned());
         }
-        let fit = |name: &str| match unfit_for_helm(name) {
-            Some(what) => Err(format!(
-                "its name has {what}, which Helm would not take as part of a name: rename the file"
-            )),
-            None => Ok(()),
-        };
-        fit(file)?;
+        check_for_helm(file)?;
         let path = match file.strip_prefix('/') {
             Some(file) => self.repository.root().join(file),
             None => self.chart.join(file),
@@ -183,7 +177,7 @@ impl Files<'_> {
             Target::Nothing => Ok(None),
             Target::Folder(_) => Err("it is a folder, not a file: name a file in it".to_owned()),
             Target::File(found) => {
-                fit(&self.repository.shown(&found))?;
+                check_for_helm(&self.repository.shown(&found))?;
                 let found = found.into_os_string().into_string();
                 found
                     .map(Some)

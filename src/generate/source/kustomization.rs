@@ -8,17 +8,14 @@
 //! letters before links are followed; generators and transformers as text in the field, in a file, or in a folder. A kustomization
 //! that cannot be read here is refused.
 
-use super::bounds::{Repository, Target, joined, unfit_for_helm};
+use super::bounds::{self, Repository, Target, check_for_helm, joined, unfit_for_helm};
 use super::chart;
 use super::helm::{is_release_name, is_word};
 use super::kustomize::FILES;
 use super::remote::{Remotes, begins_with_a_server, is_remote_base, is_url, starts_as_remote};
-use crate::generate::problem::plain;
 use crate::value::{Map, Value};
 use crate::yaml;
 use std::collections::HashSet;
-use std::fs;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 /// Most bytes of a file that is read here: many times what people write.
@@ -143,19 +140,9 @@ impl Walk<'_> {
     }
 
     fn read(&mut self, file: &Path, shown: &str) -> Option<String> {
-        let mut bytes = Vec::new();
-        let read = fs::File::open(file).and_then(|file| file.take(SIZE + 1).read_to_end(&mut bytes));
-        match read {
-            Err(error) => self.refuse(shown, &format!("it cannot be read: {}", plain(&error))),
-            Ok(_) if bytes.len() as u64 > SIZE => {
-                self.refuse(shown, &format!("it is larger than {} MiB: make it smaller", SIZE >> 20));
-            }
-            Ok(_) => match String::from_utf8(bytes) {
-                Ok(text) => return Some(text),
-                Err(_) => self.refuse(shown, "it is not UTF-8: save it as UTF-8"),
-            },
-        }
-        None
+        let text = bounds::read(file, SIZE)
+            .and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is not UTF-8: save it as UTF-8".to_owned()));
+        text.map_err(|why| self.refuse(shown, &why)).ok()
     }
 
     /// Reads all documents of a text, of which kustomize reads the first or all.
@@ -485,13 +472,8 @@ impl Walk<'_> {
             match (folded.as_str(), value) {
                 ("valuesfile" | "values", Value::String(path)) => self.file(path, at),
                 ("additionalvaluesfiles", value) => self.each(value, at, |walk, path, at| {
-                    if let Some(what) = unfit_for_helm(path) {
-                        walk.refuse(
-                            at.shown,
-                            &format!(
-                                "its name has {what}, which Helm would not take as part of a name: rename the file"
-                            ),
-                        );
+                    if let Err(why) = check_for_helm(path) {
+                        walk.refuse(at.shown, &why);
                     }
                     walk.file(path, at);
                 }),

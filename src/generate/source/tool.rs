@@ -101,7 +101,7 @@ const CONFIGURATION: [&str; 16] = [
 /// Devices that hold nothing.
 const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"];
 
-/// What Git and Helm read in a home.
+/// Files and folders of a home directory that Git and Helm read.
 const OF_HOME: [&str; 7] = [
     ".gitconfig",
     ".git-credentials",

@@ -192,7 +192,7 @@ pub(super) fn expired(index: &Index, argocd: &str, now: Timestamp) -> Option<Wri
     old.find_map(|(_, place, record)| super::gone(&SECRETS, place, record))
 }
 
-/// Returns when the first certificate of those that are listed expires.
+/// Returns when the first of these Secrets has only expired certificates left, and so can be deleted.
 pub(super) fn again(index: &Index, now: Timestamp) -> Option<Timestamp> {
     let until = all(index).filter_map(|(_, _, record)| good(record, now).map(|it| it.until).max());
     until.min()?.parse().ok()

@@ -602,7 +602,7 @@ fn an_application_on_a_silent_cluster_says_so_and_what_was_heard_last() {
     assert_eq!(hub.conditions(&shop()), []);
 }
 
-/// The marks by which a work claims to carry an Application.
+/// The labels and annotations with which a work claims to carry an Application.
 fn claim(application: &Place) -> Value {
     json!({
         "labels": {names::PULL: "true"},
