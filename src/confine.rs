@@ -18,16 +18,20 @@ mod limits;
 mod namespaces;
 mod supervisor;
 
+use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::{Signal, killpg};
-use nix::unistd::{Pid, mkdtemp};
+use nix::unistd::{Pid, geteuid, mkdtemp};
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
 use std::fmt::{self, Display};
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::str::FromStr;
+use std::time::{Duration, SystemTime};
 
 pub use limits::Limits;
 pub use supervisor::supervise;
@@ -191,22 +195,39 @@ pub fn kill_group(child: &mut Child) {
 }
 
 /// A private folder for one run of a tool, which is removed with its contents when this is dropped.
+///
+/// A process that is killed leaves its folder behind. The lock tells such a folder from one that is in use, and the next [`Scratch`]
+/// beside it removes it: otherwise they would fill the volume of a sidecar that runs for months.
 #[derive(Debug)]
-pub struct Scratch(PathBuf);
+pub struct Scratch {
+    path: PathBuf,
+    _lock: Flock<File>,
+}
+
+/// Begins the names of the folders.
+const SCRATCH: &str = concat!(env!("CARGO_PKG_NAME"), "-");
+
+/// The age at which a folder without a lock was left behind: many times what it takes to lock a new one.
+const ABANDONED: Duration = Duration::from_secs(60 * 60);
 
 impl Scratch {
-    /// Creates an empty folder below `parent` that only this user can use.
+    /// Creates an empty folder below `parent` that only this user can use, and removes those that ended processes left there.
     ///
     /// # Errors
     /// When it cannot be created.
     pub fn new(parent: &Path) -> io::Result<Self> {
-        Ok(Self(mkdtemp(&parent.join("argocd-ocm-cmp-XXXXXX"))?))
+        let path = mkdtemp(&parent.join(format!("{SCRATCH}XXXXXX")))?;
+        let lock = lock(&path)?;
+        if let Ok(now) = lock.metadata().and_then(|it| it.modified()) {
+            remove_abandoned(parent, now);
+        }
+        Ok(Self { path, _lock: lock })
     }
 
     /// Returns its path.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     /// Creates a folder in it.
@@ -214,7 +235,7 @@ impl Scratch {
     /// # Errors
     /// When it cannot be created.
     pub fn folder(&self, name: &str) -> io::Result<PathBuf> {
-        let path = self.0.join(name);
+        let path = self.path.join(name);
         std::fs::create_dir(&path)?;
         Ok(path)
     }
@@ -222,7 +243,32 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Locks a folder for this process alone. The lock ends with the process.
+fn lock(folder: &Path) -> io::Result<Flock<File>> {
+    Flock::lock(File::open(folder)?, FlockArg::LockExclusiveNonblock).map_err(|(_, error)| error.into())
+}
+
+/// Removes folders of a [`Scratch`] that no process uses any more, by the time of the file system. What cannot be removed stays.
+fn remove_abandoned(parent: &Path, now: SystemTime) {
+    for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
+        if !entry.file_name().as_encoded_bytes().starts_with(SCRATCH.as_bytes()) {
+            continue;
+        }
+        // Of the entry itself: a link is not followed.
+        let Ok(found) = entry.metadata() else { continue };
+        let is_old = found
+            .modified()
+            .is_ok_and(|changed| now.duration_since(changed).is_ok_and(|age| age > ABANDONED));
+        if found.is_dir() && found.uid() == geteuid().as_raw() && is_old {
+            // Held until it is removed, so that two processes do not remove it at once.
+            if let Ok(_lock) = lock(&entry.path()) {
+                let _ = std::fs::remove_dir_all(entry.path());
+            }
+        }
     }
 }
 
@@ -327,5 +373,27 @@ mod tests {
         assert_eq!(mode & 0o777, 0o700);
         drop(scratch);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn folders_of_killed_processes_are_removed_and_those_in_use_are_not() {
+        let parent = tempfile::tempdir().expect("a scratch folder");
+        let killed = parent.path().join("argocd-ocm-cmp-killed");
+        let foreign = parent.path().join("argocd-ocm-plan");
+        let link = parent.path().join("argocd-ocm-cmp-link");
+        std::fs::create_dir_all(killed.join("tmp")).expect("a folder");
+        std::fs::create_dir(&foreign).expect("a folder");
+        std::os::unix::fs::symlink(&foreign, &link).expect("a link");
+        let used = Scratch::new(parent.path()).expect("a folder");
+        drop(Scratch::new(parent.path()).expect("a folder"));
+        assert!(killed.exists(), "it may be a new one that is not locked yet");
+        for folder in [killed.as_path(), used.path(), &foreign] {
+            let folder = File::open(folder).expect("a folder");
+            let changed = folder.metadata().and_then(|it| it.modified()).expect("a time");
+            folder.set_modified(changed - ABANDONED * 2).expect("a time");
+        }
+        drop(Scratch::new(parent.path()).expect("a folder"));
+        assert!(!killed.exists());
+        assert!(used.path().exists() && foreign.exists() && link.is_symlink());
     }
 }

@@ -17,7 +17,8 @@ pub(super) fn enter(confinement: &Confinement) -> Option<Missing> {
     if !confinement.network {
         kinds |= CloneFlags::CLONE_NEWNET;
     }
-    let by_namespace = fs::read_to_string("/proc/sys/kernel/osrelease")
+    let by_namespace = fs::File::open("/proc/sys/kernel/osrelease")
+        .and_then(io::read_to_string)
         .is_ok_and(|release| limits::counts_processes_by_namespace(&release));
     if let Err(error) = unshare(kinds) {
         return Some(format!(

@@ -122,6 +122,77 @@ fn a_tool_reaches_no_files_processes_or_network_of_others() {
 }
 
 #[test]
+fn the_real_helm_cannot_follow_a_link_that_was_made_after_the_check() {
+    let Some(real) = tools() else { return };
+    let stage = Stage::new(&config_map("{{ .Files.Get \"link\" | trim }}"));
+    let secret = stage.0.path().join("outside/secret");
+    // What a race between the check and Helm would give, or a hole in the check.
+    let tools = stage.helm(&format!(
+        "cp -r . \"$TMPDIR/chart\"\ncd \"$TMPDIR/chart\"\nln -s {} link\nexec {} \"$@\"\n",
+        secret.display(),
+        real.join("helm").display()
+    ));
+    let path = format!("{}:{}:/usr/bin:/bin", tools.display(), real.display());
+    for isolation in ["all", "landlock", "namespaces"] {
+        if !is_available(isolation) {
+            continue;
+        }
+        let output = stage.generate(&tools, isolation).env("PATH", &path).output();
+        let transcript = transcript(&output.expect("it runs"));
+        assert!(!transcript.contains("canary"), "{isolation}: {transcript}");
+        assert!(
+            transcript.contains("error: helm template: "),
+            "{isolation}: {transcript}"
+        );
+    }
+    // Helm follows it where nothing is in its way.
+    let output = stage.generate(&tools, "none").env("PATH", &path).output();
+    let works = printed(&output.expect("it runs"));
+    assert!(works.contains("x: canary-of-the-outside"), "{works}");
+}
+
+#[test]
+fn tools_render_as_any_user_on_a_read_only_system() {
+    let Some(tools) = tools() else { return };
+    if !nix::unistd::geteuid().is_root() {
+        assert!(
+            std::env::var_os("CI").is_none(),
+            "CI runs as root, which can become any user"
+        );
+        return;
+    }
+    let stage = Stage::new(&config_map("rendered"));
+    fs::set_permissions(stage.0.path(), Permissions::from_mode(0o755)).expect("permissions");
+    for isolation in ["all", "landlock", "namespaces"] {
+        let generate = stage.generate(Path::new("/mnt"), isolation);
+        // As OpenShift does: a user that is in no file, of the group root, without a home. The copies are for folders that only
+        // root can enter.
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "bash", "-euc"]).arg(
+            "mount -t tmpfs -o mode=1777 tmpfs /mnt\n\
+             cp \"$0\" /mnt/argocd-ocm-cmp\n\
+             cp \"$1/helm\" /mnt\n\
+             shift\n\
+             mount -o remount,bind,ro /\n\
+             exec setpriv --reuid 1000650000 --regid 0 --clear-groups --no-new-privs --bounding-set=-all \
+             /mnt/argocd-ocm-cmp \"$@\"",
+        );
+        command
+            .arg(generate.get_program())
+            .arg(&tools)
+            .args(generate.get_args());
+        command.env_clear();
+        for (name, value) in generate.get_envs() {
+            command.envs(value.map(|value| (name, value)));
+        }
+        command.env("HOME", "/").env("TMPDIR", "/mnt");
+        let output = command.current_dir(stage.0.path().join("repository/chart")).output();
+        let works = printed(&output.expect("it runs"));
+        assert!(works.contains("x: rendered"), "{isolation}: {works}");
+    }
+}
+
+#[test]
 fn tools_render_whatever_the_kernel_has() {
     let Some(tools) = tools() else { return };
     let stage = Stage::new(&config_map("rendered"));

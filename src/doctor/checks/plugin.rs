@@ -10,7 +10,15 @@ use serde_json::Value;
 
 pub(super) static CHECK: Check = Check {
     name: "plugin",
-    messages: &[&NO_CONFIG, &OTHER_CONFIG, &NO_SIDECAR, &NO_MOUNT, &OTHER_VERSION, &FINE],
+    messages: &[
+        &NO_CONFIG,
+        &OTHER_CONFIG,
+        &NO_SIDECAR,
+        &NO_MOUNT,
+        &NO_LIMIT,
+        &OTHER_VERSION,
+        &FINE,
+    ],
     run,
 };
 
@@ -32,6 +40,11 @@ static NO_SIDECAR: Message = Message::error(
 static NO_MOUNT: Message = Message::error(
     "plugin-mount-missing",
     "the container argocd-ocm-cmp of the Deployment {deployment} does not mount {paths}",
+    "put it right by argocd-ocm-cmp install --features plugin",
+);
+static NO_LIMIT: Message = Message::warning(
+    "plugin-memory-unlimited",
+    "the container argocd-ocm-cmp of the Deployment {deployment} has no memory limit, so that one Application can take the memory of its node",
     "put it right by argocd-ocm-cmp install --features plugin",
 );
 static OTHER_VERSION: Message = Message::warning(
@@ -70,6 +83,9 @@ fn run(seen: &Seen, _: Timestamp) -> Vec<Finding> {
     let missing = missing_mounts(sidecar);
     if !missing.is_empty() {
         findings.push(NO_MOUNT.of(&[("deployment", &deployment), ("paths", &some(missing))]));
+    }
+    if sidecar["resources"]["limits"]["memory"].is_null() {
+        findings.push(NO_LIMIT.of(&[("deployment", &deployment)]));
     }
     let image = sidecar["image"].as_str().unwrap_or_default();
     if !is_of(image, version) {

@@ -311,6 +311,10 @@ fn what_is_wrong_with_the_plugin() {
         ["plugin-mount-missing"]
     );
     assert_eq!(
+        sidecar(|all| all[1]["resources"] = json!({"limits": {"cpu": "1"}})),
+        ["plugin-memory-unlimited"]
+    );
+    assert_eq!(
         sidecar(|all| all[1]["image"] = json!("x:9.9.9")),
         ["plugin-version-differs"]
     );
