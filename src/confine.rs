@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
 use std::fmt::{self, Display};
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -101,7 +101,8 @@ pub struct Confinement {
     pub limits: Limits,
     /// The walls of the kernel to use.
     pub isolation: Isolation,
-    /// An empty folder, in which the supervisor builds the file system of the tool.
+    /// An empty folder, in which the supervisor builds the file system of the tool. Beside it the supervisor reports what is in
+    /// force, where the tool cannot write.
     root: PathBuf,
     /// The process that starts the supervisor, which kills the tool when that process ends.
     parent: i32,
@@ -118,11 +119,22 @@ pub struct InForce {
     pub landlock_network: Option<Missing>,
 }
 
+/// Begins the line of the log about a tool that the kernel does not confine. `doctor` looks for it.
+pub const UNCONFINED: &str = "helm and kustomize are not confined and can reach ";
+
+/// Returns what the last line about an unconfined tool in a log says that it can reach. The log may quote the line.
+#[must_use]
+pub fn reached_in_log(log: &str) -> Option<&str> {
+    let (_, rest) = log.rsplit_once(UNCONFINED)?;
+    rest.split_once(':').map(|(reached, _)| reached)
+}
+
 /// Why a wall is missing.
 pub type Missing = String;
 
 impl Confinement {
-    /// A confinement for tools that this process starts. `root` is an empty folder that nothing else uses.
+    /// A confinement for one tool that this process starts. `root` is an empty folder that nothing else uses, in a folder where
+    /// nothing else is called like it.
     #[must_use]
     pub fn new(reach: Reach, network: bool, limits: Limits, isolation: Isolation, root: PathBuf) -> Self {
         let parent = Pid::this().as_raw();
@@ -165,9 +177,25 @@ impl Confinement {
             let why = String::from_utf8_lossy(&output.stderr);
             return Err(io::Error::other(format!("{}: {}", output.status, why.trim())));
         }
-        Ok(serde_json::from_slice(&output.stdout)?)
+        self.reported()
+    }
+
+    /// Returns what was in force for the tool that was run.
+    ///
+    /// # Errors
+    /// When the supervisor ended before it said so.
+    pub fn reported(&self) -> io::Result<InForce> {
+        let report = File::open(self.report())?.take(REPORT_SIZE);
+        Ok(serde_json::from_reader(report)?)
+    }
+
+    fn report(&self) -> PathBuf {
+        self.root.with_extension("in-force")
     }
 }
+
+/// The most bytes of a report of the supervisor: three reasons, each a line.
+const REPORT_SIZE: u64 = 64 << 10;
 
 /// Tries what is in force for a tool that may use nothing.
 ///
@@ -301,6 +329,21 @@ impl InForce {
     pub fn confines_network(&self) -> bool {
         self.namespaces.is_none() || self.landlock_network.is_none()
     }
+
+    /// Returns what a tool can reach for lack of walls: a line for the log that begins with [`UNCONFINED`]. `network` is true for a
+    /// tool that may use the network.
+    #[must_use]
+    pub fn lack(&self, network: bool) -> Option<String> {
+        let reached = match (self.confines_files(), self.confines_network() || network) {
+            (true, true) => return None,
+            (false, true) => "files and processes of others",
+            (true, false) => "the network",
+            (false, false) => "files and processes of others and the network",
+        };
+        Some(format!(
+            "{UNCONFINED}{reached}: see why by `argocd-ocm-cmp confinement` in the same container"
+        ))
+    }
 }
 
 /// The arguments of the supervisor, where the program was started as one.
@@ -349,12 +392,29 @@ mod tests {
             ..InForce::default()
         };
         assert!(only_namespaces.confines_files() && only_namespaces.confines_network());
+        assert_eq!(only_namespaces.lack(false), None);
         let old_landlock = InForce {
             namespaces: missing(),
             landlock_network: missing(),
             ..InForce::default()
         };
         assert!(old_landlock.confines_files() && !old_landlock.confines_network());
+        assert_eq!(old_landlock.lack(true), None, "it may use the network");
+        let lack = old_landlock.lack(false).expect("it must not use the network");
+        assert!(
+            lack.starts_with(UNCONFINED) && lack.contains("can reach the network: see"),
+            "{lack}"
+        );
+        let neither = InForce {
+            landlock_files: missing(),
+            ..old_landlock.clone()
+        };
+        let lack = neither.lack(true).expect("files are within reach");
+        assert!(lack.contains("can reach files and processes of others: see"), "{lack}");
+        // As argocd-cmp-server logs it.
+        let log = format!("level=info msg=\"Plugin command successful\" stderr=\"warning: {lack}\\n\"\nlevel=info\n");
+        assert_eq!(reached_in_log(&log), Some("files and processes of others"));
+        assert_eq!(reached_in_log("level=info\n"), None);
         assert!(
             old_landlock
                 .to_string()

@@ -40,9 +40,11 @@ fn run(confinement: &Confinement, tool: &[OsString]) -> io::Result<ExitCode> {
     }
     // Where memory runs out, the tool ends before anything else in the container.
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
+    // Opened before, because the walls are around this process too.
+    let mut report = fs::File::create(confinement.report())?;
     let in_force = confine(confinement)?;
+    report.write_all(serde_json::to_string(&in_force)?.as_bytes())?;
     let Some((program, arguments)) = tool.split_first() else {
-        io::stdout().write_all(serde_json::to_string(&in_force)?.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     };
     let mut child = Command::new(program).args(arguments).spawn()?;

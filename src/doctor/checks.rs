@@ -4,6 +4,7 @@ mod addon;
 mod argo_cd;
 mod clusters;
 mod companion;
+mod confinement;
 mod health;
 mod ocm;
 mod plugin;
@@ -35,6 +36,7 @@ pub static CHECKS: &[&Check] = &[
     &ocm::CHECK,
     &plugin::CHECK,
     &pods::CHECK,
+    &confinement::CHECK,
     &health::CHECK,
     &projects::CHECK,
     &companion::CHECK,

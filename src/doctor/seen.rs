@@ -65,6 +65,8 @@ pub struct Seen {
     pub stateful_sets: Look<Vec<Value>>,
     /// The pods there.
     pub pods: Look<Vec<Value>>,
+    /// The pods there whose plugin has said in its log that it runs tools unconfined, and what these can reach.
+    pub unconfined: Look<BTreeMap<String, String>>,
     /// The plugin's ConfigMap.
     pub plugin: Look<Value>,
     /// The ConfigMap with the companion's settings.
@@ -209,7 +211,7 @@ impl Seen {
     }
 
     /// The pods of a Deployment; nothing where we may not look at pods.
-    pub(super) fn pods_of(&self, deployment: &Value) -> Option<Vec<&Value>> {
+    pub(crate) fn pods_of(&self, deployment: &Value) -> Option<Vec<&Value>> {
         let labels = deployment["spec"]["selector"]["matchLabels"].as_object()?;
         let is_of_it = |pod: &&Value| {
             labels

@@ -4,6 +4,7 @@ mod read;
 
 use super::{Hub, Reader, each, reason, status, together, told};
 use crate::agent::names::ADDON;
+use crate::confine;
 use crate::controller::resources::{
     ADDONS, APPLICATIONS, CLUSTERS, CONFIG_MAPS, DECISIONS, DEPLOYMENTS, GITOPS_CLUSTERS, MANAGEMENTS, PROJECTS,
     REPORTS, Resource, WORK_SETS, WORKS,
@@ -14,6 +15,7 @@ use crate::tracking::{CONFIG_MAP, Tracking};
 use http::Method;
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
+use kube::core::subresource::LogParams;
 use kube::{Client, Error};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -22,6 +24,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// How many objects are listed by one request: works carry all their manifests.
 const PAGE: u32 = 50;
+
+/// How much of a log is read: its end, in lines and in bytes.
+const LOG_LINES: i64 = 2000;
+const LOG_SIZE: i64 = 4 << 20;
 
 impl Reader {
     /// Reads all that `doctor` checks of a hub, whose Argo CD is in this namespace. What we may not read is said so there.
@@ -99,8 +105,10 @@ impl Hub {
             sets,
             management,
             addons,
+            unconfined: Look::Absent,
             rights: Look::Absent,
         };
+        seen.unconfined = self.unconfined(&seen).await?;
         seen.rights = self.rights(doctor::wanted(&seen), namespace).await?;
         Ok(seen)
     }
@@ -217,6 +225,36 @@ impl Hub {
             })
             .await?;
         Ok((sets, works))
+    }
+
+    /// The pods of the repo-server whose log says that tools are not confined, and what these can reach. A log that is not there yet
+    /// says nothing.
+    async fn unconfined(&self, seen: &Seen) -> Result<Look<BTreeMap<String, String>>, Error> {
+        let pods = seen.repo_server().and_then(|it| seen.pods_of(it)).unwrap_or_default();
+        let path = format!("/api/v1/namespaces/{}/pods", seen.namespace);
+        let params = LogParams {
+            container: Some(PLUGIN.to_owned()),
+            limit_bytes: Some(LOG_SIZE),
+            tail_lines: Some(LOG_LINES),
+            ..LogParams::default()
+        };
+        let mut unconfined = BTreeMap::new();
+        for pod in pods.iter().filter_map(|pod| pod["metadata"]["name"].as_str()) {
+            let request = Request::new(&path).logs(pod, &params).map_err(Error::BuildRequest)?;
+            match self.client.request_text(request).await {
+                Ok(log) => {
+                    if let Some(reached) = confine::reached_in_log(&log) {
+                        unconfined.insert(pod.to_owned(), reached.to_owned());
+                    }
+                }
+                Err(error) => match status(&error) {
+                    Some(403) => return Ok(Look::Refused(reason(&error))),
+                    Some(401) | None => return Err(error),
+                    Some(_) => {}
+                },
+            }
+        }
+        Ok(Look::There(unconfined))
     }
 
     /// Whether rights are given to ServiceAccounts of this namespace. Nobody is told by that, and nothing is written.

@@ -152,6 +152,41 @@ fn the_real_helm_cannot_follow_a_link_that_was_made_after_the_check() {
 }
 
 #[test]
+fn the_log_says_what_the_kernel_does_not_confine() {
+    let Some(tools) = tools() else { return };
+    let stage = Stage::new(&config_map("rendered"));
+    let without_namespaces = |isolation: &str| {
+        let generate = stage.generate(&tools, isolation);
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "bash", "-euc"]);
+        command.args(["echo 0 >/proc/sys/user/max_user_namespaces; exec \"$0\" \"$@\""]);
+        command
+            .arg(generate.get_program())
+            .args(generate.get_args())
+            .env_clear();
+        for (name, value) in generate.get_envs() {
+            command.envs(value.map(|value| (name, value)));
+        }
+        let output = command.current_dir(stage.0.path().join("repository/chart")).output();
+        output.expect("it runs")
+    };
+    let output = without_namespaces("namespaces");
+    assert!(printed(&output).contains("x: rendered"));
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "warning: helm and kustomize are not confined and can reach files and processes of others and the network: see why by \
+         `argocd-ocm-cmp confinement` in the same container\n"
+    );
+    let turned_off = without_namespaces("none");
+    assert!(printed(&turned_off).contains("x: rendered") && turned_off.stderr.is_empty());
+    // An Application shows what is on stderr where it fails, and whoever reads that cannot change the kernel.
+    stage.write("repository/chart/templates/object.yaml", "{{ fail \"on purpose\" }}");
+    let failed = without_namespaces("namespaces");
+    let told = String::from_utf8_lossy(&failed.stderr);
+    assert!(told.starts_with("error: ") && told.lines().count() == 1, "{told}");
+}
+
+#[test]
 fn tools_render_as_any_user_on_a_read_only_system() {
     let Some(tools) = tools() else { return };
     if !nix::unistd::geteuid().is_root() {

@@ -329,6 +329,22 @@ fn what_is_wrong_with_the_plugin() {
 }
 
 #[test]
+fn pods_whose_kernel_does_not_confine_tools_are_named() {
+    let reached = |pods: &[(&str, &str)]| {
+        let pods = pods
+            .iter()
+            .map(|(pod, reached)| ((*pod).to_owned(), (*reached).to_owned()));
+        let pods = Look::There(pods.collect());
+        broken(|seen| seen.unconfined = pods)
+    };
+    assert!(reached(&[]).is_empty());
+    assert_eq!(
+        reached(&[("server-1", "the network"), ("server-2", "the network")]),
+        ["confinement-missing"]
+    );
+}
+
+#[test]
 fn what_is_wrong_with_the_pods_of_the_plugin() {
     let pod = |change: fn(&mut Value)| broken(|seen| change(&mut there(&mut seen.pods)[0]));
     assert_eq!(pod(|it| it["metadata"]["labels"] = json!({})), ["socket-no-pods"]);

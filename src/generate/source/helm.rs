@@ -67,11 +67,7 @@ pub(super) fn render(
     let written = source.tools.run("helm", arguments, &chart, values, &needs)?;
     let written = written.map_err(|complaint| Problems::one(explained(&complaint)))?;
     let mut manifests = rendered(by_template(&written.manifests), written.manifests.len(), source)?;
-    manifests.notices = written
-        .warnings
-        .iter()
-        .map(|line| format!("helm template: {line}"))
-        .collect();
+    manifests.notices = written.notices("helm template");
     Ok(manifests)
 }
 

@@ -29,11 +29,7 @@ pub(super) fn render(folder: &Path, below: &str, source: &Source) -> Result<Mani
     let written = written.map_err(|Complaint(line)| Problems::one(format!("kustomize build: {}", shown(&line))))?;
     let texts = vec![("kustomize build".to_owned(), &*written.manifests)];
     let mut manifests = rendered(texts, written.manifests.len(), source)?;
-    manifests.notices = written
-        .warnings
-        .iter()
-        .map(|line| format!("kustomize build: {line}"))
-        .collect();
+    manifests.notices = written.notices("kustomize build");
     Ok(manifests)
 }
 

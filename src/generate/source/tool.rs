@@ -182,7 +182,17 @@ pub(super) struct Written {
     /// Manifests.
     pub(super) manifests: Vec<u8>,
     /// What it warned of, a line each.
-    pub(super) warnings: Vec<String>,
+    warnings: Vec<String>,
+    /// What it could reach because the kernel does not confine it.
+    lack: Option<String>,
+}
+
+impl Written {
+    /// Returns the lines to tell of a run that went well. `command` is what the tool was called as.
+    pub(super) fn notices(self, command: &str) -> Vec<String> {
+        let warnings = self.warnings.iter().map(|line| format!("{command}: {line}"));
+        warnings.chain(self.lack).collect()
+    }
 }
 
 /// What went wrong with a tool: what it said, in one line.
@@ -230,10 +240,10 @@ impl Tools {
             ))
         })?;
         let temporary = scratch.folder("tmp").map_err(|error| failed("started", &error))?;
+        let root = scratch.folder("root").map_err(|error| failed("started", &error))?;
+        let confinement = self.confinement(&program, needs, &temporary, root);
         let mut command = match &self.launcher {
             Some(launcher) => {
-                let root = scratch.folder("root").map_err(|error| failed("started", &error))?;
-                let confinement = self.confinement(&program, needs, &temporary, root);
                 let command = confinement.command(launcher, &program);
                 command.map_err(|error| failed("started", &error))?
             }
@@ -298,12 +308,22 @@ impl Tools {
                     .map(|line| line.replacen(WARNING, "", 1))
                     .chain(complaints)
                     .collect(),
+                lack: self.lack(&confinement),
             }))
         } else if complaints.is_empty() {
             Ok(Err(Complaint(format!("it ended with {status}"))))
         } else {
             Ok(Err(Complaint(complaints.join(" "))))
         }
+    }
+
+    /// Returns what a tool that was run could reach for lack of walls that the administrator has not turned off.
+    fn lack(&self, confinement: &Confinement) -> Option<String> {
+        self.launcher.as_ref()?;
+        if self.isolation == Isolation::None {
+            return None;
+        }
+        confinement.reported().ok()?.lack(confinement.network)
     }
 
     /// Returns what `program` is confined to: it may write to `temporary`, and `root` is for the supervisor.
