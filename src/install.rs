@@ -10,6 +10,7 @@ mod merge;
 mod namespace;
 mod object;
 mod ownership;
+mod policy;
 mod removal;
 mod settings;
 #[cfg(test)]
@@ -18,6 +19,7 @@ mod tests;
 pub use features::{Feature, with_implied};
 pub use object::Object;
 pub use ownership::{EARLIER, conflicts, elsewhere, is_robbed, taken_over};
+pub use policy::{POLICY, POLICY_KEY, PolicySource, decide, is_open_project, is_sample, live_policy};
 pub use removal::{LABELS, PROJECT, hanging, is_helms, is_left, is_ours, leases, names_project, of_managers};
 
 use crate::agent::shipped;
@@ -58,8 +60,8 @@ pub struct Wanted {
     pub shards: Option<u16>,
     /// Whose conventions the pull model follows.
     pub pull_dialect: Dialect,
-    /// The text of the policy, instead of the sample.
-    pub policy: Option<String>,
+    /// Where the policy of the sidecar comes from, with the feature [`Feature::Policy`].
+    pub policy: PolicySource,
     /// Whether only what is added to Argo CD's own objects is wanted.
     pub additions_only: bool,
 }
@@ -77,7 +79,7 @@ impl Wanted {
             replicas: None,
             shards: None,
             pull_dialect: Dialect::default(),
-            policy: None,
+            policy: PolicySource::Sample,
             additions_only: false,
         }
     }
@@ -86,7 +88,10 @@ impl Wanted {
 /// The objects to apply, in an order in which each finds what it needs. The same for the same `wanted`, always.
 #[must_use]
 pub fn objects(wanted: &Wanted) -> Vec<Object> {
-    let features = with_implied(wanted.features.iter().copied().chain(settings::features(wanted)));
+    let mut features = with_implied(wanted.features.iter().copied().chain(settings::features(wanted)));
+    if wanted.policy == PolicySource::None {
+        features.remove(&Feature::Policy);
+    }
     let mut objects: Vec<Object> = Vec::new();
     let mut files: Vec<&'static str> = Vec::new();
     for file in features.iter().flat_map(|feature| feature.files()) {
@@ -105,7 +110,8 @@ pub fn objects(wanted: &Wanted) -> Vec<Object> {
         namespace::relocate(object, &wanted.namespace);
         settings::set(object, wanted, &features);
     }
-    objects.retain(|object| object.is_addition() || !wanted.additions_only);
+    let is_others = |it: &Object| matches!(wanted.policy, PolicySource::ConfigMap(_)) && it.name() == POLICY;
+    objects.retain(|object| (object.is_addition() || !wanted.additions_only) && !is_others(object));
     objects.sort_by_key(Object::rank);
     objects
 }

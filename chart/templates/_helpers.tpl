@@ -3,6 +3,7 @@
 {{/* The features, with all that they imply, as JSON with the name of each. */}}
 {{- define "argocd-ocm-cmp.features" -}}
 {{- $implies := dict
+      "plugin" (list "policy")
       "policy" (list "plugin")
       "shards" (list "controller")
       "cluster-secrets" (list "controller")
@@ -18,8 +19,18 @@
 {{- if gt (int .Values.controller.shards) 1 -}}
   {{- $_ := set $on "shards" true -}}{{- $_ := set $on "controller" true -}}
 {{- end -}}
-{{- if .Values.policy -}}
+{{- $policy := .Values.policy -}}
+{{- if and $policy.text $policy.existingConfigMap -}}
+  {{- fail "policy.text and policy.existingConfigMap exclude each other: set one of them" -}}
+{{- end -}}
+{{- if or $policy.text $policy.existingConfigMap -}}
   {{- $_ := set $on "policy" true -}}{{- $_ := set $on "plugin" true -}}
+{{- end -}}
+{{- if not $policy.enabled -}}
+  {{- if or $policy.text $policy.existingConfigMap (has "policy" .Values.features) -}}
+    {{- fail "policy.enabled=false and a policy contradict each other: leave one of the two out" -}}
+  {{- end -}}
+  {{- $_ := unset $on "policy" -}}
 {{- end -}}
 {{- toJson $on -}}
 {{- end -}}
@@ -53,6 +64,7 @@ Arguments: root, and files, a list of names.
   {{- $text := $root.Files.Get (printf "files/%s.yaml" .) -}}
   {{- if not $text -}}{{- fail (printf "files/%s.yaml is not in the chart" .) -}}{{- end -}}
   {{- $text = regexReplaceAll "(?m)^((?:- | )*namespace: )argocd$" $text (printf "${1}%s" $namespace) -}}
+  {{- $text = regexReplaceAll "(?m)^( *namespace: '!)argocd'$" $text (printf "${1}%s'" $namespace) -}}
   {{- $text = regexReplaceAll "(?m)^( *(?:namespaces|resourceNames): )\\[argocd\\]$" $text (printf "${1}[%s]" $namespace) -}}
   {{- $text = regexReplaceAllLiteral "(?m)ghcr\\.io/argocd-ocm-cmp/argocd-ocm-cmp:\\S+$" $text (include "argocd-ocm-cmp.image" $root) -}}
   {{- $text = regexReplaceAllLiteral "(?m)quay\\.io/argoproj/argocd:\\S+$" $text $root.Values.argocdImage -}}

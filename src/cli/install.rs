@@ -52,9 +52,17 @@ pub struct HubInstallArgs {
     #[arg(long, value_enum, value_name = "NAME", default_value = "argocd-pull-integration")]
     pub pull_dialect: Dialect,
 
-    /// The policy that says what AppProjects may deliver [default: the one that is there, or a sample]
-    #[arg(long, value_name = "FILE")]
+    /// Deliver only what the policy in this file allows [default: the policy of the hub, on a new hub a sample]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["policy_configmap", "no_policy"])]
     pub policy: Option<PathBuf>,
+
+    /// Deliver only what the policy in this ConfigMap of yours allows, under its key policy.yaml
+    #[arg(long, value_name = "NAME", value_parser = name, conflicts_with = "no_policy")]
+    pub policy_configmap: Option<String>,
+
+    /// Install the plugin without a policy: AppProjects may deliver anything but plain Secrets
+    #[arg(long)]
+    pub no_policy: bool,
 
     /// Only what is added to Argo CD's own objects, beside a Helm chart that has brought the rest
     #[arg(long)]
@@ -80,6 +88,8 @@ pub struct HubInstallArgs {
 const INSTALL_EXAMPLES: &str = "\
 It applies all or, where it finds something in the way, nothing. What is right already is not written, so it can be done again at any
 time, and it is the upgrade too. Features that are left out are not taken away.
+With the plugin comes a policy. A new hub gets a sample, which allows only the quick start of the README; a policy that is there is
+never overwritten, and a sidecar that is there without one stays open until you pass --policy or the feature policy.
 Rights: those of an administrator of the hub.
 
 Examples:
@@ -94,6 +104,9 @@ Examples:
 
   # With the pull model and the extension of Argo CD's pages, for an Argo CD in another namespace
   argocd-ocm-cmp install --namespace gitops --features plugin,project,pull,ui
+
+  # With your own policy
+  argocd-ocm-cmp install --policy policy.yaml
 
   # From a registry of one's own
   argocd-ocm-cmp install --image registry.example.com/argocd-ocm-cmp:TAG --argocd-image registry.example.com/argocd:TAG";

@@ -1,14 +1,15 @@
 //! `install`: prints the objects, or applies them to a hub.
 
 mod hub;
+mod policy;
 
 use super::{Exit, fail, show};
 use crate::cli::HubInstallArgs;
 use crate::controller::LEASE;
-use crate::generate::policy;
 use crate::generate::problem::Problems;
-use crate::install::{self, MANAGER, Object, Wanted, elsewhere, is_ours, is_robbed, objects, taken_over};
+use crate::install::{self, MANAGER, Object, PolicySource, Wanted, elsewhere, is_ours, is_robbed, objects, taken_over};
 pub(super) use hub::{How, Hub, Refused, place};
+use policy::Kept;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -20,12 +21,12 @@ const ESTABLISHED: Duration = Duration::from_secs(60);
 const OFTEN: Duration = Duration::from_millis(200);
 
 pub(super) fn run(args: &HubInstallArgs) -> Exit {
-    let done = wanted(args).and_then(|wanted| {
-        let objects = objects(&wanted);
+    let done = policy::asked(args).and_then(|asked| {
+        let wanted = wanted(args, asked.clone().unwrap_or_default());
         if args.print {
-            return Ok(show("objects", &install::text(&objects, args.output)));
+            return Ok(show("objects", &install::text(&objects(&wanted), args.output)));
         }
-        runtime()?.block_on(apply(args, &objects))
+        runtime()?.block_on(apply(args, wanted, asked))
     });
     done.unwrap_or_else(|problems| fail(&problems.to_string()))
 }
@@ -36,8 +37,8 @@ pub(super) fn runtime() -> Result<Runtime, Problems> {
     runtime.map_err(|error| Problems::one(format!("nothing can be started: {error}")))
 }
 
-fn wanted(args: &HubInstallArgs) -> Result<Wanted, Problems> {
-    Ok(Wanted {
+fn wanted(args: &HubInstallArgs, policy: PolicySource) -> Wanted {
+    Wanted {
         namespace: args.namespace.clone(),
         image: args.image.clone(),
         argocd_image: args.argocd_image.clone(),
@@ -46,15 +47,18 @@ fn wanted(args: &HubInstallArgs) -> Result<Wanted, Problems> {
         replicas: args.replicas,
         shards: args.shards,
         pull_dialect: args.pull_dialect,
-        policy: args.policy.as_deref().map(policy::checked).transpose()?,
+        policy,
         additions_only: args.additions_only,
-    })
+    }
 }
 
-/// Applies the objects, all of them or none, and says of each what has become of it.
-async fn apply(args: &HubInstallArgs, objects: &[Object]) -> Result<Exit, Problems> {
+/// Applies the objects, all of them or none, and says of each what has become of it. `asked` is the policy that flags ask for.
+async fn apply(args: &HubInstallArgs, mut wanted: Wanted, asked: Option<PolicySource>) -> Result<Exit, Problems> {
     let hub = Hub::connect(&args.hub).await.map_err(Problems::one)?;
-    let (found, mut lines) = look(&hub, args, objects).await?;
+    let (source, about_policy) = policy::decided(&hub, &wanted, asked).await?;
+    wanted.policy = source;
+    let objects = &objects(&wanted);
+    let (found, mut lines) = look(&hub, args, &wanted.policy, objects).await?;
     for (object, live) in &found {
         let Some(there) = live else { continue };
         // Else what kubectl has applied would stay kubectl's for ever. It changes nothing but whose it is.
@@ -86,12 +90,21 @@ async fn apply(args: &HubInstallArgs, objects: &[Object]) -> Result<Exit, Proble
         }
     }
     lines.push_str(&settings_left(&hub, &args.namespace, objects).await?);
+    for (object, live) in &found {
+        lines.extend(policy::about_sample(&wanted.policy, object, live.as_ref()));
+    }
+    lines.extend(about_policy.map(|line| line + "\n"));
     Ok(show("summary", &lines))
 }
 
 /// The objects that are to be applied, with what is there of each, and a line about each that is to be left as it is; what stands in
 /// the way of all of them.
-async fn look<'o>(hub: &Hub, args: &HubInstallArgs, objects: &'o [Object]) -> Result<(Looked<'o>, String), Problems> {
+async fn look<'o>(
+    hub: &Hub,
+    args: &HubInstallArgs,
+    source: &PolicySource,
+    objects: &'o [Object],
+) -> Result<(Looked<'o>, String), Problems> {
     let namespace = args.namespace.as_str();
     if hub
         .get("/api/v1/namespaces", namespace)
@@ -118,14 +131,19 @@ async fn look<'o>(hub: &Hub, args: &HubInstallArgs, objects: &'o [Object]) -> Re
                 place(object)
             )),
             (Some(live), _) if is_robbed(live) && object.is_addition() => problems.extend(robbed(object, live)),
-            // Red Hat ACM's, which what we write fits; and a policy that is not to become the sample again.
-            (Some(live), _)
-                if object.name() == REPORTS && !is_ours(object, live)
-                    || object.name() == POLICY && args.policy.is_none() =>
-            {
+            // Red Hat ACM's, which what we write fits.
+            (Some(live), _) if object.name() == REPORTS && !is_ours(object, live) => {
                 writeln!(lines, "{object} kept").expect("a String takes all");
                 continue;
             }
+            (Some(live), _) => match policy::kept(args, source, object, live) {
+                Kept::No => {}
+                Kept::Yes(why) => {
+                    writeln!(lines, "{object} kept{why}").expect("a String takes all");
+                    continue;
+                }
+                Kept::Refused(line) => problems.push(line),
+            },
             _ => {}
         }
         found.push((object, live));
@@ -138,9 +156,6 @@ type Looked<'o> = Vec<(&'o Object, Option<Value>)>;
 
 /// The CRD that Red Hat ACM brings too.
 const REPORTS: &str = "multiclusterapplicationsetreports.apps.open-cluster-management.io";
-
-/// The ConfigMap with the policy.
-const POLICY: &str = "argocd-ocm-cmp-policy";
 
 async fn carry_out(hub: &Hub, object: &Object, before: Option<&Value>, how: How) -> Result<String, Problems> {
     let applied = match hub.apply(object, how).await {

@@ -5,8 +5,8 @@ use super::{Exit, fail, show};
 use crate::cli::HubUninstallArgs;
 use crate::generate::problem::Problems;
 use crate::install::{
-    LABELS, Object, PROJECT, Wanted, elsewhere, hanging, is_helms, is_left, is_ours, leases, names_project, objects,
-    of_managers,
+    LABELS, Object, POLICY, PROJECT, Wanted, elsewhere, hanging, is_helms, is_left, is_ours, is_sample, leases,
+    names_project, objects, of_managers,
 };
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -180,6 +180,12 @@ async fn remove(hub: &Hub, it: &Found, dry_run: bool) -> Result<String, String> 
             if left > 0 {
                 return Ok(format!("{shown} kept: there are {left} Applications of it\n"));
             }
+        }
+        "ConfigMap" if it.name() == POLICY && !is_sample(&it.live) => {
+            let namespace = it.live["metadata"]["namespace"].as_str().unwrap_or_default();
+            return Ok(format!(
+                "{shown} kept: the policy in it is not our sample: kubectl -n {namespace} delete configmap {POLICY} deletes it\n"
+            ));
         }
         _ => {}
     }

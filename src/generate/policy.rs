@@ -12,6 +12,7 @@
 mod file;
 mod parse;
 mod pattern;
+mod refusal;
 mod summary;
 
 use super::kinds::Scope;
@@ -19,6 +20,7 @@ use super::names::{self, is_dns_subdomain};
 use super::object::ObjectKey;
 use super::problem::Problems;
 use pattern::Patterns;
+use refusal::Refusal;
 use std::collections::HashMap;
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -30,6 +32,8 @@ pub use file::{check, checked, load};
 pub struct Policy {
     /// Its entries; the first that names a project decides.
     entries: Vec<Entry>,
+    /// The file that it was read from.
+    file: String,
 }
 
 /// What some projects may deliver.
@@ -110,6 +114,8 @@ impl Display for Executor {
 pub struct Rules<'p> {
     project: &'p str,
     entry: &'p Entry,
+    /// The entry's place in the policy, from 0.
+    at: usize,
 }
 
 impl Policy {
@@ -133,13 +139,10 @@ impl Policy {
                  elsewhere, set it to the name of an AppProject",
             ));
         };
-        let entry = self.entries.iter().find(|entry| entry.names.matches(project));
-        let entry = entry.ok_or_else(|| {
-            Problems::one(format!(
-                "the policy has no entry for project {project}, so it may deliver nothing: those who keep the policy can add one"
-            ))
-        })?;
-        Ok(Rules { project, entry })
+        let mut entries = self.entries.iter().enumerate();
+        let entry = entries.find(|(_, entry)| entry.names.matches(project));
+        let (at, entry) = entry.ok_or_else(|| Problems::one(refusal::no_entry(project, &self.file)))?;
+        Ok(Rules { project, entry, at })
     }
 }
 
@@ -185,18 +188,15 @@ pub fn violations<'a, P: Display>(
             let kind = *kinds
                 .entry(&key.kind)
                 .or_insert_with(|| entry.kind(&key.kind.to_string()));
-            let mut refused = Vec::new();
+            let mut refusal = Refusal::new(rules);
             if kind == Kind::Refused {
-                refused.push(NO_SUCH_KIND.to_owned());
+                refusal.kind(&key.kind.to_string());
             }
             if !entry.cluster_scoped {
                 if key.namespace.is_none() || built_in == Some(Scope::Cluster) {
-                    refused.push("no cluster-scoped objects".to_owned());
+                    refusal.cluster_scoped();
                 } else if built_in.is_none() && kind == Kind::Matched {
-                    refused.push(format!(
-                        "no cluster-scoped objects, which custom resources may be whose kind it does not name in full, as {}",
-                        key.kind
-                    ));
+                    refusal.perhaps_cluster_scoped(&key.kind.to_string());
                 }
             }
             if let (Some(allowed), Some(namespace)) = (&entry.namespaces, namespace(key))
@@ -204,15 +204,13 @@ pub fn violations<'a, P: Display>(
                     .entry(namespace)
                     .or_insert_with(|| allowed.matches(namespace))
             {
-                refused.push(not_there(namespace, allowed));
+                refusal.namespace(namespace, allowed);
             }
             if is_secret && !entry.secrets {
-                refused.push("no plain Secrets".to_owned());
+                refusal.secret();
                 unsaid = false;
             }
-            if !refused.is_empty() {
-                against.push(rules.refusal(&refused));
-            }
+            against.extend(refusal.text());
         }
         if unsaid {
             against.push(UNSAID_SECRET.to_owned());
@@ -222,12 +220,6 @@ pub fn violations<'a, P: Display>(
         }
     }
     lines
-}
-
-const NO_SUCH_KIND: &str = "no objects of this kind";
-
-fn not_there(namespace: &str, allowed: &Patterns) -> String {
-    format!("nothing in namespace {namespace}, only in {allowed}")
 }
 
 const UNSAID_SECRET: &str = "a Secret in a work can be read in Argo CD's UI: deliver a SealedSecret or an ExternalSecret \
@@ -270,39 +262,27 @@ impl Entry {
 }
 
 impl Rules<'_> {
-    fn refusal(&self, refused: &[String]) -> String {
-        format!(
-            "the policy lets project {} deliver {}",
-            self.project,
-            refused.join("; ")
-        )
-    }
-
     /// What is against a Namespace that no file asks for, but the setting `create-namespace`. It has nothing but its name, so
     /// it may be made even where nothing cluster-scoped may be delivered.
     #[must_use]
     pub fn against_created_namespace(&self, name: &str) -> Option<String> {
-        let mut refused = Vec::new();
+        let mut refusal = Refusal::new(*self);
         if self.entry.kind("Namespace") == Kind::Refused {
-            refused.push(NO_SUCH_KIND.to_owned());
+            refusal.kind("Namespace");
         }
         if let Some(allowed) = &self.entry.namespaces
             && !allowed.matches(name)
         {
-            refused.push(not_there(name, allowed));
+            refusal.namespace(name, allowed);
         }
-        (!refused.is_empty()).then(|| format!("create-namespace: Namespace {name}: {}", self.refusal(&refused)))
+        let text = refusal.text()?;
+        Some(format!("create-namespace: Namespace {name}: {text}"))
     }
 
     fn against_cluster(&self, cluster: &impl Display) -> Option<String> {
         let allowed = self.entry.clusters.as_ref()?;
         let cluster = cluster.to_string();
-        (!allowed.matches(&cluster)).then(|| {
-            format!(
-                "cluster {cluster}: the policy lets project {} deliver nothing to it, only to {allowed}",
-                self.project
-            )
-        })
+        (!allowed.matches(&cluster)).then(|| refusal::of_cluster(*self, &cluster, allowed))
     }
 
     /// What the policy has against a placement, `NAMESPACE/NAME`. Which clusters it selects is not known here, so where the
@@ -312,15 +292,19 @@ impl Rules<'_> {
         let Entry {
             placements, clusters, ..
         } = self.entry;
-        let limit = match (placements, clusters) {
-            (Some(allowed), _) if !allowed.matches(placement) => format!("only by {allowed}"),
-            (None, Some(clusters)) => format!("only to the clusters {clusters}, set by name"),
-            _ => return None,
-        };
-        let project = self.project;
-        Some(format!(
-            "placement {placement}: the policy lets project {project} deliver nothing by it, {limit}"
-        ))
+        match (placements, clusters) {
+            (Some(allowed), _) if !allowed.matches(placement) => Some(refusal::of_placement(
+                *self,
+                placement,
+                &format!("only by {allowed}"),
+                true,
+            )),
+            (None, Some(clusters)) => {
+                let limit = format!("only to the clusters {clusters}, set by name");
+                Some(refusal::of_placement(*self, placement, &limit, false))
+            }
+            _ => None,
+        }
     }
 
     /// The executor of the works, where the Application asks for `asked`.
@@ -345,6 +329,7 @@ impl Rules<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::generate::kinds::GroupKind;
     use crate::generate::object::Object;
     use crate::generate::object::tests::object;
 
@@ -392,12 +377,111 @@ mod tests {
 
     /// What is against an object of project `shop` by a policy of one entry with these fields, behind its place and name.
     fn why(fields: &str, kind: &str, name: &str) -> String {
+        why_and_how(fields, kind, name).0
+    }
+
+    /// The same, and what allows it.
+    fn why_and_how(fields: &str, kind: &str, name: &str) -> (String, String) {
         let policy = policy(&format!("- {{names: [shop], {fields}}}\n"));
         let rules = policy.rules_for(Some("shop")).expect("an entry");
         let line = against(Some(rules), true, kind, name);
         let start = format!("a.yaml:1: {kind} {name}: the policy lets project shop deliver ");
         assert!(line.is_empty() || line.starts_with(&start), "{line}");
-        line.replacen(&start, "", 1)
+        let line = line.replacen(&start, "", 1);
+        let (why, how) = line.split_once(": to allow it, ").unwrap_or((&line, ""));
+        assert_eq!(why.is_empty(), how.is_empty(), "{line}");
+        (why.to_owned(), how.to_owned())
+    }
+
+    #[test]
+    fn a_refusal_says_what_to_add_to_which_list() {
+        for (fields, kind, name, wanted) in [
+            (
+                "kinds: [ConfigMap]",
+                "Service",
+                "shop/web",
+                "add `Service` to `projects[0].kinds`",
+            ),
+            (
+                "kinds: ['*'], deniedKinds: ['Limit*', LimitRange]",
+                "LimitRange",
+                "shop/web",
+                "remove `Limit*` from `projects[0].deniedKinds`, remove `LimitRange` from `projects[0].deniedKinds`",
+            ),
+            (
+                "namespaces: [shop]",
+                "Service",
+                "a1/web",
+                "add `a1` to `projects[0].namespaces`",
+            ),
+            (
+                "namespaces: [shop]",
+                "Service",
+                "1/web",
+                "add `\"1\"` to `projects[0].namespaces`",
+            ),
+            ("", "Namespace", "shop", "set `projects[0].clusterScoped: true`"),
+            ("", "Secret", "shop/db", "set `projects[0].secrets: true`"),
+            (
+                "",
+                "Certificate.cert-manager.io",
+                "shop/web",
+                "set `projects[0].kinds: [\"*\", Certificate.cert-manager.io]`",
+            ),
+            (
+                "kinds: ['*']",
+                "Certificate.cert-manager.io",
+                "shop/web",
+                "add `Certificate.cert-manager.io` to `projects[0].kinds`",
+            ),
+            (
+                "kinds: [ConfigMap], namespaces: [shop]",
+                "Secret",
+                "kube-system/db",
+                "add `Secret` to `projects[0].kinds`, add `kube-system` to `projects[0].namespaces`, set `projects[0].secrets: true`",
+            ),
+        ] {
+            assert_eq!(why_and_how(fields, kind, name).1, wanted, "{fields} {kind}");
+        }
+    }
+
+    #[test]
+    fn what_a_refusal_asks_for_is_enough() {
+        let fields = "namespaces: [shop], kinds: [ConfigMap], clusters: [eu-1]";
+        let more = "namespaces: [shop, kube-system], kinds: [ConfigMap, Certificate.cert-manager.io], clusters: [eu-1]";
+        let (kind, name) = ("Certificate.cert-manager.io", "kube-system/web");
+        assert_eq!(
+            why_and_how(fields, kind, name).1,
+            "add `Certificate.cert-manager.io` to `projects[0].kinds`, add `kube-system` to `projects[0].namespaces`"
+        );
+        assert_eq!(why(more, kind, name), "");
+    }
+
+    #[test]
+    fn a_refusal_escapes_what_a_manifest_holds() {
+        let policy = policy("- {names: [shop], kinds: ['*']}\n");
+        let key = ObjectKey {
+            kind: GroupKind {
+                group: "b`c".into(),
+                kind: "A\u{1b}[31m\n".into(),
+            },
+            namespace: Some("shop".into()),
+            name: "web".into(),
+        };
+        let delivered = Delivered {
+            key: &key,
+            built_in: None,
+            place: "a.yaml:1",
+        };
+        let rules = policy.rules_for(Some("shop")).unwrap();
+        let lines = violations(Some(rules), false, [""; 0], [delivered]);
+        let told = Problems::or(lines, ()).unwrap_err().to_string();
+        assert_eq!(told.lines().count(), 1, "{told}");
+        assert!(!told.contains('\u{1b}'), "{told}");
+        assert!(
+            told.ends_with("add `\"A\\u{1b}[31m\\n.b`c\"` to `projects[0].kinds`\n"),
+            "{told}"
+        );
     }
 
     #[test]
@@ -416,7 +500,8 @@ mod tests {
         let told = |project| policy.rules_for(project).unwrap_err().to_string();
         assert_eq!(
             told(Some("team-b")),
-            "error: the policy has no entry for project team-b, so it may deliver nothing: those who keep the policy can add one\n"
+            "error: the policy has no entry for project team-b, so it may deliver nothing: add `- names: [team-b]`, with its clusters, \
+             namespaces and kinds, to `projects` in policy.yaml\n"
         );
         for none in [None, Some("")] {
             assert_eq!(
@@ -435,7 +520,7 @@ mod tests {
         assert_eq!(why("", "Namespace", "shop"), "no cluster-scoped objects");
         assert_eq!(
             why("", "Certificate.cert-manager.io", "shop/web"),
-            "no cluster-scoped objects, which custom resources may be whose kind it does not name in full, as Certificate.cert-manager.io"
+            "no cluster-scoped objects, and Certificate.cert-manager.io may be one"
         );
     }
 
@@ -472,9 +557,7 @@ mod tests {
     #[test]
     fn a_custom_kind_needs_its_full_name_unless_cluster_scoped_objects_may_pass() {
         let sneaky = "ClusterRole.authorization.openshift.io";
-        let refused = format!(
-            "no cluster-scoped objects, which custom resources may be whose kind it does not name in full, as {sneaky}"
-        );
+        let refused = format!("no cluster-scoped objects, and {sneaky} may be one");
         for fields in ["kinds: ['*']", "kinds: ['*.authorization.openshift.io']"] {
             assert_eq!(why(fields, sneaky, "shop/admin"), refused, "{fields}");
         }
@@ -538,11 +621,13 @@ mod tests {
         assert_eq!(against("shop", "shop"), "");
         assert_eq!(
             against("shop", "kube-system"),
-            "create-namespace: Namespace kube-system: the policy lets project shop deliver nothing in namespace kube-system, only in shop"
+            "create-namespace: Namespace kube-system: the policy lets project shop deliver nothing in namespace \
+             kube-system, only in shop: to allow it, add `kube-system` to `projects[0].namespaces`"
         );
         assert_eq!(
             against("few", "shop"),
-            "create-namespace: Namespace shop: the policy lets project few deliver no objects of this kind"
+            "create-namespace: Namespace shop: the policy lets project few deliver no objects of this kind: to allow it, add `Namespace` \
+             to `projects[1].kinds`"
         );
         assert_eq!(against("all", "shop"), "");
     }
@@ -563,11 +648,13 @@ mod tests {
         assert_eq!(told("both"), None);
         assert_eq!(
             told("some").unwrap(),
-            "placement argocd/europe: the policy lets project some deliver nothing by it, only to the clusters eu-*, set by name"
+            "placement argocd/europe: the policy lets project some deliver nothing by it, only to the clusters eu-*, set by \
+             name: to allow it, set `projects[1].placements: [argocd/europe]`"
         );
         assert_eq!(
             told("named").unwrap(),
-            "placement argocd/europe: the policy lets project named deliver nothing by it, only by argocd/eu"
+            "placement argocd/europe: the policy lets project named deliver nothing by it, only by argocd/eu: to allow \
+             it, add `argocd/europe` to `projects[3].placements`"
         );
     }
 
@@ -579,8 +666,10 @@ mod tests {
         assert_eq!(
             violations(Some(policy.rules_for(Some("shop")).unwrap()), false, clusters, none),
             [
-                "cluster us-1: the policy lets project shop deliver nothing to it, only to eu-*, lab",
-                "cluster eu: the policy lets project shop deliver nothing to it, only to eu-*, lab",
+                "cluster us-1: the policy lets project shop deliver nothing to it, only to eu-*, lab: to allow it, add `us-1` to \
+                 `projects[0].clusters`",
+                "cluster eu: the policy lets project shop deliver nothing to it, only to eu-*, lab: to allow it, add `eu` to \
+                 `projects[0].clusters`",
             ]
         );
         assert!(violations(Some(policy.rules_for(Some("all")).unwrap()), false, clusters, none).is_empty());
@@ -608,7 +697,8 @@ mod tests {
             let rules = project.map(|project| policy.rules_for(Some(project)).unwrap());
             against(rules, allow_secrets, "Secret", "shop/db")
         };
-        let refused = "a.yaml:1: Secret shop/db: the policy lets project may-not deliver no plain Secrets";
+        let refused = "a.yaml:1: Secret shop/db: the policy lets project may-not deliver no plain Secrets: to allow it, set \
+                       `projects[1].secrets: true`";
         let unsaid = "a.yaml:1: Secret shop/db: a Secret in a work can be read in Argo CD's UI: deliver a SealedSecret or an \
                       ExternalSecret instead, or set allow-secrets";
         for (project, allow_secrets, wanted) in [

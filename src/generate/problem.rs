@@ -37,7 +37,8 @@ impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for line in self.0.iter().take(TOLD) {
             // A name or key taken from a manifest may hold anything; the promise is one line a problem.
-            writeln!(f, "error: {}", line.replace(['\n', '\r'], " "))?;
+            let is_control = |char: char| char.is_control() && char != '\t';
+            writeln!(f, "error: {}", line.replace(is_control, " "))?;
         }
         match self.0.len().saturating_sub(TOLD) {
             0 => Ok(()),

@@ -11,11 +11,11 @@ use std::collections::BTreeSet;
 /// Something that can be installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Feature {
-    /// The sidecar of argocd-repo-server that wraps manifests into works, and the health of works
+    /// The sidecar of argocd-repo-server that wraps manifests into works, with its policy, and the health of works
     Plugin,
     /// The AppProject managed-clusters, whose Applications may write works and nothing else
     Project,
-    /// What AppProjects may deliver: a policy of your own, or a sample
+    /// What AppProjects may deliver: the policy of the sidecar, also where an installation has none yet
     Policy,
     /// What lets ApplicationSets ask Placements for their clusters
     #[value(name = "applicationset")]
@@ -64,12 +64,13 @@ impl Feature {
     /// What it does not do without.
     fn implies(self) -> &'static [Self] {
         match self {
+            Self::Plugin => &[Self::Policy],
             Self::Policy => &[Self::Plugin],
             Self::Shards | Self::ClusterSecrets | Self::Report | Self::GitOpsCluster => &[Self::Controller],
             // As deploy_pull.yaml has it.
             Self::Pull => &[Self::Controller, Self::ClusterSecrets, Self::Report],
             Self::ArgocdAgent => &[Self::GitOpsCluster],
-            Self::Plugin | Self::Project | Self::ApplicationSet | Self::ArgocdRbac | Self::Controller | Self::Ui => &[],
+            Self::Project | Self::ApplicationSet | Self::ArgocdRbac | Self::Controller | Self::Ui => &[],
         }
     }
 

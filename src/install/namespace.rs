@@ -43,8 +43,13 @@ fn rename_all(names: &mut [Value<'static>], namespace: &str) {
 }
 
 fn rename(value: &mut Value<'static>, namespace: &str) {
-    if value.as_str() == Some(SHIPPED_NAMESPACE) {
-        *value = Value::text(namespace);
+    match value.as_str() {
+        Some(SHIPPED_NAMESPACE) => *value = Value::text(namespace),
+        // A destination of an AppProject that is refused.
+        Some(text) if text.strip_prefix('!') == Some(SHIPPED_NAMESPACE) => {
+            *value = Value::text(format!("!{namespace}"))
+        }
+        _ => {}
     }
 }
 

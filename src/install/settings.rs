@@ -1,6 +1,6 @@
 //! Sets in our files what flags say.
 
-use super::{ARGOCD_IMAGE, Feature, IMAGE, Object, SHIPPED_NAMESPACE, Wanted};
+use super::{ARGOCD_IMAGE, Feature, IMAGE, Object, POLICY, POLICY_KEY, PolicySource, SHIPPED_NAMESPACE, Wanted};
 use crate::controller::LEASE;
 use crate::pull::Dialect;
 use crate::value::{Map, Value};
@@ -9,9 +9,6 @@ use std::collections::BTreeSet;
 
 /// The controller's Deployment, and the ConfigMap with its settings, are called as its Lease is.
 const CONTROLLER: &str = LEASE;
-
-/// The ConfigMap with the policy, and its one key.
-const POLICY: (&str, &str) = ("argocd-ocm-cmp-policy", "policy.yaml");
 
 /// Where a Deployment says what its Pods are.
 const POD: &[&str] = &["spec", "template", "spec"];
@@ -28,7 +25,8 @@ const DIALECT: &str = "OCM_PULL_DIALECT";
 /// The features that flags ask for.
 pub(super) fn features(wanted: &Wanted) -> impl Iterator<Item = Feature> {
     let shards = wanted.shards.filter(|shards| *shards > 1).map(|_| Feature::Shards);
-    let policy = wanted.policy.as_ref().map(|_| Feature::Policy);
+    let has_policy = matches!(wanted.policy, PolicySource::Text(_) | PolicySource::ConfigMap(_));
+    let policy = has_policy.then_some(Feature::Policy);
     shards.into_iter().chain(policy)
 }
 
@@ -47,15 +45,20 @@ pub(super) fn set(object: &mut Object, wanted: &Wanted, features: &BTreeSet<Feat
                 each_container(object.value_mut(), |container| add_env(container, name, &value));
             }
         }
-        ("Deployment", _) => images(object.value_mut(), wanted),
+        ("Deployment", _) => {
+            images(object.value_mut(), wanted);
+            if let PolicySource::ConfigMap(name) = &wanted.policy {
+                mount_policy(object.value_mut(), name);
+            }
+        }
         ("ConfigMap", CONTROLLER) => fields(object.value_mut(), &["data"], |data| {
             data.insert(CONTROLLERS, Value::text(promises(features)));
             data.insert(DIALECT, Value::text(name_of(wanted.pull_dialect)));
         }),
-        ("ConfigMap", name) if name == POLICY.0 => {
-            if let Some(policy) = &wanted.policy {
+        ("ConfigMap", POLICY) => {
+            if let PolicySource::Text(policy) = &wanted.policy {
                 fields(object.value_mut(), &["data"], |data| {
-                    data.insert(POLICY.1, Value::text(policy.as_str()));
+                    data.insert(POLICY_KEY, Value::text(policy.as_str()));
                 });
             }
         }
@@ -116,6 +119,22 @@ fn images(deployment: &mut Value<'static>, wanted: &Wanted) {
             pod.insert("imagePullSecrets", Value::List(secrets));
         });
     }
+}
+
+/// Mounts another ConfigMap as the policy.
+fn mount_policy(deployment: &mut Value<'static>, config_map: &str) {
+    fields(deployment, POD, |pod| {
+        let Some(Value::List(volumes)) = pod.get_mut("volumes") else {
+            return;
+        };
+        for volume in volumes {
+            if volume.as_map().and_then(|it| it.get("name")?.as_str()) == Some(POLICY) {
+                fields(volume, &["configMap"], |source| {
+                    source.insert("name", Value::text(config_map));
+                });
+            }
+        }
+    });
 }
 
 fn add_env(container: &mut Map<'static>, name: &'static str, value: &str) {

@@ -141,7 +141,7 @@ fn flags_say_how_many_and_how() {
     assert_eq!(setting(&wanted, "OCM_PULL_DIALECT"), None);
     wanted.pull_dialect = Dialect::Acm;
     assert_eq!(setting(&wanted, "OCM_PULL_DIALECT").as_deref(), Some("acm"));
-    wanted.policy = Some("projects: []\n".to_owned());
+    wanted.policy = PolicySource::Text("projects: []\n".to_owned());
     let objects = objects(&wanted);
     let policy = find(&objects, "ConfigMap", "argocd-ocm-cmp-policy").value();
     let data = at(policy, "data").and_then(Value::as_map).expect("data");

@@ -32,7 +32,8 @@ pub(super) fn policy(text: &str, file: &str) -> Result<Policy, Problems> {
         problems: Vec::new(),
     };
     let entries = reader.entries(&value);
-    Problems::or(reader.problems, Policy { entries })
+    let file = file.to_owned();
+    Problems::or(reader.problems, Policy { entries, file })
 }
 
 /// What was found wrong so far.

@@ -1,0 +1,116 @@
+//! The policy of the sidecar on a hub: which one it has, and whether what is to be mounted is there.
+
+use super::{Hub, place};
+use crate::cli::HubInstallArgs;
+use crate::generate::policy::{self, Policy};
+use crate::generate::problem::Problems;
+use crate::install::{
+    Feature, Object, POLICY, POLICY_KEY, PolicySource, Wanted, decide, is_open_project, live_policy, objects,
+    with_implied,
+};
+use serde_json::Value;
+
+/// The policy that flags ask for, if any does. The file is checked as `policy check` does it.
+pub(super) fn asked(args: &HubInstallArgs) -> Result<Option<PolicySource>, Problems> {
+    let is_named = args.features.contains(&Feature::Policy);
+    if args.no_policy && is_named {
+        return Err(Problems::one(
+            "--no-policy and the feature policy contradict each other: leave one of the two out",
+        ));
+    }
+    Ok(match (&args.policy, &args.policy_configmap) {
+        _ if args.no_policy => Some(PolicySource::None),
+        (Some(file), _) => Some(PolicySource::Text(policy::checked(file)?)),
+        (_, Some(name)) => Some(PolicySource::ConfigMap(name.clone())),
+        _ => is_named.then_some(PolicySource::Sample),
+    })
+}
+
+/// Decides which policy the sidecar has from now on, by what it has now; with a line where the user has to know.
+pub(super) async fn decided(
+    hub: &Hub,
+    wanted: &Wanted,
+    asked: Option<PolicySource>,
+) -> Result<(PolicySource, Option<String>), Problems> {
+    let everything = objects(&Wanted::everything(&wanted.namespace));
+    let is_repo_server = |it: &&Object| it.is_addition() && it.name() == "argocd-repo-server";
+    let has_sidecar = with_implied(wanted.features.iter().copied()).contains(&Feature::Plugin);
+    let repo_server = everything
+        .iter()
+        .find(is_repo_server)
+        .filter(|_| has_sidecar || asked.is_some());
+    let Some(repo_server) = repo_server else {
+        return Ok((PolicySource::Sample, None));
+    };
+    let live = hub.get(&repo_server.path(), repo_server.name()).await;
+    let live = live_policy(live.map_err(Problems::one)?.as_ref());
+    let is_asked = asked.is_some();
+    let (source, line) = decide(asked, &live, &place(repo_server)).map_err(Problems::one)?;
+    let to_mount = match &source {
+        PolicySource::ConfigMap(name) if is_asked => Some(name.as_str()),
+        PolicySource::Sample | PolicySource::Text(_) if wanted.additions_only => Some(POLICY),
+        _ => None,
+    };
+    if let Some(name) = to_mount {
+        check_mounted(hub, &wanted.namespace, name).await?;
+    }
+    Ok((source, line))
+}
+
+/// Checks the ConfigMap that is to be mounted and that this command does not write: without it the pod does not start.
+async fn check_mounted(hub: &Hub, namespace: &str, name: &str) -> Result<(), Problems> {
+    let path = format!("/api/v1/namespaces/{namespace}/configmaps");
+    let live = hub.get(&path, name).await.map_err(Problems::one)?;
+    let text = live.as_ref().and_then(|live| live["data"][POLICY_KEY].as_str());
+    let Some(text) = text else {
+        return Err(Problems::one(format!(
+            "there is no ConfigMap {namespace}/{name} with the key {POLICY_KEY} to mount: create it first, or pass --no-policy"
+        )));
+    };
+    Policy::parse(text, &format!("ConfigMap {namespace}/{name}")).map(drop)
+}
+
+/// What becomes of an object that is there and that `install` leaves as it is.
+pub(super) enum Kept {
+    /// Nothing: it is applied.
+    No,
+    /// It stays, with this to add to the line about it.
+    Yes(&'static str),
+    /// It stands in the way.
+    Refused(String),
+}
+
+/// Says whether a policy or an AppProject that is there stays as it is. Neither is overwritten, whoever has written it.
+pub(super) fn kept(args: &HubInstallArgs, source: &PolicySource, object: &Object, live: &Value) -> Kept {
+    match (object.kind(), object.name()) {
+        ("ConfigMap", POLICY) => match source {
+            PolicySource::Text(text) if live["data"][POLICY_KEY] != text.as_str() => {
+                if args.force_conflicts {
+                    return Kept::No;
+                }
+                Kept::Refused(format!(
+                    "{}: there is another policy than that of --policy: leave --policy out to keep it, or replace it by \
+                     --force-conflicts",
+                    place(object)
+                ))
+            }
+            _ => Kept::Yes(""),
+        },
+        ("AppProject", _) if is_open_project(live) && !args.force_conflicts => Kept::Yes(
+            ": its destinations permit every namespace of the hub: replace them by those of proj.yaml, or by --force-conflicts",
+        ),
+        _ => Kept::No,
+    }
+}
+
+/// A line about the sample, where it was just created.
+pub(super) fn about_sample(source: &PolicySource, object: &Object, live: Option<&Value>) -> Option<String> {
+    let is_new =
+        live.is_none() && *source == PolicySource::Sample && object.kind() == "ConfigMap" && object.name() == POLICY;
+    is_new.then(|| {
+        format!(
+            "{}: AppProjects may deliver only what it allows, which is the quick start of the README: add what yours need\n",
+            place(object)
+        )
+    })
+}

@@ -1,0 +1,267 @@
+//! The policy of the sidecar: what an installation that is there already keeps, and what a new one begins with.
+
+use super::{EARLIER, MANAGER, SHIPPED_NAMESPACE, Wanted, objects};
+use serde_json::Value;
+
+/// The ConfigMap of policy_cm.yaml.
+pub const POLICY: &str = "argocd-ocm-cmp-policy";
+
+/// Its one key.
+pub const POLICY_KEY: &str = "policy.yaml";
+
+/// The container that deploy_cmp.yaml adds.
+const SIDECAR: &str = "argocd-ocm-cmp";
+
+/// The variable that names the policy, and its value in deploy_policy.yaml.
+const VARIABLE: (&str, &str) = ("OCM_POLICY_FILE", "/etc/argocd-ocm-cmp/policy.yaml");
+
+/// Where the policy of the sidecar comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum PolicySource {
+    /// The sample of policy_cm.yaml.
+    #[default]
+    Sample,
+    /// This text, in the same ConfigMap.
+    Text(String),
+    /// Another ConfigMap, which somebody else writes.
+    ConfigMap(String),
+    /// The sidecar has no policy.
+    None,
+}
+
+/// The policy of a sidecar that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LivePolicy {
+    /// There is no sidecar yet.
+    NoSidecar,
+    /// There is a sidecar without a policy.
+    Open,
+    /// The sidecar reads this ConfigMap, mounted as in deploy_policy.yaml.
+    Mounted(String),
+    /// The variable is set to something else. `ours` says whether we have applied any of it.
+    Foreign {
+        /// Whether one of our field managers has a part of it.
+        ours: bool,
+    },
+}
+
+/// Reads from the Deployment of the repo-server which policy its sidecar has.
+#[must_use]
+pub fn live_policy(repo_server: Option<&Value>) -> LivePolicy {
+    let pod = &repo_server.unwrap_or(&Value::Null)["spec"]["template"]["spec"];
+    let Some(sidecar) = named(&pod["containers"], SIDECAR) else {
+        return LivePolicy::NoSidecar;
+    };
+    let Some(variable) = named(&sidecar["env"], VARIABLE.0) else {
+        return LivePolicy::Open;
+    };
+    let volume = named(&pod["volumes"], POLICY);
+    let config_map = volume.and_then(|volume| volume["configMap"]["name"].as_str());
+    match config_map {
+        Some(config_map) if variable["value"] == VARIABLE.1 => LivePolicy::Mounted(config_map.to_owned()),
+        _ => LivePolicy::Foreign {
+            ours: repo_server.is_some_and(has_applied_variable),
+        },
+    }
+}
+
+fn named<'v>(list: &'v Value, name: &str) -> Option<&'v Value> {
+    list.as_array()?.iter().find(|item| item["name"] == name)
+}
+
+/// Returns true if one of our field managers has applied the variable.
+fn has_applied_variable(repo_server: &Value) -> bool {
+    let entries = repo_server["metadata"]["managedFields"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    let mut of_ours = entries.filter(|entry| entry["manager"] == MANAGER || entry["manager"] == EARLIER);
+    of_ours.any(|entry| entry["fieldsV1"].to_string().contains(VARIABLE.0))
+}
+
+/// What is decided about the policy, and a line about it where the user has to know.
+pub(crate) type Decision = (PolicySource, Option<String>);
+
+/// Decides which policy the sidecar has from now on. `asked` is what flags ask for, if any does; `repo_server` names the
+/// Deployment for people. What is open stays open, and what is closed stays closed, unless a flag says otherwise; and no flag
+/// opens what is closed.
+///
+/// # Errors
+/// When no policy is asked for, and the sidecar has one.
+pub fn decide(asked: Option<PolicySource>, live: &LivePolicy, repo_server: &str) -> Result<Decision, String> {
+    let of_config_map = |name: &String| {
+        if name == POLICY {
+            PolicySource::Sample
+        } else {
+            PolicySource::ConfigMap(name.clone())
+        }
+    };
+    let decided = match (asked, live) {
+        (Some(PolicySource::None), LivePolicy::Mounted(_) | LivePolicy::Foreign { ours: true }) => {
+            return Err(format!(
+                "{repo_server}: the sidecar has a policy, which --no-policy would remove: leave the flag out, or allow more in the policy"
+            ));
+        }
+        (Some(PolicySource::Sample) | None, LivePolicy::Mounted(name)) => of_config_map(name),
+        (None, LivePolicy::Open) => {
+            let line = format!(
+                "{repo_server}: the sidecar has no policy and stays open, so that AppProjects may deliver anything but plain Secrets: \
+                 close it by --policy FILE, or by the feature policy for the sample"
+            );
+            return Ok((PolicySource::None, Some(line)));
+        }
+        (None, LivePolicy::Foreign { ours: false }) => {
+            let line = format!("{repo_server}: the sidecar keeps its own {}", VARIABLE.0);
+            return Ok((PolicySource::None, Some(line)));
+        }
+        (asked, _) => asked.unwrap_or_default(),
+    };
+    Ok((decided, None))
+}
+
+/// Returns true if a ConfigMap holds the sample of this release and nothing else.
+#[must_use]
+pub fn is_sample(config_map: &Value) -> bool {
+    let ours = objects(&Wanted::everything(SHIPPED_NAMESPACE));
+    let sample = ours
+        .iter()
+        .find(|object| (object.kind(), object.name()) == ("ConfigMap", POLICY))
+        .and_then(|object| {
+            object
+                .value()
+                .as_map()?
+                .get("data")?
+                .as_map()?
+                .get(POLICY_KEY)?
+                .as_str()
+        });
+    let data = config_map["data"].as_object();
+    sample.is_some()
+        && config_map["binaryData"].is_null()
+        && data.is_some_and(|data| data.len() == 1 && data.get(POLICY_KEY).and_then(Value::as_str) == sample)
+}
+
+/// Returns true if an AppProject permits every namespace of the hub, as that of an earlier release does.
+#[must_use]
+pub fn is_open_project(project: &Value) -> bool {
+    let destinations = project["spec"]["destinations"].as_array();
+    destinations.is_some_and(|all| all.iter().any(|destination| destination["namespace"] == "*"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn repo_server(env: &Value, volume: &str) -> Value {
+        let sidecar = json!({"name": SIDECAR, "env": env});
+        let volumes = json!([{"name": "plugins"}, {"name": POLICY, "configMap": {"name": volume}}]);
+        let spec = json!({"containers": [{"name": "argocd-repo-server"}, sidecar], "volumes": volumes});
+        json!({"spec": {"template": {"spec": spec}}})
+    }
+
+    fn set_to(value: &str) -> Value {
+        json!([{"name": VARIABLE.0, "value": value}])
+    }
+
+    #[test]
+    fn reads_which_policy_a_sidecar_has() {
+        let mounted = |name: &str| live_policy(Some(&repo_server(&set_to(VARIABLE.1), name)));
+        assert_eq!(live_policy(None), LivePolicy::NoSidecar);
+        let without = json!({"spec": {"template": {"spec": {"containers": [{"name": "argocd-repo-server"}]}}}});
+        assert_eq!(live_policy(Some(&without)), LivePolicy::NoSidecar);
+        assert_eq!(live_policy(Some(&repo_server(&json!([]), POLICY))), LivePolicy::Open);
+        assert_eq!(mounted(POLICY), LivePolicy::Mounted(POLICY.to_owned()));
+        assert_eq!(mounted("theirs"), LivePolicy::Mounted("theirs".to_owned()));
+        let mut other = repo_server(&set_to("/elsewhere"), POLICY);
+        assert_eq!(live_policy(Some(&other)), LivePolicy::Foreign { ours: false });
+        for (manager, ours) in [("kubectl", false), (MANAGER, true), (EARLIER, true)] {
+            let fields = json!({"f:env": {"k:{\"name\":\"OCM_POLICY_FILE\"}": {}}});
+            other["metadata"]["managedFields"] = json!([{"manager": manager, "fieldsV1": fields}]);
+            assert_eq!(live_policy(Some(&other)), LivePolicy::Foreign { ours }, "{manager}");
+        }
+        // A variable that is empty, or from elsewhere, is not "no policy" for the plugin either.
+        let from = json!([{"name": VARIABLE.0, "valueFrom": {}}]);
+        for env in [set_to(""), from] {
+            let live = live_policy(Some(&repo_server(&env, POLICY)));
+            assert_eq!(live, LivePolicy::Foreign { ours: false }, "{env}");
+        }
+    }
+
+    #[test]
+    fn keeps_open_what_is_open_and_closed_what_is_closed() {
+        use LivePolicy::{Foreign, Mounted, NoSidecar, Open};
+        use PolicySource::{ConfigMap, None as NoPolicy, Sample, Text};
+        let (mounted, theirs) = (Mounted(POLICY.to_owned()), Mounted("theirs".to_owned()));
+        let (text, named) = (Text("x".to_owned()), ConfigMap("theirs".to_owned()));
+        let [foreign, half] = [false, true].map(|ours| Foreign { ours });
+        for (asked, live, wanted) in [
+            (None, &NoSidecar, Ok(&Sample)),
+            (None, &Open, Ok(&NoPolicy)),
+            (None, &mounted, Ok(&Sample)),
+            (None, &theirs, Ok(&named)),
+            (None, &foreign, Ok(&NoPolicy)),
+            // Otherwise what we have applied of it would be removed: this is a conflict, which the API server tells.
+            (None, &half, Ok(&Sample)),
+            (Some(&Sample), &Open, Ok(&Sample)),
+            (Some(&Sample), &theirs, Ok(&named)),
+            (Some(&text), &NoSidecar, Ok(&text)),
+            (Some(&text), &Open, Ok(&text)),
+            (Some(&text), &mounted, Ok(&text)),
+            (Some(&named), &Open, Ok(&named)),
+            (Some(&NoPolicy), &NoSidecar, Ok(&NoPolicy)),
+            (Some(&NoPolicy), &Open, Ok(&NoPolicy)),
+            (Some(&NoPolicy), &foreign, Ok(&NoPolicy)),
+            (Some(&NoPolicy), &mounted, Err(())),
+            (Some(&NoPolicy), &theirs, Err(())),
+            (Some(&NoPolicy), &half, Err(())),
+        ] {
+            let decided = decide(asked.cloned(), live, "Deployment argocd/argocd-repo-server");
+            let source = decided.as_ref().map(|(source, _)| source).map_err(|_| ());
+            assert_eq!(source, wanted, "{asked:?} {live:?}");
+            let is_told = decided.is_ok_and(|(_, line)| line.is_some());
+            assert_eq!(
+                is_told,
+                asked.is_none() && (*live == Open || *live == foreign),
+                "{asked:?} {live:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_policy_that_somebody_changed_is_no_sample() {
+        let ours = objects(&Wanted::everything("gitops"));
+        let ours = ours
+            .iter()
+            .find(|it| it.name() == POLICY && it.kind() == "ConfigMap")
+            .expect("it is shipped");
+        let mut live: Value = serde_json::from_str(&ours.json()).expect("JSON");
+        assert!(is_sample(&live));
+        live["metadata"]["labels"] = json!({});
+        assert!(is_sample(&live), "the text counts");
+        for (key, value) in [
+            ("data", json!({})),
+            ("data", json!({POLICY_KEY: "x"})),
+            ("binaryData", json!({"a": ""})),
+        ] {
+            let mut changed = live.clone();
+            changed[key] = value;
+            assert!(!is_sample(&changed), "{changed}");
+        }
+        live["data"]["more"] = json!("");
+        assert!(!is_sample(&live), "a key of somebody's");
+    }
+
+    #[test]
+    fn a_project_is_open_if_it_permits_every_namespace() {
+        let project = |namespaces: &[&str]| {
+            let all: Vec<_> = namespaces
+                .iter()
+                .map(|it| json!({"server": "x", "namespace": it}))
+                .collect();
+            json!({"spec": {"destinations": all}})
+        };
+        assert!(is_open_project(&project(&["a", "*"])));
+        assert!(!is_open_project(&project(&["!argocd", "!kube-*"])) && !is_open_project(&json!({})));
+    }
+}
