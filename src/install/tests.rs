@@ -66,6 +66,7 @@ fn what_a_feature_needs_comes_with_it() {
     assert_eq!(all(&[ArgocdAgent]), [Controller, GitOpsCluster, ArgocdAgent]);
     assert_eq!(all(&[Pull]), [Controller, Pull, ClusterSecrets, Report]);
     assert_eq!(all(&[Policy]), [Plugin, Policy]);
+    assert_eq!(all(&[Plugin]), [Plugin, Policy], "closed by default");
     let mut wanted = wanted(&[Controller]);
     assert_eq!(setting(&wanted, "OCM_SHARDS"), None);
     wanted.shards = Some(3);
@@ -167,6 +168,36 @@ fn one_object_is_there_once() {
 }
 
 #[test]
+fn the_sidecar_has_the_policy_that_was_asked_for() {
+    let mounted = |wanted: &Wanted| {
+        let all = objects(wanted);
+        let pod = at(
+            find(&all, "Deployment", "argocd-repo-server").value(),
+            "spec.template.spec",
+        )
+        .expect("a pod");
+        let name = at(pod, "volumes.argocd-ocm-cmp-policy.configMap.name").and_then(Value::as_str);
+        let has_variable = at(pod, "containers.argocd-ocm-cmp.env.OCM_POLICY_FILE").is_some();
+        assert_eq!(name.is_some(), has_variable);
+        let is_written = all.iter().any(|it| (it.kind(), it.name()) == ("ConfigMap", POLICY));
+        (name.map(str::to_owned), is_written)
+    };
+    let mut wanted = wanted(&[Plugin]);
+    assert_eq!(mounted(&wanted), (Some(POLICY.to_owned()), true));
+    wanted.policy = PolicySource::ConfigMap("theirs".to_owned());
+    assert_eq!(
+        mounted(&wanted),
+        (Some("theirs".to_owned()), false),
+        "it is not ours to write"
+    );
+    wanted.policy = PolicySource::None;
+    assert_eq!(mounted(&wanted), (None, false));
+    wanted.policy = PolicySource::Sample;
+    wanted.additions_only = true;
+    assert_eq!(mounted(&wanted), (Some(POLICY.to_owned()), false));
+}
+
+#[test]
 fn another_namespace_is_named_everywhere() {
     let shipped = objects(&Wanted::everything("argocd"));
     let moved = objects(&Wanted::everything("gitops"));
@@ -185,6 +216,11 @@ fn another_namespace_is_named_everywhere() {
     assert_eq!(
         setting(&Wanted::everything("gitops"), "OCM_ARGOCD_NAMESPACE").as_deref(),
         Some("gitops")
+    );
+    let project = find(&moved, "AppProject", PROJECT).json();
+    assert!(
+        project.contains(r#""!gitops""#) && !project.contains("!argocd"),
+        "{project}"
     );
     let role = find(&moved, "ClusterRole", "argocd-ocm-cmp-gitopscluster");
     assert!(

@@ -49,6 +49,15 @@ fn rendered(helm: &Path, chart: &str, namespace: &str, values: &[&str]) -> Vec<V
                 "it stays when the release goes"
             );
         }
+        if object["metadata"]["name"] == "argocd-ocm-cmp-policy" {
+            let metadata = object["metadata"].as_object_mut().expect("metadata");
+            let kept = metadata.remove("annotations");
+            assert_eq!(
+                kept,
+                Some(json!({"helm.sh/resource-policy": "keep"})),
+                "somebody may have changed it"
+            );
+        }
     }
     objects
 }
@@ -61,6 +70,13 @@ fn it_renders_what_install_prints() {
     for (flags, namespace, values) in [
         ("", "argocd", &[][..]),
         ("-n gitops", "gitops", &[]),
+        ("--no-policy", "argocd", &["policy.enabled=false"]),
+        (
+            "--policy-configmap theirs",
+            "argocd",
+            &["policy.existingConfigMap=theirs"],
+        ),
+        ("--features plugin -n gitops", "gitops", &["features={plugin}"]),
         (
             "--features ui,policy,project",
             "argocd",
@@ -159,6 +175,9 @@ fn it_is_linted_and_refuses_what_it_does_not_know() {
         "controller.resources.request.cpu=1",
         "imagePullSecrets={registry}",
         "pull.dialect=other",
+        "policy=x",
+        "policy.file=x",
+        "policy.existingConfigMap=A/b",
     ] {
         let output = run(helm, &["template", "ours", "chart", "--set", value]);
         let said = String::from_utf8_lossy(&output.stderr);
@@ -166,6 +185,29 @@ fn it_is_linted_and_refuses_what_it_does_not_know() {
             !output.status.success() && said.contains("values don't meet the specifications"),
             "{value}: {said}"
         );
+    }
+}
+
+#[test]
+fn refuses_values_that_contradict_each_other() {
+    let Some(helm) = helm() else { return };
+    for (values, wanted) in [
+        (
+            "policy.text=x,policy.existingConfigMap=y",
+            "policy.text and policy.existingConfigMap exclude each other",
+        ),
+        (
+            "policy.enabled=false,policy.text=x",
+            "policy.enabled=false and a policy contradict each other",
+        ),
+        (
+            "policy.enabled=false,features={plugin,policy}",
+            "policy.enabled=false and a policy contradict each other",
+        ),
+    ] {
+        let output = run(helm, &["template", "ours", "chart", "--set", values]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(wanted), "{values}: {said}");
     }
 }
 
@@ -185,7 +227,7 @@ fn its_values_reach_the_pods() {
             "priorityClassName": "high",
         },
         "sidecar": {"resources": {"requests": {"cpu": "1"}}},
-        "policy": "kind: Policy\n",
+        "policy": {"text": "kind: Policy\n"},
     });
     let folder = TempDir::new().expect("a scratch folder");
     let file = folder.path().join("values.yaml");

@@ -49,6 +49,18 @@ pub(crate) fn assert_same(one: &[Value], other: &[Value]) {
 fn shipped(files: &[&str]) -> Vec<Value> {
     let mut objects: Vec<_> = files.iter().flat_map(|file| documents_of(file)).collect();
     objects.sort_by_key(name);
+    // Two files are about the repo-server: deploy_policy.yaml adds to the sidecar of deploy_cmp.yaml.
+    let is_repo_server = |it: &&mut Value| it["metadata"]["name"] == "argocd-repo-server";
+    if let [sidecar, policy] = &mut objects.iter_mut().filter(is_repo_server).collect::<Vec<_>>()[..] {
+        let [sidecar, policy] = [sidecar, policy].map(|it| &mut it["spec"]["template"]["spec"]);
+        sidecar["containers"][0]["env"] = policy["containers"][0]["env"].take();
+        for list in ["/containers/0/volumeMounts", "/volumes"] {
+            let more = policy.pointer_mut(list).and_then(Value::as_array_mut).expect("a list");
+            let all = sidecar.pointer_mut(list).and_then(Value::as_array_mut).expect("a list");
+            all.append(more);
+        }
+        objects.dedup_by_key(|it| name(it));
+    }
     objects
 }
 
@@ -59,6 +71,8 @@ fn without_flags_it_is_the_files_of_the_quick_start_and_the_controller() {
         "cm_plugin.yaml",
         "argocd_cm.yaml",
         "deploy_cmp.yaml",
+        "policy_cm.yaml",
+        "deploy_policy.yaml",
         "deploy_controller.yaml",
     ];
     assert_same(&objects(&printed("")), &shipped(&files));
@@ -76,6 +90,16 @@ fn each_feature_is_its_files() {
         ("--features project", &["proj.yaml"][..]),
         (
             "--features plugin",
+            &[
+                "cm_plugin.yaml",
+                "argocd_cm.yaml",
+                "deploy_cmp.yaml",
+                "policy_cm.yaml",
+                "deploy_policy.yaml",
+            ],
+        ),
+        (
+            "--features plugin --no-policy",
             &["cm_plugin.yaml", "argocd_cm.yaml", "deploy_cmp.yaml"],
         ),
         ("--features ui", &["argocd_cm.yaml", "deploy_ui.yaml"]),
@@ -143,6 +167,23 @@ fn the_policy_is_checked_and_taken_as_it_is() {
 }
 
 #[test]
+fn mounts_a_config_map_of_the_users_own() {
+    let ours = objects(&printed("--features plugin"));
+    let theirs = objects(&printed("--features plugin --policy-configmap theirs"));
+    let is_policy = |it: &&Value| it["metadata"]["name"] == "argocd-ocm-cmp-policy";
+    assert!(ours.iter().any(|it| is_policy(&it)) && !theirs.iter().any(|it| is_policy(&it)));
+    let mut ours: Vec<_> = ours.into_iter().filter(|it| !is_policy(&it)).collect();
+    let repo_server = ours
+        .iter_mut()
+        .find(|it| it["metadata"]["name"] == "argocd-repo-server");
+    let volumes = &mut repo_server.expect("a Deployment")["spec"]["template"]["spec"]["volumes"];
+    let volumes = volumes.as_array_mut().expect("volumes");
+    let volume = volumes.iter_mut().find(|it| it["name"] == "argocd-ocm-cmp-policy");
+    volume.expect("a volume")["configMap"]["name"] = json!("theirs");
+    assert_same(&theirs, &ours);
+}
+
+#[test]
 fn what_cannot_be_is_said_in_a_line() {
     let said = |words: &str| {
         let output = program_with(Path::new("/"), words.split(' '))
@@ -158,6 +199,12 @@ fn what_cannot_be_is_said_in_a_line() {
         "install --print --shards 17",
         "install --print --replicas 0",
         "install --print --image=",
+        "install --print --no-policy --policy policy.yaml",
+        "install --print --no-policy --policy-configmap theirs",
+        "install --print --policy-configmap theirs --policy policy.yaml",
+        "install --print --policy-configmap Theirs",
+        "install --print --no-policy --features plugin,policy",
+        "install --print --policy /nowhere/policy.yaml",
         "install --print --kubeconfig x",
         "install -o json",
         "install --kubeconfig /nowhere/kubeconfig",

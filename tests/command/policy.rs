@@ -37,26 +37,34 @@ fn sample() -> String {
     policy.expect("policy.yaml").to_owned()
 }
 
+/// A policy for a team and for the platform.
+const TEAMS: &str = r#"
+apiVersion: argocd-ocm-cmp.github.io/v1
+kind: Policy
+projects:
+- names: [shop, "shop-*"]
+  clusters: ["eu-*"]
+  namespaces: [shop, "shop-*"]
+  kinds: ["*", Certificate.cert-manager.io, ExternalSecret.external-secrets.io]
+  deniedKinds: [ResourceQuota, LimitRange, "*.rbac.authorization.k8s.io"]
+  executor: {namespace: shop, name: deployer}
+- names: [platform]
+  clusterScoped: true
+  secrets: true
+"#;
+
 #[test]
-fn the_sample_is_a_policy_that_can_be_read() {
+fn the_sample_allows_the_quick_start_and_little_more() {
     insta::assert_snapshot!(check(folder(&sample()).path(), &[]), @r#"
     exit code: 0
     ----- stdout -----
-    projects shop, shop-*
-      clusters        eu-*
+    projects managed-clusters
+      clusters        cluster1
       placements      none
-      namespaces      shop, shop-*
-      kinds           *, Certificate.cert-manager.io, ExternalSecret.external-secrets.io; not ResourceQuota, LimitRange, *.rbac.authorization.k8s.io
+      namespaces      default
+      kinds           ConfigMap, Service, Deployment.apps
       cluster-scoped  no, and custom resources only of kinds named in full
       plain Secrets   no
-      executor        shop/deployer
-    projects platform
-      clusters        all
-      placements      all
-      namespaces      all
-      kinds           all
-      cluster-scoped  yes
-      plain Secrets   yes, where the Application sets allow-secrets
       executor        the Application's choice
     any other project
       nothing
@@ -64,9 +72,76 @@ fn the_sample_is_a_policy_that_can_be_read() {
     "#);
 }
 
+/// What `generate` says in the sidecar of a new hub, for the guestbook of this project on this cluster, with another manifest.
+fn guestbook(project: &str, cluster: &str, more: &str) -> String {
+    let folder = folder(&sample());
+    let guestbook = folder.path().join("guestbook");
+    fs::create_dir(&guestbook).expect("a folder");
+    for file in ["deployment.yaml", "service.yaml"] {
+        let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("guestbook").join(file);
+        fs::copy(shipped, guestbook.join(file)).expect("a file");
+    }
+    fs::write(guestbook.join("more.yaml"), more).expect("a file");
+    let policy = folder.path().join("policy.yaml");
+    let env = [
+        ("OCM_POLICY_FILE", policy.to_str().expect("a plain path")),
+        ("ARGOCD_APP_PROJECT_NAME", project),
+        ("ARGOCD_APP_NAME", "guestbook"),
+        ("ARGOCD_APP_NAMESPACE", "default"),
+        ("ARGOCD_ENV_TARGET_CLUSTER", cluster),
+    ];
+    let output = program(&guestbook).args(["generate", "-o", "json"]).envs(env).output();
+    let output = output.expect("it runs");
+    let errors = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.stdout.is_empty(), !errors.is_empty(), "{errors}");
+    errors.replace(folder.path().to_str().expect("a plain path"), "")
+}
+
+#[test]
+fn a_new_hub_delivers_the_guestbook_and_says_what_to_add_for_more() {
+    assert_eq!(guestbook("managed-clusters", "cluster1", ""), "");
+    let mut all = String::new();
+    for (project, cluster, more) in [
+        ("default", "cluster1", ""),
+        ("managed-clusters", "local-cluster", ""),
+        (
+            "managed-clusters",
+            "cluster1",
+            "{apiVersion: v1, kind: Secret, metadata: {name: a}}",
+        ),
+        (
+            "managed-clusters",
+            "cluster1",
+            "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: kube-system}}",
+        ),
+        (
+            "managed-clusters",
+            "cluster1",
+            "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: a}}",
+        ),
+        (
+            "managed-clusters",
+            "cluster1",
+            "{apiVersion: v1, kind: Namespace, metadata: {name: a}}",
+        ),
+    ] {
+        let errors = guestbook(project, cluster, more);
+        assert!(!errors.is_empty(), "{project} {cluster} {more}");
+        all.push_str(&errors);
+    }
+    insta::assert_snapshot!(all, @"
+    error: the policy has no entry for project default, so it may deliver nothing: add `- names: [default]`, with its clusters, namespaces and kinds, to `projects` in /policy.yaml
+    error: cluster local-cluster: the policy lets project managed-clusters deliver nothing to it, only to cluster1: to allow it, add `local-cluster` to `projects[0].clusters`
+    error: more.yaml:1: document 1: Secret default/a: the policy lets project managed-clusters deliver no objects of this kind; no plain Secrets: to allow it, add `Secret` to `projects[0].kinds`, set `projects[0].secrets: true`
+    error: more.yaml:1: document 1: ConfigMap kube-system/a: the policy lets project managed-clusters deliver nothing in namespace kube-system, only in default: to allow it, add `kube-system` to `projects[0].namespaces`
+    error: more.yaml:1: document 1: DaemonSet.apps default/a: the policy lets project managed-clusters deliver no objects of this kind: to allow it, add `DaemonSet.apps` to `projects[0].kinds`
+    error: more.yaml:1: document 1: Namespace a: the policy lets project managed-clusters deliver no objects of this kind; no cluster-scoped objects; nothing in namespace a, only in default: to allow it, add `Namespace` to `projects[0].kinds`, set `projects[0].clusterScoped: true`, add `a` to `projects[0].namespaces`
+    ");
+}
+
 #[test]
 fn a_project_is_looked_up_as_generate_does() {
-    let folder = folder(&sample());
+    let folder = folder(TEAMS);
     insta::assert_snapshot!(check(folder.path(), &["--project", "shop-eu"]), @r#"
     exit code: 0
     ----- stdout -----
@@ -84,7 +159,7 @@ fn a_project_is_looked_up_as_generate_does() {
     exit code: 1
     ----- stdout -----
     ----- stderr -----
-    error: the policy has no entry for project other, so it may deliver nothing: those who keep the policy can add one
+    error: the policy has no entry for project other, so it may deliver nothing: add `- names: [other]`, with its clusters, namespaces and kinds, to `projects` in policy.yaml
     "#);
     insta::assert_snapshot!(check(folder.path(), &["--project", ""]), @r#"
     exit code: 1

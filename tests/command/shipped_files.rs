@@ -163,6 +163,24 @@ fn the_project_allows_works_and_nothing_else() {
 }
 
 #[test]
+fn the_project_keeps_works_out_of_the_namespaces_of_the_hub() {
+    with("proj.yaml", |project| {
+        let Value::List(destinations) = at(project, "spec.destinations") else {
+            panic!("no list");
+        };
+        let namespaces: Vec<_> = destinations.iter().map(|it| at(it, "namespace").as_str()).collect();
+        let wanted = ["!argocd", "!kube-*", "!open-cluster-management*", "!local-cluster"];
+        assert_eq!(namespaces, wanted.map(Some));
+        for destination in destinations {
+            assert_eq!(
+                at(destination, "server").as_str(),
+                Some("https://kubernetes.default.svc")
+            );
+        }
+    });
+}
+
+#[test]
 fn the_sidecar_mounts_the_plugin_and_may_do_nothing_else() {
     with("deploy_cmp.yaml", |deployment| {
         let spec = at(deployment, "spec.template.spec");

@@ -81,8 +81,10 @@ fn apply_server_side(hub: &Hub, file: &str) -> Result<()> {
 
 /// A hub with the plugin and the companion.
 async fn installed() -> Result<(Hub, Controller)> {
-    let hub = hub_with(&["proj.yaml", "cm_plugin.yaml"]).await?;
+    let hub = hub_with(&["proj.yaml", "cm_plugin.yaml", "policy_cm.yaml"]).await?;
     apply_server_side(&hub, "deploy_cmp.yaml")?;
+    let policy = ["apply", "--server-side", "--field-manager=argocd-ocm-cmp-policy"];
+    kubectl(&hub, &policy, "deploy_policy.yaml")?;
     let controller = Controller::start(&hub).await?;
     Ok((hub, controller))
 }

@@ -41,6 +41,11 @@ pub(crate) async fn fleet() -> Result<Option<&'static Fleet>> {
 
 async fn set_up() -> Result<Fleet> {
     let hub = hub_with(&["proj.yaml", "cm_plugin.yaml", "appset_placement.yaml"]).await?;
+    // Placements of these tests are in Argo CD's namespace, where proj.yaml permits no ManifestWorkReplicaSet.
+    let project = ObjectRef::namespaced("argoproj.io/v1alpha1", "AppProject", "argocd", "managed-clusters");
+    let everywhere = json!([{"server": "https://kubernetes.default.svc", "namespace": "*"}]);
+    hub.patch(&project, &json!({"spec": {"destinations": everywhere}}))
+        .await?;
     hub.apply(&shipped_objects("appset.yaml")?[0]).await?;
     let argocd = ArgoCd {
         application_sets: true,

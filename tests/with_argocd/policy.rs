@@ -59,7 +59,7 @@ async fn delivered(stage: &Stage, name: &str, git: &GitRepository) -> Result<Val
 }
 
 /// The works of an Application, wherever they are, as far as what was asked for goes.
-async fn asked_for(stage: &Stage, application: &str) -> Result<Vec<(Value, Value)>> {
+pub(crate) async fn asked_for(stage: &Stage, application: &str) -> Result<Vec<(Value, Value)>> {
     let works = works_of(&stage.hub, application).await?;
     Ok(works
         .iter()
@@ -68,7 +68,7 @@ async fn asked_for(stage: &Stage, application: &str) -> Result<Vec<(Value, Value
 }
 
 /// What Argo CD says is wrong after it has looked again, without its own words in front.
-async fn told(stage: &Stage, application: &str) -> Result<Vec<String>> {
+pub(crate) async fn told(stage: &Stage, application: &str) -> Result<Vec<String>> {
     let app = stage.hub.refresh_application(application, "hard").await?;
     let conditions = app["status"]["conditions"].as_array().context("conditions")?;
     let errors = conditions
@@ -116,28 +116,39 @@ async fn one_error_names_all_that_a_project_may_not_deliver_and_nothing_changes(
     ])?;
     let clusters = json!({"spec": {"source": {"plugin": {"env": [{"name": "TARGET_CLUSTER", "value": "cluster1,drift-default"}]}}}});
     stage.hub.patch(&ObjectRef::application(name), &clusters).await?;
-    let refused = |place: &str, why: &str| format!("{place}: the policy lets project team-a deliver {why}");
+    let refused = |place: &str, why: &str, how: &str| {
+        format!("{place}: the policy lets project team-a deliver {why}: to allow it, {how}")
+    };
+    let namespace = "add `kube-system` to `projects[0].namespaces`";
+    let scope = "set `projects[0].clusterScoped: true`";
     let wanted = [
-        "cluster drift-default: the policy lets project team-a deliver nothing to it, only to cluster1".to_owned(),
+        "cluster drift-default: the policy lets project team-a deliver nothing to it, only to cluster1: to allow it, add `drift-default` \
+         to `projects[0].clusters`"
+            .to_owned(),
         refused(
             &format!("a.yaml:1: document 1: ClusterRole.rbac.authorization.k8s.io {name}"),
             "no cluster-scoped objects",
+            scope,
         ),
         refused(
             &format!("b.yaml:1: document 1: ConfigMap kube-system/{name}"),
             "nothing in namespace kube-system, only in team-a",
+            namespace,
         ),
         refused(
             &format!("c.yaml:1: document 1: LimitRange team-a/{name}"),
             "no objects of this kind",
+            "remove `LimitRange` from `projects[0].deniedKinds`",
         ),
         refused(
             &format!("d.yaml:1: document 1: Secret team-a/{name}"),
             "no plain Secrets",
+            "set `projects[0].secrets: true`",
         ),
         refused(
             "e.yaml:1: document 1: Namespace kube-system",
             "no cluster-scoped objects; nothing in namespace kube-system, only in team-a",
+            &format!("{scope}, {namespace}"),
         ),
     ];
     assert_eq!(told(stage, name).await?, wanted);
@@ -181,7 +192,7 @@ async fn an_application_cannot_influence_the_policy() -> Result<()> {
     let foreign = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: policy-evaded\n  namespace: kube-system\n";
     git.commit(&[(&format!("{name}/foreign.yaml"), foreign)])?;
     let refused = "foreign.yaml:1: document 1: ConfigMap kube-system/policy-evaded: the policy lets project team-a deliver nothing in \
-                   namespace kube-system, only in team-a";
+                   namespace kube-system, only in team-a: to allow it, add `kube-system` to `projects[0].namespaces`";
     let another = "executor team-a/admin: the policy has the works of project team-a executed by team-a/deployer: leave the \
                    setting out";
     let unknown = "parameter policy is not known: the parameters are ";

@@ -1,8 +1,10 @@
-//! The README's quick start, from `kubectl apply` to removal, with the shipped files and nothing else.
+//! The README's quick start, from `kubectl apply` to removal, with the shipped files and nothing else: what they allow, and what
+//! they refuse.
 
-use crate::stage::{shipped, shipped_object, stage};
+use crate::policy::{asked_for, told};
+use crate::stage::{PLUGIN_AS_SHIPPED, application, shipped, shipped_object, stage};
 use anyhow::{Context, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs;
 use testbed::{GitRepository, ObjectRef, is_applied, is_synced, is_true};
 
@@ -12,9 +14,10 @@ async fn the_guestbook_goes_from_git_to_the_cluster_and_away_again() -> Result<(
     let (hub, cluster1) = (&stage.hub, &stage.cluster1);
     let git = GitRepository::new()?;
     git.commit_folder(&shipped("guestbook"), "guestbook")?;
-    // The one thing that cannot be as shipped: where the repository is.
+    // What cannot be as shipped: where the repository is, and what the plugin with the shipped policy is called beside the others.
     let mut app = shipped_object("app.yaml")?;
     app["spec"]["source"]["repoURL"] = json!(git.url());
+    app["spec"]["source"]["plugin"]["name"] = json!(PLUGIN_AS_SHIPPED);
     hub.kubectl_with_input(&["apply", "-f", "-"], &app.to_string())?;
 
     let guestbook = ObjectRef::application("guestbook");
@@ -50,4 +53,95 @@ async fn the_guestbook_goes_from_git_to_the_cluster_and_away_again() -> Result<(
     hub.wait_gone(&guestbook).await?;
     hub.wait_gone(&work).await?;
     cluster1.wait_gone(&deployment).await
+}
+
+#[tokio::test]
+async fn a_project_that_is_not_in_the_shipped_policy_delivers_nothing_and_is_told_what_to_add() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let name = "quick-start-web";
+    let git = GitRepository::new()?;
+    git.commit_folder(&shipped("guestbook"), name)?;
+    let mut project = shipped_object("proj.yaml")?;
+    project["metadata"]["name"] = json!("web");
+    stage.hub.apply(&project).await?;
+    let mut app = application(name, &git)?;
+    app["spec"]["source"]["plugin"]["name"] = json!(PLUGIN_AS_SHIPPED);
+    app["spec"]["project"] = json!("web");
+    stage.hub.create_application(&app).await?;
+    let lines = told(stage, name).await?;
+    let start = "the policy has no entry for project web, so it may deliver nothing: add `- names: [web]`, with its clusters, namespaces and \
+                 kinds, to `projects` in ";
+    assert!(lines.len() == 1 && lines[0].starts_with(start), "{lines:?}");
+    // In the project that the policy names, and further than it goes.
+    let patch = json!({"spec": {
+        "project": "managed-clusters",
+        "source": {"plugin": {"env": [{"name": "TARGET_CLUSTER", "value": "drift-default"}]}},
+    }});
+    stage.hub.patch(&ObjectRef::application(name), &patch).await?;
+    assert_eq!(
+        told(stage, name).await?,
+        [
+            "cluster drift-default: the policy lets project managed-clusters deliver nothing to it, only to cluster1: to allow it, add \
+             `drift-default` to `projects[0].clusters`"
+        ]
+    );
+    assert!(asked_for(stage, name).await?.is_empty(), "nothing was written");
+    stage.hub.delete(&ObjectRef::application(name)).await
+}
+
+#[tokio::test]
+async fn argo_cd_refuses_works_in_namespaces_of_the_hub() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let hub = &stage.hub;
+    let name = "quick-start-argocd";
+    let git = GitRepository::new()?;
+    git.commit_folder(&shipped("guestbook"), name)?;
+    // A plugin without a policy, so that the AppProject is all that is in the way.
+    let mut app = application(name, &git)?;
+    app["spec"]["source"]["plugin"]["env"] = json!([{"name": "TARGET_CLUSTER", "value": "argocd"}]);
+    hub.create_application(&app).await?;
+    let application = ObjectRef::application(name);
+    let refused = "namespace argocd is not permitted in project 'managed-clusters'";
+    let is_refused = |app: &Value| {
+        let resources = app["status"]["operationState"]["syncResult"]["resources"].as_array();
+        resources.is_some_and(|all| {
+            all.iter()
+                .any(|it| it["message"].as_str().is_some_and(|message| message.contains(refused)))
+        })
+    };
+    hub.wait_for(&application, is_refused).await?;
+    assert!(hub.get(&ObjectRef::manifest_work("argocd", name)).await?.is_none());
+    // The same Application, for a managed cluster.
+    let patch = json!({"operation": null, "spec": {"source": {"plugin": {"env": [{"name": "TARGET_CLUSTER", "value": "cluster1"}]}}}});
+    hub.patch(&application, &patch).await?;
+    hub.refresh_application(name, "hard").await?;
+    hub.wait_for(&application, is_synced).await?;
+    assert!(hub.get(&ObjectRef::manifest_work("cluster1", name)).await?.is_some());
+    // Argo CD checks the destination's namespace too.
+    for namespace in ["argocd", "kube-system", "open-cluster-management-hub", "local-cluster"] {
+        let patch = json!({"spec": {"destination": {"namespace": namespace}}});
+        hub.patch(&application, &patch).await?;
+        let is_invalid = |app: &Value| {
+            let conditions = app["status"]["conditions"].as_array();
+            let named = format!(
+                "namespace '{namespace}' do not match any of the allowed destinations in project 'managed-clusters'"
+            );
+            conditions.is_some_and(|all| {
+                all.iter().any(|it| {
+                    it["type"] == "InvalidSpecError" && it["message"].as_str().is_some_and(|it| it.contains(&named))
+                })
+            })
+        };
+        hub.wait_for(&application, is_invalid).await?;
+    }
+    hub.patch(
+        &application,
+        &json!({"spec": {"destination": {"namespace": "default"}}}),
+    )
+    .await?;
+    hub.wait_for(&application, |app| {
+        is_synced(app) && app["status"]["conditions"].is_null()
+    })
+    .await?;
+    hub.delete(&application).await
 }

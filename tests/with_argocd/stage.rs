@@ -14,6 +14,9 @@ use crate::policy::POLICY;
 /// The plugin again, as a sidecar with a policy, for Applications that name it.
 pub(crate) const PLUGIN_WITH_POLICY: &str = "argocd-ocm-cmp-with-policy";
 
+/// The plugin again, as a sidecar with the policy that is shipped, for the quick start.
+pub(crate) const PLUGIN_AS_SHIPPED: &str = "argocd-ocm-cmp-as-shipped";
+
 /// The hub, its cluster `cluster1` and the controller.
 pub(crate) struct Stage {
     pub(crate) hub: Hub,
@@ -32,9 +35,21 @@ pub(crate) async fn stage() -> Result<Option<&'static Stage>> {
 }
 
 async fn set_up() -> Result<Stage> {
-    let hub = hub_with(&["proj.yaml", "cm_plugin.yaml"]).await?;
+    let hub = hub_with(&["proj.yaml", "cm_plugin.yaml", "policy_cm.yaml"]).await?;
     let mut argocd = argocd(&hub, "plugin").await?;
-    argocd.plugins.push(with_policy(&argocd.plugins[0])?);
+    argocd
+        .plugins
+        .push(with_policy(&argocd.plugins[0], PLUGIN_WITH_POLICY, POLICY)?);
+    let shipped = hub
+        .get(&ObjectRef::config_map("argocd", "argocd-ocm-cmp-policy"))
+        .await?;
+    let shipped = shipped.context("policy_cm.yaml brings its ConfigMap")?;
+    let shipped = shipped["data"]["policy.yaml"]
+        .as_str()
+        .context("it carries policy.yaml")?;
+    argocd
+        .plugins
+        .push(with_policy(&argocd.plugins[0], PLUGIN_AS_SHIPPED, shipped)?);
     let (cluster1, started, controller) = tokio::join!(
         hub.add_managed_cluster("cluster1", ManagedClusterOptions::default()),
         hub.start_argocd(argocd),
@@ -83,14 +98,14 @@ pub(crate) async fn argocd(hub: &Hub, folder: &str) -> Result<ArgoCd> {
 }
 
 /// The plugin again, under another name and with a policy.
-fn with_policy(plugin: &Plugin) -> Result<Plugin> {
+fn with_policy(plugin: &Plugin, name: &str, policy_text: &str) -> Result<Plugin> {
     let text = fs::read_to_string(plugin.config_dir.join("plugin.yaml"))?;
-    let config = plugin.config_dir.with_file_name("plugin-with-policy");
+    let config = plugin.config_dir.with_file_name(name);
     fs::create_dir_all(&config)?;
-    let renamed = text.replace("name: argocd-ocm-cmp", &format!("name: {PLUGIN_WITH_POLICY}"));
+    let renamed = text.replace("name: argocd-ocm-cmp", &format!("name: {name}"));
     fs::write(config.join("plugin.yaml"), renamed)?;
     let policy = config.join("policy.yaml");
-    fs::write(&policy, POLICY)?;
+    fs::write(&policy, policy_text)?;
     Ok(Plugin {
         environment: vec![("OCM_POLICY_FILE".to_owned(), policy.display().to_string())],
         ..Plugin::new(config, &plugin.path)

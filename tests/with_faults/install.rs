@@ -3,6 +3,7 @@
 
 mod elsewhere;
 mod helm;
+mod policy;
 mod upgrade;
 mod work;
 
@@ -71,6 +72,19 @@ impl Ground {
             "{output:?}"
         );
         Ok(String::from_utf8(output.stderr)?)
+    }
+
+    /// Deletes the policy, which `uninstall` keeps where somebody changed it.
+    fn without_policy(&self) -> Result<()> {
+        let words = [
+            "delete",
+            "configmap",
+            "argocd-ocm-cmp-policy",
+            "-n",
+            "argocd",
+            "--ignore-not-found",
+        ];
+        self.hub.kubectl(&words).map(drop)
     }
 
     /// All objects of the hub, by kind and name, but for what changes by itself.

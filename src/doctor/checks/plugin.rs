@@ -16,6 +16,7 @@ pub(super) static CHECK: Check = Check {
         &NO_SIDECAR,
         &NO_MOUNT,
         &NO_LIMIT,
+        &NO_POLICY,
         &OTHER_VERSION,
         &FINE,
     ],
@@ -46,6 +47,11 @@ static NO_LIMIT: Message = Message::warning(
     "plugin-memory-unlimited",
     "the container argocd-ocm-cmp of the Deployment {deployment} has no memory limit, so that one Application can take the memory of its node",
     "put it right by argocd-ocm-cmp install --features plugin",
+);
+static NO_POLICY: Message = Message::warning(
+    "plugin-without-policy",
+    "the container argocd-ocm-cmp of the Deployment {deployment} has no policy, so that AppProjects may deliver anything but plain Secrets",
+    "give it one by argocd-ocm-cmp install --features policy, or with your own by --policy FILE",
 );
 static OTHER_VERSION: Message = Message::warning(
     "plugin-version-differs",
@@ -86,6 +92,9 @@ fn run(seen: &Seen, _: Timestamp) -> Vec<Finding> {
     }
     if sidecar["resources"]["limits"]["memory"].is_null() {
         findings.push(NO_LIMIT.of(&[("deployment", &deployment)]));
+    }
+    if !items(&sidecar["env"]).iter().any(|it| it["name"] == "OCM_POLICY_FILE") {
+        findings.push(NO_POLICY.of(&[("deployment", &deployment)]));
     }
     let image = sidecar["image"].as_str().unwrap_or_default();
     if !is_of(image, version) {

@@ -51,6 +51,7 @@ fn well() -> Seen {
     let labels = |name: &str| json!({"app.kubernetes.io/name": name});
     let mut repo_server = deployment(files::DEPLOY_CMP, &labels(server));
     let containers = &mut repo_server["spec"]["template"]["spec"]["containers"];
+    containers[0]["env"] = objects(files::DEPLOY_POLICY)[0]["spec"]["template"]["spec"]["containers"][0]["env"].clone();
     let argocd = json!({"name": server, "image": "quay.io/argoproj/argocd:v3.2.6"});
     containers.as_array_mut().expect("containers").insert(0, argocd);
     let mut companion = deployment(shipped::CONTROLLER.text, &labels(controller));
@@ -314,6 +315,7 @@ fn what_is_wrong_with_the_plugin() {
         sidecar(|all| all[1]["resources"] = json!({"limits": {"cpu": "1"}})),
         ["plugin-memory-unlimited"]
     );
+    assert_eq!(sidecar(|all| all[1]["env"] = json!([])), ["plugin-without-policy"]);
     assert_eq!(
         sidecar(|all| all[1]["image"] = json!("x:9.9.9")),
         ["plugin-version-differs"]

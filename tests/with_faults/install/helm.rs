@@ -65,10 +65,12 @@ async fn a_release_of_the_chart_comes_and_goes() -> Result<()> {
     );
     ground.done(&["uninstall", "--additions-only"])?;
     helm(&ground, &["uninstall", "ours", "--wait"])?;
-    // Its CRD is kept, as values.yaml says, and goes with the rest.
+    // Its CRD and its policy are kept, as values.yaml says, and go with the rest.
     let lines = ground.done(&["uninstall"]);
     assert!(lines.is_err(), "it still says that it is Helm's: {lines:?}");
     let crd = "multiclusterapplicationsetreports.apps.open-cluster-management.io";
     ground.hub.kubectl(&["delete", "crd", crd])?;
+    let policy = ["delete", "configmap", "argocd-ocm-cmp-policy", "-n", "argocd"];
+    ground.hub.kubectl(&policy)?;
     ground.until(&before).await
 }

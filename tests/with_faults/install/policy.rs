@@ -1,0 +1,191 @@
+//! The policy of the sidecar: a new hub is closed, what is open stays open, and a policy that is there is nobody's to replace.
+
+use super::{Ground, ground};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use std::fs;
+use testbed::ObjectRef;
+
+const POLICY: &str = "apiVersion: argocd-ocm-cmp.github.io/v1\nkind: Policy\nprojects:\n- names: [shop]\n";
+
+/// The ConfigMap that the sidecar mounts as its policy; none where it reads none.
+async fn mounted(ground: &Ground) -> Result<Option<String>> {
+    let repo_server = ObjectRef::deployment("argocd", "argocd-repo-server");
+    let repo_server = ground.hub.get(&repo_server).await?.context("Argo CD's")?;
+    let pod = &repo_server["spec"]["template"]["spec"];
+    let named = |list: &Value, name: &str| {
+        let mut items = list.as_array().into_iter().flatten();
+        items.find(|item| item["name"] == name).cloned()
+    };
+    let sidecar = named(&pod["containers"], "argocd-ocm-cmp").context("the sidecar")?;
+    let variable = named(&sidecar["env"], "OCM_POLICY_FILE");
+    let mount = named(&sidecar["volumeMounts"], "argocd-ocm-cmp-policy");
+    let volume = named(&pod["volumes"], "argocd-ocm-cmp-policy");
+    assert_eq!(variable.is_some(), mount.is_some());
+    assert_eq!(variable.is_some(), volume.is_some());
+    Ok(volume.and_then(|volume| volume["configMap"]["name"].as_str().map(str::to_owned)))
+}
+
+fn config_map() -> ObjectRef {
+    ObjectRef::config_map("argocd", "argocd-ocm-cmp-policy")
+}
+
+async fn live(ground: &Ground) -> Result<Value> {
+    ground.hub.get(&config_map()).await?.context("the policy")
+}
+
+fn file(text: &str) -> Result<(tempfile::TempDir, String)> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("policy.yaml");
+    fs::write(&path, text)?;
+    let flag = format!("--policy={}", path.display());
+    Ok((folder, flag))
+}
+
+#[tokio::test]
+async fn a_new_hub_is_closed_and_its_policy_is_kept() -> Result<()> {
+    let Some(ground) = ground().await? else { return Ok(()) };
+    let before = ground.all()?;
+    let lines = ground.done(&["install"])?;
+    assert!(
+        lines.ends_with(
+            "ConfigMap argocd/argocd-ocm-cmp-policy: AppProjects may deliver only what it allows, which is the quick start of the README: add \
+             what yours need\n"
+        ),
+        "{lines}"
+    );
+    assert_eq!(mounted(&ground).await?.as_deref(), Some("argocd-ocm-cmp-policy"));
+    assert!(
+        live(&ground).await?["data"]["policy.yaml"]
+            .as_str()
+            .is_some_and(|it| it.contains("[managed-clusters]"))
+    );
+
+    // Somebody changes it, by whatever means: it stays theirs, to the last field manager.
+    ground
+        .hub
+        .patch(&config_map(), &json!({"data": {"policy.yaml": POLICY}}))
+        .await?;
+    let changed = live(&ground).await?;
+    let (_folder, other) = file(&POLICY.replace("shop", "other"))?;
+    for words in [
+        &["install"][..],
+        &["install", "--force-conflicts"],
+        &["install", "--features=plugin,policy"],
+    ] {
+        let lines = ground.done(words)?;
+        assert!(
+            lines.contains("configmap/argocd-ocm-cmp-policy kept\n"),
+            "{words:?}: {lines}"
+        );
+        assert_eq!(live(&ground).await?, changed, "{words:?}");
+        assert!(mounted(&ground).await?.is_some(), "{words:?}");
+    }
+    assert_eq!(
+        ground.refused(&["install", &other])?,
+        "error: ConfigMap argocd/argocd-ocm-cmp-policy: there is another policy than that of --policy: leave --policy out to keep it, or \
+         replace it by --force-conflicts\n"
+    );
+    let (_folder, same) = file(POLICY)?;
+    assert!(
+        ground
+            .done(&["install", &same])?
+            .contains("configmap/argocd-ocm-cmp-policy kept\n")
+    );
+    assert_eq!(live(&ground).await?, changed);
+    // No flag opens what is closed.
+    let said = ground.refused(&["install", "--no-policy"])?;
+    assert!(
+        said.starts_with(
+            "error: Deployment argocd/argocd-repo-server: the sidecar has a policy, which --no-policy would remove"
+        ),
+        "{said}"
+    );
+    let (_folder, broken) = file("kind: Policy\n")?;
+    assert!(ground.refused(&["install", &broken])?.contains("apiVersion is missing"));
+    assert_eq!(live(&ground).await?, changed);
+
+    let lines = ground.done(&["uninstall"])?;
+    let kept = "configmap/argocd-ocm-cmp-policy kept: the policy in it is not our sample: kubectl -n argocd delete configmap \
+                argocd-ocm-cmp-policy deletes it";
+    assert!(lines.lines().any(|line| line == kept), "{lines}");
+    assert_eq!(live(&ground).await?, changed);
+    // The next installation has it again.
+    let lines = ground.done(&["install"])?;
+    assert!(lines.contains("configmap/argocd-ocm-cmp-policy kept\n"), "{lines}");
+    assert_eq!(live(&ground).await?, changed);
+    ground.done(&["uninstall"])?;
+    ground.without_policy()?;
+    ground.until(&before).await
+}
+
+#[tokio::test]
+async fn a_sidecar_without_a_policy_stays_open_until_one_is_asked_for() -> Result<()> {
+    let Some(ground) = ground().await? else { return Ok(()) };
+    let before = ground.all()?;
+    ground.done(&["install", "--no-policy"])?;
+    assert_eq!(mounted(&ground).await?, None);
+    assert!(ground.hub.get(&config_map()).await?.is_none());
+    // An AppProject of an earlier release, which permits more.
+    let project = ObjectRef::namespaced("argoproj.io/v1alpha1", "AppProject", "argocd", "managed-clusters");
+    let all = json!([{"server": "https://kubernetes.default.svc", "namespace": "*"}]);
+    ground
+        .hub
+        .patch(&project, &json!({"spec": {"destinations": all}}))
+        .await?;
+    let open = "Deployment argocd/argocd-repo-server: the sidecar has no policy and stays open, so that AppProjects may deliver anything but \
+                plain Secrets: close it by --policy FILE, or by the feature policy for the sample";
+    let lines = ground.done(&["install"])?;
+    assert!(lines.lines().any(|line| line == open), "{lines}");
+    let kept = "appproject.argoproj.io/managed-clusters kept: its destinations permit every namespace of the hub";
+    assert!(lines.lines().any(|line| line.starts_with(kept)), "{lines}");
+    assert_eq!(mounted(&ground).await?, None);
+    assert!(
+        ground.hub.get(&config_map()).await?.is_none(),
+        "nothing is written that is not read"
+    );
+    let now = ground.hub.get(&project).await?.context("the AppProject")?;
+    assert_eq!(now["spec"]["destinations"], all);
+
+    let (_folder, flag) = file(POLICY)?;
+    ground.done(&["install", &flag])?;
+    assert_eq!(mounted(&ground).await?.as_deref(), Some("argocd-ocm-cmp-policy"));
+    assert_eq!(live(&ground).await?["data"]["policy.yaml"], POLICY);
+    let lines = ground.done(&["install"])?;
+    assert!(!lines.contains("stays open"), "{lines}");
+    assert!(mounted(&ground).await?.is_some(), "closed once, it stays closed");
+    ground.done(&["uninstall"])?;
+    ground.without_policy()?;
+    ground.until(&before).await
+}
+
+#[tokio::test]
+async fn mounts_a_config_map_of_the_users_own_and_keeps_it_mounted() -> Result<()> {
+    let Some(ground) = ground().await? else { return Ok(()) };
+    let before = ground.all()?;
+    let words = ["install", "--policy-configmap=theirs"];
+    assert_eq!(
+        ground.refused(&words)?,
+        "error: there is no ConfigMap argocd/theirs with the key policy.yaml to mount: create it first, or pass --no-policy\n"
+    );
+    let object = |text: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs", "namespace": "argocd"}, "data": {"policy.yaml": text}});
+    ground.hub.apply(&object("kind: Policy")).await?;
+    let said = ground.refused(&words)?;
+    assert!(
+        said.starts_with("error: ConfigMap argocd/theirs: apiVersion is missing"),
+        "{said}"
+    );
+    ground.hub.apply(&object(POLICY)).await?;
+    let theirs = ObjectRef::config_map("argocd", "theirs");
+    let was = ground.hub.get(&theirs).await?;
+    for words in [&words[..], &["install"], &["install", "--features=plugin,policy"]] {
+        ground.done(words)?;
+        assert_eq!(mounted(&ground).await?.as_deref(), Some("theirs"), "{words:?}");
+        assert_eq!(ground.hub.get(&theirs).await?, was, "{words:?}");
+        assert!(ground.hub.get(&config_map()).await?.is_none(), "{words:?}");
+    }
+    ground.done(&["uninstall"])?;
+    assert_eq!(ground.hub.get(&theirs).await?, was);
+    ground.hub.delete(&theirs).await?;
+    ground.until(&before).await
+}
