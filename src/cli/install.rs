@@ -13,6 +13,7 @@ use std::path::PathBuf;
 /// The arguments of `install`.
 #[derive(Debug, Args)]
 #[command(after_help = INSTALL_EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct HubInstallArgs {
     /// The namespace of Argo CD
     #[arg(long, short, value_name = "NAME", default_value = "argocd", value_parser = names::namespace)]

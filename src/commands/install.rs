@@ -142,7 +142,7 @@ async fn look<'o>(
                     writeln!(lines, "{object} kept{why}").expect("a String takes all");
                     continue;
                 }
-                Kept::Refused(line) => problems.push(line),
+                Kept::Refused(problem) => problems.push(problem),
             },
             _ => {}
         }

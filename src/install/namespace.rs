@@ -47,7 +47,7 @@ fn rename(value: &mut Value<'static>, namespace: &str) {
         Some(SHIPPED_NAMESPACE) => *value = Value::text(namespace),
         // A destination of an AppProject that is refused.
         Some(text) if text.strip_prefix('!') == Some(SHIPPED_NAMESPACE) => {
-            *value = Value::text(format!("!{namespace}"))
+            *value = Value::text(format!("!{namespace}"));
         }
         _ => {}
     }

@@ -104,15 +104,15 @@ pub fn decide(asked: Option<PolicySource>, live: &LivePolicy, repo_server: &str)
         }
         (Some(PolicySource::Sample) | None, LivePolicy::Mounted(name)) => of_config_map(name),
         (None, LivePolicy::Open) => {
-            let line = format!(
+            let about = format!(
                 "{repo_server}: the sidecar has no policy and stays open, so that AppProjects may deliver anything but plain Secrets: \
                  close it by --policy FILE, or by the feature policy for the sample"
             );
-            return Ok((PolicySource::None, Some(line)));
+            return Ok((PolicySource::None, Some(about)));
         }
         (None, LivePolicy::Foreign { ours: false }) => {
-            let line = format!("{repo_server}: the sidecar keeps its own {}", VARIABLE.0);
-            return Ok((PolicySource::None, Some(line)));
+            let about = format!("{repo_server}: the sidecar keeps its own {}", VARIABLE.0);
+            return Ok((PolicySource::None, Some(about)));
         }
         (asked, _) => asked.unwrap_or_default(),
     };

@@ -45,7 +45,7 @@ pub(super) async fn decided(
     let live = hub.get(&repo_server.path(), repo_server.name()).await;
     let live = live_policy(live.map_err(Problems::one)?.as_ref());
     let is_asked = asked.is_some();
-    let (source, line) = decide(asked, &live, &place(repo_server)).map_err(Problems::one)?;
+    let (source, about) = decide(asked, &live, &place(repo_server)).map_err(Problems::one)?;
     let to_mount = match &source {
         PolicySource::ConfigMap(name) if is_asked => Some(name.as_str()),
         PolicySource::Sample | PolicySource::Text(_) if wanted.additions_only => Some(POLICY),
@@ -54,7 +54,7 @@ pub(super) async fn decided(
     if let Some(name) = to_mount {
         check_mounted(hub, &wanted.namespace, name).await?;
     }
-    Ok((source, line))
+    Ok((source, about))
 }
 
 /// Checks the ConfigMap that is to be mounted and that this command does not write: without it the pod does not start.
