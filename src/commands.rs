@@ -106,8 +106,8 @@ fn differences(args: DiffArgs, env: &Env) -> Result<String, Problems> {
             "standard input can be read only once: put the manifests or the works into a file",
         ));
     }
-    let (settings, generated) = generated(args.generate, env)?;
-    let texts: Vec<String> = generated.works(&settings).map(|work| print::json(&work)).collect();
+    let (mut settings, mut made) = generated(args.generate, env)?;
+    let texts: Vec<String> = made.works(&settings).map(|work| print::json(&work)).collect();
     let generated = works::read_back(&texts);
     let ownership = Ownership::on_hub(&settings.name, settings.target.clusters(), &generated);
     let (there, texts, ownership) = if let Some(file) = &args.file {
@@ -125,6 +125,20 @@ fn differences(args: DiffArgs, env: &Env) -> Result<String, Problems> {
     for text in &texts {
         works.extend(diff::works(text, &there, &ownership)?);
     }
+    let names = works.iter().map(|work| work.name.as_str());
+    let renamed: Vec<String> = if diff::is_named_by_policy(&settings.name, names) {
+        // The policy is not at hand here, but on the hub the works have the names that it gives them.
+        settings.name = settings.name.under_policy();
+        made.rename(&settings);
+        made.works(&settings).map(|work| print::json(&work)).collect()
+    } else {
+        Vec::new()
+    };
+    let generated = if renamed.is_empty() {
+        generated
+    } else {
+        works::read_back(&renamed)
+    };
     Ok(diff::text(
         &diff::compare(&works, &generated, args.file.is_none()),
         &Style { colours, there },

@@ -15,10 +15,11 @@ mod shown;
 mod text;
 
 pub use file::{read, works};
-pub use ownership::{OF_REPLICA_SET, Ownership};
+pub use ownership::{ListedWork, OF_REPLICA_SET, Ownership};
 pub use text::{Style, text};
 
 use crate::generate::fresh;
+use crate::generate::names::WorkName;
 use crate::generate::object::ObjectKey;
 use crate::value::Value;
 use crate::works::{self, Target, Work};
@@ -45,6 +46,12 @@ pub struct Side {
     pub work: String,
     /// What is in it, as YAML.
     pub yaml: String,
+}
+
+/// Returns true if works of these names were made under a policy and `name` was not.
+#[must_use]
+pub fn is_named_by_policy<'n>(name: &WorkName, mut there: impl Iterator<Item = &'n str>) -> bool {
+    !name.is_under_policy() && there.any(|work| name.is_of_under_policy(work))
 }
 
 /// What is different between works as they are and as they are generated; nothing where Argo CD would have nothing to do.

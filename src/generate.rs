@@ -158,6 +158,14 @@ fn once(mut lines: Vec<String>) -> Vec<String> {
 }
 
 impl Generated {
+    /// Names the works again, after the Application as `settings` has it now.
+    pub fn rename(&mut self, settings: &Settings) {
+        let templates = self.deliveries.iter_mut().flat_map(|delivery| &mut delivery.templates);
+        for template in templates {
+            template.rename(&settings.name, &settings.target);
+        }
+    }
+
     /// The works, cluster by cluster; none when there is nothing to deliver.
     pub fn works<'a>(&'a self, settings: &'a Settings) -> impl Iterator<Item = Work<'a>> {
         let mut given: Vec<(Option<usize>, &Delivery)> = Vec::new();

@@ -10,7 +10,7 @@ pub use gitopscluster::Asked;
 pub(crate) use pages::each;
 
 use crate::cli::HubArgs;
-use crate::diff::Ownership;
+use crate::diff::{ListedWork, Ownership};
 use crate::generate::problem::plain;
 use crate::status::{Application, Owned};
 use crate::tracking::{self, Tracking};
@@ -22,7 +22,7 @@ use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
 use kube::{Client, Error};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::error::Error as StdError;
 use std::sync::Arc;
 use std::time::Duration;
@@ -239,15 +239,17 @@ impl Hub {
         clusters: &[String],
         known: &mut HashMap<Place, Arc<str>>,
     ) -> Result<Seen, Error> {
+        let known_of = self.application(application).await?;
+        let listed = listed(&known_of);
         let mut seen = Seen {
             // First: what it has brought when it is done is among the works that are read after that.
-            syncing: self.syncing(application).await?,
+            syncing: syncing(&known_of),
             ..Seen::default()
         };
         let tracking = self.tracking(&application.argo_cd).await?;
         let mut sets = Vec::new();
         if clusters.is_empty() {
-            let owned = Owned::by(application, &tracking, &[]);
+            let owned = Owned::by(application, &tracking, &listed, &[]);
             let wanted = Arc::new(move |metadata: &Map<'_>| owned.has(REPLICA_SETS.kind, metadata));
             match list(self.client.clone(), &REPLICA_SETS, None, wanted).await {
                 Ok(found) => sets = found,
@@ -263,7 +265,7 @@ impl Hub {
             .iter()
             .map(|set| (set.namespace.clone(), set.name.clone()))
             .collect();
-        let owned = Owned::by(application, &tracking, &places);
+        let owned = Owned::by(application, &tracking, &listed, &places);
         let wanted = Arc::new(move |metadata: &Map<'_>| owned.has(WORKS.kind, metadata));
         let namespaces: Vec<_> = match clusters {
             [] => vec![None],
@@ -311,22 +313,13 @@ impl Hub {
         Ok(Tracking::configured(|key| data?.get(key)?.as_str()))
     }
 
-    /// What Argo CD says of a sync that goes on; nothing also where we must not read that.
-    async fn syncing(&self, application: &Application) -> Result<Option<String>, Error> {
+    /// Reads an Application; returns an empty text also where we must not read it.
+    async fn application(&self, application: &Application) -> Result<String, Error> {
         let path = format!(
             "/apis/argoproj.io/v1alpha1/namespaces/{}/applications",
             application.namespace
         );
-        let Some(answer) = self.granted(path, &application.name).await? else {
-            return Ok(None);
-        };
-        let Ok(Value::Map(answer)) = yaml::json(&answer) else {
-            return Ok(None);
-        };
-        let status = answer.get("status").and_then(Value::as_map);
-        let operation = status.and_then(|status| status.get("operationState")?.as_map());
-        let running = operation.filter(|operation| text(operation, "phase").as_deref() == Some("Running"));
-        Ok(running.map(|operation| text(operation, "message").unwrap_or_default()))
+        Ok(self.granted(path, &application.name).await?.unwrap_or_default())
     }
 
     /// The JSON of an object; nothing where it is not there, or we must not read it.
@@ -396,6 +389,37 @@ pub(crate) async fn config(args: &HubArgs) -> Result<Config, String> {
         };
         format!("{NO_HUB}{reason}: set --kubeconfig or --context")
     })
+}
+
+/// Returns what Argo CD says of a sync of an Application, given as JSON, that goes on.
+fn syncing(application: &str) -> Option<String> {
+    let Ok(Value::Map(application)) = yaml::json(application) else {
+        return None;
+    };
+    let status = application.get("status").and_then(Value::as_map);
+    let operation = status.and_then(|status| status.get("operationState")?.as_map());
+    let running = operation.filter(|operation| text(operation, "phase").as_deref() == Some("Running"));
+    running.map(|operation| text(operation, "message").unwrap_or_default())
+}
+
+/// Returns the works that Argo CD has for an Application, given as JSON, from Git: what it would prune may only be marked as if it had
+/// been applied.
+fn listed(application: &str) -> HashSet<ListedWork> {
+    let Ok(Value::Map(application)) = yaml::json(application) else {
+        return HashSet::new();
+    };
+    let resources = application
+        .get("status")
+        .and_then(|status| status.as_map()?.get("resources"));
+    let Some(Value::List(resources)) = resources else {
+        return HashSet::new();
+    };
+    let resources = resources.iter().filter_map(Value::as_map);
+    let applied = resources.filter(|it| !matches!(it.get("requiresPruning"), Some(Value::Bool(true))));
+    let works = applied.filter(|it| text(it, "group").as_deref() == Some(GROUP));
+    works
+        .filter_map(|it| Some((text(it, "kind")?, text(it, "namespace")?, text(it, "name")?)))
+        .collect()
 }
 
 /// The name of a managed cluster of which OCM does not know whether it is there.

@@ -21,7 +21,12 @@ pub struct Ownership {
     everywhere: bool,
     /// How Argo CD marks its works.
     tracking: Tracking,
+    /// The works with other names than the Application's that its marks are believed on; `None` for all.
+    listed: Option<HashSet<ListedWork>>,
 }
+
+/// A work that Argo CD lists as an Application's: its kind, namespace and name.
+pub type ListedWork = (String, String, String);
 
 /// What OCM writes on the works that it makes of a `ManifestWorkReplicaSet`: they are not Argo CD's.
 pub const OF_REPLICA_SET: &str = "work.open-cluster-management.io/manifestworkreplicaset";
@@ -42,6 +47,7 @@ impl Ownership {
             generated,
             everywhere: false,
             tracking: Tracking::unknown(),
+            listed: None,
         }
     }
 
@@ -58,6 +64,16 @@ impl Ownership {
     #[must_use]
     pub fn tracked_by(self, tracking: Tracking) -> Self {
         Self { tracking, ..self }
+    }
+
+    /// Believes Argo CD's marks only on works that have one of the Application's names, or that are `listed`. The agent of a cluster
+    /// may write marks on its works, and can neither rename works nor write what Argo CD lists.
+    #[must_use]
+    pub fn believing(self, listed: HashSet<ListedWork>) -> Self {
+        Self {
+            listed: Some(listed),
+            ..self
+        }
     }
 
     /// The namespaces in which works of this kind are looked for by name.
@@ -95,22 +111,27 @@ impl Ownership {
             namespace,
             name,
         };
-        // Argo CD calls an Application of another namespace than its own `NAMESPACE_NAME`, of which the name is made.
-        let is_own = |application: &str| application.parse().as_ref() == Ok(&self.name);
+        let is_own = |application: &str| application == self.name.application();
         match self.tracking.owner(&claim, &itself) {
-            Owner::Application(application) => is_own(application),
-            Owner::OtherArgoCd => false,
-            Owner::Perhaps(application) if is_own(application) => true,
+            Owner::Application(application) | Owner::Perhaps(application) if is_own(application) => {
+                self.is_named(kind, namespace, name) || self.is_listed(kind, namespace, name)
+            }
+            Owner::Application(_) | Owner::OtherArgoCd => false,
             Owner::Perhaps(_) | Owner::Nobody => {
                 let is_near = |it: &String| it == namespace;
-                self.is_named(kind, name) && (self.everywhere || self.namespaces(kind).iter().any(is_near))
+                self.is_named(kind, namespace, name) && (self.everywhere || self.namespaces(kind).iter().any(is_near))
             }
         }
     }
 
-    fn is_named(&self, kind: &str, name: &str) -> bool {
+    fn is_listed(&self, kind: &str, namespace: &str, name: &str) -> bool {
+        let is_it = |it: &ListedWork| (&*it.0, &*it.1, &*it.2) == (kind, namespace, name);
+        self.listed.as_ref().is_none_or(|listed| listed.iter().any(is_it))
+    }
+
+    fn is_named(&self, kind: &str, namespace: &str, name: &str) -> bool {
         if kind == SET_KIND {
-            self.name.is_of_set(name)
+            self.name.is_of_set(name, namespace)
         } else {
             self.name.is_of(name)
         }
@@ -188,6 +209,57 @@ mod tests {
             &tracked("eu2", "anything", &id("team-a_shop", "anything"))
         ));
         assert!(!owns(&team, kind, &tracked("eu2", "anything", &id("shop", "anything"))));
+    }
+
+    #[test]
+    fn works_under_a_policy_and_without_one_are_its_own() {
+        let shop = of("shop");
+        let renamed: WorkName = "shop".parse().expect("a name");
+        let renamed = renamed.under_policy();
+        let policy = Ownership::on_hub(&renamed, &["eu1".parse().expect("a name")], &[]);
+        for name in [
+            renamed.to_string(),
+            renamed.part("wave5"),
+            "shop".to_owned(),
+            "shop.part-wave5".to_owned(),
+        ] {
+            let metadata = format!("{{name: {name}, namespace: eu1}}");
+            assert!(owns(&shop, "ManifestWork", &metadata), "{name}");
+            assert!(owns(&policy, "ManifestWork", &metadata), "{name}");
+            assert!(!owns(&of("shop2"), "ManifestWork", &metadata), "{name}");
+            assert!(!owns(&of(&renamed.to_string()), "ManifestWork", &metadata), "{name}");
+        }
+    }
+
+    /// A cluster's agent may write marks on its works.
+    #[test]
+    fn a_mark_on_a_work_of_another_name_counts_only_where_argo_cd_lists_it() {
+        let kind = "ManifestWork";
+        let id = |name: &str| format!("shop:work.open-cluster-management.io/ManifestWork:eu2/{name}");
+        let label = format!("{{name: forged, namespace: eu2, labels: {{{INSTANCE}: shop}}}}");
+        let listed = HashSet::from([(kind.to_owned(), "eu2".to_owned(), "renamed".to_owned())]);
+        let shop = of("shop").in_file().believing(listed);
+        for (name, wanted) in [
+            ("shop", true),
+            ("shop.part-wave5", true),
+            ("renamed", true),
+            ("forged", false),
+            ("shop-1a2b3", false),
+        ] {
+            assert_eq!(owns(&shop, kind, &tracked("eu2", name, &id(name))), wanted, "{name}");
+        }
+        assert!(!owns(&shop, kind, &label));
+        assert!(!owns(
+            &shop,
+            kind,
+            &tracked(
+                "eu3",
+                "renamed",
+                "shop:work.open-cluster-management.io/ManifestWork:eu3/renamed"
+            )
+        ));
+        // `diff` says what Argo CD would do, and that goes by the marks.
+        assert!(owns(&of("shop"), kind, &tracked("eu2", "forged", &id("forged"))));
     }
 
     #[test]

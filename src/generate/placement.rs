@@ -41,15 +41,11 @@ impl Display for Placement {
     }
 }
 
-/// The longest value of a label. OCM's controller finds the works of a `ManifestWorkReplicaSet` by a label with its namespace
-/// and name, joined by a dot.
-const LABEL_MAX: usize = 63;
-
 impl Placement {
     /// How many characters the names of `ManifestWorkReplicaSet`s in its namespace may have.
     #[must_use]
     pub fn name_max(&self) -> usize {
-        LABEL_MAX.saturating_sub(self.namespace.len() + 1)
+        names::set_name_max(&self.namespace)
     }
 
     /// What keeps an Application from being delivered by it: one line each.
@@ -59,8 +55,9 @@ impl Placement {
         if self.name_max() < names::SET_NAME_MIN {
             lines.push(format!(
                 "placement {self}: its namespace is too long: OCM tells ManifestWorkReplicaSets by a label with namespace and name, \
-                 and a label has at most {LABEL_MAX} characters: use a namespace of at most {} characters",
-                LABEL_MAX - 1 - names::SET_NAME_MIN
+                 and a label has at most {} characters: use a namespace of at most {} characters",
+                names::LABEL_MAX,
+                names::LABEL_MAX - 1 - names::SET_NAME_MIN
             ));
         }
         if !overlays.is_empty() {
@@ -302,7 +299,7 @@ impl FromStr for Group {
             return Ok(Self::Index(index));
         }
         // It is the value of a label.
-        if text.len() <= LABEL_MAX
+        if text.len() <= names::LABEL_MAX
             && text
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))

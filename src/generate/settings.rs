@@ -76,7 +76,7 @@ pub struct Settings {
     pub source: Source,
     /// What the works are for.
     pub target: Target,
-    /// The name of each work.
+    /// The name of each work; under a policy the one that works have there.
     pub name: WorkName,
     /// The namespace of namespaced objects that name none.
     pub namespace: Option<String>,
@@ -181,6 +181,7 @@ impl Settings {
         let (Some(name), Some(target)) = (name, target) else {
             return Err(Problems::or(problems, ()).expect_err("a missing name or target is a problem"));
         };
+        let name = if policy.is_some() { name.under_policy() } else { name };
         if let Target::Placement(placement) = &target {
             problems.extend(placement.objections(&source.overlays, asked.condition_rules));
         }
@@ -233,13 +234,14 @@ impl Settings {
                  Application's name"
             ))
         })?;
-        if own == self.name {
+        if own.application() == self.name.application() {
             return Ok(());
         }
         Err(Problems::one(format!(
-            "name {}: under a policy the works of an Application are named after it, here {own}, because others could belong to \
+            "name {}: under a policy the works of an Application are named after it, here {}, because others could belong to \
              another project: leave the setting out",
-            self.name
+            self.name.application(),
+            own.under_policy()
         )))
     }
 
@@ -556,8 +558,8 @@ mod tests {
             let wanted = resolve(GenerateArgs::default(), env).unwrap().wanted(rules);
             wanted.map_or_else(|problems| problems.to_string(), |_| String::new())
         };
-        let foreign = "error: name other: under a policy the works of an Application are named after it, here guestbook, because \
-                       others could belong to another project: leave the setting out\n";
+        let foreign = "error: name other: under a policy the works of an Application are named after it, here \
+                       guestbook.psa2jl25lmhsjaneib45hdcc2pgeqnzpk, because others could belong to another project: leave the setting out\n";
         let parameter = r#"[{"name":"name","string":"other"}]"#;
         for (env, wanted) in [
             (with(&[]), ""),

@@ -16,6 +16,8 @@ use std::ops::Range;
 #[derive(Debug)]
 pub struct Template {
     name: String,
+    /// What tells it from the Application's other works.
+    suffix: String,
     /// The annotations, as a JSON mapping.
     annotations: String,
     /// What stands in `spec` before the workload: JSON, open at its end.
@@ -51,16 +53,17 @@ impl Template {
             fields = spec(true);
         }
         Self {
-            name: match target {
-                Target::Clusters(_) => application.part(&part.suffix).to_string(),
-                Target::Placement(placement) => {
-                    application.set_part(&part.suffix, &placement.namespace, placement.name_max())
-                }
-            },
+            name: work_name(application, target, &part.suffix),
             annotations: annotations(&part, server_side),
+            suffix: part.suffix,
             fields,
             objects: part.objects,
         }
+    }
+
+    /// Names the work after `application`.
+    pub fn rename(&mut self, application: &WorkName, target: &Target) {
+        self.name = work_name(application, target, &self.suffix);
     }
 
     /// The work for one cluster; `objects` are those of the template.
@@ -102,6 +105,13 @@ impl Template {
         format!(
             r#"{{"apiVersion":"{api_version}","kind":"{kind}","metadata":{{"annotations":{annotations},"name":"{name}","namespace":"{namespace}"}},"spec":"#
         )
+    }
+}
+
+fn work_name(application: &WorkName, target: &Target, suffix: &str) -> String {
+    match target {
+        Target::Clusters(_) => application.part(suffix),
+        Target::Placement(placement) => application.set_part(suffix, &placement.namespace, placement.name_max()),
     }
 }
 

@@ -1,11 +1,11 @@
 //! Which works are shown of an Application.
 
-use crate::diff::{OF_REPLICA_SET, Ownership};
+use crate::diff::{ListedWork, OF_REPLICA_SET, Ownership};
 use crate::generate::names::WorkName;
 use crate::tracking::Tracking;
 use crate::value::{Map, Value};
 use crate::works;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// An Application, by what Argo CD calls it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,16 +61,22 @@ pub struct Owned {
 }
 
 impl Owned {
-    /// Those of this Application, wherever they are; `tracking` is how Argo CD marks them, and `sets` are the namespaces and
-    /// names of its ManifestWorkReplicaSets.
+    /// Those of this Application, wherever they are; `tracking` is how Argo CD marks them, `listed` is what Argo CD has as its works,
+    /// and `sets` are the namespaces and names of its ManifestWorkReplicaSets.
     #[must_use]
-    pub fn by(application: &Application, tracking: &Tracking, sets: &[(String, String)]) -> Self {
+    pub fn by(
+        application: &Application,
+        tracking: &Tracking,
+        listed: &HashSet<ListedWork>,
+        sets: &[(String, String)],
+    ) -> Self {
         let label = |(namespace, name): &(String, String)| format!("{namespace}.{name}");
         Self {
             name: application.works.clone(),
             ownership: Ownership::on_hub(&application.works, &[], &[])
                 .in_file()
-                .tracked_by(tracking.clone()),
+                .tracked_by(tracking.clone())
+                .believing(listed.clone()),
             sets: sets.iter().map(label).collect(),
         }
     }
@@ -82,8 +88,8 @@ impl Owned {
         match labels.and_then(|labels| labels.get(OF_REPLICA_SET)?.as_str()) {
             // The sets may be where the user must not look, and their names say whose they are.
             Some(set) => {
-                let name = set.split_once('.').map_or("", |(_, name)| name);
-                kind == works::KIND && (self.sets.contains(set) || self.name.is_of_set(name))
+                let (namespace, name) = set.split_once('.').unwrap_or_default();
+                kind == works::KIND && (self.sets.contains(set) || self.name.is_of_set(name, namespace))
             }
             None => self.ownership.has(kind, metadata),
         }
@@ -119,7 +125,8 @@ mod tests {
         let set = application.works.set_part("", "fleet", 60);
         let has = |sets: &[(String, String)], kind: &str, metadata: &str| {
             let document = yaml::documents(metadata).next().expect("a document").expect("YAML");
-            Owned::by(&application, &Tracking::unknown(), sets).has(kind, document.value.as_map().expect("a mapping"))
+            Owned::by(&application, &Tracking::unknown(), &HashSet::new(), sets)
+                .has(kind, document.value.as_map().expect("a mapping"))
         };
         let of_set = |set: &str| format!("{{name: x, namespace: eu1, labels: {{{OF_REPLICA_SET}: {set}}}}}");
         let by_hand = [("fleet".to_owned(), "by-hand".to_owned())];

@@ -6,7 +6,7 @@ use argocd_ocm_cmp::yaml;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 use tempfile::TempDir;
 
 fn folder(policy: &str) -> TempDir {
@@ -228,4 +228,84 @@ fn a_policy_may_come_through_a_pipe() {
     drop(stdin);
     let told = transcript(&child.wait_with_output().expect("it ends"));
     assert_eq!(told, check(folder.path(), &[]));
+}
+
+/// What `words` print where the policy lets project `shop` deliver everything.
+fn under_policy(folder: &Path, words: &[&str]) -> Output {
+    program(folder)
+        .args(words)
+        .args(["shop", "--cluster=eu1", "--namespace=shop"])
+        .env("ARGOCD_APP_PROJECT_NAME", "shop")
+        .output()
+        .expect("it runs")
+}
+
+/// The namespaces and names of the works that are printed.
+fn works(printed: &[u8]) -> Vec<String> {
+    let printed = String::from_utf8(printed.to_vec()).expect("text");
+    let name = |document: &str| {
+        document
+            .lines()
+            .find_map(|line| line.strip_prefix("  name: ").map(str::to_owned))
+    };
+    printed.split("---\n").filter_map(name).collect()
+}
+
+#[test]
+fn names_works_after_the_application_with_a_hash_and_diff_knows_them() {
+    let folder = folder("{apiVersion: argocd-ocm-cmp.github.io/v1, kind: Policy, projects: [{names: [shop]}]}");
+    let file = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("a file");
+    fs::create_dir(folder.path().join("shop")).expect("a folder");
+    file("shop/a.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}");
+    file(
+        "shop/b.yaml",
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: b, annotations: {argocd.argoproj.io/sync-wave: '5'}}}",
+    );
+    let policy = "--policy=policy.yaml";
+    let printed = under_policy(folder.path(), &["generate", "--name=shop", policy]);
+    assert!(printed.status.success(), "{}", transcript(&printed));
+    let base = "shop.pimramvusepc6nxmmjezhis2i37zf7fy6";
+    assert_eq!(works(&printed.stdout), [base.to_owned(), format!("{base}.part-wave5")]);
+    let plain = under_policy(folder.path(), &["generate", "--name=shop"]);
+    assert_eq!(works(&plain.stdout), ["shop", "shop.part-wave5"]);
+    // An Application that is called like such a work gets another, with and without a policy.
+    for more in [&[policy][..], &[]] {
+        let name = format!("--name={base}");
+        let printed = under_policy(folder.path(), &[&["generate", name.as_str()], more].concat());
+        let works = works(&printed.stdout);
+        assert!(
+            works.len() == 2 && works.iter().all(|work| work.starts_with(&format!("{base}."))),
+            "{works:?}"
+        );
+    }
+
+    // At a terminal without the policy, the works of the hub are compared under the names that they have there.
+    file("works.yaml", std::str::from_utf8(&printed.stdout).expect("text"));
+    for words in [
+        &["diff", "--name=shop", "--file=works.yaml", policy][..],
+        &["diff", "--name=shop", "--file=works.yaml"],
+    ] {
+        let told = transcript(&under_policy(folder.path(), words));
+        assert_eq!(
+            told, "exit code: 0\n----- stdout -----\n----- stderr -----\n",
+            "{words:?}"
+        );
+    }
+    // With it, works as they were before it came are renamed.
+    file("works.yaml", std::str::from_utf8(&plain.stdout).expect("text"));
+    let told = transcript(&under_policy(
+        folder.path(),
+        &["diff", "--name=shop", "--file=works.yaml", policy],
+    ));
+    insta::assert_snapshot!(told, @r"
+    exit code: 1
+    ----- stdout -----
+    eu1 ManifestWork shop.pimramvusepc6nxmmjezhis2i37zf7fy6 is new, with 1 object
+    eu1 ManifestWork shop.pimramvusepc6nxmmjezhis2i37zf7fy6.part-wave5 is new, with 1 object
+    eu1 ManifestWork shop goes
+    eu1 ManifestWork shop.part-wave5 goes
+    eu1 ConfigMap shop/a moves from work shop to shop.pimramvusepc6nxmmjezhis2i37zf7fy6
+    eu1 ConfigMap shop/b moves from work shop.part-wave5 to shop.pimramvusepc6nxmmjezhis2i37zf7fy6.part-wave5
+    ----- stderr -----
+    ");
 }

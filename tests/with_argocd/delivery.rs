@@ -1,6 +1,7 @@
 //! What a commit comes to: the Application's works on the hub, and its objects on the managed cluster.
 
 use anyhow::Result;
+use argocd_ocm_cmp::generate::names::WorkName;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use testbed::{ControlPlane, Hub, ObjectRef, is_synced};
@@ -41,9 +42,9 @@ pub(crate) fn syncs(application: &Value) -> u64 {
 
 /// The works of an Application, for whichever cluster.
 pub(crate) async fn works_of(hub: &Hub, application: &str) -> Result<Vec<Value>> {
-    let part = format!("{application}.part-");
+    let own: WorkName = application.parse()?;
     let mut works = hub.list("work.open-cluster-management.io/v1", "ManifestWork").await?;
-    works.retain(|work| name(work) == application || name(work).starts_with(&part));
+    works.retain(|work| own.is_of(name(work)));
     Ok(works)
 }
 

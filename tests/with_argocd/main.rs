@@ -30,6 +30,7 @@ mod health_check;
 mod health_rules;
 mod isolation;
 mod mistakes;
+mod names;
 mod order;
 mod parameters;
 mod placement;

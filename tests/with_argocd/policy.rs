@@ -4,6 +4,7 @@ use crate::delivery::works_of;
 use crate::mistakes::comparison_error;
 use crate::stage::{PLUGIN_WITH_POLICY, Stage, application, shipped_object, stage};
 use anyhow::{Context, Result};
+use argocd_ocm_cmp::generate::names::WorkName;
 use serde_json::{Value, json};
 use testbed::{GitRepository, ObjectRef, is_applied, is_synced, wait};
 
@@ -17,12 +18,17 @@ projects:
   namespaces: [team-a]
   deniedKinds: [LimitRange]
   executor: {namespace: team-a, name: deployer}
+- names: [names-refused]
+  executor: {namespace: names-refused, name: nobody}
 ";
+
+/// The project of these tests, and its namespace on the cluster.
+pub(crate) const PROJECT: &str = "team-a";
 
 const GOOD: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: NAME\ndata:\n  colour: green\n";
 
 /// An Application of project team-a, whose plugin has the policy.
-fn of_team_a(name: &str, git: &GitRepository) -> Result<Value> {
+pub(crate) fn in_project(name: &str, git: &GitRepository) -> Result<Value> {
     let mut app = application(name, git)?;
     app["spec"]["project"] = json!("team-a");
     app["spec"]["source"]["plugin"]["name"] = json!(PLUGIN_WITH_POLICY);
@@ -31,31 +37,38 @@ fn of_team_a(name: &str, git: &GitRepository) -> Result<Value> {
 }
 
 /// Makes the project, with all that Argo CD can give it, and the executor that the policy names.
-async fn team_a(stage: &Stage) -> Result<()> {
+pub(crate) async fn make_project(stage: &Stage) -> Result<()> {
     let mut project = shipped_object("proj.yaml")?;
     project["metadata"]["name"] = json!("team-a");
     stage.hub.apply(&project).await?;
     stage.cluster1.create_namespace("team-a").await?;
-    let binding = json!({
+    stage.cluster1.apply(&binding(PROJECT, "deployer")).await.map(drop)
+}
+
+/// Gives a ServiceAccount of a namespace on the cluster the usual rights there.
+pub(crate) fn binding(namespace: &str, account: &str) -> Value {
+    json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "RoleBinding",
-        "metadata": {"name": "deployer", "namespace": "team-a"},
+        "metadata": {"name": account, "namespace": namespace},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "admin"},
-        "subjects": [{"kind": "ServiceAccount", "name": "deployer", "namespace": "team-a"}],
-    });
-    stage.cluster1.apply(&binding).await.map(drop)
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
+    })
 }
 
 /// Delivers a ConfigMap within the rules, and returns the work as the agent has applied it.
 async fn delivered(stage: &Stage, name: &str, git: &GitRepository) -> Result<Value> {
-    team_a(stage).await?;
+    make_project(stage).await?;
     git.commit(&[(&format!("{name}/config.yaml"), &GOOD.replace("NAME", name))])?;
-    stage.hub.create_application(&of_team_a(name, git)?).await?;
+    stage.hub.create_application(&in_project(name, git)?).await?;
     stage.hub.wait_for(&ObjectRef::application(name), is_synced).await?;
     let config_map = ObjectRef::config_map("team-a", name);
     stage.cluster1.wait_for(&config_map, |_| true).await?;
-    let work = ObjectRef::manifest_work("cluster1", name);
-    stage.hub.wait_for(&work, is_applied).await
+    let work = name.parse::<WorkName>()?.under_policy().to_string();
+    stage
+        .hub
+        .wait_for(&ObjectRef::manifest_work("cluster1", &work), is_applied)
+        .await
 }
 
 /// The works of an Application, wherever they are, as far as what was asked for goes.
@@ -196,8 +209,8 @@ async fn an_application_cannot_influence_the_policy() -> Result<()> {
     let another = "executor team-a/admin: the policy has the works of project team-a executed by team-a/deployer: leave the \
                    setting out";
     let unknown = "parameter policy is not known: the parameters are ";
-    let not_its_name = "name policy-kept: under a policy the works of an Application are named after it, here policy-evaded, \
-                        because others could belong to another project: leave the setting out";
+    let not_its_name =
+        "name policy-kept: under a policy the works of an Application are named after it, here policy-evaded.p";
 
     let file = "/dev/null";
     let env = |name: &str, value: &str| json!([{"name": name, "value": value}]);

@@ -164,6 +164,62 @@ fn ignores_marks_on_a_work_that_has_no_name_of_the_application() {
 }
 
 #[test]
+fn believes_works_under_a_policy_and_without_one_and_no_other_names() {
+    let mut index = Index::new("argocd");
+    let policy = |application: &str| {
+        let name: WorkName = application.parse().expect("an Application");
+        name.under_policy()
+    };
+    let derived = policy("shop").to_string();
+    // While the works are renamed there are both.
+    let its = [
+        "shop".to_owned(),
+        "shop.part-wave5".to_owned(),
+        derived.clone(),
+        policy("shop").part("wave5"),
+    ];
+    for name in &its {
+        let place = Place::new("eu1", name);
+        assert_eq!(
+            names(&index.apply(work(&place, &tracked("shop", &place), &WELL))),
+            ["argocd/shop"]
+        );
+    }
+    assert_eq!(works(&index, "argocd/shop").len(), its.len());
+    // A cluster marks works of other Applications, of the pull model and of the controller as the Application's, and its works as those
+    // of Applications that are called like them.
+    let others = [
+        policy("team_shop").to_string(),
+        policy("cart").to_string(),
+        policy(&derived).to_string(),
+        name_of(&derived),
+        "shop-1a2b3".to_owned(),
+        "argocd-agent-ca-mw".to_owned(),
+        format!("{derived}x"),
+        "shop.p".to_owned(),
+    ];
+    for name in &others {
+        let place = Place::new("evil", name);
+        assert_eq!(
+            names(&index.apply(work(&place, &tracked("shop", &place), &BROKEN))),
+            [""; 0],
+            "{name}"
+        );
+    }
+    for application in [derived.as_str(), "argocd-agent-ca-mw", "shop-1a2b3", "team_shop"] {
+        for name in its
+            .iter()
+            .chain([&"argocd-agent-ca-mw".to_owned(), &"shop-1a2b3".to_owned()])
+        {
+            let place = Place::new("evil", name);
+            let touched = index.apply(work(&place, &tracked(application, &place), &BROKEN));
+            assert_eq!(names(&touched), [""; 0], "{name} as a work of {application}");
+        }
+    }
+    assert_eq!(works(&index, "argocd/shop").len(), its.len());
+}
+
+#[test]
 fn works_of_a_set_are_those_of_its_application_whichever_is_seen_first() {
     let name = set_of("shop");
     let marks = of_set(&format!("fleet.{name}"));

@@ -210,7 +210,7 @@ impl Works {
         let name: WorkName = instance.parse().ok()?;
         let is_its = match kind {
             WorkKind::Work => name.is_of(&place.name),
-            WorkKind::Set => name.is_of_set(&place.name),
+            WorkKind::Set => name.is_of_set(&place.name, &place.namespace),
         };
         if !is_its {
             return None;

@@ -1,0 +1,363 @@
+//! What works are called under a policy: nobody takes over another's work by a name, and what runs on a cluster stays when a policy comes.
+
+use crate::delivery::works;
+use crate::policy::{PROJECT, binding, in_project, make_project};
+use crate::stage::{PLUGIN_WITH_POLICY, Stage, shipped_object, stage};
+use anyhow::{Context, Result};
+use argocd_ocm_cmp::generate::names::WorkName;
+use serde_json::{Value, json};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::process::Command;
+use testbed::{GitRepository, ManagedCluster, ObjectRef, is_applied, is_synced, wait};
+
+/// A namespace with a Deployment in wave 0, a hook before it and another wave behind it.
+const FILES: &[(&str, &str)] = &[
+    (
+        "web.yaml",
+        r"
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: NAME}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: NAME}}
+  template:
+    metadata: {labels: {app: NAME}}
+    spec:
+      containers: [{name: web, image: 'web:1'}]
+",
+    ),
+    (
+        "settings.yaml",
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: NAME}, data: {colour: green}}",
+    ),
+    (
+        "late.yaml",
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: NAME-late, annotations: {argocd.argoproj.io/sync-wave: '5'}}}",
+    ),
+    (
+        "migrate.yaml",
+        r"
+apiVersion: batch/v1
+kind: Job
+metadata: {name: NAME, annotations: {argocd.argoproj.io/hook: PreSync}}
+spec:
+  template:
+    spec: {restartPolicy: Never, containers: [{name: migrate, image: 'web:1'}]}
+",
+    ),
+];
+
+const KINDS: [(&str, &str); 5] = [
+    ("v1", "ConfigMap"),
+    ("v1", "Pod"),
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "ReplicaSet"),
+    ("batch/v1", "Job"),
+];
+
+fn under_policy(application: &str) -> Result<String> {
+    Ok(application.parse::<WorkName>()?.under_policy().to_string())
+}
+
+/// The uid of each object of the Application on the cluster that is not being deleted.
+async fn uids(cluster: &ManagedCluster, namespace: &str, name: &str) -> Result<BTreeMap<String, String>> {
+    let mut uids = BTreeMap::new();
+    for (api_version, kind) in KINDS {
+        for object in cluster.list(api_version, kind).await? {
+            let metadata = &object["metadata"];
+            let called = metadata["name"].as_str().unwrap_or_default();
+            if metadata["namespace"] == namespace && called.starts_with(name) && metadata["deletionTimestamp"].is_null()
+            {
+                let uid = metadata["uid"].as_str().unwrap_or_default();
+                uids.insert(format!("{kind} {called}"), uid.to_owned());
+            }
+        }
+    }
+    Ok(uids)
+}
+
+fn files(name: &str) -> Vec<(String, String)> {
+    let file = |(file, text): &(&str, &str)| (format!("{name}/{file}"), text.replace("NAME", name));
+    FILES.iter().map(file).collect()
+}
+
+fn commit(git: &GitRepository, files: &[(String, String)]) -> Result<String> {
+    let files: Vec<_> = files
+        .iter()
+        .map(|(path, text)| (path.as_str(), text.as_str()))
+        .collect();
+    git.commit(&files)
+}
+
+fn is_healthy(app: &Value) -> bool {
+    is_synced(app)
+        && app["status"]["health"]["status"] == "Healthy"
+        && app["status"]["operationState"]["phase"] == "Succeeded"
+}
+
+fn with_policy() -> Value {
+    json!({"spec": {"source": {"plugin": {"name": PLUGIN_WITH_POLICY}}}})
+}
+
+/// What `status` and `diff` say of an Application, by their exit codes and words.
+fn command(stage: &Stage, words: &[&str]) -> Result<(Option<i32>, String)> {
+    let kubeconfig = stage.hub.kubeconfig_path().to_str().context("a plain path")?;
+    let output = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
+        .args(words)
+        .args(["--kubeconfig", kubeconfig])
+        .env_clear()
+        .env("PATH", std::env::var("PATH").unwrap_or_default())
+        .output()?;
+    let text = String::from_utf8([output.stdout, output.stderr].concat())?;
+    Ok((output.status.code(), text))
+}
+
+#[tokio::test]
+async fn works_are_renamed_when_a_policy_comes_and_what_runs_on_the_cluster_stays() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let Stage { hub, cluster1, .. } = stage;
+    make_project(stage).await?;
+    let name = "names-renamed";
+    let git = GitRepository::new()?;
+    commit(&git, &files(name))?;
+    let mut app = in_project(name, &git)?;
+    app["spec"]["source"]["plugin"]["name"] = json!("argocd-ocm-cmp");
+    hub.create_application(&app).await?;
+    let app = ObjectRef::application(name);
+    hub.wait_for(&app, is_healthy).await?;
+    let before = works(hub, name).await?;
+    assert_eq!(before.len(), 3, "{:?}", before.keys());
+    assert!(
+        before
+            .keys()
+            .all(|work| work == name || work.starts_with("names-renamed.part-"))
+    );
+    let there = uids(cluster1, PROJECT, name).await?;
+    assert!(there.len() >= 6, "{there:?}");
+
+    hub.patch(&app, &with_policy()).await?;
+    let base = under_policy(name)?;
+    let renamed: Vec<String> = before.keys().map(|work| work.replacen(name, &base, 1)).collect();
+    let both = Cell::new(false);
+    wait::eventually("only the works under the policy are left", wait::DEADLINE, async || {
+        // At no time is anything gone on the cluster, or somebody else.
+        let now = uids(cluster1, PROJECT, name).await.ok()?;
+        assert_eq!(now, there, "while the works are renamed");
+        let works = works(hub, name).await.ok()?;
+        both.set(both.get() || works.contains_key(name) && works.contains_key(&base));
+        works.keys().eq(&renamed).then_some(())
+    })
+    .await?;
+    assert!(both.get(), "the old work stays until the new one is there");
+    let app_there = hub.wait_for(&app, is_healthy).await?;
+    assert_eq!(
+        app_there["status"]["operationState"]["syncResult"]["resources"]
+            .as_array()
+            .map(Vec::len),
+        Some(6)
+    );
+    for work in works(hub, name).await?.values() {
+        assert!(is_applied(work), "{:#}", work["status"]);
+    }
+    // The agent has let go of the old works, and the new ones own what there is.
+    wait::eventually(
+        "no record of an old work is left on the cluster",
+        wait::DEADLINE,
+        async || {
+            let records = cluster1
+                .list("work.open-cluster-management.io/v1", "AppliedManifestWork")
+                .await
+                .ok()?;
+            let of = |record: &Value| record["spec"]["manifestWorkName"].as_str().map(str::to_owned);
+            let old = records.iter().filter_map(of).any(|work| before.contains_key(&work));
+            (!old).then_some(())
+        },
+    )
+    .await?;
+    assert_eq!(uids(cluster1, PROJECT, name).await?, there);
+
+    // Who looks at the Application sees its works, also where the policy is not at hand.
+    let (code, text) = command(stage, &["status", name])?;
+    assert!(code == Some(0) && text.contains("Healthy"), "{text}");
+    let folder = git.path().join(name);
+    let folder = folder.to_str().context("a plain path")?;
+    let words = [
+        "diff",
+        folder,
+        "--name",
+        name,
+        "--namespace",
+        PROJECT,
+        "--cluster",
+        "cluster1",
+        "--executor",
+        "team-a/deployer",
+    ];
+    let (code, text) = command(stage, &words)?;
+    assert_eq!((code, text.as_str()), (Some(0), ""));
+
+    // A later commit changes what there is.
+    git.commit(&[(
+        &format!("{name}/settings.yaml"),
+        &FILES[1].1.replace("NAME", name).replace("green", "blue"),
+    )])?;
+    hub.refresh_application(name, "hard").await?;
+    let settings = ObjectRef::config_map(PROJECT, name);
+    cluster1
+        .wait_for(&settings, |it| it["data"]["colour"] == "blue")
+        .await?;
+    assert_eq!(uids(cluster1, PROJECT, name).await?, there);
+    hub.delete(&app).await?;
+    cluster1.wait_gone(&settings).await
+}
+
+/// The first sync under a policy fails because the policy's executor may not do what the agent did before.
+#[tokio::test]
+async fn what_runs_on_the_cluster_stays_while_the_policy_keeps_the_new_works_from_it() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let Stage { hub, cluster1, .. } = stage;
+    make_project(stage).await?;
+    let name = "names-refused";
+    cluster1.create_namespace(name).await?;
+    let mut project = shipped_object("proj.yaml")?;
+    project["metadata"]["name"] = json!(name);
+    hub.apply(&project).await?;
+    let git = GitRepository::new()?;
+    commit(&git, &files(name)[..2])?;
+    let mut app = in_project(name, &git)?;
+    app["spec"]["project"] = json!(name);
+    app["spec"]["destination"]["namespace"] = json!(name);
+    app["spec"]["source"]["plugin"]["name"] = json!("argocd-ocm-cmp");
+    // By itself Argo CD syncs again only what is out of sync: that must not be the old work alone.
+    app["spec"]["syncPolicy"] =
+        json!({"automated": {"prune": true, "selfHeal": true}, "retry": {"limit": 1, "backoff": {"duration": "1s"}}});
+    hub.create_application(&app).await?;
+    let app = ObjectRef::application(name);
+    hub.wait_for(&app, is_healthy).await?;
+    let there = uids(cluster1, name, name).await?;
+    hub.patch(&app, &with_policy()).await?;
+    let base = under_policy(name)?;
+    // Health says after a minute that the new work fails, and the sync ends with that before anything is pruned.
+    let operation = |app: &Value, phase: &str| app["status"]["operationState"]["phase"] == phase;
+    let failed = hub.wait_for(&app, |it| operation(it, "Failed")).await?;
+    let message = failed["status"]["operationState"]["syncResult"]["resources"][0]["message"].to_string();
+    assert!(message.contains("not allowed to apply the resource"), "{message}");
+    for _ in 0..3 {
+        let looked = hub.refresh_application(name, "hard").await?;
+        assert!(
+            operation(&looked, "Failed"),
+            "Argo CD does not try again: {:#}",
+            looked["status"]
+        );
+        let both = works(hub, name).await?;
+        assert!(both.keys().eq([name, &base]), "{:?}", both.keys());
+        assert_eq!(uids(cluster1, name, name).await?, there);
+    }
+
+    // The executor gets its rights, and the next commit brings the rest.
+    cluster1.apply(&binding(name, "nobody")).await?;
+    git.commit(&[(
+        &format!("{name}/settings.yaml"),
+        &FILES[1].1.replace("NAME", name).replace("green", "blue"),
+    )])?;
+    hub.refresh_application(name, "hard").await?;
+    wait::eventually("only the work under the policy is left", wait::DEADLINE, async || {
+        assert_eq!(uids(cluster1, name, name).await.ok()?, there);
+        works(hub, name).await.ok()?.keys().eq([&base]).then_some(())
+    })
+    .await?;
+    hub.wait_for(&app, is_healthy).await?;
+    let settings = ObjectRef::config_map(name, name);
+    cluster1
+        .wait_for(&settings, |it| it["data"]["colour"] == "blue")
+        .await?;
+    assert_eq!(uids(cluster1, name, name).await?, there);
+    hub.delete(&app).await?;
+    cluster1.wait_gone(&settings).await
+}
+
+#[tokio::test]
+async fn no_application_takes_over_a_work_by_its_name() -> Result<()> {
+    let Some(stage) = stage().await? else { return Ok(()) };
+    let Stage { hub, cluster1, .. } = stage;
+    make_project(stage).await?;
+    let git = GitRepository::new()?;
+    let victim = "names-victim";
+    let config = |path: &str, name: &str, colour: &str| {
+        let text =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"colour": colour}});
+        (format!("{path}/config.json"), text.to_string())
+    };
+    commit(&git, &[config(victim, victim, "green")])?;
+    hub.create_application(&in_project(victim, &git)?).await?;
+    hub.wait_for(&ObjectRef::application(victim), is_healthy).await?;
+
+    // Works of the controller, of the pull model and of another team.
+    let others = ["argocd-agent-ca-mw", "payments-1a2b3"];
+    for other in others {
+        let held = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("{other}-held"), "namespace": PROJECT}});
+        hub.create(&json!({
+            "apiVersion": "work.open-cluster-management.io/v1",
+            "kind": "ManifestWork",
+            "metadata": {"name": other, "namespace": "cluster1"},
+            "spec": {"workload": {"manifests": [held]}},
+        }))
+        .await?;
+        hub.wait_for(&ObjectRef::manifest_work("cluster1", other), is_applied)
+            .await?;
+    }
+    let of_victim = under_policy(victim)?;
+    let targets = [others[0], others[1], &of_victim];
+    let mut before = Vec::new();
+    for target in targets {
+        before.push(as_asked(stage, target).await?);
+    }
+
+    for (plugin, in_git) in [(PLUGIN_WITH_POLICY, "a"), ("argocd-ocm-cmp", "b")] {
+        for (at, target) in targets.iter().enumerate() {
+            let object = format!("names-attack-{in_git}{at}");
+            commit(&git, &[config(target, &object, "red")])?;
+            let mut attack = in_project(target, &git)?;
+            attack["spec"]["source"]["plugin"]["name"] = json!(plugin);
+            hub.create_application(&attack).await?;
+            let app = ObjectRef::application(target);
+            hub.wait_for(&app, is_healthy).await?;
+            // It delivers by a work of its own, and the other is as it was.
+            let config_map = ObjectRef::config_map(PROJECT, &object);
+            cluster1
+                .wait_for(&config_map, |it| it["data"]["colour"] == "red")
+                .await?;
+            assert_eq!(as_asked(stage, target).await?, before[at], "{target} by {plugin}");
+            hub.delete(&app).await?;
+            hub.wait_gone(&app).await?;
+            cluster1.wait_gone(&config_map).await?;
+            assert_eq!(as_asked(stage, target).await?, before[at], "{target} is still there");
+        }
+    }
+    for held in ["argocd-agent-ca-mw-held", "payments-1a2b3-held", victim] {
+        let held = ObjectRef::config_map(PROJECT, held);
+        assert!(cluster1.get(&held).await?.is_some(), "{held}");
+    }
+    for other in others {
+        hub.delete(&ObjectRef::manifest_work("cluster1", other)).await?;
+    }
+    hub.delete(&ObjectRef::application(victim)).await
+}
+
+/// A work as its owner asked for it: which it is, its `spec` and its annotations.
+async fn as_asked(stage: &Stage, work: &str) -> Result<Value> {
+    let work = stage
+        .hub
+        .get(&ObjectRef::manifest_work("cluster1", work))
+        .await?
+        .context("it is there")?;
+    let metadata = &work["metadata"];
+    Ok(json!([
+        metadata["uid"],
+        metadata["annotations"],
+        metadata["deletionTimestamp"],
+        work["spec"]
+    ]))
+}
