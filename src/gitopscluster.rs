@@ -11,12 +11,14 @@ mod addon;
 mod agent;
 #[cfg(test)]
 mod crd;
+mod finalizers;
 mod status;
 #[cfg(test)]
 mod tests;
 
 pub use addon::{AddonAgent, AgentAddon, GitOpsAddon, ManifestWork, OlmSubscription};
 pub use agent::{Agent, Images, Operator, Progressive, ProgressivePerGroup, Rollout};
+pub use finalizers::{SHARED_FINALIZER, finalizer, namespace_of_finalizer};
 pub use status::{CERTIFICATES_MAX, Certificate, ClusterState, Clusters, Condition, STATES_MAX, Server, Status};
 
 use serde::de::DeserializeOwned;

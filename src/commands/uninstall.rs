@@ -113,7 +113,11 @@ async fn check(hub: &Hub, found: &[Found], args: &HubUninstallArgs) -> Result<()
         problems.push(format!("it is installed in namespace {other}: say --namespace {other}"));
     }
     let all = async |path| Ok::<_, Problems>(hub.list(path, "").await.map_err(Problems::one)?.unwrap_or_default());
-    problems.extend(hanging(&all(GITOPS_CLUSTERS).await?, &all(APPLICATIONS).await?));
+    problems.extend(hanging(
+        &args.namespace,
+        &all(GITOPS_CLUSTERS).await?,
+        &all(APPLICATIONS).await?,
+    ));
     Problems::or(problems, ())
 }
 

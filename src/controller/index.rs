@@ -7,6 +7,7 @@ mod decisions;
 mod gitops;
 mod interned;
 mod pulled;
+mod refusals;
 mod secrets;
 mod sets;
 mod works;
@@ -31,6 +32,8 @@ use gitops::{GitOps, Seen};
 use interned::Interned;
 use k8s_openapi::jiff::Timestamp;
 use pulled::Pulled;
+pub use refusals::Refusal;
+use refusals::Refusals;
 use secrets::Secrets;
 use serde_json::Value;
 use sets::Sets;
@@ -79,8 +82,8 @@ pub enum Change {
     Namespaces(Namespaces),
     /// Whether Argo CD's ConfigMap of parameters is there at all.
     ParametersAreThere(bool),
-    /// The last write of this promise for an object was refused for this reason, or was not.
-    Refused(&'static str, Touched, Option<Box<str>>),
+    /// The last write of this part of a controller for an object was refused, or was not.
+    Refused(&'static str, usize, Touched, Option<Refusal>),
     /// These Applications are all that there are.
     OnlyApplications(HashSet<Place>),
     /// These works are all of their kind.
@@ -263,8 +266,8 @@ pub struct Index {
     agents: Agents,
     /// What Applications of ApplicationSets consist of, which is only kept where it is asked for.
     parts: Option<Interned<Resource>>,
-    /// Why the last write for an object was refused, by promise.
-    refused: HashMap<(&'static str, Sort, Place), Box<str>>,
+    /// The last writes that were refused.
+    refusals: Refusals,
     /// Argo CD's namespace.
     argocd: Arc<str>,
 }
@@ -288,7 +291,7 @@ impl Index {
             sets: Sets::default(),
             gitops: GitOps::default(),
             agents: Agents::default(),
-            refused: HashMap::new(),
+            refusals: Refusals::default(),
             argocd: argocd.into(),
             parts: None,
         }
@@ -304,8 +307,21 @@ impl Index {
     /// Returns why the last write of a promise for an object was refused.
     #[must_use]
     pub fn refused(&self, promise: &'static str, sort: Sort, place: &Place) -> Option<&str> {
-        let why = self.refused.get(&(promise, sort, place.clone()));
-        why.map(|why| &**why)
+        let refusal = self.refusals.get(&(promise, sort, place.clone()));
+        refusal.map(|refusal| &*refusal.why)
+    }
+
+    /// Returns why the last write of this part of a promise for an object was refused.
+    #[must_use]
+    pub fn refused_of_part(&self, promise: &'static str, part: usize, sort: Sort, place: &Place) -> Option<&str> {
+        let refusal = self.refusals.of_part(&(promise, sort, place.clone()), part);
+        refusal.map(|refusal| &*refusal.why)
+    }
+
+    /// Returns why writes for a GitOpsCluster were refused, each reason once.
+    #[must_use]
+    pub fn refused_of_gitops(&self, place: &Place) -> BTreeSet<&str> {
+        self.refusals.of_gitops(place)
     }
 
     /// An Application.
@@ -606,13 +622,18 @@ impl Index {
                 Vec::new()
             }
             Change::ConfigIsThere(false) => self.track(Tracking::configured(|_| None)),
-            Change::Refused(promise, touched, why) => {
-                let key = (promise, touched.sort, touched.place.clone());
-                match why {
-                    Some(why) => self.refused.insert(key, why),
-                    None => self.refused.remove(&key),
-                };
-                vec![touched]
+            Change::Refused(promise, part, touched, refusal) => {
+                let object = (promise, touched.sort, touched.place.clone());
+                let mut changed = self.refusals.put(&object, part, refusal);
+                if touched.sort == Sort::ArgoCd {
+                    // Every GitOpsCluster with agents needs what is written there.
+                    let with_agents = self.gitops.all().filter(|(_, it)| it.spec.agent.is_some());
+                    changed.extend(with_agents.map(|(place, _)| place.clone()));
+                }
+                let is_another = |it: &Touched| (it.sort, &it.place) != (touched.sort, &touched.place);
+                let mut all: Vec<_> = Touched::gitops_all(&changed).filter(is_another).collect();
+                all.push(touched);
+                all
             }
             Change::OnlyApplications(all) => {
                 self.told_gone = false;

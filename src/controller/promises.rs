@@ -86,5 +86,3 @@ pub const PULL: &str = pull::PROMISE.name;
 
 /// The name of the promise that brings argocd-agent to managed clusters.
 pub const AGENTS: &str = argocd_agent::HUB.name;
-
-pub use gitopscluster::FINALIZER;

@@ -11,13 +11,14 @@ mod standby;
 mod tests;
 
 use super::action::{Action, Event, Involved, Telling};
-use super::index::{Change, Index, Noticed, Sort, Touched};
+use super::index::{Change, Index, Noticed, Refusal, Sort, Touched};
 use super::metrics::{Metrics, Reason};
 use super::outbox::{Outbox, Put};
 use super::panics::guard;
 use super::promises::{Moment, Promise, Settings};
 use super::queue::{Due, Outcome, Queue};
 use super::readiness::Readiness;
+use super::resources::GITOPS_CLUSTERS;
 use super::seen::Place;
 use super::shards::{self, Held, Shards, Team};
 use super::slots::Slots;
@@ -93,6 +94,8 @@ enum Look {
 /// What is to be looked at for a promise, of the objects of a shard.
 struct Lane {
     promise: &'static Promise,
+    /// Which of the promises it is: some share their name and what they look at.
+    part: usize,
     shard: usize,
     /// The slots that it shares with those of the same name.
     group: usize,
@@ -147,10 +150,11 @@ impl Reconciler {
         for name in names.iter().copied().chain(["index", "events"]) {
             metrics.expect(name);
         }
-        let lanes = options.promises.iter().flat_map(|promise| {
+        let lanes = options.promises.iter().enumerate().flat_map(|(part, promise)| {
             let group = names.binary_search(&promise.name).unwrap_or_default();
             (0..shards.count()).map(move |shard| Lane {
                 promise,
+                part,
                 shard,
                 group,
                 queue: Queue::new(promise.pause),
@@ -267,7 +271,9 @@ impl Reconciler {
             }
             return;
         };
-        let Lane { promise, queue, .. } = &mut self.lanes[lane];
+        let Lane {
+            promise, part, queue, ..
+        } = &mut self.lanes[lane];
         let (kind, place) = (promise.of.kind(), &due.place);
         let (outcome, refusal, action) = match done {
             Ok(Done::Written(it, action)) => (it.outcome, it.refusal, Some(action)),
@@ -275,10 +281,13 @@ impl Reconciler {
             Err(_) if is_given_up => {
                 self.metrics.failed(promise.name, Reason::Timeout);
                 warn!(controller = promise.name, kind, %place, "write is slow and others wait; retrying");
-                let why = self.index.refused(promise.name, promise.of, place).unwrap_or(LATE);
+                let why = self.index.refused_of_part(promise.name, *part, promise.of, place);
+                let why = why.unwrap_or(LATE);
                 let refusal = writer::Refusal {
                     text: why.to_owned(),
                     is_final: false,
+                    // It may have been.
+                    is_of_status: promise.of == Sort::GitOpsCluster,
                 };
                 (Outcome::Failed { retry_after: None }, Some(refusal), None)
             }
@@ -293,7 +302,7 @@ impl Reconciler {
         let refusal = refusal.filter(|it| it.is_final || queue.is_failing(place));
         let Some(action) = action.filter(|_| matches!(outcome, Outcome::Written { .. })) else {
             if let Some(refusal) = refusal {
-                self.note_refusal(lane, &due.place, Some((refusal.text, involved)));
+                self.note_refusal(lane, &due.place, Some((refusal, involved)));
             }
             return;
         };
@@ -319,22 +328,25 @@ impl Reconciler {
     }
 
     /// Notes whether the last write for an object was refused. An Event says so when it is new; decisions see it in the index.
-    fn note_refusal(&mut self, lane: usize, place: &Place, refusal: Option<(String, Involved)>) {
-        let promise = self.lanes[lane].promise;
-        let known = self.index.refused(promise.name, promise.of, place);
-        if known == refusal.as_ref().map(|(why, _)| why.as_str()) {
+    fn note_refusal(&mut self, lane: usize, place: &Place, refusal: Option<(writer::Refusal, Involved)>) {
+        let Lane { promise, part, .. } = self.lanes[lane];
+        let known = self.index.refused_of_part(promise.name, part, promise.of, place);
+        if known == refusal.as_ref().map(|(it, _)| it.text.as_str()) {
             return;
         }
-        let why = refusal.as_ref().map(|(why, _)| why.as_str().into());
+        let noted = refusal.as_ref().map(|(it, of)| Refusal {
+            why: it.text.as_str().into(),
+            gitops: (of.resource.kind == GITOPS_CLUSTERS.kind && !it.is_of_status).then(|| of.place.clone()),
+        });
         // An Event on an object that is gone is of no use. The hub's Argo CD is known by its namespace alone.
-        if let Some((message, of)) = refusal.filter(|(_, of)| !of.uid.is_empty() || promise.of == Sort::ArgoCd) {
+        if let Some((refusal, of)) = refusal.filter(|(_, of)| !of.uid.is_empty() || promise.of == Sort::ArgoCd) {
             self.put(Telling {
                 promise: promise.name,
                 of,
                 event: Event {
                     warning: true,
                     reason: WRITE_REFUSED,
-                    message,
+                    message: refusal.text,
                 },
                 lasts: false,
             });
@@ -344,7 +356,7 @@ impl Reconciler {
             place: place.clone(),
             noticed: Noticed::Nothing,
         };
-        let touched = self.index.apply(Change::Refused(promise.name, touched, why));
+        let touched = self.index.apply(Change::Refused(promise.name, part, touched, noted));
         self.touch(touched);
     }
 

@@ -407,6 +407,8 @@ pub struct Refusal {
     /// Whether that is the API server's decision: by RBAC, a quota, validation or an admission webhook. What else fails may be well
     /// at the next try.
     pub is_final: bool,
+    /// Whether it is a status that cannot be written, so that no condition can say so.
+    pub is_of_status: bool,
 }
 
 impl Refusal {
@@ -430,6 +432,7 @@ impl Refusal {
         Some(Self {
             text: bounded(format!("{} {place} cannot be {verb}: {why}", resource.kind)),
             is_final: matches!(refused.code, Some(400 | 403 | 404 | 405 | 413 | 422)),
+            is_of_status: resource.part == Some("status"),
         })
     }
 }

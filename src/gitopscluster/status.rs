@@ -12,6 +12,10 @@ pub const CERTIFICATES_MAX: usize = 16;
 #[serde(rename_all = "camelCase", default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Status {
+    /// The namespace of the Argo CD whose controller wrote this status. Missing while no controller serves that Argo CD.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(length(max = 63)))]
+    pub argo_namespace: Option<String>,
     /// The certificates on the hub by which agents and the principal trust each other, and until when they are valid.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(test, schemars(

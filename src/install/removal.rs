@@ -2,8 +2,8 @@
 
 use super::{EARLIER, MANAGER, Object};
 use crate::controller::LEASE;
-use crate::controller::promises::FINALIZER;
 use crate::controller::shards::MOST;
+use crate::gitopscluster::{SHARED_FINALIZER, namespace_of_finalizer};
 use crate::pull;
 use serde_json::Value;
 
@@ -63,23 +63,27 @@ pub fn is_left(addition: &Object, live: &Value) -> bool {
     has_key || spec.to_string().contains("\"argocd-ocm-cmp")
 }
 
-/// What would wait for ever for a controller that is gone: one line each, with the way out.
+/// Returns a line for each object that would wait for ever for the controller of this namespace once it is gone. GitOpsClusters that
+/// have only the finalizer of another namespace's controller do not.
 #[must_use]
-pub fn hanging(gitops_clusters: &[Value], applications: &[Value]) -> Vec<String> {
-    let has_ours = |it: &&Value| {
+pub fn hanging(namespace: &str, gitops_clusters: &[Value], applications: &[Value]) -> Vec<String> {
+    let ours = |it: &Value| {
         let finalizers = it["metadata"]["finalizers"].as_array();
-        finalizers.is_some_and(|all| all.iter().any(|finalizer| finalizer == FINALIZER))
+        let mut all = finalizers.into_iter().flatten().filter_map(Value::as_str);
+        let is_ours = |it: &str| it == SHARED_FINALIZER || namespace_of_finalizer(it) == Some(namespace);
+        all.find(|it| is_ours(it)).map(str::to_owned)
     };
     let place = |it: &Value| {
         let text = |key: &str| it["metadata"][key].as_str().unwrap_or_default().to_owned();
         format!("{}/{}", text("namespace"), text("name"))
     };
-    let clusters = gitops_clusters.iter().filter(has_ours).map(|it| {
-        format!(
-            "GitOpsCluster {} has the controller's finalizer {FINALIZER}, and could not go without it: delete it first, which takes \
-             its clusters out of Argo CD, or take the finalizer off if another controller goes on with it",
+    let clusters = gitops_clusters.iter().filter_map(|it| {
+        let finalizer = ours(it)?;
+        Some(format!(
+            "GitOpsCluster {} has the controller's finalizer {finalizer}, and cannot be deleted without the controller: delete it \
+             first, which removes its clusters from Argo CD, or remove the finalizer to keep them there",
             place(it)
-        )
+        ))
     });
     let waits = |it: &&Value| {
         let application = pull::Application::read(it);
@@ -103,6 +107,7 @@ pub fn names_project(application: &Value, project: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gitopscluster::finalizer;
     use crate::install::{Wanted, objects};
     use serde_json::json;
 
@@ -148,24 +153,31 @@ mod tests {
         };
         let now = || json!("2026-06-01T12:00:00Z");
         assert_eq!(
-            hanging(&[cluster("example.com/x")], &[application(Value::Null, "true")]),
+            hanging(
+                "argocd",
+                &[cluster("example.com/x"), cluster(&finalizer("gitops"))],
+                &[application(Value::Null, "true")]
+            ),
             [""; 0]
         );
         assert_eq!(
-            hanging(&[], &[application(now(), "false")]),
+            hanging("argocd", &[], &[application(now(), "false")]),
             [""; 0],
             "that is Argo CD's"
         );
-        let told = hanging(&[cluster(FINALIZER)], &[application(now(), "true")]);
-        assert_eq!(told.len(), 2);
-        assert!(
-            told[0].starts_with("GitOpsCluster argocd/all has") && told[0].contains("delete it first"),
-            "{told:?}"
-        );
-        assert!(
-            told[1].starts_with("Application argocd/shop is being deleted"),
-            "{told:?}"
-        );
+        for ours in [finalizer("argocd"), SHARED_FINALIZER.to_owned()] {
+            let told = hanging("argocd", &[cluster(&ours)], &[application(now(), "true")]);
+            assert_eq!(told.len(), 2);
+            let start = format!("GitOpsCluster argocd/all has the controller's finalizer {ours}, ");
+            assert!(
+                told[0].starts_with(&start) && told[0].contains("delete it first"),
+                "{told:?}"
+            );
+            assert!(
+                told[1].starts_with("Application argocd/shop is being deleted"),
+                "{told:?}"
+            );
+        }
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(crate) async fn hub(clusters: &[&str]) -> Result<Option<Stage>> {
     Ok(Some(stage))
 }
 
-fn secret(cluster: &str) -> ObjectRef {
+pub(crate) fn secret(cluster: &str) -> ObjectRef {
     let name = format!("{cluster}-application-manager-cluster-secret");
     ObjectRef::namespaced("v1", "Secret", "argocd", &name)
 }
@@ -80,7 +80,7 @@ async fn decide(stage: &Stage, placement: &str, clusters: &[&str]) -> Result<()>
 }
 
 /// What asks for the clusters of a Placement.
-fn spec(placement: &str) -> Value {
+pub(crate) fn spec(placement: &str) -> Value {
     json!({
         "argoServer": {"cluster": "notused", "argoNamespace": "argocd"},
         "createBlankClusterSecrets": true,
@@ -88,12 +88,12 @@ fn spec(placement: &str) -> Value {
     })
 }
 
-fn goc(name: &str) -> ObjectRef {
+pub(crate) fn goc(name: &str) -> ObjectRef {
     named("v1beta1", name)
 }
 
 /// The status, the reason and the message of a condition.
-fn condition<'o>(object: &'o Value, kind: &str) -> [&'o str; 3] {
+pub(crate) fn condition<'o>(object: &'o Value, kind: &str) -> [&'o str; 3] {
     let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
     let found = conditions.into_iter().find(|it| it["type"] == kind);
     ["status", "reason", "message"].map(|key| found.and_then(|it| it[key].as_str()).unwrap_or_default())
@@ -214,7 +214,7 @@ async fn a_gitopscluster_registers_what_its_placement_selects_until_it_is_delete
     assert_eq!(told["status"]["phase"], "failed");
     assert_eq!(
         told["metadata"]["finalizers"],
-        json!(["argocd-ocm-cmp.github.io/gitopscluster"])
+        json!(["gitopscluster.argocd-ocm-cmp.github.io/argocd"])
     );
     let adopted = hub.get(&secret("goc-one")).await?.context("it is there")?;
     assert_eq!(adopted["metadata"]["uid"], acms["metadata"]["uid"]);
@@ -440,7 +440,7 @@ fn encoded(text: &str) -> Value {
 }
 
 /// Waits for an Event on the GitOpsCluster `goc` that says so.
-async fn until_event(stage: &Stage, words: &str) -> Result<()> {
+pub(crate) async fn until_event(stage: &Stage, words: &str) -> Result<()> {
     let told = async || {
         let fields = "involvedObject.kind=GitOpsCluster,involvedObject.name=goc";
         let events = stage

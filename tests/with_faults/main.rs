@@ -17,6 +17,8 @@ mod fairness;
 mod faults;
 mod gitopscluster;
 mod gitopscluster_crd;
+mod gitopscluster_owners;
+mod gitopscluster_refused;
 mod gitopscluster_status;
 mod idle;
 mod inputs;

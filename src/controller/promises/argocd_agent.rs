@@ -23,7 +23,7 @@ pub(super) use rollout::again as rollout_again;
 pub(super) use works::PROMISE as WORKS;
 
 use super::Moment;
-use super::gitopscluster::{Standing, has_finalizer};
+use super::gitopscluster::{Standing, is_anothers, is_held};
 use crate::agent::rollout::Progress;
 use crate::agent::{self, Server, Wanted, names};
 use crate::controller::action::{Action, Involved, Write};
@@ -72,7 +72,7 @@ fn asking<'i>(index: &'i Index, argocd: &'i str) -> impl Iterator<Item = (&'i Pl
 /// What a GitOpsCluster asks for of argocd-agent, as long as it does and is served.
 fn wanted<'i>(index: &Index, place: &Place, it: &'i GitOpsCluster, argocd: &str) -> Option<&'i Wanted> {
     let is_served = Standing::of(index, place, it, argocd) == Standing::Served;
-    let is_asking = is_served && !it.deleting && has_finalizer(it);
+    let is_asking = is_served && !it.deleting && is_held(place, it, argocd);
     it.spec.agent.as_ref().filter(|_| is_asking)
 }
 
@@ -171,7 +171,7 @@ pub(super) fn is_left(index: &Index, place: &Place, it: &GitOpsCluster, moment: 
     let mut others = index.gitops_clusters().filter(|(other, _)| *other != place);
     let is_last =
         it.deleting && it.spec.agent.is_some() && !others.any(|(_, it)| !it.deleting && it.spec.agent.is_some());
-    addon::is_left(index, place)
+    !is_anothers(place, it, argocd) && addon::is_left(index, place)
         || issued::is_pending(index, place, argocd, moment.now)
         || is_last && hub::is_left(index, argocd)
 }

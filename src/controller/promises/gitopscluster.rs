@@ -20,8 +20,9 @@ use crate::controller::index::{Index, Selection, Sort};
 use crate::controller::resources::{GITOPS_CLUSTER_STATUSES, GITOPS_CLUSTERS};
 use crate::controller::seen::{GitOpsCluster, Place};
 use crate::controller::watches::Kind;
+use crate::gitopscluster::{SHARED_FINALIZER, finalizer, namespace_of_finalizer};
 use membership::{Form, own};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -37,9 +38,6 @@ const NEEDS: &[Kind] = &[
     Kind::Namespace,
     Kind::Config,
 ];
-
-/// What keeps a GitOpsCluster from being gone before its Secrets are.
-pub const FINALIZER: &str = "argocd-ocm-cmp.github.io/gitopscluster";
 
 pub(super) const PROMISE: Promise = Promise {
     name: NAME,
@@ -67,7 +65,7 @@ pub(super) enum Standing {
 
 impl Standing {
     pub(super) fn of(index: &Index, place: &Place, it: &GitOpsCluster, argocd: &str) -> Self {
-        let wanted = it.spec.argocd.as_deref().unwrap_or(&place.namespace);
+        let wanted = argocd_of(place, it);
         let placement = it.spec.placement_namespace.as_deref();
         if wanted != argocd {
             return Self::Elsewhere(wanted.to_owned());
@@ -82,8 +80,48 @@ impl Standing {
     }
 }
 
-pub(super) fn has_finalizer(it: &GitOpsCluster) -> bool {
-    it.finalizers.iter().any(|finalizer| finalizer == FINALIZER)
+/// Returns the namespace of the Argo CD that a GitOpsCluster is for.
+fn argocd_of<'i>(place: &'i Place, it: &'i GitOpsCluster) -> &'i str {
+    it.spec.argocd.as_deref().unwrap_or(&place.namespace)
+}
+
+/// Returns true if a GitOpsCluster has the finalizer of the controller for the Argo CD in this namespace.
+fn has_own_finalizer(it: &GitOpsCluster, argocd: &str) -> bool {
+    let mut namespaces = it.finalizers.iter().filter_map(|it| namespace_of_finalizer(it));
+    namespaces.any(|namespace| namespace == argocd)
+}
+
+fn has_shared_finalizer(it: &GitOpsCluster) -> bool {
+    it.finalizers.iter().any(|finalizer| finalizer == SHARED_FINALIZER)
+}
+
+/// Returns true if a GitOpsCluster waits for the controller of the Argo CD in this namespace before it is gone: by that controller's
+/// finalizer, or by the shared one of earlier versions where it is for this Argo CD. Where it is for another, nobody knows whose the
+/// shared one is, and it is left to the other's controller.
+pub(super) fn is_held(place: &Place, it: &GitOpsCluster, argocd: &str) -> bool {
+    has_own_finalizer(it, argocd) || has_shared_finalizer(it) && argocd_of(place, it) == argocd
+}
+
+/// Returns true if what was made for a GitOpsCluster outside of Argo CD's namespace is for another controller to remove: the
+/// GitOpsCluster is for another Argo CD, and never was for this one, or has the finalizer of another controller by now.
+pub(super) fn is_anothers(place: &Place, it: &GitOpsCluster, argocd: &str) -> bool {
+    let mut namespaces = it.finalizers.iter().filter_map(|it| namespace_of_finalizer(it));
+    let is_for_this = argocd_of(place, it) == argocd;
+    !is_for_this && (!has_own_finalizer(it, argocd) || namespaces.any(|namespace| namespace != argocd))
+}
+
+/// Returns the finalizers of a GitOpsCluster with that of the controller for this Argo CD, which also replaces the shared one.
+fn with_own_finalizer(it: &GitOpsCluster, argocd: &str) -> Vec<String> {
+    let others = it.finalizers.iter().filter(|it| *it != SHARED_FINALIZER);
+    let own = (!has_own_finalizer(it, argocd)).then(|| finalizer(argocd));
+    others.cloned().chain(own).collect()
+}
+
+/// Returns the finalizers of a GitOpsCluster that are not for this controller to remove.
+fn others_finalizers(place: &Place, it: &GitOpsCluster, argocd: &str) -> Vec<String> {
+    let is_for_this = argocd_of(place, it) == argocd;
+    let is_ours = |it: &&String| namespace_of_finalizer(it) == Some(argocd) || is_for_this && *it == SHARED_FINALIZER;
+    it.finalizers.iter().filter(|it| !is_ours(it)).cloned().collect()
 }
 
 /// Returns what a GitOpsCluster that is being deleted waits for. Secrets count by the names under which they are deleted: a copy of one
@@ -108,13 +146,8 @@ fn left(index: &Index, place: &Place, it: &GitOpsCluster, moment: &Moment<'_>) -
 
 fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> {
     let it = index.gitops_cluster(place)?;
-    let standing = Standing::of(index, place, it, &moment.settings.argocd);
-    // Another controller has answered it, and writes everything.
-    if let Standing::Elsewhere(other) = &standing
-        && status::is_answered(place, it, other)
-    {
-        return None;
-    }
+    let argocd = &*moment.settings.argocd;
+    let standing = Standing::of(index, place, it, argocd);
     let action = |resource, body, events| Action {
         of: Involved {
             resource: &GITOPS_CLUSTERS,
@@ -129,30 +162,48 @@ fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> 
         refresh: false,
         events,
     };
-    let finalizers = |finalizers: Vec<&String>| {
+    let status = |status: Value, events| {
+        let body = json!({"metadata": {"resourceVersion": it.version}, "status": status});
+        action(&GITOPS_CLUSTER_STATUSES, body, events)
+    };
+    let alive = || {
+        let (wanted, told, refused) = status::wanted(index, place, it, &standing, moment)?;
+        let warnings = [("ClusterSecretConflict", told), ("FieldRefused", refused)];
+        let events = warnings.into_iter().filter_map(|(reason, message)| {
+            Some(Event {
+                warning: true,
+                reason,
+                message: message?,
+            })
+        });
+        Some(status(wanted, events.collect()))
+    };
+    let finalizers = |finalizers: Vec<String>| {
         let body = json!({"metadata": {"resourceVersion": it.version, "finalizers": finalizers}});
         action(&GITOPS_CLUSTERS, body, Vec::new())
     };
-    // All controllers share the name of the finalizer: of a GitOpsCluster for another Argo CD it is ours only while the status still
-    // says that it was registered here. Without that, it is left to the other controller.
-    let is_elsewhere = matches!(standing, Standing::Elsewhere(_));
-    let is_ours = !is_elsewhere || status::names_argocd(place, it, &moment.settings.argocd);
-    let is_held = is_ours && has_finalizer(it);
-    if it.deleting && !is_held {
-        return None;
-    }
-    if is_held && (it.deleting || is_elsewhere) {
-        let left = left(index, place, it, moment);
-        if left.is_empty() {
-            let others = it.finalizers.iter().filter(|finalizer| *finalizer != FINALIZER);
-            return Some(finalizers(others.collect()));
-        }
-        if !it.deleting {
+    // What was refused may be refused again: the condition that says so does not wait for it.
+    let is_told = status::names_refusals(index, place, it, moment);
+    let is_held = is_held(place, it, argocd);
+    if it.deleting {
+        if !is_held {
             return None;
         }
-        let status = status::deleting(it, &left, moment)?;
-        let body = json!({"metadata": {"resourceVersion": it.version}, "status": status});
-        return Some(action(&GITOPS_CLUSTER_STATUSES, body, Vec::new()));
+        let left = left(index, place, it, moment);
+        if left.is_empty() && is_told {
+            return Some(finalizers(others_finalizers(place, it, argocd)));
+        }
+        return status::deleting(index, place, it, &left, moment).map(|wanted| status(wanted, Vec::new()));
+    }
+    if let Standing::Elsewhere(other) = &standing {
+        if is_held && left(index, place, it, moment).is_empty() {
+            return Some(finalizers(others_finalizers(place, it, argocd)));
+        }
+        // That controller writes the status.
+        if has_own_finalizer(it, other) || status::is_answered(it, other) {
+            return None;
+        }
+        return alive();
     }
     let selects = !matches!(
         index.selection(&it.placement(place)),
@@ -160,21 +211,11 @@ fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> 
     );
     // Without the promise about them, agents are nothing to be waited for.
     let registers = it.spec.registers || it.spec.agent.is_some() && moment.settings.agents;
-    if standing == Standing::Served && registers && selects && !has_finalizer(it) {
-        let ours = FINALIZER.to_owned();
-        return Some(finalizers(it.finalizers.iter().chain([&ours]).collect()));
+    let is_lacking = standing == Standing::Served && registers && selects && !is_held;
+    if is_told && (is_lacking || has_shared_finalizer(it)) {
+        return Some(finalizers(with_own_finalizer(it, argocd)));
     }
-    let (status, told, refused) = status::wanted(index, place, it, &standing, moment)?;
-    let body = json!({"metadata": {"resourceVersion": it.version}, "status": status});
-    let warnings = [("ClusterSecretConflict", told), ("FieldRefused", refused)];
-    let events = warnings.into_iter().filter_map(|(reason, message)| {
-        Some(Event {
-            warning: true,
-            reason,
-            message: message?,
-        })
-    });
-    Some(action(&GITOPS_CLUSTER_STATUSES, body, events.collect()))
+    alive()
 }
 
 #[cfg(test)]

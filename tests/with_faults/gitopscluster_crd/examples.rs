@@ -93,6 +93,7 @@ pub(super) fn of_the_peers() -> [(&'static str, &'static str, Value); 7] {
 pub(super) fn status() -> Status {
     let then = || "2026-06-01T12:00:00Z".to_owned();
     Status {
+        argo_namespace: Some("argocd".to_owned()),
         certificates: vec![Certificate {
             name: "argocd-agent-ca".to_owned(),
             not_after: then(),

@@ -10,7 +10,7 @@ use super::{ABOUT, NAME, NEEDS, asking, gone, management, of_gitops, pair, rollo
 use crate::agent::{self, Entry, Wanted, names};
 use crate::controller::action::{Action, Write};
 use crate::controller::index::{Index, Sort};
-use crate::controller::promises::gitopscluster::{agents_of, gives_up, has_agent};
+use crate::controller::promises::gitopscluster::{agents_of, gives_up, has_agent, is_anothers};
 use crate::controller::promises::{Moment, Promise};
 use crate::controller::resources::{ADDON_CONFIGS, DECISION_STATUSES, DECISIONS, PLACEMENTS, Resource, TEMPLATES};
 use crate::controller::seen::{GitOpsCluster, Object, Place};
@@ -61,6 +61,7 @@ fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> 
     let argocd = &*moment.settings.argocd;
     let writes = match wanted(index, place, it, argocd) {
         Some(wanted) => writes(index, place, it, wanted, moment),
+        None if is_anothers(place, it, argocd) => Vec::new(),
         None if it.deleting || !it.spec.may_have_agent() => leftovers(index, place),
         // It is not served, for now.
         None => Vec::new(),

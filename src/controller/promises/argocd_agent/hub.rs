@@ -7,7 +7,7 @@ use super::{ABOUT, NAME, NEEDS, asking, blocklist, gone, issued, management, of_
 use crate::agent::{self, names};
 use crate::controller::action::{Action, Write};
 use crate::controller::index::{Index, Sort};
-use crate::controller::promises::gitopscluster::{agents_of, has_agent, has_finalizer};
+use crate::controller::promises::gitopscluster::{agents_of, has_agent, is_anothers, is_held};
 use crate::controller::promises::{Moment, Promise};
 use crate::controller::resources::{CONFIG_MAPS, DEPLOYMENTS, MANAGEMENTS, Resource, SECRETS};
 use crate::controller::seen::{GitOpsCluster, Object, Place, TlsSecret};
@@ -252,8 +252,8 @@ fn entries(index: &Index, moment: &Moment<'_>, there: Option<&Object>) -> Vec<Wi
 /// That none is listed is no reason.
 fn unwanted(index: &Index, argocd: &str) -> Option<Write> {
     let is_waiting = index.gitops_clusters().any(|(place, it)| {
-        let is_last = it.deleting && it.spec.agent.is_some() && has_finalizer(it);
-        is_last || super::addon::is_left(index, place)
+        let is_last = it.deleting && it.spec.agent.is_some() && is_held(place, it, argocd);
+        !is_anothers(place, it, argocd) && (is_last || super::addon::is_left(index, place))
     });
     if !is_waiting {
         return None;

@@ -33,14 +33,23 @@ pub(in crate::controller::promises) const PROMISE: Promise = Promise {
 /// How soon a request is looked at again whose cluster is not known to have the add-on.
 const PENDING: SignedDuration = SignedDuration::from_secs(10);
 
+/// The reasons of the condition of a request that is refused: what it asks for is not its agent's.
+const FOREIGN: &str = "NotOfThisCluster";
+/// It is no request, or not one for an agent.
+const INVALID: &str = "RequestInvalid";
+/// A GitOpsCluster revokes the agent.
+const REVOKED: &str = "AgentRevoked";
+/// The cluster has as many certificates that have not expired as it can have.
+const TOO_MANY: &str = "TooManyCertificates";
+
 /// What becomes of a request.
 enum Verdict {
     /// Nothing, or nothing yet.
     Wait,
     /// It is granted, to the agent of this cluster that this GitOpsCluster has.
     Grant(String, Place),
-    /// It is refused, for a reason.
-    Refuse(String),
+    /// It is refused: the reason in one word, and the message.
+    Refuse(&'static str, String),
 }
 
 fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> {
@@ -63,14 +72,14 @@ fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> 
             );
             (write, None)
         }
-        Verdict::Refuse(why) => {
+        Verdict::Refuse(reason, why) => {
             // What OCM's add-on manager has approved already can only be said to have failed.
             let (resource, kind) = if is_approved {
                 (&REQUEST_STATUSES, "Failed")
             } else {
                 (&REQUEST_APPROVALS, "Denied")
             };
-            let write = condition(resource, place, request, (kind, "NotOfThisCluster", &why), now);
+            let write = condition(resource, place, request, (kind, reason, &why), now);
             let event = Event {
                 warning: true,
                 reason: "CertificateRefused",
@@ -125,18 +134,19 @@ fn judge(index: &Index, request: &Object, moment: &Moment<'_>) -> Verdict {
     let asked = asked(request).map(|text| pki::read_request(&text));
     let asked = match asked {
         Some(Ok(asked)) => asked,
-        Some(Err(error)) => return Verdict::Refuse(error.to_string()),
-        None => return Verdict::Refuse("it has no request for a certificate in it".to_owned()),
+        Some(Err(error)) => return Verdict::Refuse(INVALID, error.to_string()),
+        None => return Verdict::Refuse(INVALID, "it has no request for a certificate in it".to_owned()),
     };
     if let Err(why) = check(requester, &asked) {
-        return Verdict::Refuse(why);
+        return Verdict::Refuse(FOREIGN, why);
     }
     let cluster = requester.cluster().unwrap_or_default();
     if let Some(owner) = issued::revoker(index, cluster, argocd) {
-        return Verdict::Refuse(format!(
+        let why = format!(
             "the agent of the cluster {cluster} is revoked: remove the cluster from revokedClusters of the GitOpsCluster {owner} to let \
              it in again"
-        ));
+        );
+        return Verdict::Refuse(REVOKED, why);
     }
     // Who has joined before the controller knows of it comes back.
     let mut all = asking(index, argocd);
@@ -153,10 +163,12 @@ fn judge(index: &Index, request: &Object, moment: &Moment<'_>) -> Verdict {
             )
         });
         if let Some(first) = first.filter(|_| count >= issued::LIMIT) {
-            return Verdict::Refuse(format!(
-                "the agent of the cluster {cluster} has {count} certificates that have not expired, which is the limit: it can ask again \
-                 after {first}"
-            ));
+            let why = format!(
+                "the agent of the cluster {cluster} has {count} certificates that have not expired, and the limit is {}: find out why it \
+                 asks so often; the first expires at {first}",
+                issued::LIMIT
+            );
+            return Verdict::Refuse(TOO_MANY, why);
         }
     }
     Verdict::Grant(cluster.to_owned(), owner.clone())

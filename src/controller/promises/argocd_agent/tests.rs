@@ -216,6 +216,55 @@ fn with_the_last_one_all_of_ours_goes_and_nothing_of_others() {
 }
 
 #[test]
+fn the_controller_of_another_argo_cd_removes_nothing_of_agents() {
+    for is_deleted in [false, true] {
+        let mut hub = Hub::with_all_agents();
+        if is_deleted {
+            hub.delete(&all());
+        } else {
+            // Its controller may have had it once, and has not heard that it asks for no agents any more.
+            hub.write(&all(), &acm(&json!({})));
+        }
+        // It sees all but the Secrets of the other namespace.
+        hub.apply(Change::OnlySecrets(HashSet::new()));
+        hub.touched.clear();
+        hub.argocd = "gitops";
+        assert_eq!(hub.look_at_everything(), [""; 0], "deleted: {is_deleted}");
+        let settings = hub.settings();
+        let moment = Moment {
+            now: hub.now,
+            stale: false,
+            settings: &settings,
+        };
+        let action = (HUB.desired)(&hub.index, &Place::new("", "gitops"), &moment);
+        assert_eq!(action, None, "deleted: {is_deleted}");
+        // The one that has brought them does.
+        hub.argocd = "argocd";
+        for (name, secret) in hub.secrets.clone() {
+            hub.secret(&name, Some(secret));
+        }
+        assert_ne!(hub.look_at_everything(), [""; 0]);
+        assert_eq!(hub.with_addon(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_gitopscluster_that_moves_to_another_argo_cd_leaves_its_agents_to_that_ones_controller() {
+    let mut hub = Hub::with_all_agents();
+    let mut spec = hub.objects[&all()]["spec"].clone();
+    spec["argoServer"]["argoNamespace"] = json!("gitops");
+    hub.write(&all(), &spec);
+    // That controller takes it over.
+    let finalizers = ["argocd", "gitops"].map(crate::gitopscluster::finalizer);
+    hub.objects.get_mut(&all()).expect("it is there")["metadata"]["finalizers"] = json!(finalizers);
+    hub.written(&all());
+    hub.settle();
+    assert_eq!(hub.with_addon(), ["eu1", "eu2"]);
+    assert_eq!(hub.objects[&all()]["metadata"]["finalizers"], json!([finalizers[1]]));
+    assert!(!hub.kept(Kept::Works).is_empty() && !hub.kept(Kept::Templates).is_empty());
+}
+
+#[test]
 fn whoever_has_brought_something_to_a_cluster_hears_of_it_though_it_selects_the_cluster_no_more() {
     let mut hub = Hub::with_all_agents();
     hub.decide_of(&some(), None);

@@ -1,7 +1,7 @@
 //! Which managed clusters a GitOpsCluster has. Whoever comes first keeps one, and gives it up only when it is certain that it no
 //! longer selects it: what is missing, empty or contradicts itself is no reason to take anything away.
 
-use super::{Standing, has_finalizer};
+use super::{Standing, is_anothers, is_held};
 use crate::agent::names;
 use crate::cluster_secret::{ClusterSecret, Keeper, is_hub};
 use crate::controller::index::{Index, Selection};
@@ -62,7 +62,7 @@ fn keeps_up(form: Form, index: &Index, place: &Place, it: &GitOpsCluster, cluste
     wants(form, index, place, it, cluster, argocd)
         || form == Form::Agent
             && Form::of(it) == Some(form)
-            && has_finalizer(it)
+            && is_held(place, it, argocd)
             && Standing::of(index, place, it, argocd) == Standing::Served
             && !leaves(index, place, it, cluster, argocd)
 }
@@ -83,7 +83,7 @@ pub(super) fn releases(
 /// Whether a GitOpsCluster takes a managed cluster that nobody has.
 fn selects(index: &Index, place: &Place, it: &GitOpsCluster, cluster: &str, argocd: &str) -> bool {
     !it.deleting
-        && has_finalizer(it)
+        && is_held(place, it, argocd)
         && !is_revoked(it, cluster)
         && Standing::of(index, place, it, argocd) == Standing::Served
         && index.is_decided(&it.placement(place), cluster)
@@ -114,7 +114,8 @@ fn is_revoked(it: &GitOpsCluster, cluster: &str) -> bool {
         .is_some_and(|agent| agent.revoked.contains(cluster))
 }
 
-/// Whether a GitOpsCluster that has brought argocd-agent to a managed cluster certainly does so no longer.
+/// Returns true if a GitOpsCluster that has brought argocd-agent to a managed cluster certainly does so no longer. What is another
+/// controller's to remove is never given up here: most of it is outside of Argo CD's namespace, where both controllers see it.
 pub(in crate::controller::promises) fn gives_up(
     index: &Index,
     place: &Place,
@@ -122,7 +123,7 @@ pub(in crate::controller::promises) fn gives_up(
     cluster: &str,
     argocd: &str,
 ) -> bool {
-    !it.spec.may_have_agent() || leaves(index, place, it, cluster, argocd)
+    !is_anothers(place, it, argocd) && (!it.spec.may_have_agent() || leaves(index, place, it, cluster, argocd))
 }
 
 /// The managed clusters on which a GitOpsCluster has argocd-agent run: those that it selects, and those that it has by the

@@ -6,7 +6,7 @@ use super::membership::{Form, own};
 use super::{Standing, secrets};
 use crate::agent::names;
 use crate::cluster_secret::ClusterSecret;
-use crate::controller::index::{Index, Selection};
+use crate::controller::index::{Index, Selection, Sort};
 use crate::controller::promises::Moment;
 use crate::controller::promises::argocd_agent;
 use crate::controller::seen::{GitOpsCluster, OPEN, PUSH, Place};
@@ -20,6 +20,9 @@ const NO_PUSH: &str = "this version writes no credentials to push with: set spec
 
 /// The condition that names what is refused, present only while something is.
 const PERMITTED: &str = "SpecPermitted";
+
+/// The condition that names writes that the API server refuses, present only while it refuses one.
+const WRITTEN: &str = "WritesAccepted";
 
 /// How many clusters a message names.
 const NAMED: usize = 3;
@@ -55,19 +58,20 @@ struct Count {
     pending: Vec<String>,
 }
 
-/// Returns true if the controller for this other Argo CD has answered the GitOpsCluster. The generation does not decide: every change of
-/// the spec and every deletion raises it before that controller can write again.
-pub(super) fn is_answered(place: &Place, it: &GitOpsCluster, other: &str) -> bool {
-    let is_of_this_generation = condition(it, SERVED)
-        .is_some_and(|found| found["status"] == "True" && found["observedGeneration"] == it.generation);
-    is_of_this_generation || names_argocd(place, it, other)
-}
+/// The field that names the Argo CD whose controller wrote the status.
+const ANSWERED: &str = "argoNamespace";
 
-/// Returns true if the status is of the controller for the Argo CD in this namespace, whatever the generation.
-pub(super) fn names_argocd(place: &Place, it: &GitOpsCluster, argocd: &str) -> bool {
-    let answers = [Standing::Served, Standing::Unauthorised].map(|standing| served(place, &standing, argocd).message);
-    let message = condition(it, SERVED).and_then(|found| found["message"].as_str());
-    message.is_some_and(|message| answers.iter().any(|answer| answer == message))
+/// The reason of [`SERVED`] where the Argo CD is that of another controller, which has not answered.
+const UNANSWERED: &str = "ArgoServerNotFound";
+
+/// Returns true if the controller for this other Argo CD writes the status of a GitOpsCluster. The generation decides only where the
+/// status does not name a controller: every change of the spec raises it before that controller can write again.
+pub(super) fn is_answered(it: &GitOpsCluster, other: &str) -> bool {
+    match it.status.get(ANSWERED) {
+        Some(namespace) => namespace == other,
+        None => condition(it, SERVED)
+            .is_some_and(|found| found["reason"] != UNANSWERED && found["observedGeneration"] == it.generation),
+    }
 }
 
 /// What the status shall be, if that is not what it is, and what is to be told with it.
@@ -103,6 +107,10 @@ pub(super) fn wanted(
         .filter(|message| said_before != Some(message));
     let news = news.cloned();
     conditions.extend(refused);
+    // Each of several controllers has its own refusals: those of a GitOpsCluster that none of them serves would alternate.
+    if !matches!(standing, Standing::Elsewhere(_)) {
+        conditions.extend(written(index, place, it, moment));
+    }
     let ready = ready(&conditions);
     let (message, is_ready) = (ready.message.clone(), ready.is == Is::True);
     conditions.push(ready);
@@ -140,11 +148,18 @@ pub(super) fn wanted(
             status.insert(key.to_owned(), said);
         }
     }
-    let is_so = status.iter().all(|(key, value)| it.status.get(key) == Some(value));
+    let answered = match standing {
+        Standing::Elsewhere(_) => Value::Null,
+        _ => json!(argocd),
+    };
+    // Where the CRD does not have the field, it is dropped: that it is missing is no reason to write.
+    let names_another = it.status.get(ANSWERED).is_some_and(|known| *known != answered);
+    let is_so = !names_another && status.iter().all(|(key, value)| it.status.get(key) == Some(value));
     if is_so {
         return None;
     }
     status.insert("lastUpdateTime".to_owned(), json!(now));
+    status.insert(ANSWERED.to_owned(), answered);
     let conflicts = (!count.conflicts.is_empty()).then(|| few(&count.conflicts));
     let told_before = condition(it, REGISTERED[dialect]).and_then(|found| found["message"].as_str());
     let told = conflicts.filter(|told| told_before.is_none_or(|before| !before.contains(told)));
@@ -280,10 +295,9 @@ fn served(place: &Place, standing: &Standing, argocd: &str) -> Condition {
         ),
         Standing::Elsewhere(namespace) => (
             Is::False,
-            ["ArgoServerNotFound", "Failed"],
+            [UNANSWERED; 2],
             format!(
-                "no controller registers clusters in the namespace {namespace}: run one with --argocd-namespace {namespace}, \
-                 beside the one for {argocd}"
+                "no controller registers clusters in the namespace {namespace}: run one with --argocd-namespace {namespace}"
             ),
         ),
         Standing::Unauthorised => (
@@ -400,22 +414,58 @@ fn permitted(index: &Index, place: &Place, it: &GitOpsCluster, standing: &Standi
     })
 }
 
+/// Returns the condition that names the writes for this GitOpsCluster that the API server refuses.
+fn written(index: &Index, place: &Place, it: &GitOpsCluster, moment: &Moment<'_>) -> Option<Condition> {
+    let mut all = index.refused_of_gitops(place);
+    if it.spec.agent.is_some() && moment.settings.agents {
+        let argocd = Place::new("", &moment.settings.argocd);
+        all.extend(index.refused(argocd_agent::NAME, Sort::ArgoCd, &argocd));
+    }
+    let all: Vec<_> = all.into_iter().map(str::to_owned).collect();
+    (!all.is_empty()).then(|| Condition {
+        kind: WRITTEN,
+        is: Is::False,
+        reason: ["WriteRefused"; 2],
+        message: few(&all),
+    })
+}
+
+/// Returns true if the status names the writes that the API server refuses, or none where it refuses none.
+pub(super) fn names_refusals(index: &Index, place: &Place, it: &GitOpsCluster, moment: &Moment<'_>) -> bool {
+    let wanted = written(index, place, it, moment).map(|wanted| json!(wanted.message));
+    condition(it, WRITTEN).map(|found| &found["message"]) == wanted.as_ref()
+}
+
 /// Returns the status of a GitOpsCluster that waits to be deleted, if it does not say so yet.
-pub(super) fn deleting(it: &GitOpsCluster, left: &[String], moment: &Moment<'_>) -> Option<Value> {
+pub(super) fn deleting(
+    index: &Index,
+    place: &Place,
+    it: &GitOpsCluster,
+    left: &[String],
+    moment: &Moment<'_>,
+) -> Option<Value> {
+    let waits = if left.is_empty() {
+        "its finalizer is removed".to_owned()
+    } else {
+        format!("these are gone: {}", few(left))
+    };
+    let written = written(index, place, it, moment);
+    let why = written.as_ref().map(|it| format!("; {}: {}", it.kind, it.message));
     let ready = Condition {
         kind: "Ready",
         is: Is::False,
         reason: ["Deleting"; 2],
-        message: format!("being deleted, waits until these are gone: {}", few(left)),
+        message: format!("being deleted, waits until {waits}{}", why.unwrap_or_default()),
     };
-    let dialect = usize::from(it.spec.is_of_pull);
-    let ready = ready.text(it, dialect, &time(moment.now));
+    let (dialect, now) = (usize::from(it.spec.is_of_pull), time(moment.now));
+    let ready = ready.text(it, dialect, &now);
+    let written = written.map(|it_is| it_is.text(it, dialect, &now));
     let conditions = it.status.get("conditions").and_then(Value::as_array);
     let others = conditions
         .into_iter()
         .flatten()
-        .filter(|found| found["type"] != "Ready");
-    let conditions: Vec<_> = others.chain([&ready]).cloned().collect();
+        .filter(|found| found["type"] != "Ready" && found["type"] != WRITTEN);
+    let conditions: Vec<_> = others.chain(&written).chain([&ready]).cloned().collect();
     let is_so = it
         .status
         .get("conditions")

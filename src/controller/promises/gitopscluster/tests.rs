@@ -3,8 +3,8 @@
 mod agents;
 
 use super::*;
-use crate::controller::index::Change;
 use crate::controller::index::tests::now;
+use crate::controller::index::{Change, Noticed, Refusal, Touched};
 use crate::controller::promises::simulation::{Hub, acm, all, secret_name};
 use crate::controller::promises::{Settings, cluster_secrets};
 use crate::controller::seen::{Decision, Placement, is_open};
@@ -274,7 +274,7 @@ fn the_promise_for_every_cluster_leaves_those_of_gitopsclusters_to_them() {
     };
     assert_eq!(writes(&hub, "eu1"), 1, "nobody else may have one written yet");
     let it = hub.objects.get_mut(&all()).expect("it is there");
-    it["metadata"]["finalizers"] = json!([FINALIZER]);
+    it["metadata"]["finalizers"] = json!([finalizer("argocd")]);
     hub.written(&all());
     assert_eq!((writes(&hub, "eu1"), writes(&hub, "eu3")), (0, 1));
     hub.settle();
@@ -328,23 +328,110 @@ fn a_gitopscluster_for_another_argo_cd_is_refused_until_another_controller_serve
 }
 
 #[test]
-fn leaves_the_finalizer_of_another_controller_on_deletion() {
-    for is_answered in [true, false] {
+fn leaves_the_finalizers_of_others_on_deletion() {
+    for others in [&finalizer("gitops"), SHARED_FINALIZER, "example.com/mine"] {
         let mut hub = Hub::new();
         hub.write(&all(), &acm(&json!({"argoServer": {"argoNamespace": "gitops"}})));
         hub.settle();
-        if is_answered {
-            hub.answer_for("gitops");
-        } else {
-            // The other controller writes its finalizer before its first status.
-            let object = hub.objects.get_mut(&all()).expect("it is there");
-            object["metadata"]["finalizers"] = json!([FINALIZER]);
-            hub.written(&all());
-        }
+        hub.finalize(&[others]);
         hub.delete(&all());
-        assert_eq!(hub.settle(), [""; 0], "answered: {is_answered}");
-        assert_eq!(hub.objects[&all()]["metadata"]["finalizers"], json!([FINALIZER]));
+        assert_eq!(hub.settle(), [""; 0], "{others}");
+        assert_eq!(hub.finalizers(), [others]);
     }
+}
+
+#[test]
+fn removes_only_its_own_finalizer() {
+    let mut hub = Hub::with_all();
+    let (ours, others) = (finalizer("argocd"), [&finalizer("gitops"), "example.com/mine"]);
+    assert_eq!(hub.finalizers(), [&*ours]);
+    hub.finalize(&[others[0], &ours, others[1]]);
+    hub.delete(&all());
+    hub.settle();
+    assert_eq!(hub.registered(), [""; 0], "its Secrets are deleted first");
+    assert_eq!(hub.finalizers(), others);
+    assert_eq!(hub.settle(), [""; 0]);
+}
+
+#[test]
+fn replaces_the_finalizer_of_earlier_versions_in_one_write() {
+    let mut hub = Hub::with_all();
+    hub.finalize(&["example.com/mine", SHARED_FINALIZER]);
+    hub.touched.clear();
+    let written = hub.look(Sort::GitOpsCluster, &all());
+    assert_eq!(written.as_deref(), Some("finalizers argocd/all"));
+    assert_eq!(hub.finalizers(), ["example.com/mine", &finalizer("argocd")]);
+    assert_eq!(hub.settle(), [""; 0], "nothing else changes");
+    assert_eq!(hub.registered(), ["eu1", "eu2"]);
+    // Beside its own, as after a step back to an earlier version.
+    hub.finalize(&[SHARED_FINALIZER, &finalizer("argocd")]);
+    hub.settle();
+    assert_eq!(hub.finalizers(), [finalizer("argocd")]);
+}
+
+#[test]
+fn keeps_the_finalizer_of_earlier_versions_of_a_gitopscluster_for_another_argo_cd() {
+    let mut hub = Hub::new();
+    hub.write(&all(), &acm(&json!({"argoServer": {"argoNamespace": "gitops"}})));
+    hub.finalize(&[SHARED_FINALIZER]);
+    hub.settle();
+    assert_eq!(hub.finalizers(), [SHARED_FINALIZER]);
+    assert_eq!(hub.is("ArgoServerVerified"), ["False", "ArgoServerNotFound"]);
+}
+
+#[test]
+fn a_deletion_with_the_finalizer_of_earlier_versions_waits_for_its_secrets() {
+    let mut hub = Hub::with_all();
+    hub.finalize(&[SHARED_FINALIZER]);
+    hub.delete(&all());
+    let written = hub.settle();
+    let last = |what: &str| written.iter().rposition(|write| write.contains(what));
+    assert!(last("delete") < last("finalizers"), "{written:?}");
+    assert_eq!(hub.registered(), [""; 0]);
+    assert!(!hub.objects.contains_key(&all()), "{written:?}");
+}
+
+#[test]
+fn two_controllers_agree_on_a_gitopscluster_that_neither_serves() {
+    let mut hub = Hub::new();
+    hub.write(&all(), &acm(&json!({"argoServer": {"argoNamespace": "third"}})));
+    hub.settle();
+    let status = hub.objects[&all()]["status"].clone();
+    assert_eq!(hub.is("ArgoServerVerified")[0], "False");
+    hub.argocd = "gitops";
+    assert_eq!(hub.look(Sort::GitOpsCluster, &all()), None);
+    assert_eq!(hub.objects[&all()]["status"], status);
+}
+
+#[test]
+fn a_refusal_by_another_controller_is_not_answered() {
+    let mut hub = Hub::new();
+    // The other controller does not let it in, and so has no finalizer on it.
+    let mut spec = acm(&json!({"argoServer": {"argoNamespace": "gitops"}}));
+    hub.argocd = "gitops";
+    hub.write(&all(), &spec);
+    hub.settle();
+    let refused = ["False", "InvalidConfiguration"];
+    assert_eq!(hub.is("ArgoServerVerified"), refused);
+    assert_eq!(hub.finalizers(), [""; 0]);
+    hub.argocd = "argocd";
+    spec["createPolicyTemplate"] = json!(true);
+    hub.write(&all(), &spec);
+    assert_eq!(hub.settle(), [""; 0], "after a change of the spec");
+    // A CRD without the field drops it.
+    let status = hub.objects.get_mut(&all()).expect("it is there")["status"].as_object_mut();
+    status.expect("a status").remove("argoNamespace");
+    hub.argocd = "gitops";
+    hub.written(&all());
+    hub.settle();
+    hub.argocd = "argocd";
+    assert_eq!(hub.look(Sort::GitOpsCluster, &all()), None);
+    assert_eq!(hub.is("ArgoServerVerified"), refused);
+    // It moves to an Argo CD that has no controller.
+    hub.write(&all(), &acm(&json!({"argoServer": {"argoNamespace": "third"}})));
+    hub.settle();
+    assert_eq!(hub.is("ArgoServerVerified"), ["False", "ArgoServerNotFound"]);
+    assert_eq!(hub.objects[&all()]["status"]["argoNamespace"], Value::Null);
 }
 
 #[test]
@@ -483,7 +570,7 @@ fn a_fleet_is_named_in_few_words_and_one_cluster_costs_no_look_at_the_others() {
     hub.write(&all(), &acm(&json!({})));
     hub.touched.clear();
     let it = hub.objects.get_mut(&all()).expect("it is there");
-    it["metadata"]["finalizers"] = json!([FINALIZER]);
+    it["metadata"]["finalizers"] = json!([finalizer("argocd")]);
     hub.written(&all());
     hub.touched.retain(|(sort, _)| *sort == Sort::GitOpsCluster);
     hub.settle();
@@ -522,11 +609,63 @@ fn a_fleet_is_named_in_few_words_and_one_cluster_costs_no_look_at_the_others() {
     assert_eq!(hub.settle(), [""; 0]);
 }
 
+#[test]
+fn a_refused_write_is_a_condition_until_it_is_accepted() {
+    let mut hub = Hub::with_all();
+    let eu1 = (Sort::Cluster, Place::new("", "eu1"));
+    hub.refuse(&eu1, Some("Secret argocd/eu1 cannot be changed: forbidden"));
+    assert_eq!(hub.settle(), ["status argocd/all"]);
+    let [status, reason, message] = hub.says_of(&all(), "WritesAccepted");
+    assert_eq!([status, reason], ["False", "WriteRefused"]);
+    assert_eq!(message, "Secret argocd/eu1 cannot be changed: forbidden");
+    assert_eq!(hub.is("Ready"), ["False", "WriteRefused"]);
+    hub.refuse(&eu1, None);
+    assert_eq!(hub.settle(), ["status argocd/all"]);
+    assert_eq!(hub.says_of(&all(), "WritesAccepted"), [""; 3]);
+    assert_eq!(hub.is("Ready"), ["True", "Success"]);
+}
+
+#[test]
+fn a_refused_finalizer_is_told_and_tried_again() {
+    let mut hub = Hub::new();
+    hub.write(&all(), &acm(&json!({})));
+    hub.touched.clear();
+    let itself = (Sort::GitOpsCluster, all());
+    hub.refuse(&itself, Some("GitOpsCluster argocd/all cannot be changed: no"));
+    let look = |hub: &mut Hub| hub.look(Sort::GitOpsCluster, &all());
+    assert_eq!(look(&mut hub).as_deref(), Some("status argocd/all"));
+    assert_eq!(hub.is("WritesAccepted"), ["False", "WriteRefused"]);
+    assert_eq!(look(&mut hub).as_deref(), Some("finalizers argocd/all"));
+    hub.refuse(&itself, None);
+    hub.settle();
+    assert_eq!(hub.is("Ready"), ["True", "Success"]);
+}
+
+#[test]
+fn a_deletion_tells_what_is_refused() {
+    let mut hub = Hub::with_all();
+    hub.delete(&all());
+    let eu1 = (Sort::Cluster, Place::new("", "eu1"));
+    hub.refuse(&eu1, Some("Secret argocd/eu1 cannot be deleted: forbidden"));
+    hub.look(Sort::GitOpsCluster, &all());
+    assert_eq!(hub.is("WritesAccepted"), ["False", "WriteRefused"]);
+    let [_, reason, message] = hub.says_of(&all(), "Ready");
+    assert_eq!(reason, "Deleting");
+    assert!(
+        message.ends_with("; WritesAccepted: Secret argocd/eu1 cannot be deleted: forbidden"),
+        "{message}"
+    );
+    hub.refuse(&eu1, None);
+    hub.settle();
+    assert!(!hub.objects.contains_key(&all()));
+}
+
 impl Hub {
     /// The controller of another Argo CD answers.
     fn answer_for(&mut self, argocd: &str) {
         let object = self.objects.get_mut(&all()).expect("it is there");
-        object["metadata"]["finalizers"] = json!([FINALIZER]);
+        object["metadata"]["finalizers"] = json!([finalizer(argocd)]);
+        object["status"]["argoNamespace"] = json!(argocd);
         object["status"]["conditions"] = json!([{
             "type": "ArgoServerVerified",
             "status": "True",
@@ -534,6 +673,31 @@ impl Hub {
             "message": format!("clusters are registered in the namespace {argocd}"),
         }]);
         self.written(&all());
+    }
+
+    /// The API server refuses the last write for an object, made for the GitOpsCluster, or accepts it.
+    fn refuse(&mut self, (sort, place): &(Sort, Place), why: Option<&str>) {
+        let touched = Touched {
+            sort: *sort,
+            place: place.clone(),
+            noticed: Noticed::Nothing,
+        };
+        let refusal = why.map(|why| Refusal {
+            why: why.into(),
+            gitops: Some(all()),
+        });
+        self.apply(Change::Refused(NAME, 0, touched, refusal));
+    }
+
+    /// Somebody writes the finalizers.
+    fn finalize(&mut self, finalizers: &[&str]) {
+        self.objects.get_mut(&all()).expect("it is there")["metadata"]["finalizers"] = json!(finalizers);
+        self.written(&all());
+    }
+
+    fn finalizers(&self) -> Vec<&str> {
+        let all = self.objects[&all()]["metadata"]["finalizers"].as_array();
+        all.into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
     fn secret_of(&self, cluster: &str) -> Value {

@@ -1,7 +1,7 @@
 //! Applications of the pull model on a hub that does what is written, so that what is shown is what comes of it in the end.
 
 use super::*;
-use crate::controller::index::{Change, Noticed, Touched, tests::cluster};
+use crate::controller::index::{Change, Noticed, Refusal, Touched, tests::cluster};
 use crate::controller::promises::Settings;
 use crate::controller::seen::{Cluster, Decision, REFRESH, Reach, Work};
 use crate::pull::names;
@@ -214,9 +214,11 @@ impl Hub {
             place: place.clone(),
             noticed: Noticed::Nothing,
         };
-        let touched = self
-            .index
-            .apply(Change::Refused(PROMISE.name, touched, why.map(Into::into)));
+        let refusal = why.map(|why| Refusal {
+            why: why.into(),
+            gitops: None,
+        });
+        let touched = self.index.apply(Change::Refused(PROMISE.name, 0, touched, refusal));
         assert_eq!(touched.len(), 1, "it is looked at again");
     }
 

@@ -37,6 +37,14 @@ impl Hub {
     }
 
     /// What has become of a request: its conditions, and its certificate.
+    /// The reason of the last condition of a request.
+    fn why_refused(&self, name: &str) -> &str {
+        let request = self.get(Kind::Kept(Kept::Requests), &Place::new("", name));
+        let conditions = request.expect("it is there")["status"]["conditions"].as_array();
+        let last = conditions.and_then(|all| all.last());
+        last.and_then(|it| it["reason"].as_str()).unwrap_or_default()
+    }
+
     fn became(&self, name: &str) -> (String, Option<Certificate>) {
         let status = &self
             .get(Kind::Kept(Kept::Requests), &Place::new("", name))
@@ -116,6 +124,12 @@ fn whoever_asks_for_anything_else_gets_nothing_and_is_told() {
             let (conditions, certificate) = hub.became("csr");
             let expected = if is_approved { "Approved Failed" } else { "Denied" };
             assert_eq!((&*conditions, certificate), (expected, None), "{what}");
+            let reasons: &[&str] = match *what {
+                "the revoked one" => &["AgentRevoked"],
+                _ => &["NotOfThisCluster", "RequestInvalid"],
+            };
+            let reason = hub.why_refused("csr");
+            assert!(reasons.contains(&reason), "{what}: {reason}");
             assert_eq!(hub.events.len(), 1, "{what}: {:?}", hub.events);
             hub.is_at_rest();
             assert_eq!(hub.events.len(), 1, "{what}");
@@ -281,6 +295,7 @@ fn refuses_more_certificates_than_the_limit_until_one_expires() {
     hub.events.clear();
     assert_eq!(hub.issued("more", "eu1"), None);
     assert_eq!(hub.became("more").0, "Approved Failed");
+    assert_eq!(hub.why_refused("more"), "TooManyCertificates");
     let [message] = &hub.events[..] else {
         panic!("one Event: {:?}", hub.events)
     };
@@ -350,7 +365,7 @@ fn a_gitopscluster_that_does_not_have_a_cluster_cannot_revoke_it() {
             hub.choose(&Place::new("team", "some"), &["eu1"]);
         }
         hub.write(&far, &spec);
-        let finalizers = json!([crate::controller::promises::gitopscluster::FINALIZER]);
+        let finalizers = json!([crate::gitopscluster::finalizer("argocd")]);
         hub.objects.get_mut(&far).expect("it is there")["metadata"]["finalizers"] = finalizers;
         hub.written(&far);
         hub.events.clear();

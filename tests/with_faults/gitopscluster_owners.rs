@@ -1,0 +1,189 @@
+//! Two controllers for two Argo CDs on one hub: each registers, keeps and removes only its own.
+
+use crate::gitopscluster::{condition, goc, hub, secret, select, spec, until};
+use crate::gitopscluster_crd::object;
+use crate::stage::{Replica, Stage};
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+use testbed::proxy::{Proxy, Seen};
+use testbed::{ObjectRef, wait};
+
+const CLUSTERS: [&str; 2] = ["own-one", "own-two"];
+/// The namespace of the second Argo CD.
+const SECOND: &str = "own-gitops";
+const OURS: [&str; 2] = [
+    "gitopscluster.argocd-ocm-cmp.github.io/argocd",
+    "gitopscluster.argocd-ocm-cmp.github.io/own-gitops",
+];
+/// The finalizer of earlier versions.
+const SHARED: &str = "argocd-ocm-cmp.github.io/gitopscluster";
+
+/// Starts the controller for the Argo CD of a namespace.
+async fn controller(stage: &Stage, argocd: &str, proxy: &Proxy) -> Result<Replica> {
+    let argocd_namespace = format!("--argocd-namespace={argocd}");
+    let arguments = ["--controllers=gitopscluster", "--leader-elect=false", &argocd_namespace];
+    let replica = stage.replica_with(&arguments, &format!("of-{argocd}"), proxy).await?;
+    replica.until_ready().await?;
+    Ok(replica)
+}
+
+fn of_second(cluster: &str) -> ObjectRef {
+    ObjectRef {
+        namespace: Some(SECOND.to_owned()),
+        ..secret(cluster)
+    }
+}
+
+/// A GitOpsCluster for the second Argo CD.
+fn for_second(placement: &str) -> Value {
+    let mut spec = spec(placement);
+    spec["argoServer"]["argoNamespace"] = json!(SECOND);
+    spec
+}
+
+fn finalizers(object: &Value) -> Vec<&str> {
+    let all = object["metadata"]["finalizers"].as_array();
+    all.into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// The writes to a GitOpsCluster, and to the Secrets of a namespace.
+fn writes_to(requests: &[Seen], name: &str, secrets_of: &str) -> Vec<String> {
+    let is_of_it = |seen: &&Seen| {
+        let of_goc = seen.resource.starts_with("gitopsclusters") && seen.name.as_deref() == Some(name);
+        let of_secret = seen.resource == "secrets" && seen.path.contains(&format!("/namespaces/{secrets_of}/"));
+        seen.is_write() && (of_goc || of_secret)
+    };
+    requests.iter().filter(is_of_it).map(ToString::to_string).collect()
+}
+
+/// Waits until the second controller has handled all that happened to GitOpsClusters before: it writes for a later change.
+async fn until_second_has_seen(stage: &Stage, round: u32) -> Result<()> {
+    let change = json!({"spec": {"managedServiceAccountRef": format!("round-{round}")}});
+    let changed = stage.hub.patch(&goc("second"), &change).await?;
+    let is_seen = |it: &Value| it["status"]["conditions"][0]["observedGeneration"] == changed["metadata"]["generation"];
+    stage.hub.wait_for(&goc("second"), is_seen).await.map(drop)
+}
+
+#[tokio::test]
+async fn each_of_two_controllers_keeps_and_removes_only_its_own() -> Result<()> {
+    let Some(stage) = hub(&CLUSTERS).await? else {
+        return Ok(());
+    };
+    let hub = stage.hub;
+    hub.create_namespace(SECOND).await?;
+    let open = json!({"metadata": {"labels": {"apps.open-cluster-management.io/gitops-argo-namespace": "true"}}});
+    hub.patch(&ObjectRef::cluster("v1", "Namespace", SECOND), &open).await?;
+    select(&stage, "first", &["own-one"]).await?;
+    select(&stage, "second", &["own-two"]).await?;
+    let [proxy, second_proxy] = [stage.proxy().await?, stage.proxy().await?];
+    let first = controller(&stage, "argocd", &proxy).await?;
+    let second = controller(&stage, SECOND, &second_proxy).await?;
+    hub.create(&object("v1beta1", "first", &spec("first"))).await?;
+    hub.create(&object("v1beta1", "second", &for_second("second"))).await?;
+    let now = until(&stage, "first", "Ready", "True", "").await?;
+    assert_eq!(finalizers(&now), [OURS[0]]);
+    let now = until(&stage, "second", "Ready", "True", "").await?;
+    assert_eq!(finalizers(&now), [OURS[1]]);
+    assert!(hub.get(&secret("own-one")).await?.is_some() && hub.get(&of_second("own-two")).await?.is_some());
+
+    // Changes of the spec: the one that does not serve it writes nothing, not even for a moment.
+    until_second_has_seen(&stage, 0).await?;
+    let [first_mark, mark] = [proxy.mark(), second_proxy.mark()];
+    for round in 1..=3 {
+        let change = json!({"spec": {"createPolicyTemplate": round % 2 == 1}});
+        hub.patch(&goc("first"), &change).await?;
+        let not_done = if round % 2 == 1 { "False" } else { "True" };
+        until(&stage, "first", "SpecImplemented", not_done, "").await?;
+        until_second_has_seen(&stage, round).await?;
+    }
+    assert_eq!(writes_to(&second_proxy.requests()[mark..], "first", "argocd"), [""; 0]);
+    // Nor does the first one for the second's, whose spec has changed as often.
+    assert_eq!(writes_to(&proxy.requests()[first_mark..], "second", SECOND), [""; 0]);
+
+    is_deleted_by_its_own_controller(&stage, first, (&second_proxy, mark)).await?;
+    let first = controller(&stage, "argocd", &proxy).await?;
+    hub.wait_gone(&goc("first")).await?;
+    assert!(
+        hub.get(&secret("own-one")).await?.is_none(),
+        "its Secret is deleted first"
+    );
+    assert_eq!(writes_to(&second_proxy.requests()[mark..], "first", "argocd"), [""; 0]);
+    assert!(hub.get(&of_second("own-two")).await?.is_some());
+
+    moves(&stage).await?;
+    is_migrated(&stage, first, &proxy).await?;
+    second.stop().await?;
+    hub.kubectl(&["delete", "namespace", SECOND, "--wait=false"]).map(drop)
+}
+
+/// While its controller is stopped, the GitOpsCluster stays, with its Secret.
+async fn is_deleted_by_its_own_controller(
+    stage: &Stage,
+    first: Replica,
+    (second, mark): (&Proxy, usize),
+) -> Result<()> {
+    let hub = stage.hub;
+    first.stop().await?;
+    hub.delete(&goc("first")).await?;
+    until_second_has_seen(stage, 4).await?;
+    let stays = hub.get(&goc("first")).await?.unwrap_or_default();
+    ensure!(stays["metadata"]["deletionTimestamp"].is_string(), "{stays:#}");
+    assert_eq!(finalizers(&stays), [OURS[0]]);
+    assert_eq!(condition(&stays, "ArgoServerVerified")[0], "True");
+    assert!(hub.get(&secret("own-one")).await?.is_some());
+    assert_eq!(writes_to(&second.requests()[mark..], "first", "argocd"), [""; 0]);
+    Ok(())
+}
+
+/// A GitOpsCluster that moves between the two is handed over, and the Secret with it.
+async fn moves(stage: &Stage) -> Result<()> {
+    let hub = stage.hub;
+    hub.create(&object("v1beta1", "moving", &spec("first"))).await?;
+    until(stage, "moving", "Ready", "True", "").await?;
+    let change = json!({"spec": {"argoServer": {"argoNamespace": SECOND}}});
+    hub.patch(&goc("moving"), &change).await?;
+    hub.wait_for(&of_second("own-one"), |_| true).await?;
+    hub.wait_gone(&secret("own-one")).await?;
+    let is_handed_over = |it: &Value| finalizers(it) == [OURS[1]];
+    hub.wait_for(&goc("moving"), is_handed_over).await?;
+    until(stage, "moving", "Ready", "True", "").await?;
+    hub.delete(&goc("moving")).await?;
+    hub.wait_gone(&goc("moving")).await?;
+    hub.wait_gone(&of_second("own-one")).await
+}
+
+/// The finalizer of earlier versions is replaced by the controller whose Argo CD the GitOpsCluster names, and by no other.
+async fn is_migrated(stage: &Stage, first: Replica, proxy: &Proxy) -> Result<()> {
+    let hub = stage.hub;
+    first.stop().await?;
+    let shared = json!({"metadata": {"finalizers": [SHARED]}});
+    for name in ["migrated", "deleted"] {
+        hub.create(&object("v1beta1", name, &spec("first"))).await?;
+        hub.patch(&goc(name), &shared).await?;
+    }
+    hub.delete(&goc("deleted")).await?;
+    until_second_has_seen(stage, 5).await?;
+    for name in ["migrated", "deleted"] {
+        let now = hub.get(&goc(name)).await?.unwrap_or_default();
+        assert_eq!(finalizers(&now), [SHARED], "{name}");
+    }
+    let first = controller(stage, "argocd", proxy).await?;
+    let now = until(stage, "migrated", "Ready", "True", "").await?;
+    assert_eq!(finalizers(&now), [OURS[0]]);
+    hub.wait_gone(&goc("deleted")).await?;
+    for name in ["migrated", "second"] {
+        hub.delete(&goc(name)).await?;
+        hub.wait_gone(&goc(name)).await?;
+    }
+    let is_empty = async || {
+        let left = hub.list("v1", "Secret").await.ok()?;
+        let of_ours = |it: &&Value| {
+            it["metadata"]["name"]
+                .as_str()
+                .is_some_and(|name| name.starts_with("own-"))
+        };
+        left.iter().find(of_ours).is_none().then_some(())
+    };
+    wait::eventually("no Secret is left", wait::DEADLINE, is_empty).await?;
+    first.stop().await
+}

@@ -1,0 +1,183 @@
+//! What the API server refuses to write for a GitOpsCluster is a condition and an Event on it, until it is accepted.
+
+use crate::gitopscluster::{condition, goc, hub, secret, select, spec, until};
+use crate::gitopscluster_crd::object;
+use crate::stage::Stage;
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+use testbed::{ObjectRef, wait};
+
+/// Denies the Secret of the first cluster, and every finalizer on the GitOpsCluster `bare`.
+const DENY: &str = "
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: goc-refused
+spec:
+  matchConstraints:
+    resourceRules:
+    - apiGroups: ['']
+      apiVersions: ['*']
+      operations: [CREATE]
+      resources: [secrets]
+    - apiGroups: [apps.open-cluster-management.io]
+      apiVersions: ['*']
+      operations: [UPDATE]
+      resources: [gitopsclusters]
+  validations:
+  - expression: >-
+      object.kind == 'Secret' ? !object.metadata.name.startsWith('refused-one') :
+      object.metadata.name != 'bare' || !has(object.metadata.finalizers)
+    message: not on this hub
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: goc-refused
+spec:
+  policyName: goc-refused
+  validationActions: [Deny]
+";
+
+const POLICIES: &str = "validatingadmissionpolicybinding,validatingadmissionpolicy";
+
+/// Waits until the policy counts.
+async fn until_denied(stage: &Stage) -> Result<()> {
+    let probe = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "argocd", "name": "refused-one-probe"},
+    });
+    let denied = async || {
+        let created = stage.hub.create(&probe).await;
+        if created.is_ok() {
+            stage.hub.delete(&ObjectRef::of(&probe)).await.ok()?;
+        }
+        created.is_err().then_some(())
+    };
+    wait::eventually("the Secret is denied", wait::DEADLINE, denied).await
+}
+
+/// The messages of the Events with this reason on a GitOpsCluster.
+async fn events(stage: &Stage, name: &str, reason: &str) -> Result<Vec<String>> {
+    let events = stage.hub.list("v1", "Event").await?;
+    let of_it = events.iter().filter(|event| {
+        let of = &event["involvedObject"];
+        event["reason"] == reason && event["type"] == "Warning" && of["kind"] == "GitOpsCluster" && of["name"] == name
+    });
+    Ok(of_it
+        .map(|event| event["message"].as_str().unwrap_or_default().to_owned())
+        .collect())
+}
+
+async fn until_event(stage: &Stage, name: &str, reason: &str, message: &str) -> Result<()> {
+    let told = async || {
+        let all = events(stage, name, reason).await.ok()?;
+        all.iter().any(|it| it == message).then_some(())
+    };
+    wait::eventually(message, wait::DEADLINE, told).await
+}
+
+#[tokio::test]
+async fn writes_that_the_api_server_refuses_are_told_on_the_gitopscluster_until_they_are_accepted() -> Result<()> {
+    let Some(stage) = hub(&["refused-one", "refused-two"]).await? else {
+        return Ok(());
+    };
+    let hub = stage.hub;
+    hub.apply_yaml(DENY)?;
+    until_denied(&stage).await?;
+    select(&stage, "both", &["refused-one", "refused-two"]).await?;
+    select(&stage, "two", &["refused-two"]).await?;
+    hub.create(&object("v1beta1", "both", &spec("both"))).await?;
+    hub.create(&object("v1beta1", "bare", &spec("two"))).await?;
+    let proxy = stage.proxy().await?;
+    let controller = stage.controller_for("gitopscluster", &proxy).await?;
+    let refused = refused(&stage).await;
+    let counted = controller
+        .metric(r#"argocd_ocm_cmp_warnings_total{promise="gitopscluster",reason="WriteRefused"}"#)
+        .await;
+
+    // Whatever happened: other tests use the hub.
+    hub.kubectl(&["delete", POLICIES, "goc-refused"])?;
+    refused?;
+    ensure!(counted? >= 2, "the Events are counted");
+    for name in ["both", "bare"] {
+        let accepted = |it: &Value| condition(it, "WritesAccepted") == [""; 3] && !condition(it, "Ready")[0].is_empty();
+        hub.wait_for(&goc(name), accepted).await?;
+    }
+    until(&stage, "both", "Ready", "True", "").await?;
+    assert!(hub.get(&secret("refused-one")).await?.is_some());
+    for name in ["both", "bare"] {
+        hub.delete(&goc(name)).await?;
+        hub.wait_gone(&goc(name)).await?;
+    }
+    controller.stop().await
+}
+
+async fn refused(stage: &Stage) -> Result<()> {
+    // A Secret: what the API server says may quote it.
+    let words = "Secret argocd/refused-one-application-manager-cluster-secret cannot be created: ";
+    let now = until(stage, "both", "WritesAccepted", "False", words).await?;
+    let [_, reason, message] = condition(&now, "WritesAccepted");
+    ensure!(
+        reason == "WriteRefused" && !message.contains("not on this hub"),
+        "{message}"
+    );
+    ensure!(condition(&now, "Ready")[2].contains(message), "{now:#}");
+    until_event(stage, "both", "WriteRefused", message).await?;
+    ensure!(
+        stage.hub.get(&secret("refused-two")).await?.is_some(),
+        "the other is written"
+    );
+    // The GitOpsCluster itself: its finalizer comes before its first Secret, and its status before its finalizer.
+    let now = until(stage, "bare", "WritesAccepted", "False", "not on this hub").await?;
+    let [_, _, message] = condition(&now, "WritesAccepted");
+    ensure!(
+        message.starts_with("GitOpsCluster argocd/bare cannot be changed: "),
+        "{message}"
+    );
+    until_event(stage, "bare", "WriteRefused", message).await?;
+    ensure!(now["metadata"]["finalizers"].is_null(), "{now:#}");
+    ensure!(
+        events(stage, "bare", "WriteRefused").await?.len() == 1,
+        "it is one Event"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn fields_that_a_tenant_must_not_set_are_a_condition_an_event_and_a_metric() -> Result<()> {
+    const TENANT: &str = "refused-tenant";
+    let Some(stage) = hub(&["refused-fields"]).await? else {
+        return Ok(());
+    };
+    let hub = stage.hub;
+    hub.create_namespace(TENANT).await?;
+    let label = |value: Value| json!({"metadata": {"labels": {"apps.open-cluster-management.io/gitops-argo-namespace": value}}});
+    let argocd = ObjectRef::cluster("v1", "Namespace", "argocd");
+    hub.patch(&argocd, &label(json!("true"))).await?;
+    let mut tenant = object(
+        "v1beta1",
+        "fields",
+        &json!({
+            "placementRef": {"kind": "Placement", "name": "some"},
+            "argoServer": {"argoNamespace": "argocd"},
+            "gitopsAddon": {"enabled": true, "argoCDAgent": {"enabled": true}},
+            "agent": {"images": {"agent": "registry.example.com/agent:1"}},
+        }),
+    );
+    tenant["metadata"]["namespace"] = json!(TENANT);
+    let tenant = ObjectRef::of(&hub.create(&tenant).await?);
+    let proxy = stage.proxy().await?;
+    let controller = stage.controller_for("gitopscluster", &proxy).await?;
+    let refused = |it: &Value| {
+        let [status, reason, message] = condition(it, "SpecPermitted");
+        (status, reason) == ("False", "NotPermitted") && message.contains("can set agent.images")
+    };
+    let now = hub.wait_for(&tenant, refused).await?;
+    until_event(&stage, "fields", "FieldRefused", condition(&now, "SpecPermitted")[2]).await?;
+    let counted = r#"argocd_ocm_cmp_warnings_total{promise="gitopscluster",reason="FieldRefused"}"#;
+    assert_eq!(controller.metric(counted).await?, 1);
+    hub.delete(&tenant).await?;
+    hub.wait_gone(&tenant).await?;
+    hub.patch(&argocd, &label(Value::Null)).await?;
+    controller.stop().await
+}
