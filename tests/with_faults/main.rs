@@ -13,6 +13,7 @@ mod agent_operator;
 mod agent_prepare;
 mod agent_template;
 mod cluster_secrets;
+mod conformance;
 mod fairness;
 mod faults;
 mod gitopscluster;

@@ -66,6 +66,7 @@ pub mod ports;
 pub mod process;
 pub mod proxy;
 mod recording;
+mod transcript;
 pub mod wait;
 mod work_webhook;
 mod workbench;
@@ -82,6 +83,7 @@ pub use object::{ObjectRef, condition, is_applied, is_synced, is_true};
 pub use parts::{Part, Parts, available, missing};
 pub use proxy::Proxy;
 pub use recording::Recording;
+pub use transcript::Transcript;
 
 /// The program under test: the one that `TESTBED_PROGRAM` names, a path with no link in it, else the one that cargo has built.
 #[must_use]

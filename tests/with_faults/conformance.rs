@@ -1,0 +1,35 @@
+//! What a real API server answers to the requests of `tests/conformance`. The unit tests' hub in memory is held to the same answers.
+
+use crate::gitopscluster_crd::install;
+use crate::stage::stage;
+use anyhow::{Result, ensure};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use std::path::Path;
+use testbed::Transcript;
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/conformance");
+
+#[tokio::test]
+async fn the_api_server_answers_as_recorded() -> Result<()> {
+    let Some(stage) = stage("conformance").await? else {
+        return Ok(());
+    };
+    install(&stage).await?;
+    stage.hub.apply_yaml(include_str!("../../report_crd.yaml"))?;
+    stage.hub.wait_for_crds().await?;
+    let client = stage.hub.client().await?;
+    let is_recorded_anew = std::env::var_os("REWRITE").is_some();
+    let mut different = Vec::new();
+    for mut transcript in Transcript::read_all(Path::new(FOLDER))? {
+        while let Some(request) = transcript.next_request()? {
+            let answer = client.send(request.map(Body::from)).await?;
+            let code = answer.status().as_u16();
+            let body = answer.into_body().collect().await?.to_bytes();
+            transcript.answered(code, std::str::from_utf8(&body)?)?;
+        }
+        different.extend(transcript.finish(is_recorded_anew).err());
+    }
+    ensure!(different.is_empty(), "{different:?}");
+    Ok(())
+}
