@@ -11,6 +11,8 @@
 
 pub mod action;
 pub mod admin;
+#[cfg(test)]
+mod api_server;
 pub mod index;
 pub mod lease;
 pub mod metrics;

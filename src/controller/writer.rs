@@ -118,46 +118,14 @@ impl Writer {
             info!(%place, kind, verb, %body, "would write");
             return Ok(());
         }
-        let requests = Request::new(resource.path(place));
-        let request = match write {
-            Write::Make { .. } => return Err(Refused::unmade("it is to be made twice".to_owned())),
-            Write::Create { object, .. } => {
-                let params = PostParams {
-                    field_manager: Some(MANAGER.to_owned()),
-                    ..PostParams::default()
-                };
-                requests.create(&params, object.to_string().into_bytes())
-            }
-            Write::Patch { body, .. } => {
-                let params = PatchParams {
-                    field_manager: Some(MANAGER.to_owned()),
-                    ..PatchParams::default()
-                };
-                let patch = Patch::Merge(body);
-                match resource.part {
-                    None => requests.patch(&place.name, &params, &patch),
-                    Some(part) => requests.patch_subresource(part, &place.name, &params, &patch),
-                }
-            }
-            Write::Delete {
-                uid,
-                version,
-                unless_there,
-                ..
-            } => {
-                if let Some((resource, place)) = unless_there {
-                    self.is_not_there(resource, place).await?;
-                }
-                let params = DeleteParams {
-                    preconditions: Some(Preconditions {
-                        uid: Some(uid.to_string()),
-                        resource_version: Some(version.to_string()),
-                    }),
-                    ..DeleteParams::default()
-                };
-                requests.delete(&place.name, &params)
-            }
-        };
+        if let Write::Delete {
+            unless_there: Some((resource, place)),
+            ..
+        } = write
+        {
+            self.is_not_there(resource, place).await?;
+        }
+        let request = request(write).ok_or_else(|| Refused::unmade("it is to be made twice".to_owned()))?;
         match self.send(request).await {
             Ok(_) => {}
             // As it shall be.
@@ -390,6 +358,43 @@ impl Writer {
     }
 }
 
+/// The request that carries out a write; none for one whose object is yet to be made.
+pub(super) fn request(write: &Write) -> Option<Result<http::Request<Vec<u8>>, kube::core::request::Error>> {
+    let (resource, place) = object_of(write);
+    let requests = Request::new(resource.path(place));
+    Some(match write {
+        Write::Make { .. } => return None,
+        Write::Create { object, .. } => {
+            let params = PostParams {
+                field_manager: Some(MANAGER.to_owned()),
+                ..PostParams::default()
+            };
+            requests.create(&params, object.to_string().into_bytes())
+        }
+        Write::Patch { body, .. } => {
+            let params = PatchParams {
+                field_manager: Some(MANAGER.to_owned()),
+                ..PatchParams::default()
+            };
+            let patch = Patch::Merge(body);
+            match resource.part {
+                None => requests.patch(&place.name, &params, &patch),
+                Some(part) => requests.patch_subresource(part, &place.name, &params, &patch),
+            }
+        }
+        Write::Delete { uid, version, .. } => {
+            let params = DeleteParams {
+                preconditions: Some(Preconditions {
+                    uid: Some(uid.to_string()),
+                    resource_version: Some(version.to_string()),
+                }),
+                ..DeleteParams::default()
+            };
+            requests.delete(&place.name, &params)
+        }
+    })
+}
+
 /// How an action was carried out.
 #[derive(Debug)]
 pub struct Done {
@@ -490,7 +495,7 @@ impl Refused {
 }
 
 /// What is written, and where it is.
-fn object_of(write: &Write) -> (&'static Resource, &Place) {
+pub(super) fn object_of(write: &Write) -> (&'static Resource, &Place) {
     match write {
         Write::Make { write, .. } => object_of(write),
         Write::Create { resource, place, .. }

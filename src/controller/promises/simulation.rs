@@ -1,19 +1,26 @@
-//! The hub in tests of promises about GitOpsClusters: what is written is there, and is told as by a watch.
+//! The hub in tests of promises about GitOpsClusters: what is written is there, and is told as by a watch. Writes are the requests that
+//! the writer sends, and are answered by the rules of [`api_server`](crate::controller::api_server).
 
 pub(super) mod ocm;
 
 use super::gitopscluster::{AGENT_SECRETS, PROMISE as GITOPS, SECRETS};
 use super::{Moment, Promise, Settings};
 use crate::agent::{Images, Wanted, names};
-use crate::cluster_secret::ClusterSecret;
 use crate::cluster_secret::tests::agents::put;
 use crate::controller::action::Write;
+use crate::controller::api_server::{Answer, Call, answer, selects};
 use crate::controller::index::tests::now;
 use crate::controller::index::{Change, Index, Sort, Touched};
-use crate::controller::seen::{Cluster, Decision, GitOpsCluster, Place, Placement, TlsSecret};
+use crate::controller::seen::{Cluster, Decision, Place, Placement, TlsSecret};
+use crate::pki::Recipe;
+use crate::controller::resources::GITOPS_CLUSTERS;
 use crate::controller::watches::Kind;
+use crate::controller::writer;
 use crate::report::tests::merge;
+use http::Request;
 use k8s_openapi::jiff::Timestamp;
+use kube::core::params::{DeleteParams, PostParams};
+use kube::core::request;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -120,43 +127,92 @@ impl Hub {
         self.says(Some(clusters.len()));
     }
 
-    /// Somebody writes the spec of a GitOpsCluster.
-    pub(super) fn write(&mut self, place: &Place, spec: &Value) {
-        let object = self.objects.entry(place.clone()).or_insert_with(
-            || json!({"metadata": {"namespace": &*place.namespace, "uid": place.to_string(), "generation": 0}}),
-        );
-        object["spec"] = spec.clone();
-        let generation = object["metadata"]["generation"].as_i64().expect("a number");
-        object["metadata"]["generation"] = json!(generation + 1);
-        self.written(place);
-    }
-
-    pub(super) fn delete(&mut self, place: &Place) {
-        let object = self.objects.get_mut(place).expect("it is there");
-        if object["metadata"]["deletionTimestamp"].is_null() {
-            object["metadata"]["deletionTimestamp"] = json!("2026-06-01T12:00:00Z");
-            // The API server raises the generation of an object that waits for its finalizers, as it does for a change of the spec.
-            let generation = object["metadata"]["generation"].as_i64().expect("a number");
-            object["metadata"]["generation"] = json!(generation + 1);
+    /// The object that is there.
+    fn stored(&self, kind: Kind, place: &Place) -> Option<&Value> {
+        match kind {
+            Kind::GitOpsClusters => self.objects.get(place),
+            Kind::Secrets => self.secrets.get(&*place.name),
+            _ => self.there.get(&(kind, place.clone())),
         }
-        self.written(place);
     }
 
-    pub(super) fn written(&mut self, place: &Place) {
-        self.versions += 1;
-        let object = self.objects.get_mut(place).expect("it is there");
-        object["metadata"]["resourceVersion"] = json!(self.versions.to_string());
-        let nothing_is_left = object["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty);
-        let is_gone = object["metadata"]["deletionTimestamp"].is_string() && nothing_is_left;
-        let mut it = GitOpsCluster::read(&object.to_string()).expect("a GitOpsCluster");
-        if let Some(agent) = self.agents.get(place) {
+    /// The object is so from now on, or is gone.
+    fn store(&mut self, kind: Kind, place: &Place, object: Option<Value>) {
+        self.hear(kind, place, object.as_ref());
+        match (kind, object) {
+            (Kind::GitOpsClusters, Some(object)) => self.objects.insert(place.clone(), object),
+            (Kind::GitOpsClusters, None) => self.objects.remove(place),
+            (Kind::Secrets, Some(object)) => self.secrets.insert(place.name.to_string(), object),
+            (Kind::Secrets, None) => self.secrets.remove(&*place.name),
+            (_, Some(object)) => self.there.insert((kind, place.clone()), object),
+            (_, None) => self.there.remove(&(kind, place.clone())),
+        };
+    }
+
+    /// A watch tells that an object is so, or is gone, or that it is not one of those that are watched.
+    fn hear(&mut self, kind: Kind, place: &Place, object: Option<&Value>) {
+        let which = kind.which(self.argocd);
+        let [labels, fields] = [&which.label_selector, &which.field_selector];
+        let is_watched =
+            |object: &&Value| selects(labels.as_deref().unwrap_or(""), fields.as_deref().unwrap_or(""), object);
+        let text = object.filter(is_watched).map(Value::to_string);
+        let change = kind.change(place.clone(), text.as_deref(), self.now);
+        let mut change = change.expect("it can be read");
+        if let Change::GitOpsCluster(place, Some(it)) = &mut change
+            && let Some(agent) = self.agents.get(place)
+        {
             it.spec.agent = Some(agent.clone());
             it.spec.registers = false;
         }
-        if is_gone {
-            self.objects.remove(place);
+        self.apply(change);
+    }
+
+    /// Sends a request to the API server, and has the watch tell what comes of it.
+    fn send(&mut self, kind: Kind, place: &Place, request: &Request<Vec<u8>>) -> Value {
+        let before = self.stored(kind, place);
+        let Answer { body, stored, .. } = answer(&Call::read(request), before, self.versions + 1);
+        if stored.as_ref() != before {
+            self.versions += 1;
+            self.store(kind, place, stored);
         }
-        self.apply(Change::GitOpsCluster(place.clone(), (!is_gone).then(|| Box::new(it))));
+        body
+    }
+
+    /// Somebody writes the spec of a GitOpsCluster.
+    pub(super) fn write(&mut self, place: &Place, spec: &Value) {
+        let requests = request::Request::new(GITOPS_CLUSTERS.path(place));
+        let mut object = json!({"metadata": {"name": &*place.name}});
+        let is_there = self.objects.get(place).map(|there| object.clone_from(there)).is_some();
+        object["spec"] = spec.clone();
+        let (text, params) = (object.to_string().into_bytes(), PostParams::default());
+        let request = if is_there {
+            requests.replace(&place.name, &params, text)
+        } else {
+            requests.create(&params, text)
+        };
+        self.accepts(place, request);
+    }
+
+    /// Somebody deletes a GitOpsCluster.
+    pub(super) fn delete(&mut self, place: &Place) {
+        let requests = request::Request::new(GITOPS_CLUSTERS.path(place));
+        self.accepts(place, requests.delete(&place.name, &DeleteParams::default()));
+    }
+
+    fn accepts(&mut self, place: &Place, request: Result<Request<Vec<u8>>, request::Error>) {
+        let answered = self.send(Kind::GitOpsClusters, place, &request.expect("a request"));
+        assert_ne!(answered["status"], "Failure", "{place}: {answered}");
+    }
+
+    /// A GitOpsCluster is as a test has made it, whoever may write all that.
+    pub(super) fn written(&mut self, place: &Place) {
+        self.versions += 1;
+        let mut object = self.objects[place].clone();
+        let metadata = &mut object["metadata"];
+        metadata["resourceVersion"] = json!(self.versions.to_string());
+        let nothing_is_left = metadata["finalizers"].as_array().is_none_or(Vec::is_empty);
+        let is_gone = metadata["deletionTimestamp"].is_string() && nothing_is_left;
+        self.store(Kind::GitOpsClusters, place, (!is_gone).then_some(object));
     }
 
     /// The Secret of the authority is so.
@@ -168,18 +224,30 @@ impl Hub {
 
     /// A Secret is so, or is gone.
     pub(super) fn secret(&mut self, name: &str, secret: Option<Value>) {
+        self.put(Kind::Secrets, &Place::new("argocd", name), secret);
+    }
+
+    /// An object is so, or is gone, whoever may write all of it.
+    pub(super) fn put(&mut self, kind: Kind, place: &Place, object: Option<Value>) {
         self.versions += 1;
-        let version = json!(self.versions.to_string());
-        let seen = secret.map(|mut secret| {
-            secret["metadata"]["resourceVersion"] = version;
-            let seen = ClusterSecret::read(&secret.to_string()).expect("a Secret");
-            self.secrets.insert(name.to_owned(), secret);
-            seen
+        let version = self.versions.to_string();
+        let before = self.stored(kind, place);
+        let generation = before.map(|before| (before["metadata"]["generation"].as_i64(), before["spec"].clone()));
+        let object = object.map(|mut object| {
+            let generation = generation.map_or(1, |(generation, spec)| {
+                generation.unwrap_or_default() + i64::from(spec != object["spec"])
+            });
+            let metadata = &mut object["metadata"];
+            if metadata["uid"].is_null() {
+                metadata["uid"] = json!(format!("uid-{version}"));
+            }
+            metadata["name"] = json!(&*place.name);
+            metadata["namespace"] = json!(&*place.namespace);
+            metadata["resourceVersion"] = json!(version);
+            metadata["generation"] = json!(generation);
+            object
         });
-        if seen.is_none() {
-            self.secrets.remove(name);
-        }
-        self.apply(Change::Secret(name.into(), seen));
+        self.store(kind, place, object);
     }
 
     /// Looks at what is touched until nothing is, and says what is written.
@@ -229,75 +297,57 @@ impl Hub {
         Some(written.join(", "))
     }
 
+    /// Carries out a write as the writer does, and says what becomes of it.
     pub(super) fn carry_out(&mut self, write: Write) -> String {
-        let write = match self.carry_out_further(write) {
-            Ok(written) => return written,
-            Err(write) => write,
+        let write = match write {
+            Write::Make { write, recipe, into } => return self.make(*write, &recipe, into),
+            write => write,
         };
-        match write {
-            Write::Create { place, object, .. } => {
-                assert!(!self.secrets.contains_key(&*place.name), "{place} is there");
-                self.secret(&place.name, Some(object));
-                format!("create {}", place.name)
+        let (resource, place) = writer::object_of(&write);
+        let kind = ocm::kind_of(resource, place);
+        let before = self.stored(kind, place).cloned().unwrap_or_default();
+        let verb = match &write {
+            Write::Create { .. } => "create",
+            Write::Patch { body, .. } => {
+                assert_eq!(body.get("status").is_some(), resource.part.is_some(), "{place}: {body}");
+                resource.part.unwrap_or("patch")
             }
-            Write::Make {
-                mut write,
-                recipe,
-                into,
-            } => {
-                let authority = self.authority.as_ref().expect("an authority");
-                let wanted = recipe.authority().expect("it is of the authority");
-                assert_eq!(authority["metadata"]["resourceVersion"], *wanted.version);
-                assert_eq!(into, "data");
-                if let Write::Create { object: body, .. } | Write::Patch { body, .. } = &mut *write {
-                    put(&recipe, authority, body);
-                }
-                format!("{} with a certificate", self.carry_out(*write))
+            _ => {
+                let labels = &before["metadata"]["labels"];
+                assert_eq!(labels["app.kubernetes.io/managed-by"], "argocd-ocm-cmp", "{place}");
+                "delete"
             }
-            Write::Delete { place, version, .. } => {
-                let there = self.secrets.get(&*place.name).expect("it is there");
-                assert_eq!(there["metadata"]["resourceVersion"], *version);
-                self.secret(&place.name, None);
-                format!("delete {}", place.name)
-            }
-            Write::Patch { resource, place, body } if resource.kind == "Secret" => {
-                let mut there = self.secrets[&*place.name].clone();
-                assert_eq!(
-                    there["metadata"]["resourceVersion"],
-                    body["metadata"]["resourceVersion"]
-                );
-                merge(&mut there, &body);
-                self.secret(&place.name, Some(there));
-                format!("patch {}", place.name)
-            }
-            Write::Patch { resource, place, body } => {
-                let there = self.objects.get_mut(&place).expect("it is there");
-                assert_eq!(
-                    there["metadata"]["resourceVersion"],
-                    body["metadata"]["resourceVersion"]
-                );
-                // The subresource accepts the status only; the main resource ignores it.
-                let before = there.clone();
-                let is_of_status = resource.part == Some("status");
-                let part = |patch: &Value| {
-                    let mut patch = patch.clone();
-                    let fields = patch.as_object_mut().expect("a patch is a map");
-                    fields.retain(|key, _| (key == "status") == is_of_status);
-                    patch
-                };
-                merge(there, &part(&body));
-                let finalizers = |it: &Value| it["metadata"]["finalizers"].as_array().map_or(0, Vec::len);
-                assert!(
-                    there["metadata"]["deletionTimestamp"].is_null() || finalizers(there) <= finalizers(&before),
-                    "the API server refuses new finalizers on {place}, which is being deleted"
-                );
-                // A write that changes nothing leaves the resource version, and no watch hears of it.
-                if *there != before {
-                    self.written(&place);
-                }
-                format!("{} {place}", resource.part.unwrap_or("finalizers"))
-            }
+        };
+        let request = writer::request(&write).expect("all of it is made").expect("a request");
+        let answered = self.send(kind, place, &request);
+        if answered["reason"] == "Conflict" {
+            return format!("conflict {place}");
         }
+        assert!(answered["status"] != "Failure", "{verb} {place}: {answered}");
+        let is_unchanged = answered["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"];
+        match kind {
+            Kind::GitOpsClusters if verb == "patch" => format!("finalizers {place}"),
+            Kind::GitOpsClusters => format!("{verb} {place}"),
+            _ if is_unchanged => panic!("a write that changes nothing: {write:?}"),
+            Kind::Secrets => format!("{verb} {}", place.name),
+            _ => self.wrote(verb, resource, place),
+        }
+    }
+
+    /// Carries out a write with what is made for it, as the writer does.
+    fn make(&mut self, mut write: Write, recipe: &Recipe, into: &'static str) -> String {
+        if self.ocm.is_some() {
+            self.make_of(&mut write, recipe, into);
+            return format!("{} with what is made", self.carry_out(write));
+        }
+        let authority = self.authority.as_ref().expect("an authority");
+        let wanted = recipe.authority().expect("it is of the authority");
+        assert_eq!(authority["metadata"]["resourceVersion"], *wanted.version);
+        assert_eq!(into, "data");
+        if let Write::Create { object: body, .. } | Write::Patch { body, .. } = &mut write {
+            put(recipe, authority, body);
+        }
+        format!("{} with a certificate", self.carry_out(write))
     }
 
     /// The clusters that have a Secret of a GitOpsCluster.
@@ -339,12 +389,12 @@ impl Hub {
             hub.authority(authority);
         }
         for (name, secret) in &self.secrets {
-            hub.secret(name, Some(secret.clone()));
+            hub.store(Kind::Secrets, &Place::new("argocd", name), Some(secret.clone()));
         }
         for (place, object) in &self.objects {
-            hub.objects.insert(place.clone(), object.clone());
-            hub.written(place);
+            hub.store(Kind::GitOpsClusters, place, Some(object.clone()));
         }
+        hub.versions = self.versions;
         hub
     }
 }

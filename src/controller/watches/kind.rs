@@ -167,7 +167,7 @@ impl Kind {
     }
 
     /// Which of its kind; `argocd` is Argo CD's namespace.
-    pub(super) fn which(self, argocd: &str) -> Config {
+    pub(in crate::controller) fn which(self, argocd: &str) -> Config {
         let all = Config::default();
         let named = |name| Config::default().fields(&format!("metadata.name={name}"));
         match self {

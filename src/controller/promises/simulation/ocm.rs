@@ -5,7 +5,7 @@
 use super::{AGENT_SECRETS, Hub, merge};
 use crate::agent::names;
 use crate::controller::action::Write;
-use crate::controller::index::{Change, Index, Sort};
+use crate::controller::index::{Index, Sort};
 use crate::controller::promises::argocd_agent::{ADDON, HUB, REQUESTS, WORKS};
 use crate::controller::promises::{Moment, Promise};
 use crate::controller::resources::Resource;
@@ -59,7 +59,8 @@ fn made_once(recipe: &Recipe) -> Made {
         .clone()
 }
 
-fn kind_of(resource: &Resource, place: &Place) -> Kind {
+/// What is watched of a kind of objects that this one is.
+pub(super) fn kind_of(resource: &Resource, place: &Place) -> Kind {
     let name = &*place.name;
     Kind::Kept(match resource.kind {
         "Secret" if names::CERTIFICATES.contains(&name) => return Kind::Certificates,
@@ -121,36 +122,6 @@ impl Hub {
         hub.write(&super::all(), &bringing("some", &[]));
         hub.settle();
         hub
-    }
-
-    /// Somebody writes an object, or takes it away.
-    pub(in crate::controller::promises) fn put(&mut self, kind: Kind, place: &Place, object: Option<Value>) {
-        self.versions += 1;
-        let version = self.versions.to_string();
-        let key = (kind, place.clone());
-        let text = object.map(|mut object| {
-            let before = self.there.get(&key);
-            let generation = before.map_or(1, |before| {
-                let changed = i64::from(before["spec"] != object["spec"]);
-                before["metadata"]["generation"].as_i64().unwrap_or_default() + changed
-            });
-            let metadata = &mut object["metadata"];
-            if metadata["uid"].is_null() {
-                metadata["uid"] = json!(format!("uid-{version}"));
-            }
-            metadata["name"] = json!(&*place.name);
-            metadata["namespace"] = json!(&*place.namespace);
-            metadata["resourceVersion"] = json!(version);
-            metadata["generation"] = json!(generation);
-            let text = object.to_string();
-            self.there.insert(key.clone(), object);
-            text
-        });
-        if text.is_none() {
-            self.there.remove(&key);
-        }
-        let change = kind.change(place.clone(), text.as_deref(), self.now);
-        self.apply(change.expect("it can be read"));
     }
 
     /// What there is of a kind.
@@ -236,22 +207,14 @@ impl Hub {
         self.index = Index::new("argocd");
         self.waits.clear();
         self.touched.clear();
-        let all: Vec<_> = self
-            .there
-            .iter()
-            .map(|(key, it)| (key.clone(), it.to_string()))
-            .collect();
-        for ((kind, place), text) in all {
-            let change = kind.change(place, Some(&text), self.now);
-            self.apply(change.expect("it can be read"));
+        for ((kind, place), object) in self.there.clone() {
+            self.hear(kind, &place, Some(&object));
         }
         for (name, secret) in self.secrets.clone() {
-            let seen = super::ClusterSecret::read(&secret.to_string()).expect("a Secret");
-            self.apply(Change::Secret(name.as_str().into(), Some(seen)));
+            self.hear(Kind::Secrets, &of_argocd(&name), Some(&secret));
         }
         for (place, object) in self.objects.clone() {
-            let seen = GitOpsCluster::read(&object.to_string()).expect("a GitOpsCluster");
-            self.apply(Change::GitOpsCluster(place, Some(Box::new(seen))));
+            self.hear(Kind::GitOpsClusters, &place, Some(&object));
         }
         self.look_at_everything()
     }
@@ -317,84 +280,18 @@ impl Hub {
         written
     }
 
-    /// Carries out what is neither of a GitOpsCluster nor of a cluster Secret.
-    #[expect(clippy::result_large_err, reason = "it is handed on, and not many are")]
-    pub(super) fn carry_out_further(&mut self, write: Write) -> Result<String, Write> {
-        let is_of_cluster_secret = match &write {
-            Write::Create { resource, place, .. }
-            | Write::Patch { resource, place, .. }
-            | Write::Delete { resource, place, .. } => kind_of(resource, place) == Kind::Secrets,
-            Write::Make { .. } => false,
-        };
-        if self.ocm.is_none() || is_of_cluster_secret {
-            return Err(write);
-        }
-        match write {
-            Write::Make { write, recipe, into } => Ok(self.make(*write, &recipe, into)),
-            Write::Create {
-                resource,
-                place,
-                object,
-            } => {
-                let kind = kind_of(resource, &place);
-                assert!(self.get(kind, &place).is_none(), "{} {place} is there", resource.kind);
-                self.put(kind, &place, Some(object));
-                Ok(self.wrote("create", resource, &place))
-            }
-            Write::Delete {
-                resource,
-                place,
-                uid,
-                version,
-                ..
-            } => {
-                let kind = kind_of(resource, &place);
-                let there = self.get(kind, &place).expect("it is there");
-                assert_eq!(there["metadata"]["uid"], *uid);
-                if there["metadata"]["resourceVersion"] != *version {
-                    return Ok(format!("conflict {place}"));
-                }
-                let labels = &there["metadata"]["labels"];
-                assert_eq!(labels["app.kubernetes.io/managed-by"], "argocd-ocm-cmp", "{place}");
-                self.put(kind, &place, None);
-                Ok(self.wrote("delete", resource, &place))
-            }
-            Write::Patch { resource, place, body } => {
-                let kind = kind_of(resource, &place);
-                if kind == Kind::GitOpsClusters {
-                    return Err(Write::Patch { resource, place, body });
-                }
-                let mut there = self.get(kind, &place).expect("it is there").clone();
-                let version = &body["metadata"]["resourceVersion"];
-                if !version.is_null() && there["metadata"]["resourceVersion"] != *version {
-                    return Ok(format!("conflict {place}"));
-                }
-                let mut patch = body.clone();
-                patch["metadata"]["resourceVersion"] = json!(there["metadata"]["resourceVersion"]);
-                let is_of_status = resource.part.is_some();
-                assert_eq!(patch.get("status").is_some(), is_of_status, "{place}: {patch}");
-                let before = there.clone();
-                merge(&mut there, &patch);
-                assert_ne!(there, before, "a write that changes nothing: {patch}");
-                if kind == Kind::Kept(Kept::Deployments) {
-                    self.ocm.as_mut().expect("it plays").restarts += 1;
-                }
-                self.put(kind, &place, Some(there));
-                Ok(self.wrote(resource.part.unwrap_or("patch"), resource, &place))
-            }
-        }
-    }
-
-    fn wrote(&mut self, what: &str, resource: &Resource, place: &Place) -> String {
+    /// Counts a write, and has OCM do what it does then.
+    pub(super) fn wrote(&mut self, what: &str, resource: &Resource, place: &Place) -> String {
         let text = format!("{what} {} {place}", resource.kind);
         let ocm = self.ocm.as_mut().expect("it plays");
+        ocm.restarts += usize::from(resource.kind == "Deployment");
         *ocm.writes.entry(text.clone()).or_default() += 1;
         self.play();
         text
     }
 
-    /// Carries out a write with what is made for it, as the writer does.
-    fn make(&mut self, mut write: Write, recipe: &Recipe, into: &'static str) -> String {
+    /// Puts what is made for a write into it, as the writer does.
+    pub(super) fn make_of(&self, write: &mut Write, recipe: &Recipe, into: &'static str) {
         let secret = self.get(Kind::Certificates, &of_argocd(names::CA_SECRET));
         let made = match (recipe.authority(), secret) {
             (None, _) => made_once(recipe),
@@ -405,12 +302,11 @@ impl Hub {
             }
             (Some(_), None) => panic!("there is no authority"),
         };
-        if let Write::Create { object: body, .. } | Write::Patch { body, .. } = &mut write {
+        if let Write::Create { object: body, .. } | Write::Patch { body, .. } = write {
             for (key, value) in made {
                 body[into][recipe.key(key)] = json!(value.map(ByteString));
             }
         }
-        format!("{} with what is made", self.carry_out(write))
     }
 
     /// What OCM does by now.
