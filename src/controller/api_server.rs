@@ -312,7 +312,10 @@ fn approve(before: &Value, after: &Value) -> Result<Value, Refused> {
     if conditions(before, &lasting).iter().any(|it| !now.contains(it)) {
         return Err(Refused::invalid(FORBIDDEN, "status.conditions"));
     }
-    if ["Approved", "Denied"].iter().all(|kind| !conditions(after, &[kind]).is_empty()) {
+    if ["Approved", "Denied"]
+        .iter()
+        .all(|kind| !conditions(after, &[kind]).is_empty())
+    {
         return Err(Refused::invalid("FieldValueInvalid", "status.conditions"));
     }
     let mut result = before.clone();

@@ -49,7 +49,7 @@ impl Call {
             query: query.map(|(key, value)| (key.to_owned(), decode(value))).collect(),
             content: content.map_or_else(String::new, |it| it.to_str().expect("ASCII").to_owned()),
             body: serde_json::from_slice(request.body()).unwrap_or_default(),
-            path: parts[..parts.len() - below].join("/"),
+            path: format!("/{}", parts[..parts.len() - below].join("/")),
         }
     }
 

@@ -16,16 +16,23 @@ pub(super) struct Managers(BTreeMap<Manager, BTreeSet<Field>>);
 
 impl Managers {
     pub(super) fn of(object: &Value) -> Self {
-        let kept = object["metadata"].get("managedFields").filter(|it| it.is_array());
-        let all: Vec<(Manager, BTreeSet<Field>)> = kept.map_or_else(Vec::new, |kept| {
-            serde_json::from_value(kept.clone()).expect("as it was put there")
+        let entries = object["metadata"]["managedFields"].as_array().into_iter().flatten();
+        let all = entries.map(|entry| {
+            let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+            let fields = serde_json::from_value(entry["fieldsV1"].clone()).expect("as it was put there");
+            ((text("manager"), text("operation"), text("subresource")), fields)
         });
-        Self(all.into_iter().collect())
+        Self(all.collect())
     }
 
-    /// Keeps this in the object: shorter than a real API server does, which nothing reads.
+    /// Keeps this in the object. The fields are listed otherwise than a real API server does.
     pub(super) fn put_into(&self, object: &mut Value) {
-        let all: Vec<_> = self.0.iter().filter(|(_, fields)| !fields.is_empty()).collect();
+        let all = self.0.iter().filter(|(_, fields)| !fields.is_empty());
+        let all: Vec<_> = all
+            .map(|((manager, operation, part), fields)| {
+                json!({"manager": manager, "operation": operation, "subresource": part, "fieldsV1": fields})
+            })
+            .collect();
         object["metadata"]["managedFields"] = json!(all);
     }
 
@@ -90,7 +97,11 @@ impl Managers {
 
 fn manager(call: &Call) -> Manager {
     let name = call.query.get("fieldManager").map_or("unknown", String::as_str);
-    let how = if call.content.contains("apply") { "Apply" } else { "Update" };
+    let how = if call.content.contains("apply") {
+        "Apply"
+    } else {
+        "Update"
+    };
     let part = call.part.clone().unwrap_or_default();
     (name.to_owned(), how.to_owned(), part)
 }

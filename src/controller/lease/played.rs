@@ -1,11 +1,11 @@
 //! An API server that knows Leases only, and treats each of its clients as it is told to.
 
+use crate::controller::api_server::ApiServer;
 use http_body_util::BodyExt;
 use hyper::{Method, Request, Response};
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 /// How somebody is treated.
@@ -18,41 +18,10 @@ pub(in crate::controller) enum Manner {
     Fails(u16),
 }
 
-#[derive(Default)]
-struct Stored {
-    version: u64,
-    leases: BTreeMap<String, Value>,
-}
-
-impl Stored {
-    /// What is done with the Lease of this name.
-    fn answer(&mut self, method: &Method, name: &str, mut sent: Value) -> (u16, Value) {
-        let status = |code, reason| {
-            (
-                code,
-                json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": reason}),
-            )
-        };
-        match (method, self.leases.get(name)) {
-            (&Method::GET, Some(lease)) => return (200, lease.clone()),
-            (&Method::POST, Some(_)) => return status(409, "Conflict"),
-            (&Method::GET | &Method::PUT, None) => return status(404, "NotFound"),
-            (&Method::PUT, Some(lease))
-                if sent["metadata"]["resourceVersion"] != lease["metadata"]["resourceVersion"] =>
-            {
-                return status(409, "Conflict");
-            }
-            _ => {}
-        }
-        self.version += 1;
-        sent["metadata"]["resourceVersion"] = self.version.to_string().into();
-        self.leases.insert(name.to_owned(), sent.clone());
-        (200, sent)
-    }
-}
+const PATH: &str = "/apis/coordination.k8s.io/v1/namespaces/argocd/leases";
 
 #[derive(Clone, Default)]
-pub(in crate::controller) struct Hub(Arc<Mutex<Stored>>);
+pub(in crate::controller) struct Hub(Arc<Mutex<ApiServer>>);
 
 impl Hub {
     /// A client of this hub, and how it is treated from now on.
@@ -64,20 +33,15 @@ impl Hub {
             async move {
                 let manner = *treated.lock().unwrap();
                 let (head, body) = request.into_parts();
-                let path = "/apis/coordination.k8s.io/v1/namespaces/argocd/leases";
-                let rest = head.uri.path().strip_prefix(path).unwrap();
+                assert!(head.uri.path().starts_with(PATH), "{}", head.uri);
                 let body = body.collect().await?.to_bytes();
-                let sent: Value = serde_json::from_slice(&body).unwrap_or_default();
-                let name = match head.method {
-                    Method::POST => sent["metadata"]["name"].as_str().unwrap().to_owned(),
-                    _ => rest.trim_start_matches('/').to_owned(),
-                };
+                let (is_read, request) = (head.method == Method::GET, Request::from_parts(head, body.to_vec()));
                 let (code, answer) = match manner {
                     Manner::Hangs => std::future::pending().await,
                     Manner::Fails(code) => (code, json!("no")),
-                    Manner::Well | Manner::Silent => stored.lock().unwrap().answer(&head.method, &name, sent),
+                    Manner::Well | Manner::Silent => stored.lock().unwrap().send(&request),
                 };
-                if manner == Manner::Silent && head.method != Method::GET {
+                if manner == Manner::Silent && !is_read {
                     std::future::pending::<()>().await;
                 }
                 let answer = Response::builder()
@@ -91,7 +55,7 @@ impl Hub {
 
     /// What the Lease of this name says.
     pub(in crate::controller) fn spec(&self, name: &str) -> Value {
-        self.0.lock().unwrap().leases[name]["spec"].clone()
+        self.0.lock().unwrap().objects[&format!("{PATH}/{name}")]["spec"].clone()
     }
 
     /// How often a Lease was written.
@@ -101,6 +65,6 @@ impl Hub {
 
     /// Deletes all Leases.
     pub(in crate::controller) fn clear(&self) {
-        self.0.lock().unwrap().leases.clear();
+        self.0.lock().unwrap().objects.clear();
     }
 }

@@ -11,11 +11,11 @@ use crate::controller::action::Write;
 use crate::controller::api_server::{Answer, Call, answer, selects};
 use crate::controller::index::tests::now;
 use crate::controller::index::{Change, Index, Sort, Touched};
-use crate::controller::seen::{Cluster, Decision, Place, Placement, TlsSecret};
-use crate::pki::Recipe;
 use crate::controller::resources::GITOPS_CLUSTERS;
+use crate::controller::seen::{Cluster, Decision, Place, Placement, TlsSecret};
 use crate::controller::watches::Kind;
 use crate::controller::writer;
+use crate::pki::Recipe;
 use crate::report::tests::merge;
 use http::Request;
 use k8s_openapi::jiff::Timestamp;
@@ -190,7 +190,13 @@ impl Hub {
         } else {
             requests.create(&params, text)
         };
+        let before = self.versions;
         self.accepts(place, request);
+        if self.versions == before {
+            // A test may have changed which agents it asks for.
+            let object = self.objects[place].clone();
+            self.hear(Kind::GitOpsClusters, place, Some(&object));
+        }
     }
 
     /// Somebody deletes a GitOpsCluster.
@@ -320,8 +326,11 @@ impl Hub {
         };
         let request = writer::request(&write).expect("all of it is made").expect("a request");
         let answered = self.send(kind, place, &request);
-        if answered["reason"] == "Conflict" {
-            return format!("conflict {place}");
+        match answered["reason"].as_str() {
+            Some("Conflict") => return format!("conflict {place}"),
+            // The writer tells that something else has the name, and tries again later.
+            Some("AlreadyExists") => return format!("taken {place}"),
+            _ => {}
         }
         assert!(answered["status"] != "Failure", "{verb} {place}: {answered}");
         let is_unchanged = answered["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"];

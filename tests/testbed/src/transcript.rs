@@ -218,8 +218,14 @@ impl Transcript {
         let mut different = String::new();
         for (step, answer) in self.steps.iter().zip(&self.answers) {
             if step.answer != *answer {
-                let Step { comment, line, body, .. } = step;
-                writeln!(different, "{comment}{line}\n{body}recorded:\n{}answered:\n{answer}", step.answer)?;
+                let Step {
+                    comment, line, body, ..
+                } = step;
+                writeln!(
+                    different,
+                    "{comment}{line}\n{body}recorded:\n{}answered:\n{answer}",
+                    step.answer
+                )?;
             }
         }
         ensure!(
@@ -255,7 +261,11 @@ impl Transcript {
 
 /// The kind of an object, or the reason of a failure.
 fn title(answer: &Value) -> &str {
-    let key = if answer["status"] == "Failure" { "reason" } else { "kind" };
+    let key = if answer["status"] == "Failure" {
+        "reason"
+    } else {
+        "kind"
+    };
     answer[key].as_str().unwrap_or("without a reason")
 }
 

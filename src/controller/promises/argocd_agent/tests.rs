@@ -362,7 +362,7 @@ fn what_argocd_pull_integration_has_installed_is_taken_over_without_a_gap() {
             .expect("it is there");
         assert_eq!(
             (&addon["spec"]["configs"], &addon["metadata"]["labels"]),
-            (&json!([]), &json!({}))
+            (&json!([]), &Value::Null)
         );
     }
     assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu1", "eu2"], vec![]));

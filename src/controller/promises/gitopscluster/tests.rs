@@ -317,7 +317,7 @@ fn a_gitopscluster_for_another_argo_cd_is_refused_until_another_controller_serve
     assert!(message.contains("--argocd-namespace gitops"), "{message}");
     assert_eq!(
         hub.objects[&all()]["metadata"]["finalizers"],
-        json!([]),
+        Value::Null,
         "nothing is left to be waited for"
     );
     hub.answer_for("gitops");

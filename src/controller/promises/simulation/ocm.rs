@@ -268,11 +268,13 @@ impl Hub {
             self.events.extend(action.events.into_iter().map(|event| event.message));
             for write in action.writes {
                 let text = self.carry_out(write);
-                let conflicts = text.starts_with("conflict");
+                let [conflicts, is_taken] = ["conflict", "taken"].map(|it| text.starts_with(it));
                 written.push(text);
                 if conflicts {
                     // All is decided anew, and the rest is not written.
                     self.touched.push((sort, place.clone()));
+                }
+                if conflicts || is_taken {
                     break;
                 }
             }

@@ -307,8 +307,11 @@ fn an_authority_that_cannot_be_used_is_told_and_not_replaced() {
     let one = authority_called("argocd-agent-ca@1");
     let mut other_key = one.clone();
     other_key["data"]["tls.key"] = other_authority()["data"]["tls.key"].clone();
-    let without_key = json!({"metadata": {}, "data": {"tls.crt": one["data"]["tls.crt"]}});
-    for broken in [other_key, without_key, json!({"metadata": {}, "data": {}})] {
+    let mut without_key = one.clone();
+    without_key["data"]["tls.key"] = json!("");
+    let mut empty = without_key.clone();
+    empty["data"]["tls.crt"] = json!("");
+    for broken in [other_key, without_key, empty] {
         let mut hub = Hub::with_ocm();
         hub.put(Kind::Certificates, &of_argocd(names::CA_SECRET), Some(broken));
         hub.write(&all(), &bringing("some", &[]));
@@ -325,6 +328,30 @@ fn an_authority_that_cannot_be_used_is_told_and_not_replaced() {
         hub.settle();
         assert_eq!(hub.with_addon(), ["eu1", "eu2"]);
     }
+}
+
+#[test]
+fn an_authority_of_another_type_is_told_and_not_replaced() {
+    let mut hub = Hub::with_ocm();
+    let mut opaque = authority_called("argocd-agent-ca@1");
+    opaque["type"] = json!("Opaque");
+    let there = of_argocd(names::CA_SECRET);
+    hub.put(Kind::Certificates, &there, Some(opaque));
+    hub.write(&all(), &bringing("some", &[]));
+    let written = hub.settle();
+    let taken = "taken argocd/argocd-agent-ca";
+    assert!(written.iter().any(|write| write.starts_with(taken)), "{written:#?}");
+    assert_eq!(
+        hub.get(Kind::Certificates, &there).map(|it| &it["type"]),
+        Some(&json!("Opaque"))
+    );
+    let [status, _, message] = hub.says_of(&all(), "CertificatesReady");
+    assert_eq!(status, "Unknown");
+    assert!(
+        message
+            .contains("argocd/argocd-agent-ca of type kubernetes.io/tls is not there yet: delete one of another type"),
+        "{message}"
+    );
 }
 
 #[test]

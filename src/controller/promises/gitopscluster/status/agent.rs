@@ -320,7 +320,12 @@ fn condition(kind: &'static str, part: Part) -> Condition {
 fn authority(index: &Index, argocd: &str) -> Part {
     let name = names::CA_SECRET;
     let Some(ca) = index.certificate(name) else {
-        return Err((Is::Unknown, "the authority is not there yet".to_owned()));
+        return Err((
+            Is::Unknown,
+            format!(
+                "the Secret {argocd}/{name} of type kubernetes.io/tls is not there yet: delete one of another type if it exists"
+            ),
+        ));
     };
     match ca.leaf() {
         None => Err((
