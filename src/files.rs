@@ -24,7 +24,13 @@ pub(crate) const DEPLOY_CONTROLLER: &str = include_str!("../deploy_controller.ya
 pub(crate) const DEPLOY_SHARDS: &str = include_str!("../deploy_shards.yaml");
 /// The kind of reports.
 pub(crate) const REPORT_CRD: &str = include_str!("../report_crd.yaml");
-/// Its rights for the basic pull model, cluster Secrets and reports.
+/// What it may write, for the API server to check.
+pub(crate) const ADMISSION_POLICY: &str = include_str!("../admission_policy.yaml");
+/// Its rights for cluster Secrets.
+pub(crate) const DEPLOY_CLUSTER_SECRETS: &str = include_str!("../deploy_cluster_secrets.yaml");
+/// Its rights for reports.
+pub(crate) const DEPLOY_REPORT: &str = include_str!("../deploy_report.yaml");
+/// Its rights for the basic pull model.
 pub(crate) const DEPLOY_PULL: &str = include_str!("../deploy_pull.yaml");
 /// The kind GitOpsCluster.
 pub(crate) const GITOPSCLUSTER_CRD: &str = include_str!("../gitopscluster_crd.yaml");

@@ -18,7 +18,7 @@ mod tests;
 
 pub use features::{Feature, with_implied};
 pub use object::Object;
-pub use ownership::{EARLIER, conflicts, elsewhere, is_robbed, taken_over};
+pub use ownership::{EARLIER, conflicts, elsewhere, is_of_another, is_robbed, taken_over};
 pub use policy::{POLICY, POLICY_KEY, PolicySource, decide, is_open_project, is_sample, live_policy};
 pub use removal::{LABELS, PROJECT, hanging, is_helms, is_left, is_ours, leases, names_project, of_managers};
 

@@ -9,7 +9,7 @@
       "cluster-secrets" (list "controller")
       "report" (list "controller")
       "gitopscluster" (list "controller")
-      "pull" (list "controller" "cluster-secrets" "report")
+      "pull" (list "controller" "report")
       "argocd-agent" (list "gitopscluster" "controller") -}}
 {{- $on := dict -}}
 {{- range .Values.features -}}
@@ -40,6 +40,11 @@
 {{- printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) -}}
 {{- end -}}
 
+{{/* Whether the hub can check what the controller writes. */}}
+{{- define "argocd-ocm-cmp.admission" -}}
+{{- if semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version }}true{{ end -}}
+{{- end -}}
+
 {{/* All that the controller does, in the order in which its help has it. */}}
 {{- define "argocd-ocm-cmp.controllers" -}}
 {{- $on := include "argocd-ocm-cmp.features" . | fromJson -}}
@@ -65,6 +70,10 @@ Arguments: root, and files, a list of names.
   {{- if not $text -}}{{- fail (printf "files/%s.yaml is not in the chart" .) -}}{{- end -}}
   {{- $text = regexReplaceAll "(?m)^((?:- | )*namespace: )argocd$" $text (printf "${1}%s" $namespace) -}}
   {{- $text = regexReplaceAll "(?m)^( *namespace: '!)argocd'$" $text (printf "${1}%s'" $namespace) -}}
+  {{- $text = regexReplaceAll "(?m)^( *(?:name|policyName): argocd-ocm-cmp-[a-z]+\\.)argocd$" $text (printf "${1}%s" $namespace) -}}
+  {{- $text = regexReplaceAllLiteral "'system:serviceaccount:argocd:" $text (printf "'system:serviceaccount:%s:" $namespace) -}}
+  {{- $finalizer := "'gitopscluster.argocd-ocm-cmp.github.io/%s'" -}}
+  {{- $text = replace (printf $finalizer "argocd") (printf $finalizer $namespace) $text -}}
   {{- $text = regexReplaceAll "(?m)^( *(?:namespaces|resourceNames): )\\[argocd\\]$" $text (printf "${1}[%s]" $namespace) -}}
   {{- $text = regexReplaceAllLiteral "(?m)ghcr\\.io/argocd-ocm-cmp/argocd-ocm-cmp:\\S+$" $text (include "argocd-ocm-cmp.image" $root) -}}
   {{- $text = regexReplaceAllLiteral "(?m)quay\\.io/argoproj/argocd:\\S+$" $text $root.Values.argocdImage -}}

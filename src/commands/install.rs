@@ -58,7 +58,9 @@ async fn apply(args: &HubInstallArgs, mut wanted: Wanted, asked: Option<PolicySo
     let (source, about_policy) = policy::decided(&hub, &wanted, asked).await?;
     wanted.policy = source;
     let objects = &objects(&wanted);
-    let (found, mut lines) = look(&hub, args, &wanted.policy, objects).await?;
+    let (served, note) = served(&hub, objects).await?;
+    let (found, mut lines) = look(&hub, args, &wanted.policy, served).await?;
+    lines.push_str(&note);
     for (object, live) in &found {
         let Some(there) = live else { continue };
         // Else what kubectl has applied would stay kubectl's for ever. It changes nothing but whose it is.
@@ -103,7 +105,7 @@ async fn look<'o>(
     hub: &Hub,
     args: &HubInstallArgs,
     source: &PolicySource,
-    objects: &'o [Object],
+    objects: Vec<&'o Object>,
 ) -> Result<(Looked<'o>, String), Problems> {
     let namespace = args.namespace.as_str();
     if hub
@@ -149,6 +151,20 @@ async fn look<'o>(
         found.push((object, live));
     }
     Problems::or(problems, (found, lines))
+}
+
+/// Returns the objects whose kinds the hub serves, and a line about those that are left out: an older one knows no admission policies.
+async fn served<'o>(hub: &Hub, objects: &'o [Object]) -> Result<(Vec<&'o Object>, String), Problems> {
+    let Some(policy) = objects.iter().find(|object| object.is_admission_policy()) else {
+        return Ok((objects.iter().collect(), String::new()));
+    };
+    if hub.list(&policy.path(), "").await.map_err(Problems::one)?.is_some() {
+        return Ok((objects.iter().collect(), String::new()));
+    }
+    let others = objects.iter().filter(|object| !object.is_admission_policy());
+    let note = "admission policies of the controller left out: the hub does not serve ValidatingAdmissionPolicy; upgrade it to \
+                Kubernetes 1.30 or later and install again\n";
+    Ok((others.collect(), note.to_owned()))
 }
 
 /// Objects, with what is there of each.

@@ -5,8 +5,8 @@ use super::{Exit, fail, show};
 use crate::cli::HubUninstallArgs;
 use crate::generate::problem::Problems;
 use crate::install::{
-    LABELS, Object, POLICY, PROJECT, Wanted, elsewhere, hanging, is_helms, is_left, is_ours, is_sample, leases,
-    names_project, objects, of_managers,
+    LABELS, Object, POLICY, PROJECT, Wanted, elsewhere, hanging, is_helms, is_left, is_of_another, is_ours, is_sample,
+    leases, names_project, objects, of_managers,
 };
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -58,7 +58,8 @@ async fn take_away(args: &HubUninstallArgs, lines: &mut String) -> Result<(), Pr
     let found = if args.additions_only {
         Vec::new()
     } else {
-        let found = find(&hub, &ours).await.map_err(Problems::one)?;
+        let mut found = find(&hub, &ours).await.map_err(Problems::one)?;
+        found.retain(|it| !is_of_another(&it.like, &it.live, &args.namespace));
         check(&hub, &found, args).await?;
         found
     };

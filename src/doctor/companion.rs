@@ -116,12 +116,7 @@ mod tests {
         assert_eq!(shipped.account, "argocd-ocm-cmp-controller");
 
         let settings = || Look::There(objects(shipped::PULL.text).remove(0));
-        let all = [
-            "application-status",
-            "pull",
-            "cluster-secrets",
-            "application-set-report",
-        ];
+        let all = ["application-status", "pull", "application-set-report"];
         assert_eq!(companion(|_| (), settings()).names(), all);
 
         let env = json!([{"name": "OCM_CONTROLLERS", "value": "pull, more"}, {"name": "OCM_SHARDS", "value": "3"}]);

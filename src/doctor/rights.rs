@@ -90,10 +90,9 @@ fn files(companion: &Companion) -> Vec<&'static File> {
     let mut files = vec![&shipped::CONTROLLER];
     let does = |names: &[&str]| names.iter().any(|name| companion.does(name));
     for (is_needed, file) in [
-        (
-            does(&["pull", "cluster-secrets", "application-set-report"]),
-            &shipped::PULL,
-        ),
+        (does(&["pull"]), &shipped::PULL),
+        (does(&["cluster-secrets"]), &shipped::CLUSTER_SECRETS),
+        (does(&["application-set-report"]), &shipped::REPORT),
         (does(&["gitopscluster", "argocd-agent"]), &shipped::GITOPS_CLUSTER),
         (does(&["argocd-agent"]), &shipped::AGENT),
         (companion.shards > 1, &shipped::SHARDS),
@@ -191,7 +190,12 @@ mod tests {
         let gitops = lines(&shipped::GITOPS_CLUSTER);
         assert!(gitops.iter().any(|it| it == "||list namespaces gitops"), "{gitops:#?}");
         assert_eq!(lines(&shipped::SHARDS).len(), 32);
-        for file in [&shipped::PULL, &shipped::AGENT, &shipped::ARGO_CD] {
+        for file in [
+            &shipped::PULL,
+            &shipped::CLUSTER_SECRETS,
+            &shipped::AGENT,
+            &shipped::ARGO_CD,
+        ] {
             assert!(lines(file).len() > 5, "{}", file.name);
         }
     }

@@ -20,7 +20,17 @@ pub(super) static CONTROLLER: File = File {
     name: "deploy_controller.yaml",
     text: files::DEPLOY_CONTROLLER,
 };
-/// What it needs in addition for the basic pull model, cluster secrets and reports.
+/// What it needs in addition for cluster Secrets.
+pub(super) static CLUSTER_SECRETS: File = File {
+    name: "deploy_cluster_secrets.yaml",
+    text: files::DEPLOY_CLUSTER_SECRETS,
+};
+/// What it needs in addition for reports.
+pub(super) static REPORT: File = File {
+    name: "deploy_report.yaml",
+    text: files::DEPLOY_REPORT,
+};
+/// What it needs in addition for the basic pull model.
 pub(super) static PULL: File = File {
     name: "deploy_pull.yaml",
     text: files::DEPLOY_PULL,

@@ -1,9 +1,9 @@
 //! What can be installed, by name, and of which files it consists.
 
 use crate::files::{
-    APPSET_PLACEMENT, ARGOCD_CM, ARGOCD_RBAC, CM_PLUGIN, DEPLOY_ARGOCD_AGENT, DEPLOY_CMP, DEPLOY_CONTROLLER,
-    DEPLOY_GITOPSCLUSTER, DEPLOY_POLICY, DEPLOY_PULL, DEPLOY_SHARDS, DEPLOY_UI, GITOPSCLUSTER_CRD, POLICY_CM, PROJ,
-    REPORT_CRD,
+    ADMISSION_POLICY, APPSET_PLACEMENT, ARGOCD_CM, ARGOCD_RBAC, CM_PLUGIN, DEPLOY_ARGOCD_AGENT, DEPLOY_CLUSTER_SECRETS,
+    DEPLOY_CMP, DEPLOY_CONTROLLER, DEPLOY_GITOPSCLUSTER, DEPLOY_POLICY, DEPLOY_PULL, DEPLOY_REPORT, DEPLOY_SHARDS,
+    DEPLOY_UI, GITOPSCLUSTER_CRD, POLICY_CM, PROJ, REPORT_CRD,
 };
 use clap::ValueEnum;
 use std::collections::BTreeSet;
@@ -67,8 +67,8 @@ impl Feature {
             Self::Plugin => &[Self::Policy],
             Self::Policy => &[Self::Plugin],
             Self::Shards | Self::ClusterSecrets | Self::Report | Self::GitOpsCluster => &[Self::Controller],
-            // As deploy_pull.yaml has it.
-            Self::Pull => &[Self::Controller, Self::ClusterSecrets, Self::Report],
+            // Not cluster Secrets, which need the right to read all Secrets of Argo CD's namespace.
+            Self::Pull => &[Self::Controller, Self::Report],
             Self::ArgocdAgent => &[Self::GitOpsCluster],
             Self::Project | Self::ApplicationSet | Self::ArgocdRbac | Self::Controller | Self::Ui => &[],
         }
@@ -82,10 +82,11 @@ impl Feature {
             Self::Policy => &[POLICY_CM, DEPLOY_POLICY],
             Self::ApplicationSet => &[APPSET_PLACEMENT],
             Self::ArgocdRbac => &[ARGOCD_RBAC],
-            Self::Controller => &[DEPLOY_CONTROLLER],
+            Self::Controller => &[DEPLOY_CONTROLLER, ADMISSION_POLICY],
             Self::Shards => &[DEPLOY_SHARDS],
-            Self::Pull | Self::ClusterSecrets => &[DEPLOY_PULL],
-            Self::Report => &[REPORT_CRD, DEPLOY_PULL],
+            Self::Pull => &[DEPLOY_PULL],
+            Self::ClusterSecrets => &[DEPLOY_CLUSTER_SECRETS],
+            Self::Report => &[REPORT_CRD, DEPLOY_REPORT],
             Self::GitOpsCluster => &[GITOPSCLUSTER_CRD, DEPLOY_GITOPSCLUSTER],
             Self::ArgocdAgent => &[DEPLOY_ARGOCD_AGENT],
             // The panel counts by the health of works.

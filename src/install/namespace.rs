@@ -1,13 +1,16 @@
 //! Puts an object of our files beside an Argo CD in another namespace than the one they are written for.
 
+use super::object::is_admission_policy;
 use super::{Object, SHIPPED_NAMESPACE};
 use crate::value::{Map, Value};
 
 /// Names that namespace wherever the object names the shipped one: its own place, subjects of bindings and of FlowSchemas, the
-/// namespaces of a FlowSchema, and rights on that namespace.
+/// namespaces of a FlowSchema, rights on that namespace, and names and expressions of admission policies.
 pub(super) fn relocate(object: &mut Object, namespace: &str) {
-    // What stands in a schema or in data is no namespace of ours.
-    if object.kind() != "CustomResourceDefinition" {
+    if is_admission_policy(object.kind()) {
+        policy(object.value_mut(), namespace);
+    } else if object.kind() != "CustomResourceDefinition" {
+        // What stands in a schema or in data is no namespace of ours.
         walk(object.value_mut(), namespace);
     }
 }
@@ -32,6 +35,38 @@ fn walk(value: &mut Value<'static>, namespace: &str) {
                 true
             });
         }
+        _ => {}
+    }
+}
+
+/// What stands before the namespace in expressions of admission policies, and after it.
+const IN_EXPRESSIONS: [(&str, &str); 2] = [
+    ("'system:serviceaccount:", ":argocd-ocm-cmp-controller'"),
+    ("'gitopscluster.argocd-ocm-cmp.github.io/", "'"),
+];
+
+/// The names of an admission policy and of its binding end in the namespace, because the whole cluster shares them.
+fn policy(value: &mut Value<'static>, namespace: &str) {
+    match value {
+        Value::List(items) => items.iter_mut().for_each(|item| policy(item, namespace)),
+        Value::Map(map) => map.retain(|key, value| {
+            let moved = value.as_str().and_then(|text| match key {
+                "name" | "policyName" => {
+                    let stem = text.strip_suffix(SHIPPED_NAMESPACE)?.strip_suffix('.')?;
+                    Some(format!("{stem}.{namespace}"))
+                }
+                "expression" => Some(IN_EXPRESSIONS.iter().fold(text.to_owned(), |text, (before, after)| {
+                    let shipped = format!("{before}{SHIPPED_NAMESPACE}{after}");
+                    text.replace(&shipped, &format!("{before}{namespace}{after}"))
+                })),
+                _ => None,
+            });
+            match moved {
+                Some(text) => *value = Value::text(text),
+                None => policy(value, namespace),
+            }
+            true
+        }),
         _ => {}
     }
 }

@@ -11,6 +11,11 @@ const ARGO_CDS: [(&str, &str); 3] = [
     ("Deployment", "argocd-server"),
 ];
 
+/// Returns true for the kinds of admission_policy.yaml.
+pub(super) fn is_admission_policy(kind: &str) -> bool {
+    ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"].contains(&kind)
+}
+
 /// An object of our files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Object(Value<'static>);
@@ -80,13 +85,23 @@ impl Object {
         };
         let namespace = self.namespace().map_or(String::new(), |it| format!("/namespaces/{it}"));
         // So it is for every kind that we have.
-        format!("{api}{namespace}/{}s", self.kind().to_lowercase())
+        let kind = self.kind().to_lowercase();
+        let plural = kind
+            .strip_suffix('y')
+            .map_or(format!("{kind}s"), |stem| format!("{stem}ies"));
+        format!("{api}{namespace}/{plural}")
     }
 
     /// Whether it is one of Argo CD's own, to which something is added, and not an object of ours.
     #[must_use]
     pub fn is_addition(&self) -> bool {
         ARGO_CDS.contains(&(self.kind(), self.name()))
+    }
+
+    /// Returns true if it limits what the controller may write, which only Kubernetes 1.30 and later can check.
+    #[must_use]
+    pub fn is_admission_policy(&self) -> bool {
+        is_admission_policy(self.kind())
     }
 
     /// Nothing of it but which one it is.

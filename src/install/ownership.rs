@@ -4,7 +4,7 @@
 //! apply --server-side` does with what `kubectl apply` has left (client-go's util/csaupgrade): a field that the next version of a file
 //! has no more is then taken away, where it would stay for ever as kubectl's.
 
-use super::MANAGER;
+use super::{MANAGER, Object};
 use serde_json::{Map, Value, json};
 
 /// The manager by which deploy_policy.yaml is to be applied beside deploy_cmp.yaml with kubectl.
@@ -90,6 +90,14 @@ pub fn elsewhere<'v>(live: &'v Value, namespace: &str) -> Option<&'v str> {
     }
     let other = live["subjects"][0]["namespace"].as_str()?;
     (other != namespace).then_some(other)
+}
+
+/// Returns true if it is an admission policy, or the binding of one, for the controller beside an Argo CD in another namespace.
+#[must_use]
+pub fn is_of_another(object: &Object, live: &Value, namespace: &str) -> bool {
+    let name = live["metadata"]["name"].as_str().unwrap_or_default();
+    let end = name.rsplit_once('.').map(|(_, end)| end);
+    object.is_admission_policy() && end != Some(namespace)
 }
 
 /// The fields that others manage and want otherwise, each with its manager, of the causes that the API server tells, which are a

@@ -64,7 +64,7 @@ fn every_feature_is_known_by_a_name() {
 fn what_a_feature_needs_comes_with_it() {
     let all = |asked: &[Feature]| with_implied(asked.iter().copied()).into_iter().collect::<Vec<_>>();
     assert_eq!(all(&[ArgocdAgent]), [Controller, GitOpsCluster, ArgocdAgent]);
-    assert_eq!(all(&[Pull]), [Controller, Pull, ClusterSecrets, Report]);
+    assert_eq!(all(&[Pull]), [Controller, Pull, Report], "without a right on Secrets");
     assert_eq!(all(&[Policy]), [Plugin, Policy]);
     assert_eq!(all(&[Plugin]), [Plugin, Policy], "closed by default");
     let mut wanted = wanted(&[Controller]);
@@ -94,8 +94,9 @@ fn the_controller_does_all_that_was_asked_for() {
         Some("application-status,gitopscluster")
     );
     let all = "application-status,pull,cluster-secrets,application-set-report,gitopscluster,argocd-agent";
-    assert_eq!(done(&[Pull, ArgocdAgent]).as_deref(), Some(all));
-    let objects = objects(&wanted(&[Pull, ArgocdAgent]));
+    let asked = [Pull, ClusterSecrets, ArgocdAgent];
+    assert_eq!(done(&asked).as_deref(), Some(all));
+    let objects = objects(&wanted(&asked));
     let config = find(&objects, "ConfigMap", "argocd-ocm-cmp-controller");
     assert_eq!(
         at(config.value(), "data.OCM_CONTROLLERS").and_then(Value::as_str),

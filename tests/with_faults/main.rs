@@ -9,6 +9,7 @@
     reason = "the walls are around the program; tests read what they like, and say what they measure"
 )]
 
+mod admission;
 mod agent_operator;
 mod agent_prepare;
 mod agent_template;

@@ -23,6 +23,8 @@ mod access;
 mod audit;
 mod objects;
 
+pub use objects::Account;
+
 pub(crate) use access::client as client_of;
 
 /// A running API server, and what one does with it.

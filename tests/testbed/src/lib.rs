@@ -75,7 +75,7 @@ use std::path::PathBuf;
 
 pub use argocd::{ArgoCd, Plugin};
 pub use certificates::certificate_request;
-pub use control_plane::ControlPlane;
+pub use control_plane::{Account, ControlPlane};
 pub use git::GitRepository;
 pub use hub::Hub;
 pub use managed_cluster::{ManagedCluster, ManagedClusterOptions};

@@ -3,17 +3,56 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use super::ControlPlane;
+use super::{ControlPlane, access};
 use crate::object::ObjectRef;
 use crate::wait::{self, DEADLINE};
 
 /// Who we are in what we apply.
 const FIELD_MANAGER: &str = "testbed";
 
+/// A `ServiceAccount` that asks the API server itself, with the rights it has been given and no more.
+pub struct Account(Client);
+
+impl Account {
+    /// Creates an object; fails, with the API server's own words, when it is refused.
+    pub async fn create(&self, object: &Value) -> Result<()> {
+        let api = wait::api(&self.0, &ObjectRef::of(object)).await?;
+        let object: DynamicObject = serde_json::from_value(object.clone())?;
+        Ok(api.create(&PostParams::default(), &object).await.map(drop)?)
+    }
+
+    /// Changes an object by a JSON merge patch.
+    pub async fn patch(&self, object: &ObjectRef, patch: &Value) -> Result<()> {
+        let api = wait::api(&self.0, object).await?;
+        let (how, patch) = (PatchParams::default(), Patch::Merge(patch));
+        Ok(api.patch(&object.name, &how, &patch).await.map(drop)?)
+    }
+
+    /// Changes the status of an object by a JSON merge patch.
+    pub async fn patch_status(&self, object: &ObjectRef, patch: &Value) -> Result<()> {
+        let api = wait::api(&self.0, object).await?;
+        let (how, patch) = (PatchParams::default(), Patch::Merge(patch));
+        Ok(api.patch_status(&object.name, &how, &patch).await.map(drop)?)
+    }
+
+    /// Deletes an object.
+    pub async fn delete(&self, object: &ObjectRef) -> Result<()> {
+        let api = wait::api(&self.0, object).await?;
+        Ok(api.delete(&object.name, &DeleteParams::default()).await.map(drop)?)
+    }
+}
+
 impl ControlPlane {
+    /// A `ServiceAccount`, to ask as.
+    pub async fn account(&self, namespace: &str, name: &str) -> Result<Account> {
+        let kubeconfig = self.service_account_kubeconfig(namespace, name)?;
+        Ok(Account(access::client(&kubeconfig).await?))
+    }
+
     /// Creates an object; fails, with the API server's own words, when it is refused.
     pub async fn create(&self, object: &Value) -> Result<Value> {
         let api = wait::api(&self.client().await?, &ObjectRef::of(object)).await?;

@@ -1,0 +1,545 @@
+//! What the controller's ServiceAccount may write and read on a real API server, by the roles and admission policies of the shipped
+//! files: what somebody can do who has its token.
+
+use crate::stage::stage;
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use testbed::{Account, Hub, ObjectRef, wait};
+
+const ACCOUNT: &str = "argocd-ocm-cmp-controller";
+const PULL: &str = "apps.open-cluster-management.io/pull-to-ocm-managed-cluster";
+const HUB_NAMESPACE: &str = "apps.open-cluster-management.io/hub-application-namespace";
+const HUB_NAME: &str = "apps.open-cluster-management.io/hub-application-name";
+const SECRET_TYPE: &str = "argocd.argoproj.io/secret-type";
+const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+const OURS: &str = "argocd-ocm-cmp";
+const ARGO_CDS: &str = "resources-finalizer.argocd.argoproj.io";
+
+/// Installs the controller's rights of these files and its admission policies, and returns its account when they count.
+async fn account(hub: &Hub, files: &[&str]) -> Result<Account> {
+    for file in ["deploy_controller.yaml", "admission_policy.yaml"].iter().chain(files) {
+        let file = format!("{}/{file}", env!("CARGO_MANIFEST_DIR"));
+        hub.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", &file])?;
+    }
+    hub.wait_for_crds().await?;
+    let rights: [&[&str]; 2] = [
+        &["patch", "applications.argoproj.io", "--all-namespaces"],
+        &["create", "leases", "--namespace=argocd"],
+    ];
+    hub.wait_until_it_may("argocd", ACCOUNT, &rights).await?;
+    let account = hub.account("argocd", ACCOUNT).await?;
+    for policy in [
+        "applications",
+        "secrets",
+        "works",
+        "gitopsclusters",
+        "agents",
+        "principals",
+    ] {
+        let name = format!("argocd-ocm-cmp-{policy}.argocd");
+        hub.kubectl(&["get", "validatingadmissionpolicybinding", &name])?;
+    }
+    // The API server takes notice of policies a moment later, of all of them at once.
+    let metadata = json!({"namespace": "argocd", "name": "admission"});
+    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata});
+    let counts = async || {
+        let refused = account.create(&lease).await.err()?;
+        refused.to_string().contains("under the names").then_some(())
+    };
+    wait::eventually("the policies count", wait::DEADLINE, counts).await?;
+    hub.delete(&ObjectRef::of(&lease)).await?;
+    Ok(account)
+}
+
+/// Checks that a write is refused by a policy, with these words of why.
+fn is_refused(written: Result<()>, why: &str) -> Result<()> {
+    let refused = written.err().with_context(|| format!("it is not refused: {why}"))?;
+    let text = format!("{refused:#}");
+    ensure!(
+        text.contains("ValidatingAdmissionPolicy 'argocd-ocm-cmp-") && text.contains(why),
+        "{text}"
+    );
+    Ok(())
+}
+
+/// Checks that a request is refused by the roles.
+fn is_forbidden(asked: Result<()>) -> Result<()> {
+    let text = format!("{:#}", asked.err().context("it is not refused")?);
+    ensure!(
+        text.contains("cannot") && !text.contains("ValidatingAdmissionPolicy"),
+        "{text}"
+    );
+    Ok(())
+}
+
+fn application(name: &str) -> Value {
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {"name": name, "namespace": "argocd", "annotations": {"a": "b"}, "finalizers": [ARGO_CDS]},
+        "spec": {"project": "default", "destination": {}, "source": {"repoURL": "https://example.com/git", "path": "."}},
+        "status": {"sync": {"status": "Synced"}},
+    })
+}
+
+fn conditions() -> Value {
+    json!([{"type": "ManifestWorkInfo", "message": "applied", "lastTransitionTime": "2026-01-01T00:00:00Z"}])
+}
+
+#[tokio::test]
+async fn of_an_application_only_conditions_and_a_refresh_can_be_written() -> Result<()> {
+    let Some(stage) = stage("admission-applications").await? else {
+        return Ok(());
+    };
+    let hub = stage.hub;
+    let account = account(hub, &[]).await?;
+    let shop = ObjectRef::of(&hub.create(&application("admission-shop")).await?);
+    for (patch, why) in [
+        (
+            json!({"spec": {"source": {"repoURL": "https://evil.example.com"}}}),
+            "the spec of an Application",
+        ),
+        (
+            json!({"spec": {"destination": {"name": "eu1"}}}),
+            "the spec of an Application",
+        ),
+        (
+            json!({"operation": {"sync": {"revision": "evil"}}}),
+            "an operation of an Application",
+        ),
+        (json!({"metadata": {"labels": {PULL: "true"}}}), "the labels or owners"),
+        (
+            json!({"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "none", "uid": "none"}]}}),
+            "the labels or owners",
+        ),
+        (json!({"metadata": {"annotations": {"a": "c"}}}), "no annotation"),
+        (json!({"metadata": {"annotations": {"a": null}}}), "no annotation"),
+        (
+            json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "hard"}}}),
+            "no annotation",
+        ),
+        (json!({"metadata": {"finalizers": null}}), "only remove finalizers"),
+        (
+            json!({"metadata": {"finalizers": [ARGO_CDS, "example.com/more"]}}),
+            "only remove finalizers",
+        ),
+        (
+            json!({"status": {"sync": {"status": "OutOfSync"}}}),
+            "nothing but conditions",
+        ),
+        (json!({"status": {"history": []}}), "nothing but conditions"),
+        (json!({"status": null}), "nothing but conditions"),
+    ] {
+        is_refused(account.patch(&shop, &patch).await, why).with_context(|| patch.to_string())?;
+    }
+    account
+        .patch(&shop, &json!({"status": {"conditions": conditions()}}))
+        .await?;
+    let refresh = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}});
+    account.patch(&shop, &refresh).await?;
+    account.patch(&shop, &json!({"status": {"conditions": null}})).await?;
+    is_forbidden(account.delete(&shop).await)?;
+
+    // Nobody else is concerned: the administrator, and an account of the same name elsewhere with the same rights.
+    hub.patch(
+        &shop,
+        &json!({"spec": {"project": "other"}, "metadata": {"labels": {"team": "a"}}}),
+    )
+    .await?;
+    hub.create_namespace("admission-other").await?;
+    hub.kubectl(&["create", "serviceaccount", ACCOUNT, "-n", "admission-other"])?;
+    let subject = format!("--serviceaccount=admission-other:{ACCOUNT}");
+    let role = format!("--clusterrole={ACCOUNT}");
+    hub.kubectl(&["create", "clusterrolebinding", "admission-other", &role, &subject])?;
+    hub.wait_until_it_may(
+        "admission-other",
+        ACCOUNT,
+        &[&["patch", "applications.argoproj.io", "--all-namespaces"]],
+    )
+    .await?;
+    let other = hub.account("admission-other", ACCOUNT).await?;
+    other.patch(&shop, &json!({"spec": {"project": "default"}})).await?;
+    hub.patch(&shop, &json!({"metadata": {"finalizers": null}})).await?;
+    hub.kubectl(&["delete", "clusterrolebinding", "admission-other"])
+        .map(drop)
+}
+
+#[tokio::test]
+async fn an_application_of_the_pull_model_keeps_its_spec_and_gets_no_operation() -> Result<()> {
+    let Some(stage) = stage("admission-pull").await? else {
+        return Ok(());
+    };
+    let hub = stage.hub;
+    let account = account(hub, &["deploy_pull.yaml"]).await?;
+    let mut pulled = application("admission-pulled");
+    pulled["metadata"]["labels"] = json!({PULL: "true"});
+    pulled["metadata"]["annotations"]["argocd.argoproj.io/refresh"] = json!("hard");
+    pulled["metadata"]["finalizers"] = json!([ARGO_CDS, "example.com/theirs"]);
+    pulled["operation"] = json!({"sync": {"revision": "main"}});
+    let pulled = ObjectRef::of(&hub.create(&pulled).await?);
+    let theirs = json!({"metadata": {"finalizers": ["example.com/theirs"]}});
+    for (patch, why) in [
+        (json!({"spec": {"project": "other"}}), "the spec of an Application"),
+        (
+            json!({"operation": {"sync": {"revision": "evil"}}}),
+            "an operation of an Application",
+        ),
+        (json!({"metadata": {"labels": {PULL: null}}}), "the labels or owners"),
+        (json!({"metadata": {"annotations": {"a": null}}}), "no annotation"),
+        (theirs.clone(), "only remove finalizers"),
+    ] {
+        is_refused(account.patch(&pulled, &patch).await, why).with_context(|| patch.to_string())?;
+    }
+    let taken = json!({
+        "operation": null,
+        "metadata": {"annotations": {"argocd.argoproj.io/refresh": null}},
+        "status": {"health": {"status": "Healthy"}, "sync": {"status": "OutOfSync"}, "conditions": conditions()},
+    });
+    account.patch(&pulled, &taken).await?;
+    let again = json!({"operation": {"sync": {"revision": "main"}}});
+    is_refused(account.patch(&pulled, &again).await, "an operation of an Application")?;
+
+    hub.delete(&pulled).await?;
+    let none = json!({"metadata": {"finalizers": null}});
+    is_refused(account.patch(&pulled, &none).await, "only remove finalizers")?;
+    account.patch(&pulled, &theirs).await?;
+    hub.patch(&pulled, &none).await?;
+    hub.wait_gone(&pulled).await
+}
+
+fn secret(name: &str, labels: &Value, kind: &str, data: &Value) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"namespace": "argocd", "name": name, "labels": labels},
+        "type": kind,
+        "stringData": data,
+    })
+}
+
+#[tokio::test]
+async fn secrets_of_others_can_be_neither_made_nor_changed_nor_deleted() -> Result<()> {
+    let Some(stage) = stage("admission-secrets").await? else {
+        return Ok(());
+    };
+    let hub = stage.hub;
+    let account = account(hub, &["deploy_cluster_secrets.yaml"]).await?;
+    let plain = json!({"name": "eu1", "server": "https://eu1-control-plane:6443"});
+    let cluster = |managed_by: Value| json!({SECRET_TYPE: "cluster", MANAGED_BY: managed_by});
+    let push = json!({"name": "eu2", "server": "https://eu2", "config": "{\"bearerToken\":\"t\"}"});
+    let foreign = [
+        secret(
+            "admission-argocd-secret",
+            &json!({}),
+            "Opaque",
+            &json!({"server.secretkey": "k"}),
+        ),
+        secret(
+            "admission-repository",
+            &json!({SECRET_TYPE: "repository"}),
+            "Opaque",
+            &json!({"url": "u"}),
+        ),
+        secret("admission-push", &json!({SECRET_TYPE: "cluster"}), "Opaque", &push),
+        secret("admission-theirs", &cluster(json!("somebody")), "Opaque", &plain),
+        secret("argocd-agent-jwt", &json!({}), "Opaque", &json!({"jwt.key": "k"})),
+    ];
+    for secret in &foreign {
+        let it = ObjectRef::of(&hub.create(secret).await?);
+        for patch in [
+            json!({"data": {"server": "ZXZpbA=="}}),
+            json!({"metadata": {"labels": {MANAGED_BY: OURS}}}),
+            json!({"metadata": {"labels": {MANAGED_BY: OURS, SECRET_TYPE: "cluster"}}, "data": {"server": "ZXZpbA=="}}),
+        ] {
+            is_refused(account.patch(&it, &patch).await, "change no Secrets but").with_context(|| it.to_string())?;
+        }
+        is_refused(account.delete(&it).await, "delete no Secrets but").with_context(|| it.to_string())?;
+        hub.delete(&it).await?;
+    }
+    // By the token of another ServiceAccount it would have that one's rights.
+    let mut token = secret(
+        "admission-token",
+        &cluster(json!(OURS)),
+        "kubernetes.io/service-account-token",
+        &json!({}),
+    );
+    token["metadata"]["annotations"] = json!({"kubernetes.io/service-account.name": "argocd-application-controller"});
+    for object in [
+        token,
+        secret(
+            "admission-repository",
+            &json!({SECRET_TYPE: "repository", MANAGED_BY: OURS}),
+            "Opaque",
+            &plain,
+        ),
+        secret("admission-creds", &json!({SECRET_TYPE: "repo-creds"}), "Opaque", &plain),
+        secret("admission-cluster", &json!({SECRET_TYPE: "cluster"}), "Opaque", &plain),
+        secret("admission-other", &json!({MANAGED_BY: OURS}), "Opaque", &plain),
+        secret("argocd-agent-ca", &json!({MANAGED_BY: OURS}), "Opaque", &plain),
+    ] {
+        is_refused(account.create(&object).await, "create no Secrets but").with_context(|| object.to_string())?;
+    }
+
+    let ours = secret("admission-ours-secret", &cluster(json!(OURS)), "Opaque", &plain);
+    account.create(&ours).await?;
+    let ours = ObjectRef::of(&ours);
+    account
+        .patch(&ours, &json!({"metadata": {"labels": {"env": "prod"}}}))
+        .await?;
+    let repository = json!({"metadata": {"labels": {SECRET_TYPE: "repository"}}});
+    is_refused(account.patch(&ours, &repository).await, "change no Secrets but")?;
+    let let_go = json!({"metadata": {"labels": {MANAGED_BY: null}}});
+    is_refused(account.patch(&ours, &let_go).await, "change no Secrets but")?;
+    account.delete(&ours).await?;
+    // As argocd-pull-integration writes it, and Red Hat ACM for the hub itself.
+    let mut hubs = plain.clone();
+    hubs["config"] = json!("{}");
+    for data in [plain, hubs] {
+        let peers = secret(
+            "admission-peers-secret",
+            &json!({SECRET_TYPE: "cluster"}),
+            "Opaque",
+            &data,
+        );
+        let peers = ObjectRef::of(&hub.create(&peers).await?);
+        account
+            .patch(&peers, &json!({"metadata": {"labels": {MANAGED_BY: OURS}}}))
+            .await?;
+        account.delete(&peers).await?;
+    }
+    Ok(())
+}
+
+/// The work of an Application in the pull model, with these manifests.
+fn carrying(cluster: &str, name: &str, manifests: &Value) -> Value {
+    json!({
+        "apiVersion": "work.open-cluster-management.io/v1",
+        "kind": "ManifestWork",
+        "metadata": {
+            "namespace": cluster,
+            "name": name,
+            "labels": {PULL: "true"},
+            "annotations": {HUB_NAMESPACE: "argocd", HUB_NAME: "shop"},
+        },
+        "spec": {"workload": {"manifests": manifests}},
+    })
+}
+
+#[tokio::test]
+async fn works_can_only_carry_applications() -> Result<()> {
+    let Some(stage) = stage("admission-works").await? else {
+        return Ok(());
+    };
+    let (hub, cluster) = (stage.hub, stage.cluster.as_str());
+    let account = account(hub, &["deploy_pull.yaml"]).await?;
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}});
+    let application = json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {"name": "shop", "namespace": "argocd"},
+        "spec": {"project": "default", "destination": {}, "source": {"repoURL": "https://example.com/git", "path": "."}},
+    });
+    let root = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "root"},
+        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}],
+    });
+    let good = carrying(cluster, "shop-1a2b3", &json!([namespace, application]));
+    let mut unlabelled = good.clone();
+    unlabelled["metadata"]["labels"] = json!({});
+    let mut executed = good.clone();
+    let executor = json!({"subject": {"type": "ServiceAccount", "serviceAccount": {"namespace": "a", "name": "b"}}});
+    executed["spec"]["executor"] = executor.clone();
+    let mut agents = carrying(cluster, "argocd-agent-ca-mw", &json!([root]));
+    agents["metadata"]["labels"] = json!({"apps.open-cluster-management.io/gitopscluster": "true", MANAGED_BY: OURS});
+    for (work, why) in [
+        (
+            carrying(cluster, "shop-1a2b3", &json!([root])),
+            "create no ManifestWorks but",
+        ),
+        (
+            carrying(cluster, "shop-1a2b3", &json!([application, root])),
+            "create no ManifestWorks but",
+        ),
+        (
+            carrying(cluster, "klusterlet", &json!([application])),
+            "create no ManifestWorks but",
+        ),
+        (unlabelled, "create no ManifestWorks but"),
+        (agents, "create no ManifestWorks but"),
+        (executed, "no executor"),
+    ] {
+        is_refused(account.create(&work).await, why).with_context(|| work.to_string())?;
+    }
+    account.create(&good).await?;
+    let ours = ObjectRef::of(&good);
+    let delivers = json!({"spec": {"workload": {"manifests": [root]}}});
+    is_refused(account.patch(&ours, &delivers).await, "change no ManifestWorks but")?;
+    is_refused(
+        account.patch(&ours, &json!({"spec": {"executor": executor}})).await,
+        "no executor",
+    )?;
+    account
+        .patch(&ours, &json!({"spec": {"workload": {"manifests": [application]}}}))
+        .await?;
+    // What the cluster's agent may have made of it is put right.
+    let broken = json!({"metadata": {"labels": {PULL: null}, "annotations": {HUB_NAME: "other"}}});
+    hub.patch(&ours, &broken).await?;
+    let right = json!({"metadata": {"labels": {PULL: "true"}, "annotations": {HUB_NAME: "shop"}}});
+    account.patch(&ours, &right).await?;
+    account.delete(&ours).await?;
+
+    let mut theirs = carrying(cluster, "payments", &json!([application]));
+    (theirs["metadata"]["labels"], theirs["metadata"]["annotations"]) = (json!({}), json!({}));
+    let theirs = ObjectRef::of(&hub.create(&theirs).await?);
+    for patch in [delivers, right] {
+        is_refused(account.patch(&theirs, &patch).await, "change no ManifestWorks but")?;
+    }
+    is_refused(account.delete(&theirs).await, "delete no ManifestWorks but")
+}
+
+#[tokio::test]
+async fn what_brings_agents_is_only_written_with_its_label_and_under_its_names() -> Result<()> {
+    let Some(stage) = stage("admission-agents").await? else {
+        return Ok(());
+    };
+    let hub = stage.hub;
+    hub.kubectl(&[
+        "apply",
+        "--server-side",
+        "-f",
+        &format!("{}/gitopscluster_crd.yaml", env!("CARGO_MANIFEST_DIR")),
+    ])?;
+    hub.wait_for_crds().await?;
+    let account = account(hub, &["deploy_gitopscluster.yaml", "deploy_argocd_agent.yaml"]).await?;
+    let in_argocd = |api_version: &str, kind: &str, name: &str, spec: Value| {
+        let metadata = json!({"namespace": "argocd", "name": name});
+        json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec})
+    };
+    let (placements, addons) = (
+        "cluster.open-cluster-management.io/v1beta1",
+        "addon.open-cluster-management.io/v1alpha1",
+    );
+    let theirs = in_argocd(placements, "Placement", "admission-theirs", json!({}));
+    let why = "that have its label";
+    is_refused(account.create(&theirs).await, why)?;
+    let theirs = ObjectRef::of(&hub.create(&theirs).await?);
+    let mut decision = in_argocd(placements, "PlacementDecision", "admission-theirs", Value::Null);
+    decision.as_object_mut().context("an object")?.remove("spec");
+    let decision = ObjectRef::of(&hub.create(&decision).await?);
+    for it in [&theirs, &decision] {
+        let patch = json!({"metadata": {"labels": {MANAGED_BY: OURS}}});
+        is_refused(account.patch(it, &patch).await, why)?;
+        is_refused(account.delete(it).await, why)?;
+    }
+    let decided = json!({"status": {"decisions": [{"clusterName": "evil", "reason": ""}]}});
+    is_refused(account.patch_status(&decision, &decided).await, why)?;
+    let mut ours = in_argocd(placements, "Placement", "admission-ours", json!({}));
+    ours["metadata"]["labels"] = json!({MANAGED_BY: OURS});
+    account.create(&ours).await?;
+    account.delete(&ObjectRef::of(&ours)).await?;
+    let mut addon = in_argocd(addons, "ClusterManagementAddOn", "admission-addon", json!({}));
+    addon["metadata"]["namespace"] = Value::Null;
+    let mut config = in_argocd("v1", "ConfigMap", "argocd-ssh-known-hosts-cm-2", Value::Null);
+    config.as_object_mut().context("an object")?.remove("spec");
+    for object in [addon, config] {
+        is_refused(account.create(&object).await, "under the names that it uses")?;
+    }
+
+    let principal = json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"namespace": "argocd", "name": "argocd-agent-principal"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "p"}},
+            "template": {
+                "metadata": {"labels": {"app": "p"}},
+                "spec": {"containers": [{"name": "p", "image": "example.com/p:1"}]},
+            },
+        },
+    });
+    let principal = ObjectRef::of(&hub.create(&principal).await?);
+    let image = json!({"spec": {"template": {"spec": {"containers": [{"name": "p", "image": "example.com/evil:1"}]}}}});
+    let annotated = |key: &str| json!({"spec": {"template": {"metadata": {"annotations": {key: "x"}}}}});
+    for patch in [image, json!({"spec": {"replicas": 5}}), annotated("example.com/other")] {
+        is_refused(account.patch(&principal, &patch).await, "nothing of a Deployment")?;
+    }
+    account
+        .patch(&principal, &annotated("argocd-ocm-cmp.github.io/certificates"))
+        .await?;
+    hub.delete(&principal).await?;
+
+    let placement = json!({"kind": "Placement", "apiVersion": placements, "name": "none"});
+    let spec = json!({"argoServer": {"argoNamespace": "argocd"}, "placementRef": placement});
+    let goc = in_argocd(
+        "apps.open-cluster-management.io/v1beta1",
+        "GitOpsCluster",
+        "admission",
+        spec,
+    );
+    let goc = ObjectRef::of(&hub.create(&goc).await?);
+    for (patch, why) in [
+        (
+            json!({"spec": {"argoServer": {"argoNamespace": "evil"}}}),
+            "nothing of a GitOpsCluster",
+        ),
+        (
+            json!({"metadata": {"annotations": {"a": "b"}}}),
+            "nothing of a GitOpsCluster",
+        ),
+        (
+            json!({"metadata": {"finalizers": ["example.com/theirs"]}}),
+            "no finalizer of a GitOpsCluster",
+        ),
+    ] {
+        is_refused(account.patch(&goc, &patch).await, why)?;
+    }
+    let all = |finalizers: &[&str]| json!({"metadata": {"finalizers": finalizers}});
+    let own = "argocd-ocm-cmp.github.io/gitopscluster";
+    hub.patch(&goc, &all(&["example.com/theirs"])).await?;
+    account.patch(&goc, &all(&["example.com/theirs", own])).await?;
+    is_refused(
+        account.patch(&goc, &all(&[own])).await,
+        "no finalizer of a GitOpsCluster",
+    )?;
+    account.patch(&goc, &all(&["example.com/theirs"])).await?;
+    hub.patch(&goc, &all(&[])).await?;
+    for it in [goc, decision, theirs] {
+        hub.delete(&it).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_pull_model_alone_gives_no_secrets() -> Result<()> {
+    let Some(stage) = stage("admission-only-pull").await? else {
+        return Ok(());
+    };
+    let hub = stage.hub;
+    for role in [
+        "argocd-ocm-cmp-cluster-secrets",
+        "argocd-ocm-cmp-gitopscluster",
+        "argocd-ocm-cmp-argocd-agent",
+    ] {
+        hub.kubectl(&["delete", "role", role, "-n", "argocd", "--ignore-not-found"])?;
+    }
+    account(hub, &["deploy_pull.yaml", "deploy_report.yaml"]).await?;
+    let who = format!("--as=system:serviceaccount:argocd:{ACCOUNT}");
+    let secrets = hub.kubectl(&["get", "secrets", "-n", "argocd", &who]);
+    let refused = secrets.err().context("it reads Secrets")?.to_string();
+    assert!(refused.contains("cannot list resource \"secrets\""), "{refused}");
+    for verb in ["get", "watch", "create", "update", "patch", "delete"] {
+        let may = hub.kubectl(&["auth", "can-i", verb, "secrets", "-n", "argocd", &who]);
+        assert!(may.is_err(), "it may {verb} Secrets");
+    }
+    hub.kubectl(&[
+        "auth",
+        "can-i",
+        "create",
+        "manifestworks.work.open-cluster-management.io",
+        "-A",
+        &who,
+    ])
+    .map(drop)
+}
