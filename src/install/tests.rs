@@ -223,6 +223,13 @@ fn another_namespace_is_named_everywhere() {
         project.contains(r#""!gitops""#) && !project.contains("!argocd"),
         "{project}"
     );
+    for policy in moved.iter().filter(|it| it.is_admission_policy()) {
+        assert!(policy.name().ends_with(".gitops"), "{policy}");
+        let json = policy.json();
+        for shipped in [":argocd:", "github.io/argocd'", ".argocd\""] {
+            assert!(!json.contains(shipped), "{policy} has {shipped}");
+        }
+    }
     let role = find(&moved, "ClusterRole", "argocd-ocm-cmp-gitopscluster");
     assert!(
         role.json()
@@ -250,6 +257,95 @@ fn left(value: &Value<'_>, path: &mut String, told: &mut String) {
             }
         }
         _ => {}
+    }
+}
+
+#[test]
+fn each_admission_policy_is_for_the_account_and_bound() {
+    let all = objects(&Wanted::everything("gitops"));
+    let (policies, bindings): (Vec<_>, Vec<_>) = all
+        .iter()
+        .filter(|it| it.is_admission_policy())
+        .partition(|it| it.kind() == "ValidatingAdmissionPolicy");
+    assert_eq!((policies.len(), bindings.len()), (6, 6));
+    for (policy, binding) in policies.iter().zip(&bindings) {
+        let conditions = at(policy.value(), "spec.matchConditions.is-the-controller.expression");
+        assert_eq!(
+            conditions.and_then(Value::as_str),
+            Some("request.userInfo.username == 'system:serviceaccount:gitops:argocd-ocm-cmp-controller'")
+        );
+        assert_eq!(
+            at(policy.value(), "spec.failurePolicy").and_then(Value::as_str),
+            Some("Fail")
+        );
+        assert_eq!(
+            at(binding.value(), "spec.policyName").and_then(Value::as_str),
+            Some(policy.name())
+        );
+        assert!(binding.json().contains(r#""validationActions":["Deny"]"#));
+    }
+    assert!(is_of_another(
+        policies[0],
+        &serde_json::json!({"metadata": {"name": "a.argocd"}}),
+        "gitops"
+    ));
+    assert!(!is_of_another(
+        policies[0],
+        &serde_json::json!({"metadata": {"name": "a.gitops"}}),
+        "gitops"
+    ));
+}
+
+#[test]
+fn admission_policies_have_the_names_that_are_written() {
+    use crate::agent::names as agents;
+    use crate::cluster_secret as secrets;
+    use crate::controller::seen::REFRESH;
+    use crate::pull::names as pull;
+    let text = crate::files::ADMISSION_POLICY;
+    for name in [
+        crate::controller::LEASE,
+        crate::controller::promises::FINALIZER,
+        pull::PULL,
+        pull::OF_SET,
+        pull::HUB_NAMESPACE,
+        pull::HUB_NAME,
+        pull::REFRESH_TIMESTAMP,
+        REFRESH,
+        secrets::SECRET_TYPE,
+        secrets::MANAGED_BY,
+        secrets::OURS,
+        secrets::AGENT_NAME,
+        agents::ADDON,
+        agents::CA_SECRET,
+        agents::PRINCIPAL_TLS,
+        agents::RESOURCE_PROXY_TLS,
+        agents::JWT_SECRET,
+        agents::ISSUED_TYPE,
+        agents::CA_WORK,
+        agents::WORK_LABEL,
+        agents::CA_BUNDLE,
+        agents::BLOCKLIST,
+    ] {
+        assert!(text.contains(&format!("'{name}'")), "{name}");
+    }
+    for start in [agents::issued(""), "argocd-agent-cr-".to_owned()] {
+        assert!(text.contains(&format!(".startsWith('{start}')")), "{start}");
+    }
+    assert!(agents::argocd_work("argocd", "fleet").starts_with("argocd-agent-cr-"));
+    for finalizer in pull::CASCADE.iter().chain(&pull::DELETION_HOOKS) {
+        assert!(finalizer.contains("-finalizer.argocd.argoproj.io"), "{finalizer}");
+    }
+}
+
+#[test]
+fn only_what_writes_secrets_may_read_them() {
+    for feature in Feature::ALL {
+        let roles = objects(&wanted(&[*feature]));
+        let mut roles = roles.iter().filter(|object| object.kind().ends_with("Role"));
+        let reads = roles.any(|object| object.json().contains(r#""resources":["secrets"]"#));
+        let writes = matches!(feature, ClusterSecrets | GitOpsCluster | ArgocdAgent);
+        assert_eq!(reads, writes, "{feature:?}");
     }
 }
 

@@ -74,6 +74,7 @@ fn without_flags_it_is_the_files_of_the_quick_start_and_the_controller() {
         "policy_cm.yaml",
         "deploy_policy.yaml",
         "deploy_controller.yaml",
+        "admission_policy.yaml",
     ];
     assert_same(&objects(&printed("")), &shipped(&files));
     assert_eq!(
@@ -107,7 +108,10 @@ fn each_feature_is_its_files() {
             "--features applicationset,argocd-rbac",
             &["appset_placement.yaml", "argocd_rbac.yaml"],
         ),
-        ("--features controller", &["deploy_controller.yaml"]),
+        (
+            "--features controller",
+            &["deploy_controller.yaml", "admission_policy.yaml"],
+        ),
     ] {
         assert_same(&objects(&printed(flags)), &shipped(files));
     }
@@ -115,12 +119,19 @@ fn each_feature_is_its_files() {
     for (flags, files) in [
         (
             "--features pull",
-            &["deploy_controller.yaml", "report_crd.yaml", "deploy_pull.yaml"][..],
+            &[
+                "deploy_controller.yaml",
+                "admission_policy.yaml",
+                "report_crd.yaml",
+                "deploy_pull.yaml",
+                "deploy_report.yaml",
+            ][..],
         ),
         (
             "--features argocd-agent --shards 2",
             &[
                 "deploy_controller.yaml",
+                "admission_policy.yaml",
                 "deploy_shards.yaml",
                 "gitopscluster_crd.yaml",
                 "deploy_gitopscluster.yaml",

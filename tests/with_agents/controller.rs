@@ -13,6 +13,7 @@ pub(crate) async fn start(hub: &Hub, arguments: &[&str]) -> Result<Process> {
     hub.kubectl(&["apply", "--server-side", "-f", &shipped("gitopscluster_crd.yaml")])?;
     for file in [
         "deploy_controller.yaml",
+        "admission_policy.yaml",
         "deploy_gitopscluster.yaml",
         "deploy_argocd_agent.yaml",
     ] {

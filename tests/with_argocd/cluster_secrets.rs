@@ -24,7 +24,12 @@ fn shown() -> Result<Value> {
 
 /// Runs the controller for this promise and the pull model, as its account.
 fn start(hub: &Hub) -> Result<Process> {
-    for file in ["deploy_controller.yaml", "deploy_pull.yaml"] {
+    for file in [
+        "deploy_controller.yaml",
+        "admission_policy.yaml",
+        "deploy_pull.yaml",
+        "deploy_cluster_secrets.yaml",
+    ] {
         hub.kubectl(&["apply", "-f", shipped(file).to_str().context("a plain path")?])?;
     }
     let mut command = process::command(

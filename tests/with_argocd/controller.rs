@@ -33,7 +33,7 @@ pub(crate) struct Controller {
 }
 
 impl Controller {
-    /// Applies deploy_controller.yaml and does what its Deployment would do: runs the controller as its ServiceAccount. Returns
+    /// Applies deploy_controller.yaml and admission_policy.yaml, and does what its Deployment would do: runs the controller as its ServiceAccount. Returns
     /// when it is ready.
     pub(crate) async fn start(hub: &Hub) -> Result<Self> {
         Self::start_with(hub, &[], &[], &[]).await
@@ -46,7 +46,7 @@ impl Controller {
         settings: &[(&str, &str)],
         more: &[&[&str]],
     ) -> Result<Self> {
-        for file in ["deploy_controller.yaml"].iter().chain(files) {
+        for file in ["deploy_controller.yaml", "admission_policy.yaml"].iter().chain(files) {
             hub.kubectl(&["apply", "-f", shipped(file).to_str().context("a plain path")?])?;
         }
         if !settings.is_empty() {

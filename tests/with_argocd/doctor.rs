@@ -223,7 +223,13 @@ async fn the_companion(hub: &Hub) -> Result<()> {
     is_wrong(hub, &[]).await?;
 
     // All that it can do, with the rights that are shipped for it.
-    for file in ["report_crd.yaml", "deploy_pull.yaml", "deploy_argocd_agent.yaml"] {
+    for file in [
+        "report_crd.yaml",
+        "deploy_pull.yaml",
+        "deploy_cluster_secrets.yaml",
+        "deploy_report.yaml",
+        "deploy_argocd_agent.yaml",
+    ] {
         apply(hub, file)?;
     }
     tell("OCM_CONTROLLERS=*")?;

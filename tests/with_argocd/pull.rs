@@ -103,7 +103,7 @@ async fn set_up() -> Result<Stage> {
     })
 }
 
-/// Starts the controller as it is shipped for the pull model, with these settings instead of those of deploy_pull.yaml.
+/// Starts the controller as it is shipped for the pull model and cluster Secrets, with these settings besides.
 async fn controller(hub: &Hub, settings: &[(&str, &str)]) -> Result<Controller> {
     let rights: [&[&str]; 2] = [
         &[
@@ -113,7 +113,15 @@ async fn controller(hub: &Hub, settings: &[(&str, &str)]) -> Result<Controller> 
         ],
         &["create", "secrets", "--namespace=argocd"],
     ];
-    Controller::start_with(hub, &["report_crd.yaml", "deploy_pull.yaml"], settings, &rights).await
+    let files = [
+        "report_crd.yaml",
+        "deploy_pull.yaml",
+        "deploy_report.yaml",
+        "deploy_cluster_secrets.yaml",
+    ];
+    let controllers = "application-status,pull,cluster-secrets,application-set-report";
+    let settings = [&[("OCM_CONTROLLERS", controllers)], settings].concat();
+    Controller::start_with(hub, &files, &settings, &rights).await
 }
 
 /// A managed cluster with an Argo CD that serves Applications in any namespace, and an agent that may bring them.

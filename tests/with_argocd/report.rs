@@ -26,7 +26,7 @@ async fn install(hub: &Hub) -> Result<()> {
 }
 
 async fn apply(hub: &Hub) -> Result<()> {
-    for file in ["report_crd.yaml", "deploy_pull.yaml"] {
+    for file in ["report_crd.yaml", "deploy_report.yaml"] {
         hub.kubectl(&["apply", "-f", shipped(file).to_str().context("a plain path")?])?;
     }
     hub.wait_for_crds().await?;

@@ -364,7 +364,11 @@ async fn the_shipped_rights_are_enough_and_used() -> Result<()> {
         return Ok(());
     };
     let hub = stage.hub;
-    for file in ["deploy_controller.yaml", "deploy_gitopscluster.yaml"] {
+    for file in [
+        "deploy_controller.yaml",
+        "admission_policy.yaml",
+        "deploy_gitopscluster.yaml",
+    ] {
         hub.kubectl(&["apply", "-f", &format!("{}/{file}", env!("CARGO_MANIFEST_DIR"))])?;
     }
     let account = "argocd-ocm-cmp-controller";

@@ -1,5 +1,6 @@
-//! The rights that deploy_controller.yaml and deploy_pull.yaml give are those that the controller uses, no more and no less, by the
-//! audit log of the real API server: also for whatever the other tests make it do meanwhile.
+//! The rights that the files for the pull model, cluster Secrets and reports give are those that the controller uses, no more and no
+//! less, by the audit log of the real API server: also for whatever the other tests make it do meanwhile. Admission policies refuse
+//! nothing of that.
 
 use super::{APPLICATION, CLUSTER, PULL, Pulled, SKIP_RECONCILE, Stage, managed_cluster, stage};
 use crate::controller::{ACCOUNT, is_noted, rights, told};
@@ -129,7 +130,13 @@ async fn every_right_is_used_and_none_is_missing() -> Result<()> {
         a_set_grows(hub, cluster)
     );
     secret.and(application).and(set)?;
-    rights::are_as_used(hub, &["deploy_controller.yaml", "deploy_pull.yaml"]).await?;
+    let files = [
+        "deploy_controller.yaml",
+        "deploy_pull.yaml",
+        "deploy_cluster_secrets.yaml",
+        "deploy_report.yaml",
+    ];
+    rights::are_as_used(hub, &files).await?;
     drop(watching);
     Ok(())
 }

@@ -37,6 +37,9 @@ async fn the_controller_runs_beside_an_argo_cd_in_another_namespace() -> Result<
     let Some(ground) = ground().await? else { return Ok(()) };
     let hub = ground.hub;
     let theirs = argocd(hub).await?;
+    // Those of a second controller, which its administrator has installed by hand.
+    let others = read("admission_policy.yaml")?.replace(".argocd\n", ".second\n");
+    hub.kubectl_with_input(&["apply", "-f", "-"], &others)?;
     let before = ground.all()?;
     let features = "--features=plugin,project,shards,pull,gitopscluster,argocd-agent";
     ground.done(&["install", "-n", NAMESPACE, features])?;
@@ -97,12 +100,27 @@ async fn the_controller_runs_beside_an_argo_cd_in_another_namespace() -> Result<
         })
         .await?;
     }
+    let application = json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {"name": "shop", "namespace": NAMESPACE},
+        "spec": {"project": "default", "destination": {}, "source": {"repoURL": "https://example.com/git"}},
+    });
+    let application = ObjectRef::of(&hub.create(&application).await?);
+    let account = hub.account(NAMESPACE, account).await?;
+    let patched = account
+        .patch(&application, &json!({"spec": {"project": "other"}}))
+        .await;
+    let refused = format!("{:#}", patched.err().context("it is not refused")?);
+    assert!(refused.contains("argocd-ocm-cmp-applications.gitops"), "{refused}");
+    hub.delete(&application).await?;
     process.terminate().await?;
     let log = fs::read_to_string(process.log())?;
     assert!(!log.to_lowercase().contains("forbidden"), "{log}");
 
     ground.done(&["uninstall", "-n", NAMESPACE])?;
     ground.until(&before).await?;
+    hub.kubectl_with_input(&["delete", "-f", "-"], &others)?;
     gone(hub, &theirs).await
 }
 

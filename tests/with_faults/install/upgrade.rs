@@ -25,8 +25,19 @@ const BY_KUBECTL: [(&str, &[&str]); 7] = [
         "apply --server-side --field-manager argocd-ocm-cmp-policy",
         &["deploy_policy.yaml"],
     ),
-    ("apply", &["deploy_controller.yaml", "deploy_shards.yaml"]),
-    ("apply", &["report_crd.yaml", "deploy_pull.yaml"]),
+    (
+        "apply",
+        &["deploy_controller.yaml", "admission_policy.yaml", "deploy_shards.yaml"],
+    ),
+    (
+        "apply",
+        &[
+            "report_crd.yaml",
+            "deploy_pull.yaml",
+            "deploy_cluster_secrets.yaml",
+            "deploy_report.yaml",
+        ],
+    ),
     ("apply --server-side", &["gitopscluster_crd.yaml"]),
     ("apply", &["deploy_gitopscluster.yaml", "deploy_argocd_agent.yaml"]),
 ];
