@@ -305,7 +305,6 @@ fn admission_policies_have_the_names_that_are_written() {
     let text = crate::files::ADMISSION_POLICY;
     for name in [
         crate::controller::LEASE,
-        crate::controller::promises::FINALIZER,
         pull::PULL,
         pull::OF_SET,
         pull::HUB_NAMESPACE,

@@ -1,6 +1,8 @@
 //! What the controller's ServiceAccount may write and read on a real API server, by the roles and admission policies of the shipped
 //! files: what somebody can do who has its token.
 
+mod agents;
+
 use crate::stage::stage;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -397,118 +399,6 @@ async fn works_can_only_carry_applications() -> Result<()> {
         is_refused(account.patch(&theirs, &patch).await, "change no ManifestWorks but")?;
     }
     is_refused(account.delete(&theirs).await, "delete no ManifestWorks but")
-}
-
-#[tokio::test]
-async fn what_brings_agents_is_only_written_with_its_label_and_under_its_names() -> Result<()> {
-    let Some(stage) = stage("admission-agents").await? else {
-        return Ok(());
-    };
-    let hub = stage.hub;
-    hub.kubectl(&[
-        "apply",
-        "--server-side",
-        "-f",
-        &format!("{}/gitopscluster_crd.yaml", env!("CARGO_MANIFEST_DIR")),
-    ])?;
-    hub.wait_for_crds().await?;
-    let account = account(hub, &["deploy_gitopscluster.yaml", "deploy_argocd_agent.yaml"]).await?;
-    let in_argocd = |api_version: &str, kind: &str, name: &str, spec: Value| {
-        let metadata = json!({"namespace": "argocd", "name": name});
-        json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec})
-    };
-    let (placements, addons) = (
-        "cluster.open-cluster-management.io/v1beta1",
-        "addon.open-cluster-management.io/v1alpha1",
-    );
-    let theirs = in_argocd(placements, "Placement", "admission-theirs", json!({}));
-    let why = "that have its label";
-    is_refused(account.create(&theirs).await, why)?;
-    let theirs = ObjectRef::of(&hub.create(&theirs).await?);
-    let mut decision = in_argocd(placements, "PlacementDecision", "admission-theirs", Value::Null);
-    decision.as_object_mut().context("an object")?.remove("spec");
-    let decision = ObjectRef::of(&hub.create(&decision).await?);
-    for it in [&theirs, &decision] {
-        let patch = json!({"metadata": {"labels": {MANAGED_BY: OURS}}});
-        is_refused(account.patch(it, &patch).await, why)?;
-        is_refused(account.delete(it).await, why)?;
-    }
-    let decided = json!({"status": {"decisions": [{"clusterName": "evil", "reason": ""}]}});
-    is_refused(account.patch_status(&decision, &decided).await, why)?;
-    let mut ours = in_argocd(placements, "Placement", "admission-ours", json!({}));
-    ours["metadata"]["labels"] = json!({MANAGED_BY: OURS});
-    account.create(&ours).await?;
-    account.delete(&ObjectRef::of(&ours)).await?;
-    let mut addon = in_argocd(addons, "ClusterManagementAddOn", "admission-addon", json!({}));
-    addon["metadata"]["namespace"] = Value::Null;
-    let mut config = in_argocd("v1", "ConfigMap", "argocd-ssh-known-hosts-cm-2", Value::Null);
-    config.as_object_mut().context("an object")?.remove("spec");
-    for object in [addon, config] {
-        is_refused(account.create(&object).await, "under the names that it uses")?;
-    }
-
-    let principal = json!({
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"namespace": "argocd", "name": "argocd-agent-principal"},
-        "spec": {
-            "selector": {"matchLabels": {"app": "p"}},
-            "template": {
-                "metadata": {"labels": {"app": "p"}},
-                "spec": {"containers": [{"name": "p", "image": "example.com/p:1"}]},
-            },
-        },
-    });
-    let principal = ObjectRef::of(&hub.create(&principal).await?);
-    let image = json!({"spec": {"template": {"spec": {"containers": [{"name": "p", "image": "example.com/evil:1"}]}}}});
-    let annotated = |key: &str| json!({"spec": {"template": {"metadata": {"annotations": {key: "x"}}}}});
-    for patch in [image, json!({"spec": {"replicas": 5}}), annotated("example.com/other")] {
-        is_refused(account.patch(&principal, &patch).await, "nothing of a Deployment")?;
-    }
-    account
-        .patch(&principal, &annotated("argocd-ocm-cmp.github.io/certificates"))
-        .await?;
-    hub.delete(&principal).await?;
-
-    let placement = json!({"kind": "Placement", "apiVersion": placements, "name": "none"});
-    let spec = json!({"argoServer": {"argoNamespace": "argocd"}, "placementRef": placement});
-    let goc = in_argocd(
-        "apps.open-cluster-management.io/v1beta1",
-        "GitOpsCluster",
-        "admission",
-        spec,
-    );
-    let goc = ObjectRef::of(&hub.create(&goc).await?);
-    for (patch, why) in [
-        (
-            json!({"spec": {"argoServer": {"argoNamespace": "evil"}}}),
-            "nothing of a GitOpsCluster",
-        ),
-        (
-            json!({"metadata": {"annotations": {"a": "b"}}}),
-            "nothing of a GitOpsCluster",
-        ),
-        (
-            json!({"metadata": {"finalizers": ["example.com/theirs"]}}),
-            "no finalizer of a GitOpsCluster",
-        ),
-    ] {
-        is_refused(account.patch(&goc, &patch).await, why)?;
-    }
-    let all = |finalizers: &[&str]| json!({"metadata": {"finalizers": finalizers}});
-    let own = "argocd-ocm-cmp.github.io/gitopscluster";
-    hub.patch(&goc, &all(&["example.com/theirs"])).await?;
-    account.patch(&goc, &all(&["example.com/theirs", own])).await?;
-    is_refused(
-        account.patch(&goc, &all(&[own])).await,
-        "no finalizer of a GitOpsCluster",
-    )?;
-    account.patch(&goc, &all(&["example.com/theirs"])).await?;
-    hub.patch(&goc, &all(&[])).await?;
-    for it in [goc, decision, theirs] {
-        hub.delete(&it).await?;
-    }
-    Ok(())
 }
 
 #[tokio::test]

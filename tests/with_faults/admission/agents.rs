@@ -1,0 +1,132 @@
+//! What brings argocd-agent to clusters, and GitOpsClusters.
+
+use super::{MANAGED_BY, OURS, account, is_refused};
+use crate::stage::stage;
+use anyhow::Result;
+use serde_json::{Value, json};
+use testbed::ObjectRef;
+
+const FILES: &[&str] = &[
+    "gitopscluster_crd.yaml",
+    "deploy_gitopscluster.yaml",
+    "deploy_argocd_agent.yaml",
+];
+const PLACEMENTS: &str = "cluster.open-cluster-management.io/v1beta1";
+
+/// An object in Argo CD's namespace.
+fn in_argocd(api_version: &str, kind: &str, name: &str, spec: Value) -> Value {
+    let metadata = json!({"namespace": "argocd", "name": name});
+    let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata});
+    if !spec.is_null() {
+        object["spec"] = spec;
+    }
+    object
+}
+
+#[tokio::test]
+async fn what_brings_agents_is_only_written_with_its_label_and_under_its_names() -> Result<()> {
+    let Some(stage) = stage("admission-agents").await? else {
+        return Ok(());
+    };
+    let hub = stage.hub;
+    let account = account(hub, FILES).await?;
+    let theirs = in_argocd(PLACEMENTS, "Placement", "admission-theirs", json!({}));
+    let why = "that have its label";
+    is_refused(account.create(&theirs).await, why)?;
+    let theirs = ObjectRef::of(&hub.create(&theirs).await?);
+    let decision = in_argocd(PLACEMENTS, "PlacementDecision", "admission-theirs", Value::Null);
+    let decision = ObjectRef::of(&hub.create(&decision).await?);
+    for it in [&theirs, &decision] {
+        let patch = json!({"metadata": {"labels": {MANAGED_BY: OURS}}});
+        is_refused(account.patch(it, &patch).await, why)?;
+        is_refused(account.delete(it).await, why)?;
+    }
+    let decided = json!({"status": {"decisions": [{"clusterName": "evil", "reason": ""}]}});
+    is_refused(account.patch_status(&decision, &decided).await, why)?;
+    let mut ours = in_argocd(PLACEMENTS, "Placement", "admission-ours", json!({}));
+    ours["metadata"]["labels"] = json!({MANAGED_BY: OURS});
+    account.create(&ours).await?;
+    account.delete(&ObjectRef::of(&ours)).await?;
+    let mut addon = in_argocd(
+        "addon.open-cluster-management.io/v1alpha1",
+        "ClusterManagementAddOn",
+        "admission-addon",
+        json!({}),
+    );
+    addon["metadata"]["namespace"] = Value::Null;
+    let config = in_argocd("v1", "ConfigMap", "argocd-ssh-known-hosts-cm-2", Value::Null);
+    for object in [addon, config] {
+        is_refused(account.create(&object).await, "under the names that it uses")?;
+    }
+
+    let principal = json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"namespace": "argocd", "name": "argocd-agent-principal"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "p"}},
+            "template": {
+                "metadata": {"labels": {"app": "p"}},
+                "spec": {"containers": [{"name": "p", "image": "example.com/p:1"}]},
+            },
+        },
+    });
+    let principal = ObjectRef::of(&hub.create(&principal).await?);
+    let image = json!({"spec": {"template": {"spec": {"containers": [{"name": "p", "image": "example.com/evil:1"}]}}}});
+    let annotated = |key: &str| json!({"spec": {"template": {"metadata": {"annotations": {key: "x"}}}}});
+    for patch in [image, json!({"spec": {"replicas": 5}}), annotated("example.com/other")] {
+        is_refused(account.patch(&principal, &patch).await, "nothing of a Deployment")?;
+    }
+    account
+        .patch(&principal, &annotated("argocd-ocm-cmp.github.io/certificates"))
+        .await?;
+    for it in [principal, decision, theirs] {
+        hub.delete(&it).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn of_a_gitopscluster_only_the_finalizer_and_the_status_can_be_written() -> Result<()> {
+    let Some(stage) = stage("admission-gitopsclusters").await? else {
+        return Ok(());
+    };
+    let hub = stage.hub;
+    let account = account(hub, FILES).await?;
+    let placement = json!({"kind": "Placement", "apiVersion": PLACEMENTS, "name": "none"});
+    let spec = json!({"argoServer": {"argoNamespace": "argocd"}, "placementRef": placement});
+    let goc = in_argocd(
+        "apps.open-cluster-management.io/v1beta1",
+        "GitOpsCluster",
+        "admission",
+        spec,
+    );
+    let goc = ObjectRef::of(&hub.create(&goc).await?);
+    for (patch, why) in [
+        (
+            json!({"spec": {"argoServer": {"argoNamespace": "evil"}}}),
+            "nothing of a GitOpsCluster",
+        ),
+        (
+            json!({"metadata": {"annotations": {"a": "b"}}}),
+            "nothing of a GitOpsCluster",
+        ),
+        (
+            json!({"metadata": {"finalizers": ["example.com/theirs"]}}),
+            "no finalizer of a GitOpsCluster",
+        ),
+    ] {
+        is_refused(account.patch(&goc, &patch).await, why)?;
+    }
+    let all = |finalizers: &[&str]| json!({"metadata": {"finalizers": finalizers}});
+    let own = "argocd-ocm-cmp.github.io/gitopscluster";
+    hub.patch(&goc, &all(&["example.com/theirs"])).await?;
+    account.patch(&goc, &all(&["example.com/theirs", own])).await?;
+    is_refused(
+        account.patch(&goc, &all(&[own])).await,
+        "no finalizer of a GitOpsCluster",
+    )?;
+    account.patch(&goc, &all(&["example.com/theirs"])).await?;
+    hub.patch(&goc, &all(&[])).await?;
+    hub.delete(&goc).await
+}
