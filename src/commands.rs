@@ -15,6 +15,7 @@ use crate::diff::{self, Ownership, Style};
 use crate::generate::problem::{Problems, plain};
 use crate::generate::settings::{self, Env, Settings};
 use crate::generate::{Generated, generate, policy, print, summary};
+use crate::text::one_line;
 use crate::{completion, confine, hub, manual, works};
 use clap::CommandFactory;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
@@ -117,7 +118,7 @@ fn differences(args: DiffArgs, env: &Env) -> Result<String, Problems> {
         let ownership = Arc::new(ownership);
         let found = hub::works(&args.hub, &ownership).map_err(Problems::one)?;
         for notice in &found.notices {
-            say(&format!("warning: {notice}\n"));
+            say(&format!("warning: {}\n", one_line(notice)));
         }
         ("hub".to_owned(), found.works, ownership)
     };
@@ -159,7 +160,7 @@ fn generated(args: GenerateArgs, env: &Env) -> Result<(Settings, Generated), Pro
     settings.source.tools.launcher = Some(confine::this_program());
     let generated = generate(&settings)?;
     for notice in &generated.notices {
-        say(&format!("warning: {notice}\n"));
+        say(&format!("warning: {}\n", one_line(notice)));
     }
     Ok((settings, generated))
 }

@@ -63,6 +63,8 @@ pub mod json;
 pub mod manual;
 pub mod pki;
 pub mod prepare;
+#[cfg(test)]
+mod properties;
 pub mod pull;
 pub mod report;
 pub mod status;

@@ -19,6 +19,8 @@ pub mod feedback;
 mod history;
 pub mod names;
 pub mod payload;
+#[cfg(test)]
+mod properties;
 pub mod requests;
 pub mod status;
 pub mod tenancy;

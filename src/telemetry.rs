@@ -1,5 +1,6 @@
 //! What the program tells while it runs: events on standard error, one a line.
 
+use crate::text::is_unprintable;
 use clap::ValueEnum;
 use std::fmt;
 use std::io;
@@ -83,11 +84,11 @@ fn text(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::
     let text = format!("{value:?}");
     if field.name() == "message" {
         return text.chars().try_for_each(|char| match char {
-            char if char.is_control() => write!(writer, "{}", char.escape_default()),
+            char if is_unprintable(char) => write!(writer, "{}", char.escape_default()),
             char => writer.write_char(char),
         });
     }
-    let is_word = |char: char| !char.is_whitespace() && !char.is_control() && char != '"' && char != '=';
+    let is_word = |char: char| !char.is_whitespace() && !is_unprintable(char) && char != '"' && char != '=';
     if is_quoted(&text) || !text.is_empty() && text.chars().all(is_word) {
         write!(writer, "{}={text}", field.name())
     } else {
@@ -103,7 +104,7 @@ fn is_quoted(text: &str) -> bool {
         let mut is_plain = |char: char| {
             let is_plain = is_escaped || char != '"';
             is_escaped = !is_escaped && char == '\\';
-            is_plain && !char.is_control()
+            is_plain && !is_unprintable(char)
         };
         inner.chars().all(&mut is_plain) && !is_escaped
     })

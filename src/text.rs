@@ -4,6 +4,23 @@
 
 use std::borrow::Cow;
 
+/// Returns true for characters that a terminal or a page shows as something else: control characters, line breaks, and those that
+/// change the direction of the text that follows.
+#[must_use]
+pub fn is_unprintable(char: char) -> bool {
+    char.is_control() || matches!(char, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Returns a text in one line, with a blank for every character that cannot be shown.
+#[must_use]
+pub fn one_line(text: &str) -> Cow<'_, str> {
+    if text.contains(is_unprintable) {
+        text.replace(is_unprintable, " ").into()
+    } else {
+        text.into()
+    }
+}
+
 /// The beginning of a text that has more than `max` bytes, marked as such; it has no more than that either.
 #[must_use]
 pub fn shortened(text: &str, max: usize) -> Cow<'_, str> {
@@ -18,6 +35,16 @@ pub fn shortened(text: &str, max: usize) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_has_no_character_that_is_shown_as_something_else() {
+        assert!(matches!(one_line("grüß 日本 e\u{301}"), Cow::Borrowed(_)));
+        for char in [
+            '\n', '\r', '\t', '\u{1b}', '\u{7f}', '\u{85}', '\u{2028}', '\u{2029}', '\u{202e}', '\u{2066}',
+        ] {
+            assert_eq!(one_line(&format!("a{char}b")), "a b", "{char:?}");
+        }
+    }
 
     #[test]
     fn a_text_is_cut_between_characters_and_only_if_it_is_too_long() {

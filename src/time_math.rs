@@ -80,6 +80,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::properties::config(256))]
+
         #[test]
         fn sums_of_extreme_times_stay_in_range_and_in_order(time in times(), duration in durations(), other in times()) {
             let (sum, difference) = (after(time, duration), before(time, duration));

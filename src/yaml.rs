@@ -10,6 +10,8 @@ mod graph;
 mod json;
 mod number;
 mod parse;
+#[cfg(test)]
+mod properties;
 pub mod resolve;
 mod scan;
 mod split;

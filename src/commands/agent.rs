@@ -7,6 +7,7 @@ mod run;
 
 use super::{Exit, fail};
 use crate::cli::AgentCommand;
+use crate::text::one_line;
 use std::io;
 use tokio::runtime::{Builder, Runtime};
 
@@ -17,7 +18,7 @@ pub(super) fn run(command: &AgentCommand) -> Exit {
         AgentCommand::Prepare(args) => prepare::run(args),
         AgentCommand::Install(args) => install::run(args),
     };
-    ended.unwrap_or_else(|line| fail(&format!("error: {}\n", line.replace(['\n', '\r'], " "))))
+    ended.unwrap_or_else(|line| fail(&format!("error: {}\n", one_line(&line))))
 }
 
 /// One thread: all that is done is waiting.

@@ -6,6 +6,7 @@ use crate::doctor::{self, Verdict};
 use crate::generate::settings::Env;
 use crate::hub::Reader;
 use crate::json;
+use crate::text::one_line;
 use k8s_openapi::jiff::Timestamp;
 
 pub(super) fn run(args: &DoctorArgs, env: &Env) -> Exit {
@@ -29,7 +30,7 @@ pub(super) fn run(args: &DoctorArgs, env: &Env) -> Exit {
             _ => Exit::CANNOT_TELL,
         },
         Err(line) => {
-            say(&format!("error: {}\n", line.replace(['\n', '\r'], " ")));
+            say(&format!("error: {}\n", one_line(&line)));
             Exit::CANNOT_TELL
         }
     }

@@ -5,6 +5,7 @@ use crate::cli::{FleetFormat, GitOpsClusterStatusArgs};
 use crate::generate::settings::Env;
 use crate::hub::{Asked, Reader};
 use crate::status::gitopscluster::{Report, table, value};
+use crate::text::one_line;
 use crate::value::Value;
 use crate::{json, yaml};
 use k8s_openapi::jiff::Timestamp;
@@ -23,7 +24,7 @@ pub(super) fn run(args: &GitOpsClusterStatusArgs, env: &Env) -> Exit {
     let fleet = Reader::connect(&args.hub).and_then(|reader| reader.fleet(&asked, certificates));
     let printed = fleet.and_then(|fleet| {
         for notice in &fleet.notices {
-            say(&format!("warning: {}\n", notice.replace(['\n', '\r'], " ")));
+            say(&format!("warning: {}\n", one_line(notice)));
         }
         let reports = fleet.gitops_clusters.iter().map(|it| Report::new(it, &fleet));
         let reports: Vec<_> = reports.collect();
@@ -37,7 +38,7 @@ pub(super) fn run(args: &GitOpsClusterStatusArgs, env: &Env) -> Exit {
             _ => Exit::CANNOT_TELL,
         },
         Err(line) => {
-            say(&format!("error: {}\n", line.replace(['\n', '\r'], " ")));
+            say(&format!("error: {}\n", one_line(&line)));
             Exit::CANNOT_TELL
         }
     }

@@ -5,6 +5,7 @@ use crate::cli::{Format, StatusArgs};
 use crate::generate::settings::Env;
 use crate::hub::Reader;
 use crate::status::{self, Application, Clock, Report, Verdict};
+use crate::text::one_line;
 use crate::{json, yaml};
 use k8s_openapi::jiff::Timestamp;
 use std::collections::HashSet;
@@ -30,7 +31,7 @@ pub(super) fn run(args: &StatusArgs, env: &Env) -> Exit {
         Ok(Verdict::Healthy) => Exit::SUCCESS,
         Ok(_) => Exit::FAILURE,
         Err(line) => {
-            say(&format!("error: {}\n", line.replace(['\n', '\r'], " ")));
+            say(&format!("error: {}\n", one_line(&line)));
             Exit::CANNOT_TELL
         }
     }
@@ -193,7 +194,7 @@ impl Screen {
     fn warn(&mut self, line: &str) {
         if self.told.insert(line.to_owned()) {
             self.end_progress();
-            say(&format!("warning: {}\n", line.replace(['\n', '\r'], " ")));
+            say(&format!("warning: {}\n", one_line(line)));
         }
     }
 }

@@ -706,6 +706,8 @@ mod tests {
         use proptest::prelude::*;
 
         proptest! {
+            #![proptest_config(crate::properties::config(256))]
+
             /// Whatever happens, nothing that is due is lost, and nothing is looked at twice at a time.
             #[test]
             fn every_object_that_was_touched_is_looked_at(steps in prop::collection::vec((0..6_u8, 0..9_usize, 0..400_u64), 1..200)) {

@@ -10,6 +10,8 @@ mod decision;
 mod generated;
 mod gitops_cluster;
 mod object;
+#[cfg(test)]
+mod properties;
 mod tls_secret;
 mod work;
 

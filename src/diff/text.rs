@@ -1,6 +1,7 @@
 //! Changes as text, in the form of `diff -u`.
 
 use super::{Change, Side};
+use crate::text::is_unprintable;
 use crate::works::Target;
 use similar::{ChangeTag, TextDiff};
 use std::collections::HashMap;
@@ -41,7 +42,7 @@ pub fn text(changes: &[Change], style: &Style) -> String {
         let targets: Vec<String> = targets.iter().map(ToString::to_string).collect();
         let header = format!("{} {}", targets.join(","), change.what);
         // A name on the hub or in a file may hold anything.
-        style.line(BOLD, &header.replace(char::is_control, "\u{fffd}"), &mut out);
+        style.line(BOLD, &header.replace(is_unprintable, "\u{fffd}"), &mut out);
         if change.before.is_some() || change.after.is_some() {
             unified(change, style, &mut out);
         }

@@ -3,6 +3,9 @@
 //! `*` and `**` match any text, `/` included; `?` one character; `[abc]` one of these, `[a-c]` one of a single range,
 //! `[!…]` any other; `{a,b}` one of several patterns; `\` takes the next character as it is. The whole path must match.
 
+#[cfg(test)]
+pub(in crate::generate) mod properties;
+
 /// A compiled glob.
 #[derive(Clone, Debug)]
 pub struct Glob {

@@ -12,6 +12,8 @@
 mod file;
 mod parse;
 mod pattern;
+#[cfg(test)]
+mod properties;
 mod refusal;
 mod summary;
 

@@ -1,5 +1,6 @@
 //! What is wrong with the input, said in plain lines: one a problem, the same on every run.
 
+use crate::text::one_line;
 use std::fmt;
 use std::io;
 use std::num::NonZeroU32;
@@ -37,8 +38,7 @@ impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for line in self.0.iter().take(TOLD) {
             // A name or key taken from a manifest may hold anything; the promise is one line a problem.
-            let is_control = |char: char| char.is_control() && char != '\t';
-            writeln!(f, "error: {}", line.replace(is_control, " "))?;
+            writeln!(f, "error: {}", one_line(line))?;
         }
         match self.0.len().saturating_sub(TOLD) {
             0 => Ok(()),
@@ -86,6 +86,12 @@ pub fn plain(error: &io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_problem_is_one_line_that_a_terminal_shows_as_it_is() {
+        let problem = Problems::one("a\n\u{1b}[2Jb\u{2028}\u{202e}c");
+        assert_eq!(problem.to_string(), "error: a  [2Jb  c\n");
+    }
 
     #[test]
     fn many_problems_are_told_and_the_rest_counted() {

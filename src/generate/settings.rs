@@ -3,6 +3,8 @@
 //! `table` has every name a value can come by, `sources` says which of them wins, `values` what a text must be.
 
 mod announce;
+#[cfg(test)]
+mod properties;
 mod sources;
 mod table;
 mod values;

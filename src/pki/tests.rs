@@ -1,6 +1,7 @@
 //! What the certificates are worth to others: to rustls, in memory, and to OpenSSL, whose command has to be there.
 
 mod handshake;
+mod properties;
 mod reading;
 mod recipes;
 

@@ -3,7 +3,7 @@
 //! A path that leads to a list or a mapping is an error for the agent, and so is a list's index that it does not have; a filter
 //! that nothing matches is not. That is why conditions come back by their type.
 
-use super::status::{Condition, Health, Mirror, OperationState, Sync, bounded, time};
+use super::status::{Condition, Health, Mirror, OperationState, Sync, bounded, bounded_line, bounded_word, time};
 use super::{items, names, text};
 use crate::controller::seen::REFRESH;
 use serde_json::{Value, json};
@@ -121,7 +121,7 @@ impl Feedback {
     /// Reads what is said of the Application's manifest.
     pub(super) fn read(manifest: &Value) -> Self {
         let values = Values::of(manifest);
-        let own = |name| values.text(name).map(Box::from);
+        let own = |name| values.word(name);
         Self {
             said: values.mirror(),
             payload: own(PAYLOAD),
@@ -152,6 +152,11 @@ impl<'v> Values<'v> {
         (text(value, "/type")? == "String").then(|| text(value, "/string"))?
     }
 
+    /// A word of Argo CD, a revision, or something else that is short and in one line.
+    fn word(&self, name: &str) -> Option<Box<str>> {
+        self.text(name).map(bounded_word)
+    }
+
     fn message(&self, name: &str) -> Option<Box<str>> {
         self.text(name).map(bounded)
     }
@@ -166,7 +171,7 @@ impl<'v> Values<'v> {
     }
 
     fn mirror(&self) -> Mirror {
-        let own = |name: &str| self.text(name).map(Box::from);
+        let own = |name: &str| self.word(name);
         Mirror {
             health: Health {
                 status: own(HEALTH),
@@ -188,12 +193,12 @@ impl<'v> Values<'v> {
 
     fn operation(&self) -> Option<OperationState> {
         Some(OperationState {
-            phase: self.text(PHASE)?.into(),
+            phase: self.word(PHASE)?,
             started_at: self.time(STARTED_AT)?,
             finished_at: self.time(FINISHED_AT),
             message: self.message(MESSAGE),
             retries: self.number(RETRIES),
-            revision: self.text(RESULT_REVISION).map(Into::into),
+            revision: self.word(RESULT_REVISION),
         })
     }
 
@@ -201,7 +206,7 @@ impl<'v> Values<'v> {
         let of = |kind: &&str| {
             Some(Condition {
                 kind: (*kind).into(),
-                message: self.message(kind)?,
+                message: self.text(kind).map(bounded_line)?,
                 since: self.time(&format!("{kind}{SINCE}")),
             })
         };
@@ -319,6 +324,20 @@ mod tests {
             is_silent: false,
         };
         assert_eq!(Feedback::read(&manifest), wanted);
+    }
+
+    #[test]
+    fn a_text_of_a_cluster_is_bounded_and_acts_on_no_terminal() {
+        let long = "x".repeat(10_000);
+        let read = |name, text| Feedback::read(&said(&[(name, text)])).said;
+        let word = read("healthStatus", &long).health.status.expect("a word");
+        assert_eq!(word.len(), 512);
+        let word = read("syncRevision", "a\nb\u{1b}[2J\u{202e}").sync.revision;
+        assert_eq!(word.as_deref(), Some("a b [2J "));
+        let message = read("healthMessage", "one\ntwo\u{1b}\u{2028}").health.message;
+        assert_eq!(message.as_deref(), Some("one\ntwo  "), "a message keeps its lines");
+        let condition = &read("SyncError", "one\ntwo").conditions[0];
+        assert_eq!(&*condition.message, "one two");
     }
 
     #[test]

@@ -12,7 +12,7 @@
 mod mirror;
 
 pub use mirror::{Condition, Health, Mirror, OperationState, Sync, TEXT_MAX, patch};
-pub(super) use mirror::{bounded, time};
+pub(super) use mirror::{bounded, bounded_line, bounded_word, time};
 
 use super::application::Application;
 use super::carried::{Applied, Carried};
@@ -204,7 +204,7 @@ fn is_of_set(mirror: &Mirror, situation: &Situation<'_>) -> bool {
 /// The same conditions with the name of the cluster before what they say.
 fn told_by(cluster: &str, conditions: Vec<Condition>) -> Vec<Condition> {
     let told = conditions.into_iter().map(|condition| Condition {
-        message: bounded(&format!("{cluster}: {}", condition.message)),
+        message: bounded_line(&format!("{cluster}: {}", condition.message)),
         ..condition
     });
     told.collect()
@@ -231,7 +231,7 @@ fn conditions(current: &Mirror, said: Vec<Condition>, situation: &Situation<'_>)
     let refused = situation.carried.and_then(Carried::refused);
     let refused = refused.map(|refused| Condition {
         kind: names::APPLY_ERROR.into(),
-        message: bounded(&format!("{}: {refused}", situation.cluster)),
+        message: bounded_line(&format!("{}: {refused}", situation.cluster)),
         since: None,
     });
     for note in situation.notes.iter().cloned().chain(refused) {

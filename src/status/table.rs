@@ -2,6 +2,7 @@
 
 use super::{ObjectStatus, Report, Verdict, WorkStatus};
 use crate::table;
+use crate::text::is_unprintable;
 use std::fmt::Write as _;
 
 const HEADINGS: [&str; 7] = ["CLUSTER", "WORK", "OBJECT", "APPLIED", "AVAILABLE", "HEALTH", "MESSAGE"];
@@ -148,7 +149,7 @@ fn rows(work: &WorkStatus) -> Vec<Row> {
 /// A name on the hub or a message may hold anything; here it is on one line, and tells a terminal nothing.
 pub(crate) fn clean(text: &str) -> String {
     let text = text.trim().replace(['\n', '\t'], " ");
-    text.replace(char::is_control, "\u{fffd}")
+    text.replace(is_unprintable, "\u{fffd}")
 }
 
 fn colour(verdict: Verdict) -> &'static str {

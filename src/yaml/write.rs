@@ -1,6 +1,6 @@
 //! Writes values as YAML for people, in a form that every YAML 1.1 and 1.2 reader takes for the same values.
 
-use crate::json;
+use crate::json::{self, KEY_MAX};
 use crate::value::{Map, Value};
 
 /// The YAML of a value, with a line break at its end.
@@ -27,8 +27,7 @@ fn write_map(map: &Map<'_>, indent: usize, out: &mut String) {
         if at > 0 {
             push_indent(indent, out);
         }
-        write_text(key, None, out);
-        out.push(':');
+        write_key(key, indent, out);
         match value {
             Value::Map(map) if !map.is_empty() => {
                 out.push('\n');
@@ -47,6 +46,19 @@ fn write_map(map: &Map<'_>, indent: usize, out: &mut String) {
             }
         }
     }
+}
+
+/// Writes a key and its colon. Readers want a colon within 1,024 characters, so a longer key has a question mark before it and the colon
+/// on a line of its own.
+fn write_key(key: &str, indent: usize, out: &mut String) {
+    let start = out.len();
+    write_text(key, None, out);
+    if out.len() - start > KEY_MAX {
+        out.insert_str(start, "? ");
+        out.push('\n');
+        push_indent(indent, out);
+    }
+    out.push(':');
 }
 
 /// Writes the items, each behind a dash at `indent`; the first line is already there.
@@ -87,7 +99,8 @@ fn write_text(text: &str, block: Option<usize>, out: &mut String) {
         return;
     }
     match block {
-        Some(indent) if is_literal(text) && (indent > 0 || !begins_blank(text)) => write_literal(text, indent, out),
+        // A block of the root would have to be indented.
+        Some(indent) if indent > 0 && is_literal(text) => write_literal(text, indent, out),
         _ => json::write_text(text, out),
     }
 }
@@ -275,9 +288,30 @@ mod tests {
             yaml_of(&format!("[{}]", quoted(text)));
             yaml_of(&format!("{{\"k\":[{0},{{\"a\":{0}}}],\"l\":1}}", quoted(text)));
         }
+        for text in ["a\nb", "---\na\n"] {
+            assert!(yaml_of(&quoted(text)).starts_with('"'), "the root is not indented");
+        }
         for text in ["\ta\nb", "\n\ta", "a\r\nb", "a\u{7f}\n", "\n", " \n"] {
             assert!(yaml_of(&format!("{{\"k\":{}}}", quoted(text))).starts_with("k: \""));
         }
+    }
+
+    #[test]
+    fn a_long_key_can_be_read_again() {
+        let key = "k".repeat(KEY_MAX + 1);
+        for value in [
+            "1",
+            r#"{"a":1}"#,
+            r#"[1,[2]]"#,
+            r#""a\nb""#,
+            r#""\na\n""#,
+            r#"{"a":[1],"b":2}"#,
+        ] {
+            let written = yaml_of(&format!(r#"{{"a":{{"{key}":{value},"x":1}}}}"#));
+            assert!(written.starts_with(&format!("a:\n  ? {key}\n  :")), "{written}");
+            yaml_of(&format!(r#"[{{"{key}":{value}}},[{{"{key}":{value},"x":1}}]]"#));
+        }
+        assert!(yaml_of(&format!(r#"{{"{}":1}}"#, &key[1..])).starts_with("kk"));
     }
 
     fn quoted(text: &str) -> String {

@@ -6,7 +6,7 @@ use crate::cluster_secret::Labels;
 use crate::pull::{self, Carried};
 use crate::report::Resource;
 use crate::status::{self, ObjectStatus, Verdict, WorkStatus};
-use crate::text::shortened;
+use crate::text::{is_unprintable, shortened};
 use crate::tracking::{Claim, INSTALLATION_ID, Itself, TRACKING_ID, Tracking};
 use crate::{diff, works};
 use k8s_openapi::jiff::Timestamp;
@@ -195,6 +195,7 @@ impl Standing {
         Self {
             verdict: status.verdict,
             applied: status.verdict != Verdict::Waiting
+                && !(status.as_a_whole && status.verdict == Verdict::Unknown)
                 && refused.is_none()
                 && status
                     .objects
@@ -222,8 +223,8 @@ fn is_bad(verdict: Verdict) -> bool {
 /// Cuts a text that is too long for a condition, and takes the lines out of it.
 #[must_use]
 pub fn bounded(text: String) -> String {
-    let text = if text.contains(char::is_control) {
-        text.split(char::is_control)
+    let text = if text.contains(is_unprintable) {
+        text.split(is_unprintable)
             .filter(|part| !part.is_empty())
             .collect::<Vec<_>>()
             .join(" ")

@@ -110,7 +110,7 @@ pub(super) fn element(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::{ProptestConfig, any, proptest};
+    use proptest::prelude::{any, proptest};
 
     #[test]
     fn reads_keys_that_people_write() {
@@ -196,7 +196,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(crate::properties::config(256))]
 
         #[test]
         fn no_value_sets_a_second_key(text in any::<String>(), parts in proptest::collection::vec("[\\\\,{}=a]", 0..12)) {

@@ -7,7 +7,7 @@ pub(super) use application::Application;
 pub(super) use work::Work;
 
 use crate::doctor::{Cluster, Project};
-use crate::text::shortened;
+use crate::text::{one_line, shortened};
 use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
@@ -104,5 +104,5 @@ pub(super) fn addon(read: Conditioned) -> (String, bool) {
 
 /// A text in one line that is not long.
 fn plain(text: &str) -> String {
-    shortened(text, TEXT_MAX).replace(char::is_control, " ")
+    one_line(&shortened(text, TEXT_MAX)).into_owned()
 }

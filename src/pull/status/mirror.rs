@@ -3,7 +3,7 @@
 use crate::pull::history::Deployment;
 use crate::pull::{items, own, text};
 use crate::status;
-use crate::text::shortened;
+use crate::text::{is_unprintable, one_line, shortened};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -79,9 +79,28 @@ pub struct Condition {
 /// The most of what is kept of a text, in bytes.
 pub const TEXT_MAX: usize = 4096;
 
-/// Cuts a text that is too long to be kept of many Applications.
+/// The most of what is kept of a word or a revision, in bytes.
+pub(in crate::pull) const WORD_MAX: usize = 512;
+
+/// Cuts a text that is too long to be kept of many Applications. It keeps its lines, and nothing else that a terminal acts on.
 pub(in crate::pull) fn bounded(text: &str) -> Box<str> {
-    shortened(text, TEXT_MAX).into()
+    let text = shortened(text, TEXT_MAX);
+    let is_odd = |char| char != '\n' && is_unprintable(char);
+    if text.contains(is_odd) {
+        text.replace(is_odd, " ").into()
+    } else {
+        text.into()
+    }
+}
+
+/// The same in one line.
+pub(in crate::pull) fn bounded_line(text: &str) -> Box<str> {
+    one_line(&shortened(text, TEXT_MAX)).into()
+}
+
+/// The same of what is short.
+pub(in crate::pull) fn bounded_word(text: &str) -> Box<str> {
+    one_line(&shortened(text, WORD_MAX)).into()
 }
 
 /// A time as Kubernetes writes it; nothing for what is none, which the API server would not take.

@@ -9,7 +9,7 @@ use crate::controller::index::{Index, Sort};
 use crate::controller::promises::gitopscluster::has_agent;
 use crate::controller::promises::{Moment, Promise};
 use crate::controller::resources::{REQUEST_APPROVALS, REQUEST_STATUSES, REQUESTS, Resource};
-use crate::controller::seen::{Object, Place};
+use crate::controller::seen::{Object, Place, bounded};
 use crate::controller::watches::Kept;
 use crate::pki::{self, Recipe};
 use crate::status::time;
@@ -73,6 +73,8 @@ fn desired(index: &Index, place: &Place, moment: &Moment<'_>) -> Option<Action> 
             (write, None)
         }
         Verdict::Refuse(reason, why) => {
+            // It repeats names that somebody has asked for.
+            let why = bounded(why);
             // What OCM's add-on manager has approved already can only be said to have failed.
             let (resource, kind) = if is_approved {
                 (&REQUEST_STATUSES, "Failed")

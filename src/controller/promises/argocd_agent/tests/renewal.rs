@@ -80,6 +80,8 @@ fn an_authority_without_expiry_is_kept_and_signs() {
 }
 
 proptest! {
+    #![proptest_config(crate::properties::config(256))]
+
     #[test]
     fn no_time_in_a_certificate_or_annotation_overflows(
         times in prop::array::uniform6(Timestamp::MIN.as_second()..=Timestamp::MAX.as_second()),

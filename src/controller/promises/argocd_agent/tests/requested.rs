@@ -138,6 +138,23 @@ fn whoever_asks_for_anything_else_gets_nothing_and_is_told() {
 }
 
 #[test]
+fn a_refusal_is_one_line_of_bounded_length() {
+    for is_approved in [false, true] {
+        let mut hub = Hub::with_all_agents();
+        let mut asked = asked("eu1");
+        asked.subject = format!("/CN={}", "name\u{1b}".repeat(1000));
+        hub.ask_for("csr", &asked, is_approved);
+        hub.settle();
+        let [event] = &hub.events[..] else {
+            panic!("one Event: {:?}", hub.events)
+        };
+        // An Event takes 1,024 bytes.
+        assert!(event.len() < 700, "{event}");
+        assert!(!event.contains('\u{1b}'), "{event}");
+    }
+}
+
+#[test]
 fn an_agent_whose_cluster_is_not_selected_yet_waits() {
     for is_approved in [false, true] {
         let mut hub = Hub::with_all_agents();
