@@ -95,7 +95,8 @@ async fn argo_cd_refuses_works_in_namespaces_of_the_hub() -> Result<()> {
     let hub = &stage.hub;
     let name = "quick-start-argocd";
     let git = GitRepository::new()?;
-    git.commit_folder(&shipped("guestbook"), name)?;
+    let config_map = format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n");
+    git.commit(&[(&format!("{name}/config.yaml"), &config_map)])?;
     // A plugin without a policy, so that the AppProject is all that is in the way.
     let mut app = application(name, &git)?;
     app["spec"]["source"]["plugin"]["env"] = json!([{"name": "TARGET_CLUSTER", "value": "argocd"}]);
@@ -121,27 +122,22 @@ async fn argo_cd_refuses_works_in_namespaces_of_the_hub() -> Result<()> {
     for namespace in ["argocd", "kube-system", "open-cluster-management-hub", "local-cluster"] {
         let patch = json!({"spec": {"destination": {"namespace": namespace}}});
         hub.patch(&application, &patch).await?;
-        let is_invalid = |app: &Value| {
-            let conditions = app["status"]["conditions"].as_array();
-            let named = format!(
-                "namespace '{namespace}' do not match any of the allowed destinations in project 'managed-clusters'"
-            );
-            conditions.is_some_and(|all| {
-                all.iter().any(|it| {
-                    it["type"] == "InvalidSpecError" && it["message"].as_str().is_some_and(|it| it.contains(&named))
-                })
-            })
-        };
+        let named = format!(
+            "namespace '{namespace}' do not match any of the allowed destinations in project 'managed-clusters'"
+        );
+        let is_invalid = |app: &Value| invalid(app).is_some_and(|message| message.contains(&named));
         hub.wait_for(&application, is_invalid).await?;
     }
-    hub.patch(
-        &application,
-        &json!({"spec": {"destination": {"namespace": "default"}}}),
-    )
-    .await?;
-    hub.wait_for(&application, |app| {
-        is_synced(app) && app["status"]["conditions"].is_null()
-    })
-    .await?;
+    let back = json!({"spec": {"destination": {"namespace": "default"}}});
+    hub.patch(&application, &back).await?;
+    hub.wait_for(&application, |app| is_synced(app) && invalid(app).is_none())
+        .await?;
     hub.delete(&application).await
+}
+
+/// What Argo CD says is invalid in an Application.
+fn invalid(app: &Value) -> Option<&str> {
+    let conditions = app["status"]["conditions"].as_array()?;
+    let found = conditions.iter().find(|it| it["type"] == "InvalidSpecError");
+    found?["message"].as_str()
 }
