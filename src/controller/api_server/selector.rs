@@ -11,11 +11,11 @@ pub(crate) fn selects(labels: &str, fields: &str, object: &Value) -> bool {
 
 fn holds<'o>(selector: &str, value: impl Fn(&str) -> Option<&'o str>) -> bool {
     let mut all = selector.split(',').filter(|it| !it.is_empty());
-    all.all(|requirement| match requirement.split_once("!=") {
-        Some((key, unwanted)) => value(key) != Some(unwanted),
-        None => {
-            let (key, wanted) = requirement.split_once('=').expect("a requirement has a value");
-            value(key) == Some(wanted)
+    all.all(|requirement| {
+        if let Some((key, unwanted)) = requirement.split_once("!=") {
+            return value(key) != Some(unwanted);
         }
+        let (key, wanted) = requirement.split_once('=').expect("a requirement has a value");
+        value(key) == Some(wanted)
     })
 }
