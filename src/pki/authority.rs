@@ -53,7 +53,10 @@ impl AuthorityData {
     pub fn new(mut data: BTreeMap<String, ByteString>) -> Result<Self, Error> {
         let mut take = |part| data.remove(part).map(|ByteString(bytes)| bytes);
         Ok(Self {
-            bundle: take(TLS_CERTIFICATE).ok_or_else(|| Error::Missing.within(TLS_CERTIFICATE))?,
+            // It is what others are told to trust.
+            bundle: take(TLS_CERTIFICATE)
+                .map(Certificate::without_keys)
+                .ok_or_else(|| Error::Missing.within(TLS_CERTIFICATE))?,
             key: take(TLS_KEY).ok_or_else(|| Error::Missing.within(TLS_KEY))?,
             next: take(NEXT_KEY),
         })

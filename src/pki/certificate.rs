@@ -1,7 +1,7 @@
 //! A certificate that somebody has.
 
 use super::Error;
-use super::key::KeyId;
+use super::key::{KeyId, pem_text};
 use super::signed::{self, Signed, Subject};
 use crate::generate::names::hex;
 use crate::time_math;
@@ -10,6 +10,7 @@ use der::oid::db::rfc5280::ANY_EXTENDED_KEY_USAGE;
 use der::oid::db::rfc5912::{ID_KP_CLIENT_AUTH, ID_KP_SERVER_AUTH};
 use der::{Decode, Encode, Sequence};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use memchr::memmem;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use sha2::{Digest, Sha256};
@@ -85,6 +86,20 @@ impl Certificate {
             return Err(Error::NoCertificate);
         }
         Ok(certificates)
+    }
+
+    /// Returns a PEM text of certificates without any private key, which may be shown to everybody: where there is one, only the
+    /// certificates remain, or nothing if they cannot be read.
+    #[must_use]
+    pub fn without_keys(pem: Vec<u8>) -> Vec<u8> {
+        if memmem::find(&pem, b"PRIVATE KEY").is_none() {
+            return pem;
+        }
+        let certificates = Self::read_all(&pem).unwrap_or_default();
+        let texts = certificates
+            .iter()
+            .map(|certificate| pem_text("CERTIFICATE", &certificate.der));
+        texts.collect::<Result<Vec<_>, _>>().unwrap_or_default().concat()
     }
 
     fn read(bytes: &[u8]) -> der::Result<Self> {

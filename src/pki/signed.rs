@@ -45,7 +45,10 @@ impl Signed<'_> {
             let (signature, public) = (way.signature_alg_id(), way.public_key_alg_id());
             signature.as_ref() == self.algorithm.value() && public.as_ref() == key.algorithm.value()
         });
-        let signature = self.signature.raw_bytes();
+        // Go takes no other number of bits either.
+        let Some(signature) = self.signature.as_bytes() else {
+            return false;
+        };
         fitting.any(|way| way.verify_signature(key.bits(), &body, signature).is_ok())
     }
 }

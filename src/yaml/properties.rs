@@ -142,8 +142,9 @@ fn assert_no_more(text: &str, count: usize) {
 #[test]
 fn line_breaks_of_windows_change_nothing() {
     holds(2500, texts, |text| {
-        // Beyond, limits on the length of keys and lines in bytes count the other character.
-        if text.len() > 900 || text.contains('\r') {
+        // Beyond, limits on the length of keys and lines in bytes count the other character; and so does the search for YAML in what
+        // begins like JSON.
+        if text.len() > 900 || text.contains('\r') || text.trim_start().starts_with('{') {
             return;
         }
         let other = text.replace('\n', "\r\n");

@@ -213,10 +213,9 @@ fn objects() -> BoxedStrategy<String> {
             "usages": ["digital signature"], "signerName": "open-cluster-management.io/argocd-agent-addon"},
         "status": {"conditions": [{"type": "Approved", "status": "True"}]},
     });
-    let tampered = tampered(vec![secret.clone(), request.clone()]).prop_map(|object| object.to_string());
-    let mutated = mutated(vec![secret.to_string(), request.to_string()]);
-    let mutated = mutated.prop_map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    prop_oneof![3 => tampered, 1 => mutated].boxed()
+    tampered(vec![secret, request])
+        .prop_map(|object| object.to_string())
+        .boxed()
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What others have made, and what is broken.
 
 use super::*;
+use crate::controller::seen::TlsSecret;
 use crate::pki::key::pem_text;
 
 /// A certificate that signs itself, made by OpenSSL with that key.
@@ -101,6 +102,24 @@ fn every_certificate_of_a_bundle_is_read_or_none() {
     ]
     .concat();
     assert!(matches!(Certificate::read_all(&broken), Err(Error::Certificate(2, _))));
+}
+
+#[test]
+fn a_key_beside_certificates_is_not_told_to_those_who_trust_them() {
+    let (certificate, key) = (part(&AUTHORITY, TLS_CERTIFICATE), part(&AUTHORITY, TLS_KEY));
+    assert_eq!(Certificate::without_keys(certificate.to_vec()), certificate);
+    for both in [[certificate, key].concat(), [key, b"\n", certificate].concat()] {
+        assert_eq!(Certificate::without_keys(both.clone()), certificate);
+        let authority = secret(&[(TLS_CERTIFICATE, &both), (TLS_KEY, key)]);
+        assert_eq!(authority.bundle(), certificate);
+        let object = serde_json::json!({
+            "metadata": {}, "data": {"tls.crt": ByteString(both), "tls.key": ByteString(key.to_vec())},
+        });
+        let seen = TlsSecret::read(&object.to_string()).unwrap();
+        assert_eq!(seen.text.as_bytes(), certificate);
+        assert!(seen.leaf().is_some());
+    }
+    assert_eq!(Certificate::without_keys(key.to_vec()), b"");
 }
 
 #[test]
