@@ -561,7 +561,7 @@ mod tests {
             wanted.map_or_else(|problems| problems.to_string(), |_| String::new())
         };
         let foreign = "error: name other: under a policy the works of an Application are named after it, here \
-                       guestbook.psa2jl25lmhsjaneib45hdcc2pgeqnzpk, because others could belong to another project: leave the setting out\n";
+                       guestbook.pdnnfbjcwvnzqwcclvar5wypkubmxhlit, because others could belong to another project: leave the setting out\n";
         let parameter = r#"[{"name":"name","string":"other"}]"#;
         for (env, wanted) in [
             (with(&[]), ""),

@@ -264,7 +264,7 @@ fn names_works_after_the_application_with_a_hash_and_diff_knows_them() {
     let policy = "--policy=policy.yaml";
     let printed = under_policy(folder.path(), &["generate", "--name=shop", policy]);
     assert!(printed.status.success(), "{}", transcript(&printed));
-    let base = "shop.pimramvusepc6nxmmjezhis2i37zf7fy6";
+    let base = "shop.pzcipz5no3gazstnmhnzf24tefquuwqly";
     assert_eq!(works(&printed.stdout), [base.to_owned(), format!("{base}.part-wave5")]);
     let plain = under_policy(folder.path(), &["generate", "--name=shop"]);
     assert_eq!(works(&plain.stdout), ["shop", "shop.part-wave5"]);
@@ -300,12 +300,12 @@ fn names_works_after_the_application_with_a_hash_and_diff_knows_them() {
     insta::assert_snapshot!(told, @r"
     exit code: 1
     ----- stdout -----
-    eu1 ManifestWork shop.pimramvusepc6nxmmjezhis2i37zf7fy6 is new, with 1 object
-    eu1 ManifestWork shop.pimramvusepc6nxmmjezhis2i37zf7fy6.part-wave5 is new, with 1 object
+    eu1 ManifestWork shop.pzcipz5no3gazstnmhnzf24tefquuwqly is new, with 1 object
+    eu1 ManifestWork shop.pzcipz5no3gazstnmhnzf24tefquuwqly.part-wave5 is new, with 1 object
     eu1 ManifestWork shop goes
     eu1 ManifestWork shop.part-wave5 goes
-    eu1 ConfigMap shop/a moves from work shop to shop.pimramvusepc6nxmmjezhis2i37zf7fy6
-    eu1 ConfigMap shop/b moves from work shop.part-wave5 to shop.pimramvusepc6nxmmjezhis2i37zf7fy6.part-wave5
+    eu1 ConfigMap shop/a moves from work shop to shop.pzcipz5no3gazstnmhnzf24tefquuwqly
+    eu1 ConfigMap shop/b moves from work shop.part-wave5 to shop.pzcipz5no3gazstnmhnzf24tefquuwqly.part-wave5
     ----- stderr -----
     ");
 }

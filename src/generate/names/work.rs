@@ -207,7 +207,7 @@ fn policy_base(application: &str) -> String {
     }
     let mut hash = Sha256::new();
     // No other hash of this program is of a text that starts so.
-    hash.update("argocd-ocm-cmp: the works of Application ");
+    hash.update("argocd-ocm-cmp/application/");
     hash.update(application);
     let digits = base32(&hash.finalize()[..POLICY_DIGITS * 5 / 8]);
     with_hash(readable, POLICY_MARK, &digits, POLICY_BASE_MAX)

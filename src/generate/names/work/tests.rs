@@ -34,10 +34,10 @@ fn an_application_of_another_namespace_gets_a_name_of_its_own() {
 
 #[test]
 fn under_a_policy_every_name_ends_in_a_hash_of_the_application() {
-    assert_eq!(policy_work("guestbook"), "guestbook.psa2jl25lmhsjaneib45hdcc2pgeqnzpk");
+    assert_eq!(policy_work("guestbook"), "guestbook.pdnnfbjcwvnzqwcclvar5wypkubmxhlit");
     assert_eq!(
         policy_work("team-a_guestbook"),
-        "team-a.guestbook.pf3jknbximjomd3lc6du4a6cub6l5o3fi"
+        "team-a.guestbook.pt3ndzu6mj7zuo5gtap47oycz7o6iydpc"
     );
     let shop = name("shop").under_policy();
     assert!(shop.is_under_policy() && shop.application() == "shop");
@@ -318,7 +318,7 @@ fn what_carries_an_application_is_known_by_its_name() {
     for other in [
         "shop.p",
         "shop.partial",
-        "shop.psa2jl25lmhsjaneib45hdcc2pgeqnzpk",
+        "shop.pdnnfbjcwvnzqwcclvar5wypkubmxhlit",
         "shop-1a2b3",
         "",
     ] {
