@@ -57,7 +57,8 @@ const KINDS: [(&str, &str); 5] = [
     ("batch/v1", "Job"),
 ];
 
-fn under_policy(application: &str) -> Result<String> {
+/// The name of an Application's work under a policy.
+pub(crate) fn under_policy(application: &str) -> Result<String> {
     Ok(application.parse::<WorkName>()?.under_policy().to_string())
 }
 

@@ -1,6 +1,7 @@
 //! The README's quick start, from `kubectl apply` to removal, with the shipped files and nothing else: what they allow, and what
 //! they refuse.
 
+use crate::names::under_policy;
 use crate::policy::{asked_for, told};
 use crate::stage::{PLUGIN_AS_SHIPPED, application, shipped, shipped_object, stage};
 use anyhow::{Context, Result};
@@ -21,7 +22,7 @@ async fn the_guestbook_goes_from_git_to_the_cluster_and_away_again() -> Result<(
     hub.kubectl_with_input(&["apply", "-f", "-"], &app.to_string())?;
 
     let guestbook = ObjectRef::application("guestbook");
-    let work = ObjectRef::manifest_work("cluster1", "guestbook");
+    let work = ObjectRef::manifest_work("cluster1", &under_policy("guestbook")?);
     let deployment = ObjectRef::deployment("default", "guestbook-ui");
     let service = ObjectRef::namespaced("v1", "Service", "default", "guestbook-ui");
     hub.wait_for(&guestbook, is_synced).await?;
