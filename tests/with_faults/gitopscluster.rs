@@ -318,6 +318,12 @@ async fn what_is_not_served_or_not_done_is_said_once_and_nothing_is_written_for_
     assert_eq!(condition(&told, "Ready")[0], "False");
     let refused = |it: &Value| condition(it, "ArgoServerVerified")[2].contains("takes no clusters from goc-tenant");
     hub.wait_for(&tenant, refused).await?;
+    let is_answered = |all: &[Seen]| {
+        all.iter()
+            .filter(|seen| is_ours(seen))
+            .all(|seen| seen.answer.is_some())
+    };
+    proxy.until("every write is answered", is_answered).await?;
     let written = writes(&proxy.requests());
     assert_eq!(written.len(), 3, "{written:?}");
     assert!(
