@@ -187,7 +187,7 @@ enum Edit {
 }
 
 /// One of these files with up to a dozen changes, among them none.
-pub(crate) fn mutated<T: AsRef<[u8]>>(files: Vec<T>) -> impl Strategy<Value = Vec<u8>> {
+pub(crate) fn mutated(files: Vec<impl Into<Vec<u8>>>) -> impl Strategy<Value = Vec<u8>> {
     let edit = prop_oneof![
         2 => (any::<Index>(), any::<u8>()).prop_map(|(at, mask)| Edit::Flip(at, mask)),
         6 => (any::<Index>(), hostile_text()).prop_map(|(at, text)| Edit::Insert(at, text)),
@@ -195,7 +195,7 @@ pub(crate) fn mutated<T: AsRef<[u8]>>(files: Vec<T>) -> impl Strategy<Value = Ve
         4 => (any::<Index>(), 1..60_usize, any::<Index>()).prop_map(|(at, length, to)| Edit::Repeat(at, length, to)),
         1 => any::<Index>().prop_map(Edit::Cut),
     ];
-    let files: Vec<Vec<u8>> = files.iter().map(|file| file.as_ref().to_vec()).collect();
+    let files: Vec<Vec<u8>> = files.into_iter().map(Into::into).collect();
     (select(files), vec(edit, 0..12)).prop_map(|(mut bytes, edits)| {
         for edit in edits {
             apply(edit, &mut bytes);

@@ -1,6 +1,8 @@
 //! What holds for every text: for files of the corpus and of users with changes, for made-up tokens, and for documents whose value is
 //! known before they are read.
 
+#![expect(clippy::disallowed_methods, reason = "files to begin with")]
+
 mod made;
 
 use super::{Documents, documents, json, write};
@@ -9,6 +11,7 @@ use crate::value::Value;
 use made::{known_documents, tokens};
 use proptest::prelude::{BoxedStrategy, Strategy};
 use proptest::prop_oneof;
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::{fs, iter};
@@ -74,7 +77,7 @@ fn what_is_printed_is_read_as_the_same_value() {
             let value = settled(value);
             let printed = write(&value);
             let read = values(&printed).unwrap_or_else(|| panic!("refused: {printed}"));
-            assert_eq!(read, [value.clone()], "{printed}");
+            assert_eq!(read, std::slice::from_ref(&value), "{printed}");
             let mut printed = String::new();
             if crate::json::write(&value, &mut printed).is_ok() {
                 assert_eq!(json(&printed).as_ref(), Ok(&value), "{printed}");
@@ -136,7 +139,7 @@ fn an_error_is_one_line_and_the_last_thing_read() {
 fn assert_no_more(text: &str, count: usize) {
     let mut documents: Documents<'_> = documents(text);
     let all = iter::repeat_with(|| documents.next()).take(count + 3);
-    assert_eq!(all.filter(Option::is_some).count(), count);
+    assert_eq!(all.flatten().count(), count);
 }
 
 #[test]
@@ -195,7 +198,7 @@ fn aliases_do_not_multiply_without_bound() {
             });
             let items = items.collect::<Vec<_>>().join(", ");
             let brackets = if is_map { ["{", "}"] } else { ["[", "]"] };
-            text.push_str(&format!("a{level}: &a{level} {}{items}{}\n", brackets[0], brackets[1]));
+            writeln!(text, "a{level}: &a{level} {}{items}{}", brackets[0], brackets[1]).expect("a String takes all");
         }
         let read = documents(&text).next().expect("a document");
         let wanted: usize = (0..levels)

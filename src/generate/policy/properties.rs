@@ -56,12 +56,12 @@ struct Question {
 #[derive(Debug, PartialEq)]
 struct Answer {
     allowed: [bool; 4],
-    executor: Option<Option<(String, String)>>,
+    executor: Result<Option<(String, String)>, ()>,
 }
 
 const NOTHING: Answer = Answer {
     allowed: [false; 4],
-    executor: None,
+    executor: Err(()),
 };
 
 fn questions() -> impl Strategy<Value = Question> {
@@ -185,7 +185,7 @@ fn answer(policy: &Policy, question: &Question) -> Answer {
     let none: [Delivered<'_, &str>; 0] = [];
     let asked = question.executor.as_ref();
     let asked = asked.map(|(namespace, name)| Executor::new(namespace, name).expect("a ServiceAccount"));
-    let executor = rules.executor(asked).ok();
+    let executor = rules.executor(asked).map_err(|_| ());
     Answer {
         allowed: [
             violations(Some(rules), question.allow_secrets, [&question.cluster], none).is_empty(),
@@ -244,9 +244,9 @@ fn model(entries: &[Value], question: &Question) -> Answer {
     };
     let own = |field| entry["executor"][field].as_str().map(str::to_owned);
     let executor = match (own("namespace").zip(own("name")), question.executor.clone()) {
-        (Some(forced), Some(asked)) if forced != asked => None,
-        (Some(forced), _) => Some(Some(forced)),
-        (None, asked) => Some(asked),
+        (Some(forced), Some(asked)) if forced != asked => Err(()),
+        (Some(forced), _) => Ok(Some(forced)),
+        (None, asked) => Ok(asked),
     };
     Answer {
         allowed: [

@@ -376,17 +376,16 @@ impl Writer {
                 write_text(text, &mut self.out);
                 (None, Value::text(text))
             }
-            Node::Alias(index) => match self.earlier(*index, false) {
-                Some(number) => {
+            Node::Alias(index) => {
+                if let Some(number) = self.earlier(*index, false) {
                     // A name may end with what follows, but for a blank.
                     write!(self.out, "{blank}*n{number} ").expect("a String takes all");
                     (None, self.anchors[number].clone())
-                }
-                None => {
+                } else {
                     write!(self.out, "{blank}null").expect("a String takes all");
                     (None, Value::Null)
                 }
-            },
+            }
             Node::List(items, form) => {
                 let anchor = self.anchor(*form);
                 self.out.push_str(" [");
