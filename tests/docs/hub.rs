@@ -210,7 +210,19 @@ fn argocd() -> Result<ArgoCd> {
     let programs = Path::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
         .parent()
         .context("it is in a folder")?;
-    Ok(ArgoCd::with_plugin(Plugin::new(config, programs)))
+    // What a new installation mounts.
+    let shipped = fs::read_to_string(root().join("policy_cm.yaml"))?;
+    let (_, policy) = shipped.split_once("  policy.yaml: |\n").context("a policy")?;
+    let policy: String = policy
+        .lines()
+        .map(|line| format!("{}\n", line.strip_prefix("    ").unwrap_or(line)))
+        .collect();
+    fs::write(config.join("policy.yaml"), policy)?;
+    let file = config.join("policy.yaml").display().to_string();
+    Ok(ArgoCd::with_plugin(Plugin {
+        environment: vec![("OCM_POLICY_FILE".to_owned(), file)],
+        ..Plugin::new(config, programs)
+    }))
 }
 
 /// A folder with kubectl in it.

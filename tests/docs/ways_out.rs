@@ -6,6 +6,8 @@ use crate::page::pages;
 const OF_OTHERS: &[&str] = &[
     // Argo CD
     "could not find cmp-server plugin with name",
+    " is not permitted in project",
+    "do not match any of the allowed destinations in project",
     // Kubernetes, and what runs on a cluster
     "is forbidden",
     "no matches for kind",
