@@ -3,7 +3,7 @@
 use der::asn1::{Any, AnyRef, BitStringRef, ObjectIdentifier};
 use der::oid::AssociatedOid;
 use der::oid::db::rfc4519::{COMMON_NAME, ORGANIZATION_NAME};
-use der::{Encode, Sequence};
+use der::{Encode, Sequence, Tag, Tagged};
 use rustls::crypto::aws_lc_rs::default_provider;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -45,8 +45,12 @@ impl Signed<'_> {
             let (signature, public) = (way.signature_alg_id(), way.public_key_alg_id());
             signature.as_ref() == self.algorithm.value() && public.as_ref() == key.algorithm.value()
         });
-        // Go takes no other number of bits either.
-        let Some(signature) = self.signature.as_bytes() else {
+        // Go takes neither other numbers of bits nor other types.
+        let Some(signature) = self
+            .signature
+            .as_bytes()
+            .filter(|_| self.algorithm.tag() == Tag::Sequence)
+        else {
             return false;
         };
         fitting.any(|way| way.verify_signature(key.bits(), &body, signature).is_ok())

@@ -247,6 +247,18 @@ fn bits() -> impl Strategy<Value = Vec<(Index, u8)>> {
 }
 
 #[test]
+fn no_bit_of_a_request_can_be_changed() {
+    let der = request_of(&FAST.key.key, &own_subject());
+    assert!(read_request(&as_pem("CERTIFICATE REQUEST", &der)).is_ok());
+    for bit in 0..der.len() * 8 {
+        let mut changed = der.clone();
+        changed[bit / 8] ^= 1 << (bit % 8);
+        let read = read_request(&as_pem("CERTIFICATE REQUEST", &changed));
+        assert!(read.is_err(), "bit {} of byte {}: {read:?}", bit % 8, bit / 8);
+    }
+}
+
+#[test]
 fn a_request_that_was_changed_is_not_believed() {
     static REQUEST: LazyLock<Vec<u8>> = LazyLock::new(|| request_of(&FAST.key.key, &own_subject()));
     let whole = read_request(&as_pem("CERTIFICATE REQUEST", &REQUEST)).unwrap();
