@@ -213,11 +213,11 @@ fn argocd() -> Result<ArgoCd> {
     // What a new installation mounts.
     let shipped = fs::read_to_string(root().join("policy_cm.yaml"))?;
     let (_, policy) = shipped.split_once("  policy.yaml: |\n").context("a policy")?;
-    let policy: String = policy
+    let lines: Vec<_> = policy
         .lines()
-        .map(|line| format!("{}\n", line.strip_prefix("    ").unwrap_or(line)))
+        .map(|line| line.strip_prefix("    ").unwrap_or(line))
         .collect();
-    fs::write(config.join("policy.yaml"), policy)?;
+    fs::write(config.join("policy.yaml"), lines.join("\n"))?;
     let file = config.join("policy.yaml").display().to_string();
     Ok(ArgoCd::with_plugin(Plugin {
         environment: vec![("OCM_POLICY_FILE".to_owned(), file)],
