@@ -89,6 +89,26 @@ pub fn documents(text: &str) -> Documents<'_> {
     }
 }
 
+/// Returns the first key that a mapping of the text has twice. Kubernetes takes the last of them; a reader of files that must not be
+/// ambiguous refuses both. The text has been read by [`documents`] without an error.
+#[must_use]
+pub fn repeated_key(text: &str) -> Option<Error> {
+    let mut lines = Lines { text, at: 0, line: 1 };
+    let mut chunks = Chunks::new(text, 0);
+    let mut number = 0;
+    while let Some(Ok(chunk)) = chunks.next() {
+        number += 1;
+        let document = chunk.text.strip_prefix('\u{FEFF}').unwrap_or(chunk.text);
+        let mut graph = Graph::default();
+        parse::document(Scanner::new(document), &mut graph).ok()?;
+        if let Some(mut fault) = graph.repeated_key() {
+            fault.at += chunk.start + chunk.text.len() - document.len();
+            return Some(lines.error(number, fault));
+        }
+    }
+    None
+}
+
 /// The one value of a JSON text, as Argo CD reads `*.json` files: nothing but white space may follow it.
 ///
 /// # Errors

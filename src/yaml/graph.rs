@@ -3,7 +3,7 @@
 //! Most documents have nothing of it and are read without this, see [`build`](super::build).
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::fault::Fault;
 use super::parse::{Properties, Sink, Stop};
@@ -48,6 +48,32 @@ impl<'a> Graph<'a> {
         let number = self.nodes.len();
         self.add(at, node, anchor);
         self.open.push(number);
+    }
+}
+
+impl Graph<'_> {
+    /// Returns the first key, by its place in the text, that a mapping has had before.
+    pub(super) fn repeated_key(&self) -> Option<Fault> {
+        let mut repeated: Option<(usize, &str)> = None;
+        for (_, node) in &self.nodes {
+            let Node::Map(children) = node else { continue };
+            let mut seen = HashSet::new();
+            for pair in children.chunks_exact(2) {
+                if let (
+                    at,
+                    Node::Scalar {
+                        value: Scalar::Text(key),
+                        is_merge: false,
+                    },
+                ) = &self.nodes[pair[0]]
+                    && !seen.insert(key)
+                    && repeated.is_none_or(|(first, _)| *at < first)
+                {
+                    repeated = Some((*at, key));
+                }
+            }
+        }
+        repeated.map(|(at, key)| Fault::new(at, format!("the key {key:?} is there twice: leave one of them out")))
     }
 }
 

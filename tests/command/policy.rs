@@ -184,6 +184,23 @@ fn everything_wrong_is_told_and_nothing_else() {
 }
 
 #[test]
+fn a_list_that_is_there_twice_is_an_error() {
+    let start = "apiVersion: argocd-ocm-cmp.github.io/v1\nkind: Policy\nprojects:\n- names: [team-a]\n";
+    let twice = folder(&format!("{start}  clusters: [eu1]\n  secrets: true\n  clusters: ['*']\n"));
+    insta::assert_snapshot!(check(twice.path(), &[]), @r#"
+    exit code: 1
+    ----- stdout -----
+    ----- stderr -----
+    error: policy.yaml:7: the key "clusters" is there twice: leave one of them out
+    "#);
+    let json = r#"{"apiVersion": "argocd-ocm-cmp.github.io/v1", "kind": "Policy", "projects": [], "projects": [{"names": ["*"]}]}"#;
+    assert!(check(folder(json).path(), &[]).contains("the key \"projects\" is there twice"));
+    // The same key in another entry, and one that takes the place of a merged one.
+    let once = folder(&format!("{start}  clusters: &eu [eu1]\n- names: [team-b]\n  clusters: *eu\n"));
+    assert!(check(once.path(), &[]).starts_with("exit code: 0\n"));
+}
+
+#[test]
 fn a_policy_that_cannot_be_read_is_an_error() {
     let folder = TempDir::new().expect("a scratch folder");
     insta::assert_snapshot!(check(folder.path(), &[]), @r#"

@@ -27,6 +27,10 @@ pub(super) fn policy(text: &str, file: &str) -> Result<Policy, Problems> {
             return Err(Problems::one(format!("{file}:{}: {}", error.line, error.message)));
         }
     };
+    // Of two lists with one name the last would count, which may be the wider one.
+    if let Some(error) = yaml::repeated_key(text) {
+        return Err(Problems::one(format!("{file}:{}: {}", error.line, error.message)));
+    }
     let mut reader = Reader {
         file,
         problems: Vec::new(),
