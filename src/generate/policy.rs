@@ -195,7 +195,9 @@ pub fn violations<'a, P: Display>(
                 refusal.kind(&key.kind.to_string());
             }
             if !entry.cluster_scoped {
-                if key.namespace.is_none() || built_in == Some(Scope::Cluster) {
+                if key.namespace.is_none() && built_in == Some(Scope::Namespaced) {
+                    refusal.lacks_namespace();
+                } else if key.namespace.is_none() || built_in == Some(Scope::Cluster) {
                     refusal.cluster_scoped();
                 } else if built_in.is_none() && kind == Kind::Matched {
                     refusal.perhaps_cluster_scoped(&key.kind.to_string());

@@ -140,6 +140,27 @@ fn a_new_hub_delivers_the_guestbook_and_says_what_to_add_for_more() {
 }
 
 #[test]
+fn an_object_that_lacks_its_namespace_needs_one_and_no_other_policy() {
+    let folder = folder(&sample());
+    fs::create_dir(folder.path().join("shop")).expect("a folder");
+    let deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}";
+    fs::write(folder.path().join("shop/a.yaml"), deployment).expect("a file");
+    let mut command = program(folder.path());
+    command.args(["generate", "shop", "--cluster", "cluster1", "--policy", "policy.yaml"]);
+    command
+        .env("ARGOCD_APP_NAME", "shop")
+        .env("ARGOCD_APP_PROJECT_NAME", "managed-clusters");
+    let told = transcript(&command.output().expect("it runs"));
+    insta::assert_snapshot!(told, @"
+    exit code: 1
+    ----- stdout -----
+    ----- stderr -----
+    error: a.yaml:1: document 1: Deployment.apps a: it names no namespace and the Application has none: set metadata.namespace, or spec.destination.namespace of the Application
+    error: a.yaml:1: document 1: Deployment.apps a: the policy lets project managed-clusters deliver nothing without a namespace: to allow it, give it one
+    ");
+}
+
+#[test]
 fn a_project_is_looked_up_as_generate_does() {
     let folder = folder(TEAMS);
     insta::assert_snapshot!(check(folder.path(), &["--project", "shop-eu"]), @r#"
@@ -186,7 +207,9 @@ fn everything_wrong_is_told_and_nothing_else() {
 #[test]
 fn a_list_that_is_there_twice_is_an_error() {
     let start = "apiVersion: argocd-ocm-cmp.github.io/v1\nkind: Policy\nprojects:\n- names: [team-a]\n";
-    let twice = folder(&format!("{start}  clusters: [eu1]\n  secrets: true\n  clusters: ['*']\n"));
+    let twice = folder(&format!(
+        "{start}  clusters: [eu1]\n  secrets: true\n  clusters: ['*']\n"
+    ));
     insta::assert_snapshot!(check(twice.path(), &[]), @r#"
     exit code: 1
     ----- stdout -----
@@ -196,7 +219,9 @@ fn a_list_that_is_there_twice_is_an_error() {
     let json = r#"{"apiVersion": "argocd-ocm-cmp.github.io/v1", "kind": "Policy", "projects": [], "projects": [{"names": ["*"]}]}"#;
     assert!(check(folder(json).path(), &[]).contains("the key \"projects\" is there twice"));
     // The same key in another entry, and one that takes the place of a merged one.
-    let once = folder(&format!("{start}  clusters: &eu [eu1]\n- names: [team-b]\n  clusters: *eu\n"));
+    let once = folder(&format!(
+        "{start}  clusters: &eu [eu1]\n- names: [team-b]\n  clusters: *eu\n"
+    ));
     assert!(check(once.path(), &[]).starts_with("exit code: 0\n"));
 }
 

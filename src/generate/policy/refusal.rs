@@ -48,6 +48,12 @@ impl<'p> Refusal<'p> {
         }
     }
 
+    /// Refuses an object that has to be in a namespace and names none. The policy need not be changed for it.
+    pub(super) fn lacks_namespace(&mut self) {
+        self.refused.push("nothing without a namespace".to_owned());
+        self.changes.push("give it one".to_owned());
+    }
+
     /// Refuses an object that no namespace limits.
     pub(super) fn cluster_scoped(&mut self) {
         self.refused.push("no cluster-scoped objects".to_owned());
