@@ -185,7 +185,7 @@ pub fn variants(
     };
     let mut read: Vec<Option<Manifests>> = Vec::with_capacity(reads.len());
     let mut size = 0;
-    for some in reads.chunks(cores()) {
+    for some in reads.chunks(at_a_time(reads.len())) {
         for found in side_by_side(some, |read| read.manifests(source)) {
             let found = found.map_err(|found| problems.extend(found.into_lines())).ok();
             size += found.as_ref().map_or(0, Manifests::size);
@@ -414,9 +414,12 @@ fn rendered(texts: Vec<(String, &[u8])>, size: usize, source: &Source) -> Result
 /// The most sources that are read at a time: each may take the memory of a tool.
 const AT_A_TIME: usize = 4;
 
-/// Returns how many sources are read at a time.
-fn cores() -> usize {
-    thread::available_parallelism().map_or(1, usize::from).min(AT_A_TIME)
+/// Returns how many of `count` sources are read at a time. To know the cores, files of cgroups are read, so not for a single source.
+fn at_a_time(count: usize) -> usize {
+    match count {
+        0 | 1 => 1,
+        _ => thread::available_parallelism().map_or(1, usize::from).min(AT_A_TIME),
+    }
 }
 
 /// Does `work` with each item, as many at a time as there are cores, and gives what came of it in the order of the items.
@@ -425,7 +428,7 @@ fn side_by_side<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) ->
         return vec![work(item)];
     }
     let mut done = Vec::with_capacity(items.len());
-    for some in items.chunks(cores()) {
+    for some in items.chunks(at_a_time(items.len())) {
         let some = thread::scope(|scope| {
             let start = |item| {
                 let work = &work;
