@@ -43,6 +43,31 @@ fn works(table: &str) -> Vec<&str> {
     cells(table).iter().skip(1).map(|cells| cells[1]).collect()
 }
 
+/// An Application that lists works as its own, as Argo CD does when it has compared them with Git. Nobody reconciles it.
+fn application(namespace: &str, name: &str, works: &[&str]) -> Value {
+    let resource = |work: &&str| {
+        json!({
+            "group": "work.open-cluster-management.io",
+            "version": "v1",
+            "kind": "ManifestWork",
+            "namespace": "cluster1",
+            "name": work,
+            "status": "Synced",
+        })
+    };
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "annotations": {"argocd.argoproj.io/skip-reconcile": "true"},
+        },
+        "spec": {"project": "default", "destination": {}, "source": {"repoURL": "https://example.com/git"}},
+        "status": {"resources": works.iter().map(resource).collect::<Vec<_>>()},
+    })
+}
+
 async fn end(stage: &Stage, works: &[Value]) -> Result<()> {
     for work in works {
         stage.hub.delete(&ObjectRef::of(work)).await?;
@@ -72,8 +97,13 @@ async fn works_are_found_by_the_label_that_argo_cd_writes() -> Result<()> {
             &json!({"annotations": {"argocd.argoproj.io/tracking-id": tracking_id(app, "labelled-copy")}}),
         ),
     ];
-    for work in &all {
-        stage.hub.apply(work).await?;
+    // Names that the plugin would not give are believed because Argo CD lists them.
+    let applications = [
+        application(argocd, app, &["labelled-east", "labelled-west"]),
+        application("argocd", app, &["labelled-copy"]),
+    ];
+    for object in all.iter().chain(&applications) {
+        stage.hub.apply(object).await?;
     }
     let (code, stdout, stderr) = told(
         stage.hub.kubeconfig_path(),
@@ -87,7 +117,8 @@ async fn works_are_found_by_the_label_that_argo_cd_writes() -> Result<()> {
     // By what the Argo CD of the hub is told, which goes by the annotation.
     let (_, stdout, _) = told(stage.hub.kubeconfig_path(), &[app])?;
     assert_eq!(works(&stdout), ["labelled-copy", "labelled.part-wave1"], "{stdout}");
-    end(stage, &all).await
+    end(stage, &all).await?;
+    end(stage, &applications).await
 }
 
 #[tokio::test]
