@@ -5,6 +5,7 @@ use crate::stage::{
     APPLY_ERROR, DEGRADED, Fares, INFO, Replica, Stage, TRIES, backs_off, config_map, lists, stage, told, writes_of,
 };
 use anyhow::{Result, ensure};
+use argocd_ocm_cmp::generate::names::{WorkName, set_name_max};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use testbed::ObjectRef;
@@ -405,7 +406,9 @@ async fn a_kind_that_is_taken_away_is_missed_by_nobody_and_found_when_it_is_back
     let (_proxy, _controller) = taken_away?;
 
     // As `generate` calls one of this Application.
-    let name = "shop-x0123456789abcdef0123";
+    let name = "shop"
+        .parse::<WorkName>()?
+        .set_part("", "argocd", set_name_max("argocd"));
     let set = json!({
         "apiVersion": "work.open-cluster-management.io/v1alpha1",
         "kind": "ManifestWorkReplicaSet",
