@@ -102,7 +102,7 @@ impl WorkName {
     /// Returns the name under a policy: the Application's name as far as it fits, and 160 bits of a SHA-256 of what Argo CD calls the
     /// Application, `NAME` or `NAMESPACE_NAME`. Namespaces and names have no `_`, so different Applications have different texts.
     ///
-    /// Nothing else has such a name: without a policy an Application that is called so gets another, parts have [`PART_MARK`], and
+    /// Nothing else has such a name: without a policy an Application that is called so gets another, parts have `.part-`, and
     /// works of OCM, of add-ons, of the controller and of the pull model end otherwise. Who may choose the names of Applications needs
     /// about 2^160 attempts to hit the work of a given one, and about 2^80 to find two names of their own that share a work.
     #[must_use]
