@@ -1,5 +1,5 @@
-//! Links the program at a fixed address, as Go's programs are. A release with the Kubernetes client in it has sixteen thousand
-//! places to be put right when it is loaded elsewhere, which would take a third of the time of a small `generate`.
+//! Links the program at a fixed address, as Go's programs are. A release with the Kubernetes client has sixteen thousand
+//! relocations when it is position-independent, which would take a third of the time of a small `generate`.
 
 #![allow(
     clippy::disallowed_methods,
@@ -12,7 +12,7 @@ use std::env;
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     let is = |name: &str, value: &str| env::var(name).is_ok_and(|values| values.split(',').any(|each| each == value));
-    // A static program is linked otherwise.
+    // A static program is linked in another way.
     if is("CARGO_CFG_TARGET_OS", "linux") && !is("CARGO_CFG_TARGET_FEATURE", "crt-static") {
         println!("cargo:rustc-link-arg-bins=-no-pie");
     }

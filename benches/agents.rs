@@ -1,13 +1,13 @@
-//! The promises `gitopscluster` and `argocd-agent` on the hub of a fleet: a real API server, one GitOpsCluster in agent mode that
-//! selects all managed clusters, and OCM and its agents, which are played here.
+//! Measures the controllers `gitopscluster` and `argocd-agent` on the hub of a fleet: a real API server, one GitOpsCluster in
+//! agent mode that selects all managed clusters, and simulated OCM controllers and agents.
 //!
 //! ```text
 //! cargo bench --bench agents          # 1,000 managed clusters
 //! cargo bench --bench agents -- 300   # so many managed clusters
 //! ```
 //!
-//! Needs what the testbed needs. argocd-pull-integration's controller for GitOpsClusters takes 30 s for each cluster, one after the
-//! other: for its Secret it waits for a cache that it starts anew.
+//! Has the prerequisites of the testbed. argocd-pull-integration's controller for GitOpsClusters needs 30 s for each cluster, one
+//! after the other: for its Secret it waits for a cache that it restarts.
 
 #![allow(
     clippy::cast_precision_loss,
@@ -23,16 +23,16 @@ use http::Request;
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
-/// Managed clusters, for each of which something is done.
+/// The numbers of units of work and of managed clusters: one unit for each cluster.
 const SIZES: [Size; 1] = [(1000, 1000)];
 
-/// Without an image of ours, certificates would have to be looked after by hand, and nothing would be ready.
+/// The arguments. Without an image of ours, certificates would have to be renewed by hand, and nothing would be ready.
 const ARGUMENTS: &[&str] = &[
     "--controllers=gitopscluster,argocd-agent",
     "--agent-supervisor-image=example.com/argocd-ocm-cmp:1",
 ];
 
-/// What OCM is told of the add-on.
+/// The path of the ClusterManagementAddOn.
 const MANAGEMENT: &str = "/apis/addon.open-cluster-management.io/v1alpha1/clustermanagementaddons/argocd-agent-addon";
 
 const CLUSTER_GROUP: &str = "/apis/cluster.open-cluster-management.io/v1beta1/namespaces/argocd";
@@ -44,10 +44,10 @@ const ADDON: &str = "argocd-agent-addon";
 /// The group of all registration agents.
 const AGENTS: &str = "system:open-cluster-management:managed-clusters";
 
-/// How many clusters OCM has in one PlacementDecision at most.
+/// The maximum number of clusters in one of OCM's PlacementDecisions.
 const DECIDED: usize = 100;
 
-/// The kinds that are written, and what that is called in the table.
+/// The kinds that are written, with their names in the table.
 const KINDS: [(&str, &str); 4] = [
     ("secrets", "  writes of Secrets for each cluster"),
     ("manifestworks", "  writes of works"),
@@ -74,7 +74,7 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
     let before = controller.metrics()?;
     let create = request("POST", GITOPS_CLUSTERS, &gitops_cluster());
     let created = timed(async { load.client().request_text(create).await.map(drop).map_err(Into::into) }).await?;
-    // A Secret and a work for each, and what is one for all.
+    // A Secret and a work for each, and the shared objects.
     let quiet = controller.quiet(written, 2.0 * load.applications()).await?;
     table.note(
         "all is written for a new GitOpsCluster, s",
@@ -111,7 +111,7 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
     stage.rest(controller, load.applications(), table).await
 }
 
-/// Notes what a phase cost.
+/// Adds the cost of a phase to the table.
 fn note(table: &mut Table, load: &Load, after: &Metrics, before: &Metrics) {
     for (kind, name) in KINDS {
         let more = writes(after, kind) - writes(before, kind);
@@ -128,10 +128,10 @@ fn get(path: &str) -> Result<Request<Vec<u8>>> {
     Ok(Request::get(path).body(Vec::new())?)
 }
 
-/// Installs the CRD, and gives registration agents their right, as OCM's operator does.
+/// Installs the CRD, and grants registration agents their permission, as OCM's operator does.
 async fn install(load: &Load) -> Result<()> {
     load.install(
-        "gitopscluster_crd.yaml",
+        "deploy/gitopscluster_crd.yaml",
         "gitopsclusters.apps.open-cluster-management.io",
     )
     .await?;
@@ -156,12 +156,12 @@ async fn install(load: &Load) -> Result<()> {
     Ok(())
 }
 
-/// How many writes there have been.
+/// Returns the number of writes.
 fn written(metrics: &Metrics) -> f64 {
     metrics.sum("writes_total", &[])
 }
 
-/// A Placement and its decisions, as OCM's controller writes them.
+/// Creates a Placement and its decisions, as OCM's controller writes them.
 async fn select(load: &Load, clusters: &[String]) -> Result<()> {
     let api = "cluster.open-cluster-management.io/v1beta1";
     let placement = json!({"apiVersion": api, "kind": "Placement", "metadata": {"name": "fleet"}, "spec": {}});
@@ -203,7 +203,8 @@ fn gitops_cluster() -> Value {
     })
 }
 
-/// The add-on of a cluster, by this template, and what OCM and the agents there say of it and of the work.
+/// Returns the add-on of a cluster, with this template, and the statuses that OCM and the agents there write for it and for the
+/// work.
 fn addon(cluster: &str, template: &Value) -> Vec<Request<Vec<u8>>> {
     let condition = |kind: &str| {
         json!({
@@ -243,7 +244,7 @@ fn addon(cluster: &str, template: &Value) -> Vec<Request<Vec<u8>>> {
     ]
 }
 
-/// What the agent of a cluster asks for.
+/// Returns the request of a cluster's agent.
 fn certificate_request(cluster: &str) -> Result<Value> {
     let user = format!("system:open-cluster-management:cluster:{cluster}:addon:{ADDON}:agent:{ADDON}-agent");
     let labels = json!({
@@ -262,7 +263,7 @@ fn certificate_request(cluster: &str) -> Result<Value> {
     }))
 }
 
-/// Its creation by the registration agent of a cluster.
+/// Returns the creation of the request by the registration agent of a cluster.
 fn of_agent(cluster: &str, object: &Value) -> Request<Vec<u8>> {
     let mut request = request("POST", REQUESTS, object);
     let headers = request.headers_mut();

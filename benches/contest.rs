@@ -1,4 +1,4 @@
-//! `generate` in a contest with others that do the same: what they are given, how they are called, measured and checked.
+//! The comparison of `generate` with other programs: inputs, calls, measurements and checks.
 
 mod contender;
 mod corpus;

@@ -1,12 +1,12 @@
-//! `controller` on the hub of a fleet: a real API server with OCM's webhook, Applications, one work each, and managed clusters
-//! whose agents are played here.
+//! Measures `controller` on the hub of a fleet: a real API server with OCM's webhook, Applications, one work each, and managed
+//! clusters with simulated agents.
 //!
 //! ```text
 //! cargo bench --bench controller               # 1,000, 3,000 and 10,000 Applications
 //! cargo bench --bench controller -- 2000 200   # so many Applications on so many managed clusters
 //! ```
 //!
-//! Needs what the testbed needs. The works are what `generate` makes of six objects.
+//! Has the prerequisites of the testbed. The works are those of `generate` for six objects.
 
 #![allow(
     clippy::cast_precision_loss,
@@ -23,10 +23,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Where the Applications are.
+/// The path of the Applications.
 const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
 
-/// Applications and managed clusters.
+/// The numbers of Applications and of managed clusters.
 const SIZES: [Size; 3] = [(1000, 100), (3000, 300), (10_000, 1000)];
 
 #[tokio::main]
@@ -50,7 +50,8 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
     fleet.all_have("healthy on 0").await?;
     table.note("Applications and works are created, s", seconds(created.took), NONE);
     table.note(THERE, seconds(quiet.since(&created)), NONE);
-    // What the agents say, what conditions say then, and the other's figures: the load, what it took longer, writes.
+    // The health that the agents report, the text in the conditions, and the figures of the Go controller: the load, the extra
+    // time, writes.
     let phases = [
         (
             "agents tell that all is well, s",
@@ -81,15 +82,20 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
     stage.rest(controller, load.applications(), table).await
 }
 
-/// How long after the load the last condition is there.
+/// The row with the time after the load until the last condition is written.
 const THERE: &str = "  all conditions are there after that, s";
+
+/// Returns the name of an Application, and of its work: one that ends in `-` and five digits would be a name of the pull model.
+fn application(at: usize) -> String {
+    format!("application{at}")
+}
 
 /// How many writes of Applications and of Events there have been.
 fn writes(metrics: &Metrics) -> [f64; 2] {
     ["applications", "events"].map(|kind| fleet::writes(metrics, kind))
 }
 
-/// The work of an Application as `generate` makes it.
+/// Returns the work of an Application as `generate` prints it.
 fn work(scratch: &Path) -> Result<Value> {
     const OBJECTS: &str = r"
 apiVersion: v1
@@ -145,7 +151,7 @@ spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// What is on the hub, and who writes there.
+/// The objects on the hub, and the client of the load.
 struct Fleet<'s> {
     load: &'s Load,
     work: Value,
@@ -164,9 +170,9 @@ impl Fleet<'_> {
         self.load.of_each(create).await
     }
 
-    /// An Application as Argo CD leaves it after a sync.
+    /// Returns an Application as Argo CD leaves it after a sync.
     fn application(&self, at: usize) -> Value {
-        let (name, cluster) = (format!("application-{at}"), self.load.cluster(at));
+        let (name, cluster) = (application(at), self.load.cluster(at));
         let revision = "0123456789abcdef0123456789abcdef01234567";
         let source = json!({
             "repoURL": "https://example.com/fleet/applications.git",
@@ -218,9 +224,9 @@ impl Fleet<'_> {
         })
     }
 
-    /// Its work as Argo CD applies it.
+    /// Returns its work as Argo CD applies it.
     fn work_of(&self, at: usize) -> Value {
-        let (name, cluster) = (format!("application-{at}"), self.load.cluster(at));
+        let (name, cluster) = (application(at), self.load.cluster(at));
         let mut work = self.work.clone();
         work["metadata"]["name"] = json!(name);
         work["metadata"]["namespace"] = json!(cluster);
@@ -231,12 +237,12 @@ impl Fleet<'_> {
         work
     }
 
-    /// Every agent says how its works fare: well, or that their Deployments are broken.
+    /// Makes every agent report its works: healthy, or with broken Deployments.
     async fn report(&self, broken: Option<&str>) -> Result<()> {
         let status = json!({"status": self.status(broken)});
         self.load
             .of_each(|at| {
-                let path = format!("{}/application-{at}/status", works(&self.load.cluster(at)));
+                let path = format!("{}/{}/status", works(&self.load.cluster(at)), application(at));
                 vec![request("PATCH", &path, &status)]
             })
             .await
@@ -247,7 +253,7 @@ impl Fleet<'_> {
             json!({
                 "type": kind,
                 "status": if is { "True" } else { "False" },
-                // So the agent says where a rule of the work has told it.
+                // The reason that the agent sets for a condition rule of the work.
                 "reason": "ConditionRuleEvaluated",
                 "message": message,
                 "lastTransitionTime": now(),
@@ -306,7 +312,7 @@ impl Fleet<'_> {
         })
     }
 
-    /// Makes sure that every Application has a condition that says this.
+    /// Asserts that every Application has a condition with this text.
     async fn all_have(&self, words: &str) -> Result<()> {
         let has = |status: &Value| {
             let conditions = status["conditions"].as_array().into_iter().flatten();

@@ -1,8 +1,8 @@
-//! What the benchmarks of the controller share: a real API server with OCM's webhook, the managed clusters of a fleet whose agents
-//! are played here, and the controller as a process. Nothing else writes, so that what is counted is the controller's.
+//! The shared parts of the controller benchmarks: a real API server with OCM's webhook, the managed clusters of a fleet with
+//! simulated agents, and the controller as a process. There are no other writers, so all counted writes are the controller's.
 //!
-//! The load and the controller share the machine with etcd and the API server; how long the load itself takes is measured while
-//! the controller runs beside it.
+//! The load and the controller share the machine with etcd and the API server; the time of the load itself is measured while the
+//! controller runs beside it.
 
 #![allow(dead_code, unused_imports, reason = "no benchmark needs all of it")]
 
@@ -24,13 +24,13 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use testbed::Hub;
 
-/// So many Applications on so many managed clusters.
+/// The numbers of Applications and of managed clusters.
 pub(crate) type Size = (usize, usize);
 
-/// How long the controller is watched doing nothing.
+/// The time for which the idle controller is measured.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// Measures each of the sizes that are asked for, or else of these, and prints the table with a column for each.
+/// Measures each of the requested sizes, or else these, and prints the table with a column for each.
 pub(crate) async fn run(
     sizes: &[Size],
     mut table: Table,
@@ -52,7 +52,7 @@ pub(crate) async fn run(
     Ok(())
 }
 
-/// A hub, and how the controller is started there.
+/// A hub, and the start of the controller there.
 pub(crate) struct Stage {
     hub: Hub,
     load: Load,
@@ -61,7 +61,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// An empty hub, for a fleet of this size and a controller with these arguments.
+    /// Starts an empty hub, for a fleet of this size and a controller with these arguments.
     pub(crate) async fn start(size: Size, arguments: &'static [&'static str]) -> Result<Self> {
         let hub = Hub::start().await?;
         Ok(Self {
@@ -72,12 +72,12 @@ impl Stage {
         })
     }
 
-    /// What is put onto the hub.
+    /// Returns the load of the hub.
     pub(crate) fn load(&self) -> &Load {
         &self.load
     }
 
-    /// A folder for anything.
+    /// Returns a folder for any use.
     pub(crate) fn scratch(&self) -> &Path {
         self.scratch.path()
     }
@@ -88,8 +88,7 @@ impl Stage {
         Controller::start(self.hub.kubeconfig_path(), self.arguments, log).await
     }
 
-    /// Measures what the controller does where nothing happens, what another does that takes over from it, and what it does when it
-    /// is started again. So many are then looked at.
+    /// Measures the idle controller, the takeover by another replica, and a restart, which reconciles `all` objects.
     pub(crate) async fn rest(&self, controller: Controller, all: f64, table: &mut Table) -> Result<()> {
         let brought = controller.metrics()?.sum("watch_bytes_total", &[]);
         table.note(
@@ -102,6 +101,9 @@ impl Stage {
             format!("{:.1}", controller.cpu()?),
             NONE,
         );
+        for (row, program) in [("  of the API server, s", "kube-apiserver"), ("  of etcd, s", "etcd")] {
+            table.note(row, format!("{:.1}", controller::cpu_of(program)?), NONE);
+        }
         let client = self.load.client();
         let looks = |metrics: &Metrics| metrics.sum("reconciles_total", &[]);
         let (requests, cpu) = (Requests::of(client).await?, controller.cpu()?);
@@ -148,7 +150,7 @@ impl Stage {
     }
 }
 
-/// How long something took, and when it was done.
+/// The duration of a step, and its end.
 pub(crate) struct Timed {
     pub(crate) took: Duration,
     ended: Instant,

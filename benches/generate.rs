@@ -1,5 +1,5 @@
-//! `generate` as a whole process, next to a shell loop and a small Go program that do the same, and to the floor: reading the
-//! files and printing them as they are.
+//! Measures `generate` as a whole process, compared with a shell loop and a small Go program that do the same, and with the lower
+//! bound: reading the files and printing them as they are.
 //!
 //! ```text
 //! cargo bench --bench generate                         # all of it
@@ -8,8 +8,8 @@
 //! cargo bench --bench generate -- documents config-map # one file of 20 MB, and one object of 10 MB
 //! ```
 //!
-//! Needs Go, and of a shell's tools find, sed, xargs and cat. That all do the same work is checked first. Then they run in turn;
-//! the tables show medians, and medians of the ratios of runs that stood side by side.
+//! Needs Go, and the tools find, sed, xargs and cat. First checks that all do the same work. Then they run in turn; the tables
+//! show medians, and medians of the ratios of adjacent runs.
 
 #![allow(
     clippy::cast_precision_loss,
@@ -22,7 +22,7 @@ mod contest;
 use contest::{Baseline, Corpus, MEASURE, check, contenders, in_turn, measure, table};
 use std::io::{self, Write as _};
 
-/// What is measured where nothing is asked for.
+/// The cases that are measured by default.
 const ALL: [&str; 7] = ["guestbook", "3", "300", "3000", "30000", "documents", "config-map"];
 
 fn main() {
@@ -61,7 +61,7 @@ fn main() {
     }
 }
 
-/// How many runs count: more where they are short, and so differ more.
+/// Returns the number of counted runs: more if they are short, and so vary more.
 fn runs(corpus: &Corpus) -> usize {
     match corpus.bytes {
         ..10_000 => 101,

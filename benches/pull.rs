@@ -1,12 +1,12 @@
-//! The promise `pull` on the hub of a fleet: a real API server with OCM's webhook, Applications of the basic pull model as an
-//! ApplicationSet makes them, and managed clusters whose agents and Argo CDs are played here.
+//! Measures the controller `pull` on the hub of a fleet: a real API server with OCM's webhook, Applications of the basic pull
+//! model as an ApplicationSet creates them, and managed clusters with simulated agents and Argo CDs.
 //!
 //! ```text
 //! cargo bench --bench pull              # 1,000, 3,000 and 10,000 Applications
 //! cargo bench --bench pull -- 2000 200  # so many Applications on so many managed clusters
 //! ```
 //!
-//! Needs what the testbed needs.
+//! Has the prerequisites of the testbed.
 
 #![allow(
     clippy::cast_precision_loss,
@@ -20,15 +20,15 @@ use anyhow::{Context, Result};
 use fleet::{Load, Metrics, NONE, Size, Stage, Table, WORKS, now, request, seconds, timed, writes};
 use serde_json::{Value, json};
 
-/// Applications and managed clusters.
+/// The numbers of Applications and of managed clusters.
 const SIZES: [Size; 3] = [(1000, 100), (3000, 300), (10_000, 1000)];
 
 const REVISION: &str = "0123456789abcdef0123456789abcdef01234567";
 
-/// Where the Applications are.
+/// The path of the Applications.
 const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
 
-/// The ApplicationSet, and where it is.
+/// The name of the ApplicationSet, and its path.
 const SET: &str = "fleet";
 const SETS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applicationsets";
 
@@ -70,7 +70,8 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
         each(&quiet.metrics, "applications"),
         NONE,
     );
-    // What the clusters say, and the other's figures: the load, what it took longer, writes of Applications and of works.
+    // The status that the clusters report, and the figures of the Go controller: the load, the extra time, writes of Applications
+    // and of works.
     let phases = [
         (
             "agents tell that all is out of sync, s",
@@ -112,12 +113,12 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
     stage.rest(controller, load.applications(), table).await
 }
 
-/// How many writes of Applications and works there have been.
+/// Returns the number of writes of Applications and works.
 fn written(metrics: &Metrics) -> f64 {
     writes(metrics, "applications") + writes(metrics, "manifestworks")
 }
 
-/// Whether an Application's status says this: how it compares with Git, its health, and how far its last operation is.
+/// Returns a check of an Application's status: its sync status, its health, and the phase of its last operation.
 fn is<'s>(sync: &'s str, health: &'s str, phase: &'s Value) -> impl Fn(&Value) -> bool {
     move |status| {
         status["sync"]["status"] == sync
@@ -126,12 +127,12 @@ fn is<'s>(sync: &'s str, health: &'s str, phase: &'s Value) -> impl Fn(&Value) -
     }
 }
 
-/// What the Applications of the set have in common.
+/// Returns the common fields of the set's Applications.
 fn source(name: &str) -> Value {
     json!({"repoURL": "https://example.com/fleet/applications.git", "targetRevision": "HEAD", "path": name})
 }
 
-/// An ApplicationSet, which is there only to own its Applications.
+/// Returns an ApplicationSet, which only owns its Applications.
 fn set() -> Value {
     json!({
         "apiVersion": "argoproj.io/v1alpha1",
@@ -147,7 +148,7 @@ fn set() -> Value {
     })
 }
 
-/// An Application as the ApplicationSet controller creates it.
+/// Returns an Application as the ApplicationSet controller creates it.
 fn application(load: &Load, at: usize, set: &Value) -> Value {
     let (name, cluster) = (format!("application-{at}"), load.cluster(at));
     json!({
@@ -180,7 +181,7 @@ fn application(load: &Load, at: usize, set: &Value) -> Value {
     })
 }
 
-/// What a cluster's Argo CD says of an Application that it has compared for the first time.
+/// Returns the status of a cluster's Argo CD after the first comparison of an Application.
 fn out_of_sync() -> Value {
     json!({
         "sync": {"status": "OutOfSync", "revision": REVISION},
@@ -190,7 +191,7 @@ fn out_of_sync() -> Value {
     })
 }
 
-/// The same once it has synced it.
+/// Returns the status after the sync.
 fn synced() -> Value {
     json!({
         "sync": {"status": "Synced", "revision": REVISION},
@@ -209,14 +210,14 @@ fn synced() -> Value {
 
 /// A work, as its agent sees it.
 struct Work {
-    /// Where its status is written.
+    /// The path of its status.
     path: String,
     generation: Value,
-    /// The form of the Application in it.
+    /// The payload annotation, which identifies the version of the Application in it.
     payload: Value,
     /// Its name.
     name: Value,
-    /// What is to be fed back: the name of each value, and its path in the Application.
+    /// The feedback rules: the name of each value, and its path in the Application.
     rules: Vec<(String, String)>,
 }
 
@@ -241,7 +242,7 @@ impl Work {
         })
     }
 
-    /// What its agent says once the cluster's Argo CD says this.
+    /// Returns the agent's status of the work for this status of the cluster's Argo CD.
     fn report(&self, status: &Value) -> Value {
         let condition = |kind: &str, reason: &str, generation: Option<&Value>| {
             let mut condition =
@@ -273,7 +274,7 @@ impl Work {
         }})
     }
 
-    /// What is fed back of the Application on the cluster. Where it has none at a path, there is no value.
+    /// Returns the feedback values of the Application on the cluster. A path without a value is left out.
     fn values(&self, status: &Value) -> Vec<Value> {
         let value = |(name, path): &(String, String)| {
             let value = if path.ends_with("/payload']") {

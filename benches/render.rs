@@ -1,4 +1,5 @@
-//! What `generate` adds to the tool that renders: the tool by itself, and `generate` over the same folder, which runs it.
+//! Measures the cost that `generate` adds to the rendering tool: the tool by itself, and `generate` over the same folder, which
+//! runs it.
 //!
 //! ```text
 //! cargo bench --bench render        # 31 pairs a case
@@ -6,8 +7,8 @@
 //! ```
 //!
 //! Uses the testbed's kustomize and Helm, and so needs Go the first time. The two of a pair run one after the other, and the
-//! first of one pair is the second of the next, so that a machine whose speed drifts drifts for both. The table shows medians, and
-//! the median of the ratios of pairs; and the least of all, which is what remains where a machine has other things to do.
+//! first of one pair is the second of the next, so that a drift of the machine's speed affects both. The table shows medians, and
+//! the median of the ratios of pairs; and the minimum of all, which is robust on a busy machine.
 
 #![allow(
     clippy::cast_precision_loss,
@@ -24,10 +25,10 @@ use std::time::Instant;
 use tempfile::TempDir;
 use testbed::Parts;
 
-/// How many pairs of runs are counted; one more comes first, to warm the page cache.
+/// The number of counted pairs of runs; one more comes first, to warm the page cache.
 const PAIRS: usize = 31;
 
-/// How many objects a large source has.
+/// The number of objects of a large source.
 const LARGE: usize = 300;
 
 fn main() {
@@ -39,7 +40,7 @@ fn main() {
     let (overlay, chart) = (made.path().join("overlay"), made.path().join("chart"));
     make_overlay(&overlay);
     make_chart(&chart);
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sources");
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/render");
     let mut table = format!(
         "{pairs} pairs, wall time\n{:<16}{:>9}{:>13}{:>12}{:>8}{:>14}{:>12}{:>8}\n",
         "", "objects", "median alone", "generate", "ratio", "least alone", "generate", "ratio"
@@ -47,11 +48,11 @@ fn main() {
     for (name, folder, tool) in [
         (
             "small overlay",
-            sources.join("kustomize-overlays/files/overlays/prod"),
+            sources.join("kustomize-overlays/input/overlays/prod"),
             &KUSTOMIZE,
         ),
         ("large overlay", overlay, &KUSTOMIZE),
-        ("small chart", sources.join("helm-web/files/charts/web"), &HELM),
+        ("small chart", sources.join("helm-web/input/charts/web"), &HELM),
         ("large chart", chart, &HELM),
     ] {
         let [alone, ours] = [tool, &GENERATE].map(|program| program.command(&parts, &folder));
@@ -66,7 +67,7 @@ fn main() {
     io::Write::write_all(&mut io::stdout(), table.as_bytes()).expect("standard output");
 }
 
-/// A program, and how it is called in the folder of a source.
+/// A program, with its arguments in the folder of a source.
 struct Program {
     name: &'static str,
     arguments: &'static [&'static str],
@@ -109,7 +110,7 @@ impl Program {
     }
 }
 
-/// Milliseconds of the one alone, of ours, and the ratio of the two: medians, and the least.
+/// Returns milliseconds of the tool alone, of ours, and the ratio of the two: medians, and the minima.
 fn compare(mut alone: Command, mut ours: Command, pairs: usize) -> [[f64; 3]; 2] {
     let (mut of_one, mut of_ours, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for pair in 0..=pairs {
@@ -136,7 +137,7 @@ fn compare(mut alone: Command, mut ours: Command, pairs: usize) -> [[f64; 3]; 2]
     ]
 }
 
-/// Runs a command to its end, with its output thrown away, and gives the milliseconds it took.
+/// Runs a command to its end, discards its output, and returns its milliseconds.
 fn measure(command: &mut Command) -> f64 {
     let start = Instant::now();
     let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -151,7 +152,7 @@ fn objects(mut command: Command) -> usize {
     text.lines().filter(|line| line.starts_with("kind: ")).count()
 }
 
-/// An overlay of a base with as many objects, of which it changes some.
+/// Creates an overlay of a base with as many objects, of which it changes some.
 fn make_overlay(folder: &Path) {
     let base = folder.join("base");
     let mut resources = String::from("resources:\n");
@@ -166,7 +167,7 @@ fn make_overlay(folder: &Path) {
     write(&folder.join("kustomization.yaml"), kustomization);
 }
 
-/// A chart with as many objects.
+/// Creates a chart with as many objects.
 fn make_chart(folder: &Path) {
     write(
         &folder.join("Chart.yaml"),
@@ -180,7 +181,7 @@ fn make_chart(folder: &Path) {
     }
 }
 
-/// A Deployment, a Service and a ConfigMap.
+/// Returns a Deployment, a Service and a ConfigMap.
 fn app(name: &str, level: &str) -> String {
     format!(
         "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {name}\n  labels:\n    app.kubernetes.io/name: {name}\nspec:\n  \

@@ -1,12 +1,12 @@
-//! The promise `application-set-report` on the hub of a fleet: a real API server, ApplicationSets with an Application on each managed
-//! cluster, and the status of the Applications, which is written here.
+//! Measures the controller `application-set-report` on the hub of a fleet: a real API server, ApplicationSets with an Application
+//! on each managed cluster, and simulated statuses of the Applications.
 //!
 //! ```text
 //! cargo bench --bench reports               # one ApplicationSet on 1,000 managed clusters, and ten of them
 //! cargo bench --bench reports -- 2000 500   # so many Applications, each set on so many managed clusters
 //! ```
 //!
-//! Needs what the testbed needs.
+//! Has the prerequisites of the testbed.
 
 #![allow(
     clippy::cast_precision_loss,
@@ -20,17 +20,17 @@ use anyhow::{Context, Result, ensure};
 use fleet::{Controller, Load, NONE, Size, Stage, Table, now, request, seconds, timed, writes};
 use serde_json::{Value, json};
 
-/// Applications and managed clusters.
+/// The numbers of Applications and of managed clusters.
 const SIZES: [Size; 2] = [(1000, 1000), (10_000, 1000)];
 
 const ARGO_CD: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd";
 const REPORTS: &str =
     "/apis/apps.open-cluster-management.io/v1alpha1/namespaces/argocd/multiclusterapplicationsetreports";
 
-/// What reports are called in paths.
+/// The plural of reports in paths.
 const KIND: &str = "multiclusterapplicationsetreports";
 
-/// How many objects an Application consists of, which the report names.
+/// The number of objects of an Application, which the report names.
 const OBJECTS: usize = 6;
 
 #[tokio::main]
@@ -42,7 +42,7 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
     let stage = Stage::start(size, &["--controllers=application-set-report"]).await?;
     let load = stage.load();
     let crd = format!("{KIND}.apps.open-cluster-management.io");
-    load.install("report_crd.yaml", &crd).await?;
+    load.install("deploy/report_crd.yaml", &crd).await?;
     load.create_clusters().await?;
     let fleet = Fleet::create(load, size).await?;
     let controller = stage.controller("first").await?;
@@ -100,7 +100,7 @@ impl<'s> Fleet<'s> {
         Ok(Self { load, clusters, sets })
     }
 
-    /// An Application as the ApplicationSet controller creates it.
+    /// Returns an Application as the ApplicationSet controller creates it.
     fn application(&self, at: usize) -> Value {
         let owner = &self.sets[at / self.clusters]["metadata"];
         json!({
@@ -127,7 +127,7 @@ impl<'s> Fleet<'s> {
         })
     }
 
-    /// Does this, and measures how long after it the reports say of all clusters whether they are synced, and healthy.
+    /// Writes the statuses, and measures the time until the reports count all clusters as synced or not, and healthy or not.
     async fn measure(
         &self,
         controller: &Controller,
@@ -148,7 +148,7 @@ impl<'s> Fleet<'s> {
         Ok(())
     }
 
-    /// Makes sure that each report counts all clusters, as these.
+    /// Asserts that each report counts all clusters with this status.
     async fn all_say(&self, [synced, healthy]: [bool; 2]) -> Result<()> {
         let count = |is: bool| if is { self.clusters } else { 0 }.to_string();
         let wanted = [self.clusters.to_string(), count(synced), count(healthy)];
@@ -178,7 +178,7 @@ fn set(at: usize) -> Value {
     })
 }
 
-/// What all Applications have in common.
+/// Returns the common fields of all Applications.
 fn spec() -> Value {
     json!({
         "project": "default",
@@ -187,7 +187,7 @@ fn spec() -> Value {
     })
 }
 
-/// What Argo CD says of an Application that is synced or not, and healthy or not.
+/// Returns Argo CD's status of an Application that is synced or not, and healthy or not.
 fn status([synced, healthy]: [bool; 2]) -> Value {
     let word = |is: bool, yes, no| if is { yes } else { no };
     let (sync, health) = (

@@ -1,4 +1,4 @@
-//! The command line: what was typed, nothing done with it.
+//! The command line: the arguments as typed, before any command runs.
 
 mod agent;
 mod controller;
@@ -18,8 +18,9 @@ pub use install::{HubInstallArgs, HubUninstallArgs};
 pub use pull::PullArgs;
 pub use status::{Format, StatusArgs};
 
-use crate::generate::settings::{Form, Given, SETTINGS, Setting};
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
+use generate::print;
+use generate::settings::{Arguments, Form, Given, SETTINGS, Setting};
 use std::path::PathBuf;
 
 /// GitOps by pull: Argo CD Applications delivered to managed clusters as Open Cluster Management ManifestWorks.
@@ -49,7 +50,7 @@ pub enum Command {
     Controller(Box<ControllerArgs>),
     /// Install what a hub needs beside its Argo CD, or upgrade it
     Install(HubInstallArgs),
-    /// Take it all from a hub again, and leave what was delivered
+    /// Uninstall from a hub; delivered workloads stay
     Uninstall(HubUninstallArgs),
     /// Look after Argo CD's agent on a managed cluster
     #[command(subcommand)]
@@ -117,23 +118,23 @@ Examples:
 const EXAMPLES: &str = "\
 Examples:
   # See what a managed cluster would be given
-  argocd-ocm-cmp generate guestbook --cluster cluster1 --name guestbook
+  argocd-ocm-cmp generate guestbook --clusters cluster1 --name guestbook
 
   # The same for two clusters, without the tests, as JSON lines
-  argocd-ocm-cmp generate shop --cluster eu1,us1 --name shop --exclude '*test*' --output json
+  argocd-ocm-cmp generate shop --clusters eu1,us1 --name shop --exclude '*test*' --output json
 
   # What kustomize or helm make of a folder is wrapped like plain manifests
-  argocd-ocm-cmp generate charts/shop --cluster eu1 --name shop --helm-value-files values-eu.yaml
-  kustomize build overlays/eu | argocd-ocm-cmp generate - --cluster eu1 --name shop
+  argocd-ocm-cmp generate charts/shop --clusters eu1 --name shop --helm-value-files values-eu.yaml
+  kustomize build overlays/eu | argocd-ocm-cmp generate - --clusters eu1 --name shop
 
   # Every cluster of a placement, one after the other
   argocd-ocm-cmp generate shop --placement argocd/europe --rollout Progressive --rollout-max-concurrency 1 --name shop
 
   # See into what works a folder is cut, and how large they are
-  argocd-ocm-cmp generate shop --cluster eu1 --name shop --summary
+  argocd-ocm-cmp generate shop --clusters eu1 --name shop --summary
 
   # Deliver by hand
-  argocd-ocm-cmp generate shop --cluster eu1 --name shop | kubectl apply -f -
+  argocd-ocm-cmp generate shop --clusters eu1 --name shop | kubectl apply -f -
 
 As an Argo CD plugin it runs without arguments: clusters come from the plugin env TARGET_CLUSTER or the
 parameter clusters, the name and the namespace from the Application.";
@@ -188,6 +189,26 @@ pub struct HubArgs {
     pub context: Option<String>,
 }
 
+impl HubArgs {
+    /// Returns the connection settings of the hub.
+    #[must_use]
+    pub fn connection(&self) -> hub::Connection {
+        hub::Connection {
+            kubeconfig: self.kubeconfig.clone(),
+            context: self.context.clone(),
+        }
+    }
+}
+
+impl From<Output> for print::Output {
+    fn from(output: Output) -> Self {
+        match output {
+            Output::Json => Self::Json,
+            Output::Yaml => Self::Yaml,
+        }
+    }
+}
+
 /// When lines have colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Color {
@@ -204,14 +225,14 @@ Exit code: 0 when there is no difference, 1 when there is one, 2 when that canno
 
 Examples:
   # What would the next sync change?
-  argocd-ocm-cmp diff shop --cluster eu1 --name shop --context hub
+  argocd-ocm-cmp diff shop --clusters eu1 --name shop --context hub
 
   # What does a change do, without a hub?
-  argocd-ocm-cmp generate shop --cluster eu1 --name shop > before.yaml
-  argocd-ocm-cmp diff shop --cluster eu1 --name shop --file before.yaml
+  argocd-ocm-cmp generate shop --clusters eu1 --name shop > before.yaml
+  argocd-ocm-cmp diff shop --clusters eu1 --name shop --file before.yaml
 
   # The same from what kubectl sees
-  kubectl get manifestworks -A -o yaml | argocd-ocm-cmp diff shop --cluster eu1 --name shop --file -";
+  kubectl get manifestworks -A -o yaml | argocd-ocm-cmp diff shop --clusters eu1 --name shop --file -";
 
 /// What to generate.
 #[derive(Debug, Default, Args)]
@@ -221,11 +242,23 @@ pub struct GenerateArgs {
 
     /// What was typed for settings, which have other sources too.
     #[command(flatten)]
-    pub given: Given,
+    pub given: SettingFlags,
 }
 
-/// Each setting is a flag.
-impl Args for Given {
+impl From<GenerateArgs> for Arguments {
+    fn from(args: GenerateArgs) -> Self {
+        Self {
+            folder: args.folder,
+            given: args.given.0,
+        }
+    }
+}
+
+/// The flags of settings: one for each row of their table.
+#[derive(Debug, Default)]
+pub struct SettingFlags(Given);
+
+impl Args for SettingFlags {
     fn augment_args(command: clap::Command) -> clap::Command {
         SETTINGS
             .iter()
@@ -237,7 +270,7 @@ impl Args for Given {
     }
 }
 
-impl FromArgMatches for Given {
+impl FromArgMatches for SettingFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut given = Self::default();
         given.update_from_arg_matches(matches)?;
@@ -247,7 +280,7 @@ impl FromArgMatches for Given {
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         for setting in SETTINGS {
             if let Some(texts) = matches.get_many::<String>(setting.name) {
-                self.add(setting, texts.cloned());
+                self.0.add(setting, texts.cloned());
             }
         }
         Ok(())
@@ -265,7 +298,7 @@ fn flag(setting: &Setting) -> Arg {
     let flag = match setting.name {
         // One is what most people give.
         "clusters" => flag.visible_alias("cluster"),
-        // Its value is options itself.
+        // Its value consists of options.
         "kustomize-options" => flag.allow_hyphen_values(true),
         _ => flag,
     };
@@ -293,7 +326,7 @@ pub enum Output {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generate::settings::{Env, Settings};
+    use generate::settings::{Env, Settings};
 
     #[test]
     fn options_of_kustomize_are_a_value() {
@@ -305,7 +338,7 @@ mod tests {
         else {
             panic!("not generate");
         };
-        let settings = Settings::resolve(args.generate, &Env::default()).expect("settings");
+        let settings = Settings::resolve(args.generate.into(), &Env::default()).expect("settings");
         assert_eq!(settings.source.kustomize_options, ["--enable-helm"]);
         assert_eq!(settings.name.to_string(), "web");
     }

@@ -1,4 +1,4 @@
-//! What each command does: reads, hands values to the pure modules, writes once, and says by its exit code how it went.
+//! The commands. Each reads its inputs, calls the pure modules, writes its output once, and returns an exit code.
 
 mod agent;
 mod controller;
@@ -11,32 +11,38 @@ mod uninstall;
 use crate::cli::{
     Cli, Color, Command, DiffArgs, GenerateArgs, GitOpsClusterCommand, PolicyCheckArgs, PolicyCommand, PrintArgs,
 };
-use crate::diff::{self, Ownership, Style};
-use crate::generate::problem::{Problems, plain};
-use crate::generate::settings::{self, Env, Settings};
-use crate::generate::{Generated, generate, policy, print, summary};
-use crate::text::one_line;
-use crate::{completion, confine, hub, manual, works};
+use crate::diff;
+use crate::diff::Style;
+use crate::summary;
+use crate::{completion, fetch, manual};
 use clap::CommandFactory;
+use generate::confine;
+use generate::settings;
+use generate::settings::{Env, Settings};
+use generate::{Generated, generate, policy, print};
+use manifest::problem::{Problems, plain};
+use manifest::text::one_line;
+use ocm::ownership::Ownership;
+use ocm::work as works;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How a command went, by the number that its process ends with.
+/// The result of a command: the exit code of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exit(pub u8);
 
 impl Exit {
-    /// All is well.
+    /// The command succeeded.
     pub const SUCCESS: Self = Self(0);
-    /// It went wrong; of `diff`, that there are differences, of `status`, that something is not healthy, and of `doctor`, that
-    /// something is wrong.
+    /// The command failed. For `diff`: there are differences; for `status`: something is not healthy; for `doctor`: there is an
+    /// error.
     pub const FAILURE: Self = Self(1);
-    /// Of commands that answer a question: it could not be answered.
+    /// A command that answers a question could not answer it.
     pub const CANNOT_TELL: Self = Self(2);
 }
 
-/// Does what was asked for.
+/// Runs the command.
 #[must_use]
 pub fn run(command: Command, env: &Env) -> Exit {
     match command {
@@ -57,7 +63,7 @@ pub fn run(command: Command, env: &Env) -> Exit {
     }
 }
 
-/// The exit code of a command that did not come to its end.
+/// Returns the exit code of a command that did not complete.
 #[must_use]
 pub fn failure(command: &Command) -> Exit {
     match command {
@@ -77,14 +83,14 @@ fn run_generate(args: PrintArgs, env: &Env) -> Exit {
         io::stdout().write_all(table.as_bytes())
     } else {
         let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-        print::works(generated.works(&settings), args.output, &mut out)
+        print::works(generated.works(&settings), args.output.into(), &mut out)
     };
-    // The process ends here, which gives its memory back faster than object by object.
+    // The process ends here: exiting frees memory faster than dropping object by object.
     std::mem::forget(generated);
     written("works", printed)
 }
 
-/// Says what is different, with the exit codes of `kubectl diff`.
+/// Prints the differences, with the exit codes of `kubectl diff`.
 fn run_diff(args: DiffArgs, env: &Env) -> Exit {
     match differences(args, env) {
         Ok(text) if text.is_empty() => Exit::SUCCESS,
@@ -108,15 +114,18 @@ fn differences(args: DiffArgs, env: &Env) -> Result<String, Problems> {
         ));
     }
     let (mut settings, mut made) = generated(args.generate, env)?;
-    let texts: Vec<String> = made.works(&settings).map(|work| print::json(&work)).collect();
-    let generated = works::read_back(&texts);
+    let works_as_text = |made: &Generated, settings: &Settings| -> Vec<String> {
+        made.works(settings).map(|work| print::json(&work)).collect()
+    };
+    let texts = works_as_text(&made, &settings);
+    let mut generated = works::read_back(&texts);
     let ownership = Ownership::on_hub(&settings.name, settings.target.clusters(), &generated);
     let (there, texts, ownership) = if let Some(file) = &args.file {
         let texts = vec![diff::read(file)?];
         (file.display().to_string(), texts, Arc::new(ownership.in_file()))
     } else {
         let ownership = Arc::new(ownership);
-        let found = hub::works(&args.hub, &ownership).map_err(Problems::one)?;
+        let found = fetch::works(&args.hub, &ownership).map_err(Problems::one)?;
         for notice in &found.notices {
             say(&format!("warning: {}\n", one_line(notice)));
         }
@@ -127,26 +136,21 @@ fn differences(args: DiffArgs, env: &Env) -> Result<String, Problems> {
         works.extend(diff::works(text, &there, &ownership)?);
     }
     let names = works.iter().map(|work| work.name.as_str());
-    let renamed: Vec<String> = if diff::is_named_by_policy(&settings.name, names) {
-        // The policy is not at hand here, but on the hub the works have the names that it gives them.
+    let renamed;
+    if diff::is_named_by_policy(&settings.name, names) {
+        // The policy is not available here, but on the hub the works have the names that it gives them.
         settings.name = settings.name.under_policy();
         made.rename(&settings);
-        made.works(&settings).map(|work| print::json(&work)).collect()
-    } else {
-        Vec::new()
-    };
-    let generated = if renamed.is_empty() {
-        generated
-    } else {
-        works::read_back(&renamed)
-    };
+        renamed = works_as_text(&made, &settings);
+        generated = works::read_back(&renamed);
+    }
     Ok(diff::text(
         &diff::compare(&works, &generated, args.file.is_none()),
         &Style { colours, there },
     ))
 }
 
-/// Whether what is printed has colours.
+/// Returns true if the output has colours.
 fn colours(when: Color, env: &Env) -> bool {
     match when {
         Color::Always => true,
@@ -156,7 +160,7 @@ fn colours(when: Color, env: &Env) -> bool {
 }
 
 fn generated(args: GenerateArgs, env: &Env) -> Result<(Settings, Generated), Problems> {
-    let mut settings = Settings::resolve(args, env)?;
+    let mut settings = Settings::resolve(args.into(), env)?;
     settings.source.tools.launcher = Some(confine::this_program());
     let generated = generate(&settings)?;
     for notice in &generated.notices {
@@ -172,7 +176,7 @@ fn announce_parameters(env: &Env) -> Exit {
     }
 }
 
-/// Shows what is in force for a tool that may use nothing; fails if files or the network are not confined.
+/// Prints the confinement in force for a tool that may use nothing; fails if files or the network are not confined.
 fn show_confinement() -> Exit {
     match confine::in_force() {
         Ok(in_force) => match show("confinement", &in_force.to_string()) {
@@ -197,20 +201,20 @@ fn show(what: &str, text: &str) -> Exit {
 fn written(what: &str, result: io::Result<()>) -> Exit {
     match result {
         Ok(()) => Exit::SUCCESS,
-        // The reader has seen enough, as `head` does.
+        // The reader has closed the pipe, as `head` does.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Exit::FAILURE,
         Err(error) => fail(&format!("error: the {what} cannot be written: {}\n", plain(&error))),
     }
 }
 
-/// Says what is wrong.
+/// Prints the error.
 #[must_use]
 pub fn fail(lines: &str) -> Exit {
     say(lines);
     Exit::FAILURE
 }
 
-/// Nobody can be told that standard error is closed, so that is left alone.
+/// Prints to standard error. Ignores write errors: if standard error is closed, there is no place to report them.
 fn say(lines: &str) {
     let _ = io::stderr().write_all(lines.as_bytes());
 }

@@ -1,4 +1,4 @@
-//! `diff`: what a change in Git, or of a setting, would change on the hub, object by object.
+//! `diff`: shows the changes on the hub that a change in Git, or of a setting, would cause, object by object.
 //!
 //! ```text
 //! generate ─▶ works ─┐
@@ -6,36 +6,36 @@
 //! hub or file ───────┘   (ownership)
 //! ```
 //!
-//! An object is the same wherever it stands among the works for a cluster, so that one that moves from a work to another is not
-//! shown as deleted and created. All here is pure; [`hub`](crate::hub) and `main` read.
+//! An object has the same identity in every work for a cluster, so that a move from one work to another is not shown as a
+//! deletion and a creation. All functions here are pure; [`hub`](crate::fetch) and `main` read.
 
 mod file;
-mod ownership;
 mod shown;
 mod text;
 
 pub use file::{read, works};
-pub use ownership::{ListedWork, OF_REPLICA_SET, Ownership};
+pub use ocm::ownership::{ListedWork, OF_REPLICA_SET, Ownership};
 pub use text::{Style, text};
 
-use crate::generate::fresh;
-use crate::generate::names::WorkName;
-use crate::generate::object::ObjectKey;
-use crate::value::Value;
-use crate::works::{self, Target, Work};
-use crate::yaml;
+use generate::content_hash;
+use manifest::key::ObjectKey;
+use manifest::value::Value;
+use manifest::yaml;
+use ocm::names::WorkName;
+use ocm::work as works;
+use ocm::work::{Target, Work};
 use std::collections::{HashMap, HashSet};
 
-/// One thing that is not as it would be generated.
+/// A difference between a live and a generated object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Change {
-    /// For whom.
+    /// The target of the work.
     pub target: Target,
-    /// What changes; where there is no text of it, also how.
+    /// The changed object or work, and the change if there is no text of it.
     pub what: String,
-    /// How it is.
+    /// The live object.
     pub before: Option<Side>,
-    /// How it would be.
+    /// The generated object.
     pub after: Option<Side>,
 }
 
@@ -44,7 +44,7 @@ pub struct Change {
 pub struct Side {
     /// The name of the work.
     pub work: String,
-    /// What is in it, as YAML.
+    /// The object as YAML.
     pub yaml: String,
 }
 
@@ -54,10 +54,10 @@ pub fn is_named_by_policy<'n>(name: &WorkName, mut there: impl Iterator<Item = &
     !name.is_under_policy() && there.any(|work| name.is_of_under_policy(work))
 }
 
-/// What is different between works as they are and as they are generated; nothing where Argo CD would have nothing to do.
+/// Returns the differences between live and generated works; none if Argo CD would do nothing.
 ///
-/// Works that are hooks of Argo CD's own are there only when and after they run, and no sync removes them. So they are compared
-/// only with what was never on a hub.
+/// Works that are Argo CD hooks exist only while and after they run, and no sync removes them. So they are compared only with
+/// works that were never on a hub.
 #[must_use]
 pub fn compare(there: &[Work<'_>], generated: &[Work<'_>], on_hub: bool) -> Vec<Change> {
     let was_on_hub = |work: &Work<'_>| work.metadata().is_some_and(|metadata| metadata.get("uid").is_some());
@@ -138,10 +138,10 @@ fn changes(target: &Target, before: &[&Work<'_>], after: &[&Work<'_>]) -> Vec<Ch
         changes.push(change(format!("{}{stays}", old.key), before, None));
     }
     if marked_anew && changes.is_empty() {
-        // As by another version of this program. Otherwise it follows from what is shown.
+        // For example, from another version of this program. Other differences follow from the shown ones.
         let what = format!(
             "objects get another value of the annotation {}, and that is all",
-            fresh::CONTENT
+            content_hash::CONTENT
         );
         changes.push(change(what, None, None));
     }
@@ -166,7 +166,7 @@ struct Carried<'w> {
     object: &'w Value<'w>,
 }
 
-/// Works with what they carry.
+/// Works with their objects.
 type Works<'w> = Vec<(&'w Work<'w>, Vec<Carried<'w>>)>;
 
 impl<'w> Carried<'w> {
@@ -187,11 +187,11 @@ fn objects<'c, 'w>(works: &'c Works<'w>) -> impl Iterator<Item = &'c Carried<'w>
     works.iter().flat_map(|(_, objects)| objects)
 }
 
-/// A generated object, and what is there of it.
+/// A generated object, and its live object.
 type Pair<'c, 'w> = (Option<&'c Carried<'w>>, &'c Carried<'w>);
 
-/// Each generated object with what is there of it, and what is there besides. While works are replaced by others, and as a
-/// hook of two phases, an object stands in several: those in works of one name belong together.
+/// Returns each generated object with its live object, and the live objects without a generated one. While works are replaced by
+/// others, and as a hook of two phases, an object is in several works: objects in works of the same name are paired.
 fn pairs<'c, 'w>(before: &'c Works<'w>, after: &'c Works<'w>) -> (Vec<Pair<'c, 'w>>, Vec<&'c Carried<'w>>) {
     let place = |carried: &'c Carried<'w>| (&carried.key, carried.work.name.as_str());
     let stay: HashSet<_> = objects(after).map(place).collect();
@@ -213,7 +213,7 @@ fn pairs<'c, 'w>(before: &'c Works<'w>, after: &'c Works<'w>) -> (Vec<Pair<'c, '
     (pairs, alone)
 }
 
-/// What becomes of the works as such, a line each.
+/// Returns the changes of the works themselves, a line each.
 fn lines(before: &Works<'_>, after: &Works<'_>, pairs: &[Pair<'_, '_>], alone: &[&Carried<'_>]) -> Vec<String> {
     let mut lines = Vec::new();
     for (work, objects) in after.iter().filter(|(work, _)| !is_among(before, &work.name)) {
@@ -253,16 +253,16 @@ fn is_among(works: &Works<'_>, name: &str) -> bool {
     works.iter().any(|(work, _)| work.name == name)
 }
 
-/// From which work to which other objects go.
+/// A move of objects from one work to another.
 #[derive(PartialEq)]
 struct Way<'w> {
     from: &'w str,
     to: &'w str,
-    /// Whether the one gives them up before the other is applied. One that goes as a whole goes last.
+    /// True if the source drops the objects before the destination is applied. A work that is deleted as a whole is deleted last.
     gap: bool,
 }
 
-/// The objects that go from one work to another.
+/// Returns the moves of objects between works.
 fn moves<'c>(
     after: &Works<'_>,
     pairs: &[Pair<'c, '_>],
@@ -274,7 +274,7 @@ fn moves<'c>(
         let gap = is_among(after, &old.work.name) && old.work.wave() < new.work.wave() && !old.work.keeps(&old.key);
         Some((old, *new, gap))
     });
-    // One that stands in two works, of which one gives it up and stays.
+    // An object in two works, one of which drops it and stays.
     let given_up = alone
         .iter()
         .filter(|old| is_among(after, &old.work.name))
@@ -304,7 +304,7 @@ fn names(keys: &[&ObjectKey]) -> String {
     }
 }
 
-/// Whether the objects that both have stand in another order, which is the one in which they are applied.
+/// Returns true if the objects on both sides are in different orders, which are the orders in which they are applied.
 fn is_another_order(before: &[Carried<'_>], after: &[Carried<'_>]) -> bool {
     let keys = |of: &[Carried<'_>]| of.iter().map(|carried| carried.key.clone()).collect::<HashSet<_>>();
     let (old, new) = (keys(before), keys(after));
@@ -318,9 +318,9 @@ fn is_another_order(before: &[Carried<'_>], after: &[Carried<'_>]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::works::read_back;
+    use ocm::work::read_back;
 
-    /// A work of ConfigMaps, `NAME=VALUE` each.
+    /// Returns a work of ConfigMaps, `NAME=VALUE` each.
     fn work(cluster: &str, name: &str, annotations: &str, objects: &[&str]) -> String {
         let config_map = |object: &&str| {
             let (name, value) = object.split_once('=').expect("NAME=VALUE");
@@ -335,7 +335,7 @@ mod tests {
         )
     }
 
-    /// What is told, with the names of works in place of whole sides.
+    /// Returns the changes, with the names of works in place of whole sides.
     fn told(there: &[String], generated: &[String]) -> Vec<String> {
         let tell = |change: Change| {
             let side = |side: Option<Side>| side.map_or(String::new(), |side| side.work);
@@ -402,7 +402,7 @@ mod tests {
                 "c ConfigMap shop/b moves from work shop to shop.part-b0",
             ]
         );
-        // One of the two works gives it up and stays.
+        // One of the two works drops it and stays.
         let generated = [work("c", "shop", "", &["b=1"]), work("c", "shop.part-b0", "", &["a=2"])];
         assert_eq!(
             told(&there, &generated),
@@ -431,7 +431,7 @@ mod tests {
             told(&late, &early),
             ["c ConfigMap shop/b moves from work shop.part-wave5 to shop"]
         );
-        // One that is to stay on the cluster does.
+        // Objects that are to be orphaned are.
         let kept = r#""spec":{"deleteOption":{"propagationPolicy":"SelectivelyOrphan","selectivelyOrphans":{"orphaningRules":
             [{"name":"b","namespace":"shop","resource":"configmaps"}]}},"#;
         let kept = early.clone().map(|work| work.replace(r#""spec":{"#, kept));
@@ -440,7 +440,7 @@ mod tests {
             lines.contains(&"c ConfigMap shop/b moves from work shop to shop.part-wave5".to_owned()),
             "{lines:?}"
         );
-        // A work that goes as a whole goes last.
+        // A work that is deleted as a whole is deleted last.
         assert_eq!(
             told(&[work("c", "shop", "", &["b=1", "c=1"])], &late[1..])[2..],
             ["c ConfigMap shop/b, ConfigMap shop/c move from work shop to shop.part-wave5"]

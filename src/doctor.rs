@@ -1,35 +1,35 @@
-//! What is wrong with a hub, and what to do about it: pure checks of what was read there.
+//! The problems of a hub and their remediation: pure checks of the state that was read.
 //!
 //! ```text
 //! hub ─▶ Seen ─▶ checks, a file each ─▶ Finding ─▶ a table, or JSON
 //! ```
 //!
-//! What a check may find is a [`Message`], which docs/doctor.md explains. What cannot be looked at is found as well: where that is so,
-//! nobody is told that all is well.
+//! Every possible finding of a check is a [`Message`], which docs/doctor.md explains. A state that cannot be read is a finding as
+//! well: then `doctor` does not report success.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod checks;
-mod companion;
+mod controller;
+mod hub_state;
 mod message;
 mod print;
 mod rights;
-mod seen;
 mod shipped;
 
 pub use checks::{CHECKS, Check};
-pub use companion::Companion;
+pub use controller::ControllerPod;
+pub(crate) use hub_state::{AGENT_LABEL, CONTROLLER, PLUGIN};
+pub use hub_state::{Application, Cluster, HubState, Lookup, Project, Refusal, ReplicaSet, Work};
 pub use message::{Finding, Level, Message};
 pub use print::{table, value};
 pub use rights::{Right, wanted};
-pub(crate) use seen::{AGENT_LABEL, CONTROLLER, PLUGIN};
-pub use seen::{Application, Cluster, Look, Project, Refusal, ReplicaSet, Seen, Work};
 
-use k8s_openapi::jiff::Timestamp;
+use jiff::Timestamp;
 
-/// What all checks find, errors first; as of `now`.
+/// Runs all checks, and returns their findings as of `now`, errors first.
 #[must_use]
-pub fn examine(seen: &Seen, now: Timestamp) -> Vec<Finding> {
+pub fn examine(seen: &HubState, now: Timestamp) -> Vec<Finding> {
     let mut findings = Vec::new();
     for check in CHECKS {
         findings.extend((check.run)(seen, now).into_iter().map(|finding| Finding {
@@ -37,23 +37,23 @@ pub fn examine(seen: &Seen, now: Timestamp) -> Vec<Finding> {
             ..finding
         }));
     }
-    // Those of a level stay in the order of the checks.
+    // A stable sort: findings of a level stay in the order of the checks.
     findings.sort_by_key(|finding| finding.message.level);
     findings
 }
 
-/// How the hub is as a whole.
+/// The overall result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing is wrong; there may be warnings.
+    /// There are no errors; there may be warnings.
     Well,
-    /// Something is wrong.
+    /// There are errors.
     Wrong,
-    /// Nothing that was looked at is wrong, but not all could be.
+    /// There are no errors, but some checks could not run.
     Unknown,
 }
 
-/// How the hub is of which this was found.
+/// Returns the overall result of the findings.
 #[must_use]
 pub fn verdict(findings: &[Finding]) -> Verdict {
     if findings.iter().any(|finding| finding.message.level == Level::Error) {

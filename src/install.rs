@@ -1,9 +1,9 @@
-//! What a hub is given, to run this program beside its Argo CD: the files at the root of the repository, with what was asked for set
-//! in them. Pure functions of values; `commands` prints or applies what comes of them.
+//! The objects that run this program beside Argo CD on a hub: the files of deploy/, with the flags applied. Pure functions;
+//! `commands` prints or applies the result.
 //!
-//! The files are the one truth. `features` says which of them make up what a user asks for, `merge` makes one object of those that are
-//! about the same, `namespace` puts them beside an Argo CD in another namespace, and `settings` sets what flags say. `ownership` is
-//! about who manages which field of what is there already, and `removal` about taking it all away.
+//! The files are the single source of truth. `features` maps features to files, `merge` combines objects with the same name,
+//! `namespace` moves them to the namespace of another Argo CD, and `settings` applies the flags. `ownership` decides about
+//! managers of fields of live objects, and `removal` about uninstalling.
 
 mod features;
 mod merge;
@@ -18,56 +18,54 @@ mod tests;
 
 pub use features::{Feature, with_implied};
 pub use object::Object;
-pub use ownership::{EARLIER, conflicts, elsewhere, is_of_another, is_robbed, taken_over};
+pub use ownership::{EARLIER, conflicts, elsewhere, is_of_another, is_robbed, is_unchanged, taken_over};
 pub use policy::{POLICY, POLICY_KEY, PolicySource, decide, is_open_project, is_sample, live_policy};
-pub use removal::{LABELS, PROJECT, hanging, is_helms, is_left, is_ours, leases, names_project, of_managers};
+pub use removal::{LABELS, PROJECT, hanging, is_helms, is_left, is_ours, names_project, of_managers};
 
-use crate::agent::shipped;
-use crate::cli::Output;
-use crate::pull::Dialect;
-use crate::value::Value;
-use crate::{json, yaml};
+use controller::argocd_agent::shipped;
+use controller::pull::Dialect;
+use generate::print::Output;
+use manifest::value::Value;
+use manifest::{json, yaml};
 use std::collections::BTreeSet;
 
-/// The field manager of all that is applied. The controller writes by the same name, but it updates and does not apply.
-pub const MANAGER: &str = crate::controller::writer::MANAGER;
+/// The field manager of all applied objects. The controller writes with the same name, but uses updates and not applies.
+pub const MANAGER: &str = controller::runtime::writer::MANAGER;
 
 /// The image of this program, of this release.
 pub const IMAGE: &str = concat!("ghcr.io/argocd-ocm-cmp/argocd-ocm-cmp:", env!("CARGO_PKG_VERSION"));
 
-/// The image of Argo CD that kustomize and helm are taken from.
+/// The image of Argo CD that provides kustomize and helm.
 pub const ARGOCD_IMAGE: &str = shipped::ARGOCD;
 
-/// The namespace that the files are written for.
+/// The namespace in the shipped files.
 const SHIPPED_NAMESPACE: &str = "argocd";
 
-/// What is asked for.
+/// The options of an installation.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// The namespace of Argo CD.
     pub namespace: String,
     /// The image of this program.
     pub image: String,
-    /// The image of Argo CD that brings kustomize and helm.
+    /// The image of Argo CD that provides kustomize and helm.
     pub argocd_image: String,
-    /// The Secrets by which these images are pulled.
+    /// The image pull secrets.
     pub image_pull_secrets: Vec<String>,
-    /// What is asked for by name; see [`with_implied`].
+    /// The features named in the flags; see [`with_implied`].
     pub features: BTreeSet<Feature>,
-    /// How many replicas the controller has, if not as many as the file says.
+    /// The number of replicas of the controller; `None` keeps the number in the file.
     pub replicas: Option<u16>,
-    /// Into how many shards its work is divided.
-    pub shards: Option<u16>,
-    /// Whose conventions the pull model follows.
+    /// The dialect of the pull model.
     pub pull_dialect: Dialect,
-    /// Where the policy of the sidecar comes from, with the feature [`Feature::Policy`].
+    /// The source of the sidecar's policy, with the feature [`Feature::Policy`].
     pub policy: PolicySource,
-    /// Whether only what is added to Argo CD's own objects is wanted.
+    /// True if only the additions to Argo CD's own objects are installed.
     pub additions_only: bool,
 }
 
 impl Wanted {
-    /// All that there is, as it is shipped, beside the Argo CD of this namespace.
+    /// Returns the options that install everything as shipped, beside the Argo CD in this namespace.
     #[must_use]
     pub fn everything(namespace: &str) -> Self {
         Self {
@@ -77,7 +75,6 @@ impl Wanted {
             image_pull_secrets: Vec::new(),
             features: Feature::ALL.iter().copied().collect(),
             replicas: None,
-            shards: None,
             pull_dialect: Dialect::default(),
             policy: PolicySource::Sample,
             additions_only: false,
@@ -85,7 +82,7 @@ impl Wanted {
     }
 }
 
-/// The objects to apply, in an order in which each finds what it needs. The same for the same `wanted`, always.
+/// Returns the objects in the order of their dependencies. Deterministic: the same `wanted` gives the same objects.
 #[must_use]
 pub fn objects(wanted: &Wanted) -> Vec<Object> {
     let mut features = with_implied(wanted.features.iter().copied().chain(settings::features(wanted)));
@@ -116,12 +113,12 @@ pub fn objects(wanted: &Wanted) -> Vec<Object> {
     objects
 }
 
-/// The objects of a file of ours.
+/// Reads the objects of a shipped file.
 fn read(file: &'static str) -> impl Iterator<Item = Object> {
     yaml::documents(file).map(|document| Object::new(document.expect("a test reads all of them").value))
 }
 
-/// The objects as text, for kubectl: YAML documents, or one JSON object a line.
+/// Formats the objects for kubectl: YAML documents, or one JSON object a line.
 #[must_use]
 pub fn text(objects: &[Object], form: Output) -> String {
     let mut text = String::new();
@@ -140,7 +137,7 @@ pub fn text(objects: &[Object], form: Output) -> String {
     text
 }
 
-/// The canonical JSON of a value.
+/// Returns the canonical JSON of a value.
 fn json_of(value: &Value<'_>) -> String {
     let mut text = String::new();
     json::write(value, &mut text).expect("a test prints all of them");

@@ -1,9 +1,11 @@
-//! The program.
+//! The entry point of the program.
 
 use argocd_ocm_cmp::cli::Cli;
-use argocd_ocm_cmp::commands::{self, Exit};
-use argocd_ocm_cmp::{confine, yaml};
+use argocd_ocm_cmp::commands;
+use argocd_ocm_cmp::commands::Exit;
 use clap::Parser;
+use generate::confine;
+use manifest::yaml;
 use std::process::ExitCode;
 use std::{process, thread};
 
@@ -16,8 +18,8 @@ fn main() -> ExitCode {
     let env = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
-    // Deeply nested documents are handled by recursion, for which the first thread's stack may be too small. The process ends
-    // where the work ends: to take the large stack down first would only cost time.
+    // The parser recurses on deeply nested documents, for which the stack of the first thread may be too small. The process exits
+    // when the work is done: freeing the large stack first would only cost time.
     let run = thread::Builder::new().stack_size(yaml::STACK).spawn(move || {
         let Exit(code) = commands::run(command, &env);
         process::exit(code.into())

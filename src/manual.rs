@@ -1,11 +1,11 @@
-//! The manual page: one for the whole program, made of the command line that it describes.
+//! The manual page: one for the whole program, generated from its command line.
 
 use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use std::io;
 
-/// The page in roff, as `man` reads it. `program` is the whole command line.
+/// Returns the page in roff, as `man` reads it. `program` is the whole command line.
 #[must_use]
 pub fn page(mut program: Command) -> String {
     program.build();
@@ -25,7 +25,7 @@ pub fn page(mut program: Command) -> String {
     page
 }
 
-/// A sub-section for each command that can be run.
+/// Adds a subsection for each command that can be run.
 fn describe(command: &Command, add: &mut impl FnMut(String)) {
     for command in command.get_subcommands() {
         if command.has_subcommands() {
@@ -53,7 +53,7 @@ fn usage(command: &Command, roff: &mut Roff) {
     roff.text([bold(usage.trim_start_matches("Usage: "))]);
 }
 
-/// Text whose lines stay as they are.
+/// Adds text whose lines are not wrapped.
 fn as_it_is(text: &str, roff: &mut Roff) {
     roff.control("PP", []).control("nf", []);
     for line in text.lines() {
@@ -62,7 +62,7 @@ fn as_it_is(text: &str, roff: &mut Roff) {
     roff.control("fi", []);
 }
 
-/// What stands under the heading of a section.
+/// Returns the body of a section.
 fn body(render: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
     let section = text(render);
     let (_, under) = section.split_once(".SH ").expect("a section has a heading");

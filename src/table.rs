@@ -1,9 +1,9 @@
-//! Tables for people: columns as wide as what is in them, with three blanks between.
+//! Tables for people: columns as wide as their content, separated by three spaces.
 
 use std::fmt::Write as _;
 use std::iter;
 
-/// How wide each column is, in characters.
+/// Returns the width of each column, in characters.
 #[must_use]
 pub fn widths<'a, const N: usize>(rows: impl Iterator<Item = &'a [String; N]>) -> [usize; N] {
     let mut widths = [0; N];
@@ -15,7 +15,7 @@ pub fn widths<'a, const N: usize>(rows: impl Iterator<Item = &'a [String; N]>) -
     widths
 }
 
-/// A row without blanks at its end; `painted` is the column that has a colour, and how that begins and ends on a terminal.
+/// Formats a row without trailing spaces; `painted` is the coloured column, with the codes at its start and end.
 #[must_use]
 pub fn line<const N: usize>(row: &[String; N], widths: &[usize; N], painted: Option<(usize, [&str; 2])>) -> String {
     let last = row.iter().rposition(|cell| !cell.is_empty()).unwrap_or(0);

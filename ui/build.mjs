@@ -1,4 +1,4 @@
-// Builds the extension, and the manifest at the root that delivers it. With --check the manifest is not written, and it fails where
+// Builds the extension, and the manifest that delivers it. With --check the manifest is not written, and it fails where
 // that is not what it should be.
 
 import {build} from 'esbuild';
@@ -7,7 +7,7 @@ import {mkdirSync, readFileSync, writeFileSync} from 'node:fs';
 import {fileURLToPath} from 'node:url';
 
 const SCRIPT = 'dist/extension-argocd-ocm-cmp.js';
-const MANIFEST = '../deploy_ui.yaml';
+const MANIFEST = '../deploy/deploy_ui.yaml';
 
 process.chdir(fileURLToPath(new URL('.', import.meta.url)));
 
@@ -28,8 +28,10 @@ const manifest = readFileSync('deploy_ui.template.yaml', 'utf8')
     .replace('CHECKSUM', createHash('sha256').update(script).digest('hex').slice(0, 16));
 if (!process.argv.includes('--check')) {
     writeFileSync(MANIFEST, manifest);
-    console.log(`ui/${SCRIPT}: ${Buffer.byteLength(script)} bytes; deploy_ui.yaml carries it`);
+    console.log(`ui/${SCRIPT}: ${Buffer.byteLength(script)} bytes; deploy/deploy_ui.yaml carries it`);
 } else if (readFileSync(MANIFEST, 'utf8') !== manifest) {
-    console.error('deploy_ui.yaml does not carry what ui/src builds to: run "npm run build" in ui/ and commit it');
+    console.error(
+        'deploy/deploy_ui.yaml does not carry what ui/src builds to: run "npm run build" in ui/ and commit it',
+    );
     process.exitCode = 1;
 }

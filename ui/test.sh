@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The tests of the UI extension: types, pure functions, the extension in a real Chromium with each version of React that Argo CD
-# has had, and whether deploy_ui.yaml is up to date. Needs node 20 or newer with npm, chromium and chromedriver.
+# has had, and whether deploy/deploy_ui.yaml is up to date. Needs node 20 or newer with npm, chromium and chromedriver.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -20,7 +20,7 @@ node_modules/.bin/prettier --check '*.mjs' src test
 step 'types'
 node_modules/.bin/tsc --project .
 
-step 'deploy_ui.yaml carries what ui/src builds to'
+step 'deploy/deploy_ui.yaml carries what ui/src builds to'
 node build.mjs --check
 
 step 'pure functions, and pages in Chromium'

@@ -1,29 +1,29 @@
-//! Who is in the contest, and how each is called.
+//! The compared programs, and their command lines.
 
 use super::corpus::Corpus;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The shell loop starts a process for each file, and beyond so many takes minutes.
+/// The maximum number of files for the shell loop, which starts a process for each and takes minutes beyond that.
 const SHELL_MAX: usize = 3000;
 
 /// A program that wraps the manifests of a folder, or only reads them.
 pub(crate) struct Contender {
     pub(crate) name: &'static str,
-    /// How it is called; `None` where it would take too long.
+    /// The command line; `None` if it would take too long.
     pub(crate) command: Option<Vec<String>>,
-    /// Whether it prints a work, or the files as they are.
+    /// True if it prints a work, and not the files as they are.
     pub(crate) wraps: bool,
 }
 
-/// The programs beside the benchmark.
+/// The programs that the benchmark compares with.
 pub(crate) struct Baseline {
     go: PathBuf,
     shell: PathBuf,
 }
 
 impl Baseline {
-    /// Builds what must be built.
+    /// Builds the programs that need a build.
     pub(crate) fn build() -> Self {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/baseline");
         let go = Path::new(env!("CARGO_TARGET_TMPDIR")).join("baseline");
@@ -42,7 +42,7 @@ impl Baseline {
     }
 }
 
-/// All that are compared over these manifests, ours first.
+/// Returns all programs that are compared over these manifests, ours first.
 pub(crate) fn contenders(corpus: &Corpus, baseline: &Baseline) -> [Contender; 4] {
     let folder = corpus.folder().to_str().expect("a plain path");
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();

@@ -1,4 +1,4 @@
-//! The manifests that are wrapped, the same on every run.
+//! The wrapped manifests, the same on every run.
 
 use super::objects::{KINDS, Written};
 use std::fmt::Write as _;
@@ -9,13 +9,13 @@ use tempfile::TempDir;
 /// A folder of manifests.
 pub(crate) struct Corpus {
     folder: PathBuf,
-    /// What removes it.
+    /// The temporary folder, deleted when dropped.
     scratch: Option<TempDir>,
-    /// What there is in it.
+    /// The number of files.
     pub(crate) files: usize,
-    /// How many objects its files have.
+    /// The number of objects in the files.
     pub(crate) documents: usize,
-    /// How large its files are together.
+    /// The total size of the files.
     pub(crate) bytes: usize,
 }
 
@@ -31,7 +31,7 @@ impl Corpus {
         }
     }
 
-    /// The example that comes with the project.
+    /// Returns the example that comes with the project.
     pub(crate) fn guestbook() -> Self {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("guestbook");
         let sizes = fs::read_dir(&folder).expect("the guestbook").map(|file| {
@@ -48,8 +48,8 @@ impl Corpus {
         }
     }
 
-    /// So many files as teams write them: a Deployment, a Service and a ConfigMap in the folder of each app, of ten apps one in
-    /// JSON, one in flow style, and one whose files have two documents each.
+    /// Creates so many files as teams write them: a Deployment, a Service and a ConfigMap in the folder of each app, of ten apps
+    /// one in JSON, one in flow style, and one whose files have two documents each.
     pub(crate) fn folder_of(files: usize) -> Self {
         let mut corpus = Self::empty();
         for file in 0..files {
@@ -74,7 +74,7 @@ impl Corpus {
         corpus
     }
 
-    /// One file of about so many bytes, with many documents.
+    /// Creates one file of about so many bytes, with many documents.
     pub(crate) fn documents_of(bytes: usize) -> Self {
         let mut text = String::new();
         let mut documents = 0;
@@ -89,7 +89,7 @@ impl Corpus {
         corpus
     }
 
-    /// One ConfigMap of about so many bytes: ten texts of many lines.
+    /// Creates one ConfigMap of about so many bytes: ten texts of many lines.
     pub(crate) fn config_map_of(bytes: usize) -> Self {
         let mut text =
             String::from("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: large\n  namespace: team\ndata:\n");
@@ -120,7 +120,7 @@ impl Corpus {
         self.bytes += text.len();
     }
 
-    /// Where the files are.
+    /// Returns the folder of the files.
     pub(crate) fn folder(&self) -> &Path {
         self.scratch.as_ref().map_or(&self.folder, TempDir::path)
     }

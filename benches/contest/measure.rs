@@ -7,15 +7,15 @@ use std::io::Read as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The argument by which the benchmark starts itself to measure one command: only so do the operating system's figures for
+/// The argument with which the benchmark starts itself to measure one command: only then do the operating system's figures for
 /// finished children belong to that command alone.
 pub(crate) const MEASURE: &str = "--measure";
 
-/// What a finished command took: seconds of wall time, seconds of CPU, and KiB of memory at its peak.
+/// The resources of a finished command: seconds of wall time, seconds of CPU, and KiB of memory at its peak.
 pub(crate) type Usage = [f64; 3];
 
-/// Runs the contenders in turn, so that a machine whose speed drifts drifts for all of them. One run of each comes first, to
-/// warm the page cache, and does not count.
+/// Runs the contenders in turn, so that a drift of the machine's speed affects all of them. One run of each comes first, to warm
+/// the page cache, and does not count.
 pub(crate) fn in_turn(contenders: &[Contender], runs: usize) -> Vec<Vec<Usage>> {
     let mut usages = vec![Vec::new(); contenders.len()];
     for run in 0..=runs {
@@ -27,7 +27,7 @@ pub(crate) fn in_turn(contenders: &[Contender], runs: usize) -> Vec<Vec<Usage>> 
     usages
 }
 
-/// Measures a command in a process of its own.
+/// Measures a command in a separate process.
 fn by_itself(command: &[String]) -> Usage {
     let myself = std::env::current_exe().expect("this program");
     let output = Command::new(myself)

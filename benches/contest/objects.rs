@@ -1,8 +1,8 @@
 //! The objects of an app, as teams write them: with comments, in block and flow style, or as JSON.
 
-use argocd_ocm_cmp::{json, yaml};
+use manifest::{json, yaml};
 
-/// How a manifest is written.
+/// The format of a manifest.
 #[derive(Clone, Copy)]
 pub(crate) enum Written {
     Block,
@@ -17,7 +17,7 @@ pub(crate) struct Kind {
     flow: &'static str,
 }
 
-/// Together about 2.4 kB a time, in either style.
+/// The kinds: together about 2.4 kB a time, in either style.
 pub(crate) const KINDS: [Kind; 3] = [
     Kind {
         name: "deployment",
@@ -37,7 +37,7 @@ pub(crate) const KINDS: [Kind; 3] = [
 ];
 
 impl Kind {
-    /// The object of the app of this name.
+    /// Returns the object of the app of this name.
     pub(crate) fn text(&self, app: &str, written: Written) -> String {
         let text = match written {
             Written::Block | Written::Json => self.block,
@@ -51,7 +51,7 @@ impl Kind {
     }
 }
 
-/// A manifest as tools write it for people.
+/// Formats a manifest as tools write it for people.
 fn as_json(text: &str) -> String {
     let manifest = yaml::documents(text).next().expect("a document").expect("YAML");
     let mut compact = String::new();

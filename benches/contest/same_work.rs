@@ -1,16 +1,16 @@
-//! Whether all do the same work: the same objects, value for value, and as many as there are documents.
+//! Checks that all programs do the same work: the same objects, value for value, and one per document.
 
 use super::contender::Contender;
 use super::corpus::Corpus;
-use argocd_ocm_cmp::json;
-use argocd_ocm_cmp::value::{Map, Value};
-use argocd_ocm_cmp::yaml;
+use manifest::json;
+use manifest::value::{Map, Value};
+use manifest::yaml;
 use std::process::Command;
 
-/// Runs each contender once, and compares what it prints.
+/// Runs each contender once, and compares the outputs.
 ///
 /// # Panics
-/// When somebody does something else.
+/// If an output differs.
 pub(crate) fn check(contenders: &[Contender], corpus: &Corpus) {
     let mut first: Option<Vec<String>> = None;
     for contender in contenders {
@@ -34,7 +34,7 @@ pub(crate) fn check(contenders: &[Contender], corpus: &Corpus) {
     }
 }
 
-/// The manifests of the works in a text, each as canonical JSON, in the order of those.
+/// Returns the manifests of the works in a text, each as canonical JSON, sorted.
 fn manifests(text: &str) -> Vec<String> {
     let mut manifests = Vec::new();
     for document in yaml::documents(text) {
@@ -60,7 +60,7 @@ fn fields<'v, 'a>(value: &'v mut Value<'a>) -> &'v mut Map<'a> {
     }
 }
 
-/// Only ours says in which namespace an object is that names none.
+/// Removes the namespace that only our program adds to objects without one.
 fn canonical(manifest: &mut Value<'_>) -> String {
     let metadata = fields(field(manifest, "metadata"));
     if metadata.get("namespace").and_then(Value::as_str) == Some("default") {

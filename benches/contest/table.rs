@@ -1,10 +1,10 @@
-//! What was measured, as a table.
+//! The measurements as a table.
 
 use super::contender::Contender;
 use super::measure::Usage;
 use std::fmt::Write as _;
 
-/// A row for each contender: medians, and the medians of the ratios of runs that stood side by side, to the first row.
+/// Formats a row for each contender: medians, and the medians of the ratios of adjacent runs to the first row.
 pub(crate) fn table(contenders: &[Contender], usages: &[Vec<Usage>]) -> String {
     let mut table = format!(
         "{:<24}{:>12}{:>8}{:>12}{:>8}{:>13}{:>8}\n",

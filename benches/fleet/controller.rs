@@ -9,32 +9,32 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How often it is looked what the controller has counted.
+/// The interval of reading the controller's metrics.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// After this long without another write it is done: longer than it lets a report rest.
+/// The time without another write after which it is done: longer than its delay between writes of a report.
 const QUIET: Duration = Duration::from_secs(8);
 
-/// After this long without another write it is not going to.
+/// The time without another write after which it is stuck.
 const STUCK: Duration = Duration::from_secs(120);
 
-/// How many writes of a kind there have been.
+/// Returns the number of writes of a kind.
 pub(crate) fn writes(metrics: &Metrics, kind: &str) -> f64 {
     metrics.sum("writes_total", &[&format!("resource=\"{kind}\"")])
 }
 
-/// A controller that runs.
+/// A running controller.
 pub(crate) struct Controller {
     process: Child,
     address: String,
     log: PathBuf,
 }
 
-/// A controller that has come to the end of what there was to do.
+/// A controller that has completed its work.
 pub(crate) struct Quiet {
-    /// When it did the last of it.
+    /// The time of its last write.
     pub(super) last: Instant,
-    /// What it has counted then.
+    /// Its metrics at that time.
     pub(crate) metrics: Metrics,
 }
 
@@ -78,7 +78,7 @@ impl Controller {
         )
     }
 
-    /// What is logged first of this name.
+    /// Returns the first value of this name in the log.
     fn logged(&self, name: &str) -> Option<String> {
         let log = fs::read_to_string(&self.log).ok()?;
         let (_, rest) = log.split_once(&format!("\"{name}\":\""))?;
@@ -96,12 +96,12 @@ impl Controller {
         Ok(body.to_owned())
     }
 
-    /// What it has counted.
+    /// Reads its metrics.
     pub(crate) fn metrics(&self) -> Result<Metrics> {
         self.get("/metrics").map(Metrics)
     }
 
-    /// Waits until it has done so much of what is counted, and then nothing for a while.
+    /// Waits until the counted value has reached `wanted`, and then does not change for a while.
     pub(crate) async fn quiet(&self, counted: impl Fn(&Metrics) -> f64, wanted: f64) -> Result<Quiet> {
         let (mut last, mut before) = (Instant::now(), 0.0);
         loop {
@@ -121,12 +121,12 @@ impl Controller {
         }
     }
 
-    /// Seconds, of the user and the system.
+    /// Returns its CPU time in seconds, user and system.
     pub(super) fn cpu(&self) -> Result<f64> {
         Ok(self.metrics()?.sum("process_cpu_seconds_total", &[]))
     }
 
-    /// Has it end as a cluster would, and returns the most memory that it ever had, and how often it has warned.
+    /// Stops it as a cluster would, and returns its peak memory and its number of warnings.
     pub(super) fn stop(mut self) -> Result<[String; 2]> {
         let peak = self.peak()?;
         Command::new("kill").arg(self.process.id().to_string()).status()?;
@@ -136,7 +136,7 @@ impl Controller {
         Ok([peak, warnings(&log)?])
     }
 
-    /// Has it end as on a node that is lost, and returns the same.
+    /// Kills it as on a lost node, and returns the same.
     pub(super) fn kill(mut self) -> Result<[String; 2]> {
         let peak = self.peak()?;
         self.process.kill()?;
@@ -144,13 +144,37 @@ impl Controller {
         Ok([peak, warnings(&fs::read_to_string(&self.log)?)?])
     }
 
-    /// The most memory that it ever had, in MiB.
+    /// Returns its peak memory, in MiB.
     fn peak(&self) -> Result<String> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let peak: f64 = peak.context("a peak")?.trim().trim_end_matches(" kB").parse()?;
         Ok(format!("{:.1}", peak / 1024.0))
     }
+}
+
+/// Returns the CPU time of a program that this benchmark started, user and system, in seconds.
+pub(super) fn cpu_of(program: &str) -> Result<f64> {
+    /// The number of clock ticks per second in `/proc`.
+    const TICKS: f64 = 100.0;
+    let ours = std::process::id().to_string();
+    let mut ticks = 0.0;
+    for process in fs::read_dir("/proc")? {
+        // A process may end meanwhile.
+        let Ok(stat) = fs::read_to_string(process?.path().join("stat")) else {
+            continue;
+        };
+        let Some((name, fields)) = stat.rsplit_once(") ") else {
+            continue;
+        };
+        let fields: Vec<&str> = fields.split(' ').collect();
+        if name.ends_with(&format!("({program}")) && fields[1] == ours {
+            for field in &fields[11..13] {
+                ticks += field.parse::<f64>()?;
+            }
+        }
+    }
+    Ok(ticks / TICKS)
 }
 
 /// How often there is a warning in a log before it ends; they are told as they are.

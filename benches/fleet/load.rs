@@ -1,24 +1,24 @@
-//! What is put onto the hub, and looked at there.
+//! The load on the hub, and checks of its objects.
 
 use super::Size;
 use anyhow::{Context, Result, ensure};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use http::Request;
-use k8s_openapi::jiff::Timestamp;
+use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// How many requests of the load are under way at a time: agents do not wait for each other.
+/// The number of concurrent requests of the load: agents do not wait for each other.
 const AT_ONCE: usize = 16;
 
-/// Before the namespaces in paths to works.
+/// The prefix of the namespaces in paths to works.
 pub(crate) const WORKS: &str = "/apis/work.open-cluster-management.io/v1";
 
 const MERGE: &str = "application/merge-patch+json";
 const CREATED: &str = "application/json";
 
-/// Who writes.
+/// The client that writes the load.
 pub(crate) struct Load {
     client: Client,
     size: Size,
@@ -33,17 +33,17 @@ impl Load {
         &self.client
     }
 
-    /// How many Applications there are.
+    /// Returns the number of Applications.
     pub(crate) fn applications(&self) -> f64 {
         self.size.0 as f64
     }
 
-    /// The managed cluster of an Application.
+    /// Returns the managed cluster of an Application.
     pub(crate) fn cluster(&self, application: usize) -> String {
         format!("cluster-{}", application % self.size.1)
     }
 
-    /// Installs a CRD of ours, and waits until it is served.
+    /// Installs one of our CRDs, and waits until it is served.
     pub(crate) async fn install(&self, file: &str, name: &str) -> Result<()> {
         let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
         let crd = std::fs::read(format!("{}/{file}", env!("CARGO_MANIFEST_DIR"))).context(file.to_owned())?;
@@ -89,12 +89,12 @@ impl Load {
         .await
     }
 
-    /// Does what there is to do for each Application.
+    /// Sends the requests for each Application.
     pub(crate) async fn of_each(&self, requests: impl Fn(usize) -> Vec<Request<Vec<u8>>>) -> Result<()> {
         self.each(self.size.0, requests).await
     }
 
-    /// Does what there is to do for each of so many, several at a time.
+    /// Sends the requests for each of so many objects, several at a time.
     async fn each(&self, all: usize, requests: impl Fn(usize) -> Vec<Request<Vec<u8>>>) -> Result<()> {
         let send = |at| {
             let requests = requests(at);
@@ -114,7 +114,7 @@ impl Load {
             .await
     }
 
-    /// What every object of a list is made of.
+    /// Lists the objects at a path, and converts each.
     pub(crate) async fn read<T>(&self, path: &str, read: impl Fn(&Value) -> T) -> Result<Vec<T>> {
         let (mut more, mut all) = (String::new(), Vec::new());
         loop {
@@ -128,7 +128,7 @@ impl Load {
         }
     }
 
-    /// Makes sure that there are as many objects at a path as Applications, and that this is so of the status of each.
+    /// Asserts that there are as many objects at a path as Applications, and that the status of each satisfies `has`.
     pub(crate) async fn all_have(&self, path: &str, what: &str, has: impl Fn(&Value) -> bool) -> Result<()> {
         let status = |object: &Value| {
             let status = &object["status"];

@@ -1,14 +1,14 @@
-//! What the controller and the API server count.
+//! The metrics of the controller and of the API server.
 
 use anyhow::Result;
 use http::Request;
 use kube::Client;
 
-/// The text in which Prometheus is told figures.
+/// Metrics in Prometheus' text format.
 pub(crate) struct Metrics(pub(super) String);
 
 impl Metrics {
-    /// The sum of the series whose name ends so and that have these labels.
+    /// Returns the sum of the series with this end of the name and with these labels.
     pub(crate) fn sum(&self, name: &str, labels: &[&str]) -> f64 {
         let lines = self.0.lines().filter(|line| !line.starts_with('#'));
         let series = lines.filter_map(|line| line.rsplit_once(' '));
@@ -20,7 +20,7 @@ impl Metrics {
     }
 }
 
-/// What the API server has been asked for about what the controller deals with.
+/// The numbers of requests to the API server for the kinds that the controller uses.
 pub(super) struct Requests {
     pub(super) lists: u64,
     pub(super) writes: u64,

@@ -1,11 +1,10 @@
-{{/* The files at the root of the repository are the one truth: they are in files/, and what values say is set in them. */}}
+{{/* The files in files/ are links to those of the repository, and what values say is set in them. */}}
 
 {{/* The features, with all that they imply, as JSON with the name of each. */}}
 {{- define "argocd-ocm-cmp.features" -}}
 {{- $implies := dict
       "plugin" (list "policy")
       "policy" (list "plugin")
-      "shards" (list "controller")
       "cluster-secrets" (list "controller")
       "report" (list "controller")
       "gitopscluster" (list "controller")
@@ -15,9 +14,6 @@
 {{- range .Values.features -}}
   {{- $_ := set $on . true -}}
   {{- range (get $implies . | default list) -}}{{- $_ := set $on . true -}}{{- end -}}
-{{- end -}}
-{{- if gt (int .Values.controller.shards) 1 -}}
-  {{- $_ := set $on "shards" true -}}{{- $_ := set $on "controller" true -}}
 {{- end -}}
 {{- $policy := .Values.policy -}}
 {{- if and $policy.text $policy.existingConfigMap -}}

@@ -134,7 +134,7 @@ Examples:
   argocd-ocm-cmp agent install /shared
   /shared/argocd-ocm-cmp agent run --when-changed /tls/tls.crt -- argocd-agent agent";
 
-/// Files that are looked at all the time would cost a processor.
+/// Reading files in a tight loop would occupy a processor.
 fn interval(text: &str) -> Result<Duration, String> {
     match time(text)? {
         Duration::ZERO => Err("give at least 1s".to_owned()),

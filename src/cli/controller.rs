@@ -3,19 +3,18 @@
 use super::HubArgs;
 use super::images::ImageArgs;
 use super::pull::PullArgs;
-use crate::controller::shards::MOST;
-use crate::telemetry::{Format, Level};
 use clap::{ArgAction, Args};
+use controller::runtime::telemetry::{Format, Level};
 use std::net::SocketAddr;
 
 /// The arguments of `controller`. Each has an environment variable, for a Deployment that is patched rather than written.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ControllerArgs {
-    /// What it does: names, or '*' for all
+    /// Controllers to run: names, or '*' for all
     #[arg(
         long,
-        env = "OCM_CONTROLLERS",
+        env = "ARGOCD_OCM_CMP_CONTROLLERS",
         hide_env_values = true,
         value_name = "NAMES",
         value_delimiter = ',',
@@ -30,17 +29,17 @@ pub struct ControllerArgs {
     /// The namespace of Argo CD
     #[arg(
         long,
-        env = "OCM_ARGOCD_NAMESPACE",
+        env = "ARGOCD_OCM_CMP_ARGOCD_NAMESPACE",
         hide_env_values = true,
         value_name = "NAME",
         default_value = "argocd"
     )]
     pub argocd_namespace: String,
 
-    /// Write only as the one that holds the Lease argocd-ocm-cmp-controller
+    /// Write only while holding the Lease argocd-ocm-cmp-controller
     #[arg(
         long,
-        env = "OCM_LEADER_ELECT",
+        env = "ARGOCD_OCM_CMP_LEADER_ELECT",
         hide_env_values = true,
         value_name = "BOOL",
         action = ArgAction::Set,
@@ -54,27 +53,16 @@ pub struct ControllerArgs {
     /// Where the Lease is [default: the Pod's own namespace, or that of Argo CD]
     #[arg(
         long,
-        env = "OCM_LEADER_ELECTION_NAMESPACE",
+        env = "ARGOCD_OCM_CMP_LEADER_ELECTION_NAMESPACE",
         hide_env_values = true,
         value_name = "NAME"
     )]
     pub leader_election_namespace: Option<String>,
 
-    /// Into how many shards the work is divided; each has a Lease of its own, and replicas hold as many as each other
-    #[arg(
-        long,
-        env = "OCM_SHARDS",
-        hide_env_values = true,
-        value_name = "NUMBER",
-        default_value = "1",
-        value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST))
-    )]
-    pub shards: u16,
-
     /// Where /healthz, /readyz and /metrics are served
     #[arg(
         long,
-        env = "OCM_BIND_ADDRESS",
+        env = "ARGOCD_OCM_CMP_BIND_ADDRESS",
         hide_env_values = true,
         value_name = "ADDRESS",
         default_value = "0.0.0.0:8080"
@@ -84,7 +72,7 @@ pub struct ControllerArgs {
     /// How much is logged
     #[arg(
         long,
-        env = "OCM_LOG_LEVEL",
+        env = "ARGOCD_OCM_CMP_LOG_LEVEL",
         hide_env_values = true,
         value_enum,
         value_name = "LEVEL",
@@ -95,7 +83,7 @@ pub struct ControllerArgs {
     /// The form of the log
     #[arg(
         long,
-        env = "OCM_LOG_FORMAT",
+        env = "ARGOCD_OCM_CMP_LOG_FORMAT",
         hide_env_values = true,
         value_enum,
         value_name = "FORMAT",
@@ -104,13 +92,13 @@ pub struct ControllerArgs {
     pub log_format: Format,
 
     /// Log what would be written, and write nothing
-    #[arg(long, env = "OCM_DRY_RUN", hide_env_values = true)]
+    #[arg(long, env = "ARGOCD_OCM_CMP_DRY_RUN", hide_env_values = true)]
     pub dry_run: bool,
 
     /// How many writes may be under way at a time
     #[arg(
         long,
-        env = "OCM_CONCURRENT_WRITES",
+        env = "ARGOCD_OCM_CMP_CONCURRENT_WRITES",
         hide_env_values = true,
         value_name = "NUMBER",
         default_value = "48",
@@ -141,13 +129,13 @@ Examples:
   argocd-ocm-cmp controller --dry-run --context hub
 
   # In a cluster
-  kubectl apply -n argocd -f deploy_controller.yaml";
+  kubectl apply -n argocd -f deploy/deploy_controller.yaml";
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::promises::PROMISES;
     use clap::{Arg, CommandFactory};
+    use controller::controllers::CONTROLLERS;
 
     #[test]
     fn every_flag_has_a_variable_and_is_documented() {
@@ -167,7 +155,7 @@ mod tests {
         );
     }
 
-    /// The row of the page's table for a flag.
+    /// Returns the row of the page's table for a flag.
     fn row(argument: &Arg) -> String {
         let flag = argument.get_long().expect("a flag");
         let variable = argument.get_env().map(|name| name.to_string_lossy().into_owned());
@@ -179,7 +167,7 @@ mod tests {
         let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
         // By kubectl's rules, which have a variable of their own.
         let is_hub = ["kubeconfig", "context"].contains(&flag);
-        let wanted = format!("OCM_{}", flag.replace('-', "_").to_uppercase());
+        let wanted = format!("ARGOCD_OCM_CMP_{}", flag.replace('-', "_").to_uppercase());
         assert_eq!(variable, (!is_hub).then_some(wanted), "--{flag}");
         let code = |text: &str| {
             if text.is_empty() {
@@ -193,9 +181,9 @@ mod tests {
     }
 
     #[test]
-    fn the_help_names_every_promise() {
-        for promise in PROMISES {
-            let line = format!("{}  {}", promise.name, promise.about);
+    fn the_help_names_every_controller() {
+        for controller in CONTROLLERS {
+            let line = format!("{}  {}", controller.name, controller.about);
             assert!(EXAMPLES.contains(&line), "the help must have: {line}");
         }
     }

@@ -53,4 +53,4 @@ Examples:
   argocd-ocm-cmp doctor --namespace openshift-gitops
 
   # In a pipeline: only what is wrong
-  argocd-ocm-cmp doctor -o json | jq -r '.findings[] | select(.result == \"error\") | .message + \": \" + .wayOut'";
+  argocd-ocm-cmp doctor -o json | jq -r '.findings[] | select(.result == \"error\") | .message + \": \" + .remediation'";

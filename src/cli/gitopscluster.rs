@@ -65,7 +65,7 @@ Examples:
   # The clusters whose agents are not connected
   argocd-ocm-cmp gitopscluster status fleet -o json | jq -r '.agents[] | select(.state != \"Connected\").cluster'";
 
-/// A name, which becomes a part of a path.
+/// Parses a name, which becomes a part of a path.
 pub(super) fn name(text: &str) -> Result<String, String> {
     let is_of_name = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || b"-.".contains(&it);
     if text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.bytes().all(is_of_name) {

@@ -1,7 +1,7 @@
-//! The flags of the promise `argocd-agent`.
+//! The flags of the controller `argocd-agent`.
 
-use crate::agent::shipped::{AGENT, ARGOCD, OPERATOR, REDIS};
 use clap::Args;
+use controller::argocd_agent::shipped::{AGENT, ARGOCD, OPERATOR, REDIS};
 
 /// What runs on managed clusters, where a GitOpsCluster does not say otherwise.
 #[derive(Clone, Debug, Args)]
@@ -10,7 +10,7 @@ pub struct ImageArgs {
     /// The image of argocd-agent
     #[arg(
         long,
-        env = "OCM_AGENT_IMAGE",
+        env = "ARGOCD_OCM_CMP_AGENT_IMAGE",
         hide_env_values = true,
         value_name = "IMAGE",
         default_value = AGENT
@@ -20,7 +20,7 @@ pub struct ImageArgs {
     /// The image of the Argo CD that runs with it
     #[arg(
         long,
-        env = "OCM_AGENT_ARGOCD_IMAGE",
+        env = "ARGOCD_OCM_CMP_AGENT_ARGOCD_IMAGE",
         hide_env_values = true,
         value_name = "IMAGE",
         default_value = ARGOCD
@@ -30,7 +30,7 @@ pub struct ImageArgs {
     /// The image of the Redis that runs with that
     #[arg(
         long,
-        env = "OCM_AGENT_REDIS_IMAGE",
+        env = "ARGOCD_OCM_CMP_AGENT_REDIS_IMAGE",
         hide_env_values = true,
         value_name = "IMAGE",
         default_value = REDIS
@@ -40,7 +40,7 @@ pub struct ImageArgs {
     /// The image of argocd-operator, where a GitOpsCluster chooses it
     #[arg(
         long,
-        env = "OCM_AGENT_OPERATOR_IMAGE",
+        env = "ARGOCD_OCM_CMP_AGENT_OPERATOR_IMAGE",
         hide_env_values = true,
         value_name = "IMAGE",
         default_value = OPERATOR
@@ -50,7 +50,7 @@ pub struct ImageArgs {
     /// An image of this program, to restart argocd-agent when its certificate is renewed [default: nothing does]
     #[arg(
         long,
-        env = "OCM_AGENT_SUPERVISOR_IMAGE",
+        env = "ARGOCD_OCM_CMP_AGENT_SUPERVISOR_IMAGE",
         hide_env_values = true,
         value_name = "IMAGE"
     )]

@@ -2,12 +2,11 @@
 
 use super::gitopscluster::name;
 use super::{HubArgs, Output};
-use crate::controller::shards::MOST;
-use crate::generate::names;
 use crate::install::{ARGOCD_IMAGE, Feature, IMAGE};
-use crate::pull::Dialect;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
+use controller::pull::Dialect;
+use ocm::names;
 use std::path::PathBuf;
 
 /// The arguments of `install`.
@@ -45,11 +44,7 @@ pub struct HubInstallArgs {
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=100))]
     pub replicas: Option<u16>,
 
-    /// Into how many shards the controller's work is divided [default: 1, with the feature shards as many as replicas]
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST)))]
-    pub shards: Option<u16>,
-
-    /// Whose labels, names and habits the pull model has
+    /// Conventions of the pull model: labels, names and defaults
     #[arg(long, value_enum, value_name = "NAME", default_value = "argocd-pull-integration")]
     pub pull_dialect: Dialect,
 

@@ -1,16 +1,16 @@
-//! The flags of the promise `pull`.
+//! The flags of the controller `pull`.
 
-use crate::pull::Dialect;
 use clap::{ArgAction, Args};
+use controller::pull::Dialect;
 
-/// How the promise `pull` keeps its word. What a dialect does by itself can be said otherwise.
+/// The settings of the controller `pull`. A dialect has defaults, which other flags override.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Options of 'pull'")]
 pub struct PullArgs {
-    /// Whose labels, names and habits the works have
+    /// Conventions of the works: labels, names and defaults
     #[arg(
         long,
-        env = "OCM_PULL_DIALECT",
+        env = "ARGOCD_OCM_CMP_PULL_DIALECT",
         hide_env_values = true,
         value_enum,
         value_name = "NAME",
@@ -21,7 +21,7 @@ pub struct PullArgs {
     /// Deliver the Namespace of an Application with it [default: only with 'acm']
     #[arg(
         long,
-        env = "OCM_PULL_NAMESPACE",
+        env = "ARGOCD_OCM_CMP_PULL_NAMESPACE",
         hide_env_values = true,
         value_name = "BOOL",
         action = ArgAction::Set,
@@ -34,7 +34,7 @@ pub struct PullArgs {
     /// Deliver the AppProject of an Application with it [default: only with 'acm']
     #[arg(
         long,
-        env = "OCM_PULL_PROJECT",
+        env = "ARGOCD_OCM_CMP_PULL_PROJECT",
         hide_env_values = true,
         value_name = "BOOL",
         action = ArgAction::Set,
@@ -47,7 +47,7 @@ pub struct PullArgs {
     /// Only to clusters that a Placement in the namespace of the Application selects [default: only with 'acm']
     #[arg(
         long,
-        env = "OCM_PULL_PLACEMENT",
+        env = "ARGOCD_OCM_CMP_PULL_PLACEMENT",
         hide_env_values = true,
         value_name = "BOOL",
         action = ArgAction::Set,
@@ -58,6 +58,6 @@ pub struct PullArgs {
     pub pull_placement: Option<bool>,
 
     /// Make every work read-only and delete nothing, so that something else can take the Applications over
-    #[arg(long, env = "OCM_PULL_READ_ONLY", hide_env_values = true)]
+    #[arg(long, env = "ARGOCD_OCM_CMP_PULL_READ_ONLY", hide_env_values = true)]
     pub pull_read_only: bool,
 }

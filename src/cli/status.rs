@@ -1,8 +1,8 @@
 //! The command line of `status`.
 
 use super::{Color, HubArgs};
-use crate::generate::settings::duration;
 use clap::{Args, ValueEnum};
+use ocm::duration;
 use std::time::Duration;
 
 /// The arguments of `status`.
@@ -68,12 +68,12 @@ Examples:
   argocd-ocm-cmp status guestbook --wait --timeout 10m
 
   # With the right to read the works of one managed cluster
-  argocd-ocm-cmp status team-a/shop --cluster eu1
+  argocd-ocm-cmp status team-a/shop --clusters eu1
 
   # The objects that are not healthy
   argocd-ocm-cmp status guestbook -o json | jq '.works[].objects[] | select(.health != \"Healthy\")'";
 
-/// A time as kubectl takes it, in one unit.
+/// Parses a duration in one unit, as kubectl does.
 pub(super) fn time(text: &str) -> Result<Duration, String> {
-    duration(text).map_err(|_| format!("{text:?} is not a time: give a whole number and s, m or h, such as 90s"))
+    duration::parse(text).map_err(|_| format!("{text:?} is not a time: give a whole number and s, m or h, such as 90s"))
 }

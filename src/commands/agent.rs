@@ -1,4 +1,4 @@
-//! `agent`: what is done for Argo CD's agent on a managed cluster.
+//! `agent`: commands that run beside Argo CD's agent on a managed cluster.
 
 mod install;
 mod prepare;
@@ -7,7 +7,7 @@ mod run;
 
 use super::{Exit, fail};
 use crate::cli::AgentCommand;
-use crate::text::one_line;
+use manifest::text::one_line;
 use std::io;
 use tokio::runtime::{Builder, Runtime};
 
@@ -21,7 +21,7 @@ pub(super) fn run(command: &AgentCommand) -> Exit {
     ended.unwrap_or_else(|line| fail(&format!("error: {}\n", one_line(&line))))
 }
 
-/// One thread: all that is done is waiting.
+/// Creates a runtime with one thread: the commands only wait.
 fn runtime() -> Result<Runtime, String> {
     let cannot = |error: io::Error| format!("nothing can be started: {error}");
     Builder::new_current_thread().enable_all().build().map_err(cannot)

@@ -1,21 +1,23 @@
-//! `controller`: runs until it is told to stop.
+//! `controller`: runs the controllers until a signal ends it.
 
 use super::{Exit, fail};
-use crate::cli::ControllerArgs;
-use crate::controller::{self, Options};
-use crate::generate::settings::Env;
-use crate::telemetry;
-use k8s_openapi::jiff::Timestamp;
+use crate::cli::{ControllerArgs, ImageArgs, PullArgs};
+use controller::argocd_agent::Images;
+use controller::controllers::{AGENTS, Settings};
+use controller::runtime::{lease, telemetry};
+use controller::{Options, named, pull};
+use generate::settings::Env;
+use jiff::Timestamp;
 use std::time::Instant;
 use tokio::runtime;
 
 pub(super) fn run(args: &ControllerArgs, env: &Env) -> Exit {
     telemetry::init(args.log_level, args.log_format);
-    let options = match Options::resolve(args, env) {
+    let options = match options(args, env) {
         Ok(options) => options,
         Err(why) => return fail(&format!("error: {why}\n")),
     };
-    // One thread: what it does is waiting, and what little it computes is in order.
+    // One thread: the controllers mostly wait, and compute little.
     let runtime = match runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("error: the controller cannot be started: {error}\n")),
@@ -31,3 +33,155 @@ const CLOCKS: controller::Clocks = controller::Clocks {
     time: Timestamp::now,
     elapsed: Instant::now,
 };
+
+/// Merges the arguments with the environment of the Pod.
+///
+/// # Errors
+/// One line that names the unknown controller.
+fn options(args: &ControllerArgs, env: &Env) -> Result<Options, String> {
+    let controllers = named(args.controllers.iter().map(|name| name.trim()))?;
+    let of_pod = |name: &str| env.get(name).filter(|text| !text.is_empty()).cloned();
+    let namespace = args
+        .leader_election_namespace
+        .clone()
+        .or_else(|| of_pod("POD_NAMESPACE"));
+    let pod = of_pod("POD_NAME").or_else(|| of_pod("HOSTNAME"));
+    let namespace = namespace.unwrap_or_else(|| args.argocd_namespace.clone());
+    Ok(Options {
+        hub: args.hub.connection(),
+        lease_namespace: (args.leader_elect && !args.dry_run).then_some(namespace),
+        settings: Settings {
+            argocd: args.argocd_namespace.clone(),
+            agents: controllers.iter().any(|controller| controller.name == AGENTS),
+            images: images(&args.images),
+            pull: pull_settings(args),
+        },
+        controllers,
+        identity: lease::identity(pod.as_deref().unwrap_or("local"), fastrand::u64(..)),
+        address: args.bind_address,
+        dry_run: args.dry_run,
+        concurrent_writes: args.concurrent_writes.into(),
+    })
+}
+
+fn images(args: &ImageArgs) -> Images {
+    let some = |image: &String| Some(image.as_str().into());
+    Images {
+        agent: some(&args.agent_image),
+        argocd: some(&args.agent_argocd_image),
+        redis: some(&args.agent_redis_image),
+        operator: some(&args.agent_operator_image),
+        ours: args.agent_supervisor_image.as_ref().and_then(some),
+    }
+}
+
+/// Returns the settings of the pull model: the flags, with the dialect's defaults for those that are not set.
+fn pull_settings(args: &ControllerArgs) -> pull::Settings {
+    let PullArgs {
+        pull_dialect: dialect,
+        pull_namespace,
+        pull_project,
+        pull_placement,
+        pull_read_only: read_only,
+    } = args.pull;
+    let by_itself = dialect == pull::Dialect::Acm;
+    pull::Settings {
+        dialect,
+        namespace: pull_namespace.unwrap_or(by_itself),
+        project: pull_project.unwrap_or(by_itself),
+        placement: pull_placement.unwrap_or(by_itself),
+        read_only,
+        argocd: args.argocd_namespace.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use clap::Parser;
+    use controller::controllers::CONTROLLERS;
+    use controller::watches::Kind;
+    use std::collections::BTreeSet;
+
+    fn resolve(arguments: &[&str], env: &[(&str, &str)]) -> Result<Options, String> {
+        let all = ["argocd-ocm-cmp", "controller"].iter().chain(arguments);
+        let Command::Controller(args) = Cli::parse_from(all).command else {
+            panic!("it is the controller");
+        };
+        let env = env
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        options(&args, &env.collect())
+    }
+
+    #[test]
+    fn controllers_are_chosen_by_name() {
+        let chosen = |arguments: &[&str]| {
+            let options = resolve(arguments, &[]).expect("options");
+            options.controllers.iter().map(|it| it.name).collect::<Vec<_>>()
+        };
+        let all: Vec<_> = CONTROLLERS.iter().map(|controller| controller.name).collect();
+        assert_eq!(
+            chosen(&[]),
+            ["application-status"],
+            "which needs no more than it was given before there were others"
+        );
+        assert_eq!(chosen(&["--controllers", "*"]), all);
+        assert_eq!(chosen(&["--controllers", "pull, *"]).len(), all.len(), "each once");
+        assert_eq!(
+            chosen(&["--controllers", "gitopscluster"]),
+            ["gitopscluster"; 2],
+            "both of its parts"
+        );
+        assert_eq!(
+            chosen(&["--controllers", "pull,application-status"]),
+            ["pull", "application-status"]
+        );
+        let error = resolve(&["--controllers", "push"], &[]).expect_err("there is none");
+        assert_eq!(
+            error,
+            format!(
+                "there is no controller \"push\": --controllers takes {} or '*'",
+                controller::names(CONTROLLERS).join(", ")
+            )
+        );
+    }
+
+    #[test]
+    fn a_dialect_says_what_is_not_said_otherwise() {
+        let pull = |arguments: &[&str]| resolve(arguments, &[]).expect("options").settings.pull;
+        let said = |it: &pull::Settings| (it.namespace, it.project, it.placement, it.read_only);
+        assert_eq!(said(&pull(&[])), (false, false, false, false));
+        let acm = &["--pull-dialect", "acm", "--argocd-namespace", "gitops"];
+        assert_eq!(said(&pull(acm)), (true, true, true, false));
+        assert_eq!(pull(acm).argocd, "gitops");
+        let other = &["--pull-dialect=acm", "--pull-project=false", "--pull-read-only"];
+        assert_eq!(said(&pull(other)), (true, false, true, true));
+        assert_eq!(said(&pull(&["--pull-placement"])), (false, false, true, false));
+    }
+
+    #[test]
+    fn only_what_is_needed_is_watched() {
+        let needs = |arguments: &[&str]| resolve(arguments, &[]).expect("options").needs();
+        let has = |needs: &BTreeSet<Kind>| [Kind::Decisions, Kind::Projects].map(|kind| needs.contains(&kind));
+        assert_eq!(has(&needs(&["--pull-placement"])), [false, false], "it does not pull");
+        assert_eq!(has(&needs(&["--controllers=pull"])), [false, true]);
+        assert_eq!(has(&needs(&["--controllers=pull", "--pull-placement"])), [true, true]);
+    }
+
+    #[test]
+    fn the_lease_is_where_the_pod_is() {
+        let lease =
+            |arguments: &[&str], env: &[(&str, &str)]| resolve(arguments, env).expect("options").lease_namespace;
+        let pod = [("POD_NAMESPACE", "ops"), ("POD_NAME", "one")];
+        assert_eq!(lease(&[], &pod).as_deref(), Some("ops"));
+        assert_eq!(lease(&[], &[]).as_deref(), Some("argocd"));
+        assert_eq!(lease(&["--argocd-namespace", "gitops"], &[]).as_deref(), Some("gitops"));
+        assert_eq!(lease(&["--leader-election-namespace", "a"], &pod).as_deref(), Some("a"));
+        assert_eq!(lease(&["--leader-elect=false"], &pod), None);
+        assert_eq!(lease(&["--dry-run"], &pod), None, "nothing is written");
+        let identity = resolve(&[], &pod).expect("options").identity;
+        assert!(identity.starts_with("one_"), "{identity}");
+    }
+}

@@ -1,13 +1,14 @@
-//! Runs `doctor`: reads a hub once, and prints what is wrong with it.
+//! Runs `doctor`: reads a hub once, and prints its problems.
 
 use super::{Exit, colours, say, show};
 use crate::cli::{DoctorArgs, DoctorFormat};
-use crate::doctor::{self, Verdict};
-use crate::generate::settings::Env;
-use crate::hub::Reader;
-use crate::json;
-use crate::text::one_line;
-use k8s_openapi::jiff::Timestamp;
+use crate::doctor;
+use crate::doctor::Verdict;
+use crate::fetch::Reader;
+use generate::settings::Env;
+use jiff::Timestamp;
+use manifest::json;
+use manifest::text::one_line;
 
 pub(super) fn run(args: &DoctorArgs, env: &Env) -> Exit {
     let seen = Reader::connect(&args.hub).and_then(|reader| reader.examine(&args.namespace));

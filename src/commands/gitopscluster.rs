@@ -1,14 +1,14 @@
-//! Runs `gitopscluster status`: looks once, and prints.
+//! Runs `gitopscluster status`: reads once, and prints.
 
 use super::{Exit, colours, say, show};
 use crate::cli::{FleetFormat, GitOpsClusterStatusArgs};
-use crate::generate::settings::Env;
-use crate::hub::{Asked, Reader};
+use crate::fetch::{Asked, Reader};
 use crate::status::gitopscluster::{Report, table, value};
-use crate::text::one_line;
-use crate::value::Value;
-use crate::{json, yaml};
-use k8s_openapi::jiff::Timestamp;
+use generate::settings::Env;
+use jiff::Timestamp;
+use manifest::text::one_line;
+use manifest::value::Value;
+use manifest::{json, yaml};
 
 pub(super) fn run(args: &GitOpsClusterStatusArgs, env: &Env) -> Exit {
     let asked = match &args.name {
@@ -19,7 +19,7 @@ pub(super) fn run(args: &GitOpsClusterStatusArgs, env: &Env) -> Exit {
             name: name.clone(),
         },
     };
-    // To list the works of a fleet takes the hub longer than all else.
+    // Listing the works of a fleet takes the hub longer than all other reads.
     let certificates = args.output != FleetFormat::Table;
     let fleet = Reader::connect(&args.hub).and_then(|reader| reader.fleet(&asked, certificates));
     let printed = fleet.and_then(|fleet| {
@@ -44,7 +44,7 @@ pub(super) fn run(args: &GitOpsClusterStatusArgs, env: &Env) -> Exit {
     }
 }
 
-/// What is printed of all that were asked for.
+/// Returns the output for all requested GitOpsClusters.
 fn text(reports: &[Report], args: &GitOpsClusterStatusArgs, colours: bool) -> Result<String, String> {
     let whole = || match reports {
         [one] if args.name.is_some() => value(one),

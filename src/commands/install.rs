@@ -5,10 +5,13 @@ mod policy;
 
 use super::{Exit, fail, show};
 use crate::cli::HubInstallArgs;
-use crate::controller::LEASE;
-use crate::generate::problem::Problems;
-use crate::install::{self, MANAGER, Object, PolicySource, Wanted, elsewhere, is_ours, is_robbed, objects, taken_over};
+use crate::install;
+use crate::install::{
+    MANAGER, Object, PolicySource, Wanted, elsewhere, is_ours, is_robbed, is_unchanged, objects, taken_over,
+};
+use controller::LEASE;
 pub(super) use hub::{How, Hub, Refused, place};
+use manifest::problem::Problems;
 use policy::Kept;
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -16,7 +19,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{sleep, timeout};
 
-/// How long the API server has to serve a kind that is new to it, and how often it is asked.
+/// The time that the API server has to serve a new kind, and the interval of the checks.
 const ESTABLISHED: Duration = Duration::from_secs(60);
 const OFTEN: Duration = Duration::from_millis(200);
 
@@ -24,14 +27,14 @@ pub(super) fn run(args: &HubInstallArgs) -> Exit {
     let done = policy::asked(args).and_then(|asked| {
         let wanted = wanted(args, asked.clone().unwrap_or_default());
         if args.print {
-            return Ok(show("objects", &install::text(&objects(&wanted), args.output)));
+            return Ok(show("objects", &install::text(&objects(&wanted), args.output.into())));
         }
         runtime()?.block_on(apply(args, wanted, asked))
     });
     done.unwrap_or_else(|problems| fail(&problems.to_string()))
 }
 
-/// One thread: all that is done is waiting.
+/// Creates a runtime with one thread: the commands only wait.
 pub(super) fn runtime() -> Result<Runtime, Problems> {
     let runtime = Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| Problems::one(format!("nothing can be started: {error}")))
@@ -45,14 +48,13 @@ fn wanted(args: &HubInstallArgs, policy: PolicySource) -> Wanted {
         image_pull_secrets: args.image_pull_secrets.clone(),
         features: args.features.iter().copied().collect(),
         replicas: args.replicas,
-        shards: args.shards,
         pull_dialect: args.pull_dialect,
         policy,
         additions_only: args.additions_only,
     }
 }
 
-/// Applies the objects, all of them or none, and says of each what has become of it. `asked` is the policy that flags ask for.
+/// Applies all objects or none, and reports the result of each. `asked` is the policy from the flags.
 async fn apply(args: &HubInstallArgs, mut wanted: Wanted, asked: Option<PolicySource>) -> Result<Exit, Problems> {
     let hub = Hub::connect(&args.hub).await.map_err(Problems::one)?;
     let (source, about_policy) = policy::decided(&hub, &wanted, asked).await?;
@@ -63,7 +65,7 @@ async fn apply(args: &HubInstallArgs, mut wanted: Wanted, asked: Option<PolicySo
     lines.push_str(&note);
     for (object, live) in &found {
         let Some(there) = live else { continue };
-        // Else what kubectl has applied would stay kubectl's for ever. It changes nothing but whose it is.
+        // Otherwise kubectl's field manager would keep the fields for ever. This changes only their manager.
         if let Some(managers) = taken_over(there, object.is_addition()) {
             hub.manage(object, there, &managers).await.map_err(Problems::one)?;
         }
@@ -99,8 +101,10 @@ async fn apply(args: &HubInstallArgs, mut wanted: Wanted, asked: Option<PolicySo
     Ok(show("summary", &lines))
 }
 
-/// The objects that are to be applied, with what is there of each, and a line about each that is to be left as it is; what stands in
-/// the way of all of them.
+/// Returns the objects to apply, each with its live object, and one line for each object that is left as it is.
+///
+/// # Errors
+/// Every reason not to apply any of them.
 async fn look<'o>(
     hub: &Hub,
     args: &HubInstallArgs,
@@ -133,7 +137,7 @@ async fn look<'o>(
                 place(object)
             )),
             (Some(live), _) if is_robbed(live) && object.is_addition() => problems.extend(robbed(object, live)),
-            // Red Hat ACM's, which what we write fits.
+            // This CRD belongs to Red Hat ACM. Our reports match its schema.
             (Some(live), _) if object.name() == REPORTS && !is_ours(object, live) => {
                 writeln!(lines, "{object} kept").expect("a String takes all");
                 continue;
@@ -153,7 +157,8 @@ async fn look<'o>(
     Problems::or(problems, (found, lines))
 }
 
-/// Returns the objects whose kinds the hub serves, and a line about those that are left out: an older one knows no admission policies.
+/// Returns the objects whose kinds the hub serves, and a line about those that are left out: an old API server has no admission
+/// policies.
 async fn served<'o>(hub: &Hub, objects: &'o [Object]) -> Result<(Vec<&'o Object>, String), Problems> {
     let Some(policy) = objects.iter().find(|object| object.is_admission_policy()) else {
         return Ok((objects.iter().collect(), String::new()));
@@ -167,10 +172,10 @@ async fn served<'o>(hub: &Hub, objects: &'o [Object]) -> Result<(Vec<&'o Object>
     Ok((others.collect(), note.to_owned()))
 }
 
-/// Objects, with what is there of each.
+/// Objects, each with its live object.
 type Looked<'o> = Vec<(&'o Object, Option<Value>)>;
 
-/// The CRD that Red Hat ACM brings too.
+/// The CRD that Red Hat ACM installs too.
 const REPORTS: &str = "multiclusterapplicationsetreports.apps.open-cluster-management.io";
 
 async fn carry_out(hub: &Hub, object: &Object, before: Option<&Value>, how: How) -> Result<String, Problems> {
@@ -182,10 +187,9 @@ async fn carry_out(hub: &Hub, object: &Object, before: Option<&Value>, how: How)
     if object.kind() == "CustomResourceDefinition" {
         until_established(hub, object).await.map_err(Problems::one)?;
     }
-    let version = |it: &Value| it["metadata"]["resourceVersion"].clone();
     let done = match before {
         None => "created",
-        Some(before) if version(before) == version(&applied) => "unchanged",
+        Some(before) if is_unchanged(before, &applied) => "unchanged",
         Some(_) => "configured",
     };
     Ok(format!("{object} {done}\n"))
@@ -214,7 +218,7 @@ async fn until_established(hub: &Hub, crd: &Object) -> Result<(), String> {
     timeout(ESTABLISHED, established).await.unwrap_or_else(|_| Err(late()))
 }
 
-/// A line about what is Argo CD's and would go as ours, with the way out.
+/// Returns a line about fields of Argo CD that our field manager owns and that applying would remove, with the remediation.
 pub(super) fn robbed(object: &Object, live: &Value) -> Option<String> {
     (object.is_addition() && is_robbed(live)).then(|| {
         format!(
@@ -225,7 +229,7 @@ pub(super) fn robbed(object: &Object, live: &Value) -> Option<String> {
     })
 }
 
-/// The conflicts of an object, one line each, with the way out.
+/// Returns the conflicts of an object, one line each, with the remediation.
 fn told(object: &Object, fields: &[(String, String)]) -> Vec<String> {
     let line = |(field, manager): &(String, String)| {
         let other = if manager == "helm" {
@@ -241,7 +245,7 @@ fn told(object: &Object, fields: &[(String, String)]) -> Vec<String> {
     fields.iter().map(line).collect()
 }
 
-/// A line about the settings of an earlier installation, where they go on to count.
+/// Returns a line about settings of an earlier installation that stay in force.
 async fn settings_left(hub: &Hub, namespace: &str, objects: &[Object]) -> Result<String, Problems> {
     let is_settings = |it: &Object| (it.kind(), it.name()) == ("ConfigMap", LEASE);
     if objects.iter().any(is_settings) || !objects.iter().any(|it| it.name() == LEASE) {

@@ -1,34 +1,37 @@
-//! Runs `status`: looks, prints, and looks again where that is asked for.
+//! Runs `status`: reads and prints, repeatedly if `--wait` or `--watch` is set.
 
 use super::{Exit, colours, say};
 use crate::cli::{Format, StatusArgs};
-use crate::generate::settings::Env;
-use crate::hub::Reader;
-use crate::status::{self, Application, Clock, Report, Verdict};
-use crate::text::one_line;
-use crate::{json, yaml};
-use k8s_openapi::jiff::Timestamp;
+use crate::fetch::Reader;
+use crate::status;
+use generate::settings::Env;
+use jiff::Timestamp;
+use manifest::text::one_line;
+use manifest::{json, yaml};
+use ocm::health::Report;
+use ocm::health::{Clock, HealthStatus};
+use ocm::owned::Application;
 use std::collections::HashSet;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// How long nobody looks, at least.
+/// The minimum pause between two reads.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// How much longer than it takes to look it is until the next time: what is large is not looked at all the time.
+/// The pause as a multiple of the duration of a read: large Applications are read less often.
 const REST: u32 = 10;
 
-/// Clears a line of a terminal, and its screen; what has left that by the top stays, for it is not ours.
+/// Escape codes that clear a line and the screen of a terminal. The scrollback stays: it is not ours.
 const CLEAR_LINE: &str = "\r\x1b[K";
 const CLEAR_SCREEN: &str = "\x1b[H\x1b[2J";
 
-/// Has a terminal cut off a line at its right end instead of going on in the next, which could not be taken back.
+/// Escape codes that make a terminal cut off a line at its right end instead of wrapping it: a wrapped line could not be erased.
 const CUT: [&str; 2] = ["\x1b[?7l", "\x1b[?7h"];
 
 pub(super) fn run(args: &StatusArgs, env: &Env) -> Exit {
     match Application::named(&args.application, &args.namespace).and_then(|application| follow(args, env, &application))
     {
-        Ok(Verdict::Healthy) => Exit::SUCCESS,
+        Ok(HealthStatus::Healthy) => Exit::SUCCESS,
         Ok(_) => Exit::FAILURE,
         Err(line) => {
             say(&format!("error: {}\n", one_line(&line)));
@@ -37,8 +40,8 @@ pub(super) fn run(args: &StatusArgs, env: &Env) -> Exit {
     }
 }
 
-/// Looks until there is no more to wait for, and says how the Application fares then.
-fn follow(args: &StatusArgs, env: &Env, application: &Application) -> Result<Verdict, String> {
+/// Reads until there is no more to wait for, and returns the last health of the Application.
+fn follow(args: &StatusArgs, env: &Env, application: &Application) -> Result<HealthStatus, String> {
     let mut reader = Reader::connect(&args.hub)?;
     let mut screen = Screen {
         format: args.output,
@@ -55,8 +58,8 @@ fn follow(args: &StatusArgs, env: &Env, application: &Application) -> Result<Ver
         let rest = PAUSE.max(asked.elapsed() * REST);
         let left = args.timeout.saturating_sub(begun.elapsed());
         let is_over = match &seen {
-            Ok(report) if args.wait => report.verdict() == Verdict::Healthy || left.is_zero(),
-            // A hub may be away for a while, but one that never answers is not waited for.
+            Ok(report) if args.wait => report.health() == HealthStatus::Healthy || left.is_zero(),
+            // A hub may be unreachable for a while, but a hub that has never answered is an error.
             Err(Unseen::NoHub(_)) if !was_seen => true,
             Err(_) if args.wait => left.is_zero(),
             _ => !args.watch,
@@ -66,7 +69,7 @@ fn follow(args: &StatusArgs, env: &Env, application: &Application) -> Result<Ver
             Ok(report) if is_over || args.watch => {
                 screen.print(&report, args.watch)?;
                 if is_over {
-                    return Ok(report.verdict());
+                    return Ok(report.health());
                 }
             }
             Ok(report) => screen.progress(&status::progress(&report)),
@@ -86,11 +89,11 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Why nothing can be told.
+/// The reason why there is no health.
 enum Unseen {
-    /// The hub does not answer, or not us.
+    /// The hub does not answer, or rejects us.
     NoHub(String),
-    /// There is nothing there yet.
+    /// There are no works yet.
     NoWorks(String),
 }
 
@@ -113,7 +116,11 @@ fn look(
         screen.warn(notice);
     }
     let clock = Clock::at(Timestamp::now());
-    let works: Result<Vec<_>, _> = seen.works.iter().map(|text| status::judge(text, &clock)).collect();
+    let works: Result<Vec<_>, _> = seen
+        .works
+        .iter()
+        .map(|text| ocm::health::evaluate(text, &clock))
+        .collect();
     let works = works.map_err(|error| Unseen::NoHub(format!("the hub at {} answers with {error}", reader.url())))?;
     if works.is_empty() {
         return Err(Unseen::NoWorks(format!(
@@ -125,20 +132,20 @@ fn look(
     Ok(Report::new(&application.instance, works, &seen.silent, seen.syncing))
 }
 
-/// What the user sees.
+/// The output that the user sees.
 struct Screen {
     format: Format,
     colours: bool,
-    /// What was printed last.
+    /// The last printed report.
     printed: Option<String>,
-    /// Whether a line of progress stands there.
+    /// True if the last line is a progress line.
     has_progress: bool,
-    /// The warnings that have been told.
+    /// The warnings that were printed.
     told: HashSet<String>,
 }
 
 impl Screen {
-    /// Prints a report, unless it is what was printed last.
+    /// Prints a report, unless it equals the last one.
     fn print(&mut self, report: &Report, again: bool) -> Result<(), String> {
         self.end_progress();
         let text = match self.format {
@@ -165,16 +172,16 @@ impl Screen {
             .and_then(|()| out.flush());
         self.printed = Some(text);
         match written {
-            // The reader has seen enough, as `head` does.
+            // The reader has closed the pipe, as `head` does.
             Err(error) if error.kind() == ErrorKind::BrokenPipe && !again => Ok(()),
             Err(error) => Err(format!("the status cannot be written: {error}")),
             Ok(()) => Ok(()),
         }
     }
 
-    /// Says on a terminal what is waited for, in place of what it said before.
+    /// Shows on a terminal what the command waits for, in place of the last progress line.
     fn progress(&mut self, line: &str) {
-        /// No terminal is wider.
+        /// The maximum width of a terminal.
         const WIDTH: usize = 500;
         if io::stderr().is_terminal() {
             let line: String = line.chars().take(WIDTH).collect();
@@ -190,7 +197,7 @@ impl Screen {
         }
     }
 
-    /// Says it once.
+    /// Prints a warning once.
     fn warn(&mut self, line: &str) {
         if self.told.insert(line.to_owned()) {
             self.end_progress();

@@ -1,15 +1,15 @@
-//! `uninstall`: takes from a hub what `install`, or kubectl with our files, has brought.
+//! `uninstall`: removes from a hub what `install`, or kubectl with our files, has created.
 
 use super::install::{How, Hub, Refused, place, robbed, runtime};
 use super::{Exit, fail, show};
 use crate::cli::HubUninstallArgs;
-use crate::generate::problem::Problems;
 use crate::install::{
     LABELS, Object, POLICY, PROJECT, Wanted, elsewhere, hanging, is_helms, is_left, is_of_another, is_ours, is_sample,
-    leases, names_project, objects, of_managers,
+    names_project, objects, of_managers,
 };
+use controller::LEASE;
+use manifest::problem::Problems;
 use serde_json::Value;
-use std::fmt::Write as _;
 
 const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/applications";
 const GITOPS_CLUSTERS: &str = "/apis/apps.open-cluster-management.io/v1beta1/gitopsclusters";
@@ -19,11 +19,11 @@ pub(super) fn run(args: &HubUninstallArgs) -> Exit {
     done.unwrap_or_else(|problems| fail(&problems.to_string()))
 }
 
-/// Something of ours on the hub.
+/// One of our objects on the hub.
 struct Found {
-    /// Where it is.
+    /// The path of its kind and namespace.
     path: String,
-    /// One of its kind among our files.
+    /// An embedded object of the same kind.
     like: Object,
     live: Value,
 }
@@ -33,7 +33,7 @@ impl Found {
         self.live["metadata"]["name"].as_str().unwrap_or_default()
     }
 
-    /// As kubectl calls it.
+    /// Formats the object as kubectl does.
     fn shown(&self) -> String {
         let kind = self.like.to_string();
         let (kind, _) = kind.split_once('/').unwrap_or((&kind, ""));
@@ -51,7 +51,7 @@ async fn uninstall(args: &HubUninstallArgs) -> Result<Exit, Problems> {
     done.map(|()| shown)
 }
 
-/// Takes all of it away, with a line about each object as soon as that is done.
+/// Removes all objects, and adds a line about each as soon as it is removed.
 async fn take_away(args: &HubUninstallArgs, lines: &mut String) -> Result<(), Problems> {
     let hub = Hub::connect(&args.hub).await.map_err(Problems::one)?;
     let ours = objects(&Wanted::everything(&args.namespace));
@@ -66,18 +66,18 @@ async fn take_away(args: &HubUninstallArgs, lines: &mut String) -> Result<(), Pr
     for (object, live) in additions(&hub, &ours).await? {
         lines.push_str(&take_back(&hub, object, live, args.dry_run).await?);
     }
-    // What runs goes first, and last what it could not run without.
+    // Workloads first, and last the objects that they need.
     for it in found.iter().rev() {
         let line = remove(&hub, it, args.dry_run).await.map_err(Problems::one)?;
         lines.push_str(&line);
     }
     if !args.additions_only {
-        lines.push_str(&remove_leases(&hub, args).await.map_err(Problems::one)?);
+        lines.push_str(&remove_lease(&hub, args).await.map_err(Problems::one)?);
     }
     Ok(())
 }
 
-/// All that is ours by labels or, where our files set none, by name: in the order in which it was applied.
+/// Finds all our objects, by labels or, where our files set none, by name, in the order in which they were applied.
 async fn find(hub: &Hub, ours: &[Object]) -> Result<Vec<Found>, String> {
     let mut found: Vec<Found> = Vec::new();
     for like in ours.iter().filter(|object| !object.is_addition()) {
@@ -102,7 +102,7 @@ async fn find(hub: &Hub, ours: &[Object]) -> Result<Vec<Found>, String> {
     Ok(found)
 }
 
-/// What stands in the way.
+/// Returns all reasons against removing the objects.
 async fn check(hub: &Hub, found: &[Found], args: &HubUninstallArgs) -> Result<(), Problems> {
     let mut problems = Vec::new();
     if let Some(release) = found.iter().find_map(|it| is_helms(&it.live)) {
@@ -122,7 +122,10 @@ async fn check(hub: &Hub, found: &[Found], args: &HubUninstallArgs) -> Result<()
     Problems::or(problems, ())
 }
 
-/// Argo CD's own objects, as far as they are there; what stands in the way of taking something out of them.
+/// Returns Argo CD's own objects that exist.
+///
+/// # Errors
+/// Every reason against removing our fields from them.
 async fn additions<'o>(hub: &Hub, ours: &'o [Object]) -> Result<Vec<(&'o Object, Value)>, Problems> {
     let (mut found, mut problems) = (Vec::new(), Vec::new());
     for object in ours.iter().filter(|object| object.is_addition()) {
@@ -134,7 +137,7 @@ async fn additions<'o>(hub: &Hub, ours: &'o [Object]) -> Result<Vec<(&'o Object,
     Problems::or(problems, found)
 }
 
-/// Takes what we have added out of one of Argo CD's objects, and says what has become of it.
+/// Removes our fields from one of Argo CD's objects, and returns the result as text.
 async fn take_back(hub: &Hub, object: &Object, mut live: Value, dry_run: bool) -> Result<String, Problems> {
     let of_ours: Vec<_> = of_managers(&live).collect();
     for manager in of_ours.iter().filter(|_| !dry_run) {
@@ -163,7 +166,7 @@ fn refusal(object: &Object, refused: Refused) -> Problems {
     })
 }
 
-/// Deletes something of ours, unless others need it, and says which.
+/// Deletes one of our objects, unless others need it, and returns a line about it.
 async fn remove(hub: &Hub, it: &Found, dry_run: bool) -> Result<String, String> {
     let shown = it.shown();
     match it.like.kind() {
@@ -200,7 +203,7 @@ async fn remove(hub: &Hub, it: &Found, dry_run: bool) -> Result<String, String> 
     Ok(format!("{shown} deleted{}\n", tried(dry_run)))
 }
 
-/// How many objects there are of the kind of a CRD, where the API server serves it.
+/// Counts the objects of the kind of a CRD, if the API server serves it.
 async fn objects_of(hub: &Hub, crd: &Value) -> Result<Option<usize>, String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
@@ -213,20 +216,19 @@ async fn objects_of(hub: &Hub, crd: &Value) -> Result<Option<usize>, String> {
     Ok(all.map(|all| all.len()))
 }
 
-/// Deletes the Leases of the controller, which can make no new ones without its rights.
-async fn remove_leases(hub: &Hub, args: &HubUninstallArgs) -> Result<String, String> {
+/// Deletes the Lease of the controller, which cannot create a new one without its permissions.
+async fn remove_lease(hub: &Hub, args: &HubUninstallArgs) -> Result<String, String> {
     let path = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", args.namespace);
-    let mut lines = String::new();
-    for name in leases() {
-        if let Some(live) = hub.get(&path, &name).await? {
-            if !args.dry_run {
-                hub.delete(&path, &live).await?;
-            }
-            writeln!(lines, "lease.coordination.k8s.io/{name} deleted{}", tried(args.dry_run))
-                .expect("a String takes all");
-        }
+    let Some(live) = hub.get(&path, LEASE).await? else {
+        return Ok(String::new());
+    };
+    if !args.dry_run {
+        hub.delete(&path, &live).await?;
     }
-    Ok(lines)
+    Ok(format!(
+        "lease.coordination.k8s.io/{LEASE} deleted{}\n",
+        tried(args.dry_run)
+    ))
 }
 
 fn tried(dry_run: bool) -> &'static str {

@@ -1,10 +1,10 @@
-//! Works from a file: as `generate` prints them, or `kubectl get`.
+//! Works from a file: as printed by `generate`, or `kubectl get`.
 
-use super::Ownership;
-use crate::generate::problem::{Problems, plain};
-use crate::value::{Map, Value};
-use crate::works::Work;
-use crate::yaml;
+use manifest::problem::{Problems, plain};
+use manifest::value::{Map, Value};
+use manifest::yaml;
+use ocm::ownership::Ownership;
+use ocm::work::Work;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::path::Path;
 /// Reads the text of a file; `-` is standard input.
 ///
 /// # Errors
-/// When it cannot be read, or is not text.
+/// Returns an error if the file cannot be read, or is not text.
 pub fn read(file: &Path) -> Result<String, Problems> {
     let mut bytes = Vec::new();
     let read = if file == Path::new("-") {
@@ -28,10 +28,10 @@ pub fn read(file: &Path) -> Result<String, Problems> {
     }
 }
 
-/// The works of the Application among those in `text`, which is called `name`.
+/// Returns the works of the Application in `text`, which has the name `name`.
 ///
 /// # Errors
-/// When it is not YAML or JSON, or holds anything but works.
+/// Returns an error if the text is not YAML or JSON, or contains anything but works.
 pub fn works<'a>(text: &'a str, name: &str, ownership: &Ownership) -> Result<Vec<Work<'a>>, Problems> {
     let mut works = Vec::new();
     let mut problems = Vec::new();
@@ -58,7 +58,7 @@ pub fn works<'a>(text: &'a str, name: &str, ownership: &Ownership) -> Result<Vec
     Problems::or(problems, works)
 }
 
-/// What a list of kubectl's holds, or the value itself.
+/// Returns the items of a `List` of kubectl, or the value itself.
 fn items(value: Value<'_>) -> Vec<Value<'_>> {
     let is_list = |fields: &Map<'_>| {
         let kind = fields.get("kind").and_then(Value::as_str);

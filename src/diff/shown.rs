@@ -1,13 +1,13 @@
-//! What is shown of an object and of a work.
+//! The shown form of objects and works.
 
-use crate::generate::fresh;
-use crate::value::{Map, Value};
-use crate::works::{self, TEMPLATE, WORKLOAD, Work};
+use generate::content_hash;
+use manifest::value::{Map, Value};
+use ocm::work as works;
+use ocm::work::{TEMPLATE, WORKLOAD, Work};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// Both sides of an object, with what is secret in it masked as `kubectl diff` does: whether it changes is seen, and nothing
-/// else.
+/// Returns both sides of an object with secret values masked, as `kubectl diff` does: only the fact of a change is visible.
 pub(super) fn pair<'a>(
     before: Option<&Value<'a>>,
     after: Option<&Value<'a>>,
@@ -24,15 +24,15 @@ pub(super) fn pair<'a>(
     (before.as_ref().map(without_hash), after.as_ref().map(without_hash))
 }
 
-/// Whether objects differ in nothing that is shown.
+/// Returns true if the objects differ in nothing that is shown.
 pub(super) fn is_same(before: &Value<'_>, after: &Value<'_>) -> bool {
     before == after || without_hash(before) == without_hash(after)
 }
 
-/// An object without the value of the hash of its content, which only tells that something has changed: see [`fresh`].
+/// Returns an object without the value of its content hash, which only signals a change: see [`fresh`].
 fn without_hash<'a>(object: &Value<'a>) -> Value<'a> {
     let mut object = object.clone();
-    if let Some(hash) = annotation_mut(&mut object, fresh::CONTENT) {
+    if let Some(hash) = annotation_mut(&mut object, content_hash::CONTENT) {
         *hash = Value::String(HIDDEN.into());
     }
     object
@@ -43,10 +43,10 @@ fn annotation_mut<'v, 'a>(object: &'v mut Value<'a>, name: &str) -> Option<&'v m
     map_mut(metadata.get_mut("annotations")?)?.get_mut(name)
 }
 
-/// Stands for what only follows from something else that is shown.
+/// The placeholder of what follows from something else that is shown.
 const HIDDEN: &str = "…";
 
-/// A Secret without its values. `changed` stands for one that is different in `other`.
+/// Returns a Secret without its values. `changed` replaces a value that is different in `other`.
 fn masked<'a>(secret: &Value<'a>, other: Option<&Value<'_>>, changed: &'static str) -> Value<'a> {
     let mut secret = secret.clone();
     let Value::Map(fields) = &mut secret else {
@@ -63,20 +63,20 @@ fn masked<'a>(secret: &Value<'a>, other: Option<&Value<'_>>, changed: &'static s
                 *value = mask(value, others.and_then(|others| others.as_map()?.get(key)));
                 true
             }),
-            // The API server would refuse it; it may be a secret all the same.
+            // The API server would reject it; it may still be a secret.
             Some(value) => *value = mask(value, others),
             None => {}
         }
     }
-    // kubectl's copy of all that was applied.
+    // kubectl's copy of the applied object.
     if let Some(copy) = annotation_mut(&mut secret, "kubectl.kubernetes.io/last-applied-configuration") {
         *copy = Value::String("***".into());
     }
     secret
 }
 
-/// A work before and after: what Argo CD and the agent are told about the objects it carries. What they are told about a kind
-/// that comes or goes is left out, because it comes and goes with its objects, which are shown.
+/// Returns a work before and after: the options for Argo CD and the agent about its objects. Options for kinds that are added or
+/// removed are left out, because they change with the objects, which are shown.
 pub(super) fn works<'a>(before: &Work<'a>, after: &Work<'a>) -> (Value<'a>, Value<'a>) {
     let (old, new) = (resources(before), resources(after));
     let one_sided: HashSet<_> = old.symmetric_difference(&new).collect();
@@ -96,7 +96,7 @@ pub(super) fn works<'a>(before: &Work<'a>, after: &Work<'a>) -> (Value<'a>, Valu
     (shown(before), shown(after))
 }
 
-/// The API groups and resources of the objects that a work carries; what nothing is known of is taken as regular English.
+/// Returns the API groups and resources of the objects in a work; unknown kinds get the regular English plural.
 fn resources(work: &Work<'_>) -> HashSet<(String, String)> {
     let resource = |object: &Value<'_>| {
         let kind = works::key(object).kind;
@@ -126,7 +126,7 @@ fn map_mut<'v, 'a>(value: &'v mut Value<'a>) -> Option<&'v mut Map<'a>> {
     }
 }
 
-/// A work without its objects. What the API server fills in is left out, because it is what is meant by leaving it out.
+/// Returns a work without its objects and without the defaults of the API server, which mean the same as absent fields.
 fn work<'a>(work: &Work<'a>) -> Value<'a> {
     let mut shown = Vec::new();
     let annotations = work
@@ -153,14 +153,14 @@ fn work<'a>(work: &Work<'a>) -> Value<'a> {
     Value::Map(Map::from_entries(shown))
 }
 
-/// What Argo CD itself writes on what it applies, and people to have it look.
+/// The annotations that Argo CD writes on applied objects, and the one with which users request a refresh.
 const OF_ARGO_CD: [&str; 3] = [
     "argocd.argoproj.io/installation-id",
     "argocd.argoproj.io/refresh",
     "argocd.argoproj.io/tracking-id",
 ];
 
-/// What the schemas of OCM's works fill in.
+/// The defaults of the schemas of OCM's works.
 const DEFAULTS: [(&str, Value<'static>); 7] = [
     ("cascadeDeletionPolicy", Value::String(Cow::Borrowed("Background"))),
     ("feedbackScrapeType", Value::String(Cow::Borrowed("Poll"))),
@@ -171,7 +171,7 @@ const DEFAULTS: [(&str, Value<'static>); 7] = [
     ("propagationPolicy", Value::String(Cow::Borrowed("Foreground"))),
 ];
 
-/// Takes out what is default, and what only follows from the objects.
+/// Removes defaults, and fields that only follow from the objects.
 fn plain(value: &mut Value<'_>) {
     match value {
         Value::Map(fields) => fields.retain(|key, value| {
@@ -180,15 +180,16 @@ fn plain(value: &mut Value<'_>) {
                 && !matches!(value, Value::Map(fields) if fields.is_empty())
         }),
         Value::List(items) => items.iter_mut().for_each(plain),
-        Value::String(text) if text.contains(fresh::CONTENT) => *text = without_hashes(text).into(),
+        Value::String(text) if text.contains(content_hash::CONTENT) => *text = without_hashes(text).into(),
         _ => {}
     }
 }
 
-/// CEL without the hashes of objects, which stand in quotes, one or several: see [`fresh`]. An object whose hash changes
-/// is shown itself.
+/// Returns CEL without the content hashes of objects, which are quoted, one or several: see [`fresh`]. An object with a changed
+/// hash is shown itself.
 fn without_hashes(expression: &str) -> String {
-    let is_hash = |word: &str| word.len() == fresh::HASH_DIGITS && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_hash =
+        |word: &str| word.len() == content_hash::HASH_DIGITS && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     let shown = |quoted: &str| {
         let hashes = quoted.split(' ').all(is_hash);
         if hashes { HIDDEN.to_owned() } else { quoted.to_owned() }
@@ -199,13 +200,13 @@ fn without_hashes(expression: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::yaml;
+    use manifest::yaml;
 
     fn value(text: &str) -> Value<'_> {
         yaml::documents(text).next().expect("a document").expect("YAML").value
     }
 
-    /// Both sides as JSON flow, without what every object has.
+    /// Returns both sides as JSON flow, without the fields that every object has.
     fn shown(before: &str, after: &str) -> (String, String) {
         let secret = |fields: &str| format!("{{apiVersion: v1, kind: Secret, metadata: {{name: a}}, {fields}}}");
         let (before, after) = (secret(before), secret(after));
@@ -263,7 +264,7 @@ mod tests {
         let object = |hash: &str, data: &str| {
             format!(
                 "{{apiVersion: v1, kind: ConfigMap, data: {{a: {data}}}, \
-                  metadata: {{name: a, annotations: {{argocd-ocm-cmp.github.io/content: '{hash}'}}}}}}"
+                  metadata: {{name: a, annotations: {{argocd-ocm-cmp.github.io/content-hash: '{hash}'}}}}}}"
             )
         };
         let (one, other, same) = (
@@ -272,8 +273,8 @@ mod tests {
             object("3333333333", "x"),
         );
         assert!(is_same(&value(&one), &value(&same)) && !is_same(&value(&one), &value(&other)));
-        // Whether there is one is shown.
-        let unmarked = one.replace("argocd-ocm-cmp.github.io/content: '1111111111'", "");
+        // The presence of a hash is shown.
+        let unmarked = one.replace("argocd-ocm-cmp.github.io/content-hash: '1111111111'", "");
         assert!(!is_same(&value(&one), &value(&unmarked)));
         let (before, after) = pair(Some(&value(&one)), Some(&value(&other)));
         for side in [before, after] {
@@ -310,7 +311,7 @@ mod tests {
         assert!(is_same(&text(&[config_map], "x"), &both));
         assert!(is_same(&both, &text(&[secret], "x")));
         assert!(!is_same(&text(&[config_map], "y"), &both));
-        // What is new about objects that were there is shown.
+        // New options about objects that existed are shown.
         let without = both
             .replace("about: x", "")
             .replace("{resourceIdentifier: {resource: secrets}, }", "");
@@ -325,14 +326,14 @@ mod tests {
               argocd.argoproj.io/sync-wave: '1', kubectl.kubernetes.io/last-applied-configuration: x}}, \
             spec: {workload: {manifests: [{apiVersion: v1}]}, manifestConfigs: [{feedbackScrapeType: Poll, \
               conditionRules: [{celExpressions: [\"'0a0a0a0a0a 1b1b1b1b1b'.contains(object.metadata.?annotations\
-                [?'argocd-ocm-cmp.github.io/content'].orValue('none'))\"]}], \
+                [?'argocd-ocm-cmp.github.io/content-hash'].orValue('none'))\"]}], \
               updateStrategy: {serverSideApply: {fieldManager: work-agent, force: true}, type: ServerSideApply}}]}, \
             status: {conditions: []}}";
         assert_eq!(
             shown(of_hub),
             "metadata:\n  annotations:\n    argocd.argoproj.io/sync-wave: \"1\"\n\
              spec:\n  manifestConfigs:\n  - conditionRules:\n    - celExpressions:\n      - \
-             \"'…'.contains(object.metadata.?annotations[?'argocd-ocm-cmp.github.io/content'].orValue('none'))\"\n    \
+             \"'…'.contains(object.metadata.?annotations[?'argocd-ocm-cmp.github.io/content-hash'].orValue('none'))\"\n    \
              updateStrategy:\n      serverSideApply:\n        force: true\n      type: ServerSideApply\n"
         );
         let replica_set = "{apiVersion: work.open-cluster-management.io/v1alpha1, kind: ManifestWorkReplicaSet, \

@@ -1,22 +1,22 @@
-//! Changes as text, in the form of `diff -u`.
+//! Changes as text, in the format of `diff -u`.
 
 use super::{Change, Side};
-use crate::text::is_unprintable;
-use crate::works::Target;
+use manifest::text::is_unprintable;
+use ocm::work::Target;
 use similar::{ChangeTag, TextDiff};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-/// How changes are shown.
+/// The style of the output.
 #[derive(Clone, Debug)]
 pub struct Style {
-    /// Whether lines have colours.
+    /// True if lines have colours.
     pub colours: bool,
-    /// What the side that is there is called.
+    /// The name of the live side.
     pub there: String,
 }
 
-/// How many lines stand around what has changed.
+/// The number of context lines around a change.
 const CONTEXT: usize = 3;
 
 const BOLD: &str = "\x1b[1m";
@@ -24,7 +24,7 @@ const RED: &str = "\x1b[31m";
 const GREEN: &str = "\x1b[32m";
 const CYAN: &str = "\x1b[36m";
 
-/// The text of changes; the same change for several clusters is told once.
+/// Formats changes; the same change for several clusters is shown once.
 #[must_use]
 pub fn text(changes: &[Change], style: &Style) -> String {
     let mut alike: Vec<(&Change, Vec<&Target>)> = Vec::new();
@@ -41,7 +41,7 @@ pub fn text(changes: &[Change], style: &Style) -> String {
     for (change, targets) in alike {
         let targets: Vec<String> = targets.iter().map(ToString::to_string).collect();
         let header = format!("{} {}", targets.join(","), change.what);
-        // A name on the hub or in a file may hold anything.
+        // A name on the hub or in a file may contain any character.
         style.line(BOLD, &header.replace(is_unprintable, "\u{fffd}"), &mut out);
         if change.before.is_some() || change.after.is_some() {
             unified(change, style, &mut out);

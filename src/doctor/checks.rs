@@ -1,10 +1,10 @@
-//! What is checked, one file each. Adding a check is a file and a line.
+//! The checks, one file each. To add a check, add a file and a line here.
 
 mod addon;
 mod argo_cd;
 mod clusters;
-mod companion;
 mod confinement;
+mod controller;
 mod health;
 mod ocm;
 mod plugin;
@@ -15,22 +15,22 @@ mod rights;
 mod tests;
 mod works;
 
+use super::hub_state::HubState;
 use super::message::{Finding, Message};
-use super::seen::Seen;
-use k8s_openapi::jiff::Timestamp;
+use jiff::Timestamp;
 
 /// A check.
 #[derive(Debug)]
 pub struct Check {
-    /// What it is called.
+    /// The name of the check.
     pub name: &'static str,
-    /// All that it may find, besides that it may not look.
+    /// All messages of the check, besides the one about missing permissions.
     pub messages: &'static [&'static Message],
-    /// What it finds as of a time.
-    pub run: fn(&Seen, Timestamp) -> Vec<Finding>,
+    /// Runs the check as of a time.
+    pub run: fn(&HubState, Timestamp) -> Vec<Finding>,
 }
 
-/// Every check.
+/// All checks.
 pub static CHECKS: &[&Check] = &[
     &argo_cd::CHECK,
     &ocm::CHECK,
@@ -39,21 +39,21 @@ pub static CHECKS: &[&Check] = &[
     &confinement::CHECK,
     &health::CHECK,
     &projects::CHECK,
-    &companion::CHECK,
+    &controller::CHECK,
     &rights::CHECK,
     &clusters::CHECK,
     &works::CHECK,
     &addon::CHECK,
 ];
 
-/// What any check may find.
+/// The message of every check about missing permissions.
 pub(super) static REFUSED: Message = Message::blind(
     "could-not-look",
     "could not look at {what}: {why}",
     "have somebody grant you to get and list them, or to run this",
 );
 
-/// We may not look at something, for this reason.
+/// Returns the finding that something cannot be read, with the reason.
 fn refused(what: &str, why: &str) -> Vec<Finding> {
     vec![REFUSED.of(&[("what", &what), ("why", &why)])]
 }

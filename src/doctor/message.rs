@@ -1,20 +1,20 @@
-//! What may be found, and what is.
+//! Messages of checks, and findings.
 
 use std::fmt::Display;
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// It does not work.
+    /// Something does not work.
     Error,
-    /// It may work, and somebody should look at it.
+    /// Something may work, and needs attention.
     Warning,
-    /// It is as it should be.
+    /// Everything is in order.
     Fine,
 }
 
 impl Level {
-    /// As it is printed.
+    /// Returns the printed name of the level.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -25,50 +25,50 @@ impl Level {
     }
 }
 
-/// What may be found, with the names of what is not known before in braces. docs/doctor.md explains each.
+/// A possible finding, with names of unknown values in braces. docs/doctor.md explains each.
 #[derive(Debug)]
 pub struct Message {
-    /// What it is called in JSON, which does not change.
+    /// The id in JSON, which does not change.
     pub id: &'static str,
-    /// How bad it is.
+    /// The severity.
     pub level: Level,
-    /// Whether it says that something could not be looked at.
+    /// True if something could not be read.
     pub blind: bool,
-    /// What is so.
+    /// The text of the finding.
     pub text: &'static str,
-    /// What to do about it.
-    pub way_out: &'static str,
+    /// The remediation.
+    pub remediation: &'static str,
 }
 
 impl Message {
-    /// Something does not work.
-    pub(super) const fn error(id: &'static str, text: &'static str, way_out: &'static str) -> Self {
+    /// Creates a message about something that does not work.
+    pub(super) const fn error(id: &'static str, text: &'static str, remediation: &'static str) -> Self {
         Self {
             id,
             level: Level::Error,
             blind: false,
             text,
-            way_out,
+            remediation,
         }
     }
 
-    /// Something should be looked at.
-    pub(super) const fn warning(id: &'static str, text: &'static str, way_out: &'static str) -> Self {
+    /// Creates a message about something that needs attention.
+    pub(super) const fn warning(id: &'static str, text: &'static str, remediation: &'static str) -> Self {
         Self {
             level: Level::Warning,
-            ..Self::error(id, text, way_out)
+            ..Self::error(id, text, remediation)
         }
     }
 
-    /// Something could not be looked at.
-    pub(super) const fn blind(id: &'static str, text: &'static str, way_out: &'static str) -> Self {
+    /// Creates a message about something that could not be read.
+    pub(super) const fn blind(id: &'static str, text: &'static str, remediation: &'static str) -> Self {
         Self {
             blind: true,
-            ..Self::warning(id, text, way_out)
+            ..Self::warning(id, text, remediation)
         }
     }
 
-    /// Something is as it should be.
+    /// Creates a message about something that is in order.
     pub(super) const fn fine(id: &'static str, text: &'static str) -> Self {
         Self {
             level: Level::Fine,
@@ -76,42 +76,42 @@ impl Message {
         }
     }
 
-    /// It is found, with these for the names in braces.
+    /// Creates a finding with these values for the names in braces.
     pub(super) fn of(&'static self, values: &[(&str, &dyn Display)]) -> Finding {
         Finding {
             check: "",
             message: self,
             text: filled(self.text, values),
-            way_out: filled(self.way_out, values),
+            remediation: filled(self.remediation, values),
         }
     }
 }
 
-/// What was found.
+/// A finding.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// The check that has found it.
+    /// The check that reported it.
     pub check: &'static str,
-    /// What it is.
+    /// Its message.
     pub message: &'static Message,
-    /// What is so.
+    /// The text of the finding.
     pub text: String,
-    /// What to do about it; empty where nothing is to be done.
-    pub way_out: String,
+    /// The remediation; empty if there is nothing to do.
+    pub remediation: String,
 }
 
 impl Finding {
-    /// In one line.
+    /// Formats the finding as one line.
     #[must_use]
     pub fn line(&self) -> String {
-        match &*self.way_out {
+        match &*self.remediation {
             "" => self.text.clone(),
-            way_out => format!("{}: {way_out}", self.text),
+            remediation => format!("{}: {remediation}", self.text),
         }
     }
 }
 
-/// The template with values for the names in braces. What was put in is not looked at again.
+/// Fills a template with values for the names in braces. Inserted values are not expanded again.
 fn filled(template: &str, values: &[(&str, &dyn Display)]) -> String {
     let mut text = String::new();
     let mut rest = template;
@@ -126,10 +126,10 @@ fn filled(template: &str, values: &[(&str, &dyn Display)]) -> String {
     text + rest
 }
 
-/// How many names are listed of many things.
+/// The maximum number of listed names.
 const LISTED: usize = 5;
 
-/// The first of these in order, and how many there are besides.
+/// Lists the first names in order, and the number of the others.
 pub(super) fn some<T: AsRef<str>>(all: impl IntoIterator<Item = T>) -> String {
     let mut all: Vec<_> = all.into_iter().collect();
     all.sort_by(|one, other| one.as_ref().cmp(other.as_ref()));
@@ -141,7 +141,7 @@ pub(super) fn some<T: AsRef<str>>(all: impl IntoIterator<Item = T>) -> String {
     }
 }
 
-/// How many, in words: `1 work`, `2 works`.
+/// Formats a count: `1 work`, `2 works`.
 pub(super) fn count(number: usize, what: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {what}{plural}")

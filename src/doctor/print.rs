@@ -1,13 +1,13 @@
-//! What was found, for people and for programs.
+//! Findings as a table for people, and as a value for programs.
 
 use super::{Finding, Level};
 use crate::status::{BOLD, END, GREEN, RED, YELLOW, clean};
 use crate::table;
-use crate::value::Value;
+use manifest::value::Value;
 
 const HEADINGS: [&str; 3] = ["RESULT", "CHECK", "FINDING"];
 
-/// A line for each finding, errors first, and how many there are.
+/// Formats a line for each finding, errors first, and the totals.
 #[must_use]
 pub fn table(findings: &[Finding], colours: bool) -> String {
     let headings = HEADINGS.map(str::to_owned);
@@ -35,7 +35,7 @@ pub fn table(findings: &[Finding], colours: bool) -> String {
     text
 }
 
-/// The same as a value.
+/// Returns the findings as a value.
 #[must_use]
 pub fn value(findings: &[Finding]) -> Value<'static> {
     let number = |level| Value::Int(i64::try_from(number(findings, level)).unwrap_or(i64::MAX));
@@ -45,8 +45,8 @@ pub fn value(findings: &[Finding]) -> Value<'static> {
             ("check", Value::text(it.check)),
             ("id", Value::text(it.message.id)),
             ("message", Value::text(&it.text)),
-            ("wayOut", Value::text(&it.way_out)),
-            ("looked", Value::Bool(!it.message.blind)),
+            ("remediation", Value::text(&it.remediation)),
+            ("checked", Value::Bool(!it.message.blind)),
         ])
     };
     Value::map([

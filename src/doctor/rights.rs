@@ -1,23 +1,23 @@
-//! Which rights must be given on the hub, as the shipped files give them.
+//! The permissions that are needed on the hub, from the shipped files.
 
-use super::companion::Companion;
-use super::seen::{Seen, items};
+use super::controller::ControllerPod;
+use super::hub_state::{HubState, items};
 use super::shipped::{self, File, objects};
 use serde_json::{Value, json};
 use std::fmt;
 
-/// A right of a ServiceAccount.
+/// A permission of a ServiceAccount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Right {
-    /// Whose: the ServiceAccount in Argo CD's namespace.
+    /// The ServiceAccount in Argo CD's namespace.
     pub account: String,
-    /// The file that gives it.
+    /// The file that grants it.
     pub file: &'static str,
-    /// What may be done.
+    /// The verb.
     pub verb: String,
-    /// The API group; the core group has none.
+    /// The API group; empty for the core group.
     pub group: String,
-    /// The kind of object, and the part of it where there is one: `placementdecisions/status`.
+    /// The resource, with its subresource if any: `placementdecisions/status`.
     pub resource: String,
     /// The namespace; empty for all.
     pub namespace: String,
@@ -36,7 +36,7 @@ impl fmt::Display for Right {
 }
 
 impl Right {
-    /// The question to the API server whether it is given; `argocd` is the namespace of the ServiceAccount.
+    /// Creates the SubjectAccessReview for the permission; `argocd` is the namespace of the ServiceAccount.
     #[must_use]
     pub fn review(&self, argocd: &str) -> Value {
         let (resource, part) = self.resource.split_once('/').unwrap_or((&self.resource, ""));
@@ -59,9 +59,9 @@ impl Right {
     }
 }
 
-/// The rights that this hub's companion and Argo CD need.
+/// Returns the permissions that the controller and Argo CD of this hub need.
 #[must_use]
-pub fn wanted(seen: &Seen) -> Vec<Right> {
+pub fn wanted(seen: &HubState) -> Vec<Right> {
     let mut rights = Vec::new();
     if let Some(controller) = seen.application_controller() {
         let account = &controller["spec"]["template"]["spec"]["serviceAccountName"];
@@ -77,7 +77,7 @@ pub fn wanted(seen: &Seen) -> Vec<Right> {
                 .filter(|it| it.verb != "execute-as" || with_executors),
         );
     }
-    if let Some(companion) = Companion::of(seen) {
+    if let Some(companion) = ControllerPod::of(seen) {
         for file in files(&companion) {
             rights.extend(given(file, &companion.account, &seen.namespace));
         }
@@ -85,8 +85,8 @@ pub fn wanted(seen: &Seen) -> Vec<Right> {
     rights
 }
 
-/// The files whose rights the companion needs for what it does.
-fn files(companion: &Companion) -> Vec<&'static File> {
+/// Returns the files with the permissions that the enabled controllers need.
+fn files(companion: &ControllerPod) -> Vec<&'static File> {
     let mut files = vec![&shipped::CONTROLLER];
     let does = |names: &[&str]| names.iter().any(|name| companion.does(name));
     for (is_needed, file) in [
@@ -95,7 +95,6 @@ fn files(companion: &Companion) -> Vec<&'static File> {
         (does(&["application-set-report"]), &shipped::REPORT),
         (does(&["gitopscluster", "argocd-agent"]), &shipped::GITOPS_CLUSTER),
         (does(&["argocd-agent"]), &shipped::AGENT),
-        (companion.shards > 1, &shipped::SHARDS),
     ] {
         if is_needed {
             files.push(file);
@@ -104,8 +103,8 @@ fn files(companion: &Companion) -> Vec<&'static File> {
     files
 }
 
-/// Whether somebody asks for the right to use an executor: OCM for every work, or works that name one.
-fn needs_execute_as(seen: &Seen) -> bool {
+/// Returns true if the permission to use an executor is needed: OCM checks it for every work, or for works that name one.
+fn needs_execute_as(seen: &HubState) -> bool {
     let works = seen
         .works
         .there()
@@ -113,8 +112,8 @@ fn needs_execute_as(seen: &Seen) -> bool {
     works || gate(seen, "NilExecutorValidating") == Some(true)
 }
 
-/// Whether a feature gate of OCM's work manager is switched, as its operator is told; nothing where it is not told.
-pub(super) fn gate(seen: &Seen, gate: &str) -> Option<bool> {
+/// Returns the feature gate of OCM's work manager as set in its operator; `None` if it is not set.
+pub(super) fn gate(seen: &HubState, gate: &str) -> Option<bool> {
     let managers = seen.cluster_managers.there()?;
     let gates = managers
         .iter()
@@ -123,7 +122,7 @@ pub(super) fn gate(seen: &Seen, gate: &str) -> Option<bool> {
     modes.next().map(|mode| mode == "Enable")
 }
 
-/// The rights that a file gives, for an Argo CD in this namespace.
+/// Returns the permissions that a file grants, for an Argo CD in this namespace.
 fn given(file: &'static File, account: &str, argocd: &str) -> Vec<Right> {
     let mut rights = Vec::new();
     for role in objects(file.text) {
@@ -157,7 +156,7 @@ fn given(file: &'static File, account: &str, argocd: &str) -> Vec<Right> {
     rights
 }
 
-/// Each of the ones with each of the others.
+/// Returns the Cartesian product.
 fn each<'t>(ones: &[&'t str], others: &[&'t str]) -> Vec<(&'t str, &'t str)> {
     let pairs = ones
         .iter()
@@ -189,7 +188,6 @@ mod tests {
         }
         let gitops = lines(&shipped::GITOPS_CLUSTER);
         assert!(gitops.iter().any(|it| it == "||list namespaces gitops"), "{gitops:#?}");
-        assert_eq!(lines(&shipped::SHARDS).len(), 32);
         for file in [
             &shipped::PULL,
             &shipped::CLUSTER_SECRETS,

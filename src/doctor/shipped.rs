@@ -1,57 +1,53 @@
-//! The files that give rights, and what is in files of ours.
+//! The shipped files that grant permissions, and the objects of shipped files.
 
-use crate::{files, json, yaml};
+use crate::embedded;
+use manifest::{json, yaml};
 use serde_json::Value;
 
-/// A file that gives rights to somebody.
+/// A file that grants permissions.
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) name: &'static str,
     pub(super) text: &'static str,
 }
 
-/// What Argo CD's application controller needs.
+/// Permissions of Argo CD's application controller.
 pub(super) static ARGO_CD: File = File {
-    name: "argocd_rbac.yaml",
-    text: files::ARGOCD_RBAC,
+    name: "deploy/argocd_rbac.yaml",
+    text: embedded::ARGOCD_RBAC,
 };
-/// What the companion needs for whatever it does.
+/// Permissions of the controller, whichever controllers are enabled.
 pub(super) static CONTROLLER: File = File {
-    name: "deploy_controller.yaml",
-    text: files::DEPLOY_CONTROLLER,
+    name: "deploy/deploy_controller.yaml",
+    text: embedded::DEPLOY_CONTROLLER,
 };
-/// What it needs in addition for cluster Secrets.
+/// Further permissions for cluster Secrets.
 pub(super) static CLUSTER_SECRETS: File = File {
-    name: "deploy_cluster_secrets.yaml",
-    text: files::DEPLOY_CLUSTER_SECRETS,
+    name: "deploy/deploy_cluster_secrets.yaml",
+    text: embedded::DEPLOY_CLUSTER_SECRETS,
 };
-/// What it needs in addition for reports.
+/// Further permissions for reports.
 pub(super) static REPORT: File = File {
-    name: "deploy_report.yaml",
-    text: files::DEPLOY_REPORT,
+    name: "deploy/deploy_report.yaml",
+    text: embedded::DEPLOY_REPORT,
 };
-/// What it needs in addition for the basic pull model.
+/// Further permissions for the basic pull model.
 pub(super) static PULL: File = File {
-    name: "deploy_pull.yaml",
-    text: files::DEPLOY_PULL,
+    name: "deploy/deploy_pull.yaml",
+    text: embedded::DEPLOY_PULL,
 };
-/// What it needs in addition for GitOpsClusters.
+/// Further permissions for GitOpsClusters.
 pub(super) static GITOPS_CLUSTER: File = File {
-    name: "deploy_gitopscluster.yaml",
-    text: files::DEPLOY_GITOPSCLUSTER,
+    name: "deploy/deploy_gitopscluster.yaml",
+    text: embedded::DEPLOY_GITOPSCLUSTER,
 };
-/// What it needs in addition for argocd-agent.
+/// Further permissions for argocd-agent.
 pub(super) static AGENT: File = File {
-    name: "deploy_argocd_agent.yaml",
-    text: files::DEPLOY_ARGOCD_AGENT,
-};
-/// What it needs in addition where the work is divided.
-pub(super) static SHARDS: File = File {
-    name: "deploy_shards.yaml",
-    text: files::DEPLOY_SHARDS,
+    name: "deploy/deploy_argocd_agent.yaml",
+    text: embedded::DEPLOY_ARGOCD_AGENT,
 };
 
-/// The objects of a file of ours, or the value of a text that somebody has written; of one that is no YAML there are none.
+/// Returns the objects of a shipped file, or of a text from a user; none if it is not YAML.
 pub(super) fn objects(text: &str) -> Vec<Value> {
     let mut objects = Vec::new();
     for document in yaml::documents(text) {

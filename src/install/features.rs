@@ -1,14 +1,14 @@
-//! What can be installed, by name, and of which files it consists.
+//! The features that can be installed by name, and their files.
 
-use crate::files::{
+use crate::embedded::{
     ADMISSION_POLICY, APPSET_PLACEMENT, ARGOCD_CM, ARGOCD_RBAC, CM_PLUGIN, DEPLOY_ARGOCD_AGENT, DEPLOY_CLUSTER_SECRETS,
-    DEPLOY_CMP, DEPLOY_CONTROLLER, DEPLOY_GITOPSCLUSTER, DEPLOY_POLICY, DEPLOY_PULL, DEPLOY_REPORT, DEPLOY_SHARDS,
-    DEPLOY_UI, GITOPSCLUSTER_CRD, POLICY_CM, PROJ, REPORT_CRD,
+    DEPLOY_CMP, DEPLOY_CONTROLLER, DEPLOY_GITOPSCLUSTER, DEPLOY_POLICY, DEPLOY_PULL, DEPLOY_REPORT, DEPLOY_UI,
+    GITOPSCLUSTER_CRD, POLICY_CM, PROJ, REPORT_CRD,
 };
 use clap::ValueEnum;
 use std::collections::BTreeSet;
 
-/// Something that can be installed.
+/// A feature that can be installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Feature {
     /// The sidecar of argocd-repo-server that wraps manifests into works, with its policy, and the health of works
@@ -25,8 +25,6 @@ pub enum Feature {
     /// The controller: how works fare, in conditions and Events of Applications
     #[value(alias = "application-status")]
     Controller,
-    /// The Leases by which the controller's replicas divide the work among them
-    Shards,
     /// The controller's basic pull model: Applications that run in the Argo CD of the managed clusters
     Pull,
     /// A cluster Secret of Argo CD's for each managed cluster
@@ -44,7 +42,7 @@ pub enum Feature {
 }
 
 impl Feature {
-    /// All of them, in the order in which their files are applied.
+    /// All features, in the order in which their files are applied.
     pub const ALL: &[Self] = &[
         Self::Plugin,
         Self::Project,
@@ -52,7 +50,6 @@ impl Feature {
         Self::ApplicationSet,
         Self::ArgocdRbac,
         Self::Controller,
-        Self::Shards,
         Self::Pull,
         Self::ClusterSecrets,
         Self::Report,
@@ -61,20 +58,20 @@ impl Feature {
         Self::Ui,
     ];
 
-    /// What it does not do without.
+    /// Returns the features that it requires.
     fn implies(self) -> &'static [Self] {
         match self {
             Self::Plugin => &[Self::Policy],
             Self::Policy => &[Self::Plugin],
-            Self::Shards | Self::ClusterSecrets | Self::Report | Self::GitOpsCluster => &[Self::Controller],
-            // Not cluster Secrets, which need the right to read all Secrets of Argo CD's namespace.
+            Self::ClusterSecrets | Self::Report | Self::GitOpsCluster => &[Self::Controller],
+            // Without cluster Secrets: they need permission to read all Secrets of Argo CD's namespace.
             Self::Pull => &[Self::Controller, Self::Report],
             Self::ArgocdAgent => &[Self::GitOpsCluster],
             Self::Project | Self::ApplicationSet | Self::ArgocdRbac | Self::Controller | Self::Ui => &[],
         }
     }
 
-    /// The files it consists of.
+    /// Returns the files of the feature.
     pub(super) fn files(self) -> &'static [&'static str] {
         match self {
             Self::Plugin => &[CM_PLUGIN, ARGOCD_CM, DEPLOY_CMP],
@@ -83,7 +80,6 @@ impl Feature {
             Self::ApplicationSet => &[APPSET_PLACEMENT],
             Self::ArgocdRbac => &[ARGOCD_RBAC],
             Self::Controller => &[DEPLOY_CONTROLLER, ADMISSION_POLICY],
-            Self::Shards => &[DEPLOY_SHARDS],
             Self::Pull => &[DEPLOY_PULL],
             Self::ClusterSecrets => &[DEPLOY_CLUSTER_SECRETS],
             Self::Report => &[REPORT_CRD, DEPLOY_REPORT],
@@ -94,8 +90,8 @@ impl Feature {
         }
     }
 
-    /// The promise of the controller that it is.
-    pub(super) fn promise(self) -> Option<&'static str> {
+    /// Returns the controller that the feature enables.
+    pub(super) fn controller(self) -> Option<&'static str> {
         match self {
             Self::Controller => Some("application-status"),
             Self::Pull => Some("pull"),
@@ -103,18 +99,12 @@ impl Feature {
             Self::Report => Some("application-set-report"),
             Self::GitOpsCluster => Some("gitopscluster"),
             Self::ArgocdAgent => Some("argocd-agent"),
-            Self::Plugin
-            | Self::Project
-            | Self::Policy
-            | Self::ApplicationSet
-            | Self::ArgocdRbac
-            | Self::Shards
-            | Self::Ui => None,
+            Self::Plugin | Self::Project | Self::Policy | Self::ApplicationSet | Self::ArgocdRbac | Self::Ui => None,
         }
     }
 }
 
-/// Features with all that they imply.
+/// Returns the features with all features that they imply.
 #[must_use]
 pub fn with_implied(asked: impl IntoIterator<Item = Feature>) -> BTreeSet<Feature> {
     let mut all = BTreeSet::new();

@@ -1,10 +1,10 @@
-//! Makes one object of two that are about the same one. Applied one after the other under one field manager, the second would take
-//! away what the first has set.
+//! Merges two objects with the same identity. If they were applied one after the other with one field manager, the second would
+//! remove the fields of the first.
 
-use crate::value::{Map, Value};
+use manifest::value::{Map, Value};
 
-/// Adds what `more` has to `into`; where both have a field, that of `more` counts. Items of lists are the same by the keys that
-/// Kubernetes tells them apart by, as far as our files have such lists.
+/// Merges `more` into `into`; a field in both gets the value of `more`. Items of lists match by Kubernetes' merge keys, for the
+/// lists that our files contain.
 pub(super) fn merge<'a>(into: &mut Value<'a>, more: Value<'a>) {
     match (into, more) {
         (Value::Map(into), Value::Map(more)) => {
@@ -31,7 +31,7 @@ pub(super) fn merge<'a>(into: &mut Value<'a>, more: Value<'a>) {
     }
 }
 
-/// What tells an item from the others of its list: mounts have their path, all else has a name.
+/// Returns the merge key of an item: the path of mounts, the name of all others.
 fn key_of<'m>(item: &'m Map<'_>) -> Option<&'m str> {
     item.get("mountPath").or_else(|| item.get("name"))?.as_str()
 }
@@ -39,7 +39,7 @@ fn key_of<'m>(item: &'m Map<'_>) -> Option<&'m str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::yaml;
+    use manifest::yaml;
 
     #[test]
     fn items_are_the_same_by_their_keys() {

@@ -1,16 +1,16 @@
-//! Puts an object of our files beside an Argo CD in another namespace than the one they are written for.
+//! Moves an object of our files to the namespace of another Argo CD.
 
 use super::object::is_admission_policy;
 use super::{Object, SHIPPED_NAMESPACE};
-use crate::value::{Map, Value};
+use manifest::value::{Map, Value};
 
-/// Names that namespace wherever the object names the shipped one: its own place, subjects of bindings and of FlowSchemas, the
-/// namespaces of a FlowSchema, rights on that namespace, and names and expressions of admission policies.
+/// Replaces the shipped namespace in an object: in its metadata, subjects of bindings and of FlowSchemas, the namespaces of a
+/// FlowSchema, permissions on that namespace, and names and expressions of admission policies.
 pub(super) fn relocate(object: &mut Object, namespace: &str) {
     if is_admission_policy(object.kind()) {
         policy(object.value_mut(), namespace);
     } else if object.kind() != "CustomResourceDefinition" {
-        // What stands in a schema or in data is no namespace of ours.
+        // Text in a schema or in data is not the namespace.
         walk(object.value_mut(), namespace);
     }
 }
@@ -39,13 +39,13 @@ fn walk(value: &mut Value<'static>, namespace: &str) {
     }
 }
 
-/// What stands before the namespace in expressions of admission policies, and after it.
+/// The texts before and after the namespace in expressions of admission policies.
 const IN_EXPRESSIONS: [(&str, &str); 2] = [
     ("'system:serviceaccount:", ":argocd-ocm-cmp-controller'"),
     ("'gitopscluster.argocd-ocm-cmp.github.io/", "'"),
 ];
 
-/// The names of an admission policy and of its binding end in the namespace, because the whole cluster shares them.
+/// Renames an admission policy and its binding: their names end in the namespace, because they are cluster-scoped.
 fn policy(value: &mut Value<'static>, namespace: &str) {
     match value {
         Value::List(items) => items.iter_mut().for_each(|item| policy(item, namespace)),
@@ -80,7 +80,7 @@ fn rename_all(names: &mut [Value<'static>], namespace: &str) {
 fn rename(value: &mut Value<'static>, namespace: &str) {
     match value.as_str() {
         Some(SHIPPED_NAMESPACE) => *value = Value::text(namespace),
-        // A destination of an AppProject that is refused.
+        // A denied destination of an AppProject.
         Some(text) if text.strip_prefix('!') == Some(SHIPPED_NAMESPACE) => {
             *value = Value::text(format!("!{namespace}"));
         }

@@ -1,17 +1,17 @@
-//! An object that is installed: what it is, and where an API server has it.
+//! An object to install, with its API path.
 
 use super::json_of;
-use crate::value::{Map, Value};
+use manifest::value::{Map, Value};
 use std::fmt;
 
-/// Argo CD's own objects, to which only something is added. The API server must have them.
+/// Argo CD's own objects, to which we only add fields. They must exist.
 const ARGO_CDS: [(&str, &str); 3] = [
     ("ConfigMap", "argocd-cm"),
     ("Deployment", "argocd-repo-server"),
     ("Deployment", "argocd-server"),
 ];
 
-/// Returns true for the kinds of admission_policy.yaml.
+/// Returns true for the kinds of deploy/admission_policy.yaml.
 pub(super) fn is_admission_policy(kind: &str) -> bool {
     ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"].contains(&kind)
 }
@@ -25,7 +25,7 @@ impl Object {
         Self(value)
     }
 
-    /// All of it.
+    /// Returns the value.
     #[must_use]
     pub fn value(&self) -> &Value<'static> {
         &self.0
@@ -39,44 +39,44 @@ impl Object {
         self.0
     }
 
-    /// Its canonical JSON.
+    /// Returns its canonical JSON.
     #[must_use]
     pub fn json(&self) -> String {
         json_of(&self.0)
     }
 
-    /// Its `apiVersion`.
+    /// Returns its `apiVersion`.
     #[must_use]
     pub fn api_version(&self) -> &str {
         self.text("apiVersion")
     }
 
-    /// Its kind.
+    /// Returns its kind.
     #[must_use]
     pub fn kind(&self) -> &str {
         self.text("kind")
     }
 
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub fn name(&self) -> &str {
         self.metadata("name").unwrap_or_default()
     }
 
-    /// Its namespace; none where its kind has none.
+    /// Returns its namespace; `None` if its kind is cluster-scoped.
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {
         self.metadata("namespace")
     }
 
-    /// The value of one of its labels.
+    /// Returns the value of one of its labels.
     #[must_use]
     pub fn label(&self, name: &str) -> Option<&str> {
         let labels = self.0.as_map()?.get("metadata")?.as_map()?.get("labels")?;
         labels.as_map()?.get(name)?.as_str()
     }
 
-    /// Where the API server has objects like this one: of the same kind, and in the same namespace.
+    /// Returns the API path of its kind and namespace.
     #[must_use]
     pub fn path(&self) -> String {
         let api = match self.api_version() {
@@ -84,7 +84,7 @@ impl Object {
             other => format!("/apis/{other}"),
         };
         let namespace = self.namespace().map_or(String::new(), |it| format!("/namespaces/{it}"));
-        // So it is for every kind that we have.
+        // This holds for every kind in our files.
         let kind = self.kind().to_lowercase();
         let plural = kind
             .strip_suffix('y')
@@ -92,19 +92,19 @@ impl Object {
         format!("{api}{namespace}/{plural}")
     }
 
-    /// Whether it is one of Argo CD's own, to which something is added, and not an object of ours.
+    /// Returns true if it is one of Argo CD's own objects, to which we add fields, and not an object of ours.
     #[must_use]
     pub fn is_addition(&self) -> bool {
         ARGO_CDS.contains(&(self.kind(), self.name()))
     }
 
-    /// Returns true if it limits what the controller may write, which only Kubernetes 1.30 and later can check.
+    /// Returns true if it limits the writes of the controller, which only Kubernetes 1.30 and later can check.
     #[must_use]
     pub fn is_admission_policy(&self) -> bool {
         is_admission_policy(self.kind())
     }
 
-    /// Nothing of it but which one it is.
+    /// Returns the object with only its apiVersion, kind, name and namespace.
     #[must_use]
     pub fn bare(&self) -> Self {
         let text = |text: &str| Value::text(text);
@@ -119,13 +119,13 @@ impl Object {
         ]))
     }
 
-    /// How early it is applied: what others are made of first, what runs last.
+    /// Returns its position in the order of applies: objects that others need first, workloads last.
     pub(super) fn rank(&self) -> usize {
         const FIRST: [&str; 3] = ["CustomResourceDefinition", "AppProject", "ConfigMap"];
         const BEFORE_THE_LAST: usize = FIRST.len() + 1;
         match self.kind() {
             "Deployment" => BEFORE_THE_LAST + 1,
-            // What one may do is said before who may.
+            // Roles before bindings.
             kind if kind.ends_with("Binding") => BEFORE_THE_LAST,
             kind => FIRST.iter().position(|first| *first == kind).unwrap_or(FIRST.len()),
         }
@@ -154,7 +154,7 @@ impl Object {
     }
 }
 
-/// As kubectl calls it: `deployment.apps/argocd-repo-server`.
+/// Formats the object as kubectl does: `deployment.apps/argocd-repo-server`.
 impl fmt::Display for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.kind().to_lowercase())?;

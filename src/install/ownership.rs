@@ -1,17 +1,17 @@
-//! Who manages which field of an object that is there already, as its `metadata.managedFields` say.
+//! The managers of the fields of live objects, from `metadata.managedFields`.
 //!
-//! What kubectl has applied is of kubectl's field manager. To go on with it under ours, its entry is made a part of ours, as `kubectl
-//! apply --server-side` does with what `kubectl apply` has left (client-go's util/csaupgrade): a field that the next version of a file
-//! has no more is then taken away, where it would stay for ever as kubectl's.
+//! Objects applied with kubectl have kubectl's field manager. To continue with ours, its entry is merged into ours, as `kubectl
+//! apply --server-side` does for fields of `kubectl apply` (client-go's util/csaupgrade): then a field that the next version of a
+//! file no longer has is removed, where it would otherwise stay for ever as kubectl's.
 
 use super::{MANAGER, Object};
 use serde_json::{Map, Value, json};
 
-/// The manager by which deploy_policy.yaml is to be applied beside deploy_cmp.yaml with kubectl.
+/// The field manager for deploy/deploy_policy.yaml when it is applied with kubectl beside deploy_cmp.yaml.
 pub const EARLIER: &str = "argocd-ocm-cmp-policy";
 
-/// By which managers our files are applied otherwise, each with the operation that it does: `kubectl apply`, and `kubectl apply
-/// --server-side` without `--field-manager`.
+/// The other field managers of our files, each with its operation: `kubectl apply`, and `kubectl apply --server-side` without
+/// `--field-manager`.
 const KUBECTL: [(&str, &str); 2] = [("kubectl-client-side-apply", "Update"), ("kubectl", "Apply")];
 
 fn is_earlier(entry: &Value, is_addition: bool) -> bool {
@@ -21,13 +21,14 @@ fn is_earlier(entry: &Value, is_addition: bool) -> bool {
     is_one && !of_part
 }
 
-/// The `managedFields` of an object once what earlier managers of ours have is ours; nothing where they have nothing.
+/// Returns the `managedFields` of an object after its earlier managers' entries are merged into ours; `None` if they have no
+/// entries.
 #[must_use]
 pub fn taken_over(live: &Value, is_addition: bool) -> Option<Value> {
     let entries = live["metadata"]["managedFields"].as_array()?;
     let (earlier, mut kept): (Vec<&Value>, Vec<&Value>) =
         entries.iter().partition(|entry| is_earlier(entry, is_addition));
-    // Fields of another version of the API may be called otherwise there.
+    // Fields of another API version may have other names there.
     let version = &live["apiVersion"];
     let is_version = |entry: &&Value| entry["apiVersion"] == *version;
     if earlier.is_empty() || !earlier.iter().all(is_version) {
@@ -46,9 +47,9 @@ pub fn taken_over(live: &Value, is_addition: bool) -> Option<Value> {
     Some(kept.into_iter().cloned().chain([entry]).collect())
 }
 
-/// Whether Argo CD's own part of one of its objects is ours and nobody else's, and would go with what we have added: its labels tell,
-/// of which we add none. kubectl does that where Argo CD was installed by `kubectl apply`: it makes all that it has applied itself a
-/// part of what it applies by our name.
+/// Returns true if our field manager alone owns Argo CD's own fields of one of its objects, so that they would be removed with
+/// our additions. Detected by labels, of which we add none. kubectl causes this where Argo CD was installed by `kubectl apply`:
+/// it moves all fields that it has applied to our field manager.
 #[must_use]
 pub fn is_robbed(live: &Value) -> bool {
     let entries = live["metadata"]["managedFields"].as_array().into_iter().flatten();
@@ -57,7 +58,8 @@ pub fn is_robbed(live: &Value) -> bool {
     managers.peek().is_some() && managers.all(|manager| *manager == MANAGER || *manager == EARLIER)
 }
 
-/// The fields of both sets. Each is a tree: one without branches is a field itself, one with branches only if `.` is among them.
+/// Returns the union of two field sets. Each is a tree: a leaf is a field, and a node with branches is a field only if it
+/// contains `.`.
 fn union(one: &Value, other: &Value) -> Value {
     let none = Map::new();
     let [one, other] = [one, other].map(|set| set.as_object().unwrap_or(&none));
@@ -82,7 +84,28 @@ fn below(one: &Value, other: &Value) -> Value {
     }
 }
 
-/// The other namespace that a binding of ours for the whole cluster is for: its name is taken then. One hub has one installation.
+/// Returns true if only the status of the object changed. The API server can write the status of an object at any time, as it does with
+/// each `FlowSchema`, also between our read and our write. So the resource version alone shows nothing.
+#[must_use]
+pub fn is_unchanged(before: &Value, after: &Value) -> bool {
+    without_status(before) == without_status(after)
+}
+
+fn without_status(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("status");
+    }
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("resourceVersion");
+        if let Some(Value::Array(entries)) = metadata.get_mut("managedFields") {
+            entries.retain(|entry| entry["subresource"].as_str().is_none_or(str::is_empty));
+        }
+    }
+    object
+}
+
+/// Returns the other namespace that our cluster-wide binding is for: then its name is in use. A hub has one installation.
 #[must_use]
 pub fn elsewhere<'v>(live: &'v Value, namespace: &str) -> Option<&'v str> {
     if live["kind"] != "ClusterRoleBinding" {
@@ -100,8 +123,8 @@ pub fn is_of_another(object: &Object, live: &Value, namespace: &str) -> bool {
     object.is_admission_policy() && end != Some(namespace)
 }
 
-/// The fields that others manage and want otherwise, each with its manager, of the causes that the API server tells, which are a
-/// field and a message such as `conflict with "kubectl-edit" using v1`.
+/// Returns the conflicting fields, each with its manager, from the causes in the API server's answer, which are a field and a
+/// message such as `conflict with "kubectl-edit" using v1`.
 #[must_use]
 pub fn conflicts<'c>(causes: impl IntoIterator<Item = (&'c str, &'c str)>) -> Vec<(String, String)> {
     let manager = |message: &str| message.split('"').nth(1).unwrap_or(message).to_owned();
@@ -166,6 +189,29 @@ mod tests {
         let mut applied = entry("kubectl-client-side-apply", "Update", &json!({"f:spec": {}}));
         applied["apiVersion"] = "apps/v1beta1".into();
         assert_eq!(taken_over(&live(&[applied]), false), None);
+    }
+
+    #[test]
+    fn a_write_of_the_status_is_no_change() {
+        let object = |version: &str, rank: u8, status: &Value, writers: &[Value]| {
+            let metadata = json!({"resourceVersion": version, "managedFields": writers});
+            json!({"kind": "FlowSchema", "metadata": metadata, "spec": {"rank": rank}, "status": status})
+        };
+        let ours = entry(MANAGER, "Apply", &json!({"f:spec": {"f:rank": {}}}));
+        let mut server = entry("api-priority-and-fairness-config-consumer-v1", "Apply", &json!({}));
+        server["subresource"] = "status".into();
+        let before = object("1", 5, &json!({}), std::slice::from_ref(&ours));
+        let dangling = json!({"conditions": [{"type": "Dangling", "status": "False"}]});
+        assert!(is_unchanged(
+            &before,
+            &object("2", 5, &dangling, &[ours.clone(), server])
+        ));
+        assert!(!is_unchanged(
+            &before,
+            &object("2", 6, &json!({}), std::slice::from_ref(&ours))
+        ));
+        let other = entry("kubectl", "Apply", &json!({"f:spec": {"f:rank": {}}}));
+        assert!(!is_unchanged(&before, &object("2", 5, &json!({}), &[ours, other])));
     }
 
     #[test]

@@ -1,51 +1,53 @@
-//! The policy of the sidecar: what an installation that is there already keeps, and what a new one begins with.
+//! The policy of the sidecar: kept by an existing installation, and set by a new one.
 
-use super::{EARLIER, MANAGER, SHIPPED_NAMESPACE, Wanted, objects};
+use super::{EARLIER, MANAGER, read};
+use crate::embedded::POLICY_CM;
+use generate::policy;
 use serde_json::Value;
 
-/// The ConfigMap of policy_cm.yaml.
-pub const POLICY: &str = "argocd-ocm-cmp-policy";
+/// The ConfigMap of deploy/policy_cm.yaml.
+pub const POLICY: &str = policy::CONFIG_MAP;
 
-/// Its one key.
+/// The only key of the ConfigMap.
 pub const POLICY_KEY: &str = "policy.yaml";
 
 /// The container that deploy_cmp.yaml adds.
 const SIDECAR: &str = "argocd-ocm-cmp";
 
-/// The variable that names the policy, and its value in deploy_policy.yaml.
-const VARIABLE: (&str, &str) = ("OCM_POLICY_FILE", "/etc/argocd-ocm-cmp/policy.yaml");
+/// The variable that names the policy, and its value in deploy/deploy_policy.yaml.
+const VARIABLE: (&str, &str) = ("ARGOCD_OCM_CMP_POLICY_FILE", policy::MOUNTED);
 
-/// Where the policy of the sidecar comes from.
+/// The source of the sidecar's policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum PolicySource {
-    /// The sample of policy_cm.yaml.
+    /// The sample of deploy/policy_cm.yaml.
     #[default]
     Sample,
     /// This text, in the same ConfigMap.
     Text(String),
-    /// Another ConfigMap, which somebody else writes.
+    /// Another ConfigMap, which `install` does not write.
     ConfigMap(String),
     /// The sidecar has no policy.
     None,
 }
 
-/// The policy of a sidecar that is there.
+/// The policy of a live sidecar.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LivePolicy {
     /// There is no sidecar yet.
     NoSidecar,
     /// There is a sidecar without a policy.
     Open,
-    /// The sidecar reads this ConfigMap, mounted as in deploy_policy.yaml.
+    /// The sidecar reads this ConfigMap, mounted as in deploy/deploy_policy.yaml.
     Mounted(String),
-    /// The variable is set to something else. `ours` says whether we have applied any of it.
+    /// The variable has another value.
     Foreign {
-        /// Whether one of our field managers has a part of it.
+        /// True if one of our field managers owns a part of it.
         ours: bool,
     },
 }
 
-/// Reads from the Deployment of the repo-server which policy its sidecar has.
+/// Reads the policy of the sidecar from the Deployment of the repo-server.
 #[must_use]
 pub fn live_policy(repo_server: Option<&Value>) -> LivePolicy {
     let pod = &repo_server.unwrap_or(&Value::Null)["spec"]["template"]["spec"];
@@ -79,15 +81,15 @@ fn has_applied_variable(repo_server: &Value) -> bool {
     of_ours.any(|entry| entry["fieldsV1"].to_string().contains(VARIABLE.0))
 }
 
-/// What is decided about the policy, and a line about it where the user has to know.
+/// The policy of an installation, and a line for the user if the decision needs one.
 pub(crate) type Decision = (PolicySource, Option<String>);
 
-/// Decides which policy the sidecar has from now on. `asked` is what flags ask for, if any does; `repo_server` names the
-/// Deployment for people. What is open stays open, and what is closed stays closed, unless a flag says otherwise; and no flag
-/// opens what is closed.
+/// Decides the policy of the sidecar. `asked` is the policy from the flags, if any; `repo_server` names the Deployment for
+/// people. Without a flag, an installation without a policy stays without one, and an existing policy stays; no flag removes a
+/// policy.
 ///
 /// # Errors
-/// When no policy is asked for, and the sidecar has one.
+/// Returns an error if the flags request no policy, and the sidecar has one.
 pub fn decide(asked: Option<PolicySource>, live: &LivePolicy, repo_server: &str) -> Result<Decision, String> {
     let of_config_map = |name: &String| {
         if name == POLICY {
@@ -122,23 +124,8 @@ pub fn decide(asked: Option<PolicySource>, live: &LivePolicy, repo_server: &str)
 /// Returns true if a ConfigMap holds the sample of this release and nothing else.
 #[must_use]
 pub fn is_sample(config_map: &Value) -> bool {
-    let ours = objects(&Wanted::everything(SHIPPED_NAMESPACE));
-    let sample = ours
-        .iter()
-        .find(|object| (object.kind(), object.name()) == ("ConfigMap", POLICY))
-        .and_then(|object| {
-            object
-                .value()
-                .as_map()?
-                .get("data")?
-                .as_map()?
-                .get(POLICY_KEY)?
-                .as_str()
-        });
-    let data = config_map["data"].as_object();
-    sample.is_some()
-        && config_map["binaryData"].is_null()
-        && data.is_some_and(|data| data.len() == 1 && data.get(POLICY_KEY).and_then(Value::as_str) == sample)
+    let mut samples = read(POLICY_CM).filter_map(|sample| serde_json::from_str::<Value>(&sample.json()).ok());
+    config_map["binaryData"].is_null() && samples.any(|sample| sample["data"] == config_map["data"])
 }
 
 /// Returns true if an AppProject permits every namespace of the hub, as that of an earlier release does.
@@ -151,6 +138,7 @@ pub fn is_open_project(project: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::install::{Wanted, objects};
     use serde_json::json;
 
     fn repo_server(env: &Value, volume: &str) -> Value {
@@ -176,11 +164,11 @@ mod tests {
         let mut other = repo_server(&set_to("/elsewhere"), POLICY);
         assert_eq!(live_policy(Some(&other)), LivePolicy::Foreign { ours: false });
         for (manager, ours) in [("kubectl", false), (MANAGER, true), (EARLIER, true)] {
-            let fields = json!({"f:env": {"k:{\"name\":\"OCM_POLICY_FILE\"}": {}}});
+            let fields = json!({"f:env": {"k:{\"name\":\"ARGOCD_OCM_CMP_POLICY_FILE\"}": {}}});
             other["metadata"]["managedFields"] = json!([{"manager": manager, "fieldsV1": fields}]);
             assert_eq!(live_policy(Some(&other)), LivePolicy::Foreign { ours }, "{manager}");
         }
-        // A variable that is empty, or from elsewhere, is not "no policy" for the plugin either.
+        // For the plugin, an empty variable, or one with `valueFrom`, does not mean "no policy" either.
         let from = json!([{"name": VARIABLE.0, "valueFrom": {}}]);
         for env in [set_to(""), from] {
             let live = live_policy(Some(&repo_server(&env, POLICY)));
@@ -201,7 +189,7 @@ mod tests {
             (None, &mounted, Ok(&Sample)),
             (None, &theirs, Ok(&named)),
             (None, &foreign, Ok(&NoPolicy)),
-            // Otherwise what we have applied of it would be removed: this is a conflict, which the API server tells.
+            // Otherwise our applied part would be removed: this is a conflict, which the API server reports.
             (None, &half, Ok(&Sample)),
             (Some(&Sample), &Open, Ok(&Sample)),
             (Some(&Sample), &theirs, Ok(&named)),
@@ -249,7 +237,7 @@ mod tests {
             assert!(!is_sample(&changed), "{changed}");
         }
         live["data"]["more"] = json!("");
-        assert!(!is_sample(&live), "a key of somebody's");
+        assert!(!is_sample(&live), "a key that the sample does not have");
     }
 
     #[test]

@@ -1,26 +1,18 @@
-//! What goes when it is all taken away again, and what has to stay.
+//! The selection of objects to remove on uninstall, and the reasons to keep some.
 
 use super::{EARLIER, MANAGER, Object};
-use crate::controller::LEASE;
-use crate::controller::shards::MOST;
-use crate::gitopscluster::{SHARED_FINALIZER, namespace_of_finalizer};
-use crate::pull;
+use controller::pull;
+use ocm::gitops_cluster::{SHARED_FINALIZER, namespace_of_finalizer};
 use serde_json::Value;
 
-/// Selects what is ours by the labels of our files, those of earlier releases too.
+/// The label selector of our objects, including those of earlier releases.
 pub const LABELS: &str = "app.kubernetes.io/name in (argocd-ocm-cmp,argocd-ocm-cmp-controller)";
 
 /// The AppProject of proj.yaml.
 pub const PROJECT: &str = "managed-clusters";
 
-/// The Leases that the controller makes.
-pub fn leases() -> impl Iterator<Item = String> {
-    let of_shards = (0..MOST).map(|shard| format!("{LEASE}-{shard}"));
-    [LEASE.to_owned()].into_iter().chain(of_shards)
-}
-
-/// Whether an object of the name of one of ours is ours: it has our label or, where ours has none, we have applied it, or it says of
-/// itself what ours says.
+/// Returns true if we installed a live object with the name of one of ours: it has our label or, if ours has none, we have
+/// applied it, or its description equals ours.
 #[must_use]
 pub fn is_ours(object: &Object, live: &Value) -> bool {
     const NAME: &str = "app.kubernetes.io/name";
@@ -33,7 +25,7 @@ pub fn is_ours(object: &Object, live: &Value) -> bool {
     is_described || of_managers(live).next().is_some()
 }
 
-/// By which of our managers something is applied to an object: first the one that adds to what the other has added.
+/// Returns the field managers of ours that have applied an object, the one that adds to the other's fields first.
 pub fn of_managers(live: &Value) -> impl Iterator<Item = &'static str> {
     let entries = live["metadata"]["managedFields"]
         .as_array()
@@ -46,14 +38,14 @@ pub fn of_managers(live: &Value) -> impl Iterator<Item = &'static str> {
     [EARLIER, MANAGER].into_iter().filter(applies)
 }
 
-/// The release of Helm's that an object is of.
+/// Returns the Helm release of an object.
 #[must_use]
 pub fn is_helms(live: &Value) -> Option<&str> {
     live["metadata"]["annotations"]["meta.helm.sh/release-name"].as_str()
 }
 
-/// Whether one of Argo CD's objects has something of what we add to it, though nothing of it is applied any more: somebody else
-/// manages that too.
+/// Returns true if one of Argo CD's objects still has some of our additions after our managers released them: another manager
+/// owns them too.
 #[must_use]
 pub fn is_left(addition: &Object, live: &Value) -> bool {
     let mut spec = live.clone();
@@ -63,8 +55,8 @@ pub fn is_left(addition: &Object, live: &Value) -> bool {
     has_key || spec.to_string().contains("\"argocd-ocm-cmp")
 }
 
-/// Returns a line for each object that would wait for ever for the controller of this namespace once it is gone. GitOpsClusters that
-/// have only the finalizer of another namespace's controller do not.
+/// Returns a line for each object that would wait for ever for the controller of this namespace after its removal. GitOpsClusters
+/// that have only the finalizer of another namespace's controller do not.
 #[must_use]
 pub fn hanging(namespace: &str, gitops_clusters: &[Value], applications: &[Value]) -> Vec<String> {
     let ours = |it: &Value| {
@@ -98,7 +90,7 @@ pub fn hanging(namespace: &str, gitops_clusters: &[Value], applications: &[Value
     clusters.chain(applications).collect()
 }
 
-/// Whether an Application is of this AppProject.
+/// Returns true if an Application belongs to this AppProject.
 #[must_use]
 pub fn names_project(application: &Value, project: &str) -> bool {
     application["spec"]["project"] == project
@@ -107,8 +99,9 @@ pub fn names_project(application: &Value, project: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gitopscluster::finalizer;
     use crate::install::{Wanted, objects};
+    use controller::LEASE;
+    use ocm::gitops_cluster::finalizer;
     use serde_json::json;
 
     fn ours(kind: &str, name: &str) -> Object {
@@ -147,7 +140,7 @@ mod tests {
             |finalizer: &str| json!({"metadata": {"namespace": "argocd", "name": "all", "finalizers": [finalizer]}});
         let application = |deleted: Value, label: &str| {
             json!({"metadata": {
-                "namespace": "argocd", "name": "shop", "deletionTimestamp": deleted, "labels": {(pull::names::PULL): label},
+                "namespace": "argocd", "name": "shop", "deletionTimestamp": deleted, "labels": {(ocm::pull_model::PULL): label},
                 "finalizers": ["resources-finalizer.argocd.argoproj.io"],
             }})
         };
@@ -178,11 +171,5 @@ mod tests {
                 "{told:?}"
             );
         }
-    }
-
-    #[test]
-    fn every_lease_goes() {
-        assert_eq!(leases().count(), 17);
-        assert_eq!(leases().last().as_deref(), Some("argocd-ocm-cmp-controller-15"));
     }
 }

@@ -1,36 +1,31 @@
-//! Sets in our files what flags say.
+//! Applies flags to our files.
 
 use super::{ARGOCD_IMAGE, Feature, IMAGE, Object, POLICY, POLICY_KEY, PolicySource, SHIPPED_NAMESPACE, Wanted};
-use crate::controller::LEASE;
-use crate::pull::Dialect;
-use crate::value::{Map, Value};
 use clap::ValueEnum;
+use controller::LEASE;
+use controller::pull::Dialect;
+use manifest::value::{Map, Value};
 use std::collections::BTreeSet;
 
-/// The controller's Deployment, and the ConfigMap with its settings, are called as its Lease is.
+/// The name of the controller's Deployment and of the ConfigMap with its settings, which is also the name of its Lease.
 const CONTROLLER: &str = LEASE;
 
-/// Where a Deployment says what its Pods are.
+/// The path of the Pod spec in a Deployment.
 const POD: &[&str] = &["spec", "template", "spec"];
 
-/// How many replicas deploy_controller.yaml has.
-const REPLICAS: u16 = 2;
+/// The setting with the enabled controllers. Each file sets it as if it were the only one.
+const CONTROLLERS: &str = "ARGOCD_OCM_CMP_CONTROLLERS";
 
-/// The setting with all that the controller does. Each file says it as if there were no other.
-const CONTROLLERS: &str = "OCM_CONTROLLERS";
+/// The setting with the conventions of the pull model.
+const DIALECT: &str = "ARGOCD_OCM_CMP_PULL_DIALECT";
 
-/// The setting with whose conventions the pull model follows.
-const DIALECT: &str = "OCM_PULL_DIALECT";
-
-/// The features that flags ask for.
+/// Returns the features that the flags enable.
 pub(super) fn features(wanted: &Wanted) -> impl Iterator<Item = Feature> {
-    let shards = wanted.shards.filter(|shards| *shards > 1).map(|_| Feature::Shards);
     let has_policy = matches!(wanted.policy, PolicySource::Text(_) | PolicySource::ConfigMap(_));
-    let policy = has_policy.then_some(Feature::Policy);
-    shards.into_iter().chain(policy)
+    has_policy.then_some(Feature::Policy).into_iter()
 }
 
-/// Sets what is asked for, where this object says it.
+/// Applies the options to this object.
 pub(super) fn set(object: &mut Object, wanted: &Wanted, features: &BTreeSet<Feature>) {
     let (kind, name) = (object.kind().to_owned(), object.name().to_owned());
     match (kind.as_str(), name.as_str()) {
@@ -52,7 +47,7 @@ pub(super) fn set(object: &mut Object, wanted: &Wanted, features: &BTreeSet<Feat
             }
         }
         ("ConfigMap", CONTROLLER) => fields(object.value_mut(), &["data"], |data| {
-            data.insert(CONTROLLERS, Value::text(promises(features)));
+            data.insert(CONTROLLERS, Value::text(controllers(features)));
             data.insert(DIALECT, Value::text(name_of(wanted.pull_dialect)));
         }),
         ("ConfigMap", POLICY) => {
@@ -66,22 +61,19 @@ pub(super) fn set(object: &mut Object, wanted: &Wanted, features: &BTreeSet<Feat
     }
 }
 
-/// What the controller is told that it does not do by itself. It stands in the Deployment, so that a change starts new Pods.
+/// Returns the environment variables of the controller that differ from its defaults. They are in the Deployment, so that a
+/// change starts new Pods.
 fn env(wanted: &Wanted, features: &BTreeSet<Feature>) -> Vec<(&'static str, String)> {
     let mut env = Vec::new();
-    let promises = promises(features);
-    if Feature::Controller.promise() != Some(promises.as_str()) {
-        env.push((CONTROLLERS, promises));
+    let controllers = controllers(features);
+    if Feature::Controller.controller() != Some(controllers.as_str()) {
+        env.push((CONTROLLERS, controllers));
     }
     if wanted.namespace != SHIPPED_NAMESPACE {
-        env.push(("OCM_ARGOCD_NAMESPACE", wanted.namespace.clone()));
-    }
-    if features.contains(&Feature::Shards) {
-        let shards = wanted.shards.or(wanted.replicas).unwrap_or(REPLICAS);
-        env.push(("OCM_SHARDS", shards.to_string()));
+        env.push(("ARGOCD_OCM_CMP_ARGOCD_NAMESPACE", wanted.namespace.clone()));
     }
     if features.contains(&Feature::ArgocdAgent) {
-        env.push(("OCM_AGENT_SUPERVISOR_IMAGE", wanted.image.clone()));
+        env.push(("ARGOCD_OCM_CMP_AGENT_SUPERVISOR_IMAGE", wanted.image.clone()));
     }
     if features.contains(&Feature::Pull) && wanted.pull_dialect != Dialect::default() {
         env.push((DIALECT, name_of(wanted.pull_dialect)));
@@ -89,9 +81,9 @@ fn env(wanted: &Wanted, features: &BTreeSet<Feature>) -> Vec<(&'static str, Stri
     env
 }
 
-/// The union of what the controller does.
-fn promises(features: &BTreeSet<Feature>) -> String {
-    let names: Vec<_> = features.iter().filter_map(|feature| feature.promise()).collect();
+/// Returns the union of the enabled controllers.
+fn controllers(features: &BTreeSet<Feature>) -> String {
+    let names: Vec<_> = features.iter().filter_map(|feature| feature.controller()).collect();
     names.join(",")
 }
 
@@ -100,7 +92,7 @@ fn name_of(dialect: Dialect) -> String {
     value.map_or(String::new(), |value| value.get_name().to_owned())
 }
 
-/// Sets the images that are named in a Deployment, and by which Secrets they are pulled.
+/// Sets the images of a Deployment, and its image pull secrets.
 fn images(deployment: &mut Value<'static>, wanted: &Wanted) {
     let mut has_any = false;
     each_container(deployment, |container| {
@@ -157,7 +149,7 @@ fn each_container(deployment: &mut Value<'static>, mut change: impl FnMut(&mut M
     });
 }
 
-/// Changes the mapping at a path, where there is one.
+/// Changes the mapping at a path, if it exists.
 fn fields(value: &mut Value<'static>, path: &[&str], change: impl FnOnce(&mut Map<'static>)) {
     let found = path.iter().try_fold(value, |value, step| match value {
         Value::Map(map) => map.get_mut(step),

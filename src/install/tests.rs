@@ -1,7 +1,7 @@
 use super::features::Feature::{self, *};
 use super::*;
-use crate::value::{Map, Value};
 use clap::ValueEnum as _;
+use manifest::value::{Map, Value};
 use std::fmt::Write as _;
 
 fn wanted(features: &[Feature]) -> Wanted {
@@ -16,7 +16,7 @@ fn find<'o>(objects: &'o [Object], kind: &str, name: &str) -> &'o Object {
     found.unwrap_or_else(|| panic!("{kind} {name}"))
 }
 
-/// A value by a path such as `spec.replicas`; items of lists are found by their names.
+/// Returns the value at a path such as `spec.replicas`; finds items of lists by their names.
 fn at<'v>(value: &'v Value<'v>, path: &str) -> Option<&'v Value<'v>> {
     path.split('.').try_fold(value, |value, step| match value {
         Value::Map(map) => map.get(step),
@@ -30,7 +30,7 @@ fn at<'v>(value: &'v Value<'v>, path: &str) -> Option<&'v Value<'v>> {
 
 const ENV: &str = "spec.template.spec.containers.controller.env";
 
-/// What the controller is told by its Deployment, besides what its Pod says of itself.
+/// Returns the environment variables of the controller in its Deployment, without the fields of its Pod.
 fn settings(wanted: &Wanted) -> Vec<(String, String)> {
     let objects = objects(wanted);
     let deployment = find(&objects, "Deployment", "argocd-ocm-cmp-controller");
@@ -67,18 +67,13 @@ fn what_a_feature_needs_comes_with_it() {
     assert_eq!(all(&[Pull]), [Controller, Pull, Report], "without a right on Secrets");
     assert_eq!(all(&[Policy]), [Plugin, Policy]);
     assert_eq!(all(&[Plugin]), [Plugin, Policy], "closed by default");
-    let mut wanted = wanted(&[Controller]);
-    assert_eq!(setting(&wanted, "OCM_SHARDS"), None);
-    wanted.shards = Some(3);
-    assert_eq!(setting(&wanted, "OCM_SHARDS").as_deref(), Some("3"));
-    find(&objects(&wanted), "Role", "argocd-ocm-cmp-shards");
 }
 
 #[test]
-fn every_promise_is_a_feature() {
-    let mut names: Vec<_> = crate::controller::promises::PROMISES.iter().map(|it| it.name).collect();
+fn every_controller_is_a_feature() {
+    let mut names: Vec<_> = controller::controllers::CONTROLLERS.iter().map(|it| it.name).collect();
     names.dedup();
-    let features = Feature::ALL.iter().filter_map(|feature| feature.promise());
+    let features = Feature::ALL.iter().filter_map(|feature| feature.controller());
     let mut of_features: Vec<_> = features.collect();
     names.sort_unstable();
     of_features.sort_unstable();
@@ -87,7 +82,7 @@ fn every_promise_is_a_feature() {
 
 #[test]
 fn the_controller_does_all_that_was_asked_for() {
-    let done = |features: &[Feature]| setting(&wanted(features), "OCM_CONTROLLERS");
+    let done = |features: &[Feature]| setting(&wanted(features), "ARGOCD_OCM_CMP_CONTROLLERS");
     assert_eq!(done(&[Controller]), None, "so it does by itself");
     assert_eq!(
         done(&[GitOpsCluster]).as_deref(),
@@ -99,7 +94,7 @@ fn the_controller_does_all_that_was_asked_for() {
     let objects = objects(&wanted(&asked));
     let config = find(&objects, "ConfigMap", "argocd-ocm-cmp-controller");
     assert_eq!(
-        at(config.value(), "data.OCM_CONTROLLERS").and_then(Value::as_str),
+        at(config.value(), "data.ARGOCD_OCM_CMP_CONTROLLERS").and_then(Value::as_str),
         Some(all)
     );
 }
@@ -110,7 +105,7 @@ fn the_agents_run_the_image_that_was_given() {
     wanted.image = "registry.example.com/ours:2".to_owned();
     wanted.argocd_image = "registry.example.com/argocd:v1".to_owned();
     assert_eq!(
-        setting(&wanted, "OCM_AGENT_SUPERVISOR_IMAGE").as_deref(),
+        setting(&wanted, "ARGOCD_OCM_CMP_AGENT_SUPERVISOR_IMAGE").as_deref(),
         Some(wanted.image.as_str())
     );
     wanted.features.insert(Plugin);
@@ -129,20 +124,14 @@ fn the_files_are_of_this_release() {
 
 #[test]
 fn flags_say_how_many_and_how() {
-    let mut wanted = wanted(&[Shards, Pull]);
-    assert_eq!(
-        setting(&wanted, "OCM_SHARDS").as_deref(),
-        Some("2"),
-        "as many as replicas"
-    );
+    let mut wanted = wanted(&[Pull]);
     wanted.replicas = Some(4);
-    assert_eq!(setting(&wanted, "OCM_SHARDS").as_deref(), Some("4"));
     let objects_of = objects(&wanted);
     let deployment = find(&objects_of, "Deployment", "argocd-ocm-cmp-controller");
     assert_eq!(at(deployment.value(), "spec.replicas"), Some(&Value::Int(4)));
-    assert_eq!(setting(&wanted, "OCM_PULL_DIALECT"), None);
+    assert_eq!(setting(&wanted, "ARGOCD_OCM_CMP_PULL_DIALECT"), None);
     wanted.pull_dialect = Dialect::Acm;
-    assert_eq!(setting(&wanted, "OCM_PULL_DIALECT").as_deref(), Some("acm"));
+    assert_eq!(setting(&wanted, "ARGOCD_OCM_CMP_PULL_DIALECT").as_deref(), Some("acm"));
     wanted.policy = PolicySource::Text("projects: []\n".to_owned());
     let objects = objects(&wanted);
     let policy = find(&objects, "ConfigMap", "argocd-ocm-cmp-policy").value();
@@ -160,7 +149,7 @@ fn one_object_is_there_once() {
     let repo_server = find(&all, "Deployment", "argocd-repo-server").value();
     for part in [
         "image",
-        "env.OCM_POLICY_FILE",
+        "env.ARGOCD_OCM_CMP_POLICY_FILE",
         "volumeMounts.argocd-ocm-cmp-policy",
         "volumeMounts.plugins",
     ] {
@@ -178,7 +167,7 @@ fn the_sidecar_has_the_policy_that_was_asked_for() {
         )
         .expect("a pod");
         let name = at(pod, "volumes.argocd-ocm-cmp-policy.configMap.name").and_then(Value::as_str);
-        let has_variable = at(pod, "containers.argocd-ocm-cmp.env.OCM_POLICY_FILE").is_some();
+        let has_variable = at(pod, "containers.argocd-ocm-cmp.env.ARGOCD_OCM_CMP_POLICY_FILE").is_some();
         assert_eq!(name.is_some(), has_variable);
         let is_written = all.iter().any(|it| (it.kind(), it.name()) == ("ConfigMap", POLICY));
         (name.map(str::to_owned), is_written)
@@ -208,14 +197,14 @@ fn another_namespace_is_named_everywhere() {
         assert_ne!(moved.namespace(), Some("argocd"), "{moved}");
         left(moved.value(), &mut moved.to_string(), &mut told);
     }
-    // The label says whose part it is, not where.
+    // The label names the component, not its namespace.
     let labels = told
         .lines()
         .filter(|line| !line.ends_with(".labels.app.kubernetes.io/part-of"));
     assert_eq!(labels.collect::<Vec<_>>(), [""; 0]);
     assert!(told.lines().count() > 30, "it looks at all: {told}");
     assert_eq!(
-        setting(&Wanted::everything("gitops"), "OCM_ARGOCD_NAMESPACE").as_deref(),
+        setting(&Wanted::everything("gitops"), "ARGOCD_OCM_CMP_ARGOCD_NAMESPACE").as_deref(),
         Some("gitops")
     );
     let project = find(&moved, "AppProject", PROJECT).json();
@@ -237,7 +226,7 @@ fn another_namespace_is_named_everywhere() {
     );
 }
 
-/// Where the shipped namespace still stands.
+/// Finds the remaining uses of the shipped namespace.
 fn left(value: &Value<'_>, path: &mut String, told: &mut String) {
     let length = path.len();
     match value {
@@ -298,13 +287,13 @@ fn each_admission_policy_is_for_the_account_and_bound() {
 
 #[test]
 fn admission_policies_have_the_names_that_are_written() {
-    use crate::agent::names as agents;
-    use crate::cluster_secret as secrets;
-    use crate::controller::seen::REFRESH;
-    use crate::pull::names as pull;
-    let text = crate::files::ADMISSION_POLICY;
+    use controller::cluster_secrets as secrets;
+    use controller::model::REFRESH;
+    use ocm::argocd_agent as agents;
+    use ocm::pull_model as pull;
+    let text = crate::embedded::ADMISSION_POLICY;
     for name in [
-        crate::controller::LEASE,
+        controller::LEASE,
         pull::PULL,
         pull::OF_SET,
         pull::HUB_NAMESPACE,

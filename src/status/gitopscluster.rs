@@ -1,11 +1,12 @@
-//! `gitopscluster status`: how a GitOpsCluster fares, with every managed cluster whose agent it brings.
+//! `gitopscluster status`: prints the state of a GitOpsCluster and of the agents that it installs on managed clusters.
 //!
 //! ```text
 //! hub ─▶ Fleet ─▶ Report ─▶ table, JSON or YAML
 //! ```
 //!
-//! What the controller says in the status of a GitOpsCluster is repeated, and how the agents fare is told of their add-ons, by the same
-//! rules ([`state`]): a status lists a hundred clusters at most. Where the add-ons must not be read, that is what is told.
+//! The report repeats the status that the controller wrote, and evaluates the health of the agents from their add-ons, by the
+//! same rules ([`state`]), because a status lists at most a hundred clusters. If reading add-ons is not permitted, the report
+//! uses that list.
 
 mod print;
 mod table;
@@ -13,113 +14,114 @@ mod table;
 pub use print::value;
 pub use table::table;
 
-use crate::agent::state::{self, State};
-use crate::gitopscluster::Spec;
+use controller::argocd_agent::state;
+use controller::argocd_agent::state::State;
+use ocm::gitops_cluster::Spec;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What was read on a hub. The values are JSON objects as the API server has them.
+/// The state that was read on a hub. The values are JSON objects of the API server.
 #[derive(Clone, Debug, Default)]
 pub struct Fleet {
-    /// The GitOpsClusters that are asked for.
+    /// The requested GitOpsClusters.
     pub gitops_clusters: Vec<Value>,
-    /// How their agents fare; none where the user must not read that.
+    /// The health of their agents; `None` if the user is not permitted to read it.
     pub agents: Option<Agents>,
-    /// Until when agents have certificates (RFC 3339), by their managed clusters; none where nobody has asked, or must not read that.
+    /// The expiry of the agents' certificates (RFC 3339), by managed cluster; `None` if not requested, or not permitted.
     pub certificates: Option<BTreeMap<String, String>>,
-    /// What could not be read: one line each.
+    /// The reads that failed: one line each.
     pub notices: Vec<String>,
 }
 
-/// What says how agents fare.
+/// The inputs of the agents' health.
 #[derive(Clone, Debug, Default)]
 pub struct Agents {
-    /// Which managed clusters are brought an agent, by the GitOpsCluster that does it, as `NAMESPACE/NAME`.
+    /// The managed clusters that get an agent, by the GitOpsCluster that installs it, as `NAMESPACE/NAME`.
     pub members: BTreeMap<String, BTreeSet<String>>,
-    /// The add-ons of argocd-agent, by their managed clusters. Of them, only the status is read.
+    /// The add-ons of argocd-agent, by managed cluster. Only their status is read.
     pub addons: BTreeMap<String, Value>,
-    /// The managed clusters that the hub does not hear from, where the user may see that.
+    /// The managed clusters that the hub does not hear from, if the user is permitted to read that.
     pub silent: BTreeSet<String>,
 }
 
-/// How a GitOpsCluster fares.
+/// The state of a GitOpsCluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// Its namespace.
     pub namespace: String,
     /// Its name there.
     pub name: String,
-    /// Whether it is being deleted.
+    /// True if it is being deleted.
     pub deleting: bool,
-    /// Whether its conditions are about what is asked for now.
+    /// True if its conditions are about the current generation.
     pub is_current: bool,
     /// The name of its Placement.
     pub placement: String,
-    /// How it brings argocd-agent, if it does.
+    /// Its settings of argocd-agent, if it installs one.
     pub agent: Option<Agent>,
-    /// How many managed clusters are selected, registered, and so on, as far as that is known.
+    /// The numbers of selected managed clusters, registered ones, and so on, as far as known.
     pub counts: Vec<(&'static str, u64)>,
-    /// The certificates on the hub by the names of their Secrets, and until when they are good (RFC 3339).
+    /// The certificates on the hub by the names of their Secrets, and their expiry (RFC 3339).
     pub certificates: Vec<(String, String)>,
-    /// What its status says, `Ready` too.
+    /// The conditions in its status, including `Ready`.
     pub conditions: Vec<Condition>,
-    /// The managed clusters that are brought an agent: those that fare worst first.
+    /// The managed clusters that get an agent, the least healthy first.
     pub members: Vec<Member>,
-    /// How many more there are, of which nothing can be told.
+    /// The number of other clusters, of unknown state.
     pub untold: u64,
 }
 
-/// How a GitOpsCluster brings argocd-agent.
+/// The settings of argocd-agent in a GitOpsCluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agent {
     /// `managed` or `autonomous`.
     pub mode: String,
-    /// Where agents are told to connect to, if that is known.
+    /// The address that agents connect to, if known.
     pub server: Option<String>,
 }
 
 /// A condition of a status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// What it is about.
+    /// The type of the condition.
     pub kind: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
-    /// Why, in one word.
+    /// The reason, in one word.
     pub reason: String,
-    /// Why, for people.
+    /// The message for people.
     pub message: String,
 }
 
 /// A managed cluster with an agent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Member {
-    /// How the agent fares; none where that is a word that is not known here.
+    /// The state of the agent; `None` if the status has a word that is unknown here.
     pub state: Option<State>,
     /// The cluster.
     pub name: String,
-    /// Until when the agent has a certificate (RFC 3339), where that is known.
+    /// The expiry of the agent's certificate (RFC 3339), if known.
     pub until: Option<String>,
-    /// Why it fares so; empty where nothing is to be said.
+    /// The message about the state; empty if there is none.
     pub message: String,
 }
 
 impl Member {
-    /// What people read of its state.
+    /// Returns the state as text for people.
     #[must_use]
     pub fn state(&self) -> &'static str {
         self.state.map_or("Unknown", State::name)
     }
 }
 
-/// Whether a GitOpsCluster asks for argocd-agent, in either dialect.
+/// Returns true if a GitOpsCluster enables argocd-agent, in either dialect.
 #[must_use]
 pub fn has_agents(gitops_cluster: &Value) -> bool {
     mode(&gitops_cluster["spec"]).is_some()
 }
 
-/// The mode of the agents that are asked for; nothing said is `managed`.
+/// Returns the mode of the agents; the default is `managed`.
 fn mode(spec: &Value) -> Option<Box<str>> {
     let spec = Spec::deserialize(spec).ok()?;
     let mode = spec
@@ -144,7 +146,7 @@ fn items(value: &Value) -> impl Iterator<Item = &Value> {
 }
 
 impl Report {
-    /// How this GitOpsCluster of a fleet fares.
+    /// Creates the report on this GitOpsCluster of a fleet.
     #[must_use]
     pub fn new(gitops_cluster: &Value, fleet: &Fleet) -> Self {
         let [metadata, spec, status] = ["metadata", "spec", "status"].map(|part| &gitops_cluster[part]);
@@ -200,13 +202,13 @@ impl Report {
         }
     }
 
-    /// What it says of all together, if it says anything.
+    /// Returns its `Ready` condition, if any.
     #[must_use]
     pub fn ready(&self) -> Option<&Condition> {
         self.conditions.iter().find(|condition| condition.kind == "Ready")
     }
 
-    /// Whether all is as asked for, and no agent fares badly. Of a cluster that is silent nobody knows.
+    /// Returns true if everything is as desired and no agent is unhealthy. The state of a silent cluster is unknown.
     #[must_use]
     pub fn is_well(&self) -> bool {
         let is_ready = self.ready().is_some_and(|ready| ready.status == "True");
@@ -215,7 +217,7 @@ impl Report {
     }
 }
 
-/// How the agents of a GitOpsCluster fare, of their add-ons.
+/// Returns the health of the agents of a GitOpsCluster, from their add-ons.
 fn live(
     agents: &Agents,
     owner: &str,
@@ -243,7 +245,7 @@ fn live(
     (members, counts)
 }
 
-/// What the status lists of them.
+/// Returns the agents that the status lists.
 fn listed(status: &Value) -> Vec<Member> {
     let member = |it: &Value| Member {
         state: it["state"].as_str().and_then(State::named),

@@ -1,19 +1,20 @@
-//! A report for programs.
+//! The report as a value, for `-o json` and `-o yaml`.
 
-use super::{ObjectStatus, Report, Verdict, WorkStatus};
-use crate::value::{Map, Value};
+use manifest::value::{Map, Value};
+use ocm::health::Report;
+use ocm::health::{HealthStatus, ObjectStatus, WorkStatus};
 use std::borrow::Cow;
 
-/// A report as a value, of which `-o json` and `-o yaml` are made.
+/// Returns a report as a value for `-o json` and `-o yaml`.
 #[must_use]
 pub fn value(report: &Report) -> Value<'static> {
     let (clusters, healthy) = report.clusters();
-    let counts = Verdict::ALL.map(|verdict| (Cow::Borrowed(verdict.name()), report.objects(verdict)));
+    let counts = HealthStatus::ALL.map(|health| (Cow::Borrowed(health.name()), report.objects(health)));
     let counts = counts.into_iter().filter(|(_, count)| *count > 0);
     let counts = counts.map(|(name, count)| (name, number(count))).collect();
     let mut fields = vec![
         ("application", Value::text(&report.application)),
-        ("health", Value::text(report.verdict().name())),
+        ("health", Value::text(report.health().name())),
         (
             "clusters",
             Value::map([("total", number(clusters)), ("healthy", number(healthy))]),
@@ -32,7 +33,7 @@ fn work(work: &WorkStatus) -> Value<'static> {
         ("kind", Value::text(work.kind)),
         ("namespace", Value::text(&work.namespace)),
         ("name", Value::text(&work.name)),
-        ("health", Value::text(work.verdict.name())),
+        ("health", Value::text(work.health.name())),
         ("message", Value::text(work.summary())),
         ("objects", Value::List(work.objects.iter().map(object).collect())),
     ])
@@ -47,7 +48,7 @@ fn object(object: &ObjectStatus) -> Value<'static> {
         ("name", Value::text(&object.name)),
         ("applied", known(object.applied)),
         ("available", known(object.available)),
-        ("health", Value::text(object.verdict.name())),
+        ("health", Value::text(object.health.name())),
         ("message", Value::text(&object.message)),
     ])
 }

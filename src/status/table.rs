@@ -1,13 +1,14 @@
-//! A report for people.
+//! The report as a table.
 
-use super::{ObjectStatus, Report, Verdict, WorkStatus};
 use crate::table;
-use crate::text::is_unprintable;
+use manifest::text::is_unprintable;
+use ocm::health::Report;
+use ocm::health::{HealthStatus, ObjectStatus, WorkStatus};
 use std::fmt::Write as _;
 
 const HEADINGS: [&str; 7] = ["CLUSTER", "WORK", "OBJECT", "APPLIED", "AVAILABLE", "HEALTH", "MESSAGE"];
 
-/// The column of the verdict.
+/// The column of the health.
 const HEALTH: usize = 5;
 
 pub(crate) const BOLD: &str = "\x1b[1m";
@@ -18,16 +19,16 @@ pub(crate) const GREEN: &str = "\x1b[32m";
 
 /// A line of the table.
 struct Row {
-    verdict: Verdict,
+    health: HealthStatus,
     cells: [String; 7],
 }
 
-/// A line for each object, those that fare worst first, and the totals. Works of which only the whole can be told have one line.
+/// Formats a line for each object, the least healthy first, and the totals. Works without health per object have one line.
 #[must_use]
 pub fn table(report: &Report, colours: bool) -> String {
     let mut rows: Vec<Row> = report.works.iter().flat_map(rows).collect();
     // The objects of a work stay in its order.
-    let place = |row: &Row| (row.verdict, row.cells[0].clone(), row.cells[1].clone());
+    let place = |row: &Row| (row.health, row.cells[0].clone(), row.cells[1].clone());
     rows.sort_by_cached_key(place);
     let headings = HEADINGS.map(str::to_owned);
     let lines = || std::iter::once(&headings).chain(rows.iter().map(|row| &row.cells));
@@ -41,7 +42,7 @@ pub fn table(report: &Report, colours: bool) -> String {
         text.push('\n');
     }
     for row in &rows {
-        let painted = colours.then(|| (HEALTH, [colour(row.verdict), END]));
+        let painted = colours.then(|| (HEALTH, [colour(row.health), END]));
         text.push_str(&table::line(&row.cells, &widths, painted));
         text.push('\n');
     }
@@ -66,14 +67,14 @@ pub fn table(report: &Report, colours: bool) -> String {
     text
 }
 
-/// The totals on one line.
+/// Formats the totals on one line.
 fn totals(report: &Report) -> String {
     let (clusters, healthy) = report.clusters();
     let mut counts = Vec::new();
-    for verdict in Verdict::ALL {
-        let count = report.objects(verdict);
+    for health in HealthStatus::ALL {
+        let count = report.objects(health);
         if count > 0 {
-            counts.push(format!("{count} {verdict}"));
+            counts.push(format!("{count} {health}"));
         }
     }
     let plural = if clusters == 1 { "" } else { "s" };
@@ -85,14 +86,14 @@ fn totals(report: &Report) -> String {
     format!(
         "{} is {}: {healthy} of {clusters} cluster{plural} healthy; {objects}",
         clean(&report.application),
-        report.verdict()
+        report.health()
     )
 }
 
-/// What is waited for, on one line.
+/// Replaces control characters and line breaks: a name on the hub or a message may contain anything, including terminal escapes.
 #[must_use]
 pub fn progress(report: &Report) -> String {
-    let first = report.works.first().filter(|work| work.verdict != Verdict::Healthy);
+    let first = report.works.first().filter(|work| work.health != HealthStatus::Healthy);
     match first {
         Some(work) => format!(
             "{} ({}: {})",
@@ -110,7 +111,7 @@ fn rows(work: &WorkStatus) -> Vec<Row> {
         Some(_) => clean(&work.name),
         None => clean(&format!("{}/{}", work.namespace, work.name)),
     };
-    let row = |object: String, known: [Option<bool>; 2], verdict: Verdict, message: &str| {
+    let row = |object: String, known: [Option<bool>; 2], health: HealthStatus, message: &str| {
         let [applied, available] = known.map(|known| match known {
             Some(true) => "yes",
             Some(false) => "no",
@@ -122,14 +123,14 @@ fn rows(work: &WorkStatus) -> Vec<Row> {
             object,
             applied.to_owned(),
             available.to_owned(),
-            verdict.name().to_owned(),
+            health.name().to_owned(),
             clean(message),
         ];
-        Row { verdict, cells }
+        Row { health, cells }
     };
     let of_object = |object: &ObjectStatus| {
         let known = [object.applied, object.available];
-        row(clean(&object.full_name()), known, object.verdict, &object.message)
+        row(clean(&object.full_name()), known, object.health, &object.message)
     };
     let mut rows = Vec::new();
     if work.as_a_whole || !work.message.is_empty() || work.objects.is_empty() {
@@ -138,7 +139,7 @@ fn rows(work: &WorkStatus) -> Vec<Row> {
             1 => "1 object".to_owned(),
             count => format!("{count} objects"),
         };
-        rows.push(row(objects, [None, None], work.verdict, &work.message));
+        rows.push(row(objects, [None, None], work.health, &work.message));
     }
     if !work.as_a_whole {
         rows.extend(work.objects.iter().map(of_object));
@@ -146,17 +147,17 @@ fn rows(work: &WorkStatus) -> Vec<Row> {
     rows
 }
 
-/// A name on the hub or a message may hold anything; here it is on one line, and tells a terminal nothing.
+/// Removes control characters and line breaks: a name on the hub or a message may contain anything, including terminal escapes.
 pub(crate) fn clean(text: &str) -> String {
     let text = text.trim().replace(['\n', '\t'], " ");
     text.replace(is_unprintable, "\u{fffd}")
 }
 
-fn colour(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Degraded | Verdict::Missing => RED,
-        Verdict::Unknown | Verdict::Waiting | Verdict::Progressing => YELLOW,
-        Verdict::Suspended => "\x1b[36m",
-        Verdict::Healthy => GREEN,
+fn colour(health: HealthStatus) -> &'static str {
+    match health {
+        HealthStatus::Degraded | HealthStatus::Missing => RED,
+        HealthStatus::Unknown | HealthStatus::Waiting | HealthStatus::Progressing => YELLOW,
+        HealthStatus::Suspended => "\x1b[36m",
+        HealthStatus::Healthy => GREEN,
     }
 }

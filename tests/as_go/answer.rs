@@ -1,18 +1,18 @@
-//! Compares what this program reads with what Go's libraries read.
+//! Compares our parsed values with those of Go's libraries.
 
-use argocd_ocm_cmp::value::Value;
-use argocd_ocm_cmp::yaml;
+use manifest::value::Value;
+use manifest::yaml;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-/// An answer of the oracle, which may be nested deeply.
+/// Parses an answer of the oracle, which may be nested deeply.
 pub(crate) fn read(answer: &str) -> Json {
     let mut reader = serde_json::Deserializer::from_str(answer);
     reader.disable_recursion_limit();
     Json::deserialize(&mut reader).expect("the answer is JSON")
 }
 
-/// Compares our reading of a file's bytes with an answer of `oracle yaml`; the result is what differs.
+/// Compares our parse of a file's bytes with an answer of `oracle yaml`; returns the difference, if any.
 pub(crate) fn difference(input: &[u8], answer: &str) -> Option<String> {
     let answer = read(answer);
     let expected = answer["documents"].as_array().expect("there are documents");
@@ -63,8 +63,8 @@ pub(crate) fn is_same(ours: &Value<'_>, theirs: &Json) -> bool {
     }
 }
 
-/// A number of the answer is read as Kubernetes reads numbers. Go prints a whole float without a point, so there ours
-/// must be taken through its text too.
+/// Returns true if a number of the answer equals ours. It is parsed as Kubernetes parses numbers: Go prints a whole float without
+/// a point, so ours must be converted through its text too.
 fn is_same_number(ours: &Value<'_>, theirs: &str) -> bool {
     let ours = match ours {
         Value::Float(float) if float.fract() == 0.0 && float.abs() < 1e21 => {

@@ -1,7 +1,7 @@
-//! Every case of the corpus is read as Go's libraries read it.
+//! Checks that every case of the corpus is parsed as Go's libraries parse it.
 //!
-//! A case is `NAME.yaml` and, in `NAME.json`, what Go makes of it. Further folders of cases may be named by the
-//! variable `YAML_CORPUS`, with `:` between them.
+//! A case is `NAME.yaml` and, in `NAME.json`, Go's result. The environment variable `YAML_CORPUS` names further folders of cases,
+//! separated by `:`.
 
 use std::fs;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use crate::{answer, stack};
 
 #[test]
 fn corpus_agrees_with_go() {
-    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/yaml-corpus")];
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/yaml-corpus")];
     if let Ok(more) = std::env::var("YAML_CORPUS") {
         folders.extend(more.split(':').filter(|folder| !folder.is_empty()).map(PathBuf::from));
     }
@@ -19,7 +19,7 @@ fn corpus_agrees_with_go() {
     cases.sort();
     assert!(!cases.is_empty(), "there are no cases");
     let differing = stack::with_stack(|| cases.iter().filter(|case| !agrees(case)).count());
-    // Not by `println!`, which the test harness keeps to itself while all is well.
+    // Not with `println!`, whose output the test harness hides if the test passes.
     writeln!(
         io::stdout(),
         "yaml corpus: {} agree, {differing} differ",

@@ -1,9 +1,9 @@
-//! Made-up texts are read as Go's libraries read them, or refused where they refuse.
+//! Checks that random texts are parsed as Go's libraries parse them, or rejected if they reject them.
 //!
-//! `FUZZ_SEED` picks other texts, `FUZZ_INPUTS` another number of them, `FUZZ_ONLY` one way of making them, and
-//! `FUZZ_CORPUS` names one more folder of `*.yaml` files to make others from.
+//! `FUZZ_SEED` selects other texts, `FUZZ_INPUTS` sets their number, `FUZZ_ONLY` selects one generator, and `FUZZ_CORPUS` names
+//! one more folder of `*.yaml` files to mutate.
 //!
-//! Go's answer is not taken as the measure
+//! Go's answer is ignored
 //!
 //! - where two keys of different types have one text: it takes one at random, we refuse;
 //! - for U+FEFF within a text: its scanner loses characters where one lands at the start of its buffer;
@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::{answer, make, oracle, stack};
-use argocd_ocm_cmp::yaml;
+use manifest::yaml;
 
 #[test]
 fn made_up_texts_agree_with_go() {
@@ -51,7 +51,7 @@ fn made_up_texts_agree_with_go() {
 }
 
 fn corpus() -> Vec<Vec<u8>> {
-    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/yaml-corpus")];
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/yaml-corpus")];
     folders.extend(std::env::var_os("FUZZ_CORPUS").map(PathBuf::from));
     let entries = folders
         .iter()
@@ -65,7 +65,7 @@ fn corpus() -> Vec<Vec<u8>> {
     contents.filter(|content| content.len() < 3000).collect()
 }
 
-/// Whether Go's answer to this input is no measure.
+/// Returns true if Go's answer to this input is ignored.
 fn is_excepted(input: &[u8]) -> bool {
     let Ok(text) = yaml::decode(input) else { return true };
     let known = |error: &yaml::Error| {

@@ -1,13 +1,13 @@
-//! Globs match what `gobwas/glob` matches, which is what Argo CD uses: compared over random patterns and paths.
+//! Checks that globs match as in `gobwas/glob`, which Argo CD uses, over random patterns and paths.
 //!
-//! Left out is where that library contradicts itself: the empty path, which no file has; empty alternatives and stars within
-//! alternatives; characters beyond ASCII next to a class; and `a*a`, which it finds in a lone `a`.
+//! Inputs on which that library contradicts itself are left out: the empty path, which no file has; empty alternatives and stars
+//! within alternatives; characters beyond ASCII next to a class; and `a*a`, which it finds in a lone `a`.
 
 use crate::oracle::Oracle;
-use argocd_ocm_cmp::generate::glob::Glob;
+use ocm::glob::Glob;
 use serde_json::{Value, json};
 
-/// A small generator of random numbers (xorshift), so that every run tries the same.
+/// A small generator of random numbers (xorshift), so that every run uses the same inputs.
 struct Random(u64);
 
 impl Random {
@@ -104,7 +104,8 @@ fn globs_match_what_argo_cds_do() {
     );
 }
 
-/// At most how long the shortest path is that a pattern can match: its characters but for stars and what is in braces.
+/// Returns an upper bound of the length of the shortest path that a pattern can match: its characters except stars and the
+/// content of braces.
 fn shortest(pattern: &str) -> usize {
     let mut depth = 0;
     let outside = |&char: &char| {
@@ -114,7 +115,8 @@ fn shortest(pattern: &str) -> usize {
     pattern.chars().filter(outside).count()
 }
 
-/// `gobwas/glob` takes a `{` that is never closed for an empty pattern or a part of one, which nobody means.
+/// Returns true if a pattern has a `{` that is never closed. `gobwas/glob` reads it as an empty pattern or a part of one, which
+/// is never intended.
 fn is_refused_on_purpose(pattern: &str) -> bool {
     pattern.contains('{')
 }

@@ -1,13 +1,13 @@
-//! No text makes the reader panic, or take long, or run out of stack.
+//! Checks that no text makes the parser panic, run long, or overflow the stack.
 
 use std::time::{Duration, Instant};
 
-use argocd_ocm_cmp::value::Value;
-use argocd_ocm_cmp::yaml;
+use manifest::value::Value;
+use manifest::yaml;
 
 use crate::{make, stack};
 
-/// Reads a text to its end and says how many documents there are, or what is wrong.
+/// Parses a text to its end, and returns the number of documents, or the error.
 fn read(text: &str) -> Result<usize, String> {
     let documents: Result<Vec<_>, _> = yaml::documents(text).collect();
     documents
@@ -24,7 +24,7 @@ fn ten_thousand_levels_are_read_and_one_more_is_not() {
             let error = read(&nested(open, close, 10_001)).expect_err(open);
             assert!(error.contains("nested more than 10000 deep"), "{error}");
         }
-        // This one goes through anchors, which are read in another way.
+        // This one contains anchors, which are parsed in another way.
         assert_eq!(read(&nested("&a [", "]", 10_000)), Ok(1));
         let text = nested("[", "]", 10_000);
         let document = yaml::documents(&text)
@@ -84,7 +84,7 @@ fn large_and_odd_texts_are_read_in_time() {
     for (name, text) in &texts {
         let start = Instant::now();
         let result = stack::with_stack(|| read(text));
-        // Far more than any of them needs, and far less than what grows with the square of the size.
+        // Far more than any of them needs, and far less than quadratic time.
         assert!(
             start.elapsed() < Duration::from_secs(180),
             "{name}: {:?}",

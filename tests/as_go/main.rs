@@ -1,7 +1,8 @@
-//! Whatever the program reads or prints, Go's libraries — those of Kubernetes and Argo CD — read the same.
+//! Checks that Go's libraries — those of Kubernetes and Argo CD — parse every input and output of the program as the program
+//! does.
 //!
-//! The tests ask them: the program in `tests/oracle` is built with Go when a test starts. Without Go a local run says so and
-//! skips; with `CI=true` that is a failure.
+//! The program in `tests/oracle` calls these libraries; a test builds it with Go when it starts. Without Go, a local run prints
+//! that and skips; with `CI=true` it fails.
 
 #![allow(
     clippy::disallowed_methods,

@@ -1,6 +1,6 @@
-//! Makes up texts that are nearly YAML.
+//! Generates texts that are nearly YAML.
 
-/// A source of numbers that are random enough (`SplitMix64`).
+/// A generator of numbers that are random enough (`SplitMix64`).
 struct Random(u64);
 
 impl Random {
@@ -12,7 +12,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`, which is not zero.
+    /// Returns a number below `end`, which is not zero.
     fn below(&mut self, end: usize) -> usize {
         usize::try_from(self.next() % end as u64).expect("it is below a usize")
     }
@@ -26,7 +26,7 @@ impl Random {
     }
 }
 
-/// Makes one text after the other.
+/// A generator of texts.
 pub(crate) struct Maker {
     random: Random,
     corpus: Vec<Vec<u8>>,
@@ -83,7 +83,7 @@ impl Maker {
         text
     }
 
-    /// Any bytes at all.
+    /// Returns arbitrary bytes.
     fn bytes(&mut self) -> Vec<u8> {
         let length = self.random.below(64);
         (0..length).map(|_| self.random.next().to_le_bytes()[0]).collect()
@@ -107,7 +107,7 @@ impl Maker {
         bytes
     }
 
-    /// Makes the text about as long as the buffers and limits of Go's reader.
+    /// Pads the text to about the length of the buffers and limits of Go's parser.
     fn pad(&mut self, text: &mut Vec<u8>) {
         let length = self.random.pick(&[512, 1020, 1020, 1536, 4096]);
         let length = (length + self.random.below(16)).saturating_sub(self.random.below(12));
@@ -136,7 +136,7 @@ impl Maker {
         (0..count).map(|_| self.random.pick(words)).collect::<String>()
     }
 
-    /// A scalar that looks like something else, as key, value and item, with and without tag and quotes.
+    /// Generates scalars that look like another type, as key, value and item, with and without tag and quotes.
     fn scalars(&mut self) -> String {
         let scalar = match self.random.below(4) {
             0 => self.soup(NUMBER, 9),
@@ -172,7 +172,7 @@ impl Maker {
         }
     }
 
-    /// Lines that are indented somehow.
+    /// Generates lines with random indentation.
     fn lines(&mut self) -> String {
         let mut text = String::new();
         let mut indent = 0;
@@ -196,7 +196,7 @@ impl Maker {
         text
     }
 
-    /// Lists and mappings in brackets, mostly well-formed.
+    /// Generates lists and mappings in brackets, mostly well-formed.
     fn flow(&mut self) -> String {
         let mut text = self
             .random

@@ -1,4 +1,4 @@
-//! Talks with the Go program in `tests/oracle`, which answers what Go's libraries make of an input.
+//! Talks to the Go program in `tests/oracle`, which returns the results of Go's libraries.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ pub(crate) struct Oracle {
 }
 
 impl Oracle {
-    /// Starts one of its sub-commands. Without Go there is none, which only a run in CI may not put up with.
+    /// Starts one of its subcommands. Returns `None` without Go, and fails then in CI.
     pub(crate) fn start(command: &str) -> Option<Self> {
         let program = program()?;
         let process = Command::new(program)
@@ -23,7 +23,7 @@ impl Oracle {
         Some(Self { process })
     }
 
-    /// Asks about many inputs; the answers come in the same order.
+    /// Asks about many inputs; the answers are in the same order.
     pub(crate) fn ask<T: AsRef<[u8]> + Sync>(&mut self, inputs: &[T]) -> Vec<String> {
         let stdin = self.process.stdin.as_mut().expect("stdin is piped");
         let stdout = self.process.stdout.as_mut().expect("stdout is piped");
@@ -60,7 +60,7 @@ impl Drop for Oracle {
     }
 }
 
-/// Whether there is Go, which the tests against it need. Says so if not.
+/// Returns true if Go, which the tests need, is installed. Prints a line if not.
 pub(crate) fn go_is_there() -> bool {
     let found = Command::new("go")
         .arg("version")

@@ -1,10 +1,10 @@
-//! What is printed reads back to the same values through Go's libraries: YAML as kubectl reads it, JSON lines as Argo CD
-//! does, which reads what a plugin prints twice.
+//! Checks that Go's libraries parse our output to the same values: YAML as kubectl parses it, JSON lines as Argo CD does, which
+//! parses the output of a plugin twice.
 
-use argocd_ocm_cmp::value::{Map, Value};
-use argocd_ocm_cmp::{json, yaml};
+use manifest::value::{Map, Value};
+use manifest::{json, yaml};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::{answer, oracle, stack};
 
@@ -16,8 +16,13 @@ fn what_is_printed_reads_back_the_same() {
     };
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
-    for folder in ["tests/yaml-corpus", "tests/manifests", "tests/folders", "guestbook"] {
-        collect(&root.join(folder), &mut files);
+    for folder in [
+        "tests/data/yaml-corpus",
+        "tests/data/manifests",
+        "tests/data/generate",
+        "guestbook",
+    ] {
+        files.extend(testbed::files(&root.join(folder), &["yaml", "yml"]).expect("the files"));
     }
     files.sort();
     let texts: Vec<String> = files
@@ -35,7 +40,7 @@ fn what_is_printed_reads_back_the_same() {
         let mut printed = Vec::new();
         for value in values {
             let mut line = String::new();
-            // What Argo CD could not read is refused, which has its own tests.
+            // The writer rejects values that Argo CD could not parse; other tests cover that.
             if json::write(&value, &mut line).is_ok() {
                 lines.push(line + "\n");
                 readable.push(yaml::write(&value));
@@ -61,8 +66,7 @@ fn what_is_printed_reads_back_the_same() {
     assert!(compared > 600, "{compared} documents");
 }
 
-/// The same value within an object, because Argo CD takes nothing else. A negative zero comes back as zero, which is the same
-/// number.
+/// Wraps the value in an object, because Argo CD accepts nothing else. A negative zero becomes zero, which is the same number.
 fn in_an_object(value: Value<'_>) -> Value<'_> {
     Value::Map(Map::from_entries(vec![
         ("kind".into(), Value::String("Test".into())),
@@ -84,22 +88,5 @@ fn without_negative_zero(value: Value<'_>) -> Value<'_> {
             Value::Map(map)
         }
         other => other,
-    }
-}
-
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        if path.is_symlink() {
-            continue;
-        }
-        if path.is_dir() {
-            collect(&path, files);
-        } else if path
-            .extension()
-            .is_some_and(|extension| extension == "yaml" || extension == "yml")
-        {
-            files.push(path);
-        }
     }
 }

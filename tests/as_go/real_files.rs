@@ -1,7 +1,7 @@
-//! Every YAML and JSON file of some large projects is read as Go's libraries read it.
+//! Checks that every YAML and JSON file of some large projects is parsed as Go's libraries parse it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::{answer, oracle, stack};
@@ -13,7 +13,7 @@ const MODULES: [&str; 4] = [
     "open-cluster-management.io/api@v1.2.0",
 ];
 
-/// Larger files are left out.
+/// The maximum size of a file; larger files are left out.
 const LARGEST: u64 = 8 << 20;
 
 #[test]
@@ -23,9 +23,8 @@ fn real_files_agree_with_go() {
     };
     let (mut agreeing, mut differing, mut bytes) = (0, 0, 0);
     for module in MODULES {
-        let mut files = Vec::new();
-        collect(&folder_of(module), &mut files);
-        files.sort();
+        let mut files = testbed::files(&folder_of(module), &["yaml", "yml", "json"]).expect("the files");
+        files.retain(|file| fs::metadata(file).is_ok_and(|meta| meta.len() <= LARGEST));
         for files in files.chunks(200) {
             let inputs: Vec<Vec<u8>> = files
                 .iter()
@@ -51,7 +50,7 @@ fn real_files_agree_with_go() {
     assert_eq!(differing, 0, "files differ");
 }
 
-/// Where Go keeps the files of a module, which it loads if need be.
+/// Returns the folder in which Go keeps the files of a module, which it downloads if needed.
 fn folder_of(module: &str) -> PathBuf {
     let answer = Command::new("go")
         .args(["mod", "download", "-json", module])
@@ -64,20 +63,4 @@ fn folder_of(module: &str) -> PathBuf {
             .as_str()
             .unwrap_or_else(|| panic!("{module} cannot be loaded: {answer}")),
     )
-}
-
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).expect("the folder can be read") {
-        let entry = entry.expect("the folder can be read");
-        let (path, kind) = (entry.path(), entry.file_type().expect("the entry has a type"));
-        let wanted = || {
-            path.extension()
-                .is_some_and(|end| end == "yaml" || end == "yml" || end == "json")
-        };
-        if kind.is_dir() {
-            collect(&path, files);
-        } else if kind.is_file() && wanted() && entry.metadata().is_ok_and(|meta| meta.len() <= LARGEST) {
-            files.push(path);
-        }
-    }
 }

@@ -1,8 +1,8 @@
-//! Runs what recurses.
+//! Runs recursive code.
 
-use argocd_ocm_cmp::yaml;
+use manifest::yaml;
 
-/// Runs `work` with the stack the reader asks for.
+/// Runs `work` with the stack size that the parser needs.
 pub(crate) fn with_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(yaml::STACK);

@@ -1,4 +1,4 @@
-//! `agent`: a program that is restarted when its files change, as kubelet changes them, and the program's copy of itself.
+//! Tests of `agent`: a program that is restarted when its files change, as kubelet changes them, and the copy of the program.
 
 use crate::program::{program, transcript};
 use nix::sys::signal::{Signal, kill, killpg};
@@ -15,11 +15,11 @@ use tempfile::TempDir;
 
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// How often the files are looked at here, and how long nothing happens before it is believed that nothing will.
+/// The interval of reads in these tests, and the time without an action after which none is expected.
 const INTERVAL: &str = "--interval=1s";
 const LONG: Duration = Duration::from_secs(4);
 
-/// A program that writes down when it is started, with what is in the files, and when it is asked to stop.
+/// A program that logs its start with the contents of the files, and the signal that stops it.
 const CHILD: &str = "\
 trap 'echo stopped >> log; exit 7' TERM
 echo started $(cat tls/tls.crt tls/tls.key) >> log
@@ -33,7 +33,7 @@ fn until(what: &str, mut is: impl FnMut() -> bool) {
     }
 }
 
-/// A supervisor of a program, in a folder with the files `tls/tls.crt` and `tls/tls.key`.
+/// A running `agent run`, in a folder with the files `tls/tls.crt` and `tls/tls.key`.
 struct Running {
     folder: TempDir,
     supervisor: Child,
@@ -94,7 +94,7 @@ impl Running {
         kill(self.id(), signal).expect("it runs");
     }
 
-    /// Waits until it has ended, and returns its exit code and what it said.
+    /// Waits until it has ended, and returns its exit code and its output.
     fn ended(mut self) -> (Option<i32>, String) {
         let mut said = String::new();
         until("it has ended", || {
@@ -107,14 +107,14 @@ impl Running {
         (status.code(), said)
     }
 
-    /// Ends it by this signal, and does the same.
+    /// Sends this signal, and does the same.
     fn end(self, signal: Signal) -> (Option<i32>, String) {
         self.ask(signal);
         self.ended()
     }
 }
 
-/// Of a test that fails, nothing goes on.
+/// Kills the processes of a failed test.
 impl Drop for Running {
     fn drop(&mut self) {
         if matches!(self.supervisor.try_wait(), Ok(None)) {
@@ -130,7 +130,7 @@ const BOTH: [(&str, &str); 2] = [("tls.crt", "a"), ("tls.key", "1")];
 fn a_change_of_content_restarts_it_once_and_nothing_else_does() {
     let running = Running::start(&[("tls.crt", "a "), ("tls.key", "1")], &[], CHILD);
     running.until_logged(&["started a 1"]);
-    // Written anew as they are, emptied, and gone for a while.
+    // Written again with the same content, emptied, and missing for a while.
     running.write("tls/tls.crt", "a ");
     running.stays(&["started a 1"]);
     running.write("tls/tls.key", "");
@@ -147,7 +147,7 @@ fn a_change_of_content_restarts_it_once_and_nothing_else_does() {
     assert_eq!((code, &*said), (Some(7), "restarting /bin/sh: tls/tls.crt changed\n"));
 }
 
-/// Writes a folder as kubelet does: all in a new one, and then a link to it is swapped.
+/// Writes a folder as kubelet does: all files in a new folder, and then swaps a link to it.
 fn publish(folder: &Path, version: &str, files: &[(&str, &str)]) {
     let before = fs::read_link(folder.join("..data")).ok();
     let new = format!("..{version}");
@@ -176,7 +176,7 @@ fn what_kubelet_swaps_restarts_it_once() {
     publish(&tls, "2", &[("tls.crt", "b "), ("tls.key", "2")]);
     let lines = ["started a 1", "stopped", "started b 2"];
     running.until_logged(&lines);
-    // The same in another folder, as when another key of the Secret has changed.
+    // The same contents in another folder, as when another key of the Secret has changed.
     publish(&tls, "3", &[("tls.crt", "b "), ("tls.key", "2")]);
     running.stays(&lines);
     let (code, said) = running.end(Signal::SIGTERM);
@@ -283,7 +283,7 @@ fn the_program_copies_itself() {
     error: shared/argocd-ocm-cmp cannot be written: no such file or directory
     ");
     fs::create_dir(&shared).expect("a folder");
-    // What an interrupted one has left does not matter, and neither does an older copy.
+    // Leftovers of an interrupted run do not matter, and neither does an older copy.
     fs::write(shared.join(".argocd-ocm-cmp.unfinished"), "half").expect("a file");
     fs::write(shared.join("argocd-ocm-cmp"), "old").expect("a file");
     assert_eq!(

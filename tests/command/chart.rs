@@ -1,6 +1,6 @@
-//! The Helm chart, by the real Helm: what it renders is what `install --print` prints.
+//! Checks the Helm chart with the real Helm: it renders the objects that `install --print` prints.
 //!
-//! Where Helm cannot be built (no Go …) a local run says so and skips; with `CI=true` that is a failure.
+//! If Helm cannot be built (no Go …), a local run prints that and skips the tests; with `CI=true` it fails.
 
 use crate::install::{assert_same, name, objects, printed};
 use crate::shipped_files::{root, text};
@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use tempfile::TempDir;
 use testbed::{Part, Parts};
 
-/// Helm, where it can be had.
+/// Returns Helm, if available.
 fn helm() -> Option<&'static Path> {
     static PARTS: OnceLock<Parts> = OnceLock::new();
     testbed::available().then(|| {
@@ -34,7 +34,7 @@ fn done(helm: &Path, words: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// What the chart renders with these values, without what Helm keeps of it.
+/// Renders the chart with these values, without the objects that Helm adds.
 fn rendered(helm: &Path, chart: &str, namespace: &str, values: &[&str]) -> Vec<Value> {
     let mut words = vec!["template", "ours", chart, "--namespace", namespace];
     words.extend(values.iter().flat_map(|value| ["--set", value]));
@@ -90,19 +90,9 @@ fn it_renders_what_install_prints() {
             &["features={gitopscluster,report}"],
         ),
         (
-            "--features pull --pull-dialect acm --replicas 3 --shards 5",
+            "--features pull --pull-dialect acm --replicas 3",
             "argocd",
-            &[
-                "features={pull}",
-                "pull.dialect=acm",
-                "controller.replicas=3",
-                "controller.shards=5",
-            ],
-        ),
-        (
-            "--features shards --replicas 4",
-            "argocd",
-            &["features={shards}", "controller.replicas=4"],
+            &["features={pull}", "pull.dialect=acm", "controller.replicas=3"],
         ),
         (
             "--features plugin,controller,ui --image-pull-secrets a,b",
@@ -115,10 +105,10 @@ fn it_renders_what_install_prints() {
         ),
         (
             "-n openshift-gitops --image example.com/a/b:v2 --argocd-image example.com/argocd:v3 \
-             --features plugin,project,policy,applicationset,argocd-rbac,shards,pull,gitopscluster,argocd-agent,ui",
+             --features plugin,project,policy,applicationset,argocd-rbac,pull,gitopscluster,argocd-agent,ui",
             "openshift-gitops",
             &[
-                "features={plugin,project,policy,applicationset,argocd-rbac,shards,pull,gitopscluster,argocd-agent,ui}",
+                "features={plugin,project,policy,applicationset,argocd-rbac,pull,gitopscluster,argocd-agent,ui}",
                 "image.repository=example.com/a/b",
                 "image.tag=v2",
                 "argocdImage=example.com/argocd:v3",
@@ -150,14 +140,14 @@ fn its_package_is_the_same_and_says_nothing_else() {
     let path = folder.path().to_str().expect("a plain path");
     done(helm, &["package", "chart", "--destination", path]);
     let package = format!("{path}/argocd-ocm-cmp-{}.tgz", env!("CARGO_PKG_VERSION"));
-    let all = &["features={plugin,policy,ui,pull,argocd-agent,shards}", ADDITIONS];
+    let all = &["features={plugin,policy,ui,pull,argocd-agent}", ADDITIONS];
     assert_same(
         &rendered(helm, &package, "argocd", all),
         &rendered(helm, "chart", "argocd", all),
     );
     let output = run(helm, &["template", "ours", &package]);
     assert!(output.stderr.is_empty(), "{output:?}");
-    // Helm keeps a release in a Secret, which takes 1 MiB.
+    // Helm keeps a release in a Secret, which is limited to 1 MiB.
     assert!(fs::metadata(&package).expect("a file").len() < 1 << 19);
 }
 
@@ -170,7 +160,6 @@ fn it_is_linted_and_refuses_what_it_does_not_know() {
         "features={push}",
         "image=x",
         "image.pullPolicy=Sometimes",
-        "controller.shards=17",
         "controller.replicas=0",
         "controller.resources.request.cpu=1",
         "imagePullSecrets={registry}",
@@ -278,14 +267,21 @@ fn its_version_is_that_of_the_program() {
 }
 
 #[test]
-fn its_files_are_those_at_the_root() {
+fn its_files_are_those_of_the_repository() {
     for file in fs::read_dir(root().join("chart/files")).expect("a folder") {
         let file = file.expect("a file").path();
         let name = file.file_name().and_then(|name| name.to_str()).expect("a name");
         assert_eq!(
             fs::read_to_string(&file).expect(name),
-            text(name),
+            shipped(name),
             "{name} is a link, or as good as one"
         );
     }
+}
+
+/// Returns the text of a shipped file.
+fn shipped(name: &str) -> String {
+    let folders = ["deploy", "examples", "."];
+    let folder = folders.iter().find(|it| root().join(it).join(name).exists());
+    text(&format!("{}/{name}", folder.expect(name)))
 }

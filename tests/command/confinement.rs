@@ -1,9 +1,9 @@
-//! What confines the tools: limits on what they use, and walls around what they reach.
+//! Checks the confinement of the tools: limits on resources, and isolation from files and the network.
 //!
-//! The walls are tried by a script in the place of helm, which does what a hole in Helm would let a chart do.
+//! A script in the place of helm tests the isolation. It does what a vulnerability in Helm would let a chart do.
 
 use crate::program::{program, transcript};
-use argocd_ocm_cmp::confine::{Confinement, Isolation, Limits, Reach, Scratch};
+use generate::confine::{Confinement, Isolation, Limits, Reach, Scratch};
 use std::fs::{self, Permissions};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,7 +16,7 @@ use testbed::Parts;
 
 const ISOLATIONS: [&str; 4] = ["all", "landlock", "namespaces", "none"];
 
-/// A chart, a folder beside it that is out of its reach, and a folder of programs.
+/// A chart, a folder beside it that must not be readable, and a folder of programs.
 struct Stage(TempDir);
 
 impl Stage {
@@ -39,7 +39,7 @@ impl Stage {
         file
     }
 
-    /// Stands a script in for helm.
+    /// Replaces helm with a script.
     fn helm(&self, script: &str) -> PathBuf {
         let helm = self.write("programs/helm", &format!("#!/bin/bash\n{script}"));
         fs::set_permissions(&helm, Permissions::from_mode(0o755)).expect("permissions");
@@ -52,17 +52,34 @@ impl Stage {
             .args(["generate", "--cluster", "cluster1", "--name", "shop"])
             .env("PATH", format!("{}:/usr/bin:/bin", tools.display()))
             .env("CANARY", "canary-of-the-environment")
-            .env("OCM_TOOL_ISOLATION", isolation);
+            .env("ARGOCD_OCM_CMP_TOOL_ISOLATION", isolation);
         command
     }
 }
 
-/// A ConfigMap with one value.
+impl Stage {
+    /// Returns a script in its own namespaces that runs `generate`: `$0` is the program, `$1` the folder of the tools, and the
+    /// arguments follow.
+    fn unshared(&self, tools: &Path, isolation: &str, namespaces: &[&str], script: &str) -> Command {
+        let generate = self.generate(tools, isolation);
+        let mut command = Command::new("unshare");
+        command.args(namespaces).args(["bash", "-euc", script]);
+        command.arg(generate.get_program()).arg(tools).args(generate.get_args());
+        command.env_clear();
+        for (name, value) in generate.get_envs() {
+            command.envs(value.map(|value| (name, value)));
+        }
+        command.current_dir(self.0.path().join("repository/chart"));
+        command
+    }
+}
+
+/// Returns a ConfigMap with one value.
 fn config_map(value: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {{x: \"{value}\"}}\n")
 }
 
-/// Returns true if the kernel has the walls of an isolation here; where CI lacks them, that is an error.
+/// Returns true if the kernel supports an isolation here; in CI, a missing isolation is an error.
 fn is_available(isolation: &str) -> bool {
     let scratch = Scratch::new(&std::env::temp_dir()).expect("a folder");
     let root = scratch.folder("root").expect("a folder");
@@ -114,7 +131,7 @@ fn a_tool_reaches_no_files_processes_or_network_of_others() {
         );
         assert!(!escaped.exists(), "{isolation}");
     }
-    // The script finds all of it where nothing is in its way.
+    // Without isolation, the script can read all of it.
     let works = printed(&stage.generate(&tools, "none").output().expect("it runs"));
     for found in ["outside", "environment", "network", "checkout"] {
         assert!(works.contains(&format!("canary-of-the-{found}")), "{found}: {works}");
@@ -126,7 +143,7 @@ fn the_real_helm_cannot_follow_a_link_that_was_made_after_the_check() {
     let Some(real) = tools() else { return };
     let stage = Stage::new(&config_map("{{ .Files.Get \"link\" | trim }}"));
     let secret = stage.0.path().join("outside/secret");
-    // What a race between the check and Helm would give, or a hole in the check.
+    // The effect of a race between the check and Helm, or of a gap in the check.
     let tools = stage.helm(&format!(
         "cp -r . \"$TMPDIR/chart\"\ncd \"$TMPDIR/chart\"\nln -s {} link\nexec {} \"$@\"\n",
         secret.display(),
@@ -145,7 +162,7 @@ fn the_real_helm_cannot_follow_a_link_that_was_made_after_the_check() {
             "{isolation}: {transcript}"
         );
     }
-    // Helm follows it where nothing is in its way.
+    // Helm follows it without isolation.
     let output = stage.generate(&tools, "none").env("PATH", &path).output();
     let works = printed(&output.expect("it runs"));
     assert!(works.contains("x: canary-of-the-outside"), "{works}");
@@ -156,18 +173,10 @@ fn the_log_says_what_the_kernel_does_not_confine() {
     let Some(tools) = tools() else { return };
     let stage = Stage::new(&config_map("rendered"));
     let without_namespaces = |isolation: &str| {
-        let generate = stage.generate(&tools, isolation);
-        let mut command = Command::new("unshare");
-        command.args(["--user", "--map-root-user", "bash", "-euc"]);
-        command.args(["echo 0 >/proc/sys/user/max_user_namespaces; exec \"$0\" \"$@\""]);
-        command
-            .arg(generate.get_program())
-            .args(generate.get_args())
-            .env_clear();
-        for (name, value) in generate.get_envs() {
-            command.envs(value.map(|value| (name, value)));
-        }
-        let output = command.current_dir(stage.0.path().join("repository/chart")).output();
+        let script = "shift; echo 0 >/proc/sys/user/max_user_namespaces; exec \"$0\" \"$@\"";
+        let output = stage
+            .unshared(&tools, isolation, &["--user", "--map-root-user"], script)
+            .output();
         output.expect("it runs")
     };
     let output = without_namespaces("namespaces");
@@ -179,7 +188,7 @@ fn the_log_says_what_the_kernel_does_not_confine() {
     );
     let turned_off = without_namespaces("none");
     assert!(printed(&turned_off).contains("x: rendered") && turned_off.stderr.is_empty());
-    // An Application shows what is on stderr where it fails, and whoever reads that cannot change the kernel.
+    // An Application shows stderr on failure, and its readers cannot change the kernel.
     stage.write("repository/chart/templates/object.yaml", "{{ fail \"on purpose\" }}");
     let failed = without_namespaces("namespaces");
     let told = String::from_utf8_lossy(&failed.stderr);
@@ -199,29 +208,18 @@ fn tools_render_as_any_user_on_a_read_only_system() {
     let stage = Stage::new(&config_map("rendered"));
     fs::set_permissions(stage.0.path(), Permissions::from_mode(0o755)).expect("permissions");
     for isolation in ["all", "landlock", "namespaces"] {
-        let generate = stage.generate(Path::new("/mnt"), isolation);
-        // As OpenShift does: a user that is in no file, of the group root, without a home. The copies are for folders that only
+        // As on OpenShift: a user that is in no file, of the group root, without a home. The copies are for folders that only
         // root can enter.
-        let mut command = Command::new("unshare");
-        command.args(["--mount", "bash", "-euc"]).arg(
-            "mount -t tmpfs -o mode=1777 tmpfs /mnt\n\
+        let script = "mount -t tmpfs -o mode=1777 tmpfs /mnt\n\
              cp \"$0\" /mnt/argocd-ocm-cmp\n\
              cp \"$1/helm\" /mnt\n\
              shift\n\
              mount -o remount,bind,ro /\n\
              exec setpriv --reuid 1000650000 --regid 0 --clear-groups --no-new-privs --bounding-set=-all \
-             /mnt/argocd-ocm-cmp \"$@\"",
-        );
-        command
-            .arg(generate.get_program())
-            .arg(&tools)
-            .args(generate.get_args());
-        command.env_clear();
-        for (name, value) in generate.get_envs() {
-            command.envs(value.map(|value| (name, value)));
-        }
-        command.env("HOME", "/").env("TMPDIR", "/mnt");
-        let output = command.current_dir(stage.0.path().join("repository/chart")).output();
+             /mnt/argocd-ocm-cmp \"$@\"";
+        let mut command = stage.unshared(&tools, isolation, &["--mount"], script);
+        command.env("PATH", "/mnt:/usr/bin:/bin");
+        let output = command.env("HOME", "/").env("TMPDIR", "/mnt").output();
         let works = printed(&output.expect("it runs"));
         assert!(works.contains("x: rendered"), "{isolation}: {works}");
     }
@@ -262,7 +260,7 @@ fn refuses_a_chart_that_takes_all_memory() {
         assert_eq!(
             String::from_utf8_lossy(&output.stderr),
             "error: helm needs more than 1073741824 bytes of memory: make the source simpler, or ask an administrator to raise \
-             --tool-memory (OCM_TOOL_MEMORY in the sidecar)\n",
+             --tool-memory (ARGOCD_OCM_CMP_TOOL_MEMORY in the sidecar)\n",
             "{isolation}"
         );
     }
@@ -282,7 +280,7 @@ fn a_tool_ends_with_all_that_it_has_started() {
         assert!(told.contains("helm has not ended after 1 seconds"), "{told}");
         until(&format!("{isolation}: the sleep ends"), || !is_running(nap));
 
-        // And when the program is killed from outside, as argocd-cmp-server does.
+        // Also when the program is killed from outside, as argocd-cmp-server does.
         let mut child = stage.generate(&tools, isolation).spawn().expect("it starts");
         until(&format!("{isolation}: the sleep starts"), || is_running(nap));
         child.kill().expect("it can be killed");
@@ -304,7 +302,7 @@ fn refuses_output_and_clusters_beyond_the_limits() {
         command
             .args(["generate", "--name", "shop", "--cluster", &clusters.join(",")])
             .args(more);
-        // What an Application sets arrives under another name.
+        // Settings of an Application have another name.
         command
             .env("ARGOCD_ENV_MAX_OUTPUT", "0")
             .env("ARGOCD_ENV_OCM_MAX_OUTPUT", "0");
@@ -321,7 +319,10 @@ fn refuses_output_and_clusters_beyond_the_limits() {
         told.starts_with("error: the works of all clusters have more than 200000000 bytes"),
         "{told}"
     );
-    assert!(told.contains("OCM_MAX_OUTPUT") && told.lines().count() == 1, "{told}");
+    assert!(
+        told.contains("ARGOCD_OCM_CMP_MAX_OUTPUT") && told.lines().count() == 1,
+        "{told}"
+    );
     let told = generate(&["--max-clusters", "500"]);
     assert!(
         told.starts_with("error: the Application has 600 clusters, and the limit is 500"),
@@ -344,7 +345,7 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// The tools, where they can be had.
+/// Returns the tools, if available.
 fn tools() -> Option<PathBuf> {
     testbed::available().then(|| Parts::ensure().expect("the tools can be built").tools().to_owned())
 }

@@ -1,4 +1,4 @@
-//! `diff --file`: what a change in a folder changes of works that were printed before.
+//! Tests of `diff --file`: the changes to previously printed works after a change in a folder.
 
 use crate::program::{program_with, transcript};
 use std::fs;
@@ -6,18 +6,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 use tempfile::TempDir;
 
-const WEB: &str = r"
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers: [{name: web, image: 'web:1'}]
-";
+const WEB: &str = include_str!("../data/objects/web.yaml");
 
 const SETTINGS: &str = r"
 apiVersion: v1
@@ -29,7 +18,7 @@ data:
     workers 4
 ";
 
-/// A folder with `shop` in it and the works that it makes, for two clusters, in `works.yaml`.
+/// Creates a folder with `shop` in it and its works, for two clusters, in `works.yaml`.
 fn shop(files: &[(&str, &str)]) -> TempDir {
     let folder = TempDir::new().expect("a scratch folder");
     fs::create_dir(folder.path().join("shop")).expect("a folder");
@@ -77,7 +66,7 @@ const SILENT: &str = "exit code: 0\n----- stdout -----\n----- stderr -----\n";
 fn what_has_not_changed_is_not_told() {
     let folder = shop(&[("web.yaml", WEB), ("settings.yaml", SETTINGS)]);
     assert_eq!(diff(&folder, &[BOTH]), SILENT);
-    // Nor where it is in a file, in which order, and how it is written.
+    // Nor do the file, the order, and the format matter.
     let both = format!("# in one\n{SETTINGS}---\n{WEB}");
     write(&folder, "web.yaml", &both.replace("'web:1'", "\"web:1\""));
     fs::remove_file(folder.path().join("shop/settings.yaml")).expect("it is there");
@@ -182,7 +171,7 @@ fn objects_that_come_and_go_are_told_in_full() {
 #[test]
 fn an_object_that_moves_to_another_work_is_not_told_as_one_that_goes() {
     let folder = shop(&[("web.yaml", WEB), ("settings.yaml", SETTINGS)]);
-    // Cut small enough, all stand in other works.
+    // With a small limit, all objects are in other works.
     insta::assert_snapshot!(diff(&folder, &[BOTH, "--work-size=300"]), @r"
     exit code: 1
     ----- stdout -----
@@ -279,7 +268,7 @@ fn what_is_for_a_placement_is_compared_alike() {
     let words: Vec<&str> = ["generate", "shop"].iter().chain(&placement).copied().collect();
     fs::write(folder.path().join("works.yaml"), run(&folder, &words).stdout).expect("a file");
     assert_eq!(diff(&folder, &placement), SILENT);
-    // The objects of such a rollout bear a hash of all of them, which is not told of the others.
+    // The objects of such a rollout contain a hash of all of them, which is not shown for the others.
     change(&folder, "web.yaml", "web:1", "web:2");
     insta::assert_snapshot!(diff(&folder, &[&placement[..2], &["--rollout-max-concurrency=2"]].concat()), @r#"
     exit code: 1
@@ -315,14 +304,14 @@ fn works_that_differ_in_a_hash_only_are_told_so() {
         "{apiVersion: v1, kind: ConfigMap, metadata: {name: late, annotations: {argocd.argoproj.io/sync-wave: '1'}}}";
     let folder = shop(&[("web.yaml", WEB), ("late.yaml", late)]);
     let works = fs::read_to_string(folder.path().join("works.yaml")).expect("a file");
-    let mark = "argocd-ocm-cmp.github.io/content: \"";
+    let mark = "argocd-ocm-cmp.github.io/content-hash: \"";
     let (_, hash) = works.split_once(mark).expect("a mark");
     let hash = hash.split('"').next().expect("a hash");
     let other = works.replace(hash, "0123456789");
     fs::write(folder.path().join("works.yaml"), other).expect("a file");
     let told = diff(&folder, &[BOTH]);
     let line =
-        "eu1,us1 objects get another value of the annotation argocd-ocm-cmp.github.io/content, and that is all\n";
+        "eu1,us1 objects get another value of the annotation argocd-ocm-cmp.github.io/content-hash, and that is all\n";
     assert_eq!(
         told,
         format!("exit code: 1\n----- stdout -----\n{line}----- stderr -----\n")
@@ -369,7 +358,7 @@ fn a_file_may_be_in_each_form_in_which_works_are_printed() {
         .output()
         .expect("it runs");
     assert_eq!(transcript(&piped), SILENT);
-    // Works of others, which kubectl lists as well, do not count.
+    // Other works, which kubectl lists as well, do not count.
     let other = lines.replace(r#""name":"shop""#, r#""name":"other""#);
     fs::write(folder.path().join("works.yaml"), format!("{lines}{other}")).expect("a file");
     assert_eq!(diff(&folder, &[BOTH]), SILENT);
@@ -394,26 +383,26 @@ fn what_cannot_be_compared_is_an_error_in_a_line() {
     );
     assert_eq!(
         told(&[one, "--file=shop/web.yaml"], &[]),
-        error("shop/web.yaml:2: document 1: Deployment.apps web is not a ManifestWork")
+        error("shop/web.yaml:1: document 1: Deployment.apps web is not a ManifestWork")
     );
-    let way_out = "set --kubeconfig or --context, or compare with a file by --file";
+    let remediation = "set --kubeconfig or --context, or compare with a file by --file";
     assert_eq!(
         told(&[one, "--kubeconfig=none"], &[]),
         error(&format!(
-            "no hub to compare with: none: no such file or directory: {way_out}"
+            "no hub to compare with: none: no such file or directory: {remediation}"
         ))
     );
     fs::write(folder.path().join("config"), "{apiVersion: v1, kind: Config}").expect("a file");
     assert_eq!(
         told(&[one], &[("KUBECONFIG", &folder.path().join("config"))]),
         error(&format!(
-            "no hub to compare with: the kubeconfig has no current context: {way_out}"
+            "no hub to compare with: the kubeconfig has no current context: {remediation}"
         ))
     );
     assert_eq!(
         told(&[one, "--kubeconfig=config", "--context=hub"], &[]),
         error(&format!(
-            "no hub to compare with: the kubeconfig has no context hub: {way_out}"
+            "no hub to compare with: the kubeconfig has no context hub: {remediation}"
         ))
     );
     fs::write(folder.path().join("config"), "a: b: c\n- d").expect("a file");

@@ -1,43 +1,21 @@
-//! `doctor` where no hub can be asked: what is wrong is said in a line.
+//! Tests of `doctor` without a hub: it prints the error in one line.
 
-use crate::program::{self, NOBODY, program_with};
-use std::fs;
+use crate::program::{assert_needs_a_hub, assert_refused, program_with};
 use std::path::Path;
-use tempfile::TempDir;
-
-fn refused(folder: &Path, words: &[&str]) -> String {
-    program::refused(folder, &[&["doctor"][..], words].concat())
-}
 
 #[test]
 fn what_cannot_be_meant_is_refused() {
-    let folder = TempDir::new().expect("a scratch folder");
-    for (words, told) in [
-        (&["shop"][..], "unexpected argument 'shop'"),
-        (&["--namespace", ".."], "Kubernetes has no such names"),
-        (&["--argocd-namespace=Team"], "Kubernetes has no such names"),
-        (&["-o", "yaml"], "possible values: table, json"),
-    ] {
-        let line = refused(folder.path(), words);
-        assert!(line.contains(told), "{words:?}: {line}");
-    }
+    assert_refused(&[
+        (&["doctor", "shop"], "unexpected argument 'shop'"),
+        (&["doctor", "--namespace", ".."], "Kubernetes has no such names"),
+        (&["doctor", "--argocd-namespace=Team"], "Kubernetes has no such names"),
+        (&["doctor", "-o", "yaml"], "possible values: table, json"),
+    ]);
 }
 
 #[test]
 fn without_a_hub_nothing_can_be_told() {
-    let folder = TempDir::new().expect("a scratch folder");
-    assert_eq!(
-        refused(folder.path(), &["--kubeconfig=none"]),
-        "error: no hub to read from: none: no such file or directory: set --kubeconfig or --context\n"
-    );
-    fs::write(folder.path().join("config"), NOBODY).expect("a file");
-    for words in [&[][..], &["-o", "json"], &["-n", "gitops"]] {
-        let words = [words, &["--kubeconfig=config", "--context=a"]].concat();
-        assert_eq!(
-            refused(folder.path(), &words),
-            "error: the hub at http://127.0.0.1:1/ cannot be reached: connection refused\n"
-        );
-    }
+    assert_needs_a_hub(&["doctor"], &[&[], &["-o", "json"], &["-n", "gitops"]]);
 }
 
 #[test]

@@ -1,43 +1,35 @@
-//! `gitopscluster status` where no hub can be asked: what is wrong is said in a line.
+//! Tests of `gitopscluster status` without a hub: it prints the error in one line.
 
-use crate::program::{self, NOBODY};
-use std::path::Path;
-use tempfile::TempDir;
-
-fn refused(folder: &Path, words: &[&str]) -> String {
-    program::refused(folder, &[&["gitopscluster", "status"][..], words].concat())
-}
+use crate::program::{assert_needs_a_hub, assert_refused};
 
 #[test]
 fn what_cannot_be_meant_is_refused() {
-    let folder = TempDir::new().expect("a scratch folder");
-    for (words, told) in [
-        (&["argocd/fleet"][..], "Kubernetes has no such names"),
-        (&[""], "Kubernetes has no such names"),
-        (&[".."], "Kubernetes has no such names"),
-        (&["fleet", "-n", "Team"], "Kubernetes has no such names"),
-        (&["fleet", "-A"], "cannot be used with"),
-        (&["-n", "team", "--all-namespaces"], "cannot be used with"),
-        (&["-o", "xml"], "possible values: table, wide, json, yaml"),
-    ] {
-        let line = refused(folder.path(), words);
-        assert!(line.contains(told), "{words:?}: {line}");
-    }
+    assert_refused(&[
+        (
+            &["gitopscluster", "status", "argocd/fleet"],
+            "Kubernetes has no such names",
+        ),
+        (&["gitopscluster", "status", ""], "Kubernetes has no such names"),
+        (&["gitopscluster", "status", ".."], "Kubernetes has no such names"),
+        (
+            &["gitopscluster", "status", "fleet", "-n", "Team"],
+            "Kubernetes has no such names",
+        ),
+        (&["gitopscluster", "status", "fleet", "-A"], "cannot be used with"),
+        (
+            &["gitopscluster", "status", "-n", "team", "--all-namespaces"],
+            "cannot be used with",
+        ),
+        (
+            &["gitopscluster", "status", "-o", "xml"],
+            "possible values: table, wide, json, yaml",
+        ),
+    ]);
 }
 
 #[test]
 fn without_a_hub_nothing_can_be_told() {
-    let folder = TempDir::new().expect("a scratch folder");
-    assert_eq!(
-        refused(folder.path(), &["fleet", "--kubeconfig=none"]),
-        "error: no hub to read from: none: no such file or directory: set --kubeconfig or --context\n"
-    );
-    std::fs::write(folder.path().join("config"), NOBODY).expect("a file");
-    for words in [&["fleet"][..], &["-A"], &[]] {
-        let words = [words, &["--kubeconfig=config", "--context=a"]].concat();
-        assert_eq!(
-            refused(folder.path(), &words),
-            "error: the hub at http://127.0.0.1:1/ cannot be reached: connection refused\n"
-        );
-    }
+    let command = ["gitopscluster", "status"];
+    assert_needs_a_hub(&command, &[&["fleet"], &["-A"], &[]]);
+    assert_needs_a_hub(&[&command[..], &["fleet"]].concat(), &[&[]]);
 }

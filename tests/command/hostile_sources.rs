@@ -1,10 +1,10 @@
-//! What a tenant writes into a repository or an Application, and what of it reaches the real kustomize and Helm.
+//! Tests of hostile input in a repository or an Application against the real kustomize and Helm.
 //!
-//! Each case is an attempt to read a file outside of the repository, the environment or the folder of another process, or to have an
-//! address fetched. It must end with one line that names the input, with nothing printed, and with nobody asked. The table in
+//! Each case is an attempt to read a file outside of the repository, the environment or the folder of another process, or to
+//! fetch an address. It must end with one line that names the input, print no works, and send no request. The table in
 //! docs/security.md lists the same inputs.
 //!
-//! Where the tools cannot be built a local run says so and skips; with `CI=true` that is a failure.
+//! If the tools cannot be built, a local run prints that and skips the tests; with `CI=true` it fails.
 
 #![allow(clippy::too_many_lines, reason = "the functions are tables")]
 
@@ -21,22 +21,22 @@ use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
 use testbed::Parts;
 
-/// What lies outside of the repository, and must not appear anywhere.
+/// The content outside of the repository, which must not appear anywhere.
 const CANARY: &str = "canary-4711";
 
-/// A source: a repository, what the Application says of it, and what the administrator does.
+/// A source: a repository, the settings of the Application, and those of the administrator.
 #[derive(Default)]
 struct Case {
     name: String,
-    /// Files below the repository, whose root is `/` and whose source is in `/app`, and what is in them.
+    /// The files below the repository, whose root is `/` and whose source is in `/app`, with their contents.
     files: Vec<(String, Vec<u8>)>,
-    /// Links, and what they lead to.
+    /// The links, with their targets.
     links: Vec<(String, String)>,
     parameters: Vec<(&'static str, Value)>,
     environment: Vec<(&'static str, String)>,
-    /// What the checkout is called, where that matters.
+    /// The name of the checkout, if it matters.
     checkout: Option<&'static str>,
-    /// A text that the error has to name, or that the works have to contain.
+    /// The text that the error has to name, or that the works have to contain.
     expected: String,
 }
 
@@ -122,7 +122,7 @@ fn packed(entries: &[(tar::EntryType, &str, &str)]) -> Vec<u8> {
     encoder.finish().expect("bytes")
 }
 
-/// Where the cases run: what lies outside, somebody who listens, and another process.
+/// The environment of the cases: files outside the repository, a listening server, and another process.
 struct World {
     scratch: TempDir,
     listener: TcpListener,
@@ -160,7 +160,7 @@ impl World {
         }
     }
 
-    /// Fills in `{outside}`, `{url}` and `{pid}`.
+    /// Replaces `{outside}`, `{url}` and `{pid}`.
     fn filled(&self, text: &str) -> String {
         let address = self.listener.local_addr().expect("an address");
         let outside = self.scratch.path().join("outside");
@@ -225,7 +225,7 @@ impl World {
         command.output().expect("it runs")
     }
 
-    /// Returns true if somebody has asked since the last time.
+    /// Returns true if the server has received a request since the last call.
     fn was_asked(&self) -> bool {
         match self.listener.accept() {
             Ok(_) => true,
@@ -244,10 +244,10 @@ impl Drop for World {
     }
 }
 
-/// Values for Helm: files, single values, names and versions.
+/// Returns cases of values for Helm: files, single values, names and versions.
 fn of_helm() -> Vec<Case> {
     let mut cases = Vec::new();
-    // Files of values, by any of the ways to name one.
+    // Value files, in every syntax that names one.
     for (what, name) in [
         ("a comma before a path", "x,{outside}/secret.yaml"),
         ("a comma before a file of a process", "x,/proc/{pid}/cwd/secret.yaml"),
@@ -292,7 +292,7 @@ fn of_helm() -> Vec<Case> {
         "process/secret.yaml",
         "-",
     ] {
-        // A link below a chart is named before the file that leads through it.
+        // The error names a link below a chart before the file that is reached through it.
         let link = match name {
             "link.yaml" => Some(("link.yaml", "{outside}/secret.yaml")),
             "folder/secret.yaml" => Some(("folder", "../../outside")),
@@ -310,7 +310,7 @@ fn of_helm() -> Vec<Case> {
         cases.push(case("helm-value-files", json!([name])));
         cases.push(case("helm-file-parameters", json!({"a": name})));
     }
-    // A second file or value in a single one.
+    // A second file or value in a single parameter.
     for (setting, key, value) in [
         ("helm-file-parameters", "a=x,leak", "{outside}/secret.yaml"),
         ("helm-file-parameters", "a,leak", "values.yaml"),
@@ -338,7 +338,7 @@ fn of_helm() -> Vec<Case> {
         chart("an index in an index, 100 times", "helm-parameters: ")
             .parameter("helm-parameters", json!({format!("a{}", "[65536]".repeat(100)): "1"})),
     );
-    // Names that are templates, flags or no names.
+    // Names that are templates, flags or invalid.
     for name in [
         "{{ fail (env \"HTTPS_PROXY\") }}",
         "{{ env \"HTTPS_PROXY\" }}",
@@ -377,7 +377,7 @@ fn of_helm() -> Vec<Case> {
     cases
 }
 
-/// What is in a chart.
+/// Returns cases of charts.
 fn of_charts() -> Vec<Case> {
     use tar::EntryType::{Char, Link, Regular, Symlink};
     const SUB: &str = "apiVersion: v2\nname: db\nversion: 0.1.0\n";
@@ -503,7 +503,7 @@ fn of_charts() -> Vec<Case> {
     cases
 }
 
-/// Every field of a kustomization that names a file or a folder, with a place for the name.
+/// The fields of a kustomization that name a file or a folder, with a placeholder for the name.
 const FILES: [(&str, &str); 21] = [
     ("resources", "resources: ['@']"),
     ("resources in capitals", "RESOURCES: ['@']"),
@@ -549,7 +549,7 @@ const FILES: [(&str, &str); 21] = [
     ),
 ];
 
-/// What leads out of the repository, or to an address.
+/// The names that lead out of the repository, or to an address.
 const NAMES: [&str; 17] = [
     "{url}/a.yaml",
     "HTTP://{host}/a.yaml",
@@ -583,11 +583,11 @@ fn of_kustomizations() -> Vec<Case> {
         for name in NAMES {
             cases.push(
                 linked(kustomization(format!("{field}: {name}"), &text.replace('@', name)))
-                    .environment("OCM_KUSTOMIZE_OPTIONS", LAX),
+                    .environment("ARGOCD_OCM_CMP_KUSTOMIZE_OPTIONS", LAX),
             );
         }
     }
-    // Bases by the short forms of Git servers, and by what only some versions know.
+    // Bases in the short forms of Git servers, and in forms that only some versions know.
     for name in [
         "github.com/org/repo?ref=main",
         "GitHub.com:org/repo",
@@ -607,7 +607,7 @@ fn of_kustomizations() -> Vec<Case> {
             cases.push(linked(kustomization(format!("{field}: {name:?}"), &text)));
         }
     }
-    // Names of files that are also something else, and texts that are also paths.
+    // Names of files with a second meaning, and texts that are also paths.
     let plugin = "apiVersion: builtin\nkind: ConfigMapGenerator\nmetadata: {name: a}\nfiles: ['leak={url}/a.yaml']\n";
     let patch =
         |path: &str| format!("apiVersion: builtin\nkind: PatchTransformer\nmetadata: {{name: a}}\npath: '{path}'\n");
@@ -668,19 +668,19 @@ fn of_kustomizations() -> Vec<Case> {
             .file("app/eu/kustomization.yaml", "resources: ['{url}/a']\n").parameter("overlays", json!({"cluster1": "eu"})),
     ];
     cases.extend(more.into_iter().map(|case| {
-        // The error names the file that holds the name, wherever it is.
+        // The error names the file that contains the name, wherever it is.
         let case = Case {
             expected: "error: ".to_owned(),
             ..case
         };
-        case.environment("OCM_KUSTOMIZE_OPTIONS", LAX)
+        case.environment("ARGOCD_OCM_CMP_KUSTOMIZE_OPTIONS", LAX)
     }));
     cases.extend(of_charts_in_kustomizations());
     cases.extend(of_allowed_addresses());
     cases
 }
 
-/// Charts in kustomizations, where the administrator allows them.
+/// Returns cases of charts in kustomizations, where the administrator allows them.
 fn of_charts_in_kustomizations() -> Vec<Case> {
     let mut cases = Vec::new();
     for (what, chart) in [
@@ -810,12 +810,12 @@ fn of_charts_in_kustomizations() -> Vec<Case> {
                 "app/charts/strict/values.schema.json",
                 r#"{"$ref": "{url}/schema.json"}"#,
             )
-            .environment("OCM_KUSTOMIZE_OPTIONS", LAX)
+            .environment("ARGOCD_OCM_CMP_KUSTOMIZE_OPTIONS", LAX)
     };
     cases.into_iter().map(filled).collect()
 }
 
-/// What is like an address that the administrator allows, and is another.
+/// Returns cases of addresses that resemble an allowed address.
 fn of_allowed_addresses() -> Vec<Case> {
     let address = [
         "{url}/platform-evil/base",
@@ -829,12 +829,12 @@ fn of_allowed_addresses() -> Vec<Case> {
     ];
     let case = |name: &str| {
         kustomization(format!("not allowed: {name}"), &format!("resources: ['{name}']\n"))
-            .environment("OCM_REMOTE_BASES", "{url}/platform/, https://example.com/")
+            .environment("ARGOCD_OCM_CMP_REMOTE_BASES", "{url}/platform/, https://example.com/")
     };
     address.into_iter().map(case).collect()
 }
 
-/// The tools, where they can be had.
+/// Returns the tools, if available.
 fn tools() -> Option<std::path::PathBuf> {
     testbed::available().then(|| Parts::ensure().expect("the tools can be built").tools().to_owned())
 }
@@ -888,7 +888,7 @@ fn nothing_that_a_tenant_writes_leads_a_tool_elsewhere() {
     assert!(cases.len() > 600, "{} hostile inputs", cases.len());
 }
 
-/// What people use, which has to work as before.
+/// Returns common valid sources, which must still work.
 fn of_everybody() -> Vec<Case> {
     const SUB: &str = "apiVersion: v2\nname: db\nversion: 0.1.0\n";
     let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: db}\ndata: {of: db-of-a-chart}\n";
@@ -1016,18 +1016,18 @@ fn of_everybodys_kustomizations() -> Vec<Case> {
             .file("app/a.yaml", "source: {kind: ConfigMap, name: web}\ntargets: [{select: {kind: ConfigMap}, fieldPaths: [data.c], options: {create: true}}]\n"),
         one("a file of another folder, where the administrator allows it", "resources: [../shared/map.yaml]", "of-a-base")
             .file("shared/map.yaml", CONFIG_MAP.replace("a: b", "a: of-a-base"))
-            .environment("OCM_KUSTOMIZE_OPTIONS", LAX),
+            .environment("ARGOCD_OCM_CMP_KUSTOMIZE_OPTIONS", LAX),
         one("a chart", "helmCharts: [{name: web, releaseName: eu, valuesFile: a.yaml, additionalValuesFiles: [b.yaml]}]", "of-a-chart")
             .file("app/charts/web/Chart.yaml", CHART)
             .file("app/charts/web/templates/all.yaml", TEMPLATE)
             .file("app/a.yaml", "a: 1\n")
             .file("app/b.yaml", "b: of-a-chart\n")
-            .environment("OCM_KUSTOMIZE_OPTIONS", LAX),
+            .environment("ARGOCD_OCM_CMP_KUSTOMIZE_OPTIONS", LAX),
         one("a chart of a repository that is there", "helmCharts: [{name: web, releaseName: eu, version: 0.1.0, repo: 'oci://registry.example.com/charts'}]", "of-a-chart")
             .file("app/charts/web-0.1.0/web/Chart.yaml", CHART)
             .file("app/charts/web-0.1.0/web/values.yaml", "a: of-a-chart\n")
             .file("app/charts/web-0.1.0/web/templates/all.yaml", TEMPLATE)
-            .environment("OCM_KUSTOMIZE_OPTIONS", LAX),
+            .environment("ARGOCD_OCM_CMP_KUSTOMIZE_OPTIONS", LAX),
     ]
 }
 
@@ -1070,12 +1070,12 @@ fn addresses_are_fetched_where_the_administrator_allows_them() {
         String::from_utf8_lossy(&request[..read]).into_owned()
     });
     let case = kustomization("allowed", "resources: ['{url}/platform/web.yaml']\n")
-        .environment("OCM_REMOTE_BASES", "https://example.com/, {url}/platform/");
+        .environment("ARGOCD_OCM_CMP_REMOTE_BASES", "https://example.com/, {url}/platform/");
     let output = world.run(&case, &tools);
     let printed = String::from_utf8_lossy(&output.stdout);
     assert!(printed.contains("of-a-server"), "{output:?}");
     assert!(answer.join().expect("an answer").starts_with("GET /platform/web.yaml "));
-    // An Application cannot allow itself what only the administrator may.
+    // An Application cannot set options that are reserved for the administrator.
     for name in ["ARGOCD_ENV_OCM_REMOTE_BASES", "ARGOCD_ENV_REMOTE_BASES"] {
         let case = kustomization("not allowed", "resources: ['{url}/platform/web.yaml']\n")
             .environment(name, "{url}/platform/");

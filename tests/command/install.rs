@@ -1,15 +1,15 @@
-//! `install --print`: the shipped files with what flags say, and `uninstall` and `install` where there is no hub.
+//! Tests of `install --print`: the shipped files with the flags applied; and of `uninstall` and `install` without a hub.
 
 use crate::program::{program, program_with, transcript};
 use crate::shipped_files::{documents_of, text};
-use argocd_ocm_cmp::yaml;
+use manifest::yaml;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// What `install --print` prints for these flags.
+/// Returns the output of `install --print` with these flags.
 pub(crate) fn printed(flags: &str) -> String {
     let words = ["install", "--print"].into_iter().chain(flags.split_whitespace());
     let output = program_with(Path::new("/"), words).output().expect("it runs");
@@ -21,7 +21,7 @@ pub(crate) fn printed(flags: &str) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// The objects of a text in an order that says nothing.
+/// Returns the objects of a text in sorted order.
 pub(crate) fn objects(text: &str) -> Vec<Value> {
     let mut objects: Vec<Value> = yaml::documents(text)
         .map(|document| {
@@ -37,7 +37,7 @@ pub(crate) fn name(object: &Value) -> String {
     format!("{} {} {}", object["kind"], metadata["namespace"], metadata["name"])
 }
 
-/// Says of two lists of objects where they differ.
+/// Asserts that two lists of objects are equal, and prints the difference otherwise.
 pub(crate) fn assert_same(one: &[Value], other: &[Value]) {
     let names = |objects: &[Value]| objects.iter().map(name).collect::<Vec<_>>();
     assert_eq!(names(one), names(other));
@@ -49,7 +49,7 @@ pub(crate) fn assert_same(one: &[Value], other: &[Value]) {
 fn shipped(files: &[&str]) -> Vec<Value> {
     let mut objects: Vec<_> = files.iter().flat_map(|file| documents_of(file)).collect();
     objects.sort_by_key(name);
-    // Two files are about the repo-server: deploy_policy.yaml adds to the sidecar of deploy_cmp.yaml.
+    // Two files contain the repo-server: deploy/deploy_policy.yaml adds to the sidecar of deploy_cmp.yaml.
     let is_repo_server = |it: &&mut Value| it["metadata"]["name"] == "argocd-repo-server";
     if let [sidecar, policy] = &mut objects.iter_mut().filter(is_repo_server).collect::<Vec<_>>()[..] {
         let [sidecar, policy] = [sidecar, policy].map(|it| &mut it["spec"]["template"]["spec"]);
@@ -69,12 +69,12 @@ fn without_flags_it_is_the_files_of_the_quick_start_and_the_controller() {
     let files = [
         "proj.yaml",
         "cm_plugin.yaml",
-        "argocd_cm.yaml",
+        "deploy/argocd_cm.yaml",
         "deploy_cmp.yaml",
-        "policy_cm.yaml",
-        "deploy_policy.yaml",
-        "deploy_controller.yaml",
-        "admission_policy.yaml",
+        "deploy/policy_cm.yaml",
+        "deploy/deploy_policy.yaml",
+        "deploy/deploy_controller.yaml",
+        "deploy/admission_policy.yaml",
     ];
     assert_same(&objects(&printed("")), &shipped(&files));
     assert_eq!(
@@ -93,49 +93,48 @@ fn each_feature_is_its_files() {
             "--features plugin",
             &[
                 "cm_plugin.yaml",
-                "argocd_cm.yaml",
+                "deploy/argocd_cm.yaml",
                 "deploy_cmp.yaml",
-                "policy_cm.yaml",
-                "deploy_policy.yaml",
+                "deploy/policy_cm.yaml",
+                "deploy/deploy_policy.yaml",
             ],
         ),
         (
             "--features plugin --no-policy",
-            &["cm_plugin.yaml", "argocd_cm.yaml", "deploy_cmp.yaml"],
+            &["cm_plugin.yaml", "deploy/argocd_cm.yaml", "deploy_cmp.yaml"],
         ),
-        ("--features ui", &["argocd_cm.yaml", "deploy_ui.yaml"]),
+        ("--features ui", &["deploy/argocd_cm.yaml", "deploy/deploy_ui.yaml"]),
         (
             "--features applicationset,argocd-rbac",
-            &["appset_placement.yaml", "argocd_rbac.yaml"],
+            &["examples/appset_placement.yaml", "deploy/argocd_rbac.yaml"],
         ),
         (
             "--features controller",
-            &["deploy_controller.yaml", "admission_policy.yaml"],
+            &["deploy/deploy_controller.yaml", "deploy/admission_policy.yaml"],
         ),
     ] {
         assert_same(&objects(&printed(flags)), &shipped(files));
     }
-    // What has settings of the controller is told to it by its Deployment.
+    // The Deployment of the controller contains the settings.
     for (flags, files) in [
         (
             "--features pull",
             &[
-                "deploy_controller.yaml",
-                "admission_policy.yaml",
-                "report_crd.yaml",
-                "deploy_pull.yaml",
-                "deploy_report.yaml",
+                "deploy/deploy_controller.yaml",
+                "deploy/admission_policy.yaml",
+                "deploy/report_crd.yaml",
+                "deploy/deploy_pull.yaml",
+                "deploy/deploy_report.yaml",
             ][..],
         ),
         (
-            "--features argocd-agent --shards 2",
+            "--features argocd-agent",
             &[
-                "deploy_controller.yaml",
-                "admission_policy.yaml",
-                "deploy_shards.yaml",
-                "gitopscluster_crd.yaml",
-                "deploy_gitopscluster.yaml",
-                "deploy_argocd_agent.yaml",
+                "deploy/deploy_controller.yaml",
+                "deploy/admission_policy.yaml",
+                "deploy/gitopscluster_crd.yaml",
+                "deploy/deploy_gitopscluster.yaml",
+                "deploy/deploy_argocd_agent.yaml",
             ],
         ),
     ] {
@@ -159,7 +158,7 @@ fn the_policy_is_checked_and_taken_as_it_is() {
         command.args(["install", "--print", "--features=project", "--policy=policy.yaml"]);
         command.output().expect("it runs")
     };
-    let policy = "apiVersion: argocd-ocm-cmp.github.io/v1\nkind: Policy\nprojects:\n- names: [shop] # ours\n";
+    let policy = "apiVersion: argocd-ocm-cmp.github.io/v1alpha1\nkind: Policy\nprojects:\n- names: [shop] # ours\n";
     let output = run(policy);
     let objects = objects(&String::from_utf8_lossy(&output.stdout));
     let config = objects
@@ -168,7 +167,7 @@ fn the_policy_is_checked_and_taken_as_it_is() {
     assert_eq!(config.expect("a ConfigMap")["data"], json!({"policy.yaml": policy}));
     let repo_server = objects.iter().find(|it| it["metadata"]["name"] == "argocd-repo-server");
     let sidecar = &repo_server.expect("a Deployment")["spec"]["template"]["spec"]["containers"][0];
-    assert_eq!(sidecar["env"][0]["name"], "OCM_POLICY_FILE");
+    assert_eq!(sidecar["env"][0]["name"], "ARGOCD_OCM_CMP_POLICY_FILE");
     assert_eq!(
         sidecar["command"],
         json!(["/var/run/argocd/argocd-cmp-server"]),
@@ -207,7 +206,6 @@ fn what_cannot_be_is_said_in_a_line() {
     for words in [
         "install --print --features push",
         "install --print --namespace Argo_CD",
-        "install --print --shards 17",
         "install --print --replicas 0",
         "install --print --image=",
         "install --print --no-policy --policy policy.yaml",

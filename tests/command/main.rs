@@ -1,4 +1,4 @@
-//! The program as a user runs it, and the files that are shipped with it.
+//! Tests of the program as a user runs it, and of the shipped files.
 
 #![allow(
     clippy::disallowed_methods,
@@ -11,10 +11,10 @@ mod chart;
 mod confinement;
 mod diff;
 mod doctor;
-mod folders;
 mod gitopscluster;
 mod hostile_sources;
 mod install;
+mod layers;
 mod monitoring;
 mod policy;
 mod program;
@@ -24,3 +24,5 @@ mod shell;
 mod shipped_files;
 mod status;
 mod summary;
+#[path = "../common/works.rs"]
+mod works;

@@ -1,4 +1,4 @@
-//! The rules, the dashboard and their page name what the program really counts.
+//! Checks that the rules, the dashboard and their page name metrics that the program exposes.
 
 mod dashboard;
 mod exposed;
@@ -7,13 +7,13 @@ mod page;
 mod rules;
 mod scraped;
 
-use argocd_ocm_cmp::{json, yaml};
+use manifest::{json, yaml};
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Where a file of the repository is.
+/// Returns the path of a file of the repository.
 fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(name)
 }
@@ -22,7 +22,7 @@ fn text(name: &str) -> String {
     fs::read_to_string(path(name)).expect(name)
 }
 
-/// The only document of a YAML file.
+/// Reads the only document of a YAML file.
 fn document(name: &str) -> Value {
     let text = text(name);
     let documents: Vec<_> = yaml::documents(&text).collect();
@@ -34,7 +34,7 @@ fn document(name: &str) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// Whether these programs can run. Where one cannot, that is said, and fails in CI.
+/// Returns true if these programs can run. Otherwise prints the missing one, and fails in CI.
 fn can_run(programs: &[&str]) -> bool {
     let runs = |program: &&&str| {
         let mut version = Command::new(program);
@@ -50,12 +50,12 @@ fn can_run(programs: &[&str]) -> bool {
     false
 }
 
-/// The items of a list.
+/// Returns the items of a list.
 fn list(value: &Value) -> &[Value] {
     value.as_array().expect("a list")
 }
 
-/// A text.
+/// Returns a text.
 fn string(value: &Value) -> &str {
     value.as_str().expect("a text")
 }

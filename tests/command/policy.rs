@@ -1,8 +1,8 @@
-//! `policy check`: what a platform team is told about its policy, before Argo CD is.
+//! Tests of `policy check`: the feedback on a policy before Argo CD uses it.
 
 use crate::program::{program, program_with, transcript};
-use argocd_ocm_cmp::value::Value;
-use argocd_ocm_cmp::yaml;
+use manifest::value::Value;
+use manifest::yaml;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -22,10 +22,10 @@ fn check(folder: &Path, more: &[&str]) -> String {
     transcript(&program_with(folder, words).output().expect("it runs"))
 }
 
-/// The policy that is shipped in a ConfigMap.
+/// Returns the policy that is shipped in a ConfigMap.
 fn sample() -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("policy_cm.yaml");
-    let text = fs::read_to_string(path).expect("policy_cm.yaml");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/policy_cm.yaml");
+    let text = fs::read_to_string(path).expect("deploy/policy_cm.yaml");
     let documents: Vec<_> = yaml::documents(&text)
         .map(|document| document.expect("YAML").value)
         .collect();
@@ -39,7 +39,7 @@ fn sample() -> String {
 
 /// A policy for a team and for the platform.
 const TEAMS: &str = r#"
-apiVersion: argocd-ocm-cmp.github.io/v1
+apiVersion: argocd-ocm-cmp.github.io/v1alpha1
 kind: Policy
 projects:
 - names: [shop, "shop-*"]
@@ -72,7 +72,8 @@ fn the_sample_allows_the_quick_start_and_little_more() {
     "#);
 }
 
-/// What `generate` says in the sidecar of a new hub, for the guestbook of this project on this cluster, with another manifest.
+/// Returns the output of `generate` in the sidecar of a new hub, for the guestbook of this project on this cluster, with another
+/// manifest.
 fn guestbook(project: &str, cluster: &str, more: &str) -> String {
     let folder = folder(&sample());
     let guestbook = folder.path().join("guestbook");
@@ -84,7 +85,7 @@ fn guestbook(project: &str, cluster: &str, more: &str) -> String {
     fs::write(guestbook.join("more.yaml"), more).expect("a file");
     let policy = folder.path().join("policy.yaml");
     let env = [
-        ("OCM_POLICY_FILE", policy.to_str().expect("a plain path")),
+        ("ARGOCD_OCM_CMP_POLICY_FILE", policy.to_str().expect("a plain path")),
         ("ARGOCD_APP_PROJECT_NAME", project),
         ("ARGOCD_APP_NAME", "guestbook"),
         ("ARGOCD_APP_NAMESPACE", "default"),
@@ -193,7 +194,7 @@ fn a_project_is_looked_up_as_generate_does() {
 #[test]
 fn everything_wrong_is_told_and_nothing_else() {
     let folder = folder(
-        "apiVersion: argocd-ocm-cmp.github.io/v1\nkind: Policy\nprojects:\n- names: [team-a]\n  executer: {}\n  secrets: never\n",
+        "apiVersion: argocd-ocm-cmp.github.io/v1alpha1\nkind: Policy\nprojects:\n- names: [team-a]\n  executer: {}\n  secrets: never\n",
     );
     insta::assert_snapshot!(check(folder.path(), &[]), @r#"
     exit code: 1
@@ -206,7 +207,7 @@ fn everything_wrong_is_told_and_nothing_else() {
 
 #[test]
 fn a_list_that_is_there_twice_is_an_error() {
-    let start = "apiVersion: argocd-ocm-cmp.github.io/v1\nkind: Policy\nprojects:\n- names: [team-a]\n";
+    let start = "apiVersion: argocd-ocm-cmp.github.io/v1alpha1\nkind: Policy\nprojects:\n- names: [team-a]\n";
     let twice = folder(&format!(
         "{start}  clusters: [eu1]\n  secrets: true\n  clusters: ['*']\n"
     ));
@@ -216,9 +217,9 @@ fn a_list_that_is_there_twice_is_an_error() {
     ----- stderr -----
     error: policy.yaml:7: the key "clusters" is there twice: leave one of them out
     "#);
-    let json = r#"{"apiVersion": "argocd-ocm-cmp.github.io/v1", "kind": "Policy", "projects": [], "projects": [{"names": ["*"]}]}"#;
+    let json = r#"{"apiVersion": "argocd-ocm-cmp.github.io/v1alpha1", "kind": "Policy", "projects": [], "projects": [{"names": ["*"]}]}"#;
     assert!(check(folder(json).path(), &[]).contains("the key \"projects\" is there twice"));
-    // The same key in another entry, and one that takes the place of a merged one.
+    // The same key in another entry, and one that replaces a merged one.
     let once = folder(&format!(
         "{start}  clusters: &eu [eu1]\n- names: [team-b]\n  clusters: *eu\n"
     ));
@@ -272,7 +273,7 @@ fn a_policy_may_come_through_a_pipe() {
     assert_eq!(told, check(folder.path(), &[]));
 }
 
-/// What `words` print where the policy lets project `shop` deliver everything.
+/// Runs the program with `words` under a policy that permits project `shop` everything.
 fn under_policy(folder: &Path, words: &[&str]) -> Output {
     program(folder)
         .args(words)
@@ -282,7 +283,7 @@ fn under_policy(folder: &Path, words: &[&str]) -> Output {
         .expect("it runs")
 }
 
-/// The namespaces and names of the works that are printed.
+/// Returns the namespaces and names of the printed works.
 fn works(printed: &[u8]) -> Vec<String> {
     let printed = String::from_utf8(printed.to_vec()).expect("text");
     let name = |document: &str| {
@@ -295,7 +296,7 @@ fn works(printed: &[u8]) -> Vec<String> {
 
 #[test]
 fn names_works_after_the_application_with_a_hash_and_diff_knows_them() {
-    let folder = folder("{apiVersion: argocd-ocm-cmp.github.io/v1, kind: Policy, projects: [{names: [shop]}]}");
+    let folder = folder("{apiVersion: argocd-ocm-cmp.github.io/v1alpha1, kind: Policy, projects: [{names: [shop]}]}");
     let file = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("a file");
     fs::create_dir(folder.path().join("shop")).expect("a folder");
     file("shop/a.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}");
@@ -310,7 +311,7 @@ fn names_works_after_the_application_with_a_hash_and_diff_knows_them() {
     assert_eq!(works(&printed.stdout), [base.to_owned(), format!("{base}.part-wave5")]);
     let plain = under_policy(folder.path(), &["generate", "--name=shop"]);
     assert_eq!(works(&plain.stdout), ["shop", "shop.part-wave5"]);
-    // An Application that is called like such a work gets another, with and without a policy.
+    // An Application with the name of such a work gets another name, with and without a policy.
     for more in [&[policy][..], &[]] {
         let name = format!("--name={base}");
         let printed = under_policy(folder.path(), &[&["generate", name.as_str()], more].concat());
@@ -321,7 +322,7 @@ fn names_works_after_the_application_with_a_hash_and_diff_knows_them() {
         );
     }
 
-    // At a terminal without the policy, the works of the hub are compared under the names that they have there.
+    // At a terminal without the policy, the works of the hub are compared under their names on the hub.
     file("works.yaml", std::str::from_utf8(&printed.stdout).expect("text"));
     for words in [
         &["diff", "--name=shop", "--file=works.yaml", policy][..],
@@ -333,7 +334,7 @@ fn names_works_after_the_application_with_a_hash_and_diff_knows_them() {
             "{words:?}"
         );
     }
-    // With it, works as they were before it came are renamed.
+    // With the policy, works from before it are renamed.
     file("works.yaml", std::str::from_utf8(&plain.stdout).expect("text"));
     let told = transcript(&under_policy(
         folder.path(),

@@ -1,4 +1,4 @@
-//! What a release says of itself is said in one place: `Cargo.toml`.
+//! Checks that `Cargo.toml` is the only source of the data about a release.
 
 use serde_json::Value;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Input and surroundings at their worst: never a panic, a hang, half an output, or memory out of proportion.
+//! Tests of extreme inputs and environments: no panic, no hang, no partial output, and no disproportionate memory.
 
 use crate::program::{program_with, transcript};
 use std::fmt::Write as _;
@@ -85,7 +85,7 @@ fn what_may_not_be_read_is_named() {
     let nobody = 65534;
     let binary = folder.path().join("program");
     if is_root {
-        // Somebody else may not be able to reach the build folder.
+        // Another user may not be able to enter the build folder.
         fs::copy(env!("CARGO_BIN_EXE_argocd-ocm-cmp"), &binary).expect("a copy");
         command = Command::new(&binary);
         command
@@ -167,7 +167,7 @@ fn an_alias_bomb_goes_nowhere() {
         writeln!(bomb, "  a{level}: &a{level} [{aliases}]").expect("a String takes all");
     }
     let folder = folder(&[("a.yaml", config_map("a", &bomb).as_bytes())]);
-    // Address space, of which the threads' stacks take a part: far below what the bomb would need.
+    // The limit of the address space, of which the threads' stacks use a part: far below what the bomb would need.
     let output = Command::new("sh")
         .arg("-c")
         .arg(format!("ulimit -v 1000000; exec \"$0\" {}", WORDS.join(" ")))
@@ -184,7 +184,7 @@ fn an_alias_bomb_goes_nowhere() {
 #[test]
 fn memory_stays_below_four_times_the_input() {
     const MIB: u64 = 1 << 20;
-    // What the program takes for itself, whatever it reads.
+    // The memory that the program uses for any input.
     const BASE: u64 = 8 * MIB;
     let line = config_map("line", &format!("  k: {}\n", "x".repeat(10 << 20)));
     let block = config_map(
@@ -207,7 +207,7 @@ fn memory_stays_below_four_times_the_input() {
             .spawn()
             .expect("it runs");
         let mut stdout = child.stdout.take().expect("a pipe");
-        // Nobody reads on: all has been read and made, and the process waits with its output.
+        // The reader stops: all input has been read and processed, and the process blocks on its output.
         let mut start = [0; 1];
         stdout.read_exact(&mut start).expect("output");
         let status = fs::read_to_string(format!("/proc/{}/status", child.id())).expect("its status");
@@ -218,7 +218,7 @@ fn memory_stays_below_four_times_the_input() {
             let figure = status.lines().find_map(|line| line.strip_prefix(name)).expect(name);
             figure.trim().trim_end_matches(" kB").parse::<u64>().expect("a number")
         };
-        // Without what is mapped of the program's own file, of which there is much without optimisation.
+        // Without the mapped pages of the program's own file, which is large without optimisation.
         let peak = figure("VmHWM:") - figure("RssFile:");
         let input = content.len() as u64;
         println!("{name}: {} MiB of input, {} MiB at the peak", input / MIB, peak / 1024);

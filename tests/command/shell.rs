@@ -1,4 +1,4 @@
-//! What makes the program at home in a shell: completions and the manual page.
+//! Tests of shell completion and the manual page.
 
 use crate::program::{program, program_with};
 use std::fs;
@@ -14,7 +14,7 @@ fn printed(words: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Every command that can be run, with its long flags, as its own help says.
+/// Returns every command that can be run, with its long flags, from its own help.
 fn commands() -> Vec<(Vec<String>, Vec<String>)> {
     let mut found = Vec::new();
     let mut open = vec![Vec::new()];
@@ -119,7 +119,7 @@ fn the_manual_page_tells_of_every_command_and_flag() {
             assert!(section.contains(&flag), "{command:?} {flag}: {section}");
         }
     }
-    // Lines of examples that roff would take for requests, or join, stay what they are.
+    // Lines of examples that roff would read as requests, or join, are kept.
     assert!(page.contains("\n.nf\nExamples:\n"), "{page}");
     assert!(page.lines().filter(|line| line.starts_with(".nf")).count() == page.matches("\n.fi\n").count());
 }

@@ -1,14 +1,15 @@
-//! The YAML files at the root agree with each other and with the program.
+//! Checks that the shipped YAML files agree with each other and with the program.
 
-use crate::program::without_configs;
+use crate::program::program_with;
+use crate::works::without_configs;
 use argocd_ocm_cmp::cli::{Cli, Command, Output};
-use argocd_ocm_cmp::controller::LEASE;
-use argocd_ocm_cmp::controller::shards::MOST;
-use argocd_ocm_cmp::generate::settings::SETTINGS;
-use argocd_ocm_cmp::tracking::CONFIG_MAP;
-use argocd_ocm_cmp::value::Value;
-use argocd_ocm_cmp::{json, report, yaml};
 use clap::Parser;
+use controller::LEASE;
+use controller::application_set_report;
+use generate::settings::SETTINGS;
+use manifest::value::Value;
+use manifest::{json, yaml};
+use ocm::tracking::CONFIG_MAP;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ pub(crate) fn text(name: &str) -> String {
     fs::read_to_string(root().join(name)).expect(name)
 }
 
-/// A value of a document, found by a path such as `spec.generate.command`; a number is a place in a list.
+/// Returns a value of a document by a path such as `spec.generate.command`; a number is an index of a list.
 fn at<'v>(value: &'v Value<'v>, path: &str) -> &'v Value<'v> {
     path.split('.').fold(value, |value, step| match value {
         Value::Map(map) => map.get(step).unwrap_or(&Value::Null),
@@ -37,12 +38,12 @@ fn texts<'v>(value: &'v Value<'v>) -> Vec<&'v str> {
     }
 }
 
-/// Reads the only document of a file and hands it to `look`.
+/// Reads the only document of a file and passes it to `look`.
 fn with<T>(name: &str, look: impl FnOnce(&Value<'_>) -> T) -> T {
     with_all(name, |[document]| look(document))
 }
 
-/// Reads all documents of a file and hands them to `look`.
+/// Reads all documents of a file and passes them to `look`.
 fn with_all<T, const N: usize>(name: &str, look: impl FnOnce(&[Value<'_>; N]) -> T) -> T {
     let text = text(name);
     let documents: Vec<_> = yaml::documents(&text)
@@ -52,14 +53,14 @@ fn with_all<T, const N: usize>(name: &str, look: impl FnOnce(&[Value<'_>; N]) ->
     look(&documents.unwrap_or_else(|documents: Vec<_>| panic!("{name} has {} documents", documents.len())))
 }
 
-/// The documents of a file as JSON.
+/// Returns the documents of a file as JSON.
 pub(crate) fn documents_of(name: &str) -> Vec<serde_json::Value> {
     let text = text(name);
     let documents = yaml::documents(&text).map(|document| json(&document.expect(name).value));
     documents.map(|json| serde_json::from_str(&json).expect(name)).collect()
 }
 
-/// A value as JSON, for comparing.
+/// Returns a value as JSON, for comparisons.
 pub(crate) fn json(value: &Value<'_>) -> String {
     let mut text = String::new();
     json::write(value, &mut text).expect("JSON");
@@ -260,7 +261,7 @@ fn limits_memory_and_temporary_files_of_the_sidecar() {
 
 #[test]
 fn allows_the_repo_server_no_metadata_service_or_private_address() {
-    with("network_policy.yaml", |policy| {
+    with("deploy/network_policy.yaml", |policy| {
         let metadata = at(policy, "spec.egress.2.to.0.ipBlock.except");
         let kept_out = texts(metadata);
         for range in ["169.254.0.0/16", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"] {
@@ -297,7 +298,7 @@ fn the_sidecar_has_the_tools_of_argo_cds_image() {
                 (text("mountPath"), text("subPath"))
             })
             .collect();
-        // Each at its place in Argo CD's image, which is on the PATH; the rest of that folder is our image's.
+        // Each at its path in Argo CD's image, which is on the PATH; the rest of that folder is from our image.
         assert_eq!(
             mounted,
             [
@@ -316,7 +317,7 @@ fn the_sidecar_has_the_tools_of_argo_cds_image() {
 
 #[test]
 fn argo_cds_settings_get_two_health_checks_and_nothing_else() {
-    with("argocd_cm.yaml", |config_map| {
+    with("deploy/argocd_cm.yaml", |config_map| {
         let keys = |path: &str| -> Vec<String> {
             let map = at(config_map, path).as_map().expect("a map");
             map.iter().map(|(key, _)| key.to_owned()).collect()
@@ -334,7 +335,7 @@ fn argo_cds_settings_get_two_health_checks_and_nothing_else() {
 
 #[test]
 fn the_sidecar_reads_the_policy_that_is_mounted() {
-    with("deploy_policy.yaml", |deployment| {
+    with("deploy/deploy_policy.yaml", |deployment| {
         let spec = at(deployment, "spec.template.spec");
         let sidecar = at(spec, "containers.0");
         let variable = at(sidecar, "env.0");
@@ -352,7 +353,7 @@ fn the_sidecar_reads_the_policy_that_is_mounted() {
         with("deploy_cmp.yaml", |other| {
             assert_eq!(at(other, "spec.template.spec.containers.0.name"), at(sidecar, "name"));
         });
-        with("policy_cm.yaml", |config_map| {
+        with("deploy/policy_cm.yaml", |config_map| {
             assert_eq!(at(config_map, "metadata.name"), at(spec, "volumes.0.configMap.name"));
             let data = at(config_map, "data").as_map().expect("data");
             assert!(data.get(file).is_some(), "{file}");
@@ -416,7 +417,7 @@ fn the_controllers_command_is_one_the_program_knows() {
         assert_eq!(texts(at(role, "rules.0.resourceNames")), [CONFIG_MAP]);
         assert_eq!(texts(at(role, "rules.2.resourceNames")), [LEASE]);
     });
-    assert!(text("docs/controller.md").contains("kubectl apply -f deploy_controller.yaml\n"));
+    assert!(text("docs/controller.md").contains("kubectl apply -f deploy/deploy_controller.yaml\n"));
 }
 
 #[test]
@@ -503,32 +504,15 @@ fn what_the_controller_asks_for_has_its_share_of_the_api_server() {
     });
 }
 
-#[test]
-fn every_shard_may_have_its_lease() {
-    with_all("deploy_shards.yaml", |[role, binding]| {
-        let wanted: Vec<_> = (0..MOST).map(|shard| format!("{LEASE}-{shard}")).collect();
-        assert_eq!(texts(at(role, "rules.0.resourceNames")), wanted);
-        assert_eq!(at(binding, "roleRef.name"), at(role, "metadata.name"));
-        with_controller(|[_, _, _, account, ..]| {
-            for part in ["name", "namespace"] {
-                assert_eq!(
-                    at(binding, &format!("subjects.0.{part}")),
-                    at(account, &format!("metadata.{part}"))
-                );
-            }
-        });
-    });
-}
-
-/// The documents of deploy_controller.yaml: Deployment, PodDisruptionBudget, Service, ServiceAccount, ClusterRole,
+/// Passes the documents of deploy/deploy_controller.yaml: Deployment, PodDisruptionBudget, Service, ServiceAccount, ClusterRole,
 /// ClusterRoleBinding, Role, RoleBinding, PriorityLevelConfiguration, two FlowSchemas.
 fn with_controller(look: impl FnOnce(&[Value<'_>; 11])) {
-    with_all("deploy_controller.yaml", look);
+    with_all("deploy/deploy_controller.yaml", look);
 }
 
 #[test]
 fn the_application_set_makes_the_shipped_application_for_each_cluster() {
-    with_all("appset.yaml", |[_, _, set]| {
+    with_all("examples/appset.yaml", |[_, _, set]| {
         let name = at(set, "spec.template.metadata.name").as_str().expect("a name");
         with("app.yaml", |app| {
             let guestbook = at(app, "metadata.name").as_str().expect("a name");
@@ -545,11 +529,11 @@ fn the_application_set_makes_the_shipped_application_for_each_cluster() {
 
 #[test]
 fn the_application_set_reads_the_decisions_of_its_placement() {
-    with_all("appset.yaml", |[binding, placement, set]| {
+    with_all("examples/appset.yaml", |[binding, placement, set]| {
         let namespace = at(set, "metadata.namespace");
         assert_eq!(at(binding, "metadata.namespace"), namespace);
         assert_eq!(at(placement, "metadata.namespace"), namespace);
-        // OCM's webhook wants a binding to be named after its set.
+        // OCM's webhook requires that a binding has the name of its set.
         assert_eq!(at(binding, "metadata.name"), at(binding, "spec.clusterSet"));
         let bound = at(binding, "spec.clusterSet").as_str().expect("a set");
         assert_eq!(texts(at(placement, "spec.clusterSets")), [bound]);
@@ -558,7 +542,7 @@ fn the_application_set_reads_the_decisions_of_its_placement() {
         let selected = at(generator, "labelSelector.matchLabels").as_map().expect("labels");
         let label = selected.get("cluster.open-cluster-management.io/placement");
         assert_eq!(label, Some(at(placement, "metadata.name")));
-        with_all("appset_placement.yaml", |[config_map, role, binding]| {
+        with_all("examples/appset_placement.yaml", |[config_map, role, binding]| {
             assert_eq!(at(generator, "configMapRef"), at(config_map, "metadata.name"));
             for object in [config_map, role, binding] {
                 assert_eq!(at(object, "metadata.namespace"), namespace);
@@ -575,45 +559,48 @@ fn the_application_set_reads_the_decisions_of_its_placement() {
 
 #[test]
 fn the_crd_of_reports_has_all_that_is_written() {
-    let resources = [report::Resource {
+    let resources = [application_set_report::Resource {
         name: "web".into(),
         kind: "Service".into(),
         namespace: "shop".into(),
         api_version: "v1".into(),
     }];
-    let lines = [report::Line {
+    let lines = [application_set_report::Line {
         cluster: "eu1",
-        app: report::app("argocd", "shop", None),
+        app: application_set_report::app("argocd", "shop", None),
         sync: "Synced",
         health: "Healthy",
         started_at: "2026-06-01T12:00:00Z",
         phase: "Succeeded",
         revision: "abc",
-        conditions: vec![report::Condition {
+        conditions: vec![application_set_report::Condition {
             kind: "SyncError",
             message: "no",
         }],
         resources: vec![&resources],
     }];
-    let set = report::Set {
+    let set = application_set_report::Set {
         namespace: "argocd",
         name: "shop",
         uid: "u",
     };
-    let object = report::Report::new(set, &lines).object();
-    with("report_crd.yaml", |crd| {
+    let object = application_set_report::Report::new(set, &lines).object();
+    with("deploy/report_crd.yaml", |crd| {
         let spec = at(crd, "spec");
         let text = |path: &str| at(spec, path).as_str().expect(path);
-        assert_eq!((text("group"), text("scope")), (report::GROUP, "Namespaced"));
+        assert_eq!(
+            (text("group"), text("scope")),
+            (application_set_report::GROUP, "Namespaced")
+        );
         assert_eq!(
             (text("names.kind"), text("names.plural")),
-            (report::KIND, report::PLURAL)
+            (application_set_report::KIND, application_set_report::PLURAL)
         );
         assert_eq!(texts(at(spec, "names.shortNames")), ["appsetreport", "appsetreports"]);
-        let name = format!("{}.{}", report::PLURAL, report::GROUP);
+        let name = format!("{}.{}", application_set_report::PLURAL, application_set_report::GROUP);
         assert_eq!(at(crd, "metadata.name").as_str(), Some(name.as_str()));
         let version = at(spec, "versions.0");
-        assert_eq!(at(version, "name").as_str(), Some(report::VERSION));
+        assert_eq!(at(version, "name").as_str(), Some(application_set_report::VERSION));
         assert_eq!(
             at(version, "subresources"),
             &Value::Null,
@@ -634,7 +621,7 @@ fn the_crd_of_reports_has_all_that_is_written() {
     });
 }
 
-/// How many values are of the type that a schema says they are, which all must be.
+/// Asserts that all values have the types of a schema, and returns their number.
 fn fits(value: &serde_json::Value, schema: &Value<'_>) -> usize {
     let of_type = at(schema, "type").as_str();
     match value {
@@ -658,12 +645,12 @@ fn fits(value: &serde_json::Value, schema: &Value<'_>) -> usize {
 
 #[test]
 fn the_secret_of_a_cluster_holds_no_credential() {
-    with("cluster_secret.yaml", |secret| {
+    with("deploy/cluster_secret.yaml", |secret| {
         let data = at(secret, "stringData").as_map().expect("data");
         let keys: Vec<&str> = data.iter().map(|(key, _)| key).collect();
         assert_eq!(keys, ["name", "server"]);
         assert_eq!(at(secret, "data"), &Value::Null);
-        // The name is in all that tells one cluster from another, so that sed makes a Secret for the next.
+        // The name is in all fields that differ between clusters, so that sed creates a Secret for the next.
         let name = at(secret, "stringData.name").as_str().expect("a name");
         for path in ["metadata.name", "stringData.server"] {
             assert!(
@@ -700,23 +687,18 @@ fn the_page_on_settings_lists_every_setting() {
 #[test]
 fn the_readme_shows_what_the_first_command_prints() {
     let readme = text("README.md");
-    let command = "cargo run --release -- generate guestbook --cluster cluster1 --name guestbook";
+    let command = "cargo run --release -- generate guestbook --clusters cluster1 --name guestbook";
     let (_, after) = readme.split_once(command).expect("the command");
     let (_, after) = after.split_once("```yaml\n").expect("its output");
     let (shown, _) = after.split_once("```").expect("the end of its output");
-    let words: Vec<&str> = command.split(" -- ").nth(1).expect("arguments").split(' ').collect();
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
-        .args(words)
-        .current_dir(root())
-        .env_clear()
-        .output()
-        .expect("it runs");
+    let words = command.split(" -- ").nth(1).expect("arguments").split(' ');
+    let output = program_with(&root(), words).output().expect("it runs");
     assert_eq!(shown, without_configs(&String::from_utf8_lossy(&output.stdout)));
 }
 
 #[test]
 fn the_page_on_clusters_shows_the_application_set() {
-    let shipped = text("appset.yaml");
+    let shipped = text("examples/appset.yaml");
     let set = shipped.rsplit("---\n").next().expect("the last document");
     let set: String = set
         .split_inclusive('\n')
@@ -730,7 +712,7 @@ fn the_page_on_clusters_shows_the_application_set() {
 
 #[test]
 fn both_versions_of_a_gitopscluster_are_the_same() {
-    with("gitopscluster_crd.yaml", |crd| {
+    with("deploy/gitopscluster_crd.yaml", |crd| {
         let version = |number, what| json(at(crd, &format!("spec.versions.{number}.{what}")));
         for what in ["schema", "additionalPrinterColumns", "subresources"] {
             assert_eq!(version(0, what), version(1, what), "{what}");

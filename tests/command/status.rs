@@ -1,6 +1,6 @@
-//! `status` where no hub can be asked: what is wrong is said in a line.
+//! Tests of `status` without a hub: it prints the error in one line.
 
-use crate::program::{NOBODY, refused};
+use crate::program::{NOBODY, assert_needs_a_hub, assert_refused, refused};
 use std::fs;
 use tempfile::TempDir;
 
@@ -19,41 +19,39 @@ fn what_is_no_application_is_refused() {
 
 #[test]
 fn without_a_hub_nothing_can_be_told() {
+    // `--wait` does not wait for a hub that never answered.
+    let variants: [&[&str]; 4] = [&["--wait"], &["--watch"], &["--wait", "--timeout=1h"], &["-o", "json"]];
+    assert_needs_a_hub(&["status", "shop"], &variants);
+}
+
+#[test]
+fn the_variable_kubeconfig_names_the_hub() {
     let folder = TempDir::new().expect("a scratch folder");
-    let way_out = "set --kubeconfig or --context\n";
-    assert_eq!(
-        refused(folder.path(), &["status", "shop", "--kubeconfig=none"]),
-        format!("error: no hub to read from: none: no such file or directory: {way_out}")
-    );
     fs::write(folder.path().join("config"), NOBODY).expect("a file");
-    assert_eq!(
-        refused(
-            folder.path(),
-            &["KUBECONFIG=config", "status", "shop", "--context", "b"]
+    for (context, told) in [
+        (
+            "a",
+            "error: the hub at http://127.0.0.1:1/ cannot be reached: connection refused\n",
         ),
-        format!("error: no hub to read from: the kubeconfig has no context b: {way_out}")
-    );
-    // It is not waited for what never was there.
-    for more in [
-        &["--wait"][..],
-        &["--watch"],
-        &["--wait", "--timeout=1h"],
-        &["-o", "json"],
+        (
+            "b",
+            "error: no hub to read from: the kubeconfig has no context b: set --kubeconfig or --context\n",
+        ),
     ] {
-        let words = ["KUBECONFIG=config", "status", "shop", "--context", "a"];
-        let words: Vec<&str> = words.iter().chain(more).copied().collect();
         assert_eq!(
-            refused(folder.path(), &words),
-            "error: the hub at http://127.0.0.1:1/ cannot be reached: connection refused\n"
+            refused(
+                folder.path(),
+                &["KUBECONFIG=config", "status", "shop", "--context", context]
+            ),
+            told
         );
     }
 }
 
 #[test]
 fn what_cannot_be_meant_is_refused() {
-    let folder = TempDir::new().expect("a scratch folder");
-    for (words, told) in [
-        (&["status"][..], "<APP>"),
+    assert_refused(&[
+        (&["status"], "<APP>"),
         (&["status", "shop", "--timeout=5m"], "--wait"),
         (
             &["status", "shop", "--wait", "--timeout=5"],
@@ -62,8 +60,5 @@ fn what_cannot_be_meant_is_refused() {
         (&["status", "shop", "--wait", "--timeout=99999999999h"], "is not a time"),
         (&["status", "shop", "--wait", "--timeout=1ä"], "is not a time"),
         (&["status", "shop", "-o", "xml"], "possible values: table, json, yaml"),
-    ] {
-        let line = refused(folder.path(), words);
-        assert!(line.contains(told), "{line}");
-    }
+    ]);
 }

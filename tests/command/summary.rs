@@ -1,4 +1,4 @@
-//! `generate --summary`: into what works a folder is cut, without the works.
+//! Tests of `generate --summary`: the table of the works that a folder is divided into.
 
 use crate::program::{program_with, transcript};
 use std::fs;
@@ -14,9 +14,9 @@ fn summary(folder: &Path, more: &[&str]) -> String {
 
 fn case(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/folders")
+        .join("tests/data/generate")
         .join(name)
-        .join("files")
+        .join("input")
 }
 
 #[test]
@@ -27,17 +27,17 @@ fn each_work_has_a_line() {
     WORK                              CLUSTER     WAVE      OBJECTS   BYTES   OF LIMIT
     shop.part-wave-999999             eu1         -999999   1         148     3%
     shop                              eu1         0         1         90      2%
-    shop.part-wave2-b0                eu1         2         16        2803    70%
-    shop.part-wave2-b1                eu1         2         14        2289    57%
-    shop.part-wave5                   eu1         5         1         306     7%
-    shop.part-wave5-cat.example.com   eu1         5         1         194     4%
+    shop.part-wave2-b0                eu1         2         16        2848    71%
+    shop.part-wave2-b1                eu1         2         14        2314    57%
+    shop.part-wave5                   eu1         5         1         311     7%
+    shop.part-wave5-cat.example.com   eu1         5         1         199     4%
     shop.part-wave7                   eu1         7         1         135     3%
     shop.part-wave-999999             us-east-1   -999999   1         148     3%
     shop                              us-east-1   0         1         90      2%
-    shop.part-wave2-b0                us-east-1   2         16        2803    70%
-    shop.part-wave2-b1                us-east-1   2         14        2289    57%
-    shop.part-wave5                   us-east-1   5         1         306     7%
-    shop.part-wave5-cat.example.com   us-east-1   5         1         194     4%
+    shop.part-wave2-b0                us-east-1   2         16        2848    71%
+    shop.part-wave2-b1                us-east-1   2         14        2314    57%
+    shop.part-wave5                   us-east-1   5         1         311     7%
+    shop.part-wave5-cat.example.com   us-east-1   5         1         199     4%
     shop.part-wave7                   us-east-1   7         1         135     3%
     ----- stderr -----
     ");
@@ -71,9 +71,9 @@ fn a_set_of_works_is_for_a_placement() {
     WORK                                                    PLACEMENT      WAVE      OBJECTS   BYTES   OF LIMIT
     shop-part-wave-999999-x3bb8cacc3f1756b18dff             fleet/europe   -999999   1         148     <1%
     shop-x37ce72ba0d8f9a56e9fd                              fleet/europe   0         1         90      <1%
-    shop-part-wave2-x1f316fbaab0f4a8dda38                   fleet/europe   2         30        5092    <1%
-    shop-part-wave5-xea4db4d7bff673071002                   fleet/europe   5         1         306     <1%
-    shop-part-wave5-cat-example-com-x6a369872b858297b76d8   fleet/europe   5         1         194     <1%
+    shop-part-wave2-x1f316fbaab0f4a8dda38                   fleet/europe   2         30        5162    1%
+    shop-part-wave5-xea4db4d7bff673071002                   fleet/europe   5         1         311     <1%
+    shop-part-wave5-cat-example-com-x6a369872b858297b76d8   fleet/europe   5         1         199     <1%
     shop-part-wave7-x211e9f20a1e545032d71                   fleet/europe   7         1         135     <1%
     ----- stderr -----
     ");

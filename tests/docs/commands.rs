@@ -1,37 +1,37 @@
-//! The commands of all pages, and where each is run: here, on a hub of the testbed, or, for a reason, nowhere.
+//! The commands of all pages, and where each runs: in the quick tests, on a hub of the testbed, or, for a reason, nowhere.
 
 use crate::page::{Page, pages};
 use argocd_ocm_cmp::cli::Cli;
 use clap::Parser as _;
 
-/// A command as a page shows it.
+/// A command in a page.
 #[derive(Clone, Debug)]
 pub(crate) struct Shown {
-    /// Where it stands, such as `README.md:24`.
+    /// The location, such as `README.md:24`.
     pub(crate) place: String,
     /// The section, such as `README.md#two-commands`.
     pub(crate) section: String,
-    /// What is typed.
+    /// The typed text.
     pub(crate) text: String,
-    /// What the page says that it prints; nothing where it does not say.
+    /// The output that the page shows; empty if it shows none.
     pub(crate) output: Vec<String>,
 }
 
-/// Where a command is run.
+/// The test that runs a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Runs {
-    /// By the quick tests, without a cluster.
+    /// The quick tests, without a cluster.
     Here,
-    /// By the test with a hub.
+    /// The test with a hub.
     OnHub,
-    /// By no test of the documentation.
+    /// No test of the documentation.
     Nowhere,
 }
 
-/// Commands that are not run by the tests of the documentation, and why.
+/// The commands that the tests of the documentation do not run, with the reasons.
 const NOT_RUN: &[(&str, &str)] = &[
     (
-        "cargo run --release -- generate guestbook --cluster cluster1 --name guestbook",
+        "cargo run --release -- generate guestbook --clusters cluster1 --name guestbook",
         "tests/command runs what it builds and compares what the README shows; .ci/run runs it as it stands",
     ),
     ("cargo test --workspace", "these are the tests"),
@@ -43,6 +43,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("cargo bench --bench generate", "it takes minutes"),
     ("cargo bench --bench render -- 101", "it takes minutes"),
     ("cargo bench --bench controller", "it takes minutes"),
+    ("cargo bench --bench controller -- 20000 2000", "it takes half an hour"),
     ("cargo bench --bench pull", "it takes minutes"),
     ("cargo bench --bench agents", "it takes minutes"),
     ("cargo bench --bench reports", "it takes minutes"),
@@ -141,15 +142,15 @@ const NOT_RUN: &[(&str, &str)] = &[
     ),
 ];
 
-/// What of the program needs a hub, where no file is given.
+/// The subcommands that need a hub, unless a file is given.
 const NEEDS_HUB: [&str; 6] = ["diff", "doctor", "gitopscluster", "install", "status", "uninstall"];
 
-/// The commands of all pages, in order.
+/// Returns the commands of all pages, in order.
 pub(crate) fn commands() -> Vec<Shown> {
     pages().iter().flat_map(of_page).collect()
 }
 
-/// The commands of a page: the lines with `$` in its blocks of a console.
+/// Returns the commands of a page: the lines with `$` in its console blocks.
 fn of_page(page: &Page) -> Vec<Shown> {
     let mut all: Vec<Shown> = Vec::new();
     for block in page.blocks.iter().filter(|block| block.language == "console") {
@@ -187,7 +188,7 @@ fn of_page(page: &Page) -> Vec<Shown> {
     all
 }
 
-/// Where a command is run; nothing of one that nobody has thought of.
+/// Returns the test that runs a command; `None` if the command is not classified.
 pub(crate) fn runs(text: &str) -> Option<Runs> {
     let of_program: Vec<&str> = text
         .split("argocd-ocm-cmp ")

@@ -1,8 +1,8 @@
-//! What pages have in common.
+//! Checks of the format of all pages.
 
 use crate::page::pages;
 
-/// The most lines of a page that is written by hand; README.md is to be read in one go.
+/// The maximum number of lines of a page that is written by hand.
 const LONGEST: usize = 400;
 const README: usize = 200;
 
@@ -24,7 +24,7 @@ fn no_page_is_long() {
     for page in pages() {
         let longest = match page.path.as_str() {
             "README.md" => README,
-            // What is looked up by its words, and not read.
+            // This page is searched, and not read.
             "docs/messages.md" => continue,
             _ => LONGEST,
         };

@@ -1,4 +1,4 @@
-//! Commands that need no cluster: they run, and print what the pages show.
+//! Runs the commands that need no cluster, and compares their output with the pages.
 
 use crate::commands::{Runs, commands, runs};
 use crate::shell::Shell;
@@ -12,7 +12,7 @@ fn commands_without_a_cluster_print_what_the_pages_show() {
         if runs(&command.text) != Some(Runs::Here) {
             continue;
         }
-        // Of other programs, only this one is in a pipeline here.
+        // Pipelines of these tests contain no program but this one.
         if command.text.contains("| jq ") && shell.run("jq --version").code != Some(0) {
             assert!(std::env::var_os("CI").is_none(), "{}: jq is missing", command.place);
             println!("{}: not run, jq is missing", command.place);

@@ -1,5 +1,5 @@
-//! Commands that need a hub, run in the order in which somebody would: on a real hub with Argo CD, the plugin and the controller, and a
-//! managed cluster.
+//! Runs the commands that need a hub, in the order in which a user would run them: on a real hub with Argo CD, the plugin and the
+//! controller, and a managed cluster.
 
 use crate::commands::{Runs, Shown, commands, runs};
 use crate::kubelet::Kubelet;
@@ -42,7 +42,7 @@ const SCENES: &[&str] = &[
     "docs/metrics.md#alerts",
 ];
 
-/// Outputs that are not held to what the page shows, and why. The commands themselves are run.
+/// The outputs that are not compared with the page, with the reasons. The commands themselves are run.
 const OTHERWISE: &[(&str, &str)] = &[
     (
         "kubectl -n argocd describe application guestbook",
@@ -67,7 +67,7 @@ const OTHERWISE: &[(&str, &str)] = &[
     ),
 ];
 
-/// How long to let things be until a command is tried again.
+/// The delay before a command is retried.
 const AGAIN: Duration = Duration::from_millis(500);
 
 #[test]
@@ -119,8 +119,8 @@ async fn the_commands_for_a_hub_do_what_the_pages_say() -> Result<()> {
     let programs = programs(shell.folder())?;
     let kubeconfig = kubeconfig(shell.folder(), &hub, &cluster1)?;
     let shell = shell.with_cluster(kubeconfig, &[&programs, Parts::ensure()?.tools()]);
-    // An Argo CD as many have it, applied without --server-side: a setting, and the part of it that the testbed does not have. And
-    // works as the folder shop was before.
+    // A common Argo CD, applied without --server-side: a setting, and the part of it that the testbed does not have. The works
+    // are those of an earlier state of the folder shop.
     let config_map = json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -137,7 +137,7 @@ async fn the_commands_for_a_hub_do_what_the_pages_say() -> Result<()> {
         "-f",
         server.to_str().context("a plain path")?,
     ])?;
-    let before = "argocd-ocm-cmp generate shop-before --cluster eu1,us1 --name shop --namespace shop --allow-secrets | kubectl apply -f -";
+    let before = "argocd-ocm-cmp generate shop-before --clusters eu1,us1 --name shop --namespace shop --allow-secrets | kubectl apply -f -";
     let prepared = shell.run(before);
     ensure!(prepared.code == Some(0), "{prepared:?}");
 
@@ -149,7 +149,7 @@ async fn the_commands_for_a_hub_do_what_the_pages_say() -> Result<()> {
             .iter()
             .filter(|it| it.section == *scene && runs(&it.text) != Some(Runs::Nowhere))
         {
-            // All that is wrong is told at once: a hub takes a while.
+            // Reports all errors at once: a hub takes a while to start.
             wrong.extend(run(&shell, command).await.err());
             kubelet.look(&hub).await?;
         }
@@ -171,8 +171,8 @@ async fn the_commands_for_a_hub_do_what_the_pages_say() -> Result<()> {
     Ok(())
 }
 
-/// Runs a command until it does, and shows, what the page says. What asks may have to wait for what is on its way; what changes
-/// something is fine at once.
+/// Runs a command until its exit code and output match the page. Queries may have to wait for changes in progress; commands that
+/// change something succeed at once.
 async fn run(shell: &Shell, command: &Shown) -> Result<()> {
     let asks = [" get ", " describe "].iter().any(|it| command.text.contains(it))
         || command.text.starts_with("argocd-ocm-cmp ");
@@ -202,7 +202,7 @@ async fn run(shell: &Shell, command: &Shown) -> Result<()> {
     }
 }
 
-/// Argo CD with the plugin, as its sidecar mounts it.
+/// Returns Argo CD with the plugin, as its sidecar mounts it.
 fn argocd() -> Result<ArgoCd> {
     let config = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("plugin-of-the-pages");
     fs::create_dir_all(&config)?;
@@ -210,8 +210,8 @@ fn argocd() -> Result<ArgoCd> {
     let programs = Path::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
         .parent()
         .context("it is in a folder")?;
-    // What a new installation mounts.
-    let shipped = fs::read_to_string(root().join("policy_cm.yaml"))?;
+    // The policy that a new installation mounts.
+    let shipped = fs::read_to_string(root().join("deploy/policy_cm.yaml"))?;
     let (_, policy) = shipped.split_once("  policy.yaml: |\n").context("a policy")?;
     let lines: Vec<_> = policy
         .lines()
@@ -220,12 +220,12 @@ fn argocd() -> Result<ArgoCd> {
     fs::write(config.join("policy.yaml"), lines.join("\n"))?;
     let file = config.join("policy.yaml").display().to_string();
     Ok(ArgoCd::with_plugin(Plugin {
-        environment: vec![("OCM_POLICY_FILE".to_owned(), file)],
+        environment: vec![("ARGOCD_OCM_CMP_POLICY_FILE".to_owned(), file)],
         ..Plugin::new(config, programs)
     }))
 }
 
-/// A folder with kubectl in it.
+/// Creates a folder with kubectl in it.
 fn programs(folder: &Path) -> Result<PathBuf> {
     let programs = folder.join("programs");
     fs::create_dir_all(&programs)?;
@@ -233,7 +233,7 @@ fn programs(folder: &Path) -> Result<PathBuf> {
     Ok(programs)
 }
 
-/// A kubeconfig for the hub, with the managed cluster as another context.
+/// Creates a kubeconfig for the hub, with the managed cluster as another context.
 fn kubeconfig(folder: &Path, hub: &Hub, cluster: &ManagedCluster) -> Result<PathBuf> {
     let mut all: Value = serde_json::from_str(&fs::read_to_string(hub.kubeconfig_path())?)?;
     let other: Value = serde_json::from_str(&fs::read_to_string(cluster.kubeconfig_path())?)?;

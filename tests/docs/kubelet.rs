@@ -1,4 +1,5 @@
-//! Stands in for the kubelet of a hub whose Pods nobody runs: starts the controller as its Deployment says, and anew when that changes.
+//! Replaces the kubelet of a hub without nodes: starts the controller as its Deployment specifies, and restarts it when that
+//! changes.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -6,17 +7,18 @@ use std::collections::BTreeMap;
 use testbed::process::{self, Process};
 use testbed::{Hub, ObjectRef, ports};
 
-/// The controller's Deployment, ServiceAccount and ConfigMap are all called so.
+/// The name of the controller's Deployment, ServiceAccount and ConfigMap.
 const NAME: &str = "argocd-ocm-cmp-controller";
 
-/// The controller that runs, if one does.
+/// The running controller, if any.
 #[derive(Default)]
 pub(crate) struct Kubelet {
     running: Option<(Value, Process)>,
 }
 
 impl Kubelet {
-    /// Makes run what the Deployment asks for. Settings come from the ConfigMap as they are when it starts, as in a Pod.
+    /// Ensures that the controller runs as the Deployment specifies. Settings are those of the ConfigMap at the start, as in a
+    /// Pod.
     pub(crate) async fn look(&mut self, hub: &Hub) -> Result<()> {
         let deployment = hub.get(&ObjectRef::deployment("argocd", NAME)).await?;
         let template = deployment.map(|it| it["spec"]["template"].clone());

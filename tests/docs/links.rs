@@ -1,4 +1,4 @@
-//! Every link leads somewhere.
+//! Checks that every link has an existing target.
 
 use crate::page::{Page, pages, read, root};
 use std::collections::BTreeSet;
@@ -40,7 +40,7 @@ fn every_page_is_reached_from_the_readme_and_every_picture_is_shown() {
     }
 }
 
-/// What is wrong with the links of a page.
+/// Returns the broken links of a page.
 fn broken(page: &Page, pages: &[Page]) -> Vec<String> {
     let mut wrong = Vec::new();
     for (line, target) in &page.links {
@@ -63,7 +63,7 @@ fn broken(page: &Page, pages: &[Page]) -> Vec<String> {
     wrong
 }
 
-/// The file in the repository to which a link leads; none of one that leads elsewhere.
+/// Returns the file in the repository that a link targets; `None` if the target is elsewhere.
 fn file(page: &Page, target: &str) -> Option<String> {
     if target.contains("://") || target.starts_with("mailto:") {
         return None;

@@ -1,5 +1,5 @@
-//! The documentation: README.md and docs/. Its links lead somewhere, its commands run and print what it shows, and every message of the
-//! program is in it.
+//! Tests of the documentation, README.md and docs/: its links have targets, its commands run and print the shown output, and it
+//! contains every message of the program.
 
 #![allow(
     clippy::disallowed_methods,

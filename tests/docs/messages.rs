@@ -1,4 +1,4 @@
-//! docs/messages.md: every message of the program, taken out of its sources, so that whoever meets one finds where it comes from.
+//! Checks docs/messages.md, which lists every message of the program, extracted from its sources, with its origin.
 
 mod source;
 
@@ -8,69 +8,68 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 
-/// A place where messages are met.
+/// A section of the page.
 struct Place {
     title: &'static str,
     about: &'static str,
-    /// The beginnings of the paths of the sources that say it.
+    /// The path prefixes of the sources with these messages.
     sources: &'static [&'static str],
 }
 
-/// The first whose sources fit is the place; the last takes what none before it has.
+/// The sections. The first with a matching source gets a message; the last gets the others.
 const PLACES: &[Place] = &[
     Place {
         title: "On a work and the objects in it",
         about: "Argo CD shows them as the message of the work's health, `status` and the extension of Argo CD's pages in the column MESSAGE, the \
                 controller in its conditions.",
         sources: &[
-            "src/generate/behaviour",
-            "src/generate/configure.rs",
-            "src/status/conditions.rs",
-            "src/status/set.rs",
-            "src/status/work.rs",
+            "crates/generate/src/behaviour",
+            "crates/generate/src/configure.rs",
+            "crates/ocm/src/health",
         ],
     },
     Place {
         title: "In the condition ComparisonError of an Application",
         about: "`generate` and `diff` print the same. The file, the document in it and the object stand before it. Nothing is delivered until it \
                 is put right, and nothing is removed.",
-        sources: &["src/generate", "src/yaml", "src/json.rs", "src/value.rs"],
+        sources: &[
+            "crates/generate",
+            "crates/manifest",
+            "crates/ocm/src/names",
+            "crates/ocm/src/glob",
+            "crates/ocm/src/duration.rs",
+        ],
     },
     Place {
         title: "On an Application, from the controller",
         about: "As a condition, as the message of its health, or as an Event: `kubectl describe application`.",
-        sources: &[
-            "src/controller/promises/application_status",
-            "src/controller/promises/pull.rs",
-            "src/pull",
-        ],
+        sources: &["crates/controller/src/application_status", "crates/controller/src/pull"],
     },
     Place {
         title: "In a MulticlusterApplicationSetReport",
-        about: "In its annotation `argocd-ocm-cmp.github.io/cut`, or with a cluster.",
-        sources: &["src/report"],
+        about: "In its annotation `argocd-ocm-cmp.github.io/truncated`, or with a cluster.",
+        sources: &["crates/controller/src/application_set_report"],
     },
     Place {
         title: "On a ManagedCluster",
         about: "As a warning: `kubectl describe managedcluster`.",
-        sources: &["src/cluster_secret", "src/controller/promises/cluster_secrets.rs"],
+        sources: &["crates/controller/src/cluster_secrets"],
     },
     Place {
         title: "On a GitOpsCluster",
         about: "As a condition or as an Event: `kubectl describe gitopscluster`, or `argocd-ocm-cmp gitopscluster status`. Those of the CRD are \
                 what `kubectl apply` answers.",
         sources: &[
-            "src/agent",
-            "src/controller/promises/argocd_agent",
-            "src/controller/promises/gitopscluster",
-            "src/gitopscluster",
-            "src/pki",
+            "crates/controller/src/argocd_agent",
+            "crates/controller/src/gitopscluster",
+            "crates/ocm/src/gitops_cluster",
+            "crates/pki",
         ],
     },
     Place {
         title: "In the log of the controller",
         about: "`kubectl -n argocd logs deployment/argocd-ocm-cmp-controller`.",
-        sources: &["src/controller", "src/telemetry.rs"],
+        sources: &["crates/controller"],
     },
     Place {
         title: "In the log of a Pod on a managed cluster",
@@ -80,15 +79,24 @@ const PLACES: &[Place] = &[
     Place {
         title: "On a terminal",
         about: "Of the commands that people type.",
-        sources: &["src"],
+        sources: &["src", "crates"],
     },
 ];
 
-/// Sources whose sentences are documented elsewhere, and where.
+/// The sources whose messages are documented elsewhere, with the page.
 const ELSEWHERE: &[(&str, &str)] = &[
-    ("src/agent/template/argocd.rs", "a setting of Argo CD's, in YAML"),
-    ("src/controller/metrics.rs", "the help of metrics, which /metrics shows"),
-    ("src/generate/settings/table.rs", "docs/settings.md has the table"),
+    (
+        "crates/controller/src/argocd_agent/template/argocd.rs",
+        "a setting of Argo CD's, in YAML",
+    ),
+    (
+        "crates/controller/src/metrics.rs",
+        "the help of metrics, which /metrics shows",
+    ),
+    (
+        "crates/generate/src/settings/table.rs",
+        "docs/settings.md has the table",
+    ),
 ];
 
 const HEAD: &str = "\
@@ -115,7 +123,7 @@ fn every_message_is_in_the_page() {
     );
 }
 
-/// The page: place by place, and there source by source.
+/// Returns the page: by section, and in each by source.
 fn written(sources: &[(String, Text)]) -> String {
     let mut page = HEAD.to_owned();
     let mut of_places: BTreeMap<usize, Vec<&(String, Text)>> = BTreeMap::new();
@@ -138,7 +146,7 @@ fn written(sources: &[(String, Text)]) -> String {
     page
 }
 
-/// A text as code, whatever is in it.
+/// Formats a text as code, whatever its characters.
 fn code(text: &str) -> String {
     if text.contains('`') {
         format!("`` {text} ``")
@@ -147,7 +155,17 @@ fn code(text: &str) -> String {
     }
 }
 
-/// Types of conditions and reasons of Events are names, not sentences: they are looked up in the pages that people read.
+/// The sources that decide conditions and Events: those of every controller.
+const DECIDE_CONDITIONS: [&str; 6] = [
+    "crates/controller/src/application_set_report/reconcile",
+    "crates/controller/src/application_status",
+    "crates/controller/src/argocd_agent/reconcile",
+    "crates/controller/src/cluster_secrets/reconcile",
+    "crates/controller/src/gitopscluster",
+    "crates/controller/src/pull/reconcile",
+];
+
+/// Types of conditions and reasons of Events are names, not sentences: users look them up in the other pages.
 #[test]
 fn every_condition_and_reason_is_in_a_page() {
     let pages = pages();
@@ -156,17 +174,16 @@ fn every_condition_and_reason_is_in_a_page() {
         .filter(|page| page.path != "docs/messages.md")
         .flat_map(|page| page.lines.iter().map(|line| format!("{line}\n")))
         .collect();
-    let mut missing = BTreeSet::new();
-    for (path, text) in sources(&[]) {
-        if !path.starts_with("src/controller/promises/") {
-            continue;
-        }
-        missing.extend(
-            text.names
-                .into_iter()
-                .filter(|name| !prose.contains(&format!("`{name}`"))),
-        );
-    }
+    let names: BTreeSet<String> = sources(&[])
+        .into_iter()
+        .filter(|(path, _)| DECIDE_CONDITIONS.iter().any(|it| path.starts_with(it)))
+        .flat_map(|(_, text)| text.names)
+        .collect();
+    assert!(names.len() > 20, "{names:?}");
+    let missing: Vec<_> = names
+        .iter()
+        .filter(|name| !prose.contains(&format!("`{name}`")))
+        .collect();
     assert!(
         missing.is_empty(),
         "no page has {missing:?}: docs/troubleshooting.md has a table for them"

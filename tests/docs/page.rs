@@ -1,42 +1,42 @@
-//! The pages, as far as the tests understand Markdown: headings, links, and blocks of code.
+//! The pages, with the parts of Markdown that the tests need: headings, links, and code blocks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folder of the repository.
+/// Returns the folder of the repository.
 pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// One page.
+/// A page.
 #[derive(Debug)]
 pub(crate) struct Page {
     /// Its path in the repository, such as `docs/settings.md`.
     pub(crate) path: String,
     /// Its lines.
     pub(crate) lines: Vec<String>,
-    /// What its headings are called in links, in order.
+    /// The anchors of its headings, in order.
     pub(crate) anchors: Vec<String>,
-    /// Where its links and pictures lead, each with its line.
+    /// The targets of its links and pictures, each with its line.
     pub(crate) links: Vec<(usize, String)>,
-    /// Its blocks of code.
+    /// Its code blocks.
     pub(crate) blocks: Vec<Block>,
 }
 
-/// A block of code.
+/// A code block.
 #[derive(Debug)]
 pub(crate) struct Block {
     /// The line on which it begins, from 1.
     pub(crate) line: usize,
     /// The anchor of the heading above it.
     pub(crate) section: String,
-    /// What stands behind the fence, such as `console`.
+    /// The language after the fence, such as `console`.
     pub(crate) language: String,
-    /// What is in it, without the blanks by which it is indented.
+    /// Its content, without the indentation.
     pub(crate) text: String,
 }
 
-/// README.md and all pages of docs/, by name.
+/// Returns README.md and all pages of docs/, by name.
 pub(crate) fn pages() -> Vec<Page> {
     let mut paths = vec!["README.md".to_owned()];
     let folder = fs::read_dir(root().join("docs")).expect("docs/");
@@ -55,7 +55,7 @@ fn page(path: &str) -> Page {
     read(path, &fs::read_to_string(root().join(path)).expect(path))
 }
 
-/// Reads the text of a page.
+/// Parses the text of a page.
 pub(crate) fn read(path: &str, text: &str) -> Page {
     let mut page = Page {
         path: path.to_owned(),
@@ -102,7 +102,7 @@ fn heading(line: &str) -> Option<&str> {
     (text.len() < line.len()).then(|| text.strip_prefix(' '))?
 }
 
-/// What GitHub calls a heading in links.
+/// Returns the anchor that GitHub derives from a heading.
 fn anchor(heading: &str) -> String {
     let kept = heading.chars().filter_map(|c| match c {
         ' ' => Some('-'),
@@ -112,7 +112,7 @@ fn anchor(heading: &str) -> String {
     kept.collect()
 }
 
-/// The targets of links and pictures in a line, without what is in code.
+/// Returns the targets of links and pictures in a line, without those in code.
 fn targets(line: &str) -> impl Iterator<Item = String> {
     let prose: String = line.split('`').step_by(2).collect::<Vec<_>>().join("`");
     let parts: Vec<String> = prose

@@ -1,4 +1,4 @@
-//! A shell as somebody has it who reads the pages: the shipped files before them, and the program on the `PATH`.
+//! A shell in the state that the pages assume: the shipped files in the folder, and the program on the `PATH`.
 
 use crate::page::{pages, root};
 use std::env;
@@ -8,23 +8,23 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// Files that a page shows as the first YAML of a section, and then names in a command.
+/// The files that a page shows as the first YAML of a section, and then names in a command.
 const OF_PAGES: &[(&str, &str)] = &[
     ("fleet.yaml", "docs/argocd-agent.md#installing"),
     ("policy.yaml", "docs/policies.md#what-a-project-may-deliver"),
 ];
 
-/// Where the shipped Applications are from, which is not there yet while they are tested.
+/// The repository of the shipped Applications, which does not exist while they are tested.
 const REPOSITORY: &str = "https://github.com/argocd-ocm-cmp/argocd-ocm-cmp.git";
 
-/// A folder with what the commands of the pages expect, and what is on the `PATH`.
+/// A folder with the files that the commands of the pages need, and the `PATH`.
 pub(crate) struct Shell {
     folder: TempDir,
     path: Vec<PathBuf>,
     kubeconfig: Option<PathBuf>,
 }
 
-/// What a command comes to.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) code: Option<i32>,
@@ -33,20 +33,24 @@ pub(crate) struct Outcome {
 }
 
 impl Shell {
-    /// A shell in a folder of its own: with the shipped files, in which `repository` stands for the one that they name, with the
-    /// folders of tests/docs/stage, and with the files that pages show.
+    /// Creates a shell in a new folder: with the shipped files, in which `repository` replaces their repository, with the folders
+    /// of tests/data/docs, and with the files that pages show.
     pub(crate) fn new(repository: &str) -> Self {
         let folder = TempDir::new().expect("a scratch folder");
-        for entry in fs::read_dir(root()).expect("the repository") {
-            let path = entry.expect("an entry").path();
-            if path.extension().is_some_and(|it| it == "yaml") {
-                let text = fs::read_to_string(&path).expect("a shipped file");
-                let name = path.file_name().expect("a name");
-                fs::write(folder.path().join(name), text.replace(REPOSITORY, repository)).expect("a file");
+        for part in ["", "deploy", "examples"] {
+            let to = folder.path().join(part);
+            fs::create_dir_all(&to).expect("a folder");
+            for entry in fs::read_dir(root().join(part)).expect("a folder of the repository") {
+                let path = entry.expect("an entry").path();
+                if path.extension().is_some_and(|it| it == "yaml") {
+                    let text = fs::read_to_string(&path).expect("a shipped file");
+                    let name = path.file_name().expect("a name");
+                    fs::write(to.join(name), text.replace(REPOSITORY, repository)).expect("a file");
+                }
             }
         }
-        copy(&root().join("guestbook"), &folder.path().join("guestbook"));
-        copy(&root().join("tests/docs/stage"), folder.path());
+        testbed::copy(&root().join("guestbook"), &folder.path().join("guestbook")).expect("a copy");
+        testbed::copy(&root().join("tests/data/docs"), folder.path()).expect("a copy");
         let pages = pages();
         for (file, section) in OF_PAGES {
             let (path, anchor) = section.split_once('#').expect("a section");
@@ -66,19 +70,19 @@ impl Shell {
         }
     }
 
-    /// The same with a kubeconfig, and more folders on the `PATH`.
+    /// Adds a kubeconfig, and more folders on the `PATH`.
     pub(crate) fn with_cluster(mut self, kubeconfig: PathBuf, path: &[&Path]) -> Self {
         self.kubeconfig = Some(kubeconfig);
         self.path.extend(path.iter().copied().map(Path::to_owned));
         self
     }
 
-    /// The folder in which commands run.
+    /// Returns the folder in which commands run.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Runs a command as it would be typed.
+    /// Runs a command as typed.
     pub(crate) fn run(&self, text: &str) -> Outcome {
         let system = env::var_os("PATH").unwrap_or_default();
         let path: OsString =
@@ -103,7 +107,7 @@ impl Shell {
 }
 
 impl Outcome {
-    /// Whether it has done what it was to do: what compares and what judges says by 1 that something differs, or is not well.
+    /// Returns true if the command has done its task: for comparisons and checks, exit code 1 means a difference or a problem.
     pub(crate) fn is_fine(&self, text: &str) -> bool {
         let judges = [
             "argocd-ocm-cmp diff ",
@@ -114,19 +118,6 @@ impl Outcome {
             Some(0) => true,
             Some(1) => judges.iter().any(|it| text.starts_with(it)) && self.stderr.is_empty(),
             _ => false,
-        }
-    }
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("a folder");
-    for entry in fs::read_dir(from).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        let there = to.join(path.file_name().expect("a name"));
-        if path.is_dir() {
-            copy(&path, &there);
-        } else {
-            fs::copy(&path, &there).expect("a file");
         }
     }
 }

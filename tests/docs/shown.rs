@@ -1,6 +1,6 @@
-//! What a page shows against what is printed: `…` stands for anything, and ages and the width of columns are nobody's business.
+//! Compares printed output with a page: `…` matches anything, and ages and column widths are ignored.
 
-/// Whether the lines are those that a page shows. A line that is `…` stands for any number of lines.
+/// Returns true if the lines match those of a page. A line that is `…` matches any number of lines.
 pub(crate) fn is_shown(shown: &[String], printed: &str) -> bool {
     let shown: Vec<String> = shown.iter().map(|line| plain(line)).collect();
     let printed: Vec<String> = printed.lines().map(plain).collect();
@@ -17,7 +17,7 @@ fn lines(shown: &[String], printed: &[String]) -> bool {
     }
 }
 
-/// Whether a line is what is shown, with any text for each `…`.
+/// Returns true if a line matches, with any text for each `…`.
 fn text(shown: &str, printed: &str) -> bool {
     match shown.split_once('…') {
         None => shown == printed,
@@ -28,7 +28,7 @@ fn text(shown: &str, printed: &str) -> bool {
     }
 }
 
-/// A line with one blank between words, and one age for all.
+/// Returns a line with single spaces between words, and one age for all.
 fn plain(line: &str) -> String {
     let indent: String = line.chars().take_while(|it| *it == ' ').collect();
     let words = line
@@ -37,7 +37,7 @@ fn plain(line: &str) -> String {
     indent + &words.collect::<Vec<_>>().join(" ")
 }
 
-/// Such as `5s`, `3m` and `2d4h`, as kubectl has it.
+/// Returns true for ages such as `5s`, `3m` and `2d4h`, as kubectl prints them.
 fn is_age(word: &str) -> bool {
     let parts: Vec<&str> = word.split_inclusive(['s', 'm', 'h', 'd']).collect();
     let is_part = |part: &&str| {

@@ -1,14 +1,14 @@
-//! The ways out in docs/troubleshooting.md are for messages that exist.
+//! Checks that the remediations in docs/troubleshooting.md are for messages that exist.
 
 use crate::page::pages;
 
-/// Words of others, which a page explains too.
+/// The messages of other programs, which a page explains too.
 const OF_OTHERS: &[&str] = &[
     // Argo CD
     "could not find cmp-server plugin with name",
     " is not permitted in project",
     "do not match any of the allowed destinations in project",
-    // Kubernetes, and what runs on a cluster
+    // Kubernetes and cluster components
     "is forbidden",
     "no matches for kind",
     "field is immutable",
@@ -20,12 +20,12 @@ const OF_OTHERS: &[&str] = &[
     " is forbidden",
     "not allowed to apply the resource",
     "Resource is not available",
-    // kustomize and Helm, whose own words follow
+    // kustomize and Helm, with their own messages after these
     "kustomize build:",
     "helm template:",
 ];
 
-/// A piece of a message that is shorter says nothing.
+/// The minimum length of a piece of a message; a shorter one is not significant.
 const SHORTEST: usize = 8;
 
 #[test]
@@ -54,7 +54,7 @@ fn every_message_that_is_explained_is_one() {
     assert!(seen.len() < 20, "the most are ours");
 }
 
-/// The code in the first column of the tables of messages, without what differs.
+/// Returns the code in the first column of the tables of messages, without the variable parts.
 fn explained(page: &str) -> Vec<String> {
     let mut pieces = Vec::new();
     let mut within = false;

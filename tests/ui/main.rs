@@ -1,6 +1,7 @@
-//! The extension of Argo CD's pages: its own tests, in a real browser, and that it says of a work what the program says.
+//! Tests of the extension of Argo CD's UI: its own tests, in a real browser, and that it shows the health of a work that the
+//! program computes.
 //!
-//! Where there is no browser, or no Node.js to build with, a local run says so and skips; with `CI=true` that is a failure.
+//! Where there is no browser, or no Node.js to build with, a local run prints that and skips; with `CI=true` it fails.
 
 #![allow(
     clippy::disallowed_methods,
@@ -9,11 +10,11 @@
 )]
 
 use anyhow::{Context, Result, ensure};
-use argocd_ocm_cmp::status::{Clock, judge};
+use ocm::health::{Clock, evaluate};
 use serde_json::{Value, json};
 use std::process::{Command, Stdio};
 
-/// What its tests need.
+/// The programs that its tests need.
 const PROGRAMS: [&str; 4] = ["node", "npm", "chromium", "chromedriver"];
 
 fn is_there(program: &str) -> bool {
@@ -50,13 +51,13 @@ fn it_says_of_a_work_what_the_program_says() -> Result<()> {
     assert!(works.len() >= 40);
     for said in works {
         let work = &said["work"];
-        let judged = judge(&work.to_string(), &Clock::at(at)).map_err(anyhow::Error::msg)?;
+        let judged = evaluate(&work.to_string(), &Clock::at(at)).map_err(anyhow::Error::msg)?;
         let name = &work["metadata"]["name"];
-        assert_eq!(judged.verdict.name(), said["health"], "{name}");
+        assert_eq!(judged.health.name(), said["health"], "{name}");
         let objects = judged
             .objects
             .iter()
-            .map(|it| json!([it.kind, it.name, it.verdict.name(), it.message]));
+            .map(|it| json!([it.kind, it.name, it.health.name(), it.message]));
         assert_eq!(objects.collect::<Value>(), said["objects"], "{name}");
     }
     Ok(())

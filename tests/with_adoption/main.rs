@@ -1,7 +1,7 @@
-//! What argocd-pull-integration has installed of argocd-agent is taken over: a real API server with what its controller leaves behind,
-//! and the controller as it is shipped, by its own ServiceAccount. The hub is of this one test.
+//! Checks that an installation of argocd-agent by argocd-pull-integration is taken over: a real API server with the objects that
+//! its controller leaves behind, and the controller as shipped, with its own ServiceAccount. Only this test uses the hub.
 //!
-//! Where the parts cannot run (no Go …) a local run says so and skips; with `CI=true` that is a failure.
+//! If the parts cannot run (no Go …), a local run prints that and skips the tests; with `CI=true` it fails.
 
 #![allow(
     clippy::disallowed_methods,
@@ -31,7 +31,7 @@ fn fleet() -> ObjectRef {
     )
 }
 
-/// A Placement and its decisions, as OCM's controller writes them.
+/// Creates a Placement and its decisions, as OCM's controller writes them.
 async fn select(hub: &Hub, clusters: &[&str]) -> Result<()> {
     let object = |kind: &str, name: &str| json!({"apiVersion": PLACEMENTS, "kind": kind, "metadata": {"name": name, "namespace": "argocd"}});
     let mut placement = object("Placement", "fleet");
@@ -53,7 +53,7 @@ async fn select(hub: &Hub, clusters: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The status and the message of a condition.
+/// Returns the status and the message of a condition.
 fn condition<'o>(object: &'o Value, kind: &str) -> [&'o str; 2] {
     let mut conditions = object["status"]["conditions"].as_array().into_iter().flatten();
     let found = conditions.find(|it| it["type"] == kind);
@@ -124,7 +124,7 @@ async fn what_argocd_pull_integration_has_installed_is_taken_over_as_it_is() -> 
         },
     });
     hub.create(&gitops).await?;
-    // Whoever is not selected holds it up, and is named.
+    // A cluster that is not selected blocks it, and is named.
     let told = hub
         .wait_for(&fleet(), |it| condition(it, "AddonConfigured")[1].contains("eu3"))
         .await?;

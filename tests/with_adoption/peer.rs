@@ -1,11 +1,11 @@
-//! What argocd-pull-integration's controller for GitOpsClusters leaves behind on the hub, by the names and in the shapes in which it
-//! writes them.
+//! The objects that argocd-pull-integration's controller for GitOpsClusters leaves on the hub, with the names and in the form in
+//! which it writes them.
 
 use anyhow::{Context, Result};
-use argocd_ocm_cmp::controller::seen::{Place, TlsSecret};
-use argocd_ocm_cmp::pki::{self, Authority, Recipe};
+use controller::model::TlsSecret;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
-use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use pki::{Authority, Recipe};
 use serde_json::{Map, Value, json};
 use testbed::{Hub, ObjectRef};
 
@@ -16,15 +16,15 @@ const CONFIG: &str = "argocd-agent-addon-config";
 const PEER: &str = "argocd-pull-integration";
 
 pub(crate) fn secret(name: &str) -> ObjectRef {
-    ObjectRef::namespaced("v1", "Secret", "argocd", name)
+    ObjectRef::secret("argocd", name)
 }
 
 pub(crate) fn management() -> ObjectRef {
-    ObjectRef::cluster(ADDONS, "ClusterManagementAddOn", ADDON)
+    ObjectRef::cluster_management_addon(ADDON)
 }
 
 pub(crate) fn addon(cluster: &str) -> ObjectRef {
-    ObjectRef::namespaced(ADDONS, "ManagedClusterAddOn", cluster, ADDON)
+    ObjectRef::managed_cluster_addon(cluster, ADDON)
 }
 
 pub(crate) fn template() -> ObjectRef {
@@ -54,7 +54,7 @@ fn made(recipe: &Recipe, authority: Option<&Value>) -> Result<Map<String, Value>
         .collect())
 }
 
-/// Installs all that it has for these clusters, a day ago.
+/// Creates all its objects for these clusters, with a time of one day ago.
 pub(crate) async fn install(hub: &Hub, clusters: &[&str]) -> Result<()> {
     let from = Timestamp::now() - SignedDuration::from_hours(24);
     let until = |days: i64| from + SignedDuration::from_hours(24 * days);
@@ -65,7 +65,7 @@ pub(crate) async fn install(hub: &Hub, clusters: &[&str]) -> Result<()> {
     };
     let authority = tls("argocd-agent-ca", &made(&authority, None)?);
     let signed_by = || Authority {
-        place: Place::new("argocd", "argocd-agent-ca"),
+        place: ocm::object_ref::ObjectRef::new("argocd", "argocd-agent-ca"),
         version: "1".into(),
     };
     hub.create(&authority).await?;
@@ -154,7 +154,7 @@ fn cluster_management() -> Value {
     })
 }
 
-/// What it has for one cluster.
+/// Returns its objects for one cluster.
 fn of_cluster(cluster: &str, authority: &Value, connection: &Value) -> [Value; 5] {
     let group = "addon.open-cluster-management.io";
     let managed = json!({"app.kubernetes.io/managed-by": PEER, "app.kubernetes.io/component": "addon"});

@@ -1,17 +1,16 @@
-//! Where agents find the principal: by what exposes its Service, and anew when something else does.
+//! Checks that agents get the address of the principal from what exposes its Service, and a new one when that changes.
 
 use crate::handshake;
-use crate::stage::{self, ADDRESS, PORT, Stage, data, secret};
+use crate::stage::{self, ADDRESS, PORT, Stage, data};
 use anyhow::{Context, Result};
-use argocd_ocm_cmp::pki;
 use serde_json::{Value, json};
 use testbed::{Hub, ObjectRef};
 
-/// The host that a router of OpenShift's has for the principal, and the address of a Node.
+/// The host that an OpenShift router has for the principal, and the address of a Node.
 const HOST: &str = "principal.apps.example.com";
 const NODE: &str = "198.51.100.4";
 
-/// OpenShift's kind, as far as an API server has to know it.
+/// Returns the CRD of OpenShift's Routes, reduced to what an API server needs.
 pub(crate) fn routes() -> Value {
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let version = json!({
@@ -30,7 +29,7 @@ pub(crate) fn routes() -> Value {
     })
 }
 
-/// A Route comes and goes, and a port of the nodes; at the end it is the load balancer of before.
+/// Adds and removes a Route, then a node port; at the end the load balancer is back.
 pub(crate) async fn is_followed(stage: &Stage) -> Result<()> {
     let hub = &stage.hub;
     let asked_for = hub.get(&stage::fleet()).await?.context("the GitOpsCluster")?;
@@ -69,7 +68,7 @@ pub(crate) async fn is_followed(stage: &Stage) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the status says so, and every agent is given it.
+/// Waits until the status has the address, and every agent has it.
 async fn is_told(stage: &Stage, address: &str, port: &str) -> Result<()> {
     let server = json!({"address": address, "port": port});
     let hub = &stage.hub;
@@ -94,9 +93,9 @@ async fn is_told(stage: &Stage, address: &str, port: &str) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the principal's certificate is for this name or address too.
+/// Waits until the principal's certificate includes this name or address.
 async fn is_certified(hub: &Hub, name: &str) -> Result<()> {
-    let certificate = secret("argocd", "argocd-agent-principal-tls");
+    let certificate = ObjectRef::secret("argocd", "argocd-agent-principal-tls");
     let names_it = |it: &Value| {
         let text = data(it, "tls.crt").unwrap_or_default();
         let all = pki::Certificate::read_all(text.as_bytes()).unwrap_or_default();

@@ -1,6 +1,6 @@
-//! TLS 1.3 in which both sides show a certificate, as the principal demands it of agents.
+//! Performs TLS 1.3 handshakes with certificates on both sides, as the principal requires of agents.
 
-use crate::stage::{Stage, data, secret};
+use crate::stage::{Stage, data};
 use anyhow::{Context, Result};
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::pem::PemObject;
@@ -10,8 +10,9 @@ use rustls::version::TLS13;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use testbed::ObjectRef;
 
-/// The certificates of a Secret, and the key of the first.
+/// Returns the certificates of a Secret, and the key of the first.
 fn identity(secret: &Value) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
     let chain = data(secret, "tls.crt")?;
     let chain: Result<_, _> = CertificateDer::pem_slice_iter(chain.as_bytes()).collect();
@@ -27,7 +28,7 @@ fn trusted(bundle: &str) -> Result<Arc<RootCertStore>> {
     Ok(roots.into())
 }
 
-/// Checks that a server of this name and a client come to trust each other: what each has, and whom it trusts.
+/// Checks that a server of this name and a client trust each other, each with its certificate and its trusted authorities.
 fn meet(name: &str, server: (&Value, &str), client: (&Value, &str)) -> Result<()> {
     let provider = Arc::new(default_provider());
     let verifier = WebPkiClientVerifier::builder_with_provider(trusted(server.1)?, Arc::clone(&provider)).build()?;
@@ -56,17 +57,22 @@ fn meet(name: &str, server: (&Value, &str), client: (&Value, &str)) -> Result<()
     Ok(())
 }
 
-/// Checks that what principal and agents have makes them trust each other at this address, and Argo CD and the resource proxy likewise.
+/// Checks that principal and agents trust each other at this address with their certificates, and Argo CD and the resource proxy
+/// likewise.
 pub(crate) async fn all_meet(stage: &Stage, address: &str) -> Result<()> {
     let Stage { hub, cluster1, .. } = stage;
-    let read = async |name: &str| hub.get(&secret("argocd", name)).await?.context(name.to_owned());
+    let read = async |name: &str| {
+        hub.get(&ObjectRef::secret("argocd", name))
+            .await?
+            .context(name.to_owned())
+    };
     let authority = read("argocd-agent-ca").await?;
     let client = cluster1
-        .get(&secret("argocd", crate::SIGNED))
+        .get(&ObjectRef::secret("argocd", crate::SIGNED))
         .await?
         .context("the agent's")?;
     let trusted = cluster1
-        .get(&secret("argocd", "argocd-agent-ca"))
+        .get(&ObjectRef::secret("argocd", "argocd-agent-ca"))
         .await?
         .context("the agent's")?;
     meet(

@@ -1,9 +1,9 @@
-//! argocd-agent on managed clusters: the controller as it is shipped, with OCM's own registration, placement, add-on and work
+//! Tests of argocd-agent on managed clusters: the controller as shipped, with OCM's own registration, placement, add-on and work
 //! controllers and agents, on two clusters that have joined as real ones do.
 //!
-//! There is one hub, and what is told is one story: a fleet gets agents, changes, and loses them again.
+//! There is one hub, and the tests run in sequence: a fleet gets agents, changes, and loses them again.
 //!
-//! Where the parts cannot run (no Go …) a local run says so and skips; with `CI=true` that is a failure.
+//! If the parts cannot run (no Go …), a local run prints that and skips the tests; with `CI=true` it fails.
 
 #![allow(
     clippy::disallowed_methods,
@@ -20,11 +20,11 @@ mod rollout;
 mod stage;
 
 use anyhow::{Context, Result, ensure};
-use argocd_ocm_cmp::pki::{self, Recipe};
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
-use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use pki::Recipe;
 use serde_json::{Value, json};
-use stage::{Stage, condition, data, secret};
+use stage::{Stage, condition, data};
 use std::time::Instant;
 use testbed::{ObjectRef, is_applied, is_true, wait};
 
@@ -69,7 +69,7 @@ impl Story {
         println!("{what} after {:.1?}", self.since.elapsed());
     }
 
-    /// A GitOpsCluster brings the add-on, certificates and Secrets to every cluster that its Placement selects.
+    /// Checks that a GitOpsCluster creates the add-on, certificates and Secrets for every cluster that its Placement selects.
     async fn installed(&self) -> Result<()> {
         let Stage { hub, .. } = &self.stage;
         let started = Instant::now();
@@ -78,16 +78,18 @@ impl Story {
             let name = cluster.name();
             hub.wait_for(&stage::addon(name), |it| is_true(it, "Available")).await?;
             cluster
-                .wait_for(&secret("argocd", SIGNED), |it| it["data"]["tls.crt"].is_string())
+                .wait_for(&ObjectRef::secret("argocd", SIGNED), |it| {
+                    it["data"]["tls.crt"].is_string()
+                })
                 .await?;
-            let authority = secret("argocd", "argocd-agent-ca");
+            let authority = ObjectRef::secret("argocd", "argocd-agent-ca");
             let authority = cluster.wait_for(&authority, |_| true).await?;
             ensure!(
                 authority["data"].as_object().is_some_and(|data| data.len() == 1),
                 "no key leaves the hub"
             );
             let known = hub
-                .wait_for(&secret("argocd", &format!("cluster-{name}")), |_| true)
+                .wait_for(&ObjectRef::secret("argocd", &format!("cluster-{name}")), |_| true)
                 .await?;
             let server = format!("https://argocd-agent-resource-proxy:9090?agentName={name}");
             assert_eq!(data(&known, "server")?, server);
@@ -122,28 +124,28 @@ impl Story {
         Ok(())
     }
 
-    /// What principal and agents have makes them trust each other, and Argo CD and the resource proxy likewise.
+    /// Checks that principal and agents trust each other, and Argo CD and the resource proxy likewise.
     async fn met(&self) -> Result<()> {
         handshake::all_meet(&self.stage, stage::ADDRESS).await?;
         self.note("they have met");
         Ok(())
     }
 
-    /// What exposes the principal changes, and they find it.
+    /// Checks that agents find the principal after its exposure changes.
     async fn found(&self) -> Result<()> {
         discovery::is_followed(&self.stage).await?;
         self.note("a Route has come and gone, and a port of the nodes");
         Ok(())
     }
 
-    /// No agent gets the certificate of another cluster's.
+    /// Checks that no agent gets the certificate of another cluster.
     async fn impersonated(&self) -> Result<()> {
         requests::are_refused(&self.stage).await?;
         self.note("another's name is refused");
         Ok(())
     }
 
-    /// Another version comes to one cluster after the other, and the one before is forgotten.
+    /// Checks that a new version rolls out cluster by cluster, and the old template is removed.
     async fn rolled_out(&self) -> Result<()> {
         let Stage { hub, .. } = &self.stage;
         let template = async || {
@@ -177,10 +179,10 @@ impl Story {
         Ok(())
     }
 
-    /// An authority that nears its end is followed by another, which all know before it signs.
+    /// Checks that an authority that nears its expiry is replaced by another, which all trust before it signs.
     async fn renewed(&self) -> Result<()> {
         let Stage { hub, cluster1, .. } = &self.stage;
-        let authority = secret("argocd", "argocd-agent-ca");
+        let authority = ObjectRef::secret("argocd", "argocd-agent-ca");
         let started_with = async || {
             let principal = hub.get(&stage::principal()).await?.context("the principal")?;
             let annotations = &principal["spec"]["template"]["metadata"]["annotations"];
@@ -202,7 +204,7 @@ impl Story {
             .into_iter()
             .map(|(key, value)| (key.to_owned(), json!(value.map(ByteString))))
             .collect();
-        // What the agents have is of the one before, which is trusted as long as that may be in use.
+        // The agents' certificates are from the old authority, which is trusted as long as they may be in use.
         let before_that = hub.get(&authority).await?.context("the authority")?;
         let both = data(&json!({"data": old}), "tls.crt")? + &data(&before_that, "tls.crt")?;
         old.insert("tls.crt".to_owned(), json!(ByteString(both.into_bytes())));
@@ -223,13 +225,13 @@ impl Story {
         assert_eq!(promoted["data"]["next.key"], Value::Null, "it signs");
         let bundle = data(&promoted, "tls.crt")?;
         cluster1
-            .wait_for(&secret("argocd", "argocd-agent-ca"), |it| {
+            .wait_for(&ObjectRef::secret("argocd", "argocd-agent-ca"), |it| {
                 data(it, "ca.crt").is_ok_and(|it| it == bundle)
             })
             .await?;
         let signer = pki::Certificate::read_all(bundle.as_bytes())?.swap_remove(0);
         for leaf in ["argocd-agent-principal-tls", "argocd-agent-resource-proxy-tls"] {
-            hub.wait_for(&secret("argocd", leaf), |it| {
+            hub.wait_for(&ObjectRef::secret("argocd", leaf), |it| {
                 let text = data(it, "tls.crt").unwrap_or_default();
                 let leaf = pki::Certificate::read_all(text.as_bytes()).unwrap_or_default();
                 leaf.first().is_some_and(|leaf| leaf.is_issued_by(&signer))
@@ -245,7 +247,7 @@ impl Story {
         Ok(())
     }
 
-    /// Agents that were managed are autonomous.
+    /// Checks the change from managed to autonomous agents.
     async fn changed_mode(&self) -> Result<()> {
         self.stage
             .patch(&json!({"argoCDAgentAddon": {"mode": "autonomous"}}))
@@ -259,8 +261,8 @@ impl Story {
         Ok(())
     }
 
-    /// A cluster that is revoked loses its agent, and what that had as a certificate is refused; until it is let in again. Its agent
-    /// can change what is in its own namespace, which makes no difference.
+    /// Checks that a revoked cluster loses its agent and the principal rejects its certificate, until it is admitted again. Its
+    /// agent can change objects in its own namespace, which makes no difference.
     async fn revoked(&self) -> Result<()> {
         let Stage { hub, cluster2, .. } = &self.stage;
         requests::foreign_revocations_have_no_effect(&self.stage).await?;
@@ -298,13 +300,15 @@ impl Story {
         hub.wait_for(&stage::addon("cluster2"), |it| is_true(it, "Available"))
             .await?;
         cluster2
-            .wait_for(&secret("argocd", SIGNED), |it| it["data"]["tls.crt"].is_string())
+            .wait_for(&ObjectRef::secret("argocd", SIGNED), |it| {
+                it["data"]["tls.crt"].is_string()
+            })
             .await?;
         self.note("it is back");
         Ok(())
     }
 
-    /// A cluster that leaves the Placement loses its agent, and no other does.
+    /// Checks that a cluster that leaves the Placement loses its agent, and no other does.
     async fn left(&self) -> Result<()> {
         let Stage {
             hub,
@@ -313,12 +317,12 @@ impl Story {
             ..
         } = &self.stage;
         hub.patch(
-            &stage::managed_cluster("cluster2"),
+            &ObjectRef::managed_cluster("cluster2"),
             &json!({"metadata": {"labels": {"env": null}}}),
         )
         .await?;
         hub.wait_gone(&stage::addon("cluster2")).await?;
-        hub.wait_gone(&secret("argocd", "cluster-cluster2")).await?;
+        hub.wait_gone(&ObjectRef::secret("argocd", "cluster-cluster2")).await?;
         hub.wait_gone(&ObjectRef::manifest_work("cluster2", "argocd-agent-ca-mw"))
             .await?;
         cluster2.wait_gone(&stage::agent()).await?;
@@ -326,7 +330,7 @@ impl Story {
         assert!(hub.get(&stays).await?.is_some_and(|work| is_applied(&work)));
         assert!(cluster1.get(&stage::agent()).await?.is_some());
         let crd = "applications.argoproj.io";
-        let crd = ObjectRef::cluster("apiextensions.k8s.io/v1", "CustomResourceDefinition", crd);
+        let crd = ObjectRef::crd(crd);
         let crd = cluster2
             .get(&crd)
             .await?
@@ -337,7 +341,7 @@ impl Story {
         Ok(())
     }
 
-    /// With the last GitOpsCluster goes all that was made for it, and nothing else.
+    /// Checks that deleting the last GitOpsCluster deletes all objects created for it, and nothing else.
     async fn deleted(&self) -> Result<()> {
         let Stage { hub, cluster1, .. } = &self.stage;
         hub.wait_gone(&stage::fleet()).await?;

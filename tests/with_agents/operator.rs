@@ -1,5 +1,5 @@
-//! argocd-operator in place of an Argo CD of our own: it comes as another version does, and never goes before what it has made. The
-//! test is the operator, of which only the finalizer counts here.
+//! Tests of argocd-operator in place of our own Argo CD: it rolls out as a version does, and is never deleted before the objects
+//! that it has created. The test plays the operator; only its finalizer matters here.
 
 use crate::stage::{self, Stage, condition};
 use anyhow::{Context, Result, ensure};
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use testbed::{ManagedCluster, ObjectRef, is_true};
 
-/// How long what must not go is watched.
+/// The time for which objects that must stay are observed.
 const WHILE: Duration = Duration::from_secs(5);
 
-/// It is chosen and given up again, by a fleet that goes on.
+/// Selects the operator and deselects it again, while the fleet continues.
 pub(crate) async fn is_chosen_and_given_up(stage: &Stage) -> Result<()> {
     let clusters = stage.clusters();
     chosen(stage, &clusters).await?;
@@ -24,18 +24,14 @@ pub(crate) async fn is_chosen_and_given_up(stage: &Stage) -> Result<()> {
     for cluster in clusters {
         cluster.wait_for(&stage::agent(), |_| true).await?;
         cluster.wait_gone(&operator()).await?;
-        let crd = ObjectRef::cluster(
-            "apiextensions.k8s.io/v1",
-            "CustomResourceDefinition",
-            "argocds.argoproj.io",
-        );
+        let crd = ObjectRef::crd("argocds.argoproj.io");
         let crd = cluster.get(&crd).await?.context("what takes ArgoCDs along stays")?;
         assert_eq!(crd["metadata"]["deletionTimestamp"], Value::Null);
     }
     is_ready(stage).await
 }
 
-/// It is there when the fleet goes, which has only this cluster left.
+/// Deletes the fleet, reduced to this cluster, while the operator is installed.
 pub(crate) async fn is_there_until_the_end(stage: &Stage) -> Result<()> {
     let cluster = &stage.cluster1;
     chosen(stage, &[cluster]).await?;
@@ -78,14 +74,14 @@ async fn is_ready(stage: &Stage) -> Result<()> {
     stage.hub.wait_for(&stage::fleet(), is).await.map(drop)
 }
 
-/// Whether what is said is of what is asked for.
+/// Returns true if the status is about the current generation.
 fn is_of_now(it: &Value) -> bool {
     let all = it["status"]["conditions"].as_array();
     let mut all = all.into_iter().flatten();
     all.all(|condition| condition["observedGeneration"] == it["metadata"]["generation"])
 }
 
-/// The ArgoCD is to go, and the operator is there for that.
+/// Checks that the operator is still there while the ArgoCD is being deleted.
 async fn goes_last(cluster: &ManagedCluster) -> Result<()> {
     let is_going = |it: &Value| it["metadata"]["deletionTimestamp"].is_string();
     cluster.wait_for(&argocd(), is_going).await?;
@@ -93,7 +89,7 @@ async fn goes_last(cluster: &ManagedCluster) -> Result<()> {
     cluster.holds_for(&operator(), WHILE, stays).await
 }
 
-/// The operator has taken away what it has made.
+/// Removes the finalizer, as the operator does after it has deleted its objects.
 async fn taken_away(cluster: &ManagedCluster) -> Result<()> {
     let done = json!({"metadata": {"finalizers": null}});
     cluster.patch(&argocd(), &done).await?;

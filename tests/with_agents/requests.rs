@@ -1,20 +1,20 @@
-//! What a cluster may not ask for.
+//! Tests of certificate requests that must be refused.
 
-use crate::stage::{Stage, addon, condition, data, secret};
+use crate::stage::{Stage, addon, condition, data};
 use anyhow::{Context, Result, ensure};
-use argocd_ocm_cmp::pki::Certificate;
 use k8s_openapi::ByteString;
+use pki::Certificate;
 use serde_json::{Value, json};
 use testbed::{ObjectRef, certificate_request, is_true};
 
 const SIGNER: &str = "open-cluster-management.io/argocd-agent-addon";
 
-/// The name of the agent of a cluster.
+/// Returns the name of the agent of a cluster.
 fn agent_of(cluster: &str) -> String {
     format!("system:open-cluster-management:cluster:{cluster}:addon:argocd-agent-addon:agent:argocd-agent-addon-agent")
 }
 
-/// Asks as the registration agent of a cluster does, and waits for what comes of it.
+/// Creates a request as the registration agent of a cluster does, and waits for its result.
 async fn ask(stage: &Stage, name: &str, of: &str, by: &str, is_done: impl Fn(&Value) -> bool) -> Result<Value> {
     let labels = json!({
         "open-cluster-management.io/addon-name": "argocd-agent-addon",
@@ -44,7 +44,7 @@ async fn ask(stage: &Stage, name: &str, of: &str, by: &str, is_done: impl Fn(&Va
     stage.hub.wait_for(&request, is_done).await
 }
 
-/// Checks that a cluster gets what it asks for its own agent, and nothing that is another's.
+/// Checks that a cluster gets certificates for its own agent, and none for another's.
 pub(crate) async fn are_refused(stage: &Stage) -> Result<()> {
     let has_certificate = |it: &Value| it["status"]["certificate"].is_string();
     let over = |it: &Value| has_certificate(it) || is_true(it, "Denied") || is_true(it, "Failed");
@@ -78,7 +78,7 @@ pub(crate) async fn are_refused(stage: &Stage) -> Result<()> {
     Ok(())
 }
 
-/// Checks that agents get what they ask for: otherwise each would ask again at once, until OCM lets it ask no more.
+/// Checks that agents get the certificates that they request: otherwise each would retry at once, until OCM throttles it.
 pub(crate) async fn are_few(stage: &Stage) -> Result<()> {
     const MOST: usize = 10;
     let all = stage
@@ -96,7 +96,7 @@ pub(crate) async fn are_few(stage: &Stage) -> Result<()> {
 
 /// Returns the fingerprints of the certificates that were issued to a cluster's agent.
 pub(crate) async fn issued(stage: &Stage, cluster: &str) -> Result<Vec<String>> {
-    let record = secret("argocd", &format!("argocd-agent-issued-{cluster}"));
+    let record = ObjectRef::secret("argocd", &format!("argocd-agent-issued-{cluster}"));
     let record = stage.hub.get(&record).await?.context("the list of certificates")?;
     let requests = record["data"].as_object().into_iter().flatten();
     let mut all = Vec::new();
@@ -109,15 +109,15 @@ pub(crate) async fn issued(stage: &Stage, cluster: &str) -> Result<Vec<String>> 
     Ok(all)
 }
 
-/// Checks that a GitOpsCluster of a tenant, let in by Argo CD's namespace, can neither revoke a cluster that it does not have nor change
-/// the principal's certificate.
+/// Checks that a GitOpsCluster of a tenant, admitted by Argo CD's namespace, can neither revoke a cluster that it does not have
+/// nor change the principal's certificate.
 pub(crate) async fn foreign_revocations_have_no_effect(stage: &Stage) -> Result<()> {
     let hub = &stage.hub;
     let label = |value: Value| json!({"metadata": {"labels": {"apps.open-cluster-management.io/gitops-argo-namespace": value}}});
-    let argocd = ObjectRef::cluster("v1", "Namespace", "argocd");
+    let argocd = ObjectRef::namespace("argocd");
     hub.patch(&argocd, &label(json!("true"))).await?;
     hub.create_namespace("team-a").await?;
-    let principal = secret("argocd", "argocd-agent-principal-tls");
+    let principal = ObjectRef::secret("argocd", "argocd-agent-principal-tls");
     let before = hub.get(&principal).await?.context("the principal's certificate")?;
     let foreign = json!({
         "apiVersion": "apps.open-cluster-management.io/v1beta1",

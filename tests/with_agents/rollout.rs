@@ -1,4 +1,4 @@
-//! Another version goes from cluster to cluster as long as it fares well where it is.
+//! Checks that a new version rolls out from cluster to cluster while its agents are healthy.
 
 use crate::stage::{self, Stage, condition};
 use anyhow::{Context, Result, ensure};
@@ -7,8 +7,8 @@ use testbed::{ManagedCluster, ObjectRef};
 
 const PLACEMENTS: &str = "cluster.open-cluster-management.io/v1beta1";
 
-/// A version with which no agent starts stops at the first cluster, and goes when the one before is asked for; a better one gets to
-/// all, one after the other. Nobody loses an agent meanwhile.
+/// Rolls out a version whose agents do not start: it stops at the first cluster, and is withdrawn when the old one is requested.
+/// A better version reaches all clusters, one after the other. No cluster loses its agent meanwhile.
 pub(crate) async fn is_gated(stage: &Stage) -> Result<()> {
     let Stage {
         hub,
@@ -25,7 +25,7 @@ pub(crate) async fn is_gated(stage: &Stage) -> Result<()> {
         stage.patch(&json!({"agent": agent})).await
     };
 
-    // Pods that are new to cluster1 do not start.
+    // New Pods in cluster1 do not start.
     schedule(cluster1, false).await?;
     ask(json!("example.com/argocd-agent:v10")).await?;
     let stopped = hub
@@ -95,7 +95,7 @@ async fn ended(stage: &Stage, template: &str) -> Result<()> {
     Ok(())
 }
 
-/// The templates that OCM is told of, entry by entry.
+/// Returns the templates that OCM gets, entry by entry.
 fn templates(add_on: &Value) -> Vec<&str> {
     let entries = add_on["spec"]["installStrategy"]["placements"].as_array();
     let entries = entries.into_iter().flatten();
@@ -107,7 +107,7 @@ async fn entries(stage: &Stage) -> Result<Vec<String>> {
     Ok(templates(&add_on).into_iter().map(str::to_owned).collect())
 }
 
-/// The clusters that the decisions of a Placement of ours name.
+/// Returns the clusters in the decisions of one of our Placements.
 async fn decided(stage: &Stage, placement: &str) -> Result<Vec<String>> {
     let name = format!("{placement}-decision-1");
     let decision = ObjectRef::namespaced(PLACEMENTS, "PlacementDecision", "argocd", &name);
@@ -117,7 +117,7 @@ async fn decided(stage: &Stage, placement: &str) -> Result<Vec<String>> {
     Ok(names.map(str::to_owned).collect())
 }
 
-/// Whether Pods that are new to a cluster run there.
+/// Sets if new Pods run on a cluster.
 async fn schedule(cluster: &ManagedCluster, is_so: bool) -> Result<()> {
     for node in cluster.list("v1", "Node").await? {
         let name = node["metadata"]["name"].as_str().context("a node without a name")?;
@@ -139,7 +139,7 @@ async fn image_is_ready(cluster: &ManagedCluster) -> Result<bool> {
     Ok(agent["status"]["readyReplicas"] == 1)
 }
 
-/// How often what the add-on brings has changed, cluster by cluster.
+/// Returns the generation of the add-on's work, cluster by cluster.
 async fn generations(stage: &Stage) -> Result<Vec<Value>> {
     let mut generations = Vec::new();
     for cluster in stage.clusters() {

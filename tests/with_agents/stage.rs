@@ -1,4 +1,4 @@
-//! The hub, its clusters, and the controller as it is shipped.
+//! The hub, its clusters, and the controller as shipped.
 
 use crate::controller::{self, ACCOUNT};
 use crate::discovery;
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use testbed::process::{self, Process};
 use testbed::{Hub, ManagedCluster, ManagedClusterOptions, ObjectRef};
 
-/// Where agents find the principal.
+/// The address of the principal.
 pub(crate) const ADDRESS: &str = "192.0.2.7";
 pub(crate) const PORT: &str = "443";
 
@@ -24,7 +24,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// Nothing where the parts cannot run.
+    /// Starts all; returns `None` where the parts cannot run.
     pub(crate) async fn start() -> Result<Option<Self>> {
         if !testbed::available() {
             return Ok(None);
@@ -41,7 +41,7 @@ impl Stage {
         )?;
         for name in ["cluster1", "cluster2"] {
             hub.patch(
-                &managed_cluster(name),
+                &ObjectRef::managed_cluster(name),
                 &json!({"metadata": {"labels": {"env": "test"}}}),
             )
             .await?;
@@ -66,7 +66,7 @@ impl Stage {
         [&self.cluster1, &self.cluster2]
     }
 
-    /// What the program tells an administrator of a GitOpsCluster, all of which is well.
+    /// Returns the output of `gitopscluster status` for a healthy GitOpsCluster.
     pub(crate) fn status(&self, name: &str) -> Result<String> {
         let mut command = process::command(
             env!("CARGO_BIN_EXE_argocd-ocm-cmp"),
@@ -79,13 +79,14 @@ impl Stage {
         Ok(text)
     }
 
-    /// Changes what the GitOpsCluster asks for.
+    /// Changes the spec of the GitOpsCluster.
     pub(crate) async fn patch(&self, spec: &Value) -> Result<()> {
         self.hub.patch(&fleet(), &json!({"spec": spec})).await?;
         Ok(())
     }
 
-    /// Checks that the controller was refused nothing, and has made use of every kind of right that deploy_argocd_agent.yaml gives.
+    /// Checks that no request of the controller was denied, and that it has used every kind of permission that
+    /// deploy/deploy_argocd_agent.yaml grants.
     pub(crate) fn rights_are_as_used(&self) -> Result<()> {
         let log = std::fs::read_to_string(self.controller.log())?;
         ensure!(!log.contains("forbidden"), "{log}");
@@ -102,7 +103,7 @@ impl Stage {
                 )
             })
             .collect();
-        let text = include_str!("../../deploy_argocd_agent.yaml");
+        let text = include_str!("../../deploy/deploy_argocd_agent.yaml");
         let objects = self
             .hub
             .kubectl_with_input(&["create", "--dry-run=client", "-o", "json", "-f", "-"], text)?;
@@ -113,10 +114,10 @@ impl Stage {
         for rule in rules {
             let list = |key: &str| rule[key].as_array().into_iter().flatten().filter_map(Value::as_str);
             for resource in list("resources").filter(|it| *it != "signers") {
-                // API servers that do not stream what there is are asked for lists instead.
+                // On API servers without streaming lists, the client lists instead.
                 for verb in list("verbs").filter(|verb| *verb != "list") {
-                    // Adoption, and putting right what somebody else has changed, are not of this story; and OCM approves by itself
-                    // what it can, mostly before others do.
+                    // Adoption, and the repair of changes by others, are not part of these tests; and OCM approves by itself what
+                    // it can, mostly before others do.
                     let put_right = [
                         "managedclusteraddons",
                         "placements",
@@ -194,7 +195,7 @@ fn principal_deployment() -> Value {
     })
 }
 
-/// The GitOpsCluster of this story, with more in its spec.
+/// Returns the GitOpsCluster of these tests, with more fields in its spec.
 pub(crate) fn gitops_cluster(more: &Value) -> Value {
     let mut spec = json!({"placementRef": {"kind": "Placement", "name": "test-clusters"}, "argoCDAgentAddon": {}});
     for (key, value) in more.as_object().into_iter().flatten() {
@@ -226,16 +227,12 @@ pub(crate) fn placement() -> ObjectRef {
     )
 }
 
-pub(crate) fn managed_cluster(name: &str) -> ObjectRef {
-    ObjectRef::cluster("cluster.open-cluster-management.io/v1", "ManagedCluster", name)
-}
-
 pub(crate) fn addon(cluster: &str) -> ObjectRef {
-    ObjectRef::namespaced(ADDONS, "ManagedClusterAddOn", cluster, "argocd-agent-addon")
+    ObjectRef::managed_cluster_addon(cluster, "argocd-agent-addon")
 }
 
 pub(crate) fn management() -> ObjectRef {
-    ObjectRef::cluster(ADDONS, "ClusterManagementAddOn", "argocd-agent-addon")
+    ObjectRef::cluster_management_addon("argocd-agent-addon")
 }
 
 pub(crate) fn template(name: &str) -> ObjectRef {
@@ -246,29 +243,25 @@ pub(crate) fn principal() -> ObjectRef {
     ObjectRef::deployment("argocd", "argocd-agent-principal")
 }
 
-/// The agent on a managed cluster.
+/// Returns the Deployment of the agent on a managed cluster.
 pub(crate) fn agent() -> ObjectRef {
     ObjectRef::deployment("argocd", "argocd-agent-agent")
 }
 
-/// The image of the agent.
+/// Returns the image of the agent.
 pub(crate) fn image(deployment: &Value) -> &str {
     let containers = deployment["spec"]["template"]["spec"]["containers"].as_array();
     let mut images = containers.into_iter().flatten().filter_map(|it| it["image"].as_str());
     images.next().unwrap_or_default()
 }
 
-pub(crate) fn secret(namespace: &str, name: &str) -> ObjectRef {
-    ObjectRef::namespaced("v1", "Secret", namespace, name)
-}
-
-/// A value of a Secret.
+/// Returns a value of a Secret.
 pub(crate) fn data(secret: &Value, key: &str) -> Result<String> {
     let value = ByteString::deserialize(&secret["data"][key]).with_context(|| format!("no {key}"))?;
     Ok(String::from_utf8(value.0)?)
 }
 
-/// The status of a condition, its reason and its message.
+/// Returns the status of a condition, its reason and its message.
 pub(crate) fn condition<'i>(it: &'i Value, kind: &str) -> [&'i str; 3] {
     let conditions = it["status"]["conditions"].as_array();
     let found = conditions.into_iter().flatten().find(|it| it["type"] == kind);

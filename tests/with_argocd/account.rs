@@ -1,11 +1,11 @@
-//! Users of the hub with few rights.
+//! Users of the hub with few permissions.
 
 use crate::stage::Stage;
 use anyhow::Result;
 use serde_json::json;
 use std::path::PathBuf;
 
-/// The kubeconfig of a ServiceAccount that has these verbs for these kinds of work in the namespace of `cluster1`.
+/// Creates the kubeconfig of a ServiceAccount with these verbs for these kinds of work in the namespace of `cluster1`.
 pub(crate) fn account(stage: &Stage, name: &str, resources: &[&str], verbs: &[&str]) -> Result<PathBuf> {
     let api = "rbac.authorization.k8s.io/v1";
     let place = json!({"name": name, "namespace": "cluster1"});

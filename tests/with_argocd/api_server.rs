@@ -1,8 +1,8 @@
-//! What a real API server says about our tables and our works.
+//! Checks the tables and works against a real API server.
 
 use crate::stage::stage;
 use anyhow::{Context, Result};
-use argocd_ocm_cmp::generate::kinds::{BUILT_IN, GroupKind, Scope};
+use manifest::kinds::{BUILT_IN, GroupKind, Scope};
 use serde_json::{Value, json};
 use std::process::Command;
 use testbed::{ObjectRef, is_true};
@@ -43,7 +43,7 @@ async fn every_built_in_kind_is_what_the_api_server_says() -> Result<()> {
     let served = cluster1.kubectl(&["api-versions"])?;
     let served: Vec<&str> = served.lines().collect();
     for known in BUILT_IN {
-        for version in known.everywhere {
+        for version in known.always_served {
             let version = if known.group.is_empty() {
                 (*version).to_owned()
             } else {
@@ -58,12 +58,8 @@ async fn every_built_in_kind_is_what_the_api_server_says() -> Result<()> {
 #[tokio::test]
 async fn argo_cds_own_manifests_as_one_application_are_accepted_by_the_hub() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
-    // It is larger than OCM takes, so it is shown to an API server with the CRD and without the webhook.
-    let crd = ObjectRef::cluster(
-        "apiextensions.k8s.io/v1",
-        "CustomResourceDefinition",
-        "manifestworks.work.open-cluster-management.io",
-    );
+    // It exceeds OCM's limit, so the API server has the CRD and not the webhook.
+    let crd = ObjectRef::crd("manifestworks.work.open-cluster-management.io");
     let crd = stage.hub.get(&crd).await?.context("OCM's CRD is on the hub")?;
     let crd = json!({"apiVersion": crd["apiVersion"], "kind": crd["kind"], "spec": crd["spec"],
                      "metadata": {"name": crd["metadata"]["name"]}});

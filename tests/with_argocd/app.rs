@@ -1,4 +1,4 @@
-//! An Application with a repository and namespaces of its own.
+//! An Application with its own repository and namespaces.
 
 use crate::stage::{Stage, application};
 use anyhow::{Context, Result};
@@ -14,7 +14,7 @@ pub(crate) struct App {
 
 impl App {
     /// Creates the Application with `settings` of the plugin, each a name and its values, and the files of its folder; its
-    /// objects go to the namespace of its name. Returns when Argo CD has synced it.
+    /// objects are in the namespace of its name. Returns when Argo CD has synced it.
     pub(crate) async fn start(
         stage: &'static Stage,
         name: &str,
@@ -24,7 +24,7 @@ impl App {
         Self::start_on(&stage.hub, name, settings, files, true).await
     }
 
-    /// The same on any hub; without a cluster that the shipped Application is for, unless that is asked for.
+    /// Does the same on any hub; without the cluster of the shipped Application, unless `settings` name one.
     pub(crate) async fn start_on(
         hub: &'static Hub,
         name: &str,
@@ -54,25 +54,25 @@ impl App {
         ObjectRef::application(&self.name)
     }
 
-    /// The work for `cluster1` that carries the ordinary objects.
+    /// Returns the work for `cluster1` with the ordinary objects.
     pub(crate) fn work(&self) -> ObjectRef {
         ObjectRef::manifest_work("cluster1", &self.name)
     }
 
-    /// Writes files of the folder and has Argo CD sync them.
+    /// Writes files of the folder and waits until Argo CD has synced them.
     pub(crate) async fn commit(&self, files: &[(&str, &str)]) -> Result<()> {
         let commit = self.push(files).await?;
         self.synced(&commit).await
     }
 
-    /// Writes files of the folder and has Argo CD look at them, and returns the commit.
+    /// Writes files of the folder, refreshes the Application, and returns the commit.
     pub(crate) async fn push(&self, files: &[(&str, &str)]) -> Result<String> {
         let commit = self.write(files)?;
         self.refresh().await?;
         Ok(commit)
     }
 
-    /// Removes files of the folder and has Argo CD sync that.
+    /// Removes files of the folder and waits until Argo CD has synced that.
     pub(crate) async fn remove(&self, files: &[&str]) -> Result<()> {
         let files: Vec<String> = files.iter().map(|file| format!("{}/{file}", self.name)).collect();
         let commit = self.git.remove(&files.iter().map(String::as_str).collect::<Vec<_>>())?;
@@ -80,19 +80,19 @@ impl App {
         self.synced(&commit).await
     }
 
-    /// Replaces the settings of the plugin. Argo CD syncs that with the next commit.
+    /// Replaces the settings of the plugin. Argo CD syncs them with the next commit.
     pub(crate) async fn set(&self, settings: &[(&str, &[&str])]) -> Result<()> {
         let patch = json!({"spec": {"source": {"plugin": {"parameters": parameters(settings)}}}});
         self.hub.patch(&self.application(), &patch).await.map(drop)
     }
 
-    /// The work when the agent has applied it as it is now.
+    /// Returns the work after the agent has applied its current spec.
     pub(crate) async fn applied(&self) -> Result<Value> {
         self.hub.wait_for(&self.work(), is_applied).await
     }
 
-    /// Has the agent apply the work again. By itself it does so every five minutes or so; that is how it finds out what
-    /// somebody else has changed on the cluster. A change of the work's labels makes it do so at once.
+    /// Makes the agent apply the work again. By itself it does so about every five minutes; that is how it detects changes by
+    /// others on the cluster. A change of the work's labels triggers it at once.
     pub(crate) async fn reconcile(&self) -> Result<()> {
         let hub = self.hub;
         let now = hub.get(&self.work()).await?.context("the work is there")?;
@@ -100,7 +100,7 @@ impl App {
         hub.patch(&self.work(), &label).await.map(drop)
     }
 
-    /// Removes the Application, and waits until it is gone with all that goes with it.
+    /// Deletes the Application, and waits until it and all its objects are deleted.
     pub(crate) async fn end(self) -> Result<()> {
         self.hub.delete(&self.application()).await?;
         self.hub.wait_gone(&self.application()).await
@@ -126,7 +126,7 @@ impl App {
     }
 }
 
-/// Plugin parameters as an Application has them: lists, which is also how a single text may be given.
+/// Returns plugin parameters in the form of an Application: lists, which may also contain a single text.
 fn parameters(settings: &[(&str, &[&str])]) -> Value {
     let parameter = |(name, values): &(&str, &[&str])| json!({"name": name, "array": values});
     settings.iter().map(parameter).collect()

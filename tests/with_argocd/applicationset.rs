@@ -1,4 +1,4 @@
-//! Targets by Placement, an Application for each: the shipped ApplicationSet, with OCM's real placement controller.
+//! Tests of targets by Placement, with an Application for each: the shipped ApplicationSet, with OCM's real placement controller.
 
 use crate::fleet::{Fleet, fleet};
 use crate::stage::{shipped, shipped_object, shipped_objects};
@@ -10,14 +10,14 @@ use testbed::{GitRepository, Hub, ObjectRef, condition, is_applied, is_synced, i
 /// One ApplicationSet of the fleet, with its Placement.
 struct Set {
     hub: &'static Hub,
-    /// The name of both, and of the label by which clusters are selected.
+    /// The name of the Placement and the ApplicationSet, and of the label that selects clusters.
     name: &'static str,
 }
 
 impl Set {
-    /// The shipped Placement and ApplicationSet under this name.
+    /// Returns the shipped Placement and ApplicationSet with this name.
     fn shipped(&self) -> Result<[Value; 2]> {
-        let [_, placement, set] = <[Value; 3]>::try_from(shipped_objects("appset.yaml")?)
+        let [_, placement, set] = <[Value; 3]>::try_from(shipped_objects("examples/appset.yaml")?)
             .map_err(|objects| anyhow::anyhow!("not three objects: {objects:?}"))?;
         let renamed = |object: Value| serde_json::from_str(&object.to_string().replace("guestbook", self.name));
         Ok([renamed(placement)?, renamed(set)?])
@@ -52,11 +52,14 @@ impl Set {
         ObjectRef::manifest_work(cluster, &format!("{}-{cluster}", self.name))
     }
 
-    /// Has the Placement select the cluster, or no longer.
+    /// Makes the Placement select the cluster, or deselect it.
     async fn select(&self, cluster: &str, selected: bool) -> Result<()> {
         let label = if selected { json!("true") } else { Value::Null };
         let labels = json!({"metadata": {"labels": {self.name: label}}});
-        self.hub.patch(&managed_cluster(cluster), &labels).await.map(drop)
+        self.hub
+            .patch(&ObjectRef::managed_cluster(cluster), &labels)
+            .await
+            .map(drop)
     }
 
     /// Waits until a decision of the Placement names these clusters.
@@ -68,20 +71,20 @@ impl Set {
         self.hub.wait_for(&self.decision(number), decided).await.map(drop)
     }
 
-    /// Asks the controller to look at the ApplicationSet now, and not after its minute.
+    /// Makes the controller reconcile the ApplicationSet now, and not after a minute.
     async fn ask(&self) -> Result<()> {
         let refresh = json!({"metadata": {"annotations": {REFRESH: "true"}}});
         self.hub.patch(&self.set(), &refresh).await.map(drop)
     }
 
-    /// Waits until the controller has looked and done what was to do.
+    /// Waits until the controller has reconciled it.
     async fn look(&self) -> Result<()> {
         self.ask().await?;
         let done = |set: &Value| set["metadata"]["annotations"][REFRESH].is_null();
         self.hub.wait_for(&self.set(), done).await.map(drop)
     }
 
-    /// The clusters that have an Application of the ApplicationSet.
+    /// Returns the clusters that have an Application of the ApplicationSet.
     async fn clusters(&self) -> Result<Vec<String>> {
         let applications = self.hub.list("argoproj.io/v1alpha1", "Application").await?;
         let names = applications.iter().filter_map(|it| it["metadata"]["name"].as_str());
@@ -92,17 +95,13 @@ impl Set {
 
 const REFRESH: &str = "argocd.argoproj.io/application-set-refresh";
 
-fn managed_cluster(name: &str) -> ObjectRef {
-    ObjectRef::cluster("cluster.open-cluster-management.io/v1", "ManagedCluster", name)
-}
-
-/// What tells Argo CD the name of a managed cluster, as cluster_secret.yaml says to write it.
+/// Returns the cluster Secret of a managed cluster as documented in deploy/cluster_secret.yaml.
 fn cluster_secret(cluster: &str) -> Result<Value> {
-    let secret = shipped_object("cluster_secret.yaml")?.to_string();
+    let secret = shipped_object("deploy/cluster_secret.yaml")?.to_string();
     Ok(serde_json::from_str(&secret.replace("cluster1", cluster))?)
 }
 
-/// The identity of an object that is there to stay.
+/// Returns the identity of an object that must stay.
 async fn identity(hub: &Hub, object: &ObjectRef) -> Result<Value> {
     let found = hub
         .get(object)
@@ -113,9 +112,9 @@ async fn identity(hub: &Hub, object: &ObjectRef) -> Result<Value> {
     Ok(metadata["uid"].clone())
 }
 
-/// Lets OCM lose sight of a cluster, which it says by a taint.
+/// Makes a cluster unreachable for OCM, which adds a taint.
 async fn lose(hub: &Hub, cluster: &str) -> Result<()> {
-    let cluster = managed_cluster(cluster);
+    let cluster = ObjectRef::managed_cluster(cluster);
     let found = hub.get(&cluster).await?.context("the managed cluster")?;
     let mut conditions = found["status"]["conditions"].clone();
     for condition in conditions.as_array_mut().context("its conditions")? {
@@ -145,14 +144,14 @@ async fn a_cluster_that_joins_the_placement_gets_its_work_and_one_that_leaves_lo
     for cluster in ["cluster2", "cluster3", "unknown"] {
         hub.declare_managed_cluster(cluster).await?;
     }
-    // Argo CD knows all but one. One of them has a server that would hear of it if Argo CD connected.
+    // Argo CD knows all but one. One of them has a server that would receive a connection of Argo CD.
     for cluster in ["cluster1", "cluster2", "cluster3"] {
         hub.apply(&cluster_secret(cluster)?).await?;
     }
     let listener = TcpListener::bind("127.0.0.1:0")?;
     listener.set_nonblocking(true)?;
     let server = format!("https://{}", listener.local_addr()?);
-    let secret = ObjectRef::namespaced("v1", "Secret", "argocd", "cluster3-application-manager-cluster-secret");
+    let secret = ObjectRef::secret("argocd", "cluster3-application-manager-cluster-secret");
     hub.patch(&secret, &json!({"stringData": {"server": server}})).await?;
 
     let git = GitRepository::new()?;
@@ -163,11 +162,11 @@ async fn a_cluster_that_joins_the_placement_gets_its_work_and_one_that_leaves_lo
         guestbook.select(cluster, true).await?;
     }
     guestbook.decided(1, &["cluster1", "cluster2", "unknown"]).await?;
-    // The one thing that cannot be as shipped: where the repository is.
+    // The one field that cannot be as shipped: the URL of the repository.
     set["spec"]["template"]["spec"]["source"]["repoURL"] = json!(git.url());
     hub.kubectl_with_input(&["apply", "-f", "-"], &set.to_string())?;
 
-    // An Application and a work for each cluster that is selected and known.
+    // An Application and a work exist for each cluster that is selected and known.
     let deployment = ObjectRef::deployment("default", "guestbook-ui");
     for cluster in ["cluster1", "cluster2"] {
         hub.wait_for(&guestbook.application(cluster), is_synced).await?;
@@ -181,7 +180,7 @@ async fn a_cluster_that_joins_the_placement_gets_its_work_and_one_that_leaves_lo
     hub.wait_for(&guestbook.application("cluster1"), is_healthy).await?;
     assert_eq!(guestbook.clusters().await?, ["cluster1", "cluster2"]);
 
-    // One joins.
+    // One cluster joins.
     guestbook.select("cluster3", true).await?;
     guestbook
         .decided(1, &["cluster1", "cluster2", "cluster3", "unknown"])
@@ -190,7 +189,7 @@ async fn a_cluster_that_joins_the_placement_gets_its_work_and_one_that_leaves_lo
     hub.wait_for(&guestbook.application("cluster3"), is_synced).await?;
     hub.wait_for(&guestbook.work("cluster3"), |_| true).await?;
 
-    // One cannot be reached, and stays. One leaves, and its Application and work go with all that they have brought.
+    // One cluster is unreachable, and stays. One leaves, and its Application and work are deleted with all their objects.
     let mut others = Vec::new();
     for cluster in ["cluster2", "cluster3"] {
         for object in [guestbook.application(cluster), guestbook.work(cluster)] {
@@ -208,7 +207,7 @@ async fn a_cluster_that_joins_the_placement_gets_its_work_and_one_that_leaves_lo
         assert_eq!(identity(hub, object).await?, *before, "{object}");
     }
 
-    // A Placement that is gone says nothing, which is not to say that no cluster is selected.
+    // A deleted Placement does not mean that no cluster is selected.
     hub.delete(&guestbook.placement()).await?;
     hub.wait_gone(&guestbook.decision(1)).await?;
     guestbook.ask().await?;
@@ -251,7 +250,7 @@ async fn a_placement_of_more_than_a_hundred_clusters_is_read_as_a_whole() -> Res
     hub.apply(&placement).await?;
     many.decided(1, &clusters[..100]).await?;
     many.decided(2, &clusters[100..]).await?;
-    // Applications that Argo CD leaves alone: nothing is to be delivered here.
+    // Applications that Argo CD does not reconcile: this test delivers nothing.
     let metadata = &mut set["spec"]["template"]["metadata"];
     metadata["annotations"] = json!({"argocd.argoproj.io/skip-reconcile": "true"});
     metadata["finalizers"] = json!([]);
@@ -260,7 +259,7 @@ async fn a_placement_of_more_than_a_hundred_clusters_is_read_as_a_whole() -> Res
     let all = async || (many.clusters().await.ok()? == clusters).then_some(());
     wait::eventually("every cluster has an Application", wait::DEADLINE, all).await?;
 
-    // With this policy Applications are removed by hand only.
+    // With this policy, Applications are deleted by hand only.
     let policy = async |policy: &str| {
         let patch = json!({"spec": {"syncPolicy": {"applicationsSync": policy}}});
         hub.patch(&many.set(), &patch).await.map(drop)
@@ -285,7 +284,7 @@ async fn the_controller_may_list_decisions_in_argo_cds_namespace_and_no_more() -
     let may = |verb: &str, resource: &str, namespace: &str| {
         let resource = format!("{resource}.cluster.open-cluster-management.io");
         let who = "--as=system:serviceaccount:argocd:argocd-applicationset-controller";
-        // can-i says no by its exit code.
+        // can-i answers no with its exit code.
         hub.kubectl(&["auth", "can-i", verb, &resource, "-n", namespace, who])
             .is_ok()
     };

@@ -1,17 +1,17 @@
-//! Cluster Secrets as the real ApplicationSet controller takes them: its generator selects clusters by the labels that they have in
-//! OCM. The controller has the rights that it ships with for the pull model.
+//! Tests of cluster Secrets with the real ApplicationSet controller: its generator selects clusters by their labels in OCM. The
+//! controller has the permissions shipped for the pull model.
 
 use crate::controller::ACCOUNT;
 use crate::stage::shipped;
 use anyhow::{Context, Result};
-use argocd_ocm_cmp::{json, yaml};
+use manifest::{json, yaml};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use testbed::process::{self, Process};
 use testbed::{ArgoCd, Hub, ObjectRef, ports, wait};
 
-/// The ApplicationSet that the page on cluster Secrets shows.
+/// Returns the ApplicationSet in the page on cluster Secrets.
 fn shown() -> Result<Value> {
     let page = fs::read_to_string(shipped("docs/cluster-secrets.md"))?;
     let (_, after) = page.split_once("```yaml\n").context("its YAML")?;
@@ -22,39 +22,33 @@ fn shown() -> Result<Value> {
     Ok(serde_json::from_str(&object)?)
 }
 
-/// Runs the controller for this promise and the pull model, as its account.
+/// Starts `cluster-secrets` and the pull model with the controller's ServiceAccount.
 fn start(hub: &Hub) -> Result<Process> {
     for file in [
-        "deploy_controller.yaml",
-        "admission_policy.yaml",
-        "deploy_pull.yaml",
-        "deploy_cluster_secrets.yaml",
+        "deploy/deploy_controller.yaml",
+        "deploy/admission_policy.yaml",
+        "deploy/deploy_pull.yaml",
+        "deploy/deploy_cluster_secrets.yaml",
     ] {
         hub.kubectl(&["apply", "-f", shipped(file).to_str().context("a plain path")?])?;
     }
-    let mut command = process::command(
+    let command = process::controller(
         env!("CARGO_BIN_EXE_argocd-ocm-cmp"),
         Path::new(env!("CARGO_TARGET_TMPDIR")),
+        &["--controllers=pull,cluster-secrets", "--log-level=debug"],
+        ports::free()?,
+        hub.service_account_kubeconfig("argocd", ACCOUNT)?,
     );
-    command.args(["controller", "--controllers=pull,cluster-secrets", "--log-level=debug"]);
-    command.arg(format!("--bind-address=127.0.0.1:{}", ports::free()?));
-    command
-        .arg("--kubeconfig")
-        .arg(hub.service_account_kubeconfig("argocd", ACCOUNT)?);
     Process::start("cluster-secrets", command, &hub.logs().join("cluster-secrets.log"))
 }
 
-fn managed_cluster(name: &str) -> ObjectRef {
-    ObjectRef::cluster("cluster.open-cluster-management.io/v1", "ManagedCluster", name)
-}
-
 fn secret(cluster: &str) -> ObjectRef {
-    ObjectRef::namespaced("v1", "Secret", "argocd", &format!("{cluster}-secret"))
+    ObjectRef::secret("argocd", &format!("{cluster}-secret"))
 }
 
 async fn label(hub: &Hub, cluster: &str, env: &Value) -> Result<()> {
     let labels = json!({"metadata": {"labels": {"env": env}}});
-    hub.patch(&managed_cluster(cluster), &labels).await.map(drop)
+    hub.patch(&ObjectRef::managed_cluster(cluster), &labels).await.map(drop)
 }
 
 async fn applications(hub: &Hub) -> Result<Vec<String>> {
@@ -104,11 +98,11 @@ async fn a_generator_selects_clusters_by_the_labels_of_their_managed_clusters() 
     until(&hub, &["guestbook-eu1", "guestbook-eu2"]).await?;
     label(&hub, "eu1", &Value::Null).await?;
     until(&hub, &["guestbook-eu2"]).await?;
-    // One that joins with it, and one that goes.
+    // One cluster that joins with it, and one that leaves.
     hub.declare_managed_cluster("us2").await?;
     label(&hub, "us2", &json!("prod")).await?;
     until(&hub, &["guestbook-eu2", "guestbook-us2"]).await?;
-    hub.delete(&managed_cluster("eu2")).await?;
+    hub.delete(&ObjectRef::managed_cluster("eu2")).await?;
     until(&hub, &["guestbook-us2"]).await?;
     hub.wait_gone(&secret("eu2")).await?;
 

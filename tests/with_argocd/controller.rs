@@ -1,7 +1,8 @@
-//! The controller, with the rights it ships with, between the real Argo CD and the real OCM: what it says on Applications.
+//! Tests of the controller with its shipped permissions, between the real Argo CD and the real OCM: its conditions and Events on
+//! Applications.
 //!
-//! One controller runs on each hub that tests share, from its start on. So every other test runs under it too, as users' Applications
-//! do: whatever it did to an Application that it should not do, some test would notice.
+//! One controller runs on each shared hub from its start. So all other tests run with it too, as users' Applications do, and
+//! would detect unwanted writes to an Application.
 
 mod race;
 mod refresh;
@@ -33,20 +34,23 @@ pub(crate) struct Controller {
 }
 
 impl Controller {
-    /// Applies deploy_controller.yaml and admission_policy.yaml, and does what its Deployment would do: runs the controller as its ServiceAccount. Returns
-    /// when it is ready.
+    /// Applies deploy/deploy_controller.yaml and deploy/admission_policy.yaml, and runs the controller as its ServiceAccount, as
+    /// its Deployment would. Returns when it is ready.
     pub(crate) async fn start(hub: &Hub) -> Result<Self> {
         Self::start_with(hub, &[], &[], &[]).await
     }
 
-    /// The same with more of the shipped files, which bring it `more` rights, and with these settings instead of theirs.
+    /// Does the same with more of the shipped files, which grant `more` permissions, and with these settings instead of theirs.
     pub(crate) async fn start_with(
         hub: &Hub,
         files: &[&str],
         settings: &[(&str, &str)],
         more: &[&[&str]],
     ) -> Result<Self> {
-        for file in ["deploy_controller.yaml", "admission_policy.yaml"].iter().chain(files) {
+        for file in ["deploy/deploy_controller.yaml", "deploy/admission_policy.yaml"]
+            .iter()
+            .chain(files)
+        {
             hub.kubectl(&["apply", "-f", shipped(file).to_str().context("a plain path")?])?;
         }
         if !settings.is_empty() {
@@ -54,14 +58,14 @@ impl Controller {
             hub.patch(&ObjectRef::config_map("argocd", ACCOUNT), &json!({"data": data}))
                 .await?;
         }
-        // So that it is not refused only because the API server has not taken notice of its rights.
+        // Otherwise it might be denied only because the API server has not processed its permissions yet.
         let rights: [&[&str]; 2] = [
             &["patch", "applications.argoproj.io", "--all-namespaces"],
             &["create", "leases", "--namespace=argocd"],
         ];
         hub.wait_until_it_may("argocd", ACCOUNT, &[&rights, more].concat())
             .await?;
-        let deployment = shipped_objects("deploy_controller.yaml")?.remove(0);
+        let deployment = shipped_objects("deploy/deploy_controller.yaml")?.remove(0);
         let container = &deployment["spec"]["template"]["spec"]["containers"][0];
         let words = container["command"].as_array().context("a command")?;
         let address = format!("127.0.0.1:{}", ports::free()?);
@@ -97,20 +101,20 @@ impl Controller {
         Ok(Self { process })
     }
 
-    /// Ends it, as Kubernetes does.
+    /// Stops it, as Kubernetes does.
     pub(crate) async fn stop(self) -> Result<()> {
         let status = self.process.terminate().await?;
         ensure!(status.success(), "it ended with {status}");
         Ok(())
     }
 
-    /// What it has logged so far.
+    /// Returns its log so far.
     fn log(&self) -> Result<String> {
         Ok(std::fs::read_to_string(self.process.log())?)
     }
 }
 
-/// What an HTTP server answers; nothing while it does not.
+/// Returns the answer of an HTTP server; `None` if it does not answer.
 fn answer(address: &str, path: &str) -> Option<String> {
     let mut connection = TcpStream::connect(address).ok()?;
     connection.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
@@ -121,7 +125,7 @@ fn answer(address: &str, path: &str) -> Option<String> {
     Some(answer)
 }
 
-/// The messages of an Application's conditions of this type, in their order.
+/// Returns the messages of an Application's conditions of this type, in order.
 pub(crate) fn told<'a>(application: &'a Value, kind: &str) -> Vec<&'a str> {
     let conditions = application["status"]["conditions"].as_array();
     let conditions = conditions.map_or(&[][..], Vec::as_slice).iter();
@@ -129,7 +133,7 @@ pub(crate) fn told<'a>(application: &'a Value, kind: &str) -> Vec<&'a str> {
     of_kind.filter_map(|condition| condition["message"].as_str()).collect()
 }
 
-/// The conditions of an Application that are not the controller's.
+/// Returns the conditions of an Application that are not the controller's.
 pub(crate) fn of_argocd(application: &Value) -> Vec<&Value> {
     let conditions = application["status"]["conditions"].as_array();
     let is_own = |condition: &Value| {
@@ -145,7 +149,7 @@ pub(crate) fn health(application: &Value) -> &str {
     application["status"]["health"]["status"].as_str().unwrap_or_default()
 }
 
-/// The Events of an Application as Argo CD's API server lists them for its UI, in the order of their first times.
+/// Returns the Events of an Application as Argo CD's API server lists them for its UI, in the order of their first times.
 fn events(hub: &Hub, application: &Value) -> Result<Vec<Value>> {
     let text = |key| application["metadata"][key].as_str().unwrap_or_default();
     let (name, namespace, uid) = (text("name"), text("namespace"), text("uid"));
@@ -161,7 +165,7 @@ fn events(hub: &Hub, application: &Value) -> Result<Vec<Value>> {
     Ok(events)
 }
 
-/// Waits for an Event of an Application with this type and reason and with `words` in its message, that has been counted so often.
+/// Waits for an Event of an Application with this type and reason, with `words` in its message, and with this count.
 pub(crate) async fn is_noted(
     hub: &Hub,
     application: &Value,
@@ -190,7 +194,7 @@ pub(crate) async fn is_noted(
     Ok(())
 }
 
-/// The health that Argo CD shows of a work in the tree of an Application, and why.
+/// Returns the health of a work in the resource tree of an Application, with its message.
 fn shown(hub: &Hub, application: &str) -> Option<(String, String)> {
     let tree = hub.resource_tree(application).ok()??;
     let work = tree["nodes"]
@@ -201,7 +205,7 @@ fn shown(hub: &Hub, application: &str) -> Option<(String, String)> {
     Some((text("status")?, text("message").unwrap_or_default()))
 }
 
-/// A Deployment that fails soon, with an image that runs on the nodes where that is possible.
+/// Returns a Deployment with a short deadline, with an image that runs on nodes that match the selector.
 fn web(image: &str, node_selector: &Value) -> String {
     json!({
         "apiVersion": "apps/v1",
@@ -225,7 +229,7 @@ async fn a_broken_image_is_told_until_it_is_mended() -> Result<()> {
     let (hub, name) = (&stage.hub, "controller-image");
     stage.cluster1.create_namespace(name).await?;
     let good = web("example.com/web:1", &Value::Null);
-    // Nothing pulls images here: that it never runs comes from the nodes.
+    // No images are pulled here: the nodes decide that it never runs.
     let broken = web("example.com/web:none", &json!({"runs": "none"}));
     let app = App::start(stage, name, &[], &[("web.json", &good)]).await?;
     let well = |app: &Value| {
@@ -247,7 +251,7 @@ async fn a_broken_image_is_told_until_it_is_mended() -> Result<()> {
         let totals = ["applied on 1 of 1 clusters, healthy on 0, 1 degraded; 1 object in 1 work"];
         assert_eq!(told(&now, INFO), totals);
         assert!(told(&now, APPLY_ERROR).is_empty(), "{now:#}");
-        // In the words that Argo CD has for the work.
+        // The message equals Argo CD's message about the work.
         let message = told(&now, DEGRADED)[0].trim_start_matches("cluster1: ");
         let wanted = ("Degraded".to_owned(), message.to_owned());
         let is_shown = async || (shown(hub, name)? == wanted).then_some(());
@@ -305,7 +309,7 @@ async fn what_the_agent_cannot_apply_is_an_error_until_it_can() -> Result<()> {
     app.end().await
 }
 
-/// What OCM says of a managed cluster.
+/// Sets the availability of a managed cluster in OCM.
 async fn is_heard(hub: &Hub, cluster: &str, status: &str) -> Result<()> {
     let condition = json!({
         "type": "ManagedClusterConditionAvailable",
@@ -314,7 +318,7 @@ async fn is_heard(hub: &Hub, cluster: &str, status: &str) -> Result<()> {
         "message": "",
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     });
-    let cluster = ObjectRef::cluster("cluster.open-cluster-management.io/v1", "ManagedCluster", cluster);
+    let cluster = ObjectRef::managed_cluster(cluster);
     let conditions = json!({"status": {"conditions": [condition]}});
     hub.patch_status(&cluster, &conditions).await.map(drop)
 }

@@ -1,4 +1,5 @@
-//! What goes from a managed cluster when it leaves Git or its Application is removed, and what stays.
+//! Tests of the objects that are deleted from a managed cluster, and those that stay, when they leave Git or their Application is
+//! deleted.
 
 use crate::app::App;
 use crate::health_check;
@@ -8,12 +9,12 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use testbed::{ControlPlane, ManagedClusterOptions, ObjectRef, is_applied};
 
-/// What an Application brings in one file: a Namespace and a CRD that others use too, an object that goes, and some that are
-/// to stay.
+/// The objects of an Application in one file: a Namespace and a CRD that others use too, an object that is deleted, and some that
+/// stay.
 struct Set {
     /// The namespace of the Application.
     app: &'static str,
-    /// What tells it from the other set: a lower-case word.
+    /// A lower-case word that distinguishes it from the other set.
     word: &'static str,
 }
 
@@ -56,15 +57,15 @@ impl Set {
     }
 
     fn namespace(&self) -> ObjectRef {
-        ObjectRef::cluster("v1", "Namespace", &format!("{}-{}", self.app, self.word))
+        ObjectRef::namespace(&format!("{}-{}", self.app, self.word))
     }
 
     fn crd(&self) -> ObjectRef {
         let name = format!("{}s.{}.example.com", self.word, self.app);
-        ObjectRef::cluster("apiextensions.k8s.io/v1", "CustomResourceDefinition", &name)
+        ObjectRef::crd(&name)
     }
 
-    /// What goes in any case.
+    /// Returns the objects that are always deleted.
     fn ordinary(&self) -> [ObjectRef; 2] {
         [
             ObjectRef::config_map(&self.namespace().name, "goes"),
@@ -72,14 +73,14 @@ impl Set {
         ]
     }
 
-    /// What stays in any case.
+    /// Returns the objects that always stay.
     fn kept(&self) -> Vec<ObjectRef> {
         let kept = KEPT.iter();
         kept.map(|(name, _, _)| ObjectRef::config_map(self.app, &format!("{}-{name}", self.word)))
             .collect()
     }
 
-    /// What somebody else has in the namespace, and of the CRD's kind.
+    /// Returns the objects of others: in the namespace, and of the CRD's kind.
     fn of_others(&self) -> [ObjectRef; 2] {
         let api_version = format!("{}.example.com/v1", self.app);
         [
@@ -98,7 +99,7 @@ impl Set {
         Ok(())
     }
 
-    /// Waits until what goes is gone, and checks that the rest is there.
+    /// Waits until the deletable objects are deleted, and checks that the others exist.
     async fn is_left(&self, cluster: &ControlPlane, owned: bool) -> Result<()> {
         for object in self.ordinary() {
             cluster.wait_gone(&object).await?;
@@ -132,7 +133,7 @@ async fn stays(cluster: &ControlPlane, object: &ObjectRef) -> Result<()> {
     Ok(())
 }
 
-/// Delivers two sets, takes one out of Git, and then removes the Application.
+/// Delivers two sets, removes one from Git, and then deletes the Application.
 async fn what_is_left(name: &'static str, owned: bool) -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let cluster1 = &stage.cluster1;
@@ -158,8 +159,8 @@ async fn what_is_left(name: &'static str, owned: bool) -> Result<()> {
     for set in [first, second] {
         set.is_left(cluster1, owned).await?;
     }
-    // What was made for the Application, and is not in Git, is nobody's to remove.
-    stays(cluster1, &ObjectRef::cluster("v1", "Namespace", name)).await
+    // The namespace that was created for the Application, and is not in Git, must stay.
+    stays(cluster1, &ObjectRef::namespace(name)).await
 }
 
 #[tokio::test]
@@ -183,10 +184,7 @@ async fn a_namespace_is_created_before_what_is_in_it_and_stays() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let Stage { hub, cluster1, .. } = stage;
     let name = "deletion-created";
-    let (namespace, config_map) = (
-        ObjectRef::cluster("v1", "Namespace", name),
-        ObjectRef::config_map(name, "config"),
-    );
+    let (namespace, config_map) = (ObjectRef::namespace(name), ObjectRef::config_map(name, "config"));
     let work = ObjectRef::manifest_work("cluster1", name);
     let first_seen = async {
         // Argo CD writes the work when the one with the namespace is healthy.
@@ -209,7 +207,7 @@ async fn a_namespace_that_is_there_is_left_as_it_is() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let cluster1 = &stage.cluster1;
     let name = "deletion-adopted";
-    let namespace = ObjectRef::cluster("v1", "Namespace", name);
+    let namespace = ObjectRef::namespace(name);
     let (ours, theirs) = (
         ObjectRef::config_map(name, "config"),
         ObjectRef::config_map(name, "theirs"),
@@ -254,7 +252,7 @@ async fn a_cluster_that_cannot_be_reached_holds_up_removals_and_no_other_cluster
     hub.wait_for(&lost_work, is_applied).await?;
 
     lost.stop_agent();
-    // A commit reaches the other cluster, and Argo CD shows for whom it waits.
+    // A commit reaches the other cluster, and Argo CD shows the cluster that it waits for.
     let commit = app.push(&[("config.yaml", &config("blue"))]).await?;
     hub.wait_for(&object, |app| has_synced(app, &commit)).await?;
     cluster1.wait_for(&config_map, has("blue")).await?;
@@ -264,7 +262,7 @@ async fn a_cluster_that_cannot_be_reached_holds_up_removals_and_no_other_cluster
     let told = format!("waiting for the agent of managed cluster {name} to apply it");
     assert_eq!(health_check::health(&waiting)?, ("Progressing".to_owned(), told));
 
-    // Nor does it hold up others that the Application leaves it: its work is on its way out until the agent is back.
+    // Nor does it block the removal of the cluster from the Application: its work is being deleted until the agent is back.
     app.set(&[("clusters", &["cluster1"])]).await?;
     for colour in ["red", "yellow"] {
         let commit = app.push(&[("config.yaml", &config(colour))]).await?;
@@ -274,7 +272,7 @@ async fn a_cluster_that_cannot_be_reached_holds_up_removals_and_no_other_cluster
             .await?;
     }
 
-    // The Application goes when all its works have gone.
+    // The Application is deleted when all its works are.
     hub.delete(&object).await?;
     hub.holds_for(&object, Duration::from_secs(3), |_| true).await?;
     assert!(hub.get(&lost_work).await?.is_some());
@@ -288,7 +286,7 @@ async fn a_cluster_that_cannot_be_reached_holds_up_removals_and_no_other_cluster
     Ok(())
 }
 
-/// Whether a sync of that commit has come to its end.
+/// Returns true if a sync of that commit has completed.
 fn has_synced(app: &Value, commit: &str) -> bool {
     let operation = &app["status"]["operationState"];
     operation["phase"] == "Succeeded" && operation["syncResult"]["revision"] == commit

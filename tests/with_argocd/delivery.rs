@@ -1,25 +1,44 @@
-//! What a commit comes to: the Application's works on the hub, and its objects on the managed cluster.
+//! The results of a commit: the Application's works on the hub, and its objects on the managed cluster.
 
 use anyhow::Result;
-use argocd_ocm_cmp::generate::names::WorkName;
+use ocm::names::WorkName;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 use testbed::{ControlPlane, Hub, ObjectRef, is_synced};
+use tokio::time::timeout;
 
-/// Has Argo CD look at the commit, and waits until it has brought it to the hub and removed what is no longer in it.
+/// Refreshes the Application, and waits until Argo CD has synced the commit and pruned the rest.
 pub(crate) async fn synced(hub: &Hub, application: &str, commit: &str) -> Result<Value> {
-    hub.refresh_application(application, "hard").await?;
-    hub.wait_for(&ObjectRef::application(application), |app| is_synced_to(app, commit))
-        .await
+    refreshed_until(hub, application, |app| is_synced_to(app, commit)).await
 }
 
-/// The same until all of it is healthy on the managed cluster.
+/// Does the same, and waits until all objects are healthy on the managed cluster.
 pub(crate) async fn delivered(hub: &Hub, application: &str, commit: &str) -> Result<Value> {
-    hub.refresh_application(application, "hard").await?;
-    hub.wait_for(&ObjectRef::application(application), |app| {
+    refreshed_until(hub, application, |app| {
         is_synced_to(app, commit) && app["status"]["health"]["status"] == "Healthy"
     })
     .await
+}
+
+/// The time after which a refresh is requested again.
+const LOST: Duration = Duration::from_secs(30);
+
+/// Refreshes the Application, several times if needed, and waits until it is as wanted.
+///
+/// A refresh can get lost: if Argo CD began to reconcile with a cached copy of the Application that still has the annotation of
+/// the previous refresh, it removes the new annotation at the end, without having resolved the new commit. It then resolves HEAD
+/// from its cache for three minutes.
+async fn refreshed_until(hub: &Hub, application: &str, is_done: impl Fn(&Value) -> bool) -> Result<Value> {
+    let app = ObjectRef::application(application);
+    for _ in 0..4 {
+        hub.refresh_application(application, "hard").await?;
+        if let Ok(done) = timeout(LOST, hub.wait_for(&app, &is_done)).await {
+            return done;
+        }
+    }
+    hub.refresh_application(application, "hard").await?;
+    hub.wait_for(&app, &is_done).await
 }
 
 fn is_synced_to(application: &Value, commit: &str) -> bool {
@@ -31,7 +50,7 @@ fn is_synced_to(application: &Value, commit: &str) -> bool {
         && operation["syncResult"]["revision"] == commit
 }
 
-/// How many syncs of the Application have succeeded so far.
+/// Returns the number of successful syncs of the Application.
 pub(crate) fn syncs(application: &Value) -> u64 {
     let history = application["status"]["history"].as_array();
     history
@@ -40,7 +59,7 @@ pub(crate) fn syncs(application: &Value) -> u64 {
         .map_or(0, |id| id + 1)
 }
 
-/// The works of an Application, for whichever cluster.
+/// Returns the works of an Application for all clusters.
 pub(crate) async fn works_of(hub: &Hub, application: &str) -> Result<Vec<Value>> {
     let own: WorkName = application.parse()?;
     let mut works = hub.list("work.open-cluster-management.io/v1", "ManifestWork").await?;
@@ -48,7 +67,7 @@ pub(crate) async fn works_of(hub: &Hub, application: &str) -> Result<Vec<Value>>
     Ok(works)
 }
 
-/// The works of an Application for `cluster1`, by name.
+/// Returns the works of an Application for `cluster1`, by name.
 pub(crate) async fn works(hub: &Hub, application: &str) -> Result<BTreeMap<String, Value>> {
     let works = works_of(hub, application).await?.into_iter();
     Ok(works
@@ -57,7 +76,7 @@ pub(crate) async fn works(hub: &Hub, application: &str) -> Result<BTreeMap<Strin
         .collect())
 }
 
-/// The objects in a work, each as `Kind name`.
+/// Returns the objects in a work, each as `Kind name`.
 pub(crate) fn objects_of(work: &Value) -> BTreeSet<String> {
     let manifests = work["spec"]["workload"]["manifests"].as_array();
     let kind = |object: &Value| object["kind"].as_str().unwrap_or_default().to_owned();
@@ -68,7 +87,7 @@ pub(crate) fn objects_of(work: &Value) -> BTreeSet<String> {
         .collect()
 }
 
-/// The objects of these kinds, given as apiVersion and kind, in a namespace, each by `Kind name`.
+/// Returns the objects of these kinds, given as apiVersion and kind, in a namespace, each by `Kind name`.
 pub(crate) async fn objects_in(
     cluster: &ControlPlane,
     namespace: &str,

@@ -1,4 +1,4 @@
-//! `diff` against a real hub: silent when Argo CD has synced, and otherwise it says what the next sync changes.
+//! Tests of `diff` against a real hub: silent when Argo CD has synced; otherwise it prints the changes of the next sync.
 
 use crate::account::account;
 use crate::app::App;
@@ -13,21 +13,7 @@ use testbed::{ObjectRef, wait};
 const NAME: &str = "difference";
 
 const FILES: &[(&str, &str)] = &[
-    (
-        "web.yaml",
-        r"
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers: [{name: web, image: 'web:1'}]
-",
-    ),
+    ("web.yaml", include_str!("../data/objects/web.yaml")),
     (
         "settings.yaml",
         r"
@@ -60,7 +46,7 @@ stringData: {token: opensesame, user: me}
 ",
     ),
     (
-        // Argo CD makes its work only when a sync fails.
+        // Argo CD creates its work only when a sync fails.
         "hook.yaml",
         r"
 apiVersion: v1
@@ -70,14 +56,14 @@ metadata: {name: sad, annotations: {argocd.argoproj.io/hook: SyncFail}}
     ),
 ];
 
-/// What a run says: its exit code, standard output and standard error.
+/// The result of a run: its exit code, standard output and standard error.
 type Told = (Option<i32>, String, String);
 
 fn silent() -> Told {
     (Some(0), String::new(), String::new())
 }
 
-/// Runs `diff` over `folder` with the rights of a kubeconfig.
+/// Runs `diff` over `folder` with the permissions of a kubeconfig.
 fn diff(folder: &Path, kubeconfig: &Path, cluster: &str) -> Result<Told> {
     let kubeconfig = kubeconfig.to_str().context("a plain path")?;
     run(folder, &["--kubeconfig", kubeconfig], cluster)
@@ -95,7 +81,7 @@ fn run(folder: &Path, words: &[&str], cluster: &str) -> Result<Told> {
     Ok((output.status.code(), stdout, String::from_utf8(output.stderr)?))
 }
 
-/// The next commit: a changed object, a changed secret, an object of another wave, and one that goes.
+/// Returns the next commit: a changed object, a changed secret, an object of another wave, and a removed one.
 fn change(folder: &Path) -> Result<Vec<(&'static str, String)>> {
     fs::remove_file(folder.join("settings.yaml"))?;
     [
@@ -147,11 +133,11 @@ async fn the_next_sync_is_told_before_it_happens() -> Result<()> {
     ] {
         assert!(stdout.contains(lines), "{lines}\nis not in\n{stdout}");
     }
-    for hidden in ["sesame", "argocd-ocm-cmp.github.io/content: \""] {
+    for hidden in ["sesame", "argocd-ocm-cmp.github.io/content-hash: \""] {
         assert!(!stdout.contains(hidden), "{hidden} is in\n{stdout}");
     }
 
-    // It is what happens.
+    // The sync makes these changes.
     app.remove(&["settings.yaml"]).await?;
     let changed: Vec<(&str, &str)> = changed.iter().map(|(file, text)| (*file, text.as_str())).collect();
     app.commit(&changed).await?;
@@ -159,7 +145,7 @@ async fn the_next_sync_is_told_before_it_happens() -> Result<()> {
     hub.wait_gone(&replaced).await?;
     assert_eq!(diff(folder, all, "cluster1")?, silent());
 
-    // A cluster that is no target any more is found by Argo CD's mark.
+    // A cluster that is no longer a target is found by Argo CD's tracking mark.
     let (code, stdout, _) = diff(folder, all, "cluster2")?;
     assert_eq!(code, Some(1));
     for line in [
@@ -249,7 +235,7 @@ async fn a_set_of_works_is_compared_like_a_work() -> Result<()> {
         stdout.starts_with("default/europe Deployment.apps shop/web\n--- hub: diff-set-x"),
         "{stdout}"
     );
-    // Of sets that Argo CD has not applied, those near the placement are known by their names.
+    // Sets that Argo CD has not applied are recognised by their names near the placement.
     let mut other = run("generate")?.1;
     let name = other
         .lines()

@@ -1,20 +1,21 @@
-//! A folder gives the objects that Argo CD's own directory source reads from it: the same code of Argo CD is asked.
+//! Tests that a folder gives the objects that Argo CD's own directory source reads from it, by running the code of Argo CD.
 
 use crate::application_source::{self, ApplicationSource};
 use anyhow::{Context, Result, bail, ensure};
-use argocd_ocm_cmp::generate::discover::{self, Selection};
-use argocd_ocm_cmp::generate::glob::Glob;
-use argocd_ocm_cmp::generate::load;
-use argocd_ocm_cmp::generate::object::{Object, Source};
-use argocd_ocm_cmp::value::Value;
-use argocd_ocm_cmp::yaml;
+use generate::discover;
+use generate::discover::Selection;
+use generate::load;
+use generate::object::{Object, Source};
+use manifest::value::Value;
+use manifest::yaml;
+use ocm::glob::Glob;
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
 use testbed::Parts;
 
-/// What is left out of both: Argo CD would read these as manifests when it is told that the folder is a plain one, and they
-/// are refused here with the way out.
+/// The files that both exclude: Argo CD would read these as manifests if the source is set to a plain directory, and we reject
+/// them with the remediation.
 const RENDERED: &str = "{kustomization.yaml,kustomization.yml,Chart.yaml,*.jsonnet}";
 
 #[test]
@@ -27,8 +28,8 @@ fn folders_are_read_as_argo_cds_directory_source_reads_them() -> Result<()> {
     let mut compared = Compared::default();
 
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for case in subfolders(&here.join("tests/folders"))? {
-        let folder = case.join("files");
+    for case in subfolders(&here.join("tests/data/generate"))? {
+        let folder = case.join("input");
         for (include, exclude) in [
             ("", ""),
             ("*.yaml", ""),
@@ -47,7 +48,7 @@ fn folders_are_read_as_argo_cds_directory_source_reads_them() -> Result<()> {
             }
         }
     }
-    let manifests = here.join("tests/manifests");
+    let manifests = here.join("tests/data/manifests");
     let question = Question {
         recurse: true,
         ..Question::new(here, &manifests)
@@ -68,10 +69,10 @@ fn folders_are_read_as_argo_cds_directory_source_reads_them() -> Result<()> {
     Ok(())
 }
 
-/// What only we refuse: what needs another tool, and two keys of which Go picks one at random.
+/// The errors that only we report: files that need another tool, and two equal keys of which Go picks one at random.
 const OURS_ALONE: [&str; 4] = ["Jsonnet", "Kustomize", "Helm", "is there twice"];
 
-/// What both are asked: the objects of a folder of a repository.
+/// A question to both: the objects of a folder of a repository.
 #[derive(Debug)]
 struct Question<'a> {
     root: &'a Path,
@@ -82,7 +83,7 @@ struct Question<'a> {
 }
 
 impl<'a> Question<'a> {
-    /// The folder without those below it, and every file but those another tool would render.
+    /// Creates the question about a folder without its subfolders, and every file except those that another tool renders.
     fn new(root: &'a Path, folder: &'a Path) -> Self {
         Self {
             root,
@@ -107,12 +108,12 @@ impl<'a> Question<'a> {
     }
 }
 
-/// How many folders were compared.
+/// The numbers of compared folders.
 #[derive(Debug, Default)]
 struct Compared {
-    /// With the same objects, or an error, on both sides.
+    /// Folders with the same objects, or an error, on both sides.
     agree: usize,
-    /// Which Argo CD reads, but whose objects could not be applied or wrapped.
+    /// Folders that Argo CD reads, but whose objects could not be applied or wrapped.
     refused_with_reason: usize,
     objects: usize,
 }
@@ -146,9 +147,9 @@ impl Compared {
                 ensure!(impossible || ours_alone, "{asked}: only we refuse it: {told}");
                 self.refused_with_reason += 1;
             }
-            // Argo CD looks at links before it looks at patterns; here a link that is excluded does no harm.
+            // Argo CD checks links before it applies patterns; here an excluded link does no harm.
             (Ok(_), Err(told)) if told.contains("symlink") => self.agree += 1,
-            // A file about the source makes it another one.
+            // A file about the source makes it a different source.
             (Ok(_), Err(told)) if told.contains("multiple application sources defined") => {}
             (Ok(ours), Err(told)) => bail!("{asked}: only Argo CD refuses it: {told}\n{ours:#?}"),
         }
@@ -156,7 +157,7 @@ impl Compared {
     }
 }
 
-/// Our objects of a folder, as sorted canonical JSON.
+/// Returns our objects of a folder, as sorted canonical JSON.
 fn our_objects(question: &Question<'_>) -> Result<Vec<String>, String> {
     let globs = |pattern: &str| -> Vec<Glob> {
         let given = Some(pattern).filter(|pattern| !pattern.is_empty());
@@ -182,7 +183,7 @@ fn our_objects(question: &Question<'_>) -> Result<Vec<String>, String> {
     Ok(texts)
 }
 
-/// One of Argo CD's manifests in our canonical form.
+/// Returns one of Argo CD's manifests in our canonical form.
 fn canonical(manifest: &str) -> Result<String> {
     let Value::Map(fields) = yaml::json(manifest)? else {
         bail!("not an object: {manifest}");
@@ -202,7 +203,7 @@ fn subfolders(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// The folder and all below it.
+/// Returns the folder and all its subfolders.
 fn folders_below(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut folders = vec![folder.to_owned()];
     for folder in subfolders(folder)? {
@@ -211,7 +212,7 @@ fn folders_below(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// Whether the folder holds what is left out here and not by Argo CD: hidden folders, and files about the source.
+/// Returns true if the folder contains files that we leave out and Argo CD does not: hidden folders, and files about the source.
 fn holds_hidden(folder: &Path, recurse: bool) -> Result<bool> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

@@ -1,5 +1,5 @@
-//! `doctor` against real hubs: one that is installed well, and the same with one thing after the other broken. They are hubs of
-//! these tests alone, as nobody else could do with them.
+//! Tests of `doctor` against real hubs: a correct installation, and the same with one part after the other broken. No other tests
+//! share these hubs.
 
 use crate::controller::Controller;
 use crate::stage::{argocd, hub_with, shipped, shipped_object};
@@ -10,10 +10,10 @@ use std::process::Command;
 use std::sync::Mutex;
 use testbed::{GitRepository, Hub, ManagedClusterOptions, ObjectRef, is_applied, wait};
 
-/// What is found where nothing runs pods.
+/// The findings where no Pods run.
 const WITHOUT_PODS: [&str; 2] = ["socket-no-pods", "companion-no-pods"];
 
-/// What a run says: its exit code, and the names of what is not as it should be.
+/// The result of a run: its exit code, and the ids of the findings.
 #[derive(Debug, PartialEq)]
 struct Told {
     code: Option<i32>,
@@ -21,7 +21,7 @@ struct Told {
 }
 
 impl Told {
-    /// What is told of a hub without pods on which these are wrong.
+    /// Returns the result on a hub without Pods with these findings.
     fn wrong(found: &[&str]) -> Self {
         Self {
             code: Some(i32::from(!found.is_empty())),
@@ -51,7 +51,7 @@ fn of(hub: &Hub) -> Result<(Told, String)> {
     told(hub.kubeconfig_path(), &[])
 }
 
-/// Waits until exactly these are wrong, and returns what is said.
+/// Waits until there are exactly these findings, and returns the output.
 async fn is_wrong(hub: &Hub, found: &[&str]) -> Result<String> {
     let wanted = Told::wrong(found);
     let last = Mutex::new(String::new());
@@ -79,17 +79,17 @@ fn apply_server_side(hub: &Hub, file: &str) -> Result<()> {
     kubectl(hub, &["apply", "--server-side", "--field-manager=argocd-ocm-cmp"], file)
 }
 
-/// A hub with the plugin and the companion.
+/// Creates a hub with the plugin and the controller.
 async fn installed() -> Result<(Hub, Controller)> {
-    let hub = hub_with(&["proj.yaml", "cm_plugin.yaml", "policy_cm.yaml"]).await?;
+    let hub = hub_with(&["proj.yaml", "cm_plugin.yaml", "deploy/policy_cm.yaml"]).await?;
     apply_server_side(&hub, "deploy_cmp.yaml")?;
     let policy = ["apply", "--server-side", "--field-manager=argocd-ocm-cmp-policy"];
-    kubectl(&hub, &policy, "deploy_policy.yaml")?;
+    kubectl(&hub, &policy, "deploy/deploy_policy.yaml")?;
     let controller = Controller::start(&hub).await?;
     Ok((hub, controller))
 }
 
-/// A work as Argo CD writes it for its Application `shop`.
+/// Returns a work as Argo CD writes it for its Application `shop`.
 fn work(cluster: &str, name: &str, data: &str) -> Value {
     let id = format!("shop:work.open-cluster-management.io/ManifestWork:{cluster}/{name}");
     let config_map = json!({
@@ -106,7 +106,7 @@ fn work(cluster: &str, name: &str, data: &str) -> Value {
     })
 }
 
-/// What an agent says of a work that it has applied.
+/// Writes the status of an agent that has applied a work.
 async fn answer(hub: &Hub, work: &Value) -> Result<()> {
     let condition = json!({
         "type": "Applied",
@@ -153,7 +153,7 @@ async fn the_plugin(hub: &Hub) -> Result<()> {
     let key = "resource.customizations.health.work.open-cluster-management.io_ManifestWork";
     hub.patch(&config, &json!({"data": {key: null}})).await?;
     is_wrong(hub, &["argocd-cm-health-missing"]).await?;
-    apply_server_side(hub, "argocd_cm.yaml")?;
+    apply_server_side(hub, "deploy/argocd_cm.yaml")?;
     let filter = "- {apiGroups: ['*.open-cluster-management.io'], kinds: ['*']}";
     hub.patch(&config, &json!({"data": {"resource.exclusions": filter}}))
         .await?;
@@ -165,7 +165,7 @@ async fn the_plugin(hub: &Hub) -> Result<()> {
     is_wrong(hub, &["plugin-config-missing"]).await?;
     apply(hub, "cm_plugin.yaml")?;
 
-    // Its AppProject may not write works, and what Argo CD says of an Application whose plugin is not there.
+    // Its AppProject does not permit works; and Argo CD's error about an Application without its plugin.
     let mut application = shipped_object("app.yaml")?;
     application["spec"]["project"] = json!("no-works");
     hub.create(&application).await?;
@@ -188,7 +188,7 @@ async fn the_plugin(hub: &Hub) -> Result<()> {
         .await?;
     let text = is_wrong(hub, &["socket-not-found"]).await?;
     assert!(text.contains("for 1 Application: argocd/guestbook"), "{text}");
-    // Without its finalizer, for which there is no Argo CD here.
+    // Without its finalizer, as no Argo CD runs here.
     hub.patch(&guestbook, &json!({"metadata": {"finalizers": null}}))
         .await?;
     hub.delete(&guestbook).await?;
@@ -206,33 +206,33 @@ async fn the_companion(hub: &Hub) -> Result<()> {
     rules.as_array_mut().context("rules")?.retain(|rule| !events(rule));
     hub.patch(&role, &json!({"rules": rules})).await?;
     let text = is_wrong(hub, &["rights-missing"]).await?;
-    let rights = "the ServiceAccount argocd/argocd-ocm-cmp-controller has not all rights that deploy_controller.yaml gives, \
+    let rights = "the ServiceAccount argocd/argocd-ocm-cmp-controller has not all rights that deploy/deploy_controller.yaml gives, \
                   but may not create events, get events, patch events";
     assert!(text.contains(rights), "{text}");
-    apply(hub, "deploy_controller.yaml")?;
+    apply(hub, "deploy/deploy_controller.yaml")?;
     is_wrong(hub, &[]).await?;
 
     let tell = |what: &str| {
         let deployment = "deployment/argocd-ocm-cmp-controller";
         hub.kubectl(&["set", "env", "-n", "argocd", deployment, what]).map(drop)
     };
-    tell("OCM_CONTROLLERS=application-status,gitopscluster")?;
+    tell("ARGOCD_OCM_CMP_CONTROLLERS=application-status,gitopscluster")?;
     is_wrong(hub, &["companion-crd-missing", "rights-missing"]).await?;
-    apply_server_side(hub, "gitopscluster_crd.yaml")?;
-    apply(hub, "deploy_gitopscluster.yaml")?;
+    apply_server_side(hub, "deploy/gitopscluster_crd.yaml")?;
+    apply(hub, "deploy/deploy_gitopscluster.yaml")?;
     is_wrong(hub, &[]).await?;
 
-    // All that it can do, with the rights that are shipped for it.
+    // All controllers, with the permissions that are shipped for them.
     for file in [
-        "report_crd.yaml",
-        "deploy_pull.yaml",
-        "deploy_cluster_secrets.yaml",
-        "deploy_report.yaml",
-        "deploy_argocd_agent.yaml",
+        "deploy/report_crd.yaml",
+        "deploy/deploy_pull.yaml",
+        "deploy/deploy_cluster_secrets.yaml",
+        "deploy/deploy_report.yaml",
+        "deploy/deploy_argocd_agent.yaml",
     ] {
         apply(hub, file)?;
     }
-    tell("OCM_CONTROLLERS=*")?;
+    tell("ARGOCD_OCM_CMP_CONTROLLERS=*")?;
     let wanted = Told {
         code: Some(0),
         found: WITHOUT_PODS
@@ -245,15 +245,7 @@ async fn the_companion(hub: &Hub) -> Result<()> {
         (of(hub).ok()?.0 == wanted).then_some(())
     })
     .await?;
-    tell("OCM_CONTROLLERS=application-status")?;
-    tell("OCM_SHARDS=2")?;
-    let text = is_wrong(hub, &["companion-lease-missing", "rights-missing"]).await?;
-    assert!(
-        text.contains("the Leases argocd-ocm-cmp-controller-0, argocd-ocm-cmp-controller-1 in"),
-        "{text}"
-    );
-    assert!(text.contains("that deploy_shards.yaml gives"), "{text}");
-    tell("OCM_SHARDS-")?;
+    tell("ARGOCD_OCM_CMP_CONTROLLERS=application-status")?;
     is_wrong(hub, &[]).await.map(drop)
 }
 
@@ -264,7 +256,7 @@ async fn clusters_and_works_that_do_not_fare_well_are_found() -> Result<()> {
     }
     let (hub, _controller) = installed().await?;
     hub.declare_managed_cluster("cluster1").await?;
-    // A cluster that is said to be well, on which no agent runs; one that nobody knows; and works that are not Argo CD's.
+    // An available cluster on which no agent runs; an unknown one; and works that are not Argo CD's.
     let shop = work("cluster1", "shop", "b");
     let mut others = work("cluster1", "others", "b");
     others["metadata"]["annotations"] = json!({});
@@ -284,7 +276,7 @@ async fn clusters_and_works_that_do_not_fare_well_are_found() -> Result<()> {
     answer(&hub, &shop).await?;
     is_wrong(&hub, &[]).await?;
 
-    let cluster = ObjectRef::cluster("cluster.open-cluster-management.io/v1", "ManagedCluster", "cluster1");
+    let cluster = ObjectRef::managed_cluster("cluster1");
     let is_available = |status: &str| {
         let kinds = ["ManagedClusterJoined", "ManagedClusterConditionAvailable"]
             .into_iter()
@@ -300,7 +292,7 @@ async fn clusters_and_works_that_do_not_fare_well_are_found() -> Result<()> {
     }
     hub.patch_status(&cluster, &is_available("True")).await?;
 
-    // A work that OCM's webhook would not let in.
+    // A work that OCM's webhook would reject.
     let large = work("cluster1", "large", &"<".repeat(90_000));
     let refused = hub.create(&large).await.err().context("the webhook refuses it")?;
     assert!(
@@ -320,7 +312,7 @@ async fn clusters_and_works_that_do_not_fare_well_are_found() -> Result<()> {
     somebody_with_few_rights(&hub).await
 }
 
-/// Somebody who may do little is told so, and of what may be read.
+/// A user with few permissions gets findings about that, and about the readable objects.
 async fn somebody_with_few_rights(hub: &Hub) -> Result<()> {
     let account =
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "few", "namespace": "default"}});
@@ -363,7 +355,7 @@ async fn somebody_with_few_rights(hub: &Hub) -> Result<()> {
     Ok(())
 }
 
-/// With the real Argo CD and the real agent, whose words for what it does not apply are told apart.
+/// Tests with the real Argo CD and the real agent, whose reasons for rejections are distinguished.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_agents_refuse_is_found_by_its_reason() -> Result<()> {
     if !testbed::available() {

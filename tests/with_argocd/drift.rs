@@ -1,4 +1,4 @@
-//! After a sync the Application stays Synced, however awkward its manifests, under both of Argo CD's ways to compare.
+//! Tests that the Application stays Synced after a sync, however unusual its manifests, with both of Argo CD's diff strategies.
 
 use crate::controller::of_argocd;
 use crate::delivery::works_of;
@@ -12,13 +12,13 @@ async fn stays_synced(name: &str, server_side_diff: bool) -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let hub = &stage.hub;
     let git = GitRepository::new()?;
-    git.commit_folder(&shipped("tests/manifests"), name)?;
+    git.commit_folder(&shipped("tests/data/manifests"), name)?;
     let mut app = application(name, &git)?;
     app["spec"]["destination"]["namespace"] = json!("shop");
     if server_side_diff {
         app["metadata"]["annotations"] = json!({"argocd.argoproj.io/compare-options": "ServerSideDiff=true"});
     }
-    // Not on the cluster that others use: two works with the same objects would contend for them.
+    // Not on the shared cluster: two works with the same objects would conflict.
     app["spec"]["source"]["plugin"]["env"] = json!([
         {"name": "TARGET_CLUSTER", "value": name},
         {"name": "ALLOW_SECRETS", "value": "true"},
@@ -37,7 +37,7 @@ async fn stays_synced(name: &str, server_side_diff: bool) -> Result<()> {
         .sum();
     assert!(manifests >= 90, "{manifests} manifests");
 
-    // A minute of refreshes: a difference shows at the first comparison, or at one after the agent wrote its status.
+    // A minute of refreshes: a difference appears at the first comparison, or at one after the agent wrote its status.
     for refresh in 1..=12 {
         let seen = hub.refresh_application(name, "hard").await?;
         assert!(is_synced(&seen), "refresh {refresh}: {:#}", seen["status"]);
@@ -56,7 +56,7 @@ async fn stays_synced(name: &str, server_side_diff: bool) -> Result<()> {
     hub.delete(&app).await
 }
 
-/// Does as an agent that applies everything at once, so that one sync wave comes after the other.
+/// Plays an agent that applies everything at once, so that the sync waves follow each other.
 async fn apply_everything(hub: &Hub, cluster: &str) -> Result<()> {
     loop {
         for work in works_of(hub, cluster).await? {

@@ -1,4 +1,4 @@
-//! By whose rights a work is applied.
+//! Tests of the executor that applies a work.
 
 use crate::app::App;
 use crate::health_check;
@@ -27,14 +27,14 @@ async fn a_work_is_applied_by_the_rights_of_its_executor() -> Result<()> {
             applied.is_some_and(|applied| applied["status"] == "False" && contains(&applied["message"], refusal))
         })
         .await?;
-    // Argo CD says it too: of a work that makes progress, until the failure has lasted a minute.
+    // Argo CD shows it too: for a progressing work, until the failure has lasted a minute.
     let (status, message) = health_check::health(&refused)?;
     assert!(["Progressing", "Degraded"].contains(&&*status), "{status}");
     assert!(message.contains(refusal), "{message}");
     assert!(cluster1.get(&config_map).await?.is_none());
 
     cluster1.apply_yaml(RIGHTS)?;
-    // The agent tries again every minute, and at once when the work has changed.
+    // The agent retries every minute, and at once when the work has changed.
     app.reconcile().await?;
     app.applied().await?;
     cluster1

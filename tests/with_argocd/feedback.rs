@@ -1,11 +1,12 @@
-//! The values that people ask for first come back to the hub, of every kind that has some.
+//! Tests that the most important status values of every kind with feedback arrive on the hub.
 
 use crate::stage::{Stage, application, stage};
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
 use testbed::{GitRepository, ObjectRef, condition, is_true};
 
-/// One of each. The Deployment `idle` is for the autoscaler, which has no metrics here and leaves alone what is scaled to 0.
+/// One object of each kind. The Deployment `idle` is for the autoscaler, which has no metrics here and ignores Deployments scaled
+/// to 0.
 const OBJECTS: &str = r"
 apiVersion: apps/v1
 kind: Deployment
@@ -132,7 +133,7 @@ spec: {litres: 2}
 const NAME: &str = "feedback";
 const CUSTOM: &str = "feedback.part-kettle.feedback.example.com";
 
-/// The values of an object in a work's status.
+/// Returns the feedback values of an object in a work's status.
 fn values(work: &Value, kind: &str, name: &str) -> Option<Value> {
     let manifests = work["status"]["resourceStatus"]["manifests"].as_array()?;
     let manifest = manifests
@@ -160,7 +161,7 @@ async fn come_back(stage: &Stage, work: &str, kind: &str, name: &str, wanted: &V
     came.with_context(|| format!("{kind} {name}: {last:?}, not {wanted}"))
 }
 
-/// What no one but a cloud, or a controller of custom resources, says on a cluster.
+/// Writes a status that only a cloud, or a controller of custom resources, writes.
 async fn say(stage: &Stage, object: &ObjectRef, status: &Value) -> Result<()> {
     stage.cluster1.wait_for(object, |_| true).await?;
     let status = json!({"status": status});
@@ -171,7 +172,8 @@ fn named(api_version: &str, kind: &str, name: &str) -> ObjectRef {
     ObjectRef::namespaced(api_version, kind, NAME, name)
 }
 
-/// What the cluster needs to have: the namespace, a volume for the claim, and the agent's right to custom resources.
+/// Creates the prerequisites on the cluster: the namespace, a volume for the claim, and the agent's permission for custom
+/// resources.
 async fn prepare(stage: &Stage) -> Result<()> {
     stage.cluster1.create_namespace(NAME).await?;
     let volume = json!({
@@ -195,7 +197,7 @@ async fn prepare(stage: &Stage) -> Result<()> {
     stage.cluster1.apply(&rights).await.map(drop)
 }
 
-/// The values of all but the custom resource: its kind, its name, and what is to come back.
+/// Returns the expected values of all objects but the custom resource: the kind, the name, and the feedback.
 fn wanted() -> Vec<(&'static str, &'static str, Value)> {
     let replicas = |count: u32, image: &str| {
         json!({"ReadyReplicas": count, "Replicas": count, "AvailableReplicas": count, "UpdatedReplicas": count,
@@ -277,7 +279,7 @@ async fn the_values_of_every_kind_come_back_and_no_rule_fails() -> Result<()> {
     stage.hub.delete(&ObjectRef::application(NAME)).await
 }
 
-/// It says that it is not ready, and why, and then that it is: Argo CD waits for it.
+/// Sets it to not ready, with a reason, and then to ready: Argo CD waits for it.
 async fn a_custom_resource_becomes_ready(stage: &Stage) -> Result<()> {
     let kettle = named("feedback.example.com/v1", "Kettle", "tea");
     let ready = |status: &str, reason: &str| {
@@ -304,6 +306,6 @@ async fn a_custom_resource_becomes_ready(stage: &Stage) -> Result<()> {
     say(stage, &kettle, &ready("True", "Boiled")).await?;
     let wanted = json!({"Ready": "True", "ReadyReason": "Boiled"});
     come_back(stage, CUSTOM, "Kettle", "tea", &wanted).await?;
-    // As the Deployment that is paused and the CronJob have been all the time.
+    // As are the paused Deployment and the CronJob all the time.
     stage.hub.wait_for(&app, health("Suspended")).await.map(drop)
 }

@@ -1,4 +1,4 @@
-//! A hub on which OCM's Placements select clusters, shared by the tests that need that.
+//! A shared hub on which OCM's Placements select clusters.
 
 use crate::controller::Controller;
 use crate::stage::{argocd, hub_with, shipped_objects};
@@ -7,7 +7,8 @@ use serde_json::json;
 use testbed::{ArgoCd, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef};
 use tokio::sync::OnceCell;
 
-/// The hub with all of OCM's controllers, Argo CD with ApplicationSets, the controller, and three clusters, here in the order of their names.
+/// The hub with all of OCM's controllers, Argo CD with ApplicationSets, the controller, and three clusters, here in the order of
+/// their names.
 pub(crate) struct Fleet {
     pub(crate) hub: Hub,
     pub(crate) cluster1: ManagedCluster,
@@ -21,16 +22,16 @@ impl Fleet {
         [&self.cluster1, &self.second, &self.third]
     }
 
-    /// Labels a managed cluster, so that a Placement selects it, or takes the label away.
+    /// Labels a managed cluster, so that a Placement selects it, or removes the label.
     pub(crate) async fn label(&self, cluster: &str, label: &str, value: Option<&str>) -> Result<()> {
-        let cluster = ObjectRef::cluster("cluster.open-cluster-management.io/v1", "ManagedCluster", cluster);
+        let cluster = ObjectRef::managed_cluster(cluster);
         let labels = json!({"metadata": {"labels": {label: value}}});
         self.hub.patch(&cluster, &labels).await.map(drop)
     }
 }
 
-/// The fleet that the tests of this program share, where it can be had, with all that is applied once for several
-/// ApplicationSets. It is started by the first that asks, and ends with the program.
+/// Returns the fleet that the tests of this program share, if available, with the objects that several ApplicationSets need. The
+/// first call starts it; it ends with the program.
 pub(crate) async fn fleet() -> Result<Option<&'static Fleet>> {
     static FLEET: OnceCell<Fleet> = OnceCell::const_new();
     if !testbed::available() {
@@ -40,13 +41,13 @@ pub(crate) async fn fleet() -> Result<Option<&'static Fleet>> {
 }
 
 async fn set_up() -> Result<Fleet> {
-    let hub = hub_with(&["proj.yaml", "cm_plugin.yaml", "appset_placement.yaml"]).await?;
+    let hub = hub_with(&["proj.yaml", "cm_plugin.yaml", "examples/appset_placement.yaml"]).await?;
     // Placements of these tests are in Argo CD's namespace, where proj.yaml permits no ManifestWorkReplicaSet.
     let project = ObjectRef::namespaced("argoproj.io/v1alpha1", "AppProject", "argocd", "managed-clusters");
     let everywhere = json!([{"server": "https://kubernetes.default.svc", "namespace": "*"}]);
     hub.patch(&project, &json!({"spec": {"destinations": everywhere}}))
         .await?;
-    hub.apply(&shipped_objects("appset.yaml")?[0]).await?;
+    hub.apply(&shipped_objects("examples/appset.yaml")?[0]).await?;
     let argocd = ArgoCd {
         application_sets: true,
         ..argocd(&hub, "plugin-for-a-fleet").await?

@@ -1,5 +1,5 @@
-//! Applications that grow over the size of one work and shrink again: everything arrives, and nothing that stays in Git is
-//! deleted on the way.
+//! Tests of Applications that outgrow one work and shrink again: everything arrives, and objects that stay in Git are never
+//! deleted.
 
 use crate::delivery::{delivered, objects_in, objects_of, synced, syncs, works};
 use crate::stage::{application, stage};
@@ -9,13 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use testbed::{GitRepository, ManagedCluster, ObjectRef, is_applied, is_synced, is_true, wait};
 
-/// What a work may have before it is cut.
+/// The size limit of a work in these tests.
 const WORK_SIZE: usize = 200_000;
 
-/// What OCM's webhook takes in a work.
+/// The limit of OCM's webhook.
 const MANIFEST_LIMIT: usize = 512_000;
 
-/// Text of that many bytes, another for every seed.
+/// Returns text of that many bytes, different for every seed.
 fn text(seed: &str, length: usize) -> String {
     let line = format!("{seed} ");
     line.repeat(length / line.len() + 1)[..length].to_owned()
@@ -25,7 +25,7 @@ fn config_map(name: &str, text: &str) -> String {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"text": text}}).to_string()
 }
 
-/// Creates an Application with a namespace of its own on the cluster, that is in no work.
+/// Creates an Application with its own namespace on the cluster, which is in no work.
 async fn start(name: &str, git: &GitRepository) -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     stage.cluster1.create_namespace(name).await?;
@@ -69,7 +69,7 @@ async fn three_megabytes_arrive() -> Result<()> {
     assert!(before.len() >= 3_000_000 / WORK_SIZE, "{} works", before.len());
     texts_are(cluster1, name, &wanted).await?;
 
-    // The same again is the same: nothing is written, and a change of one object is one of one work.
+    // A refresh without a change writes nothing, and a change of one object changes one work.
     let seen = hub.refresh_application(name, "hard").await?;
     assert!(is_synced(&seen), "{:#}", seen["status"]["sync"]);
     let changed = text("other content", 50_000);
@@ -93,9 +93,9 @@ async fn three_megabytes_arrive() -> Result<()> {
 
 /// Waits until the `ConfigMap`s of a namespace are these, with these texts.
 ///
-/// They are when the Application is healthy, but for one case: the agent looks at every work again after four to six minutes,
-/// and when it does so at a work that is about to be replaced it writes the former text once more. That is repaired when it
-/// looks at the new work again.
+/// They are when the Application is healthy, with one exception: the agent applies every work again after four to six minutes,
+/// and if it does so with a work that is about to be replaced, it writes the old text once more. It repairs that when it applies
+/// the new work again.
 async fn texts_are(cluster: &ManagedCluster, namespace: &str, wanted: &BTreeMap<String, String>) -> Result<()> {
     let what = format!("the ConfigMaps of {namespace} are those in Git");
     wait::eventually(&what, Duration::from_secs(420), async || {
@@ -111,7 +111,7 @@ async fn texts_are(cluster: &ManagedCluster, namespace: &str, wanted: &BTreeMap<
     .await
 }
 
-/// A database: what must not be deleted, not even to be created again at once.
+/// A database: it must not be deleted, not even to be recreated at once.
 const DATABASE: &str = "
 apiVersion: v1
 kind: Namespace
@@ -166,8 +166,8 @@ const OF_THE_DATABASE: [(&str, &str); 5] = [
     ("apps/v1", "StatefulSet"),
 ];
 
-/// How many fillers of 40,000 bytes there are from commit to commit: back to one work ten times, from two or more, and
-/// not only from one step to the other end.
+/// The number of fillers of 40,000 bytes in each commit: back to one work ten times, from two or more, and not only from one step
+/// to the other end.
 const FILLERS: [usize; 22] = [7, 1, 18, 2, 6, 18, 0, 8, 2, 24, 1, 12, 0, 28, 2, 14, 7, 1, 6, 0, 20, 1];
 
 #[tokio::test]
@@ -207,7 +207,7 @@ async fn nothing_is_lost_while_works_are_cut_and_joined_ten_times() -> Result<()
     ] {
         assert!(before.contains_key(object), "{object} is not among {kept:?}");
     }
-    let namespace = ObjectRef::cluster("v1", "Namespace", name);
+    let namespace = ObjectRef::namespace(name);
     let namespace_before = cluster1.get(&namespace).await?.context("the Namespace")?;
 
     let mut counts = BTreeSet::new();
@@ -217,7 +217,7 @@ async fn nothing_is_lost_while_works_are_cut_and_joined_ten_times() -> Result<()
         let app = synced(hub, name, &commit).await?;
         assert_eq!(syncs(&app), syncs_before + 1, "round {round}: one sync for each commit");
         syncs_before = syncs(&app);
-        // At once: what was deleted may never become healthy again.
+        // At once: a deleted object may never become healthy again.
         same_objects(
             round,
             &kept,
@@ -248,7 +248,7 @@ async fn nothing_is_lost_while_works_are_cut_and_joined_ten_times() -> Result<()
         texts_are(cluster1, name, &wanted).await?;
         before = after;
     }
-    // Which numbers of works there were depends on the hashes; that there were many different ones does not.
+    // The numbers of works depend on the hashes; that there were many different ones does not.
     assert!(
         counts.contains(&1) && counts.len() >= 5 && counts.last() >= Some(&7),
         "{counts:?}"
@@ -258,7 +258,7 @@ async fn nothing_is_lost_while_works_are_cut_and_joined_ten_times() -> Result<()
     hub.delete(&ObjectRef::application(name)).await
 }
 
-/// Holds what is there before and after to be the same objects, and those to keep to be there.
+/// Asserts that the objects before and after are the same, and that the kept ones exist.
 fn same_objects(round: usize, kept: &[String], before: &BTreeMap<String, Value>, after: &BTreeMap<String, Value>) {
     for name in kept {
         assert!(after.contains_key(name), "round {round}: {name} is gone");
@@ -272,7 +272,7 @@ fn same_objects(round: usize, kept: &[String], before: &BTreeMap<String, Value>,
     }
 }
 
-/// Writes that many fillers, every other with a text of this round, and returns what the cluster is to have then.
+/// Writes that many fillers, every second one with a text of this round, and returns the expected objects.
 fn fill(git: &GitRepository, round: usize, fillers: usize) -> Result<BTreeMap<String, String>> {
     let folder = git.path().join("growing/fillers");
     if folder.exists() {
@@ -289,8 +289,8 @@ fn fill(git: &GitRepository, round: usize, fillers: usize) -> Result<BTreeMap<St
     Ok(wanted)
 }
 
-/// An object grows over what Argo CD can apply client-side and shrinks again: alone, where its work keeps its name, or beside
-/// another, where it has a work of its own while it is large.
+/// Tests an object that outgrows client-side apply and shrinks again: alone, where its work keeps its name, or beside another,
+/// where it has a separate work while it is large.
 async fn a_large_object(name: &str, beside: bool) -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let (hub, cluster1) = (&stage.hub, &stage.cluster1);

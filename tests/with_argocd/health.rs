@@ -1,4 +1,4 @@
-//! What Argo CD on the hub calls an Application comes from its objects on the managed cluster.
+//! Tests that the health of an Application on the hub follows from its objects on the managed cluster.
 
 use crate::health_check;
 use crate::stage::{Stage, application, stage};
@@ -11,7 +11,7 @@ async fn deploy(stage: &Stage, name: &str, git: &GitRepository) -> Result<()> {
     stage.hub.create_application(&application(name, git)?).await.map(drop)
 }
 
-/// Waits until Argo CD says `status` of the Application at this commit.
+/// Waits until the Application at this commit has this health.
 async fn shows(stage: &Stage, name: &str, commit: &str, status: &str) -> Result<Value> {
     let is_shown = |app: &Value| {
         app["status"]["sync"]["revision"] == commit
@@ -21,7 +21,7 @@ async fn shows(stage: &Stage, name: &str, commit: &str, status: &str) -> Result<
     stage.hub.wait_for(&ObjectRef::application(name), is_shown).await
 }
 
-/// The conditions of an object's place in a work's status.
+/// Returns the conditions of an object in a work's status.
 fn of_manifest<'a>(work: &'a Value, kind: &str, name: &str) -> Value {
     let manifests = work["status"]["resourceStatus"]["manifests"].as_array();
     let of =
@@ -30,7 +30,7 @@ fn of_manifest<'a>(work: &'a Value, kind: &str, name: &str) -> Value {
     json!({"status": manifest.cloned().unwrap_or_default()})
 }
 
-/// Waits until the agent says this of an object, with a message that has `words` in it, and returns the message.
+/// Waits until the agent reports this condition of an object, with `words` in its message, and returns the message.
 async fn says(
     stage: &Stage,
     work: &str,
@@ -59,7 +59,7 @@ fn deployment(name: &str, spec: &str, pod: &str) -> String {
     )
 }
 
-/// Of all nodes, none.
+/// A selector that matches no node.
 const NOWHERE: &str = "      nodeSelector: {disk: none}\n";
 
 #[tokio::test]
@@ -152,7 +152,7 @@ async fn pods_that_crash_are_degraded_with_the_containers_own_words() -> Result<
     says(stage, name, ("Deployment", name), ("Progressing", "False"), "").await?;
     shows(stage, name, &broken, "Degraded").await?;
 
-    // What has failed stays failed, so others come in their place.
+    // A failed Job stays failed, so new ones replace it.
     let again = format!("{name}-again");
     let mended = git.commit(&[
         (&format!("{name}/pod.yaml"), &pod(&again, "")),
@@ -187,7 +187,7 @@ async fn what_the_agent_may_not_apply_is_degraded_with_the_agents_words() -> Res
         (&format!("{name}/web.yaml"), &deployment(name, "", "")),
     ])?;
     deploy(stage, name, &git).await?;
-    // Everything else comes.
+    // All other objects arrive.
     stage
         .cluster1
         .wait_for(&ObjectRef::config_map("default", name), |_| true)
@@ -197,7 +197,7 @@ async fn what_the_agent_may_not_apply_is_degraded_with_the_agents_words() -> Res
         .cluster1
         .wait_for(&web, |web| web["status"]["availableReplicas"] == 2)
         .await?;
-    // After a while in which it may mend itself.
+    // After a while in which it may recover.
     shows(stage, name, &commit, "Degraded").await?;
     let work = ObjectRef::manifest_work("cluster1", name);
     let live = stage.hub.get(&work).await?.context("it is there")?;

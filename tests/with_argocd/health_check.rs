@@ -1,10 +1,10 @@
-//! What the health checks of argocd_cm.yaml make of a work: the real Argo CD is asked, one object at a time, without a hub.
+//! Tests of the health checks of works in deploy/argocd_cm.yaml, with the real Argo CD, one object at a time, without a hub.
 
 #![allow(clippy::too_many_lines, reason = "a table is as long as what it holds")]
 
 use anyhow::{Context, Result, ensure};
-use argocd_ocm_cmp::status;
-use k8s_openapi::jiff::Timestamp;
+use jiff::Timestamp;
+use ocm::health;
 use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
@@ -15,7 +15,7 @@ use testbed::{Part, Parts};
 
 use crate::stage::shipped;
 
-/// An object, and what Argo CD is to show of it.
+/// An object, and the health that Argo CD must show.
 struct Case {
     name: &'static str,
     object: Value,
@@ -32,12 +32,12 @@ fn case(name: &'static str, object: Value, status: &'static str, message: &'stat
     }
 }
 
-/// The generation of every work here; what has seen 1 is out of date.
+/// The generation of all works here; a status of generation 1 is out of date.
 const GENERATION: u64 = 2;
 
-/// When conditions here changed last, unless it matters.
+/// The transition time of conditions, unless it matters.
 const LONG_AGO: &str = "2026-01-01T00:00:00Z";
-/// Within the time in which a failure may mend itself, and not: they become times when Argo CD is asked.
+/// Times inside and outside of the grace period of a failure; replaced by real times when Argo CD runs.
 const JUST_NOW: &str = "10 seconds ago";
 const BEFORE: &str = "20 seconds ago";
 const A_WHILE_AGO: &str = "80 seconds ago";
@@ -46,7 +46,7 @@ const FINE: &str = "1 object is as asked for on managed cluster cluster1";
 const NOT_APPLIED: &str = "waiting for the agent of managed cluster cluster1 to apply it";
 const NOT_LOOKED_AT: &str = "Deployment shop/web: waiting for the agent of managed cluster cluster1 to look at it";
 
-/// A condition as the agent sets it, for the present generation where it says one.
+/// Returns a condition as the agent sets it, for the current generation if it has one.
 fn condition(kind: &str, status: &str, message: &str) -> Value {
     let mut condition = json!({
         "type": kind,
@@ -66,7 +66,7 @@ fn condition(kind: &str, status: &str, message: &str) -> Value {
     condition
 }
 
-/// A manifest in a work's status. There are rules for all kinds but ConfigMaps and Namespaces.
+/// Returns a manifest in a work's status. All kinds except ConfigMaps and Namespaces have rules.
 fn manifest(kind: &str, name: &str, conditions: &[Value]) -> Value {
     let (group, resource) = match kind {
         "Deployment" => ("apps", "deployments"),
@@ -84,7 +84,7 @@ fn manifest(kind: &str, name: &str, conditions: &[Value]) -> Value {
     })
 }
 
-/// What the agent says of an object that it has applied and found.
+/// Returns the agent's conditions of an object that it has applied and found.
 fn found() -> Vec<Value> {
     vec![
         condition("Applied", "True", "Apply manifest complete"),
@@ -93,7 +93,7 @@ fn found() -> Vec<Value> {
     ]
 }
 
-/// A Deployment that is there, of which the rules say this.
+/// Returns an available Deployment with these results of its rules.
 fn deployment(name: &str, healthy: (&str, &str), progressing: (&str, &str)) -> Value {
     let mut conditions = found();
     conditions.push(condition("Healthy", healthy.0, healthy.1));
@@ -134,7 +134,7 @@ fn config_map() -> Value {
     manifest("ConfigMap", "settings", &found())
 }
 
-/// What the agent says of an object that it cannot apply, since then.
+/// Returns the agent's status of an object that it cannot apply, since a time.
 fn refused(kind: &str, name: &str, since: &str) -> Value {
     let message = "Failed to apply manifest: namespaces \"shop\" not found";
     let mut applied = condition("Applied", "False", message);
@@ -144,7 +144,7 @@ fn refused(kind: &str, name: &str, since: &str) -> Value {
     manifest(kind, name, &[applied, available])
 }
 
-/// A work with rules for its Deployments and Jobs whose manifests are in this state; it is applied unless one is not.
+/// Returns a work with rules for its Deployments and Jobs whose manifests are in this state; it is applied unless one is not.
 fn work(manifests: &[Value]) -> Value {
     let refused = |manifest: &Value| manifest["conditions"][0]["status"] == "False";
     let (applied, message) = if manifests.iter().any(refused) {
@@ -183,7 +183,7 @@ fn work(manifests: &[Value]) -> Value {
     })
 }
 
-/// The object with another value at that place, whose parent is there.
+/// Returns the object with another value at a path, whose parent exists.
 fn with(mut object: Value, place: &str, value: Value) -> Value {
     let (parent, last) = place.rsplit_once('/').expect("a place starts with a slash");
     match object.pointer_mut(parent).expect(place) {
@@ -202,7 +202,7 @@ fn without(mut object: Value, place: &str) -> Value {
     object
 }
 
-/// That many seconds ago, as Kubernetes writes it.
+/// Returns the time of so many seconds ago, in Kubernetes' format.
 fn seconds_ago(seconds: u64) -> String {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -229,7 +229,7 @@ fn seconds_ago(seconds: u64) -> String {
     format!("{year}-{month:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z", day + 1)
 }
 
-/// The object as it is now.
+/// Returns the object with its times relative to now.
 fn in_time(object: &Value) -> String {
     let mut text = object.to_string();
     for seconds in [10, 20, 80] {
@@ -238,11 +238,11 @@ fn in_time(object: &Value) -> String {
     text
 }
 
-/// Before and while the agent applies the work.
+/// Returns cases before and while the agent applies the work.
 fn applying() -> Vec<Case> {
     let new = without(work(&[]), "/status");
     let deleted = with(work(&[fine("web")]), "/metadata/deletionTimestamp", json!(LONG_AGO));
-    // Argo CD looks no further at what is being deleted, unless it is a hook.
+    // Argo CD does not check objects that are being deleted, unless they are hooks.
     let deleted_hook = with(
         deleted.clone(),
         "/metadata/finalizers",
@@ -400,12 +400,12 @@ fn applying() -> Vec<Case> {
     ]
 }
 
-/// The manifest whose Applied has a short message.
+/// Returns a manifest whose Applied condition has a short message.
 fn short(manifest: Value) -> Value {
     with(manifest, "/conditions/0/message", json!("no"))
 }
 
-/// What is there, and what is not any more.
+/// Returns cases of existing and missing objects.
 fn available() -> Vec<Case> {
     let available =
         |status: &str, message: &str| with(config_map(), "/conditions/1", condition("Available", status, message));
@@ -478,7 +478,7 @@ fn available() -> Vec<Case> {
     ]
 }
 
-/// What the rules say.
+/// Returns cases of rule results.
 fn rules() -> Vec<Case> {
     let error = |place: &str, status: &str, reason: &str| {
         let broken_rule = with(
@@ -653,7 +653,8 @@ fn rules() -> Vec<Case> {
     ]
 }
 
-/// A work that was complete before it was changed, with the Job of this name in it now. The agent says nothing of the change.
+/// Returns a work that was complete before it was changed, and now contains the Job of this name. The agent has not reported the
+/// change.
 fn complete_and_changed(name: &str) -> Value {
     let done = with(
         manifest("Job", "migrate", &found()),
@@ -667,7 +668,7 @@ fn complete_and_changed(name: &str) -> Value {
     with(work, "/status/conditions/1", condition("Complete", "True", ""))
 }
 
-/// Jobs that the agent leaves alone once they are complete.
+/// Returns cases of Jobs that the agent ignores once they are complete.
 fn complete() -> Vec<Case> {
     let job = |complete: &str, available: &str, healthy: &str, progressing: &str| {
         manifest(
@@ -752,7 +753,7 @@ fn complete() -> Vec<Case> {
     ]
 }
 
-/// Objects that no agent writes: the answer matters little, but there is one.
+/// Returns objects that no agent writes: any answer is fine, but there must be one.
 fn half_written() -> Vec<Case> {
     let bare = json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork", "metadata": {"name": "shop"}});
     let nonsense = json!([null, 1, "text", [], {}, {"type": 1}, {"type": "Healthy"}]);
@@ -841,7 +842,7 @@ fn half_written() -> Vec<Case> {
     ]
 }
 
-/// A ManifestWorkReplicaSet for three clusters, all of them done; `rollout` is the type of its rollout.
+/// Returns a ManifestWorkReplicaSet for three clusters, all of them done; `rollout` is the type of its rollout.
 fn replica_set(rollout: &str) -> Value {
     json!({
         "apiVersion": "work.open-cluster-management.io/v1alpha1",
@@ -989,7 +990,7 @@ fn replica_sets() -> Vec<Case> {
     ]
 }
 
-/// Sets whose rollouts are on their way through three clusters, or seem to be.
+/// Returns sets whose rollouts are in progress over three clusters, or appear to be.
 fn rollouts() -> Vec<Case> {
     let rolled_out = |object: Value, status: &str, when: &str| {
         let object = with(object, "/status/conditions/1/status", json!(status));
@@ -1213,13 +1214,13 @@ fn rollouts() -> Vec<Case> {
     ]
 }
 
-/// Argo CD's command line, which needs no Argo CD that runs.
+/// Argo CD's command line, which needs no running Argo CD.
 struct ArgoCd {
     parts: Parts,
     folder: tempfile::TempDir,
 }
 
-/// What the shipped health checks say of an object as it is on the hub.
+/// Evaluates the shipped health checks for an object as it is on the hub.
 pub(crate) fn health(object: &Value) -> Result<(String, String)> {
     ArgoCd::new()?.health(0, object, "UTC")
 }
@@ -1239,7 +1240,7 @@ impl ArgoCd {
             .args(["admin", "settings", "resource-overrides", "health"])
             .arg(&file)
             .arg("--argocd-cm-path")
-            .arg(shipped("argocd_cm.yaml"))
+            .arg(shipped("deploy/argocd_cm.yaml"))
             .env_clear()
             .env("ARGOCD_BINARY_NAME", "argocd")
             .env("HOME", self.folder.path())
@@ -1249,7 +1250,7 @@ impl ArgoCd {
             String::from_utf8(output.stdout)?,
             String::from_utf8_lossy(&output.stderr),
         );
-        // The last line says what is wrong, those before it what was done.
+        // The last line has the error, those before it the steps.
         ensure!(output.status.success(), "{}", stderr.lines().last().unwrap_or_default());
         let (status, message) = stdout
             .strip_prefix("STATUS: ")
@@ -1258,9 +1259,9 @@ impl ArgoCd {
         Ok((status.to_owned(), message.to_owned()))
     }
 
-    /// What is wrong with the answer to a case, in one line.
+    /// Returns the error in the answer to a case, in one line.
     fn mistake(&self, index: usize, case: &Case) -> Option<String> {
-        // Argo CD's own zone is none of the work's business.
+        // Argo CD's own time zone must not matter.
         let zone = ["UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago"][index % 3];
         match self.health(index, &case.object, zone) {
             Ok((status, message)) if status == case.status && message == case.message => None,
@@ -1316,15 +1317,15 @@ fn the_health_checks_answer_every_status() -> Result<()> {
 #[test]
 fn status_tells_what_argo_cd_shows() {
     let told = |case: &Case| {
-        let now = status::Clock::at(Timestamp::now());
-        let work = status::judge(&in_time(&case.object), &now).expect("a work");
-        (work.verdict.in_argo_cd(), work.summary())
+        let now = health::Clock::at(Timestamp::now());
+        let work = health::evaluate(&in_time(&case.object), &now).expect("a work");
+        (work.health.in_argo_cd(), work.summary())
     };
     let cases = [applying(), available(), rules(), complete(), replica_sets(), rollouts()];
     for case in cases.into_iter().flatten() {
         let (verdict, message) = told(&case);
         assert_eq!(verdict, case.status, "{}: {message}", case.name);
-        // Argo CD itself says this of what is being deleted; and where a status makes no sense, that is said.
+        // Argo CD itself writes this message for deletions; and a malformed status is reported as such.
         if case.message != "Pending deletion" && !message.starts_with("its status cannot be understood: ") {
             assert_eq!(message, case.message, "{}", case.name);
         }

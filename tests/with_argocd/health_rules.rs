@@ -1,12 +1,13 @@
-//! The rules by which OCM's agent judges objects say what Argo CD's own health checks say: the code of both is asked about
-//! the same objects.
+//! Tests that the health rules for OCM's agent agree with Argo CD's own health checks: both run on the same
+//! objects.
 
 mod objects;
 
 use crate::conversation::Conversation;
 use crate::stage::stage;
 use anyhow::{Context, Result, ensure};
-use argocd_ocm_cmp::generate::behaviour::{self, Behaviour, HEALTHY, PROGRESSING};
+use generate::health_rules;
+use generate::health_rules::{Behaviour, HEALTHY, PROGRESSING};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ use std::process::Command;
 use tempfile::TempDir;
 use testbed::{Part, Parts};
 
-/// What the agent's two conditions say.
+/// The agent's two conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Verdict {
     progressing: bool,
@@ -34,7 +35,7 @@ const BROKEN: Verdict = Verdict {
     healthy: false,
 };
 
-/// The verdict that stands for one of Argo CD's. What it cannot tell is not done, and not broken either.
+/// Returns the conditions that correspond to a health of Argo CD. An unknown health is neither done nor broken.
 fn verdict_of(health: &str) -> Result<Verdict> {
     Ok(match health {
         "Healthy" => FINE,
@@ -69,7 +70,7 @@ fn the_agent_judges_kubernetes_kinds_as_argo_cd_does() -> Result<()> {
     let count = differences.len();
     differences.truncate(5);
     assert!(count == 0, "{count} differences:\n{}", differences.join("\n"));
-    // Every kind was seen in every state it has.
+    // Every kind occurred in every state it has.
     assert!(seen.values().flatten().sum::<usize>() > 1000, "{seen:?}");
     let never_broken = ["StatefulSet", "DaemonSet", "Service", "Ingress", "APIService"];
     for (kind, [fine, waiting, broken]) in &seen {
@@ -112,7 +113,7 @@ fn the_agent_judges_custom_resources_by_their_conditions() -> Result<()> {
     Ok(())
 }
 
-/// Only feedback may fail for these: a JSONPath cannot look at a type before it compares.
+/// Only feedback may fail for these: a JSONPath cannot check a type before it compares.
 #[test]
 fn what_is_no_condition_is_no_error() -> Result<()> {
     if !testbed::available() {
@@ -204,7 +205,7 @@ async fn the_hub_takes_the_rules_of_every_kind() -> Result<()> {
     Ok(())
 }
 
-/// The works of a folder with these objects, as the program prints them.
+/// Returns the works of a folder with these objects, as the program prints them.
 fn works(objects: &[Value]) -> Result<Vec<Value>> {
     let folder = TempDir::new()?;
     for (at, object) in objects.iter().enumerate() {
@@ -226,7 +227,7 @@ fn works(objects: &[Value]) -> Result<Vec<Value>> {
     lines.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
 }
 
-/// What the conditions of a work's only manifest are, when it is found like this on the cluster.
+/// Returns the conditions of a work's only manifest, when its object has this state on the cluster.
 fn conditions(agent: &mut Agent, work: &Value, found: &Value) -> Result<BTreeMap<String, (String, String)>> {
     let question = json!({
         "object": found,
@@ -327,7 +328,7 @@ fn a_run_is_complete_when_it_has_ended() -> Result<()> {
     Ok(())
 }
 
-/// The groups of which this test holds objects that Kubernetes does not serve itself.
+/// The groups of this test's objects that Kubernetes does not serve itself.
 const CUSTOM_GROUPS: [&str; 2] = ["example.com", "cert-manager.io"];
 
 fn group_and_kind(object: &Value) -> (&str, &str) {
@@ -338,7 +339,7 @@ fn group_and_kind(object: &Value) -> (&str, &str) {
 
 fn behaviour_of(object: &Value) -> Result<&'static Behaviour> {
     let (group, kind) = group_and_kind(object);
-    behaviour::of(group, kind, CUSTOM_GROUPS.contains(&group)).with_context(|| format!("{kind} is not judged"))
+    health_rules::of(group, kind, CUSTOM_GROUPS.contains(&group)).with_context(|| format!("{kind} is not judged"))
 }
 
 fn condition_rules(behaviour: &Behaviour) -> Value {
@@ -362,7 +363,7 @@ fn feedback_rules(behaviour: &Behaviour) -> Value {
     json!([{"type": "JSONPaths", "jsonPaths": paths}])
 }
 
-/// What the agent reports of an object.
+/// The agent's report on an object.
 #[derive(Debug)]
 struct Told {
     verdict: Verdict,
@@ -374,7 +375,7 @@ struct Told {
     feedback_errors: Vec<String>,
 }
 
-/// The program that asks the code of OCM's agent.
+/// The program that runs the code of OCM's agent.
 struct Agent(Conversation);
 
 #[derive(Deserialize)]
@@ -402,11 +403,11 @@ struct Feedback {
 
 impl Agent {
     fn start(parts: &Parts) -> Result<Self> {
-        Conversation::start(parts.program(Part::AgentRules)).map(Self)
+        Conversation::start(Command::new(parts.program(Part::AgentRules))).map(Self)
     }
 
-    /// Asks about an object by the rules of its kind. Whatever the object is, no rule may fail, and both conditions say
-    /// something to people.
+    /// Evaluates an object by the rules of its kind. Checks that no rule fails for any object, and that both conditions have a
+    /// message.
     fn judge(&mut self, object: &Value) -> Result<Told> {
         let behaviour = behaviour_of(object)?;
         let question = json!({
@@ -449,12 +450,12 @@ impl Agent {
     }
 }
 
-/// The program that asks the code of Argo CD.
+/// The program that runs the code of Argo CD.
 struct ArgoCd(Conversation);
 
 impl ArgoCd {
     fn start(parts: &Parts) -> Result<Self> {
-        Conversation::start(parts.program(Part::ObjectHealth)).map(Self)
+        Conversation::start(Command::new(parts.program(Part::ObjectHealth))).map(Self)
     }
 
     fn health(&mut self, object: &Value) -> Result<String> {

@@ -1,4 +1,5 @@
-//! What a cluster cannot take keeps nothing else from it: a custom resource without its CRD, a version that is not served.
+//! Tests that an object that a cluster rejects does not block others: a custom resource without its CRD, a version that is not
+//! served.
 
 use crate::delivery::{delivered, objects_of, syncs, works};
 use crate::stage::{Stage, application, stage};
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use testbed::{GitRepository, ObjectRef, condition, is_applied, is_synced};
 
-/// A custom resource; `size` is what a commit changes.
+/// Returns a custom resource; a commit changes its `size`.
 fn custom(group: &str, kind: &str, name: &str, size: u32) -> String {
     json!({
         "apiVersion": format!("{group}/v1"),
@@ -41,8 +42,8 @@ fn config_map(name: &str, colour: &str) -> String {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"colour": colour}}).to_string()
 }
 
-/// Gives the agent the rights on the custom resources of a group, as OCM has it, and waits until it has them: it would
-/// otherwise be refused at first, and try again later and later.
+/// Grants the agent permissions for the custom resources of a group, as users of OCM do, and waits until they are effective:
+/// otherwise the agent would be denied at first, and back off.
 async fn allow(stage: &Stage, group: &str) -> Result<()> {
     stage
         .cluster1
@@ -59,7 +60,7 @@ async fn allow(stage: &Stage, group: &str) -> Result<()> {
     stage.cluster1.wait_for(&role, has_it).await.map(drop)
 }
 
-/// Starts an Application with a namespace of its own on the cluster.
+/// Starts an Application with its own namespace on the cluster.
 async fn start(stage: &Stage, name: &str, git: &GitRepository) -> Result<()> {
     stage.cluster1.create_namespace(name).await?;
     let mut app = application(name, git)?;
@@ -67,7 +68,7 @@ async fn start(stage: &Stage, name: &str, git: &GitRepository) -> Result<()> {
     stage.hub.create_application(&app).await.map(drop)
 }
 
-/// What the agent says of the only object of a work that it cannot apply.
+/// Returns the agent's message about the only object of a work, which it cannot apply.
 async fn refused(stage: &Stage, work: &str) -> Result<String> {
     let is_refused = |work: &Value| condition(work, "Applied").is_some_and(|applied| applied["status"] == "False");
     let work = ObjectRef::manifest_work("cluster1", work);
@@ -109,7 +110,7 @@ async fn missing_crds_keep_nothing_else_from_being_applied_updated_and_pruned() 
         cluster1.wait_for(&object, |_| true).await?;
     }
 
-    // While they cannot be applied, a commit that changes, removes and adds.
+    // While they cannot be applied, a commit changes, removes and adds objects.
     git.remove(&["isolation/removed.json", "isolation/gadget-removed.json"])?;
     git.commit(&[
         ("isolation/settings.json", &config_map("settings", "blue")),
@@ -127,7 +128,7 @@ async fn missing_crds_keep_nothing_else_from_being_applied_updated_and_pruned() 
     cluster1.wait_gone(&config_map_named("removed")).await?;
     cluster1.wait_gone(&custom_named("Gadget", "removed")).await?;
 
-    // Who looks at the Application sees it, and who looks at the work sees why.
+    // The Application shows it, and the work shows the reason.
     let app = ObjectRef::application(name);
     hub.wait_for(&app, |app| {
         is_synced(app) && app["status"]["health"]["status"] == "Degraded"
@@ -146,7 +147,7 @@ async fn missing_crds_keep_nothing_else_from_being_applied_updated_and_pruned() 
         BTreeSet::from(["ConfigMap added".to_owned(), "ConfigMap settings".to_owned()])
     );
 
-    // Somebody installs the CRDs. The agent tries again later and later, at once when its work changes.
+    // The CRDs are installed. The agent backs off, and retries at once when its work changes.
     cluster1.create(&crd(group, "Widget")).await?;
     cluster1.create(&crd(group, "Gizmo")).await?;
     cluster1.wait_for_crds().await?;

@@ -1,6 +1,6 @@
-//! The program between the real Argo CD and the real OCM: a hub and a managed cluster that all tests here share.
+//! Tests of the program between the real Argo CD and the real OCM: all tests share a hub and a managed cluster.
 //!
-//! Where the parts cannot run (no Go, no Redis …) a local run says so and skips; with `CI=true` that is a failure.
+//! If the parts cannot run (no Go, no Redis …), a local run prints that and skips the tests; with `CI=true` it fails.
 
 #![allow(
     clippy::disallowed_methods,
@@ -10,10 +10,12 @@
 mod account;
 mod api_server;
 mod app;
+#[path = "../common/application_source.rs"]
 mod application_source;
 mod applicationset;
 mod cluster_secrets;
 mod controller;
+#[path = "../common/conversation.rs"]
 mod conversation;
 mod deletion;
 mod delivery;
@@ -38,7 +40,6 @@ mod policy;
 mod pull;
 mod quick_start;
 mod rbac;
-mod rendered_sources;
 mod report;
 mod sidecar;
 mod size;

@@ -1,15 +1,14 @@
-//! What users see in Argo CD when something is wrong: our one plain line, the same on every refresh, while what was deployed
-//! before stays deployed.
+//! Tests of errors in Argo CD: our one line, the same on every refresh, while the deployed objects stay.
 
 use crate::stage::{application, stage};
 use anyhow::{Context, Result};
-use argocd_ocm_cmp::generate::settings::SETTINGS;
+use generate::settings::SETTINGS;
 use serde_json::{Value, json};
 use testbed::{GitRepository, ObjectRef, is_applied, is_synced, wait};
 
 const GOOD: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: NAME\ndata:\n  colour: green\n";
 
-/// Deploys an Application, makes the mistake, and holds what Argo CD shows to `told`.
+/// Deploys an Application, makes the mistake, and compares Argo CD's error with `told`.
 async fn a_mistake(
     name: &str,
     mistake: impl AsyncFnOnce(&GitRepository) -> Result<Option<Value>>,
@@ -42,7 +41,7 @@ async fn a_mistake(
     let kept = cluster1.get(&config_map).await?.context("its content stays")?;
     assert_eq!(kept["data"]["colour"], "green");
 
-    // And the way back is as short: correct it, and Argo CD is content again.
+    // After the correction, Argo CD shows no error.
     git.commit(&[(
         &format!("{name}/config.yaml"),
         &GOOD.replace("NAME", name).replace("green", "blue"),
@@ -97,7 +96,7 @@ async fn a_missing_target_cluster_is_shown_with_the_way_out() -> Result<()> {
         "untargeted",
         async |_| Ok(Some(settings(&json!([]), &json!([])))),
         "no target cluster: set the plugin env TARGET_CLUSTER or one of the parameters clusters and placement of the \
-         Application, or pass --cluster NAME",
+         Application, or pass --clusters NAME",
     )
     .await
 }

@@ -1,17 +1,18 @@
-//! What works are called under a policy: nobody takes over another's work by a name, and what runs on a cluster stays when a policy comes.
+//! Tests of the names of works under a policy: no Application takes over another's work by its name, and running objects stay
+//! when a policy is added.
 
 use crate::delivery::works;
 use crate::policy::{PROJECT, binding, in_project, make_project};
 use crate::stage::{PLUGIN_WITH_POLICY, Stage, shipped_object, stage};
 use anyhow::{Context, Result};
-use argocd_ocm_cmp::generate::names::WorkName;
+use ocm::names::WorkName;
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::process::Command;
 use testbed::{GitRepository, ManagedCluster, ObjectRef, is_applied, is_synced, wait};
 
-/// A namespace with a Deployment in wave 0, a hook before it and another wave behind it.
+/// A namespace with a Deployment in wave 0, a hook before it and another wave after it.
 const FILES: &[(&str, &str)] = &[
     (
         "web.yaml",
@@ -57,12 +58,36 @@ const KINDS: [(&str, &str); 5] = [
     ("batch/v1", "Job"),
 ];
 
-/// The name of an Application's work under a policy.
+/// Returns the name of an Application's work under a policy.
 pub(crate) fn under_policy(application: &str) -> Result<String> {
     Ok(application.parse::<WorkName>()?.under_policy().to_string())
 }
 
-/// The uid of each object of the Application on the cluster that is not being deleted.
+/// Commits a change of the ConfigMap in [`FILES`].
+fn commit_blue(git: &GitRepository, name: &str) -> Result<()> {
+    let blue = FILES[1].1.replace("NAME", name).replace("green", "blue");
+    git.commit(&[(&format!("{name}/settings.yaml"), &blue)])?;
+    Ok(())
+}
+
+/// Waits until the cluster has the change of [`commit_blue`], with the same objects as before, and deletes the Application.
+async fn until_blue_and_gone(
+    Stage { hub, cluster1, .. }: &Stage,
+    app: &ObjectRef,
+    name: &str,
+    namespace: &str,
+    there: &BTreeMap<String, String>,
+) -> Result<()> {
+    let settings = ObjectRef::config_map(namespace, name);
+    cluster1
+        .wait_for(&settings, |it| it["data"]["colour"] == "blue")
+        .await?;
+    assert_eq!(&uids(cluster1, namespace, name).await?, there);
+    hub.delete(app).await?;
+    cluster1.wait_gone(&settings).await
+}
+
+/// Returns the uid of each object of the Application on the cluster that is not being deleted.
 async fn uids(cluster: &ManagedCluster, namespace: &str, name: &str) -> Result<BTreeMap<String, String>> {
     let mut uids = BTreeMap::new();
     for (api_version, kind) in KINDS {
@@ -102,7 +127,7 @@ fn with_policy() -> Value {
     json!({"spec": {"source": {"plugin": {"name": PLUGIN_WITH_POLICY}}}})
 }
 
-/// What `status` and `diff` say of an Application, by their exit codes and words.
+/// Returns the exit code and the output of `status` or `diff` for an Application.
 fn command(stage: &Stage, words: &[&str]) -> Result<(Option<i32>, String)> {
     let kubeconfig = stage.hub.kubeconfig_path().to_str().context("a plain path")?;
     let output = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
@@ -143,7 +168,7 @@ async fn works_are_renamed_when_a_policy_comes_and_what_runs_on_the_cluster_stay
     let renamed: Vec<String> = before.keys().map(|work| work.replacen(name, &base, 1)).collect();
     let both = Cell::new(false);
     wait::eventually("only the works under the policy are left", wait::DEADLINE, async || {
-        // At no time is anything gone on the cluster, or somebody else.
+        // No object on the cluster is ever deleted or replaced.
         let now = uids(cluster1, PROJECT, name).await.ok()?;
         assert_eq!(now, there, "while the works are renamed");
         let works = works(hub, name).await.ok()?;
@@ -162,7 +187,7 @@ async fn works_are_renamed_when_a_policy_comes_and_what_runs_on_the_cluster_stay
     for work in works(hub, name).await?.values() {
         assert!(is_applied(work), "{:#}", work["status"]);
     }
-    // The agent has let go of the old works, and the new ones own what there is.
+    // The agent has released the old works, and the new ones own the objects.
     wait::eventually(
         "no record of an old work is left on the cluster",
         wait::DEADLINE,
@@ -179,7 +204,7 @@ async fn works_are_renamed_when_a_policy_comes_and_what_runs_on_the_cluster_stay
     .await?;
     assert_eq!(uids(cluster1, PROJECT, name).await?, there);
 
-    // Who looks at the Application sees its works, also where the policy is not at hand.
+    // The Application shows its works, also without the policy.
     let (code, text) = command(stage, &["status", name])?;
     assert!(code == Some(0) && text.contains("Healthy"), "{text}");
     let folder = git.path().join(name);
@@ -199,22 +224,13 @@ async fn works_are_renamed_when_a_policy_comes_and_what_runs_on_the_cluster_stay
     let (code, text) = command(stage, &words)?;
     assert_eq!((code, text.as_str()), (Some(0), ""));
 
-    // A later commit changes what there is.
-    git.commit(&[(
-        &format!("{name}/settings.yaml"),
-        &FILES[1].1.replace("NAME", name).replace("green", "blue"),
-    )])?;
+    // A later commit changes the existing objects.
+    commit_blue(&git, name)?;
     hub.refresh_application(name, "hard").await?;
-    let settings = ObjectRef::config_map(PROJECT, name);
-    cluster1
-        .wait_for(&settings, |it| it["data"]["colour"] == "blue")
-        .await?;
-    assert_eq!(uids(cluster1, PROJECT, name).await?, there);
-    hub.delete(&app).await?;
-    cluster1.wait_gone(&settings).await
+    until_blue_and_gone(stage, &app, name, PROJECT, &there).await
 }
 
-/// The first sync under a policy fails because the policy's executor may not do what the agent did before.
+/// The first sync under a policy fails because the policy's executor lacks a permission that the agent had before.
 #[tokio::test]
 async fn what_runs_on_the_cluster_stays_while_the_policy_keeps_the_new_works_from_it() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
@@ -231,7 +247,7 @@ async fn what_runs_on_the_cluster_stays_while_the_policy_keeps_the_new_works_fro
     app["spec"]["project"] = json!(name);
     app["spec"]["destination"]["namespace"] = json!(name);
     app["spec"]["source"]["plugin"]["name"] = json!("argocd-ocm-cmp");
-    // By itself Argo CD syncs again only what is out of sync: that must not be the old work alone.
+    // By itself, Argo CD syncs again only resources that are out of sync: that must not be the old work alone.
     app["spec"]["syncPolicy"] =
         json!({"automated": {"prune": true, "selfHeal": true}, "retry": {"limit": 1, "backoff": {"duration": "1s"}}});
     hub.create_application(&app).await?;
@@ -240,7 +256,7 @@ async fn what_runs_on_the_cluster_stays_while_the_policy_keeps_the_new_works_fro
     let there = uids(cluster1, name, name).await?;
     hub.patch(&app, &with_policy()).await?;
     let base = under_policy(name)?;
-    // Health says after a minute that the new work fails, and the sync ends with that before anything is pruned.
+    // After a minute the new work is Degraded, and the sync fails with that before anything is pruned.
     let operation = |app: &Value, phase: &str| app["status"]["operationState"]["phase"] == phase;
     let failed = hub.wait_for(&app, |it| operation(it, "Failed")).await?;
     let message = failed["status"]["operationState"]["syncResult"]["resources"][0]["message"].to_string();
@@ -257,12 +273,9 @@ async fn what_runs_on_the_cluster_stays_while_the_policy_keeps_the_new_works_fro
         assert_eq!(uids(cluster1, name, name).await?, there);
     }
 
-    // The executor gets its rights, and the next commit brings the rest.
+    // The executor gets its permissions, and the next commit completes the change.
     cluster1.apply(&binding(name, "nobody")).await?;
-    git.commit(&[(
-        &format!("{name}/settings.yaml"),
-        &FILES[1].1.replace("NAME", name).replace("green", "blue"),
-    )])?;
+    commit_blue(&git, name)?;
     hub.refresh_application(name, "hard").await?;
     wait::eventually("only the work under the policy is left", wait::DEADLINE, async || {
         assert_eq!(uids(cluster1, name, name).await.ok()?, there);
@@ -270,13 +283,7 @@ async fn what_runs_on_the_cluster_stays_while_the_policy_keeps_the_new_works_fro
     })
     .await?;
     hub.wait_for(&app, is_healthy).await?;
-    let settings = ObjectRef::config_map(name, name);
-    cluster1
-        .wait_for(&settings, |it| it["data"]["colour"] == "blue")
-        .await?;
-    assert_eq!(uids(cluster1, name, name).await?, there);
-    hub.delete(&app).await?;
-    cluster1.wait_gone(&settings).await
+    until_blue_and_gone(stage, &app, name, name, &there).await
 }
 
 #[tokio::test]
@@ -325,7 +332,7 @@ async fn no_application_takes_over_a_work_by_its_name() -> Result<()> {
             hub.create_application(&attack).await?;
             let app = ObjectRef::application(target);
             hub.wait_for(&app, is_healthy).await?;
-            // It delivers by a work of its own, and the other is as it was.
+            // It delivers with its own work, and the other is unchanged.
             let config_map = ObjectRef::config_map(PROJECT, &object);
             cluster1
                 .wait_for(&config_map, |it| it["data"]["colour"] == "red")
@@ -347,7 +354,7 @@ async fn no_application_takes_over_a_work_by_its_name() -> Result<()> {
     hub.delete(&ObjectRef::application(victim)).await
 }
 
-/// A work as its owner asked for it: which it is, its `spec` and its annotations.
+/// Returns the desired state of a work: its identity, its `spec` and its annotations.
 async fn as_asked(stage: &Stage, work: &str) -> Result<Value> {
     let work = stage
         .hub

@@ -1,5 +1,5 @@
-//! Sync waves and hooks inside a folder, as Argo CD's users know them: what comes later waits on the hub until what comes
-//! before is healthy on the cluster, and a hook runs once for each content.
+//! Tests of sync waves and hooks inside a folder, as in Argo CD: a later wave waits on the hub until the earlier one is healthy
+//! on the cluster, and a hook runs once for each content.
 
 use crate::delivery::works_of;
 use crate::stage::{Stage, application, stage};
@@ -12,7 +12,7 @@ use testbed::{GitRepository, ObjectRef, condition, is_applied, is_synced, is_tru
 const WAVE: &str = "argocd.argoproj.io/sync-wave";
 const HOOK: &str = "argocd.argoproj.io/hook";
 
-/// An Application with a folder of its own, and a namespace of its own on the cluster.
+/// An Application with its own folder, and its own namespace on the cluster.
 struct App {
     name: &'static str,
     stage: &'static Stage,
@@ -20,8 +20,8 @@ struct App {
 }
 
 impl App {
-    /// Creates it with the first commit, if there is a stage. A sync that fails is tried again as often as `retries` says;
-    /// meanwhile no other commit is synced.
+    /// Creates it with the first commit, if there is a stage. A failed sync is retried up to `retries` times; meanwhile no other
+    /// commit is synced.
     async fn start(name: &'static str, retries: u32, files: &[(&str, &str)]) -> Result<Option<(Self, String)>> {
         let Some(stage) = stage().await? else { return Ok(None) };
         stage.cluster1.create_namespace(name).await?;
@@ -45,7 +45,7 @@ impl App {
         self.git.commit(&files)
     }
 
-    /// Commits files and has Argo CD look at them.
+    /// Commits files and refreshes the Application.
     async fn commit(&self, files: &[(&str, &str)]) -> Result<String> {
         let commit = self.write(files)?;
         self.stage.hub.refresh_application(self.name, "hard").await?;
@@ -56,7 +56,7 @@ impl App {
         ObjectRef::application(self.name)
     }
 
-    /// Waits until the sync of a commit is over, and holds how it ended to `phase`.
+    /// Waits until the sync of a commit has completed, and asserts its `phase`.
     async fn ends(&self, commit: &str, phase: &str) -> Result<Value> {
         let hub = &self.stage.hub;
         let ended = |app: &Value| {
@@ -68,7 +68,7 @@ impl App {
         loop {
             let app = hub.wait_for(&self.reference(), ended).await?;
             let operation = &app["status"]["operationState"];
-            // Argo CD gives a health check one second, which is not enough where much else runs.
+            // Argo CD gives a health check one second, which is not enough on a busy machine.
             if operation["phase"] == "Error" && text(&operation["message"]).ends_with("context deadline exceeded") {
                 let again = json!({"operation": {"sync": {"prune": true, "revision": commit}}});
                 hub.patch(&self.reference(), &again).await?;
@@ -79,8 +79,7 @@ impl App {
         }
     }
 
-    /// Waits until the sync of a commit has been stopped by one work that is not healthy on the cluster, of which both the
-    /// agent and Argo CD know.
+    /// Waits until one unhealthy work blocks the sync of a commit, according to both the agent and Argo CD.
     async fn waits_for(&self, commit: &str, work: &str) -> Result<()> {
         let message = format!("waiting for healthy state of work.open-cluster-management.io/ManifestWork/{work}");
         let waits = |app: &Value| {
@@ -105,7 +104,7 @@ impl App {
         Ok(())
     }
 
-    /// Its works on the hub, by the time they came.
+    /// Returns its works on the hub, by creation time.
     async fn works(&self) -> Result<Vec<Value>> {
         let mut works = works_of(&self.stage.hub, self.name).await?;
         works.sort_by_key(|work| {
@@ -118,7 +117,7 @@ impl App {
         Ok(works)
     }
 
-    /// The Jobs in its namespace on the cluster: their uids by their names.
+    /// Returns the Jobs in its namespace on the cluster: their uids by their names.
     async fn jobs(&self) -> Result<BTreeMap<String, String>> {
         let jobs = self.stage.cluster1.list("batch/v1", "Job").await?;
         Ok(jobs
@@ -133,7 +132,7 @@ impl App {
             .collect())
     }
 
-    /// The only Job on the cluster whose name begins like this, when it has run.
+    /// Waits for the only Job on the cluster with this name prefix, until it has run.
     async fn has_run(&self, name: &str) -> Result<Value> {
         let prefix = format!("{name}-");
         let named = eventually(&format!("a Job {name}"), DEADLINE, async || {
@@ -157,7 +156,7 @@ impl App {
         ObjectRef::namespaced("batch/v1", "Job", self.name, name)
     }
 
-    /// Lets pods behind a gate run: a node for them alone.
+    /// Lets Pods behind a gate run, by creating a node for them alone.
     async fn open(&self, gate: &str) -> Result<()> {
         let resources = json!({"cpu": "64", "memory": "256Gi", "pods": "1000"});
         let node = json!({
@@ -171,7 +170,7 @@ impl App {
     }
 }
 
-/// Whether all of an Application is as Git has it, on the hub and on the cluster.
+/// Returns true if all objects of an Application are as in Git, on the hub and on the cluster.
 fn is_healthy(app: &Value) -> bool {
     is_synced(app) && app["status"]["health"]["status"] == "Healthy"
 }
@@ -180,7 +179,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// What a work carries: kinds and names.
+/// Returns the objects of a work: kinds and names.
 fn content(work: &Value) -> Vec<String> {
     let manifests = work["spec"]["workload"]["manifests"].as_array();
     manifests
@@ -196,7 +195,7 @@ fn settings(name: &str, annotations: &str, colour: &str) -> String {
     )
 }
 
-/// A Deployment whose pods run when the gate is open.
+/// Returns a Deployment whose Pods run when the gate is open.
 fn gated(name: &str, annotations: &str, gate: &str) -> String {
     format!(
         "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {name}\n  annotations: {{{annotations}}}\nspec:\n  \
@@ -206,7 +205,7 @@ fn gated(name: &str, annotations: &str, gate: &str) -> String {
     )
 }
 
-/// A Job that `does` something.
+/// Returns a Job that runs `does`.
 fn job(name: &str, annotations: &str, does: &str) -> String {
     let fails = if does == "fail" {
         "\n    metadata: {labels: {pod-container-running-failed.stage.kwok.x-k8s.io: 'true'}}"
@@ -271,11 +270,11 @@ async fn a_wave_waits_until_the_one_before_is_healthy_on_the_cluster() -> Result
             ("waves.part-wave5", Some("5"), config_map("last")),
         ]
     );
-    // Argo CD takes two seconds from wave to wave.
+    // Argo CD waits two seconds between waves.
     let times = works.iter().map(|work| text(&work["metadata"]["creationTimestamp"]));
     assert!(times.is_sorted_by(|one, other| one < other), "{works:#?}");
 
-    // An update goes the same way.
+    // An update passes the same waves.
     let commit = app
         .commit(&[
             ("a.yaml", &settings("last", &wave("5"), "green")),
@@ -286,7 +285,7 @@ async fn a_wave_waits_until_the_one_before_is_healthy_on_the_cluster() -> Result
     let held = hub.get(&last).await?.context("it stays")?;
     assert_eq!(held["spec"]["workload"]["manifests"][0]["data"]["colour"], "red");
 
-    // The correction of a sync that waits is not looked at before somebody ends that sync, as `argocd app terminate-op` does.
+    // The correction of a waiting sync is not processed before that sync is terminated, as by `argocd app terminate-op`.
     let correction = app
         .commit(&[("c.yaml", &gated("first", &wave("-1"), "waves-1"))])
         .await?;
@@ -370,7 +369,7 @@ async fn hooks_run_before_with_and_after_all_else() -> Result<()> {
 #[tokio::test]
 async fn a_hook_runs_again_when_its_content_changed_and_only_then() -> Result<()> {
     let before = |does| {
-        // Which Argo CD would do to a hook on the hub; here the Job stays.
+        // Argo CD would delete such a hook on the hub; here the Job stays.
         let annotations = format!("{HOOK}: PreSync, argocd.argoproj.io/hook-delete-policy: HookSucceeded");
         job("name: before", &annotations, does)
     };
@@ -390,7 +389,7 @@ async fn a_hook_runs_again_when_its_content_changed_and_only_then() -> Result<()
     app.has_run("after").await?;
     let first = app.jobs().await?;
 
-    // Another commit, and a sync of what is synced.
+    // Another commit, and a sync without a change.
     let commit = app.commit(&[("usual.yaml", &settings("usual", "", "green"))]).await?;
     app.ends(&commit, "Succeeded").await?;
     let green = |it: &Value| it["data"]["colour"] == "green";
@@ -398,7 +397,7 @@ async fn a_hook_runs_again_when_its_content_changed_and_only_then() -> Result<()
     sync_again(&app).await?;
     assert_eq!(app.jobs().await?, first);
 
-    // A Job is cleaned up, and the agent has reason to apply all works again: it does what it has to.
+    // A Job is deleted, and the agent applies all works again: it recreates what is needed.
     let mut works = app.works().await?;
     works.sort_by_key(|work| work["metadata"]["name"] == app.name);
     for run in &works[..2] {
@@ -421,7 +420,7 @@ async fn a_hook_runs_again_when_its_content_changed_and_only_then() -> Result<()
     left.remove(cleaned_up);
     assert_eq!(app.jobs().await?, left);
 
-    // Other content, of one of them.
+    // Other content of one of them.
     let commit = app.commit(&[("before.yaml", &before("prepare-more"))]).await?;
     app.ends(&commit, "Succeeded").await?;
     let (former, _) = left.first_key_value().context("a Job")?;
@@ -435,7 +434,7 @@ async fn a_hook_runs_again_when_its_content_changed_and_only_then() -> Result<()
     hub.delete(&app.reference()).await
 }
 
-/// Syncs what is synced, after rendering it again.
+/// Syncs again without a change, after rendering again.
 async fn sync_again(app: &App) -> Result<()> {
     let hub = &app.stage.hub;
     let before = hub.refresh_application(app.name, "hard").await?;
@@ -494,7 +493,7 @@ async fn a_failed_hook_ends_the_sync_and_its_correction_goes_on() -> Result<()> 
     cluster1.wait_gone(&app.job(checked)).await?;
     app.has_run("check").await?;
 
-    // The next failure runs the alarm again, and so does one with another alarm, which takes its place.
+    // The next failure runs the alarm again, and so does one with another alarm, which replaces it.
     let alarm_of = |jobs: BTreeMap<String, String>| jobs.into_iter().find(|(name, _)| name.starts_with("alarm-"));
     let mut before = alarm_of(first);
     for (file, content) in [("check.yaml", check("fail")), ("alarm.yaml", alarm("shout"))] {
@@ -530,7 +529,7 @@ async fn a_post_delete_hook_runs_when_all_else_is_gone_and_goes_too() -> Result<
     let works = app.works().await?;
     assert_eq!(works.iter().map(content).collect::<Vec<_>>(), [["ConfigMap usual"]]);
 
-    // Something on the cluster that takes its time to go.
+    // An object on the cluster whose deletion takes a while.
     let held = |finalizers: &[&str]| json!({"metadata": {"finalizers": finalizers}});
     cluster1.patch(&usual, &held(&["example.com/held"])).await?;
     hub.delete(&app.reference()).await?;
@@ -540,7 +539,7 @@ async fn a_post_delete_hook_runs_when_all_else_is_gone_and_goes_too() -> Result<
     cluster1.patch(&usual, &held(&[])).await?;
     hub.wait_gone(&app.reference()).await?;
 
-    // The Job went with its work, and what is told of it stays for a while.
+    // The Job was deleted with its work, and its result stays for a while.
     eventually("it has run", DEADLINE, async || {
         let events = cluster1.list("v1", "Event").await.ok()?;
         events
@@ -553,7 +552,7 @@ async fn a_post_delete_hook_runs_when_all_else_is_gone_and_goes_too() -> Result<
             .then_some(())
     })
     .await?;
-    // Argo CD deletes the work, and the Application with it without waiting for the agent.
+    // Argo CD deletes the work, and the Application with it, without waiting for the agent.
     eventually("all is gone", DEADLINE, async || {
         let left = (app.works().await.ok()?.len(), app.jobs().await.ok()?.len());
         (left == (0, 0)).then_some(())

@@ -1,5 +1,5 @@
-//! What Argo CD's UI shows of an Application's parameters: the repo-server is asked as Argo CD's API server asks it, and it asks
-//! the plugin.
+//! Tests of an Application's parameters in Argo CD's UI: the test calls the repo-server as Argo CD's API server does, and it
+//! calls the plugin.
 
 use crate::stage::{Stage, application, stage};
 use anyhow::{Context, Result, ensure};
@@ -10,7 +10,7 @@ use testbed::{GitRepository, Part, Parts};
 
 const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: config\n";
 
-/// The parameters that are announced for an Application, which need not be there yet: this is also asked while one is created.
+/// Returns the announced parameters of an Application, which need not exist yet: the UI also requests them while one is created.
 fn announced(stage: &Stage, application: &Value) -> Result<Vec<Value>> {
     let repo_server = stage.hub.repo_server().context("Argo CD runs")?;
     let question = json!({"repoServer": repo_server, "application": application}).to_string();
@@ -32,7 +32,7 @@ fn find<'v>(all: &'v [Value], name: &str) -> Option<&'v Value> {
     all.iter().find(|parameter| parameter["name"] == name)
 }
 
-/// An Application with the folder of its name, and nothing set.
+/// Returns an Application with the folder of its name, and no settings.
 fn unset(name: &str, git: &GitRepository) -> Result<Value> {
     let mut application = application(name, git)?;
     application["spec"]["source"]["plugin"] = json!({"name": "argocd-ocm-cmp"});
@@ -73,12 +73,12 @@ async fn a_folder_a_kustomization_and_a_chart_each_have_parameters_of_their_own(
     )?;
     has("chart", &of_charts, &of_files)?;
 
-    // What the Application says of the folder counts more than what is found in it.
+    // The settings of the Application override the type detected in the folder.
     let mut forced = unset("chart", &git)?;
     forced["spec"]["source"]["plugin"]["parameters"] = json!([{"name": "source", "string": "directory"}]);
     let forced = announced(stage, &forced)?;
     assert!(find(&forced, "include").is_some() && find(&forced, "helm-values").is_none());
-    // What only the platform may set is not offered.
+    // Settings that are reserved for the platform are not offered.
     assert!(find(&forced, "policy").is_none() && find(&forced, "max-size").is_none());
     Ok(())
 }
@@ -132,13 +132,13 @@ async fn a_parameter_is_described_and_has_its_value() -> Result<()> {
         (&json!("map"), &json!("string"))
     );
     assert_eq!(map["map"], json!({"image.tag": "1.2", "greeting": "a=b, c"}));
-    // A list that the Application gives as one text is shown as one: the UI looks for nothing else then.
+    // A list that the Application sets as one text is shown as text: then the UI reads only that.
     let groups = parameter("rollout-groups")?;
     assert_eq!(
         (&groups["string"], &groups["collectionType"]),
         (&json!("canary"), &Value::Null)
     );
-    // Plugin envs count too, and where nothing is set the default is shown.
+    // Plugin envs count too, and unset parameters show their default.
     assert_eq!(parameter("clusters")?["array"], json!(["cluster1"]));
     assert_eq!(parameter("helm-release-name")?["string"], "shop-blue");
     assert_eq!(parameter("allow-secrets")?["string"], "false");

@@ -1,4 +1,4 @@
-//! Targets by Placement: OCM's real placement controller, and its rollouts through three clusters.
+//! Tests of targets by Placement: OCM's real placement controller, and its rollouts over three clusters.
 
 use crate::app::App;
 use crate::fleet::{Fleet, fleet};
@@ -11,13 +11,13 @@ use testbed::{ManagedCluster, ObjectRef, Recording, condition, is_applied, is_sy
 
 const CLUSTERS: [&str; 3] = ["cluster1", "second", "third"];
 
-/// An Application that is delivered by a Placement of its name, which selects the clusters that have its name as a label.
+/// An Application that is delivered by a Placement of its name, which selects the clusters with its name as a label.
 struct Placed {
     fleet: &'static Fleet,
     app: App,
 }
 
-/// Settings by which one cluster changes after the other, and each is watched for a while.
+/// Settings with which the clusters change one after the other, and each is observed for a while.
 const ONE_BY_ONE: [(&str, &[&str]); 3] = [
     ("rollout", &["Progressive"]),
     ("rollout-max-concurrency", &["1"]),
@@ -40,7 +40,7 @@ impl Placed {
         Ok(Self { fleet, app })
     }
 
-    /// Its only ManifestWorkReplicaSet.
+    /// Returns its only ManifestWorkReplicaSet.
     async fn set(&self) -> Result<ObjectRef> {
         let kind = "ManifestWorkReplicaSet";
         let all = self
@@ -62,7 +62,7 @@ impl Placed {
         })))
     }
 
-    /// Its works, in the order of the clusters.
+    /// Returns its works, in the order of the clusters.
     async fn works(&self) -> Result<[ObjectRef; 3]> {
         let set = self.set().await?;
         Ok(CLUSTERS.map(|cluster| ObjectRef::manifest_work(cluster, &set.name)))
@@ -76,10 +76,10 @@ impl Placed {
         self.fleet.hub.record(version, "ManifestWork", &of_the_set).await
     }
 
-    /// Waits until Argo CD says this of the set, and this health of the Application.
+    /// Waits until Argo CD shows this health and message of the set, and this health of the Application.
     async fn shows(&self, health: &str, message: &str) -> Result<()> {
         let wanted = (health.to_owned(), message.to_owned());
-        // Asked only when the set changes: the real Argo CD takes its time to answer.
+        // Evaluated only when the set changes: the real Argo CD is slow to answer.
         let says = |set: &Value| health_check::health(set).is_ok_and(|health| health == wanted);
         let set = self.set().await?;
         let shown = self.fleet.hub.wait_for(&set, says).await;
@@ -88,14 +88,14 @@ impl Placed {
         self.is(health).await
     }
 
-    /// Waits until Argo CD calls the Application so.
+    /// Waits until the Application has this health.
     async fn is(&self, health: &str) -> Result<()> {
         let is = |app: &Value| app["status"]["health"]["status"] == health;
         self.becomes(is).await
     }
 
-    /// Waits until Argo CD has synced this commit to the end, has removed what it no longer has, and calls the Application
-    /// healthy. It is called healthy on the way too: between two waves everything is that was applied so far.
+    /// Waits until Argo CD has completed the sync of this commit, has pruned the rest, and the Application is healthy. It is
+    /// healthy in between too: between two waves all objects that were applied so far exist.
     async fn has_delivered(&self, commit: &str) -> Result<()> {
         let delivered = |app: &Value| {
             let status = &app["status"];
@@ -113,8 +113,7 @@ impl Placed {
         self.or_all(became).await.map(drop)
     }
 
-    /// An error with all that can tell where the change is that did not come through: its sets with what Argo CD says of
-    /// them, and its works.
+    /// Adds to an error the state of its sets, their health in Argo CD, and its works.
     async fn or_all<T>(&self, outcome: Result<T>) -> Result<T> {
         let Err(error) = outcome else { return outcome };
         let start = format!("{}-", self.app.name);
@@ -146,14 +145,14 @@ impl Placed {
         Err(error.context(told))
     }
 
-    /// Waits until the Application is healthy, and for what is done next to be told from it: times have whole seconds.
+    /// Waits until the Application is healthy, and until the next change has a later time: times have whole seconds.
     async fn is_settled(&self) -> Result<()> {
         self.is("Healthy").await?;
         tokio::time::sleep(Duration::from_secs(1)).await;
         Ok(())
     }
 
-    /// The versions of the works' first object, in the order of the clusters; nothing where there is no work.
+    /// Returns the versions of the works' first object, in the order of the clusters; `None` for a missing work.
     async fn versions(&self) -> Result<[Option<String>; 3]> {
         let mut versions = [const { None }; 3];
         for (at, work) in self.works().await?.iter().enumerate() {
@@ -167,7 +166,7 @@ impl Placed {
     }
 }
 
-/// Has a Placement select all clusters, and gives them the namespace of that name.
+/// Makes a Placement select all clusters, and creates the namespace of that name on them.
 pub(crate) async fn prepare(fleet: &'static Fleet, name: &str, strategy: &Value) -> Result<()> {
     let selector = json!({"labelSelector": {"matchLabels": {name: "true"}}});
     let placement = json!({
@@ -190,7 +189,7 @@ pub(crate) async fn prepare(fleet: &'static Fleet, name: &str, strategy: &Value)
     fleet.hub.wait_for(&placement, selects_all).await.map(drop)
 }
 
-/// What the objects here say of themselves.
+/// Returns the version in the objects of a work.
 fn version(work: &Value) -> String {
     let manifest = &work["spec"]["workload"]["manifests"][0];
     manifest["metadata"]["labels"]["version"]
@@ -208,7 +207,7 @@ fn config_map(version: &str) -> String {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"version": version}}).to_string()
 }
 
-/// A Deployment whose pods run on nodes with this label only, once there is one.
+/// Returns a Deployment whose Pods run only on nodes with this label, once there is one.
 fn deployment(name: &str, version: &str, only_on: Option<&str>) -> String {
     let selector = only_on.map(|label| json!({label: "true"}));
     json!({
@@ -226,22 +225,22 @@ fn deployment(name: &str, version: &str, only_on: Option<&str>) -> String {
     .to_string()
 }
 
-/// Lets pods run that wait for a node with this label.
+/// Lets Pods run that wait for a node with this label.
 pub(crate) async fn open(cluster: &ManagedCluster, label: &str) -> Result<()> {
     let node = ObjectRef::cluster("v1", "Node", "node-1");
     let label = json!({"metadata": {"labels": {label: "true"}}});
     cluster.patch(&node, &label).await.map(drop)
 }
 
-/// Whether OCM takes the cluster of a work for done: its own rule.
+/// Returns true if OCM counts the cluster of a work as done, by OCM's own rule.
 fn is_done(work: &Value) -> bool {
     let generation = &work["metadata"]["generation"];
     let progressing = condition(work, "Progressing");
     is_applied(work) && progressing.is_some_and(|it| it["status"] == "False" && it["observedGeneration"] == *generation)
 }
 
-/// Checks that the version reached the clusters of a recording one after the other, and no cluster sooner than the ones before
-/// it were done.
+/// Checks that the version reached the clusters of a recording one after the other, and no cluster before the earlier ones were
+/// done.
 fn one_by_one(recording: &Recording, wanted: &str) -> Result<()> {
     let mut reached: Vec<(String, bool)> = Vec::new();
     for work in recording.states() {
@@ -284,7 +283,7 @@ async fn an_application_is_healthy_when_every_cluster_is() -> Result<()> {
     second.wait_for(&web, |it| is_true(it, "Available")).await?;
     placed.is("Healthy").await?;
 
-    // A cluster that leaves loses its work and what it has brought, one that joins gets it, and the others do not notice.
+    // A cluster that leaves loses its work and its objects, one that joins gets them, and the others are unaffected.
     let works = placed.works().await?;
     let before = [cluster1.get(&web).await?, third.get(&web).await?];
     fleet.label("second", name, None).await?;
@@ -352,7 +351,7 @@ async fn a_change_that_breaks_stops_at_the_first_cluster() -> Result<()> {
     let placed = Placed::start(fleet, name, &ONE_BY_ONE, &[first]).await?;
     placed.is_settled().await?;
 
-    // Worse than an object that changes: one that is new is not judged at once, and all that is judged is fine.
+    // Harder than a changed object: a new one is not evaluated at once, and all evaluated objects are healthy.
     let recording = placed.record().await?;
     let mut broken: Value = serde_json::from_str(&deployment("broken", "2", Some("no-such-node")))?;
     broken["spec"]["progressDeadlineSeconds"] = json!(1);
@@ -370,7 +369,7 @@ async fn a_change_that_breaks_stops_at_the_first_cluster() -> Result<()> {
     };
     assert!(spread(&recording).iter().all(|cluster| cluster == "cluster1"));
 
-    // The fix in Git goes through.
+    // The fix in Git rolls out.
     let fixed = deployment("broken", "3", None);
     let first = deployment("a-web", "3", None);
     placed
@@ -399,7 +398,7 @@ async fn a_folder_of_which_nothing_is_judged_goes_through_too() -> Result<()> {
     placed.is_settled().await?;
     let recording = placed.record().await?;
     placed.app.commit(&[("settings.json", &config_map("2"))]).await?;
-    // Healthy is not said of what was there before.
+    // Healthy does not refer to the earlier state.
     placed.is("Healthy").await?;
     for cluster in fleet.clusters() {
         let settings = cluster.get(&placed.config_map()).await?.context("it is there")?;

@@ -1,16 +1,16 @@
-//! A platform's policy holds for every Application of a project, whatever the Application and its folder say.
+//! Tests that a platform's policy applies to every Application of a project, whatever the Application and its folder set.
 
 use crate::delivery::works_of;
 use crate::mistakes::comparison_error;
 use crate::stage::{PLUGIN_WITH_POLICY, Stage, application, shipped_object, stage};
 use anyhow::{Context, Result};
-use argocd_ocm_cmp::generate::names::WorkName;
+use ocm::names::WorkName;
 use serde_json::{Value, json};
 use testbed::{GitRepository, ObjectRef, is_applied, is_synced, wait};
 
 /// The policy of the stage's second plugin.
 pub(crate) const POLICY: &str = "\
-apiVersion: argocd-ocm-cmp.github.io/v1
+apiVersion: argocd-ocm-cmp.github.io/v1alpha1
 kind: Policy
 projects:
 - names: [team-a]
@@ -27,7 +27,7 @@ pub(crate) const PROJECT: &str = "team-a";
 
 const GOOD: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: NAME\ndata:\n  colour: green\n";
 
-/// An Application of project team-a, whose plugin has the policy.
+/// Returns an Application of project team-a, whose plugin has the policy.
 pub(crate) fn in_project(name: &str, git: &GitRepository) -> Result<Value> {
     let mut app = application(name, git)?;
     app["spec"]["project"] = json!("team-a");
@@ -36,7 +36,7 @@ pub(crate) fn in_project(name: &str, git: &GitRepository) -> Result<Value> {
     Ok(app)
 }
 
-/// Makes the project, with all that Argo CD can give it, and the executor that the policy names.
+/// Creates the project, with all permissions that Argo CD can grant, and the executor that the policy names.
 pub(crate) async fn make_project(stage: &Stage) -> Result<()> {
     let mut project = shipped_object("proj.yaml")?;
     project["metadata"]["name"] = json!("team-a");
@@ -45,7 +45,7 @@ pub(crate) async fn make_project(stage: &Stage) -> Result<()> {
     stage.cluster1.apply(&binding(PROJECT, "deployer")).await.map(drop)
 }
 
-/// Gives a ServiceAccount of a namespace on the cluster the usual rights there.
+/// Returns the binding of the usual permissions in a namespace on the cluster to a ServiceAccount.
 pub(crate) fn binding(namespace: &str, account: &str) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -56,7 +56,7 @@ pub(crate) fn binding(namespace: &str, account: &str) -> Value {
     })
 }
 
-/// Delivers a ConfigMap within the rules, and returns the work as the agent has applied it.
+/// Delivers a ConfigMap that the policy permits, and returns the work as the agent has applied it.
 async fn delivered(stage: &Stage, name: &str, git: &GitRepository) -> Result<Value> {
     make_project(stage).await?;
     git.commit(&[(&format!("{name}/config.yaml"), &GOOD.replace("NAME", name))])?;
@@ -71,7 +71,7 @@ async fn delivered(stage: &Stage, name: &str, git: &GitRepository) -> Result<Val
         .await
 }
 
-/// The works of an Application, wherever they are, as far as what was asked for goes.
+/// Returns the desired state of an Application's works in all namespaces.
 pub(crate) async fn asked_for(stage: &Stage, application: &str) -> Result<Vec<(Value, Value)>> {
     let works = works_of(&stage.hub, application).await?;
     Ok(works
@@ -80,7 +80,7 @@ pub(crate) async fn asked_for(stage: &Stage, application: &str) -> Result<Vec<(V
         .collect())
 }
 
-/// What Argo CD says is wrong after it has looked again, without its own words in front.
+/// Refreshes the Application, and returns Argo CD's errors without its own prefix.
 pub(crate) async fn told(stage: &Stage, application: &str) -> Result<Vec<String>> {
     let app = stage.hub.refresh_application(application, "hard").await?;
     let conditions = app["status"]["conditions"].as_array().context("conditions")?;
@@ -121,7 +121,7 @@ async fn one_error_names_all_that_a_project_may_not_deliver_and_nothing_changes(
             &format!("{name}/e.yaml"),
             &object("Namespace", "''").replace(name, "kube-system"),
         ),
-        // This one is within the rules, and does not come through alone either.
+        // The policy permits this one, and it is not delivered alone either.
         (
             &format!("{name}/config.yaml"),
             &GOOD.replace("NAME", name).replace("green", "red"),
@@ -182,7 +182,7 @@ async fn what_is_within_the_rules_is_delivered_by_the_policys_executor() -> Resu
     assert_eq!(work["spec"]["executor"]["subject"], executor);
     let healthy = |app: &Value| app["status"]["health"]["status"] == "Healthy";
     stage.hub.wait_for(&ObjectRef::application(name), healthy).await?;
-    // Named again, it is no other.
+    // Setting the same names again is not a difference.
     let parameters = json!([{"name": "executor", "string": "team-a/deployer"}, {"name": "name", "string": name}]);
     let patch = json!({"spec": {"source": {"plugin": {"parameters": parameters}}}});
     stage.hub.patch(&ObjectRef::application(name), &patch).await?;
@@ -218,7 +218,7 @@ async fn an_application_cannot_influence_the_policy() -> Result<()> {
     let none = || json!([]);
     let attempts = [
         (env("POLICY", file), none(), refused),
-        (env("OCM_POLICY_FILE", file), none(), refused),
+        (env("ARGOCD_OCM_CMP_POLICY_FILE", file), none(), refused),
         (env("ARGOCD_APP_PROJECT_NAME", "platform"), none(), refused),
         (env("ARGOCD_APP_NAME", "policy-kept"), none(), refused),
         (none(), parameter("policy", file), unknown),
@@ -232,7 +232,7 @@ async fn an_application_cannot_influence_the_policy() -> Result<()> {
         let mut env = vec![json!({"name": "TARGET_CLUSTER", "value": "cluster1"})];
         env.extend(more.as_array().into_iter().flatten().cloned());
         let plugin = json!({"plugin": {"env": env, "parameters": parameters}});
-        // Once in the Application and once in its folder, where Argo CD takes it for a part of the Application.
+        // Once in the Application and once in its folder, where Argo CD merges it into the Application.
         for of_the_folder in [false, true] {
             let (in_application, of_folder) = if of_the_folder {
                 (
@@ -252,7 +252,7 @@ async fn an_application_cannot_influence_the_policy() -> Result<()> {
             );
         }
     }
-    // Nor can the folder take the plugin away, to have Argo CD apply what is in it as it is.
+    // Nor can the folder remove the plugin, so that Argo CD would apply its content directly.
     git.commit(&[(&in_folder, "plugin: null\n")])?;
     let told = told(stage, name).await?;
     assert!(told.len() == 1 && told[0] == refused, "{told:?}");
@@ -285,7 +285,7 @@ async fn without_a_policy_a_plain_secret_needs_the_applications_word() -> Result
         (is_synced(&app) && comparison_error(&app).is_none()).then_some(())
     })
     .await?;
-    let secret = ObjectRef::namespaced("v1", "Secret", "default", name);
+    let secret = ObjectRef::secret("default", name);
     stage
         .cluster1
         .wait_for(&secret, |secret| secret["data"]["key"] == "dmFsdWU=")

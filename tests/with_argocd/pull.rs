@@ -1,7 +1,7 @@
-//! The basic pull model between real Argo CDs: Applications of the hub that the Argo CD of a managed cluster runs.
+//! Tests of the basic pull model between real Argo CDs: Applications of the hub that the Argo CD of a managed cluster runs.
 //!
-//! The controller runs with the rights and settings of the shipped files, and whatever is said here of the hub's Applications is
-//! what it has written there: the hub's own Argo CD leaves them alone.
+//! The controller runs with the permissions and settings of the shipped files, and wrote every status of the hub's Applications:
+//! the hub's own Argo CD skips them.
 
 mod acm;
 mod deletion;
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use testbed::{ArgoCd, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Recording, wait};
 use tokio::sync::OnceCell;
 
-/// The peers' names.
+/// The names of the other implementations.
 const PULL: &str = "apps.open-cluster-management.io/pull-to-ocm-managed-cluster";
 const CLUSTER: &str = "apps.open-cluster-management.io/ocm-managed-cluster";
 const CLUSTER_NAMESPACE: &str = "apps.open-cluster-management.io/ocm-managed-cluster-app-namespace";
@@ -36,10 +36,11 @@ const FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";
 
 const APPLICATION: (&str, &str) = ("argoproj.io/v1alpha1", "Application");
 
-/// The label by which a test finds what is its own.
+/// The label of a test's own objects.
 const TEST: &str = "test";
 
-/// What lets ApplicationSets ask the Placement of the peers' examples for the clusters that are of the pull model here.
+/// The permissions with which ApplicationSets read the Placement of argocd-pull-integration's examples, for the clusters of the
+/// pull model here.
 const PLACEMENT: &str = "\
 apiVersion: cluster.open-cluster-management.io/v1beta2
 kind: ManagedClusterSetBinding
@@ -70,7 +71,7 @@ struct Stage {
     _controller: Controller,
 }
 
-/// The stage that the tests here share, where it can be had. It is started by the first that asks, and ends with the program.
+/// Returns the stage that the tests here share, if available. The first call starts it; it ends with the program.
 async fn stage() -> Result<Option<&'static Stage>> {
     static STAGE: OnceCell<Stage> = OnceCell::const_new();
     if !testbed::available() {
@@ -81,7 +82,7 @@ async fn stage() -> Result<Option<&'static Stage>> {
 
 async fn set_up() -> Result<Stage> {
     let hub = Hub::start().await?;
-    let file = shipped("appset_placement.yaml");
+    let file = shipped("examples/appset_placement.yaml");
     hub.kubectl(&["apply", "-f", file.to_str().context("a plain path")?])?;
     hub.apply_yaml(PLACEMENT)?;
     serve_all_namespaces(&hub).await?;
@@ -103,7 +104,7 @@ async fn set_up() -> Result<Stage> {
     })
 }
 
-/// Starts the controller as it is shipped for the pull model and cluster Secrets, with these settings besides.
+/// Starts the controller as shipped for the pull model and cluster Secrets, with these additional settings.
 async fn controller(hub: &Hub, settings: &[(&str, &str)]) -> Result<Controller> {
     let rights: [&[&str]; 2] = [
         &[
@@ -114,23 +115,24 @@ async fn controller(hub: &Hub, settings: &[(&str, &str)]) -> Result<Controller> 
         &["create", "secrets", "--namespace=argocd"],
     ];
     let files = [
-        "report_crd.yaml",
-        "deploy_pull.yaml",
-        "deploy_report.yaml",
-        "deploy_cluster_secrets.yaml",
+        "deploy/report_crd.yaml",
+        "deploy/deploy_pull.yaml",
+        "deploy/deploy_report.yaml",
+        "deploy/deploy_cluster_secrets.yaml",
     ];
     let controllers = "application-status,pull,cluster-secrets,application-set-report";
-    let settings = [&[("OCM_CONTROLLERS", controllers)], settings].concat();
+    let settings = [&[("ARGOCD_OCM_CMP_CONTROLLERS", controllers)], settings].concat();
     Controller::start_with(hub, &files, &settings, &rights).await
 }
 
-/// A managed cluster with an Argo CD that serves Applications in any namespace, and an agent that may bring them.
+/// Adds a managed cluster with an Argo CD that serves Applications in any namespace, and an agent that is permitted to create
+/// them.
 async fn add_cluster(hub: &Hub, name: &str) -> Result<ManagedCluster> {
     let environment = [
         // An error is shown at the first refresh, not after three minutes.
         ("ARGOCD_REPO_ERROR_GRACE_PERIOD_SECONDS", "0"),
         ("ARGOCD_APPLICATION_NAMESPACES", "*"),
-        // A branch is looked up in Git again at every comparison. Else what was found is good for three minutes.
+        // A branch is resolved in Git at every comparison. Otherwise a result is cached for three minutes.
         ("ARGOCD_RECONCILIATION_TIMEOUT", "5s"),
     ];
     let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -142,10 +144,10 @@ async fn add_cluster(hub: &Hub, name: &str) -> Result<ManagedCluster> {
         ..ManagedClusterOptions::default()
     };
     let cluster = hub.add_managed_cluster(name, options).await?;
-    let file = shipped("pull_cluster_rbac.yaml");
+    let file = shipped("deploy/pull_cluster_rbac.yaml");
     cluster.kubectl(&["apply", "-f", file.to_str().context("a plain path")?])?;
     permit_all_namespaces(&cluster).await?;
-    // Roles are aggregated a moment later, and each failure would double the time until the agent tries again.
+    // Roles are aggregated with a delay, and each failure would double the agent's backoff.
     let agent = "--as=system:serviceaccount:open-cluster-management-agent:klusterlet-work-sa";
     let question = [
         "auth",
@@ -158,18 +160,18 @@ async fn add_cluster(hub: &Hub, name: &str) -> Result<ManagedCluster> {
     let may = async || cluster.kubectl(&question).ok();
     wait::eventually("the agent may bring Applications", wait::DEADLINE, may).await?;
     let selected = json!({"metadata": {"labels": {"pull": "true"}}});
-    hub.patch(&managed_cluster(name), &selected).await?;
+    hub.patch(&ObjectRef::managed_cluster(name), &selected).await?;
     Ok(cluster)
 }
 
-/// Has the hub's Argo CD serve Applications of all namespaces but `pull-closed`.
+/// Makes the hub's Argo CD serve Applications of all namespaces but `pull-closed`.
 async fn serve_all_namespaces(hub: &Hub) -> Result<()> {
     let parameters = ObjectRef::config_map("argocd", "argocd-cmd-params-cm");
     let all = json!({"data": {"application.namespaces": "/^(?!pull-closed$)/"}});
     hub.patch(&parameters, &all).await.map(drop)
 }
 
-/// Permits Applications of all namespaces in the AppProject `default`, which Argo CD makes when it starts.
+/// Permits Applications of all namespaces in the AppProject `default`, which Argo CD creates at its start.
 async fn permit_all_namespaces(plane: &testbed::ControlPlane) -> Result<()> {
     let project = ObjectRef::namespaced("argoproj.io/v1alpha1", "AppProject", "argocd", "default");
     plane.wait_for(&project, |_| true).await?;
@@ -179,12 +181,8 @@ async fn permit_all_namespaces(plane: &testbed::ControlPlane) -> Result<()> {
         .map(drop)
 }
 
-fn managed_cluster(name: &str) -> ObjectRef {
-    ObjectRef::cluster("cluster.open-cluster-management.io/v1", "ManagedCluster", name)
-}
-
-/// An Application of the hub that is synced automatically, for `cluster1`, with a finalizer. Its guestbook goes into the namespace
-/// of its name.
+/// Returns an Application of the hub with automated sync, for `cluster1`, with a finalizer. Its guestbook is in the namespace of
+/// its name.
 fn application(name: &str, git: &GitRepository) -> Value {
     json!({
         "apiVersion": "argoproj.io/v1alpha1",
@@ -199,26 +197,26 @@ fn application(name: &str, git: &GitRepository) -> Value {
         "spec": {
             "project": "default",
             "source": {"repoURL": git.url(), "targetRevision": "main", "path": "guestbook"},
-            // The only cluster that the hub's Argo CD knows by itself. Elsewhere it would say so, as a condition.
+            // The only cluster that the hub's Argo CD knows by itself. For others it would add a condition.
             "destination": {"server": "https://kubernetes.default.svc", "namespace": name},
             "syncPolicy": {"automated": {"prune": true}, "syncOptions": ["CreateNamespace=true"]},
         },
     })
 }
 
-/// An Application of the hub with a repository of its own, which has the guestbook.
+/// An Application of the hub with its own repository, which has the guestbook.
 struct Pulled {
     stage: &'static Stage,
     git: GitRepository,
-    /// The commit with which it began.
+    /// The first commit.
     commit: String,
-    /// Its name, and the namespace into which the guestbook goes.
+    /// Its name, which is also the namespace of the guestbook.
     name: String,
     object: Value,
 }
 
 impl Pulled {
-    /// The Application, which is to be created.
+    /// Returns the Application, to be created.
     fn new(stage: &'static Stage, name: &str) -> Result<Self> {
         let git = GitRepository::new()?;
         let commit = git.commit_folder(&shipped("guestbook"), "guestbook")?;
@@ -232,7 +230,7 @@ impl Pulled {
         })
     }
 
-    /// The same that waits to be synced.
+    /// Removes automated sync.
     fn by_hand(mut self) -> Self {
         self.object["spec"]["syncPolicy"]["automated"] = Value::Null;
         self
@@ -242,14 +240,14 @@ impl Pulled {
         self.stage.hub.create(&self.object).await
     }
 
-    /// Creates it and waits until it runs.
+    /// Creates it and waits until it is healthy.
     async fn start(self) -> Result<Self> {
         self.create().await?;
         self.runs(&self.commit).await?;
         Ok(self)
     }
 
-    /// The Application of the hub, and of the managed cluster where nothing else is said.
+    /// Returns the identity of the Application on the hub, and by default on the managed cluster.
     fn application(&self) -> ObjectRef {
         ObjectRef::of(&self.object)
     }
@@ -258,30 +256,30 @@ impl Pulled {
         self.stage.hub.get(&self.application()).await?.context("it is there")
     }
 
-    /// Changes the Application of the hub.
+    /// Patches the Application of the hub.
     async fn patch(&self, patch: &Value) -> Result<Value> {
         self.stage.hub.patch(&self.application(), patch).await
     }
 
-    /// Waits until the hub says that this commit runs well.
+    /// Waits until the hub shows this commit as synced and healthy.
     async fn runs(&self, commit: &str) -> Result<Value> {
         let hub = &self.stage.hub;
         hub.wait_for(&self.application(), |app| runs(app, commit)).await
     }
 
-    /// The works that carry it.
+    /// Returns the works with the Application.
     async fn works(&self) -> Result<Vec<Value>> {
         works_of(&self.stage.hub, &self.application()).await
     }
 
-    /// The only work that carries it.
+    /// Returns the only work with the Application.
     async fn work(&self) -> Result<ObjectRef> {
         let works = self.works().await?;
         ensure!(works.len() == 1, "not one work: {works:#?}");
         Ok(ObjectRef::of(&works[0]))
     }
 
-    /// The Deployment of the guestbook.
+    /// Returns the Deployment of the guestbook.
     fn guestbook(&self) -> ObjectRef {
         ObjectRef::deployment(&self.name, "guestbook-ui")
     }
@@ -291,13 +289,13 @@ impl Pulled {
         scale(&self.git, replicas)
     }
 
-    /// Records the Applications of that label on an API server: both the hub's and the cluster's have it.
+    /// Records the Applications with the test's label on an API server: those of the hub and of the cluster have it.
     async fn record(&self, plane: &testbed::ControlPlane) -> Result<Recording> {
         let label = format!("{TEST}={}", self.name);
         plane.record(APPLICATION.0, APPLICATION.1, &label).await
     }
 
-    /// Removes the Application, and waits until it is gone with all that goes with it.
+    /// Deletes the Application, and waits until it and all its objects are deleted.
     async fn end(self) -> Result<()> {
         let hub = &self.stage.hub;
         hub.delete(&self.application()).await?;
@@ -305,7 +303,7 @@ impl Pulled {
     }
 }
 
-/// Whether an Application says that this commit has been synced and runs well.
+/// Returns true if an Application is synced to this commit and healthy.
 fn runs(application: &Value, commit: &str) -> bool {
     let status = &application["status"];
     health(application) == "Healthy"
@@ -322,7 +320,7 @@ fn scale(git: &GitRepository, replicas: u32) -> Result<String> {
     git.commit(&[("guestbook/deployment.yaml", &scaled)])
 }
 
-/// The works of the hub that say that they carry this Application.
+/// Returns the works of the hub that are annotated with this Application.
 async fn works_of(hub: &Hub, application: &ObjectRef) -> Result<Vec<Value>> {
     let mut works = hub.list("work.open-cluster-management.io/v1", "ManifestWork").await?;
     works.retain(|work| {

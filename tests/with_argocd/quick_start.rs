@@ -1,5 +1,5 @@
-//! The README's quick start, from `kubectl apply` to removal, with the shipped files and nothing else: what they allow, and what
-//! they refuse.
+//! Tests of the README's quick start, from `kubectl apply` to removal, with only the shipped files: what they permit, and what
+//! they deny.
 
 use crate::names::under_policy;
 use crate::policy::{asked_for, told};
@@ -15,7 +15,7 @@ async fn the_guestbook_goes_from_git_to_the_cluster_and_away_again() -> Result<(
     let (hub, cluster1) = (&stage.hub, &stage.cluster1);
     let git = GitRepository::new()?;
     git.commit_folder(&shipped("guestbook"), "guestbook")?;
-    // What cannot be as shipped: where the repository is, and what the plugin with the shipped policy is called beside the others.
+    // The fields that cannot be as shipped: the repository, and the name of the plugin with the shipped policy beside the others.
     let mut app = shipped_object("app.yaml")?;
     app["spec"]["source"]["repoURL"] = json!(git.url());
     app["spec"]["source"]["plugin"]["name"] = json!(PLUGIN_AS_SHIPPED);
@@ -73,7 +73,7 @@ async fn a_project_that_is_not_in_the_shipped_policy_delivers_nothing_and_is_tol
     let start = "the policy has no entry for project web, so it may deliver nothing: add `- names: [web]`, with its clusters, namespaces and \
                  kinds, to `projects` in ";
     assert!(lines.len() == 1 && lines[0].starts_with(start), "{lines:?}");
-    // In the project that the policy names, and further than it goes.
+    // In the project of the policy, and beyond its limits.
     let patch = json!({"spec": {
         "project": "managed-clusters",
         "source": {"plugin": {"env": [{"name": "TARGET_CLUSTER", "value": "drift-default"}]}},
@@ -98,7 +98,7 @@ async fn argo_cd_refuses_works_in_namespaces_of_the_hub() -> Result<()> {
     let git = GitRepository::new()?;
     let config_map = format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n");
     git.commit(&[(&format!("{name}/config.yaml"), &config_map)])?;
-    // A plugin without a policy, so that the AppProject is all that is in the way.
+    // A plugin without a policy, so that only the AppProject denies it.
     let mut app = application(name, &git)?;
     app["spec"]["source"]["plugin"]["env"] = json!([{"name": "TARGET_CLUSTER", "value": "argocd"}]);
     hub.create_application(&app).await?;
@@ -136,7 +136,7 @@ async fn argo_cd_refuses_works_in_namespaces_of_the_hub() -> Result<()> {
     hub.delete(&application).await
 }
 
-/// What Argo CD says is invalid in an Application.
+/// Returns Argo CD's error about an invalid Application.
 fn invalid(app: &Value) -> Option<&str> {
     let conditions = app["status"]["conditions"].as_array()?;
     let found = conditions.iter().find(|it| it["type"] == "InvalidSpecError");

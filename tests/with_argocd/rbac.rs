@@ -1,15 +1,16 @@
-//! What argocd_rbac.yaml gives Argo CD's application controller on the hub, asked of the real API server and OCM's webhook.
+//! Tests of the permissions that deploy/argocd_rbac.yaml grants Argo CD's application controller on the hub, with the real API
+//! server and OCM's webhook.
 
 use crate::stage::{shipped, stage};
 use anyhow::{Context, Result};
-use argocd_ocm_cmp::{json, yaml};
+use manifest::{json, yaml};
 use serde_json::{Value, json};
 use std::fs;
 use testbed::{Hub, wait};
 
-/// The shipped rules, under the name `who` and for the ServiceAccount of that name.
+/// Returns the shipped rules with the name `who`, for the ServiceAccount of that name.
 fn rules_for(who: &str, change: impl Fn(&mut Vec<Value>)) -> Result<String> {
-    let text = fs::read_to_string(shipped("argocd_rbac.yaml"))?;
+    let text = fs::read_to_string(shipped("deploy/argocd_rbac.yaml"))?;
     let mut objects = String::new();
     for document in yaml::documents(&text) {
         let mut written = String::new();
@@ -47,7 +48,7 @@ fn work(name: &str, executor: Option<&str>) -> Value {
     work
 }
 
-/// Runs kubectl with the rights of a ServiceAccount of Argo CD's namespace, and says what it prints or why it fails.
+/// Runs kubectl with the permissions of a ServiceAccount in Argo CD's namespace, and returns its output or error.
 fn as_account(hub: &Hub, who: &str, arguments: &[&str], input: &str) -> Result<String, String> {
     let who = format!("--as=system:serviceaccount:argocd:{who}");
     let arguments: Vec<&str> = arguments.iter().copied().chain([who.as_str()]).collect();
@@ -55,7 +56,7 @@ fn as_account(hub: &Hub, who: &str, arguments: &[&str], input: &str) -> Result<S
         .map_err(|error| format!("{error:#}"))
 }
 
-/// Creates a work once the API server has taken notice of the account's rights, and says what OCM's webhook thinks of it.
+/// Creates a work after the account's permissions are effective, and returns the answer of OCM's webhook.
 async fn created(hub: &Hub, who: &str, work: &Value) -> Result<Result<(), String>> {
     wait::eventually("the rights count", wait::DEADLINE, async || {
         let created = as_account(hub, who, &["create", "-f", "-"], &work.to_string());
@@ -99,7 +100,7 @@ async fn the_shipped_rules_are_enough_for_works_with_an_executor_and_for_nothing
         ("delete", "managedclusters"),
     ] {
         let answer = as_account(hub, who, &["auth", "can-i", verb, resource, "-n", NAMESPACE], "");
-        // can-i says no by its exit code too.
+        // can-i answers no with its exit code too.
         assert!(answer.is_err(), "{verb} {resource}: {answer:?}");
     }
     Ok(())
@@ -125,7 +126,7 @@ async fn an_executor_takes_the_verb_execute_as_for_its_name() -> Result<()> {
     let told = told.err().context("the webhook refuses it")?;
     assert!(told.contains(&refused(who, "deployer")), "{told}");
 
-    // As the file's comment says.
+    // As in the file's comment.
     let who = "one-executor";
     hub.apply_yaml(&rules_for(who, |rules| {
         for rule in rules.iter_mut().filter(|rule| is_execute_as(rule)) {

@@ -1,10 +1,11 @@
-//! The report of an ApplicationSet: the shipped CRD and rights, the real applicationset-controller, and two managed clusters.
+//! Tests of the report of an ApplicationSet: the shipped CRD and permissions, the real applicationset-controller, and two managed
+//! clusters.
 
 use crate::controller::ACCOUNT;
 use crate::fleet::{Fleet, fleet};
 use crate::stage::{shipped, shipped_objects};
 use anyhow::{Context, Result, ensure};
-use argocd_ocm_cmp::report::{Condition, Found, Line, Report, Set, app};
+use controller::application_set_report::{Condition, Found, Line, Report, Set, app};
 use serde_json::{Value, json};
 use testbed::process::{self, Process};
 use testbed::{GitRepository, Hub, ObjectRef, is_applied, ports};
@@ -19,14 +20,14 @@ fn report(name: &str) -> ObjectRef {
     )
 }
 
-/// Applies the files that reports need, once, and waits until the kind is served and the rights count.
+/// Applies the files that reports need, once, and waits until the kind is served and the permissions are effective.
 async fn install(hub: &Hub) -> Result<()> {
     static INSTALLED: OnceCell<()> = OnceCell::const_new();
     INSTALLED.get_or_try_init(async || apply(hub).await).await.map(drop)
 }
 
 async fn apply(hub: &Hub) -> Result<()> {
-    for file in ["report_crd.yaml", "deploy_report.yaml"] {
+    for file in ["deploy/report_crd.yaml", "deploy/deploy_report.yaml"] {
         hub.kubectl(&["apply", "-f", shipped(file).to_str().context("a plain path")?])?;
     }
     hub.wait_for_crds().await?;
@@ -35,27 +36,24 @@ async fn apply(hub: &Hub) -> Result<()> {
         .await
 }
 
-/// A controller that writes reports and does nothing else, with the rights that it ships with.
+/// Starts a controller that only writes reports, with its shipped permissions.
 fn reporter(hub: &Hub) -> Result<Process> {
     let home = env!("CARGO_TARGET_TMPDIR").as_ref();
-    let mut command = process::command(env!("CARGO_BIN_EXE_argocd-ocm-cmp"), home);
-    command.args([
-        "controller",
-        "--controllers=application-set-report",
-        "--leader-elect=false",
-    ]);
-    command.args([
-        "--bind-address",
-        &format!("127.0.0.1:{}", ports::free()?),
-        "--kubeconfig",
-    ]);
-    command.arg(hub.service_account_kubeconfig("argocd", ACCOUNT)?);
+    let command = process::controller(
+        env!("CARGO_BIN_EXE_argocd-ocm-cmp"),
+        home,
+        &["--controllers=application-set-report", "--leader-elect=false"],
+        ports::free()?,
+        hub.service_account_kubeconfig("argocd", ACCOUNT)?,
+    );
     Process::start("reporter", command, &hub.logs().join("reporter.log"))
 }
 
-/// The shipped ApplicationSet under this name, for these clusters.
+/// Returns the shipped ApplicationSet with this name, for these clusters.
 fn application_set(name: &str, git: &GitRepository, clusters: &[&str]) -> Result<Value> {
-    let set = shipped_objects("appset.yaml")?.pop().context("an ApplicationSet")?;
+    let set = shipped_objects("examples/appset.yaml")?
+        .pop()
+        .context("an ApplicationSet")?;
     let mut set: Value = serde_json::from_str(&set.to_string().replace("guestbook", name))?;
     set["spec"]["generators"] = generators(clusters);
     set["spec"]["template"]["spec"]["source"]["repoURL"] = json!(git.url());
@@ -67,7 +65,7 @@ fn generators(clusters: &[&str]) -> Value {
     json!([{"list": {"elements": elements}}])
 }
 
-/// What a report counts: clusters, synced, not synced, healthy, not healthy, in progress.
+/// Returns the counts of a report: clusters, synced, not synced, healthy, not healthy, in progress.
 fn summary(report: &Value) -> Option<[u32; 6]> {
     let mut counts = [0; 6];
     let keys = ["clusters", "synced", "notSynced", "healthy", "notHealthy", "inProgress"];
@@ -86,7 +84,7 @@ async fn an_application_set_is_reported_from_its_first_cluster_to_its_end() -> R
     let name = "reported";
     let (object, git) = (report(name), GitRepository::new()?);
     git.commit_folder(&shipped("guestbook"), name)?;
-    // One is there that somebody else has written.
+    // Another writer has created one.
     let mut other = serde_json::to_value(json!({"statuses": {"summary": {"clusters": "7"}}}))?;
     other["apiVersion"] = json!(object.api_version);
     other["kind"] = json!(object.kind);
@@ -97,7 +95,7 @@ async fn an_application_set_is_reported_from_its_first_cluster_to_its_end() -> R
     hub.kubectl_with_input(&["apply", "-f", "-"], &set.to_string())?;
     let set = ObjectRef::of(&set);
 
-    // Both become healthy, with what they consist of.
+    // Both become healthy, with their resources.
     let well = |it: &Value| summary(it) == Some([2, 2, 0, 2, 0, 0]);
     let written = hub.wait_for(&object, well).await?;
     let owner = hub.get(&set).await?.context("the set")?["metadata"]["uid"].clone();
@@ -121,7 +119,7 @@ async fn an_application_set_is_reported_from_its_first_cluster_to_its_end() -> R
     assert_eq!(lines[0].join(" "), "NAME CLUSTERS HEALTHY IN PROGRESS SYNCED AGE");
     assert_eq!(lines[1][..5], [name, "2", "2", "0", "2"]);
 
-    // What is as it should be is not written again, nor after a restart.
+    // An up-to-date report is not written again, nor after a restart.
     let version = |it: &Value| it["metadata"]["resourceVersion"].clone();
     drop(reporter);
     let reporter = self::reporter(hub)?;
@@ -139,7 +137,7 @@ async fn an_application_set_is_reported_from_its_first_cluster_to_its_end() -> R
         "the other was written by the one that was restarted"
     );
 
-    // What a cluster refuses is told of that cluster.
+    // An object that a cluster rejects is reported for that cluster.
     git.commit(&[("reported/claim.yaml", REFUSED)])?;
     for cluster in ["cluster1", "second"] {
         hub.refresh_application(&format!("{name}-{cluster}"), "normal").await?;
@@ -153,7 +151,7 @@ async fn an_application_set_is_reported_from_its_first_cluster_to_its_end() -> R
     };
     hub.wait_for(&object, is_refused).await?;
 
-    // One leaves, and then the last.
+    // One cluster leaves, and then the last.
     let generate = async |clusters: &[&str]| {
         let patch = json!({"spec": {"generators": generators(clusters)}});
         hub.patch(&set, &patch).await.map(drop)
@@ -165,7 +163,7 @@ async fn an_application_set_is_reported_from_its_first_cluster_to_its_end() -> R
     let last = hub.wait_for(&object, |it| summary(it) == Some([0; 6])).await?;
     assert_eq!(last["statuses"]["clusterConditions"], Value::Null);
 
-    // It goes with its set, and no work does that the set is told to leave.
+    // It is deleted with its set, and no work is deleted that the set must leave.
     let keep = json!({"spec": {
         "generators": generators(&["cluster1"]),
         "syncPolicy": {"preserveResourcesOnDeletion": true},
@@ -191,7 +189,7 @@ async fn an_application_set_is_reported_from_its_first_cluster_to_its_end() -> R
     Ok(())
 }
 
-/// An object that no cluster takes: its namespace is not there.
+/// An object that every cluster rejects: its namespace does not exist.
 const REFUSED: &str = "
 apiVersion: v1
 kind: ConfigMap
@@ -236,7 +234,7 @@ async fn the_api_server_takes_a_report_of_20000_clusters() -> Result<()> {
     };
     let object = report(set.name);
     let few = lines(5_000, "Healthy");
-    // Of a set that is not there, which would take it along.
+    // Of a set that does not exist; with an owner it would be deleted.
     let mut small = Report::new(set, &few).object();
     small["metadata"]["ownerReferences"] = json!([]);
     let mut stored = hub.create(&small).await?;

@@ -1,4 +1,4 @@
-//! `deploy_cmp.yaml`, and `deploy_policy.yaml` after it, on the repo-server of Argo CD's own core-install.
+//! Tests of `deploy_cmp.yaml`, and `deploy/deploy_policy.yaml` after it, on the repo-server of Argo CD's own core-install.
 
 use crate::stage::{program, shipped, shipped_object, stage};
 use anyhow::{Context, Result, ensure};
@@ -59,14 +59,14 @@ async fn the_sidecar_is_added_to_argo_cds_own_repo_server_and_changes_nothing_el
         "a second time changes nothing"
     );
 
-    // What the sidecar mounts is there: Argo CD's own volumes, and our ConfigMap.
+    // The volumes that the sidecar mounts exist: Argo CD's own, and our ConfigMap.
     let volumes = list(&after, "volumes");
     for mount in sidecar(&after)["volumeMounts"].as_array().context("mounts")? {
         assert!(volumes.iter().any(|volume| volume["name"] == mount["name"]), "{mount}");
     }
 
-    // The policy comes on top, to the sidecar alone, and either file can be applied again without harm to the other.
-    let file = shipped("deploy_policy.yaml");
+    // The policy is added to the sidecar alone, and either file can be applied again without harm to the other.
+    let file = shipped("deploy/deploy_policy.yaml");
     let policy = [
         "apply",
         "--server-side",
@@ -81,7 +81,7 @@ async fn the_sidecar_is_added_to_argo_cds_own_repo_server_and_changes_nothing_el
     let mut expected = sidecar(&after);
     let bound_sidecar = sidecar(&bound);
     let mount = json!({"name": "argocd-ocm-cmp-policy", "mountPath": "/etc/argocd-ocm-cmp"});
-    expected["env"] = json!([{"name": "OCM_POLICY_FILE", "value": "/etc/argocd-ocm-cmp/policy.yaml"}]);
+    expected["env"] = json!([{"name": "ARGOCD_OCM_CMP_POLICY_FILE", "value": "/etc/argocd-ocm-cmp/policy.yaml"}]);
     expected["volumeMounts"].as_array_mut().context("mounts")?.push(mount);
     assert_eq!(bound_sidecar, expected);
     assert_eq!(split(&bound, "containers").1, list(&before, "containers"));
@@ -94,7 +94,7 @@ fn what_the_sidecar_may_is_enough_to_render() -> Result<()> {
     if !testbed::available() {
         return Ok(());
     }
-    // Programs and sources where every user can read them, and only the owner of the tests can write.
+    // Programs and sources that every user can read, and only the owner of the tests can write.
     let folder = tempfile::tempdir()?;
     let readable = |path: &Path| fs::set_permissions(path, Permissions::from_mode(0o755));
     readable(folder.path())?;
@@ -115,7 +115,7 @@ fn what_the_sidecar_may_is_enough_to_render() -> Result<()> {
     write("chart/values.yaml", "colour: green\n")?;
     let template = CONFIG_MAP.replace("config", "coloured") + "data:\n  colour: {{ .Values.colour }}\n";
     write("chart/templates/config.yaml", &template)?;
-    // What helm would read of the folder if that were its home, and stumble over.
+    // A file that helm would read if the folder were its home, and fail on.
     write("chart/.local/share/helm/plugins/any/plugin.yaml", "name: [\n")?;
     write("base/config.yaml", CONFIG_MAP)?;
     let base = "resources: [config.yaml]\nconfigMapGenerator: [{name: texts, literals: [a=b]}]\n";
@@ -191,7 +191,7 @@ fn list(deployment: &Value, part: &str) -> Vec<Value> {
         .unwrap_or_default()
 }
 
-/// The entries that are ours, and the others.
+/// Returns our entries, and the others.
 fn split(deployment: &Value, part: &str) -> (Vec<Value>, Vec<Value>) {
     let ours = |entry: &Value| {
         entry["name"]

@@ -1,11 +1,11 @@
-//! The size of a work is counted as OCM's admission webhook counts it, to the byte.
+//! Tests that we count the size of a work as OCM's admission webhook does, to the byte.
 
 use crate::stage::stage;
 use anyhow::{Context, Result};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Runs the program over `folder` with `limit`, and returns what it prints, whether it succeeds or not.
+/// Runs the program over `folder` with `limit`, and returns its output, whether it succeeds or not.
 fn generate(folder: &TempDir, limit: &str) -> Result<(String, String)> {
     let output = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
         .args([
@@ -32,7 +32,7 @@ async fn the_webhook_counts_as_many_bytes_as_we_do() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let hub = &stage.hub;
     hub.create_namespace("large").await.ok();
-    // What Go escapes and what it does not, small objects and large ones, numbers and nesting.
+    // Characters that Go escapes and others, small objects and large ones, numbers and nesting.
     let texts = [
         "<a href=\\\"x\\\">&amp;</a>",
         "caf\u{e9} \u{1f600}",
@@ -60,7 +60,7 @@ async fn the_webhook_counts_as_many_bytes_as_we_do() -> Result<()> {
             .expect_err("the webhook refuses it");
         let refused = format!("{refused:#}");
         let theirs = number_before(&refused, " bytes which exceeds").with_context(|| refused.clone())?;
-        // We count each object and it counts all of a work.
+        // We count each object, and it counts all of a work.
         assert_eq!(ours, Some(theirs), "{kind}");
         refusals += 1;
     }

@@ -1,4 +1,4 @@
-//! Kustomizations and charts, from Git to the managed cluster, and what differs from cluster to cluster.
+//! Tests of kustomizations and charts, from Git to the managed cluster, and of differences between clusters.
 
 use crate::delivery::{delivered, objects_of, synced, works, works_of};
 use crate::mistakes::comparison_error;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use testbed::{GitRepository, ObjectRef, is_applied, is_true, wait};
 
-/// Creates an Application with a folder of a new repository, whose objects go to the namespace of its name.
+/// Creates an Application with a folder of a new repository, whose objects are in the namespace of its name.
 async fn start(
     stage: &Stage,
     name: &str,
@@ -33,7 +33,7 @@ async fn end(stage: &Stage, name: &str) -> Result<()> {
     stage.hub.wait_gone(&application).await
 }
 
-/// The `ConfigMap`s in a namespace of `cluster1` whose names begin like this.
+/// Returns the `ConfigMap`s in a namespace of `cluster1` with this name prefix.
 async fn config_maps(stage: &Stage, namespace: &str, name: &str) -> Result<Vec<Value>> {
     let mut all = stage.cluster1.list("v1", "ConfigMap").await?;
     all.retain(|object| {
@@ -99,7 +99,7 @@ async fn an_overlay_is_delivered_as_kustomize_renders_it() -> Result<()> {
         (&json!(first), &json!("green"))
     );
 
-    // Another content is another ConfigMap, and the former one goes.
+    // Other content gives another ConfigMap, and the old one is deleted.
     let commit = git.commit(&[("shop/base/kustomization.yaml", &base("blue"))])?;
     delivered(&stage.hub, name, &commit).await?;
     let deployed = stage
@@ -168,7 +168,7 @@ spec:
 async fn a_chart_is_delivered_with_its_crd_and_its_hook() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let name = "sources-chart";
-    // The agent has no right to custom resources of itself.
+    // By default, the agent has no permission for custom resources.
     stage
         .cluster1
         .create(&json!({
@@ -178,7 +178,7 @@ async fn a_chart_is_delivered_with_its_crd_and_its_hook() -> Result<()> {
             "rules": [{"apiGroups": ["sources.example.com"], "resources": ["lamps"], "verbs": ["*"]}],
         }))
         .await?;
-    // Each of these is set by a later one too, down to the last.
+    // A later source sets each of these too, down to the last.
     let parameters = json!([
         {"name": "helm-release-name", "string": "shop"},
         {"name": "helm-value-files", "array": ["values-eu.yaml", "/common.yaml"]},
@@ -218,7 +218,7 @@ async fn a_chart_is_delivered_with_its_crd_and_its_hook() -> Result<()> {
             "count": 8,
             "service": "Helm",
             "namespace": name,
-            // Argo CD says no more of the hub's version.
+            // Argo CD passes no more of the hub's version.
             "kubernetes": format!("v{}.{}", version["major"].as_str().context("1")?, version["minor"].as_str().context("36")?),
         })
     );
@@ -245,7 +245,7 @@ async fn a_chart_is_delivered_with_its_crd_and_its_hook() -> Result<()> {
         "{delivered_objects:?}"
     );
 
-    // An upgrade: what was once to install runs no second time, because its content is the same.
+    // An upgrade: install hooks do not run again, because their content is the same.
     let commit = git.commit(&[("chart/values-eu.yaml", "colour: blue\nwatts: 2\n")])?;
     delivered(&stage.hub, name, &commit).await?;
     stage
@@ -261,7 +261,7 @@ async fn a_chart_is_delivered_with_its_crd_and_its_hook() -> Result<()> {
 
 const COLOUR: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: colour}\ndata: {colour: COLOUR}\n";
 
-/// Has a folder deployed, spoils it, and holds what Argo CD shows to `told`.
+/// Deploys a folder, breaks it, and compares Argo CD's error with `told`.
 async fn spoilt(
     name: &str,
     files: &[(&str, &str)],
@@ -342,7 +342,7 @@ async fn a_broken_kustomization_is_shown_in_one_line_and_removes_nothing() -> Re
     .await
 }
 
-/// The works of an Application, by their cluster.
+/// Returns the works of an Application, by cluster.
 async fn by_cluster(stage: &Stage, name: &str) -> Result<BTreeMap<String, Vec<Value>>> {
     let mut clusters: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for work in works_of(&stage.hub, name).await? {
@@ -356,7 +356,7 @@ async fn by_cluster(stage: &Stage, name: &str) -> Result<BTreeMap<String, Vec<Va
     Ok(clusters)
 }
 
-/// What a cluster is given, by name: what each `ConfigMap` holds.
+/// Returns the data of each `ConfigMap` of a cluster, by name.
 fn data(cluster: Option<&Vec<Value>>) -> BTreeMap<&str, &Value> {
     let objects = cluster.into_iter().flatten();
     objects
@@ -396,7 +396,7 @@ async fn clusters_differ_by_their_value_files() -> Result<()> {
         .wait_for(&config_map, |it| it["data"] == region("eu"))
         .await?;
 
-    // What is changed for one cluster is nothing to the other.
+    // A change for one cluster does not affect the other.
     let before = stage
         .hub
         .get(&ObjectRef::manifest_work("cluster1", name))

@@ -1,7 +1,7 @@
-//! What the tests share: one hub with Argo CD and the plugin, one managed cluster, and the shipped Application.
+//! The shared environment: one hub with Argo CD and the plugin, one managed cluster, and the shipped Application.
 
 use anyhow::{Context, Result, ensure};
-use argocd_ocm_cmp::{json, yaml};
+use manifest::{json, yaml};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::policy::POLICY;
 /// The plugin again, as a sidecar with a policy, for Applications that name it.
 pub(crate) const PLUGIN_WITH_POLICY: &str = "argocd-ocm-cmp-with-policy";
 
-/// The plugin again, as a sidecar with the policy that is shipped, for the quick start.
+/// The plugin again, as a sidecar with the shipped policy, for the quick start.
 pub(crate) const PLUGIN_AS_SHIPPED: &str = "argocd-ocm-cmp-as-shipped";
 
 /// The hub, its cluster `cluster1` and the controller.
@@ -24,8 +24,8 @@ pub(crate) struct Stage {
     pub(crate) controller: Controller,
 }
 
-/// The stage that the tests of this program share, where it can be had; what it lacks is said, and fails in CI. It is started
-/// by the first that asks, and ends with the program.
+/// Returns the stage that the tests of this program share, if available; prints missing parts, and fails then in CI. The first
+/// call starts it; it ends with the program.
 pub(crate) async fn stage() -> Result<Option<&'static Stage>> {
     static STAGE: OnceCell<Stage> = OnceCell::const_new();
     if !testbed::available() {
@@ -35,7 +35,7 @@ pub(crate) async fn stage() -> Result<Option<&'static Stage>> {
 }
 
 async fn set_up() -> Result<Stage> {
-    let hub = hub_with(&["proj.yaml", "cm_plugin.yaml", "policy_cm.yaml"]).await?;
+    let hub = hub_with(&["proj.yaml", "cm_plugin.yaml", "deploy/policy_cm.yaml"]).await?;
     let mut argocd = argocd(&hub, "plugin").await?;
     argocd
         .plugins
@@ -43,7 +43,7 @@ async fn set_up() -> Result<Stage> {
     let shipped = hub
         .get(&ObjectRef::config_map("argocd", "argocd-ocm-cmp-policy"))
         .await?;
-    let shipped = shipped.context("policy_cm.yaml brings its ConfigMap")?;
+    let shipped = shipped.context("deploy/policy_cm.yaml brings its ConfigMap")?;
     let shipped = shipped["data"]["policy.yaml"]
         .as_str()
         .context("it carries policy.yaml")?;
@@ -63,19 +63,20 @@ async fn set_up() -> Result<Stage> {
     })
 }
 
-/// A hub to which the files have been applied as a newcomer applies them, and argocd_cm.yaml.
+/// Creates a hub with these files applied as documented for new users, and deploy/argocd_cm.yaml.
 pub(crate) async fn hub_with(files: &[&str]) -> Result<Hub> {
     let hub = Hub::start().await?;
     for file in files {
         hub.kubectl(&["apply", "-f", shipped(file).to_str().context("a plain path")?])?;
     }
-    let path = shipped("argocd_cm.yaml");
+    let path = shipped("deploy/argocd_cm.yaml");
     let path = path.to_str().context("a plain path")?;
     hub.kubectl(&["apply", "--server-side", "--field-manager=argocd-ocm-cmp", "-f", path])?;
     Ok(hub)
 }
 
-/// Argo CD with the plugin, its plugin.yaml taken from the hub as the sidecar would mount it, and put in a folder of that name.
+/// Returns Argo CD with the plugin, its plugin.yaml read from the hub as the sidecar would mount it, and written to a folder of
+/// that name.
 pub(crate) async fn argocd(hub: &Hub, folder: &str) -> Result<ArgoCd> {
     let config_map = hub
         .get(&ObjectRef::config_map("argocd", "argocd-ocm-cmp"))
@@ -97,7 +98,7 @@ pub(crate) async fn argocd(hub: &Hub, folder: &str) -> Result<ArgoCd> {
     })
 }
 
-/// The plugin again, under another name and with a policy.
+/// Returns the plugin with another name and with a policy.
 fn with_policy(plugin: &Plugin, name: &str, policy_text: &str) -> Result<Plugin> {
     let text = fs::read_to_string(plugin.config_dir.join("plugin.yaml"))?;
     let config = plugin.config_dir.with_file_name(name);
@@ -107,22 +108,22 @@ fn with_policy(plugin: &Plugin, name: &str, policy_text: &str) -> Result<Plugin>
     let policy = config.join("policy.yaml");
     fs::write(&policy, policy_text)?;
     Ok(Plugin {
-        environment: vec![("OCM_POLICY_FILE".to_owned(), policy.display().to_string())],
+        environment: vec![("ARGOCD_OCM_CMP_POLICY_FILE".to_owned(), policy.display().to_string())],
         ..Plugin::new(config, &plugin.path)
     })
 }
 
-/// The program of the sidecar and of the controller: the one out of the image where `TESTBED_PROGRAM` says so.
+/// Returns the program of the sidecar and of the controller: the one from the image if `TESTBED_PROGRAM` is set.
 pub(crate) fn program() -> PathBuf {
     testbed::program(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
 }
 
-/// A file or folder of this repository.
+/// Returns the path of a file or folder of this repository.
 pub(crate) fn shipped(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// The objects of a shipped file.
+/// Returns the objects of a shipped file.
 pub(crate) fn shipped_objects(file: &str) -> Result<Vec<Value>> {
     let text = fs::read_to_string(shipped(file))?;
     let mut objects = Vec::new();
@@ -134,14 +135,14 @@ pub(crate) fn shipped_objects(file: &str) -> Result<Vec<Value>> {
     Ok(objects)
 }
 
-/// The only object of a shipped file.
+/// Returns the only object of a shipped file.
 pub(crate) fn shipped_object(file: &str) -> Result<Value> {
     let mut objects = shipped_objects(file)?;
     ensure!(objects.len() == 1, "{file} holds {} objects", objects.len());
     Ok(objects.remove(0))
 }
 
-/// The shipped Application under another name, with the folder `name` of another repository and nothing else changed.
+/// Returns the shipped Application with another name and the folder `name` of another repository.
 pub(crate) fn application(name: &str, git: &GitRepository) -> Result<Value> {
     let mut application = shipped_object("app.yaml")?;
     application["metadata"]["name"] = json!(name);

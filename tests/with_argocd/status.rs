@@ -1,4 +1,4 @@
-//! `status` against a real hub: what Argo CD shows, object by object, with the agent's own words.
+//! Tests of `status` against a real hub: the health that Argo CD shows, object by object, with the agent's own messages.
 
 use crate::account::account;
 use crate::app::App;
@@ -15,23 +15,13 @@ const NAME: &str = "well-or-not";
 
 const SETTINGS: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n";
 
-const WEB: &str = r"
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: web, image: 'example.com/web:1'}]}
-";
+const WEB: &str = include_str!("../data/objects/web.yaml");
 
-/// Its namespace is not there, as the agent will say.
+/// An object whose namespace does not exist, as the agent reports.
 const LOST: &str =
     "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: lost, namespace: well-or-not-else}\ndata: {a: b}\n";
 
-/// What a run says: its exit code, standard output and standard error.
+/// The result of a run: its exit code, standard output and standard error.
 pub(crate) type Told = (Option<i32>, String, String);
 
 pub(crate) fn command(kubeconfig: &Path, words: &[&str]) -> Command {
@@ -51,7 +41,7 @@ fn ended(child: Child) -> Result<Told> {
     Ok((output.status.code(), stdout, String::from_utf8(output.stderr)?))
 }
 
-/// The cells of a table's lines up to the totals.
+/// Returns the cells of a table's lines up to the totals.
 pub(crate) fn cells(table: &str) -> Vec<Vec<&str>> {
     let lines = table.lines().take_while(|line| !line.is_empty());
     lines
@@ -84,11 +74,11 @@ async fn it_is_told_what_is_wrong_until_all_is_well() -> Result<()> {
         assert_eq!(told(all, &[name])?, (Some(0), stdout.clone(), String::new()));
     }
 
-    // An object whose namespace is not there.
+    // An object whose namespace does not exist.
     app.push(&[("lost.yaml", LOST)]).await?;
     let first = "cluster1|well-or-not|ConfigMap well-or-not-else/lost|no|no|";
     let message = "Failed to apply manifest: namespaces \"well-or-not-else\" not found";
-    // The agent applies it, and looks for it later.
+    // The agent applies it, and checks it later.
     wait::eventually("it is told what is wrong", wait::DEADLINE, async || {
         let (code, stdout, _) = told(all, &[NAME]).ok()?;
         let worst = cells(&stdout).get(1)?.join("|");
@@ -97,11 +87,11 @@ async fn it_is_told_what_is_wrong_until_all_is_well() -> Result<()> {
     .await?;
     json_tells_the_same(all)?;
 
-    // Nobody waits for ever.
+    // The wait has a limit.
     let (code, stdout, stderr) = told(all, &[NAME, "--wait", "--timeout=1s"])?;
     assert_eq!((code, stderr.as_str()), (Some(1), ""), "{stdout}");
     assert!(stdout.contains(message), "{stdout}");
-    // Until it is mended, and each change is printed.
+    // Until it is repaired; each change is printed.
     let watching = command(all, &[NAME, "--wait", "--watch", "--timeout=5m", "-o", "json"]).spawn()?;
     stage.cluster1.create_namespace("well-or-not-else").await?;
     app.reconcile().await?;
@@ -145,9 +135,9 @@ async fn few_rights_are_enough(stage: &Stage) -> Result<()> {
     assert_eq!((code, stderr.as_str()), (Some(0), ""), "{stdout}");
     let (code, stdout, stderr) = told(&who, &[NAME])?;
     assert_eq!((code, stdout.as_str()), (Some(2), ""));
-    let way_out = ": name managed clusters whose works you may read with --cluster\n";
+    let remediation = ": name managed clusters whose works you may read with --clusters\n";
     assert!(
-        stderr.starts_with("error: the hub at https://") && stderr.ends_with(way_out),
+        stderr.starts_with("error: the hub at https://") && stderr.ends_with(remediation),
         "{stderr}"
     );
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
@@ -194,7 +184,7 @@ async fn a_cluster_that_the_hub_does_not_hear_from_is_told() -> Result<()> {
         "message": "Registration agent stopped updating its lease.",
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     });
-    let managed = ObjectRef::cluster("cluster.open-cluster-management.io/v1", "ManagedCluster", cluster);
+    let managed = ObjectRef::managed_cluster(cluster);
     hub.patch_status(&managed, &json!({"status": {"conditions": [condition]}}))
         .await?;
     let (code, stdout, stderr) = told(hub.kubeconfig_path(), &[name])?;
@@ -233,7 +223,7 @@ async fn works_that_ocm_makes_of_a_set_are_shown_with_it() -> Result<()> {
     let set: Value = serde_json::from_slice(&output.stdout)?;
     hub.apply(&set).await?;
     let set_name = set["metadata"]["name"].as_str().context("a name")?;
-    // As OCM's work manager does, which is not here.
+    // As OCM's work manager does, which does not run here.
     let label = json!({"work.open-cluster-management.io/manifestworkreplicaset": format!("default.{set_name}")});
     let work = json!({
         "apiVersion": "work.open-cluster-management.io/v1",
@@ -256,7 +246,7 @@ async fn works_that_ocm_makes_of_a_set_are_shown_with_it() -> Result<()> {
         stdout.ends_with("0 of 1 cluster healthy; objects: 1 Waiting\n"),
         "{stdout}"
     );
-    // And without it, for who looks at one cluster only.
+    // And without it, for a user who sees one cluster only.
     let (_, stdout, _) = told(hub.kubeconfig_path(), &[name, "--cluster", cluster])?;
     assert_eq!(cells(&stdout).len(), 2, "{stdout}");
     hub.delete(&ObjectRef::of(&work)).await?;

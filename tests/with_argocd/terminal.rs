@@ -1,4 +1,4 @@
-//! `status` on a terminal: what a person sees there while it changes, and what is left when they have seen enough.
+//! Tests of `status` on a terminal: the display during changes, and the screen that is left after Ctrl-C.
 
 use crate::stage::{Stage, stage};
 use anyhow::{Context, Result};
@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use testbed::{ObjectRef, wait};
 
-/// A terminal of a few columns in which the program runs; `script` of util-linux makes it, which any Debian has.
+/// A terminal of a few columns in which the program runs; created by `script` of util-linux, which every Debian has.
 struct Terminal {
     script: Child,
     keys: Option<ChildStdin>,
     shown: Arc<Mutex<Vec<u8>>>,
 }
 
-/// Wide enough for the tables here, and not for every line of progress.
+/// The width: enough for the tables here, and not for every line of progress.
 const COLUMNS: usize = 120;
 
 impl Terminal {
@@ -28,7 +28,7 @@ impl Terminal {
             words.join(" "),
             kubeconfig.display()
         );
-        // Tests that were started in the background have been told to ignore Ctrl-C, and so would be all that they start.
+        // Processes that were started in the background ignore Ctrl-C, and so would all their children.
         let mut script = Command::new("env")
             .args(["--default-signal=INT", "script"])
             .args(["--quiet", "--flush", "--command", &command, "/dev/null"])
@@ -58,7 +58,7 @@ impl Terminal {
         String::from_utf8_lossy(&self.shown.lock().expect("nobody panics with it")).into_owned()
     }
 
-    /// The lines on the screen when these words are among them.
+    /// Returns the lines on the screen when they contain these words.
     async fn shows(&self, words: &[&str]) -> Result<Vec<String>> {
         let seen = wait::eventually("the screen shows it", wait::DEADLINE, async || {
             let screen = screen(&self.bytes());
@@ -75,7 +75,7 @@ impl Terminal {
         Ok(keys.flush()?)
     }
 
-    /// All that was sent to the terminal, when the program has ended.
+    /// Returns all output to the terminal after the program has ended.
     async fn ended(mut self, with: &str) -> Result<(String, Vec<String>)> {
         let screen = self.shows(&[with]).await?;
         drop(self.keys.take());
@@ -85,14 +85,13 @@ impl Terminal {
 }
 
 impl Drop for Terminal {
-    /// Without its terminal the program ends too.
+    /// Closes the terminal, which ends the program too.
     fn drop(&mut self) {
         self.script.kill().and_then(|()| self.script.wait()).ok();
     }
 }
 
-/// What stands on the screen of a terminal to which this was sent, by as much as is needed of what terminals know. What they
-/// do not know here is shown as it is.
+/// Returns the screen after this output, by the subset of terminal codes that is needed. Unknown codes are shown as they are.
 fn screen(sent: &str) -> Vec<String> {
     let mut lines = vec![Vec::new()];
     let (mut row, mut column, mut wraps) = (0, 0, true);
@@ -140,7 +139,7 @@ fn screen(sent: &str) -> Vec<String> {
     lines
 }
 
-/// A work without an agent: the tests say what that would say.
+/// A work without an agent: the tests write the agent's status.
 struct Work<'h> {
     stage: &'h Stage,
     place: ObjectRef,
@@ -165,7 +164,7 @@ impl<'h> Work<'h> {
         Ok(Self { stage, place, names })
     }
 
-    /// The agent has applied it all, but for this, of the first.
+    /// Reports all objects as applied, except the first if `but_for` is set.
     async fn is_applied(&self, but_for: Option<&str>) -> Result<()> {
         let condition = |kind: &str, message: Option<&str>| {
             json!({
@@ -226,7 +225,7 @@ async fn a_watched_table_is_drawn_anew_in_its_place() -> Result<()> {
     terminal.press_ctrl_c()?;
     let (sent, left) = terminal.ended("ended with 130").await?;
     let screen = left.join("\n");
-    // The last table, the key as the terminal shows it, and what the shell does next.
+    // The last table, the echo of the key, and the next output of the shell.
     assert!(screen.starts_with(&ill.join("\n")), "{screen}");
     assert_eq!(left.last().map(String::as_str), Some("^Cended with 130"), "{screen}");
     assert_terminal_is_as_it_was(&sent);
@@ -242,7 +241,7 @@ async fn what_is_waited_for_is_a_line_that_goes_when_it_is_there() -> Result<()>
     let waiting = terminal.shows(&["0 of 1 cluster healthy"]).await?;
     assert_eq!((waiting.len(), waiting[0].as_str()), (2, "before"), "{waiting:#?}");
 
-    // A long line is cut, and nothing is left of what stood there.
+    // A long line is cut, and nothing is left of the earlier text.
     work.is_applied(Some(&"no room ".repeat(30))).await?;
     let ill = terminal.shows(&["objects: 1 Degraded"]).await?;
     assert_eq!((ill.len(), ill[0].as_str()), (2, "before"), "{ill:#?}");
@@ -257,7 +256,7 @@ async fn what_is_waited_for_is_a_line_that_goes_when_it_is_there() -> Result<()>
     work.end().await
 }
 
-/// Each mode that was changed was changed back, and nothing was taken from the user.
+/// Asserts that each changed mode was changed back, and that nothing else was left changed.
 fn assert_terminal_is_as_it_was(sent: &str) {
     assert_eq!(
         sent.matches("\x1b[?7l").count(),

@@ -1,4 +1,4 @@
-//! `status` finds what an Argo CD has applied, however that is told to mark it, and leaves another Argo CD's alone.
+//! Tests that `status` finds the works of an Argo CD with every tracking method, and leaves another Argo CD's alone.
 
 use crate::account::account;
 use crate::stage::{Stage, stage};
@@ -7,7 +7,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use testbed::{ObjectRef, wait};
 
-/// A work that Argo CD has applied with these marks and this name, for the agent of `cluster1`.
+/// Returns a work that Argo CD has applied with these marks and this name, for the agent of `cluster1`.
 fn work(name: &str, marks: &Value) -> Value {
     let config_map =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}});
@@ -26,7 +26,7 @@ fn tracking_id(application: &str, name: &str) -> String {
     format!("{application}:work.open-cluster-management.io/ManifestWork:cluster1/{name}")
 }
 
-/// What another Argo CD of this hub is told, in a namespace of its own.
+/// Creates the argocd-cm of another Argo CD on this hub, in a new namespace.
 async fn argocd_cm(stage: &Stage, namespace: &str, data: &Value) -> Result<()> {
     stage.hub.create_namespace(namespace).await?;
     let config_map = json!({
@@ -38,12 +38,13 @@ async fn argocd_cm(stage: &Stage, namespace: &str, data: &Value) -> Result<()> {
     stage.hub.apply(&config_map).await.map(drop)
 }
 
-/// The works that a table shows, by name.
+/// Returns the works in a table, by name.
 fn works(table: &str) -> Vec<&str> {
     cells(table).iter().skip(1).map(|cells| cells[1]).collect()
 }
 
-/// An Application that lists works as its own, as Argo CD does when it has compared them with Git. Nobody reconciles it.
+/// Returns an Application that lists works as its own, as Argo CD does after it has compared them with Git. Argo CD does not
+/// reconcile it.
 fn application(namespace: &str, name: &str, works: &[&str]) -> Value {
     let resource = |work: &&str| {
         json!({
@@ -89,15 +90,15 @@ async fn works_are_found_by_the_label_that_argo_cd_writes() -> Result<()> {
         work("labelled-east", &label(app)),
         work("labelled-west", &label(app)),
         work("labelled-other", &label("another")),
-        // Named as the plugin would name a part of it, and another's.
+        // A name that the plugin would give to a part of it, with the mark of another.
         work("labelled.part-wave1", &label("another")),
-        // A mark by which this Argo CD does not go.
+        // A mark that this Argo CD does not use.
         work(
             "labelled-copy",
             &json!({"annotations": {"argocd.argoproj.io/tracking-id": tracking_id(app, "labelled-copy")}}),
         ),
     ];
-    // Names that the plugin would not give are believed because Argo CD lists them.
+    // Names that the plugin would not give count because Argo CD lists them.
     let applications = [
         application(argocd, app, &["labelled-east", "labelled-west"]),
         application("argocd", app, &["labelled-copy"]),
@@ -114,7 +115,7 @@ async fn works_are_found_by_the_label_that_argo_cd_writes() -> Result<()> {
     let totals = "labelled is Healthy: 1 of 1 cluster healthy; objects: 2 Healthy\n";
     assert!(stdout.ends_with(totals), "{stdout}");
 
-    // By what the Argo CD of the hub is told, which goes by the annotation.
+    // With the setting of the hub's Argo CD, which uses the annotation.
     let (_, stdout, _) = told(stage.hub.kubeconfig_path(), &[app])?;
     assert_eq!(works(&stdout), ["labelled-copy", "labelled.part-wave1"], "{stdout}");
     end(stage, &all).await?;
@@ -152,10 +153,10 @@ async fn works_of_another_argo_cd_are_not_shown() -> Result<()> {
         assert_eq!((code, stderr.as_str()), (Some(0), ""), "{stdout}");
         assert_eq!(works(&stdout), [shown]);
     }
-    // An Argo CD without an id has those without.
+    // An Argo CD without an id owns those without.
     let (_, stdout, _) = told(kubeconfig, &[app])?;
     assert_eq!(works(&stdout), [of_none]);
-    // Who must not look at how Argo CD is set up sees them all.
+    // A user who is not permitted to read Argo CD's settings sees all of them.
     let who = account(stage, "status-of-any", &["manifestworks"], &["get", "list"])?;
     let stdout = wait::eventually("the rights count", wait::DEADLINE, async || {
         let told = told(&who, &[app, "-n", east, "--cluster=cluster1", "-o", "json"]).ok();

@@ -1,4 +1,4 @@
-//! How objects on a managed cluster follow Git: with what each kind's agent has rights to, and nothing else.
+//! Tests that objects on a managed cluster follow Git, with the agent's permissions for each kind, and no others.
 
 use crate::app::App;
 use crate::stage::{Stage, stage};
@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use testbed::{ManagedCluster, ObjectRef, is_true};
 
-/// An object in Git, and what happens to it.
+/// An object in Git, with its changes.
 struct Case {
     object: Value,
-    /// What somebody does to it on the cluster, as a JSON merge patch, and how it is when the agent has applied it again.
+    /// A manual change on the cluster, as a JSON merge patch, and the state after the agent has applied the object again.
     by_hand: Value,
     then: fn(&Value) -> bool,
-    /// What is changed in Git, as a JSON merge patch, and how it is when that has arrived.
+    /// A change in Git, as a JSON merge patch, and the state after it has arrived.
     in_git: Value,
     at_last: fn(&Value) -> bool,
 }
@@ -101,7 +101,7 @@ fn pod_template(name: &str, image: &str) -> Value {
     })
 }
 
-/// How many replicas it has is not for Git to say: its autoscaler wants two at least, and somebody asks for more.
+/// Returns a Deployment whose replicas are not set by Git: its autoscaler requires at least two, and a user requests more.
 fn scaled() -> Case {
     Case {
         object: json!({
@@ -142,7 +142,7 @@ fn autoscaler() -> Case {
     }
 }
 
-/// The API server completes its selector and template, and refuses every change of them.
+/// Returns a Job: the API server completes its selector and template, and rejects every change of them.
 fn job() -> Case {
     Case {
         object: json!({
@@ -160,7 +160,7 @@ fn job() -> Case {
     }
 }
 
-/// Bound to a volume, which the cluster writes into it, where it cannot be changed any more.
+/// Returns a claim: the cluster writes its volume into it, which is immutable then.
 fn claim() -> Case {
     Case {
         object: json!({
@@ -184,7 +184,7 @@ fn claim() -> Case {
     }
 }
 
-/// The volume that the claim is bound to; nobody else on the cluster may take it.
+/// The volume that the claim is bound to; no other claim on the cluster may use it.
 const VOLUME: &str = "updates-data";
 
 fn volume() -> Value {
@@ -238,12 +238,12 @@ fn crd() -> Case {
     }
 }
 
-/// The fields of `spec` in a CRD's version.
+/// Returns the fields of `spec` in a CRD's version.
 fn schema(crd: &Value, version: usize) -> &Value {
     &crd["spec"]["versions"][version]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
 }
 
-/// Only created.
+/// Returns an object with the strategy CreateOnly.
 fn created_only() -> Case {
     Case {
         object: config_map("created-only", &json!({STRATEGY: "CreateOnly"}), &json!({"kept": "a"})),
@@ -254,7 +254,7 @@ fn created_only() -> Case {
     }
 }
 
-/// Replaced as a whole, so that what others add goes.
+/// Returns an object that is replaced as a whole, so that additions by others are removed.
 fn replaced() -> Case {
     Case {
         object: config_map("replaced", &json!({STRATEGY: "Update"}), &json!({"kept": "a"})),
@@ -265,7 +265,7 @@ fn replaced() -> Case {
     }
 }
 
-/// Only looked at: it is somebody else's.
+/// Returns an object that is read-only: it belongs to others.
 fn looked_at() -> Case {
     Case {
         object: config_map("looked-at", &json!({STRATEGY: "ReadOnly"}), &json!({"kept": "a"})),
@@ -276,8 +276,8 @@ fn looked_at() -> Case {
     }
 }
 
-/// With characters that an apply patch would not bring there as they are.
-fn awkward() -> Case {
+/// Returns an object with characters that an apply patch would change.
+fn unsafe_for_apply() -> Case {
     Case {
         object: config_map("awkward", &json!({}), &json!({"text": AWKWARD, "kept": "a"})),
         by_hand: json!({"data": {"kept": "b"}}),
@@ -289,7 +289,7 @@ fn awkward() -> Case {
 
 const AWKWARD: &str = "next line \u{85}, delete \u{7f}, noncharacter \u{ffff}";
 
-/// The last that the agent applies: when this one is repaired, it has looked at all the others.
+/// Returns the last object that the agent applies: when it is repaired, all others have been processed.
 fn last() -> Case {
     Case {
         object: json!({
@@ -324,13 +324,13 @@ fn cases() -> Vec<Case> {
         created_only(),
         replaced(),
         looked_at(),
-        awkward(),
+        unsafe_for_apply(),
         last(),
     ]
 }
 
 impl Case {
-    /// The object on the cluster.
+    /// Returns the identity of the object on the cluster.
     fn there(&self) -> ObjectRef {
         let mut object = ObjectRef::of(&self.object);
         if object.kind != "CustomResourceDefinition" {
@@ -339,7 +339,7 @@ impl Case {
         object
     }
 
-    /// What changes when the object does; its status apart, where that is told apart.
+    /// Returns the values that change when the object does; separate for its status if it has its own generation.
     async fn version(&self, cluster: &ManagedCluster) -> Result<(String, Value, Value)> {
         let object = self.there();
         let found = cluster
@@ -357,7 +357,7 @@ impl Case {
     }
 }
 
-/// The objects as a file of the repository. Characters that YAML has no place for are escaped.
+/// Formats the objects as a file of the repository. Characters that YAML does not permit are escaped.
 fn file(cases: &[Case]) -> String {
     let objects: Vec<&Value> = cases.iter().map(|case| &case.object).collect();
     let text = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
@@ -368,7 +368,7 @@ fn file(cases: &[Case]) -> String {
     text.chars().map(escaped).collect()
 }
 
-/// JSON merge patch, RFC 7396.
+/// Applies a JSON merge patch (RFC 7396).
 fn merge(into: &mut Value, patch: &Value) {
     let Value::Object(fields) = patch else {
         *into = patch.clone();
@@ -386,7 +386,7 @@ fn merge(into: &mut Value, patch: &Value) {
     }
 }
 
-/// Whether the agent refuses nothing of a work.
+/// Returns true if the agent has applied all of a work.
 fn is_not_red(work: &Value) -> bool {
     let manifests = work["status"]["resourceStatus"]["manifests"].as_array();
     let applied = |owner: &Value| {
@@ -413,7 +413,7 @@ async fn objects_follow_git_and_are_repaired_and_nothing_turns_red() -> Result<(
     let work = app.work();
     stage.hub.wait_for(&work, |_| true).await?;
     tokio::select! {
-        // Longer than all the rest can take.
+        // Longer than the rest of the test can take.
         red = stage.hub.holds_for(&work, Duration::from_secs(3600), is_not_red) => red,
         done = follow(stage, &app, cases) => done,
     }?;
@@ -436,7 +436,7 @@ async fn follow(stage: &Stage, app: &App, mut cases: Vec<Case>) -> Result<()> {
         })
         .await?;
 
-    // Nothing has happened, so nothing happens.
+    // Nothing has changed, so nothing is written.
     let last = last();
     let quiet = || async {
         let mut versions = Vec::new();
@@ -458,7 +458,7 @@ async fn follow(stage: &Stage, app: &App, mut cases: Vec<Case>) -> Result<()> {
     for case in &cases {
         cluster1.wait_for(&case.there(), case.then).await?;
     }
-    // What is to stay as somebody made it does so, too, once everything else has been looked at again.
+    // Manual changes that are to stay do so, also after all other objects were applied again.
     again(cluster1, app, &last).await?;
     for case in &cases {
         holds(cluster1, case, case.then).await?;
@@ -475,7 +475,7 @@ async fn follow(stage: &Stage, app: &App, mut cases: Vec<Case>) -> Result<()> {
     Ok(())
 }
 
-/// Has the agent apply everything again and waits until it has.
+/// Makes the agent apply everything again, and waits until it has.
 async fn again(cluster1: &ManagedCluster, app: &App, last: &Case) -> Result<()> {
     cluster1.patch(&last.there(), &last.by_hand).await?;
     app.reconcile().await?;
@@ -492,7 +492,7 @@ async fn holds(cluster: &ManagedCluster, case: &Case, condition: fn(&Value) -> b
     Ok(())
 }
 
-/// The work says of each kind and object how it is updated.
+/// Checks the update strategy of each kind and object in the work.
 fn strategies_are_as_chosen(work: &Value) -> Result<()> {
     let configs = work["spec"]["manifestConfigs"].as_array().context("manifestConfigs")?;
     for (resource, name, wanted) in [

@@ -1,5 +1,5 @@
-//! What the controller's ServiceAccount may write and read on a real API server, by the roles and admission policies of the shipped
-//! files: what somebody can do who has its token.
+//! Tests of the writes and reads that the controller's ServiceAccount is permitted on a real API server, by the roles and
+//! admission policies of the shipped files: the damage possible with its token.
 
 mod agents;
 
@@ -17,9 +17,13 @@ const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 const OURS: &str = "argocd-ocm-cmp";
 const ARGO_CDS: &str = "resources-finalizer.argocd.argoproj.io";
 
-/// Installs the controller's rights of these files and its admission policies, and returns its account when they count.
+/// Installs the controller's permissions from these files and its admission policies, and returns its account when they are
+/// effective.
 async fn account(hub: &Hub, files: &[&str]) -> Result<Account> {
-    for file in ["deploy_controller.yaml", "admission_policy.yaml"].iter().chain(files) {
+    for file in ["deploy/deploy_controller.yaml", "deploy/admission_policy.yaml"]
+        .iter()
+        .chain(files)
+    {
         let file = format!("{}/{file}", env!("CARGO_MANIFEST_DIR"));
         hub.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", &file])?;
     }
@@ -41,7 +45,7 @@ async fn account(hub: &Hub, files: &[&str]) -> Result<Account> {
         let name = format!("argocd-ocm-cmp-{policy}.argocd");
         hub.kubectl(&["get", "validatingadmissionpolicybinding", &name])?;
     }
-    // The API server takes notice of policies a moment later, of all of them at once.
+    // The API server enforces policies with a short delay, all of them at once.
     let metadata = json!({"namespace": "argocd", "name": "admission"});
     let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata});
     let counts = async || {
@@ -53,7 +57,7 @@ async fn account(hub: &Hub, files: &[&str]) -> Result<Account> {
     Ok(account)
 }
 
-/// Checks that a write is refused by a policy, with these words of why.
+/// Checks that a policy denies a write, with these words in the reason.
 fn is_refused(written: Result<()>, why: &str) -> Result<()> {
     let refused = written.err().with_context(|| format!("it is not refused: {why}"))?;
     let text = format!("{refused:#}");
@@ -64,7 +68,7 @@ fn is_refused(written: Result<()>, why: &str) -> Result<()> {
     Ok(())
 }
 
-/// Checks that a request is refused by the roles.
+/// Checks that the roles deny a request.
 fn is_forbidden(asked: Result<()>) -> Result<()> {
     let text = format!("{:#}", asked.err().context("it is not refused")?);
     ensure!(
@@ -142,7 +146,7 @@ async fn of_an_application_only_conditions_and_a_refresh_can_be_written() -> Res
     account.patch(&shop, &json!({"status": {"conditions": null}})).await?;
     is_forbidden(account.delete(&shop).await)?;
 
-    // Nobody else is concerned: the administrator, and an account of the same name elsewhere with the same rights.
+    // Other users are not affected: the administrator, and an account of the same name elsewhere with the same permissions.
     hub.patch(
         &shop,
         &json!({"spec": {"project": "other"}, "metadata": {"labels": {"team": "a"}}}),
@@ -172,7 +176,7 @@ async fn an_application_of_the_pull_model_keeps_its_spec_and_gets_no_operation()
         return Ok(());
     };
     let hub = stage.hub;
-    let account = account(hub, &["deploy_pull.yaml"]).await?;
+    let account = account(hub, &["deploy/deploy_pull.yaml"]).await?;
     let mut pulled = application("admission-pulled");
     pulled["metadata"]["labels"] = json!({PULL: "true"});
     pulled["metadata"]["annotations"]["argocd.argoproj.io/refresh"] = json!("hard");
@@ -225,7 +229,7 @@ async fn secrets_of_others_can_be_neither_made_nor_changed_nor_deleted() -> Resu
         return Ok(());
     };
     let hub = stage.hub;
-    let account = account(hub, &["deploy_cluster_secrets.yaml"]).await?;
+    let account = account(hub, &["deploy/deploy_cluster_secrets.yaml"]).await?;
     let plain = json!({"name": "eu1", "server": "https://eu1-control-plane:6443"});
     let cluster = |managed_by: Value| json!({SECRET_TYPE: "cluster", MANAGED_BY: managed_by});
     let push = json!({"name": "eu2", "server": "https://eu2", "config": "{\"bearerToken\":\"t\"}"});
@@ -258,7 +262,7 @@ async fn secrets_of_others_can_be_neither_made_nor_changed_nor_deleted() -> Resu
         is_refused(account.delete(&it).await, "delete no Secrets but").with_context(|| it.to_string())?;
         hub.delete(&it).await?;
     }
-    // By the token of another ServiceAccount it would have that one's rights.
+    // With the token of another ServiceAccount it would have that one's permissions.
     let mut token = secret(
         "admission-token",
         &cluster(json!(OURS)),
@@ -312,7 +316,7 @@ async fn secrets_of_others_can_be_neither_made_nor_changed_nor_deleted() -> Resu
     Ok(())
 }
 
-/// The work of an Application in the pull model, with these manifests.
+/// Returns the work of an Application in the pull model, with these manifests.
 fn carrying(cluster: &str, name: &str, manifests: &Value) -> Value {
     json!({
         "apiVersion": "work.open-cluster-management.io/v1",
@@ -333,7 +337,7 @@ async fn works_can_only_carry_applications() -> Result<()> {
         return Ok(());
     };
     let (hub, cluster) = (stage.hub, stage.cluster.as_str());
-    let account = account(hub, &["deploy_pull.yaml"]).await?;
+    let account = account(hub, &["deploy/deploy_pull.yaml"]).await?;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}});
     let application = json!({
         "apiVersion": "argoproj.io/v1alpha1",
@@ -385,7 +389,7 @@ async fn works_can_only_carry_applications() -> Result<()> {
     account
         .patch(&ours, &json!({"spec": {"workload": {"manifests": [application]}}}))
         .await?;
-    // What the cluster's agent may have made of it is put right.
+    // Possible damage by the cluster's agent is repaired.
     let broken = json!({"metadata": {"labels": {PULL: null}, "annotations": {HUB_NAME: "other"}}});
     hub.patch(&ours, &broken).await?;
     let right = json!({"metadata": {"labels": {PULL: "true"}, "annotations": {HUB_NAME: "shop"}}});
@@ -414,7 +418,7 @@ async fn the_pull_model_alone_gives_no_secrets() -> Result<()> {
     ] {
         hub.kubectl(&["delete", "role", role, "-n", "argocd", "--ignore-not-found"])?;
     }
-    account(hub, &["deploy_pull.yaml", "deploy_report.yaml"]).await?;
+    account(hub, &["deploy/deploy_pull.yaml", "deploy/deploy_report.yaml"]).await?;
     let who = format!("--as=system:serviceaccount:argocd:{ACCOUNT}");
     let secrets = hub.kubectl(&["get", "secrets", "-n", "argocd", &who]);
     let refused = secrets.err().context("it reads Secrets")?.to_string();

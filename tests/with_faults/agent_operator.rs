@@ -1,17 +1,19 @@
-//! argocd-operator as the add-on brings it, the real one on a real API server: with the rights that the AddOnTemplate gives it and no
-//! more, it makes an Argo CD and an agent of the ArgoCD that clusters get, and takes them away again.
+//! Tests of argocd-operator as the add-on installs it, the real one on a real API server: with only the permissions of the
+//! AddOnTemplate, it creates an Argo CD and an agent from the ArgoCD resource of the clusters, and deletes them again.
 
 use crate::agent_template::ours;
 use crate::stage::{Stage, stage};
 use anyhow::{Context, Result, ensure};
-use argocd_ocm_cmp::agent::{self, Mode, Server, Wanted, names, shipped};
+use controller::argocd_agent as agent;
+use controller::argocd_agent::{DesiredAgent, Mode, Server, shipped};
+use ocm::argocd_agent as names;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use testbed::process::{self, Process};
 use testbed::{ObjectRef, Part, Parts};
 
-/// The agent that the operator makes.
+/// The agent that the operator creates.
 const AGENT: &str = "argocd-agent-agent";
 
 const GOC: (&str, &str) = ("argocd", "operated");
@@ -22,11 +24,11 @@ async fn the_operator_makes_an_agent_with_the_rights_that_it_is_given() -> Resul
         return Ok(());
     };
     for mode in [Mode::Managed, Mode::Autonomous] {
-        let wanted = Wanted {
+        let wanted = DesiredAgent {
             mode,
             namespace: format!("operated-{}", mode.name()).into(),
             operator: true,
-            ..Wanted::default()
+            ..DesiredAgent::default()
         };
         is_made_and_goes(&stage, &wanted)
             .await
@@ -35,14 +37,14 @@ async fn the_operator_makes_an_agent_with_the_rights_that_it_is_given() -> Resul
     Ok(())
 }
 
-async fn is_made_and_goes(stage: &Stage, wanted: &Wanted) -> Result<()> {
+async fn is_made_and_goes(stage: &Stage, wanted: &DesiredAgent) -> Result<()> {
     let hub = stage.hub;
     hub.create_namespace(&wanted.namespace).await?;
     let template = agent::template(GOC, wanted, &ours(), "argocd");
     let all = template.pointer("/spec/agentSpec/workload/manifests");
     let all = all.and_then(Value::as_array).context("no manifests")?;
     for manifest in all {
-        // Those that are there already are only made where there are none.
+        // Existing objects are kept; only missing ones are created.
         let is_there = manifest["kind"] == "CustomResourceDefinition" && {
             let name = manifest["metadata"]["name"].as_str().context("a name")?;
             hub.kubectl(&["get", "customresourcedefinition", name]).is_ok()
@@ -77,8 +79,8 @@ async fn is_made_and_goes(stage: &Stage, wanted: &Wanted) -> Result<()> {
     Ok(())
 }
 
-/// What the operator has made.
-async fn is_as_wanted(pod: &Pod<'_>, wanted: &Wanted) -> Result<()> {
+/// Checks the objects that the operator has created.
+async fn is_as_wanted(pod: &Pod<'_>, wanted: &DesiredAgent) -> Result<()> {
     for (kind, name, image) in [
         ("Deployment", AGENT, shipped::AGENT),
         ("Deployment", "argocd-repo-server", shipped::ARGOCD),
@@ -115,7 +117,8 @@ async fn is_as_wanted(pod: &Pod<'_>, wanted: &Wanted) -> Result<()> {
     Ok(())
 }
 
-/// Beside the operator runs our program, which has the agent started anew once for other certificates. The operator lets that be.
+/// Checks that our program beside the operator restarts the agent once for new certificates, and the operator does not revert
+/// that.
 async fn is_restarted_for_other_certificates(pod: &Pod<'_>) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let certificate = folder.path().join("tls.crt");
@@ -169,19 +172,19 @@ struct Pod<'a> {
 }
 
 impl Pod<'_> {
-    /// What the operator has made.
+    /// Returns an object that the operator has created.
     async fn made(&self, kind: &str, name: &str) -> Result<Option<Value>> {
         let place = ObjectRef::namespaced("apps/v1", kind, self.namespace, name);
         self.stage.hub.get(&place).await
     }
 
-    /// By which its programs are what they are on the cluster.
+    /// Returns the kubeconfig with the identity of the Pod's programs on the cluster.
     fn kubeconfig(&self) -> Result<PathBuf> {
         let account = self.spec["serviceAccountName"].as_str().context("no account")?;
         self.stage.hub.service_account_kubeconfig(self.namespace, account)
     }
 
-    /// Runs the operator, with the environment that it has there.
+    /// Runs the operator, with its environment in the Pod.
     fn operator(&self) -> Result<Process> {
         let (parts, kubeconfig) = (Parts::ensure()?, self.kubeconfig()?);
         let folder = kubeconfig.parent().context("a folder")?;
@@ -190,7 +193,7 @@ impl Pod<'_> {
         command.env("KUBECONFIG", &kubeconfig);
         command.env("REDIS_CONFIG_PATH", parts.argocd_operator_redis());
         for variable in self.spec["containers"][0]["env"].as_array().into_iter().flatten() {
-            // All that only the Pod knows is its namespace.
+            // The only value that depends on the Pod is its namespace.
             let value = variable["value"].as_str().unwrap_or(self.namespace);
             command.env(variable["name"].as_str().context("a name")?, value);
         }
@@ -202,7 +205,7 @@ impl Pod<'_> {
         Process::start("argocd-operator", command, &log)
     }
 
-    /// Runs what is beside it, for this file instead of those that are mounted there.
+    /// Runs the container beside it, for this file instead of the mounted ones.
     fn restarter(&self, home: &Path, certificate: &Path) -> Result<Process> {
         let there = self.spec["containers"][1]["command"].as_array();
         let arguments: Vec<_> = there.context("nothing")?.iter().filter_map(Value::as_str).collect();
@@ -223,7 +226,7 @@ impl Pod<'_> {
     }
 }
 
-/// Whether the operator says that it has done all.
+/// Returns true if the operator reports success.
 fn is_reconciled(argocd: &Value) -> bool {
     let conditions = argocd["status"]["conditions"].as_array();
     let reconciled = conditions.into_iter().flatten().find(|it| it["type"] == "Reconciled");

@@ -1,5 +1,5 @@
-//! `agent prepare` on a real API server: what Argo CD lacks on a managed cluster is made, and nothing else is touched, with no more
-//! rights than its help says.
+//! Tests of `agent prepare` on a real API server: it creates the missing Secrets of Argo CD on a managed cluster and changes
+//! nothing else, with only the permissions in its help.
 
 use crate::stage::{Stage, stage};
 use anyhow::{Context, Result, ensure};
@@ -12,7 +12,7 @@ use testbed::proxy::{Fault, Times};
 
 const PART_OF: &str = "app.kubernetes.io/part-of";
 
-/// Runs it for this namespace, and returns what it printed.
+/// Runs it for this namespace, and returns its output.
 fn run(namespace: &str, kubeconfig: &Path) -> Result<Output> {
     let home = tempfile::tempdir()?;
     let mut command = process::command(env!("CARGO_BIN_EXE_argocd-ocm-cmp"), home.path());
@@ -27,7 +27,7 @@ fn prepared(namespace: &str, kubeconfig: &Path) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// A namespace, and the kubeconfig of a ServiceAccount there that may do what the help says, and no more.
+/// Creates a namespace, and returns the kubeconfig of a ServiceAccount there with only the permissions in the help.
 async fn namespace(stage: &Stage, name: &str) -> Result<std::path::PathBuf> {
     let hub = stage.hub;
     hub.create_namespace(name).await?;
@@ -60,7 +60,7 @@ subjects:
 }
 
 async fn secret(stage: &Stage, namespace: &str, name: &str) -> Result<Value> {
-    let secret = ObjectRef::namespaced("v1", "Secret", namespace, name);
+    let secret = ObjectRef::secret(namespace, name);
     stage
         .hub
         .get(&secret)
@@ -68,7 +68,7 @@ async fn secret(stage: &Stage, namespace: &str, name: &str) -> Result<Value> {
         .with_context(|| format!("{secret} is not there"))
 }
 
-/// The length of a value that is 32 bytes in base64, in base64.
+/// The length of a value of 32 bytes in base64, encoded in base64 again.
 const LENGTH: usize = 60;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -128,7 +128,7 @@ async fn what_is_there_is_kept_and_only_completed() -> Result<()> {
             .await?;
     }
     let redis = secret(&stage, "prepare-half", "argocd-redis").await?;
-    // Somebody else writes at the same time, again and again, as far as can be seen from here.
+    // Simulates another writer at the same time, again and again.
     let proxy = stage.proxy().await?;
     proxy.fault(Fault::Status(409), Times::Next(2), |seen| seen.is("patch", "secrets"));
     assert_eq!(
@@ -167,7 +167,7 @@ async fn what_goes_wrong_is_told_in_one_line() -> Result<()> {
         )
     );
     let proxy = stage.proxy().await?;
-    // Somebody else is faster each time, and is never seen to have been.
+    // Simulates another writer that is always faster, and whose object never appears.
     proxy.fault(Fault::Status(409), Times::Always, |seen| seen.is("create", "secrets"));
     let output = run("prepare-wrong", &proxy.kubeconfig(&kubeconfig)?)?;
     assert_eq!(

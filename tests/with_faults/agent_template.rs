@@ -1,9 +1,11 @@
-//! argocd-agent as an add-on, on a real API server: what managed clusters are given is taken as it is, by one that lets no Pod do
-//! more than the strictest standard, and what is written on the hub is recognised afterwards.
+//! Tests of argocd-agent as an add-on on a real API server: a managed cluster with the strictest Pod security standard accepts
+//! the manifests unchanged, and the controller recognises the objects that it has written on the hub.
 
 use crate::stage::{Stage, stage};
 use anyhow::{Context, Result, ensure};
-use argocd_ocm_cmp::agent::{self, Entry, Images, Mode, Server, Wanted, decisions::Present};
+use controller::argocd_agent as agent;
+use controller::argocd_agent::decisions::Present;
+use controller::argocd_agent::{DesiredAgent, Entry, Images, Mode, Server};
 use serde_json::{Value, json};
 
 const NAMESPACE: &str = "agent-template";
@@ -21,10 +23,10 @@ async fn agent_template() -> Result<()> {
     });
     stage.hub.apply_yaml(&namespace.to_string())?;
     for mode in [Mode::Managed, Mode::Autonomous] {
-        let wanted = Wanted {
+        let wanted = DesiredAgent {
             mode,
             namespace: NAMESPACE.into(),
-            ..Wanted::default()
+            ..DesiredAgent::default()
         };
         is_taken_by_a_managed_cluster(&stage, &wanted).with_context(|| format!("{mode:?}"))?;
         is_recognised_on_the_hub(&stage, &wanted).with_context(|| format!("{mode:?}"))?;
@@ -32,7 +34,7 @@ async fn agent_template() -> Result<()> {
     Ok(())
 }
 
-/// With an image of this program.
+/// Returns images with one of this program.
 pub(crate) fn ours() -> Images {
     Images {
         ours: Some("registry.example.com/argocd-ocm-cmp:1".into()),
@@ -47,8 +49,8 @@ fn server() -> Server {
     }
 }
 
-/// Every manifest of the template and of the work with the CA, and every Pod that would come of it.
-fn is_taken_by_a_managed_cluster(stage: &Stage, wanted: &Wanted) -> Result<()> {
+/// Checks every manifest of the template and of the work with the CA, and every resulting Pod.
+fn is_taken_by_a_managed_cluster(stage: &Stage, wanted: &DesiredAgent) -> Result<()> {
     let template = agent::template(GOC, wanted, &ours(), "argocd");
     let manifests = template.pointer("/spec/agentSpec/workload/manifests");
     let manifests = manifests.and_then(Value::as_array).context("no manifests")?;
@@ -59,7 +61,7 @@ fn is_taken_by_a_managed_cluster(stage: &Stage, wanted: &Wanted) -> Result<()> {
         if manifest.pointer("/spec/template/spec/containers").is_some() {
             let metadata = json!({"name": manifest["metadata"]["name"], "namespace": NAMESPACE});
             let mut spec = manifest["spec"]["template"]["spec"].clone();
-            // OCM's mount, for which this one stands in, and no ServiceAccount, which a dry run has not made.
+            // OCM's mount is replaced by this one, and there is no ServiceAccount, which a dry run does not create.
             spec["serviceAccountName"] = "default".into();
             dry_run(
                 stage,
@@ -83,8 +85,8 @@ fn dry_run(stage: &Stage, manifest: &Value) -> Result<()> {
     taken.map(drop).with_context(|| format!("{manifest}"))
 }
 
-/// All that is written on the hub: read back, nothing is left to be done.
-fn is_recognised_on_the_hub(stage: &Stage, wanted: &Wanted) -> Result<()> {
+/// Checks that all objects on the hub, read back, need no further write.
+fn is_recognised_on_the_hub(stage: &Stage, wanted: &DesiredAgent) -> Result<()> {
     let template = agent::template(GOC, wanted, &ours(), "argocd");
     let entries = [
         Entry {
@@ -98,7 +100,7 @@ fn is_recognised_on_the_hub(stage: &Stage, wanted: &Wanted) -> Result<()> {
             next: None,
         },
     ];
-    let operated = Wanted {
+    let operated = DesiredAgent {
         argocd_manifests: Some(vec![json!({
             "apiVersion": "argoproj.io/v1beta1",
             "kind": "ArgoCD",
@@ -109,7 +111,7 @@ fn is_recognised_on_the_hub(stage: &Stage, wanted: &Wanted) -> Result<()> {
     };
     let mut objects = agent::decisions(GOC, &[&*stage.cluster].into(), &Present::new());
     for decision in &mut objects {
-        // A resource of its own.
+        // A separate resource.
         decision.as_object_mut().context("no object")?.remove("status");
     }
     objects.extend([
@@ -133,7 +135,7 @@ fn is_recognised_on_the_hub(stage: &Stage, wanted: &Wanted) -> Result<()> {
             ensure!(left.is_none(), "{left:?} is left to be done to {there}");
         }
     }
-    // Of this one the name is enough: it is never changed, and OCM's CRDs add to its list of configurations what theirs do.
+    // For this one the name is enough: it is never changed, and OCM's CRDs add defaults to its list of configurations.
     stage.hub.apply_yaml(&template.to_string())?;
     let manifests = "/spec/agentSpec/workload/manifests";
     let there = read(stage, &template)?;

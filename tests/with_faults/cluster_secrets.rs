@@ -1,5 +1,5 @@
-//! The cluster Secrets of Argo CD's that the controller keeps, in front of a real API server: it takes the Secrets as they are
-//! written, makes of a patch what the controller expects, and does not let two have one name.
+//! Tests of the cluster Secrets that the controller maintains, with a real API server: it accepts the Secrets as written, applies
+//! patches as the controller expects, and rejects duplicate names.
 
 use crate::stage::{Replica, Stage, stage, writes};
 use anyhow::{Context, Result};
@@ -9,10 +9,10 @@ use testbed::{ObjectRef, wait};
 
 const PROMISE: &str = "cluster-secrets";
 
-/// What no log may have in it: a credential that somebody has put into a Secret, as text and as Kubernetes has it.
+/// The text that must not be in a log: a credential that a user has put into a Secret, as text and in Kubernetes' encoding.
 const CREDENTIAL: [&str; 2] = ["hunter2", "aHVudGVyMg=="];
 
-/// A hub without cluster Secrets, and with one managed cluster of this name.
+/// Returns a hub without cluster Secrets, and with one managed cluster of this name.
 async fn hub(cluster: &str) -> Result<Option<Stage>> {
     let Some(stage) = stage(cluster).await? else {
         return Ok(None);
@@ -24,20 +24,20 @@ async fn hub(cluster: &str) -> Result<Option<Stage>> {
     Ok(Some(stage))
 }
 
-fn managed_cluster(name: &str) -> ObjectRef {
-    ObjectRef::cluster("cluster.open-cluster-management.io/v1", "ManagedCluster", name)
-}
-
 fn secret(name: &str) -> ObjectRef {
-    ObjectRef::namespaced("v1", "Secret", "argocd", name)
+    ObjectRef::secret("argocd", name)
 }
 
 async fn label(stage: &Stage, cluster: &str, labels: &Value) -> Result<()> {
     let labels = json!({"metadata": {"labels": labels}});
-    stage.hub.patch(&managed_cluster(cluster), &labels).await.map(drop)
+    stage
+        .hub
+        .patch(&ObjectRef::managed_cluster(cluster), &labels)
+        .await
+        .map(drop)
 }
 
-/// A cluster Secret that somebody else writes.
+/// Creates a cluster Secret of another writer.
 async fn write(stage: &Stage, name: &str, labels: &Value, data: &Value) -> Result<Value> {
     let secret = json!({
         "apiVersion": "v1",
@@ -53,7 +53,7 @@ fn decoded(secret: &Value, key: &str) -> String {
     String::from_utf8(bytes.unwrap_or_default().0).unwrap_or_default()
 }
 
-/// Labels a cluster and waits until its Secret has the label: what came before is over.
+/// Labels a cluster and waits until its Secret has the label: then earlier work is done.
 async fn change(stage: &Stage, cluster: &str, value: &str) -> Result<Value> {
     label(stage, cluster, &json!({"change": value})).await?;
     let is_there = |secret: &Value| secret["metadata"]["labels"]["change"] == value;
@@ -67,14 +67,14 @@ async fn controller(stage: &Stage, proxy: &Proxy) -> Result<Replica> {
     stage.controller_for(PROMISE, proxy).await
 }
 
-/// What has been written but Leases, once all that was asked has been answered.
+/// Returns the writes except those of Leases, after all requests were answered.
 async fn written(proxy: &Proxy) -> Result<Vec<String>> {
     let answered = |requests: &[Seen]| requests.iter().all(|seen| !seen.is_write() || seen.answer.is_some());
     proxy.until("all is answered", answered).await?;
     Ok(writes(&proxy.requests()))
 }
 
-/// The Events on a managed cluster, as `kubectl describe` shows them.
+/// Returns the Events on a managed cluster, as `kubectl describe` shows them.
 fn events(stage: &Stage, cluster: &str) -> Result<Vec<(String, String, u64)>> {
     let fields = format!("involvedObject.kind=ManagedCluster,involvedObject.name={cluster}");
     let list = stage
@@ -129,7 +129,7 @@ async fn a_cluster_has_its_secret_from_its_beginning_to_its_end() -> Result<()> 
         "true"
     );
 
-    // What others add stays, what the cluster says follows it.
+    // Additions of others stay; values from the cluster follow it.
     let theirs = json!({
         "metadata": {"labels": {"team": "web", "env": "mine"}, "annotations": {"note": "mine"}},
         "stringData": {"project": "web", "config": format!(r#"{{"password":"{}"}}"#, CREDENTIAL[0]), "server": "https://elsewhere"},
@@ -148,7 +148,7 @@ async fn a_cluster_has_its_secret_from_its_beginning_to_its_end() -> Result<()> 
     assert!(decoded(&now, "config").contains(CREDENTIAL[0]));
     assert_eq!(decoded(&now, "server"), "https://secret-life-control-plane:6443");
 
-    // A restart writes nothing, and a change of one cluster that of its Secret.
+    // A restart writes nothing, and a change of one cluster writes its Secret.
     hub.declare_managed_cluster("secret-other").await?;
     hub.wait_for(&secret("secret-other-secret"), |_| true).await?;
     let log = running.log()?;
@@ -171,10 +171,10 @@ async fn a_cluster_has_its_secret_from_its_beginning_to_its_end() -> Result<()> 
         "what is written is told without what it says"
     );
 
-    hub.delete(&managed_cluster("secret-life")).await?;
+    hub.delete(&ObjectRef::managed_cluster("secret-life")).await?;
     hub.wait_gone(&own).await?;
     // The last one as well.
-    hub.delete(&managed_cluster("secret-other")).await?;
+    hub.delete(&ObjectRef::managed_cluster("secret-other")).await?;
     hub.wait_gone(&secret("secret-other-secret")).await?;
     assert_eq!(running.metric("argocd_ocm_cmp_reconcile_errors_total").await?, 0);
     Ok(())
@@ -190,7 +190,7 @@ async fn a_secret_of_a_cluster_that_went_meanwhile_goes_unless_the_hub_lists_no_
     let running = controller(&stage, &first).await?;
     hub.wait_for(&own, |_| true).await?;
     running.stop().await?;
-    hub.delete(&managed_cluster("secret-gone")).await?;
+    hub.delete(&ObjectRef::managed_cluster("secret-gone")).await?;
     let proxy = stage.proxy().await?;
     let running = controller(&stage, &proxy).await?;
     running
@@ -199,7 +199,7 @@ async fn a_secret_of_a_cluster_that_went_meanwhile_goes_unless_the_hub_lists_no_
     assert_eq!(written(&proxy).await?, [""; 0]);
     assert!(hub.get(&own).await?.is_some());
 
-    // One comes back, and the API server is asked for the other before its Secret goes.
+    // One returns, and the controller reads the other from the API server before it deletes its Secret.
     hub.declare_managed_cluster("secret-back").await?;
     hub.wait_for(&secret("secret-back-secret"), |_| true).await?;
     hub.wait_gone(&own).await?;
@@ -227,7 +227,7 @@ async fn the_secret_of_a_peer_is_taken_over_and_that_of_another_is_left_alone() 
     });
     let data = json!({"name": "secret-acm", "server": "https://secret-acm-control-plane"});
     let acms = write(&stage, "secret-acm-application-manager-cluster-secret", &of_acm, &data).await?;
-    // One that Argo CD does not take for a cluster's, and no watch shows.
+    // A Secret without Argo CD's label, which no watch includes.
     let other = write(
         &stage,
         "secret-taken-secret",
@@ -251,7 +251,7 @@ async fn the_secret_of_a_peer_is_taken_over_and_that_of_another_is_left_alone() 
     let described = hub.kubectl(&["describe", "managedcluster", "secret-acm"])?;
     assert!(described.contains("ClusterSecretConflict"), "{described}");
 
-    // Each is told once, however often it is looked at and whoever looks.
+    // Each is reported once, however often it is reconciled and by which replica.
     for value in ["1", "2"] {
         label(&stage, "secret-acm", &json!({"change": value})).await?;
     }
@@ -295,7 +295,7 @@ async fn the_secret_of_a_peer_is_taken_over_and_that_of_another_is_left_alone() 
         );
     }
 
-    // When they go, ours are made.
+    // When they are deleted, ours are created.
     hub.delete(&secret("secret-acm-application-manager-cluster-secret"))
         .await?;
     hub.delete(&secret("secret-taken-secret")).await?;

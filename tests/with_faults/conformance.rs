@@ -1,4 +1,5 @@
-//! What a real API server answers to the requests of `tests/conformance`. The unit tests' hub in memory is held to the same answers.
+//! Compares the answers of a real API server with the transcripts in `tests/data/conformance`. The unit tests' in-memory hub is
+//! compared with the same answers.
 
 use crate::gitopscluster_crd::install;
 use crate::stage::stage;
@@ -8,7 +9,7 @@ use kube::client::Body;
 use std::path::Path;
 use testbed::Transcript;
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/conformance");
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/conformance");
 
 #[tokio::test]
 async fn the_api_server_answers_as_recorded() -> Result<()> {
@@ -16,7 +17,7 @@ async fn the_api_server_answers_as_recorded() -> Result<()> {
         return Ok(());
     };
     install(&stage).await?;
-    stage.hub.apply_yaml(include_str!("../../report_crd.yaml"))?;
+    stage.hub.apply_yaml(include_str!("../../deploy/report_crd.yaml"))?;
     stage.hub.wait_for_crds().await?;
     let client = stage.hub.client().await?;
     let is_recorded_anew = std::env::var_os("REWRITE").is_some();

@@ -1,4 +1,4 @@
-//! Two hundred Applications whose writes hang, and what waits for none of them.
+//! Tests that two hundred Applications whose writes hang do not delay other work.
 
 use crate::gitopscluster::{hub, select};
 use crate::gitopscluster_crd::{named, object};
@@ -22,7 +22,7 @@ fn is_hanging(seen: &Seen) -> bool {
     seen.is("patch", "applications") && seen.name.as_ref().is_some_and(|name| name.starts_with("hang-"))
 }
 
-/// Asks for the certificate of the cluster's agent, as its registration agent does.
+/// Requests the certificate of the cluster's agent, as its registration agent does.
 fn ask(stage: &Stage) -> Result<ObjectRef> {
     let request = json!({
         "apiVersion": "certificates.k8s.io/v1",
@@ -46,7 +46,7 @@ fn ask(stage: &Stage) -> Result<ObjectRef> {
         "-f",
         "-",
     ];
-    // What a registration agent may do is not of this test.
+    // The permissions of a registration agent are not part of this test.
     let rights = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRoleBinding",
@@ -65,7 +65,7 @@ fn ask(stage: &Stage) -> Result<ObjectRef> {
     ))
 }
 
-/// Has argocd-agent brought to the cluster, so that its agent is given certificates.
+/// Installs argocd-agent on the cluster, so that its agent gets certificates.
 async fn bring_agents(stage: &Stage) -> Result<()> {
     select(stage, "fair", &[CLUSTER]).await?;
     let spec = json!({
@@ -90,7 +90,7 @@ async fn until_recorded(stage: &Stage, application: &str, reason: &str) -> Resul
 }
 
 async fn other_writes_go_on(stage: &Stage, proxy: &Proxy) -> Result<()> {
-    // A certificate is signed: its writes are of another controller.
+    // A certificate is signed: its writes are from another controller.
     let asked = Instant::now();
     let request = ask(stage)?;
     let is_signed = |it: &Value| it["status"]["certificate"].is_string();
@@ -99,7 +99,7 @@ async fn other_writes_go_on(stage: &Stage, proxy: &Proxy) -> Result<()> {
         "the certificate was signed after {:.1} s with {HANGING} hanging writes",
         asked.elapsed().as_secs_f64()
     );
-    // A status is written, and an Event recorded: of the same controller, namespace and cluster.
+    // A status is written, and an Event recorded: by the same controller, for the same namespace and cluster.
     let written = Instant::now();
     let fine = stage.application("fine", Fares::Badly("it is broken")).await?;
     stage.until_told(&fine, DEGRADED, "it is broken").await?;
@@ -138,7 +138,7 @@ async fn hanging_writes_of_200_applications_delay_no_certificate_no_status_and_n
         .hub
         .wait_for(&listed, |it| it["status"]["decisions"][0]["clusterName"] == CLUSTER)
         .await?;
-    let authority = ObjectRef::namespaced("v1", "Secret", "argocd", "argocd-agent-ca");
+    let authority = ObjectRef::secret("argocd", "argocd-agent-ca");
     stage
         .hub
         .wait_for(&authority, |it| it["data"]["tls.key"].is_string())
@@ -158,7 +158,7 @@ async fn hanging_writes_of_200_applications_delay_no_certificate_no_status_and_n
     proxy.until("many writes hang", hang).await?;
     let gone_on = other_writes_go_on(&stage, &proxy).await;
 
-    // Whatever happened: other tests use the hub.
+    // In any case: other tests use the hub.
     proxy.heal();
     stage.hub.delete(&named("v1alpha1", "fair")).await?;
     stage.hub.wait_gone(&named("v1alpha1", "fair")).await?;

@@ -1,11 +1,11 @@
-//! An API server that fails: what can be served is served, what fails is tried again later and later, it is counted, and when the
-//! API server is well again all is as if nothing had been.
+//! Tests of failures of the API server: unaffected objects are served, failed requests are retried with backoff and counted, and
+//! after the recovery the state is as if there had been no failure.
 
 use crate::stage::{
     APPLY_ERROR, DEGRADED, Fares, INFO, Replica, Stage, TRIES, backs_off, config_map, lists, stage, told, writes_of,
 };
 use anyhow::{Result, ensure};
-use argocd_ocm_cmp::generate::names::{WorkName, set_name_max};
+use ocm::names::{WorkName, set_name_max};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use testbed::ObjectRef;
@@ -17,7 +17,7 @@ const CLUSTERS: &str = "argocd_ocm_cmp_managed_clusters{available=\"true\"}";
 const WATCH_ERRORS: &str = "argocd_ocm_cmp_watch_errors_total";
 
 fn error(reason: &str) -> String {
-    format!("{ERRORS}{{promise=\"application-status\",reason=\"{reason}\"}}")
+    format!("{ERRORS}{{controller=\"application-status\",reason=\"{reason}\"}}")
 }
 
 fn watch_error(kind: &str, reason: &str) -> String {
@@ -45,7 +45,7 @@ async fn a_cluster_cannot_speak_for_an_application_by_marking_a_work_of_its_own(
         .hub
         .patch(&ObjectRef::manifest_work(&stage.cluster, "own"), &marks)
         .await?;
-    // What is said after that is noticed, and nothing else is said with it.
+    // A later status is reported, and nothing else is written with it.
     stage.says("shop", Fares::Refused("a reason of its own")).await?;
     let now = stage.until_told(&victim, APPLY_ERROR, "a reason of its own").await?;
     assert_eq!(told(&now, DEGRADED), [""; 0], "{now:#}");
@@ -92,7 +92,7 @@ async fn a_write_that_is_refused_is_tried_again_later_and_later_and_holds_up_nob
             "{fault:?}"
         );
     }
-    // A second that the API server asks for is given to it also the first time, when half of one is the most we wait.
+    // A `Retry-After` of one second is respected at the first retry, where our maximum backoff is half a second.
     let requests = proxy.requests();
     let throttled = writes_of(&requests, &refused[1]);
     assert!(throttled[1].at - throttled[0].at >= Duration::from_secs(1));
@@ -104,7 +104,7 @@ async fn a_write_that_is_refused_is_tried_again_later_and_later_and_holds_up_nob
         stage.until_well(application).await?;
         stage.says(&application.name, Fares::Badly("it is broken")).await?;
         let told = stage.until_told(application, DEGRADED, "it is broken").await?;
-        // It is created, and written once for each state, also where the answer was lost: the watch brings what was done.
+        // It is created, and written once for each state, even if the answer was lost: the watch delivers the result.
         assert_eq!(told["metadata"]["generation"], 3, "{told:#}");
     }
     controller.until_metric(FAILING, |count| count == 0).await
@@ -184,7 +184,7 @@ async fn an_api_server_that_refuses_and_hangs_at_the_start_is_waited_for() -> Re
     Ok(())
 }
 
-/// Of how many of these kinds all is known.
+/// Returns the number of these kinds whose cache is synced.
 async fn known(controller: &Replica, kinds: &[&str]) -> Result<u64> {
     let mut known = 0;
     for kind in kinds {
@@ -194,7 +194,7 @@ async fn known(controller: &Replica, kinds: &[&str]) -> Result<u64> {
     Ok(known)
 }
 
-/// Changes how an Application fares, again and again, and waits each time until it is told.
+/// Changes the health of an Application again and again, and waits each time until the condition shows it.
 async fn goes_on(stage: &Stage, application: &ObjectRef) -> Result<()> {
     for _ in 0..3 {
         stage.says(&application.name, Fares::Badly("it is broken")).await?;
@@ -208,7 +208,7 @@ async fn goes_on(stage: &Stage, application: &ObjectRef) -> Result<()> {
     Ok(())
 }
 
-/// How many watches of a resource there are.
+/// Returns the number of watches of a resource.
 fn watches(requests: &[Seen], resource: &str) -> usize {
     requests.iter().filter(|seen| seen.is("watch", resource)).count()
 }
@@ -226,7 +226,7 @@ async fn watches_that_end_every_second_cost_no_list_and_lose_nothing() -> Result
     proxy.fault(Fault::EndAfter(Duration::from_secs(1)), Times::Always, |_| true);
     goes_on(&stage, &application).await?;
     let requests = proxy.requests();
-    // Those that were open when it began end at once.
+    // Watches that were open at the start end at once.
     let most = usize::try_from(started.elapsed().as_secs())? + 2;
     for kind in [
         "applications",
@@ -279,7 +279,7 @@ async fn a_watch_of_what_is_forgotten_lists_again_and_loses_nothing() -> Result<
     stage.until_well(&kept).await?;
     stage.until_well(&going).await?;
     let mark = proxy.mark();
-    // What happens while nothing is watched: a change, a new one, and one that is gone.
+    // Changes while no watch is open: an update, a creation, and a deletion.
     let now = Instant::now();
     let is_open = move |seen: &Seen| seen.verb == "watch" && seen.at < now;
     proxy.fault(Fault::Expired, Times::Always, is_open);
@@ -316,7 +316,7 @@ async fn an_api_server_that_freezes_is_waited_for() -> Result<()> {
     let mark = proxy.mark();
     proxy.fault(Fault::Hang, Times::Always, |_| true);
     stage.says("shop", Fares::Badly("it is broken")).await?;
-    // A Lease that cannot be renewed is given up: somebody else may have it.
+    // A Lease that cannot be renewed is lost: another replica may have acquired it.
     controller
         .until_metric("argocd_ocm_cmp_leader", |leads| leads == 0)
         .await?;
@@ -336,7 +336,7 @@ async fn an_api_server_that_does_not_stream_what_there_is_is_asked_for_pages() -
     };
     let proxy = stage.proxy().await?;
     let is_stream = |seen: &Seen| seen.query.contains("sendInitialEvents");
-    // As Kubernetes answered before it could, and does where that is switched off.
+    // The answer of Kubernetes before streaming lists, and where they are switched off.
     proxy.fault(Fault::Status(422), Times::Always, is_stream);
     let before = stage.application("before", Fares::Well).await?;
     let _controller = stage.controller(&proxy).await?;
@@ -378,7 +378,8 @@ async fn a_kind_that_is_taken_away_is_missed_by_nobody_and_found_when_it_is_back
         goes_on(&stage, &application).await?;
         watching.stop().await?;
 
-        // One that starts now does not wait for what this hub does not have, and does not ask for it all the time.
+        // A controller that starts now does not wait for kinds that this hub does not serve, and does not retry them all the
+        // time.
         let proxy = stage.proxy().await?;
         let controller = stage.controller(&proxy).await?;
         let asked = |requests: &[Seen]| -> Vec<Seen> {
@@ -398,14 +399,14 @@ async fn a_kind_that_is_taken_away_is_missed_by_nobody_and_found_when_it_is_back
         anyhow::Ok((proxy, controller))
     };
     let taken_away = taken_away.await;
-    // Whatever happened: other tests need it.
+    // In any case: other tests need it.
     stage
         .hub
         .kubectl_with_input(&["create", "-f", "-"], &without_history(&crd)?)?;
     stage.hub.wait_for_crds().await?;
     let (_proxy, _controller) = taken_away?;
 
-    // As `generate` calls one of this Application.
+    // The name that `generate` gives to a work of this Application.
     let name = "shop"
         .parse::<WorkName>()?
         .set_part("", "argocd", set_name_max("argocd"));
@@ -428,7 +429,7 @@ async fn a_kind_that_is_taken_away_is_missed_by_nobody_and_found_when_it_is_back
     Ok(())
 }
 
-/// An object as it was created.
+/// Returns an object without the history of its writes.
 fn without_history(object: &str) -> Result<String> {
     let mut object: serde_json::Value = serde_json::from_str(object)?;
     object["status"] = json!({});

@@ -1,4 +1,4 @@
-//! GitOpsClusters in front of a real API server: what is written is taken, nobody else's Secret is touched, and nothing is written
+//! Tests of GitOpsClusters with a real API server: writes are accepted, Secrets of others are untouched, and nothing is written
 //! twice.
 
 use crate::gitopscluster_crd::{install, named, object};
@@ -12,7 +12,7 @@ use testbed::{ObjectRef, wait};
 
 const PROMISE: &str = "gitopscluster";
 
-/// A hub with the kind, without cluster Secrets, and with these managed clusters.
+/// Returns a hub with the kind, without cluster Secrets, and with these managed clusters.
 pub(crate) async fn hub(clusters: &[&str]) -> Result<Option<Stage>> {
     let Some(stage) = stage(clusters[0]).await? else {
         return Ok(None);
@@ -33,14 +33,14 @@ pub(crate) async fn hub(clusters: &[&str]) -> Result<Option<Stage>> {
 
 pub(crate) fn secret(cluster: &str) -> ObjectRef {
     let name = format!("{cluster}-application-manager-cluster-secret");
-    ObjectRef::namespaced("v1", "Secret", "argocd", &name)
+    ObjectRef::secret("argocd", &name)
 }
 
 fn of_placement(kind: &str, name: &str) -> ObjectRef {
     ObjectRef::namespaced("cluster.open-cluster-management.io/v1beta1", kind, "argocd", name)
 }
 
-/// A Placement and its decisions, as OCM's controller writes them.
+/// Creates a Placement and its decisions, as OCM's controller writes them.
 pub(crate) async fn select(stage: &Stage, placement: &str, clusters: &[&str]) -> Result<()> {
     decide(stage, placement, clusters).await?;
     let status = json!({"status": {"conditions": [], "numberOfSelectedClusters": clusters.len()}});
@@ -79,7 +79,7 @@ async fn decide(stage: &Stage, placement: &str, clusters: &[&str]) -> Result<()>
         .map(drop)
 }
 
-/// What asks for the clusters of a Placement.
+/// Returns a spec for the clusters of a Placement.
 pub(crate) fn spec(placement: &str) -> Value {
     json!({
         "argoServer": {"cluster": "notused", "argoNamespace": "argocd"},
@@ -92,7 +92,7 @@ pub(crate) fn goc(name: &str) -> ObjectRef {
     named("v1beta1", name)
 }
 
-/// The status, the reason and the message of a condition.
+/// Returns the status, the reason and the message of a condition.
 pub(crate) fn condition<'o>(object: &'o Value, kind: &str) -> [&'o str; 3] {
     let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
     let found = conditions.into_iter().find(|it| it["type"] == kind);
@@ -113,14 +113,14 @@ async fn controller(stage: &Stage, proxy: &Proxy) -> Result<Replica> {
 }
 
 async fn label(stage: &Stage, cluster: &str, value: &str) -> Result<Value> {
-    let managed = ObjectRef::cluster("cluster.open-cluster-management.io/v1", "ManagedCluster", cluster);
+    let managed = ObjectRef::managed_cluster(cluster);
     let labels = json!({"metadata": {"labels": {"change": value}}});
     stage.hub.patch(&managed, &labels).await?;
     let is_there = |secret: &Value| secret["metadata"]["labels"]["change"] == value;
     stage.hub.wait_for(&secret(cluster), is_there).await
 }
 
-/// The first one's, as ACM writes it.
+/// Returns the first cluster's Secret, as ACM writes it.
 fn of_acm() -> Value {
     json!({
         "apiVersion": "v1",
@@ -140,7 +140,7 @@ fn of_acm() -> Value {
     })
 }
 
-/// The third one's, as somebody writes it who has Argo CD connect to it.
+/// Returns the third cluster's Secret, as a user writes it for a direct connection of Argo CD.
 fn push() -> Value {
     json!({
         "apiVersion": "v1",
@@ -150,7 +150,8 @@ fn push() -> Value {
     })
 }
 
-/// A cluster that leaves loses its Secret, when the Placement says so as well; a Placement that decides nothing takes nothing.
+/// Checks that a cluster that leaves loses its Secret, after the Placement has changed as well, and that a Placement without
+/// decisions deletes nothing.
 async fn leaves_and_empties(stage: &Stage) -> Result<()> {
     let hub = stage.hub;
     decide(stage, "goc", &["goc-one", "goc-two"]).await?;
@@ -174,7 +175,7 @@ async fn leaves_and_empties(stage: &Stage) -> Result<()> {
     Ok(())
 }
 
-/// The deletion of one takes what is its own, and no finalizer holds it then.
+/// Checks that a deletion deletes its own objects, and then the finalizer is removed.
 async fn is_deleted_beside_another(stage: &Stage) -> Result<()> {
     let hub = stage.hub;
     select(stage, "goc-other", &["goc-three"]).await?;
@@ -199,7 +200,7 @@ async fn a_gitopscluster_registers_what_its_placement_selects_until_it_is_delete
         return Ok(());
     };
     let hub = stage.hub;
-    // ACM's own for the first, and somebody else's for the third.
+    // ACM's own for the first cluster, and another writer's for the third.
     let acms = hub.create(&of_acm()).await?;
     let push = hub.create(&push()).await?;
     select(&stage, "goc", &clusters).await?;
@@ -246,7 +247,7 @@ async fn a_gitopscluster_registers_what_its_placement_selects_until_it_is_delete
     )
     .await?;
 
-    // Somebody else's goes: all is well. What is written is what is new.
+    // The other writer's is deleted: the conflict is resolved. Only the new Secret is written.
     hub.delete(&ObjectRef::of(&push)).await?;
     let well = until(&stage, "goc", "Ready", "True", "").await?;
     assert_eq!(well["status"]["phase"], "successful");
@@ -254,7 +255,7 @@ async fn a_gitopscluster_registers_what_its_placement_selects_until_it_is_delete
     let shown: Vec<_> = shown.split_whitespace().take(4).collect();
     assert_eq!(shown, ["goc", "True", "3", "3"]);
 
-    // A restart writes nothing, and a change of one cluster that of its Secret.
+    // A restart writes nothing, and a change of one cluster writes its Secret.
     let log = running.log()?;
     running.stop().await?;
     assert!(!log.contains("hunter2"), "{log}");
@@ -293,7 +294,7 @@ async fn what_is_not_served_or_not_done_is_said_once_and_nothing_is_written_for_
         "argoCDAgentAddon": {"mode": "managed", "operatorNamespace": "operators"},
     });
     hub.create(&object("v1alpha1", "goc-agent", &agent)).await?;
-    // Of a tenant, who has not been let in.
+    // A GitOpsCluster of a tenant that is not admitted.
     hub.create_namespace("goc-tenant").await?;
     let mut tenant = object("v1beta1", "goc-tenant", &spec("goc"));
     tenant["metadata"]["namespace"] = json!("goc-tenant");
@@ -308,12 +309,12 @@ async fn what_is_not_served_or_not_done_is_said_once_and_nothing_is_written_for_
         "goc-agent",
         "ClustersImported",
         "False",
-        "name argocd-agent in its OCM_CONTROLLERS",
+        "name argocd-agent in its ARGOCD_OCM_CMP_CONTROLLERS",
     )
     .await?;
     assert_eq!(
         condition(&told, "SpecImplemented")[2],
-        "this version does nothing of spec.argoCDAgentAddon.operatorNamespace"
+        "not implemented: spec.argoCDAgentAddon.operatorNamespace"
     );
     assert_eq!(condition(&told, "Ready")[0], "False");
     let refused = |it: &Value| condition(it, "ArgoServerVerified")[2].contains("takes no clusters from goc-tenant");
@@ -332,9 +333,9 @@ async fn what_is_not_served_or_not_done_is_said_once_and_nothing_is_written_for_
     );
     assert_eq!(hub.get(&secret("goc-refuse")).await?, None);
 
-    // The administrator lets the tenant in; the Placement that is named is the tenant's own.
+    // The administrator admits the tenant; the named Placement is the tenant's own.
     let open = json!({"metadata": {"labels": {"apps.open-cluster-management.io/gitops-argo-namespace": "true"}}});
-    let argocd = ObjectRef::cluster("v1", "Namespace", "argocd");
+    let argocd = ObjectRef::namespace("argocd");
     hub.patch(&argocd, &open).await?;
     let admitted = |it: &Value| condition(it, "PlacementResolved")[2].contains("no Placement goc-tenant/goc");
     hub.wait_for(&tenant, |it| {
@@ -363,7 +364,7 @@ async fn what_is_not_served_or_not_done_is_said_once_and_nothing_is_written_for_
     running.stop().await
 }
 
-/// The rights of the shipped files are those that are needed.
+/// Checks that the permissions in the shipped files are sufficient and used.
 #[tokio::test]
 async fn the_shipped_rights_are_enough_and_used() -> Result<()> {
     let Some(stage) = hub(&["goc-rights", "goc-going"]).await? else {
@@ -371,9 +372,9 @@ async fn the_shipped_rights_are_enough_and_used() -> Result<()> {
     };
     let hub = stage.hub;
     for file in [
-        "deploy_controller.yaml",
-        "admission_policy.yaml",
-        "deploy_gitopscluster.yaml",
+        "deploy/deploy_controller.yaml",
+        "deploy/admission_policy.yaml",
+        "deploy/deploy_gitopscluster.yaml",
     ] {
         hub.kubectl(&["apply", "-f", &format!("{}/{file}", env!("CARGO_MANIFEST_DIR"))])?;
     }
@@ -387,12 +388,13 @@ async fn the_shipped_rights_are_enough_and_used() -> Result<()> {
     hub.wait_until_it_may("argocd", account, &rights).await?;
     let port = testbed::ports::free()?;
     let home = tempfile::tempdir()?;
-    let mut command = process::command(env!("CARGO_BIN_EXE_argocd-ocm-cmp"), home.path());
-    command.args(["controller", "--controllers=gitopscluster", "--leader-elect=false"]);
-    command
-        .arg(format!("--bind-address=127.0.0.1:{port}"))
-        .arg("--kubeconfig");
-    command.arg(hub.service_account_kubeconfig("argocd", account)?);
+    let command = process::controller(
+        env!("CARGO_BIN_EXE_argocd-ocm-cmp"),
+        home.path(),
+        &["--controllers=gitopscluster", "--leader-elect=false"],
+        port,
+        hub.service_account_kubeconfig("argocd", account)?,
+    );
     let log = hub.logs().join("goc-rights.log");
     let running = Process::start("goc-rights", command, &log)?;
 
@@ -400,7 +402,7 @@ async fn the_shipped_rights_are_enough_and_used() -> Result<()> {
     hub.create(&object("v1beta1", "goc", &spec("goc"))).await?;
     until(&stage, "goc", "Ready", "True", "").await?;
     label(&stage, "goc-rights", "1").await?;
-    let going = ObjectRef::cluster("cluster.open-cluster-management.io/v1", "ManagedCluster", "goc-going");
+    let going = ObjectRef::managed_cluster("goc-going");
     hub.delete(&going).await?;
     hub.wait_gone(&secret("goc-going")).await?;
     hub.delete(&goc("goc")).await?;
@@ -424,7 +426,7 @@ async fn the_shipped_rights_are_enough_and_used() -> Result<()> {
             .filter_map(|event| event["verb"].as_str().map(str::to_owned))
             .collect()
     };
-    // To list is granted besides: API servers that do not stream what there is are asked for lists.
+    // `list` is granted besides: for API servers without streaming lists.
     for (kind, wanted) in [
         ("gitopsclusters", &["patch", "watch"][..]),
         ("gitopsclusters/status", &["patch"]),
@@ -451,7 +453,7 @@ fn encoded(text: &str) -> Value {
     json!(k8s_openapi::ByteString(text.as_bytes().to_vec()))
 }
 
-/// Waits for an Event on the GitOpsCluster `goc` that says so.
+/// Waits for an Event on the GitOpsCluster `goc` with these words.
 pub(crate) async fn until_event(stage: &Stage, words: &str) -> Result<()> {
     let told = async || {
         let fields = "involvedObject.kind=GitOpsCluster,involvedObject.name=goc";

@@ -1,11 +1,11 @@
-//! The kind GitOpsCluster on a real API server: both peers' objects are taken as they are, under either version, and what cannot
-//! be meant is refused with a reason.
+//! Tests of the GitOpsCluster CRD on a real API server: objects of both other implementations are accepted unchanged, in either
+//! version, and invalid ones are rejected with a reason.
 
 mod examples;
 
 use crate::stage::{Stage, stage};
 use anyhow::{Context, Result};
-use argocd_ocm_cmp::controller::seen::GitOpsCluster;
+use controller::model::GitOpsCluster;
 use examples::{of_the_peers, status, wrong_of_ours, wrong_of_the_peers};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ const GROUP: &str = "apps.open-cluster-management.io";
 
 /// Installs the CRD, and waits until both versions are served.
 pub(crate) async fn install(stage: &Stage) -> Result<()> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("gitopscluster_crd.yaml");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/gitopscluster_crd.yaml");
     stage.hub.apply_yaml(&fs::read_to_string(file)?)?;
     let both = ["v1alpha1", "v1beta1"].map(|version| format!("gitopsclusters.{version}.{GROUP}"));
     let served = async || {
@@ -27,7 +27,7 @@ pub(crate) async fn install(stage: &Stage) -> Result<()> {
     wait::eventually("both versions are served", wait::DEADLINE, served).await
 }
 
-/// A GitOpsCluster of this version.
+/// Returns a GitOpsCluster of this version.
 pub(crate) fn object(version: &str, name: &str, spec: &Value) -> Value {
     json!({
         "apiVersion": format!("{GROUP}/{version}"),
@@ -41,7 +41,7 @@ pub(crate) fn named(version: &str, name: &str) -> ObjectRef {
     ObjectRef::namespaced(&format!("{GROUP}/{version}"), "GitOpsCluster", "argocd", name)
 }
 
-/// The fields below a schema, each as the way to it.
+/// Collects the fields below a schema, each as a path.
 fn fields(schema: &Value, at: &str, all: &mut BTreeSet<String>) {
     if let Some(items) = schema.get("items") {
         fields(items, at, all);
@@ -53,7 +53,7 @@ fn fields(schema: &Value, at: &str, all: &mut BTreeSet<String>) {
     }
 }
 
-/// The fields that a value has, written likewise.
+/// Collects the fields of a value, each as a path.
 fn used(value: &Value, at: &str, all: &mut BTreeSet<String>) {
     for value in value.as_array().into_iter().flatten() {
         used(value, at, all);
@@ -65,7 +65,7 @@ fn used(value: &Value, at: &str, all: &mut BTreeSet<String>) {
     }
 }
 
-/// What a merge patch of it would leave as it is.
+/// Returns true if a merge patch with `part` would not change `whole`.
 fn has(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (Value::Object(whole), Value::Object(part)) => part
@@ -82,7 +82,7 @@ async fn what_is_written_for_either_peer_is_taken_and_read_as_the_other() -> Res
     };
     install(&stage).await?;
     for (version, name, spec) in of_the_peers() {
-        // kubectl refuses a field that the CRD does not know.
+        // kubectl rejects a field that is not in the CRD.
         stage
             .hub
             .apply_yaml(&object(version, name, &spec).to_string())
@@ -149,7 +149,7 @@ async fn no_field_is_without_an_example() -> Result<()> {
     };
     install(&stage).await?;
     let name = format!("gitopsclusters.{GROUP}");
-    let crd = ObjectRef::cluster("apiextensions.k8s.io/v1", "CustomResourceDefinition", &name);
+    let crd = ObjectRef::crd(&name);
     let crd = stage.hub.get(&crd).await?.context("it is there")?;
     for version in crd["spec"]["versions"].as_array().context("a list")? {
         let schema = &version["schema"]["openAPIV3Schema"]["properties"];

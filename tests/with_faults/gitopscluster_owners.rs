@@ -1,4 +1,4 @@
-//! Two controllers for two Argo CDs on one hub: each registers, keeps and removes only its own.
+//! Tests of two controllers for two Argo CDs on one hub: each registers, maintains and deletes only its own clusters.
 
 use crate::gitopscluster::{condition, goc, hub, secret, select, spec, until};
 use crate::gitopscluster_crd::object;
@@ -34,7 +34,7 @@ fn of_second(cluster: &str) -> ObjectRef {
     }
 }
 
-/// A GitOpsCluster for the second Argo CD.
+/// Returns a GitOpsCluster for the second Argo CD.
 fn for_second(placement: &str) -> Value {
     let mut spec = spec(placement);
     spec["argoServer"]["argoNamespace"] = json!(SECOND);
@@ -46,7 +46,7 @@ fn finalizers(object: &Value) -> Vec<&str> {
     all.into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// The writes to a GitOpsCluster, and to the Secrets of a namespace.
+/// Returns the writes to a GitOpsCluster, and to the Secrets of a namespace.
 fn writes_to(requests: &[Seen], name: &str, secrets_of: &str) -> Vec<String> {
     let is_of_it = |seen: &&Seen| {
         let of_goc = seen.resource.starts_with("gitopsclusters") && seen.name.as_deref() == Some(name);
@@ -56,7 +56,7 @@ fn writes_to(requests: &[Seen], name: &str, secrets_of: &str) -> Vec<String> {
     requests.iter().filter(is_of_it).map(ToString::to_string).collect()
 }
 
-/// Waits until the second controller has handled all that happened to GitOpsClusters before: it writes for a later change.
+/// Waits until the second controller has handled all earlier watch events of GitOpsClusters: it writes for a later change.
 async fn until_second_has_seen(stage: &Stage, round: u32) -> Result<()> {
     let change = json!({"spec": {"managedServiceAccountRef": format!("round-{round}")}});
     let changed = stage.hub.patch(&goc("second"), &change).await?;
@@ -72,7 +72,7 @@ async fn each_of_two_controllers_keeps_and_removes_only_its_own() -> Result<()> 
     let hub = stage.hub;
     hub.create_namespace(SECOND).await?;
     let open = json!({"metadata": {"labels": {"apps.open-cluster-management.io/gitops-argo-namespace": "true"}}});
-    hub.patch(&ObjectRef::cluster("v1", "Namespace", SECOND), &open).await?;
+    hub.patch(&ObjectRef::namespace(SECOND), &open).await?;
     select(&stage, "first", &["own-one"]).await?;
     select(&stage, "second", &["own-two"]).await?;
     let [proxy, second_proxy] = [stage.proxy().await?, stage.proxy().await?];
@@ -86,7 +86,7 @@ async fn each_of_two_controllers_keeps_and_removes_only_its_own() -> Result<()> 
     assert_eq!(finalizers(&now), [OURS[1]]);
     assert!(hub.get(&secret("own-one")).await?.is_some() && hub.get(&of_second("own-two")).await?.is_some());
 
-    // Changes of the spec: the one that does not serve it writes nothing, not even for a moment.
+    // Changes of the spec: the controller that does not serve it writes nothing, not even temporarily.
     until_second_has_seen(&stage, 0).await?;
     let [first_mark, mark] = [proxy.mark(), second_proxy.mark()];
     for round in 1..=3 {
@@ -97,7 +97,7 @@ async fn each_of_two_controllers_keeps_and_removes_only_its_own() -> Result<()> 
         until_second_has_seen(&stage, round).await?;
     }
     assert_eq!(writes_to(&second_proxy.requests()[mark..], "first", "argocd"), [""; 0]);
-    // Nor does the first one for the second's, whose spec has changed as often.
+    // Nor does the first controller for the second's, whose spec has changed as often.
     assert_eq!(writes_to(&proxy.requests()[first_mark..], "second", SECOND), [""; 0]);
 
     is_deleted_by_its_own_controller(&stage, first, (&second_proxy, mark)).await?;
@@ -116,7 +116,7 @@ async fn each_of_two_controllers_keeps_and_removes_only_its_own() -> Result<()> 
     hub.kubectl(&["delete", "namespace", SECOND, "--wait=false"]).map(drop)
 }
 
-/// While its controller is stopped, the GitOpsCluster stays, with its Secret.
+/// Checks that a GitOpsCluster stays while its controller is stopped, with its Secret.
 async fn is_deleted_by_its_own_controller(
     stage: &Stage,
     first: Replica,
@@ -135,7 +135,7 @@ async fn is_deleted_by_its_own_controller(
     Ok(())
 }
 
-/// A GitOpsCluster that moves between the two is handed over, and the Secret with it.
+/// Checks that a GitOpsCluster that moves between the two is handed over, with its Secret.
 async fn moves(stage: &Stage) -> Result<()> {
     let hub = stage.hub;
     hub.create(&object("v1beta1", "moving", &spec("first"))).await?;
@@ -152,7 +152,7 @@ async fn moves(stage: &Stage) -> Result<()> {
     hub.wait_gone(&of_second("own-one")).await
 }
 
-/// The finalizer of earlier versions is replaced by the controller whose Argo CD the GitOpsCluster names, and by no other.
+/// Checks that only the controller whose Argo CD the GitOpsCluster names replaces the finalizer of earlier versions.
 async fn is_migrated(stage: &Stage, first: Replica, proxy: &Proxy) -> Result<()> {
     let hub = stage.hub;
     first.stop().await?;

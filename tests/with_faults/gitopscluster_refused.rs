@@ -1,4 +1,5 @@
-//! What the API server refuses to write for a GitOpsCluster is a condition and an Event on it, until it is accepted.
+//! Tests that writes for a GitOpsCluster that the API server denies are reported as a condition and an Event on it, until they
+//! are accepted.
 
 use crate::gitopscluster::{condition, goc, hub, secret, select, spec, until};
 use crate::gitopscluster_crd::object;
@@ -7,7 +8,7 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use testbed::{ObjectRef, wait};
 
-/// Denies the Secret of the first cluster, and every finalizer on the GitOpsCluster `bare`.
+/// A policy that denies the Secret of the first cluster, and every finalizer on the GitOpsCluster `bare`.
 const DENY: &str = "
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -41,7 +42,7 @@ spec:
 
 const POLICIES: &str = "validatingadmissionpolicybinding,validatingadmissionpolicy";
 
-/// Waits until the policy counts.
+/// Waits until the policy is effective.
 async fn until_denied(stage: &Stage) -> Result<()> {
     let probe = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "argocd", "name": "refused-one-probe"},
@@ -56,7 +57,7 @@ async fn until_denied(stage: &Stage) -> Result<()> {
     wait::eventually("the Secret is denied", wait::DEADLINE, denied).await
 }
 
-/// The messages of the Events with this reason on a GitOpsCluster.
+/// Returns the messages of the Events with this reason on a GitOpsCluster.
 async fn events(stage: &Stage, name: &str, reason: &str) -> Result<Vec<String>> {
     let events = stage.hub.list("v1", "Event").await?;
     let of_it = events.iter().filter(|event| {
@@ -92,10 +93,10 @@ async fn writes_that_the_api_server_refuses_are_told_on_the_gitopscluster_until_
     let controller = stage.controller_for("gitopscluster", &proxy).await?;
     let refused = refused(&stage).await;
     let counted = controller
-        .metric(r#"argocd_ocm_cmp_warnings_total{promise="gitopscluster",reason="WriteRefused"}"#)
+        .metric(r#"argocd_ocm_cmp_warnings_total{controller="gitopscluster",reason="WriteRefused"}"#)
         .await;
 
-    // Whatever happened: other tests use the hub.
+    // In any case: other tests use the hub.
     hub.kubectl(&["delete", POLICIES, "goc-refused"])?;
     refused?;
     ensure!(counted? >= 2, "the Events are counted");
@@ -113,7 +114,7 @@ async fn writes_that_the_api_server_refuses_are_told_on_the_gitopscluster_until_
 }
 
 async fn refused(stage: &Stage) -> Result<()> {
-    // A Secret: what the API server says may quote it.
+    // A Secret: the API server's message may quote it.
     let words = "Secret argocd/refused-one-application-manager-cluster-secret cannot be created: ";
     let now = until(stage, "both", "WritesAccepted", "False", words).await?;
     let [_, reason, message] = condition(&now, "WritesAccepted");
@@ -127,7 +128,7 @@ async fn refused(stage: &Stage) -> Result<()> {
         stage.hub.get(&secret("refused-two")).await?.is_some(),
         "the other is written"
     );
-    // The GitOpsCluster itself: its finalizer comes before its first Secret, and its status before its finalizer.
+    // The GitOpsCluster itself: its finalizer is written before its first Secret, and its status before its finalizer.
     let now = until(stage, "bare", "WritesAccepted", "False", "not on this hub").await?;
     let [_, _, message] = condition(&now, "WritesAccepted");
     ensure!(
@@ -152,7 +153,7 @@ async fn fields_that_a_tenant_must_not_set_are_a_condition_an_event_and_a_metric
     let hub = stage.hub;
     hub.create_namespace(TENANT).await?;
     let label = |value: Value| json!({"metadata": {"labels": {"apps.open-cluster-management.io/gitops-argo-namespace": value}}});
-    let argocd = ObjectRef::cluster("v1", "Namespace", "argocd");
+    let argocd = ObjectRef::namespace("argocd");
     hub.patch(&argocd, &label(json!("true"))).await?;
     let mut tenant = object(
         "v1beta1",
@@ -174,7 +175,7 @@ async fn fields_that_a_tenant_must_not_set_are_a_condition_an_event_and_a_metric
     };
     let now = hub.wait_for(&tenant, refused).await?;
     until_event(&stage, "fields", "FieldRefused", condition(&now, "SpecPermitted")[2]).await?;
-    let counted = r#"argocd_ocm_cmp_warnings_total{promise="gitopscluster",reason="FieldRefused"}"#;
+    let counted = r#"argocd_ocm_cmp_warnings_total{controller="gitopscluster",reason="FieldRefused"}"#;
     assert_eq!(controller.metric(counted).await?, 1);
     hub.delete(&tenant).await?;
     hub.wait_gone(&tenant).await?;

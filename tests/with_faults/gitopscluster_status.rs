@@ -1,11 +1,11 @@
-//! `gitopscluster status` against a real API server: what is read for it, and what is told of it where some of that must not be read.
+//! Tests of `gitopscluster status` against a real API server: its reads, and its output without some of the permissions.
 
 use crate::gitopscluster_crd::{install, named, object};
 use crate::stage::{Stage, stage};
 use anyhow::{Context, Result, ensure};
-use argocd_ocm_cmp::pki::{self, Recipe};
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
-use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use pki::Recipe;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use testbed::proxy::Proxy;
@@ -15,7 +15,7 @@ const ADDON: &str = "argocd-agent-addon";
 const OCM: &str = "cluster.open-cluster-management.io";
 const CLUSTERS: [&str; 3] = ["gs-eu", "gs-new", "gs-us"];
 
-/// What was printed, and how it ended.
+/// The output and the exit code.
 struct Said {
     code: Option<i32>,
     out: String,
@@ -28,7 +28,7 @@ impl Said {
     }
 }
 
-/// Asks as whom a kubeconfig is of.
+/// Runs `gitopscluster status` with a kubeconfig.
 fn status(kubeconfig: &Path, words: &str) -> Result<Said> {
     let home = tempfile::tempdir()?;
     let mut command = process::command(env!("CARGO_BIN_EXE_argocd-ocm-cmp"), home.path());
@@ -50,7 +50,7 @@ fn condition(kind: &str, status: &str, message: &str) -> Value {
     })
 }
 
-/// Writes a GitOpsCluster, and its status as the controller does.
+/// Creates a GitOpsCluster, and its status as the controller does.
 async fn declare(stage: &Stage, name: &str, spec: &Value, status: &Value) -> Result<()> {
     stage.hub.create(&object("v1alpha1", name, spec)).await?;
     let status = json!({"status": status});
@@ -61,7 +61,7 @@ async fn declare(stage: &Stage, name: &str, spec: &Value, status: &Value) -> Res
         .map(drop)
 }
 
-/// A PlacementDecision as the controller writes it for OCM, on behalf of a GitOpsCluster.
+/// Creates a PlacementDecision as the controller writes it for OCM, for a GitOpsCluster.
 async fn decide(stage: &Stage, name: &str, owner: &str, clusters: &[&str]) -> Result<()> {
     let decision = json!({
         "apiVersion": format!("{OCM}/v1beta1"),
@@ -120,7 +120,7 @@ async fn issue(stage: &Stage, cluster: &str, all: [Timestamp; 2]) -> Result<()> 
     stage.hub.apply(&secret).await.map(drop)
 }
 
-/// A hub with a GitOpsCluster whose agents fare in three ways, and one without agents.
+/// Returns a hub with a GitOpsCluster whose agents are in three states, and one without agents.
 async fn hub() -> Result<Option<Stage>> {
     let Some(stage) = stage(CLUSTERS[0]).await? else {
         return Ok(None);
@@ -150,7 +150,7 @@ async fn hub() -> Result<Option<Stage>> {
         "conditions": [condition("Ready", "True", "all that is asked for is done")],
     });
     declare(&stage, "plain", &plain, &status).await?;
-    // Two decisions of its own, and others' that say nothing of it.
+    // Two decisions of the GitOpsCluster, and unrelated ones.
     decide(
         &stage,
         "fleet-argocd-agent-decision-1",
@@ -171,7 +171,7 @@ async fn hub() -> Result<Option<Stage>> {
     Ok(Some(stage))
 }
 
-/// Leaves nothing to the tests that come after.
+/// Deletes the objects, for the tests that follow.
 fn clean(stage: &Stage) -> Result<()> {
     let gone = "gitopsclusters,placementdecisions.cluster.open-cluster-management.io,\
                 managedclusteraddons.addon.open-cluster-management.io";
@@ -181,7 +181,7 @@ fn clean(stage: &Stage) -> Result<()> {
         .map(drop)
 }
 
-/// The cluster, the state and the message of each agent.
+/// Returns the cluster, the state and the message of each agent.
 fn agents(report: &Value) -> Vec<[&str; 3]> {
     let agents = report["agents"].as_array().into_iter().flatten();
     agents
@@ -231,7 +231,7 @@ async fn every_cluster_is_told_of_by_a_few_requests() -> Result<()> {
     assert_eq!(asked.len(), 4, "{asked:#?}");
     assert!(!asked.iter().any(|it| it.contains("secrets")), "{asked:#?}");
 
-    // The hub hears no more of one.
+    // The hub no longer hears from one.
     let managed = ObjectRef::cluster(&format!("{OCM}/v1"), "ManagedCluster", "gs-eu");
     let silent = condition("ManagedClusterConditionAvailable", "Unknown", "");
     let silent = json!({"status": {"conditions": [silent]}});
@@ -240,7 +240,7 @@ async fn every_cluster_is_told_of_by_a_few_requests() -> Result<()> {
     assert!(said.out.contains("gs-eu     Unreachable   -\n"), "{}", said.out);
     assert!(said.out.contains("(2049-06-01T00:00:00Z)\n"), "{}", said.out);
 
-    // All of a namespace, and of all, and one that needs no agents.
+    // All of a namespace, and of all, and one without agents.
     for words in ["-o json", "-A -o json"] {
         let report = status(&kubeconfig, words)?.json()?;
         let items = report["items"].as_array().context("a list")?;
@@ -304,7 +304,7 @@ async fn what_must_not_be_read_is_said_and_what_is_known_is_told() -> Result<()>
         said.out
     );
 
-    // What is not there.
+    // A missing GitOpsCluster.
     let said = status(hub.kubeconfig_path(), "shop")?;
     let line = "has no GitOpsCluster shop in the namespace argocd: choose another by --namespace\n";
     assert!(said.code == Some(2) && said.err.ends_with(line), "{}", said.err);
@@ -314,7 +314,7 @@ async fn what_must_not_be_read_is_said_and_what_is_known_is_told() -> Result<()>
     clean(&stage)
 }
 
-/// The controller's metrics have what a status counts, for as long as there is such a GitOpsCluster.
+/// Checks that the controller's metrics have the counts of a status, as long as the GitOpsCluster exists.
 #[tokio::test]
 async fn metrics_follow_the_status() -> Result<()> {
     let Some(stage) = stage("gs-metrics").await? else {

@@ -1,4 +1,4 @@
-//! What is as it should be costs nothing, and what changes costs one write.
+//! Tests that an unchanged state costs no requests, and a change costs one write.
 
 use crate::stage::{APPLY_ERROR, DEGRADED, Fares, Stage, lists, stage, writes, writes_of};
 use anyhow::Result;
@@ -6,7 +6,7 @@ use serde_json::json;
 use testbed::ObjectRef;
 use testbed::proxy::Seen;
 
-/// Applications in every state.
+/// Creates Applications in every state.
 async fn fleet(stage: &Stage) -> Result<Vec<ObjectRef>> {
     let mut applications = Vec::new();
     for at in 0..10 {
@@ -21,13 +21,13 @@ async fn fleet(stage: &Stage) -> Result<Vec<ObjectRef>> {
     Ok(applications)
 }
 
-/// Changes one Application and waits until that is told: what came before it is over.
+/// Changes one Application and waits for its condition: then earlier work is done.
 async fn change(stage: &Stage, application: &ObjectRef, why: &'static str) -> Result<()> {
     stage.says(&application.name, Fares::Badly(why)).await?;
     stage.until_told(application, DEGRADED, why).await.map(drop)
 }
 
-/// That no Application but this one was written, this one once, and nothing was listed.
+/// Asserts that only this Application was written, once, and nothing was listed.
 fn assert_only(requests: &[Seen], application: &ObjectRef) {
     let of_it = writes_of(requests, application).len();
     let of_all = requests
@@ -66,7 +66,7 @@ async fn a_change_costs_one_write_and_nothing_else_costs_anything_not_even_a_res
         assert_eq!(writes_of(&requests, application).len(), 1, "{application}");
     }
 
-    // Agents write a status again that says the same, users label things: nobody is told anything new.
+    // Agents write a status again with the same content, users add labels: no write follows.
     let mark = proxy.mark();
     for application in &applications {
         let label = json!({"metadata": {"labels": {"a": "b"}}});
@@ -88,7 +88,7 @@ async fn a_change_costs_one_write_and_nothing_else_costs_anything_not_even_a_res
     assert_eq!(lists(&requests[mark..]), [""; 0]);
     controller.stop().await?;
 
-    // Through a proxy of its own, so that nothing of the first is counted.
+    // Through a separate proxy, so that requests of the first are not counted.
     let proxy = stage.proxy().await?;
     let _controller = stage.controller(&proxy).await?;
     change(&stage, &applications[0], "it broke again").await?;
@@ -99,7 +99,7 @@ async fn a_change_costs_one_write_and_nothing_else_costs_anything_not_even_a_res
     Ok(())
 }
 
-/// The same conditions, said at another time.
+/// Returns the same conditions with another time.
 fn again(conditions: &serde_json::Value) -> serde_json::Value {
     let mut conditions = conditions.clone();
     for condition in conditions.as_array_mut().into_iter().flatten() {

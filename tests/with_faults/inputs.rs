@@ -1,12 +1,11 @@
-//! Objects as nobody should write them, but the API server lets them through: they are taken for what they are, and keep nobody
-//! else from being served.
+//! Tests of unusual objects that the API server accepts: they are processed as they are, and do not block others.
 
 use crate::stage::{DEGRADED, Fares, INFO, config_map, stage, told, writes_of};
 use anyhow::ensure;
 use serde_json::{Value, json};
 use testbed::{ObjectRef, wait};
 
-/// Statuses that the schema of ManifestWork allows.
+/// Returns statuses that the schema of ManifestWork permits.
 fn odd_statuses() -> Vec<Value> {
     let condition = |kind: &str, status: &str, generation: i64| {
         json!({
@@ -57,7 +56,7 @@ async fn works_with_an_odd_status_are_told_of_and_the_others_are_served() -> any
             );
         }
     }
-    // An agent that comes to its senses is believed.
+    // A later valid status of the agent is used.
     for application in &odd {
         stage.says(&application.name, Fares::Well).await?;
         stage.until_well(application).await?;
@@ -153,7 +152,7 @@ async fn an_application_that_cannot_be_understood_is_counted_and_the_others_are_
     let Some(stage) = stage("not-understood").await? else {
         return Ok(());
     };
-    // As another version of Argo CD may have its Applications.
+    // The CRD that another version of Argo CD may have.
     let crd: Value = serde_json::from_str(&stage.hub.kubectl(&["get", APPLICATIONS, "-o", "json"])?)?;
     let allow = |schema: &Value| {
         let patch = json!([{"op": "replace", "path": "/spec/versions/0/schema/openAPIV3Schema", "value": schema}]);
@@ -184,7 +183,7 @@ async fn an_application_that_cannot_be_understood_is_counted_and_the_others_are_
         stage.until_well(&odd).await
     };
     let served = served.await;
-    // Whatever happened: other tests need it.
+    // In any case: other tests need it.
     allow(&crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"])?;
     served.map(drop)
 }

@@ -1,5 +1,5 @@
-//! `install` and `uninstall` on a real hub with Argo CD's own objects: what is there before is there after, and what lies between
-//! works. There is no kubelet: the Deployments lie there as they were written.
+//! Tests of `install` and `uninstall` on a real hub with Argo CD's own objects: the hub is the same before and after, and the
+//! installation works in between. There is no kubelet: no Pods run for the Deployments.
 
 mod elsewhere;
 mod helm;
@@ -16,16 +16,16 @@ use std::process::{Command, Output};
 use testbed::{Hub, ObjectRef, Parts, wait};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
-const ALL: &str = "--features=plugin,project,policy,applicationset,argocd-rbac,controller,shards,pull,cluster-secrets,report,\
+const ALL: &str = "--features=plugin,project,policy,applicationset,argocd-rbac,controller,pull,cluster-secrets,report,\
                    gitopscluster,argocd-agent,ui";
 
-/// A hub of its own, for one test at a time: what is installed is there for all of a hub.
+/// A separate hub, for one test at a time: an installation affects the whole hub.
 pub(crate) struct Ground {
     pub(crate) hub: &'static Hub,
     _turn: MutexGuard<'static, ()>,
 }
 
-/// The hub, where it can be had, with an Argo CD that has an argocd-server; what is lacking is said, and fails in CI.
+/// Returns the hub, if available, with an Argo CD that has an argocd-server; prints missing parts, and fails then in CI.
 async fn ground() -> Result<Option<Ground>> {
     static HUB: OnceCell<Hub> = OnceCell::const_new();
     static TURN: Mutex<()> = Mutex::const_new(());
@@ -56,7 +56,7 @@ impl Ground {
         Ok(command.env_clear().output()?)
     }
 
-    /// What it prints when all goes well.
+    /// Returns the output of a successful run.
     fn done(&self, words: &[&str]) -> Result<String> {
         let output = self.run(words)?;
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -64,7 +64,7 @@ impl Ground {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    /// What it says when it does nothing.
+    /// Returns the error of a run that changes nothing.
     fn refused(&self, words: &[&str]) -> Result<String> {
         let output = self.run(words)?;
         ensure!(
@@ -74,7 +74,7 @@ impl Ground {
         Ok(String::from_utf8(output.stderr)?)
     }
 
-    /// Deletes the policy, which `uninstall` keeps where somebody changed it.
+    /// Deletes the policy, which `uninstall` keeps if it was changed.
     fn without_policy(&self) -> Result<()> {
         let words = [
             "delete",
@@ -87,7 +87,7 @@ impl Ground {
         self.hub.kubectl(&words).map(drop)
     }
 
-    /// All objects of the hub, by kind and name, but for what changes by itself.
+    /// Returns all objects of the hub, by kind and name, except those that change by themselves.
     fn all(&self) -> Result<Vec<(String, Value)>> {
         let kinds = self.hub.kubectl(&["api-resources", "--verbs=list", "-o", "name"])?;
         let own = ["events", "componentstatuses", "apiservices", "endpoints"];
@@ -101,13 +101,13 @@ impl Ground {
         let mut found: Value = serde_json::from_str(&found)?;
         let items = found["items"].as_array_mut().context("items")?;
         let mut all: Vec<_> = items.iter_mut().map(|it| (name(it), it.take())).collect();
-        // Of the API server, which renews it.
+        // The API server renews these.
         all.retain(|(name, _)| !name.starts_with("Lease kube-system/"));
         all.sort_by(|one, other| one.0.cmp(&other.0));
         Ok(all)
     }
 
-    /// Waits until there are these objects and no others.
+    /// Waits until the hub has exactly these objects.
     async fn until(&self, before: &[(String, Value)]) -> Result<()> {
         let names = |all: &[(String, Value)]| all.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
         let wanted = names(before);
@@ -136,7 +136,7 @@ fn name(object: &Value) -> String {
     ObjectRef::of(object).to_string()
 }
 
-/// An object without what says how often it was changed, and by whom.
+/// Returns an object without the number and the managers of its changes.
 fn without_history(object: &Value) -> Value {
     let mut object = object.clone();
     let metadata = object["metadata"].as_object_mut().expect("metadata");
@@ -146,7 +146,7 @@ fn without_history(object: &Value) -> Value {
     object
 }
 
-/// Those of our field managers that something of it is of.
+/// Returns those of our field managers that own a part of the object.
 fn of_ours(object: &Value) -> Vec<&str> {
     let entries = object["metadata"]["managedFields"].as_array().into_iter().flatten();
     let managers = entries.filter_map(|entry| entry["manager"].as_str());
@@ -261,7 +261,7 @@ async fn without_an_argo_cd_it_says_what_is_missing() -> Result<()> {
     ground.until(&before).await
 }
 
-/// An Application, as a user writes it.
+/// Returns an Application, as a user writes it.
 fn application(name: &str, project: &str) -> Value {
     json!({
         "apiVersion": "argoproj.io/v1alpha1",

@@ -1,7 +1,7 @@
-//! The controller on a real API server that fails: between the two stands a proxy that counts what is asked and does what goes
-//! wrong. The tests themselves are Argo CD and the agents: they write the Applications, the works, and what is said of them.
+//! Tests of the controller on a real API server that fails: a proxy between the two counts requests and injects faults. The tests
+//! play Argo CD and the agents: they write the Applications, the works, and their status.
 //!
-//! Where the parts cannot run (no Go …) a local run says so and skips; with `CI=true` that is a failure.
+//! If the parts cannot run (no Go …), a local run prints that and skips the tests; with `CI=true` it fails.
 
 #![allow(
     clippy::disallowed_methods,
@@ -28,5 +28,4 @@ mod install;
 mod pull;
 mod replicas;
 mod reports;
-mod shards;
 mod stage;

@@ -1,5 +1,5 @@
-//! The basic pull model in front of an API server that refuses and fails, and with agents that say odd things: nothing that a cluster
-//! says is lost, nothing is made up, and no work goes on doubt.
+//! Tests of the basic pull model with an API server that denies and fails, and with unusual statuses of agents: no status of a
+//! cluster is lost, none is invented, and no work is deleted in doubt.
 
 use crate::stage::{Replica, Stage, TRIES, backs_off, lists, stage, told, writes, writes_of};
 use anyhow::{Context, Result, ensure};
@@ -13,7 +13,7 @@ const SKIP_RECONCILE: &str = "argocd.argoproj.io/skip-reconcile";
 const WRITE_ERROR: &str = "ManifestWorkWriteError";
 const PAYLOAD: &str = "argocd-ocm-cmp.github.io/payload";
 
-/// A hub with the controller of the pull model, seen through a proxy.
+/// A hub with the controller of the pull model, behind a proxy.
 struct Pulling {
     stage: Stage,
     proxy: Proxy,
@@ -34,7 +34,7 @@ impl Pulling {
         }))
     }
 
-    /// Ends the controller, lets something happen meanwhile, and starts another. What that one asks is seen from its beginning.
+    /// Stops the controller, changes something, and starts another. The requests of that one are recorded from its start.
     async fn without(self, meanwhile: impl AsyncFnOnce(&Stage) -> Result<()>) -> Result<Self> {
         self.controller.stop().await?;
         meanwhile(&self.stage).await?;
@@ -47,7 +47,7 @@ impl Pulling {
         })
     }
 
-    /// Creates an Application that has no finalizer, and waits until a work carries it.
+    /// Creates an Application that has no finalizer, and waits until it has a work.
     async fn application(&self, name: &str) -> Result<Pulled> {
         let object = object(name, &self.stage.cluster);
         let created = self.stage.hub.create_application(&object).await?;
@@ -60,7 +60,7 @@ impl Pulling {
         })
     }
 
-    /// Creates one that its cluster says is healthy.
+    /// Creates one that its cluster reports as healthy.
     async fn healthy(&self, name: &str) -> Result<Pulled> {
         let app = self.application(name).await?;
         self.says(&app, "Healthy").await?;
@@ -68,13 +68,13 @@ impl Pulling {
         Ok(app)
     }
 
-    /// The cluster's agent says that the Application there has this health.
+    /// Writes the health of the Application as the cluster's agent does.
     async fn says(&self, app: &Pulled, health: &str) -> Result<()> {
         let work = self.stage.hub.get(&app.work).await?.context("a work")?;
         self.writes(app, json!([told_of(&work, &values(&work, health))])).await
     }
 
-    /// The agent says this of what the work carries.
+    /// Writes this status of the work's manifests as the agent does.
     async fn writes(&self, app: &Pulled, manifests: Value) -> Result<()> {
         let status = json!({"status": {"resourceStatus": {"manifests": manifests}}});
         self.stage.hub.patch_status(&app.work, &status).await.map(drop)
@@ -86,7 +86,7 @@ impl Pulling {
     }
 }
 
-/// An Application without a finalizer, for this cluster.
+/// Returns an Application without a finalizer, for this cluster.
 fn object(name: &str, cluster: &str) -> Value {
     json!({
         "apiVersion": "argoproj.io/v1alpha1",
@@ -104,13 +104,13 @@ fn object(name: &str, cluster: &str) -> Value {
     })
 }
 
-/// An Application and the work that carries it.
+/// An Application and its work.
 struct Pulled {
     application: ObjectRef,
     work: ObjectRef,
 }
 
-/// What comes back of an Application of this health, in the form in which the work carries it.
+/// Returns the feedback of an Application with this health, and with the payload annotation in the work.
 fn values(work: &Value, health: &str) -> Value {
     let text = |name: &str, text: &Value| json!({"name": name, "fieldValue": {"type": "String", "string": text}});
     let payload = &work["spec"]["workload"]["manifests"][0]["metadata"]["annotations"][PAYLOAD];
@@ -121,7 +121,7 @@ fn values(work: &Value, health: &str) -> Value {
     ])
 }
 
-/// What an agent says of the Application in a work, with these values fed back.
+/// Returns an agent's status of the Application in a work, with these feedback values.
 fn told_of(work: &Value, values: &Value) -> Value {
     let payload = &work["spec"]["workload"]["manifests"][0]["metadata"];
     let condition = |kind: &str| {
@@ -140,7 +140,7 @@ fn told_of(work: &Value, values: &Value) -> Value {
     })
 }
 
-/// Whether a request asks for an Application, as is done before the work of one that is gone is deleted.
+/// Returns true if a request reads an Application, which precedes the deletion of the work of a deleted one.
 fn asks(seen: &Seen) -> bool {
     seen.is("get", "applications")
 }
@@ -156,7 +156,7 @@ async fn no_status_is_lost_to_conflicts_or_to_those_who_write_at_the_same_time()
     let mark = pulling.proxy.mark();
     pulling.says(&app, "Degraded").await?;
     pulling.until(&app, "Degraded").await?;
-    // The watch may tell of it before the answer is through.
+    // The watch event may arrive before the answer.
     let answers = |requests: &[Seen]| -> Vec<_> {
         let writes = writes_of(&requests[mark..], &app.application);
         writes.iter().filter_map(|seen| seen.answer).collect()
@@ -164,7 +164,7 @@ async fn no_status_is_lost_to_conflicts_or_to_those_who_write_at_the_same_time()
     let all = |requests: &[Seen]| answers(requests) == [409, 409, 200];
     pulling.proxy.until("it is refused twice and then written", all).await?;
 
-    // Somebody else changes the Application while its cluster says one thing after the other.
+    // Another writer changes the Application while its cluster changes its status repeatedly.
     for round in 0..10 {
         let label = json!({"metadata": {"labels": {"round": round.to_string()}}});
         let health = if round % 2 == 0 { "Progressing" } else { "Suspended" };
@@ -173,7 +173,7 @@ async fn no_status_is_lost_to_conflicts_or_to_those_who_write_at_the_same_time()
             pulling.says(&app, health)
         )?;
     }
-    // A label is of the form that the work carries, of which is said what comes last.
+    // A label is part of the content that the work carries; the last status is about that content.
     let is_carried = |work: &Value| work["spec"]["workload"]["manifests"][0]["metadata"]["labels"]["round"] == "9";
     pulling.stage.hub.wait_for(&app.work, is_carried).await?;
     pulling.says(&app, "Missing").await?;
@@ -205,7 +205,7 @@ async fn odd_feedback_neither_stops_the_controller_nor_makes_it_lie() -> Result<
     pulling.writes(&numbers, json!([told_of(&work, &odd)])).await?;
     pulling.writes(&empty, json!([])).await?;
 
-    // What is said of another object first, and of another Application, is not taken for what is said of this one.
+    // The status of another object first, and of another Application, is not used for this one.
     let work = hub.get(&reordered.work).await?.context("a work")?;
     let mut namespace = told_of(&work, &values(&work, "Healthy"));
     namespace["resourceMeta"] =
@@ -222,7 +222,7 @@ async fn odd_feedback_neither_stops_the_controller_nor_makes_it_lie() -> Result<
         message,
         "waiting for pull-odd: its agent has not applied the Application"
     );
-    // Of what it cannot read it keeps what it heard last.
+    // If it cannot be parsed, the last known status stays.
     let kept = pulling.until(&numbers, "Healthy").await?;
     assert!(kept["status"]["operationState"].is_null(), "{kept:#}");
     // All are served as before.
@@ -244,7 +244,7 @@ async fn a_work_without_its_application_goes_when_that_is_certain_and_nothing_is
     let later = pulling.healthy("later").await?;
     let stays = pulling.healthy("stays").await?;
 
-    // While there was no controller: the next one finds it, and asks once more before it deletes.
+    // Without a controller: the next one detects it, and reads once more before it deletes.
     let pulling = pulling
         .without(async |stage| {
             stage.hub.delete(&gone.application).await?;
@@ -262,7 +262,7 @@ async fn a_work_without_its_application_goes_when_that_is_certain_and_nothing_is
     assert_eq!([applications, works], [1, 1], "{listed:#?}");
     assert_eq!(requests.iter().filter(|seen| asks(seen)).count(), 1);
 
-    // While there is one, and the API server does not answer whether it is gone.
+    // With a controller, and an API server that does not answer if it is deleted.
     pulling.proxy.fault(Fault::Status(500), Times::Always, asks);
     let mark = pulling.proxy.mark();
     hub.delete(&later.application).await?;
@@ -284,7 +284,7 @@ async fn a_work_without_its_application_goes_when_that_is_certain_and_nothing_is
     pulling.until(&stays, "Degraded").await.map(drop)
 }
 
-/// A policy of the API server that denies every ManifestWork with `example.com/denied` as the namespace of what it deploys.
+/// A policy that denies every ManifestWork with `example.com/denied` as the namespace of its content.
 const DENY: &str = "\
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -348,7 +348,7 @@ async fn a_work_that_the_api_server_refuses_is_told_on_its_application_until_it_
         condition.starts_with(&format!("ManifestWork pull-refused/{} cannot be created: ", work.name)),
         "{condition}"
     );
-    // The Event is one, however often it is tried.
+    // There is one Event, for any number of retries.
     let tries = |requests: &[Seen]| {
         requests
             .iter()
@@ -364,7 +364,7 @@ async fn a_work_that_the_api_server_refuses_is_told_on_its_application_until_it_
         .map(|event| (&event["type"], &event["message"], &event["count"]))
         .collect();
     assert_eq!(told_of, [(&json!("Warning"), &json!(condition), &json!(1))]);
-    let warnings = r#"argocd_ocm_cmp_warnings_total{promise="pull",reason="WriteRefused"}"#;
+    let warnings = r#"argocd_ocm_cmp_warnings_total{controller="pull",reason="WriteRefused"}"#;
     assert_eq!(pulling.controller.metric(warnings).await?, 1);
 
     hub.kubectl(&[

@@ -1,4 +1,4 @@
-//! Two replicas: one writes, and when it goes the other does; nothing is written twice.
+//! Tests of two replicas: one writes, and the other takes over when it ends; nothing is written twice.
 
 use crate::stage::{DEGRADED, Fares, Replica, Stage, stage, writes, writes_of};
 use anyhow::{Context, Result, ensure};
@@ -7,7 +7,7 @@ use testbed::proxy::{Proxy, Seen};
 
 const LEADER: &str = "argocd_ocm_cmp_leader";
 
-/// Two replicas, the first of which writes, each with a proxy of its own.
+/// Starts two replicas, the first of which writes, each with its own proxy.
 async fn pair(stage: &Stage) -> Result<[(Proxy, Replica); 2]> {
     let first = stage.proxy().await?;
     let leader = stage.controller(&first).await?;
@@ -33,7 +33,7 @@ async fn the_second_takes_over_when_the_first_is_killed_and_nothing_is_written_t
     }
     assert_eq!(writes(&second.requests()), [""; 0]);
 
-    // It dies in the midst of its work.
+    // It is killed in the middle of its work.
     let mark = first.mark();
     for application in &applications {
         stage.says(&application.name, Fares::Badly("it is broken")).await?;
@@ -47,7 +47,8 @@ async fn the_second_takes_over_when_the_first_is_killed_and_nothing_is_written_t
     let killed = Instant::now();
     follower.until_metric(LEADER, |leads| leads > 0).await?;
     let took = killed.elapsed();
-    // 20 seconds is what `lease` is held to by a clock of its own; here others use the machine as well.
+    // The unit tests of `lease` check the limit of 20 seconds with a simulated clock; here other processes use the machine as
+    // well.
     println!("the second took over {took:?} after the first was killed");
     assert!(took < Duration::from_secs(60), "{took:?}");
     for application in &applications {
@@ -87,7 +88,7 @@ async fn the_second_takes_over_at_once_when_the_first_is_asked_to_stop() -> Resu
         .filter(|seen| seen.resource == "leases" && seen.is_write());
     let last = renewals.next().and_then(|seen| seen.body.as_ref());
     let last = last.context("the Lease was written")?;
-    // So that nobody must wait for it to run out.
+    // So that the next holder need not wait for it to expire.
     assert_eq!(last["spec"]["holderIdentity"], "", "{last}");
     follower.until_metric(LEADER, |leads| leads > 0).await?;
     stage.says("shop", Fares::Badly("it is broken")).await?;

@@ -1,4 +1,4 @@
-//! The reports of ApplicationSets, in front of a real API server: it may not know them, and they are large objects to write.
+//! Tests of the reports of ApplicationSets with a real API server, which may not serve the kind; the reports are large objects.
 
 use crate::stage::{Fares, Stage, stage, writes};
 use anyhow::{Context, Result, ensure};
@@ -9,17 +9,17 @@ use testbed::{ObjectRef, wait};
 
 const PROMISE: &str = "application-set-report";
 const RESOURCE: &str = "multiclusterapplicationsetreports";
-/// What an agent says of one and the same, one after the other.
+/// The messages of an agent about the same object, in order.
 const MESSAGES: [&str; 6] = ["one", "two", "three", "four", "five", "the last"];
 
-/// How long the next write of a report waits, but for what the proxy needs to see it.
+/// The delay before the next write of a report, minus the time that the proxy needs to see it.
 const PAUSE: Duration = Duration::from_millis(4_500);
 
 fn crd() -> String {
-    format!("{}/report_crd.yaml", env!("CARGO_MANIFEST_DIR"))
+    format!("{}/deploy/report_crd.yaml", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A hub that does not know reports, with an ApplicationSet of this name.
+/// Returns a hub that does not serve reports, with an ApplicationSet of this name.
 async fn hub(name: &str) -> Result<Option<Stage>> {
     let Some(stage) = stage(name).await? else {
         return Ok(None);
@@ -41,7 +41,7 @@ async fn hub(name: &str) -> Result<Option<Stage>> {
     Ok(Some(stage))
 }
 
-/// Has the ApplicationSet own an Application.
+/// Makes the ApplicationSet the owner of an Application.
 async fn own(stage: &Stage, set: &str, application: &ObjectRef) -> Result<()> {
     let set = ObjectRef::namespaced("argoproj.io/v1alpha1", "ApplicationSet", "argocd", set);
     let found = stage.hub.get(&set).await?.context("the set")?;
@@ -71,7 +71,10 @@ async fn a_hub_that_does_not_know_reports_gets_them_once_it_does() -> Result<()>
     own(&stage, name, &application).await?;
     let errors = format!("argocd_ocm_cmp_watch_errors_total{{kind=\"{RESOURCE}\"");
     controller.until_metric(&errors, |errors| errors >= 3).await?;
-    let said = controller.log()?.matches("the hub does not have them").count();
+    let said = controller
+        .log()?
+        .matches("not served by the hub; continuing without it")
+        .count();
     ensure!(said == 1, "it is said {said} times:\n{}", controller.log()?);
     assert_eq!(writes(&proxy.requests()), [""; 0]);
 
@@ -115,7 +118,7 @@ async fn many_changes_are_one_write_and_none_is_none() -> Result<()> {
     ensure!(times.len() < MESSAGES.len(), "{} writes", times.len());
     controller.stop().await?;
 
-    // Another finds it as it should be, and writes what comes next and nothing before.
+    // Another replica finds it up to date, and writes only later changes.
     let proxy = stage.proxy().await?;
     let controller = stage.controller_for(PROMISE, &proxy).await?;
     stage.says("shop", Fares::Well).await?;
@@ -132,7 +135,7 @@ async fn many_changes_are_one_write_and_none_is_none() -> Result<()> {
     controller.stop().await
 }
 
-/// Creates an Application of the set, to which its own Argo CD, or who stands in for it, has given this status.
+/// Creates an Application of the set, with this status from Argo CD, or from the test that plays it.
 async fn delivered(stage: &Stage, set: &str, mut application: Value, status: Value) -> Result<()> {
     application["apiVersion"] = json!("argoproj.io/v1alpha1");
     application["kind"] = json!("Application");
@@ -205,7 +208,7 @@ async fn applications_count_whoever_delivers_them() -> Result<()> {
         broken["conditions"],
         json!([{"type": "SyncError", "message": "models: it does not fit"}])
     );
-    // A cluster counts as the worst of what it has.
+    // A cluster is counted by its worst Application.
     let summary =
         json!({"clusters": "2", "healthy": "1", "inProgress": "0", "notHealthy": "1", "notSynced": "0", "synced": "2"});
     assert_eq!(written["statuses"]["summary"], summary);

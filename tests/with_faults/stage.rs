@@ -1,4 +1,4 @@
-//! What the tests share: two hubs that they use in turns, Applications with works, and replicas of the controller.
+//! The shared environment: two hubs that the tests use in turns, Applications with works, and replicas of the controller.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -12,11 +12,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
-/// The kinds that tests leave objects of.
+/// The kinds of objects that tests leave.
 const KINDS: &str = "applications.argoproj.io,manifestworks.work.open-cluster-management.io,\
                      manifestworkreplicasets.work.open-cluster-management.io,events";
 
-/// A hub, for one test at a time: a controller sees all that is there.
+/// A hub, for one test at a time: a controller processes all its objects.
 pub(crate) struct Stage {
     pub(crate) hub: &'static Hub,
     /// The namespace of the managed cluster, and of the Lease.
@@ -25,9 +25,9 @@ pub(crate) struct Stage {
     _turn: MutexGuard<'static, ()>,
 }
 
-/// A hub, where it can be had, with nothing on it but a managed cluster of that name; what is lacking is said, and fails in CI.
+/// Returns a hub, if available, with only a managed cluster of that name; prints missing parts, and fails then in CI.
 pub(crate) async fn stage(cluster: &str) -> Result<Option<Stage>> {
-    // Tests mostly wait for a time to pass. More than two would wait for each other's processors as well.
+    // Tests mostly wait for time to pass. More than two would compete for processors as well.
     static HUBS: [OnceCell<Hub>; 2] = [const { OnceCell::const_new() }; 2];
     static TURNS: [Mutex<()>; 2] = [const { Mutex::const_new(()) }; 2];
     if !testbed::available() {
@@ -49,13 +49,13 @@ pub(crate) async fn stage(cluster: &str) -> Result<Option<Stage>> {
     }))
 }
 
-/// How a work fares, as an agent says it.
+/// The health of a work, as an agent reports it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fares {
     Well,
-    /// With this message of its condition rule.
+    /// Degraded, with this message of its condition rule.
     Badly(&'static str),
-    /// With this message of the API server of its cluster.
+    /// Not applied, with this message of the API server of its cluster.
     Refused(&'static str),
 }
 
@@ -96,7 +96,7 @@ impl Stage {
         self.says(application, fares).await
     }
 
-    /// The agent says how the work of an Application fares.
+    /// Writes the health of an Application's work as the agent does.
     pub(crate) async fn says(&self, application: &str, fares: Fares) -> Result<()> {
         let [applied, healthy] = match fares {
             Fares::Well => [("True", ""), ("True", "")],
@@ -120,7 +120,7 @@ impl Stage {
         self.writes(application, &status).await
     }
 
-    /// The agent writes this status, at once.
+    /// Writes this status as the agent does, at once.
     pub(crate) async fn writes(&self, work: &str, status: &Value) -> Result<()> {
         let mut whole = json!({"conditions": null, "resourceStatus": null});
         for (key, value) in status.as_object().into_iter().flatten() {
@@ -130,7 +130,7 @@ impl Stage {
         self.hub.patch_status(&work, &json!({"status": whole})).await.map(drop)
     }
 
-    /// Waits until the Application has a condition of that type whose message has that text in it.
+    /// Waits until the Application has a condition of that type whose message contains that text.
     pub(crate) async fn until_told(&self, application: &ObjectRef, kind: &str, text: &str) -> Result<Value> {
         let told = |it: &Value| told(it, kind).iter().any(|message| message.contains(text));
         self.hub.wait_for(application, told).await
@@ -140,53 +140,49 @@ impl Stage {
         self.until_told(application, INFO, "healthy on 1").await
     }
 
-    /// Starts a replica of the controller that sees the hub through a proxy.
+    /// Starts a replica of the controller behind a proxy.
     pub(crate) async fn replica(&self, name: &str, proxy: &Proxy) -> Result<Replica> {
         self.replica_for("application-status", name, proxy).await
     }
 
-    /// Starts one for these promises.
-    async fn replica_for(&self, promises: &str, name: &str, proxy: &Proxy) -> Result<Replica> {
-        self.replica_with(&[&format!("--controllers={promises}")], name, proxy)
+    /// Starts one with these controllers.
+    async fn replica_for(&self, controllers: &str, name: &str, proxy: &Proxy) -> Result<Replica> {
+        self.replica_with(&[&format!("--controllers={controllers}")], name, proxy)
             .await
     }
 
     /// Starts one with these arguments.
     pub(crate) async fn replica_with(&self, arguments: &[&str], name: &str, proxy: &Proxy) -> Result<Replica> {
         let port = testbed::ports::free()?;
-        let mut command = process::command(env!("CARGO_BIN_EXE_argocd-ocm-cmp"), self.folder.path());
-        command.args([
-            "controller",
-            "--log-level=debug",
-            "--leader-election-namespace",
-            &self.cluster,
-        ]);
-        command.args(arguments);
-        command.arg(format!("--bind-address=127.0.0.1:{port}"));
-        command
-            .arg("--kubeconfig")
-            .arg(proxy.kubeconfig(self.hub.kubeconfig_path())?);
+        let fixed = ["--log-level=debug", "--leader-election-namespace", &self.cluster];
+        let command = process::controller(
+            env!("CARGO_BIN_EXE_argocd-ocm-cmp"),
+            self.folder.path(),
+            &[&fixed, arguments].concat(),
+            port,
+            proxy.kubeconfig(self.hub.kubeconfig_path())?,
+        );
         let log: PathBuf = self.hub.logs().join(format!("{}-{name}.log", self.cluster));
         let process = Process::start(name, command, &log)?;
         process.until_listening(port).await?;
         Ok(Replica { process, port })
     }
 
-    /// Starts the only replica, and waits until it knows all there is and may write.
+    /// Starts the only replica, and waits until its caches are synced and it may write.
     pub(crate) async fn controller(&self, proxy: &Proxy) -> Result<Replica> {
         self.controller_for("application-status", proxy).await
     }
 
-    /// Starts the only one for these promises, and waits until it knows all there is and may write.
-    pub(crate) async fn controller_for(&self, promises: &str, proxy: &Proxy) -> Result<Replica> {
-        let replica = self.replica_for(promises, "controller", proxy).await?;
+    /// Starts the only replica with these controllers, and waits until its caches are synced and it may write.
+    pub(crate) async fn controller_for(&self, controllers: &str, proxy: &Proxy) -> Result<Replica> {
+        let replica = self.replica_for(controllers, "controller", proxy).await?;
         replica.until_ready().await?;
         replica.until_metric("argocd_ocm_cmp_leader", |leads| leads > 0).await?;
         Ok(replica)
     }
 }
 
-/// What every work carries: one that carries nothing is refused.
+/// Returns the manifest of every work: OCM rejects an empty work.
 pub(crate) fn config_map() -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "shop", "name": "web"}})
 }
@@ -207,20 +203,20 @@ pub(crate) const INFO: &str = "ManifestWorkInfo";
 pub(crate) const DEGRADED: &str = "ManifestWorkDegradedWarning";
 pub(crate) const APPLY_ERROR: &str = "ManifestWorkApplyError";
 
-/// The messages of an Application's conditions of that type.
+/// Returns the messages of an Application's conditions of that type.
 pub(crate) fn told<'a>(application: &'a Value, kind: &str) -> Vec<&'a str> {
     let conditions = application["status"]["conditions"].as_array().into_iter().flatten();
     let of_kind = conditions.filter(|condition| condition["type"] == kind);
     of_kind.filter_map(|condition| condition["message"].as_str()).collect()
 }
 
-/// The requests that write an Application.
+/// Returns the requests that write an Application.
 pub(crate) fn writes_of<'s>(requests: &'s [Seen], application: &ObjectRef) -> Vec<&'s Seen> {
     let of_it = |seen: &&Seen| seen.resource == "applications" && seen.name.as_ref() == Some(&application.name);
     requests.iter().filter(|seen| seen.is_write()).filter(of_it).collect()
 }
 
-/// The requests that write anything but a Lease.
+/// Returns the requests that write anything but a Lease.
 pub(crate) fn writes(requests: &[Seen]) -> Vec<String> {
     let writes = requests
         .iter()
@@ -228,15 +224,15 @@ pub(crate) fn writes(requests: &[Seen]) -> Vec<String> {
     writes.map(Seen::to_string).collect()
 }
 
-/// The requests that have all objects sent.
+/// Returns the requests for all objects of a kind.
 pub(crate) fn lists(requests: &[Seen]) -> Vec<String> {
     let lists = requests.iter().filter(|seen| seen.brings_all());
     lists.map(Seen::to_string).collect()
 }
 
-/// Checks that the pauses between requests become longer: what fails for long is asked seldom.
+/// Checks that the pauses between requests grow: long failures are retried seldom.
 pub(crate) fn backs_off<'s>(requests: impl IntoIterator<Item = &'s Seen>) -> Result<()> {
-    /// The fifth try comes after at least four times as long as what the second waits at most.
+    /// The minimum pause before the fifth attempt: four times the maximum pause before the second.
     const FOURTH: Duration = Duration::from_secs(2);
     let times: Vec<_> = requests.into_iter().map(|seen| seen.at).collect();
     let pauses: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -245,7 +241,7 @@ pub(crate) fn backs_off<'s>(requests: impl IntoIterator<Item = &'s Seen>) -> Res
     Ok(())
 }
 
-/// How many tries [`backs_off`] needs to see.
+/// The number of attempts that [`backs_off`] needs.
 pub(crate) const TRIES: usize = 5;
 
 /// A running controller.
@@ -255,7 +251,7 @@ pub(crate) struct Replica {
 }
 
 impl Replica {
-    /// The status code and the body of an answer.
+    /// Returns the status code and the body of an answer.
     pub(crate) async fn get(&self, path: &str) -> Result<(u16, String)> {
         let mut connection = TcpStream::connect(("127.0.0.1", self.port)).await?;
         let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
@@ -272,7 +268,7 @@ impl Replica {
         wait::eventually("the controller is ready", wait::DEADLINE, ready).await
     }
 
-    /// The sum of all samples whose line starts so.
+    /// Returns the sum of all samples whose lines have this prefix.
     pub(crate) async fn metric(&self, start: &str) -> Result<u64> {
         let (code, metrics) = self.get("/metrics").await?;
         ensure!(code == 200, "/metrics answers with {code}");
@@ -287,19 +283,19 @@ impl Replica {
         wait::eventually(start, wait::DEADLINE, enough).await
     }
 
-    /// All that it has told so far.
+    /// Returns its log so far.
     pub(crate) fn log(&self) -> Result<String> {
         Ok(fs::read_to_string(self.process.log())?)
     }
 
-    /// Asks it to stop, as Kubernetes does, and waits until it has.
+    /// Stops it, as Kubernetes does, and waits until it has ended.
     pub(crate) async fn stop(self) -> Result<()> {
         let status = self.process.terminate().await?;
         ensure!(status.success(), "the controller ended with {status}");
         Ok(())
     }
 
-    /// Kills it, as a machine that fails does.
+    /// Kills it, as when a machine fails.
     pub(crate) fn kill(self) {
         drop(self.process);
     }

@@ -1,8 +1,8 @@
-//! argocd-agent for a fleet by one GitOpsCluster, on a real API server: what a cluster costs is what is written for it, and what is as
-//! it should be costs nothing, not even when the controller starts anew. OCM is played here. The hub is of this one test: what others
-//! leave on theirs would count along.
+//! Tests of argocd-agent for a fleet with one GitOpsCluster, on a real API server: the cost of a cluster is its own writes, and
+//! an unchanged state costs nothing, not even when the controller restarts. The test plays OCM. Only this test uses the hub: the
+//! objects of others would be counted too.
 //!
-//! Where the parts cannot run (no Go …) a local run says so and skips; with `CI=true` that is a failure.
+//! If the parts cannot run (no Go …), a local run prints that and skips the tests; with `CI=true` it fails.
 
 #![allow(
     clippy::disallowed_methods,
@@ -18,14 +18,14 @@ use stage::{Controller, change, decided, each, goc, install, management, secret}
 use std::time::Instant;
 use testbed::proxy::Seen;
 
-/// As many as are in three decisions.
+/// The number of clusters in three decisions.
 const CLUSTERS: usize = 300;
 
-/// How many requests with all objects of a kind a controller begins with at most: one or two for each kind.
+/// The maximum number of list requests at the start of a controller: one or two for each kind.
 const LISTS: usize = 40;
 
-/// The requests that did this: the verb, and to what; Secrets of the hub are called so. On a slow machine the watch may tell of what was
-/// created only after it is created once more, which is refused.
+/// Returns the requests with this verb and resource; Secrets of the hub have that name. On a slow machine the watch event of a
+/// creation may arrive after a second attempt to create, which is rejected.
 fn counted(requests: &[Seen], what: &str) -> Vec<String> {
     let is_it = |seen: &&Seen| {
         let name = seen
@@ -40,28 +40,28 @@ fn counted(requests: &[Seen], what: &str) -> Vec<String> {
     requests.iter().filter(is_it).map(Seen::to_string).collect()
 }
 
-/// The requests for one object; whoever tells an Event asks for it.
+/// Returns the requests for one object; recording an Event reads it.
 fn asked(requests: &[Seen]) -> Vec<String> {
     let is_one = |seen: &&Seen| seen.verb == "get" && !["", "events"].contains(&seen.resource.as_str());
     requests.iter().filter(is_one).map(Seen::to_string).collect()
 }
 
-/// The requests that have all objects of a kind sent.
+/// Returns the requests for all objects of a kind.
 fn lists(requests: &[Seen]) -> Vec<String> {
-    // A kind that the hub does not have is asked for every minute.
+    // A kind that the hub does not serve is retried every minute.
     let is_there = |seen: &Seen| seen.answer != Some(404);
     let lists = requests.iter().filter(|seen| seen.brings_all() && is_there(seen));
     lists.map(Seen::to_string).collect()
 }
 
-/// That nothing was written but the Secret of this cluster, once.
+/// Asserts that only the Secret of this cluster was written, once.
 fn assert_only(cluster: &str, requests: &[Seen]) {
     let written: Vec<_> = requests
         .iter()
         .filter(|seen| seen.is_write())
         .map(Seen::to_string)
         .collect();
-    // The watch may tell of it before it is answered.
+    // The watch event may arrive before the answer.
     let paths: Vec<_> = written.iter().filter_map(|it| Some(it.rsplit_once(": ")?.0)).collect();
     let secret = format!("patch /api/v1/namespaces/argocd/secrets/cluster-{cluster}");
     assert_eq!(paths, [&secret], "{written:#?}");
@@ -104,7 +104,7 @@ async fn a_fleet_gets_agents_by_one_write_for_each_thing_and_costs_nothing_then_
         ("patch placementdecisions/status", decisions),
         ("create addontemplates", 1),
         ("create clustermanagementaddons", 1),
-        // Of the hub: the authority, two certificates of it, and the key for tokens.
+        // On the hub: the authority, two certificates of it, and the key for tokens.
         ("create secrets of the hub", 4),
         ("patch secrets", 0),
         ("patch manifestworks", 0),
@@ -112,14 +112,14 @@ async fn a_fleet_gets_agents_by_one_write_for_each_thing_and_costs_nothing_then_
         let done = counted(&running.proxy.requests(), what);
         assert_eq!(done.len(), times, "{what}: {done:#?}");
     }
-    // Certificates are made in bursts, for each of which the authority is asked for.
+    // Certificates are created in bursts, each of which reads the authority.
     let (signing, others): (Vec<_>, Vec<_>) = asked(&running.proxy.requests())
         .into_iter()
         .partition(|it| it.contains("/secrets/argocd-agent-ca:"));
     assert!(signing.len() <= CLUSTERS / 2, "it is asked for {} times", signing.len());
     assert_eq!(others, [""; 0]);
 
-    // Nothing is asked for at rest, and a change of one cluster is a write.
+    // Without changes there are no requests, and a change of one cluster is a write.
     let mark = running.proxy.mark();
     change(&hub, "fleet-007", "1").await?;
     change(&hub, "fleet-007", "2").await?;
@@ -134,7 +134,7 @@ async fn a_fleet_gets_agents_by_one_write_for_each_thing_and_costs_nothing_then_
 
     let again = Controller::start(&hub, "second").await?;
     change(&hub, "fleet-008", "1").await?;
-    // The Secrets of all others come after that by their names, and the GitOpsCluster is looked at after its clusters.
+    // The Secrets of all others follow by name, and the GitOpsCluster is reconciled after its clusters.
     change(&hub, "fleet-299", "1").await?;
     let mut requests = again.stop().await?;
     let of_last = |seen: &Seen| seen.is_write() && seen.to_string().contains("cluster-fleet-299");
@@ -145,7 +145,7 @@ async fn a_fleet_gets_agents_by_one_write_for_each_thing_and_costs_nothing_then_
     assert!(listed.len() < LISTS, "each kind once or twice: {listed:#?}");
     note("a restart has cost nothing");
 
-    // All of it goes with the GitOpsCluster, once OCM has taken the add-on away.
+    // All objects are deleted with the GitOpsCluster, after OCM has removed the add-on.
     let running = Controller::start(&hub, "third").await?;
     hub.delete(&goc()).await?;
     hub.wait_gone(&management()).await?;

@@ -1,4 +1,4 @@
-//! The hub of the fleet, OCM and its agents as they are played on it, and the controller behind a proxy that counts what is asked.
+//! The hub of the fleet, the simulated OCM and agents, and the controller behind a proxy that counts requests.
 
 use anyhow::{Context, Result, ensure};
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -15,13 +15,13 @@ const PLACEMENTS: &str = "cluster.open-cluster-management.io/v1beta1";
 const PLACEMENT: &str = "cluster.open-cluster-management.io/placement";
 const GITOPS: &str = "apps.open-cluster-management.io/v1alpha1";
 
-/// How many clusters OCM has in one PlacementDecision at most.
+/// The maximum number of clusters in one of OCM's PlacementDecisions.
 const DECIDED: usize = 100;
 
-/// How many requests of the load are under way at a time.
+/// The number of concurrent requests of the load.
 const AT_ONCE: usize = 8;
 
-/// Does something for each cluster.
+/// Runs `work` for each cluster.
 pub(crate) async fn each(clusters: &[String], work: impl AsyncFn(&str) -> Result<()>) -> Result<()> {
     let work = &work;
     let all = stream::iter(clusters).map(|cluster| async move { work(cluster).await.with_context(|| cluster.clone()) });
@@ -29,7 +29,7 @@ pub(crate) async fn each(clusters: &[String], work: impl AsyncFn(&str) -> Result
 }
 
 pub(crate) fn secret(cluster: &str) -> ObjectRef {
-    ObjectRef::namespaced("v1", "Secret", "argocd", &format!("cluster-{cluster}"))
+    ObjectRef::secret("argocd", &format!("cluster-{cluster}"))
 }
 
 pub(crate) fn goc() -> ObjectRef {
@@ -37,26 +37,17 @@ pub(crate) fn goc() -> ObjectRef {
 }
 
 pub(crate) fn addon(cluster: &str) -> ObjectRef {
-    ObjectRef::namespaced(
-        "addon.open-cluster-management.io/v1alpha1",
-        "ManagedClusterAddOn",
-        cluster,
-        ADDON,
-    )
+    ObjectRef::managed_cluster_addon(cluster, ADDON)
 }
 
 pub(crate) fn management() -> ObjectRef {
-    ObjectRef::cluster(
-        "addon.open-cluster-management.io/v1alpha1",
-        "ClusterManagementAddOn",
-        ADDON,
-    )
+    ObjectRef::cluster_management_addon(ADDON)
 }
 
-/// The hub with the kind GitOpsCluster and these managed clusters, which a Placement selects.
+/// Starts the hub with the kind GitOpsCluster and these managed clusters, which a Placement selects.
 pub(crate) async fn start(clusters: &[String]) -> Result<Hub> {
     let hub = Hub::start().await?;
-    let crd = concat!(env!("CARGO_MANIFEST_DIR"), "/gitopscluster_crd.yaml");
+    let crd = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/gitopscluster_crd.yaml");
     hub.kubectl(&["apply", "--server-side", "-f", crd])?;
     hub.wait_for_crds().await?;
     each(clusters, async |cluster| hub.declare_managed_cluster(cluster).await).await?;
@@ -77,7 +68,7 @@ pub(crate) async fn start(clusters: &[String]) -> Result<Hub> {
     Ok(hub)
 }
 
-/// What brings agents to the clusters of that Placement.
+/// Returns the GitOpsCluster that installs agents on the clusters of that Placement.
 pub(crate) fn gitops_cluster() -> Value {
     json!({
         "apiVersion": GITOPS,
@@ -102,7 +93,7 @@ fn condition(kind: &str, generation: &Value) -> Value {
     })
 }
 
-/// OCM installs the add-on on a cluster, whose agents do what they are told.
+/// Plays OCM's installation of the add-on on a cluster, and its agents.
 pub(crate) async fn install(hub: &Hub, cluster: &str, template: &str) -> Result<()> {
     let work = ObjectRef::manifest_work(cluster, CA_WORK);
     let generation = hub.wait_for(&work, |_| true).await?["metadata"]["generation"].clone();
@@ -129,7 +120,7 @@ pub(crate) async fn install(hub: &Hub, cluster: &str, template: &str) -> Result<
     hub.patch_status(&addon, &status).await.map(drop)
 }
 
-/// The clusters that the decisions name that were written for the add-on.
+/// Returns the clusters in the decisions that were written for the add-on.
 pub(crate) async fn decided(hub: &Hub) -> Result<BTreeSet<String>> {
     let all = hub.list(PLACEMENTS, "PlacementDecision").await?;
     let ours = all
@@ -141,16 +132,16 @@ pub(crate) async fn decided(hub: &Hub) -> Result<BTreeSet<String>> {
         .collect())
 }
 
-/// Changes a label of a cluster and waits until its Secret has it: what came before that is over.
+/// Changes a label of a cluster and waits until its Secret has it: then earlier work is done.
 pub(crate) async fn change(hub: &Hub, cluster: &str, value: &str) -> Result<()> {
-    let managed = ObjectRef::cluster("cluster.open-cluster-management.io/v1", "ManagedCluster", cluster);
+    let managed = ObjectRef::managed_cluster(cluster);
     let labels = json!({"metadata": {"labels": {"change": value}}});
     hub.patch(&managed, &labels).await?;
     let has_it = |secret: &Value| secret["metadata"]["labels"]["change"] == value;
     hub.wait_for(&secret(cluster), has_it).await.map(drop)
 }
 
-/// A controller that runs, and what it asks.
+/// A running controller, with its requests.
 pub(crate) struct Controller {
     process: Process,
     pub(crate) proxy: Proxy,
@@ -161,22 +152,19 @@ impl Controller {
         let proxy = Proxy::start(hub).await?;
         let port = testbed::ports::free()?;
         let folder = env!("CARGO_TARGET_TMPDIR").as_ref();
-        let mut command = process::command(env!("CARGO_BIN_EXE_argocd-ocm-cmp"), folder);
-        command.args([
-            "controller",
-            "--leader-elect=false",
-            "--controllers=gitopscluster,argocd-agent",
-        ]);
-        command.arg(format!("--bind-address=127.0.0.1:{port}"));
-        command
-            .arg("--kubeconfig")
-            .arg(proxy.kubeconfig(hub.kubeconfig_path())?);
+        let command = process::controller(
+            env!("CARGO_BIN_EXE_argocd-ocm-cmp"),
+            folder,
+            &["--leader-elect=false", "--controllers=gitopscluster,argocd-agent"],
+            port,
+            proxy.kubeconfig(hub.kubeconfig_path())?,
+        );
         let process = Process::start(name, command, &hub.logs().join(format!("{name}.log")))?;
         process.until_listening(port).await?;
         Ok(Self { process, proxy })
     }
 
-    /// Ends it, and returns what it has asked.
+    /// Stops it, and returns its requests.
     pub(crate) async fn stop(self) -> Result<Vec<Seen>> {
         let status = self.process.terminate().await?;
         ensure!(status.success(), "the controller ended with {status}");
@@ -184,7 +172,7 @@ impl Controller {
     }
 }
 
-/// Waits until no cluster is named by a decision of the add-on's any more.
+/// Waits until no decision of the add-on names a cluster.
 pub(crate) async fn until_nothing_is_decided(hub: &Hub) -> Result<()> {
     let left = async || decided(hub).await.ok()?.is_empty().then_some(());
     wait::eventually("no decision is left", wait::DEADLINE, left).await

@@ -1,6 +1,8 @@
-//! The program out of the image, where there is nothing else but what Kubernetes puts into a container: it finds a hub by its name.
+//! Tests of the program from the image, in a folder with only the files that Kubernetes adds to a container: it resolves the name
+//! of a hub.
 //!
-//! `.ci/image` runs these tests, as root and with `TESTBED_PROGRAM`: a program that needs a file of its machine cannot be tested so.
+//! `.ci/image` runs these tests, as root and with `TESTBED_PROGRAM`: a program that needs files of its machine cannot be tested
+//! so.
 
 #![allow(
     clippy::disallowed_methods,
@@ -20,7 +22,7 @@ use std::time::Duration;
 use testbed::process::Process;
 use testbed::{Hub, ports};
 
-/// As a Service of another namespace is called in a cluster.
+/// The name of a Service of another namespace in a cluster.
 const SERVICE: &str = "hub.argocd.svc.cluster.local";
 
 #[tokio::test]
@@ -33,7 +35,7 @@ async fn a_hub_is_found_by_its_name() -> Result<()> {
         "etc/hosts",
         "127.0.0.1 localhost\n127.0.0.1 hub.example.com hub-by-hosts\n",
     )?;
-    // What Kubernetes writes for a Pod of the namespace argocd, in which short names are completed.
+    // The file that Kubernetes writes for a Pod of the namespace argocd, in which short names are completed.
     let resolution = format!(
         "search argocd.svc.cluster.local svc.cluster.local cluster.local\nnameserver {}\noptions ndots:5\n",
         server.address()
@@ -63,7 +65,7 @@ async fn a_hub_is_found_by_its_name() -> Result<()> {
 #[ignore = "it takes the image, which .ci/image builds"]
 async fn the_controller_runs_as_in_a_pod() -> Result<()> {
     let hub = Hub::start().await?;
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy_controller.yaml");
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/deploy_controller.yaml");
     hub.kubectl(&["apply", "-f", file])?;
     let container = Container::new()?;
     container.write("etc/hosts", "127.0.0.1 localhost\n")?;
@@ -93,7 +95,7 @@ async fn the_controller_runs_as_in_a_pod() -> Result<()> {
     Ok(())
 }
 
-/// What `status` says of an Application that is not there, on the hub by that name.
+/// Returns the output of `status` for an Application that does not exist, on the hub with that name.
 fn status(container: &Container, hub: &Hub, name: &str) -> Result<String> {
     let kubeconfig = container::kubeconfig(hub, name)?;
     container.write("kubeconfig", &kubeconfig)?;

@@ -1,4 +1,4 @@
-//! A DNS server that knows one name.
+//! A DNS server with one name.
 
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
@@ -6,22 +6,22 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// Resolvers ask no other port.
+/// The port: resolvers use no other.
 const PORT: u16 = 53;
 
 const HEADER: usize = 12;
 /// The type of a question for an IPv4 address.
 const A: [u8; 2] = [0, 1];
 
-/// It answers until the tests end.
+/// A name server that answers until the tests end.
 pub(crate) struct NameServer {
     address: Ipv4Addr,
     questions: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl NameServer {
-    /// Starts one on an address of the loopback network that no other has. It says of `name` that it is at `target`, and of all
-    /// others that there are none.
+    /// Starts a name server on an unused address of the loopback network. It answers `target` for `name`, and "no such name" for
+    /// all others.
     pub(crate) fn start(name: &'static str, target: Ipv4Addr) -> Result<Self> {
         let addresses = (1..=250).map(|last| Ipv4Addr::new(127, 0, 53, last));
         let bound = |address: Ipv4Addr| Some((address, UdpSocket::bind((address, PORT)).ok()?));
@@ -48,13 +48,13 @@ impl NameServer {
         self.address
     }
 
-    /// The names it has been asked for.
+    /// Returns the names in its questions.
     pub(crate) fn questions(&self) -> BTreeSet<String> {
         self.questions.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// The name that is asked for, and what is answered (RFC 1035, section 4).
+/// Returns the name in a question, and the answer (RFC 1035, section 4).
 fn answer(packet: &[u8], known: &str, target: Ipv4Addr) -> Option<(String, Vec<u8>)> {
     let (mut labels, mut at) = (Vec::new(), HEADER);
     loop {
@@ -72,11 +72,11 @@ fn answer(packet: &[u8], known: &str, target: Ipv4Addr) -> Option<(String, Vec<u
     let is_known = name == known;
     let answers = u8::from(is_known && kind == A);
     let mut answer = packet[..2].to_vec();
-    // An authoritative answer, with or without an error; one question, and an answer where there is one.
+    // An authoritative answer, with or without an error; one question, and an answer if there is one.
     answer.extend([0x85, if is_known { 0x80 } else { 0x83 }, 0, 1, 0, answers, 0, 0, 0, 0]);
     answer.extend(question);
     if answers == 1 {
-        // The name is that of the question; type A, class IN, for a minute, four bytes.
+        // A reference to the name in the question; type A, class IN, for a minute, four bytes.
         answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4]);
         answer.extend(target.octets());
     }

@@ -1,4 +1,4 @@
-// How a ManifestWork fares, object by object: the rules of src/status/work.rs and of the health check in argocd_cm.yaml, which
+// How a ManifestWork fares, object by object: the rules of src/status/work.rs and of the health check in deploy/argocd_cm.yaml, which
 // says why each is needed.
 
 import {ago} from './age';

@@ -1,4 +1,4 @@
-//! What those who release the program have made: `cargo run -p xtask -- sbom`.
+//! Release tasks: `cargo run -p xtask -- sbom`.
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;

@@ -1,8 +1,8 @@
-//! The bill of materials: every package of which there is code in the program, by `CycloneDX` 1.5.
+//! The bill of materials: every package with code in the program, in `CycloneDX` 1.5.
 //!
 //! The packages are those that cargo resolves for the target without dev-dependencies, build scripts and macros, whose code runs
-//! while building only. What a static program has besides is what the compilers add: Rust's standard library, glibc, and
-//! libgcc's unwinder. There is no time and no random number in it, so one commit and one builder give one bill.
+//! only during the build. A static program also contains the code that the compilers add: Rust's standard library, glibc, and
+//! libgcc's unwinder. The bill contains no time and no random number, so one commit and one builder give one bill.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -20,14 +20,17 @@ use tree::Package;
 /// The package of the program.
 const PROGRAM: &str = "argocd-ocm-cmp";
 
-/// What a compiler adds to the program.
+/// The crates of this repository that the program is made of. They are on no registry, where other packages have these names.
+const OUR_CRATES: [&str; 6] = ["controller", "generate", "hub", "manifest", "ocm", "pki"];
+
+/// A component that a compiler adds to the program.
 struct Added {
     name: &'static str,
     version: String,
     licence: &'static str,
 }
 
-/// The bill of the program for a target, by the cargo, rustc and C compiler that are on the PATH.
+/// Returns the bill of the program for a target, from the cargo, rustc and C compiler on the PATH.
 pub(crate) fn of(target: &str) -> Result<Value> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let tree = tree::of(&root, PROGRAM, target)?;
@@ -35,7 +38,8 @@ pub(crate) fn of(target: &str) -> Result<Value> {
     bill(&tree, &lock::checksums(&lock), &added()?)
 }
 
-/// What the compilers here add. The C library and the C compiler are those of the machine, so the bill is made where the program is.
+/// Returns the components that the compilers here add. The C library and the C compiler are those of the machine, so the bill
+/// must be created on the machine that builds the program.
 fn added() -> Result<Vec<Added>> {
     let rustc = said("rustc", &["--version"])?;
     let glibc = said("getconf", &["GNU_LIBC_VERSION"])?;
@@ -67,14 +71,14 @@ fn said(program: &str, arguments: &[&str]) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
 
-/// Puts the bill together.
+/// Creates the bill.
 fn bill(tree: &tree::Tree, checksums: &BTreeMap<Package, String>, added: &[Added]) -> Result<Value> {
     let mut components = Vec::new();
     let mut dependencies = Vec::new();
     for (package, needed) in &tree.needs {
         let licence = tree.licences.get(package).map(String::as_str).unwrap_or_default();
         ensure!(!licence.is_empty(), "{package} names no licence");
-        let mut component = component("cargo", &package.name, &package.version, licence);
+        let mut component = component(&purl(package), &package.name, &package.version, licence);
         if let Some(checksum) = checksums.get(package) {
             component["hashes"] = json!([{"alg": "SHA-256", "content": checksum}]);
         }
@@ -90,7 +94,7 @@ fn bill(tree: &tree::Tree, checksums: &BTreeMap<Package, String>, added: &[Added
     let mut program = components.remove(program);
     program["type"] = json!("application");
     for each in added {
-        components.push(component("generic", each.name, &each.version, each.licence));
+        components.push(component(&reference(each), each.name, &each.version, each.licence));
         dependencies.push(json!({"ref": reference(each)}));
     }
     Ok(json!({
@@ -104,8 +108,7 @@ fn bill(tree: &tree::Tree, checksums: &BTreeMap<Package, String>, added: &[Added
     }))
 }
 
-fn component(kind: &str, name: &str, version: &str, licence: &str) -> Value {
-    let purl = format!("pkg:{kind}/{name}@{}", version.replace('+', "%2B"));
+fn component(purl: &str, name: &str, version: &str, licence: &str) -> Value {
     json!({
         "type": "library",
         "bom-ref": purl,
@@ -116,17 +119,22 @@ fn component(kind: &str, name: &str, version: &str, licence: &str) -> Value {
     })
 }
 
-/// The licence as SPDX writes it: packages of old have a slash between those of which one may choose.
+/// Converts a licence to SPDX: old packages separate alternative licences with a slash.
 fn expression(licence: &str) -> String {
     licence.split('/').map(str::trim).collect::<Vec<_>>().join(" OR ")
 }
 
 fn purl(package: &Package) -> String {
-    format!("pkg:cargo/{}@{}", package.name, package.version.replace('+', "%2B"))
+    let (name, version) = (&package.name, package.version.replace('+', "%2B"));
+    if OUR_CRATES.contains(&&**name) {
+        format!("pkg:generic/{PROGRAM}/{name}@{version}")
+    } else {
+        format!("pkg:cargo/{name}@{version}")
+    }
 }
 
 fn reference(added: &Added) -> String {
-    format!("pkg:generic/{}@{}", added.name, added.version)
+    format!("pkg:generic/{}@{}", added.name, added.version.replace('+', "%2B"))
 }
 
 #[cfg(test)]

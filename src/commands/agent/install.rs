@@ -1,18 +1,18 @@
-//! `agent install`: a copy of this program for another container.
+//! `agent install`: copies this program for another container.
 
 use super::Exit;
 use crate::cli::InstallArgs;
-use crate::generate::problem::plain;
+use manifest::problem::plain;
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::{env, fs::File};
 
-/// The name that it has there.
+/// The file name of the copy.
 const NAME: &str = "argocd-ocm-cmp";
 
-/// Whoever runs the other container may run it.
+/// Executable by every user: the other container may run as any of them.
 const MODE: u32 = 0o755;
 
 pub(super) fn run(args: &InstallArgs) -> Result<Exit, String> {
@@ -21,11 +21,11 @@ pub(super) fn run(args: &InstallArgs) -> Result<Exit, String> {
     Ok(Exit::SUCCESS)
 }
 
-/// Under its name only when it is complete, also where one is that is being run.
+/// Copies the program under a temporary name and renames the complete copy, which also works while the old copy runs.
 fn install(folder: &Path, file: &Path) -> io::Result<()> {
     let unfinished = folder.join(format!(".{NAME}.unfinished"));
     match fs::remove_file(&unfinished) {
-        // One that was interrupted may have left it.
+        // An interrupted run may have left the temporary file.
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
     }
@@ -35,7 +35,7 @@ fn install(folder: &Path, file: &Path) -> io::Result<()> {
         .and_then(|()| File::open(&unfinished)?.sync_all())
         .and_then(|()| fs::rename(&unfinished, file));
     if copied.is_err() {
-        // What went wrong is said; that it cannot be tidied up either is the same trouble.
+        // The error of the copy is reported; an error of the cleanup has the same cause.
         let _ = fs::remove_file(&unfinished);
     }
     copied

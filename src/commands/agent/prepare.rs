@@ -1,15 +1,14 @@
-//! `agent prepare`: reads the Secrets, and writes what they lack.
+//! `agent prepare`: reads the Secrets of Argo CD and writes the missing keys.
 
 use super::{Exit, runtime};
+use crate::bootstrap_secrets::{BYTES, NEEDS, Need, Write};
 use crate::cli::{HubArgs, PlaceArgs, PrepareArgs};
 use crate::commands::show;
-use crate::controller::writer::MANAGER;
-use crate::generate::problem::plain;
-use crate::hub;
-use crate::prepare::{BYTES, NEEDS, Need, Write};
+use controller::runtime::writer::MANAGER;
 use kube::core::params::{GetParams, Patch, PatchParams, PostParams};
 use kube::core::request::{self, Request};
 use kube::{Client, Error};
+use manifest::problem::plain;
 use serde_json::Value;
 use std::convert::identity;
 use std::fmt::Write as _;
@@ -17,10 +16,10 @@ use std::fs::File;
 use std::io::Read as _;
 use std::time::Duration;
 
-/// How long the API server may be silent.
+/// The read timeout of the API server.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often a Secret is read again that somebody else has changed meanwhile. They have no reason to go on.
+/// The maximum number of attempts to write a Secret that others change meanwhile. They have no reason to keep changing it.
 const ATTEMPTS: u32 = 10;
 
 pub(super) fn run(args: &PrepareArgs) -> Result<Exit, String> {
@@ -39,20 +38,20 @@ async fn prepare(args: &PlaceArgs) -> Result<String, String> {
     Ok(lines)
 }
 
-/// A client of the managed cluster, and where that is.
+/// Connects to the managed cluster. Returns the client and the URL of the API server.
 pub(super) async fn connect(args: &PlaceArgs) -> Result<(Client, String), String> {
     let cluster = HubArgs {
         kubeconfig: args.kubeconfig.clone(),
         context: args.context.clone(),
     };
-    let mut config = hub::config(&cluster)
+    let mut config = hub::config(&cluster.connection())
         .await
         .map_err(|error| error.replace(hub::NO_HUB, "no managed cluster: "))?;
     config.read_timeout = Some(PATIENCE);
     hub::client(config, identity)
 }
 
-/// Sees to it that a Secret has what is needed, and says what came of it.
+/// Ensures that a Secret has the needed key, and returns the result as text.
 async fn fulfil(client: &Client, namespace: &str, need: Need, url: &str) -> Result<&'static str, String> {
     let place = format!("{namespace}/{}", need.secret);
     let requests = Request::new(format!("/api/v1/namespaces/{namespace}/secrets"));
@@ -85,7 +84,7 @@ async fn fulfil(client: &Client, namespace: &str, need: Need, url: &str) -> Resu
         };
         match send(client, request).await {
             Ok(_) => return Ok(done),
-            // Somebody else was faster: what they have written counts.
+            // Another writer was faster: its value counts.
             Err(Error::Api(status)) if status.code == 409 => {}
             Err(error) => return Err(cannot(done, &error)),
         }
@@ -102,7 +101,7 @@ pub(super) async fn send(
     client.request(request.map_err(Error::BuildRequest)?).await
 }
 
-/// From the operating system, as secrets have to be.
+/// Returns random bytes of the operating system, as secrets need.
 fn random() -> Result<[u8; BYTES], String> {
     const DEVICE: &str = "/dev/urandom";
     let mut bytes = [0; BYTES];

@@ -1,16 +1,16 @@
-//! `agent restart`: the Pods of a Deployment, started anew when files have changed that they read only at their start.
+//! `agent restart`: restarts the Pods of a Deployment when files have changed that they read only at their start.
 //!
-//! What they were started with is written into an annotation of theirs: another value has Kubernetes start others, the same value
-//! does nothing. So a restart of this program is none of theirs, and one that fails is made up for.
+//! The digest of the files is an annotation of the Pods: Kubernetes replaces the Pods when the value changes, and does nothing
+//! when it is the same. So a restart of this program does not restart the Pods, and the next run retries a failed restart.
 
 use super::prepare::{connect, send};
 use super::run::{Asked, SOON, contents};
 use super::{Exit, runtime};
 use crate::cli::RestartArgs;
 use crate::commands::say;
-use crate::controller::writer::MANAGER;
-use crate::hub;
-use crate::supervise::{self, Verdict, Watch};
+use crate::restart_on_change;
+use crate::restart_on_change::{Verdict, Watch};
+use controller::runtime::writer::MANAGER;
 use kube::Client;
 use kube::core::params::{Patch, PatchParams};
 use kube::core::request::Request;
@@ -18,7 +18,7 @@ use serde_json::json;
 use tokio::select;
 use tokio::time::sleep;
 
-/// The annotation of the Pods.
+/// The annotation of the Pods with the digest.
 const STARTED_WITH: &str = "argocd-ocm-cmp.github.io/certificates";
 
 pub(super) fn run(args: &RestartArgs) -> Result<Exit, String> {
@@ -33,7 +33,7 @@ pub(super) fn run(args: &RestartArgs) -> Result<Exit, String> {
                 Verdict::Nothing => (args.interval, lacks),
                 Verdict::LookAgain => (args.interval.min(SOON), lacks),
                 Verdict::Start | Verdict::Restart(_) => {
-                    let digest = supervise::digest(watch.started().map_or(&[], Vec::as_slice));
+                    let digest = restart_on_change::digest(watch.started().map_or(&[], Vec::as_slice));
                     let done = write(&client, args, &digest).await;
                     if done.is_err() {
                         watch.stopped();
@@ -53,7 +53,7 @@ pub(super) fn run(args: &RestartArgs) -> Result<Exit, String> {
     })
 }
 
-/// Says what has come of it.
+/// Writes the digest, and returns the result as text.
 async fn write(client: &Client, args: &RestartArgs, digest: &str) -> Result<String, String> {
     let (namespace, name) = (&args.at.namespace, &args.deployment);
     let requests = Request::new(format!("/apis/apps/v1/namespaces/{namespace}/deployments"));

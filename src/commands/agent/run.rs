@@ -1,13 +1,13 @@
-//! `agent run`: a program, restarted when its files have changed.
+//! `agent run`: runs a program, and restarts it when its files have changed.
 //!
-//! As the first process of a container it waits for the program that it has started, and for no other: Argo CD's agent starts none,
+//! As the first process of a container, it waits only for the program that it started: Argo CD's agent starts no other processes,
 //! so none are left behind.
 
 use super::{Exit, runtime};
 use crate::cli::RunArgs;
 use crate::commands::say;
-use crate::generate::problem::plain;
-use crate::supervise::{Content, Contents, Verdict, Watch};
+use crate::restart_on_change::{Content, Contents, Verdict, Watch};
+use manifest::problem::plain;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs::File;
@@ -21,13 +21,13 @@ use tokio::select;
 use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::time::{sleep, timeout};
 
-/// How soon to look again at what was seen for the first time, at most.
+/// The maximum delay before files are read again after a change was first seen.
 pub(super) const SOON: Duration = Duration::from_secs(1);
 
-/// How large a file may be. No Secret and no ConfigMap is larger.
+/// The maximum size of a file. No Secret and no ConfigMap is larger.
 const MAX: u64 = 4 << 20;
 
-/// What is added to the number of a signal that ended a program, as shells do.
+/// The offset that shells add to the number of a signal that ended a program.
 const ENDED_BY: i32 = 128;
 
 pub(super) fn run(args: &RunArgs) -> Result<Exit, String> {
@@ -42,7 +42,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit, String> {
     })
 }
 
-/// The signals that ask us to end.
+/// The signals that ask this process to end.
 pub(super) struct Asked {
     terminated: unix::Signal,
     interrupted: unix::Signal,
@@ -50,14 +50,14 @@ pub(super) struct Asked {
 
 impl Asked {
     pub(super) fn listen() -> Result<Self, String> {
-        let hear = |kind| signal(kind).map_err(|error| format!("signals cannot be heard: {error}"));
+        let hear = |kind| signal(kind).map_err(|error| format!("cannot install signal handlers: {error}"));
         Ok(Self {
             terminated: hear(SignalKind::terminate())?,
             interrupted: hear(SignalKind::interrupt())?,
         })
     }
 
-    /// Waits for the next one.
+    /// Waits for the next signal.
     pub(super) async fn next(&mut self) -> Signal {
         select! {
             _ = self.terminated.recv() => Signal::SIGTERM,
@@ -70,15 +70,15 @@ struct Supervisor<'a> {
     args: &'a RunArgs,
     asked: Asked,
     watch: Watch,
-    /// What was said last of a file that is waited for.
+    /// The last message about a missing file.
     told: Option<String>,
 }
 
-/// How a program was stopped.
+/// The outcome of a program.
 enum Stopped {
-    /// To be started again.
+    /// The program is to be started again.
     ForRestart,
-    /// To go on no more.
+    /// The program has ended for good.
     ForGood(ExitStatus),
 }
 
@@ -107,7 +107,7 @@ impl Supervisor<'_> {
         started.map_err(|error| format!("{} cannot be started: {}", self.name(), plain(&error)))
     }
 
-    /// Waits until the program is to be started, or a signal comes.
+    /// Waits until the program is to be started, or a signal arrives.
     async fn until_files_are_there(&mut self) -> Option<Signal> {
         loop {
             let seen = contents(&self.args.files);
@@ -129,7 +129,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Waits until the program has ended, or has been stopped for a restart.
+    /// Waits until the program has ended, or was stopped for a restart.
     async fn until_it_ends(&mut self, program: &mut Child) -> io::Result<Stopped> {
         let mut pause = self.args.interval;
         loop {
@@ -145,7 +145,7 @@ impl Supervisor<'_> {
                     let files = changed.iter().filter_map(|&at| self.args.files.get(at));
                     let files: Vec<_> = files.map(|file| file.display().to_string()).collect();
                     say(&format!("restarting {}: {} changed\n", self.name(), files.join(", ")));
-                    // Once it is asked to stop, somebody may ask us too.
+                    // A signal for this process may arrive while the program stops.
                     return select! {
                         stopped = stop(program, Signal::SIGTERM, self.args.grace_period) => stopped.map(|_| Stopped::ForRestart),
                         signal = self.asked.next() => self.stop(program, signal).await.map(Stopped::ForGood),
@@ -155,7 +155,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Passes a signal on, and those that follow, until the program has ended.
+    /// Forwards a signal, and those that follow, until the program has ended.
     async fn stop(&mut self, program: &mut Child, mut signal: Signal) -> io::Result<ExitStatus> {
         loop {
             select! {
@@ -170,9 +170,9 @@ impl Supervisor<'_> {
     }
 }
 
-/// Sends a signal, and kills what does not end of it in time.
+/// Sends a signal, and kills the program if it does not end within the grace period.
 async fn stop(program: &mut Child, signal: Signal, grace_period: Duration) -> io::Result<ExitStatus> {
-    // It has an id until it is known to have ended; that it has ended just now is found out by waiting.
+    // The id exists until the program was waited for; waiting detects that the program has just ended.
     if let Some(id) = program.id().and_then(|id| i32::try_from(id).ok()) {
         let _ = kill(Pid::from_raw(id), signal);
     }
@@ -184,7 +184,7 @@ async fn stop(program: &mut Child, signal: Signal, grace_period: Duration) -> io
     program.wait().await
 }
 
-/// What is in the files, or which is not there to be read, and why.
+/// Returns the contents of the files, or the first unreadable file with the reason.
 pub(super) fn contents(files: &[impl AsRef<Path>]) -> Result<Contents, String> {
     files.iter().map(|file| content(file.as_ref())).collect()
 }
@@ -192,7 +192,7 @@ pub(super) fn contents(files: &[impl AsRef<Path>]) -> Result<Contents, String> {
 fn content(file: &Path) -> Result<Content, String> {
     let lacks = |why: &str| format!("{}: {why}", file.display());
     let read = || {
-        // What is no file may never end, or never begin.
+        // Reads of other file types may never end, or never begin.
         if !file.metadata()?.is_file() {
             return Ok(None);
         }

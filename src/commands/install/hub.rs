@@ -1,7 +1,6 @@
-//! What is asked of the hub, one request each.
+//! The requests to the hub that `install` and `uninstall` make.
 
 use crate::cli::HubArgs;
-use crate::hub;
 use crate::install::{Object, conflicts};
 use kube::core::params::{DeleteParams, GetParams, ListParams, Patch, PatchParams, Preconditions};
 use kube::core::request::{self, Request};
@@ -9,42 +8,42 @@ use kube::{Client, Error};
 use serde_json::{Value, json};
 use std::convert::identity;
 
-/// A hub, and where it is.
-pub(in crate::commands) struct Hub {
+/// A hub and its URL.
+pub(crate) struct Hub {
     client: Client,
     url: String,
 }
 
-/// Why an object is not applied.
-pub(in crate::commands) enum Refused {
-    /// Others manage these fields and want them otherwise: each with its manager.
+/// The reason why an object is not applied.
+pub(crate) enum Refused {
+    /// Other managers own these fields with other values: each field with its manager.
     Conflict(Vec<(String, String)>),
-    /// In one plain line.
+    /// Another reason, in one line.
     Because(String),
 }
 
-/// How an object is applied.
+/// The options of an apply.
 #[derive(Clone, Copy)]
-pub(in crate::commands) struct How {
-    /// As who.
-    pub(in crate::commands) manager: &'static str,
-    /// Whether fields are taken over that others want otherwise.
-    pub(in crate::commands) force: bool,
-    /// Whether it is only tried.
-    pub(in crate::commands) dry_run: bool,
+pub(crate) struct How {
+    /// The field manager.
+    pub(crate) manager: &'static str,
+    /// True if fields of other managers are taken over.
+    pub(crate) force: bool,
+    /// True for a dry run.
+    pub(crate) dry_run: bool,
 }
 
 impl Hub {
-    pub(in crate::commands) async fn connect(args: &HubArgs) -> Result<Self, String> {
-        let config = hub::config(args).await;
+    pub(crate) async fn connect(args: &HubArgs) -> Result<Self, String> {
+        let config = hub::config(&args.connection()).await;
         let mut config = config.map_err(|line| line.replace(hub::NO_HUB, "no hub: "))?;
         config.read_timeout = Some(hub::PATIENCE);
         let (client, url) = hub::client(config, identity)?;
         Ok(Self { client, url })
     }
 
-    /// The object as it is there; nothing where it or its kind is not.
-    pub(in crate::commands) async fn get(&self, path: &str, name: &str) -> Result<Option<Value>, String> {
+    /// Returns the live object, or `None` if the object or its kind does not exist.
+    pub(crate) async fn get(&self, path: &str, name: &str) -> Result<Option<Value>, String> {
         match self.send(Request::new(path).get(name, &GetParams::default())).await {
             Ok(found) => Ok(Some(found)),
             Err(error) if hub::status(&error) == Some(404) => Ok(None),
@@ -52,8 +51,8 @@ impl Hub {
         }
     }
 
-    /// The objects there; nothing where their kind is not.
-    pub(in crate::commands) async fn list(&self, path: &str, labels: &str) -> Result<Option<Vec<Value>>, String> {
+    /// Lists the objects, or returns `None` if their kind does not exist.
+    pub(crate) async fn list(&self, path: &str, labels: &str) -> Result<Option<Vec<Value>>, String> {
         let mut found = Vec::new();
         let page = ListParams::default().limit(hub::PAGE).labels(labels);
         match hub::each(&self.client, path, page, |it: Value| found.push(it)).await {
@@ -63,8 +62,8 @@ impl Hub {
         }
     }
 
-    /// Applies an object, and returns it as it is then.
-    pub(in crate::commands) async fn apply(&self, object: &Object, how: How) -> Result<Value, Refused> {
+    /// Applies an object, and returns the result.
+    pub(crate) async fn apply(&self, object: &Object, how: How) -> Result<Value, Refused> {
         let params = PatchParams {
             field_manager: Some(how.manager.to_owned()),
             force: how.force,
@@ -88,13 +87,8 @@ impl Hub {
         })
     }
 
-    /// Says who manages the fields of an object, if it is as it was.
-    pub(in crate::commands) async fn manage(
-        &self,
-        object: &Object,
-        live: &Value,
-        managers: &Value,
-    ) -> Result<(), String> {
+    /// Writes the `managedFields` of an object, if the object has not changed.
+    pub(crate) async fn manage(&self, object: &Object, live: &Value, managers: &Value) -> Result<(), String> {
         let patch =
             json!({"metadata": {"managedFields": managers, "resourceVersion": live["metadata"]["resourceVersion"]}});
         let request = Request::new(object.path()).patch(object.name(), &PatchParams::default(), &Patch::Merge(patch));
@@ -103,8 +97,8 @@ impl Hub {
             .map_err(|error| self.told(&place(object), "taken over", &error))
     }
 
-    /// Deletes what is there by that name, if it is this one.
-    pub(in crate::commands) async fn delete(&self, path: &str, live: &Value) -> Result<(), String> {
+    /// Deletes the object, if it is still the same one.
+    pub(crate) async fn delete(&self, path: &str, live: &Value) -> Result<(), String> {
         let metadata = &live["metadata"];
         let name = metadata["name"].as_str().unwrap_or_default();
         let params = DeleteParams::background().preconditions(Preconditions {
@@ -122,7 +116,7 @@ impl Hub {
         self.client.request(request.map_err(Error::BuildRequest)?).await
     }
 
-    /// An error as one plain line.
+    /// Formats an error as one line.
     fn told(&self, what: &str, done: &str, error: &Error) -> String {
         let (url, reason) = (&self.url, hub::reason(error));
         match error {
@@ -135,8 +129,8 @@ impl Hub {
     }
 }
 
-/// Which object that is, for people: `Deployment argocd/argocd-repo-server`.
-pub(in crate::commands) fn place(object: &Object) -> String {
+/// Formats an object for people: `Deployment argocd/argocd-repo-server`.
+pub(crate) fn place(object: &Object) -> String {
     let namespace = object.namespace().map_or(String::new(), |it| format!("{it}/"));
     format!("{} {namespace}{}", object.kind(), object.name())
 }

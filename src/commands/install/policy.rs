@@ -1,16 +1,17 @@
-//! The policy of the sidecar on a hub: which one it has, and whether what is to be mounted is there.
+//! The policy of the sidecar on a hub: the current one, and whether the ConfigMap to be mounted exists.
 
 use super::{Hub, place};
 use crate::cli::HubInstallArgs;
-use crate::generate::policy::{self, Policy};
-use crate::generate::problem::Problems;
 use crate::install::{
     Feature, Object, POLICY, POLICY_KEY, PolicySource, Wanted, decide, is_open_project, live_policy, objects,
     with_implied,
 };
+use generate::policy;
+use generate::policy::Policy;
+use manifest::problem::Problems;
 use serde_json::Value;
 
-/// The policy that flags ask for, if any does. The file is checked as `policy check` does it.
+/// Returns the policy from the flags, if any. Checks the file as `policy check` does.
 pub(super) fn asked(args: &HubInstallArgs) -> Result<Option<PolicySource>, Problems> {
     let is_named = args.features.contains(&Feature::Policy);
     if args.no_policy && is_named {
@@ -26,7 +27,7 @@ pub(super) fn asked(args: &HubInstallArgs) -> Result<Option<PolicySource>, Probl
     })
 }
 
-/// Decides which policy the sidecar has from now on, by what it has now; with a line where the user has to know.
+/// Decides the policy of the sidecar from its current one, with a line for the user where needed.
 pub(super) async fn decided(
     hub: &Hub,
     wanted: &Wanted,
@@ -57,7 +58,7 @@ pub(super) async fn decided(
     Ok((source, about))
 }
 
-/// Checks the ConfigMap that is to be mounted and that this command does not write: without it the pod does not start.
+/// Checks the ConfigMap that is to be mounted and that this command does not write: without it, the Pod does not start.
 async fn check_mounted(hub: &Hub, namespace: &str, name: &str) -> Result<(), Problems> {
     let path = format!("/api/v1/namespaces/{namespace}/configmaps");
     let live = hub.get(&path, name).await.map_err(Problems::one)?;
@@ -70,17 +71,17 @@ async fn check_mounted(hub: &Hub, namespace: &str, name: &str) -> Result<(), Pro
     Policy::parse(text, &format!("ConfigMap {namespace}/{name}")).map(drop)
 }
 
-/// What becomes of an object that is there and that `install` leaves as it is.
+/// The decision of `install` about an object that exists.
 pub(super) enum Kept {
-    /// Nothing: it is applied.
+    /// The object is applied.
     No,
-    /// It stays, with this to add to the line about it.
+    /// The object stays, with this text to add to the line about it.
     Yes(&'static str),
-    /// It stands in the way.
+    /// The object prevents the installation.
     Refused(String),
 }
 
-/// Says whether a policy or an AppProject that is there stays as it is. Neither is overwritten, whoever has written it.
+/// Decides if an existing policy or AppProject stays. Neither is overwritten, whoever wrote it.
 pub(super) fn kept(args: &HubInstallArgs, source: &PolicySource, object: &Object, live: &Value) -> Kept {
     match (object.kind(), object.name()) {
         ("ConfigMap", POLICY) => match source {
@@ -103,7 +104,7 @@ pub(super) fn kept(args: &HubInstallArgs, source: &PolicySource, object: &Object
     }
 }
 
-/// A line about the sample, where it was just created.
+/// Returns a line about the sample, if it was just created.
 pub(super) fn about_sample(source: &PolicySource, object: &Object, live: Option<&Value>) -> Option<String> {
     let is_new =
         live.is_none() && *source == PolicySource::Sample && object.kind() == "ConfigMap" && object.name() == POLICY;

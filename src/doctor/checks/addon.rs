@@ -1,11 +1,11 @@
-//! Whether argocd-agent is on the managed clusters, where the companion is told to bring it.
+//! Checks that argocd-agent is on the managed clusters, if the controller is set to install it.
 
 use super::{Check, refused};
-use crate::controller::promises::AGENTS;
-use crate::doctor::companion::Companion;
+use crate::doctor::controller::ControllerPod;
+use crate::doctor::hub_state::{HubState, Lookup};
 use crate::doctor::message::{Finding, Message, count, some};
-use crate::doctor::seen::{Look, Seen};
-use k8s_openapi::jiff::Timestamp;
+use controller::controllers::AGENTS;
+use jiff::Timestamp;
 
 pub(super) static CHECK: Check = Check {
     name: "argocd-agent",
@@ -25,20 +25,20 @@ static NOT_AVAILABLE: Message = Message::error(
 );
 static FINE: Message = Message::fine("argocd-agent", "argocd-agent is available on {all}");
 
-fn run(seen: &Seen, _: Timestamp) -> Vec<Finding> {
-    if !Companion::of(seen).is_some_and(|it| it.does(AGENTS)) {
+fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
+    if !ControllerPod::of(seen).is_some_and(|it| it.does(AGENTS)) {
         return Vec::new();
     }
     match &seen.management {
-        // Where add-ons are not served, that has been found already.
-        Look::Absent => return vec![NO_ADDON.of(&[])],
-        Look::Refused(why) => return refused("ClusterManagementAddOns", why),
-        Look::There(_) => {}
+        // Another check reports that add-ons are not served.
+        Lookup::Absent => return vec![NO_ADDON.of(&[])],
+        Lookup::Refused(why) => return refused("ClusterManagementAddOns", why),
+        Lookup::There(_) => {}
     }
     let addons = match &seen.addons {
-        Look::Refused(why) => return refused("ManagedClusterAddOns", why),
-        Look::Absent => return Vec::new(),
-        Look::There(addons) => addons,
+        Lookup::Refused(why) => return refused("ManagedClusterAddOns", why),
+        Lookup::Absent => return Vec::new(),
+        Lookup::There(addons) => addons,
     };
     let all = count(addons.len(), "managed cluster");
     let bad: Vec<_> = addons

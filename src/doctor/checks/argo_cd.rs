@@ -1,9 +1,9 @@
-//! Whether there is an Argo CD, and whether it is one that can run the plugin.
+//! Checks that there is an Argo CD, and that its version can run the plugin.
 
 use super::{Check, refused};
+use crate::doctor::hub_state::{HubState, Lookup, PLUGIN, containers, tag};
 use crate::doctor::message::{Finding, Message, some};
-use crate::doctor::seen::{Look, PLUGIN, Seen, containers, tag};
-use k8s_openapi::jiff::Timestamp;
+use jiff::Timestamp;
 use serde_json::Value;
 
 pub(super) static CHECK: Check = Check {
@@ -52,26 +52,26 @@ static NO_VERSION: Message = Message::warning(
 );
 static FINE: Message = Message::fine("argo-cd", "Argo CD {version} is in the namespace {namespace}");
 
-/// The first version with sidecars, and the first that says all that the program reads.
+/// The first version of Argo CD with sidecars, and with all output that the program reads.
 const SIDECARS: (u32, u32) = (2, 4);
 const PROJECTS: (u32, u32) = (3, 0);
 
-fn run(seen: &Seen, _: Timestamp) -> Vec<Finding> {
+fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
     let namespace = &seen.namespace;
     match &seen.config {
-        Look::Refused(why) => return refused(&format!("the ConfigMap argocd-cm of the namespace {namespace}"), why),
-        Look::Absent => {
+        Lookup::Refused(why) => return refused(&format!("the ConfigMap argocd-cm of the namespace {namespace}"), why),
+        Lookup::Absent => {
             return match &seen.elsewhere {
-                Look::There(others) if !others.is_empty() => {
+                Lookup::There(others) if !others.is_empty() => {
                     vec![ELSEWHERE.of(&[("namespace", namespace), ("others", &some(others))])]
                 }
-                Look::Refused(why) => refused("the ConfigMaps argocd-cm of all namespaces", why),
+                Lookup::Refused(why) => refused("the ConfigMaps argocd-cm of all namespaces", why),
                 _ => vec![NOWHERE.of(&[])],
             };
         }
-        Look::There(_) => {}
+        Lookup::There(_) => {}
     }
-    if let Look::Refused(why) = &seen.deployments {
+    if let Lookup::Refused(why) = &seen.deployments {
         return refused(&format!("the Deployments of the namespace {namespace}"), why);
     }
     let Some(repo_server) = seen.repo_server() else {
@@ -91,13 +91,13 @@ fn run(seen: &Seen, _: Timestamp) -> Vec<Finding> {
     }]
 }
 
-/// The image of Argo CD's own container.
+/// Returns the image of Argo CD's own container.
 fn image(repo_server: &Value) -> &str {
     let mut own = containers(repo_server).iter().filter(|it| it["name"] != PLUGIN);
     own.next().and_then(|it| it["image"].as_str()).unwrap_or_default()
 }
 
-/// The version that the image's tag names, or the label of a chart.
+/// Returns the version from the image's tag, or from the label of a chart.
 fn version<'v>(repo_server: &'v Value, image: &'v str) -> Option<(&'v str, (u32, u32))> {
     let label = &repo_server["metadata"]["labels"]["app.kubernetes.io/version"];
     let texts = [tag(image), label.as_str()];

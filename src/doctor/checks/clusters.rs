@@ -1,9 +1,9 @@
-//! Whether the managed clusters to which works are addressed take them.
+//! Checks that the managed clusters with works accept them.
 
 use super::{Check, refused};
+use crate::doctor::hub_state::{Cluster, HubState, Lookup, Work, is_late};
 use crate::doctor::message::{Finding, Message, count, some};
-use crate::doctor::seen::{Cluster, Look, Seen, Work, is_late};
-use k8s_openapi::jiff::Timestamp;
+use jiff::Timestamp;
 use std::collections::BTreeMap;
 
 pub(super) static CHECK: Check = Check {
@@ -52,14 +52,14 @@ static FINE: Message = Message::fine(
     "managed clusters: {all}, of which {clusters} have works, and are available",
 );
 
-fn run(seen: &Seen, now: Timestamp) -> Vec<Finding> {
+fn run(seen: &HubState, now: Timestamp) -> Vec<Finding> {
     let clusters = match &seen.clusters {
-        Look::There(clusters) => clusters,
-        // That the hub does not serve them has been found already.
-        Look::Absent => return Vec::new(),
-        Look::Refused(why) => return refused("ManagedClusters", why),
+        Lookup::There(clusters) => clusters,
+        // Another check reports that the hub does not serve them.
+        Lookup::Absent => return Vec::new(),
+        Lookup::Refused(why) => return refused("ManagedClusters", why),
     };
-    // Where works must not be read, that is found with them.
+    // Another check reports works that cannot be read.
     let mut by_cluster: BTreeMap<&str, Vec<&Work>> = BTreeMap::new();
     for work in seen.works.there().into_iter().flatten() {
         by_cluster.entry(&work.cluster).or_default().push(work);
@@ -97,7 +97,7 @@ fn run(seen: &Seen, now: Timestamp) -> Vec<Finding> {
     findings
 }
 
-/// What is wrong with a cluster for which there are works.
+/// Returns the problem of a cluster that has works, if any.
 fn wrong(cluster: Option<&Cluster>, works: &[&Work], now: Timestamp) -> Option<&'static Message> {
     let Some(cluster) = cluster else {
         return Some(&UNKNOWN);

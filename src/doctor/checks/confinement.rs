@@ -1,9 +1,9 @@
-//! Whether the kernel confines helm and kustomize. Only the plugin can try that, and it says in its log what is missing.
+//! Checks that the kernel confines helm and kustomize. Only the plugin can test that; it logs missing confinement.
 
 use super::{Check, refused};
+use crate::doctor::hub_state::{HubState, Lookup};
 use crate::doctor::message::{Finding, Message, some};
-use crate::doctor::seen::{Look, Seen};
-use k8s_openapi::jiff::Timestamp;
+use jiff::Timestamp;
 use std::collections::BTreeSet;
 
 pub(super) static CHECK: Check = Check {
@@ -19,12 +19,12 @@ static UNCONFINED: Message = Message::warning(
      Landlock or user namespaces",
 );
 
-fn run(seen: &Seen, _: Timestamp) -> Vec<Finding> {
+fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
     match &seen.unconfined {
-        Look::Refused(why) => refused(&format!("the logs of pods in the namespace {}", seen.namespace), why),
-        Look::Absent => Vec::new(),
-        Look::There(pods) if pods.is_empty() => Vec::new(),
-        Look::There(pods) => {
+        Lookup::Refused(why) => refused(&format!("the logs of pods in the namespace {}", seen.namespace), why),
+        Lookup::Absent => Vec::new(),
+        Lookup::There(pods) if pods.is_empty() => Vec::new(),
+        Lookup::There(pods) => {
             let reached: BTreeSet<&String> = pods.values().collect();
             vec![UNCONFINED.of(&[("pods", &some(pods.keys())), ("reached", &some(reached))])]
         }

@@ -1,13 +1,13 @@
-//! Whether Argo CD judges works as argocd_cm.yaml says, and sees them at all.
+//! Checks that Argo CD evaluates the health of works as in deploy/argocd_cm.yaml, and that it watches works at all.
 
 use super::Check;
+use crate::doctor::hub_state::{HubState, Lookup, items};
 use crate::doctor::message::{Finding, Message, some};
-use crate::doctor::seen::{Look, Seen, items};
 use crate::doctor::shipped::objects;
-use crate::files;
-use crate::generate::glob::Glob;
-use crate::works::{GROUP, KIND, SET_KIND};
-use k8s_openapi::jiff::Timestamp;
+use crate::embedded;
+use jiff::Timestamp;
+use ocm::glob::Glob;
+use ocm::work::{GROUP, KIND, SET_KIND};
 use serde_json::Value;
 
 pub(super) static CHECK: Check = Check {
@@ -41,18 +41,18 @@ static FINE: Message = Message::fine(
     "argocd-cm has the health checks of version {version}, and hides no works",
 );
 
-/// Argo CD's keys for health checks, before GROUP_KIND.
+/// The prefix of Argo CD's keys for health checks, before GROUP_KIND.
 const HEALTH: &str = "resource.customizations.health.";
 
-fn run(seen: &Seen, _: Timestamp) -> Vec<Finding> {
-    // Where it is not there, or must not be read, that has been found already.
-    let Look::There(config) = &seen.config else {
+fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
+    // Another check reports a ConfigMap that is missing or cannot be read.
+    let Lookup::There(config) = &seen.config else {
         return Vec::new();
     };
     let data = |key: &str| config["data"][key].as_str().map(str::trim);
     let version = env!("CARGO_PKG_VERSION");
     let mut findings = Vec::new();
-    let shipped = objects(files::ARGOCD_CM);
+    let shipped = objects(embedded::ARGOCD_CM);
     let ours = shipped.first().and_then(|it| it["data"].as_object());
     for (key, check) in ours.into_iter().flatten() {
         let Some((_, kind)) = key.strip_prefix(HEALTH).and_then(|it| it.rsplit_once('_')) else {
@@ -84,7 +84,7 @@ fn run(seen: &Seen, _: Timestamp) -> Vec<Finding> {
 
 const KINDS: [&str; 2] = [KIND, SET_KIND];
 
-/// The kinds of works that a filter of Argo CD's has.
+/// Returns the kinds of works that match a filter of Argo CD.
 fn matched(filter: &str) -> Vec<&'static str> {
     let rules = objects(filter);
     let rules = rules.first().map_or(&[][..], items);
@@ -94,7 +94,7 @@ fn matched(filter: &str) -> Vec<&'static str> {
         .collect()
 }
 
-/// Those that it does not have; an empty one has all.
+/// Returns the kinds of works that do not match; an empty filter matches all.
 fn unmatched(filter: &str) -> Vec<&'static str> {
     let rules = objects(filter);
     let rules = rules.first().map_or(&[][..], items);
@@ -102,8 +102,8 @@ fn unmatched(filter: &str) -> Vec<&'static str> {
     KINDS.into_iter().filter(is_out).collect()
 }
 
-/// Mirrors `Match` of Argo CD's `FilteredResource`: what a rule does not say is any. Rules for single clusters are for the hub if it is
-/// named there by its address.
+/// Mirrors `Match` of Argo CD's `FilteredResource`: a missing field of a rule matches everything. Rules for single clusters apply
+/// to the hub if they name its address.
 fn has(rule: &Value, kind: &str) -> bool {
     let field = |name: &str, text: &str| {
         let patterns = items(&rule[name]);
@@ -112,7 +112,7 @@ fn has(rule: &Value, kind: &str) -> bool {
     field("apiGroups", GROUP) && field("kinds", kind) && field("clusters", "https://kubernetes.default.svc")
 }
 
-/// Whether a text is as a pattern of Argo CD's says; one that is malformed has nothing.
+/// Returns true if a text matches a pattern of Argo CD; a malformed pattern matches nothing.
 pub(super) fn is_like(pattern: &str, text: &str) -> bool {
     Glob::new(pattern).is_ok_and(|glob| glob.matches(text))
 }

@@ -1,12 +1,12 @@
-//! Whether the hub has what is used of Open Cluster Management.
+//! Checks that the hub serves the APIs of Open Cluster Management that are used.
 
 use super::{Check, refused};
-use crate::controller::resources::{CLUSTERS, DECISIONS, Resource, WORK_SETS, WORKS};
-use crate::doctor::companion::Companion;
+use crate::doctor::controller::ControllerPod;
+use crate::doctor::hub_state::{HubState, Lookup, is_late, items};
 use crate::doctor::message::{Finding, Message, count, some};
 use crate::doctor::rights::gate;
-use crate::doctor::seen::{Look, Seen, is_late, items};
-use k8s_openapi::jiff::Timestamp;
+use jiff::Timestamp;
+use ocm::resources::{CLUSTERS, DECISIONS, Resource, WORK_SETS, WORKS};
 use serde_json::Value;
 
 pub(super) static CHECK: Check = Check {
@@ -37,29 +37,29 @@ static IDLE_SETS: Message = Message::error(
 );
 static FINE: Message = Message::fine("ocm", "the hub serves what is used of Open Cluster Management{gates}");
 
-fn run(seen: &Seen, now: Timestamp) -> Vec<Finding> {
+fn run(seen: &HubState, now: Timestamp) -> Vec<Finding> {
     let mut findings = Vec::new();
     for resource in needed(seen) {
         let api = resource.api_version();
         match seen.apis.get(&api) {
-            Some(Look::Refused(why)) => findings.extend(refused(&format!("the API {api}"), why)),
+            Some(Lookup::Refused(why)) => findings.extend(refused(&format!("the API {api}"), why)),
             _ if seen.serves(resource) == Some(true) => {}
             _ => findings.push(NO_API.of(&[("kind", &resource.kind), ("api", &api)])),
         }
     }
     match &seen.work_crd {
-        Look::There(crd) if !has_rules(crd) => findings.push(NO_RULES.of(&[])),
-        Look::Refused(why) => findings.extend(refused("the CustomResourceDefinition of ManifestWorks", why)),
+        Lookup::There(crd) if !has_rules(crd) => findings.push(NO_RULES.of(&[])),
+        Lookup::Refused(why) => findings.extend(refused("the CustomResourceDefinition of ManifestWorks", why)),
         _ => {}
     }
-    if let Look::Refused(why) = &seen.cluster_managers {
+    if let Lookup::Refused(why) = &seen.cluster_managers {
         findings.extend(refused("the ClusterManagers of OCM's operator", why));
     }
     let enabled = gate(seen, "ManifestWorkReplicaSet");
     match &seen.sets {
-        Look::Refused(why) => findings.extend(refused("ManifestWorkReplicaSets", why)),
-        Look::Absent => {}
-        Look::There(sets) => {
+        Lookup::Refused(why) => findings.extend(refused("ManifestWorkReplicaSets", why)),
+        Lookup::Absent => {}
+        Lookup::There(sets) => {
             let idle = sets.iter().filter(|it| !it.answered && is_late(it.created, now));
             let idle: Vec<_> = idle.map(|it| &it.place).collect();
             if !idle.is_empty() {
@@ -76,7 +76,7 @@ fn run(seen: &Seen, now: Timestamp) -> Vec<Finding> {
     }
     if findings.is_empty() {
         let unknown = match &seen.cluster_managers {
-            Look::There(managers) if !managers.is_empty() => "",
+            Lookup::There(managers) if !managers.is_empty() => "",
             _ => {
                 "; there is no ClusterManager that would say which feature gates are enabled, but the flags --feature-gates \
                  of OCM's controllers do"
@@ -87,15 +87,15 @@ fn run(seen: &Seen, now: Timestamp) -> Vec<Finding> {
     findings
 }
 
-/// What of OCM's is needed: works and managed clusters, what Applications for a Placement take, and what the companion cannot do
-/// without.
-fn needed(seen: &Seen) -> Vec<&'static Resource> {
+/// Returns the needed APIs of OCM: works and managed clusters, those for Applications with a Placement, and those that the
+/// controller requires.
+fn needed(seen: &HubState) -> Vec<&'static Resource> {
     let mut needed = vec![&WORKS, &CLUSTERS];
     if seen.applications.there().into_iter().flatten().any(|it| it.placement) {
         needed.extend([&WORK_SETS, &DECISIONS]);
     }
-    let promises = Companion::of(seen).map(|it| it.promises).unwrap_or_default();
-    for kind in promises.iter().flat_map(|it| it.needs) {
+    let controllers = ControllerPod::of(seen).map(|it| it.controllers).unwrap_or_default();
+    for kind in controllers.iter().flat_map(|it| it.requires) {
         let resource = kind.resource();
         let is_ocm = resource.group.ends_with("open-cluster-management.io") && !kind.may_be_missing();
         if is_ocm && !needed.contains(&resource) {
@@ -105,7 +105,7 @@ fn needed(seen: &Seen) -> Vec<&'static Resource> {
     needed
 }
 
-/// Whether what is stored of works has condition rules, which OCM has since its version 1.0.
+/// Returns true if the stored version of works has condition rules, which OCM has since version 1.0.
 fn has_rules(crd: &Value) -> bool {
     let versions = items(&crd["spec"]["versions"]).iter();
     let mut stored = versions.filter(|it| it["name"] == WORKS.version);

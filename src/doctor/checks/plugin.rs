@@ -1,11 +1,11 @@
-//! Whether the plugin is installed as this version ships it: its ConfigMap, and its container in the repo-server.
+//! Checks that the plugin is installed as this version ships it: its ConfigMap, and its container in the repo-server.
 
 use super::{Check, refused};
+use crate::doctor::hub_state::{HubState, Lookup, PLUGIN, containers, items, name, tag};
 use crate::doctor::message::{Finding, Message, some};
-use crate::doctor::seen::{Look, PLUGIN, Seen, containers, items, name, tag};
 use crate::doctor::shipped::objects;
-use crate::files;
-use k8s_openapi::jiff::Timestamp;
+use crate::embedded;
+use jiff::Timestamp;
 use serde_json::Value;
 
 pub(super) static CHECK: Check = Check {
@@ -63,21 +63,21 @@ static FINE: Message = Message::fine(
     "the Deployment {deployment} has the container argocd-ocm-cmp of version {version}, with its ConfigMap",
 );
 
-/// Where deploy_cmp.yaml mounts what not everybody needs: kustomize and helm.
+/// The mount path of the optional tools in deploy_cmp.yaml: kustomize and helm.
 const TOOLS: &str = "/usr/local/bin/";
 
-fn run(seen: &Seen, _: Timestamp) -> Vec<Finding> {
+fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
     if !seen.has_argo_cd() {
         return Vec::new();
     }
     let (namespace, version) = (&seen.namespace, env!("CARGO_PKG_VERSION"));
     let mut findings = match &seen.plugin {
-        Look::Refused(why) => refused(&format!("the ConfigMap {namespace}/{PLUGIN}"), why),
-        Look::Absent => vec![NO_CONFIG.of(&[("namespace", namespace)])],
-        Look::There(it) if is_ours(it) => Vec::new(),
-        Look::There(_) => vec![OTHER_CONFIG.of(&[("namespace", namespace), ("version", &version)])],
+        Lookup::Refused(why) => refused(&format!("the ConfigMap {namespace}/{PLUGIN}"), why),
+        Lookup::Absent => vec![NO_CONFIG.of(&[("namespace", namespace)])],
+        Lookup::There(it) if is_ours(it) => Vec::new(),
+        Lookup::There(_) => vec![OTHER_CONFIG.of(&[("namespace", namespace), ("version", &version)])],
     };
-    // Where there is no repo-server, that has been found already.
+    // Another check reports a missing repo-server.
     let Some(repo_server) = seen.repo_server() else {
         return findings;
     };
@@ -93,7 +93,10 @@ fn run(seen: &Seen, _: Timestamp) -> Vec<Finding> {
     if sidecar["resources"]["limits"]["memory"].is_null() {
         findings.push(NO_LIMIT.of(&[("deployment", &deployment)]));
     }
-    if !items(&sidecar["env"]).iter().any(|it| it["name"] == "OCM_POLICY_FILE") {
+    if !items(&sidecar["env"])
+        .iter()
+        .any(|it| it["name"] == "ARGOCD_OCM_CMP_POLICY_FILE")
+    {
         findings.push(NO_POLICY.of(&[("deployment", &deployment)]));
     }
     let image = sidecar["image"].as_str().unwrap_or_default();
@@ -106,23 +109,23 @@ fn run(seen: &Seen, _: Timestamp) -> Vec<Finding> {
     findings
 }
 
-/// Whether an image says by its tag that it is of this version; one without a tag does not say that it is another.
+/// Returns true if the tag of an image is of this version, or if the image has no tag.
 pub(super) fn is_of(image: &str, version: &str) -> bool {
     tag(image).is_none_or(|tag| {
         let tag = tag.strip_prefix('v').unwrap_or(tag);
-        // An image may be built again, as 0.1.0-2 or 0.1.0-debug.
+        // An image may be rebuilt, as 0.1.0-2 or 0.1.0-debug.
         tag.strip_prefix(version)
             .is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_digit() || next == '.'))
     })
 }
 
-/// Whether plugin.yaml says what ours says.
+/// Returns true if plugin.yaml has the content that we ship.
 fn is_ours(config_map: &Value) -> bool {
     let text = config_map["data"]["plugin.yaml"].as_str().unwrap_or_default();
-    objects(text) == objects(files::PLUGIN)
+    objects(text) == objects(embedded::PLUGIN)
 }
 
-/// The paths that deploy_cmp.yaml mounts, and this container does not: neither themselves nor a folder that they are in.
+/// Returns the mount paths of deploy_cmp.yaml that this container lacks: neither the path nor a parent folder is mounted.
 fn missing_mounts(sidecar: &Value) -> Vec<String> {
     let paths = |container: &Value| -> Vec<String> {
         let mounts = items(&container["volumeMounts"]).iter();
@@ -130,7 +133,7 @@ fn missing_mounts(sidecar: &Value) -> Vec<String> {
             .filter_map(|it| it["mountPath"].as_str().map(str::to_owned))
             .collect()
     };
-    let shipped = objects(files::DEPLOY_CMP);
+    let shipped = objects(embedded::DEPLOY_CMP);
     let ours = shipped
         .first()
         .and_then(|it| containers(it).first())

@@ -1,10 +1,10 @@
-//! Whether the plugin answers. Its socket is within the pod, where nobody sees it from outside: what can be seen is whether its
-//! container runs, and whether Applications find it.
+//! Checks that the plugin answers. Its socket is inside the Pod and not visible from outside: visible are the state of its
+//! container, and the errors of Applications that do not find it.
 
 use super::{Check, refused};
+use crate::doctor::hub_state::{HubState, Lookup, PLUGIN, containers, items, name};
 use crate::doctor::message::{Finding, Message, count, some};
-use crate::doctor::seen::{Look, PLUGIN, Seen, containers, items, name};
-use k8s_openapi::jiff::Timestamp;
+use jiff::Timestamp;
 use serde_json::Value;
 
 pub(super) static CHECK: Check = Check {
@@ -44,17 +44,17 @@ static FINE: Message = Message::fine(
     "the container argocd-ocm-cmp is ready in {pods}, and the plugin is used by {applications}",
 );
 
-/// From so many restarts on, somebody should look.
+/// The number of restarts from which on a finding is reported.
 const RESTARTS: u64 = 3;
 
-/// What Argo CD says where no socket is that of the plugin: of an Application that names it, and of one that does not.
+/// Argo CD's errors if no socket belongs to the plugin: for an Application that names the plugin, and for one that does not.
 const NOT_FOUND_TEXTS: [&str; 3] = [
     "could not find cmp-server plugin",
     "could not find plugin supporting the given repository",
     "plugin.sock",
 ];
 
-fn run(seen: &Seen, _: Timestamp) -> Vec<Finding> {
+fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
     let mut findings = Vec::new();
     let applications = seen.applications.there();
     let lost = applications.into_iter().flatten().filter(|it| {
@@ -66,13 +66,13 @@ fn run(seen: &Seen, _: Timestamp) -> Vec<Finding> {
         let number = count(lost.len(), "Application");
         findings.push(NOT_FOUND.of(&[("applications", &number), ("names", &some(lost))]));
     }
-    // Where there is none, that has been found already.
+    // Another check reports a missing sidecar.
     let sidecar = |it: &&Value| containers(it).iter().any(|it| it["name"] == PLUGIN);
     let Some(repo_server) = seen.repo_server().filter(sidecar) else {
         return findings;
     };
     let deployment = format!("{}/{}", seen.namespace, name(repo_server));
-    if let Look::Refused(why) = &seen.pods {
+    if let Lookup::Refused(why) = &seen.pods {
         findings.extend(refused(&format!("the pods of the namespace {}", seen.namespace), why));
         return findings;
     }
@@ -113,7 +113,7 @@ fn run(seen: &Seen, _: Timestamp) -> Vec<Finding> {
     findings
 }
 
-/// Why a container is not ready, in Kubernetes' word.
+/// Returns the reason why a container is not ready, as Kubernetes words it.
 fn reason(status: &Value) -> String {
     let state = &status["state"];
     let words = [&state["waiting"]["reason"], &state["terminated"]["reason"]];

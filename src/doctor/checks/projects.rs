@@ -1,11 +1,11 @@
-//! Whether the AppProjects of Applications that use the plugin let them write works.
+//! Checks that the AppProjects of Applications with the plugin permit works.
 
 use super::health::is_like;
 use super::{Check, refused};
+use crate::doctor::hub_state::{HubState, Lookup, Project};
 use crate::doctor::message::{Finding, Message, count, some};
-use crate::doctor::seen::{Look, Project, Seen};
-use crate::works::{GROUP, KIND};
-use k8s_openapi::jiff::Timestamp;
+use jiff::Timestamp;
+use ocm::work::{GROUP, KIND};
 use std::collections::BTreeMap;
 
 pub(super) static CHECK: Check = Check {
@@ -30,14 +30,14 @@ static FINE: Message = Message::fine(
     "the AppProjects of Applications that use the plugin let them write works: {names}",
 );
 
-fn run(seen: &Seen, _: Timestamp) -> Vec<Finding> {
+fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
     if !seen.has_argo_cd() {
         return Vec::new();
     }
     let applications = match &seen.applications {
-        Look::There(applications) => applications,
-        Look::Absent => return Vec::new(),
-        Look::Refused(why) => return refused("Applications", why),
+        Lookup::There(applications) => applications,
+        Lookup::Absent => return Vec::new(),
+        Lookup::Refused(why) => return refused("Applications", why),
     };
     let mut by_project: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for application in applications {
@@ -50,9 +50,9 @@ fn run(seen: &Seen, _: Timestamp) -> Vec<Finding> {
         return vec![NO_APPLICATIONS.of(&[])];
     }
     let projects = match &seen.projects {
-        Look::There(projects) => projects,
-        Look::Absent => return Vec::new(),
-        Look::Refused(why) => return refused("AppProjects", why),
+        Lookup::There(projects) => projects,
+        Lookup::Absent => return Vec::new(),
+        Lookup::Refused(why) => return refused("AppProjects", why),
     };
     let mut findings = Vec::new();
     for (name, users) in &by_project {
@@ -70,7 +70,7 @@ fn run(seen: &Seen, _: Timestamp) -> Vec<Finding> {
     findings
 }
 
-/// Whether a project lets works in, by Argo CD's rules for what has a namespace.
+/// Returns true if an AppProject permits works, by Argo CD's rules for namespaced kinds.
 fn lets_in(project: &Project) -> bool {
     let has = |list: &[(String, String)]| {
         list.iter()

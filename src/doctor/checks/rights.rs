@@ -1,10 +1,10 @@
-//! Whether the companion and Argo CD have the rights that the shipped files give.
+//! Checks that the controller and Argo CD have the permissions from the shipped files.
 
 use super::Check;
+use crate::doctor::hub_state::{HubState, Lookup};
 use crate::doctor::message::{Finding, Message};
 use crate::doctor::rights::Right;
-use crate::doctor::seen::{Look, Seen};
-use k8s_openapi::jiff::Timestamp;
+use jiff::Timestamp;
 use std::collections::BTreeSet;
 
 pub(super) static CHECK: Check = Check {
@@ -25,14 +25,14 @@ static NOT_ASKED: Message = Message::blind(
 );
 static FINE: Message = Message::fine("rights", "all rights are given that are in {files}");
 
-/// How many rights are listed.
+/// The maximum number of listed permissions.
 const LISTED: usize = 5;
 
-fn run(seen: &Seen, _: Timestamp) -> Vec<Finding> {
+fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
     let rights = match &seen.rights {
-        Look::There(rights) => rights,
-        Look::Absent => return Vec::new(),
-        Look::Refused(why) => return vec![NOT_ASKED.of(&[("why", why)])],
+        Lookup::There(rights) => rights,
+        Lookup::Absent => return Vec::new(),
+        Lookup::Refused(why) => return vec![NOT_ASKED.of(&[("why", why)])],
     };
     let mut findings = Vec::new();
     let mut files: Vec<(&str, &str)> = Vec::new();
@@ -63,7 +63,7 @@ fn run(seen: &Seen, _: Timestamp) -> Vec<Finding> {
     findings
 }
 
-/// The first of these, in the order of the file.
+/// Returns the first permissions, in the order of the file.
 fn listed(rights: &[&Right]) -> String {
     let mut lines: Vec<String> = rights.iter().map(ToString::to_string).collect();
     lines.dedup();

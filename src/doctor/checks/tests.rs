@@ -1,14 +1,15 @@
 use super::{CHECKS, REFUSED};
-use crate::controller::promises::PROMISES;
-use crate::controller::resources::{GITOPS_CLUSTERS, REPORTS, Resource, WORK_SETS};
-use crate::doctor::shipped::{self, objects};
+use crate::doctor::shipped;
+use crate::doctor::shipped::objects;
 use crate::doctor::{
-    Application, Cluster, Finding, Level, Look, Message, Project, Refusal, ReplicaSet, Right, Seen, Verdict, Work,
-    examine, table, value, verdict, wanted,
+    Application, Cluster, Finding, HubState, Level, Lookup, Message, Project, Refusal, ReplicaSet, Right, Verdict,
+    Work, examine, table, value, verdict, wanted,
 };
-use crate::files;
-use crate::json;
-use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use crate::embedded;
+use controller::controllers::CONTROLLERS;
+use jiff::{SignedDuration, Timestamp};
+use manifest::json;
+use ocm::resources::{GITOPS_CLUSTERS, REPORTS, Resource, WORK_SETS};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,13 +46,14 @@ fn work(cluster: &str, name: &str) -> Work {
     }
 }
 
-/// A hub with all in it, of which nothing is wrong.
-fn well() -> Seen {
+/// Returns a complete hub without problems.
+fn well() -> HubState {
     let [server, controller] = ["argocd-repo-server", "argocd-ocm-cmp-controller"];
     let labels = |name: &str| json!({"app.kubernetes.io/name": name});
-    let mut repo_server = deployment(files::DEPLOY_CMP, &labels(server));
+    let mut repo_server = deployment(embedded::DEPLOY_CMP, &labels(server));
     let containers = &mut repo_server["spec"]["template"]["spec"]["containers"];
-    containers[0]["env"] = objects(files::DEPLOY_POLICY)[0]["spec"]["template"]["spec"]["containers"][0]["env"].clone();
+    containers[0]["env"] =
+        objects(embedded::DEPLOY_POLICY)[0]["spec"]["template"]["spec"]["containers"][0]["env"].clone();
     let argocd = json!({"name": server, "image": "quay.io/argoproj/argocd:v3.2.6"});
     containers.as_array_mut().expect("containers").insert(0, argocd);
     let mut companion = deployment(shipped::CONTROLLER.text, &labels(controller));
@@ -61,7 +63,10 @@ fn well() -> Seen {
         "spec": {"template": {"spec": {"serviceAccountName": "argocd-application-controller"}}},
     });
     let mut apis: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    let used = PROMISES.iter().flat_map(|it| it.needs).map(|kind| kind.resource());
+    let used = CONTROLLERS
+        .iter()
+        .flat_map(|it| it.requires)
+        .map(|kind| kind.resource());
     for resource in used {
         apis.entry(resource.api_version())
             .or_default()
@@ -84,61 +89,61 @@ fn well() -> Seen {
         placement: false,
         errors: Vec::new(),
     };
-    let mut seen = Seen {
+    let mut seen = HubState {
         namespace: "argocd".to_owned(),
-        config: Look::There(objects(files::ARGOCD_CM).remove(0)),
-        deployments: Look::There(vec![repo_server, companion]),
-        stateful_sets: Look::There(vec![application_controller]),
-        pods: Look::There(vec![
+        config: Lookup::There(objects(embedded::ARGOCD_CM).remove(0)),
+        deployments: Lookup::There(vec![repo_server, companion]),
+        stateful_sets: Lookup::There(vec![application_controller]),
+        pods: Lookup::There(vec![
             pod("server-1", &labels(server), "argocd-ocm-cmp"),
             pod("controller-1", &labels(controller), "controller"),
         ]),
-        plugin: Look::There(objects(include_str!("../../../cm_plugin.yaml")).remove(0)),
-        leases: Look::There(vec![lease]),
-        apis: apis.into_iter().map(|(api, all)| (api, Look::There(all))).collect(),
-        work_crd: Look::There(rules),
-        applications: Look::There(vec![application]),
-        projects: Look::There([("managed-clusters".to_owned(), Project::default())].into()),
-        clusters: Look::There(["eu1", "us1"].map(|name| (name.to_owned(), cluster)).into()),
-        works: Look::There(vec![work("eu1", "shop")]),
-        sets: Look::There(Vec::new()),
-        ..Seen::default()
+        plugin: Lookup::There(objects(include_str!("../../../cm_plugin.yaml")).remove(0)),
+        leases: Lookup::There(vec![lease]),
+        apis: apis.into_iter().map(|(api, all)| (api, Lookup::There(all))).collect(),
+        work_crd: Lookup::There(rules),
+        applications: Lookup::There(vec![application]),
+        projects: Lookup::There([("managed-clusters".to_owned(), Project::default())].into()),
+        clusters: Lookup::There(["eu1", "us1"].map(|name| (name.to_owned(), cluster)).into()),
+        works: Lookup::There(vec![work("eu1", "shop")]),
+        sets: Lookup::There(Vec::new()),
+        ..HubState::default()
     };
     grant(&mut seen);
     seen
 }
 
-/// All rights are given.
-fn grant(seen: &mut Seen) {
-    seen.rights = Look::There(wanted(seen).into_iter().map(|right| (right, true)).collect());
+/// Grants all permissions.
+fn grant(seen: &mut HubState) {
+    seen.rights = Lookup::There(wanted(seen).into_iter().map(|right| (right, true)).collect());
 }
 
-fn there<T>(look: &mut Look<T>) -> &mut T {
+fn there<T>(look: &mut Lookup<T>) -> &mut T {
     match look {
-        Look::There(it) => it,
+        Lookup::There(it) => it,
         _ => panic!("it is not there"),
     }
 }
 
-/// The pod of a Deployment.
-fn template<'s>(seen: &'s mut Seen, name: &str) -> &'s mut Value {
+/// Returns the Pod template of a Deployment.
+fn template<'s>(seen: &'s mut HubState, name: &str) -> &'s mut Value {
     let mut all = there(&mut seen.deployments).iter_mut();
     let found = all.find(|it| it["metadata"]["name"] == name).expect("it is there");
     &mut found["spec"]["template"]["spec"]
 }
 
-/// What the companion is told to do.
-fn told(seen: &mut Seen, controllers: &str) {
+/// Sets the enabled controllers.
+fn told(seen: &mut HubState, controllers: &str) {
     let container = &mut template(seen, "argocd-ocm-cmp-controller")["containers"][0];
-    container["env"] = json!([{"name": "OCM_CONTROLLERS", "value": controllers}]);
+    container["env"] = json!([{"name": "ARGOCD_OCM_CMP_CONTROLLERS", "value": controllers}]);
 }
 
-fn withhold(seen: &mut Seen, resource: &Resource) {
+fn withhold(seen: &mut HubState, resource: &Resource) {
     there(seen.apis.get_mut(&resource.api_version()).expect("the API")).remove(resource.plural);
 }
 
-/// The names of what is not as it should be, after this has been done to a hub that was well.
-fn broken(break_it: impl FnOnce(&mut Seen)) -> Vec<&'static str> {
+/// Returns the ids of the findings after this change to a hub without problems.
+fn broken(break_it: impl FnOnce(&mut HubState)) -> Vec<&'static str> {
     let mut seen = well();
     break_it(&mut seen);
     bad(&examine(&seen, now()))
@@ -165,8 +170,8 @@ fn a_hub_that_is_well_is_said_to_be() {
 fn errors_come_first_and_each_says_what_to_do() {
     let mut seen = well();
     there(&mut seen.config)["data"] = json!({});
-    seen.plugin = Look::Absent;
-    seen.pods = Look::Refused("pods is forbidden".to_owned());
+    seen.plugin = Lookup::Absent;
+    seen.pods = Lookup::Refused("pods is forbidden".to_owned());
     there(&mut seen.clusters).clear();
     let findings = examine(&seen, now());
     assert_eq!(verdict(&findings), Verdict::Wrong);
@@ -187,20 +192,20 @@ fn errors_come_first_and_each_says_what_to_do() {
 #[test]
 fn what_must_not_be_read_is_found() {
     let why = || "it is forbidden".to_owned();
-    let refusals: [fn(&mut Seen, String); 13] = [
-        |seen, why| seen.config = Look::Refused(why),
-        |seen, why| seen.deployments = Look::Refused(why),
-        |seen, why| seen.pods = Look::Refused(why),
-        |seen, why| seen.plugin = Look::Refused(why),
-        |seen, why| seen.settings = Look::Refused(why),
-        |seen, why| seen.leases = Look::Refused(why),
-        |seen, why| seen.work_crd = Look::Refused(why),
-        |seen, why| seen.cluster_managers = Look::Refused(why),
-        |seen, why| seen.applications = Look::Refused(why),
-        |seen, why| seen.projects = Look::Refused(why),
-        |seen, why| seen.clusters = Look::Refused(why),
-        |seen, why| seen.works = Look::Refused(why),
-        |seen, why| seen.sets = Look::Refused(why),
+    let refusals: [fn(&mut HubState, String); 13] = [
+        |seen, why| seen.config = Lookup::Refused(why),
+        |seen, why| seen.deployments = Lookup::Refused(why),
+        |seen, why| seen.pods = Lookup::Refused(why),
+        |seen, why| seen.plugin = Lookup::Refused(why),
+        |seen, why| seen.settings = Lookup::Refused(why),
+        |seen, why| seen.leases = Lookup::Refused(why),
+        |seen, why| seen.work_crd = Lookup::Refused(why),
+        |seen, why| seen.cluster_managers = Lookup::Refused(why),
+        |seen, why| seen.applications = Lookup::Refused(why),
+        |seen, why| seen.projects = Lookup::Refused(why),
+        |seen, why| seen.clusters = Lookup::Refused(why),
+        |seen, why| seen.works = Lookup::Refused(why),
+        |seen, why| seen.sets = Lookup::Refused(why),
     ];
     for (at, refuse) in refusals.into_iter().enumerate() {
         let mut seen = well();
@@ -212,7 +217,10 @@ fn what_must_not_be_read_is_found() {
             "{at}: {findings:#?}"
         );
     }
-    assert_eq!(broken(|seen| seen.rights = Look::Refused(why())), ["rights-not-asked"]);
+    assert_eq!(
+        broken(|seen| seen.rights = Lookup::Refused(why())),
+        ["rights-not-asked"]
+    );
 }
 
 #[test]
@@ -225,10 +233,10 @@ fn what_is_wrong_with_argo_cd() {
     assert_eq!(image("argocd:latest"), ["argo-cd-version-unknown"]);
     let gone = |elsewhere: &[&str]| {
         broken(|seen| {
-            seen.config = Look::Absent;
-            seen.elsewhere = Look::There(elsewhere.iter().map(ToString::to_string).collect());
-            seen.deployments = Look::There(Vec::new());
-            seen.rights = Look::Absent;
+            seen.config = Lookup::Absent;
+            seen.elsewhere = Lookup::There(elsewhere.iter().map(ToString::to_string).collect());
+            seen.deployments = Lookup::There(Vec::new());
+            seen.rights = Lookup::Absent;
         })
     };
     assert_eq!(gone(&[]), ["argo-cd-nowhere"]);
@@ -259,7 +267,7 @@ fn what_is_wrong_with_ocm() {
         assert_eq!(told, found);
     }
     assert_eq!(
-        broken(|seen| seen.work_crd = Look::There(json!({}))),
+        broken(|seen| seen.work_crd = Lookup::There(json!({}))),
         ["ocm-without-condition-rules"]
     );
     let set = |created| ReplicaSet {
@@ -277,7 +285,7 @@ fn what_is_wrong_with_ocm() {
     );
     let manager = |mode: &str| {
         let gates = json!([{"feature": "ManifestWorkReplicaSet", "mode": mode}]);
-        Look::There(vec![json!({"spec": {"workConfiguration": {"featureGates": gates}}})])
+        Lookup::There(vec![json!({"spec": {"workConfiguration": {"featureGates": gates}}})])
     };
     for (mode, found) in [("Disable", "ocm-gate-off"), ("Enable", "ocm-sets-idle")] {
         let told = broken(|seen| {
@@ -290,15 +298,15 @@ fn what_is_wrong_with_ocm() {
 
 #[test]
 fn what_is_wrong_with_the_plugin() {
-    assert_eq!(broken(|seen| seen.plugin = Look::Absent), ["plugin-config-missing"]);
+    assert_eq!(broken(|seen| seen.plugin = Lookup::Absent), ["plugin-config-missing"]);
     let other = json!({"data": {"plugin.yaml": "kind: ConfigManagementPlugin"}});
     assert_eq!(
-        broken(|seen| seen.plugin = Look::There(other)),
+        broken(|seen| seen.plugin = Lookup::There(other)),
         ["plugin-config-differs"]
     );
-    let same = json!({"data": {"plugin.yaml": format!("# ours\n{}", files::PLUGIN)}});
+    let same = json!({"data": {"plugin.yaml": format!("# ours\n{}", embedded::PLUGIN)}});
     assert!(
-        broken(|seen| seen.plugin = Look::There(same)).is_empty(),
+        broken(|seen| seen.plugin = Lookup::There(same)).is_empty(),
         "comments mean nothing"
     );
     let sidecar =
@@ -336,7 +344,7 @@ fn pods_whose_kernel_does_not_confine_tools_are_named() {
         let pods = pods
             .iter()
             .map(|(pod, reached)| ((*pod).to_owned(), (*reached).to_owned()));
-        let pods = Look::There(pods.collect());
+        let pods = Lookup::There(pods.collect());
         broken(|seen| seen.unconfined = pods)
     };
     assert!(reached(&[]).is_empty());
@@ -401,7 +409,7 @@ fn what_is_wrong_with_what_argo_cd_is_told() {
 #[test]
 fn what_is_wrong_with_projects() {
     let project = |project: Project| {
-        broken(|seen| seen.projects = Look::There([("managed-clusters".to_owned(), project)].into()))
+        broken(|seen| seen.projects = Lookup::There([("managed-clusters".to_owned(), project)].into()))
     };
     let kinds = |group: &str, kind: &str| vec![(group.to_owned(), kind.to_owned())];
     let only = |group, kind| Project {
@@ -432,7 +440,7 @@ fn what_is_wrong_with_the_companion() {
         broken(|seen| there(&mut seen.leases).clear()),
         ["companion-lease-missing"]
     );
-    let old = |seen: &mut Seen| there(&mut seen.leases)[0]["spec"]["renewTime"] = json!(ago(200).to_string());
+    let old = |seen: &mut HubState| there(&mut seen.leases)[0]["spec"]["renewTime"] = json!(ago(200).to_string());
     assert_eq!(broken(old), ["companion-lease-not-renewed"]);
     let ready = |ready: u64| broken(|seen| there(&mut seen.deployments)[1]["status"] = json!({"readyReplicas": ready}));
     assert_eq!(
@@ -444,17 +452,8 @@ fn what_is_wrong_with_the_companion() {
     });
     assert_eq!(no_pods, ["companion-no-pods"]);
     let image =
-        |seen: &mut Seen| template(seen, "argocd-ocm-cmp-controller")["containers"][0]["image"] = json!("x:9.9");
+        |seen: &mut HubState| template(seen, "argocd-ocm-cmp-controller")["containers"][0]["image"] = json!("x:9.9");
     assert_eq!(broken(image), ["companion-version-differs"]);
-    let shards = |seen: &mut Seen| {
-        let env = json!([{"name": "OCM_SHARDS", "value": "2"}]);
-        template(seen, "argocd-ocm-cmp-controller")["containers"][0]["env"] = env;
-    };
-    assert_eq!(
-        broken(shards),
-        ["companion-lease-missing"],
-        "there is a Lease for each shard"
-    );
     for (controllers, resource, found) in [
         ("gitopscluster", &GITOPS_CLUSTERS, &["companion-crd-missing"][..]),
         ("application-set-report", &REPORTS, &["companion-crd-missing"]),
@@ -473,7 +472,7 @@ fn what_is_wrong_with_rights() {
     let without = |which: fn(&Right) -> bool| {
         let mut seen = well();
         told(&mut seen, "*");
-        seen.management = Look::There(json!({}));
+        seen.management = Lookup::There(json!({}));
         grant(&mut seen);
         for (right, is_given) in there(&mut seen.rights) {
             *is_given = !which(right);
@@ -493,14 +492,14 @@ fn what_is_wrong_with_rights() {
 
 #[test]
 fn a_right_to_executors_is_asked_for_where_somebody_needs_it() {
-    let asked = |seen: &Seen| wanted(seen).iter().any(|it| it.verb == "execute-as");
+    let asked = |seen: &HubState| wanted(seen).iter().any(|it| it.verb == "execute-as");
     let mut seen = well();
     assert!(!asked(&seen));
     there(&mut seen.works)[0].executor = true;
     assert!(asked(&seen));
     let mut seen = well();
     let gates = json!([{"feature": "NilExecutorValidating", "mode": "Enable"}]);
-    seen.cluster_managers = Look::There(vec![json!({"spec": {"workConfiguration": {"featureGates": gates}}})]);
+    seen.cluster_managers = Lookup::There(vec![json!({"spec": {"workConfiguration": {"featureGates": gates}}})]);
     assert!(asked(&seen));
 }
 
@@ -584,16 +583,16 @@ fn what_is_wrong_with_works() {
 
 #[test]
 fn what_is_wrong_with_argocd_agent() {
-    let agents = |management: Look<Value>, addons: &[(&str, bool)]| {
+    let agents = |management: Lookup<Value>, addons: &[(&str, bool)]| {
         broken(|seen| {
             told(seen, "argocd-agent");
             seen.management = management;
-            seen.addons = Look::There(addons.iter().map(|(name, is)| ((*name).to_owned(), *is)).collect());
+            seen.addons = Lookup::There(addons.iter().map(|(name, is)| ((*name).to_owned(), *is)).collect());
         })
     };
-    let is_there = || Look::There(json!({}));
+    let is_there = || Lookup::There(json!({}));
     assert!(agents(is_there(), &[("eu1", true)]).is_empty());
-    assert_eq!(agents(Look::Absent, &[]), ["argocd-agent-missing"]);
+    assert_eq!(agents(Lookup::Absent, &[]), ["argocd-agent-missing"]);
     assert_eq!(
         agents(is_there(), &[("eu1", true), ("us1", false)]),
         ["argocd-agent-not-available"]
@@ -621,13 +620,13 @@ fn every_message_has_a_name_of_its_own_and_all_of_them_are_filled() {
     for message in messages() {
         assert!(ids.insert(message.id), "{}", message.id);
         assert_eq!(
-            message.way_out.is_empty(),
+            message.remediation.is_empty(),
             message.level == Level::Fine,
             "{}",
             message.id
         );
         let braces = |text: &str| text.matches('{').count() == text.matches('}').count();
-        assert!(braces(message.text) && braces(message.way_out), "{}", message.id);
+        assert!(braces(message.text) && braces(message.remediation), "{}", message.id);
     }
 }
 
@@ -636,13 +635,13 @@ fn docs_doctor_md_has_every_finding_and_no_other() {
     let page = include_str!("../../../docs/doctor.md");
     let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
     let entry = |it: &'static Message| {
-        let colon = if it.way_out.is_empty() { "" } else { ": " };
+        let colon = if it.remediation.is_empty() { "" } else { ": " };
         format!(
             "- `{}` ({}): **{}{colon}{}**",
             it.id,
             it.level.name(),
             it.text,
-            it.way_out
+            it.remediation
         )
     };
     let missing: Vec<_> = messages().map(entry).filter(|entry| !page.contains(entry)).collect();

@@ -1,10 +1,10 @@
-//! Whether the works of Applications are applied, and not larger than OCM takes.
+//! Checks that the works of Applications are applied, and not larger than OCM permits.
 
 use super::{Check, refused};
+use crate::doctor::hub_state::{HubState, Lookup};
 use crate::doctor::message::{Finding, Message, count, some};
-use crate::doctor::seen::{Look, Seen};
-use crate::text::shortened;
-use k8s_openapi::jiff::Timestamp;
+use jiff::Timestamp;
+use manifest::text::shortened;
 
 pub(super) static CHECK: Check = Check {
     name: "works",
@@ -59,23 +59,23 @@ static OTHER: Message = Message::error(
 );
 static FINE: Message = Message::fine("works", "works of Applications: {works}, of which agents refuse none");
 
-/// What OCM's webhook takes of a work unless it is told otherwise, in bytes as it counts them.
+/// The default limit of OCM's webhook for the size of a work, in bytes as it counts them.
 const LIMIT: usize = 500 * 1024;
 
-/// How much is told of what an agent says, in bytes.
+/// The maximum length of an agent's message in a finding, in bytes.
 const WHY: usize = 200;
 
-fn run(seen: &Seen, _: Timestamp) -> Vec<Finding> {
+fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
     let works = match &seen.works {
-        Look::There(works) => works,
-        Look::Absent => return Vec::new(),
-        Look::Refused(why) => return refused("ManifestWorks", why),
+        Lookup::There(works) => works,
+        Lookup::Absent => return Vec::new(),
+        Lookup::Refused(why) => return refused("ManifestWorks", why),
     };
     let mut findings = Vec::new();
     let over: Vec<_> = works
         .iter()
         .filter(|it| it.size > LIMIT)
-        .map(super::super::seen::Work::place)
+        .map(super::super::hub_state::Work::place)
         .collect();
     if !over.is_empty() {
         let number = count(over.len(), "work");
@@ -110,7 +110,7 @@ fn run(seen: &Seen, _: Timestamp) -> Vec<Finding> {
     findings
 }
 
-/// Of what kind a refusal is, by the words of OCM's agent and of API servers.
+/// Returns the kind of a rejection, from the wording of OCM's agent and of API servers.
 fn reason(why: &str) -> &'static Message {
     let has = |text: &str| why.contains(text);
     if has("not allowed to apply the resource") || has("is not allowed to escalate") {

@@ -1,11 +1,10 @@
-//! A report for programs.
+//! The report as a value, for `-o json` and `-o yaml`.
 
 use super::{Condition, Member, Report};
-use crate::value::{Map, Value};
+use manifest::value::{Map, Value};
 use std::borrow::Cow;
 
-/// A report as a value, of which `-o json` and `-o yaml` are made. What is not known is null; `untold` are clusters of which nothing can
-/// be told.
+/// Returns a report as a value for `-o json` and `-o yaml`. Unknown fields are null; `untold` counts clusters of unknown state.
 #[must_use]
 pub fn value(report: &Report) -> Value<'static> {
     let agent = report.agent.as_ref();

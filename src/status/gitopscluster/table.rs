@@ -1,16 +1,16 @@
-//! A report for people.
+//! The report as a table.
 
 use super::super::table::{BOLD, END, GREEN, RED, YELLOW, clean};
 use super::{Condition, Member, Report};
-use crate::agent::state::State;
 use crate::table;
-use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use controller::argocd_agent::state::State;
+use jiff::{SignedDuration, Timestamp};
 use std::fmt::Write as _;
 
 const READY: &str = "READY";
 
-/// What it is, what its certificates are, what is not well, and a line for each managed cluster, those that fare worst first. In
-/// a `wide` one, clusters have the ends of their certificates. All times are as seen from `now`.
+/// Formats the GitOpsCluster, its certificates, its problems, and a line for each managed cluster, the least healthy first. If
+/// `wide`, clusters have the expiry of their certificates. All times are relative to `now`.
 #[must_use]
 pub fn table(report: &Report, now: Timestamp, wide: bool, colours: bool) -> String {
     let head = head(report);
@@ -62,7 +62,7 @@ pub fn table(report: &Report, now: Timestamp, wide: bool, colours: bool) -> Stri
     text
 }
 
-/// What is said of the whole.
+/// Returns the rows about the GitOpsCluster itself.
 fn head(report: &Report) -> Vec<[String; 2]> {
     let mut rows = vec![("GITOPSCLUSTER", format!("{}/{}", report.namespace, report.name))];
     rows.push((READY, ready(report)));
@@ -103,7 +103,7 @@ fn ready_colour(report: &Report) -> &'static str {
     colour_of(report.ready().map_or("Unknown", |ready| &ready.status))
 }
 
-/// Rows under headings.
+/// Adds rows under headings.
 fn section<const N: usize>(
     headings: [&str; N],
     cells: &[[String; N]],
@@ -126,7 +126,7 @@ fn section<const N: usize>(
     text
 }
 
-/// As kubectl writes an AGE, and when that is: `29d (2026-12-21T10:00:00Z)`. What is no time stays as it is.
+/// Formats a time as kubectl formats an AGE, with the time itself: `29d (2026-12-21T10:00:00Z)`. Returns other text as it is.
 fn until(end: &str, now: Timestamp) -> String {
     let Ok(at) = end.parse::<Timestamp>() else {
         return clean(end);
@@ -139,7 +139,8 @@ fn until(end: &str, now: Timestamp) -> String {
     }
 }
 
-/// As kubectl writes an AGE (`HumanDuration` of its `k8s.io/apimachinery/pkg/util/duration`): two units where the second says something.
+/// Formats a duration as kubectl formats an AGE (`HumanDuration` of its `k8s.io/apimachinery/pkg/util/duration`): two units if
+/// the second is significant.
 fn human(time: SignedDuration) -> String {
     let seconds = time.as_secs();
     let (minutes, hours) = (seconds / 60, seconds / 3600);

@@ -1,7 +1,7 @@
-//! What is told of GitOpsClusters.
+//! Tests of the report on GitOpsClusters.
 
 use super::*;
-use k8s_openapi::jiff::Timestamp;
+use jiff::Timestamp;
 use serde_json::json;
 
 fn now() -> Timestamp {
@@ -15,7 +15,7 @@ fn condition(kind: &str, status: &str, message: &str) -> Value {
     })
 }
 
-/// One in the dialect of argocd-pull-integration, whose agents fare in every way.
+/// Returns a GitOpsCluster in the dialect of argocd-pull-integration, with agents in every state.
 fn fleet() -> Value {
     json!({
         "metadata": {"namespace": "argocd", "name": "fleet", "generation": 2},
@@ -52,7 +52,7 @@ fn addon(conditions: &[(&str, &str, &str)]) -> Value {
     json!({"status": {"conditions": conditions}})
 }
 
-/// What the hub says of those agents, and of somebody else's.
+/// Returns the state of those agents on the hub, and of one of another GitOpsCluster.
 fn agents() -> Agents {
     let (applied, available) = (("ManifestApplied", "True", ""), ("Available", "True", ""));
     let addons = [
@@ -252,7 +252,7 @@ fn an_agent_is_asked_for_in_either_dialect() {
 fn for_programs_there_is_all_of_it() {
     let report = Report::new(&fleet(), &seen());
     let mut text = String::new();
-    crate::json::write(&value(&report), &mut text).expect("JSON");
+    manifest::json::write(&value(&report), &mut text).expect("JSON");
     let value: Value = serde_json::from_str(&text).expect("JSON");
     let head = json!({
         "namespace": "argocd", "name": "fleet", "healthy": false, "deleting": false, "current": true,

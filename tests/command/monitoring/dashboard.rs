@@ -1,10 +1,10 @@
-//! `monitoring/dashboard.json`.
+//! Tests of `monitoring/dashboard.json`.
 
 use super::{expression, list, string, text};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// What its panels and variables ask, with the variables filled in.
+/// Returns the queries of its panels and variables, with the variables filled in.
 pub(super) fn asked() -> Vec<String> {
     let dashboard = dashboard();
     let panels = panels(&dashboard, false).into_iter();
@@ -20,7 +20,7 @@ pub(super) fn asked() -> Vec<String> {
     asked.iter().map(fill).collect()
 }
 
-/// For each variable whose values are those of a label: an expression that has that label.
+/// Returns, for each variable with the values of a label, an expression that has that label.
 fn variables(dashboard: &Value) -> Vec<String> {
     let variables = list(&dashboard["templating"]["list"])[1..].iter();
     let with_label = |variable: &Value| {
@@ -41,7 +41,7 @@ fn dashboard() -> Value {
     serde_json::from_str(&text("monitoring/dashboard.json")).expect("JSON")
 }
 
-/// Its panels, or its rows.
+/// Returns its panels, or its rows.
 fn panels(dashboard: &Value, rows: bool) -> Vec<&Value> {
     let all = list(&dashboard["panels"]).iter();
     all.filter(|panel| (panel["type"] == "row") == rows).collect()

@@ -1,67 +1,72 @@
-//! What the program exposes.
+//! The metrics that the program exposes.
 
-use argocd_ocm_cmp::controller::metrics::{Metrics, Reason};
-use argocd_ocm_cmp::controller::seen::{GitOpsCluster, Place, Reach};
-use argocd_ocm_cmp::pki::Recipe;
-use k8s_openapi::jiff::Timestamp;
+use controller::metrics::{Metrics, Reason};
+use controller::model::{GitOpsCluster, Reach};
+use jiff::Timestamp;
+use ocm::object_ref::ObjectRef;
+use pki::Recipe;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// What a metric is.
+/// A metric.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Metric {
-    /// Such as `gauge`.
+    /// The type, such as `gauge`.
     pub(super) kind: String,
-    /// Without the `le` of a histogram.
+    /// The labels, without the `le` of a histogram.
     pub(super) labels: BTreeSet<String>,
 }
 
-/// Something of everything has been counted.
+/// Returns metrics with a value for every metric.
 pub(super) fn counted() -> Metrics {
     let metrics = Metrics::new();
-    let promise = "application-status";
+    let controller = "application-status";
     let status = r#"{"clusters": {"selected": 1}}"#;
     let text = format!(r#"{{"metadata": {{}}, "spec": {{"placementRef": {{}}}}, "status": {status}}}"#);
     let fleet = (
-        Place::new("team", "fleet"),
+        ObjectRef::new("team", "fleet"),
         GitOpsCluster::read(&text).expect("a GitOpsCluster"),
     );
-    metrics.reconciled(promise);
-    metrics.failed(promise, Reason::Conflict);
-    metrics.queued(promise, 0, Duration::ZERO);
-    metrics.written(promise, "applications", "patch");
+    metrics.reconciled(controller);
+    metrics.failed(controller, Reason::Conflict);
+    metrics.queued(controller, 0, Duration::ZERO);
+    metrics.written(controller, "applications", "patch");
     metrics.warned("pull", "ManifestWorkRefused");
     metrics.lagged("manifestworks", Duration::ZERO);
     metrics.received("manifestworks", 1);
     metrics.watch_failed("manifestworks", Reason::Expired);
     metrics.synced("manifestworks", true);
-    metrics.holding(1, 1);
+    metrics.leading(true);
     metrics.managed_clusters(Reach::Heard, 1);
     metrics.certificates([("argocd-agent-ca", Timestamp::UNIX_EPOCH)].into_iter());
     metrics.gitops_clusters([(&fleet.0, &fleet.1)].into_iter());
     metrics.issued(&Recipe::Jwt);
-    metrics.panicked(promise);
-    metrics.event_dropped(promise);
+    metrics.panicked(controller);
+    metrics.event_dropped(controller);
     metrics
 }
 
-/// Everything that `/metrics` may have, by name; a counter's ends with `_total`.
+/// Returns all possible metrics of `/metrics`, by name; the name of a counter ends in `_total`, of an info in `_info`.
 pub(super) fn exposed() -> BTreeMap<String, Metric> {
     let mut all = read(&counted().render());
-    // Only where there is a limit.
+    // Exposed only if there is a limit.
     let limit = all.entry("argocd_ocm_cmp_memory_limit_bytes".to_owned()).or_default();
     "gauge".clone_into(&mut limit.kind);
     all
 }
 
-/// Reads OpenMetrics.
+/// Parses OpenMetrics.
 fn read(text: &str) -> BTreeMap<String, Metric> {
     let mut all = BTreeMap::new();
     let mut name = String::new();
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("# TYPE ") {
             let (base, kind) = rest.split_once(' ').expect("a type");
-            let end = if kind == "counter" { "_total" } else { "" };
+            let end = match kind {
+                "counter" => "_total",
+                "info" => "_info",
+                _ => "",
+            };
             name = format!("{base}{end}");
             let (kind, labels) = (kind.to_owned(), BTreeSet::new());
             all.insert(name.clone(), Metric { kind, labels });
@@ -81,19 +86,22 @@ fn read(text: &str) -> BTreeMap<String, Metric> {
 #[test]
 fn nothing_is_left_out_here() {
     let all = exposed();
-    let code = include_str!("../../../src/controller/metrics.rs");
+    let code = include_str!("../../../crates/controller/src/metrics.rs");
     let mut registered = 0;
     for part in code
         .split("help = ")
         .skip(1)
         .chain(code.split("ours.register(").skip(1))
     {
-        // The name is the first text of a call, and the help has spaces in it.
+        // The name is the first text of a call; the help contains spaces.
         let Some(name) = part.split('"').nth(1).filter(|name| !name.contains(' ')) else {
             continue;
         };
         let has = |end: &str| all.contains_key(&format!("argocd_ocm_cmp_{name}{end}"));
-        assert!(has("") || has("_total"), "{name} is counted nowhere in this test");
+        assert!(
+            ["", "_total", "_info"].into_iter().any(has),
+            "{name} is counted nowhere in this test"
+        );
         registered += 1;
     }
     let ours = all.keys().filter(|name| name.starts_with("argocd_ocm_cmp_"));

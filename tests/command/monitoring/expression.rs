@@ -1,28 +1,28 @@
-//! Which metrics and labels a PromQL expression names.
+//! The metrics and labels that a PromQL expression names.
 
 use super::exposed::exposed;
 use std::collections::BTreeSet;
 
-/// What Prometheus adds to all that it scrapes.
+/// The labels that Prometheus adds to all scraped metrics.
 const OF_TARGETS: [&str; 4] = ["instance", "job", "namespace", "pod"];
 
 const KEYWORDS: [&str; 4] = ["and", "bool", "or", "unless"];
 const GROUPINGS: [&str; 6] = ["by", "group_left", "group_right", "ignoring", "on", "without"];
 
-/// What an expression names.
+/// The names in an expression.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Named {
-    /// Each metric with the labels by which it is selected.
+    /// The metrics with the labels that select them.
     metrics: Vec<(String, Vec<String>)>,
-    /// What is grouped or joined by.
+    /// The labels of groupings and joins.
     groupings: Vec<String>,
 }
 
-/// Reads an expression.
+/// Parses an expression.
 pub(super) fn named(expression: &str) -> Named {
     let mut named = Named::default();
     let mut rest = expression;
-    // Whether labels stand here, of a metric or of a grouping.
+    // True inside the labels of a metric or of a grouping.
     let (mut in_braces, mut in_grouping, mut awaits_grouping) = (false, false, false);
     while let Some(first) = rest.chars().next() {
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
@@ -51,7 +51,7 @@ pub(super) fn named(expression: &str) -> Named {
     named
 }
 
-/// Holds that all that an expression names is there: exposed by the program, or recorded.
+/// Asserts that all metrics and labels of an expression exist: exposed by the program, or recorded.
 pub(super) fn check(expression: &str, recorded: &BTreeSet<String>) {
     let exposed = exposed();
     let known: BTreeSet<&str> = exposed
@@ -64,7 +64,7 @@ pub(super) fn check(expression: &str, recorded: &BTreeSet<String>) {
     for (name, labels) in metrics {
         let of_histogram = name.strip_suffix("_bucket").and_then(|base| exposed.get(base));
         let metric = exposed.get(&name).or(of_histogram);
-        // What Prometheus makes itself of the alerts.
+        // The metrics that Prometheus creates for alerts.
         let is_made = name == "ALERTS" || recorded.contains(&name);
         assert!(metric.is_some() || is_made, "there is no metric {name}: {expression}");
         for label in labels {

@@ -1,16 +1,16 @@
-//! `docs/metrics.md` has every metric and every alert, and no other.
+//! Checks that `docs/metrics.md` has every metric and every alert, and no other.
 
 use super::exposed::exposed;
 use super::rules::{names, rules};
 use super::text;
-use argocd_ocm_cmp::controller::metrics::Reason;
+use controller::metrics::Reason;
 use std::collections::BTreeSet;
 
 fn page() -> String {
     text("docs/metrics.md")
 }
 
-/// The cells of the rows of the table that begins so, without the head.
+/// Returns the cells of the rows of the table with this head, without the head.
 fn rows(page: &str, head: &str) -> Vec<Vec<String>> {
     let (_, table) = page.split_once(head).unwrap_or_else(|| panic!("no table {head}"));
     let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));

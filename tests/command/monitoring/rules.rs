@@ -1,18 +1,18 @@
-//! `monitoring/rules.yaml`, and what is made of it.
+//! Tests of `monitoring/rules.yaml`, and of the files generated from it.
 
 use super::{can_run, document, expression, list, path, string, text};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// Every rule, recording or alerting.
+/// Returns all rules, recording and alerting.
 pub(super) fn rules() -> Vec<Value> {
     let groups = document("monitoring/rules.yaml");
     let groups = list(&groups["groups"]).iter();
     groups.flat_map(|group| list(&group["rules"]).to_vec()).collect()
 }
 
-/// The names of what is recorded, or of alerts, by the key that says so.
+/// Returns the names of recorded metrics, or of alerts, by the key that contains them.
 pub(super) fn names(key: &str) -> BTreeSet<String> {
     let rules = rules();
     let names = rules.iter().filter_map(|rule| rule[key].as_str());
@@ -79,7 +79,7 @@ fn prometheus_operator_gets_the_same_groups() {
 #[test]
 fn the_service_that_is_scraped_is_the_one_that_is_shipped() {
     let monitor = document("monitoring/servicemonitor.yaml");
-    let shipped = text("deploy_controller.yaml");
+    let shipped = text("deploy/deploy_controller.yaml");
     let service = shipped.split("\n---\n").find(|text| text.contains("\nkind: Service\n"));
     let service = service.expect("a Service");
     let labels = monitor["spec"]["selector"]["matchLabels"].as_object().expect("labels");

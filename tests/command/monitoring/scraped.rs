@@ -1,17 +1,17 @@
-//! A real Prometheus reads what the program exposes, and every expression of the dashboard.
+//! Checks that a real Prometheus accepts the exposed metrics, and every expression of the dashboard.
 
 use super::dashboard::asked;
 use super::exposed::{counted, exposed};
 use super::{can_run, path};
 use anyhow::{Result, ensure};
-use argocd_ocm_cmp::controller::admin;
+use controller::runtime::admin;
 use std::collections::BTreeSet;
 use std::fs;
 use testbed::process::{Process, command};
 use testbed::{ports, wait};
 use tokio::net::TcpListener;
 
-/// What `promtool` is answered by the Prometheus at this port.
+/// Returns the answer of the Prometheus at this port to `promtool`.
 fn answer(port: u16, expression: &str) -> Result<String> {
     let mut promtool = std::process::Command::new("promtool");
     promtool.args(["query", "instant", &format!("http://127.0.0.1:{port}"), expression]);
@@ -21,7 +21,7 @@ fn answer(port: u16, expression: &str) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// The names of all that has been scraped.
+/// Returns the names of all scraped metrics.
 fn scraped(port: u16) -> Result<BTreeSet<String>> {
     let answer = answer(port, r#"count by (__name__) ({job="controller"})"#)?;
     let names = answer.lines().filter_map(|line| line.split([' ', '{']).next());

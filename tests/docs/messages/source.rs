@@ -1,4 +1,4 @@
-//! What a source says to people: its texts, without those that only programmers read.
+//! Extracts the messages of a source file, without the texts that only programmers read.
 
 use crate::page::root;
 use proc_macro2::{Delimiter, Group, Literal, TokenStream, TokenTree};
@@ -7,26 +7,26 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use syn::LitStr;
 
-/// What one source says.
+/// The messages of a source file.
 #[derive(Debug, Default)]
 pub(crate) struct Text {
     /// The first sentence of its documentation.
     pub(crate) about: String,
     /// Its messages, in order, each once.
     pub(crate) messages: Vec<String>,
-    /// Its words of several words, such as the types of conditions.
+    /// Its names of several words, such as the types of conditions.
     pub(crate) names: BTreeSet<String>,
-    /// Its modules that are tests only.
+    /// Its test modules.
     tests: Vec<String>,
 }
 
-/// A sentence has so many words at least.
+/// The minimum number of words of a sentence.
 const WORDS: usize = 3;
 
-/// Attributes whose texts are no messages: documentation, the help of the command line, reasons for the compiler.
+/// The attributes whose texts are not messages: documentation, the help of the command line, reasons for the compiler.
 const ATTRIBUTES: [&str; 8] = ["doc", "arg", "command", "value", "allow", "expect", "must_use", "serde"];
 
-/// What takes a text that says why something cannot be.
+/// The functions and macros with a text about an impossible state.
 const IMPOSSIBLE: [&str; 8] = [
     "assert",
     "assert_eq",
@@ -38,10 +38,10 @@ const IMPOSSIBLE: [&str; 8] = [
     "unreachable",
 ];
 
-/// Fields of tables from which the help of the command line is made.
+/// The fields of tables from which the help of the command line is generated.
 const HELP: [&str; 3] = ["about", "default", "title"];
 
-/// What tells a rule of the agent's from a sentence.
+/// The marks of a rule for the agent, in contrast to a sentence.
 const RULE: [&str; 9] = [
     "object.",
     "self.",
@@ -54,10 +54,13 @@ const RULE: [&str; 9] = [
     ".map(",
 ];
 
-/// All sources that say something, by path, but those that are named.
+/// Returns all sources with messages, by path, except those in `without`.
 pub(crate) fn sources(without: &[(&str, &str)]) -> Vec<(String, Text)> {
     let mut files = Vec::new();
-    collect(&root().join("src"), &mut files);
+    for folder in ["src", "crates"] {
+        collect(&root().join(folder), &mut files);
+    }
+    files.retain(|file| !file.starts_with(root().join("crates/testing")));
     files.sort();
     let mut found: Vec<(String, Text)> = Vec::new();
     let mut tests: Vec<String> = Vec::new();
@@ -69,8 +72,8 @@ pub(crate) fn sources(without: &[(&str, &str)]) -> Vec<(String, Text)> {
             .into_owned();
         let text = read(&fs::read_to_string(&file).expect("a source"));
         let folder = match path.strip_suffix(".rs") {
-            Some("src/lib" | "src/main") | None => "src",
-            Some(folder) => folder,
+            Some("src/main") | None => "src",
+            Some(folder) => folder.strip_suffix("/lib").unwrap_or(folder),
         };
         tests.extend(text.tests.iter().map(|module| format!("{folder}/{module}")));
         found.push((path, text));
@@ -119,7 +122,7 @@ fn read(source: &str) -> Text {
 }
 
 impl Text {
-    /// Takes the texts of so many words out of a piece of a source.
+    /// Collects the texts with at least so many words from a piece of a source.
     fn scan(&mut self, tokens: TokenStream, words: usize) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         let mut at = 0;
@@ -155,7 +158,7 @@ impl Text {
         }
     }
 
-    /// Takes the texts of an attribute, and says whether what follows is a test.
+    /// Collects the texts of an attribute, and returns true if a test follows.
     fn attribute(&mut self, attribute: &Group) -> bool {
         let mut tokens = attribute.stream().into_iter();
         let name = tokens.next().map(|it| it.to_string()).unwrap_or_default();
@@ -170,7 +173,7 @@ impl Text {
         name == "test"
     }
 
-    /// How many tokens an item has, of which a module is noted.
+    /// Returns the number of tokens of an item, and records it if it is a module.
     fn skip_item(&mut self, tokens: &[TokenTree]) -> usize {
         for (number, token) in tokens.iter().enumerate() {
             match token {
@@ -202,7 +205,7 @@ impl Text {
         if text.contains("Examples:\n") || text.starts_with("Options of ") {
             return;
         }
-        // In a rule of the agent's, texts are in single quotes.
+        // In a rule for the agent, texts are in single quotes.
         let quoted = text.strip_prefix('\'').and_then(|it| it.strip_suffix('\''));
         let is_rule = RULE.iter().any(|it| text.contains(it)) || quoted.is_some_and(|it| !it.contains('\''));
         let texts: Vec<&str> = if is_rule {
@@ -223,7 +226,7 @@ impl Text {
     }
 }
 
-/// A text as it is met, with `…` for what is put into it.
+/// Returns a text as printed, with `…` for inserted values.
 fn said(text: &str) -> String {
     let mut said = String::new();
     let mut rest = text.replace("%d", "…");
@@ -249,7 +252,7 @@ fn said(text: &str) -> String {
         .join(" ")
 }
 
-/// Whether it is words in one, such as `AgentsConnected`.
+/// Returns true for several words joined into one, such as `AgentsConnected`.
 fn is_name(text: &str) -> bool {
     let capitals = text.chars().filter(char::is_ascii_uppercase).count();
     capitals > 1

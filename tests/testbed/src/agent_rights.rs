@@ -1,4 +1,4 @@
-//! What OCM's agents may do on a managed cluster: the roles that OCM's operator installs for them.
+//! The permissions of OCM's agents on a managed cluster: the roles that OCM's operator installs for them.
 
 use std::path::{Path, PathBuf};
 
@@ -12,15 +12,15 @@ use crate::managed_cluster::AGENT_NAMESPACE;
 use crate::operator_templates::{apply, render};
 use crate::wait::{self, DEADLINE};
 
-/// The name that a Klusterlet has unless a user gives it another.
+/// The default name of a Klusterlet.
 const KLUSTERLET: &str = "klusterlet";
 
-/// The service accounts that the operator runs the agents as.
+/// The service accounts of the agents, as the operator sets them.
 const WORK: &str = "klusterlet-work-sa";
 const REGISTRATION: &str = "klusterlet-registration-sa";
 
-/// What the work agent has once every role is aggregated: an edit, a view and an administrator's right of the role `admin`,
-/// which Kubernetes aggregates, and one of the role that OCM does. Verb, group, resource.
+/// The permissions that the work agent has once every role is aggregated: an edit, a view and an administrator's permission of
+/// the role `admin`, which Kubernetes aggregates, and one of the role that OCM aggregates. Verb, group, resource.
 const AGGREGATED: [(&str, &str, &str); 4] = [
     ("create", "apps", "deployments"),
     ("list", "apps", "deployments"),
@@ -28,7 +28,7 @@ const AGGREGATED: [(&str, &str, &str); 4] = [
     ("create", "apiextensions.k8s.io", "customresourcedefinitions"),
 ];
 
-/// What the registration agent has once the API server has taken notice of all of its roles, those of its namespace and those of the
+/// The permissions that the registration agent has once all of its roles are effective, those of its namespace and those of the
 /// cluster. Verb, group, resource.
 const NOTICED: [(&str, &str, &str); 5] = [
     ("create", "", "configmaps"),
@@ -38,19 +38,19 @@ const NOTICED: [(&str, &str, &str); 5] = [
     ("list", "cluster.open-cluster-management.io", "clusterclaims"),
 ];
 
-/// Gives the registration agent what OCM gives it, and returns the kubeconfig that it then runs with.
+/// Grants the registration agent the permissions that OCM grants, and returns its kubeconfig.
 pub(crate) async fn grant_registration(cluster: &ControlPlane) -> Result<PathBuf> {
     apply(cluster, &manifests(cluster, "registration")?)?;
     let kubeconfig = cluster.service_account_kubeconfig(AGENT_NAMESPACE, REGISTRATION)?;
-    // It ends, without a word, when it is refused something before the API server has taken notice of all of that.
+    // It ends without a message if a request is denied before all of these are effective.
     wait_for(&kubeconfig, "the registration agent has its rights", &NOTICED).await?;
     Ok(kubeconfig)
 }
 
-/// Gives the work agent what OCM gives it, and returns the kubeconfig that it then runs with.
+/// Grants the work agent the permissions that OCM grants, and returns its kubeconfig.
 pub(crate) async fn grant_work(cluster: &ControlPlane) -> Result<PathBuf> {
     let mut manifests = manifests(cluster, "work")?;
-    // The operator makes this one in code.
+    // The operator creates this one in code.
     let aggregate = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
@@ -64,13 +64,13 @@ pub(crate) async fn grant_work(cluster: &ControlPlane) -> Result<PathBuf> {
     apply(cluster, &manifests)?;
     let kubeconfig = cluster.service_account_kubeconfig(AGENT_NAMESPACE, WORK)?;
 
-    // Roles are aggregated by a controller, a moment later. An agent that starts sooner would fail to apply, and each
-    // failure doubles the time until it tries again.
+    // A controller aggregates roles with a delay. An agent that starts sooner would fail to apply, and each failure doubles its
+    // backoff.
     wait_for(&kubeconfig, "the work agent has its rights", &AGGREGATED).await?;
     Ok(kubeconfig)
 }
 
-/// Waits until the API server grants all of these rights to whom the kubeconfig is of: verb, group, resource.
+/// Waits until the API server grants all of these permissions to the user of the kubeconfig: verb, group, resource.
 pub(crate) async fn wait_for(kubeconfig: &Path, what: &str, rights: &[(&str, &str, &str)]) -> Result<()> {
     let reviews: Api<SelfSubjectAccessReview> = Api::all(client_of(kubeconfig).await?);
     wait::eventually(what, DEADLINE, async || {

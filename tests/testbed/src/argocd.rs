@@ -1,4 +1,4 @@
-//! Argo CD: plugins in their cmp-servers, repo-server, controllers, Redis. The hub has one, and a managed cluster may.
+//! Argo CD: plugins in their cmp-servers, repo-server, controllers, Redis. The hub has one, and a managed cluster may have one.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,25 +15,25 @@ use crate::parts::Part;
 use crate::ports;
 use crate::process::{self, Process};
 
-/// The namespace Argo CD is installed in.
+/// The namespace of Argo CD.
 pub(crate) const NAMESPACE: &str = "argocd";
 
-/// Where a running Argo CD is, `127.0.0.1:…` each.
+/// The addresses of a running Argo CD, `127.0.0.1:…` each.
 #[derive(Debug)]
 pub(crate) struct Addresses {
     pub(crate) repo_server: String,
     pub(crate) redis: String,
 }
 
-/// Which parts of Argo CD to run, and how.
+/// The parts of Argo CD to run, with their options.
 #[derive(Clone, Debug)]
 pub struct ArgoCd {
-    /// One cmp-server each.
+    /// The plugins, with one cmp-server each.
     pub plugins: Vec<Plugin>,
-    /// How often, in seconds, every Application is compared with Git.
+    /// The interval, in seconds, of comparing every Application with Git.
     pub resync: u32,
-    /// Whether `ApplicationSets` are served too, by a controller with the rights that Argo CD's manifests give it: it runs as
-    /// the service account `argocd-applicationset-controller`. What it needs beyond them, tests give it.
+    /// True if `ApplicationSets` are served too, by a controller with the permissions in Argo CD's manifests: it runs as the
+    /// service account `argocd-applicationset-controller`. Tests grant further permissions.
     pub application_sets: bool,
     /// More environment for repo-server and the controllers.
     pub environment: Vec<(String, String)>,
@@ -44,14 +44,14 @@ pub struct ArgoCd {
 pub struct Plugin {
     /// The folder with its plugin.yaml.
     pub config_dir: PathBuf,
-    /// The folder with its programs, put in front of its `PATH`. Kustomize and Helm come next.
+    /// The folder with its programs, the first in its `PATH`. Kustomize and Helm come next.
     pub path: PathBuf,
     /// More environment for it.
     pub environment: Vec<(String, String)>,
 }
 
 impl Plugin {
-    /// A plugin with its plugin.yaml in one folder and its programs in another.
+    /// Creates a plugin with its plugin.yaml in one folder and its programs in another.
     #[must_use]
     pub fn new(config_dir: impl Into<PathBuf>, path: impl Into<PathBuf>) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Default for ArgoCd {
 }
 
 impl ArgoCd {
-    /// Argo CD with one plugin.
+    /// Creates an Argo CD with one plugin.
     #[must_use]
     pub fn with_plugin(plugin: Plugin) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl ArgoCd {
         }
     }
 
-    /// The same with `ApplicationSets`, whose strategy `RollingSync` counts: without this it is passed over.
+    /// Adds `ApplicationSets` with the strategy `RollingSync`, which is ignored otherwise.
     #[must_use]
     pub fn with_rolling_sync(mut self) -> Self {
         self.application_sets = true;
@@ -92,7 +92,7 @@ impl ArgoCd {
         self
     }
 
-    /// Starts all of it where Argo CD's manifests are, waits until it answers, and says where it is.
+    /// Starts all parts, after Argo CD's manifests are applied, waits until they answer, and returns their addresses.
     pub(crate) async fn start(&self, plane: &ControlPlane) -> Result<Addresses> {
         let sockets = folder(plane, "plugins")?;
         let redis = start_redis(plane)?;
@@ -134,10 +134,10 @@ impl ArgoCd {
 
     fn start_application_controller(&self, plane: &ControlPlane, repo_server: &str, redis: &str) -> Result<()> {
         let mut command = role(plane, "argocd-application-controller")?;
-        // The destination https://kubernetes.default.svc is then that of the kubeconfig.
+        // Then the destination https://kubernetes.default.svc is that of the kubeconfig.
         command.env("ARGOCD_FAKE_IN_CLUSTER", "true");
         command.env("KUBECONFIG", plane.kubeconfig_path());
-        // For `resource_tree` to read.
+        // So that `resource_tree` can read it.
         command.env("REDIS_COMPRESSION", "none");
         command.arg(format!("--namespace={NAMESPACE}"));
         command.arg(format!("--repo-server={repo_server}"));
@@ -167,7 +167,7 @@ impl ArgoCd {
     }
 }
 
-/// Starts a Redis that keeps nothing, and says where it is.
+/// Starts a Redis without persistence, and returns its address.
 fn start_redis(plane: &ControlPlane) -> Result<String> {
     let port = ports::free()?;
     let mut command = process::command("redis-server", &folder(plane, "redis")?);
@@ -177,11 +177,11 @@ fn start_redis(plane: &ControlPlane) -> Result<String> {
     Ok(format!("127.0.0.1:{port}"))
 }
 
-/// The tree of an Application's resources with their health, as Argo CD's API server answers when the UI asks for it: it reads
-/// what the application controller keeps in Redis. Nothing before the controller has compared the Application once.
+/// Returns the resource tree of an Application with its health, as Argo CD's API server returns it to the UI: it reads the state
+/// that the application controller keeps in Redis. Returns `None` before the controller has compared the Application once.
 pub(crate) fn resource_tree(redis: &str, application: &str) -> Result<Option<Value>> {
     let mut redis = BufReader::new(TcpStream::connect(redis)?);
-    // Argo CD puts the version of its cache behind each key.
+    // Argo CD appends the version of its cache to each key.
     let get = format!("GET app|resources-tree|{application}|1.8.3\r\n");
     redis.get_mut().write_all(get.as_bytes())?;
     let mut length = String::new();
@@ -195,13 +195,13 @@ pub(crate) fn resource_tree(redis: &str, application: &str) -> Result<Option<Val
     Ok(Some(serde_json::from_slice(&tree)?))
 }
 
-/// Starts the cmp-server of a plugin, and waits until its socket is there.
+/// Starts the cmp-server of a plugin, and waits until its socket exists.
 async fn start_plugin(plane: &ControlPlane, index: usize, plugin: &Plugin, sockets: &Path) -> Result<()> {
     let config_dir = fs::canonicalize(&plugin.config_dir)
         .with_context(|| format!("no plugin configuration at {}", plugin.config_dir.display()))?;
     let name = format!("argocd-cmp-server-{index}");
     let mut command = role(plane, "argocd-cmp-server")?;
-    // Its folder for temporary files is emptied at its start, so it cannot be that of others.
+    // It empties its folder for temporary files at its start, so it cannot share one.
     command.env("TMPDIR", folder(plane, &name)?);
     command.env("ARGOCD_PLUGINSOCKFILEPATH", sockets);
     let programs = fs::canonicalize(&plugin.path);
@@ -218,17 +218,17 @@ async fn start_plugin(plane: &ControlPlane, index: usize, plugin: &Plugin, socke
     Ok(())
 }
 
-/// A folder for a part of this Argo CD: every control plane of a testbed may have one.
+/// Creates a folder for a part of this Argo CD: every control plane of a testbed may have one.
 fn folder(plane: &ControlPlane, name: &str) -> Result<PathBuf> {
     plane.bench.folder(&format!("{}/argocd/{name}", plane.name()))
 }
 
-/// Starts a part of this Argo CD, with a log that also says whose it is.
+/// Starts a part of this Argo CD, with a log named after its control plane.
 fn start(plane: &ControlPlane, name: &str, command: Command) -> Result<Process> {
     plane.bench.start(&format!("{name}-{}", plane.name()), command)
 }
 
-/// Argo CD is one program that takes its role from the name it is called by.
+/// Returns a command for a role of Argo CD, which is one program that selects its role by its own name.
 fn role(plane: &ControlPlane, name: &str) -> Result<Command> {
     let program = folder(plane, "bin")?.join(name);
     if !program.exists() {
@@ -236,18 +236,18 @@ fn role(plane: &ControlPlane, name: &str) -> Result<Command> {
     }
     let home = folder(plane, name)?;
     let mut command = process::command(program, &home);
-    // Argo CD's image has kustomize and Helm on it, and its repo-server runs them for sources without a plugin.
+    // Argo CD's image has kustomize and Helm, and its repo-server runs them for sources without a plugin.
     command.env("PATH", plane.bench.parts.path_with_tools(None)?);
     Ok(command)
 }
 
-/// Applies Argo CD's own manifests. The Deployments among them only lie there for tests to look at: nothing on the hub runs
-/// pods, and on a managed cluster there is nothing in them.
+/// Applies Argo CD's own manifests. Their Deployments exist only for tests to read: the hub runs no Pods, and on a managed
+/// cluster their Pods are empty.
 pub(crate) fn install(plane: &ControlPlane) -> Result<()> {
     plane.apply_files(&[plane.bench.parts.argocd_core_install()], NAMESPACE)
 }
 
-/// Adds the few things that Argo CD's API server, which is not part of this installation, would otherwise add.
+/// Adds the few objects that Argo CD's API server, which is not part of this installation, would otherwise add.
 pub(crate) async fn complete(plane: &ControlPlane) -> Result<()> {
     plane
         .apply(&json!({

@@ -1,4 +1,4 @@
-//! A certificate authority per testbed, and what it signs.
+//! The certificate authority of a testbed, and its certificates.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
 };
 
-/// The certificate authority of one testbed: API servers and the webhook serve with what it signs, and the hub's
+/// The certificate authority of one testbed: it signs the serving certificates of API servers and the webhook, and the hub's
 /// kube-controller-manager signs agents' certificates with it.
 #[derive(Debug)]
 pub(crate) struct Authority {
@@ -26,14 +26,14 @@ pub(crate) struct Identity {
     pub(crate) key: PathBuf,
 }
 
-/// The key pair an API server signs service account tokens with, as files.
+/// The key pair that signs an API server's service account tokens, as files.
 #[derive(Debug)]
 pub(crate) struct TokenKeys {
     pub(crate) public: PathBuf,
     pub(crate) private: PathBuf,
 }
 
-/// A request (PKCS#10) in PEM for a certificate of this name, with a key that nobody keeps.
+/// Returns a request (PKCS#10) in PEM for a certificate of this name, with a discarded key.
 pub fn certificate_request(common_name: &str) -> Result<String> {
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, common_name);
@@ -59,22 +59,22 @@ impl Authority {
         })
     }
 
-    /// The authority's own certificate, PEM.
+    /// Returns the authority's own certificate, PEM.
     pub(crate) fn pem(&self) -> &str {
         &self.pem
     }
 
-    /// The file with the authority's own certificate.
+    /// Returns the file with the authority's own certificate.
     pub(crate) fn certificate(&self) -> &Path {
         &self.certificate
     }
 
-    /// The file with the authority's private key.
+    /// Returns the file with the authority's private key.
     pub(crate) fn key(&self) -> &Path {
         &self.key
     }
 
-    /// A serving certificate for 127.0.0.1, written to `folder` as tls.crt and tls.key.
+    /// Creates a serving certificate for 127.0.0.1 in `folder`, as tls.crt and tls.key.
     pub(crate) fn serving(&self, folder: PathBuf) -> Result<Identity> {
         let mut params = CertificateParams::new(["127.0.0.1".to_owned(), "localhost".to_owned()])?;
         params.distinguished_name.push(DnType::CommonName, "127.0.0.1");
@@ -91,7 +91,7 @@ impl Authority {
     }
 }
 
-/// Keys for service account tokens, written to `folder`.
+/// Creates keys for service account tokens in `folder`.
 pub(crate) fn token_keys(folder: &Path) -> Result<TokenKeys> {
     let keys = KeyPair::generate()?;
     let (public, private) = (folder.join("tokens.pub"), folder.join("tokens.key"));

@@ -27,7 +27,7 @@ pub use objects::Account;
 
 pub(crate) use access::client as client_of;
 
-/// A running API server, and what one does with it.
+/// A running API server, with operations on it.
 #[derive(Debug)]
 pub struct ControlPlane {
     name: String,
@@ -39,7 +39,7 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Starts an API server on its own share of an etcd, and waits until it is ready.
+    /// Starts an API server on its own prefix of an etcd, and waits until it is ready.
     pub(crate) async fn start(bench: &Arc<Workbench>, name: &str, etcd: &str) -> Result<Self> {
         let folder = bench.folder(name)?;
         let port = ports::free()?;
@@ -74,7 +74,7 @@ impl ControlPlane {
             "--service-cluster-ip-range=10.0.0.0/24",
             "--endpoint-reconciler-type=none",
         ]);
-        // Pods need no token of their own here, and none would be given to them.
+        // Pods need no token here, and would get none.
         command.arg("--disable-admission-plugins=ServiceAccount");
         audit::turn_on(&mut command, &folder)?;
         let apiserver = bench.start(&format!("kube-apiserver-{name}"), command)?;
@@ -92,15 +92,15 @@ impl ControlPlane {
         Ok(plane)
     }
 
-    /// Starts kube-controller-manager with the given controllers, as its `--controllers` names them.
+    /// Starts kube-controller-manager with the given controllers, in the syntax of its `--controllers`.
     pub(crate) fn start_controllers(&self, controllers: &str) -> Result<()> {
         let mut command = self.bench.command(Part::KubeControllerManager);
         command.arg("--kubeconfig").arg(&self.kubeconfig);
         command.args(["--leader-elect=false", "--bind-address=127.0.0.1"]);
         command.arg(format!("--secure-port={}", ports::free()?));
         command.arg(format!("--controllers={controllers}"));
-        // On a busy machine kwok's heartbeats come late. After 50 s without one all pods of the node would be called not ready,
-        // and kwok calls a pod ready only once.
+        // On a busy machine kwok's heartbeats are late. After 50 s without one all Pods of the node would become not ready, and
+        // kwok makes a Pod ready only once.
         command.arg("--node-monitor-grace-period=24h");
         command
             .arg("--cluster-signing-cert-file")
@@ -115,7 +115,7 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Keeps a process that belongs to this control plane running for as long as it does.
+    /// Keeps a process of this control plane running for the lifetime of the control plane.
     pub(crate) fn keep(&self, process: Process) {
         self.controllers
             .lock()
@@ -123,37 +123,37 @@ impl ControlPlane {
             .push(process);
     }
 
-    /// The name of the cluster.
+    /// Returns the name of the cluster.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where the API server is, `https://127.0.0.1:…`.
+    /// Returns the URL of the API server, `https://127.0.0.1:…`.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// A kubeconfig with all rights.
+    /// Returns a kubeconfig with all permissions.
     #[must_use]
     pub fn kubeconfig_path(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// The folder with the log of every process of this testbed.
+    /// Returns the folder with the log of every process of this testbed.
     #[must_use]
     pub fn logs(&self) -> PathBuf {
         self.bench.logs()
     }
 
-    /// A new client with all rights. It belongs to the runtime that calls, so that several tests with a runtime each
+    /// Creates a client with all permissions. It belongs to the runtime of the caller, so that several tests with a runtime each
     /// can share one testbed.
     pub async fn client(&self) -> Result<Client> {
         access::client(&self.kubeconfig).await
     }
 
-    /// A kubeconfig for a service account, with the rights it has been given and no more.
+    /// Creates a kubeconfig for a service account, with only its own permissions.
     pub fn service_account_kubeconfig(&self, namespace: &str, name: &str) -> Result<PathBuf> {
         let token = self.kubectl(&["create", "token", "--duration=12h", "--namespace", namespace, name])?;
         let folder = self.bench.folder(&self.name)?;
@@ -165,8 +165,8 @@ impl ControlPlane {
         Ok(kubeconfig)
     }
 
-    /// Waits until a service account may do each of these, in the words of `kubectl auth can-i`: an API server takes notice of
-    /// rights a moment after they are given.
+    /// Waits until a service account has each of these permissions, in the syntax of `kubectl auth can-i`: they are effective
+    /// with a delay.
     pub async fn wait_until_it_may(&self, namespace: &str, account: &str, rights: &[&[&str]]) -> Result<()> {
         let who = format!("--as=system:serviceaccount:{namespace}:{account}");
         for right in rights {
@@ -177,12 +177,12 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Runs kubectl with all rights and returns what it prints. Fails with its stderr when it fails.
+    /// Runs kubectl with all permissions and returns its output. Fails with its stderr.
     pub fn kubectl(&self, arguments: &[&str]) -> Result<String> {
         self.kubectl_with_input(arguments, "")
     }
 
-    /// The same with text for kubectl to read, such as manifests for `apply -f -`.
+    /// Runs kubectl with text on standard input, such as manifests for `apply -f -`.
     pub fn kubectl_with_input(&self, arguments: &[&str], input: &str) -> Result<String> {
         let output = self.run_kubectl(arguments, input)?;
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -211,7 +211,7 @@ impl ControlPlane {
         Ok(kubectl.wait_with_output()?)
     }
 
-    /// Applies the manifests of files, in a namespace unless they name one, on the API server's side.
+    /// Applies the manifests of files, in a namespace unless they name one, with server-side apply.
     pub(crate) fn apply_files(&self, files: &[PathBuf], namespace: &str) -> Result<()> {
         let files: Vec<_> = files.iter().map(|file| file.to_string_lossy()).collect();
         let mut arguments = vec![
@@ -237,7 +237,7 @@ impl ControlPlane {
                 if !conditions::is_crd_established().matches_object(Some(&crd)) {
                     return None;
                 }
-                // A CRD is established a moment before one can find out what its plural is.
+                // A CRD is established shortly before its plural can be discovered.
                 let served = crd.spec.versions.iter().find(|version| version.served)?;
                 let api_version = format!("{}/{}", crd.spec.group, served.name);
                 wait::resource(&client, &api_version, &crd.spec.names.kind).await.ok()?;
@@ -249,7 +249,7 @@ impl ControlPlane {
     }
 }
 
-/// Whether the API server says that it is.
+/// Returns true if the API server reports that it is ready.
 async fn is_ready(client: &Client) -> bool {
     let Ok(request) = http::Request::get("/readyz").body(Vec::new()) else {
         return false;

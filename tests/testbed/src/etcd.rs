@@ -1,4 +1,4 @@
-//! The store below every API server of a testbed.
+//! The etcd of all API servers of a testbed.
 
 use anyhow::Result;
 
@@ -7,7 +7,7 @@ use crate::ports;
 use crate::process::Process;
 use crate::workbench::Workbench;
 
-/// A running etcd. Everything in it is thrown away with it, so it does not wait for the disk.
+/// A running etcd. Its data is deleted with it, so it does not sync to disk.
 #[derive(Debug)]
 pub(crate) struct Etcd {
     url: String,
@@ -33,7 +33,7 @@ impl Etcd {
         })
     }
 
-    /// Where API servers find it.
+    /// Returns its URL.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 
-use crate::process;
+use crate::{folder, process};
 
 /// A repository on this machine with one branch, `main`. Dropping it removes it.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct GitRepository {
 }
 
 impl GitRepository {
-    /// An empty repository.
+    /// Creates an empty repository.
     pub fn new() -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("testbed-git-").tempdir()?;
         let repository = Self { folder };
@@ -24,19 +24,19 @@ impl GitRepository {
         Ok(repository)
     }
 
-    /// Where Argo CD finds it, `file:///…`.
+    /// Returns the URL for Argo CD, `file:///…`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("file://{}", self.folder.path().display())
     }
 
-    /// The folder with the files, for writing what [`commit`](Self::commit) cannot, such as symbolic links.
+    /// Returns the folder with the files, to write what [`commit`](Self::commit) cannot, such as symbolic links.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Writes files, given as path and content, and commits them with all else that has changed. Returns the commit.
+    /// Writes files, given as path and content, and commits them with all other changes. Returns the commit.
     pub fn commit(&self, files: &[(&str, &str)]) -> Result<String> {
         for (path, content) in files {
             let file = self.folder.path().join(path);
@@ -51,7 +51,7 @@ impl GitRepository {
 
     /// Copies a folder to `path` in the repository and commits it. Returns the commit.
     pub fn commit_folder(&self, folder: &Path, path: &str) -> Result<String> {
-        copy(folder, &self.folder.path().join(path))?;
+        folder::copy(folder, &self.folder.path().join(path))?;
         self.commit_all(&format!("Copy {path}"))
     }
 
@@ -72,7 +72,7 @@ impl GitRepository {
     fn git(&self, arguments: &[&str]) -> Result<String> {
         let mut command: Command = process::command("git", self.folder.path());
         command.current_dir(self.folder.path()).args(arguments);
-        // Whatever the machine is set to, such as signing every commit, does not count here.
+        // Settings of the machine, such as signing every commit, must not matter.
         command.envs([("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1")]);
         for who in ["AUTHOR", "COMMITTER"] {
             command
@@ -89,20 +89,6 @@ impl GitRepository {
         );
         Ok(String::from_utf8(output.stdout)?.trim().to_owned())
     }
-}
-
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from).with_context(|| format!("failed to read {}", from.display()))? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy(&entry.path(), &target)?;
-        } else {
-            fs::copy(entry.path(), target)?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

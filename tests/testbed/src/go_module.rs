@@ -12,19 +12,19 @@ use aws_lc_rs::digest;
 
 use crate::progress;
 
-/// How often a build that is under way says so.
+/// The interval of progress messages during a build.
 const STILL_BUILDING: Duration = Duration::from_secs(60);
 
-/// A variable of a program that the linker sets: which version it is, so that it says so as a released one does.
+/// A variable that the linker sets to the version of a program, so that it reports the version of a release.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stamp {
     pub(crate) variable: &'static str,
-    /// The required module whose version it is.
+    /// The required module with that version.
     pub(crate) module: &'static str,
     pub(crate) digits: Digits,
 }
 
-/// What of a version such as `v1.36.3` goes into a variable.
+/// The part of a version such as `v1.36.3` that is written to a variable.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Digits {
     All,
@@ -32,7 +32,7 @@ pub(crate) enum Digits {
     Minor,
 }
 
-/// One of the modules in this crate's `go` folder, with its place in the cache.
+/// One of the modules in this crate's `go` folder, with its folder in the cache.
 #[derive(Debug)]
 pub(crate) struct GoModule {
     source: PathBuf,
@@ -41,9 +41,9 @@ pub(crate) struct GoModule {
 }
 
 impl GoModule {
-    /// The module of that name.
+    /// Creates the module of that name.
     ///
-    /// Its place in the cache is named after the content of its files, so changed pins mean a new build.
+    /// Its folder in the cache is named after the content of its files, so changed pins lead to a new build.
     pub(crate) fn new(name: &str, cache: &Path, stamps: &'static [Stamp]) -> Result<Self> {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("go").join(name);
         let key = key(&source)?;
@@ -52,7 +52,7 @@ impl GoModule {
         Ok(Self { source, built, stamps })
     }
 
-    /// The program of that name, built if it is not in the cache.
+    /// Returns the program of that name, and builds it if it is not in the cache.
     pub(crate) fn build(&self, file: &str, package: &str) -> Result<PathBuf> {
         let program = self.built.join(file);
         if program.is_file() {
@@ -67,7 +67,7 @@ impl GoModule {
         if !program.is_file() {
             let started = Instant::now();
             progress(&format!("building {file} …"));
-            // Under its own name only when it is complete: a build that is interrupted leaves nothing behind.
+            // Renamed only when complete: an interrupted build leaves nothing behind.
             let unfinished = self.built.join(format!(".{file}"));
             let _still_building = Reminder::new(format!("building {file} …"));
             let target = unfinished.to_string_lossy();
@@ -101,7 +101,7 @@ impl GoModule {
         Ok(flags)
     }
 
-    /// The folder with the source of a module that this one requires.
+    /// Returns the folder with the source of a module that this one requires.
     pub(crate) fn folder_of(&self, module: &str) -> Result<PathBuf> {
         let locate = ["list", "-m", "-f", "{{.Dir}}", module];
         let mut folder = self.go(&locate)?;
@@ -116,7 +116,7 @@ impl GoModule {
 
     fn go(&self, arguments: &[&str]) -> Result<String> {
         let mut command = Command::new("go");
-        // A go.work above the repository must not change what is built.
+        // A go.work above the repository must not affect the build.
         command.current_dir(&self.source).args(arguments).env("GOWORK", "off");
         let output = command.output().context("failed to run go")?;
         ensure!(
@@ -130,7 +130,7 @@ impl GoModule {
     }
 }
 
-/// Sixteen hexadecimal digits that change when a file of the module does.
+/// Returns sixteen hexadecimal digits that change with the files of the module.
 fn key(module: &Path) -> Result<String> {
     let mut files = Vec::new();
     files_below(module, &mut files)?;
@@ -157,7 +157,7 @@ fn files_below(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Repeats a line until it is dropped, so that nobody takes a long build for a hanging one.
+/// Repeats a message until it is dropped, so that a long build does not look like a hang.
 struct Reminder {
     _done: mpsc::Sender<()>,
 }

@@ -1,4 +1,4 @@
-//! The hub: where OCM's works are written and Argo CD runs.
+//! The hub: the API server with OCM's works and Argo CD.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -17,14 +17,14 @@ use crate::parts::Parts;
 use crate::work_webhook::WorkWebhook;
 use crate::workbench::Workbench;
 
-/// What the hub needs of kube-controller-manager: Argo CD deletes in the foreground and waits for the garbage
-/// collector, namespaces end, and agents that join get their certificates.
+/// The controllers of kube-controller-manager that the hub needs: Argo CD uses foreground deletion and waits for the garbage
+/// collector, namespaces are deleted, and agents that join get their certificates.
 const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller,clusterrole-aggregation-controller,\
                            certificatesigningrequest-signing-controller";
 
-/// A running hub with the CRDs of OCM and Argo CD, and OCM's webhook in the path of every `ManifestWork`.
+/// A running hub with the CRDs of OCM and Argo CD, and OCM's webhook for every `ManifestWork`.
 ///
-/// Dropping it stops all that was started through it. What one does with its API server is in [`ControlPlane`].
+/// Dropping it stops all processes that were started through it. [`ControlPlane`] has the operations on its API server.
 #[derive(Debug)]
 pub struct Hub {
     plane: ControlPlane,
@@ -33,7 +33,7 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// Starts a hub, after building what is not built yet.
+    /// Starts a hub, after building the missing programs.
     pub async fn start() -> Result<Self> {
         let parts = tokio::task::spawn_blocking(Parts::ensure).await??;
         let bench = Workbench::new(parts)?;
@@ -54,15 +54,15 @@ impl Hub {
         }
         hub.apply_manifests()?;
         hub.wait_for_crds().await?;
-        // Not sooner: the garbage collector looks for new kinds only every 30 s, and until it knows a kind it lets none
-        // of its objects go that are deleted in the foreground.
+        // Not sooner: the garbage collector discovers new kinds only every 30 s, and until it knows a kind it blocks the
+        // foreground deletion of its objects.
         hub.start_controllers(CONTROLLERS)?;
         argocd::complete(&hub).await?;
         webhook.register(&hub).await?;
         Ok(hub)
     }
 
-    /// OCM's CRDs and Argo CD's manifests, both at once because together they take the longest of a hub's start.
+    /// Applies OCM's CRDs and Argo CD's manifests, both at once because together they take the longest of a hub's start.
     fn apply_manifests(&self) -> Result<()> {
         let folders = ["cluster/v1", "cluster/v1alpha1", "cluster/v1beta1", "cluster/v1beta2"];
         let folders = [&folders[..], &["addon/v1alpha1", "work/v1", "work/v1alpha1"]].concat();
@@ -75,7 +75,7 @@ impl Hub {
         })
     }
 
-    /// Adds a managed cluster: an API server of its own with controllers, a node, and OCM's work agent.
+    /// Adds a managed cluster: a separate API server with controllers, a node, and OCM's work agent.
     pub async fn add_managed_cluster(&self, name: &str, options: ManagedClusterOptions) -> Result<ManagedCluster> {
         ManagedCluster::start(self, self.etcd.url(), name, options)
             .await
@@ -83,7 +83,7 @@ impl Hub {
             .with_context(|| format!("failed to add the managed cluster {name}"))
     }
 
-    /// Declares a managed cluster that has no API server and no agent: works can be written for it, and nobody applies them.
+    /// Declares a managed cluster that has no API server and no agent: works for it can be written, and are never applied.
     pub async fn declare_managed_cluster(&self, name: &str) -> Result<()> {
         managed_cluster::register(self, name, false).await
     }
@@ -101,13 +101,13 @@ impl Hub {
             .map_err(|_| anyhow!("Argo CD was started before"))
     }
 
-    /// Where Argo CD's repo-server listens, `127.0.0.1:…`, once Argo CD is started.
+    /// Returns the address of Argo CD's repo-server, `127.0.0.1:…`, once Argo CD is started.
     #[must_use]
     pub fn repo_server(&self) -> Option<&str> {
         self.argocd.get().map(|argocd| argocd.repo_server.as_str())
     }
 
-    /// The tree of resources with their health that Argo CD shows of an Application of its own namespace, once it has one.
+    /// Returns the resource tree, with health, of an Application in Argo CD's namespace, once it has one.
     pub fn resource_tree(&self, application: &str) -> Result<Option<Value>> {
         let argocd = self.argocd.get().context("Argo CD is not started")?;
         argocd::resource_tree(&argocd.redis, application)
@@ -123,8 +123,8 @@ impl Hub {
         self.create(&application).await
     }
 
-    /// Has Argo CD look at an Application, and returns it as it is when Argo CD has: `normal` compares it with Git,
-    /// `hard` also renders again what was rendered before.
+    /// Refreshes an Application, and returns it after Argo CD has: `normal` compares it with Git, `hard` also renders cached
+    /// manifests again.
     pub async fn refresh_application(&self, name: &str, how: &str) -> Result<Value> {
         let application = ObjectRef::application(name);
         let annotation = "argocd.argoproj.io/refresh";
@@ -135,7 +135,7 @@ impl Hub {
     }
 }
 
-/// A hub is first of all an API server.
+/// Gives access to the API server of the hub.
 impl Deref for Hub {
     type Target = ControlPlane;
 

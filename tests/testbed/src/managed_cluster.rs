@@ -1,4 +1,4 @@
-//! A managed cluster: workloads roll out on it, and OCM's work agent brings them from the hub. It may have an Argo CD too.
+//! A managed cluster: workloads roll out on it, and OCM's work agent applies works from the hub. It may have an Argo CD too.
 
 use std::fs;
 use std::ops::Deref;
@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use k8s_openapi::jiff::Timestamp;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::agent_rights;
@@ -18,30 +18,30 @@ use crate::parts::Part;
 use crate::ports;
 use crate::process::Process;
 
-/// The namespace OCM's agents belong to.
+/// The namespace of OCM's agents.
 pub(crate) const AGENT_NAMESPACE: &str = "open-cluster-management-agent";
 
-/// What a managed cluster is to be like.
+/// The options of a managed cluster.
 #[derive(Clone, Debug)]
 pub struct ManagedClusterOptions {
-    /// How many nodes it has. Without any, pods stay pending and nothing becomes available.
+    /// The number of nodes. Without any, Pods stay pending and nothing becomes available.
     pub nodes: u32,
-    /// How often the agent reads values and conditions back from what it has applied.
+    /// The interval at which the agent reads feedback values and conditions from the applied objects.
     pub status_sync_interval: Duration,
     /// The work agent's feature gates, such as `RawFeedbackJsonString=true`.
     pub feature_gates: Vec<String>,
-    /// Whether OCM's registration agent joins the cluster to the hub, as in real life: it gets a certificate for the
-    /// hub, which the work agent uses too, renews the lease and serves add-ons. It takes
-    /// [`Hub::start_ocm_controllers`](crate::Hub::start_ocm_controllers) first. Otherwise the cluster is declared
-    /// joined and available, and the work agent may do everything on the hub.
+    /// True if OCM's registration agent joins the cluster to the hub, as in production: it gets a certificate for the hub, which
+    /// the work agent uses too, renews the lease and serves add-ons. It requires
+    /// [`Hub::start_ocm_controllers`](crate::Hub::start_ocm_controllers) first. Otherwise the cluster is declared joined and
+    /// available, and the work agent has all permissions on the hub.
     pub registration_agent: bool,
-    /// Whether the work agent may do everything on the managed cluster. Otherwise it has what OCM's operator gives it:
-    /// it runs as the service account `klusterlet-work-sa` with the role `admin`, OCM's own roles, and every
-    /// `ClusterRole` with the label `open-cluster-management.io/aggregate-to-work: "true"`. Custom resources need one of
-    /// those, and so does what no role covers, such as a `StorageClass`.
+    /// True if the work agent has all permissions on the managed cluster. Otherwise it has those that OCM's operator grants: it
+    /// runs as the service account `klusterlet-work-sa` with the role `admin`, OCM's own roles, and every `ClusterRole` with the
+    /// label `open-cluster-management.io/aggregate-to-work: "true"`. Custom resources need one of those, and so do kinds that no
+    /// role covers, such as a `StorageClass`.
     pub cluster_admin: bool,
-    /// An Argo CD of the cluster's own, with its CRDs and manifests, that delivers to this cluster what Applications on it say.
-    /// The work agent may write Applications only if a `ClusterRole` lets it; see [`cluster_admin`](Self::cluster_admin).
+    /// An Argo CD on the cluster, with its CRDs and manifests, that delivers the Applications on this cluster to it. The work
+    /// agent may write Applications only if a `ClusterRole` permits it; see [`cluster_admin`](Self::cluster_admin).
     pub argocd: Option<ArgoCd>,
 }
 
@@ -58,18 +58,18 @@ impl Default for ManagedClusterOptions {
     }
 }
 
-/// A running managed cluster. Dropping it stops all that belongs to it.
+/// A running managed cluster. Dropping it stops all its processes.
 ///
-/// Pods become ready at once, by kwok, unless no node suits them: a `nodeSelector` that matches none breaks a rollout.
-/// Pods with the label `pod-container-running-failed.stage.kwok.x-k8s.io: "true"` run for a second and then fail.
+/// Pods become ready at once, by kwok, unless no node matches them: a `nodeSelector` without a match breaks a rollout. Pods with
+/// the label `pod-container-running-failed.stage.kwok.x-k8s.io: "true"` run for a second and then fail.
 ///
-/// What one does with its API server is in [`ControlPlane`].
+/// [`ControlPlane`] has the operations on its API server.
 #[derive(Debug)]
 pub struct ManagedCluster {
     agent: Option<Process>,
     plane: ControlPlane,
     options: ManagedClusterOptions,
-    /// What the work agent reaches this cluster with.
+    /// The kubeconfig with which the work agent connects to this cluster.
     agent_kubeconfig: PathBuf,
     hub_kubeconfig: PathBuf,
 }
@@ -109,8 +109,8 @@ impl ManagedCluster {
             argocd::install(&cluster)?;
         }
         cluster.wait_for_crds().await?;
-        // Everything but what would need tokens in pods: real rollouts, garbage collection, namespace deletion.
-        // After the CRDs: the garbage collector looks for new kinds only every 30 s.
+        // All controllers except those that need tokens in Pods: real rollouts, garbage collection, namespace deletion. After the
+        // CRDs: the garbage collector discovers new kinds only every 30 s.
         cluster.start_controllers("*,-serviceaccount-token-controller")?;
         cluster.start_scheduler()?;
         cluster.start_kwok()?;
@@ -131,7 +131,7 @@ impl ManagedCluster {
         Ok(cluster)
     }
 
-    /// Starts the registration agent and waits until the hub has accepted the cluster and finds it available.
+    /// Starts the registration agent and waits until the hub has accepted the cluster and reports it as available.
     async fn join(&mut self, hub: &ControlPlane) -> Result<()> {
         let folder = self.bench.folder(&format!("{}/hub-kubeconfig", self.name()))?;
         let kubeconfig = agent_rights::grant_registration(&self.plane).await?;
@@ -144,7 +144,7 @@ impl ManagedCluster {
         self.hub_kubeconfig = folder.join("kubeconfig");
         agent.until_ready(async || self.hub_kubeconfig.exists()).await?;
         self.keep(agent);
-        let cluster = managed_cluster(self.name());
+        let cluster = ObjectRef::managed_cluster(self.name());
         hub.wait_for(&cluster, |it| is_true(it, "ManagedClusterConditionAvailable"))
             .await?;
         Ok(())
@@ -169,7 +169,7 @@ impl ManagedCluster {
         Ok(())
     }
 
-    /// One of OCM's agents, with what both are told.
+    /// Returns the command of one of OCM's agents, with the flags that both share.
     fn agent(&self, program: Part, kubeconfig: &Path, port: u16) -> Command {
         let mut command = self.bench.command(program);
         command.args(["agent", "--disable-leader-election"]);
@@ -181,7 +181,7 @@ impl ManagedCluster {
         command
     }
 
-    /// Stops the work agent: the cluster is then as if it could not reach the hub.
+    /// Stops the work agent, as if the cluster could not reach the hub.
     pub fn stop_agent(&mut self) {
         self.agent = None;
     }
@@ -197,7 +197,7 @@ impl ManagedCluster {
 
     fn start_kwok(&self) -> Result<()> {
         let mut files = Vec::new();
-        // Chaos only strikes pods that ask for it, by the label pod-container-running-failed.stage.kwok.x-k8s.io.
+        // Chaos only affects Pods that request it, with the label pod-container-running-failed.stage.kwok.x-k8s.io.
         for stages in ["node/fast", "node/heartbeat", "pod/fast", "pod/chaos"] {
             files.extend(self.bench.parts.kwok_stages(stages)?);
         }
@@ -224,7 +224,7 @@ impl ManagedCluster {
     }
 }
 
-/// A managed cluster is first of all an API server.
+/// Gives access to the API server of the managed cluster.
 impl Deref for ManagedCluster {
     type Target = ControlPlane;
 
@@ -233,14 +233,9 @@ impl Deref for ManagedCluster {
     }
 }
 
-/// The hub's object for a managed cluster.
-fn managed_cluster(name: &str) -> ObjectRef {
-    ObjectRef::cluster("cluster.open-cluster-management.io/v1", "ManagedCluster", name)
-}
-
-/// What joining a hub comes to: a namespace for the cluster's works, and a `ManagedCluster` that is accepted.
+/// Creates the objects of a joined cluster: a namespace for the cluster's works, and an accepted `ManagedCluster`.
 ///
-/// Unless an agent is to say so itself, it is also declared available, with a lease so long that nobody misses one.
+/// Unless an agent does that, it is also declared available, with a lease that does not expire during tests.
 pub(crate) async fn register(hub: &ControlPlane, name: &str, by_agent: bool) -> Result<()> {
     hub.create_namespace(name).await?;
     let lease = if by_agent { 60 } else { 7200 };

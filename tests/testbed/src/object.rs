@@ -1,24 +1,24 @@
-//! Naming an object, and reading one.
+//! Names and conditions of objects.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// The name of an object: enough to find it on an API server.
+/// The identity of an object on an API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectRef {
-    /// Such as `apps/v1`.
+    /// The API version, such as `apps/v1`.
     pub api_version: String,
-    /// Such as `Deployment`.
+    /// The kind, such as `Deployment`.
     pub kind: String,
-    /// The namespace; cluster-scoped objects have none.
+    /// The namespace; `None` for cluster-scoped objects.
     pub namespace: Option<String>,
     /// The name.
     pub name: String,
 }
 
 impl ObjectRef {
-    /// An object in a namespace.
+    /// Names an object in a namespace.
     #[must_use]
     pub fn namespaced(api_version: &str, kind: &str, namespace: &str, name: &str) -> Self {
         Self {
@@ -27,7 +27,7 @@ impl ObjectRef {
         }
     }
 
-    /// A cluster-scoped object.
+    /// Names a cluster-scoped object.
     #[must_use]
     pub fn cluster(api_version: &str, kind: &str, name: &str) -> Self {
         Self {
@@ -38,31 +38,76 @@ impl ObjectRef {
         }
     }
 
-    /// A Deployment.
+    /// Names a Deployment.
     #[must_use]
     pub fn deployment(namespace: &str, name: &str) -> Self {
         Self::namespaced("apps/v1", "Deployment", namespace, name)
     }
 
-    /// A `ConfigMap`.
+    /// Names a `ConfigMap`.
     #[must_use]
     pub fn config_map(namespace: &str, name: &str) -> Self {
         Self::namespaced("v1", "ConfigMap", namespace, name)
     }
 
-    /// The `ManifestWork` of that name for a managed cluster.
+    /// Names a `Namespace`.
+    #[must_use]
+    pub fn namespace(name: &str) -> Self {
+        Self::cluster("v1", "Namespace", name)
+    }
+
+    /// Names a `Secret`.
+    #[must_use]
+    pub fn secret(namespace: &str, name: &str) -> Self {
+        Self::namespaced("v1", "Secret", namespace, name)
+    }
+
+    /// Names a `CustomResourceDefinition`.
+    #[must_use]
+    pub fn crd(name: &str) -> Self {
+        Self::cluster("apiextensions.k8s.io/v1", "CustomResourceDefinition", name)
+    }
+
+    /// Names a `ManagedCluster`.
+    #[must_use]
+    pub fn managed_cluster(name: &str) -> Self {
+        Self::cluster("cluster.open-cluster-management.io/v1", "ManagedCluster", name)
+    }
+
+    /// Names a `ClusterManagementAddOn`.
+    #[must_use]
+    pub fn cluster_management_addon(name: &str) -> Self {
+        Self::cluster(
+            "addon.open-cluster-management.io/v1alpha1",
+            "ClusterManagementAddOn",
+            name,
+        )
+    }
+
+    /// Names the `ManagedClusterAddOn` of that name for a managed cluster.
+    #[must_use]
+    pub fn managed_cluster_addon(cluster: &str, name: &str) -> Self {
+        Self::namespaced(
+            "addon.open-cluster-management.io/v1alpha1",
+            "ManagedClusterAddOn",
+            cluster,
+            name,
+        )
+    }
+
+    /// Names the `ManifestWork` of that name for a managed cluster.
     #[must_use]
     pub fn manifest_work(cluster: &str, name: &str) -> Self {
         Self::namespaced("work.open-cluster-management.io/v1", "ManifestWork", cluster, name)
     }
 
-    /// An Application in Argo CD's own namespace.
+    /// Names an Application in Argo CD's own namespace.
     #[must_use]
     pub fn application(name: &str) -> Self {
         Self::namespaced("argoproj.io/v1alpha1", "Application", "argocd", name)
     }
 
-    /// The name of an object that is at hand.
+    /// Returns the identity of an object.
     #[must_use]
     pub fn of(object: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -84,13 +129,13 @@ impl fmt::Display for ObjectRef {
     }
 }
 
-/// Whether an object has the condition of that type with status `True`.
+/// Returns true if an object has the condition of that type with status `True`.
 #[must_use]
 pub fn is_true(object: &Value, condition: &str) -> bool {
     self::condition(object, condition).is_some_and(|condition| condition["status"] == "True")
 }
 
-/// The condition of that type in an object's status.
+/// Returns the condition of that type in an object's status.
 #[must_use]
 pub fn condition<'a>(object: &'a Value, condition: &str) -> Option<&'a Value> {
     object["status"]["conditions"]
@@ -99,7 +144,7 @@ pub fn condition<'a>(object: &'a Value, condition: &str) -> Option<&'a Value> {
         .find(|candidate| candidate["type"] == condition)
 }
 
-/// Whether the work agent has applied every manifest of the `ManifestWork` as it is written now.
+/// Returns true if the work agent has applied every manifest in the current generation of the `ManifestWork`.
 #[must_use]
 pub fn is_applied(work: &Value) -> bool {
     condition(work, "Applied").is_some_and(|applied| {
@@ -107,7 +152,7 @@ pub fn is_applied(work: &Value) -> bool {
     })
 }
 
-/// Whether Argo CD has synced the Application and is not about to sync it again.
+/// Returns true if Argo CD has synced the Application and no further sync is pending.
 #[must_use]
 pub fn is_synced(application: &Value) -> bool {
     application["status"]["sync"]["status"] == "Synced" && application["operation"].is_null()

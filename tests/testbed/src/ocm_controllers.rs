@@ -8,10 +8,10 @@ use crate::operator_templates::{apply, render};
 use crate::parts::Part;
 use crate::ports;
 
-/// The namespace OCM's controllers of the hub belong to.
+/// The namespace of OCM's controllers on the hub.
 pub(crate) const NAMESPACE: &str = "open-cluster-management-hub";
 
-/// Starts all four with the rights that OCM's operator gives them, and waits until they answer.
+/// Starts all four with the permissions that OCM's operator grants them, and waits until they answer.
 pub(crate) async fn start(hub: &ControlPlane) -> Result<()> {
     let variables = [
         ("ClusterManagerName", "cluster-manager"),
@@ -45,7 +45,7 @@ pub(crate) async fn start(hub: &ControlPlane) -> Result<()> {
         let mut command = hub.bench.command(part);
         command.env("POD_NAMESPACE", NAMESPACE);
         let kubeconfig = hub.service_account_kubeconfig(NAMESPACE, &format!("{name}-controller-sa"))?;
-        // What each of them may do, and what shows that the API server has taken notice of its role.
+        // A permission of each of them, which is checked to detect that its role is effective.
         let noticed = ("update", "coordination.k8s.io", "leases");
         agent_rights::wait_for(&kubeconfig, "a controller of OCM's has its rights", &[noticed]).await?;
         command.args(arguments).arg("--kubeconfig").arg(kubeconfig);

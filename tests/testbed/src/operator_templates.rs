@@ -1,4 +1,4 @@
-//! The templates that OCM's operator makes its manifests from, filled in as it fills them in for an installation by default.
+//! The templates of OCM's operator for its manifests, filled in as in a default installation.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::control_plane::ControlPlane;
 
-/// The manifests of files with templates.
+/// Returns the manifests of files with templates.
 pub(crate) fn render(files: &[PathBuf], variables: &[(&str, &str)]) -> Result<Vec<String>> {
     let of_file = |file: &PathBuf| {
         let template = fs::read_to_string(file).with_context(|| format!("failed to read {}", file.display()))?;
@@ -24,7 +24,8 @@ pub(crate) fn apply(plane: &ControlPlane, manifests: &[String]) -> Result<()> {
         .map(drop)
 }
 
-/// Fills in one template: every condition in them asks for labels or for what is off by default, so what they guard goes.
+/// Fills in one template: every condition in them is about labels or features that are off by default, so the conditional parts
+/// are removed.
 fn fill_in(template: &str, variables: &[(&str, &str)]) -> String {
     let mut open = 0;
     let mut rendered = String::new();

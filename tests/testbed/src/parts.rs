@@ -1,4 +1,4 @@
-//! The programs a testbed is made of: which they are, where they come from, and that they are built.
+//! The programs of a testbed, their sources, and their builds.
 
 use std::ffi::OsString;
 use std::os::unix::fs::symlink;
@@ -26,7 +26,7 @@ pub enum Part {
     Work,
     /// OCM's validation of `ManifestWorks`, on a port of our choice.
     WorkWebhook,
-    /// OCM's work agent's reading of condition rules and feedback rules, which answers what it makes of an object.
+    /// OCM's work agent's evaluation of condition rules and feedback rules, which prints the results for an object.
     AgentRules,
     /// OCM's registration agent and controller.
     Registration,
@@ -34,25 +34,25 @@ pub enum Part {
     Placement,
     /// OCM's add-on manager.
     Addon,
-    /// Nodes and pods that become ready without a kubelet.
+    /// Kwok: nodes and Pods that become ready without a kubelet.
     Kwok,
-    /// Argo CD: the role is chosen by the name it is called by.
+    /// Argo CD, which selects its role by its own name.
     ArgoCd,
-    /// argocd-operator, which makes an Argo CD and an argocd-agent of an `ArgoCD` resource.
+    /// argocd-operator, which creates an Argo CD and an argocd-agent from an `ArgoCD` resource.
     ArgoCdOperator,
     /// Kustomize, which Argo CD and plugins call.
     Kustomize,
     /// Helm, which Argo CD and plugins call.
     Helm,
-    /// Argo CD's reading of sources (directory, kustomize, Helm), which answers what it makes of a folder.
+    /// Argo CD's reading of sources (directory, kustomize, Helm), which prints the objects of a folder.
     ApplicationSource,
-    /// Argo CD's health checks, which answer what they make of an object.
+    /// Argo CD's health checks, which print the health of an object.
     ObjectHealth,
-    /// A client of Argo CD's repo-server, which answers what Argo CD's UI is told about a source.
+    /// A client of Argo CD's repo-server, which prints the details of a source that Argo CD's UI gets.
     AppDetails,
 }
 
-/// A part's file name, and the package it is built from in its Go module.
+/// A part's file name, and its package in its Go module.
 struct Source {
     part: Part,
     file: &'static str,
@@ -63,7 +63,7 @@ const fn source(part: Part, file: &'static str, package: &'static str) -> Source
     Source { part, file, package }
 }
 
-/// One Go module per project, because their requirements disagree.
+/// The Go modules: one per project, because their requirements disagree.
 const KUBERNETES: &[Source] = &[
     source(Part::Etcd, "etcd", "go.etcd.io/etcd/server/v3"),
     source(
@@ -155,7 +155,7 @@ const HELM_STAMPS: &[Stamp] = &[
         "helm.sh/helm/v3",
         Digits::All,
     ),
-    // The version of Kubernetes that charts see when none is given: client-go 0.34 is of Kubernetes 1.34.
+    // The default version of Kubernetes for charts: client-go 0.34 belongs to Kubernetes 1.34.
     stamp(
         "helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor",
         "k8s.io/client-go",
@@ -176,12 +176,12 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Builds what is not in the cache, which takes a quarter of an hour once, and says where everything is.
+    /// Builds the programs that are not in the cache, which takes a quarter of an hour once, and returns their paths.
     ///
-    /// Several callers may do this at the same time: one builds, the others wait for it.
+    /// Concurrent callers are fine: one builds, the others wait for it.
     pub fn ensure() -> Result<Self> {
         let mut programs = Vec::new();
-        // What somebody brings along comes first, and what is found first is what is used.
+        // The user's programs come first, and the first match is used.
         if let Some(assets) = env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from) {
             programs.extend([
                 (Part::Etcd, assets.join("etcd")),
@@ -235,7 +235,7 @@ impl Parts {
         })
     }
 
-    /// The program file of a part.
+    /// Returns the program file of a part.
     ///
     /// # Panics
     /// Never: [`Parts::ensure`] has found every part.
@@ -247,20 +247,20 @@ impl Parts {
             .expect("every part was found or built")
     }
 
-    /// A folder with kustomize and Helm and nothing else, for a `PATH`.
+    /// Returns a folder with only kustomize and Helm, for a `PATH`.
     #[must_use]
     pub fn tools(&self) -> &Path {
         &self.tools
     }
 
-    /// The `PATH` of this process with kustomize and Helm in front, and `first` before them.
+    /// Returns the `PATH` of this process with kustomize and Helm in front, and `first` before them.
     pub(crate) fn path_with_tools(&self, first: Option<&Path>) -> Result<OsString> {
         let path = env::var_os("PATH").unwrap_or_default();
         let in_front = first.into_iter().chain([self.tools()]).map(Path::to_owned);
         Ok(env::join_paths(in_front.chain(env::split_paths(&path)))?)
     }
 
-    /// The CRDs of OCM: the files of `folders` (such as `work/v1`) whose name contains one of `names`.
+    /// Returns the CRDs of OCM: the files of `folders` (such as `work/v1`) whose name matches `wanted`.
     pub(crate) fn ocm_crds(&self, folders: &[&str], wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
         let mut found = Vec::new();
         for folder in folders {
@@ -278,7 +278,7 @@ impl Parts {
         Ok(found)
     }
 
-    /// The templates by which OCM's operator gives an agent (`work` or `registration`) its rights, on the managed cluster
+    /// Returns the templates of OCM's operator for the permissions of an agent (`work` or `registration`), on the managed cluster
     /// and in the namespace it runs in.
     pub(crate) fn agent_manifests(&self, agent: &str) -> Result<Vec<PathBuf>> {
         let klusterlet = self.ocm.join("manifests/klusterlet");
@@ -288,7 +288,7 @@ impl Parts {
         files.retain(|file| {
             let name = file.file_name().unwrap_or_default().to_string_lossy();
             let of_the_agent = name.starts_with(&prefix) && !name.contains("deployment");
-            // The service account of the managed cluster serves both.
+            // Both use the service account of the managed cluster.
             let account_again = name.contains("serviceaccount") && file.parent() != Some(&klusterlet.join("managed"));
             of_the_agent && !account_again || name == "klusterlet-role-extension-apiserver.yaml"
         });
@@ -300,7 +300,7 @@ impl Parts {
         Ok(files)
     }
 
-    /// The templates by which OCM's operator gives the controllers of the hub their rights.
+    /// Returns the templates of OCM's operator for the permissions of the hub's controllers.
     pub(crate) fn hub_controller_manifests(&self) -> Result<Vec<PathBuf>> {
         let hub = self.ocm.join("manifests/cluster-manager/hub");
         let mut files = Vec::new();
@@ -311,7 +311,7 @@ impl Parts {
             let name = file.file_name().unwrap_or_default().to_string_lossy();
             let rights = ["clusterrole.yaml", "clusterrolebinding.yaml", "serviceaccount.yaml"];
             let of_a_webhook = name.starts_with("webhook-");
-            // Add-on agents that join by tokens get theirs in code.
+            // The permissions of add-on agents that join with tokens are created in code.
             let of_an_agent = name.starts_with("token-");
             rights.iter().any(|kind| name.ends_with(kind)) && !of_a_webhook && !of_an_agent
         });
@@ -319,30 +319,30 @@ impl Parts {
         Ok(files)
     }
 
-    /// The folders with the sources of Argo CD, OCM's API and kwok, which hold manifests of every kind.
+    /// Returns the folders with the sources of Argo CD, OCM's API and kwok, which contain manifests of every kind.
     #[must_use]
     pub fn sources(&self) -> [PathBuf; 3] {
         [self.argocd.clone(), self.ocm_api.clone(), self.kwok.clone()]
     }
 
-    /// The folder with the manifests that Argo CD is installed from.
+    /// Returns the folder with Argo CD's installation manifests.
     #[must_use]
     pub fn argocd_manifests(&self) -> PathBuf {
         self.argocd.join("manifests")
     }
 
-    /// The folder with argocd-operator's templates of Redis' configuration, which its image has in `/var/lib/redis`.
+    /// Returns the folder with argocd-operator's templates of Redis' configuration, which its image has in `/var/lib/redis`.
     #[must_use]
     pub fn argocd_operator_redis(&self) -> PathBuf {
         self.operator.join("build/redis")
     }
 
-    /// Argo CD's own manifests for an installation without UI and API server.
+    /// Returns Argo CD's own manifests for an installation without UI and API server.
     pub(crate) fn argocd_core_install(&self) -> PathBuf {
         self.argocd.join("manifests/core-install.yaml")
     }
 
-    /// Kwok's stages of that name, such as `pod/fast`.
+    /// Returns kwok's stages of that name, such as `pod/fast`.
     pub(crate) fn kwok_stages(&self, name: &str) -> Result<Vec<PathBuf>> {
         let mut files = yaml_files(&self.kwok.join("kustomize/stage").join(name))?;
         files.retain(|file| !file.ends_with("kustomization.yaml"));
@@ -350,7 +350,7 @@ impl Parts {
     }
 }
 
-/// What this machine lacks for a testbed, in one line.
+/// Returns the prerequisites that this machine lacks for a testbed, in one line.
 #[must_use]
 pub fn missing() -> Option<String> {
     let path = env::var_os("PATH").unwrap_or_default();
@@ -369,10 +369,10 @@ pub fn missing() -> Option<String> {
     (!missing.is_empty()).then(|| missing.join(", "))
 }
 
-/// Whether a testbed can run here. When not, says why in one line on stderr.
+/// Returns true if a testbed can run here. If not, prints the reason in one line on stderr.
 ///
 /// # Panics
-/// When it cannot run and `CI=true`: tests that quietly do not run are worse than tests that fail.
+/// If it cannot run and `CI=true`: tests that are silently skipped are worse than tests that fail.
 #[must_use]
 pub fn available() -> bool {
     let Some(missing) = missing() else {
@@ -387,9 +387,9 @@ pub fn available() -> bool {
     false
 }
 
-/// A folder in the cache with links to programs of the cache, each under its own name.
+/// Creates a folder in the cache with links to programs of the cache, each under its own name.
 fn side_by_side(cache: &Path, programs: &[&Path]) -> Result<PathBuf> {
-    // The programs' own folders are named after what they are built from, and so is this one.
+    // The programs' own folders are named after their sources, and so is this one.
     let built = |program: &Path| {
         Some((
             program.parent()?.file_name()?.to_owned(),
@@ -402,7 +402,7 @@ fn side_by_side(cache: &Path, programs: &[&Path]) -> Result<PathBuf> {
     fs::create_dir_all(&together).with_context(|| format!("failed to create {}", together.display()))?;
     for (folder, file) in programs {
         match symlink(Path::new("..").join(folder).join(&file), together.join(file)) {
-            // Linked before, or just now by another process.
+            // Linked earlier, or just now by another process.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             linked => linked.with_context(|| format!("failed to link programs in {}", together.display()))?,
         }
@@ -410,7 +410,7 @@ fn side_by_side(cache: &Path, programs: &[&Path]) -> Result<PathBuf> {
     Ok(together)
 }
 
-/// The first file of that name in a list of folders.
+/// Returns the first file of that name in a list of folders.
 fn on_path(name: &str, folders: &std::ffi::OsStr) -> Option<PathBuf> {
     env::split_paths(folders)
         .map(|folder| folder.join(name))

@@ -4,11 +4,11 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
 use anyhow::{Context, Result};
 
-/// A port on 127.0.0.1 that nobody else is given for the next minute.
+/// Returns a port on 127.0.0.1 that the kernel assigns to no other process for the next minute.
 ///
-/// Binding port 0 alone only finds a port that is free now; another process could be given the same one before ours
-/// listens. So one connection is made and closed from the listening side: the port is left in `TIME_WAIT`, which keeps
-/// the kernel from handing it out while a server that sets `SO_REUSEADDR`, as all of ours do, can still listen on it.
+/// Binding port 0 alone only finds a port that is free now; another process could get the same one before ours listens. So one
+/// connection is made and closed from the listening side: the port is left in `TIME_WAIT`, which keeps the kernel from assigning
+/// it while a server that sets `SO_REUSEADDR`, as all of ours do, can still listen on it.
 pub fn free() -> Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("failed to bind a port")?;
     let address = listener.local_addr()?;

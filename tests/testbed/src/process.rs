@@ -1,4 +1,4 @@
-//! Processes that end with us, each with a log of its own.
+//! Processes that end with this one, each with its own log.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -13,16 +13,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-/// How often a process that is starting is asked whether it is ready.
+/// The interval of readiness checks of a starting process.
 const POLL: Duration = Duration::from_millis(50);
 
-/// How long a process may take to become ready. Only reached when something is broken.
+/// The time limit for a process to become ready. Only reached on failures.
 const START_DEADLINE: Duration = Duration::from_secs(180);
 
-/// How long a process may take to end that is asked to.
+/// The time limit for a process to end after SIGTERM.
 const END_DEADLINE: Duration = Duration::from_secs(60);
 
-/// A running program. Dropping it kills the program and waits until it is gone.
+/// A running program. Dropping it kills the program and waits for its end.
 #[derive(Debug)]
 pub struct Process {
     name: String,
@@ -30,10 +30,10 @@ pub struct Process {
     child: Mutex<Child>,
 }
 
-/// A command that runs `program` with an environment of our making, and that the kernel kills when we die.
+/// Returns a command that runs `program` with a controlled environment, and that the kernel kills when this process dies.
 ///
-/// Nothing of the user's environment gets in but `PATH`: `home` stands in for the home and the temporary folder, so
-/// that no kubeconfig, Git configuration or credential of the person who runs the tests is seen.
+/// It inherits only `PATH` of the user's environment: `home` replaces the home and the temporary folder, so that no kubeconfig,
+/// Git configuration or credential of the user is read.
 pub fn command(program: impl AsRef<OsStr>, home: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]).arg(program);
@@ -43,12 +43,28 @@ pub fn command(program: impl AsRef<OsStr>, home: &Path) -> Command {
     command
 }
 
+/// Returns the command `controller` of the program under test with these arguments, listening on `port` of 127.0.0.1.
+pub fn controller(
+    program: impl AsRef<OsStr>,
+    home: &Path,
+    arguments: &[&str],
+    port: u16,
+    kubeconfig: impl AsRef<OsStr>,
+) -> Command {
+    let mut command = command(program, home);
+    command.arg("controller").args(arguments);
+    command.arg(format!("--bind-address=127.0.0.1:{port}"));
+    command.arg("--kubeconfig").arg(kubeconfig);
+    command
+}
+
 impl Process {
-    /// Starts `command`, made by [`command`], with everything it prints in `log`.
+    /// Starts `command`, made by [`command`], with all its output in `log`.
     pub fn start(name: &str, mut command: Command, log: &Path) -> Result<Self> {
         let output = File::options().create(true).append(true).open(log)?;
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
-        // In a group of its own, so that Ctrl-C on a terminal reaches only us and we decide what ends when.
+        // In a separate process group, so that Ctrl-C on a terminal reaches only this process, which decides the order of the
+        // ends.
         command.process_group(0);
         let child = spawn(command).with_context(|| format!("failed to start {name}"))?;
         Ok(Self {
@@ -58,19 +74,19 @@ impl Process {
         })
     }
 
-    /// The file that has everything the process printed.
+    /// Returns the file with all output of the process.
     #[must_use]
     pub fn log(&self) -> &Path {
         &self.log
     }
 
-    /// The id of the process.
+    /// Returns the id of the process.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.lock().unwrap_or_else(PoisonError::into_inner).id()
     }
 
-    /// Waits until `probe` says yes. Fails at once, with the end of the log, when the process ends instead.
+    /// Waits until `probe` returns true. Fails at once, with the end of the log, if the process ends.
     pub async fn until_ready(&self, probe: impl AsyncFn() -> bool) -> Result<()> {
         let started = Instant::now();
         while !probe().await {
@@ -89,16 +105,16 @@ impl Process {
         Ok(())
     }
 
-    /// Waits until something listens on `port` of 127.0.0.1.
+    /// Waits until a server listens on `port` of 127.0.0.1.
     pub async fn until_listening(&self, port: u16) -> Result<()> {
         self.until_ready(async || tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_ok())
             .await
     }
 
-    /// Asks the process to end, as Kubernetes does, by SIGTERM, and waits until it has.
+    /// Sends SIGTERM, as Kubernetes does, and waits until the process has ended.
     pub async fn terminate(&self) -> Result<ExitStatus> {
         let id = i32::try_from(self.id()).ok().and_then(Pid::from_raw);
-        // One that has ended keeps its id for as long as nobody has asked how it ended, as here.
+        // A process that has ended keeps its id until it is waited for, as here.
         kill_process(id.context("a process has an id")?, Signal::TERM)?;
         let asked = Instant::now();
         loop {
@@ -124,12 +140,12 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // One that has ended already is left alone: its id may be somebody else's by now.
+        // Not if it has already ended: its id may belong to another process by now.
         if !matches!(child.try_wait(), Ok(None)) {
             return;
         }
-        // Killed, not asked: what these processes would tidy up is thrown away, and an API server that is asked takes
-        // seconds. The group includes what the process itself started, such as a plugin in the middle of its work.
+        // SIGKILL instead of SIGTERM: the state of these processes is deleted, and an API server takes seconds to terminate. The
+        // group includes the children of the process, such as a plugin in the middle of its work.
         if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
             let _ = kill_process_group(group, Signal::KILL);
         }
@@ -137,10 +153,10 @@ impl Drop for Process {
     }
 }
 
-/// Starts a process from a thread that lives as long as we do.
+/// Starts a process from a thread that lives as long as this process.
 ///
-/// The kernel sends the death signal when the *thread* that started a process ends, and a test's threads end with the
-/// test while a hub that several tests share has to go on.
+/// The kernel sends the parent-death signal when the *thread* that started a process ends, and a test's threads end with the test
+/// while a hub that several tests share has to continue.
 fn spawn(command: Command) -> io::Result<Child> {
     type Request = (Command, mpsc::Sender<io::Result<Child>>);
     static SPAWNER: OnceLock<mpsc::Sender<Request>> = OnceLock::new();
@@ -159,7 +175,7 @@ fn spawn(command: Command) -> io::Result<Child> {
     answer.recv().map_err(io::Error::other)?
 }
 
-/// The last `lines` lines of a log, each cut to what one reads.
+/// Returns the last `lines` lines of a log, each cut to a readable length.
 pub(crate) fn tail(log: &Path, lines: usize) -> io::Result<String> {
     const ENOUGH: i64 = 64 * 1024;
     const LEGIBLE: usize = 500;
@@ -193,7 +209,7 @@ mod tests {
         };
         let ids = [process.id(), child];
         drop(process);
-        // The child is killed with its parent, but it is not ours to wait for: the kernel needs a moment to bury it.
+        // The child is killed with its parent, but we cannot wait for it: the kernel needs a moment to reap it.
         let deadline = Instant::now() + START_DEADLINE;
         let is_alive = |id: u32| {
             let command_line = std::fs::read_to_string(format!("/proc/{id}/cmdline"));

@@ -1,4 +1,4 @@
-//! A proxy in front of an API server that remembers what it was asked, and does what goes wrong when it is told to.
+//! A proxy in front of an API server that records its requests and injects faults.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -34,53 +34,53 @@ use tokio::sync::watch;
 use crate::control_plane::ControlPlane;
 use crate::wait::DEADLINE;
 
-/// What goes wrong with a request.
+/// A fault of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The proxy answers with this status code, as an API server words it, and the API server does not hear of it. 429
-    /// asks for a second of patience, in a header.
+    /// The proxy answers with this status code, in the form of an API server, which does not get the request. 429 has a
+    /// `Retry-After` header of one second.
     Status(u16),
-    /// Nothing is answered, and a watch that is open brings nothing, until [`Proxy::heal`].
+    /// There is no answer, and an open watch delivers nothing, until [`Proxy::heal`].
     Hang,
-    /// The API server does what it is asked, and the connection breaks before its answer is through.
+    /// The API server executes the request, and the connection breaks before its answer is complete.
     AnswerLost,
-    /// A watch, also one that is open, brings the error event 410 and ends.
+    /// A watch, also an open one, delivers the error event 410 and ends.
     Expired,
-    /// The connection of a watch, also of one that is open, is reset when it is this old.
+    /// The connection of a watch, also of an open one, is reset at this age.
     ResetAfter(Duration),
-    /// A watch, also one that is open, ends in good order when it is this old.
+    /// A watch, also an open one, ends normally at this age.
     EndAfter(Duration),
 }
 
-/// How often something goes wrong.
+/// The number of times that a fault occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Times {
     /// Until [`Proxy::heal`].
     Always,
-    /// With so many requests.
+    /// For so many requests.
     Next(usize),
 }
 
-/// A request that came through the proxy.
+/// A request to the proxy.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// When it came.
+    /// The time of its arrival.
     pub at: Instant,
-    /// As RBAC names it: `get`, `list`, `watch`, `create`, `update`, `patch` or `delete`.
+    /// The verb of RBAC: `get`, `list`, `watch`, `create`, `update`, `patch` or `delete`.
     pub verb: &'static str,
-    /// As RBAC names it, such as `applications` or `manifestworks/status`; empty where it is about none.
+    /// The resource of RBAC, such as `applications` or `manifestworks/status`; empty if there is none.
     pub resource: String,
-    /// The namespace, where the path names one.
+    /// The namespace, if the path names one.
     pub namespace: Option<String>,
-    /// The object, where the path names one.
+    /// The object, if the path names one.
     pub name: Option<String>,
     /// The path.
     pub path: String,
-    /// What follows the path behind a question mark.
+    /// The query string after the question mark.
     pub query: String,
-    /// Who asks.
+    /// The user agent.
     pub user_agent: String,
-    /// The JSON that was sent.
+    /// The JSON body.
     pub body: Option<Value>,
     /// The status code of the answer, once there is one.
     pub answer: Option<u16>,
@@ -132,19 +132,19 @@ impl Seen {
         }
     }
 
-    /// Whether it is this verb of this resource.
+    /// Returns true for this verb and resource.
     #[must_use]
     pub fn is(&self, verb: &str, resource: &str) -> bool {
         self.verb == verb && self.resource == resource
     }
 
-    /// Whether it changes something, if it is answered well.
+    /// Returns true if a successful request writes.
     #[must_use]
     pub fn is_write(&self) -> bool {
         !["get", "list", "watch"].contains(&self.verb)
     }
 
-    /// Whether it has the API server send all objects: a list, or a watch that begins with one.
+    /// Returns true if the API server sends all objects: for a list, or a watch that begins with one.
     #[must_use]
     pub fn brings_all(&self) -> bool {
         self.verb == "list" || (self.verb == "watch" && self.query.contains("sendInitialEvents=true"))
@@ -158,8 +158,7 @@ impl fmt::Display for Seen {
     }
 }
 
-/// A running proxy. It has a thread of its own, so that it serves also while a test waits for something else. Dropping
-/// it closes every connection.
+/// A running proxy. It has its own thread, so that it continues while a test blocks. Dropping it closes every connection.
 #[derive(Debug)]
 pub struct Proxy {
     url: String,
@@ -171,7 +170,7 @@ pub struct Proxy {
 impl Proxy {
     /// Starts a proxy in front of an API server.
     ///
-    /// It speaks HTTP without TLS and passes on the token that it is sent, so everybody has the rights that they have.
+    /// It speaks HTTP without TLS and passes the client's token on, so clients keep their permissions.
     pub async fn start(plane: &ControlPlane) -> Result<Self> {
         let kubeconfig = Kubeconfig::read_from(plane.kubeconfig_path())?;
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
@@ -193,13 +192,13 @@ impl Proxy {
         })
     }
 
-    /// Where it listens, `http://127.0.0.1:…`.
+    /// Returns its URL, `http://127.0.0.1:…`.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// A kubeconfig that differs from `of`, one of the API server's, in that it leads through this proxy.
+    /// Returns a kubeconfig that differs from `of`, one of the API server's, only in that it uses this proxy.
     pub fn kubeconfig(&self, of: &Path) -> Result<PathBuf> {
         let mut kubeconfig: Value = serde_json::from_slice(&fs::read(of)?)?;
         kubeconfig["clusters"][0]["cluster"] = json!({"server": self.url});
@@ -208,8 +207,7 @@ impl Proxy {
         Ok(through)
     }
 
-    /// From now on something goes wrong with the requests that match. What was said first goes before what was said
-    /// later.
+    /// Adds a fault for the requests that match. Earlier faults have precedence over later ones.
     pub fn fault(&self, fault: Fault, times: Times, matching: impl Fn(&Seen) -> bool + Send + Sync + 'static) {
         let rule = Rule {
             fault,
@@ -219,7 +217,7 @@ impl Proxy {
         self.state.plan.send_modify(|plan| plan.rules.push(rule));
     }
 
-    /// From now on all goes well: requests that hang go through if they are still waited for.
+    /// Removes all faults: hanging requests continue if their clients still wait.
     pub fn heal(&self) {
         self.state.plan.send_modify(|plan| {
             plan.rules.clear();
@@ -227,19 +225,19 @@ impl Proxy {
         });
     }
 
-    /// What came so far, in order.
+    /// Returns the requests so far, in order.
     #[must_use]
     pub fn requests(&self) -> Vec<Seen> {
         self.state.requests.borrow().clone()
     }
 
-    /// How much came so far: `&proxy.requests()[mark..]` is what came since.
+    /// Returns the number of requests so far: `&proxy.requests()[mark..]` are the later ones.
     #[must_use]
     pub fn mark(&self) -> usize {
         self.state.requests.borrow().len()
     }
 
-    /// Waits until what came so far is enough.
+    /// Waits until `enough` returns true for the requests so far.
     pub async fn until(&self, what: &str, mut enough: impl FnMut(&[Seen]) -> bool) -> Result<()> {
         const TELLING: usize = 50;
         let mut requests = self.state.requests.subscribe();
@@ -258,18 +256,18 @@ impl Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        // A runtime must not be waited for where others run.
+        // A runtime must not be shut down with blocking inside another runtime.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }
 }
 
-/// What is to go wrong.
+/// A planned fault.
 #[derive(Default)]
 struct Plan {
     rules: Vec<Rule>,
-    /// How often all was made well.
+    /// The number of calls of `Proxy::heal`.
     healed: usize,
 }
 
@@ -283,7 +281,7 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 type Response = http::Response<BoxBody<Bytes, Failure>>;
 type Upstream = dyn Fn(http::Request<Full<Bytes>>) -> ResponseFuture + Send + Sync;
 
-/// What the proxy knows and its connections share.
+/// The state that the proxy shares with its connections.
 struct State {
     server: String,
     upstream: Box<Upstream>,
@@ -300,7 +298,7 @@ impl fmt::Debug for State {
 impl State {
     fn new(config: &Config) -> Result<Self> {
         let connector = config.rustls_https_connector()?;
-        // Not kube's client, which tries again where this one has to show what comes.
+        // Not kube's client, which would retry where this one has to pass answers on.
         let client = Client::builder(TokioExecutor::new()).build(connector);
         Ok(Self {
             server: config.cluster_url.to_string().trim_end_matches('/').to_owned(),
@@ -310,7 +308,7 @@ impl State {
         })
     }
 
-    /// What is to go wrong with a request, or with a watch that is open.
+    /// Returns the fault of a request, or of an open watch.
     fn take(&self, request: &Seen, is_open: bool) -> Option<Fault> {
         let mut taken = None;
         self.plan.send_if_modified(|plan| {
@@ -391,7 +389,7 @@ impl State {
     async fn pass_on(&self, mut parts: Parts, body: Bytes) -> Result<http::Response<Incoming>, Failure> {
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
         parts.uri = format!("{}{path}", self.server).parse::<Uri>()?;
-        // What is said between two neighbours, and compression, into which no event could be put.
+        // Hop-by-hop headers, and compression, into which no event could be inserted.
         for header in [HOST, CONNECTION, TRANSFER_ENCODING, ACCEPT_ENCODING] {
             parts.headers.remove(header);
         }
@@ -414,18 +412,18 @@ async fn serve(state: Arc<State>, listener: std::net::TcpListener) -> Result<Inf
     }
 }
 
-/// A watch that is open.
+/// An open watch.
 struct Watch {
     state: Arc<State>,
     socket: Arc<OwnedFd>,
     request: Seen,
     upstream: Incoming,
     plan: watch::Receiver<Plan>,
-    /// How often all was made well before the fault was taken.
+    /// The number of calls of `Proxy::heal` before the fault was taken.
     healed: usize,
     opened: tokio::time::Instant,
     fault: Option<Fault>,
-    /// Whether what was brought so far ends with an event, not within one.
+    /// True if the data so far ends with a complete event.
     is_whole: bool,
 }
 
@@ -438,7 +436,7 @@ impl Watch {
         BodyExt::boxed(StreamBody::new(Box::pin(frames)))
     }
 
-    /// What is brought next, with the watch unless it ends with that.
+    /// Returns the next data, with the watch unless it ends with that.
     async fn next(mut self) -> Result<Option<(Frame<Bytes>, Option<Self>)>, Failure> {
         loop {
             if self.fault == Some(Fault::Expired) && self.is_whole {
@@ -466,7 +464,7 @@ impl Watch {
                 }
                 () = too_old => {
                     if let Some(Fault::ResetAfter(_)) = self.fault {
-                        // What is closed without lingering is reset; else the client takes it for an end.
+                        // A socket that is closed without lingering is reset; otherwise the client sees a normal end.
                         set_socket_linger(&self.socket, Some(Duration::ZERO))?;
                         return Err("the connection is reset".into());
                     }
@@ -484,7 +482,7 @@ impl Watch {
     }
 }
 
-/// What an API server says of a request that it does not grant.
+/// Returns the status object of an API server for a rejected request.
 fn status(code: u16) -> Value {
     let reason = match code {
         401 => "Unauthorized",
@@ -510,7 +508,7 @@ fn status(code: u16) -> Value {
 fn refusal(code: u16) -> Result<Response, Failure> {
     let mut answer = whole(StatusCode::from_u16(code)?, status(code).to_string().into());
     if code == 429 {
-        // No object: what keeps requests in check stands before what knows of objects.
+        // Not a status object: the request limiter runs before the layer that knows objects.
         *answer.body_mut() = full("Too many requests, please try again later.\n".into());
         let headers = answer.headers_mut();
         headers.insert(RETRY_AFTER, http::HeaderValue::from(1));

@@ -1,4 +1,4 @@
-//! What happens to objects, in the order in which it happens.
+//! Recordings of the changes of objects, in order.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use crate::control_plane::ControlPlane;
 use crate::wait;
 
-/// Every state of the objects of a kind, from the moment of [`ControlPlane::record`] on. Ends when it is dropped.
+/// All states of the objects of a kind, beginning with [`ControlPlane::record`]. Ends when it is dropped.
 #[derive(Debug)]
 pub struct Recording {
     states: Arc<Mutex<Vec<Value>>>,
@@ -21,7 +21,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// The states so far, of all the objects in one row: first those that were there, then each change.
+    /// Returns the states so far, of all objects in one sequence: first the existing ones, then each change.
     #[must_use]
     pub fn states(&self) -> Vec<Value> {
         self.states.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -44,7 +44,7 @@ impl ControlPlane {
         let api: Api<DynamicObject> = Api::all_with(client, &resource);
         let mut events: Events = watcher(api, watcher::Config::default().labels(labels)).boxed();
         let states = Arc::default();
-        // What changes from now on must not be missed.
+        // Later changes must not be missed.
         loop {
             let event = events.next().await.context("the watch has ended")??;
             if note(&states, event) {
@@ -55,7 +55,7 @@ impl ControlPlane {
             let states = Arc::clone(&states);
             async move {
                 while let Some(event) = events.next().await {
-                    // The watcher begins anew after a failure.
+                    // The watcher restarts after a failure.
                     if let Ok(event) = event {
                         note(&states, event);
                     }
@@ -66,7 +66,7 @@ impl ControlPlane {
     }
 }
 
-/// Adds the state of an object, if the event is about one that is there; whether those that were there are all noted.
+/// Adds the state of an object, if the event is about an existing one; returns true when the initial list is complete.
 fn note(states: &Mutex<Vec<Value>>, event: Event<DynamicObject>) -> bool {
     match event {
         Event::Apply(object) | Event::InitApply(object) => {

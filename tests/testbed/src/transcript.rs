@@ -1,4 +1,5 @@
-//! Requests to an API server with what it answers, as text that people read: `tests/conformance` has some, and explains the format.
+//! Transcripts of requests to an API server with the answers, as readable text: `tests/data/conformance` has some, and explains
+//! the format.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -9,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use http::Request;
 use serde_json::{Map, Value};
 
-/// The verbs of a transcript, with the method and the type of the body that stand for each.
+/// The verbs of a transcript, each with its method and the type of its body.
 const VERBS: [(&str, &str, &str); 7] = [
     ("GET", "GET", ""),
     ("POST", "POST", "application/json"),
@@ -23,7 +24,7 @@ const VERBS: [(&str, &str, &str); 7] = [
 /// A request and its answer.
 #[derive(Debug, Default)]
 struct Step {
-    /// The comment before it, as it is written.
+    /// The comment before it, verbatim.
     comment: String,
     /// The verb and the path.
     line: String,
@@ -32,20 +33,20 @@ struct Step {
     answer: String,
 }
 
-/// A transcript that is played again.
+/// A transcript that is replayed.
 #[derive(Debug)]
 pub struct Transcript {
     path: PathBuf,
-    /// What is written by a name that begins with `@`.
+    /// The definitions, whose names begin with `@`.
     definitions: Vec<(String, String)>,
     steps: Vec<Step>,
     /// The answers so far.
     answers: Vec<String>,
-    /// How often each kind of name was given.
+    /// The number of names given for each kind of value.
     counts: BTreeMap<&'static str, usize>,
     /// The names of values that are different in each run.
     names: BTreeMap<String, String>,
-    /// The version and the uid that were answered last, by their names.
+    /// The last version and uid in the answers, by their names.
     latest: BTreeMap<&'static str, String>,
 }
 
@@ -101,7 +102,7 @@ impl Transcript {
         })
     }
 
-    /// The next request, or `None` after the last one. What it names by `@…` and `<…>` is filled in.
+    /// Returns the next request, or `None` after the last one. Fills in the names `@…` and `<…>`.
     pub fn next_request(&mut self) -> Result<Option<Request<Vec<u8>>>> {
         let Some(step) = self.steps.get(self.answers.len()) else {
             return Ok(None);
@@ -131,12 +132,12 @@ impl Transcript {
         Ok(Some(request.body(body.into_bytes())?))
     }
 
-    /// Notes the answer to the request that was the next one.
+    /// Records the answer to the last request.
     pub fn answered(&mut self, code: u16, body: &str) -> Result<()> {
         let mut answer: Value = serde_json::from_str(body).with_context(|| format!("not JSON: {body}"))?;
         let mut text = format!("{code} {}\n", title(&answer));
         if answer["status"] == "Failure" {
-            // Some are told twice.
+            // Some are listed twice.
             let causes = answer["details"]["causes"].as_array().into_iter().flatten();
             for line in causes.map(cause_line).collect::<BTreeSet<_>>() {
                 writeln!(text, "{line}")?;
@@ -156,12 +157,12 @@ impl Transcript {
         Ok(())
     }
 
-    /// Gives names to what is different in each run, and leaves out what is of no concern here.
+    /// Replaces values that are different in each run by names, and removes irrelevant fields.
     fn normalize(&mut self, value: &mut Value, key: &str) {
         match value {
             Value::Object(fields) => {
                 if key == "metadata" {
-                    // Who manages a field shows in the conflicts.
+                    // The managers of fields show in the conflicts.
                     fields.remove("managedFields");
                 }
                 if fields.contains_key("signerName") {
@@ -210,7 +211,7 @@ impl Transcript {
         name
     }
 
-    /// Compares the answers with those that are recorded, or records them.
+    /// Compares the answers with the recorded ones, or records them.
     pub fn finish(self, is_recorded_anew: bool) -> Result<()> {
         if is_recorded_anew {
             return Ok(fs::write(&self.path, self.text())?);
@@ -259,7 +260,7 @@ impl Transcript {
     }
 }
 
-/// The kind of an object, or the reason of a failure.
+/// Returns the kind of an object, or the reason of a failure.
 fn title(answer: &Value) -> &str {
     let key = if answer["status"] == "Failure" {
         "reason"
@@ -272,7 +273,7 @@ fn title(answer: &Value) -> &str {
 fn cause_line(cause: &Value) -> String {
     let [reason, field, message] = ["reason", "field", "message"].map(|key| cause[key].as_str().unwrap_or_default());
     match reason {
-        // The rest says since when, and in which version.
+        // The rest is a time and a version.
         "FieldManagerConflict" => {
             let message = message.split(" using ").next().unwrap_or_default();
             format!("cause {reason} {field} {message}")

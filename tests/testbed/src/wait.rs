@@ -1,4 +1,4 @@
-//! Waiting for what a controller does, by watching, with a deadline.
+//! Waits for the results of controllers, by watching, with a deadline.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use serde_json::Value;
 
 use crate::object::ObjectRef;
 
-/// Long enough for a slow machine that does other things too; only reached when something is broken.
+/// The time limit of a wait: enough for a slow and busy machine, and only reached on failures.
 pub const DEADLINE: Duration = Duration::from_secs(180);
 
-/// How long to let an API server be that refused an answer, or that does not know a kind yet.
+/// The delay before an API server is asked again that refused a request, or that does not know a kind yet.
 const BACK_OFF: Duration = Duration::from_millis(100);
 
-/// Waits until the object exists and the condition holds for it, and returns it as it was then.
+/// Waits until the object exists and the condition holds for it, and returns this state of it.
 pub async fn wait_for(
     client: &Client,
     object: &ObjectRef,
@@ -61,7 +61,7 @@ pub async fn wait_gone(client: &Client, object: &ObjectRef, deadline: Duration) 
     )
 }
 
-/// Watches for `duration` whether the condition holds for the object all the time. Fails as soon as it does not.
+/// Checks for `duration` that the condition always holds for the object. Fails as soon as it does not.
 pub async fn holds_for(
     client: &Client,
     object: &ObjectRef,
@@ -86,7 +86,7 @@ pub async fn holds_for(
     }
 }
 
-/// Waits until `check` has an answer, for what cannot be seen by watching one object.
+/// Waits until `check` has an answer, for conditions that a watch of one object cannot check.
 pub async fn eventually<T>(what: &str, deadline: Duration, check: impl AsyncFn() -> Option<T>) -> Result<T> {
     let answered = async {
         loop {
@@ -101,10 +101,10 @@ pub async fn eventually<T>(what: &str, deadline: Duration, check: impl AsyncFn()
         .map_err(|_| anyhow!("{what}: not so after {deadline:?}"))
 }
 
-/// Shows every state of the object to `enough`, from the present one on, until it says so.
+/// Passes every state of the object to `enough`, from the current one on, until it returns true.
 async fn watch(client: &Client, object: &ObjectRef, mut enough: impl FnMut(Option<Value>) -> bool) {
     loop {
-        // The kind may be that of a CRD which is still to come; until then there is no such object.
+        // The CRD of the kind may not exist yet; until then there is no such object.
         let Ok(api) = api(client, object).await else {
             if enough(None) {
                 return;
@@ -122,7 +122,7 @@ async fn watch(client: &Client, object: &ObjectRef, mut enough: impl FnMut(Optio
     }
 }
 
-/// The API to use for an object: the API server says how its kind is called in the plural.
+/// Returns the API for an object: discovery gives the plural of its kind.
 pub(crate) async fn api(client: &Client, object: &ObjectRef) -> Result<Api<DynamicObject>> {
     let (resource, scope) = resource(client, &object.api_version, &object.kind).await?;
     Ok(match (scope, &object.namespace) {
@@ -132,7 +132,7 @@ pub(crate) async fn api(client: &Client, object: &ObjectRef) -> Result<Api<Dynam
     })
 }
 
-/// What the API server knows about a kind.
+/// Returns the discovery result for a kind.
 pub(crate) async fn resource(client: &Client, api_version: &str, kind: &str) -> Result<(ApiResource, Scope)> {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let kind = GroupVersionKind::gvk(group, version, kind);
@@ -142,7 +142,7 @@ pub(crate) async fn resource(client: &Client, api_version: &str, kind: &str) -> 
     Ok((resource, capabilities.scope))
 }
 
-/// An object as a person reads it: without the bookkeeping of field owners.
+/// Formats an object for people: without the managed fields.
 fn legible(mut object: Value) -> Result<String> {
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.remove("managedFields");

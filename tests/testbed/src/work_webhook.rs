@@ -1,4 +1,4 @@
-//! OCM's validation of `ManifestWorks`, in the path of every one that is written to the hub.
+//! OCM's validating webhook for `ManifestWorks`, for every write to the hub.
 
 use anyhow::{Context, Result};
 use k8s_openapi::ByteString;
@@ -12,13 +12,13 @@ use crate::ports;
 use crate::process::Process;
 use crate::wait::{self, DEADLINE};
 
-/// The name OCM registers its webhook under; it shows in the error that a user gets.
+/// The name under which OCM registers its webhook; it is part of the error that a user gets.
 const NAME: &str = "manifestworkvalidators.admission.work.open-cluster-management.io";
 
-/// Where controller-runtime serves a validator of `ManifestWorks`.
+/// The path of controller-runtime for a validator of `ManifestWorks`.
 const PATH: &str = "/validate-work-open-cluster-management-io-v1-manifestwork";
 
-/// The webhook's process, started and not yet in the path of anything.
+/// The webhook's process, started and not yet registered.
 #[derive(Debug)]
 pub(crate) struct WorkWebhook {
     process: Process,
@@ -41,7 +41,7 @@ impl WorkWebhook {
         })
     }
 
-    /// Registers the webhook with a hub that has OCM's CRDs, and waits until the hub asks it.
+    /// Registers the webhook with a hub that has OCM's CRDs, and waits until the hub calls it.
     pub(crate) async fn register(self, hub: &ControlPlane) -> Result<()> {
         let Self { process, port } = self;
         process.until_listening(port).await?;
@@ -75,7 +75,8 @@ impl WorkWebhook {
     }
 }
 
-/// An API server learns of a webhook a moment after it is registered; until then everything would pass.
+/// Waits until the API server calls the webhook, which it does with a delay after the registration; until then it would accept
+/// everything.
 async fn until_asked(hub: &ControlPlane) -> Result<()> {
     let work = json!({
         "apiVersion": "work.open-cluster-management.io/v1",

@@ -1,4 +1,4 @@
-//! What all parts of one testbed share: the built programs, a folder, a certificate authority.
+//! The shared resources of one testbed: the built programs, a folder, a certificate authority.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -14,16 +14,17 @@ use crate::certificates::Authority;
 use crate::parts::{Part, Parts};
 use crate::process::{self, Process};
 
-/// The name every testbed's folder starts with.
+/// The prefix of every testbed's folder.
 const PREFIX: &str = "testbed-";
 
-/// Held locked in a testbed's folder for as long as the testbed runs.
+/// The lock file in a testbed's folder, locked while the testbed runs.
 const ALIVE: &str = "alive";
 
-/// Lies in the folder of a testbed that failed, so that its logs stay for a day.
+/// The marker file in the folder of a failed testbed, whose logs stay for a day.
 const FAILED: &str = "failed";
 
-/// One testbed's own place. The last owner to go removes it, unless something failed: then the logs stay.
+/// A testbed's folder and programs. Dropping the last reference deletes the folder, unless there was a failure: then the logs
+/// stay.
 #[derive(Debug)]
 pub(crate) struct Workbench {
     pub(crate) parts: Parts,
@@ -38,7 +39,7 @@ impl Workbench {
         sweep(&std::env::temp_dir());
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir()?;
         let path = folder.path();
-        // Locked before it gets its name, so that another testbed that sweeps never sees it unlocked.
+        // Locked before it gets its name, so that the sweep of another testbed never sees it unlocked.
         let unnamed = path.join("starting");
         let alive = File::create(&unnamed)?;
         alive.lock()?;
@@ -54,19 +55,19 @@ impl Workbench {
         }))
     }
 
-    /// Where the logs lie.
+    /// Returns the folder of the logs.
     pub(crate) fn logs(&self) -> PathBuf {
         self.folder.path().join("logs")
     }
 
-    /// A folder of that name, created if need be.
+    /// Returns a folder of that name, created if needed.
     pub(crate) fn folder(&self, name: &str) -> Result<PathBuf> {
         let folder = self.folder.path().join(name);
         fs::create_dir_all(&folder).with_context(|| format!("failed to create {}", folder.display()))?;
         Ok(folder)
     }
 
-    /// A command that runs a part.
+    /// Returns a command that runs a part.
     pub(crate) fn command(&self, part: Part) -> Command {
         process::command(self.parts.program(part), self.folder.path())
     }
@@ -76,7 +77,7 @@ impl Workbench {
         Process::start(name, command, &self.logs().join(format!("{name}.log")))
     }
 
-    /// Says that something failed: prints, once, the end of every log that can say why, and keeps the logs.
+    /// Records a failure: prints, once, the end of every log that may have the reason, and keeps the logs.
     pub(crate) fn fail(&self) {
         if self.failed.swap(true, Ordering::Relaxed) {
             return;
@@ -101,7 +102,7 @@ impl Workbench {
     }
 }
 
-/// How much of a log is worth showing: the machinery below is chatty and rarely the reason.
+/// Returns the number of lines of a log to print: infrastructure logs are long and rarely contain the reason.
 fn telling_lines(name: &str) -> usize {
     let machinery = ["etcd", "redis", "kube-", "kwok"];
     if machinery.iter().any(|part| name.starts_with(part)) {
@@ -124,7 +125,7 @@ impl Drop for Workbench {
     }
 }
 
-/// Removes the folders of testbeds that were killed before they could tidy up.
+/// Removes the folders of testbeds that were killed before their cleanup.
 fn sweep(temporary: &Path) {
     for entry in fs::read_dir(temporary).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(PREFIX) && is_abandoned(&entry.path()) {

@@ -1,4 +1,4 @@
-//! Argo CD with a plugin: what is in Git arrives on the managed cluster. Argo CD on the managed cluster: there too.
+//! Tests of Argo CD with a plugin, from Git to the managed cluster, and of Argo CD on the managed cluster.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use testbed::{ArgoCd, GitRepository, Hub, ManagedClusterOptions, ObjectRef, Plugin, is_applied, is_synced, wait};
 
-/// Prints a `ManifestWork` with one `ConfigMap`, which says what the file `greeting` says.
+/// A plugin that prints a `ManifestWork` with one `ConfigMap`, which contains the text of the file `greeting`.
 const PROGRAM: &str = r#"#!/bin/sh
 set -e
 greeting=$(cat greeting)
@@ -150,7 +150,7 @@ async fn an_application_set_becomes_applications() -> anyhow::Result<()> {
     }))
     .await?;
     hub.wait_for(&ObjectRef::application("cluster1-app"), |_| true).await?;
-    // A watch tells of an object before the API server has written down who asked for it.
+    // A watch event may arrive before the audit log has the request.
     let has = async |verb: &str, resource: &str, code: u64| {
         let asked = async || {
             let asked = hub.asked_by("argocd-applicationset-controller").ok()?;

@@ -1,4 +1,4 @@
-//! A hub and one managed cluster: works are checked, brought, rolled out and reported on.
+//! Tests of a hub and one managed cluster: works are validated, applied, rolled out and reported on.
 
 use std::time::{Duration, Instant};
 
@@ -159,7 +159,7 @@ async fn the_agent_has_the_rights_that_ocm_gives_it_and_those_of_labelled_roles(
             "rules": [{"apiGroups": ["storage.k8s.io"], "resources": ["storageclasses"], "verbs": ["*"]}],
         }))
         .await?;
-    // Each failure has doubled the time until the agent tries again; a change of the labels has it try now.
+    // Each failure has doubled the agent's backoff; a change of the labels makes it retry now.
     hub.patch(&name, &json!({"metadata": {"labels": {"try": "again"}}}))
         .await?;
     hub.wait_for(&name, is_applied).await?;

@@ -1,4 +1,4 @@
-//! However a test ends, nothing of its testbed goes on.
+//! Tests that no process of a testbed outlives its test, however that ends.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use testbed::process::{self, Process};
 use testbed::{Hub, ManagedClusterOptions};
 
-/// Tells this program that it is the one that is killed.
+/// The variable that marks this program as the one that is killed.
 const VICTIM: &str = "TESTBED_VICTIM";
 
 const POLL: Duration = Duration::from_millis(20);
@@ -33,7 +33,7 @@ async fn nothing_is_left_of_a_hub_that_is_dropped() -> anyhow::Result<()> {
     let started = Instant::now();
     drop((hub, cluster1));
     println!("stopped after {:?}", started.elapsed());
-    // What the processes started themselves is killed with them, but the kernel needs a moment to bury it.
+    // The children of the processes are killed with them, but the kernel needs a moment to reap them.
     let deadline = Instant::now() + Duration::from_secs(60);
     while !processes_of(&folder).is_empty() {
         assert!(Instant::now() < deadline, "{:?}", processes_of(&folder));
@@ -47,7 +47,7 @@ async fn nothing_is_left_of_a_hub_that_is_dropped() -> anyhow::Result<()> {
 fn nothing_is_left_of_a_test_that_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
-    // Not by `process::command`: nothing but the death of this process may end the one it starts.
+    // Not with `process::command`: only the death of this process may end its child.
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "starts_a_process_and_waits", "--nocapture"]);
     command.env(VICTIM, folder.path());
@@ -90,7 +90,7 @@ fn command_line(id: &str) -> String {
     fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default()
 }
 
-/// The command lines of all processes that name the folder.
+/// Returns the command lines of all processes that name the folder.
 fn processes_of(folder: &Path) -> Vec<String> {
     let folder = folder.to_string_lossy();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();

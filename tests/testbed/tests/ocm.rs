@@ -1,4 +1,4 @@
-//! OCM's controllers of the hub, with a managed cluster.
+//! Tests of OCM's controllers of the hub, with a managed cluster.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ async fn a_replica_set_of_works_reaches_the_clusters_of_a_placement() -> anyhow:
         .add_managed_cluster("cluster1", ManagedClusterOptions::default())
         .await?;
 
-    // Registration brings the cluster set, placement chooses from it, the work manager makes a work of the choice.
+    // Registration creates the cluster set, placement selects from it, and the work manager creates a work for the selection.
     let binding = json!({
         "apiVersion": "cluster.open-cluster-management.io/v1beta2",
         "kind": "ManagedClusterSetBinding",

@@ -1,4 +1,4 @@
-//! The proxy in front of an API server: what comes through it, and what goes wrong when it is told to.
+//! Tests of the proxy in front of an API server: requests through it, and injected faults.
 
 use std::pin::{Pin, pin};
 use std::task::{Context, Waker};
@@ -17,14 +17,14 @@ use tokio::time::timeout;
 
 const DEADLINE: Duration = testbed::wait::DEADLINE;
 
-/// A proxy of its own for a test, and a namespace of its own to ask for.
+/// A proxy for one test, and a namespace for its requests.
 struct Bench {
     proxy: Proxy,
     config_maps: Api<ConfigMap>,
 }
 
 impl Bench {
-    /// Nothing where the parts cannot run.
+    /// Creates them; returns `None` where the parts cannot run.
     async fn new(namespace: &str) -> anyhow::Result<Option<Self>> {
         if !testbed::available() {
             return Ok(None);
@@ -68,7 +68,7 @@ async fn hub() -> anyhow::Result<&'static Hub> {
     HUB.get_or_try_init(Hub::start).await
 }
 
-/// A client that does not try again by itself.
+/// Creates a client without retries.
 async fn client(proxy: &Proxy, kubeconfig: &std::path::Path) -> anyhow::Result<Client> {
     let kubeconfig = Kubeconfig::read_from(proxy.kubeconfig(kubeconfig)?)?;
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
@@ -184,7 +184,7 @@ async fn what_hangs_goes_through_when_it_is_healed_and_what_is_given_up_never_do
         answer = &mut waiting => panic!("it is answered: {answer:?}"),
         came = bench.proxy.until("another create came", |seen| seen.len() > mark) => came?,
     }
-    // Somebody else is not stopped, but the watch does not bring it.
+    // Another client is not stopped, but the watch does not deliver its change.
     let hub = hub().await?;
     hub.create(
         &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "hangs", "name": "elsewhere"}}),

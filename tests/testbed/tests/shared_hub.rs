@@ -1,4 +1,4 @@
-//! One hub for several tests, each of which has a runtime of its own.
+//! Tests of one hub for several tests, each of which has its own runtime.
 
 use testbed::{Hub, ObjectRef};
 use tokio::sync::OnceCell;
@@ -12,12 +12,10 @@ async fn use_the_hub(namespace: &str) -> anyhow::Result<()> {
     }
     let hub = HUB.get_or_try_init(Hub::start).await?;
     hub.create_namespace(namespace).await?;
-    hub.wait_for(&ObjectRef::cluster("v1", "Namespace", namespace), |it| {
-        it["status"]["phase"] == "Active"
-    })
-    .await?;
-    hub.delete(&ObjectRef::cluster("v1", "Namespace", namespace)).await?;
-    hub.wait_gone(&ObjectRef::cluster("v1", "Namespace", namespace)).await
+    hub.wait_for(&ObjectRef::namespace(namespace), |it| it["status"]["phase"] == "Active")
+        .await?;
+    hub.delete(&ObjectRef::namespace(namespace)).await?;
+    hub.wait_gone(&ObjectRef::namespace(namespace)).await
 }
 
 #[tokio::test]

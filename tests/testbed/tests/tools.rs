@@ -1,4 +1,4 @@
-//! Kustomize and Helm, as Argo CD and its plugins find them.
+//! Tests of kustomize and Helm, as Argo CD and its plugins find them.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! Argo CD and the controller write the same list of conditions, and neither takes anything from the other.
+//! Tests that Argo CD and the controller write the same list of conditions without removing each other's.
 
 use super::{DEGRADED, INFO, of_argocd, told};
 use crate::app::App;
@@ -11,16 +11,16 @@ use testbed::{Hub, ObjectRef};
 
 const NAME: &str = "controller-race";
 
-/// Has no agent: the test says what an agent would, as often as it likes.
+/// A cluster without an agent: the test writes the status of works, as often as it likes.
 const CLUSTER: &str = "cluster-of-the-race";
 
 const SETTINGS: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n";
 const WRONG: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: wrong}\ndata: [\n";
 
-/// How often Argo CD finds the folder broken, and mended again.
+/// The number of times that the folder is broken and repaired.
 const ROUNDS: u32 = 10;
 
-/// Says as the agent that the object is on the cluster, or why it is not.
+/// Writes as the agent that the object is on the cluster, or why it is not.
 async fn say(hub: &Hub, missing: Option<&str>) -> Result<()> {
     let work = ObjectRef::manifest_work(CLUSTER, NAME);
     let generation = hub.get(&work).await?.context("the work is there")?["metadata"]["generation"].clone();
@@ -46,7 +46,7 @@ async fn say(hub: &Hub, missing: Option<&str>) -> Result<()> {
     hub.patch_status(&work, &json!({"status": status})).await.map(drop)
 }
 
-/// Breaks and mends the folder, and waits for Argo CD to say so each time.
+/// Breaks and repairs the folder, and waits for Argo CD's condition each time.
 async fn break_and_mend(hub: &Hub, app: &App) -> Result<()> {
     for _ in 0..ROUNDS {
         app.push(&[("wrong.yaml", WRONG)]).await?;
@@ -59,7 +59,7 @@ async fn break_and_mend(hub: &Hub, app: &App) -> Result<()> {
     Ok(())
 }
 
-/// Says one thing after the other of the work, without end.
+/// Changes the status of the work without end.
 async fn say_ever_more(hub: &Hub) -> Result<()> {
     for round in 0_u64.. {
         let missing = format!("gone for the {round}th time");
@@ -69,7 +69,7 @@ async fn say_ever_more(hub: &Hub) -> Result<()> {
     Ok(())
 }
 
-/// What the controller has written of an object and nobody since, as paths of fields.
+/// Returns the fields of an object that the controller has written last, as paths.
 fn written(application: &Value) -> BTreeSet<String> {
     let managers = application["metadata"]["managedFields"].as_array();
     let ours = managers
@@ -110,7 +110,7 @@ async fn neither_takes_a_condition_from_the_other() -> Result<()> {
         ended = say_ever_more(hub) => ended?,
     }
 
-    // In the end each has what it should, whatever the other has.
+    // At the end, both have their conditions, independently of each other.
     for (missing, wrong) in [
         (Some("gone"), true),
         (None, true),
@@ -157,7 +157,7 @@ async fn neither_takes_a_condition_from_the_other() -> Result<()> {
     }
     for state in &states {
         for path in written(state) {
-            // A list of fields may be left with no field of ours in it.
+            // A list of fields may remain without a field of ours in it.
             let ours = ["status conditions", "metadata annotations argocd.argoproj.io/refresh"];
             assert!(ours.iter().any(|ours| ours.starts_with(&path)), "it has written {path}");
         }

@@ -1,4 +1,4 @@
-//! A new message of the same health: Argo CD refreshes an Application only when the health of a resource becomes another.
+//! Tests a new message with the same health: Argo CD refreshes an Application only when the health of a resource changes.
 
 use super::{health, shown};
 use crate::app::App;
@@ -7,7 +7,8 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use testbed::{ObjectRef, wait};
 
-/// Two pods that may not be on one node, of nodes with a label: on the only node there is, one runs as soon as it has that label.
+/// Returns a Deployment of two Pods that may not share a node, on nodes with a label: on the only node, one runs as soon as the
+/// node has that label.
 fn web(name: &str) -> String {
     let labels = json!({"app": name});
     let apart = json!({"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"});
@@ -50,7 +51,8 @@ async fn a_new_message_of_the_same_health_gets_to_argo_cd() -> Result<()> {
     hub.wait_for(&app.application(), |app| health(app) == "Progressing")
         .await?;
 
-    // Here Argo CD compares every Application again after some seconds, which others do after minutes. So it is looked at who asks.
+    // In these tests, Argo CD compares every Application again after some seconds, elsewhere after minutes. So the test checks
+    // who requested the refresh.
     let label = json!({"metadata": {"labels": {name: "true"}}});
     hub.patch(&app.application(), &label).await?;
     let recording = hub.record("argoproj.io/v1alpha1", "Application", name).await?;
@@ -76,7 +78,7 @@ async fn a_new_message_of_the_same_health_gets_to_argo_cd() -> Result<()> {
     app.end().await
 }
 
-/// Which form of an object this is: the API server counts through all of them.
+/// Returns the resource version of an object as a number: the API server has one counter for all objects.
 fn version(object: &Value) -> Option<u64> {
     object["metadata"]["resourceVersion"].as_str()?.parse().ok()
 }

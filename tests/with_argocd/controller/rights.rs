@@ -1,5 +1,5 @@
-//! The rights that deploy_controller.yaml gives are those that the controller uses, no more and no less, by the audit log of the
-//! real API server.
+//! Tests that the permissions in deploy/deploy_controller.yaml are exactly those that the controller uses, from the audit log of
+//! the real API server.
 
 use super::{ACCOUNT, DEGRADED, told, web};
 use crate::app::App;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use testbed::{Hub, wait};
 
-/// A verb on a resource; in one namespace and for one name, where a rule narrows it to these.
+/// A verb on a resource; in one namespace and for one name if a rule is limited to these.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Right {
     verb: String,
@@ -18,7 +18,7 @@ struct Right {
     name: Option<String>,
 }
 
-/// The rights that the roles of these shipped files give, one by one.
+/// Returns the permissions that the roles of these shipped files grant, one by one.
 fn granted(files: &[&str]) -> Result<BTreeSet<Right>> {
     let mut rights = BTreeSet::new();
     for file in files {
@@ -36,7 +36,7 @@ fn granted(files: &[&str]) -> Result<BTreeSet<Right>> {
     Ok(rights)
 }
 
-/// The rights that a rule gives, one by one.
+/// Returns the permissions that a rule grants, one by one.
 fn given_by(rule: &Value, namespace: Option<&String>) -> Vec<Right> {
     let names = match rule.get("resourceNames") {
         Some(names) => texts(names).map(Some).collect(),
@@ -63,7 +63,7 @@ fn texts(list: &Value) -> impl Iterator<Item = String> {
     items.filter_map(|item| item.as_str().map(str::to_owned))
 }
 
-/// The requests for objects that the API server has answered, and with what.
+/// Returns the requests for objects, with their status codes.
 fn asked(hub: &Hub) -> Result<Vec<(Right, u64)>> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let asked = hub.asked_by(ACCOUNT)?;
@@ -86,7 +86,7 @@ fn asked(hub: &Hub) -> Result<Vec<(Right, u64)>> {
 }
 
 impl Right {
-    /// Whether it lets somebody do that.
+    /// Returns true if it permits the request.
     fn covers(&self, asked: &Self) -> bool {
         let within = |mine: &Option<String>, asked: &Option<String>| mine.is_none() || mine == asked;
         (&self.verb, &self.resource) == (&asked.verb, &asked.resource)
@@ -94,7 +94,7 @@ impl Right {
             && within(&self.name, &asked.name)
     }
 
-    /// Whether it is what an API server is asked for that does not stream what there is.
+    /// Returns true if it is the request on API servers without streaming lists.
     fn is_instead_of(&self, asked: &Self) -> bool {
         let watch = Self {
             verb: "watch".to_owned(),
@@ -104,7 +104,8 @@ impl Right {
     }
 }
 
-/// Waits until the controller has used every right that these shipped files give, and checks that it has asked for nothing else.
+/// Waits until the controller has used every permission that these shipped files grant, and checks that it has requested nothing
+/// else.
 pub(crate) async fn are_as_used(hub: &Hub, files: &[&str]) -> Result<()> {
     let granted = granted(files)?;
     let unused = || -> Result<Vec<&Right>> {
@@ -121,7 +122,7 @@ pub(crate) async fn are_as_used(hub: &Hub, files: &[&str]) -> Result<()> {
     all_used.with_context(|| format!("not used: {:#?}", unused()))?;
     for (asked, answer) in asked(hub)? {
         ensure!(answer != 403, "refused: {asked:?}");
-        // Also by what everybody may do, which is nothing with these objects.
+        // Catches requests that succeed with the default permissions of all users, which grant nothing for these objects.
         ensure!(
             granted.iter().any(|right| right.covers(&asked)),
             "not among the rules: {asked:?}"
@@ -135,7 +136,7 @@ async fn every_right_is_used_and_none_is_missing() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let (hub, name) = (&stage.hub, "controller-rights");
     stage.cluster1.create_namespace(name).await?;
-    // All that makes it write: conditions, an Event and the same Event again.
+    // All causes of writes: conditions, an Event and the same Event again.
     let [good, broken] = [Value::Null, json!({"runs": "none"})].map(|nodes| web("example.com/web:1", &nodes));
     let app = App::start(stage, name, &[], &[("web.json", &good)]).await?;
     for _ in 0..2 {
@@ -147,7 +148,7 @@ async fn every_right_is_used_and_none_is_missing() -> Result<()> {
         hub.wait_for(&app.application(), is_gone).await?;
     }
 
-    are_as_used(hub, &["deploy_controller.yaml"]).await?;
+    are_as_used(hub, &["deploy/deploy_controller.yaml"]).await?;
     let log = stage.controller.log()?;
     assert!(!log.to_lowercase().contains("forbidden"), "{log}");
     app.end().await
@@ -181,7 +182,7 @@ async fn its_pods_are_admitted_where_the_restricted_standard_is_enforced() -> Re
     let labels = json!({"pod-security.kubernetes.io/enforce": "restricted"});
     hub.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}))
         .await?;
-    let deployment = shipped_objects("deploy_controller.yaml")?.remove(0);
+    let deployment = shipped_objects("deploy/deploy_controller.yaml")?.remove(0);
     let mut pod = json!({
         "apiVersion": "v1",
         "kind": "Pod",

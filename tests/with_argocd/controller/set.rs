@@ -1,4 +1,4 @@
-//! An Application that is delivered by a Placement: its works are those that OCM makes of its ManifestWorkReplicaSet.
+//! Tests of an Application that is delivered by a Placement: OCM creates its works from its ManifestWorkReplicaSet.
 
 use super::{DEGRADED, INFO, health, is_noted, told, web};
 use crate::app::App;

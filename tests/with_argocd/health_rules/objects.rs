@@ -1,12 +1,12 @@
-//! Objects in all the states they can be in, and what is to be said about some of them.
+//! Objects in all possible states, and the expected results for some of them.
 
 #![allow(clippy::too_many_lines, reason = "tables are long")]
 
 use super::{BROKEN, FINE, Verdict, WAITING};
 use serde_json::{Value, json};
 
-/// Objects of the kinds that Kubernetes serves: each combination of the values that their state depends on, and each of
-/// them also while it is being deleted or lacks its fields.
+/// Returns objects of the kinds that Kubernetes serves: each combination of the values that their state depends on, and each of
+/// them also during deletion or without its fields.
 pub(super) fn of_kubernetes() -> impl Iterator<Item = Value> {
     let all = [
         deployments(),
@@ -28,11 +28,10 @@ pub(super) fn of_kubernetes() -> impl Iterator<Item = Value> {
     all.into_iter()
 }
 
-/// The objects, and what they all must bear: that they lack their spec or their status, and that they are being deleted in
-/// whatever state they are.
+/// Returns the objects with the variants common to all: without spec, without status, and during deletion.
 fn variants(mut objects: Vec<Value>) -> Vec<Value> {
     let typical = objects.last().cloned().unwrap_or_default();
-    // Argo CD's Lua fails over a CronJob without a spec and a CRD without a status: the API server takes none of these.
+    // Argo CD's Lua fails for a CronJob without a spec and a CRD without a status: the API server accepts neither.
     if typical["kind"] != "CustomResourceDefinition" {
         objects.push(without(&typical, &["status"]));
     }
@@ -69,7 +68,7 @@ fn with(object: &Value, pointer: &str, value: Value) -> Value {
     object
 }
 
-/// An object as the API server has it, without the fields that are null here.
+/// Returns an object as the API server stores it, without the fields that are null here.
 fn object(version: &str, kind: &str, spec: &Value, status: &Value) -> Value {
     let mut object = json!({
         "apiVersion": version,
@@ -93,7 +92,7 @@ fn remove_nulls(value: &mut Value) {
     }
 }
 
-/// A condition of a kind of Kubernetes' own.
+/// Returns a condition of a Kubernetes kind.
 fn condition(r#type: &str, status: &str, reason: &str, message: &str) -> Value {
     json!({
         "type": r#type,
@@ -422,7 +421,7 @@ fn claims() -> Vec<Value> {
         .to_vec()
 }
 
-/// Addresses of a load balancer.
+/// Returns addresses of a load balancer.
 fn addresses() -> [Value; 6] {
     [
         Value::Null,
@@ -471,7 +470,7 @@ fn ingresses() -> Vec<Value> {
     .collect()
 }
 
-/// Conditions of a HorizontalPodAutoscaler.
+/// Returns conditions of a HorizontalPodAutoscaler.
 fn autoscaler_conditions() -> Vec<Vec<Value>> {
     let mut conditions = Vec::new();
     for (r#type, reasons) in [
@@ -533,7 +532,7 @@ fn autoscalers() -> Vec<Value> {
     objects
 }
 
-/// The conditions as Kubernetes writes them into an annotation: Go's JSON, fields in the order of the type.
+/// Formats the conditions as Kubernetes writes them into an annotation: Go's JSON, fields in the order of the type.
 fn as_kubernetes_writes(conditions: &[Value]) -> String {
     let written = conditions.iter().map(|condition| {
         let fields = ["type", "status", "lastTransitionTime", "reason", "message"]
@@ -629,7 +628,7 @@ fn api_services() -> Vec<Value> {
         .collect()
 }
 
-/// What is judged otherwise here than by Argo CD: why, an object, what Argo CD says and what is said here.
+/// Returns the exceptions: the reason, an object, Argo CD's health and ours.
 pub(super) fn judged_otherwise() -> Vec<(&'static str, Value, &'static str, Verdict)> {
     let crd = |conditions| {
         object(
@@ -717,7 +716,7 @@ fn resource(status: &Value) -> Value {
     object("example.com/v1", "Thing", &json!({}), status)
 }
 
-/// Custom resources, the verdict on them, and the message of the condition that decides.
+/// Returns custom resources, the expected conditions, and the message of the condition that decides.
 pub(super) fn custom() -> Vec<(Value, Verdict, &'static str)> {
     const NOTHING: &str = "nothing to wait for";
     const OBSERVE: &str = "waiting for its new spec to be observed";
@@ -763,7 +762,7 @@ pub(super) fn custom() -> Vec<(Value, Verdict, &'static str)> {
             "Ready: False: DoesNotExist: no secret",
         ),
         (with_conditions(json!([is("Synced", "False")])), FINE, NOTHING),
-        // What nobody will repair by waiting.
+        // Failures that waiting does not repair.
         (
             with_conditions(json!([is("Stalled", "True"), ready("False")])),
             BROKEN,
@@ -782,7 +781,7 @@ pub(super) fn custom() -> Vec<(Value, Verdict, &'static str)> {
             FINE,
             NOTHING,
         ),
-        // What is said about an earlier spec.
+        // Conditions about an earlier spec.
         (
             resource(&json!({"observedGeneration": 1, "conditions": [ready("True")]})),
             WAITING,
@@ -823,7 +822,7 @@ pub(super) fn custom() -> Vec<(Value, Verdict, &'static str)> {
         // Argo Rollouts writes it as text.
         (resource(&json!({"observedGeneration": "1"})), FINE, NOTHING),
         (with_conditions(json!([])), FINE, NOTHING),
-        // More than there are.
+        // More than exist.
         (with_conditions(json!(many)), FINE, NOTHING),
         (with_conditions(json!(very_many)), FINE, NOTHING),
     ];
@@ -840,7 +839,7 @@ pub(super) fn custom() -> Vec<(Value, Verdict, &'static str)> {
     table
 }
 
-/// Custom resources whose status is not what the conventions say, and the verdict on them.
+/// Returns custom resources whose status violates the conventions, and the expected conditions.
 pub(super) fn malformed() -> Vec<(Value, Verdict)> {
     let with_conditions = |conditions: Value| resource(&json!({"conditions": conditions}));
     let of_any_type = [
@@ -877,7 +876,7 @@ pub(super) fn malformed() -> Vec<(Value, Verdict)> {
     objects
 }
 
-/// Objects with the messages of Progressing and of Healthy.
+/// Returns objects with the messages of Progressing and of Healthy.
 pub(super) fn with_messages() -> Vec<(Value, &'static str, &'static str)> {
     const OK: &str = "nothing is broken";
     let deployment = |paused: bool, status: Value| {
@@ -1075,7 +1074,7 @@ pub(super) fn with_messages() -> Vec<(Value, &'static str, &'static str)> {
     ]
 }
 
-/// Objects with the values that come back from them.
+/// Returns objects with their feedback values.
 pub(super) fn with_feedback() -> Vec<(Value, Value)> {
     let template = json!({"spec": {"containers": [{"image": "a:1"}, {"image": "b:2"}]}});
     let ready = |status: &str| json!([{"type": "Other", "status": "True"}, {"type": "Ready", "status": status, "reason": "Issued"}]);

@@ -1,4 +1,4 @@
-//! What Red Hat ACM's users are used to, where the controller is told that the hub comes from there.
+//! Tests of the Red Hat ACM dialect.
 
 use super::{
     FINALIZER, HUB_NAME, PLACEMENT, PULL, add_cluster, application, controller, runs, serve_all_namespaces, serves,
@@ -13,10 +13,10 @@ use testbed::{GitRepository, Hub, ObjectRef};
 const OF_SET: &str = "apps.open-cluster-management.io/application-set";
 const SET_HASH: &str = "apps.open-cluster-management.io/application-set-hash";
 
-/// The namespace of those who are not the administrators of the hub.
+/// The namespace of users who are not administrators of the hub.
 const TENANT: &str = "tenant";
 
-/// The AppProject in which they may deploy.
+/// Returns the AppProject in which they may deploy.
 fn project() -> Value {
     json!({
         "apiVersion": "argoproj.io/v1alpha1",
@@ -31,7 +31,7 @@ fn project() -> Value {
     })
 }
 
-/// An Application of an ApplicationSet in Argo CD's namespace is delivered; returns when it is, with ACM's labels.
+/// Delivers an Application of an ApplicationSet in Argo CD's namespace, and waits until it has ACM's labels.
 async fn a_set_is_known_by_its_hash(hub: &Hub, git: &GitRepository) -> Result<()> {
     let set = json!({
         "apiVersion": "argoproj.io/v1alpha1",
@@ -53,9 +53,11 @@ async fn a_set_is_known_by_its_hash(hub: &Hub, git: &GitRepository) -> Result<()
     let delivered = |app: &Value| app["status"]["sync"]["status"] == "Synced";
     hub.wait_for(&of_set, delivered).await?;
     let work = works_of(hub, &of_set).await?.pop().context("a work")?;
-    // By these ACM finds the works of a set: the hash is that of "argocd/appset-1".
-    let wanted = json!({OF_SET: "true", SET_HASH: "b208dbecfe0a5f65581d608faac0e95c9a302b34"});
-    assert_eq!(work["metadata"]["labels"], wanted, "{work:#}");
+    // ACM finds the works of a set by these labels: the hash is that of "argocd/appset-1".
+    let labels = &work["metadata"]["labels"];
+    assert_eq!(labels[OF_SET], "true", "{work:#}");
+    assert_eq!(labels[SET_HASH], "b208dbecfe0a5f65581d608faac0e95c9a302b34", "{work:#}");
+    assert!(labels.get(PULL).is_none(), "{work:#}");
     Ok(())
 }
 
@@ -68,7 +70,7 @@ async fn a_tenant_may_use_the_clusters_that_its_placements_select() -> Result<()
     let (cluster, ocm, controller) = tokio::join!(
         add_cluster(&hub, "cluster1"),
         hub.start_ocm_controllers(),
-        controller(&hub, &[("OCM_PULL_DIALECT", "acm")])
+        controller(&hub, &[("ARGOCD_OCM_CMP_PULL_DIALECT", "acm")])
     );
     ocm?;
     let (cluster, _controller) = (cluster?, controller?);
@@ -96,27 +98,28 @@ async fn a_tenant_may_use_the_clusters_that_its_placements_select() -> Result<()
     assert!(told(&now, "ManifestWorkError").is_empty(), "{now:#}");
 
     let work = works_of(&hub, &app).await?.pop().context("a work")?;
-    assert_eq!(work["metadata"]["labels"], json!({PULL: "true"}));
+    assert_eq!(work["metadata"]["labels"][PULL], "true");
+    assert!(work["metadata"]["labels"].get(OF_SET).is_none());
     assert_eq!(work["metadata"]["annotations"][HUB_NAME], "acm-guestbook");
     let guestbook = ObjectRef::deployment("acm-guestbook", "guestbook-ui");
     serves(&cluster, &guestbook, 1).await?;
     let there = cluster.get(&app).await?.context("it is there")?;
     assert_eq!(there["metadata"]["finalizers"], json!([FINALIZER]));
-    let namespace = ObjectRef::cluster("v1", "Namespace", TENANT);
+    let namespace = ObjectRef::namespace(TENANT);
     let labels = cluster.get(&namespace).await?.context("it is there")?["metadata"]["labels"].take();
     assert_eq!(labels["argocd.argoproj.io/managed-by"], "argocd", "{labels:#}");
     let tenants = ObjectRef::of(&project);
     let delivered = cluster.get(&tenants).await?.context("it is there")?;
     assert_eq!(delivered["spec"], project["spec"]);
 
-    // What the hub's AppProject says, the cluster's says soon.
+    // A change of the hub's AppProject is soon copied to the cluster's.
     hub.patch(&tenants, &json!({"spec": {"description": "changed"}}))
         .await?;
     cluster
         .wait_for(&tenants, |it| it["spec"]["description"] == "changed")
         .await?;
 
-    // Others may need them as well.
+    // Other Applications may need them as well.
     hub.delete(&app).await?;
     hub.wait_gone(&app).await?;
     cluster.wait_gone(&guestbook).await?;

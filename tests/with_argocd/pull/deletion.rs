@@ -1,11 +1,11 @@
-//! What goes with an Application of the hub.
+//! Tests of the deletion of an Application of the hub.
 
 use super::{FINALIZER, Pulled, Stage, serves, stage};
 use anyhow::Result;
 use serde_json::{Value, json};
 use testbed::ObjectRef;
 
-/// Deletes an Application with that finalizer, and waits until it is gone from the hub and the cluster.
+/// Deletes an Application with that finalizer, and waits until it is deleted from the hub and the cluster.
 async fn delete(stage: &'static Stage, name: &str, finalizer: Option<&str>) -> Result<Pulled> {
     let mut app = Pulled::new(stage, name)?;
     app.object["metadata"]["finalizers"] = json!(finalizer.as_slice());
@@ -15,7 +15,7 @@ async fn delete(stage: &'static Stage, name: &str, finalizer: Option<&str>) -> R
     stage.hub.delete(&app.application()).await?;
     stage.hub.wait_gone(&app.application()).await?;
     if finalizer.is_some() {
-        // It is gone from the hub when it is gone from the cluster, and not sooner.
+        // It is deleted from the hub after it is deleted from the cluster, and not sooner.
         assert!(stage.hub.get(&work).await?.is_none(), "{work}");
         assert!(stage.cluster1.get(&app.application()).await?.is_none());
         stage.cluster1.wait_gone(&app.guestbook()).await?;

@@ -1,4 +1,4 @@
-//! From the peers' example to what runs on the clusters, and back.
+//! Tests from the examples of argocd-pull-integration to the running objects on the clusters, and back.
 
 use super::{CLUSTER, PULL, Pulled, SKIP_RECONCILE, Stage, health, runs, scale, serves, stage, works_of};
 use crate::stage::shipped;
@@ -6,7 +6,8 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use testbed::{GitRepository, ObjectRef, is_applied};
 
-/// Like the ApplicationSets of the peers' examples. Only the repository and the names are those of the test.
+/// Returns an ApplicationSet like those in the examples of argocd-pull-integration, with the repository and the names of the
+/// test.
 pub(super) fn application_set(name: &str, repository: &str) -> String {
     format!(
         "\
@@ -51,7 +52,7 @@ spec:
     )
 }
 
-/// The Application that a set makes for a cluster.
+/// Returns the Application of a set for a cluster.
 pub(super) fn application_of(set: &str, cluster: &str) -> ObjectRef {
     ObjectRef::application(&format!("{cluster}-{set}"))
 }
@@ -89,7 +90,7 @@ async fn an_application_set_runs_on_every_cluster_and_is_updated_by_a_commit() -
         }
         assert!(app["status"]["health"]["lastTransitionTime"].is_string(), "{app:#}");
         assert!(app["status"]["reconciledAt"].is_string(), "{app:#}");
-        // What is on the cluster is the cluster's, and is said to be the set's.
+        // The Application on the cluster is for the cluster itself, and names its set.
         let there = cluster.wait_for(&application, |_| true).await?;
         assert_eq!(
             there["spec"]["destination"],
@@ -117,7 +118,7 @@ async fn an_application_set_runs_on_every_cluster_and_is_updated_by_a_commit() -
     };
     hub.wait_for(&report, counted).await?;
 
-    // The clusters' Argo CDs find it by themselves.
+    // The clusters' Argo CDs detect it by themselves.
     let second = scale(&git, 3)?;
     for (cluster, (spec, uid)) in [cluster1, cluster2].into_iter().zip(specs) {
         serves(cluster, &guestbook, 3).await?;
@@ -174,7 +175,7 @@ async fn a_healthy_application_never_falls_back_and_is_written_once_for_each_cha
     for state in states.iter().filter(|state| before(state)) {
         assert_eq!(health(state), "Healthy", "{state:#}");
     }
-    // What is written is always different from what was there.
+    // Every written status differs from the one before.
     let mut said = states.iter().map(|state| &state["status"]);
     let mut last = said.next();
     for status in said {

@@ -1,4 +1,4 @@
-//! Applications that go to another cluster, or to none.
+//! Tests of Applications that move to another cluster, or to none.
 
 use super::{CLUSTER, PULL, Pulled, health, serves, stage};
 use crate::controller::told;
@@ -24,7 +24,7 @@ async fn another_cluster_gets_it_and_the_one_before_loses_it() -> Result<()> {
     assert_eq!(now["spec"], before["spec"], "nobody changes it");
     assert_eq!(app.work().await?.namespace.as_deref(), Some("cluster2"));
 
-    // What is updated is what runs there.
+    // An update changes the objects there.
     let commit = app.scale(2)?;
     app.runs(&commit).await?;
     serves(cluster2, &app.guestbook(), 2).await?;

@@ -1,4 +1,4 @@
-//! Names that the peers' controllers cannot tell apart, or that make works of no cluster's liking.
+//! Tests of names that other controllers confuse, or that make invalid names of works.
 
 use super::{CLUSTER_NAMESPACE, Pulled, serves, stage};
 use crate::controller::told;
@@ -35,7 +35,7 @@ async fn applications_of_one_name_in_two_namespaces_do_not_meet() -> Result<()> 
     second.end().await
 }
 
-/// Begins with the name of the test, and has so many characters.
+/// Returns a name of this length that begins with the name of the test.
 fn long(name: &str, length: usize) -> Value {
     json!(format!("{name}-{:x<1$}", "", length - name.len() - 1))
 }
@@ -44,7 +44,7 @@ fn long(name: &str, length: usize) -> Value {
 async fn a_name_as_long_as_argo_cd_bears_it_works() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let mut app = Pulled::new(stage, "pull-long-name")?;
-    // Argo CD looks for a file `.argocd-source-NAME.yaml`, and names of files end at 255.
+    // Argo CD looks for a file `.argocd-source-NAME.yaml`, and file names are limited to 255 characters.
     app.object["metadata"]["name"] = long("pull-long-name", 235);
     let app = app.start().await?;
     let work = app.work().await?;

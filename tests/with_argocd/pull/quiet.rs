@@ -1,4 +1,4 @@
-//! What the controller does when nothing happens: nothing.
+//! Tests that the controller writes nothing when nothing changes.
 
 use super::{Pulled, Stage, runs, stage};
 use crate::controller::{ACCOUNT, told};
@@ -7,19 +7,19 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use testbed::wait;
 
-/// The writes of the controller that the API server was asked for, of objects with these names.
+/// Returns the controller's write requests for objects with these names.
 fn writes(stage: &Stage, names: &[&str]) -> Result<Vec<Value>> {
     let mut asked = stage.hub.asked_by(ACCOUNT)?;
     asked.retain(|event| {
         let writes = matches!(event["verb"].as_str(), Some("create" | "update" | "patch" | "delete"));
         let name = event["objectRef"]["name"].as_str().unwrap_or_default();
-        // Those of Events begin with the name of the object.
+        // The names of Events begin with the name of the object.
         writes && names.iter().any(|it| name.starts_with(it))
     });
     Ok(asked)
 }
 
-/// Checks that nothing is written of a running Application while its cluster compares it again and again.
+/// Checks that nothing is written for a running Application while its cluster compares it again and again.
 async fn is_quiet(app: &Pulled) -> Result<()> {
     let stage = app.stage;
     let work = app.work().await?;
@@ -29,7 +29,8 @@ async fn is_quiet(app: &Pulled) -> Result<()> {
         let there = stage.cluster1.get(&app.application()).await?.context("it is there")?;
         anyhow::Ok(there["status"]["reconciledAt"].to_string())
     };
-    // Its Argo CD compares every ten seconds, and the agent tells within the next two. What was done before is told the first time.
+    // Its Argo CD compares every ten seconds, and the agent reports within the next two. The first report contains earlier
+    // changes.
     let mut written = Vec::new();
     for _ in 0..2 {
         let before = compared().await?;
@@ -61,10 +62,11 @@ async fn while_nothing_changes_nothing_is_written() -> Result<()> {
 async fn what_the_hubs_argo_cd_says_of_a_cluster_that_it_does_not_know_is_let_stand() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let mut app = Pulled::new(stage, "pull-unknown-server")?;
-    // On the cluster it is the cluster itself. The hub's Argo CD, which does nothing else with it, says so whenever it hears of it.
+    // On the cluster the destination is the cluster itself. The hub's Argo CD, which does nothing else with it, adds a condition
+    // at every watch event.
     app.object["spec"]["destination"]["server"] = json!("https://nobody.example.com:6443");
     let app = app.start().await?;
-    // It goes with each write of the controller, and comes back at once: then both are content.
+    // Each write of the controller removes it, and it is added again at once: then both stop.
     let is_said =
         |it: &Value| matches!(told(it, "InvalidSpecError")[..], [said] if said.contains("nobody.example.com"));
     stage.hub.wait_for(&app.application(), is_said).await?;

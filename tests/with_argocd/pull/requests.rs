@@ -1,12 +1,12 @@
-//! The buttons of the hub's Argo CD: Sync, Rollback, Refresh. What they leave on the Application is carried to the cluster, done
-//! there once, and taken off the hub.
+//! Tests of the actions of the hub's Argo CD: Sync, Rollback, Refresh. Their fields in the Application are carried to the
+//! cluster, executed there once, and removed on the hub.
 
 use super::{FINALIZER, Pulled, REFRESH, health, runs, serves, stage};
 use anyhow::Result;
 use serde_json::{Value, json};
 use testbed::{Recording, wait};
 
-/// What Argo CD's API server writes when somebody syncs to a revision.
+/// Returns the fields that Argo CD's API server writes for a sync to a revision.
 fn sync(revision: &str) -> Value {
     json!({"operation": {
         "initiatedBy": {"username": "admin"},
@@ -21,7 +21,7 @@ fn sync(revision: &str) -> Value {
     }})
 }
 
-/// How often something came up on an Application that was not there before.
+/// Returns the number of times that something appeared on an Application.
 fn times(recording: &Recording, is_there: impl Fn(&Value) -> bool) -> usize {
     let mut times = 0;
     let mut before = false;
@@ -38,7 +38,7 @@ fn has_operation(application: &Value) -> bool {
 }
 
 impl Pulled {
-    /// Waits until the hub says that what runs is not this commit.
+    /// Waits until the hub shows the Application as not synced to this commit.
     async fn is_out_of_sync(&self, commit: &str) -> Result<()> {
         let differs = |app: &Value| {
             let sync = &app["status"]["sync"];
@@ -58,7 +58,7 @@ impl Pulled {
         self.stage.hub.wait_for(&self.work().await?, has_none).await.map(drop)
     }
 
-    /// Changes something else of it, and waits until the cluster has that.
+    /// Changes another field, and waits until the cluster has it.
     async fn change(&self, label: &str) -> Result<()> {
         self.patch(&json!({"metadata": {"labels": {label: "true"}}})).await?;
         let changed = |app: &Value| app["metadata"]["labels"][label] == "true";
@@ -99,7 +99,7 @@ async fn sync_and_rollback_are_run_once_and_taken_off_the_hub() -> Result<()> {
     app.runs(&second).await?;
     serves(&stage.cluster1, &app.guestbook(), 3).await?;
     app.change("before-rollback").await?;
-    // As Argo CD's API server rolls back: to an entry of the history that the hub has.
+    // As Argo CD's API server rolls back: to an entry of the history on the hub.
     let history = app.on_hub().await?["status"]["history"].clone();
     let revisions = [&history[0]["revision"], &history[1]["revision"]];
     assert_eq!(revisions, [app.commit.as_str(), second.as_str()], "{history:#}");
@@ -129,7 +129,7 @@ async fn a_sync_that_fails_says_why_and_how_often_it_was_tried() -> Result<()> {
     app.create().await?;
     app.is_out_of_sync(&app.commit).await?;
     let mut operation = sync(&app.commit);
-    // Its namespace is not there, and is not to be created.
+    // Its namespace does not exist, and must not be created.
     operation["operation"]["sync"]["syncOptions"] = Value::Null;
     app.patch(&operation).await?;
     let failed = |it: &Value| {
@@ -152,7 +152,7 @@ async fn a_refresh_is_done_once_and_taken_off_the_hub() -> Result<()> {
         let asked = |app: &Value| app["metadata"]["annotations"][REFRESH] == how;
         let compared = |app: &Value| app["status"]["reconciledAt"].to_string();
         let before = stage.cluster1.wait_for(&app.application(), |_| true).await?;
-        // Argo CD's clients wait until it is gone.
+        // Argo CD's clients wait until it is removed.
         stage.hub.refresh_application(&app.name, how).await?;
         let done = async || {
             let states = cluster1.states();

@@ -1,8 +1,8 @@
-//! The rights that the files for the pull model, cluster Secrets and reports give are those that the controller uses, no more and no
-//! less, by the audit log of the real API server: also for whatever the other tests make it do meanwhile. Admission policies refuse
-//! nothing of that.
+//! Tests that the permissions in the files for the pull model, cluster Secrets and reports are exactly those that the controller
+//! uses, from the audit log of the real API server, including the requests caused by the other tests. Admission policies deny
+//! none of these requests.
 
-use super::{APPLICATION, CLUSTER, PULL, Pulled, SKIP_RECONCILE, Stage, managed_cluster, stage};
+use super::{APPLICATION, CLUSTER, PULL, Pulled, SKIP_RECONCILE, Stage, stage};
 use crate::controller::{ACCOUNT, is_noted, rights, told};
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -12,30 +12,31 @@ use testbed::{Hub, ObjectRef, ports};
 
 const ERROR: &str = "ManifestWorkError";
 
-/// Starts a controller that watches what only the other dialect has to know, and writes nothing.
+/// Starts a controller that watches the kinds that only the other dialect needs, and writes nothing.
 fn start_watching(hub: &Hub) -> Result<Process> {
     let home = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let mut command = process::command(env!("CARGO_BIN_EXE_argocd-ocm-cmp"), home);
-    command.args(["controller", "--controllers=pull", "--pull-dialect=acm", "--dry-run"]);
-    command.arg(format!("--bind-address=127.0.0.1:{}", ports::free()?));
-    command
-        .arg("--kubeconfig")
-        .arg(hub.service_account_kubeconfig("argocd", ACCOUNT)?);
+    let command = process::controller(
+        env!("CARGO_BIN_EXE_argocd-ocm-cmp"),
+        home,
+        &["--controllers=pull", "--pull-dialect=acm", "--dry-run"],
+        ports::free()?,
+        hub.service_account_kubeconfig("argocd", ACCOUNT)?,
+    );
     Process::start("watching", command, &hub.logs().join("pull-rights.log"))
 }
 
-/// The Secret of a cluster is made, changed and deleted.
+/// Creates, changes and deletes the Secret of a cluster.
 async fn a_cluster_comes_and_goes(hub: &Hub, name: &str) -> Result<()> {
     hub.declare_managed_cluster(name).await?;
-    let secret = ObjectRef::namespaced("v1", "Secret", "argocd", &format!("{name}-secret"));
+    let secret = ObjectRef::secret("argocd", &format!("{name}-secret"));
     hub.wait_for(&secret, |_| true).await?;
     let label = json!({"metadata": {"labels": {"env": "prod"}}});
-    hub.patch(&managed_cluster(name), &label).await?;
+    hub.patch(&ObjectRef::managed_cluster(name), &label).await?;
     hub.wait_for(&secret, |it| it["metadata"]["labels"]["env"] == "prod")
         .await?;
-    hub.delete(&managed_cluster(name)).await?;
+    hub.delete(&ObjectRef::managed_cluster(name)).await?;
     hub.wait_gone(&secret).await?;
-    // A cluster that is seen to go is not asked for again. One that is not there, though there is a Secret of it, is.
+    // The controller does not read a cluster again whose deletion it saw. It reads a missing cluster that still has a Secret.
     let metadata = json!({
         "name": "pull-rights-never-secret",
         "namespace": "argocd",
@@ -51,8 +52,8 @@ async fn a_cluster_comes_and_goes(hub: &Hub, name: &str) -> Result<()> {
     hub.wait_gone(&secret).await
 }
 
-/// An Application that cannot be delivered, can, and again cannot, so that an Event is counted; then it goes without a finalizer, so
-/// that it is asked for before its work is deleted.
+/// Creates an Application that cannot be delivered, can, and again cannot, so that an Event is counted; then deletes it without a
+/// finalizer, so that the controller reads it before it deletes its work.
 async fn an_application_comes_and_goes(stage: &'static Stage, cluster: &str) -> Result<()> {
     let hub = &stage.hub;
     let mut app = Pulled::new(stage, "pull-rights-refused")?;
@@ -80,7 +81,7 @@ async fn an_application_comes_and_goes(stage: &'static Stage, cluster: &str) -> 
     hub.wait_gone(&work).await
 }
 
-/// A set of one Application, and then of two: there is a report, and it changes.
+/// Creates a set of one Application, and then of two, so that a report is created and changed.
 async fn a_set_grows(hub: &Hub, cluster: &str) -> Result<()> {
     let name = "pull-rights-set";
     let mut set = json!({
@@ -131,10 +132,10 @@ async fn every_right_is_used_and_none_is_missing() -> Result<()> {
     );
     secret.and(application).and(set)?;
     let files = [
-        "deploy_controller.yaml",
-        "deploy_pull.yaml",
-        "deploy_cluster_secrets.yaml",
-        "deploy_report.yaml",
+        "deploy/deploy_controller.yaml",
+        "deploy/deploy_pull.yaml",
+        "deploy/deploy_cluster_secrets.yaml",
+        "deploy/deploy_report.yaml",
     ];
     rights::are_as_used(hub, &files).await?;
     drop(watching);

@@ -1,4 +1,4 @@
-//! ApplicationSets: their steps, and what stays when they go.
+//! Tests of ApplicationSets: their steps, and the objects that stay when they are deleted.
 
 use super::delivery::{application_of, application_set, set_named};
 use super::{REFRESH, Stage, health, runs, scale, serves, stage, works_of};
@@ -62,7 +62,7 @@ async fn applications_that_outlive_their_set_keep_their_works() -> Result<()> {
     Ok(())
 }
 
-/// A Deployment whose pods run on nodes with this label only.
+/// Returns a Deployment whose Pods run only on nodes with this label.
 fn deployment(only_on: &str) -> Result<String> {
     let manifest = std::fs::read_to_string(shipped("guestbook/deployment.yaml"))?;
     let changed = manifest.replace(
@@ -94,7 +94,7 @@ async fn a_rolling_sync_goes_from_step_to_step() -> Result<()> {
     let set = set.replacen("spec:\n", &format!("spec:\n  strategy: {strategy}\n"), 1);
     hub.kubectl_with_input(&["apply", "-f", "-"], &set)?;
 
-    // What the set's controller makes of the Applications, in the order of the steps.
+    // The status of the Applications in the set, in the order of the steps.
     let stand = |set: &Value, revision: &str| -> [String; 2] {
         ["cluster1", "cluster2"].map(|cluster| {
             let application = format!("{cluster}-{name}");
@@ -108,8 +108,8 @@ async fn a_rolling_sync_goes_from_step_to_step() -> Result<()> {
     let object = set_named(name);
     hub.wait_for(&object, |set| healthy(set, &first)).await?;
 
-    // If the cluster of the second step were the first to see the commit, Argo CD would find the first step healthy and go on. So
-    // cluster2 has just looked, and cluster1 is asked to.
+    // If the cluster of the second step were the first to see the commit, Argo CD would find the first step healthy and continue.
+    // So cluster2 has just refreshed, and cluster1 is refreshed now.
     let [one, two] = ["cluster1", "cluster2"].map(|cluster| application_of(name, cluster));
     let looked = |app: &Value| app["status"]["reconciledAt"].clone();
     let before = looked(&cluster2.get(&two).await?.context("it is there")?);

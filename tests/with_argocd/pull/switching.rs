@@ -1,4 +1,5 @@
-//! From argocd-pull-integration to the controller, and on to something else, while what is deployed goes on running.
+//! Tests of the migration from argocd-pull-integration to the controller, and on to other software, while deployed objects keep
+//! running.
 
 use super::{
     CLUSTER, HUB_NAME, HUB_NAMESPACE, PULL, SKIP_RECONCILE, add_cluster, application, controller, runs, serves,
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use testbed::{GitRepository, Hub, ManagedCluster, ObjectRef, is_applied};
 
-/// The work that argocd-pull-integration makes of an Application of the hub.
+/// Returns the work that argocd-pull-integration creates for an Application of the hub.
 fn peers_work(application: &Value) -> Result<Value> {
     let metadata = &application["metadata"];
     let name = metadata["name"].as_str().context("a name")?;
@@ -75,7 +76,7 @@ fn peers_work(application: &Value) -> Result<Value> {
     }))
 }
 
-/// The cluster Secret that it makes.
+/// Returns the cluster Secret that it creates.
 fn peers_secret(cluster: &str) -> Value {
     json!({
         "apiVersion": "v1",
@@ -90,7 +91,7 @@ fn peers_secret(cluster: &str) -> Value {
     })
 }
 
-/// A hub on which argocd-pull-integration has brought an Application to a cluster, where it runs.
+/// A hub on which argocd-pull-integration has delivered an Application to a cluster, where it runs.
 struct Taken {
     hub: Hub,
     cluster: ManagedCluster,
@@ -129,7 +130,7 @@ impl Taken {
         Ok(taken)
     }
 
-    /// What distinguishes each object from one that somebody makes anew.
+    /// Returns the UIDs, which distinguish the objects from recreated ones.
     async fn uids(&self) -> Result<[Value; 4]> {
         let (hub, cluster) = (&self.hub, &self.cluster);
         Ok([
@@ -141,7 +142,7 @@ impl Taken {
     }
 }
 
-/// The UID of an object that is to stay.
+/// Returns the UID of an object that must stay.
 fn uid(object: Option<Value>) -> Result<Value> {
     let object = object.context("it is there")?;
     ensure!(
@@ -180,10 +181,10 @@ async fn what_the_peer_has_brought_is_taken_over_where_it_is() -> Result<()> {
     Ok(())
 }
 
-/// Starts a controller that freezes what it finds, and waits until the agent looks only.
+/// Starts a controller that makes all works read-only, and waits until the agent has stopped writing.
 async fn freeze(taken: &Taken) -> Result<Controller> {
     let Taken { hub, work, .. } = taken;
-    let controller = controller(hub, &[("OCM_PULL_READ_ONLY", "true")]).await?;
+    let controller = controller(hub, &[("ARGOCD_OCM_CMP_PULL_READ_ONLY", "true")]).await?;
     let is_frozen = |work: &Value| {
         let configs = work["spec"]["manifestConfigs"].as_array();
         let mut configs = configs.into_iter().flatten();
@@ -206,7 +207,7 @@ async fn what_is_frozen_stays_on_the_cluster_without_its_work() -> Result<()> {
     let before = taken.uids().await?;
     let _controller = freeze(&taken).await?;
 
-    // Neither takes the work away.
+    // Neither deletes the work.
     let stays = |it: &Value| it["metadata"]["deletionTimestamp"].is_null();
     let a_while = Duration::from_secs(5);
     for label in ["false", "true"] {
@@ -222,7 +223,7 @@ async fn what_is_frozen_stays_on_the_cluster_without_its_work() -> Result<()> {
     hub.holds_for(work, a_while, stays).await?;
     assert_eq!(taken.uids().await?, before);
 
-    // Nor takes its end anything away.
+    // Nor does its end delete anything.
     hub.delete(work).await?;
     hub.wait_gone(work).await?;
     for (object, uid) in [(&taken.application, &before[2]), (&taken.guestbook, &before[3])] {

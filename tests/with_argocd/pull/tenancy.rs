@@ -1,4 +1,4 @@
-//! Argo CD's rules of tenancy, for Applications whose Argo CD is on the managed cluster.
+//! Tests of Argo CD's tenancy rules, for Applications whose Argo CD is on the managed cluster.
 
 use super::{CLUSTER, CLUSTER_NAMESPACE, HUB_NAME, Pulled, Stage, stage};
 use crate::controller::{is_noted, told};
@@ -8,7 +8,7 @@ use testbed::ObjectRef;
 
 const ERROR: &str = "ManifestWorkError";
 
-/// An Application in this namespace of the hub, which is made with the namespace on the cluster.
+/// Creates an Application in this namespace of the hub, and the namespace on the cluster.
 async fn elsewhere(stage: &'static Stage, namespace: &str, name: &str) -> Result<Pulled> {
     stage.hub.create_namespace(namespace).await?;
     stage.cluster1.create_namespace(namespace).await?;
@@ -19,7 +19,7 @@ async fn elsewhere(stage: &'static Stage, namespace: &str, name: &str) -> Result
     Ok(app)
 }
 
-/// Waits until an Application is refused with this message, and nothing is made of it.
+/// Waits until an Application is rejected with this message, and checks that it has no work.
 async fn is_refused(app: &Pulled, message: &str) -> Result<()> {
     let hub = &app.stage.hub;
     hub.wait_for(&app.application(), |it| told(it, ERROR) == [message])
@@ -78,13 +78,13 @@ async fn an_application_counts_only_in_namespaces_that_argo_cd_serves() -> Resul
     let message = "Argo CD does not serve Applications in Namespace pull-closed: add it to `application.namespaces` of \
                    ConfigMap argocd/argocd-cmd-params-cm";
     is_refused(&app, message).await?;
-    // In the namespace of a managed cluster nothing is said of it either: argocd-agent's principal writes it there.
+    // In the namespace of a managed cluster it gets no condition either: argocd-agent's principal writes it there.
     stage.hub.declare_managed_cluster("pull-autonomous").await?;
     let mut mirrored = Pulled::new(stage, "pull-mirrored")?;
     mirrored.object["metadata"]["namespace"] = json!("pull-autonomous");
     mirrored.object["metadata"]["finalizers"] = Value::Null;
     mirrored.create().await?;
-    // What comes later is served, so this one was looked at.
+    // A later Application is served, so this one was reconciled.
     let later = Pulled::new(stage, "pull-after-mirrored")?.start().await?;
     assert_eq!(mirrored.on_hub().await?["status"], Value::Null);
     assert_eq!(mirrored.works().await?, [Value::Null; 0]);
@@ -93,7 +93,7 @@ async fn an_application_counts_only_in_namespaces_that_argo_cd_serves() -> Resul
     app.end().await
 }
 
-/// What a managed cluster's agent may do on the hub: it has a certificate of this user and these groups.
+/// Returns the identity of a managed cluster's agent on the hub: the user and groups in its certificate.
 fn agent_of(cluster: &str) -> [String; 3] {
     [
         format!("--as=system:open-cluster-management:{cluster}:agent"),
@@ -113,7 +113,7 @@ async fn a_cluster_that_claims_an_application_of_another_gains_nothing() -> Resu
     let (victim, neighbour) = tokio::try_join!(victim.start(), neighbour.start())?;
     let stray = neighbour.work().await?;
 
-    // The agent of cluster2 claims the other Application in its own work, and holds that by a finalizer.
+    // The agent of cluster2 claims the other Application in its own work, and blocks the work's deletion with a finalizer.
     let agent = agent_of("cluster2");
     let as_agent = |arguments: &[&str]| {
         let all = arguments.iter().copied().chain(agent.iter().map(String::as_str));
@@ -128,14 +128,14 @@ async fn a_cluster_that_claims_an_application_of_another_gains_nothing() -> Resu
     as_agent(&[&["patch", "--type=merge", &patch], &of_cluster2[..]].concat())?;
     as_agent(&[&["delete", "--wait=false"], &of_cluster2[..]].concat()).expect_err("it may delete no work");
 
-    // Its own Application is put right, and the other one is as before.
+    // Its own Application is repaired, and the other one is unchanged.
     let is_right = |work: &Value| work["metadata"]["annotations"][HUB_NAME] == "pull-neighbour";
     let work = hub.wait_for(&stray, is_right).await?;
     assert_eq!(work["metadata"]["deletionTimestamp"], Value::Null, "{work:#}");
     let commit = victim.scale(2)?;
     victim.runs(&commit).await?;
 
-    // Also when its own Application is gone, it cannot keep the other one from being deleted.
+    // Even after its own Application is deleted, it cannot block the deletion of the other.
     hub.delete(&neighbour.application()).await?;
     hub.wait_gone(&neighbour.application()).await?;
     let claim = json!({"metadata": {"annotations": {HUB_NAME: "pull-victim"}}});

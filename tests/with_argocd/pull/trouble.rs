@@ -1,4 +1,5 @@
-//! What is said on the hub when it does not run: an Application that nobody reconciles there is never green for that reason.
+//! Tests of errors on the hub when an Application does not run: it is never shown as healthy only because no controller
+//! reconciles it there.
 
 use super::{CLUSTER, CLUSTER_NAMESPACE, Pulled, health, stage};
 use crate::controller::{APPLY_ERROR, told};
@@ -22,7 +23,7 @@ async fn what_the_agent_cannot_apply_is_degraded_until_it_can() -> Result<()> {
     stage.hub.wait_for(&app.application(), refused).await?;
 
     stage.cluster1.create_namespace("pull-not-there").await?;
-    // The agent tries again after ever longer times, and at once where the work has changed.
+    // The agent backs off, and retries at once when the work has changed.
     app.patch(&json!({"metadata": {"labels": {"try": "again"}}})).await?;
     let now = app.runs(&app.commit).await?;
     assert!(told(&now, APPLY_ERROR).is_empty(), "{now:#}");
@@ -50,7 +51,7 @@ async fn a_cluster_without_argo_cd_is_told_of() -> Result<()> {
     let now = stage.hub.wait_for(&app.application(), refused).await?;
     assert_eq!(now["status"]["sync"]["status"], "Unknown", "{now:#}");
 
-    // There is nothing to be taken away, so that it goes.
+    // There is nothing to delete on the cluster, so the deletion completes.
     app.end().await?;
     drop(bare);
     Ok(())

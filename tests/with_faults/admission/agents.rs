@@ -1,4 +1,4 @@
-//! What brings argocd-agent to clusters, and GitOpsClusters.
+//! Tests of the objects that install argocd-agent on clusters, and of GitOpsClusters.
 
 use super::{MANAGED_BY, OURS, account, is_refused};
 use crate::stage::stage;
@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use testbed::ObjectRef;
 
 const FILES: &[&str] = &[
-    "gitopscluster_crd.yaml",
-    "deploy_gitopscluster.yaml",
-    "deploy_argocd_agent.yaml",
+    "deploy/gitopscluster_crd.yaml",
+    "deploy/deploy_gitopscluster.yaml",
+    "deploy/deploy_argocd_agent.yaml",
 ];
 const PLACEMENTS: &str = "cluster.open-cluster-management.io/v1beta1";
 
-/// An object in Argo CD's namespace.
+/// Returns an object in Argo CD's namespace.
 fn in_argocd(api_version: &str, kind: &str, name: &str, spec: Value) -> Value {
     let metadata = json!({"namespace": "argocd", "name": name});
     let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata});

@@ -1,13 +1,13 @@
-//! GitOpsClusters as they are written, and as they cannot be meant.
+//! Valid and invalid GitOpsClusters.
 
-use argocd_ocm_cmp::gitopscluster::{Certificate, ClusterState, Clusters, Condition, Server, Status};
+use ocm::gitops_cluster::{Certificate, ClusterState, Clusters, Condition, Server, Status};
 use serde_json::{Value, json};
 
 fn placement() -> Value {
     json!({"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement", "name": "all", "namespace": "argocd"})
 }
 
-/// What users of the peers write, with all fields that those have and all of ours.
+/// Returns specs of users of the other implementations, with all their fields and all of ours.
 pub(super) fn of_the_peers() -> [(&'static str, &'static str, Value); 7] {
     let argocd = json!({"cluster": "notused", "argoNamespace": "argocd"});
     let images = json!({
@@ -89,7 +89,7 @@ pub(super) fn of_the_peers() -> [(&'static str, &'static str, Value); 7] {
     ]
 }
 
-/// A status that says all that one can.
+/// Returns a status with all fields.
 pub(super) fn status() -> Status {
     let then = || "2026-06-01T12:00:00Z".to_owned();
     Status {
@@ -130,7 +130,7 @@ pub(super) fn status() -> Status {
     }
 }
 
-/// What cannot be meant in the fields of the peers, and what is said of it.
+/// Returns invalid values in the fields of the other implementations, with the errors.
 pub(super) fn wrong_of_the_peers() -> Vec<(Value, &'static str)> {
     let argocd = || json!({"argoNamespace": "argocd"});
     let agent = |agent: Value| json!({"placementRef": placement(), "argoCDAgentAddon": agent});
@@ -198,7 +198,7 @@ pub(super) fn wrong_of_the_peers() -> Vec<(Value, &'static str)> {
     ]
 }
 
-/// The same in our own.
+/// Returns invalid values in our fields, with the errors.
 pub(super) fn wrong_of_ours() -> Vec<(Value, &'static str)> {
     let argocd = || json!({"argoNamespace": "argocd"});
     let with = |more: Value| json!({"placementRef": placement(), "argoCDAgentAddon": {}, "agent": more});
@@ -228,7 +228,7 @@ pub(super) fn wrong_of_ours() -> Vec<(Value, &'static str)> {
             rollout(json!({"type": "Later"})),
             r#"supported values: "All", "Progressive", "ProgressivePerGroup""#,
         ),
-        // Without the rule it would go to all at once.
+        // Without the rule it would roll out to all at once.
         (
             rollout(json!({"progressive": {"maxConcurrency": 1}})),
             "progressive needs the type Progressive",
@@ -245,14 +245,14 @@ pub(super) fn wrong_of_ours() -> Vec<(Value, &'static str)> {
             rollout(json!({"type": "Progressive"})),
             "the type Progressive needs progressive",
         ),
-        // To OCM these are all at once.
+        // For OCM, this means all at once.
         (progressive(json!({})), "maxConcurrency: Required value"),
         (progressive(json!({"maxConcurrency": 0})), "greater than or equal to 1"),
         (
             progressive(json!({"maxConcurrency": "0%"})),
             "maxConcurrency in body should match",
         ),
-        // To OCM this is no number.
+        // For OCM, this is not a number.
         (
             progressive(json!({"maxConcurrency": "5"})),
             "maxConcurrency in body should match",

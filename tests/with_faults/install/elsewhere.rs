@@ -1,4 +1,4 @@
-//! Beside an Argo CD in another namespace: what is rendered there really lets the controller run.
+//! Tests of an Argo CD in another namespace: the controller can run with the printed objects.
 
 use super::{ground, name, read};
 use anyhow::{Context, Result};
@@ -9,7 +9,7 @@ use testbed::{Hub, ObjectRef, ports, wait};
 
 const NAMESPACE: &str = "gitops";
 
-/// An Argo CD there, as far as it is added to.
+/// Creates the objects of an Argo CD there to which we add.
 async fn argocd(hub: &Hub) -> Result<Vec<ObjectRef>> {
     hub.create_namespace(NAMESPACE).await?;
     let mut made = Vec::new();
@@ -25,7 +25,7 @@ async fn argocd(hub: &Hub) -> Result<Vec<ObjectRef>> {
                 object[part] = there[part].clone();
             }
         }
-        // As Argo CD was to be installed for a long time.
+        // As Argo CD's documentation described its installation for a long time.
         hub.kubectl_with_input(&["apply", "-f", "-"], &object.to_string())?;
         made.push(ObjectRef::of(&object));
     }
@@ -37,11 +37,11 @@ async fn the_controller_runs_beside_an_argo_cd_in_another_namespace() -> Result<
     let Some(ground) = ground().await? else { return Ok(()) };
     let hub = ground.hub;
     let theirs = argocd(hub).await?;
-    // Those of a second controller, which its administrator has installed by hand.
-    let others = read("admission_policy.yaml")?.replace(".argocd\n", ".second\n");
+    // The policies of a second controller, installed by hand.
+    let others = read("deploy/admission_policy.yaml")?.replace(".argocd\n", ".second\n");
     hub.kubectl_with_input(&["apply", "-f", "-"], &others)?;
     let before = ground.all()?;
-    let features = "--features=plugin,project,shards,pull,gitopscluster,argocd-agent";
+    let features = "--features=plugin,project,pull,gitopscluster,argocd-agent";
     ground.done(&["install", "-n", NAMESPACE, features])?;
     for words in [["install"].as_slice(), &["install", "--features=controller"]] {
         let said = ground.refused(words)?;
@@ -91,15 +91,18 @@ async fn the_controller_runs_beside_an_argo_cd_in_another_namespace() -> Result<
         answer.starts_with("HTTP/1.1 200").then_some(())
     };
     wait::eventually("the controller is ready", wait::DEADLINE, ready).await?;
-    for shard in ["argocd-ocm-cmp-controller-0", "argocd-ocm-cmp-controller-1"] {
-        let lease = ObjectRef::namespaced("coordination.k8s.io/v1", "Lease", NAMESPACE, shard);
-        hub.wait_for(&lease, |lease| {
-            lease["spec"]["holderIdentity"]
-                .as_str()
-                .is_some_and(|holder| holder.starts_with("one_"))
-        })
-        .await?;
-    }
+    let lease = ObjectRef::namespaced(
+        "coordination.k8s.io/v1",
+        "Lease",
+        NAMESPACE,
+        "argocd-ocm-cmp-controller",
+    );
+    hub.wait_for(&lease, |lease| {
+        lease["spec"]["holderIdentity"]
+            .as_str()
+            .is_some_and(|holder| holder.starts_with("one_"))
+    })
+    .await?;
     let application = json!({
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "Application",
@@ -128,7 +131,7 @@ async fn gone(hub: &Hub, theirs: &[ObjectRef]) -> Result<()> {
     for object in theirs {
         hub.delete(object).await?;
     }
-    let namespace = ObjectRef::cluster("v1", "Namespace", NAMESPACE);
+    let namespace = ObjectRef::namespace(NAMESPACE);
     hub.delete(&namespace).await?;
     hub.wait_gone(&namespace).await
 }
@@ -139,7 +142,7 @@ async fn what_kubectl_has_put_under_our_name_does_not_go() -> Result<()> {
     let hub = ground.hub;
     let theirs = argocd(hub).await?;
     let before = ground.all()?;
-    // kubectl makes all that it has applied itself ours, and then would take away what is not in the file.
+    // kubectl moves all fields that it has applied to our field manager, and then would remove those that are not in the file.
     let file = read("deploy_cmp.yaml")?.replace("namespace: argocd", "namespace: gitops");
     let apply = ["apply", "--server-side", "--field-manager", "argocd-ocm-cmp", "-f", "-"];
     hub.kubectl_with_input(&apply, &file)?;
@@ -156,7 +159,7 @@ async fn what_kubectl_has_put_under_our_name_does_not_go() -> Result<()> {
             "{said}"
         );
     }
-    // The way out.
+    // The remediation.
     let [_, repo_server] = &theirs[..] else {
         panic!("{theirs:?}");
     };
@@ -175,7 +178,7 @@ async fn what_kubectl_has_put_under_our_name_does_not_go() -> Result<()> {
     gone(hub, &theirs).await
 }
 
-/// The answer to a request, head and body.
+/// Returns the answer to a request, head and body.
 async fn get(port: u16, path: &str) -> Result<String> {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let mut connection = tokio::net::TcpStream::connect(("127.0.0.1", port)).await?;

@@ -1,4 +1,4 @@
-//! A release of the chart on the hub, what is added beside it, and its end.
+//! Tests of a release of the chart on the hub, the additions beside it, and its removal.
 
 use super::{Ground, ground, shipped};
 use anyhow::{Context, Result, ensure};
@@ -40,7 +40,7 @@ async fn a_release_of_the_chart_comes_and_goes() -> Result<()> {
         lines,
         "configmap/argocd-cm configured\ndeployment.apps/argocd-repo-server configured\ndeployment.apps/argocd-server configured\n"
     );
-    // What Helm has brought is what install would have brought.
+    // Helm has created the same objects as `install` would.
     let all = ["install", "--features=plugin,project,policy,pull,ui"];
     let installed = ground.all()?;
     helm(
@@ -65,7 +65,7 @@ async fn a_release_of_the_chart_comes_and_goes() -> Result<()> {
     );
     ground.done(&["uninstall", "--additions-only"])?;
     helm(&ground, &["uninstall", "ours", "--wait"])?;
-    // Its CRD and its policy are kept, as values.yaml says, and go with the rest.
+    // Its CRD and its policy are kept, as set in values.yaml, and are removed with the rest.
     let lines = ground.done(&["uninstall"]);
     assert!(lines.is_err(), "it still says that it is Helm's: {lines:?}");
     let crd = "multiclusterapplicationsetreports.apps.open-cluster-management.io";

@@ -1,4 +1,5 @@
-//! The policy of the sidecar: a new hub is closed, what is open stays open, and a policy that is there is nobody's to replace.
+//! Tests of the sidecar's policy: a new hub gets one, an installation without one stays so, and an existing policy is never
+//! replaced.
 
 use super::{Ground, ground};
 use anyhow::{Context, Result};
@@ -6,9 +7,9 @@ use serde_json::{Value, json};
 use std::fs;
 use testbed::ObjectRef;
 
-const POLICY: &str = "apiVersion: argocd-ocm-cmp.github.io/v1\nkind: Policy\nprojects:\n- names: [shop]\n";
+const POLICY: &str = "apiVersion: argocd-ocm-cmp.github.io/v1alpha1\nkind: Policy\nprojects:\n- names: [shop]\n";
 
-/// The ConfigMap that the sidecar mounts as its policy; none where it reads none.
+/// Returns the ConfigMap that the sidecar mounts as its policy, if any.
 async fn mounted(ground: &Ground) -> Result<Option<String>> {
     let repo_server = ObjectRef::deployment("argocd", "argocd-repo-server");
     let repo_server = ground.hub.get(&repo_server).await?.context("Argo CD's")?;
@@ -18,7 +19,7 @@ async fn mounted(ground: &Ground) -> Result<Option<String>> {
         items.find(|item| item["name"] == name).cloned()
     };
     let sidecar = named(&pod["containers"], "argocd-ocm-cmp").context("the sidecar")?;
-    let variable = named(&sidecar["env"], "OCM_POLICY_FILE");
+    let variable = named(&sidecar["env"], "ARGOCD_OCM_CMP_POLICY_FILE");
     let mount = named(&sidecar["volumeMounts"], "argocd-ocm-cmp-policy");
     let volume = named(&pod["volumes"], "argocd-ocm-cmp-policy");
     assert_eq!(variable.is_some(), mount.is_some());
@@ -61,7 +62,7 @@ async fn a_new_hub_is_closed_and_its_policy_is_kept() -> Result<()> {
             .is_some_and(|it| it.contains("[managed-clusters]"))
     );
 
-    // Somebody changes it, by whatever means: it stays theirs, to the last field manager.
+    // A user changes it, by any means: it stays as it is, including its field managers.
     ground
         .hub
         .patch(&config_map(), &json!({"data": {"policy.yaml": POLICY}}))
@@ -93,7 +94,7 @@ async fn a_new_hub_is_closed_and_its_policy_is_kept() -> Result<()> {
             .contains("configmap/argocd-ocm-cmp-policy kept\n")
     );
     assert_eq!(live(&ground).await?, changed);
-    // No flag opens what is closed.
+    // No flag removes a policy.
     let said = ground.refused(&["install", "--no-policy"])?;
     assert!(
         said.starts_with(

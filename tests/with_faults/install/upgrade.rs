@@ -1,48 +1,51 @@
-//! What was installed by kubectl, from the files of an earlier release, is gone on with.
+//! Tests of upgrades of an installation by kubectl, from the files of an earlier release.
 
 use super::{ALL, Ground, ground, name, read, shipped, without_history};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fs;
 
-/// The files, as their comments say that they are applied.
+/// The files, applied as documented in their comments.
 const BY_KUBECTL: [(&str, &[&str]); 7] = [
     (
         "apply",
         &[
             "proj.yaml",
             "cm_plugin.yaml",
-            "policy_cm.yaml",
-            "appset_placement.yaml",
-            "argocd_rbac.yaml",
+            "deploy/policy_cm.yaml",
+            "examples/appset_placement.yaml",
+            "deploy/argocd_rbac.yaml",
         ],
     ),
     (
         "apply --server-side --field-manager argocd-ocm-cmp",
-        &["argocd_cm.yaml", "deploy_cmp.yaml", "deploy_ui.yaml"],
+        &["deploy/argocd_cm.yaml", "deploy_cmp.yaml", "deploy/deploy_ui.yaml"],
     ),
     (
         "apply --server-side --field-manager argocd-ocm-cmp-policy",
-        &["deploy_policy.yaml"],
+        &["deploy/deploy_policy.yaml"],
     ),
     (
         "apply",
-        &["deploy_controller.yaml", "admission_policy.yaml", "deploy_shards.yaml"],
+        &["deploy/deploy_controller.yaml", "deploy/admission_policy.yaml"],
     ),
     (
         "apply",
         &[
-            "report_crd.yaml",
-            "deploy_pull.yaml",
-            "deploy_cluster_secrets.yaml",
-            "deploy_report.yaml",
+            "deploy/report_crd.yaml",
+            "deploy/deploy_pull.yaml",
+            "deploy/deploy_cluster_secrets.yaml",
+            "deploy/deploy_report.yaml",
         ],
     ),
-    ("apply --server-side", &["gitopscluster_crd.yaml"]),
-    ("apply", &["deploy_gitopscluster.yaml", "deploy_argocd_agent.yaml"]),
+    ("apply --server-side", &["deploy/gitopscluster_crd.yaml"]),
+    (
+        "apply",
+        &["deploy/deploy_gitopscluster.yaml", "deploy/deploy_argocd_agent.yaml"],
+    ),
 ];
 
-/// A file as an earlier release could have had it: another image, and things that are gone since.
+/// Returns a file as an earlier release could have had it: another image, and objects that were removed since.
 fn earlier(text: &str) -> String {
     let text = text.replace(
         concat!("argocd-ocm-cmp:", env!("CARGO_PKG_VERSION")),
@@ -50,7 +53,7 @@ fn earlier(text: &str) -> String {
     );
     let text = text.replace("\n  labels:\n", "\n  labels:\n    earlier: release\n");
     let text = text.replace("\ndata:\n", "\ndata:\n  earlier: release\n");
-    // Of what is added to Argo CD's own objects, only what is ours.
+    // Of the additions to Argo CD's own objects, only ours.
     let command = "        command: [/var/run/argocd/argocd-cmp-server]\n";
     let text = text.replace(command, &format!("{command}        workingDir: /tmp\n"));
     let links = "      enableServiceLinks: false\n";
@@ -62,7 +65,7 @@ fn apply(ground: &Ground, earlier: fn(&str) -> String) -> Result<()> {
     let folder = tempfile::tempdir()?;
     for (how, files) in BY_KUBECTL {
         for file in files {
-            let path = folder.path().join(file);
+            let path = folder.path().join(file.replace('/', "-"));
             fs::write(&path, earlier(&read(file)?))?;
             let words: Vec<_> = how
                 .split(' ')
@@ -74,7 +77,7 @@ fn apply(ground: &Ground, earlier: fn(&str) -> String) -> Result<()> {
     Ok(())
 }
 
-/// The objects that an installation consists of, as they are on the hub.
+/// Returns the objects of an installation, as they are on the hub.
 fn installed(ground: &Ground) -> Result<Vec<Value>> {
     let mut all = Vec::new();
     let printed = std::process::Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
@@ -108,7 +111,7 @@ fn installed(ground: &Ground) -> Result<Vec<Value>> {
     Ok(all)
 }
 
-/// An object without what is another with each installation.
+/// Returns an object without the fields that differ between installations.
 fn lasting(object: &Value) -> Value {
     let mut object = without_history(object);
     for key in ["uid", "creationTimestamp"] {
@@ -175,7 +178,7 @@ async fn what_kubectl_has_applied_goes_without_a_trace() -> Result<()> {
     let before = ground.all()?;
     apply(&ground, earlier)?;
     let lines = ground.done(&["uninstall"])?;
-    // An earlier sample is not told from a policy that somebody wrote.
+    // An earlier sample cannot be distinguished from a policy of a user.
     assert!(lines.contains("configmap/argocd-ocm-cmp-policy kept: "), "{lines}");
     ground.without_policy()?;
     ground.until(&before).await
@@ -200,9 +203,9 @@ async fn kubectl_applies_what_is_printed() -> Result<()> {
     ground.until(&before).await
 }
 
-/// The policy of policy_cm.yaml in a file.
+/// Returns a file with the policy of deploy/policy_cm.yaml.
 fn policy_file() -> Result<std::path::PathBuf> {
-    let text = read("policy_cm.yaml")?;
+    let text = read("deploy/policy_cm.yaml")?;
     let (_, policy) = text.split_once("policy.yaml: |\n").context("a policy")?;
     let lines = policy.lines().map(|line| line.strip_prefix("    ").unwrap_or(line));
     let policy = lines.collect::<Vec<_>>().join("\n") + "\n";

@@ -1,4 +1,5 @@
-//! No work is lost: what is delivered stays when all else goes, and what would wait for ever for the controller keeps it there.
+//! Tests that no work is deleted: delivered works stay when everything else is removed, and objects that would wait for ever for
+//! the controller block its removal.
 
 use super::{application, ground, name, version};
 use anyhow::{Context, Result};
@@ -92,7 +93,7 @@ async fn a_crd_of_which_nobody_can_say_what_there_is_stays() -> Result<()> {
     let before = ground.all()?;
     ground.done(&["install", "--features=report"])?;
     let name = "multiclusterapplicationsetreports.apps.open-cluster-management.io";
-    let crd = ObjectRef::cluster("apiextensions.k8s.io/v1", "CustomResourceDefinition", name);
+    let crd = ObjectRef::crd(name);
     let mut versions = ground.hub.get(&crd).await?.context("the CRD")?["spec"]["versions"].take();
     versions[0]["served"] = json!(false);
     ground.hub.patch(&crd, &json!({"spec": {"versions": versions}})).await?;

@@ -60,7 +60,7 @@ export function StatusPanel(props: PanelProps): Element | null {
 
 /** What there is besides healthy clusters. */
 export function subline(fleet: Fleet): string {
-    if (fleet.unchecked) return 'Argo CD has no health check for works: apply argocd_cm.yaml.';
+    if (fleet.unchecked) return 'Argo CD has no health check for works: apply deploy/argocd_cm.yaml.';
     const ill = counts(fleet.clusters).filter(([verdict]) => verdict !== 'Healthy');
     const told = ill.map(([verdict, count]: readonly [Verdict, number]) => `${count} ${verdict.toLowerCase()}`);
     const silent = fleet.clusters.filter(cluster => cluster.silent).length;

@@ -1,10 +1,10 @@
-// deploy_ui.yaml delivers the extension to where argocd-server looks for it. That it carries what ui/src builds to, build.mjs checks.
+// deploy/deploy_ui.yaml delivers the extension to where argocd-server looks for it. That it carries what ui/src builds to, build.mjs checks.
 
 import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
 import {test} from 'node:test';
 
-const [configMap = '', deployment = ''] = readFileSync('../deploy_ui.yaml', 'utf8').split('\n---\n');
+const [configMap = '', deployment = ''] = readFileSync('../deploy/deploy_ui.yaml', 'utf8').split('\n---\n');
 const field = (text: string, name: string): string =>
     new RegExp(`^ *(?:- )?${name}: (.*)$`, 'm').exec(text)?.[1] ?? assert.fail(name);
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::tree::Package;
 
-/// The SHA-256 of each package's archive. Packages of the workspace have none.
+/// Returns the SHA-256 of each package's archive. Packages of the workspace have none.
 pub(super) fn checksums(lock: &str) -> BTreeMap<Package, String> {
     let packages = lock.split("[[package]]").skip(1);
     packages

@@ -20,10 +20,12 @@ fn every_package_that_is_linked_is_listed_once_with_its_licence() {
             "{purl}: {checksum:?}"
         );
     }
-    let added = |purl: &str| purl.starts_with("pkg:generic/");
+    let ours = |purl: &&&str| purl.starts_with("pkg:generic/argocd-ocm-cmp/");
+    assert_eq!(seen.iter().filter(ours).count(), OUR_CRATES.len());
+    let added = |purl: &str| purl.starts_with("pkg:generic/") && !purl.contains("/argocd-ocm-cmp/");
     assert_eq!(seen.iter().filter(|purl| added(purl)).count(), 3);
 
-    // By the other way of asking cargo, which also tells of optional packages that a feature names and does not turn on.
+    // By another query of cargo, which also lists optional packages that a feature names and does not enable.
     let program = text(&bill["metadata"]["component"]["purl"]);
     assert!(program.starts_with("pkg:cargo/argocd-ocm-cmp@"), "{program}");
     let listed: BTreeSet<String> = seen
@@ -100,7 +102,7 @@ fn a_package_without_a_licence_is_an_error() {
     assert_eq!(error.to_string(), "nameless 1.0.0 names no licence");
 }
 
-/// What `cargo metadata` says of the workspace and of all that it may need on the target.
+/// Returns the output of `cargo metadata` for the workspace and all its possible dependencies on the target.
 fn metadata() -> Value {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args([
@@ -115,8 +117,8 @@ fn metadata() -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// The packages that can be reached from the program without dev-dependencies, build scripts and macros, each with those that need
-/// it by all means.
+/// Returns the packages that can be reached from the program without dev-dependencies, build scripts and macros, each with the
+/// packages that always need it.
 fn reachable(metadata: &Value) -> BTreeMap<String, BTreeSet<String>> {
     let by_id = |entries| -> BTreeMap<&str, &Value> { list(entries).iter().map(|it| (text(&it["id"]), it)).collect() };
     let (packages, nodes) = (by_id(&metadata["packages"]), by_id(&metadata["resolve"]["nodes"]));

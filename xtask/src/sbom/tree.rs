@@ -1,5 +1,5 @@
-//! What a package is linked with, as `cargo tree` tells it: by the features that are on for one target, which `cargo metadata` mixes
-//! with those that only tests ask for.
+//! The linked packages of a package, from `cargo tree`: with the features that are enabled for one target, which `cargo metadata`
+//! mixes with those that only tests enable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -25,13 +25,13 @@ impl fmt::Display for Package {
 #[derive(Debug)]
 pub(super) struct Tree {
     pub(super) root: Package,
-    /// What each is linked with directly.
+    /// The packages that each is linked with directly.
     pub(super) needs: BTreeMap<Package, BTreeSet<Package>>,
-    /// As each says it in its Cargo.toml.
+    /// The licences in each Cargo.toml.
     pub(super) licences: BTreeMap<Package, String>,
 }
 
-/// The packages that `program` is linked with on a target.
+/// Returns the packages that `program` is linked with on a target.
 pub(super) fn of(workspace: &Path, program: &str, target: &str) -> Result<Tree> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(workspace);
@@ -44,7 +44,7 @@ pub(super) fn of(workspace: &Path, program: &str, target: &str) -> Result<Tree> 
     read(&String::from_utf8(output.stdout)?)
 }
 
-/// Reads a line for each edge: how deep it is, the package and its licence. What is under a package is told once.
+/// Parses a line for each edge: its depth, the package and its licence. The dependencies of a package are listed once.
 fn read(text: &str) -> Result<Tree> {
     let (mut needs, mut licences) = (BTreeMap::<_, BTreeSet<_>>::new(), BTreeMap::new());
     let mut above: Vec<Package> = Vec::new();

@@ -23,7 +23,7 @@ up      starts a hub with Argo CD and managed clusters, until Ctrl-C
                           ApplicationSets with RollingSync
 ";
 
-/// What `up` was asked for.
+/// The options of `up`.
 struct Up {
     clusters: u32,
     plugin_bin: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! How one gets at an API server: tokens, kubeconfigs, clients.
+//! Access to an API server: tokens, kubeconfigs, clients.
 
 use std::path::Path;
 
@@ -8,14 +8,14 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::json;
 
-/// A bearer token that nobody guesses.
+/// Creates a random bearer token.
 pub(super) fn random_token() -> Result<String> {
     let mut bytes = [0; 16];
     rand::fill(&mut bytes).map_err(|_| anyhow!("the system has no random numbers"))?;
     Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
-/// A kubeconfig as JSON, which is YAML too.
+/// Returns a kubeconfig as JSON, which is YAML too.
 pub(super) fn kubeconfig_for(name: &str, url: &str, authority: &Path, token: &str) -> String {
     json!({
         "apiVersion": "v1",
@@ -28,7 +28,7 @@ pub(super) fn kubeconfig_for(name: &str, url: &str, authority: &Path, token: &st
     .to_string()
 }
 
-/// A client with the rights of a kubeconfig.
+/// Creates a client with the permissions of a kubeconfig.
 pub(crate) async fn client(kubeconfig: &Path) -> Result<Client> {
     let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;

@@ -1,4 +1,4 @@
-//! What `ServiceAccount`s ask of an API server, by its audit log.
+//! The requests of `ServiceAccount`s to an API server, from its audit log.
 
 use std::fs;
 use std::path::Path;
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use super::ControlPlane;
 use crate::argocd;
 
-/// Where the log is, in the folder of a control plane.
+/// The file name of the log, in the folder of a control plane.
 const LOG: &str = "audit.log";
 
-/// Has an API server note who asks for what: only the accounts of Argo CD's namespace, and a watch when it begins.
+/// Enables the audit log of an API server: only for the accounts of Argo CD's namespace, and for a watch when it begins.
 pub(super) fn turn_on(command: &mut Command, folder: &Path) -> Result<()> {
     let group = format!("system:serviceaccounts:{}", argocd::NAMESPACE);
     let policy = json!({
@@ -30,14 +30,14 @@ pub(super) fn turn_on(command: &mut Command, folder: &Path) -> Result<()> {
 }
 
 impl ControlPlane {
-    /// What a `ServiceAccount` of Argo CD's namespace has asked of this API server so far, and what it was answered: the
-    /// [events](https://kubernetes.io/docs/reference/config-api/apiserver-audit.v1/) of the audit log. A watch is there twice,
-    /// when it has begun and when it has ended.
+    /// Returns the requests of a `ServiceAccount` in Argo CD's namespace to this API server so far, with the answers: the
+    /// [events](https://kubernetes.io/docs/reference/config-api/apiserver-audit.v1/) of the audit log. A watch has two: when it
+    /// has begun and when it has ended.
     pub fn asked_by(&self, account: &str) -> Result<Vec<Value>> {
         let log = self.bench.folder(&self.name)?.join(LOG);
         let log = fs::read_to_string(&log).with_context(|| format!("no {}", log.display()))?;
         let user = format!("system:serviceaccount:{}:{account}", argocd::NAMESPACE);
-        // The last line may not be complete.
+        // The last line may be incomplete.
         let lines = log.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         let events = lines.map(serde_json::from_str).collect::<Result<Vec<Value>, _>>()?;
         Ok(events

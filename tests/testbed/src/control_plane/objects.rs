@@ -1,4 +1,4 @@
-//! What one does with the objects of an API server.
+//! Operations on the objects of an API server.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use super::{ControlPlane, access};
 use crate::object::ObjectRef;
 use crate::wait::{self, DEADLINE};
 
-/// Who we are in what we apply.
+/// The field manager of our applies.
 const FIELD_MANAGER: &str = "testbed";
 
-/// A `ServiceAccount` that asks the API server itself, with the rights it has been given and no more.
+/// A `ServiceAccount` with a client of the API server, with only its own permissions.
 pub struct Account(Client);
 
 impl Account {
-    /// Creates an object; fails, with the API server's own words, when it is refused.
+    /// Creates an object; if it is rejected, fails with the API server's message.
     pub async fn create(&self, object: &Value) -> Result<()> {
         let api = wait::api(&self.0, &ObjectRef::of(object)).await?;
         let object: DynamicObject = serde_json::from_value(object.clone())?;
@@ -47,13 +47,13 @@ impl Account {
 }
 
 impl ControlPlane {
-    /// A `ServiceAccount`, to ask as.
+    /// Returns a client that acts as a `ServiceAccount`.
     pub async fn account(&self, namespace: &str, name: &str) -> Result<Account> {
         let kubeconfig = self.service_account_kubeconfig(namespace, name)?;
         Ok(Account(access::client(&kubeconfig).await?))
     }
 
-    /// Creates an object; fails, with the API server's own words, when it is refused.
+    /// Creates an object; if it is rejected, fails with the API server's message.
     pub async fn create(&self, object: &Value) -> Result<Value> {
         let api = wait::api(&self.client().await?, &ObjectRef::of(object)).await?;
         let object: DynamicObject = serde_json::from_value(object.clone())?;
@@ -62,14 +62,14 @@ impl ControlPlane {
         )?)
     }
 
-    /// Creates a namespace, unless it is there.
+    /// Creates a namespace, unless it exists.
     pub async fn create_namespace(&self, name: &str) -> Result<()> {
         self.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
             .await
             .map(drop)
     }
 
-    /// Creates an object or makes it what is given, by server-side apply.
+    /// Creates or updates an object, by server-side apply.
     pub async fn apply(&self, object: &Value) -> Result<Value> {
         let name = ObjectRef::of(object);
         let api = wait::api(&self.client().await?, &name).await?;
@@ -79,7 +79,7 @@ impl ControlPlane {
         )?)
     }
 
-    /// Applies the manifests of a YAML text as a user would, with `kubectl apply`, on the API server's side.
+    /// Applies the manifests of a YAML text as a user would, with `kubectl apply --server-side`.
     pub fn apply_yaml(&self, manifests: &str) -> Result<String> {
         self.kubectl_with_input(&["apply", "--server-side", "--filename", "-"], manifests)
     }
@@ -102,7 +102,7 @@ impl ControlPlane {
         )?)
     }
 
-    /// Deletes an object, if it is there, without waiting until it is gone.
+    /// Deletes an object, if it exists, without waiting for the deletion.
     pub async fn delete(&self, object: &ObjectRef) -> Result<()> {
         let api = wait::api(&self.client().await?, object).await?;
         match api.delete(&object.name, &DeleteParams::default()).await {
@@ -111,13 +111,13 @@ impl ControlPlane {
         }
     }
 
-    /// An object, if it is there.
+    /// Returns an object, if it exists.
     pub async fn get(&self, object: &ObjectRef) -> Result<Option<Value>> {
         let api = wait::api(&self.client().await?, object).await?;
         Ok(api.get_opt(&object.name).await?.map(serde_json::to_value).transpose()?)
     }
 
-    /// All objects of a kind, in all namespaces.
+    /// Returns all objects of a kind, in all namespaces.
     pub async fn list(&self, api_version: &str, kind: &str) -> Result<Vec<Value>> {
         let client = self.client().await?;
         let (resource, _) = wait::resource(&client, api_version, kind).await?;
@@ -135,7 +135,7 @@ impl ControlPlane {
             .with_context(|| self.name.clone())
     }
 
-    /// Watches for `duration` whether the condition holds for the object all the time; see [`wait::holds_for`].
+    /// Checks for `duration` that the condition always holds for the object; see [`wait::holds_for`].
     pub async fn holds_for(
         &self,
         object: &ObjectRef,

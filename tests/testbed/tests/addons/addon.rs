@@ -8,26 +8,26 @@ use testbed::{Hub, ManagedCluster, ObjectRef};
 const ADDON: &str = "addon.open-cluster-management.io";
 const PLACEMENT: &str = "cluster.open-cluster-management.io/v1beta1";
 
-/// The namespace on the hub where an add-on's choice of clusters and its settings are.
+/// The namespace on the hub of an add-on's Placements and settings.
 pub(crate) const NAMESPACE: &str = "argocd";
 
-/// An add-on of that name, with a template, settings and a choice of clusters that are named after it.
+/// An add-on of that name, with a template, settings and Placements that are named after it.
 pub(crate) struct AddOn<'a> {
     pub(crate) hub: &'a Hub,
     pub(crate) name: &'static str,
 }
 
-/// The signer that every template here registers its agents with. Nobody signs for it but the tests.
+/// The signer with which all templates here register their agents. Only the tests sign for it.
 pub(crate) const SIGNER: &str = "open-cluster-management.io/argocd-agent-addon";
 
 impl AddOn<'_> {
-    /// The template's name: each has its own, because OCM looks templates up by name.
+    /// Returns the template's name: each has its own, because OCM looks templates up by name.
     pub(crate) fn template(&self, version: &str) -> String {
         format!("{}-{version}", self.name)
     }
 
-    /// Writes a template with a namespace that outlives the add-on, two `ConfigMaps` and a Deployment, whose pods run where the
-    /// node selector lets them.
+    /// Creates a template with a namespace that outlives the add-on, two `ConfigMaps` and a Deployment, whose Pods run where the
+    /// node selector permits.
     pub(crate) async fn write_template(&self, version: &str, node_selector: &Value, configs: &Value) -> Result<()> {
         let labels = json!({"app": self.name});
         let config_map = |name: &str, data: Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "template"}, "data": data});
@@ -73,7 +73,7 @@ impl AddOn<'_> {
         self.hub.apply(&template).await.map(drop)
     }
 
-    /// Writes what the templates' variables stand for, and the namespace that takes the place of theirs.
+    /// Creates the values of the templates' variables, and the namespace that replaces theirs.
     pub(crate) async fn write_settings(&self) -> Result<()> {
         let settings = json!({
             "apiVersion": format!("{ADDON}/v1alpha1"),
@@ -90,7 +90,7 @@ impl AddOn<'_> {
         self.hub.apply(&settings).await.map(drop)
     }
 
-    /// Writes a Placement that OCM does not schedule, and what it is decided to be. The first of them has the add-on's name.
+    /// Creates a Placement that OCM does not schedule, and its decisions. The first Placement has the add-on's name.
     pub(crate) async fn decide(&self, placement: &str, clusters: &[&str]) -> Result<()> {
         self.hub
             .apply(&json!({
@@ -127,8 +127,8 @@ impl AddOn<'_> {
         Ok(())
     }
 
-    /// Writes the add-on itself: the versions of the template, by Placement, for one cluster after the other, and the version
-    /// that is the default.
+    /// Creates the add-on itself: the versions of the template, by Placement, for one cluster after the other, and the default
+    /// version.
     pub(crate) async fn install(&self, versions: &[(&str, &str)], default: &str) -> Result<()> {
         let config = |resource: &str, name: &str, namespace: &str| json!({"group": ADDON, "resource": resource, "name": name, "namespace": namespace});
         let placements: Vec<_> = versions
@@ -161,22 +161,22 @@ impl AddOn<'_> {
         self.hub.apply(&addon).await.map(drop)
     }
 
-    /// The add-on on one cluster.
+    /// Returns the add-on on one cluster.
     pub(crate) fn on(&self, cluster: &str) -> ObjectRef {
         ObjectRef::namespaced(&format!("{ADDON}/v1alpha1"), "ManagedClusterAddOn", cluster, self.name)
     }
 
-    /// The work by which it is there.
+    /// Returns the work of the add-on.
     pub(crate) fn work(&self, cluster: &str) -> ObjectRef {
         ObjectRef::manifest_work(cluster, &format!("addon-{}-deploy-0", self.name))
     }
 
-    /// One of its objects on a cluster.
+    /// Returns one of its objects on a cluster.
     pub(crate) fn config_map(&self, name: &str) -> ObjectRef {
         ObjectRef::config_map(self.name, name)
     }
 
-    /// Waits until OCM says that a version of the template is applied on a cluster.
+    /// Waits until OCM reports that a version of the template is applied on a cluster.
     pub(crate) async fn wait_for_version(&self, cluster: &ManagedCluster, version: &str) -> Result<Value> {
         let template = self.template(version);
         self.hub
@@ -184,13 +184,13 @@ impl AddOn<'_> {
             .await
     }
 
-    /// How many requests there are of the add-on on a cluster.
+    /// Returns the number of requests of the add-on on a cluster.
     pub(crate) async fn requests_of(&self, cluster: &str) -> Result<usize> {
         let requests = self.requests(cluster).await?;
         Ok(requests.len())
     }
 
-    /// Waits for a request of the add-on on a cluster for a certificate that is not one of those.
+    /// Waits for a certificate request of the add-on on a cluster that is not one of those.
     pub(crate) async fn wait_for_request(&self, cluster: &str, known: &[&Value]) -> Result<Value> {
         let known: Vec<_> = known.iter().map(|request| &request["metadata"]["name"]).collect();
         let found = eventually("the agent asks for a certificate", DEADLINE, async || {
@@ -211,7 +211,7 @@ impl AddOn<'_> {
             name.is_some_and(|name| name.starts_with(&prefix))
         });
         for request in &mut requests {
-            // An item of a list does not say what it is.
+            // Items of a list have no apiVersion and kind.
             request["apiVersion"] = api_version.into();
             request["kind"] = kind.into();
         }
@@ -219,7 +219,7 @@ impl AddOn<'_> {
     }
 }
 
-/// The template that OCM says is applied, of an add-on on a cluster.
+/// Returns the template that OCM reports as applied, of an add-on on a cluster.
 pub(crate) fn applied_template(addon: &Value) -> Option<&str> {
     let references = addon["status"]["configReferences"].as_array()?;
     let template = references

@@ -1,6 +1,6 @@
-//! OCM's add-ons from templates, with OCM's own controllers and agents: what one has to know to make use of them.
+//! Tests of OCM's add-ons from templates, with OCM's own controllers and agents: the behaviour that our use of them depends on.
 //!
-//! The tests share a hub and two clusters, and each has an add-on of its own.
+//! The tests share a hub and two clusters, and each has its own add-on.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ async fn fleet() -> Result<Option<&'static Fleet>> {
 }
 
 impl Fleet {
-    /// An add-on with a version 1 that works, on the given clusters.
+    /// Creates an add-on with a version 1 that works, on the given clusters.
     async fn addon(&self, name: &'static str, configs: &Value, clusters: &[&ManagedCluster]) -> Result<AddOn<'_>> {
         let addon = AddOn { hub: &self.hub, name };
         addon.write_template("v1", &json!({}), configs).await?;
@@ -61,7 +61,7 @@ impl Fleet {
     }
 }
 
-/// Pods that ask for this run nowhere.
+/// Returns a node selector with which Pods run nowhere.
 fn nowhere() -> Value {
     json!({"kubernetes.io/hostname": "nowhere"})
 }
@@ -100,7 +100,7 @@ async fn an_addon_follows_a_decision_that_nobody_schedules() -> Result<()> {
     addon.decide("follows", &["cluster1"]).await?;
     hub.wait_gone(&addon.work("cluster2")).await?;
     cluster2.wait_gone(&addon.config_map("settings")).await?;
-    let namespace = ObjectRef::cluster("v1", "Namespace", "follows");
+    let namespace = ObjectRef::namespace("follows");
     let namespace = cluster2.get(&namespace).await?.context("the namespace is gone")?;
     assert_eq!(namespace["metadata"]["deletionTimestamp"], Value::Null);
     assert!(hub.get(&addon.on("cluster1")).await?.is_some());
@@ -133,7 +133,7 @@ async fn a_certificate_comes_from_whoever_signs_the_request() -> Result<()> {
         .await?;
     assert_eq!(approved["status"]["certificate"], Value::Null);
 
-    // An agent waits for the request it has made, whatever becomes of that, until it is gone.
+    // An agent waits for the request it has made, whatever its result, until it is deleted.
     let failed = json!({"type": "Failed", "status": "True", "reason": "Test", "message": ""});
     let conditions = [approved["status"]["conditions"][0].clone(), failed];
     hub.patch_status(&ObjectRef::of(&first), &json!({"status": {"conditions": conditions}}))
@@ -151,7 +151,7 @@ async fn a_certificate_comes_from_whoever_signs_the_request() -> Result<()> {
     .await?;
 
     let secret = "signed-open-cluster-management.io-argocd-agent-addon-client-cert";
-    let secret = ObjectRef::namespaced("v1", "Secret", "signed", secret);
+    let secret = ObjectRef::secret("signed", secret);
     let seen = cluster1.wait_for(&secret, |_| true).await?;
     let data = seen["data"].as_object().context("an empty Secret")?;
     assert_eq!(data.keys().collect::<Vec<_>>(), ["cluster-name", "tls.crt", "tls.key"]);
@@ -160,7 +160,7 @@ async fn a_certificate_comes_from_whoever_signs_the_request() -> Result<()> {
         .await?;
     assert_eq!(addon.requests_of("cluster1").await?, 1);
 
-    // Without its certificate an agent asks for another.
+    // Without its certificate, an agent requests another.
     cluster1.delete(&secret).await?;
     addon.wait_for_request("cluster1", &[&first, &second]).await?;
     Ok(())
@@ -182,25 +182,20 @@ async fn a_rollout_waits_for_no_pods() -> Result<()> {
         assert!(is_true(&addon, "Configured"));
         let progressing = condition(&addon, "Progressing").context("no word of its progress")?;
         assert_eq!(progressing["reason"], "Completed");
-        // The pods of before run on, and that is enough for OCM.
+        // The old Pods keep running, and that is enough for OCM.
         let agent = ObjectRef::deployment("rolled-out", "agent");
         cluster
             .wait_for(&agent, |it| it["status"]["unavailableReplicas"] == 1)
             .await?;
     }
-    // Back is the way forth with another name.
+    // A rollback is a rollout with another name.
     addon.install(&[("rolled-out", "v1")], "v1").await?;
     for cluster in [cluster1, cluster2] {
         addon.wait_for_version(cluster, "v1").await?;
         let settings = addon.config_map("settings");
         cluster.wait_for(&settings, |it| it["data"]["version"] == "v1").await?;
     }
-    hub.delete(&ObjectRef::cluster(
-        "addon.open-cluster-management.io/v1alpha1",
-        "ClusterManagementAddOn",
-        "rolled-out",
-    ))
-    .await?;
+    hub.delete(&ObjectRef::cluster_management_addon("rolled-out")).await?;
     hub.wait_gone(&addon.work("cluster1")).await?;
     hub.wait_gone(&addon.work("cluster2")).await
 }
@@ -227,15 +222,12 @@ async fn of_two_decisions_for_a_cluster_the_later_entry_counts() -> Result<()> {
 
     addon.decide("paced-next", &["cluster1", "cluster2"]).await?;
     addon.wait_for_version(cluster2, "v2").await?;
-    // What has moved stays as it is when the first entry follows.
+    // A cluster that has moved stays as it is when the first entry follows.
     let before = hub.get(&addon.work("cluster1")).await?.context("no work")?;
     addon.install(&[("paced", "v2"), ("paced-next", "v2")], "v1").await?;
-    // Entries and decisions are read each for themselves: a decision that goes before the entry is read would take the cluster back.
-    let paced = ObjectRef::cluster(
-        "addon.open-cluster-management.io/v1alpha1",
-        "ClusterManagementAddOn",
-        "paced",
-    );
+    // OCM reads entries and decisions separately: a decision that is deleted before the entry is read would move the cluster
+    // back.
+    let paced = ObjectRef::cluster_management_addon("paced");
     let second_version = addon.template("v2");
     hub.wait_for(&paced, |it| {
         let configs = it["status"]["installProgressions"][0]["configReferences"].as_array();

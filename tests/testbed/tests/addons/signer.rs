@@ -1,17 +1,17 @@
-//! A signer of requests for certificates that is neither Kubernetes nor OCM.
+//! A signer of certificate requests that is neither Kubernetes nor OCM.
 
 use anyhow::Result;
+use jiff::{Timestamp, ToSpan};
 use k8s_openapi::ByteString;
-use k8s_openapi::jiff::{Timestamp, ToSpan};
 use rcgen::{KeyPair, SigningKey};
 use serde_json::{Value, json};
 use yasna::models::ObjectIdentifier;
 use yasna::{ASN1Result, Tag, construct_der, parse_der};
 
-/// The `status.certificate` for a `CertificateSigningRequest`: a certificate of what it asks for, for a day.
+/// Returns the `status.certificate` for a `CertificateSigningRequest`: a certificate as requested, for a day.
 ///
-/// The subject is taken over as it is written. OCM's agents look into what they get, ask again where the subject is another, and
-/// ask for several organizations in one attribute set, which crates that make certificates cannot write.
+/// The subject is copied verbatim. OCM's agents check their certificates, request again if the subject differs, and request
+/// several organizations in one attribute set, which certificate crates cannot write.
 pub(crate) fn sign(request: &Value) -> Result<Value> {
     let pem = String::from_utf8(decode(&request["spec"]["request"])?)?;
     let body: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
@@ -65,7 +65,7 @@ fn body_of(subject: &[u8], public_key: &[u8]) -> Result<Vec<u8>> {
     }))
 }
 
-/// ECDSA with SHA-256, which is what rcgen's keys sign with.
+/// Returns ECDSA with SHA-256, the algorithm of rcgen's keys.
 fn algorithm() -> Vec<u8> {
     construct_der(|writer| {
         writer.write_sequence(|writer| {

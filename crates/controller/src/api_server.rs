@@ -1,0 +1,364 @@
+//! A fake API server in memory for unit tests. `tests/data/conformance` checks that a real API server gives the same responses.
+
+mod call;
+mod managers;
+mod selector;
+mod tests;
+
+pub(crate) use call::Call;
+pub(crate) use selector::selects;
+
+use crate::application_set_report::tests::merge;
+use http::{Method, Request};
+use managers::Managers;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// The time of all creations and deletions.
+const TIME: &str = "2026-06-01T12:00:00Z";
+
+/// The response of the API server, and the stored object.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) code: u16,
+    pub(crate) body: Value,
+    /// The stored object after the request; none if it was deleted.
+    pub(crate) stored: Option<Value>,
+}
+
+/// The rejection of a request.
+struct Refused {
+    code: u16,
+    reason: &'static str,
+    /// The reason, the field and the message of each cause.
+    causes: Vec<(&'static str, String, String)>,
+}
+
+impl Refused {
+    const NOT_FOUND: Self = Self::new(404, "NotFound");
+    const CONFLICT: Self = Self::new(409, "Conflict");
+
+    const fn new(code: u16, reason: &'static str) -> Self {
+        Self {
+            code,
+            reason,
+            causes: Vec::new(),
+        }
+    }
+
+    fn invalid(cause: &'static str, field: &str) -> Self {
+        Self {
+            causes: vec![(cause, field.to_owned(), String::new())],
+            ..Self::new(422, "Invalid")
+        }
+    }
+
+    fn body(&self) -> Value {
+        let causes = self.causes.iter();
+        let causes: Vec<_> = causes
+            .map(|(reason, field, message)| json!({"reason": reason, "field": field, "message": message}))
+            .collect();
+        json!({"kind": "Status", "status": "Failure", "code": self.code, "reason": self.reason, "details": {"causes": causes}})
+    }
+}
+
+/// Responds to a read or a write of one object. A written object gets this resource version.
+pub(crate) fn answer(call: &Call, there: Option<&Value>, version: u64) -> Answer {
+    carry_out(call, there, version).unwrap_or_else(|refused| Answer {
+        code: refused.code,
+        body: refused.body(),
+        stored: there.cloned(),
+    })
+}
+
+fn carry_out(call: &Call, there: Option<&Value>, version: u64) -> Result<Answer, Refused> {
+    if call.part.as_deref().is_some_and(|part| !call.parts().contains(&part)) {
+        return Err(Refused::NOT_FOUND);
+    }
+    let is_apply = call.method == Method::PATCH && call.content.contains("apply");
+    let Some(there) = there else {
+        return match call.method {
+            Method::POST => Ok(create(call, version)),
+            Method::PATCH if is_apply && call.part.is_none() => Ok(create(call, version)),
+            // A write with the UID of a deleted object would replace another object.
+            Method::PUT if call.plural == "leases" && !call.body["metadata"]["uid"].is_null() => Err(Refused::CONFLICT),
+            Method::PUT if call.plural == "leases" => Ok(create(call, version)),
+            _ => Err(Refused::NOT_FOUND),
+        };
+    };
+    match call.method {
+        Method::GET => Ok(stored(200, there.clone())),
+        Method::POST => Err(Refused::new(409, "AlreadyExists")),
+        Method::DELETE => delete(call, there, version),
+        Method::PUT => update(call, there, call.body.clone(), None, version),
+        _ if is_apply => {
+            let mut managers = Managers::of(there);
+            let after = managers.apply(call, there)?;
+            update(call, there, after, Some(&managers), version)
+        }
+        _ => {
+            let mut after = there.clone();
+            merge(&mut after, &call.body);
+            update(call, there, after, None, version)
+        }
+    }
+}
+
+fn stored(code: u16, object: Value) -> Answer {
+    Answer {
+        code,
+        body: object.clone(),
+        stored: Some(object),
+    }
+}
+
+fn create(call: &Call, version: u64) -> Answer {
+    let mut object = call.body.clone();
+    if call.has_status() {
+        object.as_object_mut().expect("an object").remove("status");
+    }
+    match &*call.plural {
+        "secrets" if object["type"].is_null() => object["type"] = json!("Opaque"),
+        "deployments" | "certificatesigningrequests" => object["status"] = json!({}),
+        _ => {}
+    }
+    let metadata = &mut object["metadata"];
+    if let Some(namespace) = &call.namespace {
+        metadata["namespace"] = json!(namespace);
+    }
+    metadata["uid"] = json!(format!("uid-{version}"));
+    metadata["creationTimestamp"] = json!(TIME);
+    metadata["resourceVersion"] = json!(version.to_string());
+    metadata.as_object_mut().expect("a map").remove("generation");
+    if call.has_generation() {
+        metadata["generation"] = json!(1);
+    }
+    tidy(call, &mut object);
+    let mut managers = Managers::default();
+    managers.note(call, &json!({}), &object);
+    managers.put_into(&mut object);
+    stored(201, object)
+}
+
+/// Removes empty fields, as the API server does.
+fn tidy(call: &Call, object: &mut Value) {
+    let is_empty = |value: &Value| match value {
+        Value::Object(fields) => fields.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        value => value.is_null(),
+    };
+    let metadata = object["metadata"].as_object_mut().expect("a map");
+    metadata.retain(|_, value| !is_empty(value));
+    if call.group.is_empty() {
+        let fields = object.as_object_mut().expect("an object");
+        fields.retain(|key, value| key != "data" || !is_empty(value));
+    }
+}
+
+fn finalizers(object: &Value) -> Vec<&Value> {
+    let all = object["metadata"]["finalizers"].as_array();
+    all.into_iter().flatten().collect()
+}
+
+fn delete(call: &Call, there: &Value, version: u64) -> Result<Answer, Refused> {
+    let metadata = &there["metadata"];
+    for key in ["uid", "resourceVersion"] {
+        let wanted = &call.body["preconditions"][key];
+        if !wanted.is_null() && *wanted != metadata[key] {
+            return Err(Refused::CONFLICT);
+        }
+    }
+    if finalizers(there).is_empty() {
+        let mut details = json!({"name": metadata["name"], "kind": call.plural, "uid": metadata["uid"]});
+        if !call.group.is_empty() {
+            details["group"] = json!(call.group);
+        }
+        return Ok(Answer {
+            code: 200,
+            body: json!({"kind": "Status", "metadata": {}, "status": "Success", "details": details}),
+            stored: None,
+        });
+    }
+    let mut after = there.clone();
+    if metadata["deletionTimestamp"].is_null() {
+        let metadata = &mut after["metadata"];
+        metadata["deletionTimestamp"] = json!(TIME);
+        metadata["deletionGracePeriodSeconds"] = json!(0);
+        metadata["resourceVersion"] = json!(version.to_string());
+        if call.has_generation() {
+            raise_generation(&mut after);
+        }
+    }
+    Ok(stored(200, after))
+}
+
+fn raise_generation(object: &mut Value) {
+    let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();
+    object["metadata"]["generation"] = json!(generation + 1);
+}
+
+/// Stores the result of a write. For an apply, the new field managers are passed in.
+fn update(
+    call: &Call,
+    before: &Value,
+    mut after: Value,
+    applied: Option<&Managers>,
+    version: u64,
+) -> Result<Answer, Refused> {
+    check(call, before, &after)?;
+    for key in [
+        "uid",
+        "namespace",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+    ] {
+        after["metadata"][key] = before["metadata"][key].clone();
+    }
+    let mut after = match call.part.as_deref() {
+        None if call.plural == "certificatesigningrequests" => with(after, before, &["spec", "status"]),
+        None if call.has_status() => with(after, before, &["status"]),
+        None => after,
+        Some("approval") => approve(before, &after)?,
+        Some(_) if call.plural == "certificatesigningrequests" => issue(before, &after)?,
+        Some(_) => with(before.clone(), &after, &["status"]),
+    };
+    tidy(call, &mut after);
+    let new = finalizers(&after);
+    if before["metadata"]["deletionTimestamp"].is_string() && new.iter().any(|it| !finalizers(before).contains(it)) {
+        return Err(Refused::invalid("FieldValueForbidden", "metadata.finalizers"));
+    }
+    if call.has_generation() && call.content_of(before) != call.content_of(&after) {
+        raise_generation(&mut after);
+    }
+    let mut managers = Managers::of(before);
+    match applied {
+        Some(applied) => managers = applied.clone(),
+        None => managers.note(call, before, &after),
+    }
+    managers.put_into(&mut after);
+    if after == *before {
+        return Ok(stored(200, after));
+    }
+    if after["metadata"]["deletionTimestamp"].is_string() && finalizers(&after).is_empty() {
+        return Ok(Answer {
+            code: 200,
+            body: after,
+            stored: None,
+        });
+    }
+    if call.query.contains_key("dryRun") {
+        return Ok(Answer {
+            code: 200,
+            body: after,
+            stored: Some(before.clone()),
+        });
+    }
+    after["metadata"]["resourceVersion"] = json!(version.to_string());
+    Ok(stored(200, after))
+}
+
+/// Rejects changes of immutable fields.
+fn check(call: &Call, before: &Value, after: &Value) -> Result<(), Refused> {
+    let (was, is) = (&before["metadata"], &after["metadata"]);
+    let differs = |key: &str| !is[key].is_null() && is[key] != was[key];
+    if differs("name") {
+        return Err(Refused::new(400, "BadRequest"));
+    }
+    if is["resourceVersion"].is_null() && call.is_custom() {
+        return Err(Refused::invalid("FieldValueInvalid", "metadata.resourceVersion"));
+    }
+    if differs("resourceVersion") {
+        return Err(Refused::CONFLICT);
+    }
+    for key in ["uid", "deletionTimestamp"] {
+        if differs(key) {
+            return Err(Refused::invalid("FieldValueInvalid", &format!("metadata.{key}")));
+        }
+    }
+    if call.plural == "secrets" && before["type"] != after["type"] {
+        return Err(Refused::invalid("FieldValueInvalid", "type"));
+    }
+    Ok(())
+}
+
+/// Returns an object with some fields of another one.
+fn with(mut object: Value, other: &Value, keys: &[&str]) -> Value {
+    let fields = object.as_object_mut().expect("an object");
+    for key in keys {
+        match other.get(key) {
+            Some(value) => fields.insert((*key).to_owned(), value.clone()),
+            None => fields.remove(*key),
+        };
+    }
+    object
+}
+
+fn conditions<'o>(request: &'o Value, kinds: &[&str]) -> Vec<&'o Value> {
+    let all = request["status"]["conditions"].as_array().into_iter().flatten();
+    all.filter(|it| kinds.iter().any(|kind| it["type"] == *kind)).collect()
+}
+
+const FORBIDDEN: &str = "FieldValueForbidden";
+
+/// Updates the approval of a CertificateSigningRequest: only its conditions change, conditions of approval, denial or failure are
+/// permanent, and no request is both approved and denied.
+fn approve(before: &Value, after: &Value) -> Result<Value, Refused> {
+    let lasting = ["Approved", "Denied", "Failed"];
+    let now = conditions(after, &lasting);
+    if conditions(before, &lasting).iter().any(|it| !now.contains(it)) {
+        return Err(Refused::invalid(FORBIDDEN, "status.conditions"));
+    }
+    if ["Approved", "Denied"]
+        .iter()
+        .all(|kind| !conditions(after, &[kind]).is_empty())
+    {
+        return Err(Refused::invalid("FieldValueInvalid", "status.conditions"));
+    }
+    let mut result = before.clone();
+    result["status"]["conditions"] = after["status"]["conditions"].clone();
+    Ok(result)
+}
+
+/// Updates the status of a CertificateSigningRequest: it cannot approve the request, and the certificate is permanent.
+fn issue(before: &Value, after: &Value) -> Result<Value, Refused> {
+    let decided = ["Approved", "Denied"];
+    if conditions(before, &decided) != conditions(after, &decided) {
+        return Err(Refused::invalid(FORBIDDEN, "status.conditions"));
+    }
+    let certificate = &before["status"]["certificate"];
+    if !certificate.is_null() && *certificate != after["status"]["certificate"] {
+        return Err(Refused::invalid(FORBIDDEN, "status.certificate"));
+    }
+    Ok(with(before.clone(), after, &["status"]))
+}
+
+/// A whole API server: objects by path.
+#[derive(Debug, Default)]
+pub(crate) struct ApiServer {
+    pub(crate) version: u64,
+    pub(crate) objects: BTreeMap<String, Value>,
+}
+
+impl ApiServer {
+    /// Carries out a request.
+    pub(crate) fn send(&mut self, request: &Request<Vec<u8>>) -> (u16, Value) {
+        let call = Call::read(request);
+        let Some(path) = call.object_path() else {
+            let all = self.objects.iter().filter(|(path, _)| call.is_of_list(path));
+            return (200, call.list(all.map(|(_, object)| object)));
+        };
+        let Answer { code, body, stored } = answer(&call, self.objects.get(&path), self.version + 1);
+        if self.objects.get(&path) != stored.as_ref() {
+            self.version += 1;
+        }
+        match stored {
+            Some(object) => self.objects.insert(path, object),
+            None => self.objects.remove(&path),
+        };
+        (code, body)
+    }
+}

@@ -1,0 +1,21 @@
+//! Label selectors and field selectors.
+
+use serde_json::Value;
+
+/// Returns true if an object matches these label and field selectors: `a=b` and `a!=b`, separated by commas.
+pub(crate) fn selects(labels: &str, fields: &str, object: &Value) -> bool {
+    let label = |key: &str| object["metadata"]["labels"][key].as_str();
+    let field = |path: &str| path.split('.').fold(object, |at, key| &at[key]).as_str();
+    holds(labels, label) && holds(fields, field)
+}
+
+fn holds<'o>(selector: &str, value: impl Fn(&str) -> Option<&'o str>) -> bool {
+    let mut all = selector.split(',').filter(|it| !it.is_empty());
+    all.all(|requirement| {
+        if let Some((key, unwanted)) = requirement.split_once("!=") {
+            return value(key) != Some(unwanted);
+        }
+        let (key, wanted) = requirement.split_once('=').expect("a requirement has a value");
+        value(key) == Some(wanted)
+    })
+}

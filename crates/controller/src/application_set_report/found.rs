@@ -1,0 +1,93 @@
+//! Reads the existing report, as far as needed to compare it with the desired one.
+
+use super::text::Statuses;
+use super::{HOSTING, TRUNCATED};
+use serde::Deserialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+/// A hash of a report's content, to compare reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fingerprint([u8; 32]);
+
+/// An existing report.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The UID of the report.
+    pub uid: Box<str>,
+    /// The resource version of the report.
+    pub version: Box<str>,
+    /// The fingerprint of the content; `None` if the content cannot be that of a report.
+    pub fingerprint: Option<Fingerprint>,
+    /// The owner references.
+    pub owners: Vec<Value>,
+    /// True if the report is being deleted.
+    pub deleting: bool,
+}
+
+impl Found {
+    /// Reads a report's JSON.
+    ///
+    /// # Errors
+    /// Returns the parse error of an invalid object, which the API server should never store.
+    pub fn read(text: &str) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct Object<'t> {
+            metadata: Metadata,
+            #[serde(borrow)]
+            statuses: Option<&'t serde_json::value::RawValue>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Metadata {
+            #[serde(default)]
+            uid: Box<str>,
+            #[serde(default)]
+            resource_version: Box<str>,
+            deletion_timestamp: Option<serde::de::IgnoredAny>,
+            labels: Option<BTreeMap<String, String>>,
+            annotations: Option<BTreeMap<String, String>>,
+            owner_references: Option<Vec<Value>>,
+        }
+        let Object { metadata, statuses } = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let marked = |marks: &Option<BTreeMap<String, String>>, key| marks.as_ref()?.get(key).cloned();
+        let hosting = marked(&metadata.labels, HOSTING);
+        let cut = marked(&metadata.annotations, TRUNCATED);
+        let statuses = statuses.map_or(Ok(Statuses::default()), |text| serde_json::from_str(text.get()));
+        let fingerprint = |statuses| fingerprint(hosting.as_deref(), cut.as_deref(), &statuses);
+        Ok(Self {
+            uid: metadata.uid,
+            version: metadata.resource_version,
+            fingerprint: statuses.ok().map(fingerprint),
+            owners: metadata.owner_references.unwrap_or_default(),
+            deleting: metadata.deletion_timestamp.is_some(),
+        })
+    }
+
+    /// Returns true if Kubernetes deletes the report with the owner of this UID.
+    pub(super) fn is_owned_by(&self, uid: &str) -> bool {
+        self.owners.iter().any(|owner| owner["uid"] == uid)
+    }
+}
+
+/// Returns the fingerprint of a report's label, annotation and statuses.
+pub(super) fn fingerprint(hosting: Option<&str>, cut: Option<&str>, statuses: &Statuses<'_>) -> Fingerprint {
+    let mut hasher = Hasher(Sha256::new());
+    serde_json::to_writer(&mut hasher, &(hosting, cut, statuses)).expect("texts and lists of them are JSON");
+    Fingerprint(hasher.0.finalize().into())
+}
+
+struct Hasher(Sha256);
+
+impl Write for Hasher {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

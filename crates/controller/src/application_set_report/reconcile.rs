@@ -1,0 +1,176 @@
+//! Reconciles the report of an ApplicationSet: the state of its Applications on their clusters, however they are delivered.
+//!
+//! If Argo CD applied an Application as ManifestWorks, its state on a cluster is the health of its works there. If the pull model
+//! carries the whole Application to a cluster, or an agent with its own Argo CD reconciles it, its state is that of its status.
+//!
+//! The controller never deletes anything: Kubernetes deletes a report with the ApplicationSet that owns it, and the controller
+//! does not write Applications or works.
+
+use crate::application_set_report;
+use crate::application_set_report::{Condition, Line, Report, Resource, Set};
+use crate::application_status::conditions::{APPLY_ERROR, DEGRADED, UNREACHABLE, is_own_type, unreachable};
+use crate::cache::{Cache, ReconcileKind};
+use crate::controllers::{Context, Controller, never};
+use crate::model::{Application, WorkKind};
+use crate::runtime::action::{Action, Involved, Write};
+use crate::watches::Kind;
+use ocm::health::HealthStatus;
+use ocm::object_ref::ObjectRef;
+use ocm::resources::{APPLICATION_SETS, REPORTS};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+pub(crate) const CONTROLLER: Controller = Controller {
+    name: "application-set-report",
+    about: "a MulticlusterApplicationSetReport for each ApplicationSet, of how its Applications fare on their clusters",
+    kind: ReconcileKind::ApplicationSet,
+    requires: &[
+        Kind::Applications,
+        Kind::ApplicationSets,
+        Kind::Reports,
+        Kind::Works,
+        Kind::Sets,
+        Kind::Clusters,
+        Kind::Config,
+    ],
+    // Each change rewrites the whole report, even that of a large set.
+    pause: Duration::from_secs(5),
+    reconcile,
+    requeue_after: never,
+};
+
+fn reconcile(cache: &Cache, place: &ObjectRef, _: &Context<'_>) -> Option<Action> {
+    let set = cache.application_set(place).filter(|set| !set.deleting)?;
+    let found = cache.reports()?.get(place);
+    if found.is_some_and(|found| found.deleting) {
+        return None;
+    }
+    let applications = cache.applications_of(place);
+    let lines: Vec<_> = applications.flat_map(|(place, it)| lines(cache, place, it)).collect();
+    let which = Set {
+        namespace: &place.namespace,
+        name: &place.name,
+        uid: &set.uid,
+    };
+    let report = Report::new(which, &lines);
+    let (resource, place) = (&REPORTS, place.clone());
+    let write = match found {
+        None => Write::Create {
+            resource,
+            place: place.clone(),
+            object: report.object(),
+        },
+        Some(found) => Write::Patch {
+            resource,
+            place: place.clone(),
+            body: report.patch(found)?,
+        },
+    };
+    Some(Action {
+        of: Involved {
+            resource: &APPLICATION_SETS,
+            place,
+            uid: set.uid.clone(),
+        },
+        writes: vec![write],
+        refresh: false,
+        events: Vec::new(),
+    })
+}
+
+/// Returns a line for each cluster of an Application.
+fn lines<'i>(cache: &'i Cache, place: &'i ObjectRef, application: &'i Application) -> Vec<Line<'i>> {
+    let Some(generated) = application.generated.as_deref() else {
+        return Vec::new();
+    };
+    let on = clusters(cache, place);
+    let line = |cluster, health, conditions: Vec<_>, resources| Line {
+        cluster,
+        app: application_set_report::app(&place.namespace, &place.name, None),
+        sync: &generated.sync,
+        health,
+        started_at: &generated.started_at,
+        phase: &generated.phase,
+        revision: &generated.revision,
+        conditions,
+        resources,
+    };
+    if on.is_empty() {
+        let cluster = named(cache, place, application).unwrap_or_default();
+        let mut conditions: Vec<_> = of_all(application).collect();
+        // The same condition may already be present.
+        let unreached = unreached(cache, cluster).filter(|it| conditions.iter().all(|other| other.kind != it.kind));
+        conditions.extend(unreached);
+        let resources = vec![&*generated.parts];
+        let carriers = cache.carrying(place);
+        let mut here = carriers.iter().filter(|it| *it.place.namespace == *cluster);
+        let carrier = here.next().map(|it| (cluster, &*it.place.name));
+        return vec![Line {
+            app: application_set_report::app(&place.namespace, &place.name, carrier),
+            ..line(cluster, &generated.health, conditions, resources)
+        }];
+    }
+    let line = |(cluster, mut on): (_, OnCluster<'i>)| {
+        // Our conditions on an Application describe its clusters, which report them separately.
+        let of_all = of_all(application).filter(|it| !is_own_type(it.kind));
+        on.conditions.extend(of_all);
+        line(cluster, on.health.in_argo_cd(), on.conditions, on.resources)
+    };
+    on.into_iter().map(line).collect()
+}
+
+/// The health of an Application's works on a cluster.
+struct OnCluster<'i> {
+    health: HealthStatus,
+    conditions: Vec<Condition<'i>>,
+    resources: Vec<&'i [Resource]>,
+}
+
+/// Returns the clusters on which an Application has works that Argo CD applied.
+fn clusters<'i>(cache: &'i Cache, application: &ObjectRef) -> BTreeMap<&'i str, OnCluster<'i>> {
+    let mut clusters = BTreeMap::new();
+    for (_, place, work) in cache.works_of(application).filter(|(kind, ..)| *kind == WorkKind::Work) {
+        let cluster = clusters.entry(&*place.namespace).or_insert_with(|| OnCluster {
+            health: HealthStatus::Healthy,
+            conditions: unreached(cache, &place.namespace).into_iter().collect(),
+            resources: Vec::new(),
+        });
+        let state = &work.state;
+        cluster.health = cluster.health.min(state.health);
+        for (kind, message) in [(APPLY_ERROR, &state.refused), (DEGRADED, &state.wrong)] {
+            cluster
+                .conditions
+                .extend(message.as_deref().map(|message| Condition { kind, message }));
+        }
+        cluster.resources.push(&work.parts);
+    }
+    clusters
+}
+
+/// Returns the cluster that an Application names, or in whose namespace it is.
+fn named<'i>(cache: &Cache, place: &'i ObjectRef, application: &'i Application) -> Option<&'i str> {
+    let is_cluster = |namespace: &&str| application.pull.is_none() && cache.cluster(namespace).is_some();
+    let namespace = || Some(&*place.namespace).filter(is_cluster);
+    application.cluster().or_else(namespace)
+}
+
+fn unreached(cache: &Cache, cluster: &str) -> Option<Condition<'static>> {
+    let message = unreachable(cache.reach(cluster))?;
+    Some(Condition {
+        kind: UNREACHABLE,
+        message,
+    })
+}
+
+/// Returns the conditions that apply to an Application on all clusters.
+fn of_all(application: &Application) -> impl Iterator<Item = Condition<'_>> {
+    let is_bad = |kind: &str| kind.ends_with("Error") || kind.ends_with("Warning");
+    let bad = application.conditions.iter().filter(move |it| is_bad(&it.kind));
+    bad.map(|it| Condition {
+        kind: &it.kind,
+        message: &it.message,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,447 @@
+//! Tests of the report with Applications of an ApplicationSet on a simulated hub that stores what is written to the report.
+
+use super::*;
+use crate::application_set_report::Found;
+use crate::application_set_report::tests::merge;
+use crate::cache::tests::{
+    AgentReport, BROKEN, REFUSED, WELL, cluster, now, of_set, set, set_of as set_name_of, tracked, work,
+};
+use crate::cache::{Change, ReconcileRequest};
+use crate::controllers::Settings;
+use crate::model::{ApplicationSet, Reach, Work};
+use serde_json::{Value, json};
+use std::collections::HashSet;
+
+/// A simulated hub with the ApplicationSet `argocd/shop`, which stores the report.
+struct Hub {
+    cache: Cache,
+    report: Value,
+}
+
+fn shop() -> ObjectRef {
+    ObjectRef::new("argocd", "shop")
+}
+
+impl Hub {
+    fn new() -> Self {
+        let mut hub = Self {
+            cache: Cache::new("argocd").with_reports(),
+            report: Value::Null,
+        };
+        hub.cache.apply(Change::ApplicationSet(shop(), Some(set_of("u"))));
+        hub.cache.apply(Change::OnlyReports(HashSet::new()));
+        hub
+    }
+
+    /// Adds an Application of the set, with additional fields.
+    fn application(&mut self, name: &str, more: &Value) -> Vec<ReconcileRequest> {
+        let place = ObjectRef::new("argocd", name);
+        let mut object = application(more);
+        (object["metadata"]["namespace"], object["metadata"]["name"]) = (json!("argocd"), json!(name));
+        let application = Application::read(&object.to_string()).expect("an Application");
+        self.cache.apply(Change::Application(place, Some(application)))
+    }
+
+    /// Adds a ManifestWork of an Application.
+    fn work(
+        &mut self,
+        application: &str,
+        cluster: &str,
+        name: &str,
+        report: &AgentReport<'_>,
+    ) -> Vec<ReconcileRequest> {
+        let place = ObjectRef::new(cluster, name);
+        self.cache.apply(work(&place, &tracked(application, &place), report))
+    }
+
+    fn reconcile(&self) -> Option<Write> {
+        let settings = Settings::default();
+        let context = Context {
+            now: now(),
+            stale: false,
+            settings: &settings,
+        };
+        let action = reconcile(&self.cache, &shop(), &context)?;
+        let [write] = action.writes.try_into().expect("one write");
+        Some(write)
+    }
+
+    /// Reconciles until nothing is left to write, and returns the entries of the Applications in the report.
+    fn told(&mut self) -> Vec<Value> {
+        let mut writes = 0;
+        while let Some(write) = self.reconcile() {
+            match write {
+                Write::Create { object, .. } => self.report = object,
+                Write::Patch { body, .. } => merge(&mut self.report, &body),
+                Write::Delete { .. } | Write::Make { .. } => panic!("nothing is ever deleted, or made"),
+            }
+            self.see();
+            writes += 1;
+            assert_eq!(writes, 1, "once is enough");
+        }
+        let entries = self.report["statuses"]["clusterConditions"].as_array();
+        entries.cloned().unwrap_or_default()
+    }
+
+    /// Sends a watch event with the current report.
+    fn see(&mut self) {
+        let found = Found::read(&self.report.to_string()).expect("a report");
+        self.cache.apply(Change::Report(shop(), Some(found)));
+    }
+
+    fn summary(&self) -> [&str; 6] {
+        let summary = &self.report["statuses"]["summary"];
+        let keys = ["clusters", "synced", "notSynced", "healthy", "notHealthy", "inProgress"];
+        keys.map(|key| summary[key].as_str().expect("a number"))
+    }
+}
+
+fn set_of(uid: &str) -> ApplicationSet {
+    ApplicationSet {
+        uid: uid.into(),
+        deleting: false,
+    }
+}
+
+fn application(more: &Value) -> Value {
+    let owner = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "shop"});
+    let mut application = json!({
+        "metadata": {"uid": "a", "ownerReferences": [owner]},
+        "spec": {"destination": {"server": "https://kubernetes.default.svc"}},
+        "status": {"sync": {"status": "Synced", "revision": "abc"}, "health": {"status": "Missing"}},
+    });
+    merge(&mut application, more);
+    application
+}
+
+/// Returns the namespaces and names of the ApplicationSets among the reconcile requests.
+fn sets(affected: &[ReconcileRequest]) -> Vec<String> {
+    let sets = affected.iter().filter(|it| it.sort == ReconcileKind::ApplicationSet);
+    sets.map(|it| it.place.to_string()).collect()
+}
+
+fn condition(kind: &str, message: &str) -> Value {
+    json!({"type": kind, "message": message})
+}
+
+#[test]
+fn works_that_argo_cd_applies_fare_on_their_clusters() {
+    let mut hub = Hub::new();
+    hub.application(
+        "shop",
+        &json!({"status": {
+            "operationState": {"phase": "Succeeded", "startedAt": "2026-06-01T12:00:00Z"},
+            "conditions": [
+                {"type": "SharedResourceWarning", "message": "shared"},
+                {"type": "ManifestWorkDegradedWarning", "message": "eu2: ..."},
+                {"type": "SomeInfo", "message": "note"},
+            ],
+        }}),
+    );
+    hub.work("shop", "eu1", "shop", &WELL);
+    hub.work("shop", "eu2", "shop", &WELL);
+    hub.work("shop", "eu2", "shop.part-1", &BROKEN);
+    hub.work("shop", "eu2", "shop.part-2", &REFUSED);
+    let entry = |cluster: &str, health: &str, conditions: &[Value]| {
+        json!({
+            "app": "argocd/shop",
+            "cluster": cluster,
+            "healthStatus": health,
+            "syncStatus": "Synced",
+            "syncRevision": "abc",
+            "operationStatePhase": "Succeeded",
+            "operationStateStartedAt": "2026-06-01T12:00:00Z",
+            "conditions": conditions,
+        })
+    };
+    let shared = condition("SharedResourceWarning", "shared");
+    let broken = condition("ManifestWorkDegradedWarning", "Deployment shop/web: no image");
+    let refused = condition("ManifestWorkApplyError", "Deployment.apps shop/web: forbidden");
+    let wanted = [
+        entry("eu1", "Healthy", std::slice::from_ref(&shared)),
+        entry("eu2", "Degraded", &[broken, refused, shared]),
+    ];
+    assert_eq!(hub.told(), wanted);
+    assert_eq!(hub.summary(), ["2", "2", "0", "1", "1", "0"]);
+    let web = json!({"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web"});
+    assert_eq!(hub.report["statuses"]["resources"], json!([web]), "once");
+}
+
+#[test]
+fn works_of_a_placement_fare_on_its_clusters() {
+    let mut hub = Hub::new();
+    hub.application("shop", &json!({}));
+    let set_name = set_name_of("shop");
+    let place = ObjectRef::new("fleet", &set_name);
+    hub.cache.apply(set(&place, "shop"));
+    assert_eq!(hub.told()[0]["cluster"], Value::Null, "it is on none yet");
+    assert_eq!(hub.summary(), ["0"; 6]);
+    for name in ["eu1", "eu2"] {
+        let made = work(
+            &ObjectRef::new(name, &set_name),
+            &of_set(&format!("fleet.{set_name}")),
+            &WELL,
+        );
+        assert_eq!(sets(&hub.cache.apply(made)), ["argocd/shop"]);
+    }
+    let clusters: Vec<_> = hub.told().iter().map(|entry| entry["cluster"].clone()).collect();
+    assert_eq!(clusters, ["eu1", "eu2"]);
+}
+
+#[test]
+fn what_others_deliver_fares_as_it_says() {
+    let mut hub = Hub::new();
+    let status = json!({
+        "sync": {"status": "OutOfSync"},
+        "health": {"status": "Progressing"},
+        "resources": [{"version": "v1", "kind": "Service", "namespace": "shop", "name": "web"}],
+        "conditions": [{"type": "ComparisonError", "message": "no such path"}],
+    });
+    hub.application(
+        "by-agent",
+        &json!({"spec": {"destination": {"name": "eu1"}}, "status": status}),
+    );
+    hub.application("by-pull", &pulled());
+    hub.application("nowhere", &json!({"status": null}));
+    let wanted = [
+        json!({"app": "argocd/nowhere", "healthStatus": "Unknown", "syncStatus": "Unknown"}),
+        json!({
+            "app": "argocd/by-agent",
+            "cluster": "eu1",
+            "healthStatus": "Progressing",
+            "syncStatus": "OutOfSync",
+            "syncRevision": "abc",
+            "conditions": [condition("ComparisonError", "no such path")],
+        }),
+        json!({
+            "app": "argocd/by-pull",
+            "cluster": "eu2",
+            "healthStatus": "Missing",
+            "syncStatus": "Synced",
+            "syncRevision": "abc",
+        }),
+    ];
+    assert_eq!(hub.told(), wanted);
+    assert_eq!(hub.summary(), ["2", "1", "1", "0", "2", "1"]);
+    let web = json!({"apiVersion": "v1", "kind": "Service", "namespace": "shop", "name": "web"});
+    assert_eq!(hub.report["statuses"]["resources"], json!([web]));
+}
+
+fn pulled() -> Value {
+    json!({"metadata": {
+        "labels": {"apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true"},
+        "annotations": {"apps.open-cluster-management.io/ocm-managed-cluster": "eu2"},
+        "uid": "1a2b3c4d",
+    }})
+}
+
+/// Returns a work that carries the Application `shop`, with this state reported by the agent.
+fn carrying(cluster: &str, report: &AgentReport<'_>) -> Change {
+    let marks = r#""labels":{"apps.open-cluster-management.io/pull-to-ocm-managed-cluster":"true"},
+        "annotations":{"apps.open-cluster-management.io/hub-application-namespace":"argocd",
+        "apps.open-cluster-management.io/hub-application-name":"shop"}"#;
+    let place = ObjectRef::new(cluster, "shop-1a2b3");
+    let Change::Work(kind, place, Some(mut carrier)) = work(&place, marks, report) else {
+        panic!("no work")
+    };
+    let shop = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "shop"}});
+    let text = format!(
+        r#"{{"kind":"ManifestWork","metadata":{{"namespace":"{cluster}","name":"shop-1a2b3",{marks}}},"spec":{{"workload":{{"manifests":[{shop}]}}}}}}"#
+    );
+    let read = Work::read(&text, now())
+        .expect("a work")
+        .expect("it is of the pull model");
+    (carrier.carried, carrier.parts) = (read.carried, read.parts);
+    Change::Work(kind, place, Some(carrier))
+}
+
+#[test]
+fn the_one_work_that_carries_an_application_is_named() {
+    let mut hub = Hub::new();
+    hub.application("shop", &pulled());
+    assert_eq!(sets(&hub.cache.apply(carrying("eu1", &WELL))), ["argocd/shop"]);
+    assert_eq!(hub.told()[0]["app"], "argocd/shop", "the one before it is elsewhere");
+    assert_eq!(sets(&hub.cache.apply(carrying("eu2", &WELL))), ["argocd/shop"]);
+    assert_eq!(hub.told()[0]["app"], "argocd/shop/eu2/shop-1a2b3");
+    assert_eq!(
+        hub.report["statuses"]["resources"],
+        Value::Null,
+        "the Application is not what it deploys"
+    );
+    let broken = hub.cache.apply(carrying("eu2", &BROKEN));
+    assert_eq!(sets(&broken), [""; 0], "which the Application will say");
+    let gone = ObjectRef::new("eu2", "shop-1a2b3");
+    let gone = hub.cache.apply(Change::Work(WorkKind::Work, gone, None));
+    assert_eq!(sets(&gone), ["argocd/shop"]);
+    assert_eq!(hub.told()[0]["app"], "argocd/shop");
+}
+
+#[test]
+fn what_an_application_says_of_its_cluster_is_not_said_again() {
+    let mut hub = Hub::new();
+    let mut application = pulled();
+    let unreachable = condition("ManagedClusterUnreachableWarning", "since noon");
+    let refused = condition("ManifestWorkApplyError", "forbidden");
+    application["status"]["conditions"] = json!([unreachable, refused]);
+    hub.application("shop", &application);
+    hub.cache.apply(cluster("eu2", Reach::Silent));
+    assert_eq!(hub.told()[0]["conditions"], json!([unreachable, refused]));
+}
+
+#[test]
+fn in_the_namespace_of_a_managed_cluster_an_application_is_on_that_cluster() {
+    let mut hub = Hub::new();
+    let is_here = hub.cache.apply(cluster("argocd", Reach::Heard));
+    assert_eq!(sets(&is_here), [""; 0], "nobody is there");
+    hub.application("shop", &json!({}));
+    assert_eq!(hub.told()[0]["cluster"], "argocd");
+    let is_gone = hub.cache.apply(Change::Cluster("argocd".into(), None));
+    assert_eq!(sets(&is_gone), ["argocd/shop"]);
+    assert_eq!(hub.told()[0]["cluster"], Value::Null);
+}
+
+#[test]
+fn a_cluster_that_is_not_heard_is_said_to_be_so_whoever_delivers() {
+    let mut hub = Hub::new();
+    hub.application("by-agent", &json!({"spec": {"destination": {"name": "eu1"}}}));
+    hub.application("shop", &json!({}));
+    hub.work("shop", "eu2", "shop", &WELL);
+    for name in ["eu1", "eu2"] {
+        let affected = hub.cache.apply(cluster(name, Reach::Silent));
+        assert_eq!(sets(&affected), ["argocd/shop"], "{name}");
+        assert_eq!(
+            sets(&hub.cache.apply(cluster(name, Reach::Silent))),
+            [""; 0],
+            "which is known"
+        );
+    }
+    let told = hub.told();
+    assert_eq!(told.len(), 2);
+    for entry in told {
+        assert_eq!(
+            entry["conditions"][0]["type"], "ManagedClusterUnreachableWarning",
+            "{entry}"
+        );
+    }
+}
+
+#[test]
+fn a_report_comes_and_stays_and_is_never_deleted() {
+    let mut hub = Hub::new();
+    assert_eq!(hub.told(), [Value::Null; 0]);
+    assert_eq!(hub.summary(), ["0"; 6], "a set without Applications");
+    hub.application("shop", &json!({}));
+    hub.work("shop", "eu1", "shop", &WELL);
+    assert_eq!(hub.told().len(), 1);
+    let written = hub.report.clone();
+    hub.cache
+        .apply(Change::Work(WorkKind::Work, ObjectRef::new("eu1", "shop"), None));
+    assert_eq!(hub.told()[0]["cluster"], Value::Null, "the last work is gone");
+    hub.cache.apply(Change::OnlyApplications(HashSet::new()));
+    assert_eq!(hub.told(), [Value::Null; 0], "the last Application is gone");
+    assert_eq!(hub.summary(), ["0"; 6]);
+
+    // The controller reverts changes by others; it waits for a report that is being deleted, and creates it anew.
+    hub.report = written;
+    hub.see();
+    assert_eq!(hub.told(), [Value::Null; 0]);
+    hub.report["metadata"]["deletionTimestamp"] = "2026-06-01T12:00:00Z".into();
+    hub.see();
+    hub.application("shop", &json!({}));
+    assert_eq!(hub.reconcile(), None);
+    hub.cache.apply(Change::Report(shop(), None));
+    assert!(matches!(hub.reconcile(), Some(Write::Create { .. })));
+
+    // Kubernetes deletes the report with its set. A new set of the same name gets a new report.
+    let going = ApplicationSet {
+        deleting: true,
+        ..set_of("u")
+    };
+    hub.cache.apply(Change::ApplicationSet(shop(), Some(going)));
+    assert_eq!(hub.reconcile(), None);
+    hub.cache.apply(Change::OnlyApplicationSets(HashSet::new()));
+    assert_eq!(hub.reconcile(), None);
+    hub.report["metadata"]["deletionTimestamp"] = Value::Null;
+    hub.see();
+    hub.cache.apply(Change::ApplicationSet(shop(), Some(set_of("v"))));
+    hub.told();
+    assert_eq!(hub.report["metadata"]["ownerReferences"][0]["uid"], "v");
+    assert_eq!(
+        hub.report["metadata"]["ownerReferences"].as_array().map(Vec::len),
+        Some(1)
+    );
+}
+
+#[test]
+fn nothing_is_written_where_the_hub_has_no_reports() {
+    let mut hub = Hub::new();
+    hub.cache = Cache::new("argocd").with_reports();
+    hub.cache.apply(Change::ApplicationSet(shop(), Some(set_of("u"))));
+    hub.application("shop", &json!({}));
+    assert_eq!(hub.reconcile(), None);
+    let affected = hub.cache.apply(Change::OnlyReports(HashSet::new()));
+    assert_eq!(sets(&affected), ["argocd/shop"], "now it has them");
+    assert!(hub.reconcile().is_some());
+}
+
+#[test]
+fn what_the_report_says_concerns_the_set_and_nothing_else_does() {
+    let mut hub = Hub::new();
+    assert_eq!(sets(&hub.application("shop", &json!({}))), ["argocd/shop"]);
+    assert_eq!(sets(&hub.application("shop", &json!({}))), [""; 0], "which is known");
+    let note = json!({"metadata": {"annotations": {"note": "x"}, "resourceVersion": "8"}});
+    assert_eq!(sets(&hub.application("shop", &note)), [""; 0]);
+    let health = json!({"status": {"health": {"status": "Healthy"}}});
+    assert_eq!(sets(&hub.application("shop", &health)), ["argocd/shop"]);
+    let warned = json!({"status": {"health": {"status": "Healthy"}, "conditions": [condition("SyncError", "no")]}});
+    assert_eq!(sets(&hub.application("shop", &warned)), ["argocd/shop"]);
+
+    assert_eq!(sets(&hub.work("shop", "eu1", "shop", &WELL)), ["argocd/shop"]);
+    assert_eq!(sets(&hub.work("shop", "eu1", "shop", &WELL)), [""; 0]);
+    assert_eq!(
+        sets(&hub.work("other", "eu1", "other", &WELL)),
+        [""; 0],
+        "it is of no set"
+    );
+    let place = ObjectRef::new("eu1", "shop");
+    let Change::Work(kind, place, Some(mut more)) = work(&place, &tracked("shop", &place), &WELL) else {
+        panic!("a work");
+    };
+    more.parts = [more.parts[0].clone(), more.parts[0].clone()].into();
+    let more = hub.cache.apply(Change::Work(kind, place, Some(more)));
+    assert_eq!(sets(&more), ["argocd/shop"], "it consists of something else");
+
+    let owner = json!([{"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "cart"}]);
+    let moved = json!({"metadata": {"ownerReferences": owner}});
+    assert_eq!(sets(&hub.application("shop", &moved)), ["argocd/cart", "argocd/shop"]);
+    assert_eq!(hub.told(), [Value::Null; 0]);
+    let left = json!({"metadata": {"ownerReferences": null}});
+    assert_eq!(sets(&hub.application("shop", &left)), ["argocd/cart"]);
+}
+
+#[test]
+fn nothing_of_all_this_is_kept_where_nobody_asks_for_it() {
+    let mut hub = Hub::new();
+    hub.cache = Cache::new("argocd");
+    assert_eq!(sets(&hub.application("shop", &json!({}))), [""; 0]);
+    hub.work("shop", "eu1", "shop", &WELL);
+    let application = ObjectRef::new("argocd", "shop");
+    let kept = hub.cache.application(&application).expect("it is there");
+    assert_eq!(kept.generated, None);
+    assert!(
+        hub.cache
+            .works_of(&application)
+            .all(|(_, _, work)| work.parts.is_empty())
+    );
+}
+
+#[test]
+fn equal_lists_of_works_are_kept_once() {
+    let mut hub = Hub::new();
+    for name in ["eu1", "eu2"] {
+        hub.work("shop", name, "shop", &WELL);
+    }
+    let application = ObjectRef::new("argocd", "shop");
+    let mut lists = hub.cache.works_of(&application).map(|(_, _, work)| work.parts.as_ptr());
+    assert_eq!(lists.next(), lists.next());
+}

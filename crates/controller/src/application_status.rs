@@ -1,0 +1,557 @@
+//! Reports the state of ManifestWorks on the Application from which Argo CD created them: as conditions of the controller's own
+//! types, as Events, and by requesting a refresh if Argo CD shows outdated health.
+//!
+//! The controller never writes sync, health, resources or operation: Argo CD owns them and would revert the write. Argo CD keeps
+//! conditions of unknown types (`SetConditions` of its Application) but writes the whole list, so it may overwrite ours; the
+//! watch event then triggers another write.
+
+pub(super) mod conditions;
+mod events;
+
+use crate::cache::{Cache, ReconcileKind};
+use crate::controllers::{Context, Controller, never};
+use crate::model::{Condition, REFRESH, Reach, WorkKind};
+use crate::runtime::action::{Action, Involved, Write};
+use crate::watches::Kind;
+use jiff::Timestamp;
+use ocm::health;
+use ocm::health::HealthStatus;
+use ocm::object_ref::ObjectRef;
+use ocm::resources::APPLICATIONS;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+pub(super) const CONTROLLER: Controller = Controller {
+    name: "application-status",
+    about: "conditions and Events on Applications that the plugin generates, of how their works fare",
+    kind: ReconcileKind::Application,
+    requires: &[
+        Kind::Applications,
+        Kind::Works,
+        Kind::Sets,
+        Kind::Clusters,
+        Kind::Config,
+    ],
+    pause: Duration::from_secs(1),
+    reconcile,
+    requeue_after: never,
+};
+
+fn reconcile(cache: &Cache, place: &ObjectRef, context: &Context) -> Option<Action> {
+    let application = cache.application(place)?;
+    // `pull` reports on Applications of the pull model.
+    if !application.reconciled || application.deleting || application.pull.is_some() {
+        return None;
+    }
+    let fleet = Fleet::of(cache, place);
+    let (own, others): (Vec<_>, Vec<_>) = application.conditions.iter().cloned().partition(conditions::is_own);
+    let wanted = conditions::of(&fleet, &own);
+    let differs = !conditions::are_same(&own, &wanted);
+    let refresh = context.stale && !application.refreshing && !fleet.is_empty();
+    if !differs && !refresh {
+        return None;
+    }
+    let events = if differs {
+        events::between(&own, &wanted, &fleet)
+    } else {
+        Vec::new()
+    };
+    let conditions = differs.then(|| merged(others, &own, wanted, context.now));
+    Some(Action {
+        of: Involved {
+            resource: &APPLICATIONS,
+            place: place.clone(),
+            uid: application.uid.clone(),
+        },
+        writes: vec![Write::Patch {
+            resource: &APPLICATIONS,
+            place: place.clone(),
+            body: patch(&application.version, conditions, refresh),
+        }],
+        refresh,
+        events,
+    })
+}
+
+/// Returns the patch of an Application, which applies only to the resource version that was read: conditions are written as a
+/// whole list, and a user may have requested a hard refresh meanwhile.
+fn patch(version: &str, conditions: Option<Vec<Condition>>, refresh: bool) -> Value {
+    let mut metadata = Map::new();
+    let mut body = Map::new();
+    metadata.insert("resourceVersion".to_owned(), json!(version));
+    if let Some(conditions) = conditions {
+        let conditions = if conditions.is_empty() {
+            Value::Null
+        } else {
+            json!(conditions)
+        };
+        body.insert("status".to_owned(), json!({"conditions": conditions}));
+    }
+    if refresh {
+        metadata.insert("annotations".to_owned(), json!({REFRESH: "normal"}));
+    }
+    body.insert("metadata".to_owned(), metadata.into());
+    body.into()
+}
+
+/// Returns all conditions in the order in which Argo CD keeps them, so that Argo CD does not reorder them.
+fn merged(others: Vec<Condition>, before: &[Condition], wanted: Vec<Condition>, now: Timestamp) -> Vec<Condition> {
+    let now = health::time(now);
+    let since = |condition: &Condition| {
+        let same = before.iter().find(|other| conditions::is_same_state(other, condition));
+        same.and_then(|same| same.last_transition_time.clone())
+            .unwrap_or_else(|| now.clone())
+    };
+    let own = wanted.into_iter().map(|condition| Condition {
+        last_transition_time: Some(since(&condition)),
+        ..condition
+    });
+    let mut all: Vec<_> = others.into_iter().chain(own).collect();
+    let key = |it: &Condition| (it.kind.clone(), it.message.clone(), it.last_transition_time.clone());
+    all.sort_by_cached_key(key);
+    all
+}
+
+/// The state of an Application on its clusters.
+#[derive(Debug, Default)]
+struct Fleet {
+    clusters: BTreeMap<String, OnCluster>,
+    /// The state of its ManifestWorkReplicaSets, by `NAMESPACE/NAME`.
+    sets: BTreeMap<String, Told>,
+    works: usize,
+    objects: usize,
+}
+
+/// The health and message of a ManifestWorkReplicaSet.
+#[derive(Debug)]
+struct Told {
+    health: HealthStatus,
+    message: String,
+}
+
+/// The state of an Application on one cluster.
+#[derive(Debug)]
+struct OnCluster {
+    health: HealthStatus,
+    reach: Reach,
+    applied: bool,
+    refused: Vec<String>,
+    wrong: Vec<String>,
+}
+
+impl OnCluster {
+    /// Returns true if the final health is not known yet.
+    fn is_on_its_way(&self) -> bool {
+        matches!(
+            self.health,
+            HealthStatus::Waiting | HealthStatus::Progressing | HealthStatus::Unknown
+        )
+    }
+}
+
+impl Fleet {
+    fn of(cache: &Cache, application: &ObjectRef) -> Self {
+        let mut fleet = Self::default();
+        for (kind, place, work) in cache.works_of(application) {
+            let state = &work.state;
+            fleet.works = fleet.works.saturating_add(1);
+            if kind == WorkKind::Set {
+                let told = Told {
+                    health: state.health,
+                    message: state.message.clone(),
+                };
+                fleet.sets.insert(place.to_string(), told);
+                continue;
+            }
+            fleet.objects = fleet.objects.saturating_add(state.objects);
+            let cluster = fleet.clusters.entry(place.namespace.to_string());
+            let cluster = cluster.or_insert_with(|| OnCluster {
+                health: HealthStatus::Healthy,
+                reach: cache.reach(&place.namespace),
+                applied: true,
+                refused: Vec::new(),
+                wrong: Vec::new(),
+            });
+            cluster.health = cluster.health.min(state.health);
+            cluster.applied &= state.applied;
+            cluster.refused.extend(state.refused.clone());
+            cluster.wrong.extend(state.wrong.clone());
+        }
+        fleet
+    }
+
+    fn is_empty(&self) -> bool {
+        self.works == 0
+    }
+
+    /// Returns true if the fleet contains the subject of a condition: a cluster or a ManifestWorkReplicaSet.
+    fn has(&self, subject: &str) -> bool {
+        match subject.strip_prefix(conditions::SET) {
+            Some(set) => self.sets.contains_key(set),
+            None => self.clusters.contains_key(subject),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache;
+    use crate::cache::Change;
+    use crate::cache::tests::{AgentReport, BROKEN, REFUSED, WELL, now, of_set, set, set_of, tracked, work};
+    use crate::controllers::Settings;
+    use crate::model::{Application, TEXT_MAX};
+    use crate::runtime::action::Event;
+
+    const LATER: &str = "2026-06-01T13:00:00Z";
+
+    /// A simulated hub with the Application `argocd/shop`.
+    struct Hub(Cache);
+
+    impl Hub {
+        fn new() -> Self {
+            let mut hub = Self(Cache::new("argocd"));
+            hub.application("{}");
+            hub
+        }
+
+        fn place() -> ObjectRef {
+            ObjectRef::new("argocd", "shop")
+        }
+
+        fn application(&mut self, annotations: &str) {
+            let text = format!(
+                r#"{{"metadata":{{"uid":"u","resourceVersion":"7","annotations":{annotations}}},"status":{{"sync":{{}}}}}}"#
+            );
+            let application = Application::read(&text).expect("an Application");
+            self.0.apply(Change::Application(Self::place(), Some(application)));
+        }
+
+        fn on(&mut self, cluster: &str, report: &AgentReport<'_>) -> &mut Self {
+            let place = ObjectRef::new(cluster, "shop");
+            self.0.apply(work(&place, &tracked("shop", &place), report));
+            self
+        }
+
+        fn without(&mut self, cluster: &str) -> &mut Self {
+            self.0
+                .apply(Change::Work(WorkKind::Work, ObjectRef::new(cluster, "shop"), None));
+            self
+        }
+
+        fn reach(&mut self, cluster: &str, reach: Reach) -> &mut Self {
+            self.0.apply(cache::tests::cluster(cluster, reach));
+            self
+        }
+
+        fn decide(&self, time: Timestamp, stale: bool) -> Option<Action> {
+            let settings = Settings::default();
+            let context = Context {
+                now: time,
+                stale,
+                settings: &settings,
+            };
+            reconcile(&self.0, &Self::place(), &context)
+        }
+
+        /// Reconciles and applies the write.
+        fn write(&mut self) -> Option<Action> {
+            let action = self.decide(now(), false)?;
+            let mut application = self.0.application(&Self::place()).expect("it is there").clone();
+            application.conditions = conditions_of(&action);
+            self.0.apply(Change::Application(Self::place(), Some(application)));
+            Some(action)
+        }
+
+        fn conditions(&self) -> Vec<(&str, &str)> {
+            let application = self.0.application(&Self::place()).expect("it is there");
+            application
+                .conditions
+                .iter()
+                .map(|it| (it.kind.as_str(), it.message.as_str()))
+                .collect()
+        }
+
+        /// Reconciles, applies the write, and returns the Events.
+        fn events(&mut self) -> Vec<(&'static str, String)> {
+            let told = |event: Event| (event.reason, event.message);
+            self.write()
+                .map_or(Vec::new(), |action| action.events.into_iter().map(told).collect())
+        }
+    }
+
+    /// Returns the body of the write.
+    fn body(action: &Action) -> &Value {
+        match &action.writes[..] {
+            [Write::Patch { body, .. }] => body,
+            other => panic!("not one patch: {other:?}"),
+        }
+    }
+
+    fn conditions_of(action: &Action) -> Vec<Condition> {
+        let conditions = body(action)["status"]["conditions"].clone();
+        serde_json::from_value::<Option<_>>(conditions)
+            .expect("conditions")
+            .unwrap_or_default()
+    }
+
+    fn condition(kind: &str, message: &str) -> Condition {
+        Condition {
+            kind: kind.to_owned(),
+            message: message.to_owned(),
+            last_transition_time: Some("2026-01-01T00:00:00Z".to_owned()),
+            more: serde_json::Map::from_iter([("reason".to_owned(), "later".into())]),
+        }
+    }
+
+    #[test]
+    fn clusters_are_told_by_what_is_the_matter() {
+        let mut hub = Hub::new();
+        hub.on("eu1", &WELL)
+            .on("eu2", &BROKEN)
+            .on("eu3", &REFUSED)
+            .on("eu4", &WELL);
+        hub.reach("eu4", Reach::Silent).write().expect("a change");
+        assert_eq!(
+            hub.conditions(),
+            [
+                (
+                    "ManagedClusterUnreachableWarning",
+                    "eu4: the hub does not hear from its agent; what is shown is what was heard last"
+                ),
+                ("ManifestWorkApplyError", "eu3: Deployment.apps shop/web: forbidden"),
+                ("ManifestWorkDegradedWarning", "eu2: Deployment shop/web: no image"),
+                (
+                    "ManifestWorkInfo",
+                    "applied on 3 of 4 clusters, healthy on 2, 2 degraded; 4 objects in 4 works"
+                ),
+            ]
+        );
+        assert_eq!(hub.decide(now(), false), None, "once is enough");
+        hub.on("eu2", &WELL)
+            .on("eu3", &WELL)
+            .reach("eu4", Reach::Heard)
+            .write()
+            .expect("a change");
+        let info = "applied on 4 of 4 clusters, healthy on 4; 4 objects in 4 works";
+        assert_eq!(hub.conditions(), [("ManifestWorkInfo", info)]);
+        for cluster in ["eu1", "eu2", "eu3", "eu4"] {
+            hub.without(cluster);
+        }
+        hub.write().expect("a change");
+        assert_eq!(hub.conditions(), []);
+        assert_eq!(hub.decide(now(), false), None);
+    }
+
+    #[test]
+    fn conditions_of_others_stay_in_argo_cds_order() {
+        let mut hub = Hub::new();
+        let others = [
+            condition("SharedResourceWarning", "b"),
+            condition("ComparisonError", "a"),
+        ];
+        let mut application = hub.0.application(&Hub::place()).expect("it is there").clone();
+        application.conditions = others.to_vec();
+        hub.0.apply(Change::Application(Hub::place(), Some(application)));
+        let action = hub.on("eu1", &BROKEN).write().expect("a change");
+        let conditions = conditions_of(&action);
+        let kinds: Vec<_> = conditions.iter().map(|it| it.kind.as_str()).collect();
+        let wanted = [
+            "ComparisonError",
+            "ManifestWorkDegradedWarning",
+            "ManifestWorkInfo",
+            "SharedResourceWarning",
+        ];
+        assert_eq!(kinds, wanted);
+        assert!(others.iter().all(|other| conditions.contains(other)));
+        assert_eq!(
+            (&body(&action)["metadata"]["resourceVersion"], &*action.of.uid),
+            (&json!("7"), "u")
+        );
+    }
+
+    #[test]
+    fn what_is_still_the_matter_is_so_since_then() {
+        let mut hub = Hub::new();
+        hub.on("eu1", &BROKEN).write().expect("a change");
+        hub.on("eu1", &AgentReport("True", "False", "no memory", BROKEN.3));
+        let later = LATER.parse().expect("a time");
+        let action = hub.decide(later, false).expect("a change");
+        let conditions = conditions_of(&action);
+        let told: Vec<_> = conditions.iter().map(|it| it.last_transition_time.as_deref()).collect();
+        assert_eq!(told, [Some("2026-06-01T12:00:00Z"); 2]);
+        assert_eq!(action.events, [], "which it was told");
+        hub.on("eu2", &BROKEN);
+        let action = hub.decide(later, false).expect("a change");
+        let since = |message: &str| {
+            let conditions = conditions_of(&action);
+            let mut found = conditions.iter().filter(|it| it.message.starts_with(message));
+            found.next().and_then(|it| it.last_transition_time.clone())
+        };
+        assert_eq!(since("eu1: ").as_deref(), Some("2026-06-01T12:00:00Z"));
+        assert_eq!(since("eu2: ").as_deref(), Some(LATER));
+        assert_eq!(since("applied ").as_deref(), Some(LATER));
+    }
+
+    #[test]
+    fn what_was_wrong_stands_until_it_is_known_to_be_well() {
+        let mut hub = Hub::new();
+        hub.on("eu1", &BROKEN).write().expect("a change");
+        let on_its_way = AgentReport("False", "True", "no match", "2026-06-01T11:59:50Z");
+        hub.on("eu1", &on_its_way).write().expect("a change");
+        let info = "applied on 0 of 1 clusters, healthy on 0, 1 progressing; 1 object in 1 work";
+        let wrong = ("ManifestWorkDegradedWarning", "eu1: Deployment shop/web: no image");
+        assert_eq!(hub.conditions(), [wrong, ("ManifestWorkInfo", info)]);
+        let events = hub.on("eu1", &WELL).events();
+        assert_eq!(events[0].0, "ManifestWorkRecovered");
+    }
+
+    #[test]
+    fn a_large_fleet_has_few_and_short_conditions() {
+        let mut hub = Hub::new();
+        let long = "x".repeat(2 * TEXT_MAX);
+        for n in 0..500 {
+            hub.on(
+                &format!("cluster-{n:03}"),
+                &AgentReport("True", "False", &long, BROKEN.3),
+            );
+        }
+        let action = hub.write().expect("a change");
+        let conditions = conditions_of(&action);
+        assert_eq!(conditions.len(), 12);
+        assert!(conditions.iter().all(|it| it.message.len() <= TEXT_MAX));
+        let rest = conditions.iter().find(|it| it.message.starts_with("and "));
+        let rest = rest.expect("one for the rest");
+        assert!(
+            rest.message.starts_with("and 490 more clusters: cluster-010, "),
+            "{}",
+            rest.message
+        );
+        assert_eq!(action.events.len(), 5, "four and that it was applied");
+        assert_eq!(action.events[3].message, "and 8 more");
+    }
+
+    #[test]
+    fn events_tell_what_is_new() {
+        let mut hub = Hub::new();
+        let info = |text: &str| text.to_owned();
+        let well = "applied on 2 of 2 clusters, healthy on 2; 2 objects in 2 works";
+        assert_eq!(
+            hub.on("eu1", &WELL).on("eu2", &WELL).events(),
+            [("ManifestWorkApplied", info(well)), ("ManifestWorkHealthy", info(well))]
+        );
+        let broken = "eu2: Deployment shop/web: no image";
+        assert_eq!(
+            hub.on("eu2", &BROKEN).events(),
+            [("ManifestWorkDegraded", info(broken))]
+        );
+        let refused = "eu1: Deployment.apps shop/web: forbidden";
+        assert_eq!(
+            hub.on("eu1", &REFUSED).events(),
+            [("ManifestWorkApplyFailed", info(refused))]
+        );
+        let unreachable = "eu1: the hub does not hear from its agent; what is shown is what was heard last";
+        let events = hub.reach("eu1", Reach::Silent).events();
+        assert_eq!(events, [("ManagedClusterUnreachable", info(unreachable))]);
+        assert_eq!(hub.reach("eu1", Reach::Heard).events(), [], "it is refused still");
+        let recovered = |was: &str| ("ManifestWorkRecovered", format!("resolved: {was}"));
+        assert_eq!(
+            hub.on("eu1", &WELL).on("eu2", &WELL).events(),
+            [
+                recovered(refused),
+                recovered(broken),
+                ("ManifestWorkApplied", info(well)),
+                ("ManifestWorkHealthy", info(well))
+            ]
+        );
+        hub.on("eu2", &BROKEN).write().expect("a change");
+        assert_eq!(
+            hub.without("eu2").events(),
+            [(
+                "ManifestWorkHealthy",
+                info("applied on 1 of 1 clusters, healthy on 1; 1 object in 1 work")
+            )]
+        );
+    }
+
+    #[test]
+    fn a_placements_works_count_and_its_set_is_told() {
+        let mut hub = Hub::new();
+        let name = set_of("shop");
+        let fleet = ObjectRef::new("fleet", &name);
+        hub.0.apply(set(&fleet, "shop"));
+        for cluster in ["eu1", "eu2"] {
+            let place = ObjectRef::new(cluster, &name);
+            hub.0.apply(work(&place, &of_set(&format!("fleet.{name}")), &WELL));
+        }
+        hub.write().expect("a change");
+        let info = format!(
+            "applied on 2 of 2 clusters, healthy on 2; 2 objects in 2 works; ManifestWorkReplicaSet fleet/{name}: \
+             waiting for OCM's work manager; it needs the feature gate ManifestWorkReplicaSet"
+        );
+        assert_eq!(hub.conditions(), [("ManifestWorkInfo", &*info)]);
+    }
+
+    #[test]
+    fn says_nothing_of_a_work_that_only_claims_to_be_of_the_application() {
+        let mut hub = Hub::new();
+        hub.on("eu1", &WELL).write().expect("a change");
+        let place = ObjectRef::new("evil", "own");
+        let lies = AgentReport("False", "True", "text of an attacker", BROKEN.3);
+        hub.0.apply(work(&place, &tracked("shop", &place), &lies));
+        assert_eq!(hub.decide(now(), false), None, "{:?}", hub.conditions());
+    }
+
+    #[test]
+    fn argo_cd_looks_again_where_it_shows_something_stale() {
+        let mut hub = Hub::new();
+        assert_eq!(hub.decide(now(), true), None, "it has nothing to do with us");
+        hub.on("eu1", &WELL).write().expect("a change");
+        let action = hub.decide(now(), true).expect("a refresh");
+        assert!(action.refresh && body(&action)["status"].is_null() && action.events.is_empty());
+        hub.application(r#"{"argocd.argoproj.io/refresh":"hard"}"#);
+        hub.write().expect("a change");
+        assert_eq!(hub.decide(now(), true), None, "it was asked already");
+    }
+
+    #[test]
+    fn who_is_not_reconciled_or_goes_is_left_alone() {
+        for skip in ["true", "1", "T"] {
+            let mut hub = Hub::new();
+            hub.application(&format!(r#"{{"argocd.argoproj.io/skip-reconcile":"{skip}"}}"#));
+            assert_eq!(hub.on("eu1", &BROKEN).decide(now(), true), None);
+        }
+        let mut hub = Hub::new();
+        hub.application(r#"{"argocd.argoproj.io/skip-reconcile":"yes"}"#);
+        assert!(
+            hub.on("eu1", &BROKEN).decide(now(), true).is_some(),
+            "which Argo CD does not understand either"
+        );
+        let text = r#"{"metadata":{"deletionTimestamp":"2026-06-01T12:00:00Z"}}"#;
+        let going = Application::read(text).expect("an Application");
+        hub.0.apply(Change::Application(Hub::place(), Some(going)));
+        assert_eq!(hub.decide(now(), true), None);
+        let text = r#"{"metadata":{"labels":{"apps.open-cluster-management.io/pull-to-ocm-managed-cluster":"true"}}}"#;
+        let pulled = Application::read(text).expect("an Application");
+        hub.0.apply(Change::Application(Hub::place(), Some(pulled)));
+        assert_eq!(hub.decide(now(), true), None, "another controller reconciles it");
+    }
+
+    #[test]
+    fn totals_are_read_back() {
+        let mut hub = Hub::new();
+        hub.on("eu1", &WELL).on("eu2", &BROKEN).write().expect("a change");
+        let conditions = hub.conditions();
+        let (_, info) = conditions.last().expect("the totals");
+        let wanted = conditions::Totals {
+            clusters: 2,
+            applied: 2,
+            healthy: 1,
+        };
+        assert_eq!(conditions::Totals::read(info), Some(wanted));
+        for other in ["", "2 clusters", "applied on x of 2 clusters, healthy on 1; "] {
+            assert_eq!(conditions::Totals::read(other), None);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Builds the conditions of an Application: few and short for any number of clusters, and with stable texts for the same state.
+
+use super::{Fleet, OnCluster};
+use crate::model::{Condition, Reach, bounded};
+use ocm::health::HealthStatus;
+use std::collections::BTreeMap;
+
+/// An object on a cluster could not be applied.
+pub(crate) const APPLY_ERROR: &str = ocm::pull_model::APPLY_ERROR;
+/// An object on a cluster is degraded or missing.
+pub(crate) const DEGRADED: &str = "ManifestWorkDegradedWarning";
+/// The hub does not receive updates from a cluster.
+pub(crate) const UNREACHABLE: &str = "ManagedClusterUnreachableWarning";
+/// The totals over all clusters.
+pub(super) const INFO: &str = "ManifestWorkInfo";
+
+/// The prefix of the namespace and name of a ManifestWorkReplicaSet in a condition's message.
+pub(super) const SET: &str = "ManifestWorkReplicaSet ";
+
+/// The maximum number of conditions of one type; one more condition summarizes the rest.
+const MOST: usize = 10;
+
+/// Returns true if the condition is of one of our types.
+pub(super) fn is_own(condition: &Condition) -> bool {
+    is_own_type(&condition.kind)
+}
+
+/// Returns true if the condition type is one of ours.
+pub(crate) fn is_own_type(kind: &str) -> bool {
+    [APPLY_ERROR, DEGRADED, UNREACHABLE, INFO].contains(&kind)
+}
+
+/// Returns true if two lists are equal, ignoring order and transition times.
+pub(super) fn are_same(one: &[Condition], other: &[Condition]) -> bool {
+    let said = |conditions: &[Condition]| {
+        let mut said: Vec<_> = conditions
+            .iter()
+            .map(|it| (it.kind.clone(), it.message.clone()))
+            .collect();
+        said.sort();
+        said
+    };
+    said(one) == said(other)
+}
+
+/// Returns true if two conditions describe the same state, possibly with different messages.
+pub(super) fn is_same_state(one: &Condition, other: &Condition) -> bool {
+    one.kind == other.kind
+        && match subject(one) {
+            Some(subject) => self::subject(other) == Some(subject),
+            None => one.message == other.message,
+        }
+}
+
+/// Returns the cluster or ManifestWorkReplicaSet that a condition is about, or `None` for the totals and for a condition that
+/// summarizes several.
+pub(super) fn subject(condition: &Condition) -> Option<&str> {
+    if condition.kind == INFO || condition.message.starts_with("and ") {
+        return None;
+    }
+    condition.message.split_once(": ").map(|(subject, _)| subject)
+}
+
+/// Returns the conditions of an Application, given its present ones; none if it has no works.
+pub(super) fn of(fleet: &Fleet, before: &[Condition]) -> Vec<Condition> {
+    if fleet.is_empty() {
+        return Vec::new();
+    }
+    let clusters = |told: &dyn Fn(&OnCluster) -> Option<String>| -> BTreeMap<String, String> {
+        let told = fleet.clusters.iter().map(|(name, cluster)| (name, told(cluster)));
+        told.filter_map(|(name, told)| Some((name.clone(), told?))).collect()
+    };
+    let joined = |texts: &[String]| (!texts.is_empty()).then(|| texts.join("; "));
+    let mut refused = clusters(&|cluster| joined(&cluster.refused));
+    let mut wrong = clusters(&|cluster| joined(&cluster.wrong));
+    // If clusters report errors, the state of their set adds nothing.
+    if wrong.is_empty() && refused.is_empty() {
+        let sets = fleet
+            .sets
+            .iter()
+            .filter(|(_, told)| told.health == HealthStatus::Degraded);
+        wrong.extend(sets.map(|(place, told)| (format!("{SET}{place}"), told.message.clone())));
+    }
+    // The health of a progressing cluster is not final: its earlier error stays until it is, so that it does not disappear and
+    // reappear with each attempt.
+    for condition in before {
+        let said = subject(condition).and_then(|name| Some((name, fleet.clusters.get(name)?)));
+        let Some((name, cluster)) = said.filter(|(_, cluster)| cluster.is_on_its_way()) else {
+            continue;
+        };
+        let text = condition.message.get(name.len().saturating_add(2)..);
+        let text = text.unwrap_or_default().to_owned();
+        match condition.kind.as_str() {
+            APPLY_ERROR if cluster.refused.is_empty() => refused.insert(name.to_owned(), text),
+            DEGRADED if cluster.wrong.is_empty() => wrong.insert(name.to_owned(), text),
+            _ => None,
+        };
+    }
+    let unreachable = clusters(&|cluster| unreachable(cluster.reach).map(str::to_owned));
+    let mut conditions = Vec::new();
+    for (kind, told) in [(APPLY_ERROR, refused), (DEGRADED, wrong), (UNREACHABLE, unreachable)] {
+        conditions.extend(few(told).into_iter().map(|message| condition(kind, message)));
+    }
+    conditions.push(condition(INFO, totals(fleet)));
+    conditions
+}
+
+/// Returns the message for a cluster that the hub does not hear from, or `None` for a reachable one.
+pub(crate) fn unreachable(reach: Reach) -> Option<&'static str> {
+    match reach {
+        Reach::Heard => None,
+        Reach::Silent => Some("the hub does not hear from its agent; what is shown is what was heard last"),
+        Reach::Unwell => Some("its agent says that the API server of the cluster is not well"),
+    }
+}
+
+fn condition(kind: &str, message: String) -> Condition {
+    Condition {
+        kind: kind.to_owned(),
+        message: bounded(message),
+        last_transition_time: None,
+        more: serde_json::Map::new(),
+    }
+}
+
+/// Returns one text for each cluster up to the maximum, and one text for the rest.
+fn few(told: BTreeMap<String, String>) -> Vec<String> {
+    let rest: Vec<String> = told.keys().skip(MOST).cloned().collect();
+    let mut texts: Vec<String> = told
+        .into_iter()
+        .take(MOST)
+        .map(|(name, text)| format!("{name}: {text}"))
+        .collect();
+    match rest.len() {
+        0 => {}
+        1 => texts.push(format!("and 1 more cluster: {}", rest[0])),
+        more => texts.push(format!("and {more} more clusters: {}", rest.join(", "))),
+    }
+    texts
+}
+
+/// The number of clusters, of those where the Application is applied, and of those where it is healthy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Totals {
+    pub(super) clusters: usize,
+    pub(super) applied: usize,
+    pub(super) healthy: usize,
+}
+
+impl Totals {
+    /// Parses the message that [`totals`] has written; returns `None` for a message of another version.
+    pub(super) fn read(message: &str) -> Option<Self> {
+        let (applied, rest) = message.strip_prefix("applied on ")?.split_once(" of ")?;
+        let (clusters, rest) = rest.split_once(" clusters, healthy on ")?;
+        let healthy = rest.split([';', ',']).next()?;
+        Some(Self {
+            clusters: clusters.parse().ok()?,
+            applied: applied.parse().ok()?,
+            healthy: healthy.parse().ok()?,
+        })
+    }
+}
+
+fn totals(fleet: &Fleet) -> String {
+    let all = || fleet.clusters.values();
+    let count = |health| all().filter(|cluster| cluster.health == health).count();
+    let (clusters, applied) = (all().count(), all().filter(|cluster| cluster.applied).count());
+    let healthy = count(HealthStatus::Healthy);
+    let mut states = vec![format!(
+        "applied on {applied} of {clusters} clusters, healthy on {healthy}"
+    )];
+    let others = HealthStatus::ALL
+        .into_iter()
+        .filter(|health| *health != HealthStatus::Healthy);
+    let others = others
+        .map(|health| (health, count(health)))
+        .filter(|(_, count)| *count > 0);
+    states.extend(others.map(|(health, count)| format!("{count} {}", health.name().to_lowercase())));
+    let works = fleet.works.saturating_sub(fleet.sets.len());
+    let mut parts = vec![
+        states.join(", "),
+        format!("{} in {}", counted(fleet.objects, "object"), counted(works, "work")),
+    ];
+    let sets = fleet.sets.iter().take(MOST);
+    parts.extend(sets.map(|(place, told)| format!("{SET}{place}: {}", told.message)));
+    parts.join("; ")
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

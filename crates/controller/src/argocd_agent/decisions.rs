@@ -1,0 +1,211 @@
+//! The PlacementDecisions of our own Placements.
+
+use super::rollout::Moved;
+use super::{labels, owner};
+use jiff::Timestamp;
+use ocm::argocd_agent as names;
+use ocm::health::time;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The maximum number of clusters in one PlacementDecision (OCM's limit).
+pub const MAX: usize = 100;
+
+/// The clusters of each existing PlacementDecision, by its [number](names::decision_number).
+pub type Present = BTreeMap<usize, BTreeSet<Box<str>>>;
+
+/// Returns the desired PlacementDecisions, each with its status, which is a subresource. A cluster stays in its
+/// PlacementDecision, so adding or removing one cluster changes one object; the caller deletes existing objects that are not in
+/// the result. Without clusters, the result is one PlacementDecision with an empty list.
+#[must_use]
+pub fn decisions(goc: (&str, &str), clusters: &BTreeSet<&str>, there: &Present) -> Vec<Value> {
+    let placement = names::placement(goc.1);
+    written(goc, &placement, clusters, there, &|_| String::new())
+}
+
+/// Returns the PlacementDecisions of the Placement for clusters that already have the next version. The field `reason`, which is
+/// free text, holds the time since when a cluster has it: no other field would survive a restart.
+#[must_use]
+pub fn next_decisions(goc: (&str, &str), moved: &Moved<'_>, there: &Present) -> Vec<Value> {
+    let placement = names::next_placement(goc.1);
+    let since = |cluster: &str| moved.get(cluster).copied().flatten().map(time).unwrap_or_default();
+    written(goc, &placement, &moved.keys().copied().collect(), there, &since)
+}
+
+/// Returns the time in the `reason` of such a decision.
+#[must_use]
+pub fn since(decision: &Value) -> Option<Timestamp> {
+    decision["reason"].as_str()?.parse().ok()
+}
+
+fn written(
+    goc: (&str, &str),
+    placement: &str,
+    clusters: &BTreeSet<&str>,
+    there: &Present,
+    reason: &dyn Fn(&str) -> String,
+) -> Vec<Value> {
+    let shares = shares(clusters, there);
+    shares
+        .iter()
+        .map(|(number, share)| decision(goc, (placement, *number), share, reason))
+        .collect()
+}
+
+fn shares<'a>(clusters: &BTreeSet<&'a str>, there: &Present) -> BTreeMap<usize, BTreeSet<&'a str>> {
+    let mut left = clusters.clone();
+    let mut shares = BTreeMap::new();
+    for (number, held) in there {
+        let stay = held.iter().filter_map(|cluster| left.take(&**cluster));
+        let share: BTreeSet<&str> = stay.take(MAX).collect();
+        if !share.is_empty() {
+            shares.insert(*number, share);
+        }
+    }
+    let mut number = 1;
+    for cluster in left {
+        while shares.get(&number).is_some_and(|share| share.len() >= MAX) {
+            number = number.saturating_add(1);
+        }
+        shares.entry(number).or_default().insert(cluster);
+    }
+    if shares.is_empty() {
+        shares.insert(1, BTreeSet::new());
+    }
+    shares
+}
+
+/// Builds a PlacementDecision. All are in one decision group: OCM counts groups from 0 without gaps, and ours are no groups.
+fn decision(
+    goc: (&str, &str),
+    (placement, number): (&str, usize),
+    clusters: &BTreeSet<&str>,
+    reason: &dyn Fn(&str) -> String,
+) -> Value {
+    let mut labels = labels();
+    labels["cluster.open-cluster-management.io/placement"] = placement.into();
+    labels["cluster.open-cluster-management.io/decision-group-index"] = "0".into();
+    labels["cluster.open-cluster-management.io/decision-group-name"] = "".into();
+    let decisions: Vec<Value> = clusters
+        .iter()
+        .map(|cluster| json!({"clusterName": cluster, "reason": reason(cluster)}))
+        .collect();
+    json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1beta1",
+        "kind": "PlacementDecision",
+        "metadata": {
+            "namespace": goc.0, "name": names::decision_of(placement, number), "labels": labels, "annotations": owner(goc),
+        },
+        "status": {"decisions": decisions},
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOC: (&str, &str) = ("argocd", "fleet");
+
+    fn fleet(count: usize) -> Vec<String> {
+        (0..count).map(|number| format!("cluster{number:04}")).collect()
+    }
+
+    fn set(clusters: &[String]) -> BTreeSet<&str> {
+        clusters.iter().map(String::as_str).collect()
+    }
+
+    /// Returns the state after these PlacementDecisions are written.
+    fn present(decisions: &[Value]) -> Present {
+        let clusters = |decision: &Value| {
+            let decisions = decision["status"]["decisions"].as_array().expect("a list");
+            let name = |decision: &Value| decision["clusterName"].as_str().expect("a name").into();
+            decisions.iter().map(name).collect()
+        };
+        let number = |decision: &Value| names::decision_number(GOC.1, decision["metadata"]["name"].as_str()?);
+        let entry = |decision| Some((number(decision)?, clusters(decision)));
+        decisions.iter().filter_map(entry).collect()
+    }
+
+    fn all(present: &Present) -> BTreeSet<&str> {
+        present.values().flatten().map(|cluster| &**cluster).collect()
+    }
+
+    #[test]
+    fn one_cluster_of_a_thousand_changes_one_object() {
+        let fleet = fleet(1001);
+        let mut clusters = set(&fleet[..1000]);
+        let before = decisions(GOC, &clusters, &Present::new());
+        assert_eq!(before.len(), 10);
+        assert_eq!(
+            before,
+            decisions(GOC, &clusters, &present(&before)),
+            "nothing moves by itself"
+        );
+        clusters.remove("cluster0123");
+        let after = decisions(GOC, &clusters, &present(&before));
+        let changed = before.iter().zip(&after).filter(|(before, after)| before != after);
+        assert_eq!((after.len(), changed.count()), (10, 1));
+        clusters.insert("cluster1000");
+        let filled = decisions(GOC, &clusters, &present(&after));
+        let changed = after.iter().zip(&filled).filter(|(before, after)| before != after);
+        assert_eq!((filled.len(), changed.count()), (10, 1), "the gap is filled first");
+        let there = present(&filled);
+        assert_eq!(all(&there), clusters);
+    }
+
+    #[test]
+    fn each_cluster_is_in_one_object_of_at_most_a_hundred_whatever_is_there() {
+        let fleet = fleet(250);
+        let clusters = set(&fleet);
+        let too_many: BTreeSet<Box<str>> = fleet.iter().take(150).map(|name| name.as_str().into()).collect();
+        let twice: BTreeSet<Box<str>> = fleet[..3].iter().map(|name| name.as_str().into()).collect();
+        let gone: BTreeSet<Box<str>> = ["gone".into()].into();
+        let there = Present::from([(2, too_many), (5, twice), (7, gone)]);
+        let decisions = decisions(GOC, &clusters, &there);
+        let present = present(&decisions);
+        assert_eq!(all(&present), clusters);
+        assert_eq!(present.values().map(BTreeSet::len).sum::<usize>(), 250);
+        assert!(present.values().all(|share| (1..=MAX).contains(&share.len())));
+    }
+
+    #[test]
+    fn since_when_a_cluster_has_another_version_is_read_back() {
+        let time = Timestamp::from_second(1_800_000_000).ok();
+        let moved = Moved::from([("a", time), ("b", None)]);
+        let decisions = next_decisions(GOC, &moved, &Present::new());
+        assert_eq!(decisions[0]["metadata"]["name"], "fleet-argocd-agent-next-decision-1");
+        let placement = &decisions[0]["metadata"]["labels"]["cluster.open-cluster-management.io/placement"];
+        assert_eq!(placement, "fleet-argocd-agent-next");
+        let said = decisions[0]["status"]["decisions"].as_array().expect("a list");
+        assert_eq!(said.iter().map(since).collect::<Vec<_>>(), [time, None]);
+    }
+
+    #[test]
+    fn no_cluster_is_said_too() {
+        let there = Present::from([(3, ["gone".into()].into())]);
+        let decisions = decisions(GOC, &BTreeSet::new(), &there);
+        assert_eq!(present(&decisions), Present::from([(1, BTreeSet::new())]));
+        insta::assert_snapshot!(serde_json::to_string_pretty(&decisions[0]).expect("it is JSON"), @r#"
+        {
+          "apiVersion": "cluster.open-cluster-management.io/v1beta1",
+          "kind": "PlacementDecision",
+          "metadata": {
+            "annotations": {
+              "argocd-ocm-cmp.github.io/gitopscluster": "argocd/fleet"
+            },
+            "labels": {
+              "app.kubernetes.io/managed-by": "argocd-ocm-cmp",
+              "cluster.open-cluster-management.io/decision-group-index": "0",
+              "cluster.open-cluster-management.io/decision-group-name": "",
+              "cluster.open-cluster-management.io/placement": "fleet-argocd-agent"
+            },
+            "name": "fleet-argocd-agent-decision-1",
+            "namespace": "argocd"
+          },
+          "status": {
+            "decisions": []
+          }
+        }
+        "#);
+    }
+}

@@ -1,0 +1,57 @@
+//! The images that managed clusters run.
+
+/// The images of [`Images::shipped`].
+pub mod shipped {
+    /// argocd-agent.
+    pub const AGENT: &str = "quay.io/argoprojlabs/argocd-agent:v0.9.0";
+    /// Argo CD.
+    pub const ARGOCD: &str = "quay.io/argoproj/argocd:v3.2.6";
+    /// Redis.
+    pub const REDIS: &str = "public.ecr.aws/docker/library/redis:8.2.2-alpine";
+    /// argocd-operator, if it is chosen: the release that argocd-pull-integration installs.
+    pub const OPERATOR: &str = "quay.io/argoprojlabs/argocd-operator:v0.18.0";
+}
+
+/// Image overrides; `None` where no image is set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Images {
+    /// argocd-agent.
+    pub agent: Option<Box<str>>,
+    /// Argo CD, for the application-controller and the repo-server.
+    pub argocd: Option<Box<str>>,
+    /// Redis, which both and the agent share.
+    pub redis: Option<Box<str>>,
+    /// argocd-operator, if it is chosen.
+    pub operator: Option<Box<str>>,
+    /// This program, which restarts the agent for new certificates and creates the Secrets that Argo CD needs.
+    pub ours: Option<Box<str>>,
+}
+
+impl Images {
+    /// Returns the releases that we test with, and the Redis of Argo CD's own manifests of that release. Contains no image of
+    /// this program, because its registry is only known to the administrator.
+    #[must_use]
+    pub fn shipped() -> Self {
+        Self {
+            agent: Some(shipped::AGENT.into()),
+            argocd: Some(shipped::ARGOCD.into()),
+            redis: Some(shipped::REDIS.into()),
+            operator: Some(shipped::OPERATOR.into()),
+            ours: None,
+        }
+    }
+
+    /// Returns these images, with the given defaults where none is set. An empty string counts as not set.
+    #[must_use]
+    pub fn or(&self, defaults: &Self) -> Self {
+        let said = |image: &Option<Box<str>>| image.clone().filter(|image| !image.is_empty());
+        let either = |image, default| said(image).or_else(|| said(default));
+        Self {
+            agent: either(&self.agent, &defaults.agent),
+            argocd: either(&self.argocd, &defaults.argocd),
+            redis: either(&self.redis, &defaults.redis),
+            operator: either(&self.operator, &defaults.operator),
+            ours: either(&self.ours, &defaults.ours),
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The argocd-agent controller: runs argocd-agent as an OCM add-on on every managed cluster that a GitOpsCluster selects.
+//!
+//! It has several parts, by the kind of object that they reconcile: [`hub`] maintains the shared objects in Argo CD's namespace
+//! and the ClusterManagementAddOn, [`addon`] the objects of one GitOpsCluster, [`works`] the ManifestWorks of one managed
+//! cluster, and [`requests`] the CertificateSigningRequests of agents. The cluster Secrets of agents are reconciled with the
+//! other Secrets of [GitOpsClusters](crate::gitopscluster).
+
+mod addon;
+mod authority;
+mod blocklist;
+mod hub;
+mod issued;
+mod requests;
+mod rollout;
+mod templates;
+mod works;
+
+pub(crate) use addon::{CONTROLLER as ADDON, clusters_of};
+pub(crate) use hub::CONTROLLER as HUB;
+pub(crate) use issued::of_others as revoked_of_others;
+pub(crate) use requests::CONTROLLER as REQUESTS;
+pub(crate) use rollout::requeue_after as rollout_again;
+pub(crate) use works::CONTROLLER as WORKS;
+
+use crate::argocd_agent as agent;
+use crate::argocd_agent::rollout::Progress;
+use crate::argocd_agent::{DesiredAgent, Server};
+use crate::cache::Cache;
+use crate::controllers::Context;
+use crate::gitopscluster::{Ownership, is_anothers, is_held};
+use crate::model::AgentResource;
+use crate::model::{GitOpsCluster, Object};
+use crate::runtime::action::{Action, Involved, Write};
+use crate::watches::Kind;
+use ocm::argocd_agent as names;
+use ocm::object_ref::ObjectRef;
+use ocm::resources::{GITOPS_CLUSTERS, NAMESPACES, Resource};
+use serde_json::{Value, json};
+
+pub(crate) const NAME: &str = "argocd-agent";
+pub(crate) const ABOUT: &str = "argocd-agent on each cluster that the Placement of a GitOpsCluster selects, as an add-on of OCM's, and its \
+                     certificates";
+pub(crate) const REQUIRES: &[Kind] = &[
+    Kind::GitOpsClusters,
+    Kind::Placements,
+    Kind::Decisions,
+    Kind::Clusters,
+    Kind::Secrets,
+    Kind::Namespace,
+    Kind::Config,
+    Kind::Certificates,
+    Kind::AgentResource(AgentResource::TokenKey),
+    Kind::AgentResource(AgentResource::Bundle),
+    Kind::AgentResource(AgentResource::Blocklist),
+    Kind::AgentResource(AgentResource::Issued),
+    Kind::AgentResource(AgentResource::Services),
+    Kind::AgentResource(AgentResource::Routes),
+    Kind::AgentResource(AgentResource::Nodes),
+    Kind::AgentResource(AgentResource::Deployments),
+    Kind::AgentResource(AgentResource::Templates),
+    Kind::AgentResource(AgentResource::Management),
+    Kind::AgentResource(AgentResource::AddOnConfigs),
+    Kind::AgentResource(AgentResource::AddOns),
+    Kind::AgentResource(AgentResource::Placements),
+    Kind::AgentResource(AgentResource::Decisions),
+    Kind::AgentResource(AgentResource::Works),
+    Kind::AgentResource(AgentResource::Requests),
+];
+
+/// Returns the GitOpsClusters that request agents for the clusters of this Argo CD.
+fn asking<'i>(
+    cache: &'i Cache,
+    argocd: &'i str,
+) -> impl Iterator<Item = (&'i ObjectRef, &'i GitOpsCluster, &'i DesiredAgent)> {
+    let all = cache.gitops_clusters();
+    all.filter_map(move |(place, it)| Some((place, it, wanted(cache, place, it, argocd)?)))
+}
+
+/// Returns the argocd-agent settings of a GitOpsCluster, if it requests agents and is served.
+fn wanted<'i>(cache: &Cache, place: &ObjectRef, it: &'i GitOpsCluster, argocd: &str) -> Option<&'i DesiredAgent> {
+    let is_served = Ownership::of(cache, place, it, argocd) == Ownership::Served;
+    let is_asking = is_served && !it.deleting && is_held(place, it, argocd);
+    it.spec.agent.as_ref().filter(|_| is_asking)
+}
+
+/// Returns the ClusterManagementAddOn.
+fn management(cache: &Cache) -> Option<&Object> {
+    cache.object(AgentResource::Management, &ObjectRef::new("", names::ADDON))
+}
+
+/// Returns the namespace and name of a GitOpsCluster.
+fn pair(place: &ObjectRef) -> (&str, &str) {
+    (&place.namespace, &place.name)
+}
+
+/// Returns the objects of a kind in Argo CD's namespace.
+fn of_argocd(cache: &Cache, kind: AgentResource) -> Vec<&Value> {
+    cache.objects(kind).map(|(_, it)| &it.object).collect()
+}
+
+/// Returns the address where the agents of a GitOpsCluster reach the principal.
+///
+/// # Errors
+/// Returns an error that names the missing object and the remediation.
+pub fn server(cache: &Cache, wanted: &DesiredAgent) -> Result<Server, String> {
+    wanted.server(|| {
+        let [services, routes, nodes] =
+            [AgentResource::Services, AgentResource::Routes, AgentResource::Nodes].map(|kind| of_argocd(cache, kind));
+        agent::discover(&services, &routes, &nodes)
+    })
+}
+
+/// Returns an action with writes on behalf of a GitOpsCluster.
+fn of_gitops(place: &ObjectRef, it: &GitOpsCluster, writes: Vec<Write>) -> Action {
+    Action {
+        of: Involved {
+            resource: &GITOPS_CLUSTERS,
+            place: place.clone(),
+            uid: it.uid.clone(),
+        },
+        writes,
+        refresh: false,
+        events: Vec::new(),
+    }
+}
+
+/// Returns an action with writes on behalf of the Argo CD of a namespace.
+fn of_hub(argocd: &str, writes: Vec<Write>) -> Action {
+    Action {
+        of: Involved {
+            resource: &NAMESPACES,
+            place: ObjectRef::new("", argocd),
+            uid: Box::default(),
+        },
+        writes,
+        refresh: false,
+        events: Vec::new(),
+    }
+}
+
+/// Returns the write that creates an object or patches it to the desired state, if needed. Keeps the fields that others set.
+fn so(resource: &'static Resource, wanted: Value, there: Option<&Object>) -> Option<Write> {
+    let text = |key: &str| wanted["metadata"][key].as_str().unwrap_or_default();
+    let place = ObjectRef::new(text("namespace"), text("name"));
+    match there {
+        None => Some(Write::Create {
+            resource,
+            place,
+            object: wanted,
+        }),
+        Some(there) if there.deleting => None,
+        Some(there) => {
+            let mut wanted = wanted;
+            if let Some(fields) = wanted.as_object_mut() {
+                // Lists of built-in kinds omit these fields in their items.
+                fields.retain(|key, _| !["apiVersion", "kind"].contains(&key.as_str()));
+            }
+            let mut body = agent::difference(&wanted, &there.object)?;
+            body["metadata"]["resourceVersion"] = json!(there.version);
+            Some(Write::Patch { resource, place, body })
+        }
+    }
+}
+
+/// Returns the write that deletes an object of ours.
+fn gone(resource: &'static Resource, place: &ObjectRef, there: &Object) -> Option<Write> {
+    (there.is_ours() && !there.deleting).then(|| Write::Delete {
+        resource,
+        place: place.clone(),
+        uid: there.uid.clone(),
+        version: there.version.clone(),
+        unless_there: None,
+    })
+}
+
+/// Returns true if any object created for a GitOpsCluster is left, or, if it is the last one that requested agents, any shared
+/// object.
+#[must_use]
+pub fn is_left(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, context: &Context<'_>) -> bool {
+    let argocd = &*context.settings.argocd;
+    let mut others = cache.gitops_clusters().filter(|(other, _)| *other != place);
+    let is_last =
+        it.deleting && it.spec.agent.is_some() && !others.any(|(_, it)| !it.deleting && it.spec.agent.is_some());
+    !is_anothers(place, it, argocd) && addon::is_left(cache, place)
+        || issued::is_pending(cache, place, argocd, context.now)
+        || is_last && hub::is_left(cache, argocd)
+}
+
+/// The progress of the add-on of a GitOpsCluster.
+pub struct Ready {
+    /// True if its AddOnTemplate exists.
+    pub template: bool,
+    /// True if its AddOnDeploymentConfig exists.
+    pub config: bool,
+    /// True if the ClusterManagementAddOn has the template; or the clusters that have the add-on but that no GitOpsCluster
+    /// selects.
+    pub management: Result<bool, Vec<String>>,
+    /// The progress of the rollout to its clusters.
+    pub progress: Progress,
+}
+
+/// Returns the progress of the add-on of a GitOpsCluster.
+#[must_use]
+pub fn ready(
+    cache: &Cache,
+    place: &ObjectRef,
+    it: &GitOpsCluster,
+    wanted: &DesiredAgent,
+    context: &Context<'_>,
+) -> Ready {
+    let name = templates::template_name(place, wanted, context);
+    let config = ObjectRef::new(&place.namespace, &names::deployment_config(&place.name));
+    let there = management(cache).map(|it| &it.object);
+    let is_told = |there: &Value| {
+        // During a rollout the second entry has the desired version.
+        let (first, next) = (
+            agent::present_template(pair(place), there),
+            agent::next_template(pair(place), there),
+        );
+        [first, next].contains(&Some(&name))
+    };
+    Ready {
+        template: cache
+            .object(AgentResource::Templates, &ObjectRef::new("", &name))
+            .is_some(),
+        config: cache.object(AgentResource::AddOnConfigs, &config).is_some(),
+        management: match there.filter(|there| agent::is_named(pair(place), there)) {
+            Some(there) => Ok(is_told(there)),
+            None => match hub::strangers(cache, context) {
+                strangers if strangers.is_empty() => Ok(false),
+                strangers => Err(strangers),
+            },
+        },
+        progress: rollout::plan(cache, place, it, &name, context).progress,
+    }
+}
+
+/// Returns the time when the last certificate of a cluster's agent expires.
+#[must_use]
+pub fn certificate_until<'i>(cache: &'i Cache, cluster: &str, argocd: &str) -> Option<&'i str> {
+    issued::until(cache, cluster, argocd)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+//! The CA that the principal and the agents trust, and the certificates that it issues on the hub.
+//!
+//! All of its state is in one Secret. The first certificate in `tls.crt` signs; readers of that field, such as the principal,
+//! trust all of its certificates. The controller rotates the CA in three steps, so that no component ever sees a certificate that
+//! it does not trust: it announces the next certificate, lets it sign once every cluster has it, and drops the previous one once
+//! no certificate of it is in use.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+use crate::cluster_secrets::{MANAGED_BY, OURS};
+use crate::model::{PROMOTED, TlsSecret};
+use crate::runtime::action::Write;
+use jiff::{SignedDuration, Timestamp};
+use ocm::argocd_agent as names;
+use ocm::health::time;
+use ocm::object_ref::ObjectRef;
+use ocm::resources::SECRETS;
+use ocm::time_math::{after, before};
+use pki::{Authority, Certificate, Recipe, authority_name};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// The lifetime of a CA certificate, as in argocd-pull-integration.
+const LIFE: SignedDuration = SignedDuration::from_hours(365 * 24);
+/// The lifetime of a certificate issued on the hub, as in argocd-pull-integration.
+pub(super) const LEAF: SignedDuration = SignedDuration::from_hours(30 * 24);
+/// The maximum lifetime of an agent's certificate, as in OCM's own signer.
+pub(super) const AGENT: SignedDuration = SignedDuration::from_hours(24);
+/// The maximum clock skew.
+pub(super) const SKEW: SignedDuration = SignedDuration::from_mins(5);
+/// The time before expiry when the next CA certificate signs even if some clusters do not have it.
+const LAST: SignedDuration = SignedDuration::from_hours(15 * 24);
+
+/// The prefix of the names of CA certificates that argocd-pull-integration and we create. The owners of all others renew them.
+const MADE: &str = "argocd-agent-ca@";
+
+/// The progress of a CA rotation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Spread {
+    /// True if every cluster has all announced CA certificates.
+    pub(super) is_known: bool,
+    /// True if the signing CA certificate issued all certificates on the hub.
+    pub(super) is_used: bool,
+}
+
+/// Returns the next write of the CA Secret; `argocd` is Argo CD's namespace.
+pub(super) fn next(ca: Option<&TlsSecret>, argocd: &str, spread: Spread, now: Timestamp) -> Option<Write> {
+    let (not_before, not_after) = (before(now, SKEW), after(now, LIFE));
+    let common_name = authority_name(not_before);
+    let Some(ca) = ca else {
+        let recipe = Recipe::Authority {
+            common_name,
+            not_before,
+            not_after,
+        };
+        return Some(made(create(names::CA_SECRET, argocd), recipe));
+    };
+    let signer = ca.leaf()?;
+    if ca.deleting || !is_renewed(signer) {
+        return None;
+    }
+    let authority = of(ca, argocd);
+    let next = ca.next.as_ref();
+    let next = next.and_then(|key| ca.certificates.iter().find(|it| it.has_key(key)));
+    let recipe = match next {
+        Some(_) if spread.is_known || now >= before(signer.not_after, LAST) => {
+            let mut write = patch(ca, names::CA_SECRET, argocd);
+            if let Write::Patch { body, .. } = &mut write {
+                body["metadata"]["annotations"] = json!({PROMOTED: time(now)});
+            }
+            return Some(made(write, Recipe::Promote { authority }));
+        }
+        None if now >= signer.renews_at() => Recipe::NextAuthority {
+            common_name,
+            not_before,
+            not_after,
+            authority,
+        },
+        None if ca.certificates.len() > 1 && is_past(ca, spread, now) => Recipe::Drop { authority },
+        _ => return None,
+    };
+    Some(made(patch(ca, names::CA_SECRET, argocd), recipe))
+}
+
+/// Returns the time when the CA must be reconciled without watch events.
+pub(super) fn requeue_after(ca: &TlsSecret) -> Option<Timestamp> {
+    let signer = ca.leaf().filter(|signer| is_renewed(signer))?;
+    Some(match (&ca.next, &ca.certificates[1..]) {
+        (Some(_), _) => before(signer.not_after, LAST),
+        (None, []) => signer.renews_at(),
+        (None, _) => signer.renews_at().min(forgotten(ca)),
+    })
+}
+
+/// Returns true if we renew this CA certificate.
+fn is_renewed(signer: &Certificate) -> bool {
+    signer.common_name.starts_with(MADE)
+}
+
+/// Returns true if no certificate of the previous CA certificates is in use. Agents' certificates last a day, so this waits for a
+/// day after the last one may have been issued.
+fn is_past(ca: &TlsSecret, spread: Spread, now: Timestamp) -> bool {
+    let mut previous = ca.certificates.iter().skip(1);
+    let is_over = previous.all(|it| after(it.not_after, SKEW) < now);
+    is_over || (spread.is_used && now >= forgotten(ca))
+}
+
+/// Returns the time since when the first certificate signs.
+fn changed(ca: &TlsSecret) -> Timestamp {
+    ca.promoted.unwrap_or(Timestamp::MAX)
+}
+
+/// Returns the time when the last agent certificate of the previous CA certificate has expired.
+fn forgotten(ca: &TlsSecret) -> Timestamp {
+    after(after(changed(ca), AGENT), SKEW)
+}
+
+/// The desired content of a certificate of the hub.
+#[derive(Clone, Debug)]
+pub(super) struct Leaf<'l> {
+    /// The name of the Secret.
+    pub(super) secret: &'static str,
+    /// The DNS names and IP addresses.
+    pub(super) names: &'l BTreeSet<Box<str>>,
+    /// The common name.
+    pub(super) common_name: &'l str,
+}
+
+/// Returns the write that creates or renews a certificate of the hub, if needed.
+pub(super) fn leaf(
+    ca: &TlsSecret,
+    there: Option<&TlsSecret>,
+    wanted: &Leaf<'_>,
+    argocd: &str,
+    now: Timestamp,
+) -> Option<Write> {
+    let write = match there {
+        None => create(wanted.secret, argocd),
+        Some(there) if there.deleting || is_right(ca, there, wanted, now) || !is_of(ca, there) => return None,
+        Some(there) => patch(there, wanted.secret, argocd),
+    };
+    let recipe = Recipe::Server {
+        common_name: wanted.common_name.to_owned(),
+        names: wanted.names.clone(),
+        not_before: before(now, SKEW),
+        not_after: after(now, LEAF),
+        authority: of(ca, argocd),
+    };
+    Some(made(write, recipe))
+}
+
+/// Returns true if a certificate is as desired, so that none is issued without a reason.
+fn is_right(ca: &TlsSecret, there: &TlsSecret, wanted: &Leaf<'_>, now: Timestamp) -> bool {
+    let (Some(signer), Some(leaf)) = (ca.leaf(), there.leaf()) else {
+        return false;
+    };
+    leaf.is_issued_by(signer) && leaf.serves && now < leaf.renews_at() && leaf.names == *wanted.names
+}
+
+/// Returns true if we renew a certificate: this CA issued it, it is in a Secret of ours, or the Secret has none. An administrator
+/// may have installed one of another CA.
+pub(super) fn is_of(ca: &TlsSecret, there: &TlsSecret) -> bool {
+    let is_issued_here = |leaf: &Certificate| ca.certificates.iter().any(|authority| leaf.is_issued_by(authority));
+    there.is_ours || there.certificates.first().is_none_or(is_issued_here)
+}
+
+/// Returns the reference to the CA Secret in the version that was read.
+pub(crate) fn of(ca: &TlsSecret, argocd: &str) -> Authority {
+    Authority {
+        place: ObjectRef::new(argocd, names::CA_SECRET),
+        version: ca.version.clone(),
+    }
+}
+
+fn made(write: Write, recipe: Recipe) -> Write {
+    Write::Make {
+        write: Box::new(write),
+        recipe,
+        into: "data",
+    }
+}
+
+/// Returns the write that creates a TLS Secret.
+fn create(name: &str, argocd: &str) -> Write {
+    secret(name, argocd, "kubernetes.io/tls")
+}
+
+/// Returns the write that creates a Secret of this type.
+pub(super) fn secret(name: &str, argocd: &str, kind: &str) -> Write {
+    Write::Create {
+        resource: &SECRETS,
+        place: ObjectRef::new(argocd, name),
+        object: json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": name, "namespace": argocd, "labels": labels()},
+            "type": kind,
+            "data": {},
+        }),
+    }
+}
+
+/// Returns the write that creates the key with which the principal signs tokens.
+pub(super) fn token_key(argocd: &str) -> Write {
+    made(secret(names::JWT_SECRET, argocd, "Opaque"), Recipe::Jwt)
+}
+
+fn patch(there: &TlsSecret, name: &str, argocd: &str) -> Write {
+    Write::Patch {
+        resource: &SECRETS,
+        place: ObjectRef::new(argocd, name),
+        body: json!({"metadata": {"resourceVersion": there.version, "labels": labels()}, "data": {}}),
+    }
+}
+
+/// Returns the labels of our Secrets; Argo CD's tools list objects by `part-of`.
+pub(super) fn labels() -> Value {
+    json!({MANAGED_BY: OURS, "app.kubernetes.io/part-of": "argocd-agent"})
+}

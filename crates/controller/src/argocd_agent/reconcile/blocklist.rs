@@ -1,0 +1,94 @@
+//! The blocklist of the principal: certificates that it refuses before they expire, because their agents were revoked or
+//! uninstalled. argocd-agent reads this ConfigMap in versions after 0.9.0; with older ones a certificate is valid for its full
+//! day.
+
+use super::authority;
+use super::issued::{self, Blocked};
+use crate::cache::Cache;
+use crate::model::AgentResource;
+use crate::runtime::action::Write;
+use jiff::Timestamp;
+use ocm::argocd_agent as names;
+use ocm::health::time;
+use ocm::object_ref::ObjectRef;
+use ocm::resources::CONFIG_MAPS;
+use serde_json::{Map, Value, json};
+
+/// The prefix of entries that the controller wrote and may remove; argocd-agent ignores it.
+const OURS: &str = "argocd-ocm-cmp: ";
+
+/// The maximum size of all entries in bytes: an object has room for 1 MiB. Entries of revoked agents come first.
+const SIZE: usize = 900 * 1024;
+
+/// Returns true if a certificate is on the blocklist.
+pub(super) fn has(cache: &Cache, argocd: &str, fingerprint: &str) -> bool {
+    let there = cache.object(AgentResource::Blocklist, &ObjectRef::new(argocd, names::BLOCKLIST));
+    there.is_some_and(|there| there.object["data"].get(fingerprint).is_some())
+}
+
+/// Returns the next write. Removes an entry only after its certificate has expired.
+pub(super) fn next(cache: &Cache, argocd: &str, now: Timestamp) -> Option<Write> {
+    let place = ObjectRef::new(argocd, names::BLOCKLIST);
+    let there = cache.object(AgentResource::Blocklist, &place);
+    let known = there.and_then(|there| there.object["data"].as_object());
+    let mut new: Vec<(Blocked, String, String)> = Vec::new();
+    for (cluster, _, record) in issued::all(cache) {
+        let mut missing = issued::good(record, now)
+            .filter(|it| known.is_none_or(|known| !known.contains_key(it.fingerprint)))
+            .peekable();
+        if missing.peek().is_none() {
+            continue;
+        }
+        if let Some(why) = issued::blocked(cache, cluster, record, argocd) {
+            new.extend(missing.map(|it| {
+                let text = format!("{OURS}{cluster} until {}", it.until);
+                (why, it.fingerprint.to_owned(), text)
+            }));
+        }
+    }
+    new.sort_unstable();
+    let now = time(now);
+    let is_over = |text: &Value| {
+        let ours = text.as_str().and_then(|text| text.strip_prefix(OURS));
+        let until = ours.and_then(|ours| ours.rsplit_once(" until "));
+        until.is_some_and(|(_, until)| *until < *now)
+    };
+    let mut data = Map::new();
+    let mut size = 0_usize;
+    for (fingerprint, text) in known.into_iter().flatten() {
+        if is_over(text) {
+            data.insert(fingerprint.clone(), Value::Null);
+        } else {
+            size = size
+                .saturating_add(fingerprint.len())
+                .saturating_add(text.as_str().map_or(0, str::len));
+        }
+    }
+    for (_, fingerprint, text) in new {
+        size = size.saturating_add(fingerprint.len()).saturating_add(text.len());
+        if size > SIZE {
+            break;
+        }
+        data.insert(fingerprint, json!(text));
+    }
+    if data.is_empty() {
+        return None;
+    }
+    Some(match there {
+        None => Write::Create {
+            resource: &CONFIG_MAPS,
+            place,
+            object: json!({
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": names::BLOCKLIST, "namespace": argocd, "labels": authority::labels()},
+                "data": data,
+            }),
+        },
+        Some(there) => Write::Patch {
+            resource: &CONFIG_MAPS,
+            place,
+            body: json!({"metadata": {"resourceVersion": there.version}, "data": data}),
+        },
+    })
+}

@@ -1,0 +1,320 @@
+//! The controller for the objects on the hub that all agents share: the CA, the certificates of the principal and of the resource
+//! proxy, the key of its tokens, and the ClusterManagementAddOn. They exist as long as any GitOpsCluster requests agents, and are
+//! deleted with the last one.
+
+use super::addon::Wish;
+use super::authority::{self, Leaf, Spread};
+use super::{ABOUT, NAME, REQUIRES, asking, blocklist, gone, issued, management, of_argocd, of_hub, server, so, works};
+use crate::argocd_agent as agent;
+use crate::cache::{Cache, ReconcileKind};
+use crate::controllers::{Context, Controller};
+use crate::gitopscluster::{agents_of, has_agent, is_anothers, is_held};
+use crate::model::AgentResource;
+use crate::model::{GitOpsCluster, Object, TlsSecret};
+use crate::runtime::action::{Action, Write};
+use jiff::Timestamp;
+use ocm::argocd_agent as names;
+use ocm::hash::hex;
+use ocm::object_ref::ObjectRef;
+use ocm::resources::{CONFIG_MAPS, DEPLOYMENTS, MANAGEMENTS, Resource, SECRETS};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+pub(crate) const CONTROLLER: Controller = Controller {
+    name: NAME,
+    about: ABOUT,
+    kind: ReconcileKind::ArgoCd,
+    requires: REQUIRES,
+    pause: Duration::from_millis(200),
+    reconcile,
+    requeue_after,
+};
+
+/// The annotation of the principal's Pods with the hash of the certificates that they were started with. The principal reads
+/// certificates only at start, so a changed value makes Kubernetes replace the Pods, once.
+const STARTED_WITH: &str = "argocd-ocm-cmp.github.io/certificates";
+
+fn reconcile(cache: &Cache, place: &ObjectRef, context: &Context<'_>) -> Option<Action> {
+    let argocd = &*context.settings.argocd;
+    if *place.name != *argocd {
+        return None;
+    }
+    // These writes are urgent.
+    let lists = blocklist::next(cache, argocd, context.now).or_else(|| issued::expired(cache, argocd, context.now));
+    let write = if lists.is_some() {
+        lists
+    } else if asking(cache, argocd).next().is_some() {
+        wanted(cache, context)
+    } else if cache.gitops_clusters().any(|(place, it)| may_ask(cache, place, it)) {
+        install(cache, context)
+    } else {
+        unwanted(cache, argocd)
+    };
+    Some(of_hub(argocd, vec![write?]))
+}
+
+/// Returns true if a GitOpsCluster requests agents, served or not, or may do so, or if its operators still have objects to
+/// delete.
+fn may_ask(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster) -> bool {
+    !it.deleting && it.spec.may_have_agent() || works::operated(cache, place).next().is_some()
+}
+
+fn requeue_after(cache: &Cache, _: &ObjectRef, context: &Context<'_>) -> Option<Timestamp> {
+    let rollouts = asking(cache, &context.settings.argocd);
+    let rollouts = rollouts.filter_map(|(place, _, _)| super::rollout::requeue_after(cache, place, context));
+    rollouts
+        .chain(renewal(cache, &context.settings.argocd))
+        .chain(issued::requeue_after(cache, context.now))
+        .min()
+}
+
+/// Returns the time when the next certificate must be renewed.
+fn renewal(cache: &Cache, argocd: &str) -> Option<Timestamp> {
+    asking(cache, argocd).next()?;
+    let ca = cache.certificate(names::CA_SECRET)?;
+    let leaves = [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS].map(|name| cache.certificate(name));
+    let ours = leaves.into_iter().flatten().filter(|leaf| authority::is_of(ca, leaf));
+    let leaves = ours.filter_map(|leaf| Some(leaf.leaf()?.renews_at()));
+    leaves.chain(authority::requeue_after(ca)).min()
+}
+
+/// Returns the write for the first object that differs from the desired state: each object needs the previous ones.
+fn wanted(cache: &Cache, context: &Context<'_>) -> Option<Write> {
+    let (argocd, now) = (&*context.settings.argocd, context.now);
+    let ca = cache.certificate(names::CA_SECRET);
+    if let Some(write) = authority::next(ca, argocd, spread(cache, argocd), now) {
+        return Some(write);
+    }
+    let ca = ca.filter(|ca| ca.leaf().is_some())?;
+    let named = |kind, name| cache.object(kind, &ObjectRef::new(argocd, name));
+    if named(AgentResource::TokenKey, names::JWT_SECRET).is_none() {
+        return Some(authority::token_key(argocd));
+    }
+    let bundle = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": names::CA_BUNDLE, "namespace": argocd, "labels": authority::labels()},
+        "data": {"ca-bundle.crt": &*ca.text},
+    });
+    if let Some(write) = so(&CONFIG_MAPS, bundle, named(AgentResource::Bundle, names::CA_BUNDLE)) {
+        return Some(write);
+    }
+    leaves(cache, ca, argocd, now)
+        .or_else(|| restart(cache, ca, argocd))
+        .or_else(|| install(cache, context))
+}
+
+/// Returns the write that issues the certificate of the principal or of the resource proxy, if one is due.
+fn leaves(cache: &Cache, ca: &TlsSecret, argocd: &str, now: Timestamp) -> Option<Write> {
+    let [services, routes, nodes] =
+        [AgentResource::Services, AgentResource::Routes, AgentResource::Nodes].map(|kind| of_argocd(cache, kind));
+    let servers = asking(cache, argocd).filter_map(|(_, _, wanted)| server(cache, wanted).ok());
+    let mut addresses: Vec<_> = servers.map(|server| Some(server.address)).collect();
+    addresses.push(None);
+    let names = addresses
+        .iter()
+        .flat_map(|address| agent::principal_names(&services, &routes, &nodes, argocd, address.as_deref()));
+    let principal: BTreeSet<Box<str>> = names.map(Into::into).collect();
+    let (_, proxy) = agent::resource_proxy(&services, argocd);
+    let proxy = proxy.into_iter().map(Into::into).collect();
+    let all = [
+        (names::PRINCIPAL_TLS, &principal, names::PRINCIPAL_SERVICES[0]),
+        (names::RESOURCE_PROXY_TLS, &proxy, names::RESOURCE_PROXY_SERVICES[0]),
+    ];
+    all.into_iter().find_map(|(secret, names, common_name)| {
+        let wanted = Leaf {
+            secret,
+            names,
+            common_name,
+        };
+        authority::leaf(ca, cache.certificate(secret), &wanted, argocd, now)
+    })
+}
+
+/// Returns the write that restarts a principal that was started with other certificates.
+fn restart(cache: &Cache, ca: &TlsSecret, argocd: &str) -> Option<Write> {
+    let mut digest = Sha256::new_with_prefix(&*ca.text);
+    for name in [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS] {
+        digest.update(cache.certificate(name)?.digest);
+    }
+    let digest = hex(&digest.finalize()[..16]);
+    names::PRINCIPAL_DEPLOYMENTS.into_iter().find_map(|name| {
+        let place = ObjectRef::new(argocd, name);
+        let there = cache.object(AgentResource::Deployments, &place)?;
+        let annotations = &there.object["spec"]["template"]["metadata"]["annotations"];
+        (annotations[STARTED_WITH] != *digest).then(|| Write::Patch {
+            resource: &DEPLOYMENTS,
+            place,
+            body: json!({
+                "metadata": {"resourceVersion": there.version},
+                "spec": {"template": {"metadata": {"annotations": {STARTED_WITH: digest}}}},
+            }),
+        })
+    })
+}
+
+/// Checks the progress of a CA rotation: whether every cluster has all CA certificates, and whether the first one issued all
+/// certificates.
+fn spread(cache: &Cache, argocd: &str) -> Spread {
+    let Some(ca) = cache.certificate(names::CA_SECRET) else {
+        return Spread {
+            is_known: false,
+            is_used: false,
+        };
+    };
+    // Checking every certificate takes time, and is not needed with only one CA certificate.
+    if ca.next.is_none() && ca.certificates.len() < 2 {
+        return Spread {
+            is_known: true,
+            is_used: true,
+        };
+    }
+    let issued = |name| {
+        let there = cache.certificate(name);
+        there.is_some_and(|there| {
+            let is_ours = authority::is_of(ca, there);
+            let leaf = there.leaf().zip(ca.leaf());
+            !is_ours || leaf.is_some_and(|(leaf, signer)| leaf.is_issued_by(signer))
+        })
+    };
+    let mut clusters: BTreeSet<_> = asking(cache, argocd)
+        .flat_map(|(place, it, _)| agents_of(cache, place, it, argocd))
+        .collect();
+    // Clusters of a GitOpsCluster that is currently invalid or not served keep their agents, and need the next CA too.
+    let kept = cache.gitops_clusters().filter(|(place, it)| {
+        !it.deleting && it.spec.may_have_agent() && super::wanted(cache, place, it, argocd).is_none()
+    });
+    clusters.extend(kept.flat_map(|(place, _)| super::addon::clusters_of(cache, place)));
+    let leaves = [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS];
+    Spread {
+        is_known: clusters.iter().all(|cluster| works::has(cache, cluster, ca)),
+        is_used: leaves.into_iter().all(issued)
+            && clusters
+                .iter()
+                .all(|cluster| works::is_registered_by(cache, cluster, ca)),
+    }
+}
+
+/// Returns the write of the ClusterManagementAddOn, with the entries of all GitOpsClusters, once everything that it references
+/// exists. OCM uninstalls the add-on from every cluster without an entry, so there is no write before every cluster with the
+/// add-on is named.
+fn install(cache: &Cache, context: &Context<'_>) -> Option<Write> {
+    let argocd = &*context.settings.argocd;
+    let there = management(cache);
+    let entries = entries(cache, context, there);
+    if entries.is_empty() || !left_out(cache, &entries, argocd).is_empty() {
+        return None;
+    }
+    so(
+        &MANAGEMENTS,
+        agent::management(
+            &entries.iter().map(Wish::entry).collect::<Vec<_>>(),
+            there.map(|there| &there.object),
+        ),
+        there,
+    )
+}
+
+/// Returns the clusters that have the add-on and are not in these entries, although no GitOpsCluster has released them.
+fn left_out(cache: &Cache, entries: &[Wish], argocd: &str) -> Vec<String> {
+    let named: BTreeSet<_> = entries
+        .iter()
+        .flat_map(|entry| super::addon::named(cache, entry))
+        .collect();
+    let all = cache.objects(AgentResource::AddOns).filter(|(addon, it)| {
+        let cluster = &*addon.namespace;
+        // The new owner may not have named it yet.
+        let is_taken = || asking(cache, argocd).any(|(place, it, _)| has_agent(cache, place, it, cluster, argocd));
+        let stays = || !super::addon::is_given_up(cache, cluster, argocd) || is_taken();
+        !named.contains(cluster) && !it.deleting && stays()
+    });
+    all.map(|(addon, _)| addon.namespace.to_string()).collect()
+}
+
+/// Returns the clusters that have the add-on and that no GitOpsCluster selects, although none has released them.
+pub(super) fn strangers(cache: &Cache, context: &Context<'_>) -> Vec<String> {
+    let argocd = &*context.settings.argocd;
+    left_out(cache, &entries(cache, context, management(cache)), argocd)
+}
+
+/// Returns the entries of the GitOpsClusters. A GitOpsCluster with missing objects, or one that is currently not served, keeps
+/// its previous entry.
+fn entries(cache: &Cache, context: &Context<'_>, there: Option<&Object>) -> Vec<Wish> {
+    let argocd = &*context.settings.argocd;
+    let asking = cache.gitops_clusters().filter(|(place, it)| may_ask(cache, place, it));
+    asking
+        .filter_map(|(place, it)| {
+            let is_served = super::wanted(cache, place, it, argocd).is_some();
+            let now = is_served
+                .then(|| super::addon::entry(cache, place, it, context))
+                .flatten();
+            now.or_else(|| super::addon::entry_before(place, &there?.object))
+        })
+        .collect()
+}
+
+/// Returns the next deletion of shared objects once no GitOpsCluster requests agents. Deletes only while the last GitOpsCluster
+/// that requested agents waits for it: an empty list of GitOpsClusters is no reason.
+fn unwanted(cache: &Cache, argocd: &str) -> Option<Write> {
+    let is_waiting = cache.gitops_clusters().any(|(place, it)| {
+        let is_last = it.deleting && it.spec.agent.is_some() && is_held(place, it, argocd);
+        !is_anothers(place, it, argocd) && (is_last || super::addon::is_left(cache, place))
+    });
+    if !is_waiting {
+        return None;
+    }
+    if let Some(there) = management(cache) {
+        return gone(&MANAGEMENTS, &ObjectRef::new("", names::ADDON), there);
+    }
+    if cache.objects(AgentResource::AddOns).next().is_some() {
+        return None;
+    }
+    let beside = beside(cache, argocd).find_map(|(resource, place, there)| gone(resource, &place, there));
+    let lists = || {
+        let mut all = cache.objects(AgentResource::Issued);
+        all.find_map(|(place, there)| gone(&SECRETS, place, there))
+    };
+    beside.or_else(|| outdated(cache, argocd)).or_else(lists)
+}
+
+/// Returns the shared objects other than certificates.
+fn beside<'i>(cache: &'i Cache, argocd: &str) -> impl Iterator<Item = (&'static Resource, ObjectRef, &'i Object)> {
+    let all = [
+        (AgentResource::Bundle, &CONFIG_MAPS, names::CA_BUNDLE),
+        (AgentResource::TokenKey, &SECRETS, names::JWT_SECRET),
+    ];
+    all.into_iter().filter_map(move |(kind, resource, name)| {
+        let place = ObjectRef::new(argocd, name);
+        let there = cache.object(kind, &place)?;
+        Some((resource, place, there))
+    })
+}
+
+/// Returns the deletion of the first of our certificates that still exists.
+fn outdated(cache: &Cache, argocd: &str) -> Option<Write> {
+    names::CERTIFICATES.into_iter().find_map(|name| {
+        let there = cache
+            .certificate(name)
+            .filter(|there| there.is_ours && !there.deleting)?;
+        Some(Write::Delete {
+            resource: &SECRETS,
+            place: ObjectRef::new(argocd, name),
+            uid: there.uid.clone(),
+            version: there.version.clone(),
+            unless_there: None,
+        })
+    })
+}
+
+/// Returns true if any of our shared objects is left.
+pub(super) fn is_left(cache: &Cache, argocd: &str) -> bool {
+    let mut certificates = names::CERTIFICATES
+        .into_iter()
+        .filter_map(|name| cache.certificate(name));
+    management(cache).is_some_and(Object::is_ours)
+        || beside(cache, argocd).any(|(_, _, there)| there.is_ours())
+        || certificates.any(|it| it.is_ours)
+        || cache.objects(AgentResource::Issued).any(|(_, it)| it.is_ours())
+}

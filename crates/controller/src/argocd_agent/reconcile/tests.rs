@@ -1,0 +1,410 @@
+//! Tests of the argocd-agent controller on a simulated hub that stores its writes, with a simulated OCM.
+
+mod chance;
+mod handover;
+mod renewal;
+mod requested;
+
+use super::*;
+use crate::cache::{Change, ReconcileKind};
+use crate::model::{OPEN, Reach};
+use crate::simulation::{Hub, acm, all, fake_ocm};
+use fake_ocm::{addon_of, bringing, management, of_argocd};
+use jiff::SignedDuration;
+use std::collections::HashSet;
+
+fn some() -> ObjectRef {
+    of_argocd("some")
+}
+
+fn days(days: i64) -> SignedDuration {
+    SignedDuration::from_hours(24 * days)
+}
+
+/// Returns the index of the first write with this prefix.
+fn position(written: &[String], what: &str) -> usize {
+    let found = written.iter().position(|write| write.starts_with(what));
+    found.unwrap_or_else(|| panic!("{what} is not among {written:#?}"))
+}
+
+impl Hub {
+    fn taken(&self) -> Vec<&str> {
+        let taken = &self.ocm.as_ref().expect("it plays").taken;
+        taken.iter().map(String::as_str).collect()
+    }
+
+    fn is_at_rest(&mut self) {
+        assert_eq!(self.look_at_everything(), [""; 0], "all is written");
+        assert_eq!(self.start_anew(), [""; 0], "once is enough");
+    }
+
+    /// Returns the names of our objects, except the add-ons, which OCM creates.
+    fn ours(&self) -> Vec<String> {
+        let is_ours = |object: &Value| object["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "argocd-ocm-cmp";
+        let all = self.there.iter().filter(|(_, object)| is_ours(object));
+        let all = all.map(|((_, place), _)| place.to_string());
+        all.chain(self.secrets.keys().cloned()).collect()
+    }
+
+    /// Opens Argo CD's namespace to GitOpsClusters of other namespaces, or closes it.
+    fn open(&mut self, is_open: bool) {
+        let namespace = json!({"metadata": {"labels": {OPEN: is_open.to_string()}}});
+        self.put(Kind::Namespace, &ObjectRef::new("", "argocd"), Some(namespace));
+    }
+}
+
+#[test]
+fn an_installation_names_its_clusters_before_ocm_is_told_and_comes_to_rest() {
+    let mut hub = Hub::with_ocm();
+    hub.write(&all(), &bringing("some", &[]));
+    let written = hub.settle();
+    assert_eq!(hub.with_addon(), ["eu1", "eu2"]);
+    let told = position(&written, "create ClusterManagementAddOn");
+    for before in [
+        "create AddOnTemplate",
+        "create AddOnDeploymentConfig argocd/all-argocd-agent",
+        "create Placement argocd/all-argocd-agent",
+        "status PlacementDecision argocd/all-argocd-agent-decision-1",
+        "create Secret argocd/argocd-agent-principal-tls",
+    ] {
+        assert!(position(&written, before) < told, "{before} is not before");
+    }
+    let texts: HashSet<_> = written
+        .iter()
+        .filter(|text| !text.starts_with("status argocd/"))
+        .collect();
+    let counted = written
+        .iter()
+        .filter(|text| !text.starts_with("status argocd/"))
+        .count();
+    assert_eq!(counted, texts.len(), "once each: {written:#?}");
+    assert_eq!(hub.ocm.as_ref().map(|it| it.restarts), Some(1));
+    hub.is_at_rest();
+    hub.choose(&some(), &["eu1", "eu2", "eu3"]);
+    hub.settle();
+    assert_eq!(hub.with_addon(), ["eu1", "eu2", "eu3"]);
+    assert_eq!(
+        hub.ocm.as_ref().map(|it| it.restarts),
+        Some(1),
+        "whoever joins needs no other principal"
+    );
+    hub.is_at_rest();
+}
+
+#[test]
+fn another_template_comes_beside_the_one_in_use_which_goes_after_it() {
+    let mut hub = Hub::with_all_agents();
+    let [(before, _)] = hub.kept(AgentResource::Templates)[..] else {
+        panic!("one")
+    };
+    let before = before.clone();
+    let mut spec = bringing("some", &[]);
+    spec["agent"]["images"] = json!({"agent": "other:2"});
+    hub.write(&all(), &spec);
+    let written = hub.settle();
+    let [made, switched, gone] = [
+        "create AddOnTemplate".to_owned(),
+        "patch ClusterManagementAddOn".to_owned(),
+        format!("delete AddOnTemplate {before}"),
+    ]
+    .map(|what| position(&written, &what));
+    assert!(made < switched && switched < gone, "{written:#?}");
+    assert_eq!(hub.kept(AgentResource::Templates).len(), 1);
+    assert_eq!(hub.taken(), [""; 0]);
+    hub.is_at_rest();
+}
+
+/// A change that makes the selected clusters uncertain.
+type Doubt = fn(&mut Hub);
+
+const DOUBTS: [(&str, Doubt); 8] = [
+    ("a decision is gone", |hub| hub.decide_of(&some(), None)),
+    ("nothing is decided", |hub| hub.choose(&some(), &[])),
+    ("the Placement says more", |hub| hub.decide_of(&some(), Some(&["eu1"]))),
+    ("the Placement says less", |hub| hub.say_of(&some(), Some(1))),
+    ("the Placement is gone", |hub| hub.say_of(&some(), None)),
+    ("all of it is gone", |hub| {
+        hub.decide_of(&some(), None);
+        hub.say_of(&some(), None);
+    }),
+    ("a cluster is not heard", |hub| {
+        hub.join("eu2", Reach::Silent);
+        hub.choose(&some(), &["eu1"]);
+    }),
+    ("no GitOpsCluster is listed", |hub| {
+        hub.apply(Change::OnlyGitOpsClusters(HashSet::new()));
+    }),
+];
+
+#[test]
+fn on_doubt_every_cluster_keeps_its_agent() {
+    for (why, doubt) in DOUBTS {
+        let mut hub = Hub::with_all_agents();
+        let works = hub.kept(AgentResource::Works).len();
+        doubt(&mut hub);
+        hub.settle();
+        hub.look_at_everything();
+        let later = hub.now + days(25);
+        hub.pass_to(later);
+        assert_eq!(hub.with_addon(), ["eu1", "eu2"], "{why}");
+        assert_eq!(hub.kept(AgentResource::Works).len(), works, "{why}");
+        hub.start_anew();
+        hub.join("eu2", Reach::Heard);
+        hub.choose(&some(), &["eu1", "eu2"]);
+        hub.settle();
+        assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu1", "eu2"], vec![]), "{why}");
+        hub.is_at_rest();
+    }
+}
+
+#[test]
+fn a_namespace_that_is_not_open_any_more_takes_nothing_away() {
+    let mut hub = Hub::with_ocm();
+    let (far, placement) = (ObjectRef::new("team", "far"), ObjectRef::new("team", "some"));
+    hub.open(true);
+    hub.choose(&placement, &["eu3"]);
+    hub.write(&all(), &bringing("some", &[]));
+    hub.write(&far, &bringing("some", &[]));
+    hub.settle();
+    assert_eq!(hub.with_addon(), ["eu1", "eu2", "eu3"]);
+    hub.open(false);
+    hub.settle();
+    hub.choose(&placement, &["eu2"]);
+    hub.choose(&some(), &["eu1"]);
+    hub.settle();
+    assert_eq!(hub.with_addon(), ["eu1", "eu3"], "the other one is served");
+    hub.is_at_rest();
+    hub.open(true);
+    hub.settle();
+    assert_eq!(hub.with_addon(), ["eu1", "eu2"]);
+    hub.is_at_rest();
+}
+
+#[test]
+fn a_cluster_that_is_not_selected_for_certain_loses_its_agent_and_all_that_was_brought() {
+    for is_silent_first in [false, true] {
+        let mut hub = Hub::with_all_agents();
+        if is_silent_first {
+            hub.join("eu2", Reach::Silent);
+        }
+        hub.choose(&some(), &["eu1"]);
+        hub.settle();
+        hub.join("eu2", Reach::Heard);
+        hub.settle();
+        assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu1"], vec!["eu2"]));
+        let works = hub.kept(AgentResource::Works);
+        assert!(works.iter().all(|(place, _)| *place.namespace == *"eu1"), "{works:?}");
+        assert_eq!(hub.secrets.keys().collect::<Vec<_>>(), ["cluster-eu1"]);
+        hub.is_at_rest();
+    }
+}
+
+#[test]
+fn with_the_last_one_all_of_ours_goes_and_nothing_of_others() {
+    let mut hub = Hub::with_ocm();
+    let theirs = renewal::server(&renewal::other_authority(), hub.now, 30);
+    hub.put(Kind::Certificates, &of_argocd(names::PRINCIPAL_TLS), Some(theirs));
+    hub.write(&all(), &bringing("some", &[]));
+    hub.settle();
+    hub.delete(&all());
+    let written = hub.settle();
+    assert_eq!(written.last().map(String::as_str), Some("finalizers argocd/all"));
+    assert_eq!(hub.taken(), ["eu1", "eu2"]);
+    assert_eq!(hub.ours(), [""; 0]);
+    assert!(hub.get(Kind::Certificates, &of_argocd(names::PRINCIPAL_TLS)).is_some());
+    assert_eq!(hub.start_anew(), [""; 0]);
+}
+
+#[test]
+fn the_controller_of_another_argo_cd_removes_nothing_of_agents() {
+    for is_deleted in [false, true] {
+        let mut hub = Hub::with_all_agents();
+        if is_deleted {
+            hub.delete(&all());
+        } else {
+            // Its controller may have owned it before, and does not know that it no longer requests agents.
+            hub.write(&all(), &acm(&json!({})));
+        }
+        // It sees everything but the Secrets of the other namespace.
+        hub.apply(Change::OnlySecrets(HashSet::new()));
+        hub.affected.clear();
+        hub.argocd = "gitops";
+        assert_eq!(hub.look_at_everything(), [""; 0], "deleted: {is_deleted}");
+        let settings = hub.settings();
+        let context = Context {
+            now: hub.now,
+            stale: false,
+            settings: &settings,
+        };
+        let action = (HUB.reconcile)(&hub.cache, &ObjectRef::new("", "gitops"), &context);
+        assert_eq!(action, None, "deleted: {is_deleted}");
+        // The controller that installed the agents removes them.
+        hub.argocd = "argocd";
+        for (name, secret) in hub.secrets.clone() {
+            hub.secret(&name, Some(secret));
+        }
+        assert_ne!(hub.look_at_everything(), [""; 0]);
+        assert_eq!(hub.with_addon(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_gitopscluster_that_moves_to_another_argo_cd_leaves_its_agents_to_that_ones_controller() {
+    let mut hub = Hub::with_all_agents();
+    let mut spec = hub.objects[&all()]["spec"].clone();
+    spec["argoServer"]["argoNamespace"] = json!("gitops");
+    hub.write(&all(), &spec);
+    // The other controller takes it over.
+    let finalizers = ["argocd", "gitops"].map(ocm::gitops_cluster::finalizer);
+    hub.objects.get_mut(&all()).expect("it is there")["metadata"]["finalizers"] = json!(finalizers);
+    hub.written(&all());
+    hub.settle();
+    assert_eq!(hub.with_addon(), ["eu1", "eu2"]);
+    assert_eq!(hub.objects[&all()]["metadata"]["finalizers"], json!([finalizers[1]]));
+    assert!(!hub.kept(AgentResource::Works).is_empty() && !hub.kept(AgentResource::Templates).is_empty());
+}
+
+#[test]
+fn whoever_has_brought_something_to_a_cluster_hears_of_it_though_it_selects_the_cluster_no_more() {
+    let mut hub = Hub::with_all_agents();
+    hub.decide_of(&some(), None);
+    hub.settle();
+    hub.secret("cluster-eu1", None);
+    for (kind, place) in [
+        (AgentResource::Works, ObjectRef::new("eu1", names::CA_WORK)),
+        (AgentResource::AddOns, addon_of("eu1")),
+    ] {
+        hub.affected.clear();
+        hub.put(Kind::AgentResource(kind), &place, None);
+        assert!(
+            hub.affected.contains(&(ReconcileKind::GitOpsCluster, all())),
+            "{kind:?}"
+        );
+    }
+}
+
+#[test]
+fn one_that_asks_nobody_knows_how_waits_for_what_it_has_brought_as_well() {
+    let mut hub = Hub::with_all_agents();
+    let mode = json!({"gitopsAddon": {"enabled": true, "argoCDAgent": {"enabled": true, "mode": "unheard-of"}}});
+    hub.write(&all(), &acm(&mode));
+    hub.settle();
+    hub.put(Kind::AgentResource(AgentResource::Management), &management(), None);
+    assert!(hub.affected.contains(&(ReconcileKind::GitOpsCluster, all())));
+}
+
+#[test]
+fn works_of_clusters_that_are_not_selected_do_not_count() {
+    let mut hub = Hub::with_all_agents();
+    let work = hub
+        .get(
+            Kind::AgentResource(AgentResource::Works),
+            &ObjectRef::new("eu1", names::CA_WORK),
+        )
+        .cloned();
+    hub.put(
+        Kind::AgentResource(AgentResource::Works),
+        &ObjectRef::new("eu3", names::CA_WORK),
+        work,
+    );
+    hub.affected = vec![(ReconcileKind::GitOpsCluster, all())];
+    hub.settle_for(1);
+    let [_, _, message] = hub.says_of(&all(), "ManifestWorksApplied");
+    assert!(message.starts_with("2 of 2 clusters"), "{message}");
+}
+
+#[test]
+fn one_that_asks_for_agents_no_more_leaves_no_work_and_no_add_on() {
+    let mut hub = Hub::with_all_agents();
+    hub.write(&all(), &acm(&json!({})));
+    hub.settle();
+    assert_eq!(hub.with_addon(), [""; 0]);
+    for kind in [
+        AgentResource::Templates,
+        AgentResource::AddOnConfigs,
+        AgentResource::Placements,
+        AgentResource::Decisions,
+        AgentResource::Works,
+        AgentResource::Management,
+    ] {
+        assert_eq!(hub.kept(kind), [], "{kind:?}");
+    }
+    assert_eq!(hub.registered(), ["eu1", "eu2"], "it registers them without");
+    hub.is_at_rest();
+    hub.write(&all(), &bringing("some", &[]));
+    hub.settle();
+    assert_eq!(hub.with_addon(), ["eu1", "eu2"]);
+    hub.is_at_rest();
+}
+
+/// Installs the add-on of argocd-pull-integration on clusters.
+fn install_theirs(hub: &mut Hub, clusters: &[&str]) {
+    let theirs = json!({"metadata": {}, "spec": {
+        "addOnMeta": {"displayName": "theirs"},
+        "supportedConfigs": [{"group": "addon.open-cluster-management.io", "resource": "addontemplates",
+            "defaultConfig": {"name": "argocd-agent-addon"}}],
+        "installStrategy": {"type": "Manual"},
+    }});
+    hub.put(
+        Kind::AgentResource(AgentResource::Management),
+        &management(),
+        Some(theirs),
+    );
+    for cluster in clusters {
+        let addon = json!({
+            "metadata": {"labels": {"app.kubernetes.io/managed-by": "argocd-pull-integration"}},
+            "spec": {"configs": [{"resource": "addondeploymentconfigs", "name": "theirs"}]},
+        });
+        hub.put(
+            Kind::AgentResource(AgentResource::AddOns),
+            &addon_of(cluster),
+            Some(addon),
+        );
+    }
+}
+
+#[test]
+fn what_argocd_pull_integration_has_installed_is_taken_over_without_a_gap() {
+    let mut hub = Hub::with_ocm();
+    install_theirs(&mut hub, &["eu1", "eu2"]);
+    hub.write(&all(), &bringing("some", &[]));
+    let written = hub.settle();
+    let named = position(&written, "status PlacementDecision argocd/all-argocd-agent-decision-1");
+    let switched = position(&written, "patch ClusterManagementAddOn");
+    assert!(named < switched, "{written:#?}");
+    for cluster in ["eu1", "eu2"] {
+        let patched = position(&written, &format!("patch ManagedClusterAddOn {cluster}/"));
+        assert!(switched < patched, "{written:#?}");
+        let addon = hub
+            .get(Kind::AgentResource(AgentResource::AddOns), &addon_of(cluster))
+            .expect("it is there");
+        assert_eq!(
+            (&addon["spec"]["configs"], &addon["metadata"]["labels"]),
+            (&json!([]), &Value::Null)
+        );
+    }
+    assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu1", "eu2"], vec![]));
+    hub.is_at_rest();
+}
+
+#[test]
+fn a_cluster_that_has_the_add_on_and_that_nobody_selects_keeps_it_and_is_told() {
+    let mut hub = Hub::with_ocm();
+    install_theirs(&mut hub, &["eu1", "eu3"]);
+    hub.write(&all(), &bringing("some", &[]));
+    hub.settle();
+    let strategy = |hub: &Hub| {
+        let there = hub.get(Kind::AgentResource(AgentResource::Management), &management());
+        there.expect("it is there")["spec"]["installStrategy"]["type"].clone()
+    };
+    assert_eq!(strategy(&hub), "Manual");
+    assert_eq!(hub.with_addon(), ["eu1", "eu3"]);
+    let [_, _, message] = hub.says_of(&all(), "ManagedClusterAddOnsReady");
+    assert!(message.contains("no GitOpsCluster selects eu3"), "{message}");
+    hub.is_at_rest();
+    hub.choose(&some(), &["eu1", "eu2", "eu3"]);
+    hub.settle();
+    assert_eq!(strategy(&hub), "Placements");
+    assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu1", "eu2", "eu3"], vec![]));
+    hub.is_at_rest();
+}

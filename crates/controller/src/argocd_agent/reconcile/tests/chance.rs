@@ -1,0 +1,283 @@
+//! Random events in random order: no cluster loses its agent without certainty (checked by the simulated OCM), no component sees
+//! a certificate of a CA that it does not trust, all writes come to rest, and in the end all of our objects are deleted.
+
+use super::*;
+use crate::simulation::fake_ocm::agent_request;
+use fastrand::Rng;
+use k8s_openapi::ByteString;
+use pki::{Certificate, ClientConfig};
+use serde::Deserialize;
+
+const CLUSTERS: [&str; 3] = ["eu1", "eu2", "eu3"];
+/// As many as run in a few seconds.
+const SEEDS: u64 = 3;
+const STEPS: usize = 50;
+/// The maximum number of writes of one object for one event: create, patch and status, for each of two GitOpsClusters that it
+/// passes between.
+const WRITES: usize = 4;
+/// More reconciliations than any event needs.
+const MANY: usize = 5_000;
+
+/// Returns a GitOpsCluster and its Placement.
+fn gitops(number: usize) -> (ObjectRef, &'static str, ObjectRef) {
+    let (place, placement) = [
+        (all(), "some"),
+        (of_argocd("other"), "others"),
+        (ObjectRef::new("team", "far"), "some"),
+    ][number]
+        .clone();
+    let chosen = ObjectRef::new(&place.namespace, placement);
+    (place, placement, chosen)
+}
+
+fn subset(rng: &mut Rng) -> Vec<&'static str> {
+    CLUSTERS.into_iter().filter(|_| rng.bool()).collect()
+}
+
+/// Applies a random event.
+fn happen(hub: &mut Hub, rng: &mut Rng) -> String {
+    let (place, placement, chosen) = gitops(rng.usize(..3));
+    let cluster = CLUSTERS[rng.usize(..3)];
+    match rng.usize(..21) {
+        0..4 => {
+            let clusters = subset(rng);
+            hub.choose(&chosen, &clusters);
+            format!("{chosen} selects {clusters:?}")
+        }
+        4 => {
+            let clusters = subset(rng);
+            hub.decide_of(&chosen, rng.bool().then_some(&clusters));
+            format!("{chosen} decides {clusters:?} or nothing")
+        }
+        5 => {
+            let says = rng.bool().then(|| rng.usize(..4));
+            hub.say_of(&chosen, says);
+            format!("{chosen} says {says:?}")
+        }
+        6..9 => {
+            let reach = [Reach::Heard, Reach::Silent, Reach::Unwell][rng.usize(..3)];
+            hub.join(cluster, reach);
+            format!("{cluster} is {reach:?}")
+        }
+        9 => {
+            hub.put(Kind::Clusters, &ObjectRef::new("", cluster), None);
+            hub.play();
+            format!("{cluster} leaves")
+        }
+        10..13 => {
+            let revoked: &[&str] = if rng.usize(..4) == 0 { &[cluster] } else { &[] };
+            let is_going = hub
+                .objects
+                .get(&place)
+                .is_some_and(|it| it["metadata"]["deletionTimestamp"].is_string());
+            if !is_going {
+                hub.write(&place, &bringing(placement, revoked));
+            }
+            format!("{place} asks, without {revoked:?}")
+        }
+        13 => {
+            if hub.objects.contains_key(&place) {
+                hub.delete(&place);
+            }
+            format!("{place} goes")
+        }
+        14 => {
+            if hub.objects.contains_key(&place) {
+                let unclear = json!({
+                    "placementRef": {"name": placement},
+                    "gitopsAddon": {"enabled": true, "argoCDAgent": {"enabled": true, "mode": "unheard-of"}},
+                });
+                hub.write(&place, &acm(&unclear));
+            }
+            format!("{place} asks nobody knows how")
+        }
+        15 => {
+            let is_open = rng.usize(..3) > 0;
+            hub.open(is_open);
+            format!("open {is_open}")
+        }
+        16 => {
+            let user = format!("system:open-cluster-management:{cluster}:agent1");
+            let group = format!("system:open-cluster-management:{cluster}");
+            let subject = format!("/CN={}", names::user(cluster));
+            let request = agent_request((&user, &group), cluster, &subject, rng.bool());
+            let name = format!("csr-{}", rng.u8(..4));
+            hub.put(
+                Kind::AgentResource(AgentResource::Requests),
+                &ObjectRef::new("", &name),
+                Some(request),
+            );
+            format!("{name} of {cluster}")
+        }
+        17 => {
+            let kinds = [AgentResource::Bundle, AgentResource::Works, AgentResource::AddOnConfigs];
+            let kind = kinds[rng.usize(..3)];
+            let there: Vec<_> = hub.kept(kind).into_iter().map(|(place, _)| place.clone()).collect();
+            if let Some(place) = there.first() {
+                hub.put(Kind::AgentResource(kind), place, None);
+            }
+            format!("somebody deletes {kind:?}")
+        }
+        18 => {
+            let hours = [1, 25, 24 * 8][rng.usize(..3)];
+            let at = hub.now + SignedDuration::from_hours(hours);
+            hub.pass_to(at);
+            format!("{hours} hours pass")
+        }
+        19 => {
+            let is_stuck = rng.bool();
+            hub.stuck(cluster, is_stuck);
+            format!("{cluster} applies no works: {is_stuck}")
+        }
+        _ => {
+            hub.start_anew();
+            "another controller starts".to_owned()
+        }
+    }
+}
+
+#[test]
+fn whatever_happens_no_agent_goes_without_certainty_and_all_comes_to_rest() {
+    for seed in 1..=SEEDS {
+        let (mut rng, mut happened) = (Rng::with_seed(seed), Vec::new());
+        let went_well = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| live(&mut rng, &mut happened)));
+        assert!(went_well.is_ok(), "seed {seed}: {happened:#?}");
+    }
+}
+
+impl Hub {
+    /// Reconciles so many requests of the workqueue, and checks after each that all used certificates are trusted.
+    fn settle_with_care(&mut self, looks: usize) {
+        for _ in 0..looks {
+            if self.affected.is_empty() {
+                return;
+            }
+            self.settle_for(1);
+            self.is_trusted();
+        }
+        assert!(looks < MANY, "it goes on and on");
+    }
+
+    /// Panics if a certificate is in use whose issuer is not trusted by its peer.
+    fn is_trusted(&mut self) {
+        if self.cache.certificate(names::CA_SECRET).is_none() {
+            // The CA is deleted, and its certificates are no longer in use.
+            for place in self.places(AgentResource::Requests) {
+                self.put(Kind::AgentResource(AgentResource::Requests), &place, None);
+            }
+            return;
+        }
+        let now = self.now;
+        let is_of = |leaf: &Certificate, all: &[Certificate]| {
+            leaf.not_after < now || all.iter().any(|authority| leaf.is_issued_by(authority))
+        };
+        let leaf = |name: &str| self.cache.certificate(name).and_then(|it| it.certificates.first());
+        let (principal, proxy) = (leaf(names::PRINCIPAL_TLS), leaf(names::RESOURCE_PROXY_TLS));
+        let ca = &self.ca().certificates;
+        for (place, request) in self.kept(AgentResource::Requests) {
+            let Ok(text) = ByteString::deserialize(&request["status"]["certificate"]) else {
+                continue;
+            };
+            for agent in Certificate::read_all(&text.0).unwrap_or_default() {
+                assert!(is_of(&agent, ca), "the principal does not know the agent of {place}");
+            }
+        }
+        // Clusters of an invalid spec stay as they are.
+        let keeps_up = |it: &Value| {
+            let owner = &it["metadata"]["annotations"]["argocd-ocm-cmp.github.io/gitopscluster"];
+            asking(&self.cache, "argocd").any(|(place, ..)| *owner == place.to_string())
+        };
+        for (name, secret) in self.secrets.iter().filter(|(_, it)| keeps_up(it)) {
+            let Ok(config) = ByteString::deserialize(&secret["data"]["config"]) else {
+                continue;
+            };
+            let known = ClientConfig::read(&config.0).expect("a configuration");
+            assert!(is_of(&known.certificate, ca), "the resource proxy does not know {name}");
+            let text: Value = serde_json::from_slice(&config.0).expect("JSON");
+            let trusted = ByteString::deserialize(&text["tlsClientConfig"]["caData"]).expect("authorities");
+            let trusted = Certificate::read_all(&trusted.0).expect("certificates");
+            assert!(
+                proxy.is_none_or(|proxy| is_of(proxy, &trusted)),
+                "{name} does not know the resource proxy"
+            );
+        }
+        for (place, work) in self
+            .kept(AgentResource::Works)
+            .into_iter()
+            .filter(|(_, it)| keeps_up(it))
+        {
+            let is_applied = work["status"]["conditions"][0]["observedGeneration"] == work["metadata"]["generation"];
+            let manifests = work["spec"]["workload"]["manifests"].as_array().into_iter().flatten();
+            for text in manifests.filter_map(|it| it["data"].get("ca.crt")) {
+                let text = ByteString::deserialize(text).expect("base64");
+                let trusted = Certificate::read_all(&text.0).expect("certificates");
+                let knows = principal.is_none_or(|principal| is_of(principal, &trusted));
+                assert!(knows || !is_applied, "{place} does not know the principal");
+            }
+        }
+    }
+
+    fn places(&self, kind: AgentResource) -> Vec<ObjectRef> {
+        self.kept(kind).into_iter().map(|(place, _)| place.clone()).collect()
+    }
+}
+
+fn live(rng: &mut Rng, happened: &mut Vec<String>) {
+    let mut hub = Hub::with_all_agents();
+    if rng.bool() {
+        // The next CA certificate is due soon.
+        let at = hub.now + days(renewal::DUE - 2);
+        hub.pass_to(at);
+    }
+    for _ in 0..STEPS {
+        hub.ocm.as_mut().expect("it plays").writes.clear();
+        happened.push(happen(&mut hub, rng));
+        rng.shuffle(&mut hub.affected);
+        // The next event may happen before everything is written.
+        if rng.usize(..4) == 0 {
+            happened.push("meanwhile".to_owned());
+            hub.settle_with_care(rng.usize(..6));
+            continue;
+        }
+        hub.settle_with_care(MANY);
+        let writes = &hub.ocm.as_ref().expect("it plays").writes;
+        let most = writes.iter().max_by_key(|(_, times)| **times);
+        assert!(most.is_none_or(|(_, times)| *times <= WRITES), "{most:?}");
+        // Requests whose cluster was not selected before are reconciled every ten seconds.
+        hub.pass_to(hub.now + SignedDuration::from_secs(11));
+        let rest = hub.look_at_everything();
+        assert_eq!(rest, [""; 0], "at rest nothing is written");
+    }
+    all_is_well(&mut hub);
+    happened.push("all is well".to_owned());
+    hub.look_at_everything();
+    assert_eq!(hub.with_addon(), CLUSTERS);
+    hub.is_at_rest();
+    for number in 0..3 {
+        hub.delete(&gitops(number).0);
+    }
+    rng.shuffle(&mut hub.affected);
+    hub.settle_with_care(MANY);
+    hub.look_at_everything();
+    happened.push("all is deleted".to_owned());
+    assert!(hub.objects.is_empty(), "{:?}", hub.objects);
+    let mut left = hub.ours();
+    left.retain(|name| !name.ends_with(names::BLOCKLIST));
+    assert_eq!(left, [""; 0]);
+}
+
+/// Makes every cluster reachable, with its own GitOpsCluster.
+fn all_is_well(hub: &mut Hub) {
+    for cluster in CLUSTERS {
+        hub.join(cluster, Reach::Heard);
+        hub.stuck(cluster, false);
+    }
+    hub.open(true);
+    for (number, clusters) in [&["eu1"][..], &["eu2"], &["eu3"]].into_iter().enumerate() {
+        let (place, placement, chosen) = gitops(number);
+        hub.settle_with_care(MANY);
+        hub.choose(&chosen, clusters);
+        hub.write(&place, &bringing(placement, &[]));
+        hub.settle_with_care(MANY);
+    }
+}

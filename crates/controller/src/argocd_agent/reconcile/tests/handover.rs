@@ -1,0 +1,73 @@
+//! Tests of clusters that move from one GitOpsCluster to another.
+
+use super::*;
+
+#[test]
+fn of_two_side_by_side_one_that_goes_takes_its_own_clusters_along_and_no_other() {
+    let mut hub = Hub::with_all_agents();
+    let other = of_argocd("other");
+    hub.choose(&of_argocd("others"), &["eu2", "eu3"]);
+    hub.write(&other, &bringing("others", &[]));
+    hub.settle();
+    assert_eq!(hub.with_addon(), ["eu1", "eu2", "eu3"]);
+    hub.is_at_rest();
+    hub.delete(&all());
+    hub.settle();
+    assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu2", "eu3"], vec!["eu1"]));
+    assert!(!hub.objects.contains_key(&all()));
+    assert_eq!(
+        [AgentResource::Templates, AgentResource::Placements].map(|kind| hub.kept(kind).len()),
+        [1, 1]
+    );
+    hub.is_at_rest();
+}
+
+/// Returns the ManifestWork with the ArgoCD resource of a GitOpsCluster on a cluster.
+fn argocd(cluster: &str, gitops: &str) -> ObjectRef {
+    ObjectRef::new(cluster, &format!("argocd-agent-cr-argocd-{gitops}"))
+}
+
+/// Returns a GitOpsCluster whose clusters have an operator that is not ours.
+fn operated(placement: &str) -> Value {
+    let mut spec = bringing(placement, &[]);
+    let argocd = json!({"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": {"name": "argocd"}});
+    spec["argoCDAgentAddon"] = json!({"argoCDCRManifestWork": {"manifests": [argocd]}});
+    spec
+}
+
+#[test]
+fn what_an_operator_was_given_goes_when_it_is_asked_for_no_more() {
+    let mut hub = Hub::with_all_agents();
+    let has = |hub: &Hub, cluster, gitops| {
+        hub.kept(AgentResource::Works)
+            .iter()
+            .any(|(at, _)| **at == argocd(cluster, gitops))
+    };
+    hub.write(&all(), &operated("some"));
+    hub.settle();
+    assert_eq!(["eu1", "eu2"].map(|cluster| has(&hub, cluster, "all")), [true; 2]);
+    hub.is_at_rest();
+    hub.write(&all(), &bringing("some", &[]));
+    hub.settle();
+    assert_eq!(["eu1", "eu2"].map(|cluster| has(&hub, cluster, "all")), [false; 2]);
+    assert_eq!(hub.taken(), [""; 0]);
+    hub.is_at_rest();
+}
+
+#[test]
+fn what_an_operator_was_given_goes_to_who_takes_the_cluster_over_before_it_goes() {
+    let mut hub = Hub::with_all_agents();
+    hub.write(&all(), &operated("some"));
+    hub.settle();
+    let other = of_argocd("other");
+    hub.choose(&of_argocd("others"), &["eu1", "eu2"]);
+    hub.write(&other, &operated("others"));
+    hub.settle();
+    hub.choose(&some(), &["eu2"]);
+    let written = hub.settle();
+    let made = position(&written, "create ManifestWork eu1/argocd-agent-cr-argocd-other");
+    let gone = position(&written, "delete ManifestWork eu1/argocd-agent-cr-argocd-all");
+    assert!(made < gone, "{written:#?}");
+    assert_eq!(hub.taken(), [""; 0]);
+    hub.is_at_rest();
+}

@@ -1,0 +1,181 @@
+//! The controller for the ManifestWorks of one managed cluster: the CA certificates that its agent trusts, which change
+//! independently of versions, and the ArgoCD resource of an operator. It also adopts the installations of
+//! argocd-pull-integration.
+
+use super::{ABOUT, NAME, REQUIRES, asking, gone, issued, management, of_gitops, pair, server, so};
+use crate::argocd_agent as agent;
+use crate::argocd_agent::state;
+use crate::cache::{Cache, ReconcileKind};
+use crate::cluster_secrets::{ClusterSecret, MANAGED_BY};
+use crate::controllers::{Context, Controller, never};
+use crate::gitopscluster::{gives_up, has_agent};
+use crate::model::AgentResource;
+use crate::model::{GitOpsCluster, Object, TlsSecret};
+use crate::runtime::action::{Action, Write};
+use k8s_openapi::ByteString;
+use ocm::argocd_agent as names;
+use ocm::object_ref::ObjectRef;
+use ocm::resources::{ADDONS, WORKS};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+pub(crate) const CONTROLLER: Controller = Controller {
+    name: NAME,
+    about: ABOUT,
+    kind: ReconcileKind::Cluster,
+    requires: REQUIRES,
+    pause: Duration::from_millis(500),
+    reconcile,
+    requeue_after: never,
+};
+
+/// The annotation in which earlier versions listed the agent's certificates.
+const OLD_LIST: &str = "argocd-ocm-cmp.github.io/agent-certificates";
+
+/// The managed-by label of argocd-pull-integration.
+const PEER: &str = "argocd-pull-integration";
+
+fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Option<Action> {
+    let (argocd, cluster) = (&*context.settings.argocd, &*cluster.name);
+    let of_it = asking(cache, argocd).find(|(place, it, _)| has_agent(cache, place, it, cluster, argocd));
+    match of_it {
+        Some((place, it, _)) => {
+            let writes: Vec<_> = wanted(cache, place, it, cluster)
+                .into_iter()
+                .chain(adopted(cache, cluster))
+                .chain(issued::claim(cache, place, cluster, argocd))
+                .collect();
+            (!writes.is_empty()).then(|| of_gitops(place, it, writes))
+        }
+        None => unwanted(cache, cluster, argocd),
+    }
+}
+
+/// Returns the writes for missing, outdated and obsolete ManifestWorks of a cluster.
+fn wanted(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, cluster: &str) -> Vec<Write> {
+    let (Some(wanted), Some(ca)) = (&it.spec.agent, cache.certificate(names::CA_SECRET)) else {
+        return Vec::new();
+    };
+    if ca.leaf().is_none() {
+        return Vec::new();
+    }
+    let mut authorities = agent::ca_work(cluster, &wanted.namespace, &ca.text, &place.to_string());
+    // Remove the list of earlier versions: the cluster's agent may write to it.
+    let before = cache.object(AgentResource::Works, &ObjectRef::new(cluster, names::CA_WORK));
+    if before.is_some_and(|work| !work.object["metadata"]["annotations"][OLD_LIST].is_null()) {
+        authorities["metadata"]["annotations"][OLD_LIST] = Value::Null;
+    }
+    let argocd = wanted.is_operated().then_some(()).and_then(|()| {
+        let server = server(cache, wanted).ok()?;
+        Some(agent::argocd_work(pair(place), cluster, wanted, &server))
+    });
+    // While the address of the principal is unknown, it is also unknown which ManifestWorks are obsolete.
+    let is_known = argocd.is_some() == wanted.is_operated();
+    let all: Vec<_> = [Some(authorities), argocd].into_iter().flatten().collect();
+    let names: Vec<_> = all
+        .iter()
+        .filter_map(|work| work["metadata"]["name"].as_str())
+        .collect();
+    let obsolete = is_known.then(|| obsolete(cache, cluster, &names)).flatten();
+    let lacking = all.iter().zip(&names).filter_map(|(work, name)| {
+        let there = cache.object(AgentResource::Works, &ObjectRef::new(cluster, name));
+        so(&WORKS, work.clone(), there)
+    });
+    lacking.chain(obsolete).collect()
+}
+
+/// Returns the write that deletes one of our ManifestWorks on a cluster that has none of these names: its ArgoCD is no longer
+/// requested, or another GitOpsCluster requests it now. Waits until the named ones are applied, so that OCM finds another owner
+/// of objects in both.
+fn obsolete(cache: &Cache, cluster: &str, names: &[&str]) -> Option<Write> {
+    let is_there = |name: &&str| {
+        let work = cache.object(AgentResource::Works, &ObjectRef::new(cluster, name));
+        work.is_some_and(is_applied)
+    };
+    if !names.iter().all(is_there) {
+        return None;
+    }
+    let mut others = cache
+        .objects(AgentResource::Works)
+        .filter(|(at, work)| *at.namespace == *cluster && !names.contains(&&*at.name) && work.owner().is_some());
+    others.find_map(|(at, work)| gone(&WORKS, at, work))
+}
+
+/// Returns the ManifestWorks of a GitOpsCluster with an ArgoCD resource that the add-on's operator has to delete: Kubernetes does
+/// not delete it without the operator, which has set a finalizer.
+pub(super) fn operated<'i>(cache: &'i Cache, place: &ObjectRef) -> impl Iterator<Item = (&'i ObjectRef, &'i Object)> {
+    let name = names::argocd_work(&place.namespace, &place.name);
+    let all = cache
+        .objects(AgentResource::Works)
+        .filter(move |(at, _)| *at.name == *name);
+    all.filter(move |(_, work)| {
+        let annotation = &work.object["metadata"]["annotations"][names::OPERATOR_MANAGED];
+        annotation == "true" && work.owner().as_ref() == Some(place)
+    })
+}
+
+/// Returns the write that removes argocd-pull-integration's configuration of an add-on, so that the one of the GitOpsCluster
+/// applies.
+fn adopted(cache: &Cache, cluster: &str) -> Option<Write> {
+    let place = ObjectRef::new(cluster, names::ADDON);
+    let addon = cache.object(AgentResource::AddOns, &place).filter(|it| !it.deleting)?;
+    let is_theirs = addon.object["metadata"]["labels"][MANAGED_BY] == PEER;
+    (is_theirs && management(cache)?.is_ours()).then(|| Write::Patch {
+        resource: &ADDONS,
+        place,
+        body: json!({
+            "metadata": {"resourceVersion": addon.version, "labels": {MANAGED_BY: null}},
+            "spec": {"configs": []},
+        }),
+    })
+}
+
+/// Deletes the ManifestWorks of a cluster on which no GitOpsCluster runs an agent any more.
+fn unwanted(cache: &Cache, cluster: &str, argocd: &str) -> Option<Action> {
+    let all = cache
+        .objects(AgentResource::Works)
+        .filter(|(at, _)| *at.namespace == *cluster);
+    let mut obsolete = all.filter_map(|(at, work)| {
+        let owner = work.owner()?;
+        let it = cache.gitops_cluster(&owner)?;
+        let write = gone(&WORKS, at, work)?;
+        gives_up(cache, &owner, it, cluster, argocd).then_some((owner, it, write))
+    });
+    let (owner, it, write) = obsolete.next()?;
+    let writes = [write].into_iter().chain(obsolete.map(|(_, _, write)| write));
+    Some(of_gitops(&owner, it, writes.collect()))
+}
+
+/// Returns true if a cluster and its cluster Secrets have these CA certificates.
+pub(super) fn has(cache: &Cache, cluster: &str, ca: &TlsSecret) -> bool {
+    let Some(work) = cache.object(AgentResource::Works, &ObjectRef::new(cluster, names::CA_WORK)) else {
+        return false;
+    };
+    is_applied(work) && has_text(&work.object, &ca.text) && registered(cache, cluster).all(|secret| secret.trusts(ca))
+}
+
+/// Returns true if the cluster's agent has applied the current generation of a ManifestWork.
+fn is_applied(work: &Object) -> bool {
+    let applied = state::condition(&work.object, "Applied");
+    applied["status"] == "True" && applied["observedGeneration"] == work.object["metadata"]["generation"]
+}
+
+fn has_text(work: &Value, text: &str) -> bool {
+    let manifests = work["spec"]["workload"]["manifests"].as_array();
+    let wanted = json!(ByteString(text.as_bytes().to_vec()));
+    manifests
+        .into_iter()
+        .flatten()
+        .any(|it| it["data"]["ca.crt"] == wanted || it["stringData"]["ca.crt"] == text)
+}
+
+/// Returns true if the current CA issued all credentials by which Argo CD connects to a cluster.
+pub(super) fn is_registered_by(cache: &Cache, cluster: &str, ca: &TlsSecret) -> bool {
+    registered(cache, cluster).all(|secret| secret.is_issued_by(ca))
+}
+
+/// Returns our cluster Secrets with a credential for a cluster's agent; none if a Secret of another owner is in the way.
+fn registered<'i>(cache: &'i Cache, cluster: &str) -> impl Iterator<Item = &'i ClusterSecret> {
+    let secrets = cache.secrets_of(cluster).map(|(_, secret)| secret);
+    secrets.filter(|secret| secret.owner().is_some() && secret.has_credential())
+}

@@ -1,0 +1,296 @@
+//! Rollouts of a new version of the add-on, cluster by cluster.
+//!
+//! OCM's own rollout of templates does not wait for health: OCM 1.2 considers an add-on rolled out as soon as its objects exist,
+//! so a version whose Pods never start is on every cluster within a second. Therefore OCM applies its input at once (strategy
+//! `All`), and we change this input gradually, with two install strategy entries for one GitOpsCluster. The first entry names all
+//! clusters and the previous version. The second entry names the clusters that have the desired version by now, and has
+//! precedence for a cluster that both name. At least one entry names each cluster at any time, so nothing is uninstalled. At the
+//! end the first entry names the desired version, and the second is deleted.
+//!
+//! All state is on the hub: the two entries, the clusters of the second entry and the time of their addition, and OCM's status of
+//! each cluster's add-on. So the controller makes the same decision after a restart.
+
+mod agent;
+mod strategy;
+
+pub use agent::{Agent, Health};
+pub use strategy::{Limits, Share, Strategy};
+
+use jiff::{SignedDuration, Timestamp};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// The minimum time that a cluster must be healthy with the new version: for some seconds OCM still reports the health of the
+/// previous Pod.
+const SETTLE: SignedDuration = SignedDuration::from_secs(30);
+
+/// The time after which an unhealthy cluster counts as failed if no deadline is set. It covers image pulls.
+const PATIENCE: SignedDuration = SignedDuration::from_mins(2);
+
+/// The maximum number of clusters that a message names.
+const NAMED: usize = 3;
+
+/// The clusters that the second entry names, and the time of their addition, if known.
+pub type Moved<'a> = BTreeMap<&'a str, Option<Timestamp>>;
+
+/// The clusters of a GitOpsCluster, and the current OCM configuration for them.
+#[derive(Clone, Debug)]
+pub struct Fleet<'a> {
+    /// The desired template of all clusters.
+    pub wanted: &'a str,
+    /// The pace of the rollout.
+    pub strategy: Strategy,
+    /// The template of the first entry, if it exists.
+    pub first: Option<&'a str>,
+    /// The template of the first entry that OCM has processed: OCM reads the entries first, and their templates some time later.
+    pub read: Option<&'a str>,
+    /// The template of the second entry, if it exists.
+    pub next: Option<&'a str>,
+    /// All clusters.
+    pub clusters: BTreeMap<&'a str, Agent<'a>>,
+    /// The clusters that the PlacementDecisions of the second entry name.
+    pub moved: Moved<'a>,
+    /// The current time.
+    pub now: Timestamp,
+}
+
+/// The desired OCM configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan<'a> {
+    /// The template of the first entry.
+    pub first: &'a str,
+    /// The desired template of the second entry, if it is needed.
+    pub next: Option<&'a str>,
+    /// The clusters that the PlacementDecisions of the second entry must name.
+    pub moved: Moved<'a>,
+    /// The time of the next reconciliation, if no watch event triggers one earlier.
+    pub requeue_after: Option<Timestamp>,
+    /// The progress of the rollout.
+    pub progress: Progress,
+}
+
+/// The state of a rollout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// All reachable clusters have the desired version.
+    Done,
+    /// Some reachable clusters do not have it yet.
+    Going,
+    /// Too many clusters have failed.
+    Stopped,
+}
+
+/// The progress of a rollout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// The state of the rollout.
+    pub state: State,
+    /// The message for the status.
+    pub message: String,
+}
+
+/// Returns the desired OCM configuration.
+#[must_use]
+pub fn plan<'a>(fleet: &Fleet<'a>) -> Plan<'a> {
+    match (fleet.strategy, fleet.first) {
+        // On a first installation no cluster has a working version.
+        (Strategy::Progressive(limits), Some(first)) if first != fleet.wanted => paced(fleet, first, limits),
+        _ => at_once(fleet),
+    }
+}
+
+/// Returns the plan that gives all clusters the desired version at once: there is no other version, or there is nothing to wait
+/// for, or the desired version is the one from before an unfinished rollout.
+fn at_once<'a>(fleet: &Fleet<'a>) -> Plan<'a> {
+    let is_taken_back = fleet.first == Some(fleet.wanted) && fleet.next.is_some_and(|next| next != fleet.wanted);
+    // The second entry keeps its clusters until OCM has read the same template in the first: otherwise they would get the first
+    // entry's previous template.
+    let is_read = [fleet.first, fleet.read] == [Some(fleet.wanted); 2];
+    Plan {
+        first: fleet.wanted,
+        next: fleet.next.filter(|_| !is_taken_back && !is_read).map(|_| fleet.wanted),
+        moved: if is_taken_back {
+            Moved::new()
+        } else {
+            fleet.moved.clone()
+        },
+        requeue_after: None,
+        progress: fleet.progress(fleet.first == Some(fleet.wanted)),
+    }
+}
+
+fn paced<'a>(fleet: &Fleet<'a>, first: &'a str, limits: Limits) -> Plan<'a> {
+    let at_a_time = limits.at_a_time.of(fleet.clusters.len()).max(1);
+    if fleet.next != Some(fleet.wanted) {
+        return begun(fleet, first, limits, at_a_time);
+    }
+    // An unreachable cluster without the desired version gets it at the end of the rollout, or in its turn once it is reachable.
+    let mut moved = fleet.moved.clone();
+    moved.retain(|cluster, _| {
+        let agent = fleet.clusters.get(cluster);
+        agent.is_some_and(|agent| agent.is_heard || agent.applied == Some(fleet.wanted))
+    });
+    let (mut healthy, mut under_way, mut failed, mut requeue_after) = (0_usize, 0_usize, Vec::new(), None);
+    for (cluster, since) in &moved {
+        let Some(agent) = fleet.clusters.get(cluster).filter(|agent| agent.is_heard) else {
+            continue;
+        };
+        match agent.judged(fleet.wanted, *since, limits, fleet.now) {
+            Judgement::Healthy => healthy = healthy.saturating_add(1),
+            Judgement::Failed => failed.push(*cluster),
+            Judgement::UnderWay(until) => {
+                under_way = under_way.saturating_add(1);
+                requeue_after = [requeue_after, until].into_iter().flatten().min();
+            }
+        }
+    }
+    let is_stopped = failed.len() > limits.failures.of(fleet.clusters.len());
+    // A cluster that is already unhealthy says least about the new version, so it is updated last and does not block the others.
+    let waiting = fleet.clusters.iter().filter(|(_, agent)| agent.is_heard);
+    let mut waiting: Vec<_> = waiting.filter(|(cluster, _)| !moved.contains_key(*cluster)).collect();
+    waiting.sort_by_key(|(_, agent)| !matches!(agent.health, Health::Well(_)));
+    let is_tried = healthy > 0 || fleet.clusters.is_empty();
+    if !is_stopped && waiting.is_empty() && under_way == 0 && is_tried {
+        return at_once(fleet);
+    }
+    if !is_stopped {
+        let turns = at_a_time.saturating_sub(under_way);
+        moved.extend(
+            waiting
+                .iter()
+                .take(turns)
+                .map(|(cluster, _)| (**cluster, Some(fleet.now))),
+        );
+    }
+    let mut message = format!(
+        "{healthy} of {} clusters have the wanted version, {at_a_time} at a time",
+        fleet.clusters.len()
+    );
+    if !failed.is_empty() {
+        let stopped = if is_stopped { "stopped: " } else { "" };
+        let _ = write!(message, "; {stopped}{} failed: {}", failed.len(), few(&failed));
+    }
+    let state = if is_stopped { State::Stopped } else { State::Going };
+    Plan {
+        first,
+        next: Some(fleet.wanted),
+        moved,
+        requeue_after,
+        progress: Progress { state, message },
+    }
+}
+
+/// Returns the plan while the second entry has no version yet, or one that is no longer desired. Before the second entry gets the
+/// desired version, it names only clusters that are not healthy with its current version, and at most as many as may change at a
+/// time. The other clusters get the version of the first entry meanwhile.
+fn begun<'a>(fleet: &Fleet<'a>, first: &'a str, limits: Limits, at_a_time: usize) -> Plan<'a> {
+    let unread = Plan {
+        first,
+        next: fleet.next,
+        moved: fleet.moved.clone(),
+        requeue_after: None,
+        progress: fleet.progress(false),
+    };
+    if fleet.next.is_some() && fleet.read != Some(first) {
+        // A cluster that leaves the second entry now would get the first entry's previous template.
+        return unread;
+    }
+    let mut moved = fleet.moved.clone();
+    moved.retain(|cluster, since| {
+        let agent = fleet.clusters.get(cluster).filter(|agent| agent.is_heard);
+        let judged = |next| agent.map(|agent| agent.judged(next, *since, limits, fleet.now));
+        fleet.next.and_then(judged).is_some_and(|it| it != Judgement::Healthy)
+    });
+    let moved: Moved<'_> = moved.into_iter().take(at_a_time).collect();
+    let is_said = fleet.moved.keys().eq(moved.keys());
+    // Wait until OCM has read this too: it reads the entries and the PlacementDecisions independently.
+    let is_read = fleet.next.is_none_or(|next| {
+        let mut others = fleet
+            .clusters
+            .iter()
+            .filter(|(cluster, _)| !moved.contains_key(*cluster));
+        others.all(|(_, agent)| agent.told != Some(next))
+    });
+    Plan {
+        next: if is_said && is_read {
+            Some(fleet.wanted)
+        } else {
+            fleet.next
+        },
+        moved,
+        ..unread
+    }
+}
+
+/// The health of a cluster with a new version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Judgement {
+    Healthy,
+    /// The result is due at this time, if known.
+    UnderWay(Option<Timestamp>),
+    Failed,
+}
+
+impl Agent<'_> {
+    /// Evaluates the health of the agent with a template that the cluster was assigned at `since`.
+    fn judged(&self, template: &str, since: Option<Timestamp>, limits: Limits, now: Timestamp) -> Judgement {
+        let start = since.max(self.changed);
+        let end = |from: Option<Timestamp>, duration| Some(from?.saturating_add(duration).unwrap_or(Timestamp::MAX));
+        let is_applied = self.applied == Some(template);
+        let (until, judgement) = match self.health {
+            Health::Well(well) if is_applied => {
+                let settled = end(start.max(well), SETTLE.max(limits.success));
+                (Some(settled.unwrap_or(now)), Judgement::Healthy)
+            }
+            Health::Well(_) => {
+                let deadline = limits.deadline.and_then(|deadline| end(start, deadline));
+                (deadline, Judgement::Failed)
+            }
+            Health::Ill(ill) => {
+                let patience = limits.deadline.unwrap_or(PATIENCE);
+                (end(start.max(ill), patience), Judgement::Failed)
+            }
+        };
+        match until {
+            Some(until) if until <= now => judgement,
+            until => Judgement::UnderWay(until),
+        }
+    }
+}
+
+impl Fleet<'_> {
+    /// Counts the clusters that have the desired version, healthy or not. The rollout is done only if the first entry has the
+    /// desired version.
+    fn progress(&self, is_told: bool) -> Progress {
+        let has = |agent: &Agent<'_>| agent.applied == Some(self.wanted);
+        let there = self.clusters.values().filter(|agent| has(agent)).count();
+        let lacks = self.clusters.iter().filter(|(_, agent)| !has(agent));
+        let (heard, silent): (Vec<_>, Vec<_>) = lacks.partition(|(_, agent)| agent.is_heard);
+        let mut message = format!("{there} of {} clusters have the wanted version", self.clusters.len());
+        for (which, what) in [(&heard, "not yet"), (&silent, "nothing is heard of")] {
+            if !which.is_empty() {
+                let names: Vec<_> = which.iter().map(|(cluster, _)| **cluster).collect();
+                let _ = write!(message, "; {what} {}", few(&names));
+            }
+        }
+        let is_done = is_told && heard.is_empty();
+        Progress {
+            state: if is_done { State::Done } else { State::Going },
+            message,
+        }
+    }
+}
+
+/// Joins the first few names.
+fn few(names: &[&str]) -> String {
+    let mut text = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    if names.len() > NAMED {
+        let _ = write!(text, " and {} more", names.len().saturating_sub(NAMED));
+    }
+    text
+}
+
+#[cfg(test)]
+mod simulation;
+#[cfg(test)]
+mod tests;

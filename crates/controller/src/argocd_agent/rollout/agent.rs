@@ -1,0 +1,148 @@
+//! The state of the add-on of one cluster, as OCM reports it.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+/// The add-on of a managed cluster, as seen from the hub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Agent<'a> {
+    /// True if the cluster is reachable.
+    pub is_heard: bool,
+    /// The template that OCM is applying or has applied there.
+    pub told: Option<&'a str>,
+    /// The template that is applied there.
+    pub applied: Option<&'a str>,
+    /// The time when OCM last started or finished applying a template there.
+    pub changed: Option<Timestamp>,
+    /// The health of the add-on.
+    pub health: Health,
+}
+
+/// The health of an add-on, and the time since which it lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// Available: the agent is ready, so it is connected. The template allows no second Pod beside the first, so the previous Pod
+    /// counts only until OCM notices its end.
+    Well(Option<Timestamp>),
+    /// Not available.
+    Ill(Option<Timestamp>),
+}
+
+impl<'a> Agent<'a> {
+    /// Reads a ManagedClusterAddOn; a missing one is unhealthy.
+    #[must_use]
+    pub fn read(addon: Option<&'a Value>, is_heard: bool) -> Self {
+        let status = &addon.unwrap_or(&Value::Null)["status"];
+        let list = |key: &str| status[key].as_array().into_iter().flatten();
+        let template = list("configReferences").find(|it| it["resource"] == "addontemplates");
+        let template = template.unwrap_or(&Value::Null);
+        let (desired, applied) = (&template["desiredConfig"], &template["lastAppliedConfig"]);
+        let condition = |kind: &str| list("conditions").find(|it| it["type"] == kind).unwrap_or(&Value::Null);
+        let since = |condition: &Value| condition["lastTransitionTime"].as_str()?.parse::<Timestamp>().ok();
+        // A missing condition is bad, except Degraded. ManifestApplied is False if OCM cannot apply the manifests.
+        let good = [
+            ("Available", "True"),
+            ("Degraded", "False"),
+            ("ManifestApplied", "True"),
+        ];
+        let good = good.map(|(kind, good)| {
+            let found = condition(kind);
+            let is_good = found["status"] == good || kind == "Degraded" && found.is_null();
+            (is_good, since(found))
+        });
+        let latest = |is: bool| {
+            good.iter()
+                .filter(move |(is_good, _)| *is_good == is)
+                .filter_map(|(_, at)| *at)
+        };
+        let health = if good.iter().all(|(is_good, _)| *is_good) {
+            Health::Well(latest(true).max())
+        } else {
+            Health::Ill(latest(false).min())
+        };
+        Self {
+            is_heard,
+            told: desired["name"].as_str(),
+            applied: applied["name"].as_str().filter(|_| applied == desired),
+            changed: since(condition("Progressing")),
+            health,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn at(second: i64) -> String {
+        Timestamp::from_second(second).expect("a time").to_string()
+    }
+
+    fn addon(applied: &str, conditions: &[(&str, &str, i64)]) -> Value {
+        let conditions: Vec<_> = conditions
+            .iter()
+            .map(|(kind, status, second)| json!({"type": kind, "status": status, "lastTransitionTime": at(*second)}))
+            .collect();
+        json!({"status": {
+            "conditions": conditions,
+            "configReferences": [
+                {"resource": "addondeploymentconfigs", "desiredConfig": {"name": "other"}},
+                {
+                    "resource": "addontemplates",
+                    "desiredConfig": {"name": "new", "specHash": "1"},
+                    "lastAppliedConfig": {"name": applied, "specHash": "1"},
+                },
+            ],
+        }})
+    }
+
+    #[test]
+    fn an_addon_fares_well_since_the_last_of_what_is_good_and_ill_since_the_first_of_what_is_not() {
+        let second = |second| Timestamp::from_second(second).ok();
+        let good = [
+            ("Available", "True", 5),
+            ("ManifestApplied", "True", 3),
+            ("Progressing", "False", 4),
+        ];
+        let addon1 = addon("new", &good);
+        let well = Agent {
+            is_heard: true,
+            told: Some("new"),
+            applied: Some("new"),
+            changed: second(4),
+            health: Health::Well(second(5)),
+        };
+        assert_eq!(Agent::read(Some(&addon1), true), well);
+        let addon2 = addon("old", &good);
+        assert_eq!(Agent::read(Some(&addon2), true), Agent { applied: None, ..well });
+        for (conditions, since) in [
+            (
+                &[("Available", "False", 5), ("ManifestApplied", "False", 3)][..],
+                second(3),
+            ),
+            (
+                &[
+                    ("Available", "True", 5),
+                    ("ManifestApplied", "True", 3),
+                    ("Degraded", "True", 6),
+                ],
+                second(6),
+            ),
+            (
+                &[("Available", "Unknown", 5), ("ManifestApplied", "True", 3)],
+                second(5),
+            ),
+            (&[], None),
+        ] {
+            let addon = addon("new", conditions);
+            assert_eq!(
+                Agent::read(Some(&addon), true).health,
+                Health::Ill(since),
+                "{conditions:?}"
+            );
+        }
+        let none = Agent::read(None, false);
+        assert_eq!((none.told, none.applied, none.health), (None, None, Health::Ill(None)));
+    }
+}

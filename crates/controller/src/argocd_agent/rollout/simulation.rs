@@ -1,0 +1,309 @@
+//! Rollouts in random fleets, on a hub that OCM reads slowly. All state is on the hub: the controller remembers nothing.
+
+use super::*;
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+const SIZE: usize = 50;
+
+/// The names of the maximum number of clusters.
+static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| (0..SIZE + 5).map(|number| format!("c{number:02}")).collect());
+
+fn name(number: usize) -> &'static str {
+    &NAMES[number]
+}
+
+/// The real health of a cluster, and its status on the hub.
+#[derive(Clone, Debug)]
+struct Cluster {
+    told: Option<&'static str>,
+    applied: Option<&'static str>,
+    changed: Timestamp,
+    is_heard: bool,
+    is_well: bool,
+    since: Timestamp,
+    /// True if no version is healthy on this cluster.
+    is_broken: bool,
+}
+
+struct Hub {
+    random: fastrand::Rng,
+    now: Timestamp,
+    first: &'static str,
+    /// The template that OCM has read from the first entry.
+    read: &'static str,
+    next: Option<&'static str>,
+    moved: Moved<'static>,
+    clusters: BTreeMap<&'static str, Cluster>,
+    limits: Limits,
+    /// The versions with which no agent starts.
+    bad: BTreeSet<&'static str>,
+    /// True if clusters join, leave, become unreachable and unhealthy at random.
+    is_wild: bool,
+}
+
+impl Hub {
+    fn new(seed: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let now = Timestamp::from_second(1_800_000_000).expect("a time");
+        let limits = Limits {
+            at_a_time: if random.bool() {
+                Share::Number(random.usize(1..12))
+            } else {
+                Share::Percent(random.usize(1..40))
+            },
+            failures: Share::Number(random.usize(0..3)),
+            success: SignedDuration::from_secs(random.i64(0..100)),
+            deadline: random.bool().then(|| SignedDuration::from_secs(random.i64(60..300))),
+        };
+        let mut hub = Self {
+            random,
+            now,
+            first: "v1",
+            read: "v1",
+            next: None,
+            moved: BTreeMap::new(),
+            clusters: BTreeMap::new(),
+            limits,
+            bad: BTreeSet::new(),
+            is_wild: false,
+        };
+        (0..SIZE).for_each(|number| hub.join(number));
+        hub
+    }
+
+    fn join(&mut self, number: usize) {
+        let cluster = Cluster {
+            told: None,
+            applied: None,
+            changed: self.now,
+            is_heard: true,
+            is_well: false,
+            since: self.now,
+            is_broken: false,
+        };
+        self.clusters.entry(name(number)).or_insert(cluster);
+    }
+
+    fn plan(&self, wanted: &'static str) -> (Plan<'static>, Fleet<'static>) {
+        let clusters = self.clusters.iter().map(|(name, it)| {
+            let agent = Agent {
+                is_heard: it.is_heard,
+                told: it.told,
+                applied: it.applied.filter(|_| it.applied == it.told),
+                changed: Some(it.changed),
+                health: if it.is_well {
+                    Health::Well(Some(it.since))
+                } else {
+                    Health::Ill(Some(it.since))
+                },
+            };
+            (*name, agent)
+        });
+        let fleet = Fleet {
+            wanted,
+            strategy: Strategy::Progressive(self.limits),
+            first: Some(self.first),
+            read: Some(self.read),
+            next: self.next,
+            clusters: clusters.collect(),
+            moved: self.moved.clone(),
+            now: self.now,
+        };
+        (plan(&fleet), fleet)
+    }
+
+    /// Writes the plan, at times only one of its two parts, like two separate writers.
+    fn write(&mut self, plan: &Plan<'static>) {
+        if self.random.u8(..4) > 0 {
+            self.moved.clone_from(&plan.moved);
+        }
+        if self.random.u8(..4) > 0 {
+            (self.first, self.next) = (plan.first, plan.next);
+        }
+    }
+
+    /// Simulates some seconds of OCM and the clusters.
+    fn pass(&mut self) {
+        self.now += SignedDuration::from_secs(self.random.i64(1..15));
+        if self.is_wild && self.random.u8(..10) == 0 {
+            let number = self.random.usize(..SIZE + 5);
+            if self.clusters.remove(name(number)).is_none() {
+                self.join(number);
+            }
+        }
+        if self.random.bool() {
+            self.read = self.first;
+        }
+        for (name, cluster) in &mut self.clusters {
+            let told = self.next.filter(|_| self.moved.contains_key(name));
+            let told = told.unwrap_or(self.read);
+            if cluster.told != Some(told) {
+                (cluster.told, cluster.changed) = (Some(told), self.now);
+            }
+            if self.is_wild && self.random.u8(..40) == 0 {
+                cluster.is_heard = !cluster.is_heard;
+            }
+            if !cluster.is_heard {
+                continue;
+            }
+            if cluster.applied != cluster.told && self.random.bool() {
+                (cluster.applied, cluster.changed) = (cluster.told, self.now);
+                continue;
+            }
+            let is_bad = cluster
+                .applied
+                .as_ref()
+                .is_none_or(|version| self.bad.contains(version));
+            let flips = self.is_wild && self.random.u8(..60) == 0;
+            let is_well = !cluster.is_broken && !is_bad && !flips;
+            if cluster.is_well != is_well && self.random.bool() {
+                (cluster.is_well, cluster.since) = (is_well, self.now);
+            }
+        }
+    }
+
+    /// Reconciles once, and checks the plan against the invariants.
+    fn look(&mut self, wanted: &'static str) -> Plan<'static> {
+        let (plan, fleet) = self.plan(wanted);
+        assert_eq!(plan, self.plan(wanted).0, "it is the same after a restart");
+        let of = |state: fn(Judgement) -> bool| {
+            let heard = fleet.moved.iter().filter_map(|(name, since)| {
+                let agent = fleet.clusters.get(name).filter(|agent| agent.is_heard)?;
+                Some(agent.judged(fleet.wanted, *since, self.limits, self.now))
+            });
+            heard.filter(|judged| state(*judged)).count()
+        };
+        let added = plan
+            .moved
+            .keys()
+            .filter(|name| !fleet.moved.contains_key(*name))
+            .count();
+        let under_way = of(|it| matches!(it, Judgement::UnderWay(_)));
+        let at_a_time = self.limits.at_a_time.of(fleet.clusters.len()).max(1);
+        let failed = of(|it| it == Judgement::Failed);
+        if added > 0 {
+            assert!(under_way + added <= at_a_time, "{under_way} and {added} of {at_a_time}");
+            assert!(failed <= self.limits.failures.of(SIZE), "{failed} have failed");
+            assert_eq!((plan.next, fleet.next), (Some(fleet.wanted), Some(fleet.wanted)));
+        }
+        if plan.first != self.first {
+            assert_eq!((plan.first, under_way), (wanted, 0), "all that are heard of have it");
+            assert!(failed <= self.limits.failures.of(SIZE), "{failed} have failed");
+        }
+        if plan.next != fleet.next && plan.next.is_some() {
+            assert!(fleet.moved.len() <= at_a_time, "no more are changed at once");
+        }
+        if plan.next.is_none() && fleet.next == Some(wanted) {
+            assert_eq!(self.read, wanted, "none gets the version before once more");
+        }
+        self.write(&plan);
+        plan
+    }
+
+    /// Runs until the rollout is done or stopped, and returns its state.
+    fn roll(&mut self, wanted: &'static str) -> State {
+        for _ in 0..20_000 {
+            self.pass();
+            let plan = self.look(wanted);
+            let is_done = plan.progress.state == State::Done && self.next.is_none();
+            if is_done || plan.progress.state == State::Stopped && !self.is_wild {
+                return plan.progress.state;
+            }
+        }
+        panic!("it has no end: {:?}", self.plan(wanted).0);
+    }
+
+    /// Counts the clusters that have a version or are about to get it.
+    fn with(&self, version: &str) -> usize {
+        let has = |it: &&Cluster| [it.told, it.applied].contains(&Some(version));
+        self.clusters.values().filter(has).count()
+    }
+}
+
+fn each(check: impl Fn(Hub)) {
+    for seed in 0..8 {
+        let mut hub = Hub::new(seed);
+        assert_eq!(hub.roll("v1"), State::Done);
+        for _ in 0..40 {
+            hub.pass();
+        }
+        check(hub);
+    }
+}
+
+#[test]
+fn a_good_version_is_everywhere_in_the_end() {
+    each(|mut hub| {
+        assert_eq!(hub.roll("v2"), State::Done);
+        assert_eq!(hub.with("v2"), SIZE);
+    });
+}
+
+#[test]
+fn a_bad_version_is_stopped_early_and_the_one_before_comes_back() {
+    each(|mut hub| {
+        hub.bad.insert("v2");
+        assert_eq!(hub.roll("v2"), State::Stopped);
+        let at_a_time = hub.limits.at_a_time.of(SIZE).max(1);
+        let most = at_a_time + hub.limits.failures.of(SIZE);
+        for _ in 0..200 {
+            hub.pass();
+            hub.look("v2");
+            assert!(hub.with("v2") <= most, "{} of {most}", hub.with("v2"));
+        }
+        assert_eq!(hub.roll("v1"), State::Done);
+        assert_eq!(hub.with("v1"), SIZE);
+    });
+}
+
+#[test]
+fn a_third_version_mends_what_the_second_has_done() {
+    each(|mut hub| {
+        hub.bad.insert("v2");
+        assert_eq!(hub.roll("v2"), State::Stopped);
+        assert_eq!(hub.roll("v3"), State::Done);
+        assert_eq!(hub.with("v3"), SIZE);
+    });
+}
+
+#[test]
+fn whatever_happens_to_clusters_it_has_an_end_when_that_has() {
+    each(|mut hub| {
+        hub.is_wild = true;
+        for turn in 0..2_000 {
+            hub.pass();
+            hub.look(if turn < 300 {
+                "v2"
+            } else if turn < 600 {
+                "v3"
+            } else {
+                "v2"
+            });
+        }
+        hub.is_wild = false;
+        hub.clusters.values_mut().for_each(|cluster| cluster.is_heard = true);
+        // Failed clusters recover, so the rollout may have been stopped for a moment.
+        for _ in 0..2_000 {
+            hub.pass();
+            hub.look("v4");
+        }
+        assert_eq!(hub.roll("v4"), State::Done);
+        assert_eq!(hub.with("v4"), hub.clusters.len());
+    });
+}
+
+#[test]
+fn one_that_was_ill_before_comes_last_and_is_no_reason_for_the_others_to_wait() {
+    each(|mut hub| {
+        for number in [0, 20] {
+            hub.clusters.get_mut(name(number)).expect("it is there").is_broken = true;
+        }
+        for _ in 0..40 {
+            hub.pass();
+        }
+        hub.limits.failures = Share::Number(0);
+        assert_eq!(hub.roll("v2"), State::Stopped);
+        assert!(hub.with("v2") >= SIZE - 2, "{}", hub.with("v2"));
+    });
+}

@@ -1,0 +1,313 @@
+//! Unit tests of rollout plans.
+
+use super::*;
+
+const NOW: i64 = 1_800_000_000;
+
+fn at(seconds_ago: i64) -> Timestamp {
+    Timestamp::from_second(NOW - seconds_ago).expect("a time")
+}
+
+/// Returns an agent that has had a template for an hour and is healthy.
+fn well(template: &'static str) -> Agent<'static> {
+    Agent {
+        is_heard: true,
+        told: Some(template),
+        applied: Some(template),
+        changed: Some(at(3600)),
+        health: Health::Well(Some(at(3600))),
+    }
+}
+
+/// Returns an agent that got a template so many seconds ago and is unhealthy since then.
+fn ill(template: &'static str, seconds: i64) -> Agent<'static> {
+    Agent {
+        changed: Some(at(seconds)),
+        health: Health::Ill(Some(at(seconds))),
+        ..well(template)
+    }
+}
+
+fn silent(template: &'static str) -> Agent<'static> {
+    Agent {
+        is_heard: false,
+        health: Health::Ill(Some(at(3600))),
+        ..well(template)
+    }
+}
+
+fn limits(at_a_time: usize, failures: usize) -> Limits {
+    Limits {
+        at_a_time: Share::Number(at_a_time),
+        failures: Share::Number(failures),
+        success: SignedDuration::ZERO,
+        deadline: None,
+    }
+}
+
+/// Returns a fleet during a rollout of `new` after `old`, two at a time; these clusters were moved an hour ago.
+fn fleet(clusters: &[(&'static str, Agent<'static>)], moved: &[&'static str]) -> Fleet<'static> {
+    Fleet {
+        wanted: "new",
+        strategy: Strategy::Progressive(limits(2, 0)),
+        first: Some("old"),
+        read: Some("old"),
+        next: Some("new"),
+        clusters: clusters.iter().copied().collect(),
+        moved: moved.iter().map(|cluster| (*cluster, Some(at(3600)))).collect(),
+        now: at(0),
+    }
+}
+
+fn of_five(moved: &[(&'static str, Agent<'static>)]) -> Fleet<'static> {
+    let mut fleet = fleet(&["a", "b", "c", "d", "e"].map(|cluster| (cluster, well("old"))), &[]);
+    fleet.clusters.extend(moved.iter().copied());
+    fleet.moved = moved.iter().map(|(cluster, _)| (*cluster, Some(at(3600)))).collect();
+    fleet
+}
+
+fn moved<'a>(plan: &Plan<'a>) -> Vec<&'a str> {
+    plan.moved.keys().copied().collect()
+}
+
+#[test]
+fn some_get_it_at_a_time_and_the_next_ones_when_these_fare_well() {
+    let fleet = of_five(&[]);
+    let first = plan(&fleet);
+    assert_eq!(
+        (first.first, first.next, moved(&first)),
+        ("old", Some("new"), vec!["a", "b"])
+    );
+    assert_eq!(first.moved["a"], Some(at(0)), "since now");
+    assert_eq!(
+        first.progress.message,
+        "0 of 5 clusters have the wanted version, 2 at a time"
+    );
+    // a has had it for long enough, b is not healthy yet.
+    let fleet = of_five(&[("a", well("new")), ("b", ill("new", 20))]);
+    let second = plan(&fleet);
+    assert_eq!(moved(&second), ["a", "b", "c"]);
+    assert_eq!(second.moved["a"], Some(at(3600)), "it stays as it is");
+    assert_eq!(second.requeue_after, Some(at(-100)), "then b has failed");
+    assert_eq!(second.progress.state, State::Going);
+}
+
+#[test]
+fn what_is_ready_may_be_the_pod_before_for_a_while() {
+    let mut just = well("new");
+    for (changed, success, is_next, requeue_after) in [
+        (29, 0, false, Some(at(-1))),
+        (30, 0, true, None),
+        (30, 60, false, Some(at(-30))),
+        (60, 60, true, None),
+    ] {
+        just.changed = Some(at(changed));
+        let mut fleet = of_five(&[("a", just), ("b", just)]);
+        fleet.strategy = Strategy::Progressive(Limits {
+            success: SignedDuration::from_secs(success),
+            ..limits(2, 0)
+        });
+        let plan = plan(&fleet);
+        assert_eq!(
+            (plan.moved.len() > 2, plan.requeue_after),
+            (is_next, requeue_after),
+            "{changed} {success}"
+        );
+    }
+    // The agent is ready, but OCM reports another template as applied.
+    let plan = plan(&of_five(&[("a", well("old")), ("b", well("old"))]));
+    assert_eq!(moved(&plan), ["a", "b"]);
+}
+
+#[test]
+fn too_many_failures_stop_it_and_take_nothing_back() {
+    let fleet = of_five(&[("a", ill("new", 120)), ("b", well("new"))]);
+    let stopped = plan(&fleet);
+    assert_eq!(moved(&stopped), ["a", "b"]);
+    assert_eq!((stopped.first, stopped.next), ("old", Some("new")));
+    assert_eq!(stopped.progress.state, State::Stopped);
+    assert_eq!(
+        stopped.progress.message,
+        "1 of 5 clusters have the wanted version, 2 at a time; stopped: 1 failed: a"
+    );
+    let tolerant = Fleet {
+        strategy: Strategy::Progressive(limits(2, 1)),
+        ..fleet
+    };
+    let goes_on = plan(&tolerant);
+    assert_eq!(
+        moved(&goes_on),
+        ["a", "b", "c", "d"],
+        "one that has failed is not waited for"
+    );
+    assert!(goes_on.progress.message.ends_with("; 1 failed: a"));
+}
+
+#[test]
+fn a_deadline_is_for_what_is_never_applied_too() {
+    let fleet = |agent: Agent<'static>, deadline: Option<i64>| Fleet {
+        strategy: Strategy::Progressive(Limits {
+            deadline: deadline.map(SignedDuration::from_secs),
+            ..limits(1, 0)
+        }),
+        ..of_five(&[("a", agent)])
+    };
+    for (agent, deadline, state) in [
+        (well("old"), None, State::Going),
+        (well("old"), Some(3599), State::Stopped),
+        (well("old"), Some(3601), State::Going),
+        (ill("new", 119), None, State::Going),
+        (ill("new", 120), None, State::Stopped),
+        (ill("new", 20), Some(20), State::Stopped),
+        (ill("new", 200), Some(300), State::Going),
+    ] {
+        assert_eq!(
+            plan(&fleet(agent, deadline)).progress.state,
+            state,
+            "{agent:?} {deadline:?}"
+        );
+    }
+}
+
+#[test]
+fn the_version_before_comes_back_at_once() {
+    let fleet = Fleet {
+        wanted: "old",
+        ..of_five(&[("a", ill("new", 120)), ("b", well("new"))])
+    };
+    let plan = plan(&fleet);
+    assert_eq!((plan.first, plan.next, plan.moved.len()), ("old", None, 0));
+    assert_eq!(
+        (plan.progress.state, &*plan.progress.message),
+        (State::Going, "3 of 5 clusters have the wanted version; not yet a, b")
+    );
+}
+
+#[test]
+fn it_ends_when_all_fare_well_that_are_heard_of() {
+    let all = [
+        ("a", well("new")),
+        ("b", well("new")),
+        ("c", silent("old")),
+        ("d", silent("new")),
+    ];
+    let ended = plan(&fleet(&all, &["a", "b", "d"]));
+    assert_eq!((ended.first, ended.next), ("new", Some("new")));
+    let all_three = ["a", "b", "d"];
+    assert_eq!(
+        moved(&ended),
+        all_three,
+        "they stay named until OCM has read that all have it"
+    );
+    assert_eq!(ended.progress.state, State::Going);
+    let mut fleet = Fleet {
+        first: Some("new"),
+        ..fleet(&all, &all_three)
+    };
+    assert_eq!(plan(&fleet).next, Some("new"));
+    fleet.read = Some("new");
+    assert_eq!((plan(&fleet).next, moved(&plan(&fleet))), (None, all_three.to_vec()));
+    fleet.next = None;
+    let told = plan(&fleet);
+    assert_eq!(
+        (told.first, told.next, told.progress.state, &*told.progress.message),
+        (
+            "new",
+            None,
+            State::Done,
+            "3 of 4 clusters have the wanted version; nothing is heard of c"
+        )
+    );
+}
+
+#[test]
+fn it_does_not_end_where_nobody_has_tried_it() {
+    let nobody = [("a", silent("old")), ("b", silent("old"))];
+    let waits = plan(&fleet(&nobody, &[]));
+    assert_eq!((waits.first, waits.next), ("old", Some("new")));
+}
+
+#[test]
+fn clusters_come_go_fall_silent_and_are_ill_before() {
+    let fleet = of_five(&[("a", silent("old")), ("b", silent("new")), ("gone", well("new"))]);
+    let mut fleet = Fleet {
+        moved: fleet.moved.clone(),
+        ..fleet
+    };
+    fleet.clusters.remove("gone");
+    fleet.clusters.insert("c", ill("old", 3600));
+    let plan = plan(&fleet);
+    assert_eq!(
+        moved(&plan),
+        ["b", "d", "e"],
+        "who is ill comes last, who is not heard of keeps what it has"
+    );
+}
+
+#[test]
+fn nothing_is_waited_for_where_nothing_is_to_lose() {
+    let first = Fleet {
+        first: None,
+        next: None,
+        ..of_five(&[])
+    };
+    let all = Fleet {
+        strategy: Strategy::All,
+        ..of_five(&[])
+    };
+    for (fleet, next) in [(first, None), (all, Some("new")), (fleet(&[], &[]), Some("new"))] {
+        let plan = plan(&fleet);
+        assert_eq!((plan.first, plan.next, plan.moved.len()), ("new", next, 0));
+    }
+}
+
+#[test]
+fn a_rollout_begins_with_nobody() {
+    let fleet = Fleet {
+        next: None,
+        ..of_five(&[("a", well("other"))])
+    };
+    let empties = plan(&fleet);
+    assert_eq!((empties.next, empties.moved.len()), (None, 0), "a is left from another");
+    let begins = plan(&Fleet {
+        moved: Moved::new(),
+        ..fleet
+    });
+    assert_eq!((begins.next, begins.moved.len()), (Some("new"), 0));
+}
+
+#[test]
+fn a_third_version_starts_with_those_that_the_second_does_no_good() {
+    let mut fleet = Fleet {
+        next: Some("second"),
+        ..of_five(&[
+            ("a", well("second")),
+            ("b", ill("second", 60)),
+            ("c", ill("second", 600)),
+            ("d", ill("second", 600)),
+        ])
+    };
+    let early = Fleet {
+        read: None,
+        ..fleet.clone()
+    };
+    assert_eq!(
+        plan(&early).moved,
+        fleet.moved,
+        "OCM would give them what was before that"
+    );
+    let less = plan(&fleet);
+    assert_eq!(
+        (less.first, less.next, moved(&less)),
+        ("old", Some("second"), vec!["b", "c"])
+    );
+    fleet.moved = less.moved;
+    let unread = plan(&fleet);
+    assert_eq!(unread.next, Some("second"), "OCM has not taken it back from a and d");
+    fleet.clusters.extend([("a", well("old")), ("d", ill("old", 1))]);
+    let third = plan(&fleet);
+    assert_eq!(
+        (third.first, third.next, moved(&third)),
+        ("old", Some("new"), vec!["b", "c"])
+    );
+}

@@ -1,0 +1,220 @@
+//! The state of the agent of a managed cluster, as the hub knows it from the ManagedClusterAddOn, which OCM's agents write.
+//!
+//! Both the status of a GitOpsCluster and the command line use these rules.
+
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use pki::Certificate;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The state of the agent of a cluster, worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// A part of the add-on is broken.
+    Degraded,
+    /// The add-on is installed, but the agent is not connected to the principal.
+    Disconnected,
+    /// The add-on is being installed on the cluster.
+    Installing,
+    /// OCM has not created the ManagedClusterAddOn yet.
+    Pending,
+    /// The cluster is unreachable, so the state of its agent is unknown.
+    Unreachable,
+    /// The agent is connected to the principal.
+    Connected,
+}
+
+impl State {
+    /// All states.
+    pub const ALL: [Self; 6] = [
+        Self::Degraded,
+        Self::Disconnected,
+        Self::Installing,
+        Self::Pending,
+        Self::Unreachable,
+        Self::Connected,
+    ];
+
+    /// Returns the name that users see.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Degraded => "Degraded",
+            Self::Disconnected => "Disconnected",
+            Self::Installing => "Installing",
+            Self::Pending => "Pending",
+            Self::Unreachable => "Unreachable",
+            Self::Connected => "Connected",
+        }
+    }
+
+    /// Returns the state with this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+
+    /// Returns the condition of the add-on that explains the state, or the empty string.
+    fn reason(self) -> &'static str {
+        match self {
+            Self::Degraded => "Degraded",
+            Self::Disconnected => "Available",
+            Self::Installing => "ManifestApplied",
+            Self::Pending | Self::Unreachable | Self::Connected => "",
+        }
+    }
+}
+
+/// The state of the agent of a cluster, as its ManagedClusterAddOn reports it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told<'o> {
+    /// The state of the agent.
+    pub state: State,
+    /// True if all manifests of the add-on are applied.
+    pub is_installed: bool,
+    /// The reason of the state; may be empty.
+    pub message: &'o str,
+}
+
+/// Returns the state of the agent of a cluster from the JSON of its ManagedClusterAddOn, if that exists. The add-on is available
+/// when the agent's Deployment is, which is ready when the agent is connected to the principal. The last report of an unreachable
+/// cluster is ignored.
+#[must_use]
+pub fn told(addon: Option<&Value>, is_silent: bool) -> Told<'_> {
+    let Some(addon) = addon else {
+        return Told {
+            state: State::Pending,
+            is_installed: false,
+            message: "",
+        };
+    };
+    let is = |kind| condition(addon, kind)["status"] == "True";
+    let is_installed = is("ManifestApplied");
+    let state = match (is_installed, is("Available")) {
+        _ if is_silent => State::Unreachable,
+        _ if is("Degraded") => State::Degraded,
+        (true, true) => State::Connected,
+        (true, false) => State::Disconnected,
+        (false, _) => State::Installing,
+    };
+    Told {
+        state,
+        is_installed,
+        message: condition(addon, state.reason())["message"].as_str().unwrap_or_default(),
+    }
+}
+
+/// Returns a condition of an object, or `Null` if the object does not have it.
+#[must_use]
+pub fn condition<'o>(object: &'o Value, kind: &str) -> &'o Value {
+    let conditions = object["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.find(|it| it["type"] == kind).unwrap_or(&Value::Null)
+}
+
+/// Returns the time when the last certificate of a cluster's agent expires, from the data of the Secret that lists its
+/// certificates.
+#[must_use]
+pub fn certificate_until(data: &Value) -> Option<Timestamp> {
+    let all = data.as_object()?.values().filter_map(|value| {
+        let text = ByteString::deserialize(value).ok()?;
+        Certificate::read_all(&text.0)
+            .ok()?
+            .into_iter()
+            .map(|it| it.not_after)
+            .max()
+    });
+    all.max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn addon(conditions: &[(&str, &str)]) -> Value {
+        let conditions: Vec<_> = conditions
+            .iter()
+            .map(|(kind, status)| json!({"type": kind, "status": status, "message": format!("of {kind}")}))
+            .collect();
+        json!({"status": {"conditions": conditions}})
+    }
+
+    #[test]
+    fn the_add_on_says_how_an_agent_fares() {
+        let (applied, available) = (("ManifestApplied", "True"), ("Available", "True"));
+        for (state, is_installed, message, conditions) in [
+            (State::Installing, false, "", &[][..]),
+            (State::Installing, false, "", &[available]),
+            (
+                State::Installing,
+                false,
+                "of ManifestApplied",
+                &[("ManifestApplied", "False")],
+            ),
+            (State::Disconnected, true, "", &[applied]),
+            (
+                State::Disconnected,
+                true,
+                "of Available",
+                &[applied, ("Available", "False")],
+            ),
+            (
+                State::Disconnected,
+                true,
+                "of Available",
+                &[applied, ("Available", "Unknown")],
+            ),
+            (State::Connected, true, "", &[applied, available]),
+            (State::Connected, true, "", &[applied, available, ("Degraded", "False")]),
+            (
+                State::Degraded,
+                true,
+                "of Degraded",
+                &[applied, available, ("Degraded", "True")],
+            ),
+            (State::Degraded, false, "of Degraded", &[("Degraded", "True")]),
+        ] {
+            let addon = addon(conditions);
+            let wanted = Told {
+                state,
+                is_installed,
+                message,
+            };
+            assert_eq!(told(Some(&addon), false), wanted, "{conditions:?}");
+            let silent = Told {
+                state: State::Unreachable,
+                message: "",
+                ..wanted
+            };
+            assert_eq!(told(Some(&addon), true), silent, "{conditions:?}");
+        }
+        for is_silent in [true, false] {
+            assert_eq!(told(None, is_silent).state, State::Pending);
+        }
+    }
+
+    #[test]
+    fn what_is_no_add_on_is_one_that_says_nothing() {
+        for odd in [json!(null), json!([]), json!({"status": {"conditions": [1, {}, null]}})] {
+            assert_eq!(told(Some(&odd), false).state, State::Installing, "{odd}");
+        }
+    }
+
+    #[test]
+    fn a_state_is_found_by_its_name() {
+        for state in State::ALL {
+            assert_eq!(State::named(state.name()), Some(state));
+        }
+        assert_eq!(State::named("Well"), None);
+        assert!(State::ALL.is_sorted());
+    }
+
+    #[test]
+    fn finds_no_expiry_where_no_certificate_is() {
+        for none in [json!(null), json!({}), json!({"a": 1}), json!({"a": "bm9uZQ=="})] {
+            assert_eq!(certificate_until(&none), None, "{none}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The AddOnTemplate: the manifests that OCM installs on each managed cluster of a GitOpsCluster.
+//!
+//! Only the agent is a Deployment. OCM mounts the agent's certificate and key into every Deployment and DaemonSet of a template,
+//! and does not start them before these exist (`volumeDecorator` in OCM's `pkg/addon/templateagent`). Neither the repo-server,
+//! which runs code from Git, nor Redis may have the key, so these are StatefulSets, as the application-controller is anyway. As a
+//! further effect, OCM derives the health of the add-on from the agent alone, and the agent is ready when it is connected to the
+//! hub.
+//!
+//! If argocd-operator is chosen, the add-on installs the operator, and a ManifestWork delivers to each cluster the ArgoCD
+//! resource from which it creates an Argo CD and an agent.
+//!
+//! The Namespace is not in this template but in the ManifestWork with the CA: here OCM would delete it with all of its contents
+//! when the namespace setting changes. Every template contains the CRDs of Argo CD, even if an operator installs it. They must
+//! not be deleted with the add-on or with a template, because deleting a CRD deletes all Applications.
+
+mod agent;
+mod argocd;
+mod crds;
+mod operator;
+mod pod;
+mod rights;
+
+use super::{DesiredAgent, Images, Mode, labels, owner, works};
+use ocm::argocd_agent as names;
+use serde_json::{Value, json};
+
+/// The message for a missing image of this program.
+pub const WITHOUT_OURS: &str = "no image of argocd-ocm-cmp is set for managed clusters: there the agent's pod must be restarted by \
+    hand for each new certificate, and the Secrets argocd-redis (auth) and argocd-secret (server.secretkey) must be made by hand";
+
+/// The message for a missing image of this program if argocd-operator is chosen, which creates these Secrets.
+pub const WITHOUT_OURS_BESIDE_AN_OPERATOR: &str = "no image of argocd-ocm-cmp is set for managed clusters: there the agent's pod must \
+    be restarted by hand for each new certificate";
+
+/// Returns the AddOnTemplate of a GitOpsCluster with the configured images, else these defaults, else [`Images::shipped`];
+/// `argocd` is the namespace of Argo CD on the hub. Its name contains the hash of its content (see [`names::template`]), so an
+/// existing template with that name is correct. Do not compare the content: OCM's CRD adds defaults inside lists.
+#[must_use]
+pub fn template(goc: (&str, &str), wanted: &DesiredAgent, defaults: &Images, argocd: &str) -> Value {
+    let images = wanted.images.or(defaults).or(&Images::shipped());
+    let spec = json!({
+        "addonName": names::ADDON,
+        "agentSpec": {
+            "workload": {"manifests": manifests(wanted, &images)},
+            "manifestConfigs": configs(wanted),
+        },
+        "registration": [{
+            "type": "CustomSigner",
+            "customSigner": {
+                "signerName": names::SIGNER,
+                "signingCA": {"name": names::NO_CA_SECRET, "namespace": argocd},
+            },
+        }],
+    });
+    // The hash covers the owner: two GitOpsClusters never share a template, so each may delete its own.
+    let (namespace, name) = goc;
+    let hash = names::hash(&format!("{namespace}/{name}\n{spec}"));
+    json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1",
+        "kind": "AddOnTemplate",
+        "metadata": {"name": names::template(goc, &hash), "labels": labels(), "annotations": owner(goc)},
+        "spec": spec,
+    })
+}
+
+/// Returns the manifests for the managed cluster. OCM 1.3 and later apply them in an order of their own, older versions in this
+/// order.
+fn manifests(wanted: &DesiredAgent, images: &Images) -> Vec<Value> {
+    let mut manifests = crds::all();
+    let place = Place {
+        namespace: &wanted.namespace,
+        mode: wanted.mode,
+        images,
+    };
+    if wanted.operator {
+        manifests.extend(crds::of_the_operator());
+        manifests.extend(operator::all(&place, &works::argocd_name(wanted)));
+    } else if wanted.brings_argocd() {
+        manifests.extend(rights::of_argocd(&place));
+        manifests.extend(rights::of_the_agent(&place));
+        manifests.extend(argocd::all(&place));
+        manifests.push(agent::deployment(&place));
+    }
+    if wanted.brings_argocd() && place.mode == Mode::Autonomous {
+        manifests.extend(argocd::default_project(&place));
+    }
+    manifests
+}
+
+/// The annotation of objects that OCM keeps on the cluster when it uninstalls the add-on.
+const STAYS: &str = "addon.open-cluster-management.io/deletion-orphan";
+
+/// The parameters of the manifests.
+struct Place<'a> {
+    namespace: &'a str,
+    mode: Mode,
+    images: &'a Images,
+}
+
+impl Place<'_> {
+    /// Returns the metadata of an object in the namespace.
+    fn metadata(&self, name: &str) -> Value {
+        json!({"name": name, "namespace": self.namespace, "labels": labels()})
+    }
+}
+
+/// Returns a Deployment with at most one Pod at a time, so that no leader election is needed.
+fn deployment_of(place: &Place<'_>, name: &str, pod: &Value) -> Value {
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": place.metadata(name),
+        "spec": {
+            "replicas": 1,
+            "strategy": {"type": "Recreate"},
+            "selector": {"matchLabels": pod::selector(name)},
+            "template": pod,
+        },
+    })
+}
+
+/// Returns the manifestConfigs, for objects that OCM's agent must not just update. OCM reads them only from the add-on's default
+/// template, for all namespaces, so all templates have the same. Templates with an operator have additional ones, for CRDs that
+/// another operator has installed; these apply only if the default template has an operator.
+fn configs(wanted: &DesiredAgent) -> Vec<Value> {
+    let config = |(group, resource, namespace): (&str, &str, Option<&str>), name: &str, strategy: &Value| {
+        let mut identifier = json!({"group": group, "resource": resource, "name": name});
+        if let Some(namespace) = namespace {
+            identifier["namespace"] = namespace.into();
+        }
+        json!({"resourceIdentifier": identifier, "updateStrategy": strategy})
+    };
+    // Keep the CRDs of an existing Argo CD, which are better, and an existing AppProject, which belongs to the owner of the
+    // Applications.
+    let crd = ("apiextensions.k8s.io", "customresourcedefinitions", None);
+    let create_only = json!({"type": "CreateOnly"});
+    let mut configs: Vec<Value> = crds::names().map(|name| config(crd, &name, &create_only)).into();
+    configs.push(config(
+        ("argoproj.io", "appprojects", Some("*")),
+        argocd::DEFAULT_PROJECT,
+        &create_only,
+    ));
+    // Server-side apply keeps the keys that others set, and the GPG keys that the agent sets.
+    let apply = json!({"type": "ServerSideApply", "serverSideApply": {"force": true, "fieldManager": "work-agent"}});
+    configs.extend(argocd::CONFIG_MAPS.map(|name| config(("", "configmaps", Some("*")), name, &apply)));
+    if wanted.operator {
+        configs.extend(crds::names_of_the_operator().map(|name| config(crd, &name, &create_only)));
+    }
+    configs
+}
+
+#[cfg(test)]
+mod tests;

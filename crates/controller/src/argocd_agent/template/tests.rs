@@ -1,0 +1,329 @@
+use super::*;
+use manifest::yaml;
+use similar::TextDiff;
+use std::collections::BTreeSet;
+
+const GOC: (&str, &str) = ("argocd", "fleet");
+
+fn defaults() -> Images {
+    Images {
+        ours: Some("registry.example.com/argocd-ocm-cmp:1".into()),
+        ..Images::default()
+    }
+}
+
+fn of(wanted: &DesiredAgent) -> Value {
+    template(GOC, wanted, &defaults(), "argocd")
+}
+
+fn autonomous() -> DesiredAgent {
+    DesiredAgent {
+        mode: Mode::Autonomous,
+        ..DesiredAgent::default()
+    }
+}
+
+fn by_an_operator() -> DesiredAgent {
+    DesiredAgent {
+        argocd_manifests: Some(vec![json!({"kind": "ArgoCD"})]),
+        ..DesiredAgent::default()
+    }
+}
+
+fn with_our_operator(mode: Mode) -> DesiredAgent {
+    DesiredAgent {
+        mode,
+        operator: true,
+        ..DesiredAgent::default()
+    }
+}
+
+fn all() -> [Value; 6] {
+    let without_ours = template(GOC, &DesiredAgent::default(), &Images::default(), "argocd");
+    let [managed, autonomous, operated] =
+        [DesiredAgent::default(), autonomous(), by_an_operator()].map(|wanted| of(&wanted));
+    let [ours, ours_autonomous] = [Mode::Managed, Mode::Autonomous].map(|mode| of(&with_our_operator(mode)));
+    [managed, autonomous, operated, ours, ours_autonomous, without_ours]
+}
+
+fn manifests(template: &Value) -> &[Value] {
+    let manifests = template.pointer("/spec/agentSpec/workload/manifests");
+    manifests.and_then(Value::as_array).expect("there are manifests")
+}
+
+fn name(template: &Value) -> &str {
+    template["metadata"]["name"].as_str().expect("it has a name")
+}
+
+fn containers(template: &Value) -> Vec<&Value> {
+    let of_pods = ["containers", "initContainers"].map(|kind| format!("/spec/template/spec/{kind}"));
+    let of = |manifest| {
+        of_pods
+            .iter()
+            .filter_map(move |path| Value::pointer(manifest, path)?.as_array())
+    };
+    manifests(template).iter().flat_map(of).flatten().collect()
+}
+
+/// Collects every string in a value.
+fn texts<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
+    match value {
+        Value::String(text) => found.push(text),
+        Value::Array(items) => items.iter().for_each(|item| texts(item, found)),
+        Value::Object(fields) => {
+            found.extend(fields.keys().map(String::as_str));
+            fields.values().for_each(|value| texts(value, found));
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn what_runs_on_a_managed_cluster() {
+    let yaml = |wanted: &DesiredAgent| {
+        let json = of(wanted).to_string();
+        yaml::write(&yaml::json(&json).expect("it is JSON"))
+    };
+    let ours = with_our_operator(Mode::Managed);
+    let [managed, autonomous, operated, ours] =
+        [DesiredAgent::default(), autonomous(), by_an_operator(), ours].map(|wanted| yaml(&wanted));
+    let changes = |before: &str, after: &str| {
+        let diff = TextDiff::from_lines(before, after);
+        diff.unified_diff().context_radius(2).to_string()
+    };
+    insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!("managed", managed);
+        insta::assert_snapshot!("autonomous", changes(&managed, &autonomous));
+        insta::assert_snapshot!("with_our_operator", changes(&operated, &ours));
+        insta::assert_snapshot!("by_an_operator", operated);
+    });
+}
+
+#[test]
+fn it_has_no_variables_but_those_that_its_configuration_sets() {
+    // OCM ignores all others silently.
+    let server = super::super::Server {
+        address: "hub".into(),
+        port: "443".into(),
+    };
+    let config = super::super::deployment_config(GOC, &DesiredAgent::default(), &server);
+    let set = config["spec"]["customizedVariables"]
+        .as_array()
+        .expect("there are some");
+    let set: BTreeSet<String> = set
+        .iter()
+        .map(|variable| format!("{{{{{}}}}}", variable["name"].as_str().expect("a name")))
+        .collect();
+    for template in all() {
+        let mut found = Vec::new();
+        texts(&template, &mut found);
+        let variables: BTreeSet<String> = found
+            .into_iter()
+            .filter(|text| text.contains("{{") || text.contains("}}"))
+            .map(str::to_owned)
+            .collect();
+        assert!(variables.is_subset(&set), "{variables:?}");
+    }
+}
+
+#[test]
+fn nobody_may_do_everything() {
+    for template in all() {
+        for manifest in manifests(&template) {
+            assert_ne!(manifest["roleRef"]["name"], "cluster-admin");
+            let rules = manifest["rules"].as_array().into_iter().flatten();
+            for rule in rules {
+                for field in ["apiGroups", "resources", "verbs"] {
+                    let all = rule[field].as_array().expect("a list");
+                    assert!(!all.is_empty() && all.iter().all(|it| it != "*"), "{rule}");
+                }
+                let verbs = rule["verbs"].as_array().expect("a list");
+                for verb in ["escalate", "bind", "impersonate"] {
+                    assert!(!verbs.contains(&verb.into()), "{rule}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn only_the_agent_gets_the_certificate_and_its_secrets_are_not_on_the_hub() {
+    for template in all() {
+        for manifest in manifests(&template) {
+            let kind = manifest["kind"].as_str().expect("a kind");
+            assert!(!["Secret", "DaemonSet", "Namespace"].contains(&kind), "{manifest}");
+            if kind == "Deployment" {
+                let name = manifest["metadata"]["name"].as_str().expect("a name");
+                assert!(["argocd-agent-agent", "argocd-operator"].contains(&name), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn all_images_are_settings() {
+    let image = |name: &str| Some(format!("registry.example.com/{name}").into());
+    let images = Images {
+        agent: image("agent"),
+        argocd: image("argocd"),
+        redis: image("redis"),
+        operator: image("operator"),
+        ours: image("ours"),
+    };
+    let wanted = DesiredAgent {
+        images: images.clone(),
+        ..DesiredAgent::default()
+    };
+    let template = template(GOC, &wanted, &defaults(), "argocd");
+    let used: BTreeSet<_> = containers(&template)
+        .into_iter()
+        .map(|it| it["image"].as_str())
+        .collect();
+    let set = [&images.agent, &images.argocd, &images.redis, &images.ours].map(Option::as_deref);
+    assert_eq!(used, set.into());
+}
+
+#[test]
+fn all_containers_keep_to_the_restricted_standard() {
+    for template in all() {
+        for container in containers(&template) {
+            assert_eq!(container["securityContext"], pod::security(), "{container}");
+            assert!(container.pointer("/resources/requests/memory").is_some(), "{container}");
+        }
+    }
+}
+
+#[test]
+fn another_content_is_another_name_and_the_same_is_the_same() {
+    let wanted = DesiredAgent::default();
+    let first = of(&wanted);
+    assert_eq!(first, of(&wanted));
+    let newer = Images {
+        agent: Some("registry.example.com/agent:2".into()),
+        ..Images::default()
+    };
+    let others = [
+        of(&autonomous()),
+        of(&by_an_operator()),
+        of(&with_our_operator(Mode::Managed)),
+        of(&DesiredAgent {
+            images: newer.clone(),
+            ..wanted.clone()
+        }),
+        of(&DesiredAgent {
+            namespace: "gitops".into(),
+            ..wanted.clone()
+        }),
+        template(GOC, &wanted, &newer, "argocd"),
+        template(GOC, &wanted, &defaults(), "gitops"),
+        template(("argocd-fleet", ""), &wanted, &defaults(), "argocd"),
+    ];
+    let names: BTreeSet<_> = others.iter().map(name).collect();
+    assert_eq!(names.len(), others.len());
+    assert!(!names.contains(name(&first)));
+    // Settings that reach the clusters by other objects.
+    let unrelated = DesiredAgent {
+        address: Some("hub".into()),
+        rollout: Some(json!({"type": "All"})),
+        revoked: ["cluster1".into()].into(),
+        ..wanted
+    };
+    assert_eq!(name(&of(&unrelated)), name(&first));
+}
+
+#[test]
+fn what_would_take_applications_with_it_is_in_every_template_and_stays() {
+    for template in all() {
+        let crds: Vec<_> = manifests(&template)
+            .iter()
+            .filter(|it| it["kind"] == "CustomResourceDefinition")
+            .collect();
+        assert!([3, 7].contains(&crds.len()), "{crds:?}");
+        for crd in crds {
+            let annotations = &crd["metadata"]["annotations"];
+            assert!(
+                annotations
+                    .get("addon.open-cluster-management.io/deletion-orphan")
+                    .is_some()
+            );
+        }
+        let there = template["spec"]["agentSpec"]["manifestConfigs"].as_array();
+        let there = there.expect("there are some");
+        assert!(
+            configs(&DesiredAgent::default())
+                .iter()
+                .all(|config| there.contains(config))
+        );
+    }
+}
+
+#[test]
+fn an_operator_takes_the_same_images_and_serves_the_argocd_of_its_name() {
+    let named = DesiredAgent {
+        argocd_manifests: Some(vec![json!({"kind": "ArgoCD", "metadata": {"name": "edge"}})]),
+        ..with_our_operator(Mode::Managed)
+    };
+    let template = of(&named);
+    let there = |kind: &str, name: &str| {
+        let it = manifests(&template)
+            .iter()
+            .find(|it| it["kind"] == kind && it["metadata"]["name"] == name);
+        it.unwrap_or_else(|| panic!("{kind} {name}"))
+    };
+    let environment = there("Deployment", "argocd-operator").pointer("/spec/template/spec/containers/0/env");
+    let environment = environment.expect("it has one");
+    for (name, image) in [
+        ("ARGOCD_IMAGE", crate::argocd_agent::shipped::ARGOCD),
+        ("ARGOCD_REDIS_IMAGE", crate::argocd_agent::shipped::REDIS),
+        ("ARGOCD_AGENT_IMAGE", crate::argocd_agent::shipped::AGENT),
+    ] {
+        let is_it = json!({"name": name, "value": image});
+        assert!(
+            environment.as_array().expect("a list").contains(&is_it),
+            "{environment}"
+        );
+    }
+    for (binding, account) in [
+        ("application-controller", "edge-argocd-application-controller"),
+        ("application-controller-admin", "edge-argocd-application-controller"),
+        ("agent-view", "edge-agent-agent"),
+    ] {
+        let binding = there("ClusterRoleBinding", &format!("argocd-agent-addon:{binding}"));
+        assert_eq!(binding["subjects"][0]["name"], account);
+    }
+}
+
+#[test]
+fn without_our_image_the_agent_runs_alone() {
+    let template = template(GOC, &DesiredAgent::default(), &Images::default(), "argocd");
+    let agent = manifests(&template)
+        .iter()
+        .find(|it| it["kind"] == "Deployment")
+        .expect("it is there");
+    let pod = &agent["spec"]["template"]["spec"];
+    assert_eq!(pod["containers"][0]["args"], json!(["agent"]));
+    assert_eq!(
+        (&pod["containers"][0]["command"], &pod["initContainers"]),
+        (&Value::Null, &Value::Null)
+    );
+}
+
+#[test]
+fn it_is_small_enough_for_one_work() {
+    for template in all() {
+        let size = template.to_string().len();
+        assert!(size < 30_000, "{size} bytes");
+    }
+}
+
+#[test]
+fn a_mode_is_one_of_argocd_agents() {
+    assert_eq!(Mode::of(""), Ok(Mode::Managed));
+    for mode in [Mode::Managed, Mode::Autonomous] {
+        assert_eq!(Mode::of(mode.name()), Ok(mode));
+    }
+    assert_eq!(
+        Mode::of("push").expect_err("no mode"),
+        "the mode \"push\" is none of argocd-agent's: write managed or autonomous"
+    );
+}

@@ -1,0 +1,265 @@
+//! The ManifestWorks that the controller delivers to managed clusters in addition to the add-on.
+
+mod argocd;
+
+pub(super) use argocd::name as argocd_name;
+
+use super::{DesiredAgent, Server, labels, owner};
+use k8s_openapi::ByteString;
+use ocm::argocd_agent as names;
+use serde_json::{Value, json};
+
+/// Returns the ManifestWork with the CA certificates and their Namespace. `owner` is the GitOpsCluster, `NAMESPACE/NAME`.
+///
+/// Both objects stay on the cluster when the ManifestWork is deleted or the namespace changes: deleting a Namespace deletes all
+/// of its contents, and the certificates are public.
+#[must_use]
+pub fn ca_work(cluster: &str, namespace: &str, bundle_pem: &str, owner: &str) -> Value {
+    let ca = ByteString(bundle_pem.as_bytes().to_vec());
+    json!({
+        "apiVersion": "work.open-cluster-management.io/v1",
+        "kind": "ManifestWork",
+        "metadata": {
+            "namespace": cluster,
+            "name": names::CA_WORK,
+            "labels": work_labels("ca"),
+            "annotations": {names::CA_ANNOTATION: "true", crate::cluster_secrets::OWNER: owner},
+        },
+        "spec": {
+            "workload": {"manifests": [
+                {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
+                {
+                    "apiVersion": "v1",
+                    "kind": "Secret",
+                    "metadata": {"namespace": namespace, "name": names::CA_SECRET, "labels": labels()},
+                    "type": "Opaque",
+                    "data": {"ca.crt": ca},
+                },
+            ]},
+            "deleteOption": {"propagationPolicy": "Orphan"},
+        },
+    })
+}
+
+/// Returns the ManifestWork for an argocd-operator on the managed cluster: the configured manifests, otherwise an ArgoCD resource
+/// with the settings that the agent needs. For an operator that is not ours, it also contains the permission of OCM's agent to
+/// apply the ArgoCD resource.
+///
+/// An ArgoCD resource without the address of the principal gets it in the same fields as with argocd-pull-integration
+/// (`injectServerEndpoint`). The Secret with the agent's certificate is the one that OCM creates: argocd-pull-integration copies
+/// it to another name, which is replaced.
+#[must_use]
+pub fn argocd_work(goc: (&str, &str), cluster: &str, wanted: &DesiredAgent, server: &Server) -> Value {
+    // With our operator the add-on contains the permission: OCM's agent stops tracking objects that it can no longer read, and
+    // the deletion of an ArgoCD takes time.
+    let mut manifests = if wanted.operator { Vec::new() } else { vec![right()] };
+    let said = wanted.argocd_manifests.clone();
+    for mut manifest in said.unwrap_or_else(|| vec![argocd::default(wanted.mode)]) {
+        if manifest["kind"] == "ArgoCD" {
+            argocd::complete(&mut manifest, wanted, server);
+        }
+        manifests.push(manifest);
+    }
+    let mut annotations = owner(goc);
+    if wanted.operator {
+        annotations[names::OPERATOR_MANAGED] = "true".into();
+    }
+    json!({
+        "apiVersion": "work.open-cluster-management.io/v1",
+        "kind": "ManifestWork",
+        "metadata": {
+            "namespace": cluster,
+            "name": names::argocd_work(goc.0, goc.1),
+            "labels": work_labels("argocd-cr"),
+            "annotations": annotations,
+        },
+        "spec": {"workload": {"manifests": manifests}},
+    })
+}
+
+fn work_labels(component: &str) -> Value {
+    let mut labels = labels();
+    labels[names::WORK_LABEL] = "true".into();
+    labels["app.kubernetes.io/component"] = component.into();
+    labels
+}
+
+/// Returns the ClusterRole that lets OCM's agent manage ArgoCD resources: OCM aggregates ClusterRoles with this label into the
+/// permissions of its agent, which has none for ArgoCD resources.
+pub(super) fn right() -> Value {
+    let mut labels = labels();
+    labels["open-cluster-management.io/aggregate-to-work"] = "true".into();
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "argocd-agent-addon:work-agent-argocds", "labels": labels},
+        "rules": [{
+            "apiGroups": ["argoproj.io"],
+            "resources": ["argocds"],
+            "verbs": ["get", "list", "watch", "create", "update", "patch", "delete"],
+        }],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::argocd::COPIED_SECRET;
+    use super::*;
+    use crate::argocd_agent::Mode;
+
+    fn server() -> Server {
+        Server {
+            address: "hub.example.com".into(),
+            port: "443".into(),
+        }
+    }
+
+    fn argocd(spec: &Value) -> Value {
+        let manifest = json!({"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": {"name": "argocd"}, "spec": spec});
+        let wanted = DesiredAgent {
+            argocd_manifests: Some(vec![manifest]),
+            ..DesiredAgent::default()
+        };
+        argocd_work(("argocd", "fleet"), "cluster1", &wanted, &server())["spec"]["workload"]["manifests"][1].clone()
+    }
+
+    #[test]
+    fn the_ca_is_delivered_with_its_namespace_and_both_stay() {
+        let work = ca_work("cluster1", "argocd", "PEM", "argocd/fleet");
+        insta::assert_snapshot!(serde_json::to_string_pretty(&work).expect("it is JSON"), @r#"
+        {
+          "apiVersion": "work.open-cluster-management.io/v1",
+          "kind": "ManifestWork",
+          "metadata": {
+            "annotations": {
+              "apps.open-cluster-management.io/propagate-argocd-agent-ca": "true",
+              "argocd-ocm-cmp.github.io/gitopscluster": "argocd/fleet"
+            },
+            "labels": {
+              "app.kubernetes.io/component": "ca",
+              "app.kubernetes.io/managed-by": "argocd-ocm-cmp",
+              "apps.open-cluster-management.io/gitopscluster": "true"
+            },
+            "name": "argocd-agent-ca-mw",
+            "namespace": "cluster1"
+          },
+          "spec": {
+            "deleteOption": {
+              "propagationPolicy": "Orphan"
+            },
+            "workload": {
+              "manifests": [
+                {
+                  "apiVersion": "v1",
+                  "kind": "Namespace",
+                  "metadata": {
+                    "name": "argocd"
+                  }
+                },
+                {
+                  "apiVersion": "v1",
+                  "data": {
+                    "ca.crt": "UEVN"
+                  },
+                  "kind": "Secret",
+                  "metadata": {
+                    "labels": {
+                      "app.kubernetes.io/managed-by": "argocd-ocm-cmp"
+                    },
+                    "name": "argocd-agent-ca",
+                    "namespace": "argocd"
+                  },
+                  "type": "Opaque"
+                }
+              ]
+            }
+          }
+        }
+        "#);
+    }
+
+    #[test]
+    fn an_argocd_resource_is_told_only_what_it_does_not_say() {
+        let told = argocd(&json!({"argoCDAgent": {"agent": {"enabled": true}}}));
+        assert_eq!(told["metadata"]["namespace"], "argocd");
+        assert_eq!(
+            told["spec"]["argoCDAgent"]["agent"],
+            json!({
+                "enabled": true,
+                "client": {"principalServerAddress": "hub.example.com", "principalServerPort": "443"},
+                "tls": {"secretName": names::CLIENT_SECRET, "rootCASecretName": "argocd-agent-ca"},
+            })
+        );
+        let said = json!({"argoCDAgent": {"agent": {
+            "client": {"principalServerAddress": "other", "principalServerPort": "1"},
+            "tls": {"secretName": "mine", "rootCASecretName": "mine-too"},
+        }}});
+        assert_eq!(argocd(&said)["spec"], said);
+        let copied = argocd(&json!({"argoCDAgent": {"agent": {"tls": {"secretName": COPIED_SECRET}}}}));
+        assert_eq!(
+            copied.pointer("/spec/argoCDAgent/agent/tls/secretName"),
+            Some(&json!(names::CLIENT_SECRET))
+        );
+        assert_eq!(
+            argocd(&json!({"extraConfig": {"agent.principal.server.port": "8443"}}))["spec"]["extraConfig"],
+            json!({"agent.principal.server.address": "hub.example.com", "agent.principal.server.port": "8443"})
+        );
+    }
+
+    #[test]
+    fn our_operator_is_given_what_is_said_or_what_the_agent_needs() {
+        let given = |mode, said: Option<Vec<Value>>| {
+            let wanted = DesiredAgent {
+                mode,
+                operator: true,
+                argocd_manifests: said,
+                ..DesiredAgent::default()
+            };
+            let work = argocd_work(("argocd", "fleet"), "cluster1", &wanted, &server());
+            assert_eq!(work["metadata"]["annotations"][names::OPERATOR_MANAGED], "true");
+            let manifests = work["spec"]["workload"]["manifests"].as_array();
+            let [argocd] = &manifests.expect("a list")[..] else {
+                panic!("{work}");
+            };
+            (argocd["metadata"].clone(), argocd["spec"].clone())
+        };
+        let (metadata, spec) = given(Mode::Managed, None);
+        assert_eq!(metadata, json!({"name": "argocd", "namespace": "argocd"}));
+        assert_eq!(
+            spec,
+            json!({
+                "defaultClusterScopedRoleDisabled": true,
+                "server": {"enabled": false},
+                "controller": {"respectRBAC": "strict", "extraCommandArgs": ["--application-namespaces", "*"]},
+                "argoCDAgent": {"agent": {
+                    "enabled": true,
+                    "creds": "mtls:client-certificate",
+                    "allowedNamespaces": ["*"],
+                    "client": {
+                        "mode": "managed", "keepAliveInterval": "50s",
+                        "principalServerAddress": "hub.example.com", "principalServerPort": "443",
+                    },
+                    "destinationBasedMapping": {"enabled": true, "createNamespace": true},
+                    "tls": {"secretName": names::CLIENT_SECRET, "rootCASecretName": "argocd-agent-ca"},
+                }},
+            })
+        );
+        let (_, spec) = given(Mode::Autonomous, None);
+        assert_eq!(spec["argoCDAgent"]["agent"].get("destinationBasedMapping"), None);
+        assert_eq!(spec["argoCDAgent"]["agent"]["client"]["mode"], "autonomous");
+        let said = json!({"kind": "ArgoCD", "metadata": {"name": "edge"}, "spec": {"defaultClusterScopedRoleDisabled": false}});
+        let (metadata, spec) = given(Mode::Managed, Some(vec![said]));
+        assert_eq!(metadata["name"], "edge");
+        assert_eq!(spec["defaultClusterScopedRoleDisabled"], false);
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_left_as_it_is() {
+        for spec in [
+            json!("text"),
+            json!({"argoCDAgent": {"agent": {"client": 1, "tls": []}}}),
+        ] {
+            assert_eq!(argocd(&spec)["spec"], spec);
+        }
+    }
+}

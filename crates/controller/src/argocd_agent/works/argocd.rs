@@ -1,0 +1,90 @@
+//! The ArgoCD resource from which an operator creates an Argo CD and an agent.
+
+use crate::argocd_agent::{DesiredAgent, Mode, Server};
+use ocm::argocd_agent as names;
+use serde_json::{Map, Value, json};
+
+/// Returns the name of the ArgoCD resource, which is part of the names of the ServiceAccounts that the operator creates.
+pub(crate) fn name(wanted: &DesiredAgent) -> String {
+    let mut said = wanted.argocd_manifests.iter().flatten();
+    let argocd = said.find(|it| it["kind"] == "ArgoCD");
+    let name = argocd.and_then(|it| it["metadata"]["name"].as_str());
+    name.unwrap_or(ARGOCD).to_owned()
+}
+
+/// The default name of the ArgoCD resource, as in argocd-pull-integration.
+const ARGOCD: &str = "argocd";
+
+/// Returns the default ArgoCD resource: the operator creates from it what the add-on installs without an operator.
+pub(super) fn default(mode: Mode) -> Value {
+    let mut agent = json!({
+        "enabled": true,
+        // Only the principal uses the text after the colon.
+        "creds": "mtls:client-certificate",
+        "client": {"mode": mode.name(), "keepAliveInterval": "50s"},
+    });
+    let mut controller = json!({"respectRBAC": "strict"});
+    if mode == Mode::Managed {
+        agent["allowedNamespaces"] = json!(["*"]);
+        agent["destinationBasedMapping"] = json!({"enabled": true, "createNamespace": true});
+        // With sourceNamespaces, the operator would create Roles in all of these namespaces.
+        controller["extraCommandArgs"] = json!(["--application-namespaces", "*"]);
+    }
+    json!({
+        "apiVersion": "argoproj.io/v1beta1",
+        "kind": "ArgoCD",
+        "metadata": {"name": ARGOCD},
+        "spec": {
+            "server": {"enabled": false},
+            "controller": controller,
+            "argoCDAgent": {"agent": agent},
+        },
+    })
+}
+
+/// The name of the Secret to which argocd-pull-integration's add-on copies the agent's certificate.
+pub(super) const COPIED_SECRET: &str = "argocd-agent-open-cluster-management.io-argocd-agent-addon-client-cert";
+
+/// Adds the required settings that an ArgoCD resource does not have.
+pub(super) fn complete(argocd: &mut Value, wanted: &DesiredAgent, server: &Server) {
+    if let Some(metadata) = child(argocd, "metadata") {
+        fill(metadata, "namespace", &wanted.namespace);
+    }
+    let Some(spec) = child(argocd, "spec") else { return };
+    if wanted.operator {
+        // Our operator may not grant all permissions, which the default cluster-scoped roles do.
+        spec.entry("defaultClusterScopedRoleDisabled")
+            .or_insert(Value::Bool(true));
+    }
+    let agent = spec.get_mut("argoCDAgent").and_then(|agent| agent.get_mut("agent"));
+    if let Some(agent @ Value::Object(_)) = agent {
+        if let Some(client) = child(agent, "client") {
+            fill(client, "principalServerAddress", &server.address);
+            fill(client, "principalServerPort", &server.port);
+        }
+        if let Some(tls) = child(agent, "tls") {
+            if tls.get("secretName").is_some_and(|name| name == COPIED_SECRET) {
+                tls.remove("secretName");
+            }
+            fill(tls, "secretName", names::CLIENT_SECRET);
+            fill(tls, "rootCASecretName", names::CA_SECRET);
+        }
+    } else if let Some(Value::Object(extra)) = Some(spec.entry("extraConfig").or_insert_with(|| json!({}))) {
+        fill(extra, "agent.principal.server.address", &server.address);
+        fill(extra, "agent.principal.server.port", &server.port);
+    }
+}
+
+/// Returns the object in a field, created if missing; `None` if the field holds another type.
+fn child<'v>(value: &'v mut Value, field: &str) -> Option<&'v mut Map<String, Value>> {
+    let fields = value.as_object_mut()?;
+    fields.entry(field).or_insert_with(|| json!({})).as_object_mut()
+}
+
+/// Sets a field that is missing, null or empty.
+fn fill(fields: &mut Map<String, Value>, field: &str, value: &str) {
+    let is_said = fields.get(field).is_some_and(|said| !said.is_null() && said != "");
+    if !is_said {
+        fields.insert(field.to_owned(), value.into());
+    }
+}

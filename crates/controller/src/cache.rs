@@ -1,0 +1,1080 @@
+//! The cache of hub objects, kept by watch events: maps each change to the objects to reconcile. It does no I/O: changes and the
+//! time are arguments.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+mod agents;
+mod decisions;
+mod gitops;
+mod interned;
+mod pulled;
+mod refusals;
+mod secrets;
+mod sets;
+mod works;
+
+use super::model::AgentResource;
+use crate::application_set_report::{Found, Resource};
+use crate::cluster_secrets::{ClusterSecret, MANAGED_BY, is_hub};
+use crate::model::{
+    Application, ApplicationSet, Cluster, Condition, Decision, Generated, GitOpsCluster, Object, Placement, Reach,
+    TlsSecret, Work, WorkKind,
+};
+use crate::pull;
+use crate::pull::Carried;
+use crate::pull::tenancy::Namespaces;
+use crate::runtime::turns::Share;
+use agents::Agents;
+use decisions::Decisions;
+pub use gitops::Selection;
+use gitops::{GitOps, Seen};
+use interned::Interned;
+use jiff::Timestamp;
+use ocm::argocd_agent as names;
+use ocm::health::HealthStatus;
+use ocm::object_ref::ObjectRef;
+use ocm::tracking::Tracking;
+use pulled::Pulled;
+pub use refusals::Refusal;
+use refusals::Refusals;
+use secrets::Secrets;
+use serde_json::Value;
+use sets::Sets;
+use std::borrow::Borrow;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::hash::Hash;
+use std::sync::Arc;
+use works::Works;
+
+/// A change of the cache that a watch event causes.
+#[derive(Debug)]
+pub enum Change {
+    /// An Application was created, changed or deleted.
+    Application(ObjectRef, Option<Application>),
+    /// A work was created, changed or deleted.
+    Work(WorkKind, ObjectRef, Option<Work>),
+    /// A ManagedCluster was created, changed or deleted.
+    Cluster(Arc<str>, Option<Cluster>),
+    /// A PlacementDecision was created, changed or deleted.
+    Decision(ObjectRef, Option<Decision>),
+    /// A Placement was created, changed or deleted.
+    Placement(ObjectRef, Option<Placement>),
+    /// A GitOpsCluster was created, changed or deleted.
+    GitOpsCluster(ObjectRef, Option<Box<GitOpsCluster>>),
+    /// True if GitOpsClusters of other namespaces may have cluster Secrets in the namespace of Argo CD.
+    Open(bool),
+    /// True if the namespace of Argo CD exists.
+    NamespaceIsThere(bool),
+    /// An AppProject was created, changed or deleted.
+    Project(Arc<str>, Option<Value>),
+    /// A cluster Secret of Argo CD was created, changed or deleted.
+    Secret(Arc<str>, Option<ClusterSecret>),
+    /// An ApplicationSet was created, changed or deleted.
+    ApplicationSet(ObjectRef, Option<ApplicationSet>),
+    /// The report of an ApplicationSet was created, changed or deleted.
+    Report(ObjectRef, Option<Found>),
+    /// The resource tracking settings of Argo CD changed.
+    Tracking(Tracking),
+    /// True if the ConfigMap with Argo CD's configuration exists.
+    ConfigIsThere(bool),
+    /// A Secret with certificates of argocd-agent was created, changed or deleted.
+    Certificate(Arc<str>, Option<TlsSecret>),
+    /// An object of argocd-agent or of its add-on was created, changed or deleted.
+    Object(AgentResource, ObjectRef, Option<Object>),
+    /// The namespaces in which Argo CD reads Applications changed.
+    Namespaces(Namespaces),
+    /// True if the ConfigMap with Argo CD's parameters exists.
+    ParametersAreThere(bool),
+    /// The API server refused or accepted the last write that this part of a controller made for an object.
+    Refused(&'static str, usize, ReconcileRequest, Option<Refusal>),
+    /// The complete list of Applications.
+    OnlyApplications(HashSet<ObjectRef>),
+    /// The complete list of works of this kind.
+    OnlyWorks(WorkKind, HashSet<ObjectRef>),
+    /// The complete list of ManagedClusters.
+    OnlyClusters(HashSet<Arc<str>>),
+    /// The complete list of PlacementDecisions.
+    OnlyDecisions(HashSet<ObjectRef>),
+    /// The complete list of Placements.
+    OnlyPlacements(HashSet<ObjectRef>),
+    /// The complete list of GitOpsClusters.
+    OnlyGitOpsClusters(HashSet<ObjectRef>),
+    /// The complete list of AppProjects.
+    OnlyProjects(HashSet<Arc<str>>),
+    /// The complete list of cluster Secrets.
+    OnlySecrets(HashSet<Arc<str>>),
+    /// The complete list of ApplicationSets.
+    OnlyApplicationSets(HashSet<ObjectRef>),
+    /// The complete list of reports; the hub serves their kind.
+    OnlyReports(HashSet<ObjectRef>),
+    /// The complete list of Secrets with certificates.
+    OnlyCertificates(HashSet<Arc<str>>),
+    /// The complete list of objects of argocd-agent and its add-on, of this kind.
+    OnlyObjects(AgentResource, HashSet<ObjectRef>),
+    /// A panic, for tests.
+    #[cfg(test)]
+    Panic,
+}
+
+impl Change {
+    /// Returns the name of the changed object for the log, or none if the change is a complete list.
+    #[must_use]
+    pub fn object(&self) -> Option<String> {
+        Some(match self {
+            Self::Application(place, _)
+            | Self::Work(_, place, _)
+            | Self::Decision(place, _)
+            | Self::Placement(place, _)
+            | Self::GitOpsCluster(place, _)
+            | Self::ApplicationSet(place, _)
+            | Self::Report(place, _)
+            | Self::Object(_, place, _) => place.to_string(),
+            Self::Cluster(name, _) | Self::Project(name, _) | Self::Secret(name, _) | Self::Certificate(name, _) => {
+                name.to_string()
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// A work of the basic pull model.
+#[derive(Clone, Copy, Debug)]
+pub struct Carrying<'i> {
+    /// The namespace and name of the work.
+    pub place: &'i ObjectRef,
+    /// The Application that it carries.
+    pub carried: &'i Carried,
+    /// True if the name of the work says that it carries the Application. All else in it can be written by the cluster's agent.
+    pub is_named: bool,
+}
+
+/// The kinds of objects that controllers reconcile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ReconcileKind {
+    /// Applications.
+    Application,
+    /// ManagedClusters, which have no namespace.
+    Cluster,
+    /// ApplicationSets.
+    ApplicationSet,
+    /// GitOpsClusters.
+    GitOpsCluster,
+    /// The Argo CD of the hub, named by its namespace.
+    ArgoCd,
+    /// CertificateSigningRequests, which have no namespace.
+    Request,
+}
+
+impl ReconcileKind {
+    /// Returns the Kubernetes kind, for the log.
+    #[must_use]
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Application => "Application",
+            Self::Cluster => "ManagedCluster",
+            Self::ApplicationSet => "ApplicationSet",
+            Self::GitOpsCluster => "GitOpsCluster",
+            Self::ArgoCd => "Namespace",
+            Self::Request => "CertificateSigningRequest",
+        }
+    }
+}
+
+/// An object to reconcile because of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReconcileRequest {
+    /// The kind of the object.
+    pub sort: ReconcileKind,
+    /// The namespace and name of the object.
+    pub place: ObjectRef,
+    /// The reaction of Argo CD itself to the change.
+    pub noticed: Noticed,
+}
+
+impl ReconcileRequest {
+    /// Returns the request for an Application whose state in Argo CD is up to date.
+    fn application(place: ObjectRef) -> Self {
+        Self {
+            sort: ReconcileKind::Application,
+            place,
+            noticed: Noticed::Nothing,
+        }
+    }
+
+    /// Returns the request for the Argo CD of the hub.
+    fn argocd(namespace: &Arc<str>) -> Self {
+        Self {
+            sort: ReconcileKind::ArgoCd,
+            place: ObjectRef {
+                namespace: "".into(),
+                name: Arc::clone(namespace),
+            },
+            noticed: Noticed::Nothing,
+        }
+    }
+
+    /// Returns the request for a CertificateSigningRequest.
+    fn request(place: ObjectRef) -> Self {
+        Self {
+            sort: ReconcileKind::Request,
+            ..Self::application(place)
+        }
+    }
+
+    /// Returns the request for a ManagedCluster.
+    fn cluster(name: &Arc<str>) -> Self {
+        Self {
+            sort: ReconcileKind::Cluster,
+            place: ObjectRef {
+                namespace: "".into(),
+                name: Arc::clone(name),
+            },
+            noticed: Noticed::Nothing,
+        }
+    }
+}
+
+/// The reaction of Argo CD itself to a change. Argo CD refreshes an Application when the health status of one of its objects
+/// changes, but not when only the health message changes (`skipResourceUpdate` in its `controller/cache`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Noticed {
+    /// No refresh is needed: the state in Argo CD is up to date.
+    Nothing,
+    /// Argo CD refreshes the whole Application by itself.
+    Yes,
+    /// Argo CD does not refresh and keeps showing stale state.
+    No,
+}
+
+/// The cached objects of the hub.
+#[derive(Debug)]
+pub struct Cache {
+    applications: HashMap<ObjectRef, Application>,
+    /// True if a watch event has reported the deletion of an Application since the last complete list.
+    told_gone: bool,
+    pulled: Pulled,
+    /// The namespaces in which Argo CD reads Applications, besides its own.
+    namespaces: Namespaces,
+    works: Works,
+    clusters: HashMap<Arc<str>, Cluster>,
+    /// The number of managed clusters by reachability, in the order of [`Reach::ALL`].
+    heard: [usize; 3],
+    decisions: Decisions,
+    projects: HashMap<Arc<str>, Value>,
+    /// True if the complete list of ManagedClusters was empty.
+    lists_no_cluster: bool,
+    secrets: Secrets,
+    sets: Sets,
+    gitops: GitOps,
+    agents: Agents,
+    /// The resources of Applications that ApplicationSets generated, kept only if reports are enabled.
+    parts: Option<Interned<Resource>>,
+    /// The last writes that the API server refused.
+    refusals: Refusals,
+    /// The namespace of Argo CD.
+    argocd: Arc<str>,
+}
+
+impl Cache {
+    /// Creates an empty cache for a hub whose Argo CD is in this namespace.
+    #[must_use]
+    pub fn new(argocd: &str) -> Self {
+        Self {
+            applications: HashMap::new(),
+            told_gone: false,
+            pulled: Pulled::default(),
+            namespaces: Namespaces::default(),
+            works: Works::new(argocd),
+            clusters: HashMap::new(),
+            heard: [0; 3],
+            decisions: Decisions::default(),
+            projects: HashMap::new(),
+            lists_no_cluster: false,
+            secrets: Secrets::default(),
+            sets: Sets::default(),
+            gitops: GitOps::default(),
+            agents: Agents::default(),
+            refusals: Refusals::default(),
+            argocd: argocd.into(),
+            parts: None,
+        }
+    }
+
+    /// Keeps the fields of Applications that the reports of ApplicationSets need.
+    #[must_use]
+    pub fn with_reports(mut self) -> Self {
+        self.parts = Some(Interned::default());
+        self
+    }
+
+    /// Returns why the API server refused the last write of a controller for an object.
+    #[must_use]
+    pub fn refused(&self, controller: &'static str, sort: ReconcileKind, place: &ObjectRef) -> Option<&str> {
+        let refusal = self.refusals.get(&(controller, sort, place.clone()));
+        refusal.map(|refusal| &*refusal.why)
+    }
+
+    /// Returns why the API server refused the last write of this part of a controller for an object.
+    #[must_use]
+    pub fn refused_of_part(
+        &self,
+        controller: &'static str,
+        part: usize,
+        sort: ReconcileKind,
+        place: &ObjectRef,
+    ) -> Option<&str> {
+        let refusal = self.refusals.of_part(&(controller, sort, place.clone()), part);
+        refusal.map(|refusal| &*refusal.why)
+    }
+
+    /// Returns why the API server refused writes for a GitOpsCluster, each reason once.
+    #[must_use]
+    pub fn refused_of_gitops(&self, place: &ObjectRef) -> BTreeSet<&str> {
+        self.refusals.of_gitops(place)
+    }
+
+    /// Returns an Application.
+    #[must_use]
+    pub fn application(&self, place: &ObjectRef) -> Option<&Application> {
+        self.applications.get(place)
+    }
+
+    /// Returns true if an Application that is not in the cache does not exist. An empty list of all Applications is no proof.
+    #[must_use]
+    pub fn is_sure_of_applications(&self) -> bool {
+        self.told_gone || !self.applications.is_empty()
+    }
+
+    /// Returns the namespaces in which Argo CD reads Applications, besides its own.
+    #[must_use]
+    pub fn namespaces(&self) -> &Namespaces {
+        &self.namespaces
+    }
+
+    /// Returns true if a Placement of this namespace selects this managed cluster.
+    #[must_use]
+    pub fn is_selected(&self, namespace: &Arc<str>, cluster: &str) -> bool {
+        self.decisions.select(namespace, cluster)
+    }
+
+    /// Returns an AppProject in the namespace of Argo CD.
+    #[must_use]
+    pub fn project(&self, name: &str) -> Option<&Value> {
+        self.projects.get(name)
+    }
+
+    /// Returns the works of an Application: those that Argo CD applied, and those that OCM generated from them.
+    pub fn works_of(&self, application: &ObjectRef) -> impl Iterator<Item = (WorkKind, &ObjectRef, &Work)> {
+        self.works.of(application)
+    }
+
+    /// Returns the works of the basic pull model that carry an Application: those with the name of its works, and those that
+    /// claim it and do not have the name of another Application's works.
+    #[must_use]
+    pub fn carrying(&self, application: &ObjectRef) -> Vec<Carrying<'_>> {
+        let pull = self.application(application).and_then(|it| it.pull.as_deref());
+        let own: BTreeSet<String> = pull.map(pull::work::names).into_iter().flatten().collect();
+        let by_name = own.iter().flat_map(|name| self.works.with_application(name));
+        let by_name = by_name.filter(|(place, carried)| self.carries(place, carried) == Some(application));
+        let claiming = self.works.claiming(application);
+        let claiming = claiming.filter(|(place, carried)| self.carries(place, carried).is_none());
+        let all = by_name.map(|(place, carried)| (place, carried, true));
+        let all = all.chain(claiming.map(|(place, carried)| (place, carried, false)));
+        let all = all.map(|(place, carried, is_named)| Carrying {
+            place,
+            carried,
+            is_named,
+        });
+        all.collect()
+    }
+
+    /// Returns the Application whose works have the name of this work. If several do, because their UIDs have the same prefix,
+    /// returns the Application whose destination is that cluster, and among several of these the one that the work claims.
+    fn carries(&self, place: &ObjectRef, carried: &Carried) -> Option<&ObjectRef> {
+        let pull = |application: &ObjectRef| self.application(application).and_then(|it| it.pull.as_deref());
+        let named = self.pulled.named(&place.name);
+        let named = named.filter(|it| pull(it).is_some_and(|pull| pull.name == carried.name));
+        named.min_by_key(|it| {
+            let goes_there = pull(it).is_some_and(|pull| pull.cluster.as_deref() == Some(&*place.namespace));
+            let claim = carried.claim.as_ref();
+            let is_claimed = claim.is_some_and(|(namespace, _)| **namespace == *it.namespace);
+            (!goes_there, !is_claimed)
+        })
+    }
+
+    /// Returns true if works of another Application of the basic pull model have this name.
+    #[must_use]
+    pub fn is_others_name(&self, work: &str, application: &ObjectRef) -> bool {
+        self.pulled.named(work).any(|other| other != application)
+    }
+
+    /// Returns a work, if it may belong to an Application.
+    #[must_use]
+    pub fn work(&self, kind: WorkKind, place: &ObjectRef) -> Option<&Work> {
+        self.works.get(kind, place)
+    }
+
+    /// Returns a ManagedCluster.
+    #[must_use]
+    pub fn cluster(&self, name: &str) -> Option<&Cluster> {
+        self.clusters.get(name)
+    }
+
+    /// Returns the reachability of a managed cluster. A cluster that is not in the cache has not joined.
+    #[must_use]
+    pub fn reach(&self, cluster: &str) -> Reach {
+        self.cluster(cluster).map_or(Reach::Heard, |cluster| cluster.reach)
+    }
+
+    /// Returns the number of managed clusters with this reachability.
+    #[must_use]
+    pub fn heard(&self, reach: Reach) -> usize {
+        self.heard[reach as usize]
+    }
+
+    /// Returns true if a ManagedCluster was deleted. An empty list of all ManagedClusters is no proof of that: the hub may be in
+    /// the middle of a restore from a backup.
+    #[must_use]
+    pub fn has_gone(&self, cluster: &str) -> bool {
+        !self.lists_no_cluster && !self.clusters.contains_key(cluster)
+    }
+
+    /// Returns the cluster Secrets of Argo CD for a managed cluster, with their names.
+    pub fn secrets_of(&self, cluster: &str) -> impl Iterator<Item = (&str, &ClusterSecret)> {
+        self.secrets.of(cluster)
+    }
+
+    /// Returns the cluster Secrets of a GitOpsCluster, named as `NAMESPACE/NAME`.
+    pub fn secrets_owned_by(&self, owner: &str) -> impl Iterator<Item = &ClusterSecret> + use<'_> {
+        self.secrets.owned(owner)
+    }
+
+    /// Returns a GitOpsCluster.
+    #[must_use]
+    pub fn gitops_cluster(&self, place: &ObjectRef) -> Option<&GitOpsCluster> {
+        self.gitops.get(place)
+    }
+
+    /// Returns all GitOpsClusters with their namespaces and names.
+    pub fn gitops_clusters(&self) -> impl Iterator<Item = (&ObjectRef, &GitOpsCluster)> {
+        self.gitops.all()
+    }
+
+    /// Returns true if a watch event has reported the deletion of a GitOpsCluster. Its absence from a list is no proof.
+    #[must_use]
+    pub fn has_gitops_cluster_gone(&self, place: &ObjectRef) -> bool {
+        self.gitops.has_gone(place)
+    }
+
+    /// Returns true if GitOpsClusters of other namespaces may have cluster Secrets in the namespace of Argo CD.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.gitops.is_open()
+    }
+
+    /// Returns the clusters that a Placement selects.
+    #[must_use]
+    pub fn selection(&self, placement: &ObjectRef) -> Selection {
+        self.gitops.selection(&self.decisions, placement)
+    }
+
+    /// Returns the managed clusters in the decisions of a Placement.
+    pub fn decided(&self, placement: &ObjectRef) -> impl Iterator<Item = &Arc<str>> + use<'_> {
+        self.decisions.of(placement).flatten()
+    }
+
+    /// Returns true if the decisions of a Placement contain a managed cluster.
+    #[must_use]
+    pub fn is_decided(&self, placement: &ObjectRef, cluster: &str) -> bool {
+        self.decisions.of(placement).any(|named| named.contains(cluster))
+    }
+
+    /// Returns an object of argocd-agent or of its add-on.
+    #[must_use]
+    pub fn object(&self, kind: AgentResource, place: &ObjectRef) -> Option<&Object> {
+        self.agents.get(kind, place)
+    }
+
+    /// Returns all objects of a kind of argocd-agent and of its add-on.
+    pub fn objects(&self, kind: AgentResource) -> impl Iterator<Item = (&ObjectRef, &Object)> {
+        self.agents.all(kind)
+    }
+
+    /// Returns the GitOpsClusters with a decision, written by the controller, that contains a managed cluster.
+    pub fn listing(&self, cluster: &str) -> impl Iterator<Item = ObjectRef> + use<'_> {
+        let naming = self.agents.naming(AgentResource::Decisions, cluster);
+        naming.filter_map(|(_, it)| it.owner())
+    }
+
+    /// Returns true if a decision that the controller wrote for a GitOpsCluster contains a managed cluster.
+    #[must_use]
+    pub fn is_listed(&self, gitops: &ObjectRef, cluster: &str) -> bool {
+        self.listing(cluster).any(|owner| owner == *gitops)
+    }
+
+    /// Returns the CertificateSigningRequests of the agent of a managed cluster.
+    pub fn requests_of(&self, cluster: &str) -> impl Iterator<Item = &ObjectRef> + use<'_> {
+        self.agents
+            .naming(AgentResource::Requests, cluster)
+            .map(|(place, _)| place)
+    }
+
+    /// Returns a Secret with certificates of argocd-agent by its name.
+    #[must_use]
+    pub fn certificate(&self, name: &str) -> Option<&TlsSecret> {
+        self.agents.certificate(name)
+    }
+
+    /// Returns when the certificates of argocd-agent on the hub expire, by the names of their Secrets.
+    pub fn certificates_until(&self) -> impl Iterator<Item = (&'static str, Timestamp)> {
+        let all = names::CERTIFICATES.into_iter();
+        all.filter_map(|name| Some((name, self.certificate(name)?.certificates.first()?.not_after)))
+    }
+
+    /// Returns how Argo CD tracks the resources that it applied.
+    #[must_use]
+    pub fn tracking(&self) -> &Tracking {
+        self.works.tracking()
+    }
+
+    /// Returns an ApplicationSet.
+    #[must_use]
+    pub fn application_set(&self, place: &ObjectRef) -> Option<&ApplicationSet> {
+        self.sets.get(place)
+    }
+
+    /// Returns the Applications that an ApplicationSet generated.
+    pub fn applications_of(&self, set: &ObjectRef) -> impl Iterator<Item = (&ObjectRef, &Application)> {
+        let members = self.sets.members(set);
+        members.filter_map(|place| Some((place, self.application(place)?)))
+    }
+
+    /// Returns the reports of ApplicationSets, if the hub serves their kind.
+    #[must_use]
+    pub fn reports(&self) -> Option<&HashMap<ObjectRef, Found>> {
+        self.sets.reports()
+    }
+
+    /// Returns the number of works with this health.
+    #[must_use]
+    pub fn count(&self, health: HealthStatus) -> usize {
+        self.works.count(health)
+    }
+
+    /// Returns the next time at which the health of a work changes by time alone.
+    #[must_use]
+    pub fn next(&self) -> Option<Timestamp> {
+        self.works.next()
+    }
+
+    /// Returns the share that the work for an object counts against: the share of its namespace and, within it, of the managed
+    /// cluster that the object is about. A CertificateSigningRequest counts against the user who created it, as the API server
+    /// records it.
+    #[must_use]
+    pub fn share(&self, sort: ReconcileKind, place: &ObjectRef) -> Share {
+        let by_cluster = |cluster: Arc<str>| Share {
+            namespace: Arc::clone(&place.namespace),
+            cluster,
+        };
+        match sort {
+            ReconcileKind::Application => {
+                let pull = self.application(place).and_then(|it| it.pull.as_ref());
+                let named = pull.and_then(|pull| pull.cluster.as_deref()).map(Arc::from);
+                let applied = || {
+                    self.works_of(place)
+                        .next()
+                        .map(|(_, work, _)| Arc::clone(&work.namespace))
+                };
+                named.or_else(applied).map(by_cluster)
+            }
+            ReconcileKind::Cluster => Some(by_cluster(Arc::clone(&place.name))),
+            ReconcileKind::Request => {
+                let request = self.object(AgentResource::Requests, place);
+                let user = request.and_then(|it| it.object["spec"]["username"].as_str());
+                user.map(|user| by_cluster(user.into()))
+            }
+            ReconcileKind::ApplicationSet | ReconcileKind::GitOpsCluster | ReconcileKind::ArgoCd => None,
+        }
+        .unwrap_or_else(|| Share::of(&place.namespace))
+    }
+
+    /// Advances the time, and returns the objects whose health changed by time alone.
+    pub fn tick(&mut self, now: Timestamp) -> Vec<ReconcileRequest> {
+        let affected = self.works.tick(now);
+        self.with_sets(affected)
+    }
+
+    /// Applies a change and returns the objects to reconcile.
+    pub fn apply(&mut self, change: Change) -> Vec<ReconcileRequest> {
+        match change {
+            Change::Application(place, application) => {
+                self.told_gone |= application.is_none();
+                self.put_application(place, application)
+            }
+            Change::Work(kind, place, work) => self.put_work(kind, &place, work),
+            Change::Cluster(name, cluster) => self.put_cluster(&name, cluster),
+            Change::Decision(place, decision) => self.put_decision(&place, decision),
+            Change::Placement(place, placement) => self.put_placement(&place, placement),
+            Change::GitOpsCluster(place, it) => {
+                if it.is_none() {
+                    self.gitops.told_gone(&place);
+                }
+                self.put_gitops_cluster(&place, it.map(|it| *it))
+            }
+            Change::Open(open) => self.put_open(open),
+            Change::NamespaceIsThere(false) => self.put_open(false),
+            Change::Project(name, project) => self.put_project(&name, project),
+            Change::Secret(name, secret) => self.put_secret(&name, secret),
+            Change::ApplicationSet(place, set) => self.sets.put(place, set),
+            Change::Report(place, report) => self.sets.put_report(place, report),
+            Change::Tracking(tracking) => self.track(tracking),
+            Change::Namespaces(namespaces) => self.put_namespaces(namespaces),
+            Change::ParametersAreThere(false) => self.put_namespaces(Namespaces::default()),
+            Change::NamespaceIsThere(true) | Change::ConfigIsThere(true) | Change::ParametersAreThere(true) => {
+                Vec::new()
+            }
+            Change::ConfigIsThere(false) => self.track(Tracking::configured(|_| None)),
+            Change::Refused(controller, part, affected, refusal) => {
+                let object = (controller, affected.sort, affected.place.clone());
+                let mut changed = self.refusals.put(&object, part, refusal);
+                if affected.sort == ReconcileKind::ArgoCd {
+                    // Every GitOpsCluster with agents uses the values in this object.
+                    let with_agents = self.gitops.all().filter(|(_, it)| it.spec.agent.is_some());
+                    changed.extend(with_agents.map(|(place, _)| place.clone()));
+                }
+                let is_another = |it: &ReconcileRequest| (it.sort, &it.place) != (affected.sort, &affected.place);
+                let mut all: Vec<_> = ReconcileRequest::gitops_all(&changed).filter(is_another).collect();
+                all.push(affected);
+                all
+            }
+            Change::OnlyApplications(all) => {
+                self.told_gone = false;
+                let gone = missing(self.applications.keys(), &all).into_iter();
+                gone.flat_map(|place| self.put_application(place, None)).collect()
+            }
+            Change::OnlyWorks(kind, all) => {
+                let gone = self.works.missing(kind, &all).into_iter();
+                gone.flat_map(|place| self.put_work(kind, &place, None)).collect()
+            }
+            Change::OnlyClusters(all) => {
+                self.lists_no_cluster = all.is_empty();
+                let gone = missing(self.clusters.keys(), &all).into_iter();
+                gone.flat_map(|name| self.put_cluster(&name, None)).collect()
+            }
+            Change::OnlyDecisions(all) => {
+                let gone = self.decisions.missing(&all).into_iter();
+                gone.flat_map(|place| self.put_decision(&place, None)).collect()
+            }
+            Change::OnlyProjects(all) => {
+                let gone = missing(self.projects.keys(), &all).into_iter();
+                gone.flat_map(|name| self.put_project(&name, None)).collect()
+            }
+            Change::OnlyPlacements(all) => {
+                let gone = self.gitops.missing_placements(&all).into_iter();
+                gone.flat_map(|place| self.put_placement(&place, None)).collect()
+            }
+            Change::OnlyGitOpsClusters(all) => {
+                let gone = self.gitops.missing(&all).into_iter();
+                gone.flat_map(|place| self.put_gitops_cluster(&place, None)).collect()
+            }
+            Change::OnlySecrets(all) => {
+                let gone = self.secrets.missing(&all).into_iter();
+                gone.flat_map(|name| self.put_secret(&name, None)).collect()
+            }
+            Change::OnlyApplicationSets(all) => self.sets.only(&all),
+            Change::OnlyReports(all) => self.sets.only_reports(&all),
+            Change::Certificate(name, secret) => self.put_certificate(&name, secret),
+            Change::Object(kind, place, object) => self.put_object(kind, &place, object),
+            Change::OnlyCertificates(all) => {
+                let gone = self.agents.missing_certificates(&all).into_iter();
+                gone.flat_map(|name| self.put_certificate(&name, None)).collect()
+            }
+            Change::OnlyObjects(kind, all) => {
+                let gone = self.agents.missing(kind, &all).into_iter();
+                gone.flat_map(|place| self.put_object(kind, &place, None)).collect()
+            }
+            #[cfg(test)]
+            Change::Panic => panic!("as asked for"),
+        }
+    }
+
+    fn put_application(&mut self, place: ObjectRef, mut application: Option<Application>) -> Vec<ReconcileRequest> {
+        if let Some(application) = &mut application {
+            match &mut application.generated {
+                Some(generated) if self.parts.is_some() => self.keep(&mut generated.parts),
+                generated => *generated = None,
+            }
+        }
+        let before = match application {
+            Some(application) => self.applications.insert(place.clone(), application),
+            None => self.applications.remove(&place),
+        };
+        let after = self.applications.get(&place);
+        self.pulled.note(&place, before.as_ref(), after);
+        self.sets.note(&place, before.as_ref(), after);
+        let mut sets = BTreeSet::new();
+        if before.as_ref().map(told) != after.map(told) {
+            let both = before.iter().chain(after);
+            sets.extend(both.filter_map(|it| it.set(&place)));
+        }
+        let mut concerned = BTreeSet::from([place]);
+        if after.is_none_or(|it| it.pull.is_none())
+            && let Some(pull) = before.as_ref().and_then(|it| it.pull.as_deref())
+        {
+            // The claims of its works count from now on.
+            let names = pull::work::names(pull);
+            let works = names.iter().flat_map(|name| self.works.with_application(name));
+            let claims = works.filter_map(|(_, carried)| carried.claim.as_ref());
+            concerned.extend(claims.map(|(namespace, name)| ObjectRef::new(namespace, name)));
+        }
+        let mut affected: Vec<_> = concerned.into_iter().map(ReconcileRequest::application).collect();
+        affected.extend(sets.into_iter().map(ReconcileRequest::set));
+        affected
+    }
+
+    fn put_work(&mut self, kind: WorkKind, place: &ObjectRef, mut work: Option<Work>) -> Vec<ReconcileRequest> {
+        if let Some(work) = &mut work {
+            self.keep(&mut work.parts);
+        }
+        let (was, is) = (self.works.get(kind, place).is_some(), work.is_some());
+        let carries = work.as_ref().is_some_and(|work| work.carried.is_some());
+        let mut affected = self.works.put(kind, place, work);
+        if kind == WorkKind::Work {
+            let named = self.pulled.named(&place.name);
+            let new = named.filter(|it| affected.iter().all(|known| known.place != **it));
+            let new: Vec<_> = new.cloned().map(ReconcileRequest::application).collect();
+            affected.extend(new);
+        }
+        // The state of a work that carries an Application is reported through the Application, whose own change follows.
+        if carries && was == is {
+            return affected;
+        }
+        self.with_sets(affected)
+    }
+
+    /// Interns a list, or drops it if reports are disabled.
+    fn keep(&mut self, list: &mut Arc<[Resource]>) {
+        *list = match &mut self.parts {
+            Some(parts) => parts.keep(std::mem::take(list)),
+            None => Arc::default(),
+        };
+    }
+
+    /// Adds the ApplicationSets of the Applications.
+    fn with_sets(&self, mut affected: Vec<ReconcileRequest>) -> Vec<ReconcileRequest> {
+        let applications = affected.iter().filter(|it| it.sort == ReconcileKind::Application);
+        let sets = applications.filter_map(|it| self.application(&it.place)?.set(&it.place));
+        let sets: BTreeSet<_> = sets.collect();
+        affected.extend(sets.into_iter().map(ReconcileRequest::set));
+        affected
+    }
+
+    fn put_decision(&mut self, place: &ObjectRef, decision: Option<Decision>) -> Vec<ReconcileRequest> {
+        let (before, is_news) = self.decisions.put(place, decision);
+        if !is_news {
+            return Vec::new();
+        }
+        let concerned = self.pulled.of(&place.namespace).cloned();
+        let mut affected: Vec<_> = concerned.map(ReconcileRequest::application).collect();
+        let seen = Seen {
+            decisions: &self.decisions,
+            secrets: &self.secrets,
+        };
+        affected.extend(self.gitops.decided(place, before.as_ref(), &seen));
+        affected
+    }
+
+    fn put_placement(&mut self, place: &ObjectRef, placement: Option<Placement>) -> Vec<ReconcileRequest> {
+        let seen = Seen {
+            decisions: &self.decisions,
+            secrets: &self.secrets,
+        };
+        self.gitops.put_placement(place, placement, &seen)
+    }
+
+    fn put_gitops_cluster(&mut self, place: &ObjectRef, it: Option<GitOpsCluster>) -> Vec<ReconcileRequest> {
+        let seen = Seen {
+            decisions: &self.decisions,
+            secrets: &self.secrets,
+        };
+        let mut affected = self.gitops.put(place, it, &seen);
+        affected.push(ReconcileRequest::argocd(&self.argocd));
+        affected
+    }
+
+    fn put_open(&mut self, open: bool) -> Vec<ReconcileRequest> {
+        let seen = Seen {
+            decisions: &self.decisions,
+            secrets: &self.secrets,
+        };
+        self.gitops.put_open(open, &seen)
+    }
+
+    fn put_secret(&mut self, name: &Arc<str>, secret: Option<ClusterSecret>) -> Vec<ReconcileRequest> {
+        let owner = |secrets: &Secrets| {
+            let owner = secrets.owner(name).and_then(|owner| owner.split_once('/'));
+            owner.map(|(namespace, name)| ObjectRef::new(namespace, name))
+        };
+        let before = owner(&self.secrets);
+        let concerned = self.secrets.put(name, secret);
+        if concerned.is_empty() {
+            return Vec::new();
+        }
+        let mut affected = clusters(&concerned);
+        let owners = before.into_iter().chain(owner(&self.secrets));
+        let mut gitops: BTreeSet<_> = owners.filter(|place| self.gitops.get(place).is_some()).collect();
+        gitops.extend(
+            self.gitops
+                .of_clusters(&concerned, &self.decisions)
+                .into_iter()
+                .cloned(),
+        );
+        affected.extend(ReconcileRequest::gitops_all(&gitops));
+        affected
+    }
+
+    fn put_certificate(&mut self, name: &Arc<str>, secret: Option<TlsSecret>) -> Vec<ReconcileRequest> {
+        if !self.agents.put_certificate(name, secret) {
+            return Vec::new();
+        }
+        let mut affected = self.with_agents();
+        if **name == *names::CA_SECRET {
+            affected.extend(self.registered());
+        }
+        affected
+    }
+
+    fn put_object(&mut self, kind: AgentResource, place: &ObjectRef, object: Option<Object>) -> Vec<ReconcileRequest> {
+        let (before, is_news) = self.agents.put(kind, place, object);
+        if !is_news {
+            return Vec::new();
+        }
+        match kind {
+            AgentResource::TokenKey | AgentResource::Bundle | AgentResource::Blocklist | AgentResource::Deployments => {
+                self.with_agents()
+            }
+            AgentResource::Management => {
+                let mut affected = self.with_agents();
+                // argocd-pull-integration is taken over after its add-on is installed; OCM labels none of its add-ons.
+                let labelled = self.agents.all(AgentResource::AddOns).filter(|(_, it)| {
+                    let labels = &it.object["metadata"]["labels"];
+                    labels[MANAGED_BY].is_string()
+                });
+                affected.extend(labelled.map(|(place, _)| ReconcileRequest::cluster(&place.namespace)));
+                affected
+            }
+            // Every cluster Secret has the address of the resource proxy, and every agent configuration the name of the
+            // principal.
+            AgentResource::Services | AgentResource::Routes | AgentResource::Nodes => {
+                let mut affected = self.with_agents();
+                affected.extend(self.registered());
+                affected
+            }
+            AgentResource::Templates
+            | AgentResource::AddOnConfigs
+            | AgentResource::Placements
+            | AgentResource::Decisions => {
+                let both = before.as_ref().into_iter().chain(self.agents.get(kind, place));
+                let owners: BTreeSet<_> = both.filter_map(Object::owner).collect();
+                let mut affected = match kind {
+                    // A cluster in one decision can be left out of another.
+                    AgentResource::Decisions => self.with_agents(),
+                    _ => vec![ReconcileRequest::argocd(&self.argocd)],
+                };
+                affected.extend(ReconcileRequest::gitops_all(&owners));
+                affected
+            }
+            AgentResource::AddOns | AgentResource::Works => {
+                let cluster = Arc::clone(&place.namespace);
+                let mut affected = vec![
+                    ReconcileRequest::argocd(&self.argocd),
+                    ReconcileRequest::cluster(&cluster),
+                ];
+                // A GitOpsCluster that installed the add-on may no longer select the cluster, and waits until the add-on is
+                // deleted.
+                let both = before.as_ref().into_iter().chain(self.agents.get(kind, place));
+                let mut of_it: BTreeSet<_> = both.filter_map(Object::owner).collect();
+                of_it.extend(self.gitops_of(&cluster));
+                affected.extend(ReconcileRequest::gitops_all(&of_it));
+                affected
+            }
+            AgentResource::Requests => {
+                vec![ReconcileRequest::request(place.clone())]
+            }
+            AgentResource::Issued => {
+                let Some(cluster) = names::cluster_of_issued(&place.name) else {
+                    return Vec::new();
+                };
+                let cluster: Arc<str> = cluster.into();
+                let mut affected = vec![
+                    ReconcileRequest::argocd(&self.argocd),
+                    ReconcileRequest::cluster(&cluster),
+                ];
+                affected.extend(self.requests_of(&cluster).cloned().map(ReconcileRequest::request));
+                let both = before.as_ref().into_iter().chain(self.agents.get(kind, place));
+                let mut of_it: BTreeSet<_> = both.filter_map(Object::owner).collect();
+                of_it.extend(self.gitops_of(&cluster));
+                affected.extend(ReconcileRequest::gitops_all(&of_it));
+                affected
+            }
+        }
+    }
+
+    /// Adds every GitOpsCluster that installs agents for the Argo CD of the hub, or that did and waits for their removal.
+    fn with_agents(&self) -> Vec<ReconcileRequest> {
+        let asking = self.gitops.all().filter(|(_, it)| it.spec.may_have_agent());
+        let mut all: BTreeSet<_> = asking.map(|(place, _)| place.clone()).collect();
+        all.extend(
+            self.agents
+                .all(AgentResource::Decisions)
+                .filter_map(|(_, it)| it.owner()),
+        );
+        let mut affected = vec![ReconcileRequest::argocd(&self.argocd)];
+        affected.extend(ReconcileRequest::gitops_all(&all));
+        affected
+    }
+
+    /// Returns the managed clusters that have a cluster Secret of a GitOpsCluster, or shall have one for their agent.
+    fn registered(&self) -> Vec<ReconcileRequest> {
+        let owners = self.gitops.all().map(|(place, _)| place.to_string());
+        let secrets = owners.flat_map(|owner| self.secrets.owned(&owner));
+        let mut clusters: BTreeSet<Arc<str>> = secrets.map(|secret| secret.cluster().into()).collect();
+        let asking = self.gitops.all().filter(|(_, it)| it.spec.agent.is_some());
+        let selected = asking.flat_map(|(place, it)| self.decided(&it.placement(place)));
+        clusters.extend(selected.cloned());
+        self::clusters(&clusters)
+    }
+
+    /// Returns the GitOpsClusters that select a managed cluster, have registered it, or have a decision for it.
+    fn gitops_of(&self, cluster: &Arc<str>) -> BTreeSet<ObjectRef> {
+        let owners = self.secrets.of(cluster).filter_map(|(_, secret)| secret.owner());
+        let owners = owners.filter_map(|owner| owner.split_once('/'));
+        let owners = owners.map(|(namespace, name)| ObjectRef::new(namespace, name));
+        let selecting = self.gitops.of_clusters([cluster], &self.decisions).into_iter().cloned();
+        let all = owners.chain(selecting).chain(self.listing(cluster));
+        all.filter(|place| self.gitops.get(place).is_some()).collect()
+    }
+
+    fn put_project(&mut self, name: &Arc<str>, project: Option<Value>) -> Vec<ReconcileRequest> {
+        let before = match project {
+            Some(project) => self.projects.insert(Arc::clone(name), project),
+            None => self.projects.remove(name),
+        };
+        if self.projects.get(name) == before.as_ref() {
+            return Vec::new();
+        }
+        let is_of_it = |place: &&ObjectRef| {
+            let pull = self.applications.get(place).and_then(|it| it.pull.as_ref());
+            pull.is_some_and(|pull| *pull.project_name() == **name)
+        };
+        let concerned = self.pulled.all().filter(is_of_it).cloned();
+        concerned.map(ReconcileRequest::application).collect()
+    }
+
+    fn put_namespaces(&mut self, namespaces: Namespaces) -> Vec<ReconcileRequest> {
+        if self.namespaces == namespaces {
+            return Vec::new();
+        }
+        self.namespaces = namespaces;
+        self.pulled.all().cloned().map(ReconcileRequest::application).collect()
+    }
+
+    fn track(&mut self, tracking: Tracking) -> Vec<ReconcileRequest> {
+        let label = self.tracking().label().to_owned();
+        let mut affected = self.works.track(tracking);
+        if label != self.tracking().label() {
+            affected.extend(self.clusters.keys().map(ReconcileRequest::cluster));
+        }
+        self.with_sets(affected)
+    }
+
+    fn put_cluster(&mut self, name: &Arc<str>, cluster: Option<Cluster>) -> Vec<ReconcileRequest> {
+        let reach = self.reach(name);
+        let mut affected = Vec::new();
+        if cluster.is_some() && self.lists_no_cluster {
+            self.lists_no_cluster = false;
+            affected.extend(self.secrets.clusters().map(ReconcileRequest::cluster));
+        }
+        let before = match cluster {
+            Some(cluster) => self.clusters.insert(Arc::clone(name), cluster),
+            None => self.clusters.remove(name),
+        };
+        let after = self.clusters.get(name);
+        if let Some(before) = &before {
+            let count = &mut self.heard[before.reach as usize];
+            *count = count.saturating_sub(1);
+        }
+        if let Some(after) = after {
+            let count = &mut self.heard[after.reach as usize];
+            *count = count.saturating_add(1);
+        }
+        if after != before.as_ref() {
+            affected.push(ReconcileRequest::cluster(name));
+        }
+        let stays = |cluster: &Cluster| !cluster.deleting;
+        if after.is_some_and(stays) != before.as_ref().is_some_and(stays) {
+            affected.extend(ReconcileRequest::gitops_all(
+                self.gitops.of_clusters([name], &self.decisions),
+            ));
+        }
+        let is_reached_otherwise = self.reach(name) != reach;
+        if is_reached_otherwise {
+            // A cluster that is reachable again may have left a Placement meanwhile.
+            affected.extend(ReconcileRequest::gitops_all(&self.gitops_of(name)));
+        }
+        let is_another = self.clusters.contains_key(name) != before.is_some();
+        let mut concerned = BTreeSet::new();
+        if is_reached_otherwise {
+            concerned.extend(self.works.on(name));
+        }
+        let is_hub = |cluster: &Cluster| is_hub(name, &cluster.labels);
+        let is_hub_now = after.is_some_and(is_hub) != before.as_ref().is_some_and(is_hub);
+        if is_reached_otherwise || is_another || is_hub_now {
+            concerned.extend(self.pulled.to(name).cloned());
+        }
+        if is_another {
+            concerned.extend(self.pulled.of(name).cloned());
+        }
+        affected.extend(concerned.into_iter().map(ReconcileRequest::application));
+        let mut affected = self.with_sets(affected);
+        if is_reached_otherwise || is_another {
+            let set_of = |place: &ObjectRef| self.application(place)?.set(place);
+            let sets: BTreeSet<_> = self.sets.on(name).filter_map(set_of).collect();
+            affected.extend(sets.into_iter().map(ReconcileRequest::set));
+        }
+        affected
+    }
+}
+
+/// Returns the fields of an Application that the report of its ApplicationSet contains.
+fn told(application: &Application) -> (Option<&Generated>, Option<&str>, &[Condition]) {
+    let cluster = application.cluster();
+    (application.generated.as_deref(), cluster, &application.conditions)
+}
+
+fn clusters(names: &BTreeSet<Arc<str>>) -> Vec<ReconcileRequest> {
+    names.iter().map(ReconcileRequest::cluster).collect()
+}
+
+/// Removes one value of a key.
+fn remove<K, V, Q>(map: &mut HashMap<K, BTreeSet<V>>, key: &Q, value: &V)
+where
+    K: Borrow<Q> + Eq + Hash,
+    V: Ord,
+    Q: Eq + Hash + ?Sized,
+{
+    if let Some(values) = map.get_mut(key) {
+        values.remove(value);
+        if values.is_empty() {
+            map.remove(key);
+        }
+    }
+}
+
+/// Returns the known keys that are not in the complete list.
+fn missing<'k, K: Clone + Eq + Hash + 'k>(known: impl Iterator<Item = &'k K>, all: &HashSet<K>) -> Vec<K> {
+    known.filter(|key| !all.contains(*key)).cloned().collect()
+}
+
+#[cfg(test)]
+pub(super) mod tests;

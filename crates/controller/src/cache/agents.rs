@@ -1,0 +1,153 @@
+//! The cached objects of argocd-agent on the hub, and of the add-on that installs it on managed clusters.
+
+use crate::argocd_agent::requests;
+use crate::model::AgentResource;
+use crate::model::{Object, TlsSecret};
+use ocm::object_ref::ObjectRef;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+/// The cached objects of argocd-agent and of its add-on.
+#[derive(Debug, Default)]
+pub(super) struct Agents {
+    objects: BTreeMap<(AgentResource, ObjectRef), Object>,
+    certificates: HashMap<Arc<str>, TlsSecret>,
+    /// The decisions that contain each cluster, and the CertificateSigningRequests of its agent.
+    naming: HashMap<Box<str>, BTreeSet<(AgentResource, ObjectRef)>>,
+}
+
+impl Agents {
+    pub(super) fn get(&self, kind: AgentResource, place: &ObjectRef) -> Option<&Object> {
+        self.objects.get(&(kind, place.clone()))
+    }
+
+    /// Returns all objects of a kind.
+    pub(super) fn all(&self, kind: AgentResource) -> impl Iterator<Item = (&ObjectRef, &Object)> {
+        let first = (kind, ObjectRef::new("", ""));
+        let all = self.objects.range(first..);
+        all.take_while(move |((other, _), _)| *other == kind)
+            .map(|((_, place), object)| (place, object))
+    }
+
+    /// Returns the decisions that contain a cluster, or the CertificateSigningRequests of its agent.
+    pub(super) fn naming(
+        &self,
+        kind: AgentResource,
+        cluster: &str,
+    ) -> impl Iterator<Item = (&ObjectRef, &Object)> + use<'_> {
+        let all = self.naming.get(cluster).into_iter().flatten();
+        let of_kind = all.filter(move |(other, _)| *other == kind);
+        of_kind.filter_map(|key| Some((&key.1, self.objects.get(key)?)))
+    }
+
+    pub(super) fn certificate(&self, name: &str) -> Option<&TlsSecret> {
+        self.certificates.get(name)
+    }
+
+    /// Stores or removes an object. Returns the previous object, and true if anything changed.
+    pub(super) fn put(
+        &mut self,
+        kind: AgentResource,
+        place: &ObjectRef,
+        object: Option<Object>,
+    ) -> (Option<Object>, bool) {
+        let key = (kind, place.clone());
+        let before = match object {
+            Some(object) => self.objects.insert(key, object),
+            None => self.objects.remove(&key),
+        };
+        if self.get(kind, place) == before.as_ref() {
+            return (before, false);
+        }
+        for cluster in before.iter().flat_map(|it| clusters_in(kind, it)) {
+            super::remove(&mut self.naming, cluster, &(kind, place.clone()));
+        }
+        let after = self.objects.get(&(kind, place.clone()));
+        for cluster in after.into_iter().flat_map(|it| clusters_in(kind, it)) {
+            let naming = self.naming.entry(cluster.into()).or_default();
+            naming.insert((kind, place.clone()));
+        }
+        (before, true)
+    }
+
+    /// Stores or removes a Secret with certificates. Returns true if anything changed.
+    pub(super) fn put_certificate(&mut self, name: &Arc<str>, secret: Option<TlsSecret>) -> bool {
+        let before = match secret {
+            Some(secret) => self.certificates.insert(Arc::clone(name), secret),
+            None => self.certificates.remove(name),
+        };
+        self.certificates.get(name) != before.as_ref()
+    }
+
+    /// Returns the cached objects that are not in the complete list.
+    pub(super) fn missing(&self, kind: AgentResource, all: &HashSet<ObjectRef>) -> Vec<ObjectRef> {
+        let known = self.all(kind).map(|(place, _)| place);
+        known.filter(|place| !all.contains(*place)).cloned().collect()
+    }
+
+    /// Returns the cached Secrets with certificates that are not in the complete list.
+    pub(super) fn missing_certificates(&self, all: &HashSet<Arc<str>>) -> Vec<Arc<str>> {
+        super::missing(self.certificates.keys(), all)
+    }
+}
+
+/// Returns the clusters by which an object is indexed.
+pub(super) fn clusters_in(kind: AgentResource, it: &Object) -> Vec<&str> {
+    match kind {
+        AgentResource::Decisions => it.decided().collect(),
+        AgentResource::Requests => requests::cluster_of(&it.object).into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Returns an object with decisions for these clusters, as if the agent of the cluster had created it.
+    fn object(kind: AgentResource, agent_of: &str, clusters: &[&str]) -> Object {
+        let decisions: Vec<_> = clusters.iter().map(|it| json!({"clusterName": it})).collect();
+        let group = format!("system:open-cluster-management:{agent_of}");
+        let object = json!({
+            // The requester chooses the labels.
+            "metadata": {"uid": "u", "resourceVersion": "1", "labels": {"open-cluster-management.io/cluster-name": "two"}},
+            "spec": {"username": format!("{group}:agent"), "groups": [group]},
+            "status": {"decisions": decisions},
+        });
+        Object::read(kind, &object.to_string()).expect("it is an object")
+    }
+
+    #[test]
+    fn what_names_a_cluster_is_found_by_it_as_long_as_it_does() {
+        let mut agents = Agents::default();
+        let mut put = |kind, name, object| {
+            agents.put(kind, &ObjectRef::new("argocd", name), object);
+            let naming = |kind, cluster| {
+                agents
+                    .naming(kind, cluster)
+                    .map(|(at, _)| at.name.to_string())
+                    .collect()
+            };
+            let found: [Vec<String>; 3] = [
+                naming(AgentResource::Decisions, "one"),
+                naming(AgentResource::Decisions, "two"),
+                naming(AgentResource::Requests, "one"),
+            ];
+            found.map(|names| names.join(" "))
+        };
+        let decision = |clusters: &[&str]| Some(object(AgentResource::Decisions, "", clusters));
+        assert_eq!(
+            put(AgentResource::Decisions, "a", decision(&["one", "two"])),
+            ["a", "a", ""]
+        );
+        assert_eq!(put(AgentResource::Decisions, "b", decision(&["two"])), ["a", "a b", ""]);
+        let request = Some(object(AgentResource::Requests, "one", &[]));
+        assert_eq!(put(AgentResource::Requests, "r", request), ["a", "a b", "r"]);
+        assert_eq!(put(AgentResource::Decisions, "a", decision(&["two"])), ["", "a b", "r"]);
+        assert_eq!(put(AgentResource::Decisions, "b", None), ["", "a", "r"]);
+        assert_eq!(put(AgentResource::Requests, "r", None), ["", "a", ""]);
+        assert_eq!(put(AgentResource::Decisions, "a", None), ["", "", ""]);
+        assert!(agents.naming.is_empty());
+    }
+}

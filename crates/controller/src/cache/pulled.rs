@@ -1,0 +1,72 @@
+//! An index of the Applications of the basic pull model by namespace, managed cluster and work name.
+
+use super::remove;
+use crate::model::Application;
+use crate::pull::work;
+use ocm::object_ref::ObjectRef;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// The Applications of the basic pull model.
+#[derive(Debug, Default)]
+pub(super) struct Pulled {
+    all: BTreeSet<ObjectRef>,
+    /// The Applications by destination cluster.
+    to: HashMap<Box<str>, BTreeSet<ObjectRef>>,
+    /// The Applications by the names of their works.
+    by_work: HashMap<Box<str>, BTreeSet<ObjectRef>>,
+}
+
+impl Pulled {
+    /// Records a change of an Application.
+    pub(super) fn note(&mut self, place: &ObjectRef, before: Option<&Application>, after: Option<&Application>) {
+        let target = |application: Option<&Application>| application?.pull.as_ref()?.cluster.clone();
+        let (was, is) = (target(before), target(after));
+        if was != is {
+            if let Some(cluster) = &was {
+                remove(&mut self.to, cluster, place);
+            }
+            if let Some(cluster) = is {
+                self.to.entry(cluster).or_default().insert(place.clone());
+            }
+        }
+        let names = |application: Option<&Application>| application?.pull.as_deref().map(work::names);
+        let (were, are) = (names(before), names(after));
+        if were != are {
+            for name in were.iter().flatten() {
+                remove(&mut self.by_work, &**name, place);
+            }
+            for name in are.into_iter().flatten() {
+                self.by_work.entry(name.into()).or_default().insert(place.clone());
+            }
+        }
+        if after.is_some_and(|application| application.pull.is_some()) {
+            self.all.insert(place.clone());
+        } else {
+            self.all.remove(place);
+        }
+    }
+
+    /// Returns all Applications of the basic pull model.
+    pub(super) fn all(&self) -> impl Iterator<Item = &ObjectRef> {
+        self.all.iter()
+    }
+
+    /// Returns the Applications of a namespace.
+    pub(super) fn of(&self, namespace: &Arc<str>) -> impl Iterator<Item = &ObjectRef> {
+        let first = ObjectRef::first_of(namespace);
+        self.all
+            .range(first..)
+            .take_while(move |place| place.namespace == *namespace)
+    }
+
+    /// Returns the Applications whose works have this name.
+    pub(super) fn named(&self, work: &str) -> impl Iterator<Item = &ObjectRef> {
+        self.by_work.get(work).into_iter().flatten()
+    }
+
+    /// Returns the Applications whose destination is a managed cluster.
+    pub(super) fn to(&self, cluster: &str) -> impl Iterator<Item = &ObjectRef> {
+        self.to.get(cluster).into_iter().flatten()
+    }
+}

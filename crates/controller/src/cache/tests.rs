@@ -1,0 +1,375 @@
+//! Tests of the cache; and fixtures for tests of controllers: works and managed clusters.
+
+use super::*;
+use crate::cluster_secrets::Labels;
+use ocm::names::WorkName;
+
+/// The time at which the tests evaluate the health of works.
+pub(crate) const NOW: &str = "2026-06-01T12:00:00Z";
+
+pub(crate) fn now() -> Timestamp {
+    NOW.parse().expect("a time")
+}
+
+/// A work with one Deployment and its status: the status of `Applied` and of `Healthy`, the message of the condition that is not
+/// True, and the time of its last transition.
+pub(crate) struct AgentReport<'f>(
+    pub(crate) &'static str,
+    pub(crate) &'static str,
+    pub(crate) &'f str,
+    pub(crate) &'static str,
+);
+
+pub(crate) const WELL: AgentReport<'_> = AgentReport("True", "True", "", "2026-06-01T11:00:00Z");
+pub(crate) const BROKEN: AgentReport<'_> = AgentReport("True", "False", "no image", "2026-06-01T11:00:00Z");
+pub(crate) const REFUSED: AgentReport<'_> = AgentReport("False", "True", "forbidden", "2026-06-01T11:00:00Z");
+
+pub(crate) fn work(place: &ObjectRef, marks: &str, report: &AgentReport<'_>) -> Change {
+    let ObjectRef { namespace, name } = place;
+    let AgentReport(applied, healthy, message, since) = report;
+    let condition = |kind: &str, status: &str| {
+        format!(
+            r#"{{"type":"{kind}","status":"{status}","message":"{message}","reason":"ConditionRuleEvaluated","lastTransitionTime":"{since}","observedGeneration":1}}"#
+        )
+    };
+    let text = format!(
+        r#"{{"kind":"ManifestWork","metadata":{{"name":"{name}","namespace":"{namespace}","generation":1,{marks}}},
+        "spec":{{"workload":{{"manifests":[{{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"name":"web","namespace":"shop"}}}}]}}}},
+        "status":{{"conditions":[{}],"resourceStatus":{{"manifests":[{{"resourceMeta":{{"group":"apps","version":"v1","kind":"Deployment","namespace":"shop","name":"web"}},"conditions":[{},{},{}]}}]}}}}}}"#,
+        condition("Applied", applied),
+        condition("Applied", applied),
+        condition("Available", "True"),
+        condition("Healthy", healthy),
+    );
+    let work = Work::read(&text, now()).expect("a work");
+    Change::Work(WorkKind::Work, place.clone(), work)
+}
+
+pub(crate) fn tracked(application: &str, place: &ObjectRef) -> String {
+    format!(
+        r#""annotations":{{"argocd.argoproj.io/tracking-id":"{application}:work.open-cluster-management.io/ManifestWork:{place}"}}"#
+    )
+}
+
+pub(crate) fn of_set(set: &str) -> String {
+    format!(r#""labels":{{"work.open-cluster-management.io/manifestworkreplicaset":"{set}"}}"#)
+}
+
+pub(crate) fn set(place: &ObjectRef, application: &str) -> Change {
+    let ObjectRef { namespace, name } = place;
+    let text = format!(
+        r#"{{"kind":"ManifestWorkReplicaSet","metadata":{{"name":"{name}","namespace":"{namespace}","generation":1,
+        "annotations":{{"argocd.argoproj.io/tracking-id":"{application}:work.open-cluster-management.io/ManifestWorkReplicaSet:{place}"}}}}}}"#
+    );
+    Change::Work(WorkKind::Set, place.clone(), Work::read(&text, now()).expect("a set"))
+}
+
+/// Returns the change for a ManagedCluster with this reachability.
+pub(crate) fn cluster(name: &str, reach: Reach) -> Change {
+    let cluster = Cluster {
+        uid: name.into(),
+        reach,
+        labels: Labels::default(),
+        deleting: false,
+    };
+    Change::Cluster(name.into(), Some(cluster))
+}
+
+/// Returns the name that Argo CD gives to the first work of an Application.
+pub(crate) fn name_of(application: &str) -> String {
+    let name: WorkName = application.parse().expect("an Application");
+    name.to_string()
+}
+
+/// Returns the name of the ManifestWorkReplicaSet of an Application in the namespace `fleet`.
+pub(crate) fn set_of(application: &str) -> String {
+    let name: WorkName = application.parse().expect("an Application");
+    name.set_part("", "fleet", 60)
+}
+
+fn names(affected: &[ReconcileRequest]) -> Vec<String> {
+    affected.iter().map(|it| it.place.to_string()).collect()
+}
+
+fn works(cache: &Cache, application: &str) -> Vec<String> {
+    let (namespace, name) = application.split_once('/').expect("a place");
+    let place = ObjectRef::new(namespace, name);
+    let works = cache.works_of(&place);
+    works.map(|(_, place, _)| place.to_string()).collect()
+}
+
+#[test]
+fn a_work_concerns_the_application_that_argo_cd_tracks_it_for() {
+    let mut cache = Cache::new("argocd");
+    let other_name = name_of("team_cart");
+    let (one, other) = (ObjectRef::new("eu1", "shop"), ObjectRef::new("eu1", &other_name));
+    assert_eq!(
+        names(&cache.apply(work(&one, &tracked("shop", &one), &WELL))),
+        ["argocd/shop"]
+    );
+    assert_eq!(
+        names(&cache.apply(work(&other, &tracked("team_cart", &other), &WELL))),
+        ["team/cart"]
+    );
+    let copied = ObjectRef::new("eu1", "copy");
+    assert_eq!(
+        names(&cache.apply(work(&copied, &tracked("shop", &one), &WELL))),
+        [""; 0]
+    );
+    assert_eq!(works(&cache, "argocd/shop"), ["eu1/shop"]);
+    assert_eq!(works(&cache, "team/cart"), [format!("eu1/{other_name}")]);
+    assert_eq!(cache.count(HealthStatus::Healthy), 3);
+    assert_eq!(
+        names(&cache.apply(Change::Work(WorkKind::Work, one, None))),
+        ["argocd/shop"]
+    );
+    assert_eq!(works(&cache, "argocd/shop"), [""; 0]);
+}
+
+#[test]
+fn what_says_nothing_new_concerns_nobody() {
+    let mut cache = Cache::new("argocd");
+    let place = ObjectRef::new("eu1", "shop");
+    let marks = tracked("shop", &place);
+    cache.apply(work(&place, &marks, &WELL));
+    assert_eq!(cache.apply(work(&place, &marks, &WELL)), []);
+    let affected = cache.apply(work(&place, "\"labels\":{\"a\":\"b\"}", &WELL));
+    assert_eq!(names(&affected), ["argocd/shop"], "whose it was");
+}
+
+#[test]
+fn ignores_marks_on_a_work_that_has_no_name_of_the_application() {
+    let mut cache = Cache::new("argocd");
+    let place = ObjectRef::new("evil", "own");
+    let by_label = Tracking::configured(|key| (key == "application.resourceTrackingMethod").then_some("label"));
+    let own = r#""labels":{"app.kubernetes.io/instance":"shop"}"#;
+    for (tracking, marks) in [
+        (Tracking::configured(|_| None), tracked("shop", &place)),
+        (by_label, own.to_owned()),
+    ] {
+        cache.apply(Change::Tracking(tracking));
+        assert_eq!(names(&cache.apply(work(&place, &marks, &BROKEN))), [""; 0]);
+        assert_eq!(works(&cache, "argocd/shop"), [""; 0]);
+    }
+    // The tracking marks of a set have no effect on a work that OCM did not generate from it.
+    let set_name = set_of("shop");
+    cache.apply(Change::Tracking(Tracking::configured(|_| None)));
+    cache.apply(set(&ObjectRef::new("fleet", &set_name), "shop"));
+    let marks = of_set(&format!("fleet.{set_name}"));
+    assert_eq!(names(&cache.apply(work(&place, &marks, &BROKEN))), [""; 0]);
+    assert_eq!(works(&cache, "argocd/shop"), [format!("fleet/{set_name}")]);
+    // From OCM 1.3 on, the API server appends five characters.
+    let made = ObjectRef::new("eu1", &format!("{set_name}x7b2q"));
+    assert_eq!(names(&cache.apply(work(&made, &marks, &WELL))), ["argocd/shop"]);
+}
+
+#[test]
+fn believes_works_under_a_policy_and_without_one_and_no_other_names() {
+    let mut cache = Cache::new("argocd");
+    let policy = |application: &str| {
+        let name: WorkName = application.parse().expect("an Application");
+        name.under_policy()
+    };
+    let derived = policy("shop").to_string();
+    // Both exist while the works are renamed.
+    let its = [
+        "shop".to_owned(),
+        "shop.part-wave5".to_owned(),
+        derived.clone(),
+        policy("shop").part("wave5"),
+    ];
+    for name in &its {
+        let place = ObjectRef::new("eu1", name);
+        assert_eq!(
+            names(&cache.apply(work(&place, &tracked("shop", &place), &WELL))),
+            ["argocd/shop"]
+        );
+    }
+    assert_eq!(works(&cache, "argocd/shop").len(), its.len());
+    // A cluster can mark works of other Applications, of the pull model and of the controller as the Application's, and the
+    // Application's works as works of Applications with the same name.
+    let others = [
+        policy("team_shop").to_string(),
+        policy("cart").to_string(),
+        policy(&derived).to_string(),
+        name_of(&derived),
+        "shop-1a2b3".to_owned(),
+        "argocd-agent-ca-mw".to_owned(),
+        format!("{derived}x"),
+        "shop.p".to_owned(),
+    ];
+    for name in &others {
+        let place = ObjectRef::new("evil", name);
+        assert_eq!(
+            names(&cache.apply(work(&place, &tracked("shop", &place), &BROKEN))),
+            [""; 0],
+            "{name}"
+        );
+    }
+    for application in [derived.as_str(), "argocd-agent-ca-mw", "shop-1a2b3", "team_shop"] {
+        for name in its
+            .iter()
+            .chain([&"argocd-agent-ca-mw".to_owned(), &"shop-1a2b3".to_owned()])
+        {
+            let place = ObjectRef::new("evil", name);
+            let affected = cache.apply(work(&place, &tracked(application, &place), &BROKEN));
+            assert_eq!(names(&affected), [""; 0], "{name} as a work of {application}");
+        }
+    }
+    assert_eq!(works(&cache, "argocd/shop").len(), its.len());
+}
+
+#[test]
+fn works_of_a_set_are_those_of_its_application_whichever_is_seen_first() {
+    let name = set_of("shop");
+    let marks = of_set(&format!("fleet.{name}"));
+    let (set_place, made) = (ObjectRef::new("fleet", &name), ObjectRef::new("eu1", &name));
+    let changes = || [set(&set_place, "shop"), work(&made, &marks, &WELL)];
+    for reverse in [false, true] {
+        let mut cache = Cache::new("argocd");
+        let mut changes: Vec<_> = changes().into();
+        if reverse {
+            changes.reverse();
+        }
+        for change in changes {
+            cache.apply(change);
+        }
+        assert_eq!(
+            works(&cache, "argocd/shop"),
+            [format!("fleet/{name}"), format!("eu1/{name}")]
+        );
+        let affected = cache.apply(work(&made, &marks, &BROKEN));
+        assert_eq!(names(&affected), ["argocd/shop"]);
+        assert_eq!(affected[0].noticed, Noticed::Nothing, "it is none of Argo CD's objects");
+    }
+}
+
+#[test]
+fn a_cluster_concerns_those_who_have_works_on_it() {
+    let mut cache = Cache::new("argocd");
+    for (cluster, name) in [("eu1", "shop"), ("eu1", "cart"), ("eu10", "shop"), ("us1", "mail")] {
+        let place = ObjectRef::new(cluster, name);
+        cache.apply(work(&place, &tracked(name, &place), &WELL));
+    }
+    let heard = cache.apply(cluster("eu1", Reach::Heard));
+    assert_eq!(names(&heard), ["eu1"], "which is no news to Applications");
+    let affected = cache.apply(cluster("eu1", Reach::Silent));
+    assert_eq!(names(&affected), ["eu1", "argocd/cart", "argocd/shop"]);
+    assert_eq!(
+        (affected[0].sort, affected[1].sort),
+        (ReconcileKind::Cluster, ReconcileKind::Application)
+    );
+    assert_eq!(cache.reach("eu1"), Reach::Silent);
+    assert_eq!(Reach::ALL.map(|reach| cache.heard(reach)), [0, 1, 0]);
+    assert_eq!(cache.apply(cluster("eu1", Reach::Silent)), [], "which is known");
+    let gone = cache.apply(Change::Cluster("eu1".into(), None));
+    assert_eq!(names(&gone), ["eu1", "argocd/cart", "argocd/shop"]);
+    assert_eq!(Reach::ALL.map(|reach| cache.heard(reach)), [0, 0, 0]);
+}
+
+#[test]
+fn argo_cd_notices_another_word_and_not_another_message() {
+    let mut cache = Cache::new("argocd");
+    let place = ObjectRef::new("eu1", "shop");
+    let marks = tracked("shop", &place);
+    let mut noticed = |report: &AgentReport<'_>| {
+        let affected = cache.apply(work(&place, &marks, report));
+        affected.first().map(|it| it.noticed)
+    };
+    assert_eq!(noticed(&WELL), Some(Noticed::Nothing), "it has made it");
+    assert_eq!(noticed(&BROKEN), Some(Noticed::Yes));
+    assert_eq!(
+        noticed(&AgentReport("True", "False", "no memory", BROKEN.3)),
+        Some(Noticed::No)
+    );
+    assert_eq!(noticed(&WELL), Some(Noticed::Yes));
+}
+
+#[test]
+fn a_failure_becomes_one_by_time_alone() {
+    let mut cache = Cache::new("argocd");
+    let place = ObjectRef::new("eu1", "shop");
+    cache.apply(work(
+        &place,
+        &tracked("shop", &place),
+        &AgentReport("False", "True", "no match", "2026-06-01T11:59:50Z"),
+    ));
+    assert_eq!(
+        (
+            cache.count(HealthStatus::Progressing),
+            cache.count(HealthStatus::Degraded)
+        ),
+        (1, 0)
+    );
+    let then: Timestamp = "2026-06-01T12:00:50Z".parse().expect("a time");
+    assert_eq!(cache.next(), Some(then));
+    assert_eq!(cache.tick(now()), []);
+    let affected = cache.tick(then);
+    assert_eq!(names(&affected), ["argocd/shop"]);
+    assert_eq!(affected[0].noticed, Noticed::No);
+    assert_eq!(
+        (
+            cache.count(HealthStatus::Progressing),
+            cache.count(HealthStatus::Degraded)
+        ),
+        (0, 1)
+    );
+    assert_eq!((cache.next(), cache.tick(then)), (None, Vec::new()));
+}
+
+#[test]
+fn a_clock_that_jumps_makes_a_failure_of_what_waits_and_the_next_word_is_judged_anew() {
+    let mut cache = Cache::new("argocd");
+    let place = ObjectRef::new("eu1", "shop");
+    let waits = || {
+        let report = AgentReport("False", "True", "no match", "2026-06-01T11:59:50Z");
+        work(&place, &tracked("shop", &place), &report)
+    };
+    let [back, ahead]: [Timestamp; 2] =
+        ["1970-01-01T00:00:00Z", "2199-01-01T00:00:00Z"].map(|time| time.parse().expect("a time"));
+    cache.apply(waits());
+    let foreseen = cache.next();
+    assert!(foreseen.is_some());
+    assert_eq!((cache.tick(back), cache.next()), (Vec::new(), foreseen));
+    assert_eq!(names(&cache.tick(ahead)), ["argocd/shop"]);
+    assert_eq!(cache.count(HealthStatus::Degraded), 1);
+    for time in [back, now(), ahead] {
+        assert_eq!((cache.tick(time), cache.next()), (Vec::new(), None));
+    }
+    assert_eq!(names(&cache.apply(waits())), ["argocd/shop"]);
+    assert_eq!((cache.count(HealthStatus::Progressing), cache.next()), (1, foreseen));
+}
+
+#[test]
+fn what_a_list_does_not_have_is_gone() {
+    let mut cache = Cache::new("argocd");
+    let [one, other] = ["one", "other"].map(|name| ObjectRef::new("eu1", name));
+    for place in [&one, &other] {
+        cache.apply(work(place, &tracked(&place.name, place), &WELL));
+    }
+    let affected = cache.apply(Change::OnlyWorks(WorkKind::Work, HashSet::from([one])));
+    assert_eq!(names(&affected), ["argocd/other"]);
+    assert_eq!(cache.count(HealthStatus::Healthy), 1);
+}
+
+#[test]
+fn when_argo_cd_tracks_otherwise_works_are_somebody_elses() {
+    let mut cache = Cache::new("argocd");
+    let place = ObjectRef::new("eu1", "shop");
+    let marks = tracked("shop", &place);
+    cache.apply(work(&place, &marks, &WELL));
+    let labelled = ObjectRef::new("eu1", "cart");
+    let marks = r#""labels":{"app.kubernetes.io/instance":"cart"}"#;
+    cache.apply(work(&labelled, marks, &WELL));
+    assert_eq!(works(&cache, "argocd/shop"), ["eu1/shop"]);
+    let by_label = Tracking::configured(|key| (key == "application.resourceTrackingMethod").then_some("label"));
+    let affected = cache.apply(Change::Tracking(by_label.clone()));
+    assert_eq!(names(&affected), ["argocd/cart", "argocd/shop"]);
+    assert_eq!(
+        (works(&cache, "argocd/shop").len(), works(&cache, "argocd/cart").len()),
+        (0, 1)
+    );
+    assert_eq!(cache.apply(Change::Tracking(by_label)), []);
+    cache.apply(Change::ConfigIsThere(false));
+    assert_eq!(works(&cache, "argocd/shop"), ["eu1/shop"]);
+}

@@ -1,0 +1,310 @@
+//! The cached works, the Applications that own them, and the times at which their health changes by time alone.
+
+use super::{Noticed, ReconcileRequest, remove};
+use crate::model::{Work, WorkKind, WorkState};
+use crate::pull::Carried;
+use crate::pull::work::may_carry;
+use jiff::Timestamp;
+use ocm::health::HealthStatus;
+use ocm::names::WorkName;
+use ocm::object_ref::ObjectRef;
+use ocm::tracking::Tracking;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+/// The works on the hub.
+#[derive(Debug)]
+pub(super) struct Works {
+    /// The namespace of Argo CD.
+    argocd: Arc<str>,
+    tracking: Tracking,
+    all: BTreeMap<(WorkKind, ObjectRef), Work>,
+    /// The works that Argo CD applied for each Application.
+    applied: HashMap<ObjectRef, BTreeSet<(WorkKind, ObjectRef)>>,
+    /// The works that OCM generated from each ManifestWorkReplicaSet, by `NAMESPACE.NAME`.
+    made: HashMap<Box<str>, BTreeSet<ObjectRef>>,
+    /// The works that claim to carry each Application.
+    claiming: HashMap<ObjectRef, BTreeSet<ObjectRef>>,
+    /// The works that contain or claim an Application, by their names.
+    with_application: HashMap<Arc<str>, BTreeSet<ObjectRef>>,
+    /// The times at which the health of works changes by time alone.
+    foreseen: BTreeSet<(Timestamp, WorkKind, ObjectRef)>,
+    /// The number of works by health, in the order of [`HealthStatus::ALL`].
+    healths: [usize; HealthStatus::ALL.len()],
+}
+
+impl Works {
+    pub(super) fn new(argocd: &str) -> Self {
+        Self {
+            argocd: argocd.into(),
+            tracking: Tracking::configured(|_| None),
+            all: BTreeMap::new(),
+            applied: HashMap::new(),
+            made: HashMap::new(),
+            claiming: HashMap::new(),
+            with_application: HashMap::new(),
+            foreseen: BTreeSet::new(),
+            healths: [0; HealthStatus::ALL.len()],
+        }
+    }
+
+    /// Returns the works of an Application: those that Argo CD applied, and those that OCM generated from them.
+    pub(super) fn of(&self, application: &ObjectRef) -> impl Iterator<Item = (WorkKind, &ObjectRef, &Work)> {
+        let applied = self.applied.get(application).into_iter().flatten();
+        applied.flat_map(|(kind, place)| {
+            let made = (*kind == WorkKind::Set)
+                .then(|| self.made.get(set_name(place).as_str()))
+                .flatten();
+            let made = made.into_iter().flatten().map(|place| (WorkKind::Work, place));
+            let all = std::iter::once((*kind, place)).chain(made);
+            all.filter_map(|(kind, place)| Some((kind, place, self.get(kind, place)?)))
+        })
+    }
+
+    /// Returns the works that claim to carry an Application.
+    pub(super) fn claiming(&self, application: &ObjectRef) -> impl Iterator<Item = (&ObjectRef, &Carried)> {
+        self.carried(self.claiming.get(application))
+    }
+
+    /// Returns the works of this name that contain or claim an Application.
+    pub(super) fn with_application(&self, name: &str) -> impl Iterator<Item = (&ObjectRef, &Carried)> {
+        self.carried(self.with_application.get(name))
+    }
+
+    fn carried<'w>(
+        &'w self,
+        places: Option<&'w BTreeSet<ObjectRef>>,
+    ) -> impl Iterator<Item = (&'w ObjectRef, &'w Carried)> {
+        let places = places.into_iter().flatten();
+        places.filter_map(|place| Some((place, self.get(WorkKind::Work, place)?.carried.as_deref()?)))
+    }
+
+    /// Returns a work.
+    pub(super) fn get(&self, kind: WorkKind, place: &ObjectRef) -> Option<&Work> {
+        self.all.get(&(kind, place.clone()))
+    }
+
+    /// Returns how Argo CD tracks resources.
+    pub(super) fn tracking(&self) -> &Tracking {
+        &self.tracking
+    }
+
+    /// Returns the number of works with this health.
+    pub(super) fn count(&self, health: HealthStatus) -> usize {
+        self.healths[health as usize]
+    }
+
+    /// Returns the next time at which the health of a work changes by time alone.
+    pub(super) fn next(&self) -> Option<Timestamp> {
+        self.foreseen.first().map(|(at, ..)| *at)
+    }
+
+    /// Returns the cached works of a kind that are not in the complete list.
+    pub(super) fn missing(&self, kind: WorkKind, all: &HashSet<ObjectRef>) -> Vec<ObjectRef> {
+        let known = self.all.keys().filter(|(other, _)| *other == kind);
+        super::missing(known.map(|(_, place)| place), all)
+    }
+
+    /// Advances the time, and returns the objects whose health changed by time alone.
+    pub(super) fn tick(&mut self, now: Timestamp) -> Vec<ReconcileRequest> {
+        let mut all = Vec::new();
+        while self.next().is_some_and(|next| next <= now) {
+            let Some((_, kind, place)) = self.foreseen.pop_first() else {
+                break;
+            };
+            let Some(mut work) = self.all.get(&(kind, place.clone())).cloned() else {
+                continue;
+            };
+            while work.later.first().is_some_and(|(at, _)| *at <= now) {
+                work.state = work.later.remove(0).1;
+            }
+            for mut each in self.put(kind, &place, Some(work)) {
+                // Time alone is no event that makes Argo CD refresh.
+                each.noticed = Noticed::No;
+                all.push(each);
+            }
+        }
+        all
+    }
+
+    /// Stores or removes a work, and returns the objects to reconcile.
+    pub(super) fn put(&mut self, kind: WorkKind, place: &ObjectRef, work: Option<Work>) -> Vec<ReconcileRequest> {
+        let key = (kind, place.clone());
+        let before = self.all.remove(&key);
+        let mut was = None;
+        if let Some(before) = &before {
+            let count = &mut self.healths[before.state.health as usize];
+            *count = count.saturating_sub(1);
+            was = self.unlink(kind, place, before);
+        }
+        let noticed = noticed(before.as_ref(), work.as_ref());
+        let same = before.as_ref().zip(work.as_ref()).is_some_and(|(before, work)| {
+            before.state == work.state && before.parts == work.parts && work.carried.is_none()
+        });
+        let mut is = None;
+        if let Some(work) = work {
+            let count = &mut self.healths[work.state.health as usize];
+            *count = count.saturating_add(1);
+            is = self.link(kind, place, &work);
+            self.all.insert(key, work);
+        }
+        if same && was == is {
+            return Vec::new();
+        }
+        let concerned: BTreeSet<_> = was.into_iter().chain(is).collect();
+        let affected = |application| ReconcileRequest {
+            noticed,
+            ..ReconcileRequest::application(application)
+        };
+        concerned.into_iter().map(affected).collect()
+    }
+
+    /// Records the owner of a work.
+    fn link(&mut self, kind: WorkKind, place: &ObjectRef, work: &Work) -> Option<ObjectRef> {
+        if let Some((at, _)) = work.later.first() {
+            self.foreseen.insert((*at, kind, place.clone()));
+        }
+        if let Some(set) = &work.set {
+            if !is_made_of(set, &place.name) {
+                return None;
+            }
+            self.made.entry(set.clone()).or_default().insert(place.clone());
+            return self.owner_of_set(set);
+        }
+        if work.carried.is_some() {
+            let named = self.with_application.entry(Arc::clone(&place.name)).or_default();
+            named.insert(place.clone());
+        }
+        if let Some(application) = claimed(place, work) {
+            let claiming = self.claiming.entry(application.clone()).or_default();
+            claiming.insert(place.clone());
+            return Some(application);
+        }
+        let application = self.owner(kind, place, work)?;
+        let entry = self.applied.entry(application.clone()).or_default();
+        entry.insert((kind, place.clone()));
+        Some(application)
+    }
+
+    fn unlink(&mut self, kind: WorkKind, place: &ObjectRef, work: &Work) -> Option<ObjectRef> {
+        if let Some((at, _)) = work.later.first() {
+            self.foreseen.remove(&(*at, kind, place.clone()));
+        }
+        if let Some(set) = &work.set {
+            let owner = self.owner_of_set(set);
+            remove(&mut self.made, set, place);
+            return owner.filter(|_| is_made_of(set, &place.name));
+        }
+        if work.carried.is_some() {
+            remove(&mut self.with_application, &place.name, place);
+        }
+        if let Some(application) = claimed(place, work) {
+            remove(&mut self.claiming, &application, place);
+            return Some(application);
+        }
+        let application = self.owner(kind, place, work)?;
+        remove(&mut self.applied, &application, &(kind, place.clone()));
+        Some(application)
+    }
+
+    /// Returns the Application that owns a work because Argo CD applied it. Tracking marks count only on a work with a name that
+    /// this Application's works have: a cluster's agent may write the marks of its works, but can neither create nor rename
+    /// works.
+    fn owner(&self, kind: WorkKind, place: &ObjectRef, work: &Work) -> Option<ObjectRef> {
+        let instance = work.application(&self.tracking, kind, place)?;
+        let name: WorkName = instance.parse().ok()?;
+        let is_its = match kind {
+            WorkKind::Work => name.is_of(&place.name),
+            WorkKind::Set => name.is_of_set(&place.name, &place.namespace),
+        };
+        if !is_its {
+            return None;
+        }
+        Some(match instance.split_once('_') {
+            Some((namespace, name)) => ObjectRef::new(namespace, name),
+            None => ObjectRef {
+                namespace: Arc::clone(&self.argocd),
+                name: instance.into(),
+            },
+        })
+    }
+
+    fn owner_of_set(&self, set: &str) -> Option<ObjectRef> {
+        let (namespace, name) = set.split_once('.')?;
+        let place = ObjectRef::new(namespace, name);
+        let work = self.get(WorkKind::Set, &place)?;
+        self.owner(WorkKind::Set, &place, work)
+    }
+
+    /// Returns the Applications that own the works for a managed cluster.
+    pub(super) fn on(&self, cluster: &Arc<str>) -> BTreeSet<ObjectRef> {
+        let first = ObjectRef::first_of(cluster);
+        let works = self.all.range((WorkKind::Work, first)..);
+        let works = works.take_while(|((kind, place), _)| *kind == WorkKind::Work && place.namespace == *cluster);
+        let owner = |((kind, place), work): (&(WorkKind, ObjectRef), &Work)| match &work.set {
+            Some(set) => self.owner_of_set(set).filter(|_| is_made_of(set, &place.name)),
+            None => claimed(place, work).or_else(|| self.owner(*kind, place, work)),
+        };
+        works.filter_map(owner).collect()
+    }
+
+    /// Sets how Argo CD tracks resources, which can change the owner of each work.
+    pub(super) fn track(&mut self, tracking: Tracking) -> Vec<ReconcileRequest> {
+        if self.tracking == tracking {
+            return Vec::new();
+        }
+        let mut concerned: BTreeSet<ObjectRef> = self.applied.drain().map(|(application, _)| application).collect();
+        self.tracking = tracking;
+        self.made.clear();
+        self.claiming.clear();
+        self.with_application.clear();
+        self.foreseen.clear();
+        let places: Vec<_> = self.all.keys().cloned().collect();
+        for (kind, place) in places {
+            let work = self.all.get(&(kind, place.clone())).cloned();
+            concerned.extend(work.and_then(|work| self.link(kind, &place, &work)));
+        }
+        concerned.into_iter().map(ReconcileRequest::application).collect()
+    }
+}
+
+/// Returns the Application that a work of the basic pull model claims to carry, if it has a name that such works have.
+fn claimed(place: &ObjectRef, work: &Work) -> Option<ObjectRef> {
+    let (namespace, name) = work.carried.as_ref()?.claim.as_ref()?;
+    may_carry(&place.name, name).then(|| ObjectRef::new(namespace, name))
+}
+
+/// Returns true if OCM gives this name to works of the ManifestWorkReplicaSet called `NAMESPACE.NAME`: the name of the set, and
+/// from OCM 1.3 on the name, cut to 58 characters by the API server, with five random characters.
+fn is_made_of(set: &str, work: &str) -> bool {
+    const RANDOM: usize = 5;
+    const BASE_MAX: usize = 58;
+    let Some((_, name)) = set.split_once('.') else {
+        return false;
+    };
+    let generated = || {
+        let base = work.get(..work.len().checked_sub(RANDOM)?)?;
+        Some(base == name || base.len() == BASE_MAX && name.starts_with(base))
+    };
+    work == name || generated().unwrap_or_default()
+}
+
+fn set_name(place: &ObjectRef) -> String {
+    format!("{}.{}", place.namespace, place.name)
+}
+
+/// Returns how Argo CD reacts to the change. The works that OCM generates from a set are no objects of Argo CD, and works that
+/// appear or disappear were written by Argo CD itself.
+fn noticed(before: Option<&Work>, after: Option<&Work>) -> Noticed {
+    let (Some(before), Some(after)) = (before, after.filter(|after| after.set.is_none())) else {
+        return Noticed::Nothing;
+    };
+    let [before, after]: [&WorkState; 2] = [&before.state, &after.state];
+    if !before.is_same_in_argo_cd(after) {
+        Noticed::Yes
+    } else if before.message != after.message {
+        Noticed::No
+    } else {
+        Noticed::Nothing
+    }
+}

@@ -1,0 +1,283 @@
+//! The cluster Secret through which Argo CD knows a managed cluster without connecting to it: generators read the cluster's name,
+//! server and labels, and the server does not exist. For a cluster with argocd-agent, the server is argocd-agent's resource
+//! proxy. A pure function of the cluster's labels and the existing Secrets decides on each Secret.
+//!
+//! Name, server and type are those of argocd-pull-integration, whose Secrets the controller adopts. Two Secrets for one cluster
+//! break ApplicationSets and destinations that name the cluster: if another writer created a Secret, the controller does not add
+//! one.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+mod credential;
+mod decide;
+mod keeper;
+mod labels;
+
+pub use credential::Issuer;
+pub use decide::{Cluster, Decision, Write, decide, obsolete};
+pub use keeper::{Keeper, is_hub};
+pub use labels::Labels;
+
+use crate::model;
+use credential::Credential;
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The label that tells Argo CD the purpose of a Secret.
+pub const SECRET_TYPE: &str = "argocd.argoproj.io/secret-type";
+
+/// The value of [`SECRET_TYPE`] for cluster Secrets.
+pub const CLUSTER: &str = "cluster";
+
+pub use ocm::work::{MANAGED_BY, OURS};
+
+/// The annotation that lists the labels copied from the cluster. The controller removes a listed label that the cluster loses,
+/// and keeps labels that others set on the Secret.
+pub const COPIED: &str = "argocd-ocm-cmp.github.io/labels";
+
+/// The annotation that makes Argo CD ignore the Applications of a cluster and never connect to it, in versions after 3.2
+/// (`IsManagedCluster` in its `controller/sharding`). Older versions ignore it on a Secret: an Application for the cluster makes
+/// the application-controller dial the server, even if the Application itself has the annotation. ApplicationSets ignore it in
+/// all versions.
+pub const SKIP_RECONCILE: &str = model::SKIP_RECONCILE;
+
+/// The label that names the agent of a Secret (`LabelKeyClusterAgentMapping` in argocd-agent).
+pub const AGENT_NAME: &str = "argocd-agent.argoproj-labs.io/agent-name";
+
+/// The annotation that names the writer of a Secret: set by argocd-agentctl, and by Argo CD's API server on the Secrets that it
+/// writes.
+const WRITTEN_BY: &str = "managed-by";
+
+/// The value of [`WRITTEN_BY`] on Secrets of clusters with an agent.
+const AGENTS: &str = "argocd-agent";
+
+/// The label on which users of argocd-pull-integration and Red Hat ACM select a cluster by its name.
+const CLUSTER_NAME: &str = "apps.open-cluster-management.io/cluster-name";
+
+/// The name of the managed cluster that is the hub itself, and the label that marks the hub if it has another name.
+pub const HUB: &str = "local-cluster";
+
+/// The key of the cluster's name in its Secret.
+const NAME: &str = "name";
+
+/// The key of the cluster's server.
+const SERVER: &str = "server";
+
+/// The key of the connection configuration.
+const CONFIG: &str = "config";
+
+/// The annotation that names the owning GitOpsCluster of a Secret as `NAMESPACE/NAME`: a label value is too short for some names.
+pub const OWNER: &str = "argocd-ocm-cmp.github.io/gitopscluster";
+
+/// A cluster Secret of Argo CD, by any writer, reduced to the needed fields; it holds no credentials.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterSecret {
+    /// The UID of the Secret.
+    pub uid: Box<str>,
+    /// The resource version of the Secret.
+    pub version: Box<str>,
+    /// True if the Secret is being deleted.
+    pub deleting: bool,
+    /// The cluster's name in Argo CD.
+    cluster: Box<str>,
+    /// The server that Argo CD would connect to.
+    server: Box<str>,
+    /// The remaining content of the Secret.
+    rest: Rest,
+    /// The client certificate of Argo CD, if the Secret is that of an agent.
+    credential: Option<Box<Credential>>,
+    labels: Labels,
+    /// The value of [`COPIED`].
+    copied: Box<str>,
+    /// True if the Secret has [`SKIP_RECONCILE`] with the value that the controller writes.
+    skips: bool,
+    /// True if the Secret has the annotation [`WRITTEN_BY`].
+    is_signed: bool,
+    /// The value of [`OWNER`].
+    owner: Box<str>,
+}
+
+/// The content of a cluster Secret besides the cluster's name and server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rest {
+    Nothing,
+    /// An empty connection configuration and nothing else.
+    Plain,
+    Something,
+}
+
+impl ClusterSecret {
+    /// Reads a Secret's JSON.
+    ///
+    /// # Errors
+    /// Returns an error if the JSON is not a Secret, which the API server should never store. The error quotes nothing of the
+    /// content.
+    pub fn read(text: &str) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct Secret<'t> {
+            metadata: Metadata,
+            // Only needed values are decoded, because the Secret contains credentials.
+            #[serde(borrow)]
+            data: Option<BTreeMap<Cow<'t, str>, &'t RawValue>>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Metadata {
+            #[serde(default)]
+            uid: Box<str>,
+            #[serde(default)]
+            resource_version: Box<str>,
+            deletion_timestamp: Option<IgnoredAny>,
+            labels: Option<BTreeMap<String, String>>,
+            annotations: Option<Annotations>,
+        }
+        #[derive(Deserialize, Default)]
+        struct Annotations {
+            #[serde(rename = "argocd-ocm-cmp.github.io/labels")]
+            copied: Option<Box<str>>,
+            #[serde(rename = "argocd.argoproj.io/skip-reconcile")]
+            skip: Option<Box<str>>,
+            #[serde(rename = "managed-by")]
+            written_by: Option<IgnoredAny>,
+            #[serde(rename = "argocd-ocm-cmp.github.io/gitopscluster")]
+            owner: Option<Box<str>>,
+        }
+        let unreadable = |_| "it is not a Secret as Kubernetes has them".to_owned();
+        let Secret { metadata, data } = serde_json::from_str(text).map_err(unreadable)?;
+        let data = data.unwrap_or_default();
+        let value = |key| data.get(key).map_or(Ok("".into()), |raw| decoded(raw));
+        let annotations = metadata.annotations.unwrap_or_default();
+        let labels = Labels::of(&metadata.labels.unwrap_or_default());
+        let config = data.get(CONFIG);
+        let is_bare = data.keys().all(|key| [NAME, SERVER, CONFIG].contains(&&**key));
+        let rest = match config.map(|raw| raw.get()) {
+            None if is_bare => Rest::Nothing,
+            Some(PLAIN_VALUE) if is_bare => Rest::Plain,
+            _ => Rest::Something,
+        };
+        Ok(Self {
+            uid: metadata.uid,
+            version: metadata.resource_version,
+            deleting: metadata.deletion_timestamp.is_some(),
+            rest,
+            cluster: value(NAME).map_err(unreadable)?,
+            server: value(SERVER).map_err(unreadable)?,
+            credential: config
+                .filter(|_| labels.get(AGENT_NAME).is_some())
+                .map(|raw| Box::new(Credential::read(raw))),
+            labels,
+            copied: annotations.copied.unwrap_or_default(),
+            skips: annotations.skip.as_deref() == Some("true"),
+            is_signed: annotations.written_by.is_some(),
+            owner: annotations.owner.unwrap_or_default(),
+        })
+    }
+
+    /// Returns the clusters that a Secret of this name belongs to, may belong to, or conflicts with.
+    #[must_use]
+    pub fn concerns<'s>(&'s self, name: &'s str) -> BTreeSet<&'s str> {
+        let mut all: BTreeSet<_> = Keeper::clusters(name, self.server()).collect();
+        all.extend([&*self.cluster]);
+        all.remove("");
+        all
+    }
+
+    /// Returns the owning GitOpsCluster as `NAMESPACE/NAME`, if the controller manages the Secret.
+    #[must_use]
+    pub fn owner(&self) -> Option<&str> {
+        Some(&*self.owner).filter(|owner| self.is_ours() && !owner.is_empty())
+    }
+
+    /// Returns the cluster's name in Argo CD.
+    #[must_use]
+    pub fn cluster(&self) -> &str {
+        &self.cluster
+    }
+
+    /// Returns the renewal time of Argo CD's client certificate, if the Secret has one.
+    #[must_use]
+    pub fn renews_at(&self) -> Option<Timestamp> {
+        self.credential.as_ref()?.renews_at()
+    }
+
+    /// Returns true if Argo CD authenticates with a client certificate.
+    #[must_use]
+    pub fn has_credential(&self) -> bool {
+        self.credential.is_some()
+    }
+
+    /// Returns true if the signing CA has issued Argo CD's client certificate.
+    #[must_use]
+    pub fn is_issued_by(&self, ca: &model::TlsSecret) -> bool {
+        self.credential.as_ref().is_some_and(|is| is.is_issued_by(ca))
+    }
+
+    /// Returns true if the Secret trusts exactly these CAs.
+    #[must_use]
+    pub fn trusts(&self, ca: &model::TlsSecret) -> bool {
+        self.credential.as_ref().is_some_and(|is| is.trusts(ca))
+    }
+
+    /// Returns the server in the form in which Argo CD compares servers.
+    fn server(&self) -> &str {
+        self.server.trim_end_matches('/')
+    }
+
+    fn is_ours(&self) -> bool {
+        self.labels.get(MANAGED_BY) == Some(OURS)
+    }
+
+    /// Returns true if the Secret belongs to this keeper or is handed over to it.
+    fn is_kept_by(&self, keeper: Keeper<'_>) -> bool {
+        self.is_ours()
+            && match (self.owner(), keeper.owner()) {
+                (None, _) => true,
+                (Some(_), None) => false,
+                (is, wanted) => is == wanted || is == keeper.before(),
+            }
+    }
+
+    /// Returns true if the Secret is as the peer integration writes it and has no label of another manager.
+    fn is_of_the_peer(&self, cluster: &str, keeper: Keeper<'_>) -> bool {
+        let is_as_written = match keeper {
+            Keeper::Controller | Keeper::GitOps { .. } => {
+                self.rest == Rest::Nothing
+                    && *self.server == keeper.server(cluster)
+                    && self.labels.get(ACM) == keeper.acm()
+            }
+            // Secrets of argocd-agentctl look alike but have no user name: they are maintained by hand.
+            Keeper::Agent { .. } => {
+                let has_user = self.credential.as_ref().is_some_and(|is| is.has_user);
+                let is_of_pull = self.labels.get(CLUSTER_NAME) == Some(cluster);
+                let is_of_acm = keeper::agent_of(self.server()) == Some(cluster);
+                self.labels.get(AGENT_NAME) == Some(cluster) && has_user && (is_of_pull || is_of_acm)
+            }
+            Keeper::Hub { .. } => self.rest != Rest::Something && self.server() == keeper.server(cluster),
+        };
+        is_as_written && *self.cluster == *cluster && self.labels.get(MANAGED_BY).is_none()
+    }
+}
+
+/// The connection configuration that Red Hat ACM writes for the hub.
+const PLAIN: &str = "{}";
+
+/// The encoding of that configuration in a Secret.
+const PLAIN_VALUE: &str = r#""e30=""#;
+
+/// The label of the cluster Secrets that Red Hat ACM writes and deletes.
+const ACM: &str = "apps.open-cluster-management.io/acm-cluster";
+
+/// Decodes a value of a Secret.
+fn decoded(raw: &RawValue) -> Result<Box<str>, serde_json::Error> {
+    let bytes: Option<ByteString> = serde_json::from_str(raw.get())?;
+    Ok(String::from_utf8_lossy(&bytes.unwrap_or_default().0).into())
+}
+
+pub mod reconcile;
+#[cfg(test)]
+pub(crate) mod tests;

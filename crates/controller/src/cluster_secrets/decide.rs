@@ -1,0 +1,278 @@
+//! Decides what to write for a cluster, and which conflict to report.
+
+use super::{
+    AGENT_NAME, AGENTS, CLUSTER, CONFIG, COPIED, ClusterSecret, Issuer, Keeper, Labels, MANAGED_BY, NAME, OURS, OWNER,
+    PLAIN, SECRET_TYPE, SERVER, SKIP_RECONCILE, WRITTEN_BY,
+};
+use k8s_openapi::ByteString;
+use pki::Recipe;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Argo CD's name for the hub, unless a Secret gives it another name.
+const IN_CLUSTER: &str = "in-cluster";
+
+/// A managed cluster that needs a cluster Secret.
+#[derive(Clone, Copy, Debug)]
+pub struct Cluster<'c> {
+    /// The name of the cluster.
+    pub name: &'c str,
+    /// The labels of the cluster.
+    pub labels: &'c Labels,
+    /// The namespace of Argo CD.
+    pub argocd: &'c str,
+    /// The label with which Argo CD may track applied objects. It is not copied: Argo CD would consider the Secret removed from
+    /// Git and delete it.
+    pub tracking_label: &'c str,
+    /// The keeper of the cluster's Secret.
+    pub keeper: Keeper<'c>,
+    /// The issuer of the client certificate for a cluster with argocd-agent. Without an issuer, nothing is written for such a
+    /// cluster.
+    pub issuer: Option<Issuer<'c>>,
+}
+
+/// The result of a decision on a cluster.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Decision {
+    /// The write to perform, if any.
+    pub write: Option<Write>,
+    /// The certificate to issue and to put into the `data` of the write.
+    pub recipe: Option<Recipe>,
+    /// The conflict that a user must resolve.
+    pub told: Option<String>,
+}
+
+/// A write to the cluster's Secret.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Write {
+    /// Create this Secret.
+    Create(Value),
+    /// Merge this patch into the Secret of the cluster.
+    Patch(Value),
+}
+
+/// Decides on the Secret of a cluster; `secrets` are those that [concern](ClusterSecret::concerns) it, with their names.
+pub fn decide<'s>(cluster: &Cluster<'_>, secrets: impl Iterator<Item = (&'s str, &'s ClusterSecret)>) -> Decision {
+    let (argocd, keeper) = (cluster.argocd, cluster.keeper);
+    let own_name = cluster.secret_name();
+    let (mut own, mut taken, mut others) = (None, false, Vec::new());
+    let mut is_in_the_way = false;
+    for (name, secret) in secrets {
+        let is_its_own = name == own_name;
+        if is_its_own && (secret.is_kept_by(keeper) || secret.is_of_the_peer(cluster.name, keeper)) {
+            own = Some(secret);
+        } else if *secret.cluster == *cluster.name || keeper.is_server_of(secret.server(), cluster.name) {
+            is_in_the_way |= is_its_own && keeper.has_agent();
+            others.push(format!("{argocd}/{name}"));
+        } else {
+            taken |= is_its_own;
+        }
+    }
+    others.sort_unstable();
+    let others = others.join(" and ");
+    match own {
+        Some(secret) => Decision {
+            told: (!others.is_empty()).then(|| {
+                format!(
+                    "Argo CD knows this cluster by the Secret {others} as well as by {argocd}/{own_name}, \
+                     and ApplicationSets and destinations that name it fail until there is one"
+                )
+            }),
+            ..cluster.written(Some(secret))
+        },
+        None if !others.is_empty() => {
+            let way_out = if is_in_the_way {
+                format!(". Delete it, or hand {argocd}/{own_name} over by the label {MANAGED_BY}={OURS}")
+            } else {
+                String::new()
+            };
+            Decision::told(format!(
+                "Argo CD knows this cluster by the Secret {others}, which stays as it is, and gets no other{way_out}"
+            ))
+        }
+        None if taken => Decision::told(cluster.taken()),
+        None if cluster.name == IN_CLUSTER => Decision::told(format!(
+            "Argo CD calls the hub {IN_CLUSTER}, and gets no Secret for another cluster of that name"
+        )),
+        None => cluster.written(None),
+    }
+}
+
+/// Returns the Secret to delete after its cluster is deleted, if it belongs to this keeper.
+pub fn obsolete<'s>(
+    keeper: Keeper<'_>,
+    cluster: &str,
+    mut secrets: impl Iterator<Item = (&'s str, &'s ClusterSecret)>,
+) -> Option<&'s ClusterSecret> {
+    let own_name = keeper.name(cluster);
+    let (_, secret) = secrets.find(|(name, _)| *name == own_name)?;
+    (secret.is_kept_by(keeper) && !secret.deleting).then_some(secret)
+}
+
+impl Decision {
+    fn told(what: String) -> Self {
+        Self {
+            told: Some(what),
+            ..Self::default()
+        }
+    }
+}
+
+impl<'c> Cluster<'c> {
+    /// Returns the decision to create the Secret, or to patch the given one.
+    fn written(&self, secret: Option<&ClusterSecret>) -> Decision {
+        let recipe = if self.keeper.has_agent() {
+            let Some(issuer) = &self.issuer else {
+                return Decision::default();
+            };
+            let credential = secret.and_then(|secret| secret.credential.as_deref());
+            issuer.renews(credential, self.name, self.argocd)
+        } else {
+            None
+        };
+        let write = match secret {
+            Some(secret) => self.patch(secret, recipe.is_some()).map(Write::Patch),
+            None => Some(Write::Create(self.object())),
+        };
+        Decision {
+            write,
+            recipe,
+            told: None,
+        }
+    }
+
+    fn secret_name(&self) -> String {
+        self.keeper.name(self.name)
+    }
+
+    /// Returns the message for a Secret name that another object already uses.
+    #[must_use]
+    pub fn taken(&self) -> String {
+        let (argocd, name) = (self.argocd, self.secret_name());
+        format!(
+            "{argocd}/{name} is not a Secret of the controller's, and stays as it is: Argo CD does not know this cluster. \
+             Delete it, or hand it over by the label {MANAGED_BY}={OURS}"
+        )
+    }
+
+    /// Returns the labels that the Secret copies from the cluster.
+    fn copied(&self) -> impl Iterator<Item = (&'c str, &'c str)> {
+        let (tracking_label, fixed) = (self.tracking_label, self.keeper.labels(self.name));
+        let is_free = move |key: &str| {
+            let domain = key.split_once('/').map_or("", |(domain, _)| domain);
+            let is_somebodys = [
+                "argocd.argoproj.io",
+                "argocd-agent.argoproj-labs.io",
+                "argocd-ocm-cmp.github.io",
+            ]
+            .contains(&domain);
+            let is_fixed = fixed.iter().any(|(other, _)| *other == key);
+            !is_somebodys && !is_fixed && key != MANAGED_BY && key != tracking_label
+        };
+        self.labels.iter().filter(move |(key, _)| is_free(key))
+    }
+
+    /// Returns the labels of the Secret and the value of [`COPIED`].
+    fn marks(&self) -> (BTreeMap<&'c str, String>, String) {
+        let own = [(SECRET_TYPE, CLUSTER), (MANAGED_BY, OURS)];
+        let keys: Vec<_> = self.copied().map(|(key, _)| key).collect();
+        let labels = self.copied().chain(own).map(|(key, value)| (key, value.to_owned()));
+        let labels = labels.chain(self.keeper.labels(self.name));
+        (labels.collect(), keys.join(","))
+    }
+
+    /// Returns the Secret.
+    fn object(&self) -> Value {
+        let (labels, copied) = self.marks();
+        let mut annotations = Map::new();
+        let mut data = Map::from_iter([
+            (NAME.to_owned(), encoded(self.name)),
+            (SERVER.to_owned(), encoded(&self.keeper.server(self.name))),
+        ]);
+        if self.keeper.skips() {
+            annotations.insert(SKIP_RECONCILE.to_owned(), json!("true"));
+        } else {
+            data.insert(CONFIG.to_owned(), encoded(PLAIN));
+        }
+        if self.keeper.has_agent() {
+            annotations.insert(WRITTEN_BY.to_owned(), json!(AGENTS));
+        }
+        if !copied.is_empty() {
+            annotations.insert(COPIED.to_owned(), json!(copied));
+        }
+        if let Some(owner) = self.keeper.owner() {
+            annotations.insert(OWNER.to_owned(), json!(owner));
+        }
+        json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {
+                "name": self.secret_name(),
+                "namespace": self.argocd,
+                "labels": labels,
+                "annotations": annotations,
+            },
+            "type": "Opaque",
+            "data": data,
+        })
+    }
+
+    /// Returns the patch of the Secret besides the issued certificate; fields that others added stay.
+    fn patch(&self, secret: &ClusterSecret, is_made_for: bool) -> Option<Value> {
+        let (wanted, copied) = self.marks();
+        let is_there: BTreeMap<_, _> = secret.labels.iter().collect();
+        let mut labels = Map::new();
+        for (key, value) in &wanted {
+            if is_there.get(key) != Some(&value.as_str()) {
+                labels.insert((*key).to_owned(), json!(value));
+            }
+        }
+        for key in secret.copied.split(',') {
+            if is_there.contains_key(key) && !wanted.contains_key(key) {
+                labels.insert(key.to_owned(), Value::Null);
+            }
+        }
+        let mut annotations = Map::new();
+        if *secret.copied != *copied {
+            let copied = Some(copied).filter(|copied| !copied.is_empty());
+            annotations.insert(COPIED.to_owned(), json!(copied));
+        }
+        if let Some(owner) = self.keeper.owner().filter(|owner| **owner != *secret.owner) {
+            annotations.insert(OWNER.to_owned(), json!(owner));
+        }
+        let mut data = Map::new();
+        if self.keeper.skips() && !secret.skips {
+            annotations.insert(SKIP_RECONCILE.to_owned(), json!("true"));
+        }
+        // Argo CD's API server writes another value there, which needs no patch.
+        if self.keeper.has_agent() && !secret.is_signed {
+            annotations.insert(WRITTEN_BY.to_owned(), json!(AGENTS));
+        }
+        // The Secret was that of an agent and is now that of the hub.
+        if !self.keeper.skips() && is_there.contains_key(AGENT_NAME) {
+            labels.insert(AGENT_NAME.to_owned(), Value::Null);
+            annotations.insert(SKIP_RECONCILE.to_owned(), Value::Null);
+            annotations.insert(WRITTEN_BY.to_owned(), Value::Null);
+            data.insert(CONFIG.to_owned(), encoded(PLAIN));
+        }
+        for (key, is, wanted) in [
+            (NAME, &*secret.cluster, self.name),
+            (SERVER, secret.server(), &self.keeper.server(self.name)),
+        ] {
+            if is != wanted {
+                data.insert(key.to_owned(), encoded(wanted));
+            }
+        }
+        if labels.is_empty() && annotations.is_empty() && data.is_empty() && !is_made_for {
+            return None;
+        }
+        Some(json!({
+            "metadata": {"resourceVersion": secret.version, "labels": labels, "annotations": annotations},
+            "data": data,
+        }))
+    }
+}
+
+fn encoded(text: &str) -> Value {
+    json!(ByteString(text.as_bytes().to_vec()))
+}

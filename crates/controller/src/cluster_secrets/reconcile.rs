@@ -1,0 +1,95 @@
+//! Reconciles a cluster Secret for every managed cluster, with the cluster's labels, so that generators can select on them. The
+//! Secret holds no credentials and its server does not exist: in the pull model, Argo CD never connects to a cluster.
+
+use crate::cache::{Cache, ReconcileKind};
+use crate::cluster_secrets;
+use crate::cluster_secrets::{Cluster, Keeper};
+use crate::controllers::{Context, Controller, never};
+use crate::gitopscluster;
+use crate::runtime::action::{Action, Event, Involved, Write};
+use crate::watches::Kind;
+use ocm::object_ref::ObjectRef;
+use ocm::resources::{CLUSTERS, SECRETS};
+use std::time::Duration;
+
+pub(crate) const CONTROLLER: Controller = Controller {
+    name: "cluster-secrets",
+    about: "a cluster Secret of Argo CD's for each managed cluster, with its labels, for generators to select on",
+    kind: ReconcileKind::Cluster,
+    requires: &[Kind::Clusters, Kind::Secrets, Kind::Config],
+    pause: Duration::from_secs(1),
+    reconcile,
+    requeue_after: never,
+};
+
+pub(crate) fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Option<Action> {
+    let argocd = &context.settings.argocd;
+    let place = ObjectRef::new(argocd, &Keeper::Controller.name(&cluster.name));
+    let secrets = cache.secrets_of(&cluster.name);
+    let seen = cache.cluster(&cluster.name);
+    let (write, told) = match seen.filter(|seen| !seen.deleting) {
+        Some(seen) => {
+            let cluster = Cluster {
+                name: &cluster.name,
+                labels: &seen.labels,
+                argocd,
+                tracking_label: cache.tracking().label(),
+                keeper: Keeper::Controller,
+                issuer: None,
+            };
+            let decision = cluster_secrets::decide(&cluster, secrets);
+            let is_new = matches!(decision.write, Some(cluster_secrets::Write::Create(_)));
+            // The GitOpsCluster controller creates the Secret; the watch event then triggers another reconcile.
+            if is_new && gitopscluster::is_wanted(cache, cluster.name, argocd) {
+                return None;
+            }
+            let write = decision.write.map(|write| match write {
+                cluster_secrets::Write::Create(object) => Write::Create {
+                    resource: &SECRETS,
+                    place,
+                    object,
+                },
+                cluster_secrets::Write::Patch(body) => Write::Patch {
+                    resource: &SECRETS,
+                    place,
+                    body,
+                },
+            });
+            (write, decision.told)
+        }
+        None if seen.is_some() || cache.has_gone(&cluster.name) => {
+            let obsolete = cluster_secrets::obsolete(Keeper::Controller, &cluster.name, secrets)?;
+            let delete = Write::Delete {
+                resource: &SECRETS,
+                place,
+                uid: obsolete.uid.clone(),
+                version: obsolete.version.clone(),
+                unless_there: seen.is_none().then(|| (&CLUSTERS, cluster.clone())),
+            };
+            (Some(delete), None)
+        }
+        None => return None,
+    };
+    // The conflict persists; it is recorded after all writes are done.
+    let told = told.filter(|_| write.is_none()).map(|message| Event {
+        warning: true,
+        reason: "ClusterSecretConflict",
+        message,
+    });
+    if write.is_none() && told.is_none() {
+        return None;
+    }
+    Some(Action {
+        of: Involved {
+            resource: &CLUSTERS,
+            place: cluster.clone(),
+            uid: seen.map(|seen| seen.uid.clone()).unwrap_or_default(),
+        },
+        writes: write.into_iter().collect(),
+        refresh: false,
+        events: told.into_iter().collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

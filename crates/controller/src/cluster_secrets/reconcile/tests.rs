@@ -1,0 +1,217 @@
+use super::*;
+use crate::cache::tests::now;
+use crate::cache::{Change, ReconcileRequest};
+use crate::cluster_secrets::{ClusterSecret, MANAGED_BY, OURS, SECRET_TYPE};
+use crate::controllers::Settings;
+use crate::model::Cluster as Seen;
+use k8s_openapi::ByteString;
+use ocm::tracking::Tracking;
+use serde_json::{Value, json};
+use std::collections::HashSet;
+
+/// A simulated hub after a restart: the listed clusters and Secrets, and later changes.
+struct Hub(Cache);
+
+impl Hub {
+    /// Creates a hub with these managed clusters and a Secret of ours for each of `secrets`.
+    fn new(clusters: &[&str], secrets: &[&str]) -> Self {
+        let mut hub = Self(Cache::new("argocd"));
+        for name in clusters {
+            hub.cluster(name, &json!({}));
+        }
+        hub.list(clusters);
+        for cluster in secrets {
+            hub.secret(&format!("{cluster}-secret"), &ours(cluster));
+        }
+        let names = secrets.iter().map(|cluster| format!("{cluster}-secret").into());
+        hub.0.apply(Change::OnlySecrets(names.collect()));
+        hub
+    }
+
+    fn list(&mut self, clusters: &[&str]) -> Vec<String> {
+        let all: HashSet<_> = clusters.iter().map(|name| (*name).into()).collect();
+        affected(self.0.apply(Change::OnlyClusters(all)))
+    }
+
+    fn cluster(&mut self, name: &str, labels: &Value) -> Vec<String> {
+        let text = json!({"metadata": {"uid": "c", "labels": labels}}).to_string();
+        let cluster = Seen::read(&text).expect("a cluster");
+        affected(self.0.apply(Change::Cluster(name.into(), Some(cluster))))
+    }
+
+    fn deleting(&mut self, name: &str) -> Vec<String> {
+        let text = json!({"metadata": {"uid": "c", "deletionTimestamp": "2026-06-01T12:00:00Z"}}).to_string();
+        let cluster = Seen::read(&text).expect("a cluster");
+        affected(self.0.apply(Change::Cluster(name.into(), Some(cluster))))
+    }
+
+    fn deleted(&mut self, name: &str) -> Vec<String> {
+        affected(self.0.apply(Change::Cluster(name.into(), None)))
+    }
+
+    fn secret(&mut self, name: &str, secret: &Value) -> Vec<String> {
+        let secret = (!secret.is_null()).then(|| ClusterSecret::read(&secret.to_string()).expect("a Secret"));
+        affected(self.0.apply(Change::Secret(name.into(), secret)))
+    }
+
+    fn decide(&self, cluster: &str) -> Option<Action> {
+        let settings = Settings {
+            argocd: "argocd".to_owned(),
+            ..Settings::default()
+        };
+        let context = Context {
+            now: now(),
+            stale: false,
+            settings: &settings,
+        };
+        reconcile(&self.0, &ObjectRef::new("", cluster), &context)
+    }
+
+    /// Returns the verb of the write and the recorded Event.
+    fn does(&self, cluster: &str) -> String {
+        let Some(action) = self.decide(cluster) else {
+            return String::new();
+        };
+        assert_eq!(action.of.place, ObjectRef::new("", cluster));
+        let secret = ObjectRef::new("argocd", &format!("{cluster}-secret"));
+        let writes = action.writes.iter().map(|write| match write {
+            Write::Create { place, .. } if *place == secret => "create",
+            Write::Patch { place, .. } if *place == secret => "patch",
+            Write::Delete {
+                place,
+                unless_there: None,
+                ..
+            } if *place == secret => "delete",
+            Write::Delete {
+                place,
+                unless_there: Some((kind, there)),
+                ..
+            } if *place == secret && **kind == CLUSTERS && *there == ObjectRef::new("", cluster) => {
+                "delete unless there"
+            }
+            _ => "something else",
+        });
+        let told = action.events.iter().map(|event| event.reason);
+        writes.chain(told).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Returns the managed clusters to reconcile.
+fn affected(affected: Vec<ReconcileRequest>) -> Vec<String> {
+    let clusters = affected.into_iter().filter(|it| it.sort == ReconcileKind::Cluster);
+    clusters.map(|it| it.place.to_string()).collect()
+}
+
+fn secret(cluster: &str, server: &str, marks: &Value) -> Value {
+    let encoded = |text: &str| json!(ByteString(text.as_bytes().to_vec()));
+    json!({
+        "metadata": {"uid": "u", "resourceVersion": "7", "labels": marks, "annotations": {"argocd.argoproj.io/skip-reconcile": "true"}},
+        "data": {"name": encoded(cluster), "server": encoded(server)},
+    })
+}
+
+/// Returns the Secret that the controller writes for a cluster without labels.
+fn ours(cluster: &str) -> Value {
+    let marks = json!({SECRET_TYPE: "cluster", MANAGED_BY: OURS});
+    secret(cluster, &format!("https://{cluster}-control-plane:6443"), &marks)
+}
+
+const NOTHING: &str = "";
+
+#[test]
+fn a_cluster_that_joins_or_is_labelled_is_looked_at() {
+    let mut hub = Hub::new(&["eu1"], &["eu1"]);
+    assert_eq!(hub.does("eu1"), NOTHING);
+    assert_eq!(hub.cluster("eu1", &json!({})), [""; 0], "which is no news");
+    assert_eq!(hub.secret("eu1-secret", &ours("eu1")), [""; 0]);
+    assert_eq!(hub.cluster("eu1", &json!({"env": "prod"})), ["eu1"]);
+    assert_eq!(hub.does("eu1"), "patch");
+    assert_eq!(hub.cluster("us1", &json!({})), ["us1"]);
+    assert_eq!(hub.does("us1"), "create");
+    assert_eq!(hub.secret("eu1-secret", &Value::Null), ["eu1"]);
+    assert_eq!(hub.does("eu1"), "create");
+}
+
+#[test]
+fn the_label_by_which_argo_cd_tracks_is_not_copied() {
+    let mut hub = Hub::new(&[], &["eu1"]);
+    hub.cluster("eu1", &json!({"example.com/app": "clusters"}));
+    assert_eq!(hub.does("eu1"), "patch");
+    let tracking = || Tracking::configured(|key| (key == "application.instanceLabelKey").then_some("example.com/app"));
+    assert_eq!(affected(hub.0.apply(Change::Tracking(tracking()))), ["eu1"]);
+    assert_eq!(hub.does("eu1"), NOTHING);
+    assert_eq!(affected(hub.0.apply(Change::Tracking(tracking()))), [""; 0]);
+}
+
+#[test]
+fn the_secret_goes_with_its_cluster() {
+    let mut hub = Hub::new(&["eu1"], &["eu1"]);
+    assert_eq!(hub.deleting("eu1"), ["eu1"]);
+    assert_eq!(hub.does("eu1"), "delete");
+    assert_eq!(hub.deleted("eu1"), ["eu1"]);
+    assert_eq!(hub.does("eu1"), "delete unless there", "though it was the last");
+    let Some(Write::Delete { uid, version, .. }) =
+        hub.decide("eu1").and_then(|action| action.writes.into_iter().next())
+    else {
+        panic!("it is deleted");
+    };
+    assert_eq!((&*uid, &*version), ("u", "7"));
+    hub.secret("eu1-secret", &Value::Null);
+    assert_eq!(hub.does("eu1"), NOTHING);
+}
+
+#[test]
+fn the_secret_of_a_cluster_that_went_meanwhile_goes() {
+    let mut hub = Hub::new(&["us1"], &["eu1", "us1"]);
+    assert_eq!(hub.does("eu1"), "delete unless there");
+    assert_eq!(hub.does("us1"), NOTHING);
+    let list = hub.list(&["us1"]);
+    assert_eq!(list, [""; 0]);
+}
+
+#[test]
+fn a_hub_that_lists_no_cluster_takes_no_secret_away() {
+    let mut hub = Hub::new(&[], &["eu1", "us1"]);
+    assert_eq!([hub.does("eu1"), hub.does("us1")], [NOTHING; 2]);
+    // Until this watch event, the hub has listed no cluster.
+    let mut affected = hub.cluster("us1", &json!({}));
+    affected.sort_unstable();
+    assert_eq!(affected, ["eu1", "us1", "us1"]);
+    assert_eq!(hub.does("eu1"), "delete unless there");
+
+    let mut hub = Hub::new(&["eu1", "us1"], &["eu1", "us1"]);
+    hub.list(&[]);
+    assert_eq!([hub.does("eu1"), hub.does("us1")], [NOTHING; 2]);
+}
+
+#[test]
+fn what_is_not_ours_does_not_go() {
+    let foreign = || secret("eu1", "https://eu1.example.com", &json!({SECRET_TYPE: "cluster"}));
+    let mut hub = Hub::new(&["eu1", "us1"], &[]);
+    hub.secret("eu1-secret", &foreign());
+    hub.secret("push", &foreign());
+    hub.deleted("eu1");
+    assert_eq!(hub.does("eu1"), NOTHING);
+}
+
+#[test]
+fn the_secret_of_another_is_told_on_the_cluster_until_it_goes() {
+    let foreign = secret("eu1", "https://eu1.example.com", &json!({SECRET_TYPE: "cluster"}));
+    let mut hub = Hub::new(&["eu1"], &[]);
+    assert_eq!(hub.secret("push", &foreign), ["eu1"]);
+    assert_eq!(hub.does("eu1"), "ClusterSecretConflict");
+    let action = hub.decide("eu1").expect("it is told");
+    assert_eq!((action.of.resource, &*action.of.uid), (&CLUSTERS, "c"));
+    assert!(action.events[0].warning);
+    assert!(action.told("").all(|recorded| recorded.lasts), "once");
+    assert_eq!(hub.secret("push", &Value::Null), ["eu1"]);
+    assert_eq!(hub.does("eu1"), "create");
+
+    // Ours is corrected first, then the conflict is recorded.
+    hub.secret("eu1-secret", &ours("eu1"));
+    hub.secret("push", &foreign);
+    hub.cluster("eu1", &json!({"env": "prod"}));
+    assert_eq!(hub.does("eu1"), "patch");
+    hub.cluster("eu1", &json!({}));
+    assert_eq!(hub.does("eu1"), "ClusterSecretConflict");
+}

@@ -1,0 +1,227 @@
+//! The GitOpsCluster controller: registers the managed clusters that a Placement selects in Argo CD, and reports the progress in
+//! the status.
+//!
+//! The controller has three parts. This module reconciles GitOpsClusters, their finalizer and their status. [`secrets`]
+//! reconciles the cluster Secret of each managed cluster separately, so that a change of one cluster does not reconcile the
+//! others. [`membership`] decides which managed clusters belong to a GitOpsCluster.
+//!
+//! The controller writes cluster Secrets only into the namespace that it serves, because its cache holds the Secrets of that
+//! namespace only.
+
+mod membership;
+mod secrets;
+mod status;
+
+pub(super) use membership::{agents_of, gives_up, has_agent, is_wanted};
+pub(super) use secrets::AGENTS as AGENT_SECRETS;
+pub(super) use secrets::CONTROLLER as SECRETS;
+
+use crate::argocd_agent::reconcile as argocd_agent;
+use crate::cache::{Cache, ReconcileKind, Selection};
+use crate::cluster_secrets::ClusterSecret;
+use crate::controllers::{Context, Controller};
+use crate::model::GitOpsCluster;
+use crate::runtime::action::{Action, Event, Involved, Write};
+use crate::watches::Kind;
+use membership::{Form, own};
+use ocm::gitops_cluster::{SHARED_FINALIZER, finalizer, namespace_of_finalizer};
+use ocm::object_ref::ObjectRef;
+use ocm::resources::{GITOPS_CLUSTER_STATUSES, GITOPS_CLUSTERS};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+const NAME: &str = "gitopscluster";
+const ABOUT: &str =
+    "a cluster Secret of Argo CD's for each cluster that the Placement of a GitOpsCluster selects, and its status";
+const REQUIRES: &[Kind] = &[
+    Kind::GitOpsClusters,
+    Kind::Placements,
+    Kind::Decisions,
+    Kind::Clusters,
+    Kind::Secrets,
+    Kind::Namespace,
+    Kind::Config,
+];
+
+pub(super) const CONTROLLER: Controller = Controller {
+    name: NAME,
+    about: ABOUT,
+    kind: ReconcileKind::GitOpsCluster,
+    requires: REQUIRES,
+    // The counts in the status change often while a fleet is registered.
+    pause: Duration::from_secs(2),
+    reconcile,
+    requeue_after: argocd_agent::rollout_again,
+};
+
+/// The state of a GitOpsCluster for this controller: served, or the reason why not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Ownership {
+    /// The controller serves it.
+    Served,
+    /// Its Argo CD is in this other namespace.
+    Elsewhere(String),
+    /// It is outside Argo CD's namespace, and that namespace is not open to other namespaces.
+    Unauthorised,
+    /// Its Placement is in this other namespace, according to `placementRef`.
+    WrongPlacement(String),
+}
+
+impl Ownership {
+    pub(super) fn of(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, argocd: &str) -> Self {
+        let wanted = argocd_of(place, it);
+        let placement = it.spec.placement_namespace.as_deref();
+        if wanted != argocd {
+            return Self::Elsewhere(wanted.to_owned());
+        }
+        if *place.namespace != *argocd && !cache.is_open() {
+            return Self::Unauthorised;
+        }
+        match placement.filter(|namespace| **namespace != *place.namespace) {
+            Some(namespace) => Self::WrongPlacement(namespace.to_owned()),
+            None => Self::Served,
+        }
+    }
+}
+
+/// Returns the namespace of the Argo CD that a GitOpsCluster is for.
+fn argocd_of<'i>(place: &'i ObjectRef, it: &'i GitOpsCluster) -> &'i str {
+    it.spec.argocd.as_deref().unwrap_or(&place.namespace)
+}
+
+/// Returns true if a GitOpsCluster has the finalizer of the controller for the Argo CD in this namespace.
+fn has_own_finalizer(it: &GitOpsCluster, argocd: &str) -> bool {
+    let mut namespaces = it.finalizers.iter().filter_map(|it| namespace_of_finalizer(it));
+    namespaces.any(|namespace| namespace == argocd)
+}
+
+fn has_shared_finalizer(it: &GitOpsCluster) -> bool {
+    it.finalizers.iter().any(|finalizer| finalizer == SHARED_FINALIZER)
+}
+
+/// Returns true if the controller of the Argo CD in this namespace holds a GitOpsCluster by a finalizer: by its own one, or by
+/// the shared one of earlier versions if the GitOpsCluster is for this Argo CD. If it is for another Argo CD, the owner of the
+/// shared finalizer is unknown, and the controller of the other Argo CD removes it.
+pub(super) fn is_held(place: &ObjectRef, it: &GitOpsCluster, argocd: &str) -> bool {
+    has_own_finalizer(it, argocd) || has_shared_finalizer(it) && argocd_of(place, it) == argocd
+}
+
+/// Returns true if another controller has to remove the objects created for a GitOpsCluster outside Argo CD's namespace: the
+/// GitOpsCluster is for another Argo CD, and either never was for this one, or already has the finalizer of another controller.
+pub(super) fn is_anothers(place: &ObjectRef, it: &GitOpsCluster, argocd: &str) -> bool {
+    let mut namespaces = it.finalizers.iter().filter_map(|it| namespace_of_finalizer(it));
+    let is_for_this = argocd_of(place, it) == argocd;
+    !is_for_this && (!has_own_finalizer(it, argocd) || namespaces.any(|namespace| namespace != argocd))
+}
+
+/// Returns the finalizers of a GitOpsCluster plus that of the controller of this Argo CD, which also replaces the shared one.
+fn with_own_finalizer(it: &GitOpsCluster, argocd: &str) -> Vec<String> {
+    let others = it.finalizers.iter().filter(|it| *it != SHARED_FINALIZER);
+    let own = (!has_own_finalizer(it, argocd)).then(|| finalizer(argocd));
+    others.cloned().chain(own).collect()
+}
+
+/// Returns the finalizers of a GitOpsCluster that this controller must not remove.
+fn others_finalizers(place: &ObjectRef, it: &GitOpsCluster, argocd: &str) -> Vec<String> {
+    let is_for_this = argocd_of(place, it) == argocd;
+    let is_ours = |it: &&String| namespace_of_finalizer(it) == Some(argocd) || is_for_this && *it == SHARED_FINALIZER;
+    it.finalizers.iter().filter(|it| !is_ours(it)).cloned().collect()
+}
+
+/// Returns descriptions of the objects that delay the deletion of a GitOpsCluster. Counts only Secrets with the names under which
+/// the controller deletes them: a copy of such a Secret has the annotation too, and the controller never deletes it.
+fn left(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, context: &Context<'_>) -> Vec<String> {
+    let argocd = &*context.settings.argocd;
+    let owner = place.to_string();
+    let clusters: BTreeSet<&str> = cache.secrets_owned_by(&owner).map(ClusterSecret::cluster).collect();
+    let held = clusters.into_iter().flat_map(|cluster| {
+        let of_it = Form::ALL.into_iter().filter(|form| {
+            let secret = own(*form, cache, cluster);
+            secret.and_then(ClusterSecret::owner) == Some(&*owner)
+        });
+        of_it.map(|form| format!("Secret {argocd}/{}", form.secret_name(cluster)))
+    });
+    let mut left: Vec<_> = held.collect();
+    if argocd_agent::is_left(cache, place, it, context) {
+        left.push("what was made for its agents".to_owned());
+    }
+    left
+}
+
+fn reconcile(cache: &Cache, place: &ObjectRef, context: &Context<'_>) -> Option<Action> {
+    let it = cache.gitops_cluster(place)?;
+    let argocd = &*context.settings.argocd;
+    let ownership = Ownership::of(cache, place, it, argocd);
+    let action = |resource, body, events| Action {
+        of: Involved {
+            resource: &GITOPS_CLUSTERS,
+            place: place.clone(),
+            uid: it.uid.clone(),
+        },
+        writes: vec![Write::Patch {
+            resource,
+            place: place.clone(),
+            body,
+        }],
+        refresh: false,
+        events,
+    };
+    let status = |status: Value, events| {
+        let body = json!({"metadata": {"resourceVersion": it.version}, "status": status});
+        action(&GITOPS_CLUSTER_STATUSES, body, events)
+    };
+    let alive = || {
+        let (wanted, told, refused) = status::wanted(cache, place, it, &ownership, context)?;
+        let warnings = [("ClusterSecretConflict", told), ("FieldRefused", refused)];
+        let events = warnings.into_iter().filter_map(|(reason, message)| {
+            Some(Event {
+                warning: true,
+                reason,
+                message: message?,
+            })
+        });
+        Some(status(wanted, events.collect()))
+    };
+    let finalizers = |finalizers: Vec<String>| {
+        let body = json!({"metadata": {"resourceVersion": it.version, "finalizers": finalizers}});
+        action(&GITOPS_CLUSTERS, body, Vec::new())
+    };
+    // Report refused writes in the status before writing finalizers: the API server may refuse that write again.
+    let is_told = status::names_refusals(cache, place, it, context);
+    let is_held = is_held(place, it, argocd);
+    if it.deleting {
+        if !is_held {
+            return None;
+        }
+        let left = left(cache, place, it, context);
+        if left.is_empty() && is_told {
+            return Some(finalizers(others_finalizers(place, it, argocd)));
+        }
+        return status::deleting(cache, place, it, &left, context).map(|wanted| status(wanted, Vec::new()));
+    }
+    if let Ownership::Elsewhere(other) = &ownership {
+        if is_held && left(cache, place, it, context).is_empty() {
+            return Some(finalizers(others_finalizers(place, it, argocd)));
+        }
+        // The controller of the other Argo CD writes the status.
+        if has_own_finalizer(it, other) || status::is_answered(it, other) {
+            return None;
+        }
+        return alive();
+    }
+    let selects = !matches!(
+        cache.selection(&it.placement(place)),
+        Selection::NoPlacement | Selection::Nothing
+    );
+    // Without the argocd-agent controller there are no agents to wait for.
+    let registers = it.spec.registers || it.spec.agent.is_some() && context.settings.agents;
+    let is_lacking = ownership == Ownership::Served && registers && selects && !is_held;
+    if is_told && (is_lacking || has_shared_finalizer(it)) {
+        return Some(finalizers(with_own_finalizer(it, argocd)));
+    }
+    alive()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,185 @@
+//! The cluster Secrets that GitOpsClusters own, in both forms: without a credential, and of argocd-agent. There is one controller
+//! for each form. The controller of the requested form also deletes the Secret of the other form.
+
+use super::membership::{Form, Whose, is_released, own, place_of, taker, whose};
+use super::{ABOUT, NAME, REQUIRES};
+use crate::argocd_agent as agent;
+use crate::argocd_agent::reconcile as argocd_agent;
+use crate::cache::{Cache, ReconcileKind};
+use crate::cluster_secrets;
+use crate::cluster_secrets::{Cluster, ClusterSecret, Decision, HUB, Issuer, Keeper, is_hub};
+use crate::controllers::{Context, Controller, never};
+use crate::model::AgentResource;
+use crate::runtime::action::{Action, Involved, Write};
+use jiff::Timestamp;
+use ocm::argocd_agent as names;
+use ocm::object_ref::ObjectRef;
+use ocm::resources::{CLUSTERS, GITOPS_CLUSTERS, Resource, SECRETS};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+pub(crate) const CONTROLLER: Controller = Controller {
+    name: NAME,
+    about: ABOUT,
+    kind: ReconcileKind::Cluster,
+    requires: REQUIRES,
+    pause: Duration::from_secs(1),
+    reconcile: |cache, cluster, context| reconcile(Form::Blank, cache, cluster, context),
+    requeue_after: never,
+};
+
+/// The controller of Secrets for clusters with argocd-agent.
+pub(crate) const AGENTS: Controller = Controller {
+    name: argocd_agent::NAME,
+    about: argocd_agent::ABOUT,
+    kind: ReconcileKind::Cluster,
+    requires: argocd_agent::REQUIRES,
+    pause: Duration::from_secs(1),
+    reconcile: |cache, cluster, context| reconcile(Form::Agent, cache, cluster, context),
+    requeue_after: renews,
+};
+
+/// Returns the URL of argocd-agent's resource proxy for Argo CD.
+fn resource_proxy(cache: &Cache, argocd: &str) -> String {
+    let services = cache.objects(AgentResource::Services).map(|(_, it)| &it.object);
+    agent::resource_proxy(&services.collect::<Vec<_>>(), argocd).0
+}
+
+/// Returns the decision about the Secret of a managed cluster that `owner` registers in this form (`before` is the previous
+/// owner), and the Secret of the other form that it replaces, with its name. Without an issuer, writes nothing for clusters with
+/// argocd-agent.
+pub(super) fn decide<'i>(
+    form: Form,
+    cache: &'i Cache,
+    cluster: &str,
+    (owner, before): (&str, Option<&str>),
+    argocd: &str,
+    issuer: Option<Issuer<'_>>,
+) -> Option<(Decision, Option<(String, &'i ClusterSecret)>)> {
+    let seen = cache.cluster(cluster).filter(|seen| !seen.deleting)?;
+    let proxy = resource_proxy(cache, argocd);
+    let keeper = match form {
+        Form::Blank => Keeper::GitOps { owner, before },
+        Form::Agent if is_hub(cluster, &seen.labels) => Keeper::Hub { owner, before },
+        Form::Agent => Keeper::Agent {
+            owner,
+            before,
+            proxy: &proxy,
+        },
+    };
+    let decided = Cluster {
+        name: cluster,
+        labels: &seen.labels,
+        argocd,
+        tracking_label: cache.tracking().label(),
+        keeper,
+        issuer,
+    };
+    let mut secrets: BTreeMap<_, _> = cache.secrets_of(cluster).collect();
+    if matches!(keeper, Keeper::Hub { .. }) {
+        // Secrets with the URL of the hub, under any name.
+        secrets.extend(cache.secrets_of(HUB));
+    }
+    let other = form.other();
+    let replaced = own(other, cache, cluster).filter(|secret| {
+        let owner = secret.owner().unwrap_or_default();
+        !secret.deleting && is_released(other, cache, cluster, owner, argocd)
+    });
+    let replaced = replaced.map(|secret| (other.secret_name(cluster), secret));
+    if let Some((name, _)) = &replaced {
+        secrets.remove(&**name);
+    }
+    Some((cluster_secrets::decide(&decided, secrets.into_iter()), replaced))
+}
+
+fn reconcile(form: Form, cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Option<Action> {
+    let argocd = &context.settings.argocd;
+    let secret = own(form, cache, &cluster.name);
+    let owner = secret.and_then(ClusterSecret::owner);
+    let goes = |unless_there| {
+        let secret = secret.filter(|secret| !secret.deleting)?;
+        let write = delete(&form.secret_name(&cluster.name), secret, argocd, unless_there);
+        Some((place_of(owner?)?, Box::default(), vec![write]))
+    };
+    let seen = cache.cluster(&cluster.name);
+    let is_there = seen.is_some_and(|seen| !seen.deleting);
+    let (place, uid, writes) = if !is_there && (seen.is_some() || cache.has_gone(&cluster.name)) {
+        goes(seen.is_none().then(|| (&CLUSTERS, cluster.clone())))?
+    } else {
+        match whose(form, cache, &cluster.name, owner, argocd) {
+            Whose::AgentResource => return None,
+            Whose::Released if is_replaced(form, cache, &cluster.name, owner?, argocd) => return None,
+            Whose::Released => goes(None)?,
+            Whose::Of(place, it, before) => {
+                let owner = place.to_string();
+                let authority = cache.certificate(names::CA_SECRET);
+                let issuer = authority.and_then(|secret| Issuer::of(secret, context.now));
+                let (decision, replaced) = decide(form, cache, &cluster.name, (&owner, before), argocd, issuer)?;
+                let new = write(form, &cluster.name, decision, argocd);
+                // Argo CD must never see two Secrets of one cluster, so it has none for the moment between the two writes. The
+                // old Secret stays as long as the new one cannot be written.
+                let old = replaced.filter(|_| new.is_some() || secret.is_some());
+                let old = old.map(|(name, secret)| delete(&name, secret, argocd, None));
+                (place, it.uid.clone(), old.into_iter().chain(new).collect())
+            }
+        }
+    };
+    (!writes.is_empty()).then_some(Action {
+        of: Involved {
+            resource: &GITOPS_CLUSTERS,
+            place,
+            uid,
+        },
+        writes,
+        refresh: false,
+        events: Vec::new(),
+    })
+}
+
+/// Returns true if the controller of the other form deletes the Secret of this form once it writes its own. A GitOpsCluster in
+/// deletion does not wait for that.
+fn is_replaced(form: Form, cache: &Cache, cluster: &str, owner: &str, argocd: &str) -> bool {
+    let owner = place_of(owner).and_then(|place| cache.gitops_cluster(&place));
+    owner.is_some_and(|it| !it.deleting) && taker(form.other(), cache, cluster, argocd).is_some()
+}
+
+fn delete(
+    name: &str,
+    secret: &ClusterSecret,
+    argocd: &str,
+    unless_there: Option<(&'static Resource, ObjectRef)>,
+) -> Write {
+    Write::Delete {
+        resource: &SECRETS,
+        place: ObjectRef::new(argocd, name),
+        uid: secret.uid.clone(),
+        version: secret.version.clone(),
+        unless_there,
+    }
+}
+
+fn write(form: Form, cluster: &str, decision: Decision, argocd: &str) -> Option<Write> {
+    let (resource, place) = (&SECRETS, ObjectRef::new(argocd, &form.secret_name(cluster)));
+    let write = match decision.write? {
+        cluster_secrets::Write::Create(object) => Write::Create {
+            resource,
+            place,
+            object,
+        },
+        cluster_secrets::Write::Patch(body) => Write::Patch { resource, place, body },
+    };
+    Some(match decision.recipe {
+        Some(recipe) => Write::Make {
+            write: Box::new(write),
+            recipe,
+            into: "data",
+        },
+        None => write,
+    })
+}
+
+/// Returns when the certificate of a cluster must be renewed. A renewal that is already due waits for a watch event instead.
+fn renews(cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Option<Timestamp> {
+    let secret = own(Form::Agent, cache, &cluster.name)?;
+    secret.renews_at().filter(|at| *at > context.now)
+}

@@ -1,0 +1,519 @@
+//! The status of a GitOpsCluster, in the condition types and reasons of the peer (Red Hat ACM or argocd-pull-integration) whose
+//! API the GitOpsCluster uses.
+
+mod agent;
+
+use super::membership::{Form, own};
+use super::{Ownership, secrets};
+use crate::argocd_agent::reconcile as argocd_agent;
+use crate::cache::{Cache, ReconcileKind, Selection};
+use crate::cluster_secrets::ClusterSecret;
+use crate::controllers::Context;
+use crate::model::{GitOpsCluster, OPEN, PUSH};
+use ocm::argocd_agent as names;
+use ocm::health::time;
+use ocm::object_ref::ObjectRef;
+use serde_json::{Map, Value, json};
+use std::fmt::Write as _;
+
+/// The message for requests to create push credentials, as Red Hat ACM does.
+const NO_PUSH: &str = "this version writes no credentials to push with: set spec.createBlankClusterSecrets to true to register the \
+                       clusters without";
+
+/// The condition that names the refused fields, present only while there are any.
+const PERMITTED: &str = "SpecPermitted";
+
+/// The condition that names the writes that the API server refuses, present only while there are any.
+const WRITTEN: &str = "WritesAccepted";
+
+/// The maximum number of clusters that a message names.
+const NAMED: usize = 3;
+
+/// The condition that is True if a controller serves the Argo CD. The type is our own, for both peers.
+const SERVED: &str = "ArgoServerVerified";
+const REGISTERED: [&str; 2] = ["ClustersRegistered", "ClustersImported"];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Is {
+    True,
+    False,
+    Unknown,
+}
+
+/// A condition without its transition time.
+struct Condition {
+    kind: &'static str,
+    is: Is,
+    /// The reasons of Red Hat ACM and of argocd-pull-integration.
+    reason: [&'static str; 2],
+    message: String,
+}
+
+/// The counts of clusters, and the problems to report.
+#[derive(Default)]
+struct Count {
+    selected: usize,
+    registered: usize,
+    /// The problems that an administrator has to solve.
+    conflicts: Vec<String>,
+    /// The clusters whose Secret is not written yet.
+    pending: Vec<String>,
+}
+
+/// The field that names the Argo CD whose controller wrote the status.
+const ANSWERED: &str = "argoNamespace";
+
+/// The reason of [`SERVED`] if the Argo CD belongs to another controller that has not written the status.
+const UNANSWERED: &str = "ArgoServerNotFound";
+
+/// Returns true if the controller of this other Argo CD writes the status of a GitOpsCluster. The generation decides only if the
+/// status does not name a controller: every change of the spec raises it before that controller can write again.
+pub(super) fn is_answered(it: &GitOpsCluster, other: &str) -> bool {
+    match it.status.get(ANSWERED) {
+        Some(namespace) => namespace == other,
+        None => condition(it, SERVED)
+            .is_some_and(|found| found["reason"] != UNANSWERED && found["observedGeneration"] == it.generation),
+    }
+}
+
+/// Returns the desired status if it differs from the current one, and the messages of the Events to record with it: conflicts,
+/// and refused fields.
+pub(super) fn wanted(
+    cache: &Cache,
+    place: &ObjectRef,
+    it: &GitOpsCluster,
+    ownership: &Ownership,
+    context: &Context<'_>,
+) -> Option<(Value, Option<String>, Option<String>)> {
+    let argocd = &*context.settings.argocd;
+    let count = count(cache, place, it, ownership, argocd);
+    let dialect = usize::from(it.spec.is_of_pull);
+    let mut conditions = vec![
+        placement(cache, place, it, ownership),
+        served(place, ownership, argocd),
+        registered(it, ownership, &count, context.settings.agents),
+        implemented(it),
+    ];
+    let agents = match &it.spec.agent {
+        Some(wanted) if *ownership == Ownership::Served && context.settings.agents => {
+            Some(agent::told(cache, place, it, wanted, context))
+        }
+        _ => None,
+    };
+    let (more, fields, counts) = agents.map_or_else(Default::default, |it| (it.conditions, it.fields, it.counts));
+    conditions.extend(more);
+    let refused = permitted(cache, place, it, ownership, argocd);
+    let said_before = condition(it, PERMITTED).and_then(|found| found["message"].as_str());
+    let news = refused
+        .as_ref()
+        .map(|it| &it.message)
+        .filter(|message| said_before != Some(message));
+    let news = news.cloned();
+    conditions.extend(refused);
+    // Each controller has its own refused writes: in a GitOpsCluster that none of several controllers serves, the condition would
+    // alternate.
+    if !matches!(ownership, Ownership::Elsewhere(_)) {
+        conditions.extend(written(cache, place, it, context));
+    }
+    let ready = ready(&conditions);
+    let (message, is_ready) = (ready.message.clone(), ready.is == Is::True);
+    conditions.push(ready);
+    let now = time(context.now);
+    let conditions: Vec<_> = conditions
+        .iter()
+        .map(|condition| condition.text(it, dialect, &now))
+        .collect();
+    let mut clusters = counts;
+    clusters.insert("selected".to_owned(), json!(count.selected));
+    clusters.insert("registered".to_owned(), json!(count.registered));
+    // A merge patch removes only the keys that it names.
+    for key in it
+        .status
+        .get("clusters")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flat_map(Map::keys)
+    {
+        clusters.entry(key).or_insert(Value::Null);
+    }
+    let mut status = Map::from_iter([
+        ("conditions".to_owned(), json!(conditions)),
+        ("clusters".to_owned(), Value::Object(clusters)),
+        (
+            "phase".to_owned(),
+            json!(if is_ready { "successful" } else { "failed" }),
+        ),
+        ("message".to_owned(), json!(message)),
+    ]);
+    // Remove fields that no longer have a value.
+    for key in ["server", "certificates", "clusterStates", "clusterStatesCut"] {
+        let said = fields.get(key).cloned().unwrap_or_default();
+        if !said.is_null() || it.status.contains_key(key) {
+            status.insert(key.to_owned(), said);
+        }
+    }
+    let answered = match ownership {
+        Ownership::Elsewhere(_) => Value::Null,
+        _ => json!(argocd),
+    };
+    // A CRD without this field drops it, so a missing field is no reason to write.
+    let names_another = it.status.get(ANSWERED).is_some_and(|known| *known != answered);
+    let is_so = !names_another && status.iter().all(|(key, value)| it.status.get(key) == Some(value));
+    if is_so {
+        return None;
+    }
+    status.insert("lastUpdateTime".to_owned(), json!(now));
+    status.insert(ANSWERED.to_owned(), answered);
+    let conflicts = (!count.conflicts.is_empty()).then(|| few(&count.conflicts));
+    let told_before = condition(it, REGISTERED[dialect]).and_then(|found| found["message"].as_str());
+    let told = conflicts.filter(|told| told_before.is_none_or(|before| !before.contains(told)));
+    Some((Value::Object(status), told, news))
+}
+
+/// Returns a condition of the current status.
+fn condition<'i>(it: &'i GitOpsCluster, kind: &str) -> Option<&'i Value> {
+    let conditions = it.status.get("conditions")?.as_array()?;
+    conditions.iter().find(|found| found["type"] == kind)
+}
+
+impl Condition {
+    fn text(&self, it: &GitOpsCluster, dialect: usize, now: &str) -> Value {
+        let status = match self.is {
+            Is::True => "True",
+            Is::False => "False",
+            Is::Unknown => "Unknown",
+        };
+        let found = condition(it, self.kind).filter(|found| found["status"] == status);
+        let since = found.and_then(|found| found["lastTransitionTime"].as_str());
+        json!({
+            "type": self.kind,
+            "status": status,
+            "reason": self.reason[dialect],
+            "message": self.message,
+            "observedGeneration": it.generation,
+            "lastTransitionTime": since.unwrap_or(now),
+        })
+    }
+}
+
+fn count(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, ownership: &Ownership, argocd: &str) -> Count {
+    let mut count = Count::default();
+    if *ownership != Ownership::Served {
+        return count;
+    }
+    let owner = place.to_string();
+    let revoked = it.spec.agent.as_ref().map(|agent| &agent.revoked);
+    for cluster in cache.decided(&it.placement(place)) {
+        if revoked.is_some_and(|revoked| revoked.contains(&**cluster)) {
+            continue;
+        }
+        count.selected = count.selected.saturating_add(1);
+        let Some(form) = Form::of(it) else { continue };
+        if let (Form::Agent, Err(why)) = (form, names::check_agent(cluster, argocd)) {
+            count.conflicts.push(why);
+            continue;
+        }
+        let owner_of = |form| own(form, cache, cluster).and_then(ClusterSecret::owner);
+        let is_registered = match owner_of(form) {
+            Some(other) if other != owner => {
+                count
+                    .conflicts
+                    .push(format!("{cluster}: the GitOpsCluster {other} has registered it"));
+                continue;
+            }
+            other => other.is_some(),
+        };
+        count.registered = count.registered.saturating_add(usize::from(is_registered));
+        match secrets::decide(form, cache, cluster, (&owner, None), argocd, None) {
+            Some((decision, _)) => match decision.told {
+                Some(told) => count.conflicts.push(format!("{cluster}: {told}")),
+                // The cluster is registered even if its Secret needs a correction.
+                None if !is_registered => count.pending.push(cluster.to_string()),
+                None => {}
+            },
+            None => count
+                .pending
+                .push(format!("{cluster} (there is no such ManagedCluster)")),
+        }
+    }
+    count
+}
+
+fn placement(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, ownership: &Ownership) -> Condition {
+    let placement = it.placement(place);
+    let selection = cache.selection(&placement);
+    let (is, reason, message) = match (ownership, selection) {
+        (Ownership::WrongPlacement(namespace), _) => (
+            Is::False,
+            ["InvalidConfiguration", "Failed"],
+            format!("placementRef.namespace is {namespace}, and a Placement must be where its GitOpsCluster is"),
+        ),
+        (_, Selection::NoPlacement) => (
+            Is::False,
+            ["PlacementNotFound", "Failed"],
+            format!("there is no Placement {placement}; what is registered stays so"),
+        ),
+        (_, Selection::Nothing) => (
+            if it.spec.is_of_pull { Is::True } else { Is::False },
+            ["ManagedClustersNotFound", "NoClusters"],
+            format!("the Placement {placement} selects no cluster; what is registered stays so"),
+        ),
+        (_, Selection::Unsure { named, selected }) => (
+            Is::Unknown,
+            ["Reconciling", "InProgress"],
+            match selected {
+                Some(selected) => format!(
+                    "the Placement {placement} selects {selected} clusters, and its decisions name {named}: nothing is taken away \
+                     as long as they differ"
+                ),
+                None => format!(
+                    "the decisions of the Placement {placement} name {named} clusters, and it does not say how many it selects: \
+                     nothing is taken away until it does"
+                ),
+            },
+        ),
+        (_, Selection::Sure(number)) => (
+            Is::True,
+            ["Success"; 2],
+            format!("the Placement {placement} selects {number} clusters"),
+        ),
+    };
+    Condition {
+        kind: if it.spec.is_of_pull {
+            "PlacementEvaluated"
+        } else {
+            "PlacementResolved"
+        },
+        is,
+        reason,
+        message,
+    }
+}
+
+fn served(place: &ObjectRef, ownership: &Ownership, argocd: &str) -> Condition {
+    let (is, reason, message) = match ownership {
+        Ownership::Served | Ownership::WrongPlacement(_) => (
+            Is::True,
+            ["Success"; 2],
+            format!("clusters are registered in the namespace {argocd}"),
+        ),
+        Ownership::Elsewhere(namespace) => (
+            Is::False,
+            [UNANSWERED; 2],
+            format!(
+                "no controller registers clusters in the namespace {namespace}: run one with --argocd-namespace {namespace}"
+            ),
+        ),
+        Ownership::Unauthorised => (
+            Is::False,
+            ["InvalidConfiguration", "Failed"],
+            format!(
+                "the namespace {argocd} takes no clusters from {}: its label {OPEN} is not true",
+                place.namespace
+            ),
+        ),
+    };
+    Condition {
+        kind: SERVED,
+        is,
+        reason,
+        message,
+    }
+}
+
+fn registered(it: &GitOpsCluster, ownership: &Ownership, count: &Count, agents: bool) -> Condition {
+    let Count {
+        selected,
+        registered,
+        conflicts,
+        pending,
+    } = count;
+    let (is, reason, message) = if *ownership != Ownership::Served {
+        (Is::Unknown, ["Skipped", "InProgress"], "nothing is written".to_owned())
+    } else if Form::of(it).is_none() {
+        (
+            Is::False,
+            ["InvalidConfiguration", "Failed"],
+            "what is asked for of argocd-agent cannot be understood, and what runs stays as it is".to_owned(),
+        )
+    } else if Form::of(it) == Some(Form::Agent) && !agents {
+        (
+            Is::False,
+            ["NotImplemented", "Failed"],
+            "this controller brings no agents: name argocd-agent in its ARGOCD_OCM_CMP_CONTROLLERS, and apply deploy/deploy_argocd_agent.yaml".to_owned(),
+        )
+    } else if !conflicts.is_empty() {
+        let message = format!("{registered} of {selected} clusters are registered. {}", few(conflicts));
+        (Is::False, ["ClusterRegistrationFailed", "Failed"], message)
+    } else if !pending.is_empty() {
+        let message = format!(
+            "{registered} of {selected} clusters are registered, not yet {}",
+            few(pending)
+        );
+        (Is::Unknown, ["Reconciling", "InProgress"], message)
+    } else if *selected == 0 {
+        (
+            Is::Unknown,
+            ["ManagedClustersNotFound", "InProgress"],
+            "no cluster is selected".to_owned(),
+        )
+    } else {
+        (
+            Is::True,
+            ["Success"; 2],
+            format!("{registered} clusters are registered"),
+        )
+    };
+    Condition {
+        kind: REGISTERED[usize::from(it.spec.is_of_pull)],
+        is,
+        reason,
+        message,
+    }
+}
+
+fn implemented(it: &GitOpsCluster) -> Condition {
+    let fields = it.spec.not_done.iter().filter(|field| **field != PUSH);
+    let fields: Vec<_> = fields.map(|field| format!("spec.{field}")).collect();
+    let ignored = (!fields.is_empty()).then(|| format!("not implemented: {}", fields.join(", ")));
+    let push = it.spec.not_done.contains(&PUSH).then(|| NO_PUSH.to_owned());
+    let all: Vec<_> = ignored.into_iter().chain(push).collect();
+    let (is, reason, message) = if all.is_empty() {
+        (Is::True, "Success", "all that is asked for is done".to_owned())
+    } else {
+        (Is::False, "NotImplemented", all.join("; "))
+    };
+    Condition {
+        kind: "SpecImplemented",
+        is,
+        reason: [reason; 2],
+        message,
+    }
+}
+
+/// Returns the condition that names the fields that have no effect because this GitOpsCluster must not set them.
+fn permitted(
+    cache: &Cache,
+    place: &ObjectRef,
+    it: &GitOpsCluster,
+    ownership: &Ownership,
+    argocd: &str,
+) -> Option<Condition> {
+    if *ownership != Ownership::Served {
+        return None;
+    }
+    let mut all = Vec::new();
+    if !it.spec.refused.is_empty() {
+        all.push(format!(
+            "only a GitOpsCluster in the namespace {argocd} can set {}: set it there, or remove it here",
+            it.spec.refused.join(", ")
+        ));
+    }
+    let others = argocd_agent::revoked_of_others(cache, place, it, argocd);
+    if !others.is_empty() {
+        all.push(format!(
+            "agent.revokedClusters has no effect on clusters that another GitOpsCluster has: revoke them there: {}",
+            few(&others)
+        ));
+    }
+    (!all.is_empty()).then(|| Condition {
+        kind: PERMITTED,
+        is: Is::False,
+        reason: ["NotPermitted"; 2],
+        message: all.join("; "),
+    })
+}
+
+/// Returns the condition that names the writes for this GitOpsCluster that the API server refuses.
+fn written(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, context: &Context<'_>) -> Option<Condition> {
+    let mut all = cache.refused_of_gitops(place);
+    if it.spec.agent.is_some() && context.settings.agents {
+        let argocd = ObjectRef::new("", &context.settings.argocd);
+        all.extend(cache.refused(argocd_agent::NAME, ReconcileKind::ArgoCd, &argocd));
+    }
+    let all: Vec<_> = all.into_iter().map(str::to_owned).collect();
+    (!all.is_empty()).then(|| Condition {
+        kind: WRITTEN,
+        is: Is::False,
+        reason: ["WriteRefused"; 2],
+        message: few(&all),
+    })
+}
+
+/// Returns true if the status names exactly the writes that the API server refuses.
+pub(super) fn names_refusals(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, context: &Context<'_>) -> bool {
+    let wanted = written(cache, place, it, context).map(|wanted| json!(wanted.message));
+    condition(it, WRITTEN).map(|found| &found["message"]) == wanted.as_ref()
+}
+
+/// Returns the status of a GitOpsCluster that is being deleted, if it differs from the current one.
+pub(super) fn deleting(
+    cache: &Cache,
+    place: &ObjectRef,
+    it: &GitOpsCluster,
+    left: &[String],
+    context: &Context<'_>,
+) -> Option<Value> {
+    let waits = if left.is_empty() {
+        "its finalizer is removed".to_owned()
+    } else {
+        format!("these are gone: {}", few(left))
+    };
+    let written = written(cache, place, it, context);
+    let why = written.as_ref().map(|it| format!("; {}: {}", it.kind, it.message));
+    let ready = Condition {
+        kind: "Ready",
+        is: Is::False,
+        reason: ["Deleting"; 2],
+        message: format!("being deleted, waits until {waits}{}", why.unwrap_or_default()),
+    };
+    let (dialect, now) = (usize::from(it.spec.is_of_pull), time(context.now));
+    let ready = ready.text(it, dialect, &now);
+    let written = written.map(|written| written.text(it, dialect, &now));
+    let conditions = it.status.get("conditions").and_then(Value::as_array);
+    let others = conditions
+        .into_iter()
+        .flatten()
+        .filter(|found| found["type"] != "Ready" && found["type"] != WRITTEN);
+    let conditions: Vec<_> = others.chain(&written).chain([&ready]).cloned().collect();
+    let is_so = it
+        .status
+        .get("conditions")
+        .is_some_and(|there| *there == json!(conditions));
+    (!is_so).then(|| json!({"conditions": conditions, "phase": "failed", "message": ready["message"]}))
+}
+
+/// Returns the condition Ready: True if all conditions are True, otherwise the worst status and the conditions that have it.
+fn ready(conditions: &[Condition]) -> Condition {
+    let worst = [Is::False, Is::Unknown]
+        .into_iter()
+        .find_map(|is| conditions.iter().find(|condition| condition.is == is));
+    let Some(worst) = worst else {
+        return Condition {
+            kind: "Ready",
+            is: Is::True,
+            reason: ["Success"; 2],
+            message: "all that is asked for is done".to_owned(),
+        };
+    };
+    let bad = conditions.iter().filter(|condition| condition.is == worst.is);
+    let bad: Vec<_> = bad
+        .map(|condition| format!("{}: {}", condition.kind, condition.message))
+        .collect();
+    Condition {
+        kind: "Ready",
+        is: worst.is,
+        reason: worst.reason,
+        message: bad.join("; "),
+    }
+}
+
+/// Joins the first few texts, and adds their total number.
+fn few(all: &[String]) -> String {
+    let first = all.iter().take(NAMED).map(String::as_str);
+    let mut text = first.collect::<Vec<_>>().join("; ");
+    if all.len() > NAMED {
+        let _ = write!(text, " ({} in total)", all.len());
+    }
+    text
+}

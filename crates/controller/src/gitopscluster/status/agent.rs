@@ -1,0 +1,380 @@
+//! The argocd-agent part of the status of a GitOpsCluster: the readiness of the hub, and the health of the clusters' agents.
+
+use super::{Condition, Is, few};
+use crate::argocd_agent::reconcile as argocd_agent;
+use crate::argocd_agent::reconcile::Ready;
+use crate::argocd_agent::rollout;
+use crate::argocd_agent::rollout::Progress;
+use crate::argocd_agent::state;
+use crate::argocd_agent::state::{State, Told};
+use crate::argocd_agent::{DesiredAgent, Server, WITHOUT_OURS, WITHOUT_OURS_BESIDE_AN_OPERATOR};
+use crate::cache::Cache;
+use crate::controllers::{Context, Settings};
+use crate::gitopscluster::agents_of;
+use crate::model::AgentResource;
+use crate::model::{GitOpsCluster, Reach, TlsSecret};
+use ocm::argocd_agent as names;
+use ocm::health::time;
+use ocm::object_ref::ObjectRef;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+
+/// The maximum number of clusters in the list of the status.
+const LISTED: usize = 100;
+
+/// A cluster and the health of its agent.
+struct Member<'i> {
+    name: &'i str,
+    told: Told<'i>,
+    /// The time when the agent's certificate expires.
+    until: Option<&'i str>,
+}
+
+/// The argocd-agent part of the status.
+pub(super) struct Agents {
+    pub(super) conditions: Vec<Condition>,
+    /// Additional fields of the status.
+    pub(super) fields: Map<String, Value>,
+    /// Additional counts of `status.clusters`.
+    pub(super) counts: Map<String, Value>,
+}
+
+/// Returns the status of the agents that a GitOpsCluster asks for.
+pub(super) fn told(
+    cache: &Cache,
+    place: &ObjectRef,
+    it: &GitOpsCluster,
+    wanted: &DesiredAgent,
+    context: &Context<'_>,
+) -> Agents {
+    let argocd = &*context.settings.argocd;
+    let server = argocd_agent::server(cache, wanted);
+    let clusters = agents_of(cache, place, it, argocd);
+    let mut members: Vec<_> = clusters.iter().map(|cluster| member(cache, cluster, argocd)).collect();
+    members.sort_unstable_by_key(|member| (member.told.state, member.name));
+    let ready = argocd_agent::ready(cache, place, it, wanted, context);
+    let parts = Parts::of(cache, place, wanted, &server, &clusters, &ready, context);
+    let mut conditions = if it.spec.is_of_pull {
+        parts.of_pull()
+    } else {
+        parts.of_acm()
+    };
+    conditions.push(connected(&members));
+    conditions.push(up_to_date(ready.progress, &members));
+    let count = |is: fn(&Member<'_>) -> bool| members.iter().filter(|member| is(member)).count();
+    let counts = [
+        ("installed", count(|member| member.told.is_installed)),
+        ("connected", count(|member| member.told.state == State::Connected)),
+        ("degraded", count(|member| member.told.state == State::Degraded)),
+    ];
+    let listed: Vec<_> = members.iter().take(LISTED).map(Member::text).collect();
+    let server = server.ok().map(|it| json!({"address": it.address, "port": it.port}));
+    let fields = [
+        ("server", json!(server)),
+        ("certificates", json!(certificates(cache))),
+        ("clusterStates", json!(listed)),
+        ("clusterStatesCut", json!(members.len().saturating_sub(LISTED))),
+    ];
+    Agents {
+        conditions,
+        fields: fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
+        counts: counts
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), json!(value)))
+            .collect(),
+    }
+}
+
+/// Returns the names and expiry times of the certificates on the hub.
+fn certificates(cache: &Cache) -> Vec<Value> {
+    let all = cache.certificates_until();
+    all.map(|(name, until)| json!({"name": name, "notAfter": time(until)}))
+        .collect()
+}
+
+/// Returns a cluster and the health of its agent.
+fn member<'i>(cache: &'i Cache, cluster: &'i str, argocd: &str) -> Member<'i> {
+    let addon = cache.object(AgentResource::AddOns, &ObjectRef::new(cluster, names::ADDON));
+    let is_silent = cache.reach(cluster) == Reach::Silent;
+    Member {
+        name: cluster,
+        told: state::told(addon.map(|addon| &addon.object), is_silent),
+        until: argocd_agent::certificate_until(cache, cluster, argocd),
+    }
+}
+
+impl Member<'_> {
+    fn text(&self) -> Value {
+        let mut text = json!({"name": self.name, "state": self.told.state.name()});
+        if !self.told.message.is_empty() {
+            text["message"] = json!(manifest::text::shortened(self.told.message, 200));
+        }
+        if let Some(until) = self.until {
+            text["certificateNotAfter"] = json!(until);
+        }
+        text
+    }
+}
+
+/// Returns the condition that is True if the agents of all reachable clusters are connected.
+fn connected(members: &[Member<'_>]) -> Condition {
+    let of = |is: &dyn Fn(State) -> bool| -> Vec<String> {
+        let those = members.iter().filter(|member| is(member.told.state));
+        those.map(|member| member.name.to_owned()).collect()
+    };
+    let unwell = of(&|state| matches!(state, State::Degraded | State::Disconnected));
+    let coming = of(&|state| matches!(state, State::Pending | State::Installing));
+    let silent = of(&|state| state == State::Unreachable);
+    let connected = of(&|state| state == State::Connected).len();
+    let (is, reason, what) = match (&unwell[..], &coming[..]) {
+        ([], []) if members.is_empty() => (Is::Unknown, "NoClusters", "no cluster has an agent".to_owned()),
+        ([], []) => (Is::True, "Success", String::new()),
+        ([], coming) => (Is::Unknown, "InProgress", format!("not yet {}", few(coming))),
+        (unwell, _) => (Is::False, "NotConnected", format!("not {}", few(unwell))),
+    };
+    let mut message = if members.is_empty() {
+        what
+    } else {
+        let all = format!("{connected} of {} agents are connected", members.len());
+        [all, what]
+            .into_iter()
+            .filter(|it| !it.is_empty())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    if !silent.is_empty() {
+        message = format!("{message}; nothing is heard of {}", few(&silent));
+    }
+    Condition {
+        kind: "AgentsConnected",
+        is,
+        reason: [reason; 2],
+        message,
+    }
+}
+
+/// Returns the condition that is True if all reachable clusters have the desired version.
+fn up_to_date(progress: Progress, members: &[Member<'_>]) -> Condition {
+    let Progress { state, message } = progress;
+    let (is, reason) = match state {
+        _ if members.is_empty() => (Is::Unknown, "NoClusters"),
+        rollout::State::Done => (Is::True, "Success"),
+        rollout::State::Going => (Is::Unknown, "InProgress"),
+        rollout::State::Stopped => (Is::False, "RolloutStopped"),
+    };
+    Condition {
+        kind: "AgentsUpToDate",
+        is,
+        reason: [reason; 2],
+        message,
+    }
+}
+
+/// The message of a part that is ready, or the status and the reason why it is not.
+type Part = Result<String, (Is, String)>;
+
+/// The prerequisites of agents.
+struct Parts {
+    server: Part,
+    token_key: Part,
+    authority: Part,
+    principal: Part,
+    proxy: Part,
+    template: Part,
+    config: Part,
+    management: Part,
+    works: Part,
+    argocd: Part,
+}
+
+impl Parts {
+    fn of(
+        cache: &Cache,
+        place: &ObjectRef,
+        wanted: &DesiredAgent,
+        server: &Result<Server, String>,
+        clusters: &BTreeSet<&str>,
+        ready: &Ready,
+        context: &Context<'_>,
+    ) -> Self {
+        let Settings { argocd, .. } = context.settings;
+        let secret = |name| {
+            cache
+                .object(AgentResource::TokenKey, &ObjectRef::new(argocd, name))
+                .is_some()
+        };
+        let coming = |what: &str| Err((Is::Unknown, format!("{what} is not there yet")));
+        let there = |is_there, what: &str| {
+            if is_there {
+                Ok(format!("{what} is there"))
+            } else {
+                coming(what)
+            }
+        };
+        let applied = |name: &str| {
+            let is_applied = |cluster: &&&str| {
+                let work = cache.object(AgentResource::Works, &ObjectRef::new(cluster, name));
+                work.is_some_and(|it| {
+                    it.owner().as_ref() == Some(place) && state::condition(&it.object, "Applied")["status"] == "True"
+                })
+            };
+            let applied = clusters.iter().filter(is_applied).count();
+            let message = format!("{applied} of {} clusters have applied it", clusters.len());
+            if applied < clusters.len() {
+                Err((Is::Unknown, message))
+            } else {
+                Ok(message)
+            }
+        };
+        Self {
+            server: match server {
+                Ok(Server { address, port }) => Ok(format!("agents connect to {address}:{port}")),
+                Err(why) => Err((Is::False, why.clone())),
+            },
+            token_key: there(secret(names::JWT_SECRET), "the key for tokens"),
+            authority: authority(cache, argocd),
+            principal: leaf(cache, names::PRINCIPAL_TLS),
+            proxy: leaf(cache, names::RESOURCE_PROXY_TLS),
+            template: if is_unattended(wanted, context.settings) {
+                let why = if wanted.operator {
+                    WITHOUT_OURS_BESIDE_AN_OPERATOR
+                } else {
+                    WITHOUT_OURS
+                };
+                Err((Is::False, why.to_owned()))
+            } else {
+                there(ready.template, "the AddOnTemplate")
+            },
+            config: there(ready.config, "the AddOnDeploymentConfig"),
+            management: match &ready.management {
+                Ok(true) => Ok("OCM brings the add-on to the clusters that are selected".to_owned()),
+                Ok(false) => coming("the ClusterManagementAddOn"),
+                Err(clusters) => Err((
+                    Is::False,
+                    format!(
+                        "no GitOpsCluster selects {}, where the add-on is: select them, or delete their ManagedClusterAddOn {}",
+                        few(clusters),
+                        names::ADDON
+                    ),
+                )),
+            },
+            works: applied(names::CA_WORK),
+            argocd: if wanted.is_operated() {
+                applied(&names::argocd_work(&place.namespace, &place.name))
+            } else {
+                Ok("the add-on brings Argo CD with it".to_owned())
+            },
+        }
+    }
+
+    fn of_pull(self) -> Vec<Condition> {
+        let rights = "OCM's add-on manager needs no rights here: certificates are signed by this controller";
+        let tolerations = "clusters that cannot be reached keep their agents, whatever the Placement tolerates";
+        vec![
+            condition("RBACReady", Ok(rights.to_owned())),
+            condition("ServerDiscovered", self.server),
+            condition("JWTSecretReady", self.token_key),
+            condition("CACertificateReady", self.authority),
+            condition("PrincipalCertificateReady", self.principal),
+            condition("ResourceProxyCertificateReady", self.proxy),
+            condition("PlacementTolerationConfigured", Ok(tolerations.to_owned())),
+            condition("AddOnTemplateReady", self.template),
+            condition("AddonConfigured", worst([self.config, self.management])),
+            condition("ManifestWorkCreated", self.works),
+            condition("ArgoCDCRDelivered", self.argocd),
+        ]
+    }
+
+    fn of_acm(self) -> Vec<Condition> {
+        vec![
+            condition("ArgoCDAgentPrereqsReady", worst([self.server, self.token_key])),
+            condition("CertificatesReady", worst([self.authority, self.principal, self.proxy])),
+            condition("AddOnTemplateReady", self.template),
+            condition("AddOnDeploymentConfigsReady", self.config),
+            condition("ManagedClusterAddOnsReady", self.management),
+            condition("ManifestWorksApplied", worst([self.works, self.argocd])),
+        ]
+    }
+}
+
+/// Returns true if no image of this program is set, so that agents are not restarted when their certificates are renewed.
+fn is_unattended(wanted: &DesiredAgent, settings: &Settings) -> bool {
+    wanted.brings_argocd() && wanted.images.or(&settings.images).ours.is_none()
+}
+
+/// Returns the first part with the worst status, or the joined messages if all parts are ready.
+fn worst<const N: usize>(parts: [Part; N]) -> Part {
+    let is = |is: Is| move |part: &&Part| matches!(part, Err((other, _)) if *other == is);
+    let bad = [Is::False, Is::Unknown]
+        .into_iter()
+        .find_map(|it| parts.iter().find(is(it)));
+    if let Some(bad) = bad {
+        return bad.clone();
+    }
+    let all: Vec<_> = parts.into_iter().flatten().collect();
+    Ok(all.join("; "))
+}
+
+fn condition(kind: &'static str, part: Part) -> Condition {
+    let (is, reason, message) = match part {
+        Ok(message) => (Is::True, ["Success"; 2], message),
+        Err((Is::False, message)) if kind == "ServerDiscovered" => {
+            (Is::False, ["ArgoCDAgentFailed", "ServerNotDiscovered"], message)
+        }
+        Err((Is::False, message)) => (Is::False, ["ArgoCDAgentFailed", "Failed"], message),
+        Err((is, message)) => (is, ["Reconciling", "InProgress"], message),
+    };
+    Condition {
+        kind,
+        is,
+        reason,
+        message,
+    }
+}
+
+fn authority(cache: &Cache, argocd: &str) -> Part {
+    let name = names::CA_SECRET;
+    let Some(ca) = cache.certificate(name) else {
+        return Err((
+            Is::Unknown,
+            format!(
+                "the Secret {argocd}/{name} of type kubernetes.io/tls is not there yet: delete one of another type if it exists"
+            ),
+        ));
+    };
+    match ca.leaf() {
+        None => Err((
+            Is::False,
+            format!(
+                "the Secret {argocd}/{name} has no certificate with its key: put it right, or delete it for another to be made, which \
+                 every agent has to be told"
+            ),
+        )),
+        Some(signer) => Ok(match (&ca.next, ca.certificates.len()) {
+            (Some(_), _) => format!(
+                "{} signs, and the next authority is being told to the clusters",
+                signer.common_name
+            ),
+            (None, 1) => format!("{} signs", signer.common_name),
+            (None, _) => format!(
+                "{} signs, and what was signed before is being replaced",
+                signer.common_name
+            ),
+        }),
+    }
+}
+
+fn leaf(cache: &Cache, name: &str) -> Part {
+    let issued_by = |leaf: &TlsSecret| {
+        let ca = cache.certificate(names::CA_SECRET)?;
+        let leaf = leaf.leaf()?;
+        ca.certificates.iter().find(|it| leaf.is_issued_by(it))
+    };
+    match cache.certificate(name) {
+        None => Err((Is::Unknown, "the certificate is not there yet".to_owned())),
+        Some(leaf) => Ok(match issued_by(leaf) {
+            Some(authority) => format!("it is issued by {}", authority.common_name),
+            None => "issued externally; not renewed by this controller".to_owned(),
+        }),
+    }
+}

@@ -1,0 +1,400 @@
+//! Tests of clusters with argocd-agent.
+
+use super::*;
+use crate::argocd_agent::{DesiredAgent, Images, Mode};
+use crate::cache::tests::cluster;
+use crate::cluster_secrets::tests::agents::{authorities, both};
+use crate::gitopscluster::membership::{agents_of, has_agent};
+use crate::model::AgentResource;
+use crate::model::Object;
+use crate::model::Reach;
+use jiff::{SignedDuration, Timestamp};
+use ocm::argocd_agent as names;
+
+fn wanted(revoked: &[&str]) -> DesiredAgent {
+    DesiredAgent {
+        mode: Mode::Managed,
+        address: None,
+        port: None,
+        namespace: "argocd".into(),
+        images: Images::default(),
+        rollout: None,
+        revoked: revoked.iter().map(|cluster| (*cluster).into()).collect(),
+        operator: false,
+        argocd_manifests: None,
+    }
+}
+
+fn agent_name(cluster: &str) -> String {
+    format!("cluster-{cluster}")
+}
+
+impl Hub {
+    /// Returns a hub with a CA and a GitOpsCluster that requests agents, after all writes.
+    fn with_agents() -> Self {
+        let mut hub = Self::new();
+        hub.authority(&authorities()[0]);
+        hub.ask(&all(), Some(wanted(&[])));
+        hub.settle();
+        hub
+    }
+
+    /// Sets or removes the agent settings of a GitOpsCluster.
+    fn ask(&mut self, place: &ObjectRef, agent: Option<DesiredAgent>) {
+        match agent {
+            Some(agent) => self.agents.insert(place.clone(), agent),
+            None => self.agents.remove(place),
+        };
+        self.write(place, &acm(&json!({})));
+    }
+
+    /// Returns the clusters that have a Secret of their agent.
+    fn agents(&self) -> Vec<&str> {
+        self.secrets
+            .keys()
+            .filter_map(|name| name.strip_prefix("cluster-"))
+            .collect()
+    }
+
+    fn agent_owner(&self, cluster: &str) -> &Value {
+        &self.secrets[&agent_name(cluster)]["metadata"]["annotations"]["argocd-ocm-cmp.github.io/gitopscluster"]
+    }
+
+    fn reach(&mut self, name: &str, reach: Reach) {
+        self.apply(cluster(name, reach));
+    }
+
+    /// Returns the time when a cluster is reconciled again without watch events.
+    fn requeue_after(&self, cluster: &str) -> Option<Timestamp> {
+        let settings = Settings {
+            argocd: self.argocd.to_owned(),
+            ..Settings::default()
+        };
+        let context = Context {
+            now: self.now,
+            stale: false,
+            settings: &settings,
+        };
+        (AGENT_SECRETS.requeue_after)(&self.cache, &ObjectRef::new("", cluster), &context)
+    }
+
+    /// Reconciles every cluster, as may happen at any time.
+    fn look_at_all(&mut self) -> Vec<String> {
+        let all = ["eu1", "eu2", "eu3"].map(|cluster| (ReconcileKind::Cluster, ObjectRef::new("", cluster)));
+        self.affected.extend(all);
+        self.settle()
+    }
+
+    /// Writes PlacementDecisions with these clusters for a GitOpsCluster.
+    fn list(&mut self, of: &ObjectRef, clusters: &[&str]) {
+        let place = ObjectRef::new(&of.namespace, &format!("{}-argocd-agent-decision-1", of.name));
+        let decisions: Vec<_> = clusters.iter().map(|cluster| json!({"clusterName": cluster})).collect();
+        let text = json!({
+            "metadata": {
+                "labels": {"app.kubernetes.io/managed-by": "argocd-ocm-cmp"},
+                "annotations": {"argocd-ocm-cmp.github.io/gitopscluster": of.to_string()},
+            },
+            "status": {"decisions": decisions},
+        });
+        let object = Object::read(AgentResource::Decisions, &text.to_string()).expect("a PlacementDecision");
+        self.apply(Change::Object(AgentResource::Decisions, place, Some(object)));
+    }
+
+    /// Returns the clusters on which a GitOpsCluster runs argocd-agent.
+    fn has(&self, place: &ObjectRef) -> Vec<&str> {
+        let it = self.cache.gitops_cluster(place).expect("it is there");
+        let members = agents_of(&self.cache, place, it, "argocd");
+        for cluster in ["eu1", "eu2", "eu3"] {
+            let is = has_agent(&self.cache, place, it, cluster, "argocd");
+            assert_eq!(is, members.contains(cluster), "{cluster}");
+        }
+        members.into_iter().collect()
+    }
+}
+
+fn secrets_of(written: &[String]) -> Vec<&str> {
+    let of_secrets = written.iter().filter(|write| write.contains("cluster-"));
+    let mut all: Vec<_> = of_secrets.map(String::as_str).collect();
+    all.sort_unstable();
+    all
+}
+
+const RENEWED: [&str; 2] = [
+    "patch cluster-eu1 with a certificate",
+    "patch cluster-eu2 with a certificate",
+];
+
+#[test]
+fn each_cluster_gets_the_secret_of_its_agent_and_the_status_says_so() {
+    let mut hub = Hub::with_agents();
+    assert_eq!(hub.agents(), ["eu1", "eu2"]);
+    assert_eq!(hub.registered(), [""; 0]);
+    assert_eq!(hub.agent_owner("eu1"), "argocd/all");
+    assert_eq!(hub.is("ClustersRegistered"), ["True", "Success"]);
+    assert_eq!(hub.look_at_all(), [""; 0]);
+    assert_eq!(hub.restarted().settle(), [""; 0], "once is enough");
+    hub.cluster("eu1", &json!({"env": "prod"}));
+    assert_eq!(hub.settle(), ["patch cluster-eu1"], "without a new certificate");
+    hub.delete(&all());
+    let written = hub.settle();
+    assert_eq!(written.last().map(String::as_str), Some("finalizers argocd/all"));
+    assert_eq!(hub.agents(), [""; 0]);
+}
+
+#[test]
+fn the_hub_itself_is_registered_without_an_agent() {
+    let mut hub = Hub::with_agents();
+    hub.cluster("hub", &json!({"local-cluster": "true"}));
+    hub.select(&["eu1", "eu2", "hub"]);
+    assert_eq!(secrets_of(&hub.settle()), ["create cluster-hub"]);
+    assert_eq!(hub.has(&all()), ["eu1", "eu2"]);
+    assert_eq!(hub.requeue_after("hub"), None);
+    let by_hand = json!({
+        "metadata": {"labels": {"argocd.argoproj.io/secret-type": "cluster"}},
+        "data": {"server": hub.secrets["cluster-hub"]["data"]["server"]},
+    });
+    hub.secret("cluster-hub", None);
+    hub.secret("in-cluster", Some(by_hand));
+    assert_eq!(secrets_of(&hub.settle()), [""; 0], "none beside that of somebody else");
+    assert!(hub.says_of(&all(), "ClustersRegistered")[2].contains("argocd/in-cluster"));
+}
+
+#[test]
+fn secrets_are_written_when_there_is_an_authority_and_follow_it() {
+    let [one, other] = authorities();
+    let mut hub = Hub::new();
+    hub.ask(&all(), Some(wanted(&[])));
+    hub.settle();
+    assert_eq!(hub.agents(), [""; 0]);
+    assert_eq!(hub.is("ClustersRegistered"), ["Unknown", "Reconciling"]);
+    hub.authority(one);
+    hub.settle();
+    assert_eq!(hub.agents(), ["eu1", "eu2"]);
+    // Another CA is trusted, signs, and is the only one.
+    for authority in [&both(one, other), &both(other, one), other] {
+        hub.authority(authority);
+        assert_eq!(secrets_of(&hub.settle()), RENEWED);
+        assert_eq!(hub.look_at_all(), [""; 0], "once is enough");
+    }
+    hub.apply(Change::Certificate(names::CA_SECRET.into(), None));
+    assert_eq!(
+        secrets_of(&hub.look_at_all()),
+        [""; 0],
+        "what there is stays without one"
+    );
+    assert_eq!(hub.agents(), ["eu1", "eu2"]);
+}
+
+#[test]
+fn certificates_are_renewed_in_time() {
+    let mut hub = Hub::with_agents();
+    let at = hub.requeue_after("eu1").expect("a time");
+    assert!(at > hub.now + SignedDuration::from_hours(23 * 24) && at < hub.now + SignedDuration::from_hours(24 * 24));
+    hub.now = at - SignedDuration::from_secs(1);
+    assert_eq!(hub.look_at_all(), [""; 0]);
+    hub.now = at;
+    assert_eq!(hub.requeue_after("eu1"), None, "it is due, and nothing is waited for");
+    assert_eq!(secrets_of(&hub.look_at_all()), RENEWED);
+    assert!(hub.requeue_after("eu1").is_some_and(|next| next > at));
+    assert_eq!(hub.look_at_all(), [""; 0]);
+}
+
+#[test]
+fn certificates_are_renewed_though_it_is_not_certain_that_clusters_are_selected() {
+    let doubts: [fn(&mut Hub); 3] = [
+        |hub| hub.select(&[]),
+        |hub| {
+            hub.apply(Change::OnlyPlacements(HashSet::new()));
+            hub.apply(Change::OnlyDecisions(HashSet::new()));
+        },
+        |hub| {
+            hub.reach("eu2", Reach::Silent);
+            hub.select(&["eu1"]);
+        },
+    ];
+    for doubt in doubts {
+        let mut hub = Hub::with_agents();
+        doubt(&mut hub);
+        hub.settle();
+        hub.now = hub.requeue_after("eu1").expect("a time");
+        assert_eq!(secrets_of(&hub.look_at_all()), RENEWED);
+        assert_eq!(hub.look_at_all(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_gitopscluster_that_goes_from_one_form_to_the_other_replaces_its_secrets() {
+    let mut hub = Hub::with_all();
+    hub.ask(&all(), Some(wanted(&[])));
+    assert_eq!(
+        secrets_of(&hub.settle()),
+        [""; 0],
+        "without an authority, what there is stays"
+    );
+    assert_eq!(hub.registered(), ["eu1", "eu2"]);
+    hub.authority(&authorities()[0]);
+    let written = hub.settle();
+    let replaced = ["eu1", "eu2"]
+        .map(|it| format!("delete {it}-application-manager-cluster-secret, create cluster-{it} with a certificate"));
+    assert_eq!(secrets_of(&written), replaced);
+    assert_eq!((hub.registered(), hub.agents()), (vec![], vec!["eu1", "eu2"]));
+    assert_eq!(hub.is("ClustersRegistered"), ["True", "Success"]);
+    hub.ask(&all(), None);
+    hub.settle();
+    assert_eq!((hub.registered(), hub.agents()), (vec!["eu1", "eu2"], vec![]));
+    assert_eq!(hub.look_at_all(), [""; 0]);
+}
+
+#[test]
+fn what_is_not_selected_for_certain_stays_in_its_form() {
+    let mut hub = Hub::with_all();
+    hub.authority(&authorities()[0]);
+    hub.select(&[]);
+    hub.ask(&all(), Some(wanted(&[])));
+    hub.settle();
+    hub.look_at_all();
+    assert_eq!((hub.registered(), hub.agents()), (vec!["eu1", "eu2"], vec![]));
+    // A Secret from a backup, beside the other, is deleted.
+    hub.select(&["eu1", "eu2"]);
+    let old = hub.secret_of("eu1");
+    hub.settle();
+    assert_eq!(hub.registered(), [""; 0]);
+    hub.secret(&secret_name("eu1"), Some(old));
+    hub.settle();
+    assert_eq!((hub.registered(), hub.agents()), (vec![], vec!["eu1", "eu2"]));
+}
+
+#[test]
+fn a_revoked_cluster_loses_its_secret_at_once() {
+    let mut hub = Hub::with_agents();
+    // Also while the selection is in doubt.
+    hub.select(&[]);
+    hub.reach("eu2", Reach::Silent);
+    hub.ask(&all(), Some(wanted(&["eu2"])));
+    hub.settle();
+    assert_eq!(hub.agents(), ["eu1"]);
+    hub.reach("eu2", Reach::Heard);
+    hub.select(&["eu1", "eu2"]);
+    hub.settle();
+    assert_eq!(hub.agents(), ["eu1"]);
+    let counted = &hub.objects[&all()]["status"]["clusters"];
+    assert_eq!(["selected", "registered"].map(|key| &counted[key]), [1, 1]);
+    hub.list(&all(), &["eu2"]);
+    assert_eq!(hub.has(&all()), ["eu1"]);
+    hub.ask(&all(), Some(wanted(&[])));
+    hub.settle();
+    assert_eq!(hub.agents(), ["eu1", "eu2"]);
+}
+
+#[test]
+fn a_cluster_that_is_not_heard_keeps_its_secret_until_it_is() {
+    for reach in [Reach::Silent, Reach::Unwell] {
+        for mut hub in [Hub::with_agents(), Hub::with_all()] {
+            let both = |hub: &Hub| [hub.registered(), hub.agents()].concat().join(" ");
+            hub.list(&all(), &["eu1", "eu2"]);
+            hub.reach("eu2", reach);
+            hub.select(&["eu1"]);
+            hub.settle();
+            hub.look_at_all();
+            assert_eq!(both(&hub), "eu1 eu2");
+            let is_of_agents = !hub.agents().is_empty();
+            if is_of_agents {
+                assert_eq!(hub.has(&all()), ["eu1", "eu2"]);
+            }
+            hub.reach("eu2", Reach::Heard);
+            let is_looked_at = hub.affected.contains(&(ReconcileKind::GitOpsCluster, all()));
+            assert!(is_looked_at, "it may have to give it up");
+            hub.settle();
+            assert_eq!(both(&hub), "eu1");
+            if is_of_agents {
+                assert_eq!(hub.has(&all()), ["eu1"]);
+            }
+        }
+    }
+}
+
+#[test]
+fn of_two_that_ask_for_agents_the_first_keeps_its_clusters() {
+    let mut hub = Hub::with_agents();
+    let other = ObjectRef::new("argocd", "aaa");
+    hub.ask(&other, Some(wanted(&[])));
+    assert_eq!(secrets_of(&hub.settle()), [""; 0]);
+    assert_eq!(hub.agent_owner("eu1"), "argocd/all");
+    let message = hub.says_of(&other, "ClustersRegistered")[2];
+    assert!(
+        message.contains("eu1: the GitOpsCluster argocd/all has registered it"),
+        "{message}"
+    );
+    assert_eq!((hub.has(&all()), hub.has(&other)), (vec!["eu1", "eu2"], vec![]));
+    hub.delete(&all());
+    assert_eq!(hub.has(&other), ["eu1", "eu2"]);
+    assert_eq!(hub.has(&all()), [""; 0]);
+    let written = hub.settle();
+    assert_eq!(
+        secrets_of(&written),
+        ["patch cluster-eu1", "patch cluster-eu2"],
+        "without a gap"
+    );
+    assert_eq!(hub.agent_owner("eu1"), "argocd/aaa");
+}
+
+#[test]
+fn agents_do_not_come_to_clusters_that_another_has_registered_without() {
+    let mut hub = Hub::with_all();
+    hub.authority(&authorities()[0]);
+    let other = ObjectRef::new("argocd", "aaa");
+    hub.ask(&other, Some(wanted(&[])));
+    assert_eq!(secrets_of(&hub.settle()), [""; 0]);
+    assert_eq!(hub.registered(), ["eu1", "eu2"]);
+    assert_eq!(hub.has(&other), [""; 0]);
+    // Running agents continue.
+    hub.list(&other, &["eu2"]);
+    assert_eq!(hub.has(&other), ["eu2"]);
+    hub.delete(&all());
+    hub.settle();
+    assert_eq!((hub.registered(), hub.agents()), (vec![], vec!["eu1", "eu2"]));
+    assert!(!hub.objects.contains_key(&all()));
+}
+
+#[test]
+fn who_goes_does_not_wait_for_what_another_cannot_write() {
+    let mut hub = Hub::with_all();
+    let other = ObjectRef::new("argocd", "aaa");
+    hub.ask(&other, Some(wanted(&[])));
+    hub.settle();
+    hub.delete(&all());
+    hub.settle();
+    assert_eq!((hub.registered(), hub.agents()), (vec![], vec![]));
+    assert!(!hub.objects.contains_key(&all()));
+}
+
+#[test]
+fn clusters_keep_their_agents_on_doubt_and_by_who_has_them() {
+    let mut hub = Hub::new();
+    let other = ObjectRef::new("argocd", "aaa");
+    // Without a CA there are no Secrets that show which GitOpsCluster was first.
+    for place in [&all(), &other] {
+        hub.ask(place, Some(wanted(&[])));
+        hub.settle();
+    }
+    assert_eq!(
+        (hub.has(&all()), hub.has(&other)),
+        (vec![], vec!["eu1", "eu2"]),
+        "nobody has them"
+    );
+    hub.list(&all(), &["eu1", "eu2", "eu3"]);
+    assert_eq!(
+        (hub.has(&all()), hub.has(&other)),
+        (vec!["eu1", "eu2"], vec![]),
+        "eu3 is out for certain"
+    );
+    hub.select(&[]);
+    assert_eq!(hub.has(&all()), ["eu1", "eu2", "eu3"]);
+    hub.apply(Change::OnlyDecisions(HashSet::new()));
+    hub.apply(Change::OnlyPlacements(HashSet::new()));
+    assert_eq!(hub.has(&all()), ["eu1", "eu2", "eu3"]);
+    hub.apply(Change::Cluster("eu2".into(), None));
+    assert_eq!(hub.has(&all()), ["eu1", "eu3"]);
+    hub.ask(&all(), None);
+    assert_eq!(hub.has(&all()), [""; 0], "it asks for none");
+}

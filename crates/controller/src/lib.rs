@@ -1,0 +1,118 @@
+//! The controllers of the hub.
+//!
+//! ```text
+//! watches ─▶ cache ─▶ workqueue ─▶ reconcile ─▶ writer
+//! ```
+//!
+//! [`watches`] reports the objects on the hub. The [`cache`] keeps the fields that the controllers need ([`model`]) and maps a
+//! change to the Applications, clusters and ApplicationSets that it concerns. The workqueue ([`runtime::queue`]) decides when to
+//! reconcile them. A controller ([`controllers`], one folder each) computes the writes from the cache and the time alone;
+//! [`runtime::slots`] limits the writes in progress, and [`runtime::writer`] writes, if this replica holds the Lease
+//! ([`runtime::lease`]). All of this runs on one thread, so that the cache needs no lock and each decision uses one state.
+
+#[cfg(test)]
+mod api_server;
+pub mod application_set_report;
+pub mod application_status;
+pub mod argocd_agent;
+pub mod cache;
+pub mod cluster_secrets;
+pub mod controllers;
+pub mod gitopscluster;
+pub mod metrics;
+pub mod model;
+mod options;
+pub mod pull;
+mod reconciler;
+pub mod runtime;
+#[cfg(test)]
+mod simulation;
+pub mod watches;
+
+pub use options::{Options, named, names};
+
+use crate::runtime::lease::Election;
+use crate::runtime::readiness::Readiness;
+use jiff::Timestamp;
+use kube::Client;
+use manifest::problem::plain;
+use metrics::Metrics;
+use reconciler::Reconciler;
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::net::TcpListener;
+use tokio::select;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tracing::info;
+
+/// The name of the Lease that the leading replica holds.
+pub const LEASE: &str = "argocd-ocm-cmp-controller";
+
+/// The clocks of the process.
+#[derive(Clone, Copy, Debug)]
+pub struct Clocks {
+    /// Returns the wall clock time.
+    pub time: fn() -> Timestamp,
+    /// Returns the monotonic time, which cannot be set.
+    pub elapsed: fn() -> Instant,
+}
+
+/// Runs the controllers until SIGTERM or SIGINT.
+///
+/// # Errors
+///
+/// Returns an error of one plain line if it cannot start.
+pub async fn run(options: &Options, clocks: Clocks) -> Result<(), String> {
+    runtime::panics::log();
+    let unheard = |error: io::Error| format!("cannot install signal handlers: {error}");
+    let mut terminated = signal(SignalKind::terminate()).map_err(unheard)?;
+    let mut interrupted = signal(SignalKind::interrupt()).map_err(unheard)?;
+    let (client, url) = connect(options).await?;
+    let unserved = |error: io::Error| format!("cannot listen on {}: {}", options.address, plain(&error));
+    let listener = TcpListener::bind(options.address).await.map_err(unserved)?;
+    let address = listener.local_addr().map_err(unserved)?;
+    let controllers = options::names(options.controllers.iter().copied());
+    let (version, controllers, dry_run) = (env!("CARGO_PKG_VERSION"), controllers.join(","), options.dry_run);
+    info!(version, %url, %address, controllers, dry_run, "started");
+
+    let (metrics, ready) = (Metrics::new(), Arc::new(Readiness::new(options.needs())));
+    let is_ready = Arc::clone(&ready);
+    let server = tokio::spawn(crate::runtime::admin::serve(
+        listener,
+        metrics.clone(),
+        move || is_ready.check(),
+        || Ok(()),
+    ));
+    // Without a Lease, this is the only replica.
+    let (sender, leads) = watch::channel(options.lease_namespace.is_none());
+    let election = options.lease_namespace.as_ref().map(|namespace| {
+        let (client, identity) = (client.clone(), options.identity.clone());
+        Election::start(client, namespace, LEASE, identity, sender, fastrand::u64(..))
+    });
+    let mut reconciler = Reconciler::new(options, &client, leads, ready, metrics, clocks);
+    select! {
+        () = reconciler.run() => {}
+        _ = terminated.recv() => {}
+        _ = interrupted.recv() => {}
+    }
+    info!("stopping");
+    reconciler.finish().await;
+    if let Some(election) = election {
+        election.release().await;
+    }
+    server.abort();
+    info!("stopped");
+    Ok(())
+}
+
+async fn connect(options: &Options) -> Result<(Client, String), String> {
+    let mut config = hub::config(&options.hub).await?;
+    config.read_timeout = Some(watches::PATIENCE);
+    // On an idle connection, the timeout starts again when the connection is used.
+    config.reset_reader_on_write = true;
+    // The workqueue retries and counts failed requests without delaying other objects.
+    config.default_retry = false;
+    hub::client(config, hub::as_it_is_now)
+}

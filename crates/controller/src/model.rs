@@ -1,0 +1,134 @@
+//! The model of the hub's objects: only the fields that the controllers need. The works of a fleet contain every manifest; of
+//! those only the health is kept.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+mod agent_resource;
+mod application;
+mod application_set;
+mod cluster;
+mod decision;
+mod generated;
+mod gitops_cluster;
+mod object;
+#[cfg(test)]
+mod properties;
+mod tls_secret;
+mod work;
+
+pub use agent_resource::AgentResource;
+pub use application::{Application, Condition, REFRESH, SKIP_RECONCILE};
+pub use application_set::ApplicationSet;
+pub use cluster::{Cluster, Reach};
+pub use decision::Decision;
+pub use generated::Generated;
+pub use gitops_cluster::{GitOpsCluster, OPEN, PUSH, Placement, Spec, is_open};
+pub use object::Object;
+pub use tls_secret::{PROMOTED, TlsSecret};
+pub use work::{TEXT_MAX, Work, WorkKind, WorkState, bounded};
+
+use crate::pull::tenancy::{NAMESPACES, Namespaces};
+use ocm::tracking::Tracking;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    #[serde(default)]
+    uid: Box<str>,
+    #[serde(default)]
+    resource_version: Box<str>,
+    deletion_timestamp: Option<IgnoredAny>,
+    annotations: Option<BTreeMap<String, String>>,
+    labels: Option<BTreeMap<String, String>>,
+    owner_references: Option<Vec<Owner>>,
+}
+
+/// An owner reference.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Owner {
+    api_version: String,
+    kind: String,
+    name: Box<str>,
+}
+
+impl Metadata {
+    /// Returns the ApplicationSet that generated the object.
+    fn application_set(&self) -> Option<&str> {
+        let mut owners = self.owner_references.iter().flatten();
+        let set = owners.find(|it| it.kind == "ApplicationSet" && it.api_version.starts_with("argoproj.io/"));
+        set.map(|owner| &*owner.name)
+    }
+
+    fn annotation(&self, name: &str) -> Option<&str> {
+        self.annotations.as_ref()?.get(name).map(String::as_str)
+    }
+
+    fn label(&self, name: &str) -> Option<&str> {
+        self.labels.as_ref()?.get(name).map(String::as_str)
+    }
+}
+
+/// The fields that are read from any object.
+#[derive(Deserialize)]
+struct Text<S> {
+    metadata: Metadata,
+    #[serde(default = "nothing")]
+    status: Option<S>,
+}
+
+fn nothing<T>() -> Option<T> {
+    None
+}
+
+fn read<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
+/// Reads the delivered fields of an AppProject from its JSON.
+///
+/// # Errors
+///
+/// Returns an error that describes the invalid JSON or field; the API server accepts no such object.
+pub fn project(text: &str) -> Result<Value, String> {
+    let mut project: Value = read(text)?;
+    if let Some(project) = project.as_object_mut() {
+        project.retain(|key, _| key != "status");
+        if let Some(metadata) = project.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.retain(|key, _| ["name", "namespace", "labels", "annotations"].contains(&&**key));
+        }
+    }
+    Ok(project)
+}
+
+/// Reads the namespaces of Applications from the JSON of the ConfigMap with Argo CD's parameters.
+///
+/// # Errors
+///
+/// Returns an error that describes the invalid JSON or field; the API server accepts no such object.
+pub fn namespaces(text: &str) -> Result<Namespaces, String> {
+    let data = read::<Config>(text)?.data.unwrap_or_default();
+    Ok(data
+        .get(NAMESPACES)
+        .map(|list| Namespaces::configured(list))
+        .unwrap_or_default())
+}
+
+#[derive(Deserialize)]
+struct Config {
+    data: Option<BTreeMap<String, String>>,
+}
+
+/// Reads how Argo CD tracks resources from the JSON of its ConfigMap.
+///
+/// # Errors
+///
+/// Returns an error that describes the invalid JSON or field; the API server accepts no such object.
+pub fn tracking(text: &str) -> Result<Tracking, String> {
+    let data = read::<Config>(text)?.data.unwrap_or_default();
+    Ok(Tracking::configured(|key| data.get(key).map(String::as_str)))
+}

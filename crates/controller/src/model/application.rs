@@ -1,0 +1,106 @@
+//! The model of an Application.
+
+use super::{Generated, Text, read};
+use crate::pull;
+use ocm::boolean::is_true;
+use ocm::object_ref::ObjectRef;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The annotation that asks Argo CD to refresh an Application. Argo CD removes it afterwards.
+pub const REFRESH: &str = "argocd.argoproj.io/refresh";
+
+/// The annotation of Applications that Argo CD does not reconcile.
+pub const SKIP_RECONCILE: &str = "argocd.argoproj.io/skip-reconcile";
+
+/// An Application.
+#[derive(Clone, Debug)]
+pub struct Application {
+    /// The UID, which distinguishes it from an earlier object of the same name.
+    pub uid: Box<str>,
+    /// The resource version.
+    pub version: Box<str>,
+    /// The `status.conditions` of all writers.
+    pub conditions: Vec<Condition>,
+    /// True if Argo CD has been asked for a refresh and has not done it yet.
+    pub refreshing: bool,
+    /// True if Argo CD reconciles the Application.
+    pub reconciled: bool,
+    /// True if the Application has a deletion timestamp.
+    pub deleting: bool,
+    /// The fields that only the basic pull model needs; none for other Applications.
+    pub pull: Option<Box<pull::Application>>,
+    /// The fields that the report of its ApplicationSet needs; none without an ApplicationSet.
+    pub generated: Option<Box<Generated>>,
+}
+
+/// A condition of an Application, in the format of Argo CD.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// The type, whose suffix is the severity.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The message.
+    pub message: String,
+    /// The time of the last transition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_transition_time: Option<String>,
+    /// All other fields. Later versions of Argo CD may add some, and we must not drop them.
+    #[serde(flatten)]
+    pub more: serde_json::Map<String, Value>,
+}
+
+impl Application {
+    /// Returns the managed cluster in the destination of an Application that an ApplicationSet generated.
+    #[must_use]
+    pub fn cluster(&self) -> Option<&str> {
+        let generated = self.generated.as_ref()?;
+        match &self.pull {
+            Some(pull) => pull.cluster.as_deref(),
+            None => generated.cluster.as_deref(),
+        }
+    }
+
+    /// Returns the ApplicationSet that generated the Application, if it is on this hub.
+    #[must_use]
+    pub fn set(&self, place: &ObjectRef) -> Option<ObjectRef> {
+        let generated = self.generated.as_ref()?;
+        Some(ObjectRef {
+            namespace: Arc::clone(&place.namespace),
+            name: (*generated.set).into(),
+        })
+    }
+
+    /// Reads the JSON of an Application.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error that describes the invalid JSON or field; the API server accepts no such object.
+    pub fn read(text: &str) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct Status {
+            conditions: Option<Vec<Condition>>,
+        }
+        let Text { metadata, status } = read::<Text<Status>>(text)?;
+        let set = metadata.application_set();
+        let generated = set.map(|set| Generated::read(set, text)).transpose()?;
+        let skips = metadata.annotation(SKIP_RECONCILE).is_some_and(is_true);
+        let pull = if metadata.label(ocm::pull_model::PULL).is_some() {
+            pull::Application::read(&read(text)?).map(Box::new)
+        } else {
+            None
+        };
+        Ok(Self {
+            refreshing: metadata.annotation(REFRESH).is_some(),
+            reconciled: !skips,
+            deleting: metadata.deletion_timestamp.is_some(),
+            conditions: status.and_then(|status| status.conditions).unwrap_or_default(),
+            pull,
+            generated: generated.map(Box::new),
+            uid: metadata.uid,
+            version: metadata.resource_version,
+        })
+    }
+}

@@ -1,0 +1,28 @@
+//! The model of an ApplicationSet.
+
+use super::{Text, read};
+use serde::de::IgnoredAny;
+
+/// An ApplicationSet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApplicationSet {
+    /// The UID, which distinguishes it from an earlier object of the same name.
+    pub uid: Box<str>,
+    /// True if the ApplicationSet has a deletion timestamp.
+    pub deleting: bool,
+}
+
+impl ApplicationSet {
+    /// Reads the JSON of an ApplicationSet.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error that describes the invalid JSON or field; the API server accepts no such object.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let Text { metadata, .. } = read::<Text<IgnoredAny>>(text)?;
+        Ok(Self {
+            uid: metadata.uid,
+            deleting: metadata.deletion_timestamp.is_some(),
+        })
+    }
+}

@@ -1,0 +1,68 @@
+//! The model of a ManagedCluster.
+
+use super::{Text, read};
+use crate::cluster_secrets::Labels;
+use serde::Deserialize;
+
+/// The reachability of a managed cluster, as reported by OCM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// The agent of the cluster sends heartbeats.
+    Heard,
+    /// The agent of the cluster sends no heartbeats.
+    Silent,
+    /// The agent reports that the API server of the cluster is unhealthy.
+    Unwell,
+}
+
+/// A ManagedCluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cluster {
+    /// The UID, which distinguishes it from an earlier object of the same name.
+    pub uid: Box<str>,
+    /// The reachability.
+    pub reach: Reach,
+    /// The labels.
+    pub labels: Labels,
+    /// True if the ManagedCluster has a deletion timestamp.
+    pub deleting: bool,
+}
+
+impl Reach {
+    /// All values.
+    pub const ALL: [Self; 3] = [Self::Heard, Self::Silent, Self::Unwell];
+}
+
+impl Cluster {
+    /// Reads the JSON of a ManagedCluster. A cluster without any heartbeat yet has not joined, which does not count as silent.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error that describes the invalid JSON or field; the API server accepts no such object.
+    pub fn read(text: &str) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct Status {
+            conditions: Option<Vec<Available>>,
+        }
+        #[derive(Deserialize)]
+        struct Available {
+            #[serde(rename = "type")]
+            kind: String,
+            status: String,
+        }
+        let Text { metadata, status } = read::<Text<Status>>(text)?;
+        let conditions = status.and_then(|status| status.conditions).unwrap_or_default();
+        let mut conditions = conditions.iter();
+        let available = conditions.find(|condition| condition.kind == "ManagedClusterConditionAvailable");
+        Ok(Self {
+            uid: metadata.uid,
+            reach: match available.map(|available| &*available.status) {
+                Some("Unknown") => Reach::Silent,
+                Some("False") => Reach::Unwell,
+                _ => Reach::Heard,
+            },
+            labels: Labels::of(&metadata.labels.unwrap_or_default()),
+            deleting: metadata.deletion_timestamp.is_some(),
+        })
+    }
+}

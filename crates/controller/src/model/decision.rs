@@ -1,0 +1,45 @@
+//! The model of a PlacementDecision.
+
+use super::{Text, read};
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The label with the name of the Placement of a PlacementDecision.
+const PLACEMENT: &str = "cluster.open-cluster-management.io/placement";
+
+/// A PlacementDecision.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Decision {
+    /// The name of the Placement; empty if there is none.
+    pub placement: Arc<str>,
+    /// The selected managed clusters.
+    pub clusters: BTreeSet<Arc<str>>,
+}
+
+impl Decision {
+    /// Reads the JSON of a PlacementDecision.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error that describes the invalid JSON or field; the API server accepts no such object.
+    pub fn read(text: &str) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct Status {
+            decisions: Option<Vec<Named>>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Named {
+            #[serde(default)]
+            cluster_name: String,
+        }
+        let Text { metadata, status } = read::<Text<Status>>(text)?;
+        let decisions = status.and_then(|status| status.decisions).unwrap_or_default();
+        let names = decisions.into_iter().map(|decision| decision.cluster_name);
+        Ok(Self {
+            placement: metadata.label(PLACEMENT).unwrap_or_default().into(),
+            clusters: names.filter(|name| !name.is_empty()).map(Into::into).collect(),
+        })
+    }
+}

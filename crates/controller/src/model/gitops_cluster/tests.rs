@@ -1,0 +1,268 @@
+//! Tests of the models of GitOpsClusters and Placements.
+
+use super::*;
+use serde_json::json;
+
+fn spec(spec: &Value) -> Spec {
+    let mut whole = json!({"placementRef": {"name": "all"}});
+    for (key, value) in spec.as_object().expect("an object") {
+        whole[key] = value.clone();
+    }
+    let text = json!({"metadata": {}, "spec": whole}).to_string();
+    GitOpsCluster::read(&text).expect("a GitOpsCluster").spec
+}
+
+#[test]
+fn clusters_are_registered_where_no_agent_is_asked_for_or_it_is_asked_for() {
+    let argocd = json!({"argoNamespace": "argocd"});
+    let agent = |enabled: bool| json!({"enabled": enabled, "argoCDAgent": {"enabled": true}});
+    for (registers, asked) in [
+        (true, json!({"argoServer": argocd})),
+        (true, json!({"argoServer": argocd, "createBlankClusterSecrets": false})),
+        (true, json!({"argoServer": argocd, "gitopsAddon": {"enabled": true}})),
+        (true, json!({"argoServer": argocd, "gitopsAddon": agent(false)})),
+        (false, json!({"argoServer": argocd, "gitopsAddon": agent(true)})),
+        (
+            true,
+            json!({"argoServer": argocd, "gitopsAddon": agent(true), "createBlankClusterSecrets": true}),
+        ),
+        (false, json!({"argoCDAgentAddon": {}})),
+        (
+            false,
+            json!({"argoCDAgentAddon": {}, "createBlankClusterSecrets": false}),
+        ),
+        (true, json!({"argoCDAgentAddon": {}, "createBlankClusterSecrets": true})),
+    ] {
+        assert_eq!(spec(&asked).registers, registers, "{asked}");
+    }
+}
+
+#[test]
+fn what_is_not_done_is_named_where_it_is_asked_for() {
+    let addon = |enabled: bool, agent: bool| {
+        json!({
+            "enabled": enabled, "overrideExistingConfigs": enabled, "gitOpsOperatorImage": "operator",
+            "argoCDAgent": {"enabled": agent, "propagateHubCA": !agent}, "olmSubscription": {"enabled": enabled},
+        })
+    };
+    let off = json!({
+        "createPolicyTemplate": false, "managedServiceAccountRef": "", "gitopsAddon": addon(false, false),
+        "createBlankClusterSecrets": true,
+        "argoServer": {"cluster": "notused"},
+    });
+    assert_eq!(spec(&off).not_done, [""; 0]);
+    let on = json!({
+        "createPolicyTemplate": true, "managedServiceAccountRef": "push", "gitopsAddon": addon(true, true),
+    });
+    let all = [
+        "createPolicyTemplate",
+        "gitopsAddon.argoCDAgent.propagateHubCA",
+        "gitopsAddon.gitOpsOperatorImage",
+        "gitopsAddon.olmSubscription",
+        "gitopsAddon.overrideExistingConfigs",
+        "managedServiceAccountRef",
+    ];
+    assert_eq!(spec(&on).not_done, all);
+    let without_agent = json!({"gitopsAddon": {"enabled": true}});
+    assert_eq!(spec(&without_agent).not_done, ["gitopsAddon"]);
+    let of_pull = json!({"argoCDAgentAddon": {"operatorNamespace": "operators", "agentNamespace": "gitops"}});
+    assert_eq!(spec(&of_pull).not_done, ["argoCDAgentAddon.operatorNamespace"]);
+}
+
+#[test]
+fn an_operator_is_where_the_agent_is() {
+    let asked = |namespace: &str, is_chosen: bool| {
+        spec(&json!({
+            "argoCDAgentAddon": {"operatorNamespace": namespace, "agentNamespace": "gitops"},
+            "agent": {"operator": {"enabled": is_chosen}},
+        }))
+    };
+    for (namespace, is_chosen, is_done) in [
+        ("gitops", true, true),
+        ("operators", true, false),
+        ("gitops", false, false),
+        ("", true, true),
+    ] {
+        let spec = asked(namespace, is_chosen);
+        assert_eq!(spec.not_done.is_empty(), is_done, "{namespace} {is_chosen}");
+        assert_eq!(spec.agent.map(|wanted| wanted.operator), Some(is_chosen));
+    }
+}
+
+#[test]
+fn an_agent_is_wanted_as_either_dialect_says() {
+    let nothing = DesiredAgent {
+        mode: Mode::Managed,
+        address: None,
+        port: None,
+        namespace: "argocd".into(),
+        images: Images::default(),
+        rollout: None,
+        revoked: [].into(),
+        operator: false,
+        argocd_manifests: None,
+    };
+    let wanted = |asked: &Value| spec(asked).agent;
+    assert_eq!(wanted(&json!({"argoCDAgentAddon": {}})), Some(nothing.clone()));
+    let acm = |enabled: bool, agent: &Value| json!({"gitopsAddon": {"enabled": enabled, "argoCDAgent": agent}});
+    let empty = json!({"enabled": true, "mode": "", "serverAddress": "", "serverPort": ""});
+    assert_eq!(wanted(&acm(true, &empty)), Some(nothing.clone()));
+    assert_eq!(wanted(&acm(false, &empty)), None);
+    assert_eq!(wanted(&acm(true, &json!({"enabled": false}))), None);
+    assert_eq!(wanted(&json!({"argoServer": {"argoNamespace": "argocd"}})), None);
+
+    let manifest = json!({"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": {"name": "argocd"}});
+    let rollout = json!({"type": "Progressive", "progressive": {
+        "maxConcurrency": "10%", "maxFailures": 2, "minSuccessTime": "90s", "progressDeadline": "1h",
+    }});
+    let ours = json!({
+        "images": {"agent": "agent:1", "argocd": "argocd:3", "redis": "redis:8", "operator": "operator:0", "supervisor": "ocm-cmp:1"},
+        "operator": {"enabled": true},
+        "rolloutStrategy": rollout,
+        "revokedClusters": ["eu2", "eu1"],
+    });
+    let of_pull = json!({"agent": ours, "argoCDAgentAddon": {
+        "mode": "autonomous", "principalServerAddress": "hub.example.com", "principalServerPort": "443",
+        "agentNamespace": "gitops", "argoCDCRManifestWork": {"manifests": [manifest]},
+    }});
+    let all = DesiredAgent {
+        mode: Mode::Autonomous,
+        address: Some("hub.example.com".into()),
+        port: Some("443".into()),
+        namespace: "gitops".into(),
+        images: Images {
+            agent: Some("agent:1".into()),
+            argocd: Some("argocd:3".into()),
+            redis: Some("redis:8".into()),
+            operator: Some("operator:0".into()),
+            ours: Some("ocm-cmp:1".into()),
+        },
+        rollout: Some(rollout),
+        revoked: ["eu1".into(), "eu2".into()].into(),
+        operator: true,
+        argocd_manifests: Some(vec![manifest]),
+    };
+    assert_eq!(wanted(&of_pull), Some(all.clone()));
+    let mut of_acm = acm(
+        true,
+        &json!({"enabled": true, "mode": "autonomous", "serverAddress": "hub.example.com", "serverPort": "00443"}),
+    );
+    of_acm["agent"] = ours;
+    let all = DesiredAgent {
+        namespace: "argocd".into(),
+        argocd_manifests: None,
+        ..all
+    };
+    assert_eq!(wanted(&of_acm), Some(all));
+}
+
+#[test]
+fn what_nobody_can_mean_is_no_agent_that_is_not_wanted() {
+    for (field, asked) in [
+        (
+            "argoCDAgentAddon.mode",
+            json!({"argoCDAgentAddon": {"mode": "automonous"}}),
+        ),
+        (
+            "argoCDAgentAddon.principalServerPort",
+            json!({"argoCDAgentAddon": {"principalServerPort": "65536"}}),
+        ),
+        (
+            "gitopsAddon.argoCDAgent.mode",
+            json!({"gitopsAddon": {"enabled": true, "argoCDAgent": {"enabled": true, "mode": "Managed"}}}),
+        ),
+        (
+            "gitopsAddon.argoCDAgent.serverPort",
+            json!({"gitopsAddon": {"enabled": true, "argoCDAgent": {"enabled": true, "serverPort": "https"}}}),
+        ),
+    ] {
+        let spec = spec(&asked);
+        assert_eq!(
+            (spec.agent, spec.agent_is_unclear, spec.registers),
+            (None, true, false),
+            "{asked}"
+        );
+        assert_eq!(spec.not_done, [field]);
+    }
+    assert!(!spec(&json!({"argoCDAgentAddon": {}})).agent_is_unclear);
+    assert!(!spec(&json!({"gitopsAddon": {"enabled": false, "argoCDAgent": {"mode": "x"}}})).agent_is_unclear);
+}
+
+#[test]
+fn the_dialect_is_that_of_the_fields() {
+    assert!(spec(&json!({"argoCDAgentAddon": {}})).is_of_pull);
+    let acm = spec(&json!({"argoServer": {"argoNamespace": "gitops"}}));
+    assert_eq!((acm.is_of_pull, acm.argocd.as_deref()), (false, Some("gitops")));
+    assert_eq!(spec(&json!({"argoServer": {"argoNamespace": ""}})).argocd, None);
+}
+
+#[test]
+fn a_placement_that_has_not_said_yet_selects_nobody_knows_how_many() {
+    for (selected, text) in [
+        (None, r#"{"metadata":{}}"#),
+        (None, r#"{"metadata":{},"status":{}}"#),
+        (Some(0), r#"{"metadata":{},"status":{"numberOfSelectedClusters":0}}"#),
+        (Some(3), r#"{"metadata":{},"status":{"numberOfSelectedClusters":3}}"#),
+    ] {
+        assert_eq!(Placement::read(text), Ok(Placement { selected }), "{text}");
+    }
+}
+
+#[test]
+fn only_the_label_opens_a_namespace() {
+    for (value, open) in [("true", true), ("false", false), ("", false)] {
+        let text = json!({"metadata": {"labels": {OPEN: value}}}).to_string();
+        assert_eq!(is_open(&text), Ok(open), "{value}");
+    }
+    assert_eq!(is_open(r#"{"metadata":{}}"#), Ok(false));
+}
+
+#[test]
+fn outside_the_namespace_of_argo_cd_only_harmless_fields_of_agents_are_read() {
+    let read = |namespace: &str| {
+        let manifest = json!({"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": {"name": "argocd"}});
+        let text = json!({"metadata": {"namespace": namespace}, "spec": {
+            "placementRef": {"name": "all"},
+            "argoServer": {"argoNamespace": "argocd"},
+            "gitopsAddon": {"enabled": true, "argoCDAgent": {
+                "enabled": true, "mode": "autonomous", "serverAddress": "attacker.example.com", "serverPort": "8443",
+                "argoCDCRManifestWork": {"manifests": [manifest]},
+            }},
+            "agent": {"images": {"agent": "attacker:1"}, "operator": {"enabled": true}, "revokedClusters": ["eu1"]},
+        }});
+        GitOpsCluster::read(&text.to_string()).expect("a GitOpsCluster").spec
+    };
+    let own = read("argocd");
+    assert_eq!(own.refused, [""; 0]);
+    assert!(own.agent.is_some_and(|it| it.address.is_some() && it.operator));
+    let foreign = read("team");
+    assert_eq!(
+        foreign.refused[..4],
+        [
+            "the principal's server address",
+            "the principal's server port",
+            "agent.images",
+            "agent.operator"
+        ]
+    );
+    let expected = DesiredAgent {
+        mode: Mode::Autonomous,
+        revoked: ["eu1".into()].into(),
+        ..DesiredAgent::default()
+    };
+    assert_eq!(foreign.agent, Some(expected));
+}
+
+#[test]
+fn push_is_named_as_not_done_where_red_hat_acm_would_push() {
+    let argocd = json!({"argoNamespace": "argocd"});
+    let not_done = |asked: &Value| spec(asked).not_done;
+    assert_eq!(not_done(&json!({"argoServer": argocd})), [PUSH]);
+    for blank in [
+        json!({"argoServer": argocd, "createBlankClusterSecrets": true}),
+        json!({"argoServer": argocd, "gitopsAddon": {"enabled": true, "argoCDAgent": {"enabled": true}}}),
+        json!({"argoCDAgentAddon": {}}),
+    ] {
+        assert_eq!(not_done(&blank), [""; 0], "{blank}");
+    }
+}

@@ -1,0 +1,106 @@
+//! Property tests of the parsers of works, whose status the agent of a managed cluster writes, and of Secrets and
+//! CertificateSigningRequests.
+
+use super::{Object, TEXT_MAX, TlsSecret, Work, WorkState};
+use crate::model::AgentResource;
+use jiff::Timestamp;
+use proptest::prelude::{BoxedStrategy, Strategy};
+use serde_json::json;
+use testing::works::{tampered_status, texts, work};
+use testing::{holds, is_plain_line, tampered};
+
+fn now() -> Timestamp {
+    "2026-06-01T12:00:00Z".parse().expect("a time")
+}
+
+#[track_caller]
+fn assert_bounded(state: &WorkState) {
+    let texts = [Some(&state.message), state.refused.as_ref(), state.wrong.as_ref()];
+    for text in texts.into_iter().flatten() {
+        assert!(text.len() <= TEXT_MAX && is_plain_line(text), "{text:?}");
+    }
+}
+
+#[test]
+fn what_is_kept_of_a_work_is_short_and_in_one_line() {
+    holds(1500, texts, |text| {
+        let Ok(Some(work)) = Work::read(&text, now()) else {
+            return;
+        };
+        assert_bounded(&work.state);
+        let mut before = now();
+        for (at, state) in &work.later {
+            assert!(*at > before);
+            assert_bounded(state);
+            before = *at;
+        }
+    });
+}
+
+#[test]
+fn no_work_is_applied_nor_healthy_whose_agent_says_nothing() {
+    holds(1500, tampered_status, |work| {
+        let text = work.to_string();
+        // The API server rejects names that are not strings.
+        let Ok(read) = Work::read(&text, now()) else { return };
+        let state = read.expect("it is tracked").state;
+        let conditions = work["status"]["conditions"].as_array().into_iter().flatten();
+        let mut applied = conditions.filter(|it| it["type"] == "Applied");
+        let is_heard = applied.any(|it| it["status"].is_string());
+        if !is_heard {
+            assert!(
+                !state.applied && state.health != ocm::health::HealthStatus::Healthy,
+                "{state:?}"
+            );
+        }
+    });
+}
+
+#[test]
+fn a_work_whose_status_cannot_be_understood_is_not_applied() {
+    let mut work = work();
+    work["status"] = json!({"conditions": [null]});
+    let read = Work::read(&work.to_string(), now())
+        .expect("it is read")
+        .expect("it is tracked");
+    assert_eq!(
+        (read.state.health, read.state.applied),
+        (ocm::health::HealthStatus::Unknown, false)
+    );
+}
+
+/// Returns Secrets and CertificateSigningRequests as OCM and we write them, some with values that are not certificates.
+fn objects() -> BoxedStrategy<String> {
+    let secret = json!({
+        "metadata": {"name": "argocd-agent-ca", "uid": "u", "resourceVersion": "1", "labels": {"app.kubernetes.io/managed-by": "argocd-ocm-cmp"},
+            "annotations": {"argocd-ocm-cmp.github.io/signs-since": "2026-06-01T12:00:00Z"}},
+        "type": "kubernetes.io/tls",
+        "data": {"tls.crt": "LS0tLS1CRUdJTg==", "tls.key": "c2VjcmV0LWtleS1ieXRlcw==", "next.key": "bmV4dA=="},
+    });
+    let request = json!({
+        "metadata": {"name": "csr", "uid": "u", "resourceVersion": "1"},
+        "spec": {"username": "system:open-cluster-management:eu1:agent", "groups": ["system:authenticated"], "request": "LS0tLS1CRUdJTg==",
+            "usages": ["digital signature"], "signerName": "open-cluster-management.io/argocd-agent-addon"},
+        "status": {"conditions": [{"type": "Approved", "status": "True"}]},
+    });
+    tampered(vec![secret, request])
+        .prop_map(|object| object.to_string())
+        .boxed()
+}
+
+#[test]
+fn nothing_of_a_secrets_key_is_repeated() {
+    holds(1000, objects, |text| {
+        let shown = format!("{:?}", TlsSecret::read(&text));
+        let error = TlsSecret::authority(&text).err().unwrap_or_default();
+        for secret in ["secret-key-bytes", "c2VjcmV0LWtleS1ieXRlcw"] {
+            assert!(!shown.contains(secret) && !error.contains(secret), "{shown} {error}");
+        }
+        for kind in [AgentResource::Requests, AgentResource::Issued, AgentResource::TokenKey] {
+            let kept = Object::read(kind, &text);
+            if matches!(kind, AgentResource::Issued | AgentResource::TokenKey) {
+                assert!(!format!("{kept:?}").contains("c2VjcmV0LWtleS1ieXRlcw"), "{kept:?}");
+            }
+        }
+    });
+}

@@ -1,0 +1,107 @@
+//! The model of a Secret with certificates and their key, without the private parts.
+
+use super::{Text, read};
+use crate::cluster_secrets::{MANAGED_BY, OURS};
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use pki;
+use pki::{AuthorityData, Certificate, KeyId};
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+
+/// The annotation with the time from which the first certificate of a CA signs.
+pub const PROMOTED: &str = "argocd-ocm-cmp.github.io/signs-since";
+
+/// A Secret of type `kubernetes.io/tls`. Its keys are not kept, only the identifiers of their public keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsSecret {
+    /// The UID, which distinguishes it from an earlier object of the same name.
+    pub uid: Box<str>,
+    /// The resource version.
+    pub version: Box<str>,
+    /// True if the Secret has a deletion timestamp.
+    pub deleting: bool,
+    /// True if the controller manages the Secret.
+    pub is_ours: bool,
+    /// The certificates, in order; empty if they cannot be parsed.
+    pub certificates: Vec<Certificate>,
+    /// The certificates in PEM.
+    pub text: Box<str>,
+    /// The identifier of the key.
+    pub key: Option<KeyId>,
+    /// The identifier of the next key, for the Secret of a CA.
+    pub next: Option<KeyId>,
+    /// The time from which the first certificate signs, if it replaced another.
+    pub promoted: Option<Timestamp>,
+    /// The digest of all fields.
+    pub digest: [u8; 32],
+}
+
+#[derive(Deserialize)]
+struct Data {
+    data: Option<Values>,
+}
+
+#[derive(Deserialize, Default)]
+struct Values {
+    #[serde(rename = "tls.crt")]
+    certificates: Option<ByteString>,
+    #[serde(rename = "tls.key")]
+    key: Option<ByteString>,
+    #[serde(rename = "next.key")]
+    next: Option<ByteString>,
+}
+
+impl TlsSecret {
+    /// Reads the JSON of a Secret.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the JSON cannot be parsed, which the API server does not accept. The error quotes nothing of the
+    /// Secret.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let unreadable = || "it is not a Secret as Kubernetes has them".to_owned();
+        let Text::<serde::de::IgnoredAny> { metadata, .. } = read(text).map_err(|_| unreadable())?;
+        let Data { data } = serde_json::from_str(text).map_err(|_| unreadable())?;
+        let data = data.unwrap_or_default();
+        // The certificates are sent to every cluster.
+        let certificates = Certificate::without_keys(data.certificates.unwrap_or_default().0);
+        let key = |key: Option<ByteString>| pki::key_of(&key?.0).ok();
+        let mut digest = Sha256::new_with_prefix(&certificates);
+        digest.update(data.key.as_ref().map_or(&[][..], |key| &key.0));
+        Ok(Self {
+            uid: metadata.uid.clone(),
+            version: metadata.resource_version.clone(),
+            deleting: metadata.deletion_timestamp.is_some(),
+            is_ours: metadata.label(MANAGED_BY) == Some(OURS),
+            certificates: Certificate::read_all(&certificates).unwrap_or_default(),
+            text: String::from_utf8_lossy(&certificates).into(),
+            key: key(data.key),
+            next: key(data.next),
+            promoted: metadata.annotation(PROMOTED).and_then(|at| at.parse().ok()),
+            digest: digest.finalize().into(),
+        })
+    }
+
+    /// Reads the CA key and certificates from the JSON of a CA's Secret. The result must not be cached for long.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the Secret has none. The error quotes nothing of the Secret.
+    pub fn authority(text: &str) -> Result<AuthorityData, String> {
+        #[derive(Deserialize)]
+        struct Secret {
+            data: Option<BTreeMap<String, ByteString>>,
+        }
+        let Secret { data } = serde_json::from_str(text).map_err(|_| "it is not a Secret as Kubernetes has them")?;
+        AuthorityData::new(data.unwrap_or_default()).map_err(|error| error.to_string())
+    }
+
+    /// Returns the first certificate if the key belongs to it, as Go's `tls.X509KeyPair` requires.
+    #[must_use]
+    pub fn leaf(&self) -> Option<&Certificate> {
+        let first = self.certificates.first()?;
+        first.has_key(self.key.as_ref()?).then_some(first)
+    }
+}

@@ -1,0 +1,242 @@
+//! The model of a work: its health and its owner.
+
+use super::generated::Part;
+use super::{Text, read};
+use crate::application_set_report::Resource;
+use crate::cluster_secrets::Labels;
+use crate::pull::Carried;
+use jiff::Timestamp;
+use manifest::text::{is_unprintable, shortened};
+use memchr::memmem;
+use ocm::health;
+use ocm::health::{HealthStatus, ObjectStatus, WorkStatus};
+use ocm::object_ref::ObjectRef;
+use ocm::ownership::OF_REPLICA_SET;
+use ocm::tracking::{Claim, INSTALLATION_ID, Itself, TRACKING_ID, Tracking};
+use ocm::work as works;
+use serde::Deserialize;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// The kinds of works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WorkKind {
+    /// A ManifestWork, for one cluster.
+    Work,
+    /// A ManifestWorkReplicaSet, for the clusters of a Placement.
+    Set,
+}
+
+impl WorkKind {
+    /// Returns the Kubernetes kind.
+    #[must_use]
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Work => works::KIND,
+            Self::Set => works::SET_KIND,
+        }
+    }
+}
+
+/// A work that may belong to an Application.
+#[derive(Clone, Debug)]
+pub struct Work {
+    /// The tracking marks that identify the owner.
+    marks: Marks,
+    /// The ManifestWorkReplicaSet from which OCM generated the work, as `NAMESPACE.NAME`.
+    pub set: Option<Box<str>>,
+    /// The Application that it carries, if it is of the basic pull model.
+    pub carried: Option<Box<Carried>>,
+    /// The health of the work.
+    pub state: WorkState,
+    /// The later health of the work by time alone, in the order of time.
+    pub later: Vec<(Timestamp, WorkState)>,
+    /// The resources of the work in the agent's status; not the resources of an Application that the work carries.
+    pub parts: Arc<[Resource]>,
+}
+
+#[derive(Clone, Debug)]
+struct Marks {
+    tracking_id: Option<Box<str>>,
+    installation_id: Option<Box<str>>,
+    labels: Labels,
+}
+
+/// The health of a work, in the words of its health check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkState {
+    /// The health.
+    pub health: HealthStatus,
+    /// True if the agent has applied the work completely in its present generation.
+    pub applied: bool,
+    /// The number of objects; zero for a ManifestWorkReplicaSet.
+    pub objects: usize,
+    /// The objects that the agent cannot apply, and the reasons.
+    pub refused: Option<String>,
+    /// Other problems.
+    pub wrong: Option<String>,
+    /// The message that Argo CD shows.
+    pub message: String,
+}
+
+/// The text that every work with an Application in its `spec` contains.
+const APPLICATION: &str = "\"Application\"";
+
+/// The maximum length of a text that is kept, in bytes.
+pub const TEXT_MAX: usize = 512;
+
+impl Work {
+    /// Reads the JSON of a work and evaluates its health; none if no Application can own it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error that describes the invalid JSON or field; the API server accepts no such object.
+    pub fn read(text: &str, now: Timestamp) -> Result<Option<Self>, String> {
+        let Text { metadata, status } = read::<Text<Status>>(text)?;
+        let set = metadata.label(OF_REPLICA_SET).map(Into::into);
+        // The whole `spec` is read only if it may contain an Application: works can be large.
+        let claims = metadata.annotation(ocm::pull_model::HUB_NAME).is_some();
+        let carried = if claims || memmem::find(text.as_bytes(), APPLICATION.as_bytes()).is_some() {
+            Carried::read(&read(text)?).map(Box::new)
+        } else {
+            None
+        };
+        let own = |text: Option<&str>| text.map(Into::into);
+        let labels = metadata.labels.as_ref().filter(|labels| !labels.is_empty());
+        let marks = Marks {
+            tracking_id: own(metadata.annotation(TRACKING_ID)),
+            installation_id: own(metadata.annotation(INSTALLATION_ID)),
+            labels: labels.map(Labels::of).unwrap_or_default(),
+        };
+        if marks.tracking_id.is_none() && labels.is_none() && carried.is_none() {
+            return Ok(None);
+        }
+        let health_deadlines = health::health_deadlines(text, now)?;
+        let mut standings = health_deadlines.iter().map(|(at, status)| (*at, WorkState::of(status)));
+        let (_, state) = standings.next().ok_or("no verdict")?;
+        Ok(Some(Self {
+            set,
+            marks,
+            state,
+            later: standings.collect(),
+            parts: if carried.as_ref().is_none_or(|carried| carried.claim.is_none()) {
+                parts(status)
+            } else {
+                Arc::default()
+            },
+            carried,
+        }))
+    }
+
+    /// Returns the name of the Application that owns the work, in the format of Argo CD.
+    #[must_use]
+    pub fn application(&self, tracking: &Tracking, kind: WorkKind, place: &ObjectRef) -> Option<&str> {
+        // Works that OCM generates from a set have the labels of the set's template, and belong to the set.
+        if self.set.is_some() {
+            return None;
+        }
+        let claim = Claim {
+            tracking_id: self.marks.tracking_id.as_deref(),
+            installation_id: self.marks.installation_id.as_deref(),
+            label: self.marks.labels.get(tracking.label()),
+        };
+        let itself = Itself {
+            group: works::GROUP,
+            kind: kind.kind(),
+            namespace: &place.namespace,
+            name: &place.name,
+        };
+        tracking.application(&claim, &itself)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Status {
+    resource_status: Option<ResourceStatus>,
+}
+
+#[derive(Deserialize)]
+struct ResourceStatus {
+    manifests: Option<Vec<Manifest>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Manifest {
+    resource_meta: Option<Part>,
+}
+
+/// Returns the objects in the status that the agent reports.
+fn parts(status: Option<Status>) -> Arc<[Resource]> {
+    let manifests = status.and_then(|status| status.resource_status?.manifests);
+    let parts = manifests
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|it| it.resource_meta);
+    let mut parts: Vec<_> = parts.map(Part::resource).collect();
+    parts.sort_unstable();
+    parts.into()
+}
+
+impl WorkState {
+    fn of(status: &WorkStatus) -> Self {
+        let is_ill = |object: &&ObjectStatus| object.health.in_argo_cd() == HealthStatus::Degraded.in_argo_cd();
+        let is_refused = |object: &&ObjectStatus| is_ill(object) && object.applied == Some(false);
+        // A message about a work whose objects are healthy: the agent cannot apply it.
+        let whole = Some(&status.message)
+            .filter(|message| is_bad(status.health) && !message.is_empty())
+            .cloned();
+        let (refused, wrong) = match whole {
+            Some(message) if status.as_a_whole => (None, Some(message)),
+            Some(message) => (Some(message), None),
+            None => (
+                status.listed(ObjectStatus::full_name, is_refused),
+                status.listed(ObjectStatus::short_name, |it| is_ill(it) && !is_refused(it)),
+            ),
+        };
+        let has_applied = |object: &ObjectStatus| object.applied == Some(true);
+        Self {
+            health: status.health,
+            applied: status.health != HealthStatus::Waiting
+                && !(status.as_a_whole && status.health == HealthStatus::Unknown)
+                && refused.is_none()
+                && status
+                    .objects
+                    .iter()
+                    .all(|object| status.as_a_whole || has_applied(object)),
+            objects: status.objects.len(),
+            refused: refused.map(bounded),
+            wrong: wrong.map(bounded),
+            message: bounded(status.summary()),
+        }
+    }
+
+    /// Returns true if both have the same health status in Argo CD.
+    #[must_use]
+    pub fn is_same_in_argo_cd(&self, other: &Self) -> bool {
+        self.health.in_argo_cd() == other.health.in_argo_cd()
+    }
+}
+
+/// Returns true if the health counts as degraded in Argo CD.
+fn is_bad(health: HealthStatus) -> bool {
+    health.in_argo_cd() == HealthStatus::Degraded.in_argo_cd()
+}
+
+/// Shortens a text to the limit for a condition, and replaces line breaks and other unprintable characters.
+#[must_use]
+pub fn bounded(text: String) -> String {
+    let text = if text.contains(is_unprintable) {
+        text.split(is_unprintable)
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ")
+    } else {
+        text
+    };
+    match shortened(&text, TEXT_MAX) {
+        Cow::Owned(shorter) => shorter,
+        Cow::Borrowed(_) => text,
+    }
+}

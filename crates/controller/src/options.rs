@@ -1,0 +1,76 @@
+//! The options of the process: the controllers to run and their settings.
+
+use crate::controllers::{CONTROLLERS, Controller, PULL, Settings};
+use crate::watches::Kind;
+use hub::Connection;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+/// The options of the process.
+#[derive(Debug)]
+pub struct Options {
+    /// The connection to the hub.
+    pub hub: Connection,
+    /// The controllers that run.
+    pub controllers: Vec<&'static Controller>,
+    /// Their settings.
+    pub settings: Settings,
+    /// The namespace of the Lease; none if no other replica writes.
+    pub lease_namespace: Option<String>,
+    /// The identity of this replica.
+    pub identity: String,
+    /// The listen address of probes and metrics.
+    pub address: SocketAddr,
+    /// True if the controller logs writes instead of making them.
+    pub dry_run: bool,
+    /// The maximum number of writes in flight.
+    pub concurrent_writes: usize,
+}
+
+impl Options {
+    /// Returns the kinds that the controllers need in the cache.
+    #[must_use]
+    pub fn needs(&self) -> BTreeSet<Kind> {
+        let controllers = self.controllers.iter();
+        let mut needs: BTreeSet<_> = controllers
+            .flat_map(|controller| controller.requires)
+            .copied()
+            .collect();
+        if self.controllers.iter().any(|controller| controller.name == PULL) {
+            let pull = &self.settings.pull;
+            needs.extend(pull.placement.then_some(Kind::Decisions));
+        }
+        needs
+    }
+}
+
+/// Returns the controllers with these names; `*` selects all.
+///
+/// # Errors
+///
+/// Returns an error of one plain line if a name is unknown.
+pub fn named<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Vec<&'static Controller>, String> {
+    let mut chosen: Vec<&'static Controller> = Vec::new();
+    for name in names {
+        let is_named = |controller: &&Controller| name == "*" || controller.name == name;
+        if !CONTROLLERS.iter().any(|controller| is_named(&controller)) {
+            return Err(format!(
+                "there is no controller {name:?}: --controllers takes {} or '*'",
+                crate::options::names(CONTROLLERS).join(", ")
+            ));
+        }
+        for controller in CONTROLLERS.iter().filter(is_named) {
+            if chosen.iter().all(|other| !std::ptr::eq(*other, controller)) {
+                chosen.push(controller);
+            }
+        }
+    }
+    Ok(chosen)
+}
+
+/// Returns the names of the controllers, each once.
+pub fn names<'p>(controllers: impl IntoIterator<Item = &'p Controller>) -> Vec<&'static str> {
+    let mut names: Vec<_> = controllers.into_iter().map(|controller| controller.name).collect();
+    names.dedup();
+    names
+}

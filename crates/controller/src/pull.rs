@@ -1,0 +1,227 @@
+//! The pull model: a ManifestWork carries an Application of the hub to its managed cluster, where that cluster's Argo CD runs it;
+//! the controller copies its status back to the hub's Application.
+//!
+//! Labels, annotations and names are those of argocd-pull-integration and of Red Hat ACM's multicloud-integrations, so that users
+//! can switch by replacing the controller. The decisions are pure functions of the stored objects:
+//!
+//! - [`application`] reads the hub's Application; [`payload`] builds the objects for the managed cluster.
+//! - [`work`] builds the desired ManifestWork; [`carried`] reads an existing one.
+//! - [`tenancy`] decides which Applications may run on which managed cluster.
+//! - [`requests`] forwards requests on the hub's Application: a sync, a refresh.
+//! - [`feedback`] reads the status feedback of the cluster, [`status`] builds the status of the hub's Application, and `history`
+//!   its deployment history for rollbacks.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+pub mod application;
+pub mod carried;
+pub mod feedback;
+mod history;
+pub mod payload;
+#[cfg(test)]
+mod properties;
+pub mod reconcile;
+pub mod requests;
+pub mod status;
+pub mod tenancy;
+pub mod work;
+
+pub use application::Application;
+pub use carried::Carried;
+
+use clap::ValueEnum;
+use ocm::hash::hex;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// The integration whose conventions apply where the two differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Dialect {
+    /// Conventions of open-cluster-management-io/argocd-pull-integration.
+    #[default]
+    ArgocdPullIntegration,
+    /// Conventions of stolostron/multicloud-integrations, a part of Red Hat ACM.
+    Acm,
+}
+
+/// The settings of the pull model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+pub struct Settings {
+    /// The conventions to follow.
+    pub dialect: Dialect,
+    /// True if works include the namespace of the Application.
+    pub namespace: bool,
+    /// True if works include the AppProject of the Application.
+    pub project: bool,
+    /// True if a namespace may use a managed cluster only if a Placement in it selects the cluster.
+    pub placement: bool,
+    /// True if agents only observe and change nothing, while another component adopts the delivered objects.
+    pub read_only: bool,
+    /// The namespace of Argo CD, on the hub and on the managed clusters.
+    pub argocd: String,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            dialect: Dialect::default(),
+            namespace: false,
+            project: false,
+            placement: false,
+            read_only: false,
+            argocd: "argocd".to_owned(),
+        }
+    }
+}
+
+/// Returns the non-empty string at this path of an object.
+fn text<'v>(object: &'v Value, path: &str) -> Option<&'v str> {
+    object.pointer(path)?.as_str().filter(|text| !text.is_empty())
+}
+
+/// Returns an owned copy of the non-empty string at this path of an object.
+fn own(object: &Value, path: &str) -> Option<Box<str>> {
+    text(object, path).map(Into::into)
+}
+
+/// Returns the annotation or label of this name, which may contain any characters.
+fn entry<'v>(object: &'v Value, map: &str, name: &str) -> Option<&'v str> {
+    object.get("metadata")?.get(map)?.get(name)?.as_str()
+}
+
+/// Returns the annotation of this name if it is not empty.
+fn annotation<'v>(object: &'v Value, name: &str) -> Option<&'v str> {
+    entry(object, "annotations", name).filter(|text| !text.is_empty())
+}
+
+/// Returns the elements of the list at this path.
+fn items<'v>(object: &'v Value, path: &str) -> &'v [Value] {
+    object
+        .pointer(path)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+/// Returns the API group of an `apiVersion`.
+fn group(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+/// Returns the first `digits`, an even number, of a hash of these texts, in hex. Different lists of texts have different hash
+/// inputs.
+fn hash(texts: &[&str], digits: usize) -> String {
+    let mut hash = Sha256::new();
+    for text in texts {
+        hash.update(text.len().to_le_bytes());
+        hash.update(text);
+    }
+    hex(&hash.finalize()[..digits / 2])
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use requests::Requests;
+    use serde_json::json;
+    use work::Desired;
+
+    pub(crate) const UID: &str = "0a1b2c3d-0000-4000-8000-000000000001";
+
+    /// Returns the hub's Application `argocd/shop` for the cluster `eu1`, with changes.
+    pub(crate) fn object(change: impl FnOnce(&mut Value)) -> Value {
+        let mut object = json!({
+            "apiVersion": "argoproj.io/v1alpha1",
+            "kind": "Application",
+            "metadata": {
+                "name": "shop",
+                "namespace": "argocd",
+                "uid": UID,
+                "resourceVersion": "7",
+                "labels": {"apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true", "team": "a"},
+                "annotations": {
+                    "apps.open-cluster-management.io/ocm-managed-cluster": "eu1",
+                    "argocd.argoproj.io/skip-reconcile": "true",
+                    "contact": "shop@example.com",
+                },
+                "finalizers": ["resources-finalizer.argocd.argoproj.io"],
+            },
+            "spec": {
+                "project": "default",
+                "source": {"repoURL": "https://example.com/shop", "path": "guestbook"},
+                "destination": {"server": "https://eu1-control-plane:6443", "namespace": "guestbook"},
+            },
+        });
+        change(&mut object);
+        object
+    }
+
+    pub(crate) fn application(change: impl FnOnce(&mut Value)) -> Application {
+        Application::read(&object(change)).expect("it is of the pull model")
+    }
+
+    pub(crate) fn annotate(object: &mut Value, name: &str, text: &str) {
+        object["metadata"]["annotations"][name] = json!(text);
+    }
+
+    /// Returns a work as the API server stores it, with its defaults.
+    pub(crate) fn as_stored(work: &Value) -> Value {
+        let mut work = work.clone();
+        work["metadata"]["uid"] = json!("w");
+        work["metadata"]["resourceVersion"] = json!("41");
+        work["metadata"]["generation"] = json!(2);
+        for config in work["spec"]["manifestConfigs"].as_array_mut().expect("a list") {
+            config["feedbackScrapeType"] = json!("Poll");
+            if let Some(apply) = config.pointer_mut("/updateStrategy/serverSideApply") {
+                apply["fieldManager"] = json!("work-agent");
+            }
+        }
+        if let Some(Value::Object(option)) = work["spec"].get_mut("deleteOption") {
+            option.entry("propagationPolicy").or_insert_with(|| json!("Foreground"));
+        }
+        work
+    }
+
+    /// Returns the work of an Application with the status that its agent reports, or without status.
+    pub(crate) fn work(application: &Application, requests: &Requests, said: Option<Value>) -> Value {
+        let settings = Settings::default();
+        let hold = work::Hold::Firm;
+        let desired = Desired::of(application, ("eu1", "shop-0a1b2"), &settings, requests, None, hold);
+        let mut work = as_stored(&desired.object());
+        if let Some(said) = said {
+            work["status"] = json!({"resourceStatus": {"manifests": [said]}});
+        }
+        work
+    }
+
+    /// Returns the status of an agent that has applied the current generation of the work, with this feedback.
+    pub(crate) fn said(values: &[(&str, &str)]) -> Value {
+        let value =
+            |(name, text): &(&str, &str)| json!({"name": name, "fieldValue": {"type": "String", "string": text}});
+        json!({
+            "resourceMeta": {
+                "ordinal": 0, "group": "argoproj.io", "version": "v1alpha1", "kind": "Application",
+                "resource": "applications", "namespace": "argocd", "name": "shop",
+            },
+            "conditions": [
+                {"type": "Applied", "status": "True", "reason": "AppliedManifestComplete", "observedGeneration": 2},
+                {"type": "Available", "status": "True", "reason": "ResourceAvailable"},
+            ],
+            "statusFeedback": {"values": values.iter().map(value).collect::<Vec<_>>()},
+        })
+    }
+
+    /// Returns the payload hash of the Application in a work.
+    pub(crate) fn payload(application: &Application, requests: &Requests) -> String {
+        let object = payload::application(application, &Settings::default(), requests);
+        annotation(&object, ocm::pull_model::PAYLOAD)
+            .expect("a form")
+            .to_owned()
+    }
+
+    #[test]
+    fn no_two_lists_of_texts_have_one_hash() {
+        assert_eq!(hash(&["ab", "c"], 10).len(), 10);
+        assert_ne!(hash(&["ab", "c"], 10), hash(&["a", "bc"], 10));
+    }
+}

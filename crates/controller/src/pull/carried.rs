@@ -1,0 +1,294 @@
+//! Reads a ManifestWork of the pull model: the Application that it carries, its payload, and the status that the cluster reports.
+
+use super::feedback::Feedback;
+use super::requests::{Operation, Refresh};
+use super::work::{self, Fingerprint, Hold};
+use super::{annotation, entry, group, items, own, text};
+use ocm::boolean::is_true;
+use ocm::pull_model as names;
+use serde_json::Value;
+
+/// The result of the agent's attempt to apply an Application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Applied {
+    /// The agent has not reported on it.
+    Unheard,
+    /// The agent has not yet applied the current generation of the work.
+    NotYet,
+    /// The agent has applied it.
+    Done,
+    /// The agent failed to apply it, for this reason.
+    Refused(Box<str>),
+}
+
+/// A ManifestWork that carries an Application.
+#[derive(Clone, Debug)]
+pub struct Carried {
+    /// The name of the Application in the work.
+    pub name: Box<str>,
+    /// The namespace and name of the hub's Application that the work claims to carry, unless its payload has another name. The
+    /// cluster's agent may change everything in its works but their names: a claim alone proves nothing.
+    pub claim: Option<(Box<str>, Box<str>)>,
+    /// The ApplicationSet that created the Application, as `NAMESPACE/NAME`.
+    pub set: Option<Box<str>>,
+    /// The UID of the work.
+    pub uid: Box<str>,
+    /// The resource version of the work.
+    pub version: Box<str>,
+    /// True if the work is being deleted.
+    pub deleting: bool,
+    /// The hash of the parts of the work that the controller writes.
+    pub fingerprint: Fingerprint,
+    /// The operation in the payload.
+    pub operation: Option<Operation>,
+    /// The refresh request in the payload.
+    pub refresh: Option<Refresh>,
+    /// The hash of the Application in the payload.
+    pub payload: Option<Box<str>>,
+    /// The progress of releasing the delivered objects.
+    pub hold: Hold,
+    /// The result of applying the Application.
+    pub applied: Applied,
+    /// True if the agent reports that the Application is missing on the cluster. Earlier feedback stays in the work in that case.
+    pub missing: bool,
+    /// The status feedback of the cluster.
+    pub feedback: Feedback,
+}
+
+impl Carried {
+    /// Reads a work; returns `None` for one that neither contains an Application nor claims to.
+    #[must_use]
+    pub fn read(work: &Value) -> Option<Self> {
+        let payload = items(work, "/spec/workload/manifests")
+            .iter()
+            .find(|object| is_application(object))
+            .unwrap_or(&Value::Null);
+        let claim = claim(work);
+        let claimed = claim.as_ref().map(|(_, name)| &**name);
+        let name: Box<str> = text(payload, "/metadata/name").or(claimed)?.into();
+        let said = said(work, payload);
+        let generation = work.pointer("/metadata/generation").and_then(Value::as_i64);
+        let available = said.and_then(|said| condition(said, "Available", None));
+        Some(Self {
+            claim: claim.filter(|(_, claimed)| *claimed == name),
+            name,
+            set: annotation(work, names::SET).map(Into::into),
+            uid: own(work, "/metadata/uid").unwrap_or_default(),
+            version: own(work, "/metadata/resourceVersion").unwrap_or_default(),
+            hold: Hold::read(work),
+            deleting: text(work, "/metadata/deletionTimestamp").is_some(),
+            fingerprint: work::fingerprint(work),
+            operation: Operation::of_payload(payload),
+            refresh: Refresh::of_payload(payload),
+            payload: annotation(payload, names::PAYLOAD).map(Into::into),
+            applied: said.map_or(Applied::Unheard, |said| applied(said, generation)),
+            missing: available.is_some_and(|available| text(available, "/status") == Some("False")),
+            feedback: said.map(Feedback::read).unwrap_or_default(),
+        })
+    }
+
+    /// Returns the reason why the agent could not apply the current generation of the work.
+    #[must_use]
+    pub fn refused(&self) -> Option<&str> {
+        match &self.applied {
+            Applied::Refused(why) => Some(why),
+            Applied::Unheard | Applied::NotYet | Applied::Done => None,
+        }
+    }
+
+    /// Returns true if the cluster's feedback is of the payload that the work carries.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        self.applied != Applied::Unheard && !self.missing && self.payload == self.feedback.payload
+    }
+
+    /// Returns true if the cluster is synced with Git for the payload that the work carries.
+    #[must_use]
+    pub fn is_synced(&self) -> bool {
+        self.is_current() && self.feedback.said.sync.status.as_deref() == Some("Synced")
+    }
+
+    /// Returns true if the cluster's Argo CD is running an operation, including one of its own. It would not start another one,
+    /// and would clear it together with the running one.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        let operation = self.feedback.said.operation.as_ref();
+        self.is_current() && operation.is_some_and(|it| ["Running", "Terminating"].contains(&&*it.phase))
+    }
+
+    /// Returns true if the cluster had this operation and has completed it.
+    #[must_use]
+    pub fn has_done(&self, operation: &Operation) -> bool {
+        self.is_current() && self.feedback.operation_pending.as_deref() != Some(&*operation.id)
+    }
+
+    /// Returns true if this operation is the last that the cluster's Argo CD started.
+    #[must_use]
+    pub fn has_begun(&self, operation: &Operation) -> bool {
+        self.feedback.operation_begun.as_deref() == Some(&*operation.id)
+    }
+}
+
+/// Returns the namespace and the name of the Application that the labels and annotations of a work name.
+fn claim(work: &Value) -> Option<(Box<str>, Box<str>)> {
+    let is_pull = entry(work, "labels", names::PULL).is_some_and(is_true);
+    if !is_pull && entry(work, "labels", names::OF_SET).is_none() {
+        return None;
+    }
+    Some((
+        annotation(work, names::HUB_NAMESPACE)?.into(),
+        annotation(work, names::HUB_NAME)?.into(),
+    ))
+}
+
+fn is_application(object: &Value) -> bool {
+    let api_version = text(object, "/apiVersion").unwrap_or_default();
+    group(api_version) == names::GROUP && text(object, "/kind") == Some(names::KIND)
+}
+
+/// Returns the agent's status of the Application. It is found by name, not by position: the work may contain other objects, and
+/// the status may include objects of an earlier generation. An agent that does not know the kind reports no plural for it.
+fn said<'v>(work: &'v Value, payload: &Value) -> Option<&'v Value> {
+    let same = |meta: &Value, key: &str| text(meta, &format!("/{key}")) == text(payload, &format!("/metadata/{key}"));
+    items(work, "/status/resourceStatus/manifests").iter().find(|manifest| {
+        let Some(meta) = manifest.get("resourceMeta") else {
+            return false;
+        };
+        let is_kind = text(meta, "/resource") == Some(names::PLURAL) || text(meta, "/kind") == Some(names::KIND);
+        is_kind && text(meta, "/group") == Some(names::GROUP) && same(meta, "namespace") && same(meta, "name")
+    })
+}
+
+fn applied(said: &Value, generation: Option<i64>) -> Applied {
+    let applied = condition(said, "Applied", generation);
+    match applied.and_then(|applied| text(applied, "/status")) {
+        Some("True") => Applied::Done,
+        Some("False") => {
+            let why = applied.and_then(|applied| own(applied, "/message"));
+            Applied::Refused(why.unwrap_or_else(|| "no reason is given".into()))
+        }
+        _ => Applied::NotYet,
+    }
+}
+
+/// Returns the condition of this type, unless it is older than this generation.
+fn condition<'v>(said: &'v Value, kind: &str, generation: Option<i64>) -> Option<&'v Value> {
+    let mut conditions = items(said, "/conditions").iter();
+    let condition = conditions.find(|condition| text(condition, "/type") == Some(kind))?;
+    let observed = condition.get("observedGeneration").and_then(Value::as_i64);
+    let is_behind = generation.is_some_and(|generation| observed.is_some_and(|observed| observed < generation));
+    (!is_behind).then_some(condition)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::requests::Requests;
+    use super::super::tests::{application, payload, said, work};
+    use super::*;
+    use serde_json::json;
+
+    fn of(said: Option<Value>) -> Value {
+        work(&application(|_| ()), &Requests::default(), said)
+    }
+
+    fn read(work: &Value) -> Carried {
+        Carried::read(work).expect("it is of the pull model")
+    }
+
+    #[test]
+    fn reads_only_works_of_the_pull_model() {
+        let carried = read(&of(None));
+        assert_eq!(carried.claim, Some(("argocd".into(), "shop".into())));
+        assert_eq!((&*carried.uid, &*carried.version, carried.deleting), ("w", "41", false));
+        let changed = |change: &dyn Fn(&mut Value)| {
+            let mut work = of(None);
+            change(&mut work);
+            Carried::read(&work)
+        };
+        let unclaimed: [&dyn Fn(&mut Value); 5] = [
+            &|work| work["metadata"]["labels"] = json!({}),
+            &|work| work["metadata"]["labels"][names::PULL] = json!("no"),
+            &|work| work["metadata"]["annotations"][names::HUB_NAME] = json!(""),
+            &|work| work["metadata"]["annotations"][names::HUB_NAME] = json!("another than the spec has"),
+            &|work| work["metadata"]["annotations"][names::HUB_NAMESPACE] = Value::Null,
+        ];
+        for change in unclaimed {
+            let carried = changed(change).expect("the spec has an Application");
+            assert_eq!((&*carried.name, carried.claim), ("shop", None));
+        }
+        let acms = changed(&|work| {
+            work["metadata"]["labels"] = json!({names::OF_SET: "true"});
+            work["metadata"]["annotations"][names::SET] = json!("argocd/fleet");
+        });
+        assert_eq!(acms.expect("it is ACM's").set.as_deref(), Some("argocd/fleet"));
+        let empty = changed(&|work| work["spec"] = Value::Null).expect("it claims to have one");
+        assert_eq!((&*empty.name, empty.claim.is_some()), ("shop", true));
+        let neither = changed(&|work| (work["spec"], work["metadata"]["labels"]) = (Value::Null, json!({})));
+        assert!(neither.is_none());
+    }
+
+    #[test]
+    fn an_empty_or_reordered_status_is_read_for_what_it_is() {
+        let form = payload(&application(|_| ()), &Requests::default());
+        let ours = said(&[("payload", &form), ("healthStatus", "Healthy")]);
+        let mut namespace = said(&[("healthStatus", "Degraded")]);
+        namespace["resourceMeta"] = json!({"ordinal": 0, "group": "", "resource": "namespaces", "name": "shop"});
+        let mut other = said(&[("healthStatus", "Missing")]);
+        other["resourceMeta"]["name"] = json!("other");
+        for manifests in [
+            json!([namespace, other, ours]),
+            json!([ours, other]),
+            json!([null, {"conditions": []}, other, ours]),
+        ] {
+            let mut work = of(None);
+            work["status"] = json!({"resourceStatus": {"manifests": manifests}});
+            let carried = read(&work);
+            assert!(carried.applied == Applied::Done && carried.is_current(), "{work}");
+            assert_eq!(carried.feedback.said.health.status.as_deref(), Some("Healthy"));
+        }
+        for status in [
+            json!({}),
+            json!({"resourceStatus": {}}),
+            json!({"resourceStatus": {"manifests": []}}),
+            json!({"resourceStatus": {"manifests": [namespace, other]}}),
+        ] {
+            let mut work = of(None);
+            work["status"] = status;
+            let carried = read(&work);
+            assert!(carried.applied == Applied::Unheard && !carried.is_current(), "{work}");
+            assert!(carried.feedback.said.health.status.is_none());
+        }
+    }
+
+    #[test]
+    fn why_the_agent_cannot_apply_it_is_read_where_its_kind_is_not_known_to_it() {
+        let mut refused = said(&[]);
+        refused["resourceMeta"]["resource"] = json!("");
+        refused["conditions"] = json!([
+            {"type": "Applied", "status": "False", "message": "no such kind", "observedGeneration": 2},
+        ]);
+        let carried = read(&of(Some(refused.clone())));
+        assert_eq!(carried.refused(), Some("no such kind"));
+        refused["conditions"][0]["observedGeneration"] = json!(1);
+        let carried = read(&of(Some(refused)));
+        assert_eq!(carried.applied, Applied::NotYet, "of an earlier form of the work");
+    }
+
+    #[test]
+    fn what_is_not_on_the_cluster_says_nothing_however_much_is_left_of_it() {
+        let form = payload(&application(|_| ()), &Requests::default());
+        let mut gone = said(&[("payload", &form), ("healthStatus", "Healthy")]);
+        gone["conditions"][1]["status"] = json!("False");
+        let carried = read(&of(Some(gone)));
+        assert!(carried.missing && !carried.is_current());
+    }
+
+    #[test]
+    fn what_comes_back_of_another_form_is_not_current() {
+        assert!(!read(&of(Some(said(&[("payload", "of before")])))).is_current());
+        assert!(!read(&of(Some(said(&[])))).is_current());
+        let mut peers = of(Some(said(&[("healthStatus", "Healthy")])));
+        peers["spec"]["workload"]["manifests"][0]["metadata"]["annotations"] = json!({});
+        assert!(read(&peers).is_current(), "a work of the peers, who do not mark it");
+    }
+}

@@ -1,0 +1,130 @@
+//! Keeps the deployment history of an Application, which Argo CD uses for rollbacks. The cluster's own history cannot be fed back
+//! because it is a list, so the controller records completed operations as the hub's Argo CD would have recorded them.
+
+use super::application::Application;
+use super::status::OperationState;
+use super::{items, text};
+use serde_json::{Value, json};
+
+/// The maximum number of entries if the Application sets no `revisionHistoryLimit`.
+const LIMIT: usize = 10;
+
+/// A deployment: an entry of `status.history`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deployment {
+    /// The ID of the entry.
+    id: i64,
+    /// The start time, which distinguishes deployments.
+    started: Option<Box<str>>,
+    /// The entry, as JSON.
+    text: Box<str>,
+}
+
+impl Deployment {
+    /// Reads the entries of a `status`.
+    pub(super) fn read(status: &Value) -> Vec<Self> {
+        let entries = items(status, "/history").iter();
+        let read = |entry: &Value| Self {
+            id: entry.get("id").and_then(Value::as_i64).unwrap_or_default(),
+            started: text(entry, "/deployStartedAt").map(Into::into),
+            text: entry.to_string().into(),
+        };
+        entries.map(read).collect()
+    }
+
+    /// Returns the entry as JSON.
+    pub(super) fn to_json(&self) -> Value {
+        serde_json::from_str(&self.text).expect("it was written as JSON")
+    }
+}
+
+/// Returns the history with the last reported operation added, if that is new and deployed something. The feedback does not
+/// contain the deployed revision of each source of several.
+pub(super) fn after(
+    application: &Application,
+    before: &[Deployment],
+    operation: Option<&OperationState>,
+) -> Vec<Deployment> {
+    let mut history = before.to_vec();
+    let done = operation.filter(|operation| &*operation.phase == "Succeeded");
+    let Some((operation, revision, finished)) =
+        done.and_then(|done| Some((done, done.revision.as_deref()?, done.finished_at.as_deref()?)))
+    else {
+        return history;
+    };
+    let is_it = |entry: &Deployment| entry.started.as_deref() == Some(&*operation.started_at);
+    let spec = application.spec();
+    let source = spec.get("source");
+    if before.iter().any(is_it) || source.is_none() {
+        return history;
+    }
+    let id = before.last().map_or(0, |last| last.id.saturating_add(1));
+    let entry = json!({
+        "id": id,
+        "revision": revision,
+        "source": source,
+        "deployStartedAt": operation.started_at,
+        "deployedAt": finished,
+    });
+    history.push(Deployment {
+        id,
+        started: Some(operation.started_at.clone()),
+        text: entry.to_string().into(),
+    });
+    let limit = spec.get("revisionHistoryLimit").and_then(Value::as_u64);
+    let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(LIMIT);
+    history.drain(..history.len().saturating_sub(limit));
+    history
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::application;
+    use super::*;
+
+    fn operation(second: u32, phase: &str) -> OperationState {
+        OperationState {
+            phase: phase.into(),
+            started_at: format!("2026-06-01T12:00:{second:02}Z").into(),
+            finished_at: Some(format!("2026-06-01T12:01:{second:02}Z").into()),
+            message: None,
+            retries: None,
+            revision: Some(format!("revision-{second}").into()),
+        }
+    }
+
+    #[test]
+    fn what_was_deployed_can_be_rolled_back_to() {
+        let shop = application(|_| ());
+        let first = after(&shop, &[], Some(&operation(1, "Succeeded")));
+        assert_eq!(after(&shop, &first, Some(&operation(1, "Succeeded"))), first, "once");
+        assert_eq!(after(&shop, &first, Some(&operation(2, "Failed"))), first);
+        assert_eq!(after(&shop, &first, None), first);
+        let second = after(&shop, &first, Some(&operation(2, "Succeeded")));
+        let told: Vec<_> = second.iter().map(Deployment::to_json).collect();
+        let entry = json!({
+            "id": 1,
+            "revision": "revision-2",
+            "source": {"repoURL": "https://example.com/shop", "path": "guestbook"},
+            "deployStartedAt": "2026-06-01T12:00:02Z",
+            "deployedAt": "2026-06-01T12:01:02Z",
+        });
+        assert_eq!((told.len(), &told[1]), (2, &entry));
+        assert_eq!(
+            Deployment::read(&json!({"history": told})),
+            second,
+            "it is read as it was written"
+        );
+    }
+
+    #[test]
+    fn it_is_no_longer_than_the_application_says() {
+        let short = application(|object| object["spec"]["revisionHistoryLimit"] = json!(2));
+        for (shop, length) in [(application(|_| ()), LIMIT), (short, 2)] {
+            let operations = (0..30).map(|second| operation(second, "Succeeded"));
+            let history = operations.fold(Vec::new(), |before, operation| after(&shop, &before, Some(&operation)));
+            let ids: Vec<_> = history.iter().map(|it| it.id).collect();
+            assert_eq!((ids.len(), ids.last()), (length, Some(&29)));
+        }
+    }
+}

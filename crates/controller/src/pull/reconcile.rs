@@ -1,0 +1,381 @@
+//! Reconciles the basic pull model: an Application with the pull model's label becomes a ManifestWork for the managed cluster
+//! that it names; that cluster's Argo CD runs it, and the controller copies its status back.
+//!
+//! Labels, annotations and names are those of argocd-pull-integration and Red Hat ACM's multicloud-integrations. The module
+//! [`pull`](super) maps Applications to works and works to status; this module decides what to write.
+
+use crate::application_status::conditions::{APPLY_ERROR, UNREACHABLE, unreachable};
+use crate::cache::{Cache, Carrying, ReconcileKind};
+use crate::cluster_secrets::is_hub;
+use crate::controllers::{Context, Controller, never};
+use crate::model::{Application, SKIP_RECONCILE, WorkKind};
+use crate::pull;
+use crate::pull::requests::Taken;
+use crate::pull::status::{Condition, Mirror, Situation};
+use crate::pull::work::{Desired, Hold};
+use crate::pull::{Carried, payload, requests, status, tenancy, work};
+use crate::runtime::action::{Action, Event, Involved, Write};
+use crate::watches::Kind;
+use ocm::object_ref::ObjectRef;
+use ocm::resources::{APPLICATIONS, Resource, WORKS};
+use serde_json::Value;
+use std::time::Duration;
+
+pub(crate) const CONTROLLER: Controller = Controller {
+    name: "pull",
+    about: "a work for each Application of the basic pull model, and the status of the Application from it",
+    kind: ReconcileKind::Application,
+    requires: &[
+        Kind::Applications,
+        Kind::Works,
+        Kind::Clusters,
+        Kind::Parameters,
+        Kind::Projects,
+    ],
+    pause: Duration::from_secs(1),
+    reconcile,
+    requeue_after: never,
+};
+
+/// No work can be built from the Application.
+const ERROR: &str = "ManifestWorkError";
+/// The API server rejects the work.
+const WRITE_ERROR: &str = "ManifestWorkWriteError";
+/// Argo CD on the hub reconciles the Application too.
+const RUN_TWICE: &str = "ManifestWorkSkipReconcileWarning";
+
+/// The condition types that are recorded as Events when they appear, with the Events' reasons.
+const REASONS: [(&str, &str); 4] = [
+    (ERROR, "ManifestWorkRefused"),
+    (APPLY_ERROR, "ManifestWorkApplyFailed"),
+    (UNREACHABLE, "ManagedClusterUnreachable"),
+    (RUN_TWICE, "ManifestWorkRunTwice"),
+];
+
+fn reconcile(cache: &Cache, place: &ObjectRef, context: &Context<'_>) -> Option<Action> {
+    let works = cache.carrying(place);
+    let application = cache.application(place);
+    let writes = match application.map(|it| (it, it.pull.as_deref())) {
+        // If the hub lists no Application at all, the hub itself may be broken.
+        None if !cache.is_sure_of_applications() => Vec::new(),
+        None => removed(&works, Some(place)),
+        Some((_, None)) => removed(&works, None),
+        // argocd-agent's principal copies the Applications of an autonomous agent there, with their labels.
+        Some(_) if works.is_empty() && is_of_cluster(cache, place, context) => return None,
+        Some((application, Some(pull))) if pull.deleting => ending(cache, place, (application, pull), &works, context),
+        Some((_, Some(_))) if is_of_cluster(cache, place, context) => return None,
+        Some((application, Some(pull))) => return alive(cache, place, (application, pull), &works, context),
+    };
+    if writes.is_empty() || context.settings.pull.read_only {
+        return None;
+    }
+    Some(action(place, application, writes))
+}
+
+/// Returns true if the namespace of an Application is a managed cluster's, and not Argo CD's.
+fn is_of_cluster(cache: &Cache, place: &ObjectRef, context: &Context<'_>) -> bool {
+    *place.namespace != *context.settings.pull.argocd && cache.cluster(&place.namespace).is_some()
+}
+
+fn action(place: &ObjectRef, application: Option<&Application>, writes: Vec<Write>) -> Action {
+    Action {
+        of: Involved {
+            resource: &APPLICATIONS,
+            place: place.clone(),
+            uid: application.map_or_else(|| "".into(), |application| application.uid.clone()),
+        },
+        writes,
+        refresh: false,
+        events: Vec::new(),
+    }
+}
+
+/// Deletes works, unless the API server still has the Application.
+fn removed(works: &[Carrying<'_>], unless_there: Option<&ObjectRef>) -> Vec<Write> {
+    let staying = works.iter().filter(|it| !it.carried.deleting);
+    let delete = |it: &Carrying<'_>| Write::Delete {
+        resource: &WORKS,
+        place: it.place.clone(),
+        uid: it.carried.uid.clone(),
+        version: it.carried.version.clone(),
+        unless_there: unless_there.map(|place| (&APPLICATIONS, place.clone())),
+    };
+    staying.map(delete).collect()
+}
+
+/// Returns the writes for an Application that is being deleted. With a finalizer of Argo CD, the Application stays until the
+/// managed cluster has deleted the deployed objects, as if Argo CD on the hub had deployed them. Without one, the controller
+/// waits for nothing.
+fn ending(
+    cache: &Cache,
+    place: &ObjectRef,
+    (application, pull): (&Application, &pull::Application),
+    works: &[Carrying<'_>],
+    context: &Context<'_>,
+) -> Vec<Write> {
+    let Some(release) = pull.release() else {
+        return Vec::new();
+    };
+    let mut writes = removed(works, None);
+    let Some(kept) = believed(works, pull.cluster.as_deref()) else {
+        writes.push(patch(&APPLICATIONS, place, release));
+        return writes;
+    };
+    // The agent's report during the deletion, such as an error that blocks it.
+    if writes.is_empty() || refused(cache, place).is_some() {
+        let wanted = wanted(
+            cache,
+            (application, pull),
+            (&kept.place.namespace, Some(kept.carried)),
+            None,
+            context,
+        );
+        let body = pull.patch(Taken::default(), status::patch(&pull.current, &wanted));
+        writes.splice(0..0, body.map(|body| patch(&APPLICATIONS, place, body)));
+    }
+    writes
+}
+
+/// Returns the API server's reason for rejecting the last write for an Application.
+fn refused<'i>(cache: &'i Cache, place: &ObjectRef) -> Option<&'i str> {
+    cache.refused(CONTROLLER.name, CONTROLLER.kind, place)
+}
+
+/// Returns the work whose status is trusted and whose deletion must complete first: one on the Application's cluster, or else one
+/// with a name that only its works have. Another cluster's agent may claim that one of its works carries any Application.
+fn believed<'w, 'i>(works: &'w [Carrying<'i>], cluster: Option<&str>) -> Option<&'w Carrying<'i>> {
+    let is_there = |it: &&Carrying<'_>| Some(&*it.place.namespace) == cluster;
+    let named = || works.iter().find(|it| it.is_named);
+    works
+        .iter()
+        .filter(is_there)
+        .min_by_key(|it| (it.carried.deleting, !it.is_named))
+        .or_else(named)
+}
+
+fn patch(resource: &'static Resource, place: &ObjectRef, body: Value) -> Write {
+    Write::Patch {
+        resource,
+        place: place.clone(),
+        body,
+    }
+}
+
+/// Returns the writes for an Application that is not being deleted.
+fn alive(
+    cache: &Cache,
+    place: &ObjectRef,
+    (application, pull): (&Application, &pull::Application),
+    works: &[Carrying<'_>],
+    context: &Context<'_>,
+) -> Option<Action> {
+    let settings = &context.settings.pull;
+    let target = target(cache, place, pull, settings);
+    let mut writes = Vec::new();
+    let mut taken = Taken::default();
+    let kept = match target {
+        Ok(cluster) => {
+            let name = name(cache, place, pull, (cluster, works), &settings.argocd);
+            let here = works.iter().filter(|it| *it.place.namespace == *cluster);
+            let kept = here.min_by_key(|it| (it.carried.deleting, !it.is_named, *it.place.name != *name));
+            let (requests, what) = requests::requests(pull, kept.map(|it| it.carried));
+            let project = cache.project(&pull.project);
+            let hold = Hold::next(settings, kept.map(|it| it.carried));
+            let reconcile = Desired::of(pull, (cluster, &name), settings, &requests, project, hold);
+            writes.extend(delivered(&reconcile, &ObjectRef::new(cluster, &name), kept));
+            taken = what;
+            if !settings.read_only {
+                let others = works.iter().filter(|it| kept.is_none_or(|kept| it.place != kept.place));
+                writes.extend(removed(&others.copied().collect::<Vec<_>>(), None));
+            }
+            // The status of a new work is written after its creation: by then the agent may have reported.
+            if kept.is_none() && refused(cache, place).is_none() {
+                return Some(action(place, Some(application), writes));
+            }
+            kept
+        }
+        // The existing work keeps running.
+        Err(_) => believed(works, pull.cluster.as_deref()),
+    };
+    let cluster = kept.map_or(target.as_deref().unwrap_or_default(), |it| &it.place.namespace);
+    let carried = kept.map(|it| it.carried);
+    let wanted = wanted(
+        cache,
+        (application, pull),
+        (cluster, carried),
+        target.as_ref().err(),
+        context,
+    );
+    let body = pull.patch(taken, status::patch(&pull.current, &wanted));
+    let events = news(&pull.current, &wanted);
+    let body = body.map(|body| patch(&APPLICATIONS, place, body));
+    if refused(cache, place).is_some() {
+        // If the API server rejects the work again, it skips the writes after it.
+        writes.splice(0..0, body);
+    } else {
+        writes.extend(body);
+    }
+    if writes.is_empty() {
+        return None;
+    }
+    Some(Action {
+        events,
+        ..action(place, Some(application), writes)
+    })
+}
+
+/// Returns the managed cluster of an Application.
+///
+/// # Errors
+/// Returns the reason why there is none.
+fn target<'p>(
+    cache: &Cache,
+    place: &ObjectRef,
+    pull: &'p pull::Application,
+    settings: &pull::Settings,
+) -> Result<&'p str, String> {
+    tenancy::check_namespace(&place.namespace, settings, cache.namespaces())?;
+    let cluster = pull.cluster.as_deref().ok_or_else(|| {
+        let annotation = ocm::pull_model::CLUSTER;
+        format!("the annotation {annotation} names no managed cluster")
+    })?;
+    match cache.cluster(cluster) {
+        None => Err(format!("there is no ManagedCluster {cluster}")),
+        Some(known) if known.deleting => Err(format!("the ManagedCluster {cluster} is being deleted")),
+        Some(_) if settings.placement && !cache.is_selected(&place.namespace, cluster) => Err(format!(
+            "no Placement in the namespace {} selects the ManagedCluster {cluster}",
+            place.namespace
+        )),
+        Some(_) if settings.project && cache.project(&pull.project).is_none() => Err(format!(
+            "there is no AppProject {} in the namespace {}",
+            pull.project, settings.argocd
+        )),
+        Some(known) if is_hub(cluster, &known.labels) && is_itself(pull, settings) => Err(format!(
+            "ManagedCluster {cluster} is the hub itself, whose agent would apply the Application onto itself: remove the label {}, \
+             or name another cluster",
+            ocm::pull_model::PULL
+        )),
+        Some(_) => {
+            tenancy::check_project(pull, cluster, settings, cache.project(pull.project_name())).map(|()| cluster)
+        }
+    }
+}
+
+/// Returns true if the Application in the work has the same namespace, and so the same ObjectRef, as the one on the hub.
+fn is_itself(pull: &pull::Application, settings: &pull::Settings) -> bool {
+    *pull.namespace == *payload::namespace(pull, settings)
+}
+
+/// Returns the name of a new work of an Application on a cluster, which no other work has. If several Applications have the same
+/// short name, the one in Argo CD's namespace gets it.
+fn name(
+    cache: &Cache,
+    place: &ObjectRef,
+    pull: &pull::Application,
+    (cluster, works): (&str, &[Carrying<'_>]),
+    argocd: &str,
+) -> String {
+    let name = work::name(pull);
+    let at = ObjectRef::new(cluster, &name);
+    let is_own = works.iter().any(|it| *it.place == at);
+    let is_taken = !is_own && cache.work(WorkKind::Work, &at).is_some();
+    if is_taken || cache.is_others_name(&name, place) && *place.namespace != *argocd {
+        return work::other_name(pull);
+    }
+    name
+}
+
+/// Returns the write that creates or updates a work. A work that is being deleted is not written, because the agent is deleting
+/// the applied objects.
+fn delivered(reconcile: &Desired, place: &ObjectRef, kept: Option<&Carrying<'_>>) -> Option<Write> {
+    match kept {
+        None => Some(Write::Create {
+            resource: &WORKS,
+            place: place.clone(),
+            object: reconcile.object(),
+        }),
+        Some(it) if it.carried.deleting || it.carried.fingerprint == reconcile.fingerprint() => None,
+        Some(it) => Some(patch(&WORKS, it.place, reconcile.patch(&it.carried.version))),
+    }
+}
+
+/// Returns the desired status of an Application.
+fn wanted(
+    cache: &Cache,
+    (application, pull): (&Application, &pull::Application),
+    (cluster, carried): (&str, Option<&Carried>),
+    no_target: Option<&String>,
+    context: &Context<'_>,
+) -> Mirror {
+    let situation = Situation {
+        application: Some(pull),
+        cluster,
+        carried,
+        notes: &notes(
+            cache,
+            application,
+            &ObjectRef::new(&pull.namespace, &pull.name),
+            cluster,
+            no_target,
+        ),
+        read_only: context.settings.pull.read_only,
+        is_ours: !application.reconciled,
+        now: context.now,
+    };
+    status::wanted(&pull.current, &situation)
+}
+
+/// Returns the conditions that the controller adds to those of the cluster.
+fn notes(
+    cache: &Cache,
+    application: &Application,
+    place: &ObjectRef,
+    cluster: &str,
+    no_target: Option<&String>,
+) -> Vec<Condition> {
+    let mut notes = Vec::new();
+    let mut note = |kind: &str, message: String| {
+        notes.push(Condition {
+            kind: kind.into(),
+            message: message.into(),
+            since: None,
+        });
+    };
+    if let Some(why) = no_target {
+        note(ERROR, why.clone());
+    }
+    if let Some(why) = refused(cache, place) {
+        note(WRITE_ERROR, why.to_owned());
+    }
+    if let Some(why) = unreachable(cache.reach(cluster)) {
+        note(UNREACHABLE, format!("{cluster}: {why}"));
+    }
+    if application.reconciled {
+        note(
+            RUN_TWICE,
+            format!("it has no annotation {SKIP_RECONCILE}: \"true\", so that Argo CD on the hub runs it as well"),
+        );
+    }
+    notes
+}
+
+/// Returns Events for new conditions.
+fn news(before: &Mirror, after: &Mirror) -> Vec<Event> {
+    let is_known = |condition: &Condition| {
+        let mut before = before.conditions.iter();
+        before.any(|it| it.kind == condition.kind && it.message == condition.message)
+    };
+    let new = after.conditions.iter().filter(|condition| !is_known(condition));
+    let event = |condition: &Condition| {
+        let (_, reason) = REASONS.iter().find(|(kind, _)| **kind == *condition.kind)?;
+        Some(Event {
+            warning: true,
+            reason,
+            message: condition.message.to_string(),
+        })
+    };
+    new.filter_map(event).collect()
+}
+
+#[cfg(test)]
+mod tests;

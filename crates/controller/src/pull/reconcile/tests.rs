@@ -1,0 +1,834 @@
+//! Tests of the pull model on a simulated hub that applies all writes, so that the tests compare final states.
+
+use super::*;
+use crate::cache::tests::cluster;
+use crate::cache::{Change, Noticed, ReconcileRequest, Refusal};
+use crate::controllers::Settings;
+use crate::model::{Cluster, Decision, REFRESH, Reach, Work};
+use crate::pull::tenancy::Namespaces;
+use jiff::Timestamp;
+use ocm::pull_model as names;
+use serde_json::json;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+const NOW: &str = "2026-06-01T12:00:00Z";
+
+/// A simulated hub with the managed clusters `eu1` and `eu2`, which applies every write.
+struct Hub {
+    cache: Cache,
+    objects: BTreeMap<(&'static str, ObjectRef), Value>,
+    version: u32,
+    settings: Settings,
+    /// The writes, in words.
+    log: Vec<String>,
+    events: Vec<Event>,
+}
+
+fn shop() -> ObjectRef {
+    ObjectRef::new("argocd", "shop")
+}
+
+fn merge(object: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *object = patch.clone();
+        return;
+    };
+    if !object.is_object() {
+        *object = json!({});
+    }
+    for (key, value) in patch {
+        if value.is_null() {
+            object.as_object_mut().expect("a map").remove(key);
+        } else {
+            merge(&mut object[key], value);
+        }
+    }
+}
+
+impl Hub {
+    fn new() -> Self {
+        let mut hub = Self {
+            cache: Cache::new("argocd"),
+            objects: BTreeMap::new(),
+            version: 1,
+            settings: Settings::default(),
+            log: Vec::new(),
+            events: Vec::new(),
+        };
+        for name in ["eu1", "eu2"] {
+            hub.cache.apply(cluster(name, Reach::Heard));
+        }
+        hub
+    }
+
+    /// Creates a hub where Argo CD serves Applications of all namespaces, in the project `default`.
+    fn open() -> Self {
+        let mut hub = Self::new();
+        hub.namespaces("*");
+        hub.project(&json!({"destinations": [{"name": "*", "namespace": "*"}], "sourceNamespaces": ["*"]}));
+        hub
+    }
+
+    fn namespaces(&mut self, list: &str) -> Vec<ReconcileRequest> {
+        self.cache.apply(Change::Namespaces(Namespaces::configured(list)))
+    }
+
+    /// Replaces the spec of the AppProject `default`.
+    fn project(&mut self, spec: &Value) -> Vec<ReconcileRequest> {
+        let project = json!({"metadata": {"name": "default", "namespace": "argocd"}, "spec": spec});
+        self.cache.apply(Change::Project("default".into(), Some(project)))
+    }
+
+    /// Writes labels and annotations of a work, as the agent of a cluster.
+    fn mark(&mut self, place: &str, metadata: &Value) {
+        let mut work = self.work(place).clone();
+        merge(&mut work["metadata"], metadata);
+        let (namespace, name) = place.split_once('/').expect("a place");
+        self.put("manifestworks", &ObjectRef::new(namespace, name), Some(work));
+    }
+
+    /// Creates the same hub with an Application for `eu1`.
+    fn with_shop() -> Self {
+        let mut hub = Self::new();
+        hub.application(&shop(), "0a1b2c3d-0000", |_| ());
+        hub
+    }
+
+    fn application(&mut self, place: &ObjectRef, uid: &str, change: impl FnOnce(&mut Value)) {
+        let mut object = json!({
+            "metadata": {
+                "namespace": *place.namespace,
+                "name": *place.name,
+                "uid": uid,
+                "labels": {names::PULL: "true"},
+                "annotations": {names::CLUSTER: "eu1", SKIP_RECONCILE: "true"},
+            },
+            "spec": {
+                "project": "default",
+                "source": {"repoURL": "https://example.com/shop", "path": "guestbook"},
+                "destination": {"server": "https://eu1-control-plane:6443", "namespace": "guestbook"},
+            },
+        });
+        change(&mut object);
+        self.put("applications", place, Some(object));
+    }
+
+    fn change(&mut self, place: &ObjectRef, patch: &Value) {
+        let mut object = self.objects[&("applications", place.clone())].clone();
+        merge(&mut object, patch);
+        self.put("applications", place, Some(object));
+    }
+
+    fn put(&mut self, plural: &'static str, place: &ObjectRef, object: Option<Value>) {
+        let key = (plural, place.clone());
+        let object = object.map(|mut object| {
+            self.version += 1;
+            object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+            object
+        });
+        let text = object.as_ref().map(Value::to_string);
+        let change = if plural == "applications" {
+            let application = text.map(|text| Application::read(&text).expect("an Application"));
+            Change::Application(place.clone(), application)
+        } else {
+            let now = NOW.parse().expect("a time");
+            let work = text.and_then(|text| Work::read(&text, now).expect("a work"));
+            Change::Work(WorkKind::Work, place.clone(), work)
+        };
+        self.cache.apply(change);
+        match object {
+            Some(object) => self.objects.insert(key, object),
+            None => self.objects.remove(&key),
+        };
+    }
+
+    fn decide(&self, place: &ObjectRef) -> Option<Action> {
+        let context = Context {
+            now: NOW.parse::<Timestamp>().expect("a time"),
+            stale: false,
+            settings: &self.settings,
+        };
+        reconcile(&self.cache, place, &context)
+    }
+
+    /// Reconciles an Application until nothing is left to write, and returns the writes in words.
+    fn settle(&mut self, place: &ObjectRef) -> Vec<String> {
+        for _ in 0..10 {
+            let Some(action) = self.decide(place) else {
+                return std::mem::take(&mut self.log);
+            };
+            self.events.extend(action.events);
+            for write in action.writes {
+                self.write(write);
+            }
+        }
+        panic!("it never ends: {:?}", self.log);
+    }
+
+    fn write(&mut self, write: Write) {
+        match write {
+            Write::Create { place, mut object, .. } => {
+                self.log.push(format!("create {place}"));
+                object["metadata"]["uid"] = json!(format!("uid of {place}"));
+                object["metadata"]["generation"] = json!(1);
+                self.put("manifestworks", &place, Some(object));
+            }
+            Write::Patch { resource, place, body } => {
+                let of_it = if resource.kind == "Application" {
+                    "application"
+                } else {
+                    "work"
+                };
+                self.log.push(format!("patch {of_it} {place}"));
+                let mut object = self.objects[&(resource.plural, place.clone())].clone();
+                let version = &object["metadata"]["resourceVersion"];
+                assert_eq!(&body["metadata"]["resourceVersion"], version, "of another form");
+                assert!(of_it == "work" || body.get("spec").is_none(), "not ours: {body}");
+                merge(&mut object, &body);
+                if of_it == "work" {
+                    let generation = object["metadata"]["generation"].as_u64().expect("it has one");
+                    object["metadata"]["generation"] = json!(generation + 1);
+                }
+                self.put(resource.plural, &place, Some(object));
+            }
+            Write::Make { .. } => panic!("nothing is made here"),
+            Write::Delete {
+                resource,
+                place,
+                unless_there,
+                ..
+            } => {
+                self.log.push(format!("delete {place}"));
+                if let Some((other, place)) = unless_there {
+                    assert!(!self.objects.contains_key(&(other.plural, place)), "it is there");
+                }
+                self.put(resource.plural, &place, None);
+            }
+        }
+    }
+
+    /// Makes the API server reject the next write for an Application, or stop rejecting.
+    fn refuse(&mut self, place: &ObjectRef, why: Option<&str>) {
+        let affected = ReconcileRequest {
+            sort: ReconcileKind::Application,
+            place: place.clone(),
+            noticed: Noticed::Nothing,
+        };
+        let refusal = why.map(|why| Refusal {
+            why: why.into(),
+            gitops: None,
+        });
+        let affected = self.cache.apply(Change::Refused(CONTROLLER.name, 0, affected, refusal));
+        assert_eq!(affected.len(), 1, "it is looked at again");
+    }
+
+    /// Reconciles an Application up to the first write of a work, which the API server rejects.
+    fn try_in_vain(&mut self, place: &ObjectRef) {
+        let action = self.decide(place).expect("something is to be written");
+        for write in action.writes {
+            match &write {
+                Write::Patch { resource, .. } if resource.kind == "Application" => self.write(write),
+                _ => return,
+            }
+        }
+        panic!("no work is written");
+    }
+
+    fn of(&self, place: &ObjectRef) -> &Value {
+        &self.objects[&("applications", place.clone())]
+    }
+
+    fn works(&self) -> Vec<String> {
+        let works = self.objects.keys().filter(|(plural, _)| *plural == "manifestworks");
+        works.map(|(_, place)| place.to_string()).collect()
+    }
+
+    fn work(&self, place: &str) -> &Value {
+        let (namespace, name) = place.split_once('/').expect("a place");
+        &self.objects[&("manifestworks", ObjectRef::new(namespace, name))]
+    }
+
+    /// Reports that the agent applied the work, with this feedback of its Application.
+    fn report(&mut self, place: &str, values: &[(&str, &str)]) {
+        let mut work = self.work(place).clone();
+        let payload = &work["spec"]["workload"]["manifests"][0]["metadata"];
+        let form = payload["annotations"][names::PAYLOAD]
+            .as_str()
+            .expect("its form")
+            .to_owned();
+        let meta = json!({"group": "argoproj.io", "kind": "Application", "resource": "applications",
+            "namespace": payload["namespace"], "name": payload["name"]});
+        let value =
+            |(name, text): &(&str, &str)| json!({"name": name, "fieldValue": {"type": "String", "string": text}});
+        let values: Vec<_> = values.iter().chain([&("payload", &*form)]).map(value).collect();
+        let generation = &work["metadata"]["generation"];
+        let applied =
+            json!([{"type": "Applied", "status": "True", "observedGeneration": generation, "lastTransitionTime": NOW}]);
+        work["status"] = json!({"conditions": applied, "resourceStatus": {"manifests": [
+            {"resourceMeta": meta, "conditions": applied, "statusFeedback": {"values": values}}]}});
+        let (namespace, name) = place.split_once('/').expect("a place");
+        self.put("manifestworks", &ObjectRef::new(namespace, name), Some(work));
+    }
+
+    fn conditions(&self, place: &ObjectRef) -> Vec<(&str, &str)> {
+        let conditions = self.of(place)["status"]["conditions"].as_array();
+        conditions
+            .into_iter()
+            .flatten()
+            .map(|it| {
+                (
+                    it["type"].as_str().unwrap_or_default(),
+                    it["message"].as_str().unwrap_or_default(),
+                )
+            })
+            .collect()
+    }
+}
+
+const WORK: &str = "eu1/shop-0a1b2";
+
+const WELL: [(&str, &str); 2] = [("healthStatus", "Healthy"), ("syncStatus", "Synced")];
+
+#[test]
+fn an_application_becomes_a_work_and_its_status_comes_back_in_one_write_each() {
+    let mut hub = Hub::with_shop();
+    assert_eq!(
+        hub.settle(&shop()),
+        [format!("create {WORK}"), "patch application argocd/shop".to_owned()]
+    );
+    assert_eq!(
+        hub.of(&shop())["status"]["health"]["status"],
+        "Progressing",
+        "which nobody runs yet"
+    );
+    hub.report(WORK, &WELL);
+    assert_eq!(hub.settle(&shop()), ["patch application argocd/shop"]);
+    let status = &hub.of(&shop())["status"];
+    assert_eq!(
+        (&status["health"]["status"], &status["sync"]["status"]),
+        (&json!("Healthy"), &json!("Synced"))
+    );
+    hub.report(WORK, &WELL);
+    assert_eq!(hub.settle(&shop()), [""; 0], "nothing is new");
+    hub.change(&shop(), &json!({"spec": {"source": {"path": "other"}}}));
+    assert_eq!(hub.settle(&shop()), [format!("patch work {WORK}")]);
+    let server = &hub.of(&shop())["spec"]["destination"]["server"];
+    assert_eq!(server, "https://eu1-control-plane:6443");
+}
+
+#[test]
+fn another_cluster_is_a_move_and_another_label_the_end() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    hub.report(WORK, &WELL);
+    hub.settle(&shop());
+    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu2"}}}));
+    let moved = [
+        "create eu2/shop-0a1b2",
+        "delete eu1/shop-0a1b2",
+        "patch application argocd/shop",
+    ];
+    assert_eq!(hub.settle(&shop()), moved);
+    assert_eq!(
+        hub.of(&shop())["status"]["health"]["status"],
+        "Progressing",
+        "what the other said is past"
+    );
+    hub.change(&shop(), &json!({"metadata": {"labels": {names::PULL: "false"}}}));
+    assert_eq!(hub.settle(&shop()), ["delete eu2/shop-0a1b2"]);
+}
+
+#[test]
+fn a_cluster_that_is_not_there_keeps_what_runs_on_another() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu3"}}}));
+    assert_eq!(hub.settle(&shop()), ["patch application argocd/shop"]);
+    assert_eq!(hub.conditions(&shop()), [(ERROR, "there is no ManagedCluster eu3")]);
+    assert_eq!(hub.events[0].reason, "ManifestWorkRefused");
+    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: ""}}}));
+    hub.settle(&shop());
+    let why = "the annotation apps.open-cluster-management.io/ocm-managed-cluster names no managed cluster";
+    assert_eq!(hub.conditions(&shop()), [(ERROR, why)]);
+    assert_eq!(hub.works(), [WORK]);
+    let affected = hub.cache.apply(cluster("eu3", Reach::Heard));
+    assert_eq!(affected.len(), 1, "nobody goes there now");
+    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu4"}}}));
+    let affected = hub.cache.apply(cluster("eu4", Reach::Heard));
+    assert!(
+        affected.iter().any(|it| it.place == shop()),
+        "it is noticed: {affected:?}"
+    );
+    hub.settle(&shop());
+    assert_eq!(
+        (hub.works(), hub.conditions(&shop())),
+        (vec!["eu4/shop-0a1b2".to_owned()], vec![])
+    );
+}
+
+#[test]
+fn a_namespace_goes_to_the_clusters_that_its_placements_select() {
+    let mut hub = Hub::with_shop();
+    hub.settings.pull.placement = true;
+    let decide = |hub: &mut Hub, namespace: &str, names: &[&str]| {
+        let decision = Decision {
+            placement: "all".into(),
+            clusters: names.iter().map(|name| Arc::from(*name)).collect(),
+        };
+        hub.cache
+            .apply(Change::Decision(ObjectRef::new(namespace, "d1"), Some(decision)))
+    };
+    assert_eq!(decide(&mut hub, "argocd-2", &["eu1"]), [], "another namespace");
+    hub.settle(&shop());
+    let why = "no Placement in the namespace argocd selects the ManagedCluster eu1";
+    assert_eq!((hub.conditions(&shop()), hub.works()), (vec![(ERROR, why)], vec![]));
+    let affected = decide(&mut hub, "argocd", &["eu2", "eu1"]);
+    assert_eq!(affected.len(), 1, "a decision that comes later is noticed");
+    hub.settle(&shop());
+    assert_eq!((hub.conditions(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
+    decide(&mut hub, "argocd", &[]);
+    hub.settle(&shop());
+    assert_eq!(
+        (hub.conditions(&shop()), hub.works()),
+        (vec![(ERROR, why)], vec![WORK.to_owned()]),
+        "what runs goes on"
+    );
+    hub.cache.apply(Change::OnlyDecisions(HashSet::new()));
+    assert_eq!((hub.settle(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
+}
+
+#[test]
+fn an_application_that_is_gone_takes_its_work_along_but_an_empty_hub_takes_nothing() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    hub.cache.apply(Change::OnlyApplications(HashSet::new()));
+    assert_eq!(hub.decide(&shop()), None, "the hub shows no Application at all");
+    hub.application(&ObjectRef::new("argocd", "cart"), "1", |_| ());
+    let action = hub.decide(&shop()).expect("it is gone");
+    let asked =
+        matches!(&action.writes[..], [Write::Delete { unless_there: Some((_, place)), .. }] if *place == shop());
+    assert!(asked, "{action:?}");
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    hub.put("applications", &shop(), None);
+    assert_eq!(
+        hub.settle(&shop()),
+        [format!("delete {WORK}")],
+        "the watch has told that it is gone"
+    );
+}
+
+#[test]
+fn each_of_argo_cds_finalizers_goes_when_the_work_is_gone() {
+    for finalizer in names::CASCADE {
+        let mut hub = Hub::with_shop();
+        hub.change(
+            &shop(),
+            &json!({"metadata": {"finalizers": [finalizer, "example.com/mine"]}}),
+        );
+        hub.settle(&shop());
+        hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+        assert_eq!(
+            hub.settle(&shop()),
+            [format!("delete {WORK}"), "patch application argocd/shop".to_owned()]
+        );
+        assert_eq!(hub.of(&shop())["metadata"]["finalizers"], json!(["example.com/mine"]));
+    }
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    hub.change(
+        &shop(),
+        &json!({"metadata": {"deletionTimestamp": NOW, "finalizers": ["example.com/mine"]}}),
+    );
+    assert_eq!(hub.settle(&shop()), [""; 0], "somebody else has something to do");
+}
+
+#[test]
+fn what_keeps_an_application_from_going_is_told() {
+    let mut hub = Hub::with_shop();
+    hub.change(&shop(), &json!({"metadata": {"finalizers": [names::CASCADE[0]]}}));
+    hub.settle(&shop());
+    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    let mut work = hub.work(WORK).clone();
+    work["metadata"]["deletionTimestamp"] = json!(NOW);
+    hub.put("manifestworks", &ObjectRef::new("eu1", "shop-0a1b2"), Some(work));
+    hub.report(WORK, &[("DeletionError", "no such project")]);
+    assert_eq!(hub.settle(&shop()), ["patch application argocd/shop"]);
+    assert_eq!(hub.conditions(&shop()), [("DeletionError", "eu1: no such project")]);
+}
+
+#[test]
+fn what_is_deployed_is_noted_to_be_rolled_back_to() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    let done = [
+        ("operationStatePhase", "Succeeded"),
+        ("operationStateStartedAt", NOW),
+        ("operationStateFinishedAt", NOW),
+        ("syncResultRevision", "abc"),
+    ];
+    for _ in 0..2 {
+        hub.report(WORK, &[&WELL[..], &done].concat());
+        hub.settle(&shop());
+    }
+    let history = &hub.of(&shop())["status"]["history"];
+    assert_eq!(
+        (history.as_array().map(Vec::len), &history[0]["revision"]),
+        (Some(1), &json!("abc"))
+    );
+}
+
+#[test]
+fn a_work_that_is_going_is_waited_for() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    let mut work = hub.work(WORK).clone();
+    work["metadata"]["deletionTimestamp"] = json!(NOW);
+    let place = ObjectRef::new("eu1", "shop-0a1b2");
+    hub.put("manifestworks", &place, Some(work));
+    hub.settle(&shop());
+    assert_eq!(hub.works(), [WORK]);
+    hub.put("manifestworks", &place, None);
+    assert_eq!(hub.settle(&shop())[0], format!("create {WORK}"));
+}
+
+#[test]
+fn two_applications_of_one_name_have_a_work_each() {
+    let mut hub = Hub::open();
+    hub.application(&shop(), "0a1b2c3d-0000", |_| ());
+    let other = ObjectRef::new("team-b", "shop");
+    hub.application(&other, "0a1b2fff-0000", |_| ());
+    hub.settle(&shop());
+    hub.settle(&other);
+    let works = hub.works();
+    assert_eq!((works.len(), works[0].as_str()), (2, WORK), "{works:?}");
+    hub.put("applications", &other, None);
+    hub.settle(&other);
+    assert_eq!((hub.works(), hub.settle(&shop())), (vec![WORK.to_owned()], vec![]));
+}
+
+#[test]
+fn a_work_that_the_peers_have_made_is_taken_over_whatever_it_is_called() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    let mut work = hub.work(WORK).clone();
+    hub.put("manifestworks", &ObjectRef::new("eu1", "shop-0a1b2"), None);
+    work["metadata"]["name"] = json!("shop-99999");
+    work["spec"]["manifestConfigs"] = json!([]);
+    hub.put("manifestworks", &ObjectRef::new("eu1", "shop-99999"), Some(work));
+    assert_eq!(hub.settle(&shop()), ["patch work eu1/shop-99999"]);
+}
+
+#[test]
+fn while_all_is_read_only_nothing_is_deleted() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    hub.settings.pull.read_only = true;
+    assert_eq!(hub.settle(&shop()), [format!("patch work {WORK}")]);
+    let state = |hub: &Hub| {
+        let spec = &hub.work(WORK)["spec"];
+        let strategy = spec["manifestConfigs"][0]["updateStrategy"]["type"].clone();
+        (spec["deleteOption"]["propagationPolicy"].clone(), strategy)
+    };
+    let loosening = (json!("Orphan"), json!("ServerSideApply"));
+    assert_eq!(
+        state(&hub),
+        loosening,
+        "the agent is to let go of what it owns, which a read-only one would not"
+    );
+    hub.report(WORK, &WELL);
+    assert_eq!(
+        hub.settle(&shop()),
+        [format!("patch work {WORK}"), "patch application argocd/shop".to_owned()]
+    );
+    assert_eq!(state(&hub), (json!("Orphan"), json!("ReadOnly")), "it has");
+    hub.change(&shop(), &json!({"metadata": {"labels": null}}));
+    assert_eq!(hub.settle(&shop()), [""; 0]);
+    hub.put("applications", &shop(), None);
+    assert_eq!((hub.settle(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
+}
+
+#[test]
+fn a_sync_is_carried_before_it_is_taken_off() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    hub.report(WORK, &WELL);
+    hub.settle(&shop());
+    let refresh = json!({REFRESH: "hard"});
+    hub.change(
+        &shop(),
+        &json!({"operation": {"sync": {"revision": "abc"}}, "metadata": {"annotations": refresh}}),
+    );
+    assert_eq!(
+        hub.settle(&shop()),
+        [format!("patch work {WORK}"), "patch application argocd/shop".to_owned()]
+    );
+    let application = hub.of(&shop());
+    assert!(application.get("operation").is_none() && application["metadata"]["annotations"].get(REFRESH).is_none());
+    let payload = &hub.work(WORK)["spec"]["workload"]["manifests"][0];
+    assert_eq!(payload["operation"]["sync"]["revision"], "abc");
+    assert_eq!(payload["metadata"]["annotations"][REFRESH], "hard");
+    hub.report(WORK, &WELL);
+    hub.settle(&shop());
+    let payload = &hub.work(WORK)["spec"]["workload"]["manifests"][0];
+    assert!(payload.get("operation").is_none(), "it was done: {payload}");
+}
+
+#[test]
+fn what_argo_cd_on_the_hub_runs_as_well_is_told_so_and_has_its_status() {
+    let mut hub = Hub::with_shop();
+    hub.change(
+        &shop(),
+        &json!({"metadata": {"annotations": {SKIP_RECONCILE: null}}, "status": {"health": {"status": "Missing"}}}),
+    );
+    hub.settle(&shop());
+    hub.report(WORK, &WELL);
+    hub.settle(&shop());
+    assert_eq!(hub.of(&shop())["status"]["health"]["status"], "Missing");
+    assert_eq!(hub.conditions(&shop())[0].0, RUN_TWICE);
+}
+
+#[test]
+fn an_application_on_a_silent_cluster_says_so_and_what_was_heard_last() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    hub.report(WORK, &WELL);
+    hub.settle(&shop());
+    let affected = hub.cache.apply(cluster("eu1", Reach::Silent));
+    assert!(affected.iter().any(|it| it.place == shop()));
+    hub.settle(&shop());
+    assert_eq!(hub.conditions(&shop())[0].0, UNREACHABLE);
+    assert_eq!(hub.of(&shop())["status"]["health"]["status"], "Healthy");
+    hub.cache.apply(cluster("eu1", Reach::Heard));
+    hub.settle(&shop());
+    assert_eq!(hub.conditions(&shop()), []);
+}
+
+/// Returns the labels and annotations with which a work claims to carry an Application.
+fn claim(application: &ObjectRef) -> Value {
+    json!({
+        "labels": {names::PULL: "true"},
+        "annotations": {names::HUB_NAMESPACE: *application.namespace, names::HUB_NAME: *application.name},
+    })
+}
+
+/// Returns a hub with `argocd/shop` on `eu1`, and with `team-b/shop` on `eu2`, whose agent is hostile.
+fn with_neighbour() -> (Hub, ObjectRef, &'static str) {
+    let mut hub = Hub::open();
+    hub.application(&shop(), "0a1b2c3d-0000", |object| {
+        object["metadata"]["finalizers"] = json!([names::CASCADE[0]]);
+    });
+    let other = ObjectRef::new("team-b", "shop");
+    hub.application(&other, "77777777-0000", |object| {
+        object["metadata"]["annotations"][names::CLUSTER] = json!("eu2");
+    });
+    hub.settle(&shop());
+    hub.settle(&other);
+    hub.report(WORK, &WELL);
+    hub.settle(&shop());
+    (hub, other, "eu2/shop-77777")
+}
+
+#[test]
+fn a_cluster_cannot_speak_for_an_application_that_is_not_on_it() {
+    let (mut hub, other, stray) = with_neighbour();
+    hub.mark(stray, &claim(&shop()));
+    hub.report(
+        stray,
+        &[("healthStatus", "Degraded"), ("SyncError", "text of an attacker")],
+    );
+    assert_eq!(hub.settle(&shop()), [""; 0]);
+    assert_eq!(hub.settle(&other)[0], format!("patch work {stray}"), "it is put right");
+    assert_eq!(
+        hub.work(stray)["metadata"]["annotations"][names::HUB_NAMESPACE],
+        "team-b"
+    );
+    assert_eq!(hub.works(), [WORK, stray]);
+}
+
+#[test]
+fn a_cluster_cannot_keep_an_application_of_another_from_being_deleted() {
+    let (mut hub, other, stray) = with_neighbour();
+    // The same if no Application of the work's name exists on the hub any more.
+    hub.objects.remove(&("applications", other.clone()));
+    hub.cache.apply(Change::Application(other, None));
+    let held =
+        json!({"deletionTimestamp": NOW, "finalizers": ["cluster.open-cluster-management.io/manifest-work-cleanup"]});
+    hub.mark(stray, &claim(&shop()));
+    hub.mark(stray, &held);
+    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    assert_eq!(
+        hub.settle(&shop()),
+        [format!("delete {WORK}"), "patch application argocd/shop".to_owned()]
+    );
+    assert_eq!(hub.of(&shop())["metadata"].get("finalizers"), Some(&json!([])));
+}
+
+#[test]
+fn finds_a_work_by_its_name_when_the_cluster_has_removed_its_marks() {
+    let mut hub = Hub::with_shop();
+    hub.change(&shop(), &json!({"metadata": {"finalizers": [names::CASCADE[0]]}}));
+    hub.settle(&shop());
+    let bare = |hub: &mut Hub, place: &str| hub.mark(place, &json!({"labels": null, "annotations": null}));
+    bare(&mut hub, WORK);
+    assert_eq!(hub.settle(&shop()), [format!("patch work {WORK}")]);
+    assert_eq!(hub.work(WORK)["metadata"]["labels"][names::PULL], "true");
+    // For an Application that moved to another cluster, and for a deleted one.
+    bare(&mut hub, WORK);
+    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu2"}}}));
+    let moved = ["create eu2/shop-0a1b2", "delete eu1/shop-0a1b2"];
+    assert_eq!(hub.settle(&shop())[..2], moved);
+    bare(&mut hub, "eu2/shop-0a1b2");
+    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    assert_eq!(hub.settle(&shop())[0], "delete eu2/shop-0a1b2");
+    assert_eq!(hub.works(), [""; 0]);
+}
+
+#[test]
+fn works_of_an_application_that_was_made_anew_are_taken_over_or_deleted() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    hub.application(&shop(), "99999999-0000", |_| ());
+    let status = ["patch application argocd/shop"];
+    assert_eq!(hub.settle(&shop()), status, "its work goes on under its old name");
+    hub.application(&shop(), "88888888-0000", |object| {
+        object["metadata"]["annotations"][names::CLUSTER] = json!("eu2");
+    });
+    let moved = ["create eu2/shop-88888", "delete eu1/shop-0a1b2"];
+    assert_eq!(hub.settle(&shop())[..2], moved);
+}
+
+/// Adds the Application `team-a/cart` for `eu1`.
+fn with_cart(hub: &mut Hub) -> ObjectRef {
+    let cart = ObjectRef::new("team-a", "cart");
+    hub.application(&cart, "cafe1234-0000", |_| ());
+    cart
+}
+
+#[test]
+fn an_application_outside_argo_cds_namespace_needs_what_argo_cd_needs() {
+    let mut hub = Hub::with_shop();
+    let cart = with_cart(&mut hub);
+    let refused = |hub: &mut Hub, why: &str| {
+        hub.settle(&cart);
+        assert_eq!(hub.conditions(&cart), [(ERROR, why)]);
+        assert_eq!(hub.events.last().expect("an Event").reason, "ManifestWorkRefused");
+    };
+    refused(
+        &mut hub,
+        "Argo CD does not serve Applications in Namespace team-a: add it to `application.namespaces` of ConfigMap \
+         argocd/argocd-cmd-params-cm",
+    );
+    assert_eq!(hub.namespaces("team-*").len(), 2, "both are looked at again");
+    refused(&mut hub, "there is no AppProject default in the namespace argocd");
+    hub.project(&json!({"destinations": [{"name": "*", "namespace": "*"}]}));
+    refused(
+        &mut hub,
+        "AppProject argocd/default does not permit Applications in Namespace team-a: add it to `sourceNamespaces`",
+    );
+    hub.project(&json!({"destinations": [{"name": "eu2", "namespace": "*"}], "sourceNamespaces": ["team-a"]}));
+    refused(
+        &mut hub,
+        "AppProject argocd/default does not permit ManagedCluster eu1 with namespace \"guestbook\": add `name: eu1` and \
+         that namespace to `destinations`",
+    );
+    assert_eq!(hub.works(), [""; 0]);
+    hub.project(&json!({"destinations": [{"name": "eu1", "namespace": "*"}], "sourceNamespaces": ["team-a"]}));
+    hub.settle(&cart);
+    assert_eq!(
+        (hub.conditions(&cart), hub.works()),
+        (vec![], vec!["eu1/cart-cafe1".to_owned()])
+    );
+    // A later refusal leaves the running work unchanged.
+    hub.cache.apply(Change::ParametersAreThere(false));
+    hub.change(&cart, &json!({"spec": {"source": {"path": "other"}}}));
+    assert_eq!(hub.settle(&cart), ["patch application team-a/cart"]);
+    assert_eq!((hub.conditions(&cart).len(), hub.works().len()), (1, 1));
+}
+
+#[test]
+fn an_application_outside_argo_cds_namespace_does_not_get_into_that_on_the_cluster() {
+    let mut hub = Hub::open();
+    let evil = ObjectRef::new("evil", "shop");
+    hub.application(&evil, "e111e111-0000", |object| {
+        object["metadata"]["annotations"][names::CLUSTER_NAMESPACE] = json!("argocd");
+    });
+    hub.settle(&evil);
+    let why = "the annotation apps.open-cluster-management.io/ocm-managed-cluster-app-namespace is only for Applications in \
+               Namespace argocd: remove it";
+    assert_eq!((hub.conditions(&evil), hub.works()), (vec![(ERROR, why)], vec![]));
+}
+
+#[test]
+fn applications_in_namespaces_of_managed_clusters_are_ignored() {
+    let mut hub = Hub::open();
+    let mirrored = ObjectRef::new("eu2", "shop");
+    hub.application(&mirrored, "e222e222-0000", |object| {
+        object["metadata"]["finalizers"] = json!([names::CASCADE[0]]);
+    });
+    assert_eq!(hub.decide(&mirrored), None);
+    hub.change(&mirrored, &json!({"metadata": {"deletionTimestamp": NOW}}));
+    assert_eq!(hub.decide(&mirrored), None, "its finalizers are its agent's");
+    let affected = hub.cache.apply(Change::Cluster("eu2".into(), None));
+    assert!(affected.iter().any(|it| it.place == mirrored), "{affected:?}");
+}
+
+#[test]
+fn an_application_is_not_delivered_onto_itself() {
+    let mut hub = Hub::new();
+    hub.cache.apply(cluster("local-cluster", Reach::Heard));
+    hub.application(&shop(), "0a1b2c3d-0000", |object| {
+        object["metadata"]["annotations"][names::CLUSTER] = json!("local-cluster");
+    });
+    hub.settle(&shop());
+    let why = "ManagedCluster local-cluster is the hub itself, whose agent would apply the Application onto itself: remove the \
+               label apps.open-cluster-management.io/pull-to-ocm-managed-cluster, or name another cluster";
+    assert_eq!((hub.conditions(&shop()), hub.works()), (vec![(ERROR, why)], vec![]));
+    // If the hub has another name, the label identifies it.
+    let text = r#"{"metadata":{"name":"eu1","uid":"eu1","labels":{"local-cluster":"true"}}}"#;
+    let labelled = Cluster::read(text).expect("a cluster");
+    let affected = hub.cache.apply(Change::Cluster("eu1".into(), Some(labelled)));
+    assert!(affected.iter().all(|it| it.place != shop()));
+    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu1"}}}));
+    hub.settle(&shop());
+    assert!(
+        hub.conditions(&shop())[0]
+            .1
+            .starts_with("ManagedCluster eu1 is the hub itself")
+    );
+    let elsewhere = json!({"metadata": {"annotations": {names::CLUSTER_NAMESPACE: "other"}}});
+    hub.change(&shop(), &elsewhere);
+    hub.settle(&shop());
+    assert_eq!((hub.conditions(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
+}
+
+#[test]
+fn a_work_that_the_api_server_refuses_is_a_condition_until_it_is_accepted() {
+    let mut hub = Hub::with_shop();
+    let why = "ManifestWork eu1/shop-0a1b2 cannot be created: admission webhook \"w\" denied the request: no";
+    hub.try_in_vain(&shop());
+    assert_eq!(hub.conditions(&shop()), []);
+    hub.refuse(&shop(), Some(why));
+    hub.try_in_vain(&shop());
+    assert_eq!(hub.conditions(&shop()), [("ManifestWorkWriteError", why)]);
+    hub.log.clear();
+    hub.try_in_vain(&shop());
+    assert_eq!(hub.log, [""; 0], "it is said once");
+    hub.refuse(&shop(), None);
+    hub.settle(&shop());
+    assert_eq!((hub.conditions(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
+    // The same for an update and for the deletion.
+    hub.change(
+        &shop(),
+        &json!({"spec": {"source": {"path": "other"}}, "metadata": {"finalizers": [names::CASCADE[0]]}}),
+    );
+    hub.refuse(&shop(), Some("it cannot be changed"));
+    hub.try_in_vain(&shop());
+    assert_eq!(hub.conditions(&shop())[0].1, "it cannot be changed");
+    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    hub.refuse(&shop(), Some("it cannot be deleted"));
+    hub.try_in_vain(&shop());
+    assert_eq!(hub.conditions(&shop())[0].1, "it cannot be deleted");
+    assert_eq!(hub.works(), [WORK]);
+}

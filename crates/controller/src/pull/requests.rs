@@ -1,0 +1,240 @@
+//! Forwards requests on the hub's Application to the managed cluster exactly once: its `operation` (a sync, a rollback), and the
+//! annotation that requests a refresh.
+//!
+//! All state is in the API server, because the controller may stop between any two writes. So each request has its own ID and
+//! passes these steps:
+//!
+//! 1. It is on the hub's Application. The controller adds it to the work.
+//! 2. The work carries it: the controller removes it from the Application, and users can make another request.
+//! 3. The Application no longer has it, and the cluster reports that it no longer has it either, for the payload in the work:
+//!    Argo CD removes completed requests. Then the controller removes it from the work. Not earlier: an operation that is removed
+//!    while it runs would never end.
+//!
+//! The work keeps a request as long as the Application has it, otherwise the controller would add it again. A second operation
+//! waits on the Application until the first one, or one of the cluster's own, is done; Argo CD then rejects a third ("another
+//! operation is in progress"). On the cluster it would be lost, because Argo CD clears the field when the first one is done. If
+//! the agent cannot apply the first operation, the second one replaces it.
+//!
+//! The agent applies the whole Application if any of it changes. If an operation is done but not yet reported as such, that runs
+//! it again. So refreshes are neither added nor removed while the work carries an operation. A change of the Application does not
+//! wait, because it may fix an operation that does not end: the operation may then run on the new payload as well.
+
+use super::application::Application;
+use super::carried::Carried;
+use super::{annotation, entry, hash, items, text};
+use crate::model::REFRESH;
+use ocm::pull_model as names;
+use serde_json::{Value, json};
+
+/// The requests on an Application.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Requests {
+    /// The operation to run.
+    pub operation: Option<Operation>,
+    /// The refresh to do.
+    pub refresh: Option<Refresh>,
+}
+
+/// An operation of Argo CD.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// The ID: a hash of the operation and, if known, of the time of the request.
+    pub id: Box<str>,
+    /// The operation as JSON, with its ID in the `info`.
+    pub value: Box<str>,
+}
+
+/// A request to compare the Application with Git again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refresh {
+    /// The kind of refresh: `normal` or `hard`.
+    pub kind: Box<str>,
+    /// The ID of the request.
+    pub nonce: Box<str>,
+}
+
+/// The requests that can be removed from the hub's Application because the work carries them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// True if the `operation` can be removed.
+    pub operation: bool,
+    /// True if the refresh annotation can be removed.
+    pub refresh: bool,
+}
+
+/// The number of digits of the hash in an ID: 48 bits.
+const DIGITS: usize = 12;
+
+/// The separator between the hash and the time.
+const AT: char = '@';
+
+/// The kind of a hard refresh, which includes a normal one.
+const HARD: &str = "hard";
+
+impl Operation {
+    /// Reads the operation of an Application of the hub.
+    pub(super) fn of_hub(object: &Value) -> Option<Self> {
+        let mut operation = object.get("operation").filter(|it| it.is_object())?.clone();
+        let mut info: Vec<Value> = items(&operation, "/info").to_vec();
+        info.retain(|item| text(item, "/name") != Some(names::OPERATION));
+        operation["info"] = info.into();
+        let asked = asked(object, &["f:operation"]);
+        let id = name(
+            &[
+                text(object, "/metadata/uid").unwrap_or_default(),
+                &operation.to_string(),
+            ],
+            asked,
+        );
+        let own = json!({"name": names::OPERATION, "value": id});
+        operation["info"].as_array_mut().expect("it was made one").push(own);
+        Some(Self {
+            id: id.into(),
+            value: operation.to_string().into(),
+        })
+    }
+
+    /// Reads the operation in a work's payload, if it has an ID of ours.
+    pub(super) fn of_payload(payload: &Value) -> Option<Self> {
+        let operation = payload.get("operation")?;
+        let mut info = items(operation, "/info").iter();
+        let own = info.find(|item| text(item, "/name") == Some(names::OPERATION))?;
+        Some(Self {
+            id: text(own, "/value")?.into(),
+            value: operation.to_string().into(),
+        })
+    }
+
+    /// Returns the time of the request.
+    #[must_use]
+    pub fn asked(&self) -> Option<&str> {
+        self.id.split_once(AT).map(|(_, time)| time)
+    }
+
+    /// Returns true if the ApplicationSet controller requested the operation, as it does in each step of a RollingSync.
+    #[must_use]
+    pub fn is_of_set(&self) -> bool {
+        let value: Value = serde_json::from_str(&self.value).unwrap_or_default();
+        text(&value, "/initiatedBy/username") == Some(names::SET_CONTROLLER)
+    }
+
+    /// Returns true if both request the same, ignoring the time.
+    fn is_alike(&self, other: &Self) -> bool {
+        let content = |it: &Self| it.id.split(AT).next().map(ToOwned::to_owned);
+        content(self) == content(other)
+    }
+}
+
+impl Refresh {
+    /// Reads the refresh request of an Application of the hub.
+    pub(super) fn of_hub(object: &Value) -> Option<Self> {
+        let kind = entry(object, "annotations", REFRESH)?;
+        let field = format!("f:{REFRESH}");
+        let asked = asked(object, &["f:metadata", "f:annotations", &field]);
+        let uid = text(object, "/metadata/uid").unwrap_or_default();
+        let stamp = annotation(object, names::REFRESH_TIMESTAMP).unwrap_or_default();
+        Some(Self {
+            kind: kind.into(),
+            nonce: name(&[uid, kind, stamp], asked).into(),
+        })
+    }
+
+    /// Reads the refresh request in a work's payload, if it has an ID of ours.
+    pub(super) fn of_payload(payload: &Value) -> Option<Self> {
+        Some(Self {
+            kind: entry(payload, "annotations", REFRESH)?.into(),
+            nonce: annotation(payload, names::REFRESH_REQUEST)?.into(),
+        })
+    }
+}
+
+/// Returns the time of the last write to this field, to the second, from `managedFields`.
+fn asked<'v>(object: &'v Value, field: &[&str]) -> Option<&'v str> {
+    let owns = |entry: &&Value| {
+        let fields = entry.get("fieldsV1");
+        field
+            .iter()
+            .try_fold(fields?, |fields, name| fields.get(*name))
+            .map(|_| ())
+    };
+    let entries = items(object, "/metadata/managedFields").iter();
+    let owners = entries.filter(|entry| owns(entry).is_some());
+    owners.filter_map(|entry| text(entry, "/time")).max()
+}
+
+fn name(content: &[&str], asked: Option<&str>) -> String {
+    let hash = hash(content, DIGITS);
+    asked.map_or_else(|| hash.clone(), |asked| format!("{hash}{AT}{asked}"))
+}
+
+/// Returns the requests for the work, and those that can be removed from the hub's Application. `carried` is its work on the
+/// present target cluster: requests for another cluster are ignored.
+#[must_use]
+pub fn requests(application: &Application, carried: Option<&Carried>) -> (Requests, Taken) {
+    let asked = &application.requests;
+    let Some(carried) = carried else {
+        return (asked.clone(), Taken::default());
+    };
+    let (operation, operation_taken) = operation(asked.operation.as_ref(), carried);
+    let (mut refresh, refresh_taken) = refresh(asked.refresh.as_ref(), carried);
+    if operation.is_some() && operation == carried.operation {
+        refresh.clone_from(&carried.refresh);
+    }
+    let taken = Taken {
+        operation: operation_taken,
+        refresh: refresh_taken,
+    };
+    (Requests { operation, refresh }, taken)
+}
+
+fn operation(asked: Option<&Operation>, carried: &Carried) -> (Option<Operation>, bool) {
+    // The result is already known: the ApplicationSet controller requests a sync that it has not seen complete.
+    if asked.is_some_and(Operation::is_of_set) && carried.is_synced() {
+        let (kept, _) = operation(None, carried);
+        return (kept, true);
+    }
+    let Some(before) = &carried.operation else {
+        return (asked.filter(|_| !carried.is_busy()).cloned(), false);
+    };
+    let is_done = carried.has_done(before);
+    let Some(asked) = asked else {
+        return ((!is_done).then(|| before.clone()), false);
+    };
+    // An operation that is not known to be done is not repeated; Argo CD's API server also rejects another one in that case. The
+    // time in `managedFields` may move because the requester changes another field. The ApplicationSet controller repeats its
+    // request until it sees the operation end: a later run would sync what is in Git by then, perhaps after the turn of its step.
+    if asked.id == before.id || !is_done && asked.is_alike(before) {
+        (Some(before.clone()), true)
+    } else if is_done || !carried.is_current() && carried.refused().is_some() {
+        (Some(asked.clone()), false)
+    } else {
+        (Some(before.clone()), false)
+    }
+}
+
+/// Decides on the refresh, which can be requested at any time: Argo CD merges concurrent refreshes.
+fn refresh(asked: Option<&Refresh>, carried: &Carried) -> (Option<Refresh>, bool) {
+    let Some(before) = &carried.refresh else {
+        return (asked.cloned(), false);
+    };
+    let is_done = carried.is_current() && carried.feedback.refresh_pending.is_none();
+    match asked {
+        None => ((!is_done).then(|| before.clone()), false),
+        Some(asked) if asked.nonce == before.nonce => (Some(before.clone()), true),
+        Some(asked) => {
+            let stays_hard = !is_done && &*before.kind == HARD;
+            let kind = if stays_hard { &before.kind } else { &asked.kind };
+            let refresh = Refresh {
+                kind: kind.clone(),
+                nonce: asked.nonce.clone(),
+            };
+            (Some(refresh), false)
+        }
+    }
+}
+
+#[cfg(test)]
+mod world;
+
+#[cfg(test)]
+mod tests;

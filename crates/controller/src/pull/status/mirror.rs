@@ -1,0 +1,288 @@
+//! Reads, writes and compares the fields of an Application's status that the controller owns.
+
+use crate::pull::history::Deployment;
+use crate::pull::{items, own, text};
+use jiff::Timestamp;
+use manifest::text::{is_unprintable, one_line, shortened};
+use ocm::health;
+use serde_json::{Map, Value, json};
+
+/// The fields of an Application's status that the controller owns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mirror {
+    /// The health.
+    pub health: Health,
+    /// The sync status.
+    pub sync: Sync,
+    /// The state of the last operation.
+    pub operation: Option<OperationState>,
+    /// The time of the last comparison.
+    pub reconciled_at: Option<Box<str>>,
+    /// The type of the source, such as a Helm chart or a directory.
+    pub source_type: Option<Box<str>>,
+    /// The deployments to which the Application can be rolled back.
+    pub history: Vec<Deployment>,
+    /// The conditions, from any source.
+    pub conditions: Vec<Condition>,
+}
+
+/// The `status.health` of an Application.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    /// The health status.
+    pub status: Option<Box<str>>,
+    /// The reason.
+    pub message: Option<Box<str>>,
+    /// The time of the last transition.
+    pub since: Option<Box<str>>,
+}
+
+/// The `status.sync` of an Application.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sync {
+    /// The sync status; the API server rejects the object without it.
+    pub status: Option<Box<str>>,
+    /// The compared revision.
+    pub revision: Option<Box<str>>,
+    /// The compared revisions of several sources.
+    pub revisions: Vec<Box<str>>,
+}
+
+/// The `status.operationState` of an Application. The API server rejects it without its phase and its start time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperationState {
+    /// The phase.
+    pub phase: Box<str>,
+    /// The start time.
+    pub started_at: Box<str>,
+    /// The end time.
+    pub finished_at: Option<Box<str>>,
+    /// The message.
+    pub message: Option<Box<str>>,
+    /// The number of retries.
+    pub retries: Option<i64>,
+    /// The synced revision.
+    pub revision: Option<Box<str>>,
+}
+
+/// A condition of an Application.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Condition {
+    /// The type; its suffix gives the severity.
+    pub kind: Box<str>,
+    /// The message.
+    pub message: Box<str>,
+    /// The time of the last transition.
+    pub since: Option<Box<str>>,
+}
+
+/// The maximum length of a stored text, in bytes.
+pub const TEXT_MAX: usize = 4096;
+
+/// The maximum length of a stored word or revision, in bytes.
+pub(crate) const WORD_MAX: usize = 512;
+
+/// Truncates a text to the stored length. Line breaks stay; other control characters that affect a terminal are removed.
+pub(crate) fn bounded(text: &str) -> Box<str> {
+    let text = shortened(text, TEXT_MAX);
+    let is_odd = |char| char != '\n' && is_unprintable(char);
+    if text.contains(is_odd) {
+        text.replace(is_odd, " ").into()
+    } else {
+        text.into()
+    }
+}
+
+/// Truncates a text in the same way, to a single line.
+pub(crate) fn bounded_line(text: &str) -> Box<str> {
+    one_line(&shortened(text, TEXT_MAX)).into()
+}
+
+/// Truncates a short value in the same way.
+pub(crate) fn bounded_word(text: &str) -> Box<str> {
+    one_line(&shortened(text, WORD_MAX)).into()
+}
+
+/// Returns a time in the format of Kubernetes, or `None` for an invalid one, which the API server would reject.
+pub(crate) fn time(text: &str) -> Option<Box<str>> {
+    let time: Timestamp = text.parse().ok()?;
+    Some(health::time(time).into())
+}
+
+impl Mirror {
+    /// Reads an Application's `status`.
+    #[must_use]
+    pub fn read(status: &Value) -> Self {
+        let message = |path| text(status, path).map(bounded);
+        let time = |path| text(status, path).and_then(time);
+        let revisions = items(status, "/sync/revisions").iter().filter_map(Value::as_str);
+        let conditions = items(status, "/conditions").iter();
+        let mut mirror = Self {
+            health: Health {
+                status: own(status, "/health/status"),
+                message: message("/health/message"),
+                since: time("/health/lastTransitionTime"),
+            },
+            sync: Sync {
+                status: own(status, "/sync/status"),
+                revision: own(status, "/sync/revision"),
+                revisions: revisions.map(Into::into).collect(),
+            },
+            operation: status.get("operationState").and_then(OperationState::read),
+            reconciled_at: time("/reconciledAt"),
+            source_type: own(status, "/sourceType"),
+            history: Deployment::read(status),
+            conditions: conditions.filter_map(Condition::read).collect(),
+        };
+        mirror.conditions.sort();
+        mirror
+    }
+
+    /// Returns the JSON to write. The operation state needs an operation, which the feedback does not contain.
+    fn to_json(&self) -> Value {
+        let mut health = Map::new();
+        put(&mut health, "status", self.health.status.as_deref());
+        put(&mut health, "message", self.health.message.as_deref());
+        put(&mut health, "lastTransitionTime", self.health.since.as_deref());
+        let mut sync = Map::new();
+        put(&mut sync, "status", self.sync.status.as_deref());
+        put(&mut sync, "revision", self.sync.revision.as_deref());
+        if !self.sync.revisions.is_empty() {
+            sync.insert("revisions".to_owned(), json!(self.sync.revisions));
+        }
+        let mut status = Map::new();
+        for (key, part) in [("health", health), ("sync", sync)] {
+            if !part.is_empty() {
+                status.insert(key.to_owned(), part.into());
+            }
+        }
+        if let Some(operation) = &self.operation {
+            status.insert("operationState".to_owned(), operation.to_json().into());
+        }
+        put(&mut status, "reconciledAt", self.reconciled_at.as_deref());
+        put(&mut status, "sourceType", self.source_type.as_deref());
+        if !self.history.is_empty() {
+            let history: Vec<_> = self.history.iter().map(Deployment::to_json).collect();
+            status.insert("history".to_owned(), history.into());
+        }
+        if !self.conditions.is_empty() {
+            let conditions: Vec<_> = self.conditions.iter().map(Condition::to_json).collect();
+            status.insert("conditions".to_owned(), conditions.into());
+        }
+        status.into()
+    }
+}
+
+impl OperationState {
+    fn read(state: &Value) -> Option<Self> {
+        Some(Self {
+            phase: own(state, "/phase")?,
+            started_at: text(state, "/startedAt").and_then(time)?,
+            finished_at: text(state, "/finishedAt").and_then(time),
+            message: text(state, "/message").map(bounded),
+            retries: state.get("retryCount").and_then(Value::as_i64),
+            revision: own(state, "/syncResult/revision"),
+        })
+    }
+
+    fn to_json(&self) -> Map<String, Value> {
+        let mut state = Map::new();
+        put(&mut state, "phase", Some(&*self.phase));
+        put(&mut state, "startedAt", Some(&*self.started_at));
+        put(&mut state, "finishedAt", self.finished_at.as_deref());
+        put(&mut state, "message", self.message.as_deref());
+        put(&mut state, "retryCount", self.retries);
+        if let Some(revision) = &self.revision {
+            state.insert("syncResult".to_owned(), json!({"revision": revision}));
+        }
+        state
+    }
+}
+
+impl Condition {
+    fn read(condition: &Value) -> Option<Self> {
+        Some(Self {
+            kind: own(condition, "/type")?,
+            message: text(condition, "/message").map(bounded).unwrap_or_default(),
+            since: text(condition, "/lastTransitionTime").and_then(time),
+        })
+    }
+
+    fn to_json(&self) -> Value {
+        let mut condition = Map::new();
+        put(&mut condition, "type", Some(&*self.kind));
+        put(&mut condition, "message", Some(&*self.message));
+        put(&mut condition, "lastTransitionTime", self.since.as_deref());
+        condition.into()
+    }
+}
+
+fn put<T: Into<Value>>(map: &mut Map<String, Value>, key: &str, value: Option<T>) {
+    if let Some(value) = value {
+        map.insert(key.to_owned(), value.into());
+    }
+}
+
+/// The maximum delay of the last comparison's time, in seconds: the clusters' Argo CDs compare every few minutes, and a write for
+/// each comparison would be most of all writes.
+const LATE: i64 = 3600;
+
+/// Returns the merge patch to the desired status, or `None` if nothing changes.
+#[must_use]
+pub fn patch(current: &Mirror, wanted: &Mirror) -> Option<Value> {
+    // The common case, which needs no JSON.
+    if current == wanted {
+        return None;
+    }
+    let (before, after) = (current.to_json(), wanted.to_json());
+    let mut patch = difference(&before, &after)?;
+    let only = patch
+        .as_object()
+        .is_some_and(|patch| patch.len() == 1 && patch.contains_key("reconciledAt"));
+    if only && !is_late(current, wanted) {
+        return None;
+    }
+    if let Some(Value::Object(state)) = patch.get_mut("operationState") {
+        state.insert("operation".to_owned(), json!({}));
+    }
+    Some(json!({ "status": patch }))
+}
+
+/// Returns true if the time of the last comparison needs a write by itself: if it is too old, or if a client such as `argocd app
+/// sync` waits for a comparison after an operation.
+fn is_late(current: &Mirror, wanted: &Mirror) -> bool {
+    let time = |text: Option<&str>| text?.parse::<Timestamp>().ok();
+    let (Some(before), Some(after)) = (
+        time(current.reconciled_at.as_deref()),
+        time(wanted.reconciled_at.as_deref()),
+    ) else {
+        return true;
+    };
+    let finished = wanted
+        .operation
+        .as_ref()
+        .and_then(|operation| time(operation.finished_at.as_deref()));
+    after.as_second().saturating_sub(before.as_second()) >= LATE
+        || finished.is_some_and(|finished| before < finished && finished <= after)
+}
+
+/// Returns the merge patch from one value to the other. Lists are replaced.
+fn difference(before: &Value, after: &Value) -> Option<Value> {
+    let (Value::Object(old), Value::Object(new)) = (before, after) else {
+        return (before != after).then(|| after.clone());
+    };
+    let mut patch = Map::new();
+    for key in old.keys().filter(|key| !new.contains_key(*key)) {
+        patch.insert(key.clone(), Value::Null);
+    }
+    for (key, value) in new {
+        let part = match old.get(key) {
+            Some(before) => difference(before, value),
+            None => Some(value.clone()),
+        };
+        if let Some(part) = part {
+            patch.insert(key.clone(), part);
+        }
+    }
+    (!patch.is_empty()).then(|| patch.into())
+}

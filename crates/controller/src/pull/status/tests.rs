@@ -1,0 +1,476 @@
+//! Tests of an Application's status derived from feedback.
+
+use super::super::requests::Requests;
+use super::super::tests::{application, payload, said, work};
+use super::super::{items, text};
+use super::*;
+use serde_json::{Value, json};
+
+const NOON: &str = "2026-06-01T12:00:00Z";
+const LATER: &str = "2026-06-01T12:05:00Z";
+
+fn at(time: &str) -> Timestamp {
+    time.parse().expect("a time")
+}
+
+fn carried(said: Option<Value>) -> Carried {
+    Carried::read(&work(&application(|_| ()), &Requests::default(), said)).expect("it is of the pull model")
+}
+
+/// Returns a work with feedback on the current payload.
+fn current(values: &[(&str, &str)]) -> Value {
+    let form = payload(&application(|_| ()), &Requests::default());
+    let mut all = vec![("payload", &*form)];
+    all.extend(values);
+    said(&all)
+}
+
+fn situation(carried: Option<&Carried>) -> Situation<'_> {
+    Situation {
+        application: None,
+        cluster: "eu1",
+        carried,
+        notes: &[],
+        read_only: false,
+        is_ours: true,
+        now: at(NOON),
+    }
+}
+
+/// Applies a merge patch as in RFC 7386.
+fn merge(object: &mut Value, patch: &Value) {
+    let (Value::Object(fields), Value::Object(patch)) = (&mut *object, patch) else {
+        *object = patch.clone();
+        return;
+    };
+    for (key, value) in patch {
+        if value.is_null() {
+            fields.remove(key);
+        } else {
+            merge(fields.entry(key.clone()).or_insert_with(|| json!({})), value);
+        }
+    }
+}
+
+/// The status of an Application.
+struct Hub(Value);
+
+impl Hub {
+    fn new() -> Self {
+        Self(json!({}))
+    }
+
+    /// Returns the write in this situation, and checks that a second one is not needed.
+    fn write(&mut self, situation: &Situation<'_>) -> Option<Value> {
+        let before = Mirror::read(&self.0);
+        let patch = patch(&before, &wanted(&before, situation))?;
+        merge(&mut self.0, &patch["status"]);
+        let after = Mirror::read(&self.0);
+        let later = Situation {
+            now: at(LATER),
+            ..*situation
+        };
+        assert_eq!(
+            super::patch(&after, &wanted(&after, &later)),
+            None,
+            "one write per change"
+        );
+        required(&self.0);
+        Some(patch)
+    }
+
+    fn hears(&mut self, said: Value) -> Option<Value> {
+        self.write(&situation(Some(&carried(Some(said)))))
+    }
+
+    fn health(&self) -> &str {
+        text(&self.0, "/health/status").unwrap_or_default()
+    }
+
+    fn message(&self) -> &str {
+        text(&self.0, "/health/message").unwrap_or_default()
+    }
+}
+
+/// Checks the fields that the Application's CRD requires.
+fn required(status: &Value) {
+    let needs = |path: &str, keys: &[&str]| {
+        let part = status.pointer(path);
+        assert!(
+            part.is_none_or(|part| keys.iter().all(|key| part.get(*key).is_some())),
+            "{path} of {status}"
+        );
+    };
+    needs("/sync", &["status"]);
+    needs("/operationState", &["operation", "phase", "startedAt"]);
+    needs("/operationState/syncResult", &["revision"]);
+    for condition in items(status, "/conditions") {
+        assert!(condition.get("type").is_some() && condition.get("message").is_some());
+    }
+}
+
+const WELL: [(&str, &str); 3] = [
+    ("healthStatus", "Healthy"),
+    ("syncStatus", "Synced"),
+    ("syncRevision", "abc"),
+];
+
+const SUCCEEDED: [(&str, &str); 4] = [
+    ("operationStatePhase", "Succeeded"),
+    ("operationStateStartedAt", "2026-06-01T11:59:00Z"),
+    ("operationStateFinishedAt", "2026-06-01T11:59:30Z"),
+    ("syncResultRevision", "abc"),
+];
+
+#[test]
+fn what_the_cluster_says_is_written_at_once_and_once() {
+    let mut hub = Hub::new();
+    let all = [&WELL[..], &SUCCEEDED].concat();
+    let patch = hub.hears(current(&all)).expect("a write");
+    let wanted = json!({"status": {
+        "health": {"status": "Healthy", "lastTransitionTime": NOON},
+        "sync": {"status": "Synced", "revision": "abc"},
+        "operationState": {
+            "operation": {},
+            "phase": "Succeeded",
+            "startedAt": "2026-06-01T11:59:00Z",
+            "finishedAt": "2026-06-01T11:59:30Z",
+            "syncResult": {"revision": "abc"},
+        },
+    }});
+    assert_eq!(patch, wanted, "and never Progressing before Healthy");
+    assert_eq!(hub.hears(current(&all)), None);
+}
+
+#[test]
+fn a_healthy_application_stays_healthy_whatever_else_comes() {
+    let mut hub = Hub::new();
+    hub.hears(current(&WELL));
+    let more = [&WELL[..], &SUCCEEDED, &[("SyncError", "no")]].concat();
+    let patch = hub.hears(current(&more)).expect("a write");
+    assert_eq!(patch["status"].get("health"), None, "{patch}");
+    assert_eq!(
+        hub.hears(said(&[("payload", "of before"), ("healthStatus", "Progressing")])),
+        None
+    );
+    assert_eq!(hub.hears(said(&[])), None);
+    assert_eq!(hub.health(), "Healthy");
+}
+
+#[test]
+fn only_what_differs_is_written_and_what_the_cluster_no_longer_says_is_removed() {
+    let mut hub = Hub::new();
+    hub.hears(current(
+        &[&WELL[..], &SUCCEEDED, &[("healthMessage", "x"), ("SyncError", "no")]].concat(),
+    ));
+    let patch = hub.hears(current(&[
+        ("healthStatus", "Healthy"),
+        ("syncStatus", "OutOfSync"),
+        ("syncRevision", "abc"),
+    ]));
+    let wanted = json!({"status": {
+        "health": {"message": null},
+        "sync": {"status": "OutOfSync"},
+        "operationState": null,
+        "conditions": null,
+    }});
+    assert_eq!(patch, Some(wanted));
+}
+
+#[test]
+fn a_new_operation_has_nothing_of_the_one_before_it() {
+    let mut hub = Hub::new();
+    hub.hears(current(&[&WELL[..], &SUCCEEDED].concat()));
+    let running = [("operationStatePhase", "Running"), ("operationStateStartedAt", NOON)];
+    hub.hears(current(&[&WELL[..], &running].concat()));
+    assert_eq!(
+        hub.0["operationState"],
+        json!({"operation": {}, "phase": "Running", "startedAt": NOON})
+    );
+}
+
+#[test]
+fn an_operation_without_its_start_is_not_made_up() {
+    let mut hub = Hub::new();
+    hub.hears(current(&[&WELL[..], &[("operationStatePhase", "Running")]].concat()));
+    assert_eq!(hub.0.get("operationState"), None);
+    assert_eq!(
+        hub.hears(current(&[&WELL[..], &[("operationStatePhase", "Running")]].concat())),
+        None
+    );
+}
+
+#[test]
+fn an_application_that_nobody_runs_is_neither_green_nor_empty() {
+    let unheard = carried(None);
+    let silent = carried(Some(said(&[])));
+    let dormant = carried(Some(current(&[])));
+    for (carried, why) in [
+        (None, "waiting for eu1: its agent has not applied the Application"),
+        (
+            Some(&unheard),
+            "waiting for eu1: its agent has not applied the Application",
+        ),
+        (
+            Some(&silent),
+            "waiting for eu1: nothing has come back of the Application",
+        ),
+        (
+            Some(&dormant),
+            "waiting for eu1: its Argo CD has not looked at the Application",
+        ),
+    ] {
+        let mut hub = Hub::new();
+        hub.write(&situation(carried)).expect("a write");
+        assert_eq!((hub.health(), hub.message()), ("Progressing", why));
+        assert_eq!(hub.0["sync"], json!({"status": "Unknown"}));
+    }
+}
+
+#[test]
+fn another_cluster_does_not_inherit_what_the_one_before_said() {
+    for carried in [None, Some(&carried(None))] {
+        let mut hub = Hub::new();
+        hub.hears(current(&[&WELL[..], &SUCCEEDED].concat()));
+        hub.write(&situation(carried)).expect("a write");
+        assert_eq!(hub.health(), "Progressing");
+        assert_eq!(
+            (&hub.0["sync"], hub.0.get("operationState")),
+            (&json!({"status": "Unknown"}), None)
+        );
+    }
+}
+
+#[test]
+fn what_the_agent_cannot_apply_is_degraded_and_says_why() {
+    let mut refused = said(&[
+        ("payload", "of before"),
+        ("healthStatus", "Healthy"),
+        ("syncStatus", "Synced"),
+    ]);
+    refused["conditions"] = json!([
+        {"type": "Applied", "status": "False", "message": "no such kind", "observedGeneration": 2},
+    ]);
+    let mut hub = Hub::new();
+    hub.hears(current(&[&WELL[..], &SUCCEEDED].concat()));
+    hub.hears(refused.clone()).expect("a write");
+    assert_eq!(
+        (hub.health(), hub.message()),
+        ("Degraded", "eu1 could not apply the Application: no such kind")
+    );
+    assert_eq!(hub.0["sync"], json!({"status": "Unknown"}));
+    let condition =
+        json!({"type": "ManifestWorkApplyError", "message": "eu1: no such kind", "lastTransitionTime": NOON});
+    assert_eq!(hub.0["conditions"], json!([condition]));
+    assert_eq!(hub.0["operationState"]["phase"], "Succeeded");
+    hub.hears(current(&WELL)).expect("a write");
+    assert_eq!((hub.health(), hub.0.get("conditions")), ("Healthy", None));
+    let form = payload(&application(|_| ()), &Requests::default());
+    for value in refused["statusFeedback"]["values"].as_array_mut().expect("a list") {
+        if value["name"] == "payload" {
+            value["fieldValue"]["string"] = json!(form);
+        }
+    }
+    hub.hears(refused).expect("a write");
+    assert_eq!(hub.health(), "Healthy", "it stands there as it should");
+    assert_eq!(items(&hub.0, "/conditions").len(), 1);
+}
+
+#[test]
+fn what_somebody_has_removed_from_the_cluster_is_missing() {
+    let mut gone = current(&WELL);
+    gone["conditions"][1]["status"] = json!("False");
+    let mut hub = Hub::new();
+    hub.hears(current(&WELL));
+    hub.hears(gone).expect("a write");
+    assert_eq!(
+        (hub.health(), hub.message()),
+        ("Missing", "the Application is not on eu1")
+    );
+}
+
+#[test]
+fn where_the_agents_only_look_what_they_see_is_told() {
+    let peers = carried(Some(said(&WELL)));
+    let mut hub = Hub::new();
+    let frozen = Situation {
+        read_only: true,
+        ..situation(Some(&peers))
+    };
+    hub.write(&frozen).expect("a write");
+    assert_eq!(hub.health(), "Healthy");
+}
+
+#[test]
+fn one_half_of_the_truth_is_not_taken_for_the_whole() {
+    let mut hub = Hub::new();
+    hub.hears(current(&[("healthStatus", "Healthy")]));
+    assert_eq!(hub.0["sync"], json!({"status": "Unknown"}));
+    hub.hears(current(&[("syncStatus", "Synced")]));
+    assert_eq!(hub.health(), "Unknown");
+    hub.hears(current(&[("healthStatus", "Splendid"), ("syncStatus", "Odd")]));
+    assert_eq!(
+        (hub.health(), &hub.0["sync"]["status"]),
+        ("Splendid", &json!("Odd")),
+        "words are passed on"
+    );
+}
+
+#[test]
+fn a_rolling_sync_sees_the_end_of_an_operation_and_not_the_middle() {
+    let running = |by: &'static str| {
+        let state = [
+            ("healthStatus", "Missing"),
+            ("syncStatus", "OutOfSync"),
+            ("operationStatePhase", "Running"),
+            ("operationStateStartedAt", NOON),
+            ("operationStateInitiatedBy", by),
+        ];
+        current(&state)
+    };
+    let phase = |hub: &Hub| hub.0["operationState"]["phase"].clone();
+    let mut hub = Hub::new();
+    hub.hears(running("applicationset-controller"));
+    assert_eq!((phase(&hub), hub.health()), (Value::Null, "Missing"));
+    hub.hears(current(&[&WELL[..], &SUCCEEDED].concat()));
+    assert_eq!(phase(&hub), "Succeeded");
+    hub.hears(running("admin"));
+    assert_eq!(phase(&hub), "Running", "somebody looks at it");
+}
+
+#[test]
+fn what_the_hubs_own_argo_cd_says_is_a_reason_for_no_write_and_goes_with_the_next() {
+    let unknown = json!([{"type": "InvalidSpecError", "message": "error getting cluster by server: not found"}]);
+    let mut hub = Hub::new();
+    hub.hears(current(&WELL));
+    hub.0["conditions"] = unknown.clone();
+    let well = carried(Some(current(&WELL)));
+    assert_eq!(
+        hub.write(&situation(Some(&well))),
+        None,
+        "it would say it again at once"
+    );
+    hub.hears(current(&[&WELL[..], &SUCCEEDED].concat()));
+    assert_eq!(hub.0.get("conditions"), None, "it says it again where it is still so");
+}
+
+#[test]
+fn an_operation_that_was_taken_shows_that_it_is_not_over() {
+    let asked = application(|object| {
+        object["operation"] = json!({"sync": {}});
+        let fields = json!({"f:operation": {}});
+        object["metadata"]["managedFields"] = json!([{"manager": "argocd-server", "time": NOON, "fieldsV1": fields}]);
+    });
+    let id = asked
+        .requests
+        .operation
+        .as_ref()
+        .map(|it| it.id.to_string())
+        .expect("an operation");
+    let form = payload(&application(|_| ()), &asked.requests);
+    let carrying = |said: Value| {
+        let work = work(&application(|_| ()), &asked.requests, Some(said));
+        Carried::read(&work).expect("it is of the pull model")
+    };
+    let mut hub = Hub::new();
+    hub.hears(current(&[&WELL[..], &SUCCEEDED].concat()));
+    // As Argo CD does when a user requests a sync.
+    hub.0["operationState"] = Value::Null;
+    let before = carrying(current(&[&WELL[..], &SUCCEEDED].concat()));
+    hub.write(&situation(Some(&before))).expect("a write");
+    let waiting = json!({
+        "operation": {}, "phase": "Running", "startedAt": NOON, "message": "waiting for eu1 to begin",
+    });
+    assert_eq!(hub.0["operationState"], waiting);
+    assert_eq!(hub.health(), "Healthy", "which is not in doubt");
+    let there = [&WELL[..], &SUCCEEDED, &[("payload", &form), ("operationPending", &id)]].concat();
+    let there = carrying(said(&there));
+    assert_eq!(
+        hub.write(&situation(Some(&there))),
+        None,
+        "and what it did before is not shown"
+    );
+    let running = [("operationStatePhase", "Running"), ("operationStateStartedAt", LATER)];
+    let marks = [("payload", &*form), ("operationPending", &id), ("operationBegun", &id)];
+    let begun = carrying(said(&[&WELL[..], &running, &marks].concat()));
+    hub.write(&situation(Some(&begun))).expect("a write");
+    assert_eq!(
+        hub.0["operationState"],
+        json!({"operation": {}, "phase": "Running", "startedAt": LATER})
+    );
+    let over = carrying(said(&[&WELL[..], &SUCCEEDED, &[("payload", &form)]].concat()));
+    hub.write(&situation(Some(&over))).expect("a write");
+    assert_eq!(hub.0["operationState"]["phase"], "Succeeded");
+}
+
+#[test]
+fn conditions_of_others_stay_and_ours_come_and_go() {
+    let condition = |kind: &str| json!({"type": kind, "message": "eu1: x", "lastTransitionTime": NOON});
+    let mut hub =
+        Hub(json!({"conditions": [condition("SyncError"), condition("Mine"), condition("ManifestWorkInfo")]}));
+    let well = carried(Some(current(&[&WELL[..], &[("ComparisonError", "y")]].concat())));
+    let notes = [Condition {
+        kind: "ManagedClusterUnreachableWarning".into(),
+        message: "z".into(),
+        since: None,
+    }];
+    let silent = Situation {
+        notes: &notes,
+        ..situation(Some(&well))
+    };
+    hub.write(&silent).expect("a write");
+    let said = |hub: &Hub| -> Vec<String> {
+        items(&hub.0, "/conditions")
+            .iter()
+            .map(|it| it["type"].as_str().unwrap_or_default().to_owned())
+            .collect()
+    };
+    assert_eq!(
+        said(&hub),
+        ["ComparisonError", "ManagedClusterUnreachableWarning", "Mine"]
+    );
+    hub.write(&situation(Some(&well))).expect("a write");
+    assert_eq!(said(&hub), ["ComparisonError", "Mine"]);
+    let conditions = hub.0["conditions"].as_array_mut().expect("a list");
+    conditions.reverse();
+    assert_eq!(hub.write(&situation(Some(&well))), None, "in whatever order");
+}
+
+#[test]
+fn that_it_was_compared_again_is_no_reason_to_write_unless_somebody_waits_for_it() {
+    let mut hub = Hub::new();
+    let compared = |time| current(&[&WELL[..], &SUCCEEDED, &[("reconciledAt", time)]].concat());
+    hub.hears(compared("2026-06-01T11:59:10Z")).expect("a write");
+    let patch = hub.hears(compared("2026-06-01T11:59:31Z"));
+    assert_eq!(
+        patch,
+        Some(json!({"status": {"reconciledAt": "2026-06-01T11:59:31Z"}})),
+        "after an operation"
+    );
+    assert_eq!(hub.hears(compared("2026-06-01T12:02:31Z")), None);
+    assert!(hub.hears(compared("2026-06-01T12:59:31Z")).is_some(), "an hour later");
+}
+
+#[test]
+fn long_texts_are_cut_and_what_is_no_time_is_not_written() {
+    let long = "ä".repeat(TEXT_MAX);
+    let mut hub = Hub::new();
+    hub.hears(current(
+        &[&WELL[..], &[("healthMessage", &long), ("reconciledAt", "yesterday")]].concat(),
+    ));
+    assert!(hub.message().len() <= TEXT_MAX && hub.message().ends_with('…'));
+    assert_eq!(hub.0.get("reconciledAt"), None);
+}
+
+#[test]
+fn each_source_of_several_has_its_revision() {
+    let mut hub = Hub::new();
+    let revisions = [
+        ("healthStatus", "Healthy"),
+        ("syncStatus", "Synced"),
+        ("syncRevision0", "a"),
+        ("syncRevision1", "b"),
+    ];
+    hub.hears(current(&revisions));
+    assert_eq!(hub.0["sync"], json!({"status": "Synced", "revisions": ["a", "b"]}));
+}

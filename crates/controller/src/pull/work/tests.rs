@@ -1,0 +1,321 @@
+//! Tests of the desired work and of the fingerprint.
+
+use super::super::tests::{UID, annotate, application, as_stored};
+use super::*;
+use crate::pull::items;
+
+const CLUSTER: (&str, &str) = ("eu1", "shop-0a1b2");
+
+fn desired(application: &Application, settings: &Settings) -> Desired {
+    let project = json!({"metadata": {"name": "shops", "namespace": "argocd"}, "spec": {"sourceRepos": ["*"]}});
+    held(application, settings, Hold::next(settings, None), &project)
+}
+
+fn held(application: &Application, settings: &Settings, hold: Hold, project: &Value) -> Desired {
+    Desired::of(
+        application,
+        CLUSTER,
+        settings,
+        &Requests::default(),
+        Some(project),
+        hold,
+    )
+}
+
+fn acm() -> Settings {
+    Settings {
+        dialect: Dialect::Acm,
+        ..all()
+    }
+}
+
+/// Returns settings that deliver everything.
+fn all() -> Settings {
+    Settings {
+        namespace: true,
+        project: true,
+        ..Settings::default()
+    }
+}
+
+fn of_set() -> Application {
+    application(|object| {
+        let owner = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "appset-1"});
+        object["metadata"]["ownerReferences"] = json!([owner]);
+    })
+}
+
+/// Applies a merge patch as in RFC 7386.
+fn merge(object: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *object = patch.clone();
+        return;
+    };
+    if !object.is_object() {
+        *object = json!({});
+    }
+    let fields = object.as_object_mut().expect("it was made one");
+    for (key, value) in patch {
+        if value.is_null() {
+            fields.remove(key);
+        } else {
+            merge(fields.entry(key.clone()).or_insert(Value::Null), value);
+        }
+    }
+}
+
+#[test]
+fn a_work_has_the_name_that_the_peers_would_give_it() {
+    assert_eq!(name(&application(|_| ())), "shop-0a1b2");
+}
+
+#[test]
+fn applications_of_one_name_in_two_namespaces_never_share_a_work() {
+    let one = application(|_| ());
+    let other = application(|object| object["metadata"]["namespace"] = json!("team-a"));
+    assert_eq!(name(&one), name(&other), "as their UIDs begin alike");
+    assert_ne!(other_name(&one), other_name(&other));
+    assert!(other_name(&one).starts_with("shop-") && other_name(&one).len() == "shop-".len() + 10);
+}
+
+#[test]
+fn names_of_any_length_work_and_uids_of_any() {
+    let named = |name: &str, uid: &str| {
+        application(|object| {
+            object["metadata"]["name"] = json!(name);
+            object["metadata"]["uid"] = json!(uid);
+        })
+    };
+    for length in [182, 183, 240, 253] {
+        let name = name(&named(&"a".repeat(length), UID));
+        assert!(name.len() <= 188, "{length}: {name}");
+        assert_eq!(name.ends_with("-0a1b2"), length <= 182, "{length}: {name}");
+    }
+    let dotted = name(&named(&format!("{}.{}", "a".repeat(176), "b".repeat(60)), UID));
+    assert!(!dotted.contains(".-"), "{dotted}");
+    for uid in ["", "a"] {
+        let name = name(&named("shop", uid));
+        assert!(name.starts_with("shop-") && name.len() == "shop-".len() + 10, "{name}");
+    }
+}
+
+#[test]
+fn a_work_is_found_by_the_peers_labels_and_annotations() {
+    let it = desired(&application(|_| ()), &Settings::default()).object();
+    let pull = json!({
+        "app.kubernetes.io/managed-by": "argocd-ocm-cmp",
+        "argocd-ocm-cmp.github.io/application": "shop",
+        "apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true",
+    });
+    assert_eq!(it["metadata"]["labels"], pull);
+    let annotations = json!({
+        "apps.open-cluster-management.io/hub-application-namespace": "argocd",
+        "apps.open-cluster-management.io/hub-application-name": "shop",
+    });
+    assert_eq!(it["metadata"]["annotations"], annotations);
+    assert_eq!(
+        (&it["metadata"]["namespace"], &it["metadata"]["name"]),
+        (&json!("eu1"), &json!("shop-0a1b2"))
+    );
+    let it = desired(&of_set(), &Settings::default()).object();
+    assert_eq!(it["metadata"]["labels"][names::PULL], "true");
+    assert_eq!(it["metadata"]["labels"][names::OF_SET], "true");
+    assert_eq!(it["metadata"]["annotations"][names::SET], "argocd/appset-1");
+}
+
+#[test]
+fn acm_finds_the_works_of_a_set_by_its_hash() {
+    let it = desired(&of_set(), &acm()).object();
+    let labels = json!({
+        "app.kubernetes.io/managed-by": "argocd-ocm-cmp",
+        "argocd-ocm-cmp.github.io/application": "shop",
+        "apps.open-cluster-management.io/application-set": "true",
+        "apps.open-cluster-management.io/application-set-hash": "b208dbecfe0a5f65581d608faac0e95c9a302b34",
+    });
+    assert_eq!(it["metadata"]["labels"], labels);
+    for (set, hash) in [
+        ("argocd/appset1", "654ef46669ce896863583d1940559d145b39032b"),
+        ("argocd/guestbook-app-set", "ed58e4a1479ef2d7fb1a60bc2b7300100f262779"),
+    ] {
+        assert_eq!(hex(&Sha1::digest(set)), hash);
+    }
+    let it = desired(&application(|_| ()), &acm()).object();
+    let labels = json!({works::MANAGED_BY: works::OURS, works::APPLICATION_LABEL: "shop", names::PULL: "true"});
+    assert_eq!(it["metadata"]["labels"], labels);
+    let elsewhere = application(|object| object["metadata"]["namespace"] = json!("team-a"));
+    let it = desired(&elsewhere, &Settings::default()).object();
+    assert_eq!(it["metadata"]["labels"][works::APPLICATION_LABEL], "team-a_shop");
+}
+
+#[test]
+fn the_agent_is_told_of_the_application_what_the_peers_tell_it() {
+    let it = desired(&application(|_| ()), &Settings::default()).object();
+    let config = &it["spec"]["manifestConfigs"][0];
+    let which = json!({"group": "argoproj.io", "resource": "applications", "namespace": "argocd", "name": "shop"});
+    assert_eq!(config["resourceIdentifier"], which);
+    let strategy = json!({"type": "ServerSideApply", "serverSideApply": {"force": true, "ignoreFields": [{
+        "condition": "OnSpokeChange",
+        "jsonPaths": [".operation", r#".metadata.annotations["argocd.argoproj.io/refresh"]"#],
+    }]}});
+    assert_eq!(config["updateStrategy"], strategy);
+    assert_eq!(config["feedbackRules"].as_array().map(Vec::len), Some(6));
+    assert_eq!(it["spec"].get("deleteOption"), None);
+}
+
+#[test]
+fn a_namespace_and_a_project_stay_when_the_application_goes() {
+    let it = desired(&application(|_| ()), &all()).object();
+    let kinds: Vec<_> = items(&it, "/spec/workload/manifests")
+        .iter()
+        .map(|it| &it["kind"])
+        .collect();
+    assert_eq!(kinds, ["Namespace", "AppProject", "Application"]);
+    let option = json!({"propagationPolicy": "SelectivelyOrphan", "selectivelyOrphans": {"orphaningRules": [
+        {"group": "", "resource": "namespaces", "name": "argocd"},
+        {"group": "argoproj.io", "resource": "appprojects", "namespace": "argocd", "name": "shops"},
+    ]}});
+    assert_eq!(it["spec"]["deleteOption"], option);
+}
+
+#[test]
+fn frozen_works_change_nothing_on_the_cluster_and_are_else_as_they_were() {
+    let thawed = desired(&application(|_| ()), &all()).object();
+    let frozen = Settings {
+        read_only: true,
+        ..all()
+    };
+    let frozen = desired(&application(|_| ()), &frozen).object();
+    let configs = items(&frozen, "/spec/manifestConfigs");
+    assert_eq!(configs.len(), 3, "of every object");
+    assert!(
+        configs
+            .iter()
+            .all(|config| config["updateStrategy"] == json!({"type": "ReadOnly"}))
+    );
+    assert_eq!(frozen["spec"]["workload"], thawed["spec"]["workload"]);
+    assert_eq!(frozen["spec"]["deleteOption"], json!({"propagationPolicy": "Orphan"}));
+    assert_eq!(frozen["metadata"], thawed["metadata"]);
+    assert_eq!(
+        configs[2]["feedbackRules"],
+        thawed["spec"]["manifestConfigs"][1]["feedbackRules"]
+    );
+}
+
+#[test]
+fn a_work_that_is_as_it_should_be_is_known_whatever_the_api_server_and_others_add() {
+    for settings in [Settings::default(), all(), acm()] {
+        let desired = desired(&of_set(), &settings);
+        let mut stored = as_stored(&desired.object());
+        assert_eq!(fingerprint(&stored), desired.fingerprint());
+        let option = stored["spec"].as_object_mut().expect("a map").entry("deleteOption");
+        option.or_insert_with(|| json!({"propagationPolicy": "Foreground"}));
+        stored["metadata"]["labels"]["example.com/mine"] = json!("x");
+        stored["metadata"]["annotations"]["example.com/mine"] = json!("x");
+        stored["spec"]["executor"] = json!({"subject": {"type": "ServiceAccount"}});
+        assert_eq!(fingerprint(&stored), desired.fingerprint());
+    }
+}
+
+#[test]
+fn a_work_that_is_not_as_it_should_be_is_mended_by_one_patch_that_leaves_alone_what_others_have() {
+    let wanted = desired(&application(|_| ()), &Settings::default());
+    let changed = |path: &str, value: Value| {
+        let mut work = as_stored(&wanted.object());
+        let (parent, key) = path.rsplit_once('/').expect("a path");
+        work.pointer_mut(parent).expect("a parent")[key.replace("~1", "/")] = value;
+        work
+    };
+    let pull = "/metadata/labels/apps.open-cluster-management.io~1pull-to-ocm-managed-cluster";
+    let name = "/metadata/annotations/apps.open-cluster-management.io~1hub-application-name";
+    let ttl = json!({"propagationPolicy": "Foreground", "ttlSecondsAfterFinished": 1});
+    for mut work in [
+        as_stored(&desired(&of_set(), &acm()).object()),
+        changed(pull, json!("false")),
+        changed(name, json!("x")),
+        changed("/spec/workload/manifests/0/spec/project", json!("other")),
+        changed("/spec/manifestConfigs/0/updateStrategy", json!({"type": "Update"})),
+        changed("/spec/manifestConfigs/0/feedbackScrapeType", json!("Watch")),
+        changed("/spec/deleteOption", json!({"propagationPolicy": "Orphan"})),
+        changed("/spec/deleteOption", ttl),
+    ] {
+        work["metadata"]["labels"]["example.com/mine"] = json!("x");
+        work["spec"]["executor"] = json!({"subject": {"type": "ServiceAccount"}});
+        assert_ne!(fingerprint(&work), wanted.fingerprint(), "{work}");
+        let patch = wanted.patch("41");
+        assert_eq!(patch["metadata"]["resourceVersion"], "41");
+        merge(&mut work, &patch);
+        assert_eq!(fingerprint(&work), wanted.fingerprint(), "{work}");
+        assert_eq!(work["metadata"]["labels"]["example.com/mine"], "x");
+        assert!(work["spec"]["executor"].is_object());
+    }
+}
+
+#[test]
+fn every_step_of_letting_go_is_one_patch_and_so_is_the_way_back() {
+    let project = json!({"metadata": {"name": "shops", "namespace": "argocd"}, "spec": {"sourceRepos": ["*"]}});
+    let form = |hold| held(&of_set(), &acm(), hold, &project);
+    let steps = [
+        Hold::Firm,
+        Hold::Loosening,
+        Hold::Loose,
+        Hold::Firm,
+        Hold::Loose,
+        Hold::Loosening,
+    ];
+    let mut work = as_stored(&form(Hold::Firm).object());
+    for hold in steps {
+        merge(&mut work, &form(hold).patch("41"));
+        work = as_stored(&work);
+        assert_eq!(
+            (fingerprint(&work), Hold::read(&work)),
+            (form(hold).fingerprint(), hold)
+        );
+    }
+}
+
+#[test]
+fn what_the_work_is_to_keep_is_set_by_a_patch_as_well() {
+    let wanted = desired(&of_set(), &acm());
+    let mut work = as_stored(&desired(&application(|_| ()), &Settings::default()).object());
+    work["spec"]["deleteOption"] = json!({"propagationPolicy": "Foreground", "ttlSecondsAfterFinished": 1});
+    merge(&mut work, &wanted.patch("41"));
+    assert_eq!(fingerprint(&work), wanted.fingerprint());
+}
+
+#[test]
+fn a_change_of_the_application_changes_the_work() {
+    let before = desired(&application(|_| ()), &Settings::default());
+    let after = desired(
+        &application(|object| annotate(object, "contact", "x")),
+        &Settings::default(),
+    );
+    assert_ne!(before.fingerprint(), after.fingerprint());
+    let status = application(|object| object["status"] = json!({"health": {"status": "Healthy"}}));
+    assert_eq!(
+        before.fingerprint(),
+        desired(&status, &Settings::default()).fingerprint()
+    );
+}
+
+#[test]
+fn tells_whose_works_may_have_a_name() {
+    for (work, wanted) in [
+        ("shop-0a1b2", true),
+        ("shop-0a1b2c3d4e", true),
+        ("shop-0a1b", false),
+        ("shop-klust", false),
+        ("shop-0A1B2", false),
+        ("my-shop-0a1b2", false),
+        ("shops-0a1b2", false),
+        ("shop", false),
+        ("", false),
+    ] {
+        assert_eq!(may_carry(work, "shop"), wanted, "{work}");
+    }
+    let long = "x".repeat(250);
+    let it = application(|object| object["metadata"]["name"] = json!(long));
+    for name in names(&it) {
+        assert!(name.len() <= NAME_MAX && may_carry(&name, &long), "{name}");
+        assert!(!may_carry(&name, "x"), "{name}");
+    }
+}

@@ -1,0 +1,50 @@
+//! The metrics of the event loop's state.
+
+use super::Reconciler;
+use crate::model::Reach;
+use crate::watches::Kind;
+use ocm::health::HealthStatus;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+impl Reconciler {
+    /// Records whether this replica leads, and the health of works.
+    pub(super) fn measure_works(&self, leads: bool) {
+        self.metrics.leading(leads);
+        for health in HealthStatus::ALL {
+            self.metrics.works(health, self.cache.count(health));
+        }
+    }
+
+    /// Records the number of objects of a kind, for the kinds that have metrics.
+    pub(super) fn measure(&self, kind: Kind) {
+        match kind {
+            Kind::GitOpsClusters => self.metrics.gitops_clusters(self.cache.gitops_clusters()),
+            Kind::Clusters => {
+                for reach in Reach::ALL {
+                    self.metrics.managed_clusters(reach, self.cache.heard(reach));
+                }
+            }
+            Kind::Certificates => self.metrics.certificates(self.cache.certificates_until()),
+            _ => {}
+        }
+    }
+
+    /// Records failing objects and the age of the workqueues. Objects that were due before this replica led count from then on.
+    pub(super) fn measure_lanes(&mut self, leads: bool) {
+        let now = (self.clocks.elapsed)();
+        self.leads_since = leads.then(|| self.leads_since.unwrap_or(now));
+        let mut all: BTreeMap<_, (usize, Duration)> = BTreeMap::new();
+        for workqueue in &self.workqueues {
+            let (failing, delay) = all.entry(workqueue.controller.name).or_default();
+            if let Some(since) = self.leads_since {
+                let due = workqueue.queue.next().map(|due| due.max(since));
+                *delay = due.map_or(*delay, |due| now.saturating_duration_since(due).max(*delay));
+                *failing = failing.saturating_add(workqueue.queue.failing());
+            }
+        }
+        for (controller, (failing, delay)) in all {
+            self.metrics.queued(controller, failing, delay);
+        }
+    }
+}

@@ -1,0 +1,392 @@
+//! Tests of the event loop with a fake API server and a fake clock.
+
+use super::*;
+use crate::Options;
+use crate::cache::{Noticed, ReconcileKind};
+use crate::runtime::action::{Event, Involved, Write};
+use crate::runtime::lease;
+use crate::runtime::lease::played;
+use http::{Method, Request, Response};
+use jiff::Timestamp;
+use kube::client::Body;
+use ocm::resources::{APPLICATIONS, CLUSTERS};
+use serde_json::json;
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+thread_local! {
+    /// The objects that are written already and need no further writes.
+    static WRITTEN: RefCell<HashSet<String>> = RefCell::default();
+    /// The requests, in order.
+    static REQUESTS: RefCell<Vec<String>> = RefCell::default();
+    static LOOKS: Cell<u64> = const { Cell::new(0) };
+}
+
+fn requests(part: &str) -> usize {
+    REQUESTS.with_borrow(|all| all.iter().filter(|it| it.contains(part)).count())
+}
+
+/// Returns a client of an API server that never answers requests for objects called `hang…` nor lists; it accepts all others.
+fn client() -> Client {
+    let service = tower::service_fn(|request: Request<Body>| async move {
+        let path = request.uri().path().to_owned();
+        REQUESTS.with_borrow_mut(|all| all.push(format!("{} {path}", request.method())));
+        let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+        if *request.method() == Method::GET || name.starts_with("hang") {
+            future::pending::<()>().await;
+        }
+        WRITTEN.with_borrow_mut(|written| written.insert(name));
+        Ok::<_, kube::Error>(Response::new(Body::from(b"{}".to_vec())))
+    });
+    Client::new(service, "default")
+}
+
+/// Requests one write and an Event for each object.
+fn write_once(_: &Cache, place: &ObjectRef, _: &Context<'_>) -> Option<Action> {
+    LOOKS.set(LOOKS.get() + 1);
+    assert_ne!(&*place.name, "defect", "it cannot be looked at");
+    let resource = if place.namespace.is_empty() {
+        &CLUSTERS
+    } else {
+        &APPLICATIONS
+    };
+    let is_written = WRITTEN.with_borrow(|written| written.contains(&*place.name));
+    (!is_written).then(|| Action {
+        of: Involved {
+            resource,
+            place: place.clone(),
+            uid: "uid".into(),
+        },
+        writes: vec![Write::Patch {
+            resource,
+            place: place.clone(),
+            body: json!({}),
+        }],
+        refresh: false,
+        events: vec![Event {
+            warning: false,
+            reason: "Written",
+            message: place.to_string(),
+        }],
+    })
+}
+
+/// Requests no writes, and spends a millisecond on each object.
+fn write_nothing(_: &Cache, _: &ObjectRef, _: &Context<'_>) -> Option<Action> {
+    LOOKS.set(LOOKS.get() + 1);
+    None
+}
+
+const fn controller(
+    name: &'static str,
+    kind: ReconcileKind,
+    reconcile: fn(&Cache, &ObjectRef, &Context<'_>) -> Option<Action>,
+) -> Controller {
+    Controller {
+        name,
+        about: "",
+        kind,
+        requires: &[Kind::Clusters],
+        pause: Duration::ZERO,
+        reconcile,
+        requeue_after: |_, _, _| None,
+    }
+}
+
+static APPLICATION: Controller = controller("applications", ReconcileKind::Application, write_once);
+static CLUSTER: Controller = controller("clusters", ReconcileKind::Cluster, write_once);
+static IDLE: Controller = controller("idle", ReconcileKind::Application, write_nothing);
+
+fn time() -> Timestamp {
+    "2026-06-01T12:00:00Z".parse().expect("a time")
+}
+
+/// The clock of the runtime, which tests advance.
+const CLOCKS: Clocks = Clocks {
+    time,
+    elapsed: || tokio::time::Instant::now().into_std(),
+};
+
+/// Returns an event loop with these controllers, whose caches are synced.
+fn reconciler(controllers: &[&'static Controller], clocks: Clocks) -> Reconciler {
+    let options = Options {
+        hub: hub::Connection::default(),
+        controllers: controllers.to_vec(),
+        settings: Settings::default(),
+        lease_namespace: None,
+        identity: "us".to_owned(),
+        address: ([127, 0, 0, 1], 0).into(),
+        dry_run: false,
+        concurrent_writes: 48,
+    };
+    let ready = Arc::new(Readiness::new(options.needs()));
+    ready.synced(Kind::Clusters);
+    let leads = watch::channel(true).1;
+    Reconciler::new(&options, &client(), leads, ready, Metrics::new(), clocks)
+}
+
+fn touch(reconciler: &mut Reconciler, sort: ReconcileKind, places: impl IntoIterator<Item = ObjectRef>) {
+    let affected = places.into_iter().map(|place| ReconcileRequest {
+        sort,
+        place,
+        noticed: Noticed::Nothing,
+    });
+    reconciler.touch(affected.collect());
+}
+
+fn applications(namespace: &str, name: &str, count: usize) -> Vec<ObjectRef> {
+    (0..count)
+        .map(|number| ObjectRef::new(namespace, &format!("{name}-{number}")))
+        .collect()
+}
+
+fn metric(reconciler: &Reconciler, start: &str) -> u64 {
+    let text = reconciler.metrics.render();
+    let samples = text.lines().filter(|line| line.starts_with(start));
+    samples
+        .map(|line| {
+            line.rsplit(' ')
+                .next()
+                .and_then(|it| it.parse::<u64>().ok())
+                .unwrap_or(0)
+        })
+        .sum()
+}
+
+/// Runs the loop for this time.
+async fn run(reconciler: &mut Reconciler, seconds: u64) {
+    tokio::select! {
+        () = reconciler.run() => panic!("it ended"),
+        () = sleep(Duration::from_secs(seconds)) => {}
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn hanging_writes_delay_neither_other_controllers_nor_tenants_nor_events() {
+    let mut reconciler = reconciler(&[&APPLICATION, &CLUSTER], CLOCKS);
+    touch(
+        &mut reconciler,
+        ReconcileKind::Application,
+        applications("hostile", "hang", 200),
+    );
+    run(&mut reconciler, 1).await;
+    assert_eq!(requests("PATCH"), 30, "three quarters of what the controller has");
+    // Objects of another kind and of another tenant have their own slots.
+    touch(&mut reconciler, ReconcileKind::Cluster, [ObjectRef::new("", "cluster")]);
+    touch(
+        &mut reconciler,
+        ReconcileKind::Application,
+        applications("tenant", "fine", 20),
+    );
+    run(&mut reconciler, 1).await;
+    assert_eq!((requests("/managedclusters/cluster"), requests("/fine-")), (1, 20));
+    assert_eq!(requests("POST"), 21, "and their Events are written");
+    // The same tenant gets a slot as soon as the other writes turn out to hang.
+    touch(
+        &mut reconciler,
+        ReconcileKind::Application,
+        applications("hostile", "own", 1),
+    );
+    run(&mut reconciler, 25).await;
+    assert_eq!(requests("/own-0"), 1);
+    assert!(requests("/hang-") >= 200, "each was tried");
+    // This does not change later.
+    for round in 0..20 {
+        let all = applications("hostile", &format!("own-{round}"), 30);
+        touch(&mut reconciler, ReconcileKind::Application, all);
+        run(&mut reconciler, 5).await;
+        assert_eq!(
+            requests(&format!(
+                "PATCH /apis/argoproj.io/v1alpha1/namespaces/hostile/applications/own-{round}-"
+            )),
+            30
+        );
+    }
+    assert!(
+        reconciler.writes.len() <= 12,
+        "a quarter of the slots: {}",
+        reconciler.writes.len()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_are_written_while_writes_never_cease() {
+    let mut reconciler = reconciler(&[&APPLICATION], CLOCKS);
+    touch(
+        &mut reconciler,
+        ReconcileKind::Application,
+        applications("a", "hang", 300),
+    );
+    touch(
+        &mut reconciler,
+        ReconcileKind::Application,
+        applications("b", "fine", 3),
+    );
+    run(&mut reconciler, 1).await;
+    assert!(
+        reconciler.workqueues[0].queue.is_due(false, (CLOCKS.elapsed)()),
+        "more is to be written"
+    );
+    assert_eq!(requests("POST"), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_concerns_one_object_and_is_tried_again_later_and_later() {
+    let mut reconciler = reconciler(&[&APPLICATION], CLOCKS);
+    touch(
+        &mut reconciler,
+        ReconcileKind::Application,
+        [ObjectRef::new("argocd", "defect")],
+    );
+    touch(
+        &mut reconciler,
+        ReconcileKind::Application,
+        applications("argocd", "fine", 5),
+    );
+    run(&mut reconciler, 60).await;
+    assert_eq!(requests("PATCH"), 5);
+    let panics = metric(&reconciler, "argocd_ocm_cmp_panics_total{controller=\"applications\"}");
+    assert!((5..10).contains(&panics), "{panics}");
+    assert_eq!(metric(&reconciler, "argocd_ocm_cmp_failing"), 1);
+
+    // A write that panics.
+    let due = Due {
+        place: ObjectRef::new("argocd", "written"),
+        share: crate::runtime::turns::Share::of(&"argocd".into()),
+        slow: false,
+        stale: false,
+    };
+    let task = reconciler.writes.spawn(async { panic!("it cannot be written") });
+    let id = task.id();
+    let involved = Involved {
+        resource: &APPLICATIONS,
+        place: due.place.clone(),
+        uid: "uid".into(),
+    };
+    let running = Running {
+        of: Some((0, due, involved)),
+        task,
+        is_given_up: false,
+    };
+    reconciler.running.insert(id, running);
+    run(&mut reconciler, 1).await;
+    assert!(metric(&reconciler, "argocd_ocm_cmp_panics_total{controller=\"applications\"}") > panics);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_in_the_index_lists_the_kind_again_later_and_later() {
+    let mut reconciler = reconciler(&[&APPLICATION], CLOCKS);
+    run(&mut reconciler, 1).await;
+    for (lists, wait) in [(2, 2), (3, 3), (4, 5)] {
+        assert!(!reconciler.apply(Kind::Clusters, Change::Panic));
+        run(&mut reconciler, wait).await;
+        assert_eq!(requests("managedclusters"), lists);
+    }
+    assert_eq!(
+        metric(&reconciler, "argocd_ocm_cmp_panics_total{controller=\"index\"}"),
+        3
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_becomes_due_while_the_loop_works_is_reconciled() {
+    thread_local! {
+        static STEP: Cell<u64> = const { Cell::new(0) };
+        static READINGS: Cell<u64> = const { Cell::new(0) };
+    }
+    /// The clock of a slow machine: time passes between two readings.
+    const SLOW: Clocks = Clocks {
+        time,
+        elapsed: || {
+            READINGS.set(READINGS.get() + 1);
+            (CLOCKS.elapsed)() + Duration::from_millis(STEP.get() * READINGS.get())
+        },
+    };
+    // Whatever the step, the object becomes due between two readings.
+    for step in 1..200 {
+        STEP.set(step);
+        READINGS.set(0);
+        let mut reconciler = reconciler(&[&APPLICATION], SLOW);
+        let late = ObjectRef::new("argocd", &format!("late-{step}"));
+        touch(&mut reconciler, ReconcileKind::Application, [late]);
+        // No watch event wakes the loop.
+        run(&mut reconciler, 10).await;
+        assert_eq!(
+            requests("PATCH"),
+            usize::try_from(step).unwrap(),
+            "{step} ms between two readings"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_lease_is_renewed_during_a_backlog_of_100_000_objects() {
+    const OBJECTS: u64 = 100_000;
+    thread_local! {
+        static START: std::time::Instant = (CLOCKS.elapsed)();
+    }
+    /// A clock that advances by a millisecond for each reconciled object.
+    const BUSY: Clocks = Clocks {
+        time,
+        elapsed: || START.with(|start| *start) + Duration::from_millis(LOOKS.get()),
+    };
+    let mut reconciler = reconciler(&[&IDLE], BUSY);
+    let places = (0..OBJECTS).map(|number| ObjectRef::new("argocd", &format!("{number}")));
+    touch(&mut reconciler, ReconcileKind::Application, places);
+    // Objects are reconciled 200 ms after a change.
+    LOOKS.set(200);
+    let hub = played::Hub::default();
+    let (sender, mut leads) = watch::channel(false);
+    let _election = lease::Election::start(hub.client().0, "argocd", "lease", "us".to_owned(), sender, 1);
+    let (mut renewals, mut longest) = (0, 0);
+    let passing = async {
+        // The loop uses up the time of the Lease.
+        let (start, mut before) = (tokio::time::Instant::now(), LOOKS.get());
+        while LOOKS.get() < OBJECTS + 200 {
+            let passed = Duration::from_millis(LOOKS.get());
+            tokio::time::advance(passed.saturating_sub(start.elapsed())).await;
+            longest = longest.max(LOOKS.get() - before);
+            before = LOOKS.get();
+            renewals = hub.writes();
+            task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        () = reconciler.run() => panic!("it ended"),
+        () = passing => {}
+    }
+    assert!(longest <= 100, "it computed for {longest} ms without a pause");
+    assert!(renewals >= 30, "the Lease was renewed {renewals} times in 100 s");
+    assert!(*leads.borrow_and_update(), "it leads");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_forgets_what_another_replica_has_done() {
+    let mut reconciler = reconciler(&[&APPLICATION], CLOCKS);
+    let (sender, leads) = watch::channel(false);
+    reconciler.leads = leads;
+    touch(
+        &mut reconciler,
+        ReconcileKind::Application,
+        applications("argocd", "done", 1000),
+    );
+    touch(
+        &mut reconciler,
+        ReconcileKind::Application,
+        applications("argocd", "open", 3),
+    );
+    WRITTEN.with_borrow_mut(|written| written.extend((0..1000).map(|number| format!("done-{number}"))));
+    run(&mut reconciler, 30).await;
+    assert_eq!(
+        reconciler.workqueues[0].queue.len(),
+        1003,
+        "the other replica has its time"
+    );
+    run(&mut reconciler, 120).await;
+    assert_eq!((reconciler.workqueues[0].queue.len(), requests("PATCH")), (3, 0));
+    sender.send_replace(true);
+    run(&mut reconciler, 1).await;
+    assert_eq!(requests("PATCH"), 3, "what is left is written by who takes over");
+}

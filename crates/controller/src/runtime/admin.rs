@@ -1,0 +1,300 @@
+//! The HTTP server for Kubernetes and Prometheus: `/healthz`, `/readyz`, `/metrics`.
+
+use crate::metrics::{CONTENT_TYPE, Metrics};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ALLOW, CONTENT_TYPE as TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tracing::{debug, warn};
+
+/// The maximum number of concurrent connections; others wait until one ends.
+const CONNECTIONS: usize = 64;
+
+/// The time limit for sending a request.
+const TO_ASK: Duration = Duration::from_secs(5);
+
+/// The time limit for a connection, with all requests and responses.
+const TO_END: Duration = Duration::from_secs(10);
+
+/// The pause when no connection can be accepted because too many files are open.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The maximum size of a request, in bytes.
+const REQUEST: usize = 16 * 1024;
+
+/// Serves requests while it is polled; dropping it closes the connections.
+///
+/// `ready` and `live` return the reason if they fail, in one plain line such as `waiting for: manifestworks`.
+pub async fn serve<R, L>(listener: TcpListener, metrics: Metrics, ready: R, live: L) -> Infallible
+where
+    R: Fn() -> Result<(), String> + Send + Sync + 'static,
+    L: Fn() -> Result<(), String> + Send + Sync + 'static,
+{
+    let admin = Arc::new(Admin { metrics, ready, live });
+    let free = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut connections = JoinSet::new();
+    loop {
+        let permit = Arc::clone(&free).acquire_owned().await.expect("nobody closes it");
+        let stream = loop {
+            match listener.accept().await {
+                Ok((stream, _)) => break stream,
+                Err(error) => {
+                    warn!(reason = %error, "no connection can be taken");
+                    sleep(PAUSE).await;
+                }
+            }
+        };
+        while connections.try_join_next().is_some() {}
+        let admin = Arc::clone(&admin);
+        connections.spawn(async move {
+            match timeout(TO_END, admin.converse(stream)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => debug!(reason = %error, "a connection broke"),
+                Err(_) => debug!("a connection took too long"),
+            }
+            drop(permit);
+        });
+    }
+}
+
+struct Admin<R, L> {
+    metrics: Metrics,
+    ready: R,
+    live: L,
+}
+
+impl<R, L> Admin<R, L>
+where
+    R: Fn() -> Result<(), String> + Send + Sync + 'static,
+    L: Fn() -> Result<(), String> + Send + Sync + 'static,
+{
+    /// Serves one request on a connection: an idle connection would take a slot from others.
+    async fn converse(&self, stream: TcpStream) -> hyper::Result<()> {
+        let service = service_fn(async |request: Request<Incoming>| {
+            Ok::<_, Infallible>(self.answer(request.method(), request.uri().path()))
+        });
+        http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(TO_ASK)
+            .keep_alive(false)
+            .max_buf_size(REQUEST)
+            .serve_connection(TokioIo::new(stream), service)
+            .await
+    }
+
+    fn answer(&self, method: &Method, path: &str) -> Response<Full<Bytes>> {
+        let known = ["/healthz", "/readyz", "/metrics"].contains(&path);
+        if !known {
+            return plain(StatusCode::NOT_FOUND, "not here: ask for /healthz, /readyz or /metrics");
+        }
+        if method != Method::GET && method != Method::HEAD {
+            let mut answer = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are answered");
+            answer
+                .headers_mut()
+                .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return answer;
+        }
+        match path {
+            "/healthz" => state((self.live)(), StatusCode::INTERNAL_SERVER_ERROR),
+            "/readyz" => state((self.ready)(), StatusCode::SERVICE_UNAVAILABLE),
+            _ => typed(CONTENT_TYPE, self.metrics.render()),
+        }
+    }
+}
+
+fn state(state: Result<(), String>, otherwise: StatusCode) -> Response<Full<Bytes>> {
+    match state {
+        Ok(()) => plain(StatusCode::OK, "ok"),
+        Err(reason) => plain(otherwise, &reason),
+    }
+}
+
+fn plain(status: StatusCode, line: &str) -> Response<Full<Bytes>> {
+    let mut answer = typed("text/plain; charset=utf-8", format!("{line}\n"));
+    *answer.status_mut() = status;
+    answer
+}
+
+fn typed(content_type: &'static str, text: String) -> Response<Full<Bytes>> {
+    let mut answer = Response::new(Full::new(Bytes::from(text)));
+    answer
+        .headers_mut()
+        .insert(TYPE, HeaderValue::from_static(content_type));
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::SocketAddr;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::task::JoinHandle;
+
+    /// Serves on a free port.
+    async fn serving(
+        ready: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+        live: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    ) -> (SocketAddr, JoinHandle<Infallible>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        (address, tokio::spawn(serve(listener, Metrics::new(), ready, live)))
+    }
+
+    /// Returns all that the server sends in response to this text.
+    async fn sent(address: SocketAddr, text: &str) -> String {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(text.as_bytes()).await.unwrap();
+        rest(&mut stream).await
+    }
+
+    async fn rest(stream: &mut TcpStream) -> String {
+        let mut answer = Vec::new();
+        // A connection that is cut off still has the response up to that point.
+        let _end = stream.read_to_end(&mut answer).await;
+        String::from_utf8(answer).unwrap()
+    }
+
+    /// Returns the status line and the body of the response.
+    async fn asked(address: SocketAddr, method: &str, path: &str) -> (String, String) {
+        let answer = sent(address, &format!("{method} {path} HTTP/1.1\r\nhost: x\r\n\r\n")).await;
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let status = head.lines().next().unwrap().strip_prefix("HTTP/1.1 ").unwrap();
+        (status.to_owned(), body.to_owned())
+    }
+
+    #[tokio::test]
+    async fn it_says_whether_it_lives_and_is_ready_and_why_not() {
+        static IS_WELL: AtomicBool = AtomicBool::new(false);
+        let unless_well = |reason: &'static str| {
+            move || {
+                let is_well = IS_WELL.load(Ordering::Relaxed);
+                is_well.then_some(()).ok_or_else(|| reason.to_owned())
+            }
+        };
+        let ready = unless_well("waiting for: manifestworks, managedclusters");
+        let (address, _server) = serving(ready, unless_well("the writer has ended")).await;
+        let is = |status: &str, body: &str| (status.to_owned(), body.to_owned());
+        let waiting = is(
+            "503 Service Unavailable",
+            "waiting for: manifestworks, managedclusters\n",
+        );
+        assert_eq!(asked(address, "GET", "/readyz").await, waiting);
+        let dead = is("500 Internal Server Error", "the writer has ended\n");
+        assert_eq!(asked(address, "GET", "/healthz").await, dead);
+        IS_WELL.store(true, Ordering::Relaxed);
+        assert_eq!(asked(address, "GET", "/readyz?verbose=1").await, is("200 OK", "ok\n"));
+        assert_eq!(asked(address, "GET", "/healthz").await, is("200 OK", "ok\n"));
+        assert_eq!(asked(address, "HEAD", "/healthz").await, is("200 OK", ""));
+    }
+
+    #[tokio::test]
+    async fn metrics_come_with_the_type_prometheus_knows_them_by() {
+        let (address, _server) = serving(|| Ok(()), || Ok(())).await;
+        let answer = sent(address, "GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+        let header = "\r\ncontent-type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n";
+        assert!(answer.contains(header), "{answer}");
+        assert!(
+            answer.contains("\nargocd_ocm_cmp_leader 0\n") && answer.ends_with("# EOF\n"),
+            "{answer}"
+        );
+    }
+
+    #[tokio::test]
+    async fn what_is_not_served_is_refused() {
+        let (address, _server) = serving(|| Ok(()), || Ok(())).await;
+        for (method, path, status) in [
+            ("GET", "/", "404 Not Found"),
+            ("GET", "/metrics/", "404 Not Found"),
+            ("GET", "/../etc/passwd", "404 Not Found"),
+            ("POST", "/debug", "404 Not Found"),
+            ("POST", "/healthz", "405 Method Not Allowed"),
+            ("DELETE", "/metrics", "405 Method Not Allowed"),
+        ] {
+            assert_eq!(asked(address, method, path).await.0, status, "{method} {path}");
+        }
+        let answer = sent(address, "PUT /readyz HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        assert!(answer.contains("\r\nallow: GET, HEAD\r\n"), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn nonsense_ends_only_the_connection_it_came_by() {
+        let (address, server) = serving(|| Ok(()), || Ok(())).await;
+        let long = format!("GET /healthz HTTP/1.1\r\nx: {}", "y".repeat(2 * REQUEST));
+        let tls = "\u{16}\u{3}\u{1}\u{0}hello\r\n\r\n";
+        let h2 = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+        for nonsense in [
+            "",
+            "\r\n\r\n",
+            tls,
+            h2,
+            "GET\r\n\r\n",
+            "GET /healthz HTTP/1.1\r\n: \r\n\r\n",
+            &long,
+        ] {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            // The server may close the connection before all is sent.
+            let _end = stream.write_all(nonsense.as_bytes()).await;
+            let _end = stream.shutdown().await;
+            let answer = rest(&mut stream).await;
+            assert!(
+                answer.is_empty() || answer.starts_with("HTTP/1.1 4"),
+                "{nonsense:?}: {answer}"
+            );
+        }
+        assert_eq!(asked(address, "GET", "/healthz").await.0, "200 OK");
+        assert!(!server.is_finished());
+    }
+
+    /// In a paused runtime, time advances to the next timer when all tasks wait.
+    #[tokio::test(start_paused = true)]
+    async fn those_who_ask_slowly_do_not_keep_others_out_for_long() {
+        let (address, _server) = serving(|| Ok(()), || Ok(())).await;
+        let mut slow = Vec::new();
+        for _ in 0..CONNECTIONS {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(b"GET /healthz HTTP/1.1\r\n").await.unwrap();
+            slow.push(stream);
+        }
+        let start = tokio::time::Instant::now();
+        assert_eq!(asked(address, "GET", "/healthz").await.0, "200 OK");
+        assert!(
+            start.elapsed() >= TO_ASK && start.elapsed() <= TO_END,
+            "{:?}",
+            start.elapsed()
+        );
+        for stream in &mut slow {
+            assert!(!rest(stream).await.contains("200 OK"));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_for_one_request() {
+        let (address, _server) = serving(|| Ok(()), || Ok(())).await;
+        let twice = "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n".repeat(2);
+        assert_eq!(sent(address, &twice).await.matches("200 OK").count(), 1);
+    }
+
+    #[tokio::test]
+    async fn who_drops_it_closes_all() {
+        let (address, server) = serving(|| Ok(()), || Ok(())).await;
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(b"GET /healthz").await.unwrap();
+        assert_eq!(asked(address, "GET", "/healthz").await.0, "200 OK");
+        server.abort();
+        assert!(server.await.unwrap_err().is_cancelled());
+        assert_eq!(rest(&mut stream).await, "");
+        assert!(TcpStream::connect(address).await.is_err());
+    }
+}

@@ -1,0 +1,456 @@
+//! Leader election: the replica that holds a Lease writes, by the rules of client-go's leader election.
+//!
+//! ```text
+//! Lease ─▶ Candidate::next ─▶ Step ─▶ a conditional write ─▶ Candidate::written ─▶ leads until a deadline
+//! ```
+//!
+//! [`Candidate`] decides, as a pure function of the Lease and the time; an election sends the requests and keeps the time. Wall
+//! clocks are never compared: the Lease of another replica has expired when it has not changed for its duration by our own
+//! monotonic clock. We stop leading well before others may take over, also while the API server does not respond.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+mod election;
+#[cfg(test)]
+pub mod played;
+
+pub(crate) use election::Election;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use ocm::time_math;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The time for which others must see our Lease unchanged before they take over.
+const DURATION: Duration = Duration::from_secs(15);
+
+/// The time for which we lead after we requested the last successful renewal.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// A time on the monotonic clock and on the wall clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// The monotonic time, which all decisions use.
+    pub clock: Instant,
+    /// The wall clock time, which is only written to the Lease.
+    pub wall: Timestamp,
+}
+
+impl Moment {
+    fn now() -> Self {
+        Self {
+            clock: Instant::now(),
+            wall: Timestamp::now(),
+        }
+    }
+}
+
+/// The next step of a candidate.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Create this Lease: none exists.
+    Create(Box<Lease>),
+    /// Replace the Lease by this one, unless another replica was faster.
+    Replace(Box<Lease>),
+    /// Wait: another replica holds the Lease until this time unless it renews it.
+    Respect(Instant),
+}
+
+/// A replica that wants to lead.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    identity: String,
+    /// The Lease of another holder, and when it was first observed.
+    observed: Option<(LeaseSpec, Instant)>,
+    /// The time at which the last successful renewal was requested.
+    renewed: Option<Instant>,
+}
+
+impl Candidate {
+    /// Creates a candidate. No other process may have this identity, nor may this one after a restart.
+    #[must_use]
+    pub fn new(identity: String) -> Self {
+        Self {
+            identity,
+            observed: None,
+            renewed: None,
+        }
+    }
+
+    /// Returns the time until which we lead; none if we do not lead.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.renewed.map(|at| plus(at, DEADLINE))
+    }
+
+    /// Returns true if we lead.
+    #[must_use]
+    pub fn leads(&self, now: Instant) -> bool {
+        self.deadline().is_some_and(|deadline| now < deadline)
+    }
+
+    /// Stops leading.
+    pub fn resign(&mut self) {
+        self.renewed = None;
+    }
+
+    /// Decides the next step from the Lease that was read.
+    pub fn next(&mut self, seen: Option<&Lease>, now: Moment) -> Step {
+        let Some(lease) = seen else {
+            self.resign();
+            return Step::Create(Box::new(Lease {
+                metadata: ObjectMeta::default(),
+                spec: Some(self.held(LeaseSpec::default(), now.wall, 0)),
+            }));
+        };
+        let spec = lease.spec.clone().unwrap_or_default();
+        let transitions = spec.lease_transitions.unwrap_or_default().max(0);
+        let spec = match spec.holder_identity.as_deref().unwrap_or_default() {
+            holder if holder == self.identity => {
+                let acquired = spec.acquire_time.clone();
+                let spec = self.held(spec, now.wall, transitions);
+                LeaseSpec {
+                    acquire_time: acquired.or(spec.acquire_time),
+                    ..spec
+                }
+            }
+            holder => {
+                self.resign();
+                let (since, lasts) = self.observe(&spec, now.clock);
+                let expires = plus(since, lasts);
+                if !holder.is_empty() && now.clock < expires {
+                    return Step::Respect(expires);
+                }
+                self.held(spec, now.wall, transitions.saturating_add(1))
+            }
+        };
+        Step::Replace(Box::new(Lease {
+            metadata: lease.metadata.clone(),
+            spec: Some(spec),
+        }))
+    }
+
+    /// Records that a write of this Lease, requested at that time, succeeded.
+    pub fn written(&mut self, lease: &Lease, asked: Instant) {
+        let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref());
+        self.renewed = (holder == Some(&self.identity)).then_some(asked);
+    }
+
+    /// Returns the Lease that gives up leadership; none if it is not ours. Mirrors client-go's `ReleaseOnCancel`.
+    #[must_use]
+    pub fn released(&self, seen: &Lease, now: Moment) -> Option<Lease> {
+        let spec = seen.spec.clone()?;
+        let time = Some(MicroTime(now.wall));
+        (spec.holder_identity.as_deref() == Some(&self.identity)).then(|| Lease {
+            metadata: seen.metadata.clone(),
+            spec: Some(LeaseSpec {
+                holder_identity: Some(String::new()),
+                lease_duration_seconds: Some(1),
+                acquire_time: time.clone(),
+                renew_time: time,
+                ..spec
+            }),
+        })
+    }
+
+    /// Returns when the Lease of another holder was first observed in its present form, and its duration. A Lease without a
+    /// duration gets the duration of ours.
+    fn observe(&mut self, spec: &LeaseSpec, now: Instant) -> (Instant, Duration) {
+        let since = match &self.observed {
+            Some((known, since)) if known == spec => *since,
+            _ => {
+                self.observed = Some((spec.clone(), now));
+                now
+            }
+        };
+        let seconds = spec.lease_duration_seconds.and_then(|it| u64::try_from(it).ok());
+        let seconds = seconds.filter(|seconds| *seconds > 0);
+        (since, seconds.map_or(DURATION, Duration::from_secs))
+    }
+
+    fn held(&self, spec: LeaseSpec, now: Timestamp, transitions: i32) -> LeaseSpec {
+        LeaseSpec {
+            holder_identity: Some(self.identity.clone()),
+            lease_duration_seconds: i32::try_from(DURATION.as_secs()).ok(),
+            acquire_time: Some(MicroTime(now)),
+            renew_time: Some(MicroTime(now)),
+            lease_transitions: Some(transitions),
+            ..spec
+        }
+    }
+}
+
+/// Adds a duration to an instant, saturating far in the future: a Lease may last for decades.
+fn plus(at: Instant, duration: Duration) -> Instant {
+    time_math::later(at.into_std(), duration).into()
+}
+
+/// Returns the holder of a Lease, if it has one.
+fn holder(lease: &Lease) -> Option<&str> {
+    let holder = lease.spec.as_ref()?.holder_identity.as_deref();
+    holder.filter(|holder| !holder.is_empty())
+}
+
+/// Returns the identity of a replica: its host name and a random part that changes at each restart.
+#[must_use]
+pub fn identity(host: &str, random: u64) -> String {
+    format!("{host}_{random:016x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn second(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    /// Returns a start time with some margin, as monotonic clocks cannot be set before their origin.
+    fn start() -> Moment {
+        Moment {
+            clock: Instant::now() + second(1000),
+            wall: "2026-01-01T00:00:00Z".parse().unwrap(),
+        }
+    }
+
+    impl Moment {
+        /// Advances both clocks.
+        fn after(self, seconds: u64) -> Self {
+            Self {
+                clock: self.clock + second(seconds),
+                wall: self.wall + second(seconds),
+            }
+        }
+    }
+
+    fn lease(spec: &Value) -> Lease {
+        let lease = json!({
+            "metadata": {"name": "controller", "resourceVersion": "7", "labels": {"a": "b"}},
+            "spec": spec,
+        });
+        serde_json::from_value(lease).unwrap()
+    }
+
+    fn of_other(renewed: &str) -> Lease {
+        lease(&json!({
+            "holderIdentity": "other",
+            "leaseDurationSeconds": 15,
+            "acquireTime": "2026-01-01T00:00:00.000000Z",
+            "renewTime": renewed,
+            "leaseTransitions": 4,
+        }))
+    }
+
+    fn me() -> Candidate {
+        Candidate::new("me".to_owned())
+    }
+
+    fn written(step: Step) -> Lease {
+        match step {
+            Step::Create(lease) | Step::Replace(lease) => *lease,
+            Step::Respect(_) => panic!("{step:?}"),
+        }
+    }
+
+    fn json(lease: &Lease) -> Value {
+        serde_json::to_value(lease.spec.as_ref().unwrap()).unwrap()
+    }
+
+    const OLD: &str = "2025-12-31T23:59:59.000000Z";
+
+    #[test]
+    fn who_finds_no_lease_makes_one_and_leads_until_the_deadline() {
+        let (mut me, now) = (me(), start());
+        let step = me.next(None, now);
+        assert!(matches!(step, Step::Create(_)), "{step:?}");
+        assert!(!me.leads(now.clock), "nothing is granted yet");
+        let lease = written(step);
+        let wanted = json!({
+            "holderIdentity": "me",
+            "leaseDurationSeconds": 15,
+            "acquireTime": "2026-01-01T00:00:00.000000Z",
+            "renewTime": "2026-01-01T00:00:00.000000Z",
+            "leaseTransitions": 0,
+        });
+        assert_eq!(json(&lease), wanted);
+        me.written(&lease, now.clock);
+        assert!(me.leads(now.after(9).clock) && !me.leads(now.after(10).clock));
+    }
+
+    #[test]
+    fn a_renewal_changes_its_time_alone_and_is_conditional() {
+        let (mut me, now) = (me(), start());
+        let mut lease = written(me.next(None, now));
+        lease.metadata.resource_version = Some("8".to_owned());
+        me.written(&lease, now.clock);
+        let step = me.next(Some(&lease), now.after(2));
+        assert!(matches!(step, Step::Replace(_)), "{step:?}");
+        assert!(me.leads(now.after(2).clock), "it leads while it renews");
+        let renewed = written(step);
+        assert_eq!(renewed.metadata.resource_version.as_deref(), Some("8"));
+        let mut wanted = json(&lease);
+        wanted["renewTime"] = "2026-01-01T00:00:02.000000Z".into();
+        assert_eq!(json(&renewed), wanted);
+        me.written(&renewed, now.after(2).clock);
+        assert!(me.leads(now.after(11).clock) && !me.leads(now.after(12).clock));
+    }
+
+    #[test]
+    fn a_lease_of_another_is_respected_until_it_has_not_changed_for_as_long_as_it_says() {
+        let (mut me, now) = (me(), start());
+        // By the wall clock, this Lease expired long ago or never expires.
+        for time in ["1999-01-01T00:00:00.000000Z", "2099-01-01T00:00:00.000000Z"] {
+            assert_eq!(me.next(Some(&of_other(time)), now), Step::Respect(now.after(15).clock));
+            assert_eq!(
+                me.next(Some(&of_other(time)), now.after(14)),
+                Step::Respect(now.after(15).clock)
+            );
+        }
+        // The Lease changed within that time: the duration starts again.
+        assert_eq!(
+            me.next(Some(&of_other(OLD)), now.after(14)),
+            Step::Respect(now.after(29).clock)
+        );
+        assert_eq!(
+            me.next(Some(&of_other(OLD)), now.after(28)),
+            Step::Respect(now.after(29).clock)
+        );
+        let taken = written(me.next(Some(&of_other(OLD)), now.after(29)));
+        let wanted = json!({
+            "holderIdentity": "me",
+            "leaseDurationSeconds": 15,
+            "acquireTime": "2026-01-01T00:00:29.000000Z",
+            "renewTime": "2026-01-01T00:00:29.000000Z",
+            "leaseTransitions": 5,
+        });
+        assert_eq!(json(&taken), wanted);
+        assert_eq!(taken.metadata, of_other(OLD).metadata);
+    }
+
+    #[test]
+    fn a_wall_clock_that_jumps_changes_nothing() {
+        let (mut me, now) = (me(), start());
+        let jumped = |seconds, wall: &str| Moment {
+            wall: wall.parse().unwrap(),
+            ..now.after(seconds)
+        };
+        let until = Step::Respect(now.after(15).clock);
+        assert_eq!(me.next(Some(&of_other(OLD)), now), until);
+        assert_eq!(me.next(Some(&of_other(OLD)), jumped(2, "2199-01-01T00:00:00Z")), until);
+        assert_eq!(me.next(Some(&of_other(OLD)), jumped(4, "1970-01-01T00:00:00Z")), until);
+        let lease = written(me.next(Some(&of_other(OLD)), jumped(15, "1970-01-01T00:00:00Z")));
+        me.written(&lease, now.after(15).clock);
+        written(me.next(Some(&lease), jumped(17, "2199-01-01T00:00:00Z")));
+        assert!(me.leads(now.after(17).clock));
+    }
+
+    #[test]
+    fn who_sees_another_holder_leads_no_more_at_once() {
+        let (mut me, now) = (me(), start());
+        let lease = written(me.next(None, now));
+        for seen in [
+            Some(of_other(OLD)),
+            Some(super::tests::lease(&json!({"holderIdentity": ""}))),
+            None,
+        ] {
+            me.written(&lease, now.clock);
+            assert!(me.leads(now.clock));
+            me.next(seen.as_ref(), now.after(1));
+            assert!(!me.leads(now.after(1).clock), "{seen:?}");
+        }
+        me.written(&of_other(OLD), now.clock);
+        assert!(
+            !me.leads(now.clock),
+            "a write that made another the holder is none of ours"
+        );
+    }
+
+    #[test]
+    fn what_was_asked_for_too_long_ago_gives_nothing() {
+        let (mut me, now) = (me(), start());
+        let lease = written(me.next(None, now));
+        me.written(&lease, now.clock);
+        // The response arrived after eleven seconds.
+        assert!(!me.leads(now.after(11).clock));
+        // Others may have taken the Lease by now, but have not: it is renewed.
+        let renewed = written(me.next(Some(&lease), now.after(60)));
+        assert_eq!(json(&renewed)["leaseTransitions"], 0);
+        me.written(&renewed, now.after(60).clock);
+        assert!(me.leads(now.after(61).clock));
+    }
+
+    #[test]
+    fn a_released_lease_is_anybodys() {
+        let (mut me, now) = (me(), start());
+        let lease = Lease {
+            metadata: of_other(OLD).metadata,
+            ..written(me.next(None, now))
+        };
+        let released = me.released(&lease, now.after(3)).unwrap();
+        let wanted = json!({
+            "holderIdentity": "",
+            "leaseDurationSeconds": 1,
+            "acquireTime": "2026-01-01T00:00:03.000000Z",
+            "renewTime": "2026-01-01T00:00:03.000000Z",
+            "leaseTransitions": 0,
+        });
+        assert_eq!(json(&released), wanted);
+        assert_eq!(released.metadata, lease.metadata);
+        let mut other = Candidate::new("other".to_owned());
+        let taken = json(&written(other.next(Some(&released), now.after(3))));
+        assert_eq!(
+            (&taken["holderIdentity"], &taken["leaseTransitions"]),
+            (&json!("other"), &json!(1))
+        );
+        assert_eq!(me.released(&of_other(OLD), now), None);
+        assert_eq!(me.released(&super::tests::lease(&Value::Null), now), None);
+    }
+
+    #[test]
+    fn a_malformed_lease_is_understood_as_far_as_it_goes() {
+        let now = start();
+        // These Leases have no holder.
+        for spec in [
+            json!(null),
+            json!({}),
+            json!({"holderIdentity": null, "leaseTransitions": null}),
+        ] {
+            let taken = json(&written(me().next(Some(&lease(&spec)), now)));
+            assert_eq!(
+                (&taken["holderIdentity"], &taken["leaseTransitions"]),
+                (&json!("me"), &json!(1))
+            );
+        }
+        // These Leases have a holder and no valid duration.
+        for duration in [json!(null), json!(0), json!(-1), json!(i32::MIN)] {
+            let lease = lease(&json!({"holderIdentity": "other", "leaseDurationSeconds": duration}));
+            let mut me = me();
+            assert_eq!(
+                me.next(Some(&lease), now),
+                Step::Respect(now.after(15).clock),
+                "{duration}"
+            );
+            written(me.next(Some(&lease), now.after(15)));
+        }
+        let forever = lease(&json!({"holderIdentity": "other", "leaseDurationSeconds": i32::MAX}));
+        assert!(matches!(me().next(Some(&forever), now), Step::Respect(_)));
+        for (count, next) in [(-5, 1), (i32::MAX, i32::MAX)] {
+            let lease = lease(&json!({"holderIdentity": "", "leaseTransitions": count}));
+            assert_eq!(json(&written(me().next(Some(&lease), now)))["leaseTransitions"], next);
+        }
+        // Our Lease, without an acquire time.
+        let ours = lease(&json!({"holderIdentity": "me", "acquireTime": null}));
+        assert_eq!(
+            json(&written(me().next(Some(&ours), now)))["acquireTime"],
+            "2026-01-01T00:00:00.000000Z"
+        );
+    }
+
+    #[test]
+    fn an_identity_names_the_host_and_differs_after_a_restart() {
+        assert_eq!(identity("controller-0", 0x2a), "controller-0_000000000000002a");
+    }
+}

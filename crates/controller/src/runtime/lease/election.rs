@@ -1,0 +1,447 @@
+//! Runs the election: reads and writes the Lease, keeps the time, and publishes whether this replica leads.
+
+use super::{Candidate, Moment, Step, holder, plus};
+use fastrand::Rng;
+use hub::reason;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::PostParams;
+use kube::{Api, Client, Error};
+use std::convert::Infallible;
+use std::pin::pin;
+use std::time::Duration;
+use tokio::select;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until, timeout};
+use tracing::{debug, info, warn};
+
+/// The minimum interval between two reads of the Lease.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// The maximum jitter of the interval in milliseconds, so that replicas do not send requests at the same time.
+const JITTER: u64 = 500;
+
+/// The timeout of a request.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A candidacy that runs in the background. Dropping it does not release the Lease: others take over when it has expired.
+pub(crate) struct Election {
+    release: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Election {
+    /// Starts a candidacy in the current runtime. `leads` is true while this replica holds the Lease; when the task ends, for
+    /// whatever reason, `leads` is false. `random` spreads requests over time.
+    pub(crate) fn start(
+        client: Client,
+        namespace: &str,
+        name: &str,
+        identity: String,
+        leads: watch::Sender<bool>,
+        random: u64,
+    ) -> Self {
+        let (release, released) = oneshot::channel();
+        let mut campaign = Campaign {
+            leases: Api::namespaced(client, namespace),
+            name: name.to_owned(),
+            post: Post {
+                lease: format!("{namespace}/{name}"),
+                candidate: Candidate::new(identity),
+                is_released: false,
+                leads,
+            },
+            known: None,
+            told: String::new(),
+            random: Rng::with_seed(random),
+        };
+        let task = tokio::spawn(async move {
+            let is_release = select! {
+                never = campaign.run() => match never {},
+                asked = released => asked.is_ok(),
+            };
+            if is_release {
+                campaign.release().await;
+            }
+        });
+        Self { release, task }
+    }
+
+    /// Stops leading and releases the Lease, if the API server responds in time. All writes must be finished before.
+    pub(crate) async fn release(self) {
+        // The task ends early only if it panics, and then there is no Lease to release.
+        if self.release.send(()).is_ok() {
+            self.task.await.unwrap_or_default();
+        }
+    }
+}
+
+/// The leadership of this replica, and its subscribers.
+struct Post {
+    lease: String,
+    candidate: Candidate,
+    /// True if this replica has released the Lease itself.
+    is_released: bool,
+    leads: watch::Sender<bool>,
+}
+
+impl Post {
+    /// Publishes whether this replica leads.
+    fn publish(&self) {
+        let leads = self.candidate.leads(Instant::now());
+        let is_news = self
+            .leads
+            .send_if_modified(|known| std::mem::replace(known, leads) != leads);
+        let Self { lease, candidate, .. } = self;
+        match leads {
+            true if is_news => info!(lease, identity = candidate.identity, "leading"),
+            false if is_news && self.is_released => info!(lease, identity = candidate.identity, "left to others"),
+            false if is_news => warn!(lease, identity = candidate.identity, "no longer leading"),
+            _ => {}
+        }
+    }
+
+    /// Awaits a future; if leadership ends meanwhile, publishes that without waiting for the future.
+    async fn during<F: Future>(&mut self, work: F) -> F::Output {
+        let mut work = pin!(work);
+        if let Some(deadline) = self.candidate.deadline() {
+            select! {
+                biased;
+                () = sleep_until(deadline) => {
+                    self.candidate.resign();
+                    self.publish();
+                }
+                done = &mut work => return done,
+            }
+        }
+        work.await
+    }
+}
+
+impl Drop for Post {
+    fn drop(&mut self) {
+        self.candidate.resign();
+        self.publish();
+    }
+}
+
+/// The reason why an attempt to read or write the Lease failed.
+enum Trouble {
+    Conflict,
+    Other(String),
+}
+
+struct Campaign {
+    leases: Api<Lease>,
+    name: String,
+    post: Post,
+    /// The Lease as this replica last wrote it: most often no other replica has written since.
+    known: Option<Lease>,
+    /// The last log message about other replicas and failures: each is logged once, not every two seconds.
+    told: String,
+    random: Rng,
+}
+
+impl Campaign {
+    async fn run(&mut self) -> Infallible {
+        loop {
+            let mut next = plus(Instant::now(), self.pause());
+            match self.look().await {
+                Ok(None) => self.told.clear(),
+                Ok(Some(expires)) => next = next.min(expires),
+                Err(Trouble::Conflict) => debug!(lease = self.post.lease, "somebody else was faster"),
+                Err(Trouble::Other(reason)) => {
+                    if self.is_news(&reason) {
+                        warn!(lease = self.post.lease, %reason, "cannot acquire the Lease");
+                    }
+                }
+            }
+            self.post.during(sleep_until(next)).await;
+        }
+    }
+
+    /// Reads the Lease and takes the next step; returns when the Lease expires if another replica holds it.
+    async fn look(&mut self) -> Result<Option<Instant>, Trouble> {
+        if let Some(known) = self.known.take() {
+            match self.advance(Some(known)).await {
+                Err(Trouble::Conflict) => {}
+                other => return other,
+            }
+        }
+        let seen = self.post.during(in_time(self.leases.get_opt(&self.name))).await?;
+        self.advance(seen).await
+    }
+
+    async fn advance(&mut self, seen: Option<Lease>) -> Result<Option<Instant>, Trouble> {
+        let now = Moment::now();
+        let step = self.post.candidate.next(seen.as_ref(), now);
+        self.post.publish();
+        let how = PostParams::default();
+        let written = match step {
+            Step::Respect(expires) => {
+                let holder = seen.as_ref().and_then(holder).unwrap_or_default();
+                if !holder.is_empty() && self.is_news(holder) {
+                    info!(lease = self.post.lease, holder, "another replica leads");
+                }
+                return Ok(Some(expires));
+            }
+            Step::Create(mut lease) => {
+                lease.metadata.name = Some(self.name.clone());
+                self.post.during(in_time(self.leases.create(&how, &lease))).await?
+            }
+            Step::Replace(lease) => {
+                let replace = self.leases.replace(&self.name, &how, &lease);
+                self.post.during(in_time(replace)).await?
+            }
+        };
+        self.post.candidate.written(&written, now.clock);
+        self.post.publish();
+        self.known = Some(written);
+        Ok(None)
+    }
+
+    async fn release(&mut self) {
+        self.post.is_released = true;
+        self.post.candidate.resign();
+        self.post.publish();
+        let (leases, candidate) = (&self.leases, &self.post.candidate);
+        let how = PostParams::default();
+        let left = timeout(PATIENCE, async {
+            loop {
+                // The known Lease may be outdated: a renewal in flight may have succeeded.
+                let Some(seen) = leases.get_opt(&self.name).await? else {
+                    return Ok(());
+                };
+                let Some(lease) = candidate.released(&seen, Moment::now()) else {
+                    return Ok(());
+                };
+                match leases.replace(&self.name, &how, &lease).await {
+                    Err(Error::Api(status)) if status.code == 409 => {}
+                    done => return done.map(|_| ()),
+                }
+            }
+        });
+        let lease = &self.post.lease;
+        match left.await {
+            Ok(Ok(())) => debug!(lease, "Lease released"),
+            Ok(Err(error)) => warn!(lease, reason = reason(&error), "the lease is not released: it expires"),
+            Err(_) => warn!(lease, reason = SILENCE, "the lease is not released: it expires"),
+        }
+    }
+
+    fn is_news(&mut self, text: &str) -> bool {
+        let is_news = self.told != text;
+        text.clone_into(&mut self.told);
+        is_news
+    }
+
+    fn pause(&mut self) -> Duration {
+        RETRY.saturating_add(Duration::from_millis(self.random.u64(..=JITTER)))
+    }
+}
+
+const SILENCE: &str = "the API server does not answer";
+
+async fn in_time<T>(request: impl Future<Output = Result<T, Error>>) -> Result<T, Trouble> {
+    match timeout(PATIENCE, request).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(Error::Api(status))) if status.code == 409 => Err(Trouble::Conflict),
+        Ok(Err(error)) => Err(Trouble::Other(reason(&error))),
+        Err(_) => Err(Trouble::Other(SILENCE.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::lease::played::{Hub, Manner};
+    use serde_json::json;
+    use std::sync::{Arc, Mutex};
+
+    fn second(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    /// Starts a candidate. Returns its election, whether it leads, and the setting for how the API server treats it.
+    fn candidate(hub: &Hub, name: &str, random: u64) -> (Election, watch::Receiver<bool>, Arc<Mutex<Manner>>) {
+        let (client, manner) = hub.client();
+        let (sender, leads) = watch::channel(false);
+        let election = Election::start(client, "argocd", LEASE, name.to_owned(), sender, random);
+        (election, leads, manner)
+    }
+
+    const LEASE: &str = "controller";
+
+    /// Returns the time until leadership is gained or lost.
+    async fn until(leads: &mut watch::Receiver<bool>, wanted: bool) -> Duration {
+        let start = Instant::now();
+        let told = timeout(second(60), leads.wait_for(|leads| *leads == wanted)).await;
+        told.expect("within a minute").unwrap();
+        start.elapsed()
+    }
+
+    async fn pass(time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_leads_goes_on_leading() {
+        let hub = Hub::default();
+        let (_election, mut leads, _) = candidate(&hub, "a", 1);
+        until(&mut leads, true).await;
+        let first = hub.spec(LEASE);
+        leads.mark_unchanged();
+        pass(second(600)).await;
+        assert!(*leads.borrow() && !leads.has_changed().unwrap());
+        let last = hub.spec(LEASE);
+        assert_eq!(last["leaseTransitions"], 0);
+        assert_eq!(last["acquireTime"], first["acquireTime"]);
+        assert_ne!(last["renewTime"], first["renewTime"]);
+        let writes = hub.writes();
+        assert!((240..=301).contains(&writes), "{writes} writes in 600 s");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn another_takes_over_from_one_that_is_gone_within_twenty_seconds() {
+        let hub = Hub::default();
+        for random in 0..20 {
+            let (first, mut leads, _) = candidate(&hub, "a", random);
+            until(&mut leads, true).await;
+            let (second_one, mut next, _) = candidate(&hub, "b", random + 100);
+            pass(Duration::from_millis(30_000 + 137 * random)).await;
+            assert!(!*next.borrow());
+            drop(first);
+            until(&mut leads, false).await;
+            let waited = until(&mut next, true).await;
+            assert!(waited > second(12) && waited < second(18), "{waited:?}");
+            second_one.release().await;
+        }
+        assert_eq!(hub.spec(LEASE)["leaseTransitions"], 39);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_releases_leaves_the_lease_to_others_at_once() {
+        let hub = Hub::default();
+        let (first, mut leads, _) = candidate(&hub, "a", 1);
+        until(&mut leads, true).await;
+        let (_second, mut next, _) = candidate(&hub, "b", 2);
+        pass(second(10)).await;
+        first.release().await;
+        assert!(!*leads.borrow());
+        let spec = hub.spec(LEASE);
+        assert_eq!(
+            (&spec["holderIdentity"], &spec["leaseDurationSeconds"]),
+            (&json!(""), &json!(1))
+        );
+        let waited = until(&mut next, true).await;
+        assert!(waited <= Duration::from_millis(2500), "{waited:?}");
+        assert_eq!(hub.spec(LEASE)["leaseTransitions"], 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_releases_what_another_holds_leaves_it_alone() {
+        let hub = Hub::default();
+        let (_first, mut leads, _) = candidate(&hub, "a", 1);
+        until(&mut leads, true).await;
+        let (second_one, _next, _) = candidate(&hub, "b", 2);
+        pass(second(5)).await;
+        second_one.release().await;
+        assert_eq!(hub.spec(LEASE)["holderIdentity"], "a");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_cannot_renew_stops_leading_before_others_may_start() {
+        for manner in [
+            Manner::Hangs,
+            Manner::Silent,
+            Manner::Fails(500),
+            Manner::Fails(409),
+            Manner::Fails(403),
+        ] {
+            let hub = Hub::default();
+            let (_first, mut leads, treated) = candidate(&hub, "a", 1);
+            until(&mut leads, true).await;
+            pass(second(7)).await;
+            *treated.lock().unwrap() = manner;
+            // The last renewal was up to two and a half seconds ago; one that is applied but not answered does not count.
+            let waited = until(&mut leads, false).await;
+            assert!(
+                waited >= Duration::from_millis(7500) && waited <= second(10),
+                "{manner:?}: {waited:?}"
+            );
+            *treated.lock().unwrap() = Manner::Well;
+            let waited = until(&mut leads, true).await;
+            assert!(waited <= Duration::from_millis(7500), "{manner:?}: {waited:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_release_that_is_not_answered_is_given_up() {
+        let hub = Hub::default();
+        let (first, mut leads, treated) = candidate(&hub, "a", 1);
+        until(&mut leads, true).await;
+        *treated.lock().unwrap() = Manner::Hangs;
+        let start = Instant::now();
+        first.release().await;
+        assert!(start.elapsed() <= PATIENCE + second(1), "{:?}", start.elapsed());
+        assert!(!*leads.borrow());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_release_while_a_renewal_is_under_way_releases_that() {
+        let hub = Hub::default();
+        let (first, mut leads, treated) = candidate(&hub, "a", 1);
+        until(&mut leads, true).await;
+        *treated.lock().unwrap() = Manner::Silent;
+        pass(second(3)).await;
+        *treated.lock().unwrap() = Manner::Well;
+        first.release().await;
+        assert_eq!(hub.spec(LEASE)["holderIdentity"], "");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_that_is_deleted_is_made_again() {
+        let hub = Hub::default();
+        let (_first, mut leads, _) = candidate(&hub, "a", 1);
+        until(&mut leads, true).await;
+        hub.clear();
+        pass(second(6)).await;
+        assert!(*leads.borrow());
+        assert_eq!(hub.spec(LEASE)["holderIdentity"], "a");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn there_are_never_two_leaders_however_the_api_server_behaves() {
+        let mut rng = Rng::with_seed(42);
+        let mut random = |below: u64| rng.u64(..below);
+        let (mut led, mut changes) = ([0, 0], 0);
+        let hub = Hub::default();
+        let (_a, a, to_a) = candidate(&hub, "a", 1);
+        let (_b, b, to_b) = candidate(&hub, "b", 2);
+        let manners = [
+            Manner::Well,
+            Manner::Well,
+            Manner::Hangs,
+            Manner::Silent,
+            Manner::Fails(500),
+        ];
+        let mut last = 2;
+        for step in 0..20_000 {
+            if step % 40 == 0 {
+                for treated in [&to_a, &to_b] {
+                    *treated.lock().unwrap() = manners[usize::try_from(random(5)).unwrap()];
+                }
+            }
+            pass(Duration::from_millis(100 + random(400))).await;
+            let (a, b) = (*a.borrow(), *b.borrow());
+            assert!(!(a && b), "two leaders at step {step}");
+            led[0] += i32::from(a);
+            led[1] += i32::from(b);
+            let now = i32::from(b);
+            if (a || b) && now != last {
+                (changes, last) = (changes + 1, now);
+            }
+        }
+        assert!(led[0] > 1000 && led[1] > 1000 && changes > 20, "{led:?} {changes}");
+    }
+}

@@ -1,0 +1,70 @@
+//! A fake API server for Leases that treats each of its clients as configured.
+
+use crate::api_server::ApiServer;
+use http_body_util::BodyExt;
+use hyper::{Method, Request, Response};
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+
+/// The treatment of a client.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Manner {
+    Well,
+    Hangs,
+    /// The server carries out writes and does not respond to them.
+    Silent,
+    Fails(u16),
+}
+
+const PATH: &str = "/apis/coordination.k8s.io/v1/namespaces/argocd/leases";
+
+#[derive(Clone, Default)]
+pub(crate) struct Hub(Arc<Mutex<ApiServer>>);
+
+impl Hub {
+    /// Returns a client of this hub, and the setting for its treatment.
+    pub(crate) fn client(&self) -> (Client, Arc<Mutex<Manner>>) {
+        let manner = Arc::new(Mutex::new(Manner::Well));
+        let (stored, treated) = (Arc::clone(&self.0), Arc::clone(&manner));
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let (stored, treated) = (Arc::clone(&stored), Arc::clone(&treated));
+            async move {
+                let manner = *treated.lock().unwrap();
+                let (head, body) = request.into_parts();
+                assert!(head.uri.path().starts_with(PATH), "{}", head.uri);
+                let body = body.collect().await?.to_bytes();
+                let (is_read, request) = (head.method == Method::GET, Request::from_parts(head, body.to_vec()));
+                let (code, answer) = match manner {
+                    Manner::Hangs => std::future::pending().await,
+                    Manner::Fails(code) => (code, json!("no")),
+                    Manner::Well | Manner::Silent => stored.lock().unwrap().send(&request),
+                };
+                if manner == Manner::Silent && !is_read {
+                    std::future::pending::<()>().await;
+                }
+                let answer = Response::builder()
+                    .status(code)
+                    .body(Body::from(answer.to_string().into_bytes()));
+                Ok::<_, kube::Error>(answer.unwrap())
+            }
+        });
+        (Client::new(service, "default"), manner)
+    }
+
+    /// Returns the spec of the Lease of this name.
+    pub(crate) fn spec(&self, name: &str) -> Value {
+        self.0.lock().unwrap().objects[&format!("{PATH}/{name}")]["spec"].clone()
+    }
+
+    /// Returns the number of writes of Leases.
+    pub(crate) fn writes(&self) -> u64 {
+        self.0.lock().unwrap().version
+    }
+
+    /// Deletes all Leases.
+    pub(crate) fn clear(&self) {
+        self.0.lock().unwrap().objects.clear();
+    }
+}

@@ -1,0 +1,756 @@
+//! The workqueue of a controller: decides which objects to reconcile, and when. Changes are reconciled at once, failures with
+//! exponential backoff, and refreshes of Argo CD are rate limited. Of the objects that are due, tenants and clusters take turns;
+//! those whose last write was slow have their own line.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+use super::turns::{Share, Turns};
+use crate::cache::Noticed;
+use ocm::object_ref::ObjectRef;
+use ocm::time_math::later;
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Bound;
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
+
+/// The time to wait for more changes of the same object: an agent writes the status of a work in several steps.
+const TOGETHER: Duration = Duration::from_millis(200);
+/// The minimum interval between two refreshes of the same Application.
+const BETWEEN_REFRESHES: Duration = Duration::from_secs(30);
+/// The minimum interval between two refreshes of any Application.
+const BETWEEN_ALL_REFRESHES: Duration = Duration::from_millis(200);
+/// The delays of the first and the last retry.
+const BACKOFF: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(60)];
+/// The number of failures in a row after which an object counts as failing: an occasional conflict is normal.
+const FAILING: u32 = 3;
+/// The number of due objects that get in line at a time.
+const TAKEN_IN: usize = 1000;
+
+/// The workqueue of a controller.
+#[derive(Debug)]
+pub struct Queue {
+    /// The minimum interval between two writes for the same object.
+    pause: Duration,
+    entries: HashMap<ObjectRef, Entry>,
+    /// The objects whose last write was prompt, and those whose last write was slow.
+    lines: [Line; 2],
+    /// The times at which objects can be forgotten if nothing happens before.
+    settling: BTreeSet<(Instant, ObjectRef)>,
+    refreshed: Option<Instant>,
+    failing: usize,
+}
+
+/// A line of objects to reconcile.
+#[derive(Debug, Default)]
+struct Line {
+    /// All objects of the line by due time.
+    due: BTreeSet<(Instant, ObjectRef)>,
+    /// The last object that has become due and is in `turns`, as are all before it.
+    taken_in: Option<(Instant, ObjectRef)>,
+    /// The objects that are due. Those no longer in `due` have been reconciled or forgotten.
+    turns: Turns<(Instant, ObjectRef)>,
+}
+
+#[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is true or false whatever the others are"
+)]
+struct Entry {
+    share: Share,
+    /// True if the last write was slow.
+    slow: bool,
+    /// The time of the next reconciliation; none if it is not queued.
+    due: Option<Instant>,
+    /// True if a write is in progress.
+    busy: bool,
+    /// True if it was queued again while a write was in progress.
+    requeue_after: bool,
+    /// True if Argo CD shows stale state of it.
+    stale: bool,
+    failures: u32,
+    written: Option<Instant>,
+    refreshed: Option<Instant>,
+}
+
+/// An object to reconcile now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// The namespace and name of the object.
+    pub place: ObjectRef,
+    /// The share that its write counts against.
+    pub share: Share,
+    /// True if the last write was slow.
+    pub slow: bool,
+    /// True if Argo CD may be asked for a refresh.
+    pub stale: bool,
+}
+
+/// The outcome of a reconciliation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// No write was necessary.
+    AsItShouldBe,
+    /// The writes succeeded.
+    Written {
+        /// True if Argo CD was asked for a refresh.
+        refreshed: bool,
+    },
+    /// A write failed.
+    Failed {
+        /// The delay that the API server asks for.
+        retry_after: Option<Duration>,
+    },
+}
+
+impl Queue {
+    /// Creates an empty workqueue with this minimum interval between two writes for the same object.
+    #[must_use]
+    pub fn new(pause: Duration) -> Self {
+        Self {
+            pause,
+            entries: HashMap::new(),
+            lines: Default::default(),
+            settling: BTreeSet::new(),
+            refreshed: None,
+            failing: 0,
+        }
+    }
+
+    /// Queues an object after a change that concerns it.
+    pub fn touch(&mut self, place: &ObjectRef, share: Share, noticed: Noticed, now: Instant) {
+        let entry = self
+            .entries
+            .entry(place.clone())
+            .or_insert_with(|| Entry::new(share.clone()));
+        if entry.due.is_none() {
+            entry.share = share;
+        }
+        match noticed {
+            Noticed::Nothing => {}
+            Noticed::Yes => entry.stale = false,
+            Noticed::No => entry.stale = true,
+        }
+        if entry.busy {
+            entry.requeue_after = true;
+            return;
+        }
+        // A change does not shorten the backoff of a failing object.
+        if entry.due.is_some() && entry.failures > 0 {
+            return;
+        }
+        let next = entry.written.map_or(now, |written| later(written, self.pause));
+        let next = next.max(later(now, TOGETHER));
+        if entry.due.is_none_or(|due| next < due) {
+            self.at(place, next);
+        }
+    }
+
+    /// Returns the earliest due time.
+    #[must_use]
+    pub fn next(&self) -> Option<Instant> {
+        self.lines.iter().filter_map(Line::next).min()
+    }
+
+    /// Returns the earliest due time that is in the future.
+    #[must_use]
+    pub fn next_after(&self, now: Instant) -> Option<Instant> {
+        static FIRST: LazyLock<ObjectRef> = LazyLock::new(|| ObjectRef::new("", ""));
+        let from = (later(now, Duration::from_nanos(1)), FIRST.clone());
+        let next = |line: &Line| line.due.range(from.clone()..).next().map(|(at, _)| *at);
+        self.lines.iter().filter_map(next).min()
+    }
+
+    /// Returns true if an object is due: with `slow`, one whose last write was slow, else one of the others.
+    #[must_use]
+    pub fn is_due(&self, slow: bool, now: Instant) -> bool {
+        self.lines[usize::from(slow)].next().is_some_and(|at| at <= now)
+    }
+
+    /// Returns the objects that have been due since before `by`.
+    #[must_use]
+    pub fn overdue(&self, by: Instant) -> Vec<ObjectRef> {
+        let due = self.lines.iter().flat_map(|line| &line.due);
+        due.filter(|(at, _)| *at < by).map(|(_, place)| place.clone()).collect()
+    }
+
+    /// Returns the object if it is due, without removing it from the queue.
+    #[must_use]
+    pub fn peek(&self, place: &ObjectRef, now: Instant) -> Option<Due> {
+        let entry = self.entries.get(place)?;
+        entry.due.filter(|due| *due <= now && !entry.busy)?;
+        Some(Due {
+            place: place.clone(),
+            share: entry.share.clone(),
+            slow: entry.slow,
+            stale: entry.stale,
+        })
+    }
+
+    /// Removes a due object for which there is nothing to write: it is reconciled again at `requeue_after`, or after the next change.
+    pub fn drop_due(&mut self, place: &ObjectRef, requeue_after: Option<Instant>) {
+        let Some(entry) = self.entries.get_mut(place).filter(|entry| !entry.busy) else {
+            return;
+        };
+        if let Some(due) = entry.due.take() {
+            self.lines[usize::from(entry.slow)].due.remove(&(due, place.clone()));
+        }
+        self.failing = self.failing.saturating_sub(usize::from(entry.failures >= FAILING));
+        entry.failures = 0;
+        match requeue_after {
+            Some(at) => self.at(place, at),
+            None => drop(self.entries.remove(place)),
+        }
+    }
+
+    /// Returns the number of objects that the queue knows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Returns true if the queue knows no object.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Returns the number of objects that have failed at least three times in a row and are retried.
+    #[must_use]
+    pub fn failing(&self) -> usize {
+        self.failing
+    }
+
+    /// Returns true if an object counts in [`Self::failing`].
+    #[must_use]
+    pub fn is_failing(&self, place: &ObjectRef) -> bool {
+        self.entries.get(place).is_some_and(|entry| entry.failures >= FAILING)
+    }
+
+    /// Removes and returns a due object, of those whose last write was slow or of the others. The caller reports the outcome with
+    /// `done`. The predicates select the tenants and clusters as in [`Turns::pop`].
+    pub fn pop(
+        &mut self,
+        slow: bool,
+        now: Instant,
+        may_tenant: impl Fn(&Arc<str>) -> bool,
+        may_cluster: impl Fn(&Share) -> bool,
+    ) -> Option<Due> {
+        self.settle(now);
+        let (share, place) = loop {
+            let line = &mut self.lines[usize::from(slow)];
+            let is_all = line.take_in(&self.entries, now);
+            match line.turns.pop(&may_tenant, &may_cluster) {
+                // The object may have been forgotten since, or have another due time.
+                Some((share, due)) if line.due.remove(&due) => break (share, due.1),
+                None if is_all => return None,
+                _ => {}
+            }
+        };
+        let is_long_ago = |at: Option<Instant>, ago| at.is_none_or(|at| later(at, ago) <= now);
+        let all = is_long_ago(self.refreshed, BETWEEN_ALL_REFRESHES);
+        let entry = self.entries.get_mut(&place)?;
+        (entry.due, entry.busy, entry.requeue_after) = (None, true, false);
+        let stale = entry.stale && all && is_long_ago(entry.refreshed, BETWEEN_REFRESHES);
+        if stale {
+            // Until the outcome is reported: the next object must not ask for a refresh as well.
+            self.refreshed = Some(now);
+        }
+        Some(Due {
+            place,
+            share,
+            slow,
+            stale,
+        })
+    }
+
+    /// Forgets objects that were written long enough ago.
+    fn settle(&mut self, now: Instant) {
+        while let Some((at, _)) = self.settling.first()
+            && *at <= now
+        {
+            let Some((_, place)) = self.settling.pop_first() else {
+                return;
+            };
+            let is_idle = |entry: &Entry| entry.due.is_none() && !entry.busy;
+            if self
+                .entries
+                .get(&place)
+                .is_some_and(|it| is_idle(it) && it.forgotten(self.pause).is_none_or(|at| at <= now))
+            {
+                self.entries.remove(&place);
+            }
+        }
+    }
+
+    /// Records whether the write for an object in progress was slow.
+    pub fn note_slow(&mut self, place: &ObjectRef, slow: bool) {
+        if let Some(entry) = self.entries.get_mut(place).filter(|entry| entry.due.is_none()) {
+            entry.slow = slow;
+        }
+    }
+
+    /// Queues an object for a reconciliation at that time at the latest.
+    pub fn later(&mut self, place: &ObjectRef, at: Instant) {
+        let share = || Entry::new(Share::of(&place.namespace));
+        let entry = self.entries.entry(place.clone()).or_insert_with(share);
+        if !entry.busy && entry.due.is_none_or(|due| at < due) {
+            self.at(place, at);
+        }
+    }
+
+    /// Records the outcome of a reconciliation; `jitter` is from 0 to 1.
+    pub fn done(&mut self, due: &Due, outcome: &Outcome, now: Instant, jitter: f64) {
+        let Some(entry) = self.entries.get_mut(&due.place) else {
+            return;
+        };
+        entry.busy = false;
+        let was_failing = entry.failures >= FAILING;
+        let mut next = None;
+        match outcome {
+            Outcome::AsItShouldBe => {
+                entry.failures = 0;
+                // If a refresh was allowed and not requested, no stale state is left.
+                entry.stale &= !due.stale;
+                next = entry.requeue_after.then_some(later(now, TOGETHER));
+            }
+            Outcome::Written { refreshed } => {
+                entry.failures = 0;
+                entry.written = Some(now);
+                entry.stale &= !due.stale;
+                if *refreshed {
+                    entry.refreshed = Some(now);
+                }
+                next = entry.requeue_after.then_some(later(now, self.pause)).or(next);
+            }
+            Outcome::Failed { retry_after } => {
+                let wait = backoff(entry.failures).mul_f64(1.0 - jitter.clamp(0.0, 1.0) / 2.0);
+                entry.failures = entry.failures.saturating_add(1);
+                next = Some(later(now, wait.max(retry_after.unwrap_or_default())));
+            }
+        }
+        let is_failing = usize::from(entry.failures >= FAILING);
+        self.failing = self
+            .failing
+            .saturating_add(is_failing)
+            .saturating_sub(usize::from(was_failing));
+        if entry.stale && next.is_none() {
+            let own = entry.refreshed.map(|at| later(at, BETWEEN_REFRESHES));
+            let all = self.refreshed.map(|at| later(at, BETWEEN_ALL_REFRESHES));
+            next = Some(own.max(all).unwrap_or(now).max(later(now, TOGETHER)));
+        }
+        let forgotten = entry.forgotten(self.pause);
+        match (next, forgotten) {
+            (Some(next), _) => self.at(&due.place, next),
+            (None, Some(at)) if at > now => drop(self.settling.insert((at, due.place.clone()))),
+            (None, _) => drop(self.entries.remove(&due.place)),
+        }
+    }
+
+    fn at(&mut self, place: &ObjectRef, at: Instant) {
+        if let Some(entry) = self.entries.get_mut(place) {
+            let line = &mut self.lines[usize::from(entry.slow)];
+            if let Some(before) = entry.due.replace(at) {
+                line.due.remove(&(before, place.clone()));
+            }
+            let due = (at, place.clone());
+            if line.taken_in.as_ref().is_some_and(|last| due <= *last) {
+                line.turns.push(&entry.share, due.clone());
+            }
+            line.due.insert(due);
+        }
+    }
+}
+
+impl Line {
+    fn next(&self) -> Option<Instant> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// Moves some of the objects that have become due into `turns`. Returns true if all of them are there.
+    fn take_in(&mut self, entries: &HashMap<ObjectRef, Entry>, now: Instant) -> bool {
+        let from = self.taken_in.take().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut last = match &from {
+            Bound::Excluded(last) => Some(last.clone()),
+            _ => None,
+        };
+        let mut left = TAKEN_IN;
+        let mut is_all = true;
+        for due in self.due.range((from, Bound::Unbounded)) {
+            if due.0 > now {
+                break;
+            }
+            if left == 0 {
+                is_all = false;
+                break;
+            }
+            left = left.saturating_sub(1);
+            if let Some(entry) = entries.get(&due.1) {
+                self.turns.push(&entry.share, due.clone());
+            }
+            last = Some(due.clone());
+        }
+        self.taken_in = last;
+        is_all
+    }
+}
+
+impl Entry {
+    fn new(share: Share) -> Self {
+        Self {
+            share,
+            slow: false,
+            due: None,
+            busy: false,
+            requeue_after: false,
+            stale: false,
+            failures: 0,
+            written: None,
+            refreshed: None,
+        }
+    }
+
+    /// Returns the time from which the entry has no effect and can be forgotten.
+    fn forgotten(&self, pause: Duration) -> Option<Instant> {
+        let written = self.written.map(|at| later(at, pause));
+        written.max(self.refreshed.map(|at| later(at, BETWEEN_REFRESHES)))
+    }
+}
+
+fn backoff(failures: u32) -> Duration {
+    let [first, last] = BACKOFF;
+    first.saturating_mul(2_u32.saturating_pow(failures.min(16))).min(last)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "an origin to count from")]
+mod tests {
+    use super::*;
+
+    fn app() -> ObjectRef {
+        ObjectRef::new("argocd", "shop")
+    }
+
+    fn pop(queue: &mut Queue, slow: bool, now: Instant) -> Option<Due> {
+        queue.pop(slow, now, |_| true, |_| true)
+    }
+
+    /// A queue and a clock.
+    struct Test {
+        queue: Queue,
+        start: Instant,
+    }
+
+    impl Test {
+        fn new() -> Self {
+            Self {
+                queue: Queue::new(Duration::from_secs(1)),
+                start: Instant::now(),
+            }
+        }
+
+        fn at(&self, millis: u64) -> Instant {
+            self.start + Duration::from_millis(millis)
+        }
+
+        fn touch(&mut self, millis: u64, noticed: Noticed) {
+            let now = self.at(millis);
+            self.queue.touch(&app(), Share::of(&"argocd".into()), noticed, now);
+        }
+
+        fn pop(&mut self, millis: u64) -> Option<Due> {
+            let now = self.at(millis);
+            pop(&mut self.queue, false, now)
+        }
+
+        fn done(&mut self, due: &Due, outcome: &Outcome, millis: u64) {
+            let now = self.at(millis);
+            self.queue.done(due, outcome, now, 0.0);
+        }
+
+        /// Returns the milliseconds from the start to the next due time.
+        fn next(&self) -> Option<u128> {
+            Some((self.queue.next()? - self.start).as_millis())
+        }
+    }
+
+    const WRITTEN: Outcome = Outcome::Written { refreshed: false };
+    const FAILED: Outcome = Outcome::Failed { retry_after: None };
+
+    #[test]
+    fn what_happens_at_once_is_looked_at_once() {
+        let mut test = Test::new();
+        test.touch(0, Noticed::Nothing);
+        test.touch(100, Noticed::Nothing);
+        assert_eq!((test.next(), test.pop(199)), (Some(200), None));
+        let due = test.pop(200).expect("it is due");
+        assert_eq!(test.pop(200), None);
+        test.done(&due, &WRITTEN, 210);
+        assert_eq!(test.next(), None);
+    }
+
+    #[test]
+    fn a_change_while_it_is_written_is_looked_at_after_that() {
+        let mut test = Test::new();
+        test.touch(0, Noticed::Nothing);
+        let due = test.pop(200).expect("it is due");
+        test.touch(250, Noticed::Nothing);
+        assert_eq!(test.pop(5000), None, "not twice at a time");
+        test.done(&due, &WRITTEN, 300);
+        assert_eq!(test.next(), Some(1300), "not too often");
+        let due = test.pop(1300).expect("it is due");
+        test.done(&due, &Outcome::AsItShouldBe, 1300);
+        assert_eq!(test.next(), None);
+        test.touch(60_000, Noticed::Nothing);
+        assert_eq!(test.next(), Some(60_200));
+    }
+
+    #[test]
+    fn what_fails_is_tried_later_and_later_whatever_happens() {
+        let mut test = Test::new();
+        test.touch(0, Noticed::Nothing);
+        let mut now = 0;
+        let mut waits = Vec::new();
+        for _ in 0..10 {
+            let next = u64::try_from(test.next().expect("it is tried again")).expect("small");
+            waits.push(next - now);
+            now = next;
+            let due = test.pop(now).expect("it is due");
+            test.done(&due, &FAILED, now);
+            assert_eq!(test.queue.failing(), usize::from(waits.len() >= 3));
+            test.touch(now + 1, Noticed::Nothing);
+        }
+        assert_eq!(waits, [200, 500, 1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000]);
+        let due = test.pop(now + 60_000).expect("it is due");
+        test.done(&due, &WRITTEN, now + 60_000);
+        assert_eq!(test.queue.failing(), 0);
+        test.touch(now + 70_000, Noticed::Nothing);
+        assert_eq!(
+            test.next(),
+            Some(u128::from(now) + 70_200),
+            "it is forgotten that it failed"
+        );
+    }
+
+    #[test]
+    fn what_is_looked_at_later_is_looked_at_sooner_when_it_is_touched() {
+        let mut test = Test::new();
+        test.touch(0, Noticed::Nothing);
+        let due = test.pop(200).expect("it is due");
+        test.done(&due, &Outcome::AsItShouldBe, 200);
+        test.queue.later(&app(), test.at(60_000));
+        test.queue.later(&app(), test.at(90_000));
+        assert_eq!(test.next(), Some(60_000), "the first");
+        test.touch(1000, Noticed::Nothing);
+        assert_eq!(test.next(), Some(1200));
+    }
+
+    #[test]
+    fn the_api_server_says_how_long_to_wait() {
+        let mut test = Test::new();
+        test.touch(0, Noticed::Nothing);
+        let due = test.pop(200).expect("it is due");
+        let retry_after = Some(Duration::from_secs(7));
+        test.done(&due, &Outcome::Failed { retry_after }, 200);
+        assert_eq!(test.next(), Some(7200));
+    }
+
+    #[test]
+    fn jitter_shortens_a_wait_by_half_at_most() {
+        for (jitter, wanted) in [(0.0, 700), (1.0, 450), (0.5, 575), (7.0, 450)] {
+            let mut test = Test::new();
+            test.touch(0, Noticed::Nothing);
+            let due = test.pop(200).expect("it is due");
+            let now = test.at(200);
+            test.queue.done(&due, &FAILED, now, jitter);
+            assert_eq!(test.next(), Some(wanted));
+        }
+    }
+
+    #[test]
+    fn argo_cd_is_not_asked_too_often_to_look_again() {
+        let mut test = Test::new();
+        test.touch(0, Noticed::No);
+        let due = test.pop(200).expect("it is due");
+        assert!(due.stale);
+        test.done(&due, &Outcome::Written { refreshed: true }, 200);
+        test.touch(3000, Noticed::No);
+        let due = test.pop(3200).expect("it is due");
+        assert!(!due.stale, "not again so soon");
+        test.done(&due, &Outcome::AsItShouldBe, 3200);
+        assert_eq!(test.next(), Some(30_200), "but in the end");
+        test.touch(5000, Noticed::Nothing);
+        assert_eq!(test.next(), Some(5200), "for which nothing else waits");
+        let due = test.pop(5200).expect("it is due");
+        test.done(&due, &WRITTEN, 5200);
+        assert!(test.pop(30_200).expect("it is due").stale);
+    }
+
+    #[test]
+    fn argo_cd_is_not_asked_to_look_at_what_it_has_noticed() {
+        let mut test = Test::new();
+        test.touch(0, Noticed::No);
+        test.touch(50, Noticed::Yes);
+        let due = test.pop(200).expect("it is due");
+        assert!(!due.stale);
+        test.done(&due, &WRITTEN, 200);
+        assert_eq!(test.next(), None);
+    }
+
+    #[test]
+    fn argo_cd_is_not_asked_for_all_at_once() {
+        let mut queue = Queue::new(Duration::from_secs(1));
+        let start = Instant::now();
+        for name in ["a", "b", "c"] {
+            let place = ObjectRef::new("argocd", name);
+            queue.touch(&place, Share::of(&place.namespace), Noticed::No, start);
+        }
+        let (mut refreshed, mut looks) = (Vec::new(), 0);
+        let mut now = start;
+        while let Some(next) = queue.next() {
+            now = now.max(next);
+            let due = pop(&mut queue, false, now).expect("it is due");
+            let outcome = if due.stale {
+                refreshed.push((now - start).as_millis());
+                Outcome::Written { refreshed: true }
+            } else {
+                Outcome::AsItShouldBe
+            };
+            queue.done(&due, &outcome, now, 0.0);
+            looks += 1;
+            assert!(looks < 20, "it comes to an end");
+        }
+        assert_eq!(refreshed, [200, 400, 600]);
+    }
+
+    fn affected(queue: &mut Queue, namespace: &str, names: std::ops::Range<usize>, now: Instant) {
+        for name in names {
+            let place = ObjectRef::new(namespace, &format!("{name:06}"));
+            queue.touch(&place, Share::of(&place.namespace), Noticed::Nothing, now);
+        }
+    }
+
+    /// Returns the namespaces of the next objects, none of which needs a write.
+    fn looked_at(queue: &mut Queue, most: usize, now: Instant) -> Vec<Arc<str>> {
+        let mut namespaces = Vec::new();
+        while namespaces.len() < most
+            && let Some(due) = pop(queue, false, now)
+        {
+            queue.done(&due, &Outcome::AsItShouldBe, now, 0.0);
+            namespaces.push(due.place.namespace);
+        }
+        namespaces
+    }
+
+    #[test]
+    fn a_tenant_with_thousands_of_objects_delays_another_by_a_few() {
+        let (mut queue, start) = (Queue::new(Duration::ZERO), Instant::now());
+        affected(&mut queue, "large", 0..3000, start);
+        let now = start + TOGETHER;
+        assert_eq!(looked_at(&mut queue, 1, now).len(), 1);
+        affected(&mut queue, "small", 0..1, start);
+        // Each call lets a thousand objects get in line.
+        let order = looked_at(&mut queue, 4, now);
+        assert!(order.iter().any(|namespace| &**namespace == "small"), "{order:?}");
+        assert_eq!(looked_at(&mut queue, usize::MAX, now).len(), 3000 - 4);
+        assert!(queue.is_empty() && queue.next().is_none());
+    }
+
+    #[test]
+    fn objects_with_slow_writes_wait_in_a_line_of_their_own() {
+        let mut test = Test::new();
+        test.touch(0, Noticed::Nothing);
+        let due = test.pop(200).expect("it is due");
+        test.queue.note_slow(&due.place, true);
+        test.done(&due, &FAILED, 30_000);
+        let now = test.at(31_000);
+        assert!(test.queue.is_due(true, now) && !test.queue.is_due(false, now));
+        assert_eq!(test.pop(31_000), None);
+        let due = pop(&mut test.queue, true, now).expect("it is due");
+        assert!(due.slow);
+        test.queue.note_slow(&due.place, false);
+        test.done(&due, &WRITTEN, 31_000);
+        test.touch(40_000, Noticed::Nothing);
+        assert!(test.pop(40_200).is_some_and(|due| !due.slow), "it was written promptly");
+    }
+
+    #[test]
+    fn an_object_that_is_dropped_while_it_waits_is_not_looked_at() {
+        let (mut queue, start) = (Queue::new(Duration::ZERO), Instant::now());
+        affected(&mut queue, "argocd", 0..3, start);
+        let now = start + TOGETHER;
+        let refused = queue.pop(false, now, |_| false, |_| true);
+        assert_eq!(refused, None, "all are in line now");
+        let overdue = queue.overdue(now + TOGETHER);
+        assert_eq!(overdue.len(), 3);
+        let due = queue.peek(&overdue[0], now).expect("it waits");
+        queue.drop_due(&due.place, None);
+        queue.drop_due(&overdue[1], Some(now + Duration::from_secs(60)));
+        assert_eq!(looked_at(&mut queue, usize::MAX, now).len(), 1);
+        assert_eq!((queue.len(), queue.next()), (1, Some(now + Duration::from_secs(60))));
+    }
+
+    #[test]
+    fn an_object_is_forgotten_after_its_last_write() {
+        let mut test = Test::new();
+        test.touch(0, Noticed::Nothing);
+        let due = test.pop(200).expect("it is due");
+        test.done(&due, &WRITTEN, 300);
+        assert_eq!(test.queue.len(), 1, "the next write waits for a second");
+        assert_eq!(test.pop(1300), None);
+        assert!(test.queue.is_empty());
+    }
+
+    mod random {
+        use super::*;
+        use proptest::prelude::*;
+
+        proptest! {
+            #![proptest_config(testing::config(256))]
+
+            /// No due object is lost, and no object is reconciled twice at the same time.
+            #[test]
+            fn every_object_that_was_touched_is_looked_at(steps in prop::collection::vec((0..6_u8, 0..9_usize, 0..400_u64), 1..200)) {
+                let mut queue = Queue::new(Duration::from_secs(1));
+                let mut now = Instant::now();
+                let mut open: Vec<Due> = Vec::new();
+                let place = |number: usize| ObjectRef::new(["a", "b", "c"][number % 3], &number.to_string());
+                for (step, number, millis) in steps {
+                    now += Duration::from_millis(millis);
+                    match step {
+                        0 | 1 => affected(&mut queue, ["a", "b", "c"][number % 3], number..number + 1, now),
+                        2 | 3 => open.extend(pop(&mut queue, step == 3, now)),
+                        4 if !open.is_empty() => {
+                            let due = open.swap_remove(number % open.len());
+                            queue.note_slow(&due.place, number % 2 == 0);
+                            let outcomes = [Outcome::AsItShouldBe, WRITTEN, FAILED];
+                            queue.done(&due, &outcomes[number % 3], now, 0.5);
+                        }
+                        5 => queue.later(&place(number), now + Duration::from_millis(millis)),
+                        _ => {}
+                    }
+                    let mut places: Vec<_> = open.iter().map(|due| &due.place).collect();
+                    places.sort();
+                    places.dedup();
+                    prop_assert_eq!(places.len(), open.len());
+                }
+                for due in open.drain(..) {
+                    queue.done(&due, &Outcome::AsItShouldBe, now, 0.5);
+                }
+                let due: usize = queue.lines.iter().map(|line| line.due.len()).sum();
+                now += Duration::from_secs(3600);
+                for slow in [false, true] {
+                    while let Some(it) = pop(&mut queue, slow, now) {
+                        open.push(it);
+                    }
+                }
+                prop_assert_eq!(open.len(), due);
+                for due in open {
+                    queue.done(&due, &Outcome::AsItShouldBe, now, 0.5);
+                }
+                prop_assert!(queue.is_empty() && queue.next().is_none());
+                prop_assert!(queue.lines.iter().all(|line| line.turns.is_empty()));
+            }
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! Limits on the writes in progress: by controller, namespace and managed cluster, and a separate share for writes that the API
+//! server does not answer.
+//!
+//! Each controller, and the writing of Events, has reserved slots that no other can use. Beyond these all draw from a common
+//! pool. One namespace may have three quarters of the slots of its controller, and one cluster half of them. A write that is not
+//! answered within [`PROMPT`] is *slow*: slow writes may have a quarter of all slots. An object whose last write was slow is only
+//! written in that share, until a write is answered promptly again. Slow writes beyond the share are aborted as soon as another
+//! write waits, and retried in the share. While the API server answers everything, but slowly, none is aborted: that would only
+//! add to its load.
+//!
+//! No I/O and no clock: instants are arguments.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+use super::turns::Share;
+use ocm::time_math::later;
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The time after which a write counts as slow. API servers answer in milliseconds, and webhooks should within a second.
+pub const PROMPT: Duration = Duration::from_secs(2);
+
+/// The writes in progress, each with a key that the caller chooses.
+#[derive(Debug)]
+pub struct Slots<K> {
+    total: usize,
+    /// The number of slots reserved for each group.
+    reserved: usize,
+    groups: Vec<Group>,
+    running: HashMap<K, Running>,
+    slow: usize,
+    /// True if the last answer arrived late.
+    is_all_slow: bool,
+}
+
+/// The writes in progress of one controller, or of Events.
+#[derive(Debug, Default)]
+struct Group {
+    running: usize,
+    slow: usize,
+    tenants: HashMap<Arc<str>, usize>,
+    clusters: HashMap<Share, usize>,
+}
+
+#[derive(Debug)]
+struct Running {
+    group: usize,
+    share: Share,
+    since: Instant,
+    slow: bool,
+}
+
+impl<K: Copy + Eq + Hash> Slots<K> {
+    /// Divides `total` slots, at least one, among the groups. A quarter of the slots is reserved.
+    #[must_use]
+    pub fn new(total: usize, groups: usize) -> Self {
+        let total = total.max(1);
+        let each = total.checked_div(groups.saturating_mul(4)).unwrap_or_default();
+        Self {
+            total,
+            reserved: each.max(1),
+            groups: (0..groups).map(|_| Group::default()).collect(),
+            running: HashMap::new(),
+            slow: 0,
+            is_all_slow: false,
+        }
+    }
+
+    /// Returns true if a group may begin another write; `is_slow` is true if the object's last write was slow.
+    #[must_use]
+    pub fn may(&self, group: usize, is_slow: bool) -> bool {
+        let Some(it) = self.groups.get(group) else { return false };
+        let taken: usize = self
+            .groups
+            .iter()
+            .map(|it| it.running.saturating_sub(self.reserved))
+            .sum();
+        let has_slot = it.running < self.reserved || taken < self.pool();
+        self.running.len() < self.total && has_slot && (!is_slow || self.may_be_slow(it))
+    }
+
+    /// Returns true if a group may begin another write without taking from the pool.
+    #[must_use]
+    pub fn may_reserved(&self, group: usize) -> bool {
+        self.may(group, false) && self.groups.get(group).is_some_and(|it| it.running < self.reserved)
+    }
+
+    /// Returns true if a group may begin another write for an object of this namespace.
+    #[must_use]
+    pub fn may_tenant(&self, group: usize, namespace: &Arc<str>) -> bool {
+        let most = self.most().saturating_mul(3).div_ceil(4);
+        let running = self.groups.get(group).and_then(|it| it.tenants.get(namespace));
+        running.is_none_or(|running| *running < most)
+    }
+
+    /// Returns true if a group may begin another write for an object of this share.
+    #[must_use]
+    pub fn may_share(&self, group: usize, share: &Share) -> bool {
+        // A namespace that is not divided by clusters has only the limit of namespaces.
+        if share.cluster == share.namespace {
+            return true;
+        }
+        let running = self.groups.get(group).and_then(|it| it.clusters.get(share));
+        running.is_none_or(|running| *running < self.most().div_ceil(2))
+    }
+
+    /// Records that a write has begun.
+    pub fn begin(&mut self, key: K, group: usize, share: Share, is_slow: bool, now: Instant) {
+        let Some(it) = self.groups.get_mut(group) else { return };
+        add(&mut it.running);
+        add(it.tenants.entry(Arc::clone(&share.namespace)).or_default());
+        add(it.clusters.entry(share.clone()).or_default());
+        if is_slow {
+            add(&mut it.slow);
+            add(&mut self.slow);
+        }
+        let running = Running {
+            group,
+            share,
+            since: now,
+            slow: is_slow,
+        };
+        self.running.insert(key, running);
+    }
+
+    /// Records that a write has ended; `is_answered` is true if it was answered and succeeded. Returns true if it took so long
+    /// that the object's next write belongs in the share of slow writes.
+    pub fn end(&mut self, key: &K, is_answered: bool, now: Instant) -> bool {
+        let Some(running) = self.running.remove(key) else {
+            return false;
+        };
+        if let Some(it) = self.groups.get_mut(running.group) {
+            take(&mut it.running);
+            if running.slow {
+                take(&mut it.slow);
+                take(&mut self.slow);
+            }
+            forget(&mut it.tenants, &running.share.namespace);
+            forget(&mut it.clusters, &running.share);
+        }
+        let is_slow = now >= later(running.since, PROMPT);
+        if is_answered {
+            self.is_all_slow = is_slow;
+        }
+        is_slow
+    }
+
+    /// Counts writes that have been in progress for long as slow, as far as their share has room.
+    pub fn age(&mut self, now: Instant) {
+        let late: Vec<K> = self.overdue(now).collect();
+        for key in late {
+            let group = self.running.get(&key).map(|it| it.group).unwrap_or_default();
+            let has_room = self.groups.get(group).is_some_and(|it| self.may_be_slow(it));
+            if has_room && let (Some(running), Some(group)) = (self.running.get_mut(&key), self.groups.get_mut(group)) {
+                running.slow = true;
+                add(&mut group.slow);
+                add(&mut self.slow);
+            }
+        }
+    }
+
+    /// Returns the writes to abort: those in progress for long that are not counted as slow.
+    pub fn overdue(&self, now: Instant) -> impl Iterator<Item = K> + use<'_, K> {
+        let is_overdue = move |it: &Running| !self.is_all_slow && !it.slow && now >= later(it.since, PROMPT);
+        self.running
+            .iter()
+            .filter(move |(_, it)| is_overdue(it))
+            .map(|(key, _)| *key)
+    }
+
+    /// Returns the time at which the next write in progress becomes slow.
+    #[must_use]
+    pub fn next(&self, now: Instant) -> Option<Instant> {
+        let times = self
+            .running
+            .values()
+            .filter(|it| !it.slow)
+            .map(|it| later(it.since, PROMPT));
+        times.filter(|at| *at > now).min()
+    }
+
+    fn may_be_slow(&self, group: &Group) -> bool {
+        self.is_all_slow || (self.slow < self.total.div_ceil(4) && group.slow < self.most().div_ceil(4))
+    }
+
+    /// Returns the number of slots in the common pool.
+    fn pool(&self) -> usize {
+        self.total
+            .saturating_sub(self.reserved.saturating_mul(self.groups.len()))
+    }
+
+    /// Returns the maximum number of slots of one group.
+    fn most(&self) -> usize {
+        self.pool().saturating_add(self.reserved)
+    }
+}
+
+fn add(count: &mut usize) {
+    *count = count.saturating_add(1);
+}
+
+fn take(count: &mut usize) {
+    *count = count.saturating_sub(1);
+}
+
+fn forget<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) {
+    if let Some(count) = counts.get_mut(key) {
+        take(count);
+        if *count == 0 {
+            counts.remove(key);
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "an origin to count from")]
+mod tests {
+    use super::*;
+
+    fn share(namespace: &str, cluster: &str) -> Share {
+        Share {
+            namespace: namespace.into(),
+            cluster: cluster.into(),
+        }
+    }
+
+    /// Begins writes of a group, one namespace each, until no more may begin. Returns their number.
+    fn fill(slots: &mut Slots<usize>, group: usize, first: usize, is_slow: bool, now: Instant) -> usize {
+        let mut count = 0;
+        while slots.may(group, is_slow) {
+            let key = first + count;
+            slots.begin(key, group, share(&key.to_string(), "one"), is_slow, now);
+            count += 1;
+        }
+        count
+    }
+
+    #[test]
+    fn no_group_takes_the_reserved_slots_of_another() {
+        let now = Instant::now();
+        for (total, groups, most, others) in [(48, 2, 42, 6), (48, 12, 37, 1), (8, 4, 5, 1), (1000, 3, 834, 83)] {
+            let mut slots = Slots::new(total, groups);
+            assert_eq!(
+                fill(&mut slots, 0, 0, false, now),
+                most,
+                "{total} slots, {groups} groups"
+            );
+            for group in 1..groups {
+                assert!(slots.may_reserved(group));
+                assert_eq!(fill(&mut slots, group, 1000 * group, false, now), others);
+                assert!(!slots.may_reserved(group));
+            }
+            for key in 0..most {
+                slots.end(&key, true, now);
+            }
+            assert_eq!(
+                fill(&mut slots, 1, 1_000_000, false, now),
+                most - others,
+                "all of the pool"
+            );
+        }
+    }
+
+    #[test]
+    fn fewer_slots_than_groups_are_taken_in_turns() {
+        let now = Instant::now();
+        let mut slots = Slots::new(1, 5);
+        assert_eq!(fill(&mut slots, 0, 0, false, now), 1);
+        assert!(!slots.may(1, false));
+        slots.end(&0, true, now);
+        assert_eq!(fill(&mut slots, 1, 1, true, now), 1);
+    }
+
+    #[test]
+    fn one_namespace_and_one_cluster_leave_slots_to_others() {
+        let now = Instant::now();
+        let mut slots = Slots::new(48, 2);
+        let all = share("a", "a");
+        let mut count = 0;
+        while slots.may(0, false) && slots.may_tenant(0, &all.namespace) && slots.may_share(0, &all) {
+            slots.begin(count, 0, all.clone(), false, now);
+            count += 1;
+        }
+        assert_eq!(count, 32, "three quarters of 42");
+        assert!(slots.may(0, false) && slots.may_tenant(0, &"b".into()) && slots.may_tenant(1, &all.namespace));
+        let one = share("b", "one");
+        for key in 100..121 {
+            assert!(slots.may_share(0, &one));
+            slots.begin(key, 0, one.clone(), false, now);
+        }
+        assert!(!slots.may_share(0, &one) && slots.may_share(0, &share("b", "two")));
+        for key in (0..count).chain(100..121) {
+            slots.end(&key, true, now);
+        }
+        assert!(slots.groups[0].tenants.is_empty() && slots.groups[0].clusters.is_empty());
+    }
+
+    #[test]
+    fn slow_writes_have_a_quarter_of_the_slots_and_the_rest_of_them_is_given_up() {
+        let start = Instant::now();
+        let mut slots = Slots::new(48, 2);
+        assert_eq!(fill(&mut slots, 0, 0, false, start), 42);
+        let late = start + PROMPT;
+        assert_eq!(slots.next(start), Some(late));
+        slots.age(start);
+        assert_eq!((slots.overdue(start).count(), slots.slow), (0, 0));
+        slots.age(late);
+        assert_eq!((slots.overdue(late).count(), slots.slow), (31, 11));
+        assert_eq!(slots.next(late), None);
+        let overdue: Vec<_> = slots.overdue(late).collect();
+        for key in overdue {
+            assert!(slots.end(&key, false, late), "it is slow");
+        }
+        assert!(slots.may(0, false) && !slots.may(0, true) && slots.may(1, true));
+        assert_eq!(fill(&mut slots, 0, 100, false, late), 31);
+        assert!(!slots.end(&100, true, late), "it is prompt");
+    }
+
+    #[test]
+    fn nothing_is_given_up_while_every_answer_is_late() {
+        let start = Instant::now();
+        let mut slots = Slots::new(48, 2);
+        assert_eq!(fill(&mut slots, 0, 0, false, start), 42);
+        let late = start + PROMPT;
+        assert!(slots.end(&0, true, late));
+        assert_eq!(slots.overdue(late).count(), 0);
+        assert!(slots.may(0, true));
+        slots.begin(100, 0, share("a", "one"), true, late);
+        assert!(!slots.end(&100, true, late), "one is prompt");
+        assert_eq!(slots.overdue(late).count(), 41);
+        assert!(slots.may(0, true), "none is counted as slow yet");
+    }
+
+    #[test]
+    fn slow_writes_of_one_group_leave_room_for_slow_writes_of_another() {
+        let now = Instant::now();
+        let mut slots = Slots::new(48, 12);
+        assert_eq!(fill(&mut slots, 0, 0, true, now), 10);
+        assert_eq!(fill(&mut slots, 1, 100, true, now), 2, "12 in all");
+        for group in 2..12 {
+            assert!(slots.may(group, false) && !slots.may(group, true));
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! The log: events on standard error, one per line.
+
+use clap::ValueEnum;
+use manifest::text::is_unprintable;
+use std::fmt;
+use std::io;
+use tracing::Subscriber;
+use tracing::field::Field;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::field::MakeExt;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::format::{self, Writer};
+use tracing_subscriber::fmt::{self as layer, MakeWriter};
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::{Registry, registry};
+
+/// The verbosity of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Level {
+    /// Problems that a person has to fix.
+    Error,
+    /// Failures that are retried.
+    Warn,
+    /// Changes.
+    Info,
+    /// Decisions and their reasons.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+impl From<Level> for LevelFilter {
+    fn from(level: Level) -> Self {
+        match level {
+            Level::Error => Self::ERROR,
+            Level::Warn => Self::WARN,
+            Level::Info => Self::INFO,
+            Level::Debug => Self::DEBUG,
+            Level::Trace => Self::TRACE,
+        }
+    }
+}
+
+/// The format of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people: time, level, module, message, `key=value`.
+    Text,
+    /// For programs: a JSON object per line.
+    Json,
+}
+
+/// Logs events to standard error from now on. Only the first call has an effect: a process has one log.
+pub fn init(level: Level, format: Format) {
+    let subscriber = subscriber(level, format, io::stderr);
+    tracing::subscriber::set_global_default(subscriber).unwrap_or_default();
+}
+
+/// The module of kube that logs a response in full when it cannot parse it, which may expose Secrets. We log such failures
+/// ourselves.
+const TELLS_ANSWERS: &str = "kube_client::client";
+
+/// The crates of this program that log.
+const OUR_CRATES: [&str; 3] = ["argocd_ocm_cmp", "controller", "hub"];
+
+/// Creates a subscriber that writes events to `writer`. Libraries log only warnings and errors: at `debug` they would drown our
+/// events.
+fn subscriber<W>(level: Level, format: Format, writer: W) -> impl Subscriber + Send + Sync
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    let ours = LevelFilter::from(level);
+    let targets = Targets::new()
+        .with_default(ours.min(LevelFilter::WARN))
+        .with_target(TELLS_ANSWERS, ours.min(LevelFilter::ERROR))
+        .with_targets(OUR_CRATES.map(|name| (name, ours)));
+    // An event that cannot be written is lost; reporting that on the same standard error would end the process.
+    let layer = layer::layer().with_writer(writer).log_internal_errors(false);
+    let layer: Box<dyn Layer<Registry> + Send + Sync> = match format {
+        Format::Text => layer.fmt_fields(format::debug_fn(text).delimited(" ")).boxed(),
+        Format::Json => layer.json().flatten_event(true).with_span_list(false).boxed(),
+    };
+    registry().with(layer.with_filter(targets))
+}
+
+/// Writes a field of an event as text. Text that others wrote, such as an agent's message, cannot look like another field or
+/// event.
+fn text(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
+    let text = format!("{value:?}");
+    if field.name() == "message" {
+        return text.chars().try_for_each(|char| match char {
+            char if is_unprintable(char) => write!(writer, "{}", char.escape_default()),
+            char => writer.write_char(char),
+        });
+    }
+    let is_word = |char: char| !char.is_whitespace() && !is_unprintable(char) && char != '"' && char != '=';
+    if is_quoted(&text) || !text.is_empty() && text.chars().all(is_word) {
+        write!(writer, "{}={text}", field.name())
+    } else {
+        write!(writer, "{}={text:?}", field.name())
+    }
+}
+
+/// Returns true if the text is one quoted string and nothing else.
+fn is_quoted(text: &str) -> bool {
+    let inner = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    inner.is_some_and(|inner| {
+        let mut is_escaped = false;
+        let mut is_plain = |char: char| {
+            let is_plain = is_escaped || char != '"';
+            is_escaped = !is_escaped && char == '\\';
+            is_plain && !is_unprintable(char)
+        };
+        inner.chars().all(&mut is_plain) && !is_escaped
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+    use std::io::Write;
+    use std::sync::{Arc, Mutex};
+    use tracing::{debug, error, info, warn};
+
+    #[derive(Clone, Default)]
+    struct Buffer(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Buffer {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Returns the lines that are logged while a function runs.
+    fn told(level: Level, format: Format, done: impl FnOnce()) -> Vec<String> {
+        let buffer = Buffer::default();
+        let writer = buffer.clone();
+        tracing::subscriber::with_default(subscriber(level, format, move || writer.clone()), done);
+        let text = String::from_utf8(buffer.0.lock().unwrap().clone()).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// Returns a line without the time at its start, which must be UTC in the format of RFC 3339.
+    fn timeless(line: &str) -> &str {
+        let (time, rest) = line.split_once(' ').unwrap();
+        assert!(time.ends_with('Z'), "{line}");
+        time.parse::<jiff::Timestamp>().unwrap();
+        rest
+    }
+
+    #[test]
+    fn an_event_is_one_line_of_time_level_module_message_and_fields() {
+        let lines = told(Level::Info, Format::Text, || {
+            info!(application = "argocd/shop", works = 3, "written");
+        });
+        let [line] = lines.as_slice() else { panic!("{lines:?}") };
+        let wanted = r#" INFO controller::runtime::telemetry::tests: written application="argocd/shop" works=3"#;
+        assert_eq!(timeless(line), wanted);
+    }
+
+    #[test]
+    fn what_others_have_written_cannot_look_like_another_event_or_field() {
+        let evil = "no\n2026-01-01T00:00:00Z ERROR leader=true \u{1b}[31m";
+        let lines = told(Level::Info, Format::Text, || {
+            info!(reason = evil, "quoted");
+            info!(reason = %evil, "shown");
+            info!(reason = %"\"a\" b=\"c\"", "half quoted");
+            info!(reason = %"plain", nothing = %"", "words");
+            info!("said: {evil}");
+        });
+        let ends = [
+            r#"quoted reason="no\n2026-01-01T00:00:00Z ERROR leader=true \u{1b}[31m""#,
+            r#"shown reason="no\n2026-01-01T00:00:00Z ERROR leader=true \u{1b}[31m""#,
+            r#"half quoted reason="\"a\" b=\"c\"""#,
+            r#"words reason=plain nothing="""#,
+            r"said: no\n2026-01-01T00:00:00Z ERROR leader=true \u{1b}[31m",
+        ];
+        assert_eq!(lines.len(), ends.len(), "{lines:#?}");
+        for (line, end) in lines.iter().zip(ends) {
+            assert!(line.ends_with(end), "{line}\n{end}");
+        }
+    }
+
+    #[test]
+    fn json_is_an_object_per_line_with_the_fields_at_its_top() {
+        let lines = told(Level::Info, Format::Json, || {
+            info!(application = %"argocd/shop", works = 3, "written\nhere");
+        });
+        let [line] = lines.as_slice() else { panic!("{lines:?}") };
+        let event: Value = serde_json::from_str(line).unwrap();
+        let has = |key: &str, value: Value| assert_eq!(event[key], value, "{line}");
+        has("level", "INFO".into());
+        has("target", "controller::runtime::telemetry::tests".into());
+        has("message", "written\nhere".into());
+        has("application", "argocd/shop".into());
+        has("works", 3.into());
+        assert!(event["timestamp"].as_str().unwrap().ends_with('Z'), "{line}");
+    }
+
+    #[test]
+    fn we_are_told_at_the_level_and_libraries_only_when_something_is_wrong() {
+        let all = || {
+            error!("ours 1");
+            warn!("ours 2");
+            info!("ours 3");
+            debug!("ours 4");
+            error!(target: "kube::client", "theirs 1");
+            warn!(target: "rustls::conn", "theirs 2");
+            info!(target: "hyper_util", "theirs 3");
+            debug!(target: "tower", "theirs 4");
+        };
+        let names = |level| {
+            let lines = told(level, Format::Text, all);
+            let names = lines.iter().map(|line| line.rsplit_once(": ").unwrap().1.to_owned());
+            names.collect::<Vec<_>>().join(", ")
+        };
+        assert_eq!(names(Level::Error), "ours 1, theirs 1");
+        assert_eq!(names(Level::Warn), "ours 1, ours 2, theirs 1, theirs 2");
+        assert_eq!(names(Level::Info), "ours 1, ours 2, ours 3, theirs 1, theirs 2");
+        assert_eq!(
+            names(Level::Trace),
+            "ours 1, ours 2, ours 3, ours 4, theirs 1, theirs 2"
+        );
+    }
+
+    #[test]
+    fn an_answer_that_kube_cannot_read_is_not_told() {
+        let lines = told(Level::Trace, Format::Text, || {
+            warn!(target: "kube_client::client", "{}, {:?}", r#"{"data":{"password":"cGFzcw=="}}"#, "missing field");
+        });
+        assert_eq!(lines, [""; 0]);
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_written_hurts_nobody() {
+        struct Closed;
+        impl Write for Closed {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        for format in [Format::Text, Format::Json] {
+            let subscriber = subscriber(Level::Info, format, || Closed);
+            tracing::subscriber::with_default(subscriber, || info!("lost"));
+        }
+    }
+}

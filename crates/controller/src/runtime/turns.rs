@@ -1,0 +1,227 @@
+//! A fair queue: tenants take turns, as do the managed clusters of one tenant; items of the same tenant and cluster are first in,
+//! first out.
+//!
+//! A tenant with 100,000 items therefore delays another tenant's single item by one item, not by 100,000.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// The tenant and managed cluster that work is done for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Share {
+    /// The namespace of the object: namespaces divide the hub's tenants.
+    pub namespace: Arc<str>,
+    /// The managed cluster that the object is about, or the user who requests; all unknown clusters share one value.
+    pub cluster: Arc<str>,
+}
+
+impl Share {
+    /// Returns the share of a namespace whose objects are not divided by clusters.
+    #[must_use]
+    pub fn of(namespace: &Arc<str>) -> Self {
+        Self {
+            namespace: Arc::clone(namespace),
+            cluster: Arc::clone(namespace),
+        }
+    }
+}
+
+/// Items in fair order.
+#[derive(Debug)]
+pub struct Turns<T> {
+    tenants: HashMap<Arc<str>, Tenant<T>>,
+    /// The tenants with waiting items, each once; the first is next.
+    order: VecDeque<Arc<str>>,
+    len: usize,
+}
+
+#[derive(Debug)]
+struct Tenant<T> {
+    clusters: HashMap<Arc<str>, VecDeque<T>>,
+    /// The clusters with waiting items, each once; the first is next.
+    order: VecDeque<Arc<str>>,
+    len: usize,
+}
+
+impl<T> Default for Turns<T> {
+    fn default() -> Self {
+        Self {
+            tenants: HashMap::new(),
+            order: VecDeque::new(),
+            len: 0,
+        }
+    }
+}
+
+impl<T> Turns<T> {
+    /// Returns the number of items that wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns true if nothing waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Adds an item at the end of its line.
+    pub fn push(&mut self, share: &Share, item: T) {
+        let tenant = self.tenants.entry(Arc::clone(&share.namespace)).or_insert_with(|| {
+            self.order.push_back(Arc::clone(&share.namespace));
+            Tenant {
+                clusters: HashMap::new(),
+                order: VecDeque::new(),
+                len: 0,
+            }
+        });
+        let line = tenant.clusters.entry(Arc::clone(&share.cluster)).or_insert_with(|| {
+            tenant.order.push_back(Arc::clone(&share.cluster));
+            VecDeque::new()
+        });
+        line.push_back(item);
+        tenant.len = tenant.len.saturating_add(1);
+        self.len = self.len.saturating_add(1);
+    }
+
+    /// Removes and returns the next item that both predicates accept: `may_tenant` decides by the namespace, `may_cluster` by
+    /// both. Skipped tenants and clusters keep their items and the order.
+    pub fn pop(
+        &mut self,
+        may_tenant: impl Fn(&Arc<str>) -> bool,
+        may_cluster: impl Fn(&Share) -> bool,
+    ) -> Option<(Share, T)> {
+        for _ in 0..self.order.len() {
+            let namespace = self.order.pop_front()?;
+            let tenant = self.tenants.get_mut(&namespace)?;
+            let taken = may_tenant(&namespace)
+                .then(|| tenant.pop(&namespace, &may_cluster))
+                .flatten();
+            if tenant.len == 0 {
+                self.tenants.remove(&namespace);
+            } else {
+                self.order.push_back(namespace);
+            }
+            if taken.is_some() {
+                self.len = self.len.saturating_sub(1);
+                return taken;
+            }
+        }
+        None
+    }
+
+    /// Removes the last item of the tenant with most items, unless no tenant has more items than `namespace` would have with one
+    /// more. Returns true if there is room now for an item of that tenant.
+    pub fn make_room(&mut self, namespace: &Arc<str>) -> bool {
+        let own = self.tenants.get(namespace).map_or(0, |tenant| tenant.len);
+        let largest = self.tenants.iter_mut().max_by_key(|(_, tenant)| tenant.len);
+        let Some((_, tenant)) = largest.filter(|(_, tenant)| tenant.len > own.saturating_add(1)) else {
+            return false;
+        };
+        let Some(line) = tenant.clusters.values_mut().max_by_key(|line| line.len()) else {
+            return false;
+        };
+        // The tenant has at least two items left, but maybe none in this line: `pop` skips an empty line.
+        line.pop_back();
+        tenant.len = tenant.len.saturating_sub(1);
+        self.len = self.len.saturating_sub(1);
+        true
+    }
+}
+
+impl<T> Tenant<T> {
+    fn pop(&mut self, namespace: &Arc<str>, may: &impl Fn(&Share) -> bool) -> Option<(Share, T)> {
+        for _ in 0..self.order.len() {
+            let share = Share {
+                namespace: Arc::clone(namespace),
+                cluster: self.order.pop_front()?,
+            };
+            let line = self.clusters.get_mut(&share.cluster)?;
+            let item = if may(&share) { line.pop_front() } else { None };
+            if line.is_empty() {
+                self.clusters.remove(&share.cluster);
+            } else {
+                self.order.push_back(Arc::clone(&share.cluster));
+            }
+            if let Some(item) = item {
+                self.len = self.len.saturating_sub(1);
+                return Some((share, item));
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share(namespace: &str, cluster: &str) -> Share {
+        Share {
+            namespace: namespace.into(),
+            cluster: cluster.into(),
+        }
+    }
+
+    fn all(turns: &mut Turns<&'static str>) -> Vec<&'static str> {
+        std::iter::from_fn(|| turns.pop(|_| true, |_| true))
+            .map(|(_, item)| item)
+            .collect()
+    }
+
+    #[test]
+    fn tenants_take_turns_whatever_the_length_of_their_lines() {
+        let mut turns = Turns::default();
+        for item in ["a1", "a2", "a3"] {
+            turns.push(&share("a", "one"), item);
+        }
+        turns.push(&share("b", "one"), "b1");
+        turns.push(&share("c", "one"), "c1");
+        assert_eq!(turns.len(), 5);
+        assert_eq!(all(&mut turns), ["a1", "b1", "c1", "a2", "a3"]);
+        assert!(turns.is_empty() && turns.tenants.is_empty() && turns.order.is_empty());
+    }
+
+    #[test]
+    fn clusters_of_a_tenant_take_turns_and_gain_no_turn_against_other_tenants() {
+        let mut turns = Turns::default();
+        for (cluster, item) in [("one", "a1"), ("one", "a2"), ("two", "a3"), ("three", "a4")] {
+            turns.push(&share("a", cluster), item);
+        }
+        turns.push(&share("b", "one"), "b1");
+        turns.push(&share("b", "one"), "b2");
+        assert_eq!(all(&mut turns), ["a1", "b1", "a3", "b2", "a4", "a2"]);
+    }
+
+    #[test]
+    fn who_is_passed_over_keeps_its_items_in_order() {
+        let mut turns = Turns::default();
+        for item in ["a1", "a2"] {
+            turns.push(&share("a", "one"), item);
+            turns.push(&share("a", "two"), if item == "a1" { "x1" } else { "x2" });
+        }
+        turns.push(&share("b", "one"), "b1");
+        let taken = turns.pop(|namespace| &**namespace != "a", |_| true);
+        assert_eq!(taken.map(|(_, item)| item), Some("b1"));
+        assert_eq!(turns.pop(|namespace| &**namespace != "a", |_| true), None);
+        let taken = turns.pop(|_| true, |share| &*share.cluster == "two");
+        assert_eq!(taken.map(|(_, item)| item), Some("x1"));
+        assert_eq!(all(&mut turns), ["a1", "x2", "a2"]);
+    }
+
+    #[test]
+    fn room_is_made_by_the_tenant_with_most_items() {
+        let mut turns = Turns::default();
+        for item in ["a1", "a2", "a3"] {
+            turns.push(&share("a", "one"), item);
+        }
+        assert!(!turns.make_room(&"a".into()), "its own items stay");
+        assert!(turns.make_room(&"b".into()));
+        turns.push(&share("b", "one"), "b1");
+        assert!(!turns.make_room(&"b".into()), "it has as many by then");
+        assert_eq!(all(&mut turns), ["a1", "b1", "a2"]);
+    }
+}

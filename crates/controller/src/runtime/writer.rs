@@ -1,0 +1,566 @@
+//! The writer: sends all writes of the controller except those of its Lease.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+mod ca_cache;
+
+use super::action::{Action, Event, Involved, RecordedEvent, Write};
+use super::queue::Outcome;
+use crate::Options;
+use crate::metrics::{Metrics, Reason};
+use crate::model::{TlsSecret, bounded};
+use ca_cache::CaCache;
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use kube::core::params::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::request::Request;
+use kube::{Client, Error};
+use ocm::hash::{hex, with_hash};
+use ocm::health;
+use ocm::object_ref::ObjectRef;
+use ocm::resources::{Resource, SECRETS};
+use pki;
+use pki::{Authority, AuthorityData, Recipe};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::time::Duration;
+use tokio::time::timeout;
+use tracing::{debug, info, warn};
+
+/// The field manager of the controller's writes, and the source of its Events.
+pub const MANAGER: &str = "argocd-ocm-cmp";
+
+/// The timeout of a request.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The writer, which carries out the writes of controllers.
+#[derive(Clone)]
+pub struct Writer {
+    client: Client,
+    metrics: Metrics,
+    /// The identity of this replica, for Events.
+    identity: String,
+    /// True if writes are only logged.
+    dry_run: bool,
+    now: fn() -> Timestamp,
+    ca_cache: CaCache,
+}
+
+impl Writer {
+    /// Creates a writer that uses this client.
+    #[must_use]
+    pub fn new(client: Client, metrics: Metrics, options: &Options, now: fn() -> Timestamp) -> Self {
+        Self {
+            client,
+            metrics,
+            identity: options.identity.clone(),
+            dry_run: options.dry_run,
+            now,
+            ca_cache: CaCache::default(),
+        }
+    }
+
+    /// Carries out the writes of a controller, one after the other. The caller records the Events afterwards.
+    pub async fn write(&self, controller: &'static str, action: &Action) -> Done {
+        for write in &action.writes {
+            match self.carry_out(controller, write).await {
+                Ok(()) => {
+                    if let Write::Make { recipe, .. } = write
+                        && !self.dry_run
+                    {
+                        self.metrics.issued(recipe);
+                    }
+                }
+                Err(refused) => {
+                    let write = match write {
+                        Write::Make { write, .. } => write,
+                        write => write,
+                    };
+                    if refused.reason == Reason::Conflict && matches!(write, Write::Create { .. }) {
+                        self.tell_taken(controller, &action.of, write).await;
+                    }
+                    return Done {
+                        outcome: self.refused(controller, write, &refused),
+                        refusal: Refusal::of(write, &refused),
+                    };
+                }
+            }
+        }
+        Done {
+            outcome: Outcome::Written {
+                refreshed: action.refresh,
+            },
+            refusal: None,
+        }
+    }
+
+    async fn carry_out(&self, controller: &'static str, write: &Write) -> Result<(), Refused> {
+        let made;
+        let write = match write {
+            // A dry run generates no data.
+            Write::Make { write, .. } if self.dry_run => write,
+            Write::Make { write, recipe, into } => {
+                made = self.make(write, recipe, into).await?;
+                &made
+            }
+            write => write,
+        };
+        let (resource, place) = object_of(write);
+        let kind = resource.kind;
+        let (verb, body) = match write {
+            Write::Create { object, .. } => ("create", Some(object)),
+            Write::Patch { body, .. } => ("patch", Some(body)),
+            Write::Delete { .. } | Write::Make { .. } => ("delete", None),
+        };
+        let body = match body {
+            Some(_) if resource.secret => "(not shown)".to_owned(),
+            body => body.map(Value::to_string).unwrap_or_default(),
+        };
+        if self.dry_run {
+            info!(%place, kind, verb, %body, "would write");
+            return Ok(());
+        }
+        if let Write::Delete {
+            unless_there: Some((resource, place)),
+            ..
+        } = write
+        {
+            self.is_not_there(resource, place).await?;
+        }
+        let request = request(write).ok_or_else(|| Refused::unmade("it is to be made twice".to_owned()))?;
+        match self.send(request).await {
+            Ok(_) => {}
+            // The object is already in the desired state.
+            Err(refused) if refused.is_gone && matches!(write, Write::Delete { .. }) => return Ok(()),
+            Err(refused) => return Err(refused),
+        }
+        self.metrics.written(controller, resource.plural, verb);
+        debug!(%place, kind, verb, %body, "written");
+        Ok(())
+    }
+
+    /// Generates the data of a write, with the CA that the decision was based on.
+    async fn make(&self, write: &Write, recipe: &Recipe, into: &'static str) -> Result<Write, Refused> {
+        let authority = match recipe.authority() {
+            None => None,
+            Some(wanted) => {
+                let read = async || self.read(&wanted.place).await;
+                let found = self.ca_cache.authority(wanted, read).await?;
+                Some(found.ok_or_else(|| Refused {
+                    reason: Reason::Conflict,
+                    ..Refused::unmade(format!("Secret {} changed since it was read", wanted.place))
+                })?)
+            }
+        };
+        // The search for large primes takes a second and must not block the thread.
+        let own = recipe.clone();
+        let made = tokio::task::spawn_blocking(move || pki::make(&own, authority.as_deref()));
+        let made = made
+            .await
+            .map_err(|_| Refused::unmade("it was not finished".to_owned()))?;
+        let made = made.map_err(|error| Refused::unmade(error.to_string()))?;
+        let mut write = write.clone();
+        if let Write::Create { object: body, .. } | Write::Patch { body, .. } = &mut write {
+            for (key, value) in made {
+                body[into][recipe.key(key)] = json!(value.map(ByteString));
+            }
+        }
+        Ok(write)
+    }
+
+    /// Reads the present state of a CA.
+    async fn read(&self, place: &ObjectRef) -> Result<(Authority, AuthorityData), Refused> {
+        let request = Request::new(SECRETS.path(place)).get(&place.name, &GetParams::default());
+        let text = self.send(request).await?;
+        let there = TlsSecret::read(&text).map_err(Refused::unmade)?;
+        let form = Authority {
+            place: place.clone(),
+            version: there.version,
+        };
+        Ok((form, TlsSecret::authority(&text).map_err(Refused::unmade)?))
+    }
+
+    /// Checks with the API server that an object does not exist. A response that its kind is unknown is no proof.
+    async fn is_not_there(&self, resource: &'static Resource, place: &ObjectRef) -> Result<(), Refused> {
+        let request = Request::new(resource.path(place)).get(&place.name, &GetParams::default());
+        match self.send(request).await {
+            Err(refused) if refused.is_gone => Ok(()),
+            Err(refused) => Err(refused),
+            Ok(_) => Err(Refused {
+                reason: Reason::Conflict,
+                why: format!("{} {place} is there", resource.kind),
+                retry_after: None,
+                is_gone: false,
+                code: None,
+            }),
+        }
+    }
+
+    /// Records an Event with best effort: a failure is not retried.
+    pub async fn tell(&self, recorded: &RecordedEvent) {
+        let RecordedEvent {
+            controller,
+            of,
+            event,
+            lasts,
+        } = recorded;
+        let (Event { reason, message, .. }, place, kind) = (event, &of.place, of.resource.kind);
+        if self.dry_run {
+            info!(%place, kind, event = reason, told = message, "would record an Event");
+            return;
+        }
+        match self.note(recorded).await {
+            Ok(Noted::Anew) if *lasts => warn!(%place, kind, event = reason, "{message}"),
+            Ok(_) => {}
+            Err(refused) => {
+                self.metrics.failed(controller, refused.reason);
+                warn!(%place, kind, event = reason, why = refused.why, "an Event cannot be written");
+            }
+        }
+    }
+
+    /// Records an Event that an object cannot be created because another object has its name. An object with all our labels is
+    /// our own, which no watch event has reported yet. The request selects these labels, because we must not read objects of
+    /// others.
+    async fn tell_taken(&self, controller: &'static str, of: &Involved, write: &Write) {
+        let Write::Create {
+            resource,
+            place,
+            object,
+        } = write
+        else {
+            return;
+        };
+        let labels = object["metadata"]["labels"].as_object().into_iter().flatten();
+        let labels: Vec<_> = labels
+            .filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)))
+            .collect();
+        let itself = ListParams::default()
+            .fields(&format!("metadata.name={}", place.name))
+            .labels(&labels.join(","));
+        let request = Request::new(resource.path(place)).list(&itself);
+        let Ok(found) = self.send(request).await else { return };
+        let found: Value = serde_json::from_str(&found).unwrap_or_default();
+        if found["items"].as_array().is_none_or(|items| !items.is_empty()) {
+            return;
+        }
+        let message = format!("{} {place} cannot be made: something else has that name", resource.kind);
+        self.tell(&RecordedEvent {
+            controller,
+            of: of.clone(),
+            event: Event {
+                warning: true,
+                reason: "NameTaken",
+                message,
+            },
+            lasts: true,
+        })
+        .await;
+    }
+
+    fn refused(&self, controller: &'static str, write: &Write, refused: &Refused) -> Outcome {
+        let ((resource, place), why) = (object_of(write), &refused.why);
+        let kind = resource.kind;
+        if refused.is_gone && matches!(write, Write::Patch { .. }) {
+            debug!(%place, kind, "gone before it was written");
+            return Outcome::AsItShouldBe;
+        }
+        self.metrics.failed(controller, refused.reason);
+        if refused.reason == Reason::Conflict {
+            debug!(%place, kind, "written by somebody else meanwhile");
+        } else {
+            warn!(%place, kind, %why, "write failed; retrying");
+        }
+        Outcome::Failed {
+            retry_after: refused.retry_after,
+        }
+    }
+
+    /// Creates an Event, or increments the count of an equal one: the name is derived from the contents. Lasting problems are not
+    /// counted.
+    async fn note(&self, recorded: &RecordedEvent) -> Result<Noted, Refused> {
+        let RecordedEvent {
+            controller,
+            of,
+            event,
+            lasts,
+        } = recorded;
+        let place = &of.place;
+        // Events on objects without a namespace are created in the namespace where kubectl looks for them.
+        let namespace = match &*place.namespace {
+            "" => "default",
+            namespace => namespace,
+        };
+        let path = format!("/api/v1/namespaces/{namespace}/events");
+        let name = event_name(recorded);
+        let now = health::time((self.now)());
+        let body = json!({
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": name, "namespace": namespace},
+            "involvedObject": {
+                "apiVersion": of.resource.api_version(),
+                "kind": of.resource.kind,
+                "namespace": &*place.namespace,
+                "name": &*place.name,
+                "uid": of.uid,
+            },
+            "type": if event.warning { "Warning" } else { "Normal" },
+            "reason": event.reason,
+            "message": event.message,
+            "source": {"component": MANAGER},
+            "reportingComponent": MANAGER,
+            "reportingInstance": self.identity,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        });
+        let known = async || self.send(Request::new(&path).get(&name, &GetParams::default())).await;
+        if *lasts {
+            match known().await {
+                Ok(_) => return Ok(Noted::Before),
+                Err(refused) if refused.is_gone => {}
+                Err(refused) => return Err(refused),
+            }
+        }
+        let request = Request::new(&path).create(&PostParams::default(), body.to_string().into_bytes());
+        match self.send(request).await {
+            Ok(_) => {
+                self.metrics.written(controller, "events", "create");
+                return Ok(Noted::Anew);
+            }
+            Err(refused) if refused.reason == Reason::Conflict => {}
+            Err(refused) => return Err(refused),
+        }
+        let told = known().await?;
+        let told: Value = serde_json::from_str(&told).unwrap_or_default();
+        let count = told["count"].as_i64().unwrap_or(1).saturating_add(1);
+        let body = json!({"count": count, "lastTimestamp": now});
+        let params = PatchParams::default();
+        let request = Request::new(&path).patch(&name, &params, &Patch::Merge(&body));
+        self.send(request).await?;
+        self.metrics.written(controller, "events", "patch");
+        Ok(Noted::Before)
+    }
+
+    async fn send(
+        &self,
+        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<String, Refused> {
+        let request = request.map_err(|error| Refused::of(&Error::BuildRequest(error)))?;
+        match timeout(PATIENCE, self.client.request_text(request)).await {
+            Ok(answer) => answer.map_err(|error| Refused::of(&error)),
+            Err(_) => Err(Refused {
+                reason: Reason::Timeout,
+                why: format!("no answer in {} seconds", PATIENCE.as_secs()),
+                retry_after: None,
+                is_gone: false,
+                code: None,
+            }),
+        }
+    }
+}
+
+/// Returns the request of a write; none for one with data that is yet to be generated.
+#[must_use]
+pub fn request(write: &Write) -> Option<Result<http::Request<Vec<u8>>, kube::core::request::Error>> {
+    let (resource, place) = object_of(write);
+    let requests = Request::new(resource.path(place));
+    Some(match write {
+        Write::Make { .. } => return None,
+        Write::Create { object, .. } => {
+            let params = PostParams {
+                field_manager: Some(MANAGER.to_owned()),
+                ..PostParams::default()
+            };
+            requests.create(&params, object.to_string().into_bytes())
+        }
+        Write::Patch { body, .. } => {
+            let params = PatchParams {
+                field_manager: Some(MANAGER.to_owned()),
+                ..PatchParams::default()
+            };
+            let patch = Patch::Merge(body);
+            match resource.part {
+                None => requests.patch(&place.name, &params, &patch),
+                Some(part) => requests.patch_subresource(part, &place.name, &params, &patch),
+            }
+        }
+        Write::Delete { uid, version, .. } => {
+            let params = DeleteParams {
+                preconditions: Some(Preconditions {
+                    uid: Some(uid.to_string()),
+                    resource_version: Some(version.to_string()),
+                }),
+                ..DeleteParams::default()
+            };
+            requests.delete(&place.name, &params)
+        }
+    })
+}
+
+/// The result of an action.
+#[derive(Debug)]
+pub struct Done {
+    /// The outcome for the workqueue.
+    pub outcome: Outcome,
+    /// The reason why the API server rejected a write.
+    pub refusal: Option<Refusal>,
+}
+
+/// The rejection of a write by the API server, for people.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The object that cannot be written, and the reason, in one line.
+    pub text: String,
+    /// True if the API server decided so: by RBAC, a quota, validation or an admission webhook. Other failures may succeed on
+    /// retry.
+    pub is_final: bool,
+    /// True if the write was one of a status, so that no condition can show the reason.
+    pub is_of_status: bool,
+}
+
+impl Refusal {
+    fn of(write: &Write, refused: &Refused) -> Option<Self> {
+        if refused.reason == Reason::Conflict || refused.is_gone && matches!(write, Write::Patch { .. }) {
+            return None;
+        }
+        let (resource, place) = object_of(write);
+        let verb = match write {
+            Write::Create { .. } => "created",
+            Write::Patch { .. } => "changed",
+            Write::Delete { .. } => "deleted",
+            Write::Make { .. } => "made",
+        };
+        // The message of the API server may quote the object.
+        let why = if resource.secret {
+            refused.reason.name()
+        } else {
+            &refused.why
+        };
+        Some(Self {
+            text: bounded(format!("{} {place} cannot be {verb}: {why}", resource.kind)),
+            is_final: matches!(refused.code, Some(400 | 403 | 404 | 405 | 413 | 422)),
+            is_of_status: resource.part == Some("status"),
+        })
+    }
+}
+
+/// The result of recording an Event: new, or recorded before.
+enum Noted {
+    Anew,
+    Before,
+}
+
+/// The failure of a write.
+struct Refused {
+    reason: Reason,
+    why: String,
+    /// The delay that the API server asks for.
+    retry_after: Option<Duration>,
+    /// True if the object does not exist.
+    is_gone: bool,
+    /// The HTTP status of the response, if there is one.
+    code: Option<u16>,
+}
+
+impl Refused {
+    /// Returns the failure of a write whose data cannot be generated.
+    fn unmade(why: String) -> Self {
+        Self {
+            reason: Reason::Other,
+            why,
+            retry_after: None,
+            is_gone: false,
+            code: None,
+        }
+    }
+
+    fn of(error: &Error) -> Self {
+        let status = match error {
+            Error::Api(status) => Some(status),
+            _ => None,
+        };
+        let details = status.and_then(|status| status.details.as_ref());
+        let reason = Reason::of(error);
+        let wait = match details.map_or(0, |details| details.retry_after_seconds) {
+            // Most servers send the delay in a header, which kube does not expose: wait at least a second.
+            0 if reason == Reason::Throttled => 1,
+            wait => wait,
+        };
+        Self {
+            reason,
+            why: hub::reason(error),
+            retry_after: (wait > 0).then(|| Duration::from_secs(wait.into())),
+            is_gone: status.is_some_and(|status| status.code == 404 && status.reason == "NotFound"),
+            code: status.map(|status| status.code),
+        }
+    }
+}
+
+/// Returns the resource of a write, and the namespace and name of its object.
+#[must_use]
+pub fn object_of(write: &Write) -> (&'static Resource, &ObjectRef) {
+    match write {
+        Write::Make { write, .. } => object_of(write),
+        Write::Create { resource, place, .. }
+        | Write::Patch { resource, place, .. }
+        | Write::Delete { resource, place, .. } => (resource, place),
+    }
+}
+
+fn event_name(recorded: &RecordedEvent) -> String {
+    const NAME_MAX: usize = 253;
+    let mut hash = Sha256::new();
+    for part in [&*recorded.of.uid, recorded.event.reason, &recorded.event.message] {
+        hash.update(part);
+        hash.update([0]);
+    }
+    let hash = hex(&hash.finalize()[..8]);
+    with_hash(recorded.of.place.name.to_string(), ".", &hash, NAME_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube::core::Status;
+    use ocm::resources::WORKS;
+
+    fn refusal(resource: &'static Resource, code: u16, message: &str) -> Option<Refusal> {
+        let write = Write::Create {
+            resource,
+            place: ObjectRef::new("eu1", "shop"),
+            object: Value::Null,
+        };
+        let status = Status::failure(message, "Forbidden").with_code(code);
+        Refusal::of(&write, &Refused::of(&Error::Api(status.boxed())))
+    }
+
+    #[test]
+    fn tells_what_the_api_server_does_not_accept() {
+        let told = refusal(&WORKS, 403, "admission webhook\n\"w\" denied the request: no").expect("it is refused");
+        let text = "ManifestWork eu1/shop cannot be created: admission webhook \"w\" denied the request: no";
+        assert_eq!((&*told.text, told.is_final), (text, true));
+        for (code, is_final) in [
+            (400, true),
+            (404, true),
+            (422, true),
+            (500, false),
+            (429, false),
+            (503, false),
+        ] {
+            assert_eq!(
+                refusal(&WORKS, code, "").map(|it| it.is_final),
+                Some(is_final),
+                "{code}"
+            );
+        }
+        assert_eq!(refusal(&WORKS, 409, ""), None);
+    }
+
+    #[test]
+    fn repeats_nothing_that_the_api_server_says_of_a_secret() {
+        let told = refusal(&SECRETS, 403, "invalid value: hunter2").expect("it is refused");
+        assert_eq!(told.text, "Secret eu1/shop cannot be created: forbidden");
+    }
+}

@@ -1,0 +1,111 @@
+//! A short-lived cache of the CA key for bursts of certificates: when a fleet is registered or its certificates are renewed, each
+//! cluster needs a certificate, and the CA's Secret is read once and not for each.
+
+use pki::{Authority, AuthorityData};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::sleep;
+
+/// The maximum time for which a key stays in memory.
+const KEPT: Duration = Duration::from_secs(5);
+
+/// The CA that was read last, for a short time.
+#[derive(Clone, Default)]
+pub(super) struct CaCache {
+    last: Arc<Mutex<Option<Read>>>,
+}
+
+/// A CA that has been read.
+struct Read {
+    form: Authority,
+    data: Arc<AuthorityData>,
+}
+
+impl CaCache {
+    /// Returns the CA in this resource version, read only if it has not been read just before; none if it has another resource
+    /// version by now. Concurrent callers wait for one read.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it cannot be read.
+    pub(super) async fn authority<E>(
+        &self,
+        wanted: &Authority,
+        read: impl AsyncFnOnce() -> Result<(Authority, AuthorityData), E>,
+    ) -> Result<Option<Arc<AuthorityData>>, E> {
+        let mut last = self.last.lock().await;
+        if let Some(known) = last.as_ref().filter(|known| known.form == *wanted) {
+            return Ok(Some(Arc::clone(&known.data)));
+        }
+        let (form, data) = read().await?;
+        let data = Arc::new(data);
+        let is_wanted = form == *wanted;
+        *last = Some(Read {
+            form,
+            data: Arc::clone(&data),
+        });
+        let all = Arc::clone(&self.last);
+        tokio::spawn(async move {
+            sleep(KEPT).await;
+            *all.lock().await = None;
+        });
+        Ok(is_wanted.then_some(data))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::ByteString;
+    use ocm::object_ref::ObjectRef;
+    use std::cell::Cell;
+
+    fn form(version: &str) -> Authority {
+        Authority {
+            place: ObjectRef::new("argocd", "argocd-agent-ca"),
+            version: version.into(),
+        }
+    }
+
+    fn data() -> AuthorityData {
+        let parts = ["tls.crt", "tls.key"].map(|part| (part.to_owned(), ByteString(Vec::new())));
+        AuthorityData::new(parts.into()).expect("it has both")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_authority_is_read_once_for_a_burst_and_forgotten_after_it() {
+        let (ca_cache, reads) = (CaCache::default(), Cell::new(0));
+        let ask = async |wanted: &str, there: &str| {
+            let read = async || {
+                reads.set(reads.get() + 1);
+                Ok::<_, ()>((form(there), data()))
+            };
+            let found = ca_cache.authority(&form(wanted), read).await;
+            (found.expect("it is read").is_some(), reads.get())
+        };
+        assert_eq!(ask("1", "1").await, (true, 1));
+        assert_eq!(ask("1", "1").await, (true, 1));
+        assert_eq!(ask("2", "2").await, (true, 2), "another form is read");
+        assert_eq!(
+            ask("1", "2").await,
+            (false, 3),
+            "what was decided of another is not made"
+        );
+        assert_eq!(ask("2", "2").await, (true, 3));
+        sleep(KEPT * 2).await;
+        assert!(ca_cache.last.lock().await.is_none());
+        assert_eq!(ask("2", "2").await, (true, 4));
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_read_is_asked_for_again() {
+        let ca_cache = CaCache::default();
+        let refused = ca_cache.authority(&form("1"), async || Err("no answer")).await;
+        assert_eq!(refused.err(), Some("no answer"));
+        let read = ca_cache
+            .authority(&form("1"), async || Ok::<_, ()>((form("1"), data())))
+            .await;
+        assert!(read.expect("it is read").is_some());
+    }
+}

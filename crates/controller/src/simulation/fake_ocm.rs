@@ -1,0 +1,537 @@
+//! A fake Open Cluster Management and argocd-agent for tests: creates add-ons on the clusters in the decisions of the Placements
+//! of the ClusterManagementAddOn, deletes others at once, and applies works. It panics if the add-on is removed from a cluster
+//! that was not given up for certain.
+
+use super::{AGENT_SECRETS, Hub, merge};
+use crate::argocd_agent::reconcile::{ADDON, HUB, REQUESTS, WORKS};
+use crate::cache::{Cache, ReconcileKind};
+use crate::controllers::{Context, Controller};
+use crate::model::AgentResource;
+use crate::model::{GitOpsCluster, Reach, TlsSecret};
+use crate::runtime::action::Write;
+use crate::watches::Kind;
+use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair};
+use der::asn1::BitString;
+use der::oid::db::rfc5912::ECDSA_WITH_SHA_256;
+use der::pem::{LineEnding, encode_string};
+use der::{Decode, Encode};
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use ocm::argocd_agent as names;
+use ocm::object_ref::ObjectRef;
+use ocm::resources::Resource;
+use pki::Recipe;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{LazyLock, Mutex};
+use x509_cert::attr::Attributes;
+use x509_cert::request::{CertReq, CertReqInfo, Version};
+use x509_cert::spki::{AlgorithmIdentifierOwned, SubjectPublicKeyInfoOwned};
+
+/// The fake OCM and its counters.
+#[derive(Default)]
+pub(crate) struct Ocm {
+    /// The GitOpsClusters that installed the add-on on each cluster, according to the decisions.
+    had: BTreeMap<String, BTreeSet<ObjectRef>>,
+    /// The clusters from which the add-on was removed, in order.
+    pub(crate) taken: Vec<String>,
+    /// The number of restarts of the principal.
+    pub(crate) restarts: usize,
+    /// The number of writes of each object since the last check.
+    pub(crate) writes: BTreeMap<String, usize>,
+    /// The clusters that apply no works at present.
+    pub(crate) stuck: BTreeSet<String>,
+}
+
+/// The controllers of agents, except those of GitOpsClusters and Secrets.
+static FURTHER: [&Controller; 5] = [&HUB, &ADDON, &WORKS, &REQUESTS, &AGENT_SECRETS];
+
+/// The generated data, by the keys of a Secret.
+type Made = BTreeMap<&'static str, Option<Vec<u8>>>;
+
+/// The generated data that takes long to compute, once for each time of generation.
+static MADE: LazyLock<Mutex<HashMap<String, Made>>> = LazyLock::new(Mutex::default);
+
+fn made_once(recipe: &Recipe) -> Made {
+    let mut all = MADE.lock().expect("nobody panics with it");
+    let made = all.entry(format!("{recipe:?}"));
+    made.or_insert_with(|| pki::make(recipe, None).expect("it can be made"))
+        .clone()
+}
+
+/// Returns the watched kind of an object.
+pub(super) fn kind_of(resource: &Resource, place: &ObjectRef) -> Kind {
+    let name = &*place.name;
+    Kind::AgentResource(match resource.kind {
+        "Secret" if names::CERTIFICATES.contains(&name) => return Kind::Certificates,
+        "Secret" if name == names::JWT_SECRET => AgentResource::TokenKey,
+        "Secret" if names::cluster_of_issued(name).is_some() => AgentResource::Issued,
+        "Secret" => return Kind::Secrets,
+        "GitOpsCluster" => return Kind::GitOpsClusters,
+        "ConfigMap" if name == names::CA_BUNDLE => AgentResource::Bundle,
+        "ConfigMap" if name == names::BLOCKLIST => AgentResource::Blocklist,
+        "Deployment" => AgentResource::Deployments,
+        "AddOnTemplate" => AgentResource::Templates,
+        "ClusterManagementAddOn" => AgentResource::Management,
+        "AddOnDeploymentConfig" => AgentResource::AddOnConfigs,
+        "ManagedClusterAddOn" => AgentResource::AddOns,
+        "Placement" => AgentResource::Placements,
+        "PlacementDecision" => AgentResource::Decisions,
+        "ManifestWork" => AgentResource::Works,
+        "CertificateSigningRequest" => AgentResource::Requests,
+        other => panic!("nobody writes {other} {place}"),
+    })
+}
+
+pub(crate) fn of_argocd(name: &str) -> ObjectRef {
+    ObjectRef::new("argocd", name)
+}
+
+pub(crate) fn addon_of(cluster: &str) -> ObjectRef {
+    ObjectRef::new(cluster, names::ADDON)
+}
+
+pub(crate) fn management() -> ObjectRef {
+    ObjectRef::new("", names::ADDON)
+}
+
+impl Hub {
+    /// Creates a hub with the managed clusters eu1, eu2 and eu3, the Placement `some`, which selects the first two, and the
+    /// principal.
+    pub(crate) fn with_ocm() -> Self {
+        let mut hub = Self::new();
+        hub.cache = Cache::new("argocd");
+        hub.affected.clear();
+        hub.ocm = Some(Ocm::default());
+        for cluster in ["eu1", "eu2", "eu3"] {
+            hub.join(cluster, Reach::Heard);
+        }
+        hub.choose(&of_argocd("some"), &["eu1", "eu2"]);
+        let principal = of_argocd(names::PRINCIPAL_DEPLOYMENTS[0]);
+        let service = json!({"metadata": {}, "spec": {"type": "LoadBalancer", "ports": [{"port": 443}]},
+            "status": {"loadBalancer": {"ingress": [{"hostname": "hub.example.com"}]}}});
+        hub.put(Kind::AgentResource(AgentResource::Services), &principal, Some(service));
+        let deployment = json!({"metadata": {}, "spec": {"template": {"metadata": {}}}});
+        hub.put(
+            Kind::AgentResource(AgentResource::Deployments),
+            &principal,
+            Some(deployment),
+        );
+        hub
+    }
+
+    /// Creates a hub with agents on the clusters of that Placement, completely reconciled.
+    pub(crate) fn with_all_agents() -> Self {
+        let mut hub = Self::with_ocm();
+        hub.write(&super::all(), &bringing("some", &[]));
+        hub.settle();
+        hub
+    }
+
+    /// Returns the objects of a kind.
+    pub(crate) fn kept(&self, kind: AgentResource) -> Vec<(&ObjectRef, &Value)> {
+        let all = self.there.iter();
+        all.filter(|((other, _), _)| *other == Kind::AgentResource(kind))
+            .map(|((_, place), it)| (place, it))
+            .collect()
+    }
+
+    pub(crate) fn get(&self, kind: Kind, place: &ObjectRef) -> Option<&Value> {
+        self.there.get(&(kind, place.clone()))
+    }
+
+    /// Changes an object by a merge patch.
+    pub(crate) fn edit(&mut self, kind: Kind, place: &ObjectRef, patch: &Value) {
+        let mut object = self.get(kind, place).expect("it is there").clone();
+        merge(&mut object, patch);
+        self.put(kind, place, Some(object));
+    }
+
+    /// Sets the reachability of a managed cluster.
+    pub(crate) fn join(&mut self, cluster: &str, reach: Reach) {
+        let status = match reach {
+            Reach::Heard => "True",
+            Reach::Silent => "Unknown",
+            Reach::Unwell => "False",
+        };
+        let condition = json!({"type": "ManagedClusterConditionAvailable", "status": status});
+        let object = json!({"metadata": {"labels": {}}, "status": {"conditions": [condition]}});
+        self.put(Kind::Clusters, &ObjectRef::new("", cluster), Some(object));
+    }
+
+    /// Sets the decisions of a Placement of users, independent of its status.
+    pub(crate) fn decide_of(&mut self, placement: &ObjectRef, clusters: Option<&[&str]>) {
+        let place = ObjectRef::new(&placement.namespace, &format!("{}-decision-1", placement.name));
+        let decision = clusters.map(|clusters| {
+            let all: Vec<_> = clusters.iter().map(|cluster| json!({"clusterName": cluster})).collect();
+            let labels = json!({"cluster.open-cluster-management.io/placement": &*placement.name});
+            json!({"metadata": {"labels": labels}, "status": {"decisions": all}})
+        });
+        self.put(Kind::Decisions, &place, decision);
+    }
+
+    /// Sets the number of clusters in the status of a Placement of users, or deletes it.
+    pub(crate) fn say_of(&mut self, placement: &ObjectRef, selected: Option<usize>) {
+        let object = selected.map(|selected| json!({"metadata": {}, "status": {"numberOfSelectedClusters": selected}}));
+        self.put(Kind::Placements, placement, object);
+    }
+
+    pub(crate) fn choose(&mut self, placement: &ObjectRef, clusters: &[&str]) {
+        self.decide_of(placement, Some(clusters));
+        self.say_of(placement, Some(clusters.len()));
+    }
+
+    /// Returns the clusters with the add-on.
+    pub(crate) fn with_addon(&self) -> Vec<&str> {
+        self.kept(AgentResource::AddOns)
+            .into_iter()
+            .map(|(place, _)| &*place.namespace)
+            .collect()
+    }
+
+    /// Returns the certificates in the CA's Secret.
+    pub(crate) fn ca(&self) -> &TlsSecret {
+        self.cache.certificate(names::CA_SECRET).expect("it is there")
+    }
+
+    /// Advances the time and reconciles what is due.
+    pub(crate) fn pass_to(&mut self, now: Timestamp) -> Vec<String> {
+        self.now = now;
+        let due = self.waits.iter().filter(|(_, at)| **at <= now);
+        let due: Vec<_> = due.map(|(key, _)| key.clone()).collect();
+        for (controller, place) in due {
+            self.waits.remove(&(controller, place.clone()));
+            self.affected.push((FURTHER[controller].kind, place));
+        }
+        self.settle()
+    }
+
+    /// Starts another controller on the hub.
+    pub(crate) fn start_anew(&mut self) -> Vec<String> {
+        self.cache = Cache::new("argocd");
+        self.waits.clear();
+        self.affected.clear();
+        for ((kind, place), object) in self.there.clone() {
+            self.hear(kind, &place, Some(&object));
+        }
+        for (name, secret) in self.secrets.clone() {
+            self.hear(Kind::Secrets, &of_argocd(&name), Some(&secret));
+        }
+        for (place, object) in self.objects.clone() {
+            self.hear(Kind::GitOpsClusters, &place, Some(&object));
+        }
+        self.look_at_everything()
+    }
+
+    /// Reconciles all objects, as may happen at any time.
+    pub(crate) fn look_at_everything(&mut self) -> Vec<String> {
+        let mut all = vec![(ReconcileKind::ArgoCd, ObjectRef::new("", "argocd"))];
+        all.extend(
+            self.objects
+                .keys()
+                .map(|place| (ReconcileKind::GitOpsCluster, place.clone())),
+        );
+        for (kind, place) in self.there.keys() {
+            match kind {
+                Kind::Clusters => all.push((ReconcileKind::Cluster, place.clone())),
+                Kind::AgentResource(AgentResource::Requests) => all.push((ReconcileKind::Request, place.clone())),
+                _ => {}
+            }
+        }
+        self.affected.extend(all);
+        self.settle()
+    }
+
+    /// Reconciles this number of queued objects.
+    pub(crate) fn settle_for(&mut self, looks: usize) {
+        for _ in 0..looks {
+            if let Some((sort, place)) = self.affected.pop() {
+                self.look(sort, &place);
+                self.look_further(sort, &place);
+            }
+        }
+    }
+
+    /// Reconciles one object with the controllers of agents, and returns the writes.
+    pub(super) fn look_further(&mut self, sort: ReconcileKind, place: &ObjectRef) -> Vec<String> {
+        let mut written = Vec::new();
+        if self.ocm.is_none() {
+            return written;
+        }
+        let settings = self.settings();
+        let context = Context {
+            now: self.now,
+            stale: false,
+            settings: &settings,
+        };
+        for (number, controller) in FURTHER
+            .iter()
+            .enumerate()
+            .filter(|(_, controller)| controller.kind == sort)
+        {
+            let Some(action) = (controller.reconcile)(&self.cache, place, &context) else {
+                let key = (number, place.clone());
+                match (controller.requeue_after)(&self.cache, place, &context) {
+                    Some(at) => self.waits.insert(key, at),
+                    None => self.waits.remove(&key),
+                };
+                continue;
+            };
+            self.events.extend(action.events.into_iter().map(|event| event.message));
+            for write in action.writes {
+                let text = self.carry_out(write);
+                let [conflicts, is_taken] = ["conflict", "taken"].map(|it| text.starts_with(it));
+                written.push(text);
+                if conflicts {
+                    // After a conflict, the object is reconciled again and the rest is not written.
+                    self.affected.push((sort, place.clone()));
+                }
+                if conflicts || is_taken {
+                    break;
+                }
+            }
+        }
+        written
+    }
+
+    /// Counts a write, and simulates the reaction of OCM.
+    pub(super) fn wrote(&mut self, what: &str, resource: &Resource, place: &ObjectRef) -> String {
+        let text = format!("{what} {} {place}", resource.kind);
+        let ocm = self.ocm.as_mut().expect("it plays");
+        ocm.restarts += usize::from(resource.kind == "Deployment");
+        *ocm.writes.entry(text.clone()).or_default() += 1;
+        self.play();
+        text
+    }
+
+    /// Adds the generated data to a write, like the writer.
+    pub(super) fn make_of(&self, write: &mut Write, recipe: &Recipe, into: &'static str) {
+        let secret = self.get(Kind::Certificates, &of_argocd(names::CA_SECRET));
+        let made = match (recipe.authority(), secret) {
+            (None, _) => made_once(recipe),
+            (Some(authority), Some(secret)) => {
+                assert_eq!(secret["metadata"]["resourceVersion"], *authority.version);
+                let authority = TlsSecret::authority(&secret.to_string()).expect("an authority");
+                pki::make(recipe, Some(&authority)).expect("it can be made")
+            }
+            (Some(_), None) => panic!("there is no authority"),
+        };
+        if let Write::Create { object: body, .. } | Write::Patch { body, .. } = write {
+            for (key, value) in made {
+                body[into][recipe.key(key)] = json!(value.map(ByteString));
+            }
+        }
+    }
+
+    /// Simulates the work of OCM.
+    pub(crate) fn play(&mut self) {
+        let wanted = self.wanted_of_ocm();
+        if let Some(wanted) = &wanted {
+            for (cluster, configs) in wanted {
+                let place = addon_of(cluster);
+                let references: Vec<_> = configs
+                    .iter()
+                    .map(|name| json!({"resource": "addontemplates", "desiredConfig": {"name": name}}))
+                    .collect();
+                let status = json!({"configReferences": references});
+                let there = self.get(Kind::AgentResource(AgentResource::AddOns), &place);
+                let mut addon = there.cloned().unwrap_or_else(|| json!({"metadata": {}, "spec": {}}));
+                if there.is_none() || addon["status"] != status {
+                    addon["status"] = status;
+                    self.put(Kind::AgentResource(AgentResource::AddOns), &place, Some(addon));
+                }
+            }
+            let gone: Vec<ObjectRef> = self
+                .kept(AgentResource::AddOns)
+                .into_iter()
+                .map(|(place, _)| place.clone())
+                .collect();
+            for place in gone.iter().filter(|place| !wanted.contains_key(&*place.namespace)) {
+                self.is_certain(&place.namespace);
+                self.put(Kind::AgentResource(AgentResource::AddOns), place, None);
+                let ocm = self.ocm.as_mut().expect("it plays");
+                ocm.taken.push(place.namespace.to_string());
+            }
+        }
+        self.note_who_has();
+        self.apply_works();
+    }
+
+    /// Returns the clusters of the add-on with their templates; none if OCM leaves the installation to others.
+    fn wanted_of_ocm(&self) -> Option<BTreeMap<String, Vec<String>>> {
+        let mut wanted: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let Some(management) = self.get(Kind::AgentResource(AgentResource::Management), &management()) else {
+            return Some(wanted);
+        };
+        let strategy = &management["spec"]["installStrategy"];
+        if strategy["type"] != "Placements" {
+            return None;
+        }
+        for entry in strategy["placements"].as_array().into_iter().flatten() {
+            let text = |key: &str| entry[key].as_str().unwrap_or_default();
+            let placement = ObjectRef::new(text("namespace"), text("name"));
+            let ours = self.kept(AgentResource::Decisions).into_iter().filter(|(at, it)| {
+                let label = &it["metadata"]["labels"]["cluster.open-cluster-management.io/placement"];
+                at.namespace == placement.namespace && *label == *placement.name
+            });
+            let ours = ours.flat_map(|(_, it)| clusters_of(it));
+            let theirs = self.cache.decided(&placement).map(ToString::to_string);
+            let configs = entry["configs"].as_array().into_iter().flatten();
+            let templates = configs.filter(|config| config["resource"] == "addontemplates");
+            let templates: Vec<_> = templates
+                .filter_map(|config| Some(config["name"].as_str()?.to_owned()))
+                .collect();
+            for cluster in ours.chain(theirs) {
+                if self.get(Kind::Clusters, &ObjectRef::new("", &cluster)).is_some() {
+                    wanted.insert(cluster, templates.clone());
+                }
+            }
+        }
+        Some(wanted)
+    }
+
+    /// Panics if any GitOpsCluster may still request the add-on on a cluster.
+    fn is_certain(&self, cluster: &str) {
+        if self.get(Kind::Clusters, &ObjectRef::new("", cluster)).is_none() {
+            return;
+        }
+        let nobody = BTreeSet::new();
+        let had = self.ocm.as_ref().expect("it plays").had.get(cluster).unwrap_or(&nobody);
+        for place in had {
+            let is_known = self.cache.gitops_cluster(place).is_some() || self.cache.has_gitops_cluster_gone(place);
+            assert!(is_known, "{cluster}: {place} is not listed");
+        }
+        assert!(
+            !had.is_empty(),
+            "{cluster}: who has the add-on there has not given it up"
+        );
+        let is_heard = self.cache.reach(cluster) == Reach::Heard;
+        for (place, object) in &self.objects {
+            let it = GitOpsCluster::read(&object.to_string()).expect("a GitOpsCluster");
+            let has = had.contains(place);
+            let revoked = it
+                .spec
+                .agent
+                .as_ref()
+                .is_some_and(|agent| agent.revoked.contains(cluster));
+            // A GitOpsCluster gets no clusters before it has the finalizer. One with invalid agent settings keeps its clusters
+            // and gets no more.
+            let may_take = has || !it.finalizers.is_empty() && it.spec.agent.is_some();
+            if !may_take || it.deleting || revoked || it.spec.agent.is_none() && !it.spec.agent_is_unclear {
+                continue;
+            }
+            let placement = it.placement(place);
+            let is_served = *place.namespace == *"argocd" || self.cache.is_open();
+            let decided: Vec<_> = self.cache.decided(&placement).collect();
+            let is_decided = decided.iter().any(|it| ***it == *cluster);
+            let says = self.get(Kind::Placements, &placement);
+            let says = says.map(|it| &it["status"]["numberOfSelectedClusters"]);
+            let is_sure = !decided.is_empty() && says.is_some_and(|says| *says == decided.len());
+            let wants = if is_served && is_sure && is_heard {
+                is_decided
+            } else {
+                has
+            };
+            assert!(!wants, "{cluster}: {place} has not given it up");
+        }
+    }
+
+    fn note_who_has(&mut self) {
+        let mut had: BTreeMap<String, BTreeSet<ObjectRef>> = BTreeMap::new();
+        for (_, decision) in self.kept(AgentResource::Decisions) {
+            let owner = &decision["metadata"]["annotations"]["argocd-ocm-cmp.github.io/gitopscluster"];
+            let owner = owner.as_str().and_then(|owner| owner.split_once('/'));
+            let (namespace, name) = owner.expect("ours are of one");
+            for cluster in clusters_of(decision) {
+                had.entry(cluster).or_default().insert(ObjectRef::new(namespace, name));
+            }
+        }
+        self.ocm.as_mut().expect("it plays").had = had;
+    }
+
+    fn apply_works(&mut self) {
+        let stuck = &self.ocm.as_ref().expect("it plays").stuck;
+        let works = self.kept(AgentResource::Works).into_iter().filter_map(|(place, work)| {
+            let condition =
+                json!([{"type": "Applied", "status": "True", "observedGeneration": work["metadata"]["generation"]}]);
+            let is_heard = self.cache.reach(&place.namespace) == Reach::Heard && !stuck.contains(&*place.namespace);
+            (is_heard && work["status"]["conditions"] != condition).then(|| (place.clone(), condition))
+        });
+        for (place, conditions) in works.collect::<Vec<_>>() {
+            self.edit(
+                Kind::AgentResource(AgentResource::Works),
+                &place,
+                &json!({"status": {"conditions": conditions}}),
+            );
+        }
+    }
+}
+
+fn clusters_of(decision: &Value) -> Vec<String> {
+    let all = decision["status"]["decisions"].as_array().into_iter().flatten();
+    all.filter_map(|it| Some(it["clusterName"].as_str()?.to_owned()))
+        .collect()
+}
+
+/// Returns a spec in Red Hat ACM's dialect that installs agents on the clusters of a Placement.
+pub(crate) fn bringing(placement: &str, revoked: &[&str]) -> Value {
+    super::acm(&json!({
+        "placementRef": {"name": placement},
+        "gitopsAddon": {"enabled": true, "argoCDAgent": {"enabled": true}},
+        "agent": {"revokedClusters": revoked},
+    }))
+}
+
+/// Returns a CertificateSigningRequest of a user in a group, with the label of a cluster.
+pub(crate) fn agent_request((user, group): (&str, &str), cluster: &str, subject: &str, is_approved: bool) -> Value {
+    static TEXTS: LazyLock<Mutex<HashMap<String, Vec<u8>>>> = LazyLock::new(Mutex::default);
+    let mut texts = TEXTS.lock().expect("nobody panics with it");
+    let text = texts.entry(subject.to_owned()).or_insert_with(|| request_of(subject));
+    let conditions = if is_approved {
+        json!([{"type": "Approved", "status": "True", "reason": "AutoApprovedByHubCSRApprovingController"}])
+    } else {
+        json!([])
+    };
+    json!({
+        "metadata": {"labels": {"open-cluster-management.io/cluster-name": cluster}},
+        "spec": {
+            "signerName": names::SIGNER,
+            "username": user,
+            "groups": [group, "system:authenticated"],
+            "request": ByteString(text.clone()),
+        },
+        "status": {"conditions": conditions},
+    })
+}
+
+/// Returns a PEM certificate request with its own key. The `openssl` command cannot create one for names as long as those of
+/// agents.
+fn request_of(subject: &str) -> Vec<u8> {
+    let parts: Vec<_> = subject.split('/').filter(|part| !part.is_empty()).rev().collect();
+    if parts.is_empty() {
+        return Vec::new();
+    }
+    let key = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).expect("a key");
+    let public: PublicKeyX509Der<'_> = key.public_key().as_der().expect("a public key");
+    let info = CertReqInfo {
+        version: Version::V1,
+        subject: parts.join(",").parse().expect("a name"),
+        public_key: SubjectPublicKeyInfoOwned::from_der(public.as_ref()).expect("a public key"),
+        attributes: Attributes::default(),
+    };
+    let text = info.to_der().expect("it can be written");
+    let signature = key.sign(&SystemRandom::new(), &text).expect("it can be signed");
+    let request = CertReq {
+        info,
+        algorithm: AlgorithmIdentifierOwned {
+            oid: ECDSA_WITH_SHA_256,
+            parameters: None,
+        },
+        signature: BitString::from_bytes(signature.as_ref()).expect("bits"),
+    };
+    let text = request.to_der().expect("it can be written");
+    let text = encode_string("CERTIFICATE REQUEST", LineEnding::LF, &text);
+    text.expect("it can be written").into_bytes()
+}

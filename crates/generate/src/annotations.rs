@@ -1,0 +1,295 @@
+//! Annotations of objects: those of Argo CD and Helm that Argo CD honours, and the plugin's own. They have no effect on the
+//! managed cluster, so the ManifestWorks implement them.
+
+use super::update_strategy::Strategy;
+use manifest::value::{Map, Value};
+
+/// The annotation for the update strategy of an object: one of [`Strategy`]'s names.
+pub const UPDATE_STRATEGY: &str = "argocd-ocm-cmp.github.io/update-strategy";
+
+/// The phase of a sync in which an object is applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    /// Before all other phases of a sync.
+    PreSync,
+    /// The main phase.
+    Sync,
+    /// After all objects of the Sync phase are healthy.
+    PostSync,
+    /// After a failed sync.
+    SyncFail,
+    /// Before the Application is deleted.
+    PreDelete,
+    /// After all objects of a deleted Application are removed.
+    PostDelete,
+}
+
+impl Phase {
+    /// Returns Argo CD's name of the phase.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PreSync => "PreSync",
+            Self::Sync => "Sync",
+            Self::PostSync => "PostSync",
+            Self::SyncFail => "SyncFail",
+            Self::PreDelete => "PreDelete",
+            Self::PostDelete => "PostDelete",
+        }
+    }
+}
+
+/// The options that the annotations of an object set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Annotations {
+    /// The phases in which it is a hook; empty for an ordinary object.
+    pub hooks: Vec<Phase>,
+    /// True if it is never applied: a hook of type Skip, or of a type that only Helm runs.
+    pub skip: bool,
+    /// True if it stays on the cluster when it leaves Git or the Application is deleted.
+    pub keep: bool,
+    /// The update strategy.
+    pub strategy: Option<Strategy>,
+}
+
+/// An annotation with an unknown value.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// A hook type that Argo CD does not have. Argo CD treats such an object as a hook and never applies it.
+    #[error(
+        "{HOOK}: {0:?} is not a hook: Argo CD has PreSync, Sync, PostSync, SyncFail, PreDelete, PostDelete and Skip"
+    )]
+    Hook(String),
+    /// A hook type that Helm does not have.
+    #[error(
+        "{HELM_HOOK}: {0:?} is not a hook: Helm has pre-install, post-install, pre-upgrade, post-upgrade, pre-delete, \
+         post-delete, pre-rollback, post-rollback and test"
+    )]
+    HelmHook(String),
+    /// An unknown update strategy.
+    #[error("{UPDATE_STRATEGY}: {0}")]
+    Strategy(String),
+}
+
+const HOOK: &str = "argocd.argoproj.io/hook";
+const HELM_HOOK: &str = "helm.sh/hook";
+
+/// Parses the annotations in an object's `metadata`; `None` if they set no option.
+///
+/// # Errors
+/// Returns an error with the annotation that is invalid.
+pub fn annotations(metadata: &Map<'_>) -> Result<Option<Annotations>, Fault> {
+    let Some(Value::Map(annotations)) = metadata.get("annotations") else {
+        return Ok(None);
+    };
+    let text = |name| annotations.get(name).and_then(Value::as_str);
+    let mut annotations = Annotations {
+        keep: keeps(text("argocd.argoproj.io/sync-options").unwrap_or_default())
+            || text("helm.sh/resource-policy") == Some("keep"),
+        strategy: text(UPDATE_STRATEGY)
+            .map(|name| name.parse().map_err(Fault::Strategy))
+            .transpose()?,
+        ..Annotations::default()
+    };
+    // Helm's hooks count only if Argo CD's annotation is absent or empty.
+    match (text(HOOK), text(HELM_HOOK)) {
+        (Some(hooks), helm) if helm.is_none() || items(hooks).next().is_some() => {
+            argo_cd_hooks(hooks, &mut annotations)?;
+        }
+        (_, Some(hooks)) => helm_hooks(hooks, &mut annotations)?,
+        _ => {}
+    }
+    Ok(Some(annotations).filter(|annotations| *annotations != Annotations::default()))
+}
+
+/// Returns the sync wave from an object's `metadata`, as Argo CD does: the annotation if it is an integer, else Helm's hook
+/// weight, else 0.
+#[must_use]
+pub fn wave(metadata: &Map<'_>) -> i64 {
+    let Some(Value::Map(annotations)) = metadata.get("annotations") else {
+        return 0;
+    };
+    let number = |name| annotations.get(name).and_then(Value::as_str)?.parse().ok();
+    number("argocd.argoproj.io/sync-wave")
+        .or_else(|| number("helm.sh/hook-weight"))
+        .unwrap_or(0)
+}
+
+/// Returns the items of a list in an annotation, split as Argo CD does.
+fn items(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim).filter(|item| !item.is_empty())
+}
+
+/// Returns true if the sync options keep the object. OCM cannot distinguish pruning from the deletion of the whole Application,
+/// and the cluster has no way to confirm, so each of these options keeps the object in both cases.
+fn keeps(options: &str) -> bool {
+    items(options).any(|option| {
+        matches!(
+            option,
+            "Prune=false" | "Prune=confirm" | "Delete=false" | "Delete=confirm"
+        )
+    })
+}
+
+fn argo_cd_hooks(hooks: &str, annotations: &mut Annotations) -> Result<(), Fault> {
+    for hook in items(hooks).chain(items(hooks).next().is_none().then_some("")) {
+        let phase = match hook {
+            "PreSync" => Phase::PreSync,
+            "Sync" => Phase::Sync,
+            "PostSync" => Phase::PostSync,
+            "SyncFail" => Phase::SyncFail,
+            "PreDelete" => Phase::PreDelete,
+            "PostDelete" => Phase::PostDelete,
+            "Skip" => continue,
+            _ => return Err(Fault::Hook(hook.to_owned())),
+        };
+        add(phase, annotations);
+    }
+    annotations.skip = annotations.hooks.is_empty();
+    Ok(())
+}
+
+fn helm_hooks(hooks: &str, annotations: &mut Annotations) -> Result<(), Fault> {
+    // `crd-install` is Helm 2's way to install CRDs first; it is not a hook.
+    if hooks == "crd-install" {
+        return Ok(());
+    }
+    for hook in items(hooks) {
+        match hook {
+            "pre-install" | "pre-upgrade" => add(Phase::PreSync, annotations),
+            "post-install" | "post-upgrade" => add(Phase::PostSync, annotations),
+            "post-delete" => add(Phase::PostDelete, annotations),
+            // Argo CD does not run these either.
+            "pre-delete" | "pre-rollback" | "post-rollback" | "test" | "test-success" | "test-failure"
+            | "crd-install" => {}
+            _ => return Err(Fault::HelmHook(hook.to_owned())),
+        }
+    }
+    annotations.skip = annotations.hooks.is_empty();
+    Ok(())
+}
+
+fn add(phase: Phase, annotations: &mut Annotations) {
+    if !annotations.hooks.contains(&phase) {
+        annotations.hooks.push(phase);
+        annotations.hooks.sort_unstable();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Phase::{PostDelete, PostSync, PreSync, Sync, SyncFail};
+
+    fn asked(annotations: &str) -> Result<Annotations, String> {
+        let yaml = format!("annotations: {annotations}");
+        let document = manifest::yaml::documents(&yaml)
+            .next()
+            .expect("a document")
+            .expect(&yaml);
+        let Value::Map(metadata) = document.value else {
+            panic!("{yaml}");
+        };
+        super::annotations(&metadata)
+            .map(Option::unwrap_or_default)
+            .map_err(|fault| fault.to_string())
+    }
+
+    #[test]
+    fn hooks_are_argo_cds_else_helms() {
+        for (annotations, hooks) in [
+            ("{argocd.argoproj.io/hook: PreSync}", &[PreSync][..]),
+            ("{argocd.argoproj.io/hook: 'PostSync, PreSync,'}", &[PreSync, PostSync]),
+            ("{argocd.argoproj.io/hook: 'Skip,Sync'}", &[Sync]),
+            (
+                "{argocd.argoproj.io/hook: SyncFail, helm.sh/hook: pre-install}",
+                &[SyncFail],
+            ),
+            ("{argocd.argoproj.io/hook: '', helm.sh/hook: pre-install}", &[PreSync]),
+            (
+                "{helm.sh/hook: 'pre-install,pre-upgrade,post-upgrade'}",
+                &[PreSync, PostSync],
+            ),
+            ("{helm.sh/hook: 'post-delete,pre-delete'}", &[PostDelete]),
+            ("{helm.sh/hook: crd-install}", &[]),
+            ("{helm.sh/hook-weight: '5'}", &[]),
+        ] {
+            let read = asked(annotations).unwrap();
+            assert_eq!((read.hooks.as_slice(), read.skip), (hooks, false), "{annotations}");
+        }
+    }
+
+    #[test]
+    fn what_argo_cd_never_applies_is_skipped() {
+        for annotations in [
+            "{argocd.argoproj.io/hook: Skip}",
+            "{helm.sh/hook: test}",
+            "{helm.sh/hook: pre-delete}",
+        ] {
+            assert!(asked(annotations).unwrap().skip, "{annotations}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_hook_is_an_error() {
+        assert_eq!(
+            asked("{argocd.argoproj.io/hook: 'PreSync,PreSink'}"),
+            Err(
+                "argocd.argoproj.io/hook: \"PreSink\" is not a hook: Argo CD has PreSync, Sync, PostSync, SyncFail, PreDelete, \
+                 PostDelete and Skip"
+                    .to_owned()
+            )
+        );
+        assert!(asked("{argocd.argoproj.io/hook: ' '}").is_err());
+        assert!(asked("{helm.sh/hook: before-install}").is_err());
+    }
+
+    #[test]
+    fn what_is_to_stay_is_kept() {
+        for annotations in [
+            "{argocd.argoproj.io/sync-options: 'ServerSideApply=true, Prune=false'}",
+            "{argocd.argoproj.io/sync-options: 'Delete=confirm'}",
+            "{helm.sh/resource-policy: keep}",
+        ] {
+            assert!(asked(annotations).unwrap().keep, "{annotations}");
+        }
+        assert!(
+            !asked("{argocd.argoproj.io/sync-options: 'Prune=true,Delete=falsely'}")
+                .unwrap()
+                .keep
+        );
+    }
+
+    #[test]
+    fn a_strategy_is_one_of_ocms() {
+        let wanted = asked("{argocd-ocm-cmp.github.io/update-strategy: CreateOnly}").unwrap();
+        assert_eq!(wanted.strategy, Some(Strategy::CreateOnly));
+        assert_eq!(
+            asked("{argocd-ocm-cmp.github.io/update-strategy: Never}").unwrap_err(),
+            "argocd-ocm-cmp.github.io/update-strategy: \"Never\" is not an update strategy: OCM has ServerSideApply, Update, \
+             CreateOnly and ReadOnly"
+        );
+    }
+
+    #[test]
+    fn the_sync_wave_is_read_as_argo_cd_reads_it() {
+        for (annotations, wanted) in [
+            ("{argocd.argoproj.io/sync-wave: '-5'}", -5),
+            ("{argocd.argoproj.io/sync-wave: '+5'}", 5),
+            ("{argocd.argoproj.io/sync-wave: five, helm.sh/hook-weight: '2'}", 2),
+            ("{argocd.argoproj.io/sync-wave: ' 5'}", 0),
+            ("{}", 0),
+        ] {
+            let yaml = format!("annotations: {annotations}");
+            let document = manifest::yaml::documents(&yaml)
+                .next()
+                .expect("a document")
+                .expect(&yaml);
+            assert_eq!(
+                wave(document.value.as_map().expect("a mapping")),
+                wanted,
+                "{annotations}"
+            );
+        }
+    }
+}

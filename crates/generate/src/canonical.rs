@@ -1,0 +1,144 @@
+//! The canonical form of an object: the form that the API server and kubectl's apply, which Argo CD uses, do not change.
+
+use super::object::{Fault, wrong_type};
+use manifest::value::{Map, Value};
+
+/// The fields of `metadata` that the API server sets; exported manifests contain them.
+const SERVER_SET: [&str; 9] = [
+    "clusterName",
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
+/// The annotations that kubectl and the Deployment controller write; exported manifests contain them. Server-side apply would
+/// conflict with the owner of the second.
+const SET_BY_OTHERS: [&str; 2] = [
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "deployment.kubernetes.io/revision",
+];
+
+/// Removes null fields at any depth. Null items of lists stay, because their removal would shift other items.
+pub(super) fn drop_nulls(fields: &mut Map<'_>) {
+    fields.retain(|_, value| {
+        drop_nulls_within(value);
+        *value != Value::Null
+    });
+}
+
+fn drop_nulls_within(value: &mut Value<'_>) {
+    match value {
+        Value::Map(fields) => drop_nulls(fields),
+        Value::List(items) => items.iter_mut().for_each(drop_nulls_within),
+        _ => {}
+    }
+}
+
+/// Merges the `stringData` of a Secret into `data`, as the API server does on every write. Otherwise server-side apply could not
+/// track which keys of `data` belong to the manifest, and a key removed in Git would stay.
+///
+/// Values that the API server would reject are left unchanged, so that it reports them.
+pub(super) fn fold_string_data(fields: &mut Map<'_>) {
+    let texts = match fields.get("stringData") {
+        Some(Value::Map(texts)) if texts.iter().all(|(_, text)| text.as_str().is_some()) => texts,
+        _ => return,
+    };
+    let encoded: Vec<(String, String)> = texts
+        .iter()
+        .filter_map(|(key, text)| Some((key.to_owned(), base64(text.as_str()?.as_bytes()))))
+        .collect();
+    match fields.get("data") {
+        None => fields.insert("data", Value::Map(Map::from_entries(Vec::new()))),
+        Some(Value::Map(_)) => {}
+        Some(_) => return,
+    }
+    if let Some(Value::Map(data)) = fields.get_mut("data") {
+        for (key, text) in encoded {
+            data.insert(key, Value::String(text.into()));
+        }
+    }
+    fields.remove("stringData");
+}
+
+/// Encodes base64 with padding (RFC 4648, section 4), as Kubernetes does for bytes.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for digit in 0..4 {
+            let known = digit <= chunk.len();
+            text.push(if known {
+                char::from(DIGITS[(bits >> (18 - 6 * digit) & 63) as usize])
+            } else {
+                '='
+            });
+        }
+    }
+    text
+}
+
+/// Removes the fields of an object's `metadata` that the API server does not keep.
+///
+/// # Errors
+/// Returns an error if a field is unknown to Kubernetes or has an invalid value.
+pub(super) fn metadata(metadata: &mut Map<'_>) -> Result<(), Fault> {
+    let mut fault = None;
+    metadata.retain(|key, value| {
+        if SERVER_SET.contains(&key) {
+            return false;
+        }
+        if let Err(found) = check(key, value) {
+            fault.get_or_insert(found);
+        }
+        if let ("annotations", Value::Map(annotations)) = (key, &mut *value) {
+            annotations.retain(|name, _| !SET_BY_OTHERS.contains(&name));
+        }
+        // An empty collection as name or namespace is a mistake: keep it, so that parsing the field reports it.
+        matches!(key, "name" | "namespace") || !value.is_empty_collection()
+    });
+    fault.map_or(Ok(()), Err)
+}
+
+fn check(key: &str, value: &Value<'_>) -> Result<(), Fault> {
+    match (key, value) {
+        ("labels" | "annotations", Value::Map(texts)) => only_texts(key, texts),
+        ("labels" | "annotations", other) => Err(wrong_type(&format!("metadata.{key}"), other, "a mapping")),
+        ("finalizers" | "ownerReferences", Value::List(_)) | ("name" | "namespace", _) => Ok(()),
+        ("finalizers" | "ownerReferences", other) => Err(wrong_type(&format!("metadata.{key}"), other, "a list")),
+        ("generateName", _) => Err(Fault::GenerateName),
+        _ => Err(Fault::UnknownMetadata(key.to_owned())),
+    }
+}
+
+/// Checks that labels or annotations are strings.
+fn only_texts(field: &str, texts: &Map<'_>) -> Result<(), Fault> {
+    match texts.iter().find(|(_, value)| !matches!(value, Value::String(_))) {
+        None => Ok(()),
+        Some((key, other)) => Err(wrong_type(&format!("metadata.{field}[{key}]"), other, "text")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_base64() {
+        for (text, encoded) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foo\u{ff}>", "Zm9vw78+"),
+        ] {
+            assert_eq!(base64(text.as_bytes()), encoded);
+        }
+    }
+}

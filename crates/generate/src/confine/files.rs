@@ -1,0 +1,77 @@
+//! Landlock: kernel rules for the files and the network of a process, without any privilege.
+
+use super::{Missing, Reach};
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+};
+use std::path::PathBuf;
+
+/// The newest rules covered by the tests. Rules unknown to the kernel are skipped.
+const RULES: ABI = ABI::V6;
+
+/// The first version with rules for TCP.
+const NETWORK_RULES: ABI = ABI::V4;
+
+/// Restricts this process and its children to `reach`; without `network` they cannot connect or listen by TCP. They cannot use
+/// signals or abstract sockets of other processes. Returns the reasons why rules for files and for TCP are missing.
+pub(super) fn restrict(reach: &Reach, network: bool) -> (Option<Missing>, Option<Missing>) {
+    let status = match rules(reach, network).and_then(RulesetCreated::restrict_self) {
+        Ok(status) => status,
+        Err(error) => return (Some(error.to_string()), Some(error.to_string())),
+    };
+    match status.landlock {
+        LandlockStatus::Available { effective_abi, .. } if status.ruleset != RulesetStatus::NotEnforced => {
+            let too_old = effective_abi < NETWORK_RULES;
+            (
+                None,
+                too_old.then(|| "rules for TCP need Linux 6.7 or newer".to_owned()),
+            )
+        }
+        status => {
+            let why = match status {
+                LandlockStatus::NotEnabled => {
+                    "the kernel has Landlock, but does not use it: add it to its parameter lsm"
+                }
+                _ => "the kernel has no Landlock, or seccomp forbids it",
+            };
+            (Some(why.to_owned()), Some(why.to_owned()))
+        }
+    }
+}
+
+fn rules(reach: &Reach, network: bool) -> Result<RulesetCreated, RulesetError> {
+    let mut ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(RULES))?
+        .scope(Scope::from_all(RULES))?;
+    if !network {
+        ruleset = ruleset.handle_access(AccessNet::from_all(RULES))?;
+    }
+    let read = AccessFs::ReadFile | AccessFs::ReadDir;
+    let run = AccessFs::from_read(RULES);
+    let write = AccessFs::from_all(RULES) & !(AccessFs::Execute | AccessFs::IoctlDev);
+    let mut created = ruleset.create()?;
+    for (paths, access) in [(&reach.read, read), (&reach.run, run), (&reach.write, write)] {
+        created = allow(created, paths, access)?;
+    }
+    Ok(created)
+}
+
+/// Allows access to paths; missing paths need no rule.
+fn allow(
+    mut ruleset: RulesetCreated,
+    paths: &[PathBuf],
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, RulesetError> {
+    for path in paths {
+        let Ok(opened) = PathFd::new(path) else { continue };
+        let access = if path.is_dir() {
+            access
+        } else {
+            access & AccessFs::from_file(RULES)
+        };
+        ruleset = ruleset.add_rule(PathBeneath::new(opened, access))?;
+    }
+    Ok(ruleset)
+}

@@ -1,0 +1,296 @@
+//! Discovery of manifest files in a folder, by the rules of Argo CD's directory source.
+//!
+//! Two differences are intended: hidden folders are skipped (Argo CD would read `.git/x.yaml`), and recursion is on by default,
+//! as in the proof of concept. Files that Argo CD would render with another tool are refused with a remedy.
+
+use manifest::problem::{Problems, plain};
+use ocm::glob::Glob;
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use walkdir::{DirEntry, WalkDir};
+
+/// The selection of files in a folder.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// True if sub-folders are read.
+    pub recurse: bool,
+    /// The patterns of which one must match; empty for all files.
+    pub include: Vec<Glob>,
+    /// The patterns of which none may match; checked first.
+    pub exclude: Vec<Glob>,
+    /// The maximum number of bytes of all files together; `None` for no limit.
+    pub max_size: Option<u64>,
+    /// The folders to skip.
+    pub leave_out: Vec<PathBuf>,
+}
+
+impl Selection {
+    /// Returns true if the file is selected; `path` is relative to the folder.
+    #[must_use]
+    pub fn selects(&self, path: &str) -> bool {
+        !self.exclude.iter().any(|glob| glob.matches(path))
+            && (self.include.is_empty() || self.include.iter().any(|glob| glob.matches(path)))
+    }
+}
+
+/// A file that may contain manifests.
+#[derive(Debug)]
+pub struct ManifestFile {
+    /// The path to open.
+    pub path: PathBuf,
+    /// The path relative to the folder, for messages.
+    pub name: String,
+}
+
+/// Lists the files of `folder`, or of its sub-folder `below`, that may contain manifests. `source_path` is the path of `folder`
+/// in its repository, if known.
+///
+/// # Errors
+/// Returns an error if the folder does not exist.
+pub fn manifests<'s>(
+    folder: &'s Path,
+    below: &str,
+    source_path: &'s str,
+    selection: &'s Selection,
+) -> Result<Files<'s>, Problems> {
+    let start = if below.is_empty() {
+        folder.to_owned()
+    } else {
+        folder.join(below)
+    };
+    let shown = start.display();
+    match fs::metadata(&start) {
+        Ok(metadata) if metadata.is_dir() => {}
+        Ok(_) => {
+            return Err(Problems::one(format!(
+                "{shown}: not a folder: name the folder that holds the manifests"
+            )));
+        }
+        Err(error) => {
+            return Err(Problems::one(format!(
+                "{shown}: the folder cannot be read: {}",
+                plain(&error)
+            )));
+        }
+    }
+    let is_looked_at =
+        |entry: &DirEntry| !is_hidden_folder(entry) && !selection.leave_out.iter().any(|path| path == entry.path());
+    let walk = WalkDir::new(&start)
+        .min_depth(1)
+        .max_depth(if selection.recurse { usize::MAX } else { 1 })
+        .sort_by_file_name()
+        .into_iter()
+        .filter_entry(is_looked_at);
+    Ok(Files {
+        walk: Box::new(walk),
+        folder,
+        source_path,
+        selection,
+        notices: Vec::new(),
+        problems: Vec::new(),
+    })
+}
+
+/// An iterator over the files that may contain manifests, folder by folder in byte order of their names. It reads the folder
+/// lazily.
+pub struct Files<'s> {
+    walk: Box<dyn Iterator<Item = walkdir::Result<DirEntry>> + Send + 's>,
+    folder: &'s Path,
+    source_path: &'s str,
+    selection: &'s Selection,
+    notices: Vec<String>,
+    problems: Vec<String>,
+}
+
+impl Iterator for Files<'_> {
+    type Item = ManifestFile;
+
+    fn next(&mut self) -> Option<ManifestFile> {
+        loop {
+            let entry = match self.walk.next()? {
+                Ok(entry) => entry,
+                Err(error) => {
+                    let path = error
+                        .path()
+                        .map_or_else(String::new, |path| relative(path, self.folder));
+                    let why = error.io_error().map_or_else(|| "it cannot be read".to_owned(), plain);
+                    self.problems.push(format!("{path}: the folder cannot be read: {why}"));
+                    continue;
+                }
+            };
+            match consider(&entry, self.folder, self.source_path, self.selection) {
+                Verdict::Read(file) => return Some(file),
+                Verdict::LeaveOut => {}
+                Verdict::LeaveOutAndSay(line) => self.notices.push(line),
+                Verdict::Refuse(line) => self.problems.push(line),
+            }
+        }
+    }
+}
+
+impl Files<'_> {
+    /// Reads the rest of the folder. Returns warnings about skipped entries, one line each.
+    ///
+    /// # Errors
+    /// Returns an error if a part of the folder is unreadable or contains unsupported files.
+    pub fn end(mut self) -> Result<Vec<String>, Problems> {
+        while self.next().is_some() {}
+        Problems::or(self.problems, self.notices)
+    }
+}
+
+/// The handling of one entry of the folder.
+enum Verdict {
+    Read(ManifestFile),
+    LeaveOut,
+    LeaveOutAndSay(String),
+    Refuse(String),
+}
+
+fn consider(entry: &DirEntry, folder: &Path, source_path: &str, selection: &Selection) -> Verdict {
+    let kind = entry.file_type();
+    let base = entry.file_name().to_string_lossy();
+    let Some((_, extension)) = base.rsplit_once('.') else {
+        return Verdict::LeaveOut;
+    };
+    // `.argocd-source.yaml` and `.argocd-source-<app>.yaml` configure Argo CD's source; they are not manifests.
+    let about_the_source = base.starts_with(".argocd-source") && extension == "yaml";
+    if kind.is_dir() || about_the_source || !matches!(extension, "yaml" | "yml" | "json" | "jsonnet") {
+        return Verdict::LeaveOut;
+    }
+    let name = relative(entry.path(), folder);
+    if !selection.selects(&name) {
+        return Verdict::LeaveOut;
+    }
+    if kind.is_symlink() {
+        match linked_file(entry.path(), folder, source_path) {
+            Link::File => {}
+            Link::Elsewhere(why) => {
+                return Verdict::LeaveOutAndSay(format!("{name}: left out: {why}"));
+            }
+            Link::Refused(why) => return Verdict::Refuse(format!("{name}: {why}")),
+        }
+    } else if !kind.is_file() {
+        return Verdict::Refuse(format!(
+            "{name}: not a regular file, so it cannot come from Git: remove it or exclude it"
+        ));
+    }
+    if extension == "jsonnet" {
+        return Verdict::Refuse(format!(
+            "{name}: Jsonnet is not rendered here: commit the JSON that it renders to, or exclude it"
+        ));
+    }
+    Verdict::Read(ManifestFile {
+        path: entry.path().to_owned(),
+        name,
+    })
+}
+
+/// The target of a symbolic link.
+enum Link {
+    File,
+    Elsewhere(&'static str),
+    Refused(String),
+}
+
+fn linked_file(link: &Path, folder: &Path, source_path: &str) -> Link {
+    let target = match fs::canonicalize(link) {
+        Ok(target) => target,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Link::Elsewhere("the link leads nowhere");
+        }
+        Err(error) => {
+            return Link::Refused(format!("the link cannot be followed: {}", plain(&error)));
+        }
+    };
+    if !target.starts_with(repository(folder, source_path)) {
+        return Link::Refused(
+            "the link leads out of the repository: copy the file into it, or exclude the link".to_owned(),
+        );
+    }
+    match fs::metadata(&target) {
+        Ok(metadata) if metadata.is_file() => Link::File,
+        _ => Link::Elsewhere("the link does not lead to a regular file"),
+    }
+}
+
+/// Returns the absolute root of the repository of `folder`: derived from Argo CD's path of the source, else the nearest folder
+/// with a `.git`, else the folder itself. If Argo CD passes only a part of the repository (`manifest-generate-paths`), the folder
+/// ends with a part of that path, and the root is that of the passed part.
+pub(super) fn repository(folder: &Path, source_path: &str) -> PathBuf {
+    let folder = &fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let mut path = Path::new(source_path.trim_start_matches("./")).components();
+    let is_plain = path.clone().all(|part| matches!(part, Component::Normal(_)));
+    while is_plain && !path.as_path().as_os_str().is_empty() {
+        if folder.ends_with(path.as_path())
+            && let Some(root) = folder.ancestors().nth(path.clone().count())
+        {
+            return root.to_owned();
+        }
+        path.next();
+    }
+    folder
+        .ancestors()
+        .find(|ancestor| ancestor.join(".git").exists())
+        .unwrap_or(folder)
+        .to_owned()
+}
+
+fn is_hidden_folder(entry: &DirEntry) -> bool {
+    entry.file_type().is_dir() && entry.file_name().as_encoded_bytes().starts_with(b".")
+}
+
+fn relative(path: &Path, folder: &Path) -> String {
+    path.strip_prefix(folder).unwrap_or(path).to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_repository_is_what_argo_cd_says_or_where_git_is() {
+        let folder = Path::new("/tmp/request/apps/shop");
+        assert_eq!(repository(folder, "apps/shop"), Path::new("/tmp/request"));
+        assert_eq!(repository(folder, "./apps/shop"), Path::new("/tmp/request"));
+        // A part of the repository, without the folders above `apps`, or above `shop`.
+        assert_eq!(repository(folder, "teams/a/apps/shop"), Path::new("/tmp/request"));
+        assert_eq!(repository(folder, "teams/a/shop"), Path::new("/tmp/request/apps"));
+        assert_eq!(repository(folder, "../apps/shop"), folder);
+        assert_eq!(repository(folder, "."), folder);
+        assert_eq!(repository(folder, "other"), folder);
+        assert_eq!(repository(folder, ""), folder);
+        let scratch = tempfile::TempDir::new().expect("a scratch folder");
+        fs::create_dir_all(scratch.path().join(".git")).expect("a folder");
+        assert_eq!(repository(&scratch.path().join("apps/shop"), ""), scratch.path());
+    }
+
+    #[test]
+    fn all_that_is_refused_is_told_however_few_files_were_asked_for() {
+        let scratch = tempfile::TempDir::new().expect("a scratch folder");
+        for name in ["a.yaml", "b.jsonnet", "c.yaml", "d.jsonnet"] {
+            fs::write(scratch.path().join(name), "").expect("a file");
+        }
+        let selection = Selection::default();
+        let mut found = manifests(scratch.path(), "", "", &selection).expect("a folder");
+        assert_eq!(found.next().map(|file| file.name).as_deref(), Some("a.yaml"));
+        let told = found.end().unwrap_err().to_string();
+        assert!(told.contains("b.jsonnet: ") && told.contains("d.jsonnet: "), "{told}");
+    }
+
+    #[test]
+    fn a_link_may_leave_the_folder_but_not_the_repository() {
+        let scratch = tempfile::TempDir::new().expect("a scratch folder");
+        let folder = scratch.path().join("repository/apps");
+        fs::create_dir_all(&folder).expect("a folder");
+        fs::write(scratch.path().join("repository/shared.yaml"), "").expect("a file");
+        fs::write(scratch.path().join("secret.yaml"), "").expect("a file");
+        for (link, target) in [("inside.yaml", "../shared.yaml"), ("outside.yaml", "../../secret.yaml")] {
+            std::os::unix::fs::symlink(target, folder.join(link)).expect("a link");
+        }
+        let followed = |link: &str| linked_file(&folder.join(link), &folder, "apps");
+        assert!(matches!(followed("inside.yaml"), Link::File));
+        assert!(matches!(followed("outside.yaml"), Link::Refused(_)));
+    }
+}

@@ -1,0 +1,312 @@
+//! Parses the objects of one file as Argo CD does: selects the documents that are manifests, and flattens lists.
+
+use super::object::{Fault, Object, Source};
+use manifest::problem::Place;
+use manifest::value::{Map, Value};
+use manifest::yaml;
+use std::borrow::Cow;
+use std::fmt;
+use std::path::Path;
+
+/// The texts that mark a manifest: Argo CD requires a file that contains all of them to parse.
+const MANIFEST_MARKS: [&str; 3] = ["apiVersion:", "kind:", "metadata:"];
+
+/// Parses the objects of a file; `file` is its index in the list of files.
+///
+/// In a YAML file a document is a manifest if it is a mapping with a `kind`. The first document that is not, or that does not
+/// parse, is an error if a manifest precedes it or if the text looks like one; otherwise the file is not a manifest (values of a
+/// chart, a pipeline, a dashboard) and has no objects. A JSON file contains exactly one object.
+///
+/// # Errors
+/// Returns one line for every invalid object, or for the location of a syntax error.
+pub fn objects(file: usize, name: &str, text: &str) -> Result<Vec<Object>, Vec<String>> {
+    let mut reading = Reading::new(file, name);
+    if Path::new(name).extension().is_some_and(|extension| extension == "json") {
+        reading.json(text);
+    } else {
+        reading.yaml(text);
+    }
+    reading.done()
+}
+
+/// Parses the objects in the output of a tool: each document must be one.
+///
+/// # Errors
+/// Returns one line for every invalid object, or for the location of a syntax error.
+pub fn rendered(file: usize, name: &str, text: &str) -> Result<Vec<Object>, Vec<String>> {
+    let mut reading = Reading {
+        may_be_no_manifest: false,
+        ..Reading::new(file, name)
+    };
+    reading.yaml(text);
+    reading.done()
+}
+
+struct Reading<'a> {
+    file: usize,
+    name: &'a str,
+    /// True if the file need not be a manifest.
+    may_be_no_manifest: bool,
+    objects: Vec<Object>,
+    problems: Vec<String>,
+}
+
+impl<'a> Reading<'a> {
+    fn new(file: usize, name: &'a str) -> Self {
+        Self {
+            file,
+            name,
+            may_be_no_manifest: true,
+            // Most files contain one object, and all are kept until the last is read.
+            objects: Vec::with_capacity(1),
+            problems: Vec::new(),
+        }
+    }
+
+    fn done(self) -> Result<Vec<Object>, Vec<String>> {
+        if self.problems.is_empty() {
+            Ok(self.objects)
+        } else {
+            Err(self.problems)
+        }
+    }
+
+    fn json(&mut self, text: &str) {
+        match yaml::json(text) {
+            Ok(value) => {
+                let source = self.source(1, 1);
+                match manifest(value) {
+                    Ok(fields) => self.add(fields, source),
+                    Err(why) => self.refuse(source, &why),
+                }
+            }
+            Err(error) => self.refuse(self.source(error.line, error.document), &error.message),
+        }
+    }
+
+    fn yaml(&mut self, text: &str) {
+        let mut manifests = 0;
+        for document in yaml::documents(text) {
+            let (source, found) = match document {
+                Ok(document) => (self.source(document.line, document.number), manifest(document.value)),
+                Err(error) => (self.source(error.line, error.document), Err(error.message.to_string())),
+            };
+            match found {
+                Ok(fields) => {
+                    manifests += 1;
+                    self.add(fields, source);
+                }
+                Err(why) => {
+                    let is_no_manifest = manifests == 0 && !MANIFEST_MARKS.iter().all(|mark| text.contains(mark));
+                    if !(is_no_manifest && self.may_be_no_manifest) {
+                        self.refuse(source, &why);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn source(&self, line: usize, document: usize) -> Source {
+        Source::document(self.file, line, document)
+    }
+
+    fn refuse(&mut self, source: Source, why: &str) {
+        self.problems.push(format!("{}: {why}", source.place(self.name)));
+    }
+
+    /// Adds the object, or the items of a list: any object with an `items` list, one level deep.
+    fn add(&mut self, mut fields: Map<'_>, source: Source) {
+        let is_null_list = matches!(fields.get("items"), Some(Value::Null))
+            && fields.get("spec").is_none()
+            && fields.get("status").is_none();
+        match fields.remove("items") {
+            Some(Value::List(items)) => {
+                for (at, item) in items.into_iter().enumerate() {
+                    let source = source.item(at);
+                    match manifest(item) {
+                        Ok(fields) => self.add_one(fields, source),
+                        Err(why) => self.refuse(source, &why),
+                    }
+                }
+            }
+            // Go's output for an empty list; Argo CD drops it.
+            Some(Value::Null) if is_null_list => {}
+            Some(other) => {
+                fields.insert("items", other);
+                self.add_one(fields, source);
+            }
+            None => self.add_one(fields, source),
+        }
+    }
+
+    fn add_one(&mut self, fields: Map<'_>, source: Source) {
+        let called = Called::of(&fields);
+        match Object::new(fields, source) {
+            Ok(object) => self.objects.push(object),
+            Err(fault) => {
+                let place: Place<'_> = source.place(self.name);
+                self.problems.push(format!("{place}: {called}: {fault}"));
+            }
+        }
+    }
+}
+
+/// Returns the fields of a manifest.
+fn manifest(value: Value<'_>) -> Result<Map<'_>, String> {
+    let Value::Map(fields) = value else {
+        return Err(format!("it is {}, not a Kubernetes object", value.type_name()));
+    };
+    match fields.get("kind") {
+        Some(Value::String(kind)) if !kind.is_empty() => {}
+        None | Some(Value::Null | Value::String(_)) => {
+            return Err(Fault::Missing("kind").to_string());
+        }
+        Some(other) => return Err(format!("kind is {}, not text", other.type_name())),
+    }
+    let of_kustomize = |api_version: &str| api_version.starts_with("kustomize.config.k8s.io/");
+    if fields
+        .get("apiVersion")
+        .and_then(Value::as_str)
+        .is_some_and(of_kustomize)
+    {
+        return Err("it is a file of Kustomize, which no cluster knows: exclude it".to_owned());
+    }
+    Ok(fields)
+}
+
+/// The identification of an invalid object, formatted only if needed.
+struct Called<'a> {
+    kind: Option<Cow<'a, str>>,
+    namespace: Option<Cow<'a, str>>,
+    name: Option<Cow<'a, str>>,
+}
+
+impl<'a> Called<'a> {
+    fn of(fields: &Map<'a>) -> Self {
+        let text = |fields: &Map<'a>, name| match fields.get(name) {
+            Some(Value::String(text)) => Some(text.clone()),
+            _ => None,
+        };
+        let metadata = fields.get("metadata").and_then(Value::as_map);
+        let in_metadata = |name| metadata.and_then(|metadata| text(metadata, name));
+        Self {
+            kind: text(fields, "kind"),
+            namespace: in_metadata("namespace"),
+            name: in_metadata("name").or_else(|| in_metadata("generateName")),
+        }
+    }
+}
+
+impl fmt::Display for Called<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind.as_deref().unwrap_or("object"))?;
+        match (&self.namespace, &self.name) {
+            (Some(namespace), Some(name)) => write!(f, " {namespace}/{name}"),
+            (None, Some(name)) => write!(f, " {name}"),
+            (_, None) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(file: &str, text: &str) -> Result<Vec<String>, Vec<String>> {
+        objects(0, file, text).map(|objects| objects.iter().map(|object| object.key.name.to_string()).collect())
+    }
+
+    fn pod(name: &str) -> String {
+        format!("apiVersion: v1\nkind: Pod\nmetadata:\n  name: {name}\n")
+    }
+
+    #[test]
+    fn a_file_that_is_no_manifest_has_no_objects() {
+        assert_eq!(names("values.yaml", "replicas: 3\nimage: web\n"), Ok(vec![]));
+        assert_eq!(
+            names("chart.yaml", "{{ if .Values.on }}\nkind: Pod\n{{ end }}"),
+            Ok(vec![])
+        );
+        assert_eq!(names("empty.yaml", ""), Ok(vec![]));
+        assert_eq!(names("list.yaml", "- a\n- b\n"), Ok(vec![]));
+    }
+
+    #[test]
+    fn a_broken_manifest_is_an_error() {
+        let broken = format!("{}  labels: [\n", pod("a"));
+        assert!(names("a.yaml", &broken).is_err());
+        let values_after = format!("{}---\nreplicas: 3\n", pod("a"));
+        assert_eq!(
+            names("a.yaml", &values_after),
+            Err(vec!["a.yaml:6: document 2: kind is missing".to_owned()])
+        );
+        let values_before = format!("replicas: 3\n---\n{}", pod("a"));
+        assert_eq!(
+            names("a.yaml", &values_before),
+            Err(vec!["a.yaml:1: document 1: kind is missing".to_owned()])
+        );
+    }
+
+    #[test]
+    fn all_that_is_rendered_is_to_be_applied() {
+        for text in ["replicas: 3\n", "metadata: {name: a}\n", "- a\n", "{{ if }}\n"] {
+            assert!(rendered(0, "templates/a.yaml", text).is_err(), "{text}");
+        }
+        for text in ["", "---\n# nothing\n---\n", "null\n"] {
+            assert!(
+                rendered(0, "templates/a.yaml", text).is_ok_and(|objects| objects.is_empty()),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn lists_are_taken_apart_one_level() {
+        let list = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: a}}\n\
+                    - {apiVersion: v1, kind: Pod, metadata: {name: b}}\n";
+        assert_eq!(names("a.yaml", list), Ok(vec!["a".to_owned(), "b".to_owned()]));
+        assert_eq!(
+            names("a.yaml", "{apiVersion: v1, kind: PodList, items: []}"),
+            Ok(vec![])
+        );
+        assert_eq!(
+            names("a.yaml", "{apiVersion: v1, kind: PodList, items: null}"),
+            Ok(vec![])
+        );
+        assert_eq!(
+            names(
+                "a.yaml",
+                "{apiVersion: v1, kind: List, items: [{apiVersion: v1, metadata: {name: a}}]}"
+            ),
+            Err(vec!["a.yaml:1: document 1, item 1: kind is missing".to_owned()])
+        );
+    }
+
+    #[test]
+    fn a_json_file_is_one_object() {
+        let pod = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}"#;
+        assert_eq!(names("a.json", pod), Ok(vec!["a".to_owned()]));
+        assert!(names("a.json", &format!("{pod}\n{pod}")).is_err());
+        assert_eq!(
+            names("a.json", "[1]"),
+            Err(vec![
+                "a.json:1: document 1: it is a list, not a Kubernetes object".to_owned()
+            ])
+        );
+        assert!(names("package.json", r#"{"name": "x"}"#).is_err());
+    }
+
+    #[test]
+    fn problems_name_the_object() {
+        let two =
+            "apiVersion: v1\nkind: Pod\nmetadata: {namespace: shop, name: 1}\n---\nkind: Pod\nmetadata: {name: b}\n";
+        assert_eq!(
+            names("a.yaml", two),
+            Err(vec![
+                "a.yaml:1: document 1: Pod: metadata.name is a number, not text: put it in quotes".to_owned(),
+                "a.yaml:5: document 2: Pod b: apiVersion is missing".to_owned(),
+            ])
+        );
+    }
+}

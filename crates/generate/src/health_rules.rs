@@ -1,0 +1,171 @@
+//! Health rules and feedback of objects: the conditions that OCM's agent sets on an applied object, and the values that it
+//! reports to the hub.
+//!
+//! Two conditions express the health of an object in the status of its ManifestWork. OCM aggregates them into two conditions of
+//! the ManifestWork:
+//!
+//! - `Progressing` is True until the object reaches its desired state: while Argo CD would show Progressing, Degraded or
+//!   Suspended, or cannot tell. OCM sets it on the ManifestWork if any object has it, and a ManifestWorkReplicaSet considers a
+//!   cluster complete only without it, so a degraded object is progressing too.
+//! - `Healthy` is False if the object is degraded: when Argo CD would show Degraded. On the ManifestWork it is False if it is
+//!   False on any object. The opposite condition would not aggregate that way: OCM considers a ManifestWork Degraded only if all
+//!   its objects are.
+//!
+//! A suspended or paused object is progressing and healthy, and its feedback contains `Suspended`. The rules of the kinds that
+//! Kubernetes serves are those of Argo CD 3.2: gitops-engine's `pkg/health` and Argo CD's `resource_customizations`.
+//! `tests/with_argocd/health_rules.rs` compares them with Argo CD itself, and lists the differences and their reasons.
+//!
+//! In a ManifestWork the rules are in `spec.manifestConfigs`: `conditionRules` is a list with one rule per `condition`, and the
+//! names of `feedbackRules[].jsonPaths` are unique. OCM's CRD limits the length of neither.
+
+mod feedback;
+// Expressions composed of pieces, which rustfmt would put on separate lines.
+#[rustfmt::skip]
+mod rules;
+
+/// The condition that is True until an object reaches its desired state.
+pub const PROGRESSING: &str = "Progressing";
+/// The condition that is False if an object is degraded.
+pub const HEALTHY: &str = "Healthy";
+
+/// A condition that the agent sets on an object: one `conditionRules` entry of type `CEL`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// The type of the condition.
+    pub condition: &'static str,
+    /// The CEL expression over `object`; yields true or false, whatever fields the object lacks.
+    pub expression: &'static str,
+    /// The CEL expression over `object` and `result` (the value of `expression`) that yields a message: what the object waits
+    /// for, without its name. It is short enough for a condition, however long the quoted texts are.
+    pub message: &'static str,
+}
+
+/// The configuration of the agent for the objects of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Behaviour {
+    /// The conditions that the agent sets.
+    pub rules: [Rule; 2],
+    /// The values that the agent reports, with their JSONPaths. OCM supports only strings, integers and booleans; it omits values
+    /// that an object lacks.
+    pub feedback: &'static [(&'static str, &'static str)],
+}
+
+impl Behaviour {
+    const fn new(rules: [Rule; 2], feedback: &'static [(&'static str, &'static str)]) -> Self {
+        Self { rules, feedback }
+    }
+}
+
+/// Returns the health rules and feedback of a kind in any version; `None` for kinds without health, such as ConfigMap.
+///
+/// A `custom` kind, which Kubernetes does not serve itself, is evaluated by the conditions that most custom resources have.
+#[must_use]
+pub fn of(group: &str, kind: &str, custom: bool) -> Option<&'static Behaviour> {
+    static DEPLOYMENT: Behaviour = Behaviour::new(rules::DEPLOYMENT, feedback::DEPLOYMENT);
+    static STATEFUL_SET: Behaviour = Behaviour::new(rules::STATEFUL_SET, feedback::STATEFUL_SET);
+    static DAEMON_SET: Behaviour = Behaviour::new(rules::DAEMON_SET, feedback::DAEMON_SET);
+    static REPLICA_SET: Behaviour = Behaviour::new(rules::REPLICA_SET, feedback::REPLICA_SET);
+    static JOB: Behaviour = Behaviour::new(rules::JOB, feedback::JOB);
+    static CRON_JOB: Behaviour = Behaviour::new(rules::CRON_JOB, feedback::CRON_JOB);
+    static POD: Behaviour = Behaviour::new(rules::POD, feedback::POD);
+    static CLAIM: Behaviour = Behaviour::new(rules::CLAIM, feedback::CLAIM);
+    static SERVICE: Behaviour = Behaviour::new(rules::SERVICE, feedback::LOAD_BALANCER);
+    static INGRESS: Behaviour = Behaviour::new(rules::INGRESS, feedback::LOAD_BALANCER);
+    static AUTOSCALER: Behaviour = Behaviour::new(rules::AUTOSCALER, feedback::AUTOSCALER);
+    static DISRUPTION_BUDGET: Behaviour = Behaviour::new(rules::DISRUPTION_BUDGET, feedback::DISRUPTION_BUDGET);
+    static DEFINITION: Behaviour = Behaviour::new(rules::DEFINITION, feedback::DEFINITION);
+    static API_SERVICE: Behaviour = Behaviour::new(rules::API_SERVICE, feedback::API_SERVICE);
+    static CERTIFICATE: Behaviour = Behaviour::new(rules::CUSTOM, feedback::CERTIFICATE);
+    static CUSTOM: Behaviour = Behaviour::new(rules::CUSTOM, feedback::CUSTOM);
+    Some(match (group, kind) {
+        ("apps", "Deployment") => &DEPLOYMENT,
+        ("apps", "StatefulSet") => &STATEFUL_SET,
+        ("apps", "DaemonSet") => &DAEMON_SET,
+        ("apps", "ReplicaSet") => &REPLICA_SET,
+        ("batch", "Job") => &JOB,
+        ("batch", "CronJob") => &CRON_JOB,
+        ("", "Pod") => &POD,
+        ("", "PersistentVolumeClaim") => &CLAIM,
+        ("", "Service") => &SERVICE,
+        ("networking.k8s.io" | "extensions", "Ingress") => &INGRESS,
+        ("autoscaling", "HorizontalPodAutoscaler") => &AUTOSCALER,
+        ("policy", "PodDisruptionBudget") => &DISRUPTION_BUDGET,
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => &DEFINITION,
+        ("apiregistration.k8s.io", "APIService") => &API_SERVICE,
+        ("cert-manager.io", "Certificate") => &CERTIFICATE,
+        _ if custom => &CUSTOM,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use manifest::json;
+    use std::collections::HashSet;
+
+    const KINDS: [(&str, &str); 16] = [
+        ("apps", "Deployment"),
+        ("apps", "StatefulSet"),
+        ("apps", "DaemonSet"),
+        ("apps", "ReplicaSet"),
+        ("batch", "Job"),
+        ("batch", "CronJob"),
+        ("", "Pod"),
+        ("", "PersistentVolumeClaim"),
+        ("", "Service"),
+        ("networking.k8s.io", "Ingress"),
+        ("autoscaling", "HorizontalPodAutoscaler"),
+        ("policy", "PodDisruptionBudget"),
+        ("apiextensions.k8s.io", "CustomResourceDefinition"),
+        ("apiregistration.k8s.io", "APIService"),
+        ("cert-manager.io", "Certificate"),
+        ("example.com", "Thing"),
+    ];
+
+    #[test]
+    fn what_cannot_be_judged_has_no_rules() {
+        assert_eq!(of("", "ConfigMap", false), None);
+        assert_eq!(of("example.com", "Deployment", false), None);
+        assert_eq!(
+            of("extensions", "Ingress", false),
+            of("networking.k8s.io", "Ingress", false)
+        );
+        assert_ne!(of("example.com", "Deployment", true), of("apps", "Deployment", true));
+    }
+
+    #[test]
+    fn the_rules_of_a_kind_are_small() {
+        for (group, kind) in KINDS {
+            let behaviour = of(group, kind, true).unwrap();
+            let mut rules = String::new();
+            for rule in behaviour.rules {
+                json::write_text(rule.expression, &mut rules);
+                json::write_text(rule.message, &mut rules);
+            }
+            let mut feedback = String::new();
+            for (name, path) in behaviour.feedback {
+                json::write_text(name, &mut feedback);
+                json::write_text(path, &mut feedback);
+            }
+            // A higher size limit for rules that search the messages of containers and controllers.
+            let limit = match kind {
+                "Pod" | "HorizontalPodAutoscaler" | "Certificate" | "Thing" => 2200,
+                "Deployment" => 1600,
+                _ => 1200,
+            };
+            assert!(rules.len() <= limit, "{kind}: {} bytes: {rules}", rules.len());
+            assert!(feedback.len() <= 500, "{kind}: {} bytes: {feedback}", feedback.len());
+        }
+    }
+
+    #[test]
+    fn conditions_and_values_have_their_own_names() {
+        for (group, kind) in KINDS {
+            let behaviour = of(group, kind, true).unwrap();
+            assert_eq!(behaviour.rules.map(|rule| rule.condition), [PROGRESSING, HEALTHY]);
+            let names: HashSet<&str> = behaviour.feedback.iter().map(|(name, _)| *name).collect();
+            assert_eq!(names.len(), behaviour.feedback.len(), "{kind}");
+        }
+    }
+}

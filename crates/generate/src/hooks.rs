@@ -1,0 +1,192 @@
+//! Hooks. On the hub a sync is a sequence of ManifestWorks, so a hook is an object in an earlier or later ManifestWork; it need
+//! not be deleted and recreated.
+//!
+//! A Job or Pod that is a hook is a *run*: it runs again only if its content changes. Its name on the cluster therefore ends in a
+//! hash of its content, and it has its own ManifestWork, which is replaced with it. The agent never applies that ManifestWork
+//! again once the run is complete, so a deleted run does not start anew.
+//!
+//! Hooks that Argo CD must start itself, after a failed sync or when the Application is deleted, are recreated each time and
+//! never pruned: their name does not depend on the content, else the ManifestWork of the old content would remain.
+
+use super::annotations::Phase;
+use super::object::{Fault, Object, Role};
+use manifest::value::{Map, Value};
+use ocm::hash;
+use std::borrow::Cow;
+
+/// The number of hex digits of the hash in a run's name: 40 bits are enough for the few runs of a folder.
+const HASH_DIGITS: usize = 10;
+
+/// The maximum length of the name of a Job, which becomes a label of its pods.
+const NAME_MAX: usize = 63;
+
+/// The minimum `ttlSecondsAfterFinished` of a run, in seconds: the agent polls every minute or two, and must have observed
+/// completion.
+const LEAST_TTL: i64 = 900;
+
+/// Prepares a hook before its content is hashed: replaces `generateName` by a name, as Argo CD does, and sets a time to live in
+/// which the agent observes the end of a Job.
+pub(super) fn prepare(kind: &str, metadata: &mut Map<'_>, fields: &mut Map<'_>) -> Result<(), Fault> {
+    if let Some(Value::String(prefix)) = metadata.remove("generateName")
+        && metadata.get("name").is_none_or(|name| *name == Value::Null)
+    {
+        let name = prefix.trim_end_matches(['-', '.']).to_owned();
+        if name.is_empty() {
+            return Err(Fault::Missing("metadata.name"));
+        }
+        metadata.insert("name", Value::String(name.into()));
+    }
+    if kind == "Job"
+        && let Some(Value::Map(spec)) = fields.get_mut("spec")
+        && let Some(Value::Int(seconds)) = spec.get_mut("ttlSecondsAfterFinished")
+    {
+        *seconds = (*seconds).max(LEAST_TTL);
+    }
+    Ok(())
+}
+
+/// Assigns every hook to its phases, and removes objects that are never applied.
+#[must_use]
+pub fn in_phases(objects: Vec<Object>) -> Vec<Object> {
+    let is_hook = |object: &Object| {
+        object
+            .annotations
+            .as_ref()
+            .is_some_and(|annotations| annotations.skip || !annotations.hooks.is_empty())
+    };
+    if !objects.iter().any(is_hook) {
+        return objects;
+    }
+    let mut all = Vec::with_capacity(objects.len());
+    for mut object in objects {
+        if !is_hook(&object) {
+            all.push(object);
+            continue;
+        }
+        let phases = object
+            .annotations
+            .as_ref()
+            .map_or(Vec::new(), |annotations| annotations.hooks.clone());
+        object.role = role(&object);
+        // A hook that does not run stays from its first phase on.
+        let last = if object.role == Role::Run { phases.len() } else { 1 };
+        all.extend(
+            phases
+                .into_iter()
+                .take(last)
+                .map(|phase| in_phase(object.clone(), phase)),
+        );
+    }
+    all
+}
+
+fn role(object: &Object) -> Role {
+    match (&*object.key.kind.group, &*object.key.kind.kind) {
+        ("batch", "Job") | ("", "Pod") => Role::Run,
+        _ => Role::Hook,
+    }
+}
+
+fn in_phase(mut object: Object, phase: Phase) -> Object {
+    object.phase = phase;
+    if object.role == Role::Run {
+        let phase_name = std::iter::once(Cow::Borrowed(phase.name()));
+        let hash = if matches!(phase, Phase::PreSync | Phase::Sync | Phase::PostSync) {
+            hash::hash(phase_name.chain(object.pieces()), HASH_DIGITS)
+        } else {
+            hash::hash(phase_name.chain([Cow::Owned(object.key.to_string())]), HASH_DIGITS)
+        };
+        let name = &object.key.name;
+        let room = NAME_MAX - HASH_DIGITS - 1;
+        let end = (0..=room.min(name.len()))
+            .rfind(|&at| name.is_char_boundary(at))
+            .unwrap_or(0);
+        let name = format!("{}-{hash}", name[..end].trim_end_matches(['-', '.']));
+        object.rename(&name);
+    }
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::tests::object;
+
+    fn run(kind: &str, name: &str, hook: &str, spec: &str) -> Vec<Object> {
+        let object = object(&format!(
+            "{{apiVersion: batch/v1, kind: {kind}, spec: {spec}, metadata: {{{name}, annotations: {{argocd.argoproj.io/hook: '{hook}'}}}}}}"
+        ));
+        in_phases(vec![object])
+    }
+
+    fn names(objects: &[Object]) -> Vec<String> {
+        objects.iter().map(|object| object.key.name.to_string()).collect()
+    }
+
+    #[test]
+    fn a_run_is_named_by_its_content() {
+        let first = run("Job", "name: migrate", "PreSync", "{a: 1}");
+        let same = run("Job", "name: migrate", "PreSync", "{a: 1}");
+        let other = run("Job", "name: migrate", "PreSync", "{a: 2}");
+        assert_eq!(names(&first), names(&same));
+        assert_ne!(names(&first), names(&other));
+        let name = &names(&first)[0];
+        assert!(
+            name.starts_with("migrate-") && name.len() == "migrate-".len() + HASH_DIGITS,
+            "{name}"
+        );
+        assert!(first[0].pieces().concat().contains(&format!("\"name\":\"{name}\"")));
+        let long = run("Job", &format!("name: {}", "a".repeat(80)), "PreSync", "{}");
+        assert_eq!(names(&long)[0].len(), NAME_MAX);
+        let odd = run("Job", &format!("name: {}", "\u{e9}".repeat(40)), "PreSync", "{}");
+        assert!(names(&odd)[0].len() <= NAME_MAX, "{odd:?}");
+    }
+
+    #[test]
+    fn a_run_that_argo_cd_starts_itself_keeps_its_name() {
+        let first = run("Job", "name: alarm", "SyncFail,PostDelete", "{a: 1}");
+        let other = run("Job", "name: alarm", "SyncFail,PostDelete", "{a: 2}");
+        assert_eq!(names(&first), names(&other));
+        assert_ne!(names(&first)[0], names(&first)[1]);
+        assert_ne!(
+            names(&first),
+            names(&run("Job", "name: alarm-2", "SyncFail,PostDelete", "{a: 1}"))
+        );
+    }
+
+    #[test]
+    fn a_generated_name_is_generated_here() {
+        let generated = names(&run("Job", "generateName: migrate-", "PreSync", "{a: 1}"));
+        assert!(
+            generated[0].starts_with("migrate-") && !generated[0].starts_with("migrate--"),
+            "{generated:?}"
+        );
+    }
+
+    #[test]
+    fn a_run_of_two_phases_runs_twice_and_anything_else_is_there_from_the_first() {
+        let twice = run("Job", "name: check", "PreSync,PostSync", "{}");
+        assert_eq!(
+            twice.iter().map(|object| object.phase).collect::<Vec<_>>(),
+            [Phase::PreSync, Phase::PostSync]
+        );
+        assert_ne!(names(&twice)[0], names(&twice)[1]);
+        let once = run("CronJob", "name: check", "PreSync,PostSync", "{}");
+        assert_eq!(names(&once), ["check"]);
+        assert_eq!(once[0].phase, Phase::PreSync);
+        assert_eq!(once[0].role, Role::Hook);
+    }
+
+    #[test]
+    fn what_is_skipped_is_left_out() {
+        assert!(run("Job", "name: a", "Skip", "{}").is_empty());
+    }
+
+    #[test]
+    fn a_finished_run_lives_long_enough_to_be_seen() {
+        let text = |spec| run("Job", "name: a", "PreSync", spec)[0].pieces().concat();
+        assert!(text("{ttlSecondsAfterFinished: 0}").contains("\"ttlSecondsAfterFinished\":900"));
+        assert!(text("{ttlSecondsAfterFinished: 3600}").contains("\"ttlSecondsAfterFinished\":3600"));
+        assert!(!text("{}").contains("ttlSecondsAfterFinished"));
+    }
+}

@@ -1,0 +1,239 @@
+//! Reads files in parallel while their folder is still being listed, or texts that are already in memory, and parses them with
+//! [`documents`]. The result does not depend on the timing of threads.
+
+use super::discover::ManifestFile;
+use super::documents;
+use super::object::Object;
+use manifest::problem::{Problems, plain};
+use manifest::yaml;
+use memchr::memmem::Finder;
+use std::fs::File;
+use std::io::{self, Read};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::thread;
+
+/// The text that makes Argo CD skip a file, anywhere in it.
+static SKIP_MARK: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("+argocd:skip-file-rendering"));
+
+/// The number of files that justifies another thread.
+const FILES_PER_THREAD: usize = 16;
+
+/// The number of files that a thread takes at a time, because only one thread at a time can list the folder.
+const FILES_AT_A_TIME: usize = 8;
+
+/// The contents of files.
+#[derive(Debug)]
+pub struct Files {
+    /// The names of the files, in order.
+    pub names: Vec<String>,
+    /// The objects of all files, in the order of the files.
+    pub objects: Vec<Object>,
+}
+
+/// Reads the files as they are found. This thread must have [`yaml::STACK`] bytes of stack.
+///
+/// # Errors
+/// Returns an error with all problems of all files; or a single one if the files together exceed `max_size` bytes or a thread
+/// cannot be started.
+pub fn files(mut found: impl Iterator<Item = ManifestFile> + Send, max_size: Option<u64>) -> Result<Files, Problems> {
+    let budget = Budget {
+        max: max_size,
+        read: AtomicU64::new(0),
+    };
+    let mut first: Vec<ManifestFile> = found.by_ref().take(FILES_PER_THREAD + 1).collect();
+    let mut threads = 1;
+    if first.len() > FILES_PER_THREAD {
+        // Counting the cores takes as long as reading a few files.
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        first.extend(found.by_ref().take(FILES_PER_THREAD * (cores - 1)));
+        threads = first.len().div_ceil(FILES_PER_THREAD).min(cores);
+    }
+    let found = Mutex::new(first.into_iter().chain(found).enumerate());
+    let loaded = thread::scope(|scope| {
+        let others: Vec<_> = (1..threads)
+            .map(|_| {
+                // The parser recurses, and documents may be nested deeply.
+                thread::Builder::new()
+                    .stack_size(yaml::STACK)
+                    .spawn_scoped(scope, || work(&found, &budget))
+            })
+            .collect();
+        let mut loaded = work(&found, &budget);
+        for other in others {
+            let done = other?.join().map_err(|_| io::Error::other("a thread stopped"))?;
+            loaded.extend(done);
+        }
+        Ok(loaded)
+    });
+    let mut loaded: Vec<Loaded> =
+        loaded.map_err(|error: io::Error| Problems::one(format!("the files cannot be read: {}", plain(&error))))?;
+    if let Some(max) = budget.exceeded() {
+        return Err(Problems::one(too_large(max)));
+    }
+    loaded.sort_unstable_by_key(|loaded| loaded.at);
+    let (names, objects): (Vec<_>, Vec<_>) = loaded.into_iter().map(|loaded| (loaded.name, loaded.objects)).unzip();
+    let objects = together(objects)?;
+    Ok(Files { names, objects })
+}
+
+/// Parses the objects in the output of a tool, in order; each text has a name for messages.
+///
+/// # Errors
+/// Returns an error with all problems of all texts.
+pub fn texts(texts: &[(String, &[u8])]) -> Result<Vec<Object>, Problems> {
+    let texts = texts.iter().enumerate();
+    together(texts.map(|(at, (name, bytes))| decoded(at, name, bytes, documents::rendered)))
+}
+
+/// Returns the message about manifests of more than `max` bytes.
+#[must_use]
+pub fn too_large(max: u64) -> String {
+    format!(
+        "the manifests have more than {max} bytes together: leave files out with exclude, split the folder into several \
+         Applications, or raise --max-size"
+    )
+}
+
+fn together(loaded: impl IntoIterator<Item = Result<Vec<Object>, Vec<String>>>) -> Result<Vec<Object>, Problems> {
+    let mut objects = Vec::new();
+    let mut problems = Vec::new();
+    for loaded in loaded {
+        match loaded {
+            Ok(found) if objects.is_empty() => objects = found,
+            Ok(found) => objects.extend(found),
+            Err(found) => problems.extend(found),
+        }
+    }
+    Problems::or(problems, objects)
+}
+
+struct Loaded {
+    /// The index among all files.
+    at: usize,
+    name: String,
+    objects: Result<Vec<Object>, Vec<String>>,
+}
+
+/// The number of bytes that all threads together may read.
+struct Budget {
+    max: Option<u64>,
+    read: AtomicU64,
+}
+
+impl Budget {
+    /// Takes `bytes` from the budget. Returns true if they were available.
+    fn take(&self, bytes: u64) -> bool {
+        let before = self.read.fetch_add(bytes, Ordering::Relaxed);
+        self.max.is_none_or(|max| before.saturating_add(bytes) <= max)
+    }
+
+    fn exceeded(&self) -> Option<u64> {
+        self.max.filter(|&max| self.read.load(Ordering::Relaxed) > max)
+    }
+}
+
+/// Reads files until there are no more.
+fn work(found: &Mutex<impl Iterator<Item = (usize, ManifestFile)>>, budget: &Budget) -> Vec<Loaded> {
+    let mut loaded = Vec::new();
+    let mut bytes = Vec::new();
+    loop {
+        let some: Vec<_> = {
+            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            found.by_ref().take(FILES_AT_A_TIME).collect()
+        };
+        if some.is_empty() {
+            return loaded;
+        }
+        for (at, file) in some {
+            let objects = match read(&file, budget, &mut bytes) {
+                Ok(true) => objects_of(at, &file.name, &bytes),
+                Ok(false) => return loaded,
+                Err(error) => Err(vec![format!(
+                    "{}: the file cannot be read: {}",
+                    file.name,
+                    plain(&error)
+                )]),
+            };
+            let name = file.name;
+            loaded.push(Loaded { at, name, objects });
+        }
+    }
+}
+
+/// Reads a file into `bytes`, unless it would exceed the budget.
+fn read(file: &ManifestFile, budget: &Budget, bytes: &mut Vec<u8>) -> io::Result<bool> {
+    let mut open = File::open(&file.path)?;
+    let size = open.metadata()?.len();
+    if !budget.take(size) {
+        return Ok(false);
+    }
+    bytes.clear();
+    bytes.reserve(usize::try_from(size).unwrap_or(0));
+    // Read no more bytes than were taken from the budget, even if the file grows meanwhile.
+    open.by_ref().take(size).read_to_end(bytes)?;
+    Ok(true)
+}
+
+fn objects_of(at: usize, name: &str, bytes: &[u8]) -> Result<Vec<Object>, Vec<String>> {
+    if SKIP_MARK.find(bytes).is_some() {
+        return Ok(Vec::new());
+    }
+    decoded(at, name, bytes, documents::objects)
+}
+
+fn decoded(
+    at: usize,
+    name: &str,
+    bytes: &[u8],
+    read: impl Fn(usize, &str, &str) -> Result<Vec<Object>, Vec<String>>,
+) -> Result<Vec<Object>, Vec<String>> {
+    match yaml::decode(bytes) {
+        Ok(text) => read(at, name, &text),
+        Err(error) => Err(vec![format!("{name}:{}: {}", error.line, error.message)]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    #[test]
+    fn objects_and_names_come_in_the_order_of_the_files_whichever_thread_reads_them() {
+        let scratch = tempfile::TempDir::new().expect("a scratch folder");
+        let names: Vec<String> = (0..500).map(|at| format!("{at:03}.yaml")).collect();
+        for name in &names {
+            let text = if name.ends_with("7.yaml") {
+                "no: manifest\n".to_owned()
+            } else {
+                format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}}}\n")
+            };
+            std::fs::write(scratch.path().join(name), text).expect("a file");
+        }
+        let found = names.iter().map(|name| ManifestFile {
+            path: scratch.path().join(name),
+            name: name.clone(),
+        });
+        let loaded = super::files(found, None).expect("good files");
+        assert_eq!(loaded.names, names);
+        assert_eq!(loaded.objects.len(), 450);
+        for object in &loaded.objects {
+            assert_eq!(*object.key.name, names[object.source.file as usize]);
+        }
+        assert!(loaded.objects.is_sorted_by_key(|object| object.source.file));
+    }
+
+    #[test]
+    fn a_file_that_vanishes_is_named() {
+        let files = [ManifestFile {
+            path: PathBuf::from("/nonexistent/web.yaml"),
+            name: "web.yaml".to_owned(),
+        }];
+        let told = super::files(files.into_iter(), None).unwrap_err().to_string();
+        assert_eq!(
+            told,
+            "error: web.yaml: the file cannot be read: no such file or directory\n"
+        );
+    }
+}

@@ -1,0 +1,268 @@
+//! Configuration of the objects of a ManifestWork: update strategy, status feedback, condition rules and orphaning.
+//!
+//! One entry of `manifestConfigs` applies to all objects of a kind, by wildcards. The agent takes each facet from the first
+//! matching entry that has it, so an object that differs has its own entry before the one of its kind.
+
+use super::content_hash;
+use super::health_rules::{self, Behaviour};
+use super::object::{Object, Role};
+use super::order;
+use super::placement::RolloutKind;
+use super::policy::Executor;
+use super::update_strategy::Strategy;
+use manifest::kinds::GroupKind;
+use manifest::value::{Map, Value};
+use std::collections::{BTreeMap, HashMap};
+
+/// Options for all ManifestWorks of an Application, set by the Application or the platform.
+#[derive(Clone, Debug, Default)]
+pub struct WorkOptions {
+    /// The update strategy of objects that set none; `None` for the default of each object.
+    pub strategy: Option<Strategy>,
+    /// True if Namespaces are deleted with the ManifestWork.
+    pub delete_namespaces: bool,
+    /// True if CRDs, and with them all their objects, are deleted with the ManifestWork.
+    pub delete_crds: bool,
+    /// True if the ManifestWorks carry condition rules, which OCM supports since v1.0.
+    pub condition_rules: bool,
+    /// The ServiceAccount of the managed cluster whose permissions limit what the agent applies.
+    pub executor: Option<Executor>,
+    /// The rollout across the clusters of a placement; `None` if the clusters are given by name.
+    pub rollout: Option<RolloutKind>,
+}
+
+impl WorkOptions {
+    /// Returns true if a rollout waits for a cluster to finish before it changes the next.
+    #[must_use]
+    pub fn goes_by_cluster(&self) -> bool {
+        self.rollout.is_some_and(|kind| kind != RolloutKind::All)
+    }
+}
+
+/// The resource names (plurals) of kinds.
+#[derive(Debug, Default)]
+pub struct Plurals(HashMap<GroupKind, String>);
+
+impl Plurals {
+    /// Collects plurals from `settings`, which take precedence, and from the CRDs among `objects`.
+    #[must_use]
+    pub fn new(objects: &[Object], settings: &[(GroupKind, String)]) -> Self {
+        let defined = objects
+            .iter()
+            .filter_map(|object| object.defines.as_deref())
+            .filter_map(|defined| Some((defined.kind.clone(), defined.plural.as_deref()?.to_owned())));
+        Self(defined.chain(settings.iter().cloned()).collect())
+    }
+
+    fn of(&self, kind: &GroupKind) -> String {
+        match (self.0.get(kind), kind.built_in()) {
+            (Some(plural), _) => plural.clone(),
+            (None, Some(known)) => known.plural.to_owned(),
+            (None, None) => kind.guessed_plural(),
+        }
+    }
+}
+
+/// Returns the fields of a ManifestWork's `spec` besides the workload.
+///
+/// With `defaults`, the fields include the defaults of OCM's CRD: without them, Argo CD shows a permanent difference for objects
+/// that it applies server-side. Elsewhere they are omitted, because older versions of the CRD lack some of them.
+#[must_use]
+pub fn fields(objects: &[Object], plurals: &Plurals, options: &WorkOptions, defaults: bool) -> Map<'static> {
+    let mut fields = Vec::new();
+    let orphans: Vec<Value<'static>> = objects
+        .iter()
+        .filter(|object| is_kept(object, options))
+        .map(|object| identifier(object, plurals))
+        .collect();
+    if !orphans.is_empty() {
+        let delete_option = Value::map([
+            ("propagationPolicy", Value::text("SelectivelyOrphan")),
+            (
+                "selectivelyOrphans",
+                Value::map([("orphaningRules", Value::List(orphans))]),
+            ),
+        ]);
+        fields.push(("deleteOption", delete_option));
+    }
+    if let Some(Executor { namespace, name }) = &options.executor {
+        let account = Value::map([("name", Value::text(name)), ("namespace", Value::text(namespace))]);
+        let subject = Value::map([("serviceAccount", account), ("type", Value::text("ServiceAccount"))]);
+        fields.push(("executor", Value::map([("subject", subject)])));
+    }
+    let mut entries = entries(objects, plurals, options);
+    if options.rollout.is_some() && options.condition_rules && !entries.iter().any(Entry::is_judged) {
+        // OCM considers a cluster complete only if the ManifestWork reports that it is not progressing, and no object here
+        // reports that.
+        if let Some(entry) = entries.last_mut() {
+            entry.is_done = true;
+        }
+    }
+    let configs = entries
+        .into_iter()
+        .map(|entry| entry.value(options, defaults))
+        .collect();
+    fields.push(("manifestConfigs", Value::List(configs)));
+    Map::of(fields)
+}
+
+/// Returns true if the object stays on the cluster when it leaves Git or the Application is deleted. Deleting a Namespace deletes
+/// its contents, deleting a CRD deletes all objects of its kind, and both may have existed before.
+fn is_kept(object: &Object, options: &WorkOptions) -> bool {
+    let asked = object.annotations.as_ref().is_some_and(|annotations| annotations.keep);
+    let is_crd = &*object.key.kind.group == "apiextensions.k8s.io";
+    asked || is_crd && !options.delete_crds || order::is_namespace(object) && !options.delete_namespaces
+}
+
+/// An entry of `manifestConfigs`.
+#[expect(clippy::struct_excessive_bools, reason = "each is about another facet")]
+struct Entry<'a> {
+    identifier: Value<'static>,
+    kind: &'a GroupKind,
+    strategy: Strategy,
+    /// True if it sets the feedback of the objects; otherwise the entry of the kind does.
+    feedback: bool,
+    /// True if it sets the condition rules of the objects; otherwise the entry of the kind does.
+    rules: bool,
+    /// True if the objects run to completion: the agent does not update them, and the ManifestWork completes with them.
+    runs: bool,
+    /// The content hash that identifies objects applied by this ManifestWork, if needed.
+    fresh: Option<String>,
+    /// True if the objects count as complete as soon as they are applied.
+    is_done: bool,
+}
+
+/// Returns one entry for each object that differs from its kind, followed by one entry for each kind.
+fn entries<'a>(objects: &'a [Object], plurals: &Plurals, options: &WorkOptions) -> Vec<Entry<'a>> {
+    let mut kinds: BTreeMap<&GroupKind, Vec<&Object>> = BTreeMap::new();
+    // Nearly all objects of a kind are adjacent.
+    for alike in objects.chunk_by(|one, other| one.key.kind == other.key.kind) {
+        kinds.entry(&alike[0].key.kind).or_default().extend(alike);
+    }
+    let mut entries = Vec::new();
+    let mut of_kinds = Vec::new();
+    for (kind, objects) in kinds {
+        let strategy = Strategy::of_kind(objects[0], options.strategy);
+        let fresh = content_hash::test(&objects);
+        for object in &objects {
+            let own = Strategy::of(object, options.strategy);
+            if own != strategy {
+                entries.push(Entry {
+                    identifier: identifier(object, plurals),
+                    kind,
+                    strategy: own,
+                    feedback: false,
+                    // An object that is not applied again does not carry the content hash of this ManifestWork.
+                    rules: fresh.is_some(),
+                    runs: false,
+                    fresh: fresh.clone().filter(|_| own.applies()),
+                    is_done: false,
+                });
+            }
+        }
+        of_kinds.push(Entry {
+            identifier: identify(&kind.group, "*", "*", &plurals.of(kind)),
+            kind,
+            strategy,
+            feedback: true,
+            rules: true,
+            runs: objects[0].role == Role::Run,
+            fresh: fresh.filter(|_| strategy.applies()),
+            is_done: false,
+        });
+    }
+    entries.extend(of_kinds);
+    entries
+}
+
+/// The CEL expression and message for a finished run, successful or not.
+const COMPLETE: (&str, &str) = (
+    "object.?status.?conditions.orValue([]).exists(c,c.type in ['Complete','Failed']&&c.status=='True')||\
+     object.?status.?phase.orValue('') in ['Succeeded','Failed']",
+    "result?'it has run and is not run again':'it has not come to its end'",
+);
+
+impl Entry<'_> {
+    fn behaviour(&self) -> Option<&'static Behaviour> {
+        health_rules::of(&self.kind.group, &self.kind.kind, self.kind.built_in().is_none())
+    }
+
+    fn is_judged(&self) -> bool {
+        self.rules && self.behaviour().is_some()
+    }
+
+    fn value(self, options: &WorkOptions, defaults: bool) -> Value<'static> {
+        let mut fields = Vec::new();
+        let behaviour = self.behaviour();
+        let rules = behaviour.filter(|_| self.rules && options.condition_rules);
+        let mut conditions: Vec<Value<'static>> = Vec::new();
+        if self.runs && options.condition_rules {
+            conditions.push(rule("Complete", COMPLETE.0, COMPLETE.1));
+        }
+        if self.is_done {
+            conditions.push(rule(health_rules::PROGRESSING, "false", "'it is applied'"));
+        }
+        for each in rules.iter().flat_map(|behaviour| &behaviour.rules) {
+            conditions.push(match &self.fresh {
+                Some(fresh) => rule(
+                    each.condition,
+                    &format!("!({fresh})||({})", each.expression),
+                    &format!("{fresh}?({}):'waiting for the agent to apply the change'", each.message),
+                ),
+                None => rule(each.condition, each.expression, each.message),
+            });
+        }
+        if !conditions.is_empty() {
+            fields.push(("conditionRules", Value::List(conditions)));
+        }
+        if let Some(behaviour) = behaviour.filter(|behaviour| self.feedback && !behaviour.feedback.is_empty()) {
+            let path = |&(name, path): &(&'static str, &'static str)| {
+                Value::map([("name", Value::text(name)), ("path", Value::text(path))])
+            };
+            let paths = Value::List(behaviour.feedback.iter().map(path).collect());
+            let rule = Value::map([("jsonPaths", paths), ("type", Value::text("JSONPaths"))]);
+            fields.push(("feedbackRules", Value::List(vec![rule])));
+        }
+        if defaults {
+            fields.push(("feedbackScrapeType", Value::text("Poll")));
+        }
+        fields.push(("resourceIdentifier", self.identifier));
+        let mut strategy = vec![("type", Value::text(self.strategy.name()))];
+        if self.strategy == Strategy::ServerSideApply {
+            let mut apply = vec![("force", Value::Bool(true))];
+            if defaults {
+                apply.push(("fieldManager", Value::text("work-agent")));
+            }
+            strategy.push(("serverSideApply", Value::map(apply)));
+        }
+        fields.push(("updateStrategy", Value::map(strategy)));
+        Value::map(fields)
+    }
+}
+
+fn rule(condition: &str, expression: &str, message: &str) -> Value<'static> {
+    Value::map([
+        ("celExpressions", Value::List(vec![Value::text(expression)])),
+        ("condition", Value::text(condition)),
+        ("messageExpression", Value::text(message)),
+        ("type", Value::text("CEL")),
+    ])
+}
+
+/// Returns the resource identifier of an object; orphaning rules have the same fields.
+fn identifier(object: &Object, plurals: &Plurals) -> Value<'static> {
+    let key = &object.key;
+    let namespace = key.namespace.as_deref().unwrap_or_default();
+    identify(&key.kind.group, &key.name, namespace, &plurals.of(&key.kind))
+}
+
+fn identify(group: &str, name: &str, namespace: &str, resource: &str) -> Value<'static> {
+    let fields = [
+        ("group", group),
+        ("name", name),
+        ("namespace", namespace),
+        ("resource", resource),
+    ];
+    let said = fields.into_iter().filter(|(_, said)| !said.is_empty());
+    Value::map(said.map(|(field, said)| (field, Value::text(said))).collect::<Vec<_>>())
+}

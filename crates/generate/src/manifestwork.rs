@@ -1,0 +1,188 @@
+//! Wraps a part of an Application in a ManifestWork for a managed cluster, or in a ManifestWorkReplicaSet for a placement.
+
+use super::annotations::Phase;
+use super::manifest_configs::{self, Plurals, WorkOptions};
+use super::object::Object;
+use super::partition::Partition;
+use super::placement::Placement;
+use super::settings::Target;
+use manifest::json;
+use manifest::value::{Map, Value};
+use ocm::names::{ClusterName, WorkName, application_label};
+use ocm::work::{API_VERSION, APPLICATION_LABEL, KIND, MANAGED_BY, OURS, SET_KIND};
+use std::ops::Range;
+
+/// A ManifestWork without its target.
+#[derive(Debug)]
+pub struct Template {
+    name: String,
+    /// The suffix that distinguishes it from other ManifestWorks of the Application.
+    suffix: String,
+    /// The value of the label with the Application's name.
+    application: String,
+    /// The annotations, as a JSON object.
+    annotations: String,
+    /// The part of `spec` before the workload: JSON without its end.
+    fields: String,
+    /// The range of its objects among all.
+    objects: Range<usize>,
+}
+
+/// The maximum size of a ManifestWork that Argo CD can apply client-side, with a copy of it in an annotation: Kubernetes limits
+/// annotations to 262,144 bytes, including others.
+const CLIENT_SIDE_MAX: u64 = 250_000;
+
+impl Template {
+    /// Creates the ManifestWork that carries `partition` of the Application called `application` to `target`; `objects` contains the
+    /// part's objects.
+    #[must_use]
+    pub fn new(
+        application: &WorkName,
+        target: &Target,
+        partition: Partition,
+        objects: &[Object],
+        plurals: &Plurals,
+        wanted: &WorkOptions,
+    ) -> Self {
+        let carried = &objects[partition.objects.clone()];
+        let spec = |defaults| {
+            let mut spec = json_of(&manifest_configs::fields(carried, plurals, wanted, defaults));
+            spec.pop();
+            spec
+        };
+        let mut fields = spec(false);
+        let server_side = partition.size + json::passage(&fields).length as u64 > CLIENT_SIDE_MAX;
+        if server_side {
+            fields = spec(true);
+        }
+        Self {
+            name: work_name(application, target, &partition.suffix),
+            application: application_label(application.application()),
+            annotations: annotations(&partition, server_side),
+            suffix: partition.suffix,
+            fields,
+            objects: partition.objects,
+        }
+    }
+
+    /// Renames the ManifestWork after `application`.
+    pub fn rename(&mut self, application: &WorkName, target: &Target) {
+        self.name = work_name(application, target, &self.suffix);
+        self.application = application_label(application.application());
+    }
+
+    /// Returns the ManifestWork for one cluster; `objects` are those of the template.
+    #[must_use]
+    pub fn for_cluster<'a>(&self, cluster: &ClusterName, objects: &'a [Object]) -> Work<'a> {
+        let mut start = self.start(API_VERSION, KIND, &cluster.to_string());
+        start.push_str(&self.fields);
+        self.around(start, "}", objects)
+    }
+
+    /// Returns the ManifestWorkReplicaSet for a placement to which [`Placement::objections`] has none.
+    #[must_use]
+    pub fn for_placement<'a>(&self, placement: &Placement, objects: &'a [Object]) -> Work<'a> {
+        let mut start = self.start(
+            "work.open-cluster-management.io/v1alpha1",
+            SET_KIND,
+            &placement.namespace,
+        );
+        // It is deleted after its ManifestWorks, as a ManifestWork is deleted after its objects, so others can wait for its
+        // deletion.
+        start.push_str(r#"{"cascadeDeletionPolicy":"Foreground","manifestWorkTemplate":"#);
+        start.push_str(&self.fields);
+        let end = format!(r#","placementRefs":[{}]}}}}"#, json_of(&placement.reference()));
+        self.around(start, &end, objects)
+    }
+
+    /// Returns the ManifestWork with its objects, which follow the other fields of its spec.
+    fn around<'a>(&self, mut before: String, behind: &str, objects: &'a [Object]) -> Work<'a> {
+        before.push_str(r#","workload":{"manifests":["#);
+        Work {
+            around: [before, format!("]}}}}{behind}")],
+            objects: &objects[self.objects.clone()],
+        }
+    }
+
+    /// Returns the JSON up to the value of `spec`.
+    fn start(&self, api_version: &str, kind: &str, namespace: &str) -> String {
+        let Self {
+            name,
+            application,
+            annotations,
+            ..
+        } = self;
+        let labels = format!(r#"{{"{MANAGED_BY}":"{OURS}","{APPLICATION_LABEL}":"{application}"}}"#);
+        // None of these contains characters that JSON escapes.
+        format!(
+            r#"{{"apiVersion":"{api_version}","kind":"{kind}","metadata":{{"annotations":{annotations},"labels":{labels},"name":"{name}","namespace":"{namespace}"}},"spec":"#
+        )
+    }
+}
+
+fn work_name(application: &WorkName, target: &Target, suffix: &str) -> String {
+    match target {
+        Target::Clusters(_) => application.part(suffix),
+        Target::Placement(placement) => application.set_part(suffix, &placement.namespace, placement.name_max()),
+    }
+}
+
+fn annotations(partition: &Partition, server_side: bool) -> String {
+    let mut all = Vec::new();
+    let mut add = |name: &'static str, text: String| all.push((name.into(), Value::String(text.into())));
+    if let Some(hook) = partition.hook {
+        // After the deletion of an Application no later hook triggers BeforeHookCreation, so these hooks are deleted on success.
+        let policy = match hook {
+            Phase::PreDelete | Phase::PostDelete => "HookSucceeded",
+            _ => "BeforeHookCreation",
+        };
+        add("argocd.argoproj.io/hook", hook.name().to_owned());
+        add("argocd.argoproj.io/hook-delete-policy", policy.to_owned());
+    }
+    // A replaced ManifestWork is deleted once its successors are healthy. Argo CD prunes before it applies unless the
+    // ManifestWork to prune already has this option.
+    let options = if server_side {
+        "PruneLast=true,ServerSideApply=true"
+    } else {
+        "PruneLast=true"
+    };
+    add("argocd.argoproj.io/sync-options", options.to_owned());
+    if partition.wave != 0 {
+        add("argocd.argoproj.io/sync-wave", partition.wave.to_string());
+    }
+    json_of(&Map::from_entries(all))
+}
+
+fn json_of(map: &Map<'_>) -> String {
+    let mut out = String::new();
+    json::write_map(map, &mut out).expect("nothing in it is long or deep");
+    out
+}
+
+/// A `ManifestWork` or `ManifestWorkReplicaSet` with the objects of one cluster or of each cluster of a placement.
+#[derive(Debug)]
+pub struct Work<'a> {
+    /// The JSON before and after the objects.
+    around: [String; 2],
+    objects: &'a [Object],
+}
+
+impl Work<'_> {
+    /// Passes the canonical JSON to `write`, piece by piece.
+    ///
+    /// # Errors
+    /// Returns the first error of `write`.
+    pub fn each_piece<E>(&self, mut write: impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
+        let [before, behind] = &self.around;
+        write(before)?;
+        for (at, object) in self.objects.iter().enumerate() {
+            if at > 0 {
+                write(",")?;
+            }
+            for piece in object.pieces() {
+                write(&piece)?;
+            }
+        }
+        write(behind)
+    }
+}

@@ -1,0 +1,602 @@
+//! A Kubernetes object from Git in canonical form, as a ManifestWork embeds it.
+//!
+//! The hub must store a canonical object unchanged, else Argo CD would show a permanent difference. The API server decodes the
+//! `metadata` of embedded objects into its own type, which drops empty mappings and unknown fields; kubectl's apply, which Argo
+//! CD uses, drops every null field at any depth. This module drops or refuses all of these beforehand.
+
+use super::annotations::{self, Annotations, Phase};
+use super::update_strategy::Strategy;
+use super::{canonical, hooks, order};
+use manifest::json;
+use manifest::key::ObjectKey;
+use manifest::kinds::{GroupKind, Scope};
+use manifest::problem::Place;
+use manifest::value::{Map, Value};
+use manifest::yaml;
+use std::borrow::Cow;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+/// The location of an object in the folder. Compact, because a folder may hold very many objects.
+#[derive(Clone, Copy, Debug)]
+pub struct Source {
+    /// The file, as an index into the list of files.
+    pub file: u32,
+    /// The first line of its document, from 1.
+    pub line: u32,
+    /// The number of its document in the file, from 1.
+    pub document: u32,
+    /// Its position in the document, from 1, if the document is a list.
+    pub item: Option<NonZeroU32>,
+}
+
+impl Source {
+    /// Returns the location of a document in a file. Numbers saturate at `u32::MAX`.
+    #[must_use]
+    pub fn document(file: usize, line: usize, document: usize) -> Self {
+        let short = |number| u32::try_from(number).unwrap_or(u32::MAX);
+        Self {
+            file: short(file),
+            line: short(line),
+            document: short(document),
+            item: None,
+        }
+    }
+
+    /// Returns the location of an item of the document; `at` counts from 0.
+    #[must_use]
+    pub fn item(self, at: usize) -> Self {
+        Self {
+            item: u32::try_from(at + 1).ok().and_then(NonZeroU32::new),
+            ..self
+        }
+    }
+
+    /// Returns the location for display; `path` is the name of the file.
+    #[must_use]
+    pub fn place(self, path: &str) -> Place<'_> {
+        Place {
+            path,
+            line: self.line,
+            document: self.document,
+            item: self.item,
+        }
+    }
+}
+
+/// The kind that a CRD defines.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    /// The kind.
+    pub kind: GroupKind,
+    /// The resource name (plural).
+    pub plural: Option<Box<str>>,
+    /// The scope of the kind.
+    pub scope: Scope,
+}
+
+/// The role of an object in a sync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// An object of the Application.
+    Ordinary,
+    /// A hook that stays applied from its phase on.
+    Hook,
+    /// A hook that runs to completion: see [`hooks`].
+    Run,
+}
+
+/// An object in canonical form.
+#[derive(Clone, Debug)]
+pub struct Object {
+    /// The identity of the object. The namespace may be set until the object is printed.
+    pub key: ObjectKey,
+    /// The sync wave, as Argo CD reads it.
+    pub wave: i32,
+    /// The rank of its kind in the apply order.
+    pub rank: u8,
+    /// The definition, if the object is a CRD.
+    pub defines: Option<Box<Definition>>,
+    /// The scope of its kind, if the kind is built into Kubernetes.
+    pub scope: Option<Scope>,
+    /// True if every cluster serves this version of its kind, so the agent can always map it to a resource.
+    pub always_served: bool,
+    /// True if an apply patch would corrupt it: the API server parses the patch as YAML, which changes some strings and numbers.
+    pub unsafe_for_apply: bool,
+    /// The options that its annotations set.
+    pub annotations: Option<Box<Annotations>>,
+    /// The phase of a sync in which it is applied.
+    pub phase: Phase,
+    /// The role in that phase.
+    pub role: Role,
+    /// The content hash that is added as an annotation: see [`content_hash`](super::content_hash).
+    pub content: Option<Box<String>>,
+    /// The location it was read from.
+    pub source: Source,
+    /// The length in bytes in Go's JSON encoding. It saturates at `u32::MAX`, which exceeds every limit.
+    length: u32,
+    /// The JSON without the namespace.
+    text: Box<str>,
+    /// The offset in the JSON at which the namespace is inserted: after the name.
+    namespace_at: u32,
+}
+
+/// The reason why a value is not a valid object.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// A required field is missing.
+    #[error("{0} is missing")]
+    Missing(&'static str),
+    /// A field has the wrong type.
+    #[error("{field} is {is}, not {wanted}{}", way_out(wanted, is))]
+    Type {
+        /// The path of the field.
+        field: String,
+        /// The actual type.
+        is: &'static str,
+        /// The expected type.
+        wanted: &'static str,
+    },
+    /// An apiVersion with more than one `/` or with an empty part.
+    #[error("apiVersion {0:?} is neither VERSION nor GROUP/VERSION")]
+    ApiVersion(String),
+    /// A name that is not a valid URL path segment.
+    #[error("metadata.name {0:?} must not hold '/' or '%', nor be '.' or '..'")]
+    Name(String),
+    /// A namespace that Kubernetes rejects. Accepting it would let a policy's globs match more than the namespace in question.
+    #[error("metadata.namespace {0}")]
+    Namespace(ocm::names::Error),
+    /// The name of a Namespace that Kubernetes rejects.
+    #[error("metadata.name {0}")]
+    NameOfNamespace(ocm::names::Error),
+    /// A generateName, which OCM rejects.
+    #[error(
+        "metadata.generateName is only possible for a hook: OCM applies the same object again and again, which needs one name; set \
+         metadata.name"
+    )]
+    GenerateName,
+    /// A sync wave outside the range that leaves room for phases.
+    #[error("sync wave {0} is beyond ±{max}: use a smaller number", max = order::WAVE_MAX)]
+    Wave(i64),
+    /// An invalid annotation.
+    #[error(transparent)]
+    Annotation(#[from] annotations::Fault),
+    /// An unknown field of `metadata`.
+    #[error("metadata.{0} is not a field of Kubernetes metadata: correct or remove it")]
+    UnknownMetadata(String),
+    /// An object larger than any ManifestWork.
+    #[error("it has more than two gigabytes: leave it out with exclude")]
+    Huge,
+    /// An object that cannot be printed for Argo CD.
+    #[error(transparent)]
+    Unprintable(#[from] json::Error),
+}
+
+fn way_out(wanted: &str, is: &str) -> &'static str {
+    if wanted == "text" && matches!(is, "a number" | "true or false") {
+        ": put it in quotes"
+    } else {
+        ""
+    }
+}
+
+/// The size in bytes from which offsets into an object do not fit their type.
+const HUGE: usize = 1 << 31;
+
+/// The JSON that precedes the quoted namespace of an object.
+const NAMESPACE: &str = r#","namespace":"#;
+
+/// The approximate number of bytes that an object's own update strategy and orphaning rule add to a ManifestWork, without the
+/// object's names.
+const ALONE: u64 = 400;
+
+impl Object {
+    /// Creates the canonical object from the value of a document.
+    ///
+    /// # Errors
+    /// Returns an error if the value is not a valid object.
+    pub fn new(mut fields: Map<'_>, source: Source) -> Result<Self, Fault> {
+        let kind = required_text(&fields, "kind")?.into();
+        let api_version = required_text(&fields, "apiVersion")?;
+        let (group, version) = match api_version.split_once('/') {
+            None => ("", api_version),
+            Some((group, version)) if !group.is_empty() && !version.is_empty() && !version.contains('/') => {
+                (group, version)
+            }
+            Some(_) => return Err(Fault::ApiVersion(api_version.to_owned())),
+        };
+        let kind = GroupKind {
+            group: group.into(),
+            kind,
+        };
+        let built_in = kind.built_in();
+        let always_served = built_in.is_some_and(|known| known.always_served.contains(&version));
+        fields.remove("status");
+        canonical::drop_nulls(&mut fields);
+        if kind.is("", "Secret") {
+            canonical::fold_string_data(&mut fields);
+        }
+        let mut metadata = match fields.remove("metadata") {
+            Some(Value::Map(metadata)) => metadata,
+            None => return Err(Fault::Missing("metadata.name")),
+            Some(other) => return Err(wrong_type("metadata", &other, "a mapping")),
+        };
+        let annotations = annotations::annotations(&metadata)?;
+        if annotations
+            .as_ref()
+            .is_some_and(|annotations| !annotations.hooks.is_empty())
+        {
+            hooks::prepare(&kind.kind, &mut metadata, &mut fields)?;
+        }
+        canonical::metadata(&mut metadata)?;
+        let namespace = match metadata.remove("namespace") {
+            None => None,
+            Some(Value::String(namespace)) => Some(namespace).filter(|namespace| !namespace.is_empty()),
+            Some(other) => return Err(wrong_type("metadata.namespace", &other, "text")),
+        };
+        let name: Box<str> = match metadata.get("name") {
+            Some(Value::String(name)) if !name.is_empty() => name.as_ref().into(),
+            None | Some(Value::String(_)) => return Err(Fault::Missing("metadata.name")),
+            Some(other) => return Err(wrong_type("metadata.name", other, "text")),
+        };
+        if !is_path_segment(&name) {
+            return Err(Fault::Name(name.into()));
+        }
+        if let Some(namespace) = &namespace {
+            ocm::names::namespace(namespace).map_err(Fault::Namespace)?;
+        }
+        if kind.is("", "Namespace") {
+            ocm::names::namespace(&name).map_err(Fault::NameOfNamespace)?;
+        }
+        let wave = annotations::wave(&metadata);
+        let near = i32::try_from(wave).ok().filter(|near| near.abs() <= order::WAVE_MAX);
+        let wave = near.ok_or(Fault::Wave(wave))?;
+        let defines = defines(&kind, &fields);
+        let (text, namespace_at) = text(&fields, &metadata)?;
+        if text.len() > HUGE {
+            return Err(Fault::Huge);
+        }
+        let passage = json::passage(&text);
+        Ok(Self {
+            rank: order::rank(&kind.kind),
+            always_served,
+            scope: built_in.map(|known| known.scope),
+            unsafe_for_apply: passage.unsafe_for_apply,
+            length: offset(passage.length),
+            annotations: annotations.map(Box::new),
+            phase: Phase::Sync,
+            role: Role::Ordinary,
+            content: None,
+            key: ObjectKey {
+                kind,
+                namespace: namespace.map(Arc::from),
+                name,
+            },
+            wave,
+            defines,
+            source,
+            text: text.into_boxed_str(),
+            namespace_at: offset(namespace_at),
+        })
+    }
+
+    /// Returns the canonical JSON in three parts; the second is the namespace.
+    #[must_use]
+    pub fn pieces(&self) -> [Cow<'_, str>; 3] {
+        let (before, after) = self.text.split_at(self.namespace_at as usize);
+        let namespace = self.key.namespace.as_ref().map_or(String::new(), |namespace| {
+            let mut text = String::with_capacity(NAMESPACE.len() + namespace.len() + 2);
+            text.push_str(NAMESPACE);
+            json::write_text(namespace, &mut text);
+            text
+        });
+        [before.into(), namespace.into(), after.into()]
+    }
+
+    /// Renames the object.
+    pub(super) fn rename(&mut self, name: &str) {
+        let (mut old, mut new) = (String::new(), String::new());
+        json::write_text(&self.key.name, &mut old);
+        json::write_text(name, &mut new);
+        // The range of the name; the namespace would follow it.
+        let end = self.namespace_at as usize;
+        let start = end - old.len();
+        let text = [&self.text[..start], &new, &self.text[end..]].concat();
+        self.namespace_at = offset(start + new.len());
+        self.length = offset(json::passage(&text).length);
+        self.text = text.into_boxed_str();
+        self.key.name = name.into();
+    }
+
+    /// Adds an annotation to the object.
+    pub(super) fn annotate(&mut self, name: &str, text: &str) {
+        let fields = yaml::json(&self.text).expect("what was written is JSON");
+        let Value::Map(mut fields) = fields else { return };
+        let Some(Value::Map(mut metadata)) = fields.remove("metadata") else {
+            return;
+        };
+        let mut annotations = match metadata.remove("annotations") {
+            Some(Value::Map(annotations)) => annotations,
+            _ => Map::from_entries(Vec::new()),
+        };
+        annotations.insert(name.to_owned(), Value::String(text.to_owned().into()));
+        metadata.insert("annotations", Value::Map(annotations));
+        let (text, namespace_at) = self::text(&fields, &metadata).expect("what was read back can be written again");
+        self.length = offset(json::passage(&text).length);
+        self.text = text.into_boxed_str();
+        self.namespace_at = offset(namespace_at);
+    }
+
+    /// Returns the number of bytes that the object adds to a ManifestWork: its size and that of its configuration entries.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        let alone =
+            self.annotations.is_some() || self.unsafe_for_apply || self.defines.is_some() || order::is_namespace(self);
+        self.size() as u64 + if alone { ALONE } else { 0 }
+    }
+
+    /// Returns the size of the object as a manifest, as OCM's admission webhook counts it.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        // A namespace contains no characters that Go escapes.
+        let namespace = self
+            .key
+            .namespace
+            .as_ref()
+            .map_or(0, |name| NAMESPACE.len() + name.len() + 2);
+        json::webhook_size(self.length as usize + namespace)
+    }
+}
+
+/// Returns a Namespace that is in no file. Its source is the first file; messages about it do not mention the source.
+#[must_use]
+pub fn namespace(name: &str) -> Object {
+    let entries = |entries: &[(&'static str, &str)]| {
+        let entry = |&(key, text): &(&'static str, &str)| (key.into(), Value::String(text.to_owned().into()));
+        Map::from_entries(entries.iter().map(entry).collect())
+    };
+    let mut fields = entries(&[("apiVersion", "v1"), ("kind", "Namespace")]);
+    fields.insert("metadata", Value::Map(entries(&[("name", name)])));
+    let mut namespace = Object::new(fields, Source::document(0, 0, 0)).expect("a Namespace with a checked name");
+    // Other Applications may share the Namespace and set labels that are unknown here.
+    namespace.annotations = Some(Box::new(Annotations {
+        keep: true,
+        strategy: Some(Strategy::CreateOnly),
+        ..Annotations::default()
+    }));
+    namespace
+}
+
+fn required_text<'a>(fields: &'a Map<'_>, name: &'static str) -> Result<&'a str, Fault> {
+    match fields.get(name) {
+        None | Some(Value::Null) => Err(Fault::Missing(name)),
+        Some(Value::String(text)) if text.is_empty() => Err(Fault::Missing(name)),
+        Some(Value::String(text)) => Ok(text),
+        Some(other) => Err(wrong_type(name, other, "text")),
+    }
+}
+
+pub(super) fn wrong_type(field: &str, value: &Value<'_>, wanted: &'static str) -> Fault {
+    Fault::Type {
+        field: field.to_owned(),
+        is: value.type_name(),
+        wanted,
+    }
+}
+
+/// Returns an offset into, or the approximate length of, a text that is not [`Fault::Huge`]. Compact, because a folder may hold
+/// very many objects.
+fn offset(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+fn is_path_segment(name: &str) -> bool {
+    !matches!(name, "." | "..") && !name.contains(['/', '%'])
+}
+
+fn defines(kind: &GroupKind, fields: &Map<'_>) -> Option<Box<Definition>> {
+    if !kind.is("apiextensions.k8s.io", "CustomResourceDefinition") {
+        return None;
+    }
+    let spec = fields.get("spec")?.as_map()?;
+    let names = spec.get("names")?.as_map()?;
+    Some(Box::new(Definition {
+        kind: GroupKind {
+            group: spec.get("group")?.as_str()?.into(),
+            kind: names.get("kind")?.as_str()?.into(),
+        },
+        plural: names.get("plural").and_then(Value::as_str).map(Box::from),
+        scope: match spec.get("scope")?.as_str()? {
+            "Cluster" => Scope::Cluster,
+            _ => Scope::Namespaced,
+        },
+    }))
+}
+
+/// Writes the JSON of an object whose `metadata` was removed from `fields`. Returns the JSON and the offset at which to insert
+/// the namespace.
+fn text(fields: &Map<'_>, metadata: &Map<'_>) -> Result<(String, usize), Fault> {
+    let mut out = String::with_capacity(1024);
+    let mut namespace_at = 0;
+    let mut write_metadata = |out: &mut String| -> Result<(), Fault> {
+        out.push_str("\"metadata\":{");
+        for (at, (key, value)) in metadata.iter().enumerate() {
+            if at > 0 {
+                out.push(',');
+            }
+            json::write_key(key, out)?;
+            json::write(value, out)?;
+            if key == "name" {
+                namespace_at = out.len();
+            }
+        }
+        out.push('}');
+        Ok(())
+    };
+    out.push('{');
+    let mut metadata_written = false;
+    for (key, value) in fields.iter() {
+        if !metadata_written && key > "metadata" {
+            write_metadata(&mut out)?;
+            out.push(',');
+            metadata_written = true;
+        }
+        json::write_key(key, &mut out)?;
+        json::write(value, &mut out)?;
+        out.push(',');
+    }
+    if metadata_written {
+        out.pop();
+    } else {
+        write_metadata(&mut out)?;
+    }
+    out.push('}');
+    Ok((out, namespace_at))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Parses an object from YAML, for the tests of any stage.
+    pub(crate) fn object(yaml: &str) -> Object {
+        try_object(yaml).expect(yaml)
+    }
+
+    fn try_object(yaml: &str) -> Result<Object, Fault> {
+        let document = manifest::yaml::documents(yaml)
+            .next()
+            .expect("a document")
+            .expect("valid YAML");
+        let Value::Map(fields) = document.value else {
+            panic!("not a mapping: {yaml}");
+        };
+        Object::new(fields, Source::document(0, document.line, document.number))
+    }
+
+    fn fault(yaml: &str) -> String {
+        try_object(yaml).expect_err(yaml).to_string()
+    }
+
+    #[test]
+    fn metadata_keeps_only_what_the_api_server_keeps() {
+        let object = object(
+            "apiVersion: v1\nkind: ConfigMap\nstatus: {a: 1}\ndata: {b: '', a: null, c: [null, {d: null}]}\nmetadata:\n  name: web\n  namespace: shop\n  \
+             creationTimestamp: null\n  uid: 1234\n  generation: 3\n  labels: {}\n  annotations: {b: x, a: null, deployment.kubernetes.io/revision: '3'}\n  \
+             finalizers: []\n  managedFields: [{manager: kubectl}]\n",
+        );
+        assert_eq!(
+            object.pieces().concat(),
+            r#"{"apiVersion":"v1","data":{"b":"","c":[null,{}]},"kind":"ConfigMap","metadata":{"annotations":{"b":"x"},"name":"web","namespace":"shop"}}"#
+        );
+    }
+
+    #[test]
+    fn the_texts_of_a_secret_become_its_data() {
+        let secret = |fields: &str| {
+            object(&format!(
+                "{{apiVersion: v1, kind: Secret, metadata: {{name: a}}, {fields}}}"
+            ))
+            .pieces()
+            .concat()
+        };
+        assert!(secret("data: {a: eA==, b: eA==}, stringData: {b: foo}").contains(r#""data":{"a":"eA==","b":"Zm9v"}"#));
+        assert!(secret("stringData: {b: foo}").contains(r#""data":{"b":"Zm9v"}"#));
+        assert!(!secret("stringData: {b: foo}").contains("stringData"));
+        assert!(secret("stringData: {b: 1}").contains(r#""stringData":{"b":1}"#));
+    }
+
+    #[test]
+    fn the_namespace_stands_behind_the_name_whatever_follows() {
+        let mut object = object(
+            "{apiVersion: v1, kind: Pod, spec: {}, metadata: {name: web, ownerReferences: [{name: x}], labels: {a: b}}}",
+        );
+        object.key.namespace = Some("shop".into());
+        assert_eq!(
+            object.pieces().concat(),
+            r#"{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"a":"b"},"name":"web","namespace":"shop","ownerReferences":[{"name":"x"}]},"spec":{}}"#
+        );
+    }
+
+    #[test]
+    fn refuses_namespaces_that_are_no_dns_label() {
+        for namespace in [
+            "shop-x/../kube-system",
+            "shop-x ",
+            " shop",
+            "Shop",
+            "shop.x",
+            "shop-",
+            "shop\\n",
+            "-shop",
+        ] {
+            let told = fault(&format!(
+                "{{apiVersion: v1, kind: Pod, metadata: {{name: a, namespace: \"{namespace}\"}}}}"
+            ));
+            assert!(
+                told.starts_with("metadata.namespace \"") && told.contains("is not a namespace name"),
+                "{told}"
+            );
+        }
+        let told = fault("{apiVersion: v1, kind: Namespace, metadata: {name: 'shop-x '}}");
+        assert!(
+            told.starts_with("metadata.name \"shop-x \" is not a namespace name"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused_with_the_reason() {
+        for (yaml, wanted) in [
+            ("{kind: Pod, metadata: {name: a}}", "apiVersion is missing"),
+            (
+                "{apiVersion: 1, kind: Pod, metadata: {name: a}}",
+                "apiVersion is a number, not text: put it in quotes",
+            ),
+            (
+                "{apiVersion: a/b/c, kind: Pod, metadata: {name: a}}",
+                "apiVersion \"a/b/c\" is neither VERSION nor GROUP/VERSION",
+            ),
+            ("{apiVersion: v1, kind: Pod}", "metadata.name is missing"),
+            ("{apiVersion: v1, kind: Pod, metadata: {}}", "metadata.name is missing"),
+            (
+                "{apiVersion: v1, kind: Pod, metadata: []}",
+                "metadata is a list, not a mapping",
+            ),
+            (
+                "{apiVersion: v1, kind: Pod, metadata: {name: 12}}",
+                "metadata.name is a number, not text: put it in quotes",
+            ),
+            (
+                "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: {}}}",
+                "metadata.namespace is a mapping, not text",
+            ),
+            (
+                "{apiVersion: v1, kind: Pod, metadata: {name: []}}",
+                "metadata.name is a list, not text",
+            ),
+            (
+                "{apiVersion: v1, kind: Pod, metadata: {name: a/b}}",
+                "metadata.name \"a/b\" must not hold '/' or '%', nor be '.' or '..'",
+            ),
+            (
+                "{apiVersion: v1, kind: Pod, metadata: {name: a, namespase: b}}",
+                "metadata.namespase is not a field of Kubernetes metadata: correct or remove it",
+            ),
+            (
+                "{apiVersion: v1, kind: Pod, metadata: {name: a, labels: {on: yes}}}",
+                "metadata.labels[true] is true or false, not text: put it in quotes",
+            ),
+            (
+                "{apiVersion: v1, kind: Pod, metadata: {name: a, labels: [b]}}",
+                "metadata.labels is a list, not a mapping",
+            ),
+        ] {
+            assert_eq!(fault(yaml), wanted);
+        }
+        assert!(
+            fault("{apiVersion: v1, kind: Pod, metadata: {generateName: a-}}")
+                .contains("generateName is only possible for a hook")
+        );
+    }
+}

@@ -1,0 +1,277 @@
+//! The order of application, as in Argo CD: by phase and sync wave, then by kind, then by name; Namespaces and CRDs precede the
+//! objects that need them. OCM's agents before v1.3 apply in the order of the ManifestWork.
+
+use super::annotations::Phase;
+use super::buckets;
+use super::object::{Object, Role};
+use manifest::kinds::GroupKind;
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+/// The largest absolute sync wave. It leaves room for the phases, which the hub distinguishes by wave.
+pub const WAVE_MAX: i32 = 999_999;
+
+/// Argo CD's order of kinds, by the kind's name only; all others come after these.
+const KINDS: [&str; 35] = [
+    "Namespace",
+    "NetworkPolicy",
+    "ResourceQuota",
+    "LimitRange",
+    "PodSecurityPolicy",
+    "PodDisruptionBudget",
+    "ServiceAccount",
+    "Secret",
+    "SecretList",
+    "ConfigMap",
+    "StorageClass",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "CustomResourceDefinition",
+    "ClusterRole",
+    "ClusterRoleList",
+    "ClusterRoleBinding",
+    "ClusterRoleBindingList",
+    "Role",
+    "RoleList",
+    "RoleBinding",
+    "RoleBindingList",
+    "Service",
+    "DaemonSet",
+    "Pod",
+    "ReplicationController",
+    "ReplicaSet",
+    "Deployment",
+    "HorizontalPodAutoscaler",
+    "StatefulSet",
+    "Job",
+    "CronJob",
+    "IngressClass",
+    "Ingress",
+    "APIService",
+];
+
+/// Returns the rank of a kind in Argo CD's order.
+#[must_use]
+pub fn rank(kind: &str) -> u8 {
+    let place = KINDS.iter().position(|known| *known == kind).unwrap_or(KINDS.len());
+    u8::try_from(place).expect("there are few kinds")
+}
+
+/// Returns pairs of objects with the same key: the first and each later one.
+#[must_use]
+pub fn duplicates(objects: &[Object]) -> Vec<(&Object, &Object)> {
+    let mut hashes: Vec<(u64, usize)> = objects
+        .iter()
+        .map(|object| buckets::hash(&object.key))
+        .zip(0..)
+        .collect();
+    hashes.sort_unstable();
+    let mut pairs = Vec::new();
+    for alike in hashes
+        .chunk_by(|one, other| one.0 == other.0)
+        .filter(|alike| alike.len() > 1)
+    {
+        for (count, &(_, later)) in alike.iter().enumerate() {
+            let same = |&&(_, earlier): &&(u64, usize)| objects[earlier].key == objects[later].key;
+            pairs.extend(alike[..count].iter().find(same).map(|&(_, earlier)| (earlier, later)));
+        }
+    }
+    pairs.sort_unstable_by_key(|&(_, later)| later);
+    pairs
+        .into_iter()
+        .map(|(earlier, later)| (&objects[earlier], &objects[later]))
+        .collect()
+}
+
+/// Sorts objects into the order of application; objects of one ManifestWork are adjacent. The result does not depend on the input
+/// order of objects with different keys.
+pub fn for_apply(objects: &mut [Object]) {
+    creators_first(objects);
+    // A number decides nearly all comparisons, so that few strings are compared.
+    objects.sort_by_cached_key(number);
+    for alike in objects.chunk_by_mut(|one, other| number(one) == number(other)) {
+        alike.sort_unstable_by(|one, other| apart(one, other).then_with(|| within_a_part(one, other)));
+    }
+}
+
+/// Returns a sort key: if it is less than that of another object, the object comes first.
+fn number(object: &Object) -> (u64, u64) {
+    let wave = u64::from((object.wave + WAVE_MAX).unsigned_abs());
+    let usual = object.always_served && object.role != Role::Run;
+    let class = (object.phase as u64) << 48 | wave << 16 | (object.role as u64) << 12 | u64::from(!usual) << 11;
+    if !usual {
+        return (class, 0);
+    }
+    let mut start = [0; 8];
+    let name = object.key.name.as_bytes();
+    let length = name.len().min(start.len());
+    start[..length].copy_from_slice(&name[..length]);
+    (class | u64::from(object.rank), u64::from_be_bytes(start))
+}
+
+/// Returns true if two objects belong in the same ManifestWork unless it is too large: see [`partition`](super::partition).
+#[must_use]
+pub fn stand_together(one: &Object, other: &Object) -> bool {
+    apart(one, other).is_eq()
+}
+
+/// Orders objects of different ManifestWorks.
+fn apart(one: &Object, other: &Object) -> Ordering {
+    // First the kinds that every cluster has, then each other kind, then each run.
+    let class = |object: &Object| (object.phase, object.wave, object.role, !object.always_served);
+    class(one).cmp(&class(other)).then_with(|| {
+        if one.role == Role::Run {
+            (&one.key.name, &one.key.namespace, &one.key.kind).cmp(&(
+                &other.key.name,
+                &other.key.namespace,
+                &other.key.kind,
+            ))
+        } else if one.always_served {
+            Ordering::Equal
+        } else {
+            one.key.kind.cmp(&other.key.kind)
+        }
+    })
+}
+
+/// Orders objects within a ManifestWork.
+#[must_use]
+pub fn within_a_part(one: &Object, other: &Object) -> Ordering {
+    one.rank
+        .cmp(&other.rank)
+        .then_with(|| one.key.name.cmp(&other.key.name))
+        .then_with(|| one.key.namespace.cmp(&other.key.namespace))
+        .then_with(|| one.key.kind.cmp(&other.key.kind))
+}
+
+/// Moves each Namespace and CRD to the phase and wave of the first object that needs it.
+fn creators_first(objects: &mut [Object]) {
+    let mut namespaces: HashMap<Box<str>, (Phase, i32)> = HashMap::new();
+    let mut kinds: HashMap<GroupKind, (Phase, i32)> = HashMap::new();
+    for object in &*objects {
+        let when = (object.phase, object.wave);
+        if is_namespace(object) {
+            namespaces.insert(object.key.name.clone(), when);
+        } else if let Some(defined) = &object.defines {
+            kinds.insert(defined.kind.clone(), when);
+        }
+    }
+    if namespaces.is_empty() && kinds.is_empty() {
+        return;
+    }
+    for object in &*objects {
+        let when = (object.phase, object.wave);
+        if let Some(first) = kinds.get_mut(&object.key.kind) {
+            *first = when.min(*first);
+        }
+        if let Some(first) = object
+            .key
+            .namespace
+            .as_deref()
+            .and_then(|name| namespaces.get_mut(name))
+        {
+            *first = when.min(*first);
+        }
+    }
+    for object in objects {
+        let first = if is_namespace(object) {
+            namespaces.get(&object.key.name)
+        } else {
+            object.defines.as_ref().and_then(|defined| kinds.get(&defined.kind))
+        };
+        if let Some(&first) = first {
+            (object.phase, object.wave) = first;
+            if object.phase == Phase::PreSync {
+                object.role = Role::Hook;
+            }
+        }
+    }
+}
+
+/// Returns true if the object is a core Namespace.
+#[must_use]
+pub fn is_namespace(object: &Object) -> bool {
+    object.key.kind.is("", "Namespace")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::tests::object;
+
+    fn sorted(yaml: &[&str]) -> Vec<String> {
+        let mut objects: Vec<Object> = yaml.iter().map(|yaml| object(yaml)).collect();
+        for_apply(&mut objects);
+        objects.iter().map(|object| object.key.to_string()).collect()
+    }
+
+    #[test]
+    fn kinds_come_in_argo_cds_order_and_others_last_kind_by_kind() {
+        let given = [
+            "{apiVersion: example.com/v1, kind: Zebra, metadata: {name: a}}",
+            "{apiVersion: example.com/v1, kind: Ant, metadata: {name: b}}",
+            "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}",
+            "{apiVersion: v1, kind: Service, metadata: {name: web}}",
+            "{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}",
+            "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}",
+            "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}",
+        ];
+        let wanted = [
+            "Namespace shop",
+            "ConfigMap a",
+            "ConfigMap b",
+            "Service web",
+            "Deployment.apps web",
+            "Ant.example.com b",
+            "Zebra.example.com a",
+        ];
+        assert_eq!(sorted(&given), wanted);
+        let mut reversed = given;
+        reversed.reverse();
+        assert_eq!(sorted(&reversed), wanted);
+    }
+
+    #[test]
+    fn waves_come_before_kinds_but_namespaces_before_their_objects() {
+        let wave = |wave: i64| format!("annotations: {{argocd.argoproj.io/sync-wave: '{wave}'}}");
+        let early = format!(
+            "{{apiVersion: v1, kind: Service, metadata: {{name: web, namespace: shop, {}}}}}",
+            wave(-1)
+        );
+        let late = format!(
+            "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: late, {}}}}}",
+            wave(7)
+        );
+        let namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}";
+        let other = "{apiVersion: v1, kind: Secret, metadata: {name: other}}";
+        assert_eq!(
+            sorted(&[&late, namespace, &early, other]),
+            ["Namespace shop", "Service shop/web", "Secret other", "ConfigMap late"]
+        );
+    }
+
+    #[test]
+    fn a_definition_comes_before_its_objects() {
+        let crd = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: x}, \
+                   spec: {group: example.com, scope: Namespaced, names: {kind: Tank, plural: tanks}}}";
+        let early = "{apiVersion: example.com/v1, kind: Tank, \
+                     metadata: {name: a, annotations: {argocd.argoproj.io/sync-wave: '-3'}}}";
+        let mut objects = vec![object(early), object(crd)];
+        for_apply(&mut objects);
+        assert_eq!(
+            objects[0].key.to_string(),
+            "CustomResourceDefinition.apiextensions.k8s.io x"
+        );
+        assert_eq!(objects[0].wave, -3);
+    }
+
+    #[test]
+    fn the_version_does_not_tell_objects_apart() {
+        let objects = [
+            object("{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}"),
+            object("{apiVersion: apps/v1beta1, kind: Deployment, metadata: {name: web}}"),
+            object("{apiVersion: other/v1, kind: Deployment, metadata: {name: web}}"),
+        ];
+        assert_eq!(duplicates(&objects).len(), 1);
+    }
+}

@@ -1,0 +1,327 @@
+//! Partitions objects into ManifestWorks, and assigns each ManifestWork its sync wave on the hub.
+//!
+//! Some operations of the hub or the agent apply to a whole ManifestWork, so objects are separated accordingly:
+//!
+//! - the hub applies wave by wave and waits until the ManifestWorks of a wave are healthy: one per phase and wave;
+//! - the agent stops pruning a whole ManifestWork while it cannot map one object in it to a resource: one per kind that a cluster
+//!   may lack;
+//! - the agent stops applying a whole ManifestWork when a run in it is complete: one per run;
+//! - objects that exceed the size limit are divided by [`buckets`].
+
+use super::annotations::Phase;
+use super::buckets;
+use super::object::{Object, Role};
+use super::order::{self, WAVE_MAX};
+use std::ops::Range;
+
+/// The objects of one ManifestWork.
+#[derive(Debug)]
+pub struct Partition {
+    /// The name suffix that distinguishes the ManifestWork from others of the Application; may be empty for one of them.
+    pub suffix: String,
+    /// The sync wave of the ManifestWork on the hub.
+    pub wave: i32,
+    /// The Argo CD hook type of the ManifestWork, if the hub must run it as a hook.
+    pub hook: Option<Phase>,
+    /// The range of its objects among all, in the order of application.
+    pub objects: Range<usize>,
+    /// The total number of bytes.
+    pub size: u64,
+}
+
+/// The distance between two phases in waves of the hub.
+const PHASE: i32 = 2 * (WAVE_MAX + 1);
+
+/// Returns the phase and the wave in it that a wave of the hub represents.
+#[must_use]
+pub fn phase_of(wave: i32) -> (Phase, i32) {
+    let phases = wave.saturating_add(PHASE / 2).div_euclid(PHASE);
+    let phase = match phases {
+        ..0 => Phase::PreSync,
+        0 => Phase::Sync,
+        1.. => Phase::PostSync,
+    };
+    (phase, wave - phases * PHASE)
+}
+
+/// Sorts objects into the order of application and partitions them into parts of at most `capacity` bytes. A larger object gets
+/// its own part.
+#[must_use]
+pub fn partitions(objects: &mut [Object], capacity: u64) -> Vec<Partition> {
+    order::for_apply(objects);
+    let mut partitions = Vec::new();
+    let mut start = 0;
+    while let Some(first) = objects.get(start) {
+        let together = objects[start..]
+            .iter()
+            .take_while(|object| order::stand_together(first, object))
+            .count();
+        let end = start + together;
+        let words = words(first);
+        let (wave, hook) = match first.phase {
+            Phase::PreSync => (first.wave - PHASE, None),
+            Phase::Sync => (first.wave, None),
+            Phase::PostSync => (first.wave + PHASE, None),
+            other => (first.wave, Some(other)),
+        };
+        for (bucket, size, length) in cut(&mut objects[start..end], capacity) {
+            let bucket = (!bucket.is_empty()).then(|| format!("b{bucket}"));
+            partitions.push(Partition {
+                suffix: words.iter().cloned().chain(bucket).collect::<Vec<_>>().join("-"),
+                wave,
+                hook,
+                objects: start..start + length,
+                size,
+            });
+            start += length;
+        }
+    }
+    partitions
+}
+
+/// Adds a part with a Namespace, before all others.
+pub fn add_namespace(namespace: Object, objects: &mut Vec<Object>, partitions: &mut Vec<Partition>) {
+    let first = partitions
+        .iter()
+        .filter(|partition| partition.hook.is_none())
+        .map(|partition| partition.wave)
+        .min();
+    partitions.push(Partition {
+        suffix: "namespace".to_owned(),
+        wave: first.map_or(0, |wave| wave - 1),
+        hook: None,
+        objects: objects.len()..objects.len() + 1,
+        size: namespace.size() as u64,
+    });
+    objects.push(namespace);
+}
+
+/// Returns the words of the name of an object's part; none for ordinary objects of wave 0.
+fn words(object: &Object) -> Vec<String> {
+    let mut words = Vec::new();
+    if object.role != Role::Ordinary {
+        words.push(object.phase.name().to_ascii_lowercase());
+    }
+    if object.wave != 0 {
+        words.push(format!("wave{}", object.wave));
+    }
+    let kind = &object.key.kind;
+    if object.role == Role::Run {
+        words.push(object.key.name.to_string());
+    } else if !object.always_served {
+        let group = if kind.group.is_empty() { "core" } else { &kind.group };
+        words.push(format!("{}.{group}", kind.kind.to_ascii_lowercase()));
+    }
+    words
+}
+
+/// Sorts the objects of a group by bucket, and returns the prefix, the bytes and the number of objects of each bucket.
+fn cut(objects: &mut [Object], capacity: u64) -> Vec<(String, u64, usize)> {
+    let sizes: Vec<u64> = objects.iter().map(Object::weight).collect();
+    let total = sizes.iter().sum();
+    if total <= capacity {
+        return vec![(String::new(), total, objects.len())];
+    }
+    let items: Vec<(u64, u64)> = objects
+        .iter()
+        .map(|object| buckets::hash(&object.key))
+        .zip(sizes)
+        .collect();
+    let buckets = buckets::buckets(&items, capacity);
+    let size = |these: &[usize]| these.iter().map(|&at| items[at].1).sum();
+    let cuts = buckets
+        .iter()
+        .map(|bucket| (bucket.prefix.clone(), size(&bucket.items), bucket.items.len()))
+        .collect();
+    bring_to_order(objects, buckets.into_iter().flat_map(|bucket| bucket.items).collect());
+    cuts
+}
+
+/// Reorders items in place: position `i` receives the item from `from[i]`. A copy of all objects of a large folder would dominate
+/// the memory usage.
+fn bring_to_order<T>(items: &mut [T], mut from: Vec<usize>) {
+    for at in 0..items.len() {
+        // The item that was before `at` has been swapped away: follow the swaps.
+        let mut source = from[at];
+        while source < at {
+            source = from[source];
+        }
+        from[at] = source;
+        items.swap(at, source);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hooks;
+    use crate::object::tests::object;
+
+    fn arranged(yaml: &[&str], capacity: u64) -> Vec<(String, i32, Option<Phase>, Vec<String>)> {
+        let objects = yaml.iter().map(|yaml| object(yaml)).collect();
+        let mut objects = hooks::in_phases(objects);
+        partitions(&mut objects, capacity)
+            .into_iter()
+            .map(|partition| {
+                let keys = objects[partition.objects]
+                    .iter()
+                    .map(|object| object.key.to_string())
+                    .collect();
+                (partition.suffix, partition.wave, partition.hook, keys)
+            })
+            .collect()
+    }
+
+    fn annotated(kind: &str, name: &str, annotations: &str) -> String {
+        let (api_version, kind) = kind.split_once(' ').expect("two words");
+        format!(
+            "{{apiVersion: {api_version}, kind: {kind}, metadata: {{name: {name}, annotations: {{{annotations}}}}}}}"
+        )
+    }
+
+    #[test]
+    fn ordinary_objects_of_wave_0_stand_in_one_part_without_a_suffix() {
+        let partitions = arranged(
+            &[
+                &annotated("v1 Service", "web", ""),
+                &annotated("apps/v1 Deployment", "web", ""),
+            ],
+            10_000,
+        );
+        assert_eq!(
+            partitions,
+            [(
+                String::new(),
+                0,
+                None,
+                vec!["Service web".to_owned(), "Deployment.apps web".to_owned()]
+            )]
+        );
+    }
+
+    #[test]
+    fn phases_and_waves_become_waves_of_the_hub() {
+        let wave = |wave: i64| format!("argocd.argoproj.io/sync-wave: '{wave}'");
+        let hook =
+            |hook: &str, wave: i32| format!("argocd.argoproj.io/hook: {hook}, argocd.argoproj.io/sync-wave: '{wave}'");
+        let partitions = arranged(
+            &[
+                &annotated("v1 ConfigMap", "late", &wave(7)),
+                &annotated("v1 ConfigMap", "early", &wave(-7)),
+                &annotated("v1 ConfigMap", "usual", ""),
+                &annotated("v1 ServiceAccount", "before", &hook("PreSync", 3)),
+                &annotated("v1 ConfigMap", "after", &hook("PostSync", -WAVE_MAX)),
+                &annotated("v1 ConfigMap", "during", &hook("Sync", 0)),
+                &annotated("v1 ConfigMap", "sad", &hook("SyncFail", 0)),
+            ],
+            10_000,
+        );
+        let partitions: Vec<_> = partitions
+            .into_iter()
+            .map(|(suffix, wave, hook, _)| (suffix, wave, hook))
+            .collect();
+        let partition = |suffix: &str, wave, hook| (suffix.to_owned(), wave, hook);
+        assert_eq!(
+            partitions,
+            [
+                partition("presync-wave3", -1_999_997, None),
+                partition("wave-7", -7, None),
+                partition("", 0, None),
+                partition("sync", 0, None),
+                partition("wave7", 7, None),
+                partition("postsync-wave-999999", 1_000_001, None),
+                partition("syncfail", 0, Some(Phase::SyncFail)),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_a_hook_needs_comes_with_the_hooks() {
+        let hook = "argocd.argoproj.io/hook: PreSync";
+        let account = annotated("v1 ServiceAccount", "a", hook).replace("name: a,", "name: a, namespace: shop,");
+        let partitions = arranged(
+            &[
+                &account,
+                "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}",
+                &annotated("v1 ConfigMap", "a", ""),
+            ],
+            10_000,
+        );
+        let partitions: Vec<(&str, &[String])> = partitions
+            .iter()
+            .map(|partition| (partition.0.as_str(), partition.3.as_slice()))
+            .collect();
+        assert_eq!(
+            partitions,
+            [
+                (
+                    "presync",
+                    &["Namespace shop".to_owned(), "ServiceAccount shop/a".to_owned()][..]
+                ),
+                ("", &["ConfigMap a".to_owned()]),
+            ]
+        );
+    }
+
+    #[test]
+    fn kinds_that_a_cluster_may_lack_stand_apart_each_by_itself() {
+        let partitions = arranged(
+            &[
+                &annotated("v1 ConfigMap", "a", ""),
+                &annotated("cert-manager.io/v1 Certificate", "a", ""),
+                &annotated("cert-manager.io/v1 Issuer", "a", ""),
+                &annotated("networking.k8s.io/v1beta1 Ingress", "a", ""),
+            ],
+            10_000,
+        );
+        let suffixes: Vec<_> = partitions.iter().map(|partition| partition.0.as_str()).collect();
+        assert_eq!(
+            suffixes,
+            [
+                "",
+                "certificate.cert-manager.io",
+                "issuer.cert-manager.io",
+                "ingress.networking.k8s.io"
+            ]
+        );
+    }
+
+    #[test]
+    fn items_are_brought_to_a_new_order() {
+        for from in [vec![0, 1, 2, 3], vec![3, 2, 1, 0], vec![1, 2, 3, 0], vec![2, 0, 3, 1]] {
+            let mut items = ['a', 'b', 'c', 'd'];
+            let wanted: Vec<char> = from.iter().map(|&at| items[at]).collect();
+            bring_to_order(&mut items, from);
+            assert_eq!(items.as_slice(), wanted);
+        }
+    }
+
+    #[test]
+    fn each_run_stands_alone() {
+        let hook = "argocd.argoproj.io/hook: PreSync";
+        let partitions = arranged(
+            &[
+                &annotated("batch/v1 Job", "a", hook),
+                &annotated("batch/v1 Job", "b", hook),
+            ],
+            10_000,
+        );
+        assert_eq!(partitions.len(), 2);
+        assert!(partitions[0].0.starts_with("presync-a-"), "{partitions:?}");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_cut() {
+        let objects: Vec<String> = (0..20)
+            .map(|at| annotated("v1 ConfigMap", &format!("c{at}"), ""))
+            .collect();
+        let objects: Vec<&str> = objects.iter().map(String::as_str).collect();
+        let partitions = arranged(&objects, 400);
+        assert!(partitions.len() > 3, "{partitions:?}");
+        assert!(
+            partitions.iter().all(|partition| partition.0.starts_with('b')),
+            "{partitions:?}"
+        );
+        assert_eq!(partitions.iter().map(|partition| partition.3.len()).sum::<usize>(), 20);
+    }
+}

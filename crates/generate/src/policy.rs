@@ -1,0 +1,764 @@
+//! Policies: limits on what an AppProject may deliver, because Argo CD's own project rules do not look inside a ManifestWork.
+//!
+//! A policy is a file that the platform mounts into the sidecar. The first entry that matches the AppProject decides; a project
+//! without an entry may deliver nothing. A policy only restricts: it never allows anything that is refused without one.
+//!
+//! A policy does not trust the files. A folder may set a namespace on an object of a cluster-scoped kind, or contain a CRD that
+//! declares the kind namespaced, and the agent applies the object all the same. So an entry that refuses cluster-scoped objects
+//! relies on the built-in kinds only, and accepts custom resources only of the kinds that it names in full.
+
+mod file;
+mod parse;
+mod pattern;
+#[cfg(test)]
+mod properties;
+mod refusal;
+mod summary;
+
+use manifest::key::ObjectKey;
+use manifest::kinds::Scope;
+use manifest::problem::Problems;
+use ocm::names;
+use ocm::names::is_dns_subdomain;
+use pattern::Patterns;
+use refusal::Refusal;
+use std::collections::HashMap;
+use std::fmt::{self, Display};
+use std::str::FromStr;
+
+pub use file::{check, checked, load};
+
+/// The path at which deploy/deploy_policy.yaml mounts the policy.
+pub const MOUNTED: &str = "/etc/argocd-ocm-cmp/policy.yaml";
+
+/// The name of the ConfigMap that contains the policy.
+pub const CONFIG_MAP: &str = "argocd-ocm-cmp-policy";
+
+/// A policy.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// The entries; the first that matches a project decides.
+    entries: Vec<Entry>,
+    /// The file that it was read from.
+    file: String,
+}
+
+/// An entry of a policy: limits for some projects.
+#[derive(Clone, Debug)]
+struct Entry {
+    /// The projects; at least one.
+    names: Patterns,
+    /// The managed clusters; `None` for all.
+    clusters: Option<Patterns>,
+    /// The placements, as `NAMESPACE/NAME`. `None` means all placements if `clusters` allows all clusters, otherwise none.
+    placements: Option<Patterns>,
+    /// The namespaces on the managed cluster; `None` for all.
+    namespaces: Option<Patterns>,
+    /// The kinds, as `Kind.group`; `None` for all.
+    kinds: Option<Patterns>,
+    /// The denied kinds; they override `kinds`.
+    denied_kinds: Option<Patterns>,
+    /// True if cluster-scoped objects may be delivered.
+    cluster_scoped: bool,
+    /// True if plain Secrets may be delivered.
+    secrets: bool,
+    /// The executor of every ManifestWork.
+    executor: Option<Executor>,
+}
+
+/// The ServiceAccount on the managed cluster that needs permission for everything that the agent does for a ManifestWork.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Executor {
+    /// The namespace.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+}
+
+impl Executor {
+    /// Creates an executor, or returns the errors of its namespace and its name, in this order.
+    ///
+    /// # Errors
+    /// Returns an error if Kubernetes rejects the namespace or the name.
+    pub fn new(namespace: &str, name: &str) -> Result<Self, [Option<names::Error>; 2]> {
+        let namespace = names::namespace(namespace);
+        let name = if is_dns_subdomain(name) {
+            Ok(name.to_owned())
+        } else {
+            Err(names::Error::Subdomain(name.to_owned(), "a ServiceAccount's"))
+        };
+        match (namespace, name) {
+            (Ok(namespace), Ok(name)) => Ok(Self { namespace, name }),
+            (namespace, name) => Err([namespace.err(), name.err()]),
+        }
+    }
+}
+
+impl FromStr for Executor {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some((namespace, name)) = text.split_once('/') else {
+            return Err(format!(
+                "{text:?} is not a ServiceAccount: write it as NAMESPACE/NAME, like shop/deployer"
+            ));
+        };
+        Self::new(namespace, name).map_err(|faults| {
+            let faults: Vec<String> = faults.iter().flatten().map(ToString::to_string).collect();
+            faults.join("; ")
+        })
+    }
+}
+
+impl Display for Executor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// The policy for one project.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules<'p> {
+    project: &'p str,
+    entry: &'p Entry,
+    /// The index of the entry in the policy.
+    at: usize,
+}
+
+impl Policy {
+    /// Parses a policy from the text of `file`.
+    ///
+    /// # Errors
+    /// Returns an error with one line per problem. Nothing is guessed or ignored: a policy that is only partly understood would
+    /// allow what it was written to refuse.
+    pub fn parse(text: &str, file: &str) -> Result<Self, Problems> {
+        parse::policy(text, file)
+    }
+
+    /// Returns the policy for `project`, which Argo CD passes in `ARGOCD_APP_PROJECT_NAME`.
+    ///
+    /// # Errors
+    /// Returns an error without a project, or if no entry matches it.
+    pub fn rules_for<'p>(&'p self, project: Option<&'p str>) -> Result<Rules<'p>, Problems> {
+        let Some(project) = project.filter(|project| !project.is_empty()) else {
+            return Err(Problems::one(
+                "there is a policy, but no project to look up in it: Argo CD sets ARGOCD_APP_PROJECT_NAME from version 3.0 on; \
+                 elsewhere, set it to the name of an AppProject",
+            ));
+        };
+        let mut entries = self.entries.iter().enumerate();
+        let entry = entries.find(|(_, entry)| entry.names.matches(project));
+        let (at, entry) = entry.ok_or_else(|| Problems::one(refusal::no_entry(project, &self.file)))?;
+        Ok(Rules { project, entry, at })
+    }
+}
+
+/// An object, as [`violations`] checks it.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivered<'a, P> {
+    /// The identity of the object. Without a namespace it counts as cluster-scoped.
+    pub key: &'a ObjectKey,
+    /// The scope of its kind if the kind is built into Kubernetes; CRDs and settings cannot change it.
+    pub built_in: Option<Scope>,
+    /// The location it was read from, for messages.
+    pub place: P,
+}
+
+/// Returns the violations of the policy, and plain Secrets that are not allowed: one line per cluster and one per object, which
+/// lists all violations of that object. `allow_secrets` is the Application's setting of that name.
+///
+/// A plain Secret needs both the permission of the policy and the consent of the Application: the policy decides who may deliver
+/// Secrets, and everyone who can see the Application in Argo CD's UI can read the Secret.
+pub fn violations<'a, P: Display>(
+    rules: Option<Rules<'_>>,
+    allow_secrets: bool,
+    clusters: impl IntoIterator<Item = impl Display>,
+    objects: impl IntoIterator<Item = Delivered<'a, P>>,
+) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(rules) = rules {
+        lines.extend(
+            clusters
+                .into_iter()
+                .filter_map(|cluster| rules.against_cluster(&cluster)),
+        );
+    }
+    // Very many objects share few kinds and few namespaces.
+    let mut kinds = HashMap::new();
+    let mut namespaces = HashMap::new();
+    for Delivered { key, built_in, place } in objects {
+        let is_secret = is_secret(key);
+        let mut against: Vec<String> = Vec::new();
+        let mut unsaid = is_secret && !allow_secrets;
+        if let Some(rules) = rules {
+            let entry = rules.entry;
+            let kind = *kinds
+                .entry(&key.kind)
+                .or_insert_with(|| entry.kind(&key.kind.to_string()));
+            let mut refusal = Refusal::new(rules);
+            if kind == Kind::Refused {
+                refusal.kind(&key.kind.to_string());
+            }
+            if !entry.cluster_scoped {
+                if key.namespace.is_none() && built_in == Some(Scope::Namespaced) {
+                    refusal.lacks_namespace();
+                } else if key.namespace.is_none() || built_in == Some(Scope::Cluster) {
+                    refusal.cluster_scoped();
+                } else if built_in.is_none() && kind == Kind::Matched {
+                    refusal.perhaps_cluster_scoped(&key.kind.to_string());
+                }
+            }
+            if let (Some(allowed), Some(namespace)) = (&entry.namespaces, namespace(key))
+                && !*namespaces
+                    .entry(namespace)
+                    .or_insert_with(|| allowed.matches(namespace))
+            {
+                refusal.namespace(namespace, allowed);
+            }
+            if is_secret && !entry.secrets {
+                refusal.secret();
+                unsaid = false;
+            }
+            against.extend(refusal.text());
+        }
+        if unsaid {
+            against.push(UNSAID_SECRET.to_owned());
+        }
+        if !against.is_empty() {
+            lines.push(format!("{place}: {key}: {}", against.join("; ")));
+        }
+    }
+    lines
+}
+
+const UNSAID_SECRET: &str = "a Secret in a work can be read in Argo CD's UI: deliver a SealedSecret or an ExternalSecret \
+                             instead, or set allow-secrets";
+
+/// Returns true for Secrets of the core group only: a SealedSecret or an ExternalSecret, in other groups, contains no plaintext.
+fn is_secret(key: &ObjectKey) -> bool {
+    key.kind.is("", "Secret")
+}
+
+/// Returns the namespace that an object affects; a Namespace counts as an object of the namespace that it creates.
+fn namespace(key: &ObjectKey) -> Option<&str> {
+    if key.kind.is("", "Namespace") {
+        return Some(&key.name);
+    }
+    key.namespace.as_deref()
+}
+
+/// The decision of an entry about a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Refused,
+    /// Allowed by a pattern that matches several kinds.
+    Matched,
+    /// Allowed by its full name: the author of the policy knew the kind.
+    Named,
+}
+
+impl Entry {
+    fn kind(&self, kind: &str) -> Kind {
+        let any = |list: &Option<Patterns>| list.as_ref().is_some_and(|list| list.matches(kind));
+        if any(&self.denied_kinds) || (self.kinds.is_some() && !any(&self.kinds)) {
+            Kind::Refused
+        } else if self.kinds.as_ref().is_some_and(|kinds| kinds.name(kind)) {
+            Kind::Named
+        } else {
+            Kind::Matched
+        }
+    }
+}
+
+impl Rules<'_> {
+    /// Returns the violations of a Namespace that is in no file but comes from the setting `create-namespace`. It has nothing but
+    /// a name, so it is allowed even if cluster-scoped objects are not.
+    #[must_use]
+    pub fn against_created_namespace(&self, name: &str) -> Option<String> {
+        let mut refusal = Refusal::new(*self);
+        if self.entry.kind("Namespace") == Kind::Refused {
+            refusal.kind("Namespace");
+        }
+        if let Some(allowed) = &self.entry.namespaces
+            && !allowed.matches(name)
+        {
+            refusal.namespace(name, allowed);
+        }
+        let text = refusal.text()?;
+        Some(format!("create-namespace: Namespace {name}: {text}"))
+    }
+
+    fn against_cluster(&self, cluster: &impl Display) -> Option<String> {
+        let allowed = self.entry.clusters.as_ref()?;
+        let cluster = cluster.to_string();
+        (!allowed.matches(&cluster)).then(|| refusal::of_cluster(*self, &cluster, allowed))
+    }
+
+    /// Returns the violations of a placement, given as `NAMESPACE/NAME`. The clusters that it selects are unknown here, so an
+    /// entry that limits the clusters must name the placement.
+    #[must_use]
+    pub fn against_placement(&self, placement: &str) -> Option<String> {
+        let Entry {
+            placements, clusters, ..
+        } = self.entry;
+        match (placements, clusters) {
+            (Some(allowed), _) if !allowed.matches(placement) => Some(refusal::of_placement(
+                *self,
+                placement,
+                &format!("only by {allowed}"),
+                true,
+            )),
+            (None, Some(clusters)) => {
+                let limit = format!("only to the clusters {clusters}, set by name");
+                Some(refusal::of_placement(*self, placement, &limit, false))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the executor of the ManifestWorks if the Application sets `asked`.
+    ///
+    /// If the policy sets none, the Application may choose: an executor never gives the agent more permissions.
+    ///
+    /// # Errors
+    /// Returns an error if the Application sets another executor than the policy's.
+    pub fn executor(&self, asked: Option<Executor>) -> Result<Option<Executor>, Problems> {
+        match (&self.entry.executor, asked) {
+            (None, asked) => Ok(asked),
+            (Some(forced), Some(asked)) if asked != *forced => Err(Problems::one(format!(
+                "executor {asked}: the policy has the works of project {} executed by {forced}: leave the setting out",
+                self.project
+            ))),
+            (Some(forced), _) => Ok(Some(forced.clone())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::Object;
+    use crate::object::tests::object;
+    use manifest::kinds::GroupKind;
+
+    const HEAD: &str = "apiVersion: argocd-ocm-cmp.github.io/v1alpha1\nkind: Policy\nprojects:\n";
+
+    fn policy(entries: &str) -> Policy {
+        Policy::parse(&format!("{HEAD}{entries}"), "policy.yaml").expect(entries)
+    }
+
+    /// Creates an object of `kind`, given as `Kind.group`; `name` is `namespace/name` or, if cluster-scoped, `name`.
+    fn made(kind: &str, name: &str) -> Object {
+        let (kind, api_version) = match kind.split_once('.') {
+            Some((kind, group)) => (kind, format!("{group}/v1")),
+            None => (kind, "v1".to_owned()),
+        };
+        let (namespace, name) = name.split_once('/').unwrap_or(("", name));
+        object(&format!(
+            "{{apiVersion: {api_version}, kind: {kind}, metadata: {{name: {name}, namespace: '{namespace}'}}}}"
+        ))
+    }
+
+    fn built_in(key: &ObjectKey) -> Option<Scope> {
+        match &*key.kind.group {
+            "cert-manager.io" | "bitnami.com" | "authorization.openshift.io" => None,
+            _ if matches!(
+                &*key.kind.kind,
+                "Namespace" | "ClusterRole" | "CustomResourceDefinition"
+            ) =>
+            {
+                Some(Scope::Cluster)
+            }
+            _ => Some(Scope::Namespaced),
+        }
+    }
+
+    fn against(rules: Option<Rules<'_>>, allow_secrets: bool, kind: &str, name: &str) -> String {
+        let object = made(kind, name);
+        let delivered = Delivered {
+            key: &object.key,
+            built_in: built_in(&object.key),
+            place: "a.yaml:1",
+        };
+        violations(rules, allow_secrets, [""; 0], [delivered]).join("\n")
+    }
+
+    /// Returns the violations of an object of project `shop` under a policy with one entry of these fields, without location and
+    /// name.
+    fn why(fields: &str, kind: &str, name: &str) -> String {
+        why_and_how(fields, kind, name).0
+    }
+
+    /// Returns the same violations and their remedy.
+    fn why_and_how(fields: &str, kind: &str, name: &str) -> (String, String) {
+        let policy = policy(&format!("- {{names: [shop], {fields}}}\n"));
+        let rules = policy.rules_for(Some("shop")).expect("an entry");
+        let line = against(Some(rules), true, kind, name);
+        let start = format!("a.yaml:1: {kind} {name}: the policy lets project shop deliver ");
+        assert!(line.is_empty() || line.starts_with(&start), "{line}");
+        let line = line.replacen(&start, "", 1);
+        let (why, how) = line.split_once(": to allow it, ").unwrap_or((&line, ""));
+        assert_eq!(why.is_empty(), how.is_empty(), "{line}");
+        (why.to_owned(), how.to_owned())
+    }
+
+    #[test]
+    fn a_refusal_says_what_to_add_to_which_list() {
+        for (fields, kind, name, wanted) in [
+            (
+                "kinds: [ConfigMap]",
+                "Service",
+                "shop/web",
+                "add `Service` to `projects[0].kinds`",
+            ),
+            (
+                "kinds: ['*'], deniedKinds: ['Limit*', LimitRange]",
+                "LimitRange",
+                "shop/web",
+                "remove `Limit*` from `projects[0].deniedKinds`, remove `LimitRange` from `projects[0].deniedKinds`",
+            ),
+            (
+                "namespaces: [shop]",
+                "Service",
+                "a1/web",
+                "add `a1` to `projects[0].namespaces`",
+            ),
+            (
+                "namespaces: [shop]",
+                "Service",
+                "1/web",
+                "add `\"1\"` to `projects[0].namespaces`",
+            ),
+            ("", "Namespace", "shop", "set `projects[0].clusterScoped: true`"),
+            ("", "Secret", "shop/db", "set `projects[0].secrets: true`"),
+            (
+                "",
+                "Certificate.cert-manager.io",
+                "shop/web",
+                "set `projects[0].kinds: [\"*\", Certificate.cert-manager.io]`",
+            ),
+            (
+                "kinds: ['*']",
+                "Certificate.cert-manager.io",
+                "shop/web",
+                "add `Certificate.cert-manager.io` to `projects[0].kinds`",
+            ),
+            (
+                "kinds: [ConfigMap], namespaces: [shop]",
+                "Secret",
+                "kube-system/db",
+                "add `Secret` to `projects[0].kinds`, add `kube-system` to `projects[0].namespaces`, set `projects[0].secrets: true`",
+            ),
+        ] {
+            assert_eq!(why_and_how(fields, kind, name).1, wanted, "{fields} {kind}");
+        }
+    }
+
+    #[test]
+    fn what_a_refusal_asks_for_is_enough() {
+        let fields = "namespaces: [shop], kinds: [ConfigMap], clusters: [eu-1]";
+        let more = "namespaces: [shop, kube-system], kinds: [ConfigMap, Certificate.cert-manager.io], clusters: [eu-1]";
+        let (kind, name) = ("Certificate.cert-manager.io", "kube-system/web");
+        assert_eq!(
+            why_and_how(fields, kind, name).1,
+            "add `Certificate.cert-manager.io` to `projects[0].kinds`, add `kube-system` to `projects[0].namespaces`"
+        );
+        assert_eq!(why(more, kind, name), "");
+    }
+
+    #[test]
+    fn a_refusal_escapes_what_a_manifest_holds() {
+        let policy = policy("- {names: [shop], kinds: ['*']}\n");
+        let key = ObjectKey {
+            kind: GroupKind {
+                group: "b`c".into(),
+                kind: "A\u{1b}[31m\n".into(),
+            },
+            namespace: Some("shop".into()),
+            name: "web".into(),
+        };
+        let delivered = Delivered {
+            key: &key,
+            built_in: None,
+            place: "a.yaml:1",
+        };
+        let rules = policy.rules_for(Some("shop")).unwrap();
+        let lines = violations(Some(rules), false, [""; 0], [delivered]);
+        let told = Problems::or(lines, ()).unwrap_err().to_string();
+        assert_eq!(told.lines().count(), 1, "{told}");
+        assert!(!told.contains('\u{1b}'), "{told}");
+        assert!(
+            told.ends_with("add `\"A\\u{1b}[31m\\n.b`c\"` to `projects[0].kinds`\n"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn the_first_entry_that_names_the_project_decides() {
+        let policy = policy("- {names: [team-a, 'shop-*']}\n- {names: ['*'], clusterScoped: true}\n");
+        let cluster_scoped = |project| policy.rules_for(Some(project)).unwrap().entry.cluster_scoped;
+        assert!(!cluster_scoped("team-a"));
+        assert!(!cluster_scoped("shop-eu"));
+        assert!(cluster_scoped("team-ab"));
+        assert!(cluster_scoped("Team-a"), "case counts");
+    }
+
+    #[test]
+    fn who_is_not_named_may_deliver_nothing() {
+        let policy = policy("- {names: [team-a]}\n");
+        let told = |project| policy.rules_for(project).unwrap_err().to_string();
+        assert_eq!(
+            told(Some("team-b")),
+            "error: the policy has no entry for project team-b, so it may deliver nothing: add `- names: [team-b]`, with its clusters, \
+             namespaces and kinds, to `projects` in policy.yaml\n"
+        );
+        for none in [None, Some("")] {
+            assert_eq!(
+                told(none),
+                "error: there is a policy, but no project to look up in it: Argo CD sets ARGOCD_APP_PROJECT_NAME from version \
+                 3.0 on; elsewhere, set it to the name of an AppProject\n"
+            );
+        }
+    }
+
+    #[test]
+    fn the_safe_half_is_the_default() {
+        assert_eq!(why("", "Deployment.apps", "shop/web"), "");
+        assert_eq!(why("", "ConfigMap", "kube-system/web"), "");
+        assert_eq!(why("", "Secret", "shop/web"), "no plain Secrets");
+        assert_eq!(why("", "Namespace", "shop"), "no cluster-scoped objects");
+        assert_eq!(
+            why("", "Certificate.cert-manager.io", "shop/web"),
+            "no cluster-scoped objects, and Certificate.cert-manager.io may be one"
+        );
+    }
+
+    #[test]
+    fn kinds_are_matched_with_their_group() {
+        let fields = "kinds: ['*.apps', ConfigMap, 'Config?', '{Role,RoleBinding}.rbac.authorization.k8s.io']";
+        for (kind, allowed) in [
+            ("Deployment.apps", true),
+            ("ConfigMap", true),
+            ("Configs", true),
+            ("RoleBinding.rbac.authorization.k8s.io", true),
+            ("Deployment.extensions", false),
+            ("ConfigMap.apps.example.com", false),
+            ("configMap", false),
+            ("Role", false),
+        ] {
+            let wanted = if allowed { "" } else { "no objects of this kind" };
+            assert_eq!(why(fields, kind, "shop/web"), wanted, "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_denied_kind_stays_denied() {
+        let fields = "kinds: ['*', Ingress.networking.k8s.io], deniedKinds: ['*.networking.k8s.io', ResourceQuota]";
+        assert_eq!(why(fields, "Service", "shop/web"), "");
+        for kind in ["ResourceQuota", "Ingress.networking.k8s.io"] {
+            assert_eq!(why(fields, kind, "shop/web"), "no objects of this kind");
+        }
+        let all_but = "deniedKinds: [ResourceQuota]";
+        assert_eq!(why(all_but, "Service", "shop/web"), "");
+        assert_eq!(why(all_but, "ResourceQuota", "shop/web"), "no objects of this kind");
+    }
+
+    #[test]
+    fn a_custom_kind_needs_its_full_name_unless_cluster_scoped_objects_may_pass() {
+        let sneaky = "ClusterRole.authorization.openshift.io";
+        let refused = format!("no cluster-scoped objects, and {sneaky} may be one");
+        for fields in ["kinds: ['*']", "kinds: ['*.authorization.openshift.io']"] {
+            assert_eq!(why(fields, sneaky, "shop/admin"), refused, "{fields}");
+        }
+        assert_eq!(why("clusterScoped: true", sneaky, "shop/admin"), "");
+        let named = "kinds: ['*', Certificate.cert-manager.io]";
+        assert_eq!(why(named, "Certificate.cert-manager.io", "shop/web"), "");
+        assert_eq!(
+            why(named, "Certificate.cert-manager.io", "web"),
+            "no cluster-scoped objects"
+        );
+    }
+
+    #[test]
+    fn a_namespace_does_not_hide_a_cluster_scoped_object() {
+        // A folder can make such a kind look namespaced, by a CRD for a built-in kind, even for CustomResourceDefinition itself.
+        for kind in [
+            "ClusterRole.rbac.authorization.k8s.io",
+            "CustomResourceDefinition.apiextensions.k8s.io",
+        ] {
+            for fields in ["", &format!("kinds: [{kind}]")] {
+                assert_eq!(why(fields, kind, "shop/admin"), "no cluster-scoped objects");
+            }
+        }
+        assert_eq!(
+            why(
+                "namespaces: [shop], clusterScoped: true",
+                "Namespace",
+                "shop/kube-system"
+            ),
+            "nothing in namespace kube-system, only in shop"
+        );
+    }
+
+    #[test]
+    fn namespaces_bind_namespaces_too() {
+        let fields = "namespaces: [shop, 'shop-*'], clusterScoped: true";
+        for (kind, name, namespace) in [
+            ("ConfigMap", "shop/web", None),
+            ("ConfigMap", "shop-eu/web", None),
+            ("ConfigMap", "kube-system/web", Some("kube-system")),
+            ("ConfigMap", "shopping/web", Some("shopping")),
+            ("Namespace", "shop-eu", None),
+            ("Namespace", "kube-system", Some("kube-system")),
+            ("ClusterRole.rbac.authorization.k8s.io", "admin", None),
+        ] {
+            let wanted = namespace.map_or(String::new(), |namespace| {
+                format!("nothing in namespace {namespace}, only in shop, shop-*")
+            });
+            assert_eq!(why(fields, kind, name), wanted, "{kind} {name}");
+        }
+    }
+
+    #[test]
+    fn a_created_namespace_is_bound_by_namespaces_and_kinds() {
+        let policy =
+            policy("- {names: [shop], namespaces: [shop]}\n- {names: [few], kinds: [ConfigMap]}\n- {names: [all]}\n");
+        let against = |project, name| {
+            let rules = policy.rules_for(Some(project)).unwrap();
+            rules.against_created_namespace(name).unwrap_or_default()
+        };
+        assert_eq!(against("shop", "shop"), "");
+        assert_eq!(
+            against("shop", "kube-system"),
+            "create-namespace: Namespace kube-system: the policy lets project shop deliver nothing in namespace \
+             kube-system, only in shop: to allow it, add `kube-system` to `projects[0].namespaces`"
+        );
+        assert_eq!(
+            against("few", "shop"),
+            "create-namespace: Namespace shop: the policy lets project few deliver no objects of this kind: to allow it, add `Namespace` \
+             to `projects[1].kinds`"
+        );
+        assert_eq!(against("all", "shop"), "");
+    }
+
+    #[test]
+    fn a_placement_must_be_named_where_clusters_are_limited() {
+        let policy = policy(
+            "- {names: [all]}\n- {names: [some], clusters: ['eu-*']}\n- {names: [both], clusters: ['eu-*'], placements: ['argocd/eu*']}\n\
+             - {names: [named], placements: [argocd/eu]}\n",
+        );
+        let told = |project| {
+            policy
+                .rules_for(Some(project))
+                .unwrap()
+                .against_placement("argocd/europe")
+        };
+        assert_eq!(told("all"), None);
+        assert_eq!(told("both"), None);
+        assert_eq!(
+            told("some").unwrap(),
+            "placement argocd/europe: the policy lets project some deliver nothing by it, only to the clusters eu-*, set by \
+             name: to allow it, set `projects[1].placements: [argocd/europe]`"
+        );
+        assert_eq!(
+            told("named").unwrap(),
+            "placement argocd/europe: the policy lets project named deliver nothing by it, only by argocd/eu: to allow \
+             it, add `argocd/europe` to `projects[3].placements`"
+        );
+    }
+
+    #[test]
+    fn clusters_are_looked_at_each() {
+        let policy = policy("- {names: [shop], clusters: ['eu-*', lab]}\n- {names: [all]}\n");
+        let none: [Delivered<'_, &str>; 0] = [];
+        let clusters = ["eu-1", "us-1", "lab", "eu"];
+        assert_eq!(
+            violations(Some(policy.rules_for(Some("shop")).unwrap()), false, clusters, none),
+            [
+                "cluster us-1: the policy lets project shop deliver nothing to it, only to eu-*, lab: to allow it, add `us-1` to \
+                 `projects[0].clusters`",
+                "cluster eu: the policy lets project shop deliver nothing to it, only to eu-*, lab: to allow it, add `eu` to \
+                 `projects[0].clusters`",
+            ]
+        );
+        assert!(violations(Some(policy.rules_for(Some("all")).unwrap()), false, clusters, none).is_empty());
+        assert!(violations(None, false, clusters, none).is_empty());
+    }
+
+    #[test]
+    fn everything_against_an_object_is_in_its_line() {
+        let fields = "kinds: [ConfigMap], namespaces: [shop]";
+        assert_eq!(
+            why(fields, "Secret", "kube-system/db"),
+            "no objects of this kind; nothing in namespace kube-system, only in shop; no plain Secrets"
+        );
+        assert_eq!(
+            why(fields, "Namespace", "kube-system"),
+            "no objects of this kind; no cluster-scoped objects; nothing in namespace kube-system, only in shop"
+        );
+    }
+
+    #[test]
+    fn a_secret_needs_the_policys_permission_and_the_applications_word() {
+        let policy =
+            policy("- {names: [may], secrets: true}\n- {names: [may-not], kinds: ['*', SealedSecret.bitnami.com]}\n");
+        let secret = |project: Option<&str>, allow_secrets| {
+            let rules = project.map(|project| policy.rules_for(Some(project)).unwrap());
+            against(rules, allow_secrets, "Secret", "shop/db")
+        };
+        let refused = "a.yaml:1: Secret shop/db: the policy lets project may-not deliver no plain Secrets: to allow it, set \
+                       `projects[1].secrets: true`";
+        let unsaid = "a.yaml:1: Secret shop/db: a Secret in a work can be read in Argo CD's UI: deliver a SealedSecret or an \
+                      ExternalSecret instead, or set allow-secrets";
+        for (project, allow_secrets, wanted) in [
+            (None, false, unsaid),
+            (None, true, ""),
+            (Some("may"), false, unsaid),
+            (Some("may"), true, ""),
+            (Some("may-not"), false, refused),
+            (Some("may-not"), true, refused),
+        ] {
+            assert_eq!(secret(project, allow_secrets), wanted, "{project:?} {allow_secrets}");
+        }
+        let rules = policy.rules_for(Some("may-not")).unwrap();
+        assert_eq!(against(Some(rules), false, "SealedSecret.bitnami.com", "shop/db"), "");
+        assert_eq!(against(None, false, "SealedSecret.bitnami.com", "shop/db"), "");
+    }
+
+    #[test]
+    fn the_executor_of_the_policy_cannot_be_left_nor_replaced() {
+        let policy = policy("- {names: [bound], executor: {namespace: shop, name: deployer}}\n- {names: [free]}\n");
+        let executor = |project, asked: Option<&str>| {
+            let asked = asked.map(|asked| asked.parse().expect("an executor"));
+            let executor = policy.rules_for(Some(project)).unwrap().executor(asked);
+            match executor {
+                Ok(executor) => executor.map_or("none".to_owned(), |executor| executor.to_string()),
+                Err(problems) => problems.to_string(),
+            }
+        };
+        assert_eq!(executor("bound", None), "shop/deployer");
+        assert_eq!(executor("bound", Some("shop/deployer")), "shop/deployer");
+        assert_eq!(
+            executor("bound", Some("shop/admin")),
+            "error: executor shop/admin: the policy has the works of project bound executed by shop/deployer: leave the setting out\n"
+        );
+        assert_eq!(executor("free", None), "none");
+        assert_eq!(executor("free", Some("shop/admin")), "shop/admin");
+    }
+
+    #[test]
+    fn an_executor_is_a_namespace_and_a_name() {
+        for (text, wanted) in [
+            (
+                "deployer",
+                "\"deployer\" is not a ServiceAccount: write it as NAMESPACE/NAME",
+            ),
+            ("Shop/deployer", "\"Shop\" is not a namespace name"),
+            ("shop/De_ployer", "\"De_ployer\" is not a ServiceAccount's name"),
+            ("shop/a/b", "\"a/b\" is not a ServiceAccount's name"),
+        ] {
+            let told = text.parse::<Executor>().unwrap_err();
+            assert!(told.starts_with(wanted), "{told}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Reads policy files, the only input of this module besides values.
+
+use super::{Policy, summary};
+use manifest::problem::{Problems, plain};
+use manifest::yaml;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// The maximum size of a ConfigMap, and so of a policy.
+const MAX_SIZE: u64 = 1 << 20;
+
+/// Reads a policy. Parsing recurses with the depth of the file: run it with [`yaml::STACK`] bytes of stack.
+///
+/// # Errors
+/// Returns an error if the file is missing, unreadable or not a policy. None of these means "no policy": a forgotten mount must
+/// not lift the restrictions.
+pub fn load(path: &Path) -> Result<Policy, Problems> {
+    Policy::parse(&text(path)?, &path.display().to_string())
+}
+
+/// Returns the text of a policy after validating it.
+///
+/// # Errors
+/// As [`load`].
+pub fn checked(path: &Path) -> Result<String, Problems> {
+    let text = text(path)?;
+    Policy::parse(&text, &path.display().to_string())?;
+    Ok(text)
+}
+
+fn text(path: &Path) -> Result<String, Problems> {
+    let shown = path.display().to_string();
+    let bytes =
+        read(path).map_err(|error| Problems::one(format!("{shown}: the policy cannot be read: {}", plain(&error))))?;
+    if bytes.len() as u64 > MAX_SIZE {
+        return Err(Problems::one(format!(
+            "{shown}: the policy has more than {MAX_SIZE} bytes, which no ConfigMap holds"
+        )));
+    }
+    let text = yaml::decode(&bytes);
+    let text = text.map_err(|error| Problems::one(format!("{shown}:{}: {}", error.line, error.message)))?;
+    Ok(text.into_owned())
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Returns a summary of the policy at `path`: of all of it, or for one project.
+///
+/// # Errors
+/// Returns an error if the file is unreadable, is not a policy, or lets the project deliver nothing.
+pub fn check(path: &Path, project: Option<&str>) -> Result<String, Problems> {
+    let policy = load(path)?;
+    match project {
+        Some(project) => Ok(summary::of_project(&policy.rules_for(Some(project))?)),
+        None => Ok(summary::of_policy(&policy)),
+    }
+}

@@ -1,0 +1,463 @@
+//! Parses a policy from text, and reports all problems of the text.
+
+use super::pattern::{Pattern, Patterns};
+use super::{Entry, Executor, Policy};
+use crate::placement::Placement;
+use manifest::problem::Problems;
+use manifest::value::{Map, Value};
+use manifest::yaml;
+use ocm::names;
+use ocm::names::{ClusterName, is_dns_subdomain};
+use std::str::FromStr;
+
+const API_VERSION: &str = "argocd-ocm-cmp.github.io/v1alpha1";
+const KIND: &str = "Policy";
+
+pub(super) fn policy(text: &str, file: &str) -> Result<Policy, Problems> {
+    let mut documents = yaml::documents(text);
+    let value = match (documents.next(), documents.next()) {
+        (Some(Ok(document)), None) => document.value,
+        (None, _) => return Err(Problems::one(format!("{file}: the file is empty, not a policy"))),
+        (Some(Ok(_)), Some(Ok(document))) => {
+            return Err(Problems::one(format!(
+                "{file}:{}: a second document begins here: a policy is one document, with all entries in its list of projects",
+                document.line
+            )));
+        }
+        (Some(Err(error)), _) | (_, Some(Err(error))) => {
+            return Err(Problems::one(format!("{file}:{}: {}", error.line, error.message)));
+        }
+    };
+    // A repeated key would override the earlier list, maybe with a wider one.
+    if let Some(error) = yaml::repeated_key(text) {
+        return Err(Problems::one(format!("{file}:{}: {}", error.line, error.message)));
+    }
+    let mut reader = Reader {
+        file,
+        problems: Vec::new(),
+    };
+    let entries = reader.entries(&value);
+    let file = file.to_owned();
+    Problems::or(reader.problems, Policy { entries, file })
+}
+
+/// The state of parsing, with the problems found so far.
+struct Reader<'a> {
+    file: &'a str,
+    problems: Vec<String>,
+}
+
+impl Reader<'_> {
+    fn refuse(&mut self, what: &str) {
+        self.problems.push(format!("{}: {what}", self.file));
+    }
+
+    fn wrong_type(&mut self, path: &str, value: &Value<'_>, wanted: &str) {
+        let way_out = match (wanted, value) {
+            ("text", Value::Bool(_) | Value::Int(_) | Value::Float(_)) => ": put it in quotes",
+            (_, Value::Null) => ": give it a value or leave it out",
+            _ => "",
+        };
+        self.refuse(&format!("{path} is {}, not {wanted}{way_out}", value.type_name()));
+    }
+
+    fn entries(&mut self, value: &Value<'_>) -> Vec<Entry> {
+        let Value::Map(fields) = value else {
+            self.refuse(&format!("it is {}, not a policy", value.type_name()));
+            return Vec::new();
+        };
+        for (field, wanted) in [("apiVersion", API_VERSION), ("kind", KIND)] {
+            match fields.get(field) {
+                None => self.refuse(&format!("{field} is missing: it must be {wanted}")),
+                Some(Value::String(is)) if is == wanted => {}
+                Some(Value::String(is)) => self.refuse(&format!("{field} is {is:?}: it must be {wanted}")),
+                Some(other) => self.wrong_type(field, other, "text"),
+            }
+        }
+        if !self.problems.is_empty() {
+            // Another kind of object: its fields do not matter.
+            return Vec::new();
+        }
+        self.unknown(fields, "", "a policy", &["apiVersion", "kind", "projects"]);
+        let mut entries: Vec<Entry> = Vec::new();
+        match fields.get("projects") {
+            None => self.refuse("projects is missing: without an entry no project may deliver anything"),
+            Some(Value::List(items)) if items.is_empty() => {
+                self.refuse("projects is empty: without an entry no project may deliver anything");
+            }
+            Some(Value::List(items)) => {
+                for (at, item) in items.iter().enumerate() {
+                    let path = format!("projects[{at}]");
+                    let entry = self.entry(item, &path);
+                    self.unreachable(&entries, &entry, &path);
+                    entries.push(entry);
+                }
+            }
+            Some(other) => self.wrong_type("projects", other, "a list"),
+        }
+        entries
+    }
+
+    /// Reports an entry that never applies: its author meant something else.
+    fn unreachable(&mut self, earlier: &[Entry], entry: &Entry, path: &str) {
+        for (at, name) in entry.names.0.iter().enumerate() {
+            let covers = |earlier: &Entry| earlier.names.0.iter().any(|pattern| pattern.covers(name));
+            if let Some(first) = earlier.iter().position(covers) {
+                self.refuse(&format!(
+                    "{path}.names[{at}] {:?} has no effect: projects[{first}] comes first and matches it",
+                    name.text
+                ));
+            }
+        }
+    }
+
+    fn entry(&mut self, value: &Value<'_>, path: &str) -> Entry {
+        let nothing = Map::default();
+        let fields = if let Value::Map(fields) = value {
+            self.unknown(fields, path, "an entry", FIELDS);
+            if fields.get("names").is_none() {
+                self.refuse(&format!(
+                    "{path}.names is missing: name the AppProjects that the entry is for"
+                ));
+            }
+            fields
+        } else {
+            self.wrong_type(path, value, "a mapping");
+            &nothing
+        };
+        let mut list = |name, check: &dyn Fn(&Pattern) -> Result<(), String>| {
+            let value = fields.get(name)?;
+            Some(self.patterns(value, &format!("{path}.{name}"), check))
+        };
+        let names = list("names", &project).unwrap_or_default();
+        let clusters = list("clusters", &cluster);
+        let placements = list("placements", &placement);
+        let namespaces = list("namespaces", &namespace);
+        let kinds = list("kinds", &kind);
+        let denied_kinds = list("deniedKinds", &kind);
+        let mut boolean = |name| {
+            let value = fields.get(name)?;
+            if let Value::Bool(value) = value {
+                return Some(*value);
+            }
+            self.wrong_type(&format!("{path}.{name}"), value, "true or false");
+            None
+        };
+        Entry {
+            names,
+            clusters,
+            placements,
+            namespaces,
+            kinds,
+            denied_kinds,
+            cluster_scoped: boolean("clusterScoped").unwrap_or(false),
+            secrets: boolean("secrets").unwrap_or(false),
+            executor: fields
+                .get("executor")
+                .and_then(|value| self.executor(value, &format!("{path}.executor"))),
+        }
+    }
+
+    fn executor(&mut self, value: &Value<'_>, path: &str) -> Option<Executor> {
+        let Value::Map(fields) = value else {
+            self.wrong_type(path, value, "a mapping");
+            return None;
+        };
+        self.unknown(fields, path, "an executor", &["namespace", "name"]);
+        let mut text = |name: &str| match fields.get(name) {
+            Some(Value::String(text)) => Some(text.as_ref()),
+            Some(other) => {
+                self.wrong_type(&format!("{path}.{name}"), other, "text");
+                None
+            }
+            None => {
+                self.refuse(&format!(
+                    "{path}.{name} is missing: an executor is a ServiceAccount with both"
+                ));
+                None
+            }
+        };
+        let (namespace, name) = (text("namespace"), text("name"));
+        match Executor::new(namespace?, name?) {
+            Ok(executor) => Some(executor),
+            Err(faults) => {
+                for (name, fault) in ["namespace", "name"].iter().zip(faults) {
+                    if let Some(fault) = fault {
+                        self.refuse(&format!("{path}.{name}: {fault}"));
+                    }
+                }
+                None
+            }
+        }
+    }
+
+    fn patterns(&mut self, value: &Value<'_>, path: &str, check: &dyn Fn(&Pattern) -> Result<(), String>) -> Patterns {
+        let mut patterns = Vec::new();
+        match value {
+            Value::List(items) if items.is_empty() => {
+                self.refuse(&format!(
+                    "{path} is empty, which may mean all or nothing: fill it or leave it out"
+                ));
+            }
+            Value::List(items) => {
+                for (at, item) in items.iter().enumerate() {
+                    let path = format!("{path}[{at}]");
+                    let Value::String(text) = item else {
+                        self.wrong_type(&path, item, "text");
+                        continue;
+                    };
+                    match pattern(text, check) {
+                        Ok(pattern) => patterns.push(pattern),
+                        Err(why) => self.refuse(&format!("{path}: {why}")),
+                    }
+                }
+            }
+            other => self.wrong_type(path, other, "a list"),
+        }
+        Patterns(patterns)
+    }
+
+    fn unknown(&mut self, fields: &Map<'_>, path: &str, of: &str, known: &[&str]) {
+        let dot = if path.is_empty() { "" } else { "." };
+        for (field, _) in fields.iter() {
+            if !known.contains(&field) {
+                self.refuse(&format!(
+                    "{path}{dot}{field} is not a field of {of}: the fields are {}",
+                    known.join(", ")
+                ));
+            }
+        }
+    }
+}
+
+const FIELDS: &[&str] = &[
+    "names",
+    "clusters",
+    "placements",
+    "namespaces",
+    "kinds",
+    "deniedKinds",
+    "clusterScoped",
+    "secrets",
+    "executor",
+];
+
+fn pattern(text: &str, check: &dyn Fn(&Pattern) -> Result<(), String>) -> Result<Pattern, String> {
+    if text.is_empty() {
+        return Err("it is empty: remove it".to_owned());
+    }
+    if text.contains(|char: char| char.is_whitespace() || char.is_control()) {
+        return Err(format!(
+            "{text:?} has a blank in it, which no name has: give every name an item of its own"
+        ));
+    }
+    let pattern = Pattern::new(text).map_err(|error| format!("{text:?} is not a glob: {error}"))?;
+    check(&pattern)?;
+    Ok(pattern)
+}
+
+fn placement(pattern: &Pattern) -> Result<(), String> {
+    if pattern.is_literal() {
+        pattern.text.parse::<Placement>()?;
+    }
+    Ok(())
+}
+
+fn project(pattern: &Pattern) -> Result<(), String> {
+    if pattern.is_literal() && !is_dns_subdomain(&pattern.text) {
+        return Err(names::Error::Subdomain(pattern.text.clone(), "a project's").to_string());
+    }
+    Ok(())
+}
+
+fn cluster(pattern: &Pattern) -> Result<(), String> {
+    if pattern.is_literal() {
+        ClusterName::from_str(&pattern.text).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+fn namespace(pattern: &Pattern) -> Result<(), String> {
+    if pattern.is_literal() {
+        names::namespace(&pattern.text).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// Checks the spelling of a denied kind: a resource name or a version would deny nothing.
+fn kind(pattern: &Pattern) -> Result<(), String> {
+    let text = &pattern.text;
+    let way_out = "write it as Kind.group, like Deployment.apps, and a core kind alone, like ConfigMap";
+    let is_kind = text.starts_with(|first: char| first.is_ascii_uppercase() || "*?[{\\".contains(first));
+    if !is_kind || text.contains('/') {
+        return Err(format!("{text:?} is not a kind: {way_out}"));
+    }
+    let group = text.split_once('.').map(|(_, group)| group);
+    if group.is_some_and(|group| matches!(group, "" | "core") || starts_with_version(group)) {
+        return Err(format!("{text:?} has no API group behind the dot: {way_out}"));
+    }
+    Ok(())
+}
+
+/// Returns true if the group starts like `v1` or `v1beta1.apps`: kubectl parses that as a version.
+fn starts_with_version(group: &str) -> bool {
+    let first = group.split('.').next().unwrap_or(group);
+    first
+        .strip_prefix('v')
+        .is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(text: &str) -> String {
+        policy(text, "policy.yaml").expect_err(text).to_string()
+    }
+
+    fn told_about(projects: &str) -> String {
+        told(&format!(
+            "apiVersion: argocd-ocm-cmp.github.io/v1alpha1\nkind: Policy\nprojects: {projects}\n"
+        ))
+    }
+
+    #[test]
+    fn what_is_no_policy_is_refused() {
+        for (text, wanted) in [
+            ("", "policy.yaml: the file is empty, not a policy"),
+            ("# nothing\n---\n", "policy.yaml: the file is empty, not a policy"),
+            ("[]", "policy.yaml: it is a list, not a policy"),
+            ("a: [", "policy.yaml:1: "),
+            (
+                "apiVersion: v1\nkind: ConfigMap\ndata: {}\n",
+                "policy.yaml: apiVersion is \"v1\": it must be argocd-ocm-cmp.github.io/v1alpha1\nerror: policy.yaml: kind is \
+                 \"ConfigMap\": it must be Policy\n",
+            ),
+            (
+                "apiVersion: 1\n",
+                "policy.yaml: apiVersion is a number, not text: put it in quotes\nerror: policy.yaml: kind is missing: it must \
+                 be Policy\n",
+            ),
+            (
+                "apiVersion: argocd-ocm-cmp.github.io/v1alpha1\nkind: Policy\nprojects: [{names: [a]}]\n---\nkind: Policy\n",
+                "policy.yaml:5: a second document begins here: a policy is one document, with all entries in its list of projects",
+            ),
+            (
+                "apiVersion: argocd-ocm-cmp.github.io/v1alpha1\nkind: Policy\nprojects: [{names: [a]}]\n---\nkind: {\n",
+                "policy.yaml:",
+            ),
+        ] {
+            let told = told(text);
+            assert!(told.starts_with(&format!("error: {wanted}")), "{told}");
+        }
+    }
+
+    #[test]
+    fn the_projects_must_be_there() {
+        for (projects, wanted) in [
+            (
+                "[]",
+                "projects is empty: without an entry no project may deliver anything",
+            ),
+            ("", "projects is null, not a list: give it a value or leave it out"),
+            ("{names: [a]}", "projects is a mapping, not a list"),
+            ("[a]", "projects[0] is text, not a mapping"),
+            (
+                "[{}]",
+                "projects[0].names is missing: name the AppProjects that the entry is for",
+            ),
+            (
+                "[{names: [a]}]\nproject: []",
+                "project is not a field of a policy: the fields are apiVersion, kind, projects",
+            ),
+        ] {
+            assert_eq!(told_about(projects), format!("error: policy.yaml: {wanted}\n"));
+        }
+        assert_eq!(
+            told("apiVersion: argocd-ocm-cmp.github.io/v1alpha1\nkind: Policy\n"),
+            "error: policy.yaml: projects is missing: without an entry no project may deliver anything\n"
+        );
+    }
+
+    #[test]
+    fn everything_wrong_is_told_at_once_with_its_path() {
+        let told = told_about(
+            "[{names: [team-a, 12, '', Team, 'shop-[', 'a, b'], cluster: [eu1], clusters: eu1, namespaces: [], kinds: }, \
+             {names: [b], namespaces: [Shop], clusters: [eu_1], secrets: 'true', clusterScoped: 1, executor: {namspace: shop, name: A_}}, \
+             {names: [c], executor: shop/deployer}, {names: [d], executor: {namespace: true, name: x}}, \
+             {names: [e], executor: {namespace: Shop, name: A_}}]",
+        );
+        assert_eq!(
+            told,
+            "error: policy.yaml: projects[0].cluster is not a field of an entry: the fields are names, clusters, placements, namespaces, kinds, deniedKinds, clusterScoped, secrets, executor
+error: policy.yaml: projects[0].names[1] is a number, not text: put it in quotes
+error: policy.yaml: projects[0].names[2]: it is empty: remove it
+error: policy.yaml: projects[0].names[3]: \"Team\" is not a project's name: use at most 253 lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit
+error: policy.yaml: projects[0].names[4]: \"shop-[\" is not a glob: a '[' is not closed by ']'
+error: policy.yaml: projects[0].names[5]: \"a, b\" has a blank in it, which no name has: give every name an item of its own
+error: policy.yaml: projects[0].clusters is text, not a list
+error: policy.yaml: projects[0].namespaces is empty, which may mean all or nothing: fill it or leave it out
+error: policy.yaml: projects[0].kinds is null, not a list: give it a value or leave it out
+error: policy.yaml: projects[1].clusters[0]: \"eu_1\" is not a managed cluster name: use at most 63 lower-case letters, digits and '-', beginning and ending with a letter or digit
+error: policy.yaml: projects[1].namespaces[0]: \"Shop\" is not a namespace name: use at most 63 lower-case letters, digits and '-', beginning and ending with a letter or digit
+error: policy.yaml: projects[1].clusterScoped is a number, not true or false
+error: policy.yaml: projects[1].secrets is text, not true or false
+error: policy.yaml: projects[1].executor.namspace is not a field of an executor: the fields are namespace, name
+error: policy.yaml: projects[1].executor.namespace is missing: an executor is a ServiceAccount with both
+error: policy.yaml: projects[2].executor is text, not a mapping
+error: policy.yaml: projects[3].executor.namespace is true or false, not text: put it in quotes
+error: policy.yaml: projects[4].executor.namespace: \"Shop\" is not a namespace name: use at most 63 lower-case letters, digits and '-', beginning and ending with a letter or digit
+error: policy.yaml: projects[4].executor.name: \"A_\" is not a ServiceAccount's name: use at most 253 lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit
+"
+        );
+    }
+
+    #[test]
+    fn a_kind_that_no_object_has_is_refused() {
+        let way_out = "write it as Kind.group, like Deployment.apps, and a core kind alone, like ConfigMap";
+        for (kind, what) in [
+            ("configmaps", "is not a kind"),
+            ("apps/Deployment", "is not a kind"),
+            ("Deployment.apps/v1", "is not a kind"),
+            ("Deployment.v1.apps", "has no API group behind the dot"),
+            ("Pod.core", "has no API group behind the dot"),
+            ("Pod.", "has no API group behind the dot"),
+            ("ConfigMap.v1", "has no API group behind the dot"),
+        ] {
+            for list in ["kinds", "deniedKinds"] {
+                assert_eq!(
+                    told_about(&format!("[{{names: [a], {list}: ['{kind}']}}]")),
+                    format!("error: policy.yaml: projects[0].{list}[0]: {kind:?} {what}: {way_out}\n")
+                );
+            }
+        }
+        for fine in [
+            "ConfigMap",
+            "*",
+            "*.apps",
+            "[A-C]*",
+            "{Job,CronJob}.batch",
+            "Volume.vmware.example.com",
+        ] {
+            let text = format!(
+                "{{apiVersion: argocd-ocm-cmp.github.io/v1alpha1, kind: Policy, projects: [{{names: [a], kinds: ['{fine}']}}]}}"
+            );
+            assert!(policy(&text, "policy.yaml").is_ok(), "{fine}");
+        }
+    }
+
+    #[test]
+    fn an_entry_that_cannot_be_reached_is_refused() {
+        assert_eq!(
+            told_about(
+                "[{names: ['team-*']}, {names: [x, team-a]}, {names: ['team-*']}, {names: ['*']}, {names: ['z?']}]"
+            ),
+            "error: policy.yaml: projects[1].names[1] \"team-a\" has no effect: projects[0] comes first and matches it\n\
+             error: policy.yaml: projects[2].names[0] \"team-*\" has no effect: projects[0] comes first and matches it\n\
+             error: policy.yaml: projects[4].names[0] \"z?\" has no effect: projects[3] comes first and matches it\n"
+        );
+        let text = "{apiVersion: argocd-ocm-cmp.github.io/v1alpha1, kind: Policy, \
+                    projects: [{names: ['team-?', team-aa]}, {names: ['team-*', team-bb]}, {names: ['*']}]}";
+        assert!(policy(text, "policy.yaml").is_ok(), "each of these has projects left");
+    }
+}

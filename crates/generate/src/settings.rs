@@ -1,0 +1,598 @@
+//! Settings of `generate`: everything it needs besides the files.
+//!
+//! `table` lists the names of each setting, `sources` decides which source of a value wins, and `values` parses the values.
+
+mod parameter_announcements;
+#[cfg(test)]
+mod properties;
+mod sources;
+mod table;
+mod values;
+
+use super::discover::Selection;
+use super::manifest_configs::WorkOptions;
+use super::object::{self, Object};
+use super::order;
+use super::placement::{Placement, Rollout};
+use super::policy::{Executor, Rules};
+use super::source::{HelmSettings, Input, Kind, Remote, SKIP_SCHEMA_VALIDATION, Source, Tools};
+use super::update_strategy::Strategy;
+use crate::confine::Isolation;
+use manifest::kinds::GroupKind;
+use manifest::problem::Problems;
+use ocm::names::{ClusterName, WorkName};
+use sources::Sources;
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+use values::{expanded, glob, plural};
+
+pub use crate::env::Env;
+pub use parameter_announcements::announcements;
+pub use table::{Form, SETTINGS, Setting};
+
+/// The values typed on the command line, by the name of the setting.
+#[derive(Clone, Debug, Default)]
+pub struct Given(BTreeMap<&'static str, Vec<String>>);
+
+impl Given {
+    /// Adds the typed values of a setting.
+    pub fn add(&mut self, setting: &Setting, texts: impl IntoIterator<Item = String>) {
+        self.0.entry(setting.name).or_default().extend(texts);
+    }
+
+    fn of(&self, setting: &Setting) -> &[String] {
+        self.0.get(setting.name).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The target of the ManifestWorks.
+#[derive(Debug)]
+pub enum Target {
+    /// The managed clusters, each once, in the given order; at least one.
+    Clusters(Vec<ClusterName>),
+    /// A placement: the managed clusters that it selects now and later.
+    Placement(Placement),
+}
+
+impl Target {
+    /// Returns the managed clusters that are known by name.
+    #[must_use]
+    pub fn clusters(&self) -> &[ClusterName] {
+        match self {
+            Self::Clusters(clusters) => clusters,
+            Self::Placement(_) => &[],
+        }
+    }
+}
+
+/// All settings of `generate`.
+#[derive(Debug)]
+pub struct Settings {
+    /// The source of the manifests.
+    pub source: Source,
+    /// The target of the ManifestWorks.
+    pub target: Target,
+    /// The base name of the ManifestWorks. Under a policy it must be the name of the Application.
+    pub name: WorkName,
+    /// The default namespace of namespaced objects.
+    pub namespace: Option<String>,
+    /// Cluster-scoped kinds, besides the built-in ones and those whose CRD is in the folder.
+    pub cluster_scoped: Vec<GroupKind>,
+    /// The resource names of custom kinds with an irregular plural.
+    pub plurals: Vec<(GroupKind, String)>,
+    /// True if empty input is valid.
+    pub allow_empty: bool,
+    /// True if plain Secrets may be delivered.
+    pub allow_secrets: bool,
+    /// True if the default namespace is created.
+    pub create_namespace: bool,
+    /// The options of all ManifestWorks that the Application sets.
+    asked: WorkOptions,
+    /// The policy file, which lists what each AppProject may deliver.
+    pub policy: Option<PathBuf>,
+    /// The AppProject, as Argo CD passes it.
+    pub project: Option<String>,
+    /// The Application, as Argo CD passes it in `ARGOCD_APP_NAME`; `None` outside Argo CD.
+    application: Option<String>,
+    /// The maximum number of bytes of objects in one ManifestWork; a single larger object is allowed. `None` for no limit.
+    pub work_size: Option<u64>,
+    /// The maximum number of managed clusters; `None` for no limit.
+    pub max_clusters: Option<u64>,
+    /// The maximum number of bytes of the objects in all ManifestWorks together; `None` for no limit.
+    pub max_output: Option<u64>,
+    /// The maximum number of bytes of a ManifestWork, as OCM's webhook counts them; `None` for no limit.
+    pub manifest_limit: Option<u64>,
+}
+
+/// The default of Argo CD's `--max-combined-directory-manifests-size`.
+const DEFAULT_MAX_SIZE: u64 = 10_000_000;
+
+/// The default of `--manifestLimit` of OCM's work webhook: 500 KiB.
+const DEFAULT_MANIFEST_LIMIT: u64 = 500 * 1024;
+
+/// The default of `work-size`. It leaves room for the configuration of the objects within the 262,144 bytes that Argo CD can
+/// apply client-side.
+const DEFAULT_WORK_SIZE: u64 = 200_000;
+
+/// The default of `tool-memory`: enough for large charts, and a fraction of a node's memory.
+const DEFAULT_TOOL_MEMORY: u64 = 1 << 30;
+
+/// The default of `max-clusters`: more than OCM manages from one hub.
+const DEFAULT_MAX_CLUSTERS: u64 = 10_000;
+
+/// The default of `max-output`: slightly below the 200 MiB that Argo CD accepts in one message by default.
+const DEFAULT_MAX_OUTPUT: u64 = 200_000_000;
+
+/// The default of Argo CD's own time limit for tools.
+const DEFAULT_EXEC_TIMEOUT: Duration = Duration::from_secs(90);
+
+/// The command-line arguments of `generate`.
+#[derive(Clone, Debug, Default)]
+pub struct Arguments {
+    /// The folder with the manifests, or `-` for standard input; the current folder by default.
+    pub folder: Option<PathBuf>,
+    /// The settings given as flags.
+    pub given: Given,
+}
+
+impl Settings {
+    /// Merges the command line, the plugin parameters and the environment.
+    ///
+    /// # Errors
+    /// Returns an error that names every missing or malformed setting and the source of its value.
+    pub fn resolve(args: Arguments, env: &Env) -> Result<Self, Problems> {
+        let mut sources = Sources::new(&args.given, env)?;
+        let mut namespace = sources.text(&table::NAMESPACE, ocm::names::namespace);
+        if namespace.is_none() && !sources.within_argo_cd() {
+            // At a terminal, use kubectl's default. Argo CD has no default and rejects objects without a namespace.
+            namespace = Some("default".to_owned());
+        }
+        let target = target(&mut sources);
+        let name = sources.text(&table::NAME, WorkName::from_str);
+        sources.need(name.is_none(), "no name for the work: pass --name NAME");
+        let source = source(&mut sources, args.folder, namespace.clone(), env);
+        let cluster_scoped = sources.list(&table::CLUSTER_SCOPED_KINDS, true, GroupKind::from_str);
+        let plurals = sources.list(&table::RESOURCE_NAMES, true, plural);
+        let create_namespace = sources.flag(&table::CREATE_NAMESPACE, false);
+        sources.need(
+            create_namespace && namespace.is_none(),
+            "create-namespace is set, but the Application has no destination namespace: set spec.destination.namespace",
+        );
+        let asked = WorkOptions {
+            strategy: sources.text(&table::UPDATE_STRATEGY, Strategy::from_str),
+            delete_namespaces: sources.flag(&table::DELETE_NAMESPACES, false),
+            delete_crds: sources.flag(&table::DELETE_CRDS, false),
+            condition_rules: sources.flag(&table::CONDITION_RULES, true),
+            executor: sources.text(&table::EXECUTOR, Executor::from_str),
+            rollout: match &target {
+                Some(Target::Placement(placement)) => Some(placement.rollout.kind),
+                _ => None,
+            },
+        };
+        let allow_secrets = sources.flag(&table::ALLOW_SECRETS, false);
+        let allow_empty = sources.flag(&table::ALLOW_EMPTY, false);
+        let manifest_limit = sources.limit(&table::MANIFEST_LIMIT, DEFAULT_MANIFEST_LIMIT);
+        let work_size = sources.limit(&table::WORK_SIZE, DEFAULT_WORK_SIZE);
+        let max_clusters = sources.limit(&table::MAX_CLUSTERS, DEFAULT_MAX_CLUSTERS);
+        let max_output = sources.limit(&table::MAX_OUTPUT, DEFAULT_MAX_OUTPUT);
+        let policy = sources.any_text(&table::POLICY).map(PathBuf::from);
+        if policy.is_none()
+            && let Some(origin) = sources.set_but_empty(&table::POLICY)
+        {
+            sources.problems.push(format!(
+                "{origin} is empty: set it to the file of the policy, or remove it for no policy"
+            ));
+        }
+        let mut problems = std::mem::take(&mut sources.problems);
+        let (Some(name), Some(target)) = (name, target) else {
+            return Err(Problems::or(problems, ()).expect_err("a missing name or target is a problem"));
+        };
+        let name = if policy.is_some() { name.under_policy() } else { name };
+        if let Target::Placement(placement) = &target {
+            problems.extend(placement.objections(&source.overlays, asked.condition_rules));
+        }
+        Problems::or(
+            problems,
+            Self {
+                source,
+                target,
+                name,
+                namespace,
+                cluster_scoped,
+                plurals,
+                allow_empty,
+                allow_secrets,
+                create_namespace,
+                asked,
+                policy,
+                project: env.get("ARGOCD_APP_PROJECT_NAME").cloned(),
+                application: env.get("ARGOCD_APP_NAME").cloned(),
+                max_clusters,
+                max_output,
+                manifest_limit,
+                work_size,
+            },
+        )
+    }
+
+    /// Returns the options of all ManifestWorks.
+    ///
+    /// # Errors
+    /// Returns an error if a policy applies and the Application sets another executor than the policy's, or another name than its
+    /// own.
+    pub fn work_options(&self, rules: Option<Rules<'_>>) -> Result<WorkOptions, Problems> {
+        let mut wanted = self.asked.clone();
+        if let Some(rules) = rules {
+            self.own_name()?;
+            wanted.executor = rules.executor(wanted.executor)?;
+        }
+        Ok(wanted)
+    }
+
+    /// Checks that the ManifestWorks have the name of the Application. Under another name they could belong to another project,
+    /// and Argo CD would let this Application replace them.
+    fn own_name(&self) -> Result<(), Problems> {
+        let Some(application) = self.application.as_deref() else {
+            return Ok(());
+        };
+        let own = WorkName::from_str(application).map_err(|error| {
+            Problems::one(format!(
+                "env ARGOCD_APP_NAME: {error}: under a policy the works of an Application are named after it, so set it to the \
+                 Application's name"
+            ))
+        })?;
+        if own.application() == self.name.application() {
+            return Ok(());
+        }
+        Err(Problems::one(format!(
+            "name {}: under a policy the works of an Application are named after it, here {}, because others could belong to \
+             another project: leave the setting out",
+            self.name.application(),
+            own.under_policy()
+        )))
+    }
+
+    /// Returns the maximum number of bytes of objects in one ManifestWork.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        let limit = |bytes: Option<u64>| bytes.unwrap_or(u64::MAX);
+        match &self.target {
+            // OCM rolls out each ManifestWork separately: if the Application were split, its parts would reach a cluster at
+            // different times.
+            Target::Placement(placement) if placement.rollout.is_progressive() => u64::MAX,
+            _ => limit(self.work_size).min(limit(self.manifest_limit)),
+        }
+    }
+
+    /// Returns the Namespace to create, unless `objects` contains it.
+    #[must_use]
+    pub fn created_namespace(&self, objects: &[Object]) -> Option<Object> {
+        let name = self.namespace.as_deref().filter(|_| self.create_namespace)?;
+        let given = |object: &Object| order::is_namespace(object) && &*object.key.name == name;
+        (!objects.is_empty() && !objects.iter().any(given)).then(|| object::namespace(name))
+    }
+}
+
+fn target(sources: &mut Sources<'_>) -> Option<Target> {
+    let mut seen = HashSet::new();
+    let mut clusters = sources.list(&table::CLUSTERS, true, ClusterName::from_str);
+    clusters.retain(|cluster| seen.insert(cluster.to_string()));
+    let placement = sources.text(&table::PLACEMENT, Placement::from_str);
+    let rollout = Rollout {
+        kind: sources.text(&table::ROLLOUT, FromStr::from_str).unwrap_or_default(),
+        max_concurrency: sources.text(&table::ROLLOUT_MAX_CONCURRENCY, FromStr::from_str),
+        max_failures: sources.text(&table::ROLLOUT_MAX_FAILURES, FromStr::from_str),
+        min_success_time: sources.text(&table::ROLLOUT_MIN_SUCCESS_TIME, FromStr::from_str),
+        progress_deadline: sources.text(&table::ROLLOUT_PROGRESS_DEADLINE, FromStr::from_str),
+        mandatory_groups: sources.list(&table::ROLLOUT_GROUPS, true, FromStr::from_str),
+    };
+    let of_rollouts = [
+        &table::ROLLOUT,
+        &table::ROLLOUT_MAX_CONCURRENCY,
+        &table::ROLLOUT_MAX_FAILURES,
+        &table::ROLLOUT_MIN_SUCCESS_TIME,
+        &table::ROLLOUT_PROGRESS_DEADLINE,
+        &table::ROLLOUT_GROUPS,
+    ];
+    if placement.is_none()
+        && let Some(origin) = of_rollouts.into_iter().find_map(|setting| sources.origin(setting))
+    {
+        let line =
+            format!("{origin}: a rollout goes through the clusters of a placement: set placement, or leave it out");
+        sources.problems.push(line);
+    }
+    match (placement, clusters.is_empty()) {
+        (Some(placement), true) => Some(Target::Placement(Placement { rollout, ..placement })),
+        (Some(_), false) => {
+            sources.problems.push(
+                "both clusters and a placement are given: set one of the parameters clusters (or the plugin env TARGET_CLUSTER) \
+                 and placement"
+                    .to_owned(),
+            );
+            None
+        }
+        (None, false) => Some(Target::Clusters(clusters)),
+        (None, true) => {
+            sources.need(
+                true,
+                "no target cluster: set the plugin env TARGET_CLUSTER or one of the parameters clusters and placement of the \
+                 Application, or pass --clusters NAME",
+            );
+            None
+        }
+    }
+}
+
+fn source(sources: &mut Sources<'_>, folder: Option<PathBuf>, namespace: Option<String>, env: &Env) -> Source {
+    let selection = Selection {
+        recurse: sources.flag(&table::RECURSE, true),
+        include: sources.list(&table::INCLUDE, false, glob),
+        exclude: sources.list(&table::EXCLUDE, false, glob),
+        max_size: sources.limit(&table::MAX_SIZE, DEFAULT_MAX_SIZE),
+        leave_out: Vec::new(),
+    };
+    let timeout = sources
+        .text(&table::EXEC_TIMEOUT, ocm::duration::parse)
+        .unwrap_or(DEFAULT_EXEC_TIMEOUT);
+    let options = sources.any_text(&table::KUSTOMIZE_OPTIONS).unwrap_or_default();
+    let mut tools = Tools::new(env, timeout, selection.max_size);
+    tools.memory = sources.limit(&table::TOOL_MEMORY, DEFAULT_TOOL_MEMORY);
+    tools.isolation = sources
+        .text(&table::TOOL_ISOLATION, Isolation::from_str)
+        .unwrap_or_default();
+    Source {
+        input: Input::new(folder),
+        path: env.get("ARGOCD_APP_SOURCE_PATH").cloned().unwrap_or_default(),
+        kind: sources.text(&table::SOURCE, Kind::from_str),
+        for_plain_manifests: [&table::RECURSE, &table::INCLUDE, &table::EXCLUDE]
+            .into_iter()
+            .find_map(|setting| sources.origin(setting)),
+        helm: helm(sources, namespace, env),
+        kustomize_options: options.split_whitespace().map(str::to_owned).collect(),
+        remotes: sources
+            .list(&table::REMOTE_BASES, true, Remote::from_str)
+            .into_iter()
+            .collect(),
+        tools,
+        selection,
+        overlays: sources.map(&table::OVERLAYS, true, |cluster| {
+            ClusterName::from_str(cluster).map(|cluster| cluster.to_string())
+        }),
+    }
+}
+
+fn helm(sources: &mut Sources<'_>, namespace: Option<String>, env: &Env) -> HelmSettings {
+    let key = |key: &str| Ok::<_, String>(key.to_owned());
+    let path = |path: &str| Ok::<_, String>(expanded(path, env));
+    let expand = |mut values: BTreeMap<String, String>| {
+        for value in values.values_mut() {
+            *value = expanded(value, env);
+        }
+        values
+    };
+    let application = env.get("ARGOCD_APP_NAME").filter(|name| !name.is_empty()).cloned();
+    let application = application
+        .or_else(|| sources.any_text(&table::NAME))
+        .unwrap_or_default();
+    let given = [
+        &table::HELM_RELEASE_NAME,
+        &table::HELM_VALUE_FILES,
+        &table::HELM_VALUES,
+        &table::HELM_PARAMETERS,
+        &table::HELM_STRING_PARAMETERS,
+        &table::HELM_FILE_PARAMETERS,
+        &table::HELM_API_VERSIONS,
+        &table::HELM_SKIP_CRDS,
+        &table::HELM_SKIP_TESTS,
+        &table::HELM_SKIP_SCHEMA_VALIDATION,
+        &table::HELM_IGNORE_MISSING_VALUE_FILES,
+    ]
+    .into_iter()
+    .find_map(|setting| sources.origin(setting));
+    HelmSettings {
+        given,
+        // For an Application outside Argo CD's namespace, the release has the name without the namespace prefix.
+        release_name: sources
+            .any_text(&table::HELM_RELEASE_NAME)
+            .unwrap_or_else(|| application.rsplit('_').next().unwrap_or_default().to_owned()),
+        namespace,
+        value_files: sources.list(&table::HELM_VALUE_FILES, false, path),
+        values: sources.any_text(&table::HELM_VALUES),
+        parameters: expand(sources.map(&table::HELM_PARAMETERS, false, key)),
+        string_parameters: expand(sources.map(&table::HELM_STRING_PARAMETERS, false, key)),
+        file_parameters: expand(sources.map(&table::HELM_FILE_PARAMETERS, false, key)),
+        kube_version: sources.any_text(&table::HELM_KUBE_VERSION),
+        api_versions: sources.list(&table::HELM_API_VERSIONS, true, key),
+        flags: [
+            ("--include-crds", !sources.flag(&table::HELM_SKIP_CRDS, false)),
+            ("--skip-tests", sources.flag(&table::HELM_SKIP_TESTS, false)),
+            (
+                SKIP_SCHEMA_VALIDATION,
+                sources.flag(&table::HELM_SKIP_SCHEMA_VALIDATION, false),
+            ),
+        ]
+        .into_iter()
+        .filter_map(|(flag, given)| given.then_some(flag))
+        .collect(),
+        ignore_missing_value_files: sources.flag(&table::HELM_IGNORE_MISSING_VALUE_FILES, false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::Policy;
+
+    fn resolve(args: Arguments, env: &[(&str, &str)]) -> Result<Settings, String> {
+        let env = env
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        Settings::resolve(args, &env).map_err(|problems| problems.to_string())
+    }
+
+    fn typed(flags: &[(&Setting, &str)]) -> Arguments {
+        let mut args = Arguments::default();
+        for (setting, text) in flags {
+            args.given.add(setting, [(*text).to_owned()]);
+        }
+        args
+    }
+
+    fn clusters(settings: &Settings) -> Vec<String> {
+        settings.target.clusters().iter().map(ToString::to_string).collect()
+    }
+
+    const PLUGIN: &[(&str, &str)] = &[
+        ("ARGOCD_APP_NAME", "guestbook"),
+        ("ARGOCD_APP_NAMESPACE", "shop"),
+        ("ARGOCD_ENV_TARGET_CLUSTER", "cluster1, cluster2,cluster1"),
+    ];
+
+    fn with<'a>(more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+        PLUGIN.iter().chain(more).copied().collect()
+    }
+
+    #[test]
+    fn the_plugins_environment_is_enough() {
+        let settings = resolve(Arguments::default(), PLUGIN).unwrap();
+        assert_eq!(clusters(&settings), ["cluster1", "cluster2"]);
+        assert_eq!(settings.name.to_string(), "guestbook");
+        assert_eq!(settings.namespace.as_deref(), Some("shop"));
+        assert!(settings.source.selection.recurse);
+        assert_eq!(settings.source.selection.max_size, Some(10_000_000));
+        assert_eq!(settings.manifest_limit, Some(512_000));
+    }
+
+    #[test]
+    fn a_value_in_a_map_may_have_several_lines() {
+        let parameters = r#"[{"name": "helm-parameters", "map": {"note": "one\ntwo=2,three"}}]"#;
+        let settings = resolve(Arguments::default(), &with(&[("ARGOCD_APP_PARAMETERS", parameters)])).unwrap();
+        assert_eq!(settings.source.helm.parameters["note"], "one\ntwo=2,three");
+    }
+
+    #[test]
+    fn a_parameter_wins_over_env_and_a_flag_over_both() {
+        let env = with(&[(
+            "ARGOCD_APP_PARAMETERS",
+            r#"[{"name":"clusters","array":["a","b"]},{"name":"recurse","string":"false"}]"#,
+        )]);
+        let settings = resolve(Arguments::default(), &env).unwrap();
+        assert_eq!(clusters(&settings), ["a", "b"]);
+        assert!(!settings.source.selection.recurse);
+        let args = typed(&[(&table::CLUSTERS, "c"), (&table::RECURSE, "true")]);
+        let settings = resolve(args, &env).unwrap();
+        assert_eq!(clusters(&settings), ["c"]);
+        assert!(settings.source.selection.recurse);
+    }
+
+    #[test]
+    fn parameters_may_be_absent_in_every_way_argo_cd_knows() {
+        for none in ["", "null", "[]", r#"[{"name":"include","string":""}]"#] {
+            let env = with(&[("ARGOCD_APP_PARAMETERS", none)]);
+            let settings = resolve(Arguments::default(), &env).unwrap();
+            assert!(settings.source.selection.include.is_empty(), "{none}");
+        }
+    }
+
+    #[test]
+    fn the_namespace_is_kubectls_default_only_outside_argo_cd() {
+        let args = || typed(&[(&table::CLUSTERS, "c"), (&table::NAME, "web")]);
+        let settings = resolve(args(), &[]).unwrap();
+        assert_eq!(settings.namespace.as_deref(), Some("default"));
+        let settings = resolve(args(), &[("ARGOCD_APP_NAME", "web"), ("ARGOCD_APP_NAMESPACE", "")]).unwrap();
+        assert_eq!(settings.namespace, None);
+    }
+
+    #[test]
+    fn everything_wrong_is_told_at_once_by_the_name_the_user_knows() {
+        let env = [
+            ("ARGOCD_APP_NAME", "guestbook"),
+            ("ARGOCD_ENV_TARGET_CLUSTER", "Cluster_1"),
+            (
+                "ARGOCD_APP_PARAMETERS",
+                r#"[{"name":"colour","string":"red"},{"name":"include","string":"[a"},{"name":"recurse","string":"yes"},{"name":"exclude","map":{"a":"b"}}]"#,
+            ),
+        ];
+        let args = typed(&[(&table::MAX_SIZE, "10MB")]);
+        let told = resolve(args, &env).unwrap_err();
+        let known: Vec<&str> = SETTINGS
+            .iter()
+            .filter(|setting| setting.parameter)
+            .map(|setting| setting.name)
+            .collect();
+        let known = known.join(", ");
+        assert_eq!(
+            told,
+            format!(
+                "error: parameter colour is not known: the parameters are {known}\n\
+             error: plugin env TARGET_CLUSTER: \"Cluster_1\" is not a managed cluster name: use at most 63 lower-case letters, digits and '-', beginning and ending with a letter or digit\n\
+             error: parameter recurse: \"yes\" is neither true nor false\n\
+             error: parameter include: \"[a\" is not a glob: a '[' is not closed by ']'\n\
+             error: parameter exclude: it is a map, give it as string or array\n\
+             error: --max-size: \"10MB\" is not a size: write it like 500k, 10M or 20Mi\n"
+            )
+        );
+    }
+
+    #[test]
+    fn without_a_cluster_the_way_out_is_told() {
+        let told = resolve(Arguments::default(), &[("ARGOCD_APP_NAME", "guestbook")]).unwrap_err();
+        assert!(
+            told.starts_with("error: no target cluster: set the plugin env TARGET_CLUSTER"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn an_empty_policy_file_is_an_error_and_not_no_policy() {
+        for empty in ["", " "] {
+            let told = resolve(Arguments::default(), &with(&[("ARGOCD_OCM_CMP_POLICY_FILE", empty)])).unwrap_err();
+            assert_eq!(
+                told,
+                "error: env ARGOCD_OCM_CMP_POLICY_FILE is empty: set it to the file of the policy, or remove it for no policy\n"
+            );
+        }
+        let told = resolve(typed(&[(&table::POLICY, "")]), &with(&[])).unwrap_err();
+        assert!(told.starts_with("error: --policy is empty: "), "{told}");
+    }
+
+    #[test]
+    fn under_a_policy_works_are_named_after_the_application() {
+        let text = "{apiVersion: argocd-ocm-cmp.github.io/v1alpha1, kind: Policy, projects: [{names: [shop]}]}";
+        let policy = Policy::parse(text, "policy.yaml").unwrap();
+        let rules = policy.rules_for(Some("shop")).unwrap();
+        let told = |rules, env: &[(&str, &str)]| {
+            let wanted = resolve(Arguments::default(), env).unwrap().work_options(rules);
+            wanted.map_or_else(|problems| problems.to_string(), |_| String::new())
+        };
+        let foreign = "error: name other: under a policy the works of an Application are named after it, here \
+                       guestbook.pdnnfbjcwvnzqwcclvar5wypkubmxhlit, because others could belong to another project: leave the setting out\n";
+        let parameter = r#"[{"name":"name","string":"other"}]"#;
+        for (env, wanted) in [
+            (with(&[]), ""),
+            (with(&[("ARGOCD_ENV_NAME", "guestbook")]), ""),
+            (with(&[("ARGOCD_ENV_NAME", "other")]), foreign),
+            (with(&[("ARGOCD_APP_PARAMETERS", parameter)]), foreign),
+        ] {
+            assert_eq!(told(Some(rules), &env), wanted, "{env:?}");
+            assert_eq!(told(None, &env), "", "without a policy: {env:?}");
+        }
+        for unusable in ["", " ", "A_b"] {
+            let env = [
+                ("ARGOCD_ENV_TARGET_CLUSTER", "eu"),
+                ("ARGOCD_ENV_NAME", "other"),
+                ("ARGOCD_APP_NAME", unusable),
+            ];
+            assert!(
+                told(Some(rules), &env).starts_with("error: env ARGOCD_APP_NAME: "),
+                "{unusable:?}"
+            );
+        }
+        // The work name of an Application outside Argo CD's namespace combines its namespace and name.
+        let elsewhere = ("ARGOCD_APP_NAME", "team-a_guestbook");
+        assert_eq!(told(Some(rules), &with(&[elsewhere])), "");
+    }
+}

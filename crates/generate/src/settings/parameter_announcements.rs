@@ -1,0 +1,197 @@
+//! Parameter announcements for Argo CD's UI, derived from the table of settings in the format of argocd-cmp-server.
+
+use super::sources::Sources;
+use super::table::{self, Form, SETTINGS, Setting};
+use super::values::glob;
+use super::{Env, Given};
+use crate::discover::Selection;
+use crate::source::Kind;
+use manifest::json;
+use manifest::problem::Problems;
+use manifest::value::{Map, Value};
+use std::path::Path;
+use std::str::FromStr;
+
+/// Returns the parameters that apply to a folder, as a JSON list of Argo CD's `ParameterAnnouncement`s, with their values in the
+/// Application of `env`. Unlike elsewhere an invalid value is no error: the user can correct it in the UI.
+///
+/// # Errors
+/// Returns an error if the Application's parameters are unreadable.
+pub fn announcements(folder: &Path, env: &Env) -> Result<String, Problems> {
+    let nothing_typed = Given::default();
+    // Argo CD caches the result for every Application with the same source, so it must not contain the name of one of them.
+    let env = env.iter().filter(|(name, _)| *name != "ARGOCD_APP_NAME");
+    let env = env.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let mut sources = Sources::new(&nothing_typed, &env)?;
+    let selection = Selection {
+        include: sources.list(&table::INCLUDE, false, glob),
+        exclude: sources.list(&table::EXCLUDE, false, glob),
+        ..Selection::default()
+    };
+    let kind = sources.text(&table::SOURCE, Kind::from_str);
+    let kind = kind.unwrap_or_else(|| Kind::of(folder, &selection));
+    let parameters = SETTINGS
+        .iter()
+        .filter(|setting| setting.parameter && has_meaning(setting, kind));
+    let announced = parameters.map(|setting| announcement(setting, &mut sources)).collect();
+    let mut out = String::new();
+    json::write(&Value::List(announced), &mut out).expect("nothing in it is long or deep");
+    out.push('\n');
+    Ok(out)
+}
+
+fn has_meaning(setting: &Setting, kind: Kind) -> bool {
+    match setting.name {
+        "recurse" | "include" | "exclude" => kind == Kind::Directory,
+        name if name.starts_with("helm-") => kind == Kind::Helm,
+        _ => true,
+    }
+}
+
+/// The field that holds a parameter's value; Argo CD's UI reads no other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    Text,
+    List,
+    Map,
+}
+
+fn announcement(setting: &Setting, sources: &mut Sources<'_>) -> Value<'static> {
+    let plain = |text: &str| Value::text(text.replace('`', ""));
+    let (item_type, usual) = match setting.form {
+        // The UI edits booleans as strings so far. The type is for other readers and for later versions of the UI.
+        Form::Flag => ("boolean", Shape::Text),
+        Form::Text(_) => ("string", Shape::Text),
+        Form::List(_) => ("string", Shape::List),
+        Form::Map(_) => ("string", Shape::Map),
+    };
+    let tooltip = match setting.default {
+        "–" => plain(setting.about),
+        default => plain(&format!("{} (default: {default})", setting.about)),
+    };
+    let mut fields = vec![
+        ("name", Value::text(setting.name)),
+        ("title", Value::text(setting.title)),
+        ("tooltip", tooltip),
+        ("itemType", Value::text(item_type)),
+    ];
+    // The UI shows a value only in the announced shape.
+    let shapes = sources.shapes(setting);
+    let shape = Some(usual).filter(|usual| shapes.is_empty() || shapes.contains(usual));
+    match shape.unwrap_or_else(|| shapes[0]) {
+        Shape::Text => {
+            let given = sources.texts(setting).pop();
+            let value = given.or_else(|| setting.default_value().map(str::to_owned));
+            fields.extend(value.map(|value| ("string", Value::text(value))));
+        }
+        Shape::List => {
+            let given = sources.texts(setting).into_iter().map(Value::text);
+            fields.push(("collectionType", Value::text("array")));
+            fields.push(("array", Value::List(given.collect())));
+        }
+        Shape::Map => {
+            let commas = setting.name == table::OVERLAYS.name;
+            let given = sources.map(setting, commas, |key| Ok::<_, String>(key.to_owned()));
+            let given = given.into_iter().map(|(key, value)| (key.into(), Value::text(value)));
+            fields.push(("collectionType", Value::text("map")));
+            fields.push(("map", Value::Map(Map::from_entries(given.collect()))));
+        }
+    }
+    Value::map(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    /// Returns the announcements for an Application that sets the type of its folder.
+    fn announced(kind: &str, env: &[(&str, &str)]) -> Vec<Value> {
+        let source = [("ARGOCD_ENV_SOURCE", kind)];
+        let env = env
+            .iter()
+            .chain(&source)
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        let announced = announcements(Path::new("no such folder"), &env).expect("readable");
+        serde_json::from_str(&announced).expect("JSON")
+    }
+
+    fn find<'v>(all: &'v [Value], name: &str) -> Option<&'v Value> {
+        all.iter().find(|parameter| parameter["name"] == name)
+    }
+
+    #[test]
+    fn a_folder_is_told_what_means_something_for_it() {
+        let names = |kind| -> Vec<String> {
+            let all = announced(kind, &[]).into_iter();
+            all.map(|parameter| parameter["name"].as_str().expect("a name").to_owned())
+                .collect()
+        };
+        let all = ["directory", "kustomize", "helm"].map(names);
+        for setting in SETTINGS {
+            let announced = all.iter().any(|names| names.iter().any(|name| name == setting.name));
+            assert_eq!(announced, setting.parameter, "{}", setting.name);
+        }
+        let [directory, kustomize, helm] = all;
+        assert!(directory.contains(&"include".to_owned()) && !directory.contains(&"helm-values".to_owned()));
+        assert!(!kustomize.contains(&"include".to_owned()) && !kustomize.contains(&"helm-values".to_owned()));
+        assert!(!helm.contains(&"include".to_owned()) && helm.contains(&"helm-values".to_owned()));
+    }
+
+    #[test]
+    fn each_has_the_value_that_holds() {
+        let parameters = r#"[{"name":"helm-parameters","map":{"a":"b=c"}},{"name":"helm-value-files","array":["x.yaml","y.yaml"]},
+            {"name":"colour","string":"red"},{"name":"allow-empty","string":"maybe"}]"#;
+        let env = [
+            ("ARGOCD_ENV_TARGET_CLUSTER", "eu1"),
+            ("ARGOCD_APP_PARAMETERS", parameters),
+        ];
+        let all = announced("helm", &env);
+        let value = |name: &str, field: &str| find(&all, name).expect(name)[field].clone();
+        assert_eq!(value("helm-parameters", "map"), json!({"a": "b=c"}));
+        assert_eq!(value("helm-value-files", "array"), json!(["x.yaml", "y.yaml"]));
+        assert_eq!(value("clusters", "array"), json!(["eu1"]));
+        assert_eq!(value("allow-empty", "string"), "maybe");
+        assert_eq!(value("delete-crds", "string"), "false", "the default");
+        assert_eq!(value("placement", "string"), Value::Null);
+        assert_eq!(value("delete-crds", "itemType"), "boolean");
+        assert_eq!(value("helm-parameters", "collectionType"), "map");
+        assert_eq!(
+            value("rollout", "tooltip"),
+            "How a change goes through the clusters of the placement: All at once, Progressive, or ProgressivePerGroup (default: All)"
+        );
+    }
+
+    #[test]
+    fn a_value_is_announced_in_the_shape_that_the_application_gives_it() {
+        let parameters = r#"[{"name":"clusters","string":"eu1,us1"},{"name":"placement","array":["fleet/eu"]},
+            {"name":"include","array":["a","b"],"string":"c"},{"name":"overlays","array":["eu1=a","us1=b"]}]"#;
+        let all = announced("directory", &[("ARGOCD_APP_PARAMETERS", parameters)]);
+        let shape = |name: &str| {
+            let found = find(&all, name).expect(name);
+            json!([found["collectionType"], found["string"], found["array"], found["map"]])
+        };
+        assert_eq!(shape("clusters"), json!([null, "eu1,us1", null, null]));
+        assert_eq!(shape("placement"), json!(["array", null, ["fleet/eu"], null]));
+        assert_eq!(shape("include"), json!(["array", null, ["a", "b", "c"], null]));
+        assert_eq!(shape("overlays"), json!(["array", null, ["eu1=a", "us1=b"], null]));
+
+        let all = announced(
+            "helm",
+            &[
+                ("ARGOCD_ENV_OVERLAYS", "eu1=a.yaml,us1=b.yaml"),
+                ("ARGOCD_ENV_HELM_PARAMETERS", "a=1,2\nb=3"),
+            ],
+        );
+        let map = |name: &str| find(&all, name).expect(name)["map"].clone();
+        assert_eq!(map("overlays"), json!({"eu1": "a.yaml", "us1": "b.yaml"}));
+        assert_eq!(map("helm-parameters"), json!({"a": "1,2", "b": "3"}));
+    }
+
+    #[test]
+    fn nothing_is_told_of_one_application_that_others_are_told_too() {
+        let (name, others) = (("ARGOCD_APP_NAME", "shop"), [("TARGET_CLUSTER", "eu1")]);
+        assert_eq!(announced("helm", &[name, others[0]]), announced("helm", &others));
+    }
+}

@@ -1,0 +1,281 @@
+//! Property tests of plugin parameters and environment variables, which the author of an Application controls.
+
+use super::Arguments;
+use super::{Env, Setting, Settings, announcements, table};
+use crate::generate;
+use crate::manifestwork::Work;
+use proptest::collection::{btree_map, vec};
+use proptest::prelude::{BoxedStrategy, Just, Strategy, any, prop_oneof};
+use proptest::sample::{select, subsequence};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use testing::{holds, hostile_json, hostile_text, is_plain_line, mutated};
+
+const PLUGIN: [(&str, &str); 4] = [
+    ("ARGOCD_APP_NAME", "guestbook"),
+    ("ARGOCD_APP_NAMESPACE", "shop"),
+    ("ARGOCD_APP_PROJECT_NAME", "default"),
+    ("ARGOCD_ENV_TARGET_CLUSTER", "cluster1"),
+];
+
+/// The inputs of an Application besides its name: parameters as text, and variables of the plugin.
+#[derive(Clone, Debug)]
+struct Given {
+    parameters: String,
+    variables: Vec<(String, String)>,
+}
+
+impl Given {
+    fn env(&self) -> Env {
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let mut env: Env = PLUGIN.iter().map(own).collect();
+        env.extend(self.variables.iter().cloned());
+        env.insert("ARGOCD_APP_PARAMETERS".to_owned(), self.parameters.clone());
+        env
+    }
+
+    fn resolve(&self, folder: &Path) -> Result<Settings, String> {
+        let args = Arguments {
+            folder: Some(folder.to_owned()),
+            ..Arguments::default()
+        };
+        Settings::resolve(args, &self.env()).map_err(|problems| problems.to_string())
+    }
+}
+
+fn settings_of_applications() -> Vec<&'static Setting> {
+    super::SETTINGS
+        .iter()
+        .copied()
+        .filter(|setting| setting.parameter)
+        .collect()
+}
+
+fn guestbook() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guestbook")
+}
+
+/// Generates values that are valid for some setting, and others.
+fn values() -> BoxedStrategy<String> {
+    const KNOWN: &[&str] = &[
+        "true",
+        "false",
+        "cluster1",
+        "eu1,eu2",
+        "shop",
+        "fleet/all",
+        "directory",
+        "*.yaml",
+        "{a,b}",
+        "[a",
+        "1",
+        "50%",
+        "10s",
+        "1h",
+        "10M",
+        "Widget.example.com",
+        "Widget.example.com=widgets",
+        "a=b",
+        "a=b,c=d",
+        "a=b\nc=d",
+        "Update",
+        "ReadOnly",
+        "Progressive",
+        "v1.30",
+        "eu1=overlays/eu",
+        "ops/robot",
+        "$ARGOCD_APP_NAME",
+        "${KUBE_VERSION}",
+        "",
+    ];
+    prop_oneof![3 => select(KNOWN).prop_map(str::to_owned), 2 => hostile_text()].boxed()
+}
+
+/// Generates a parameter as Argo CD writes it, with a known or an arbitrary name.
+fn parameter() -> BoxedStrategy<Value> {
+    let known: Vec<&str> = settings_of_applications().iter().map(|setting| setting.name).collect();
+    let name = prop_oneof![9 => select(known).prop_map(str::to_owned), 1 => hostile_text()];
+    let value = prop_oneof![
+        4 => values().prop_map(|text| json!({"string": text})),
+        2 => vec(values(), 0..3).prop_map(|list| json!({"array": list})),
+        2 => btree_map(values(), values(), 0..3).prop_map(|map| json!({"map": map})),
+        1 => hostile_json().prop_map(|value| json!({"string": "true", "array": value})),
+    ];
+    let named = (name, value).prop_map(|(name, mut parameter)| {
+        parameter["name"] = name.into();
+        parameter
+    });
+    named.boxed()
+}
+
+fn given() -> BoxedStrategy<Given> {
+    let list = vec(parameter(), 0..5).prop_map(|list| json!(list).to_string());
+    let broken = list.clone().prop_flat_map(|text| mutated(vec![text]));
+    let broken = broken.prop_map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let parameters =
+        prop_oneof![6 => list, 2 => broken, 1 => hostile_text(), 1 => hostile_json().prop_map(|it| it.to_string())];
+    let names: Vec<String> = settings_of_applications()
+        .iter()
+        .flat_map(|setting| setting.variables().map(String::from).collect::<Vec<_>>())
+        .collect();
+    let variables = vec((select(names), values()), 0..3);
+    (parameters, variables)
+        .prop_map(|(parameters, variables)| Given { parameters, variables })
+        .boxed()
+}
+
+#[track_caller]
+fn assert_plain(told: &str) {
+    for line in told.strip_suffix('\n').expect("a line break at the end").split('\n') {
+        assert!(line.starts_with("error: ") && is_plain_line(line), "{line:?}");
+    }
+}
+
+/// Returns the namespace on the hub of a ManifestWork.
+fn namespace(work: &Work<'_>) -> String {
+    let mut text = String::new();
+    let written = work.each_piece(|piece| {
+        text.push_str(piece);
+        Ok::<_, ()>(())
+    });
+    assert_eq!(written, Ok(()));
+    let work: Value = serde_json::from_str(&text).expect("it is JSON");
+    work["metadata"]["namespace"].as_str().expect("a namespace").to_owned()
+}
+
+#[test]
+fn an_application_gets_works_for_its_clusters_or_plain_lines() {
+    let folder = guestbook();
+    holds(700, given, |given| {
+        let settings = match given.resolve(&folder) {
+            Ok(settings) => settings,
+            Err(told) => {
+                assert_plain(&told);
+                return assert_eq!(given.resolve(&folder).err(), Some(told), "the same each time");
+            }
+        };
+        // The code that runs helm and kustomize has its own tests.
+        if settings.source.kind.is_some() {
+            return;
+        }
+        match generate(&settings) {
+            Err(problems) => assert_plain(&problems.to_string()),
+            Ok(generated) => {
+                let works: BTreeSet<String> = generated.works(&settings).map(|work| namespace(&work)).collect();
+                let clusters = settings.target.clusters().iter().map(ToString::to_string);
+                let asked: BTreeSet<String> = match &settings.target {
+                    super::Target::Clusters(_) => clusters.collect(),
+                    super::Target::Placement(placement) => [placement.namespace.clone()].into(),
+                };
+                assert_eq!(works, asked);
+            }
+        }
+    });
+}
+
+#[test]
+fn the_order_of_parameters_does_not_matter() {
+    let inputs = || {
+        let names: Vec<&str> = settings_of_applications().iter().map(|setting| setting.name).collect();
+        let some = subsequence(names, 0..6);
+        let parameters = some.prop_flat_map(|names| {
+            let parameters: Vec<_> = names
+                .into_iter()
+                .map(|name| {
+                    parameter().prop_map(move |mut parameter| {
+                        parameter["name"] = name.into();
+                        parameter
+                    })
+                })
+                .collect();
+            parameters
+        });
+        parameters.prop_flat_map(|list| (Just(list.clone()), Just(list).prop_shuffle()))
+    };
+    let folder = guestbook();
+    holds(1200, inputs, |(one, other)| {
+        let [one, other] = [one, other].map(|parameters| {
+            let given = Given {
+                parameters: json!(parameters).to_string(),
+                variables: Vec::new(),
+            };
+            given.resolve(&folder).map(|settings| format!("{settings:?}"))
+        });
+        // Of several malformed parameters, only the first is reported.
+        let what = |told: String| {
+            let start = "error: ARGOCD_APP_PARAMETERS is not a list of plugin parameters";
+            if told.starts_with(start) {
+                start.to_owned()
+            } else {
+                told
+            }
+        };
+        assert_eq!(one.map_err(what), other.map_err(what));
+    });
+}
+
+#[test]
+fn a_setting_means_the_same_however_it_is_given() {
+    let cluster = "[a-z0-9]([-a-z0-9]{0,20}[a-z0-9])?";
+    let inputs = move || {
+        (
+            vec(cluster, 1..5),
+            any::<bool>(),
+            any::<bool>(),
+            vec("[a-z*?]{1,8}", 0..3),
+            0..3_u8,
+        )
+    };
+    let folder = guestbook();
+    holds(800, inputs, |(clusters, recurse, allow_secrets, include, form)| {
+        let list = |name: &str, list: &[String]| match form {
+            0 => json!({"name": name, "array": list}),
+            // Globs contain commas.
+            _ if name == "include" => json!({"name": name, "array": list, "string": ""}),
+            1 => json!({"name": name, "string": list.join(",")}),
+            _ => json!({"name": name, "string": format!(" {} ,", list.join(" , "))}),
+        };
+        let flag = |name: &str, flag: bool| json!({"name": name, "string": flag.to_string()});
+        let parameters = json!([
+            list("clusters", &clusters),
+            list("include", &include),
+            flag(table::RECURSE.name, recurse),
+            flag(table::ALLOW_SECRETS.name, allow_secrets),
+        ]);
+        let given = Given {
+            parameters: parameters.to_string(),
+            variables: vec![("ARGOCD_ENV_RECURSE".to_owned(), "neither".to_owned())],
+        };
+        let settings = given.resolve(&folder).unwrap_or_else(|told| panic!("{told}"));
+        let mut wanted: Vec<String> = Vec::new();
+        for cluster in clusters {
+            if !wanted.contains(&cluster) {
+                wanted.push(cluster);
+            }
+        }
+        let found: Vec<String> = settings.target.clusters().iter().map(ToString::to_string).collect();
+        assert_eq!(found, wanted);
+        assert_eq!(
+            (settings.source.selection.recurse, settings.allow_secrets),
+            (recurse, allow_secrets)
+        );
+        assert_eq!(settings.source.selection.include.len(), include.len());
+        assert_eq!(
+            (settings.name.to_string().as_str(), settings.namespace.as_deref()),
+            ("guestbook", Some("shop"))
+        );
+    });
+}
+
+#[test]
+fn announcements_are_a_list_whatever_an_application_has() {
+    let folder = guestbook();
+    holds(400, given, |given| match announcements(&folder, &given.env()) {
+        Ok(text) => {
+            let list: Vec<Value> = serde_json::from_str(&text).expect("a list");
+            assert!(list.iter().all(|it| it["name"].is_string()));
+        }
+        Err(problems) => assert_plain(&problems.to_string()),
+    });
+}

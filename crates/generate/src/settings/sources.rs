@@ -1,0 +1,267 @@
+//! Sources of setting values, in order of precedence: flag, plugin parameter, environment variable, default. An empty text counts
+//! as unset: Argo CD passes `""` for a plugin environment variable whose variable is undefined.
+
+use super::parameter_announcements::Shape;
+use super::table::{Form, SETTINGS, Setting};
+use super::values;
+use super::{Env, Given};
+use manifest::problem::Problems;
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+/// A plugin parameter as Argo CD passes it; the Application determines which of the three fields is set.
+#[derive(Debug, serde::Deserialize)]
+struct Parameter {
+    name: String,
+    string: Option<String>,
+    array: Option<Vec<String>>,
+    map: Option<BTreeMap<String, String>>,
+}
+
+/// All given values, and the problems found so far.
+pub(super) struct Sources<'a> {
+    flags: &'a Given,
+    parameters: BTreeMap<String, Parameter>,
+    env: &'a Env,
+    pub(super) problems: Vec<String>,
+}
+
+/// The value given for a setting.
+struct Found {
+    /// The name of the source, for messages.
+    origin: String,
+    /// The texts, one or several; none is blank.
+    texts: Vec<String>,
+    /// True if each text is one map entry, whatever it contains.
+    entries: bool,
+}
+
+impl<'a> Sources<'a> {
+    /// Collects the given values, and parses the plugin parameters.
+    ///
+    /// # Errors
+    /// Returns an error if the plugin parameters are malformed.
+    pub(super) fn new(flags: &'a Given, env: &'a Env) -> Result<Self, Problems> {
+        // Unset without a plugin section, `null` without parameters: both mean none.
+        let text = env.get("ARGOCD_APP_PARAMETERS").map_or("", |text| text.trim());
+        let given: Option<Vec<Parameter>> = if text.is_empty() {
+            None
+        } else {
+            serde_json::from_str(text).map_err(|error| {
+                Problems::one(format!(
+                    "ARGOCD_APP_PARAMETERS is not a list of plugin parameters: {error}"
+                ))
+            })?
+        };
+        let mut sources = Self {
+            flags,
+            parameters: BTreeMap::new(),
+            env,
+            problems: Vec::new(),
+        };
+        for parameter in given.unwrap_or_default() {
+            let known = |setting: &&&Setting| setting.parameter && setting.name == parameter.name;
+            if SETTINGS.iter().any(|setting| known(&setting)) {
+                sources.parameters.insert(parameter.name.clone(), parameter);
+            } else {
+                let names: Vec<_> = SETTINGS
+                    .iter()
+                    .filter(|setting| setting.parameter)
+                    .map(|setting| setting.name)
+                    .collect();
+                sources.problems.push(format!(
+                    "parameter {} is not known: the parameters are {}",
+                    parameter.name,
+                    names.join(", ")
+                ));
+            }
+        }
+        Ok(sources)
+    }
+
+    /// Returns true if argocd-cmp-server started this process: it always passes the name of the Application.
+    pub(super) fn within_argo_cd(&self) -> bool {
+        self.env.get("ARGOCD_APP_NAME").is_some_and(|name| !name.is_empty())
+    }
+
+    pub(super) fn need(&mut self, missing: bool, line: &str) {
+        // A malformed value is already reported: reporting it as missing too would only confuse.
+        if missing && self.problems.is_empty() {
+            self.problems.push(line.to_owned());
+        }
+    }
+
+    /// Returns the name of the source of a setting; `None` if the setting is unset.
+    pub(super) fn origin(&mut self, setting: &Setting) -> Option<String> {
+        let given = self.first_given(setting);
+        (!given.texts.is_empty()).then_some(given.origin)
+    }
+
+    /// Returns the name of the source that sets a setting to an empty text.
+    pub(super) fn set_but_empty(&self, setting: &Setting) -> Option<String> {
+        let is_blank = |text: &String| text.trim().is_empty();
+        if self.flags.of(setting).iter().any(is_blank) {
+            return Some(format!("--{}", setting.name));
+        }
+        let mut variables = setting.variables();
+        let variable = variables.find(|variable| self.env.get(&**variable).is_some_and(is_blank))?;
+        Some(format!("env {variable}"))
+    }
+
+    /// Returns the texts of a setting, unparsed.
+    pub(super) fn texts(&mut self, setting: &Setting) -> Vec<String> {
+        self.first_given(setting).texts
+    }
+
+    /// Returns the shapes in which the Application wrote a parameter, without empty ones.
+    pub(super) fn shapes(&self, setting: &Setting) -> Vec<Shape> {
+        let parameter = self.parameters.get(setting.name);
+        let written = parameter.map(|parameter| {
+            [
+                (
+                    parameter.string.as_ref().is_some_and(|text| !text.trim().is_empty()),
+                    Shape::Text,
+                ),
+                (
+                    parameter.array.as_ref().is_some_and(|list| !list.is_empty()),
+                    Shape::List,
+                ),
+                (parameter.map.as_ref().is_some_and(|map| !map.is_empty()), Shape::Map),
+            ]
+        });
+        let written = written.into_iter().flatten().filter(|(written, _)| *written);
+        written.map(|(_, shape)| shape).collect()
+    }
+
+    /// Returns a setting with one value.
+    pub(super) fn text<T, E: Display>(&mut self, setting: &Setting, parse: impl Fn(&str) -> Result<T, E>) -> Option<T> {
+        self.list(setting, false, parse).pop()
+    }
+
+    /// Returns a setting with one arbitrary text.
+    pub(super) fn any_text(&mut self, setting: &Setting) -> Option<String> {
+        self.text(setting, |text| Ok::<_, String>(text.to_owned()))
+    }
+
+    /// Returns a boolean setting.
+    pub(super) fn flag(&mut self, setting: &Setting, default: bool) -> bool {
+        self.text(setting, values::boolean).unwrap_or(default)
+    }
+
+    /// Returns a setting in bytes; 0 means no limit.
+    pub(super) fn limit(&mut self, setting: &Setting, default: u64) -> Option<u64> {
+        let bytes = self.text(setting, values::quantity).unwrap_or(default);
+        Some(bytes).filter(|&bytes| bytes > 0)
+    }
+
+    /// Returns a setting with several values; with `commas`, one text may contain several.
+    pub(super) fn list<T, E: Display>(
+        &mut self,
+        setting: &Setting,
+        commas: bool,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Vec<T> {
+        let Found { origin, texts, .. } = self.first_given(setting);
+        let mut values = Vec::new();
+        for part in texts.iter().flat_map(|text| parts(text, commas)) {
+            match parse(part) {
+                Ok(value) => values.push(value),
+                Err(error) => self.problems.push(format!("{origin}: {error}")),
+            }
+        }
+        values
+    }
+
+    /// Returns a setting with several values by key, in the order of the keys. With `commas`, one text may contain several;
+    /// otherwise each line of it may contain one.
+    pub(super) fn map<K: Ord, E: Display>(
+        &mut self,
+        setting: &Setting,
+        commas: bool,
+        parse_key: impl Fn(&str) -> Result<K, E>,
+    ) -> BTreeMap<K, String> {
+        let Found { origin, texts, entries } = self.first_given(setting);
+        let mut values = BTreeMap::new();
+        let texts = texts.iter().flat_map(|text| {
+            if entries {
+                vec![text.as_str()]
+            } else if commas {
+                parts(text, true)
+            } else {
+                text.lines().collect()
+            }
+        });
+        for text in texts {
+            let Some((key, value)) = text.split_once('=') else {
+                self.problems
+                    .push(format!("{origin}: {text:?} is not of the form KEY=VALUE"));
+                continue;
+            };
+            match parse_key(key.trim()) {
+                Ok(key) => {
+                    values.insert(key, value.to_owned());
+                }
+                Err(error) => self.problems.push(format!("{origin}: {error}")),
+            }
+        }
+        values
+    }
+
+    /// Returns the texts from the source that wins, and its name.
+    fn first_given(&mut self, setting: &Setting) -> Found {
+        let given = |origin: String, texts: Vec<String>| -> Option<Found> {
+            let texts: Vec<String> = texts.into_iter().filter(|text| !text.trim().is_empty()).collect();
+            (!texts.is_empty()).then_some(Found {
+                origin,
+                texts,
+                entries: false,
+            })
+        };
+        let flags = self.flags.of(setting).to_vec();
+        if let Some(given) = given(format!("--{}", setting.name), flags) {
+            return given;
+        }
+        if let Some(parameter) = self.parameters.get(setting.name) {
+            let origin = format!("parameter {}", setting.name);
+            let map = parameter.map.iter().flatten();
+            let mut texts: Vec<String> = map.map(|(key, value)| format!("{key}={value}")).collect();
+            let entries = !texts.is_empty();
+            if !texts.is_empty() && !matches!(setting.form, Form::Map(_)) {
+                let line = format!("{origin}: it is a map, give it as string or array");
+                if !self.problems.contains(&line) {
+                    self.problems.push(line);
+                }
+                texts.clear();
+            }
+            texts.extend(parameter.array.iter().flatten().cloned());
+            texts.extend(parameter.string.clone());
+            if let Some(given) = given(origin, texts) {
+                return Found { entries, ..given };
+            }
+        }
+        for variable in setting.variables() {
+            // The name without the prefix that argocd-cmp-server adds.
+            let origin = match variable.strip_prefix("ARGOCD_ENV_") {
+                Some(name) => format!("plugin env {name}"),
+                None => format!("env {variable}"),
+            };
+            let value = self.env.get(&*variable).cloned();
+            if let Some(given) = given(origin, value.into_iter().collect()) {
+                return given;
+            }
+        }
+        Found {
+            origin: String::new(),
+            texts: Vec::new(),
+            entries: false,
+        }
+    }
+}
+
+fn parts(text: &str, commas: bool) -> Vec<&str> {
+    if commas {
+        text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect()
+    } else {
+        vec![text]
+    }
+}

@@ -1,0 +1,452 @@
+//! Reads manifests: plain files of a folder, the output of kustomize or helm for it, or standard input; and the overlays of
+//! single clusters.
+//!
+//! A folder is read once, however many clusters share it. A cluster may have an overlay: a value file to render the chart with; a
+//! sub-folder to render instead of the folder; or a sub-folder of plain manifests that replace or extend those of the folder.
+
+mod bounds;
+mod chart;
+mod helm;
+mod kustomization;
+mod kustomize;
+mod pipes;
+mod remote;
+mod strvals;
+mod tool;
+
+use super::discover::{self, Selection};
+use super::load;
+use super::object::Object;
+use super::settings::Target;
+use super::validate;
+use bounds::{Repository, Target as Found};
+use manifest::key::ObjectKey;
+use manifest::problem::{Problems, plain};
+use manifest::yaml;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io::{self, Read as _};
+use std::path::{Component, Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::thread;
+
+pub use helm::HelmSettings;
+pub(super) use helm::SKIP_SCHEMA_VALIDATION;
+pub use remote::{Remote, Remotes};
+pub use tool::Tools;
+
+/// The input of `generate`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// A folder.
+    Folder(PathBuf),
+    /// The output of another program.
+    StandardInput,
+}
+
+impl Input {
+    /// Returns the input for the typed argument: the current folder without one, standard input for `-`.
+    #[must_use]
+    pub fn new(typed: Option<PathBuf>) -> Self {
+        match typed {
+            None => Self::Folder(PathBuf::from(".")),
+            Some(path) if path.as_os_str() == "-" => Self::StandardInput,
+            Some(path) => Self::Folder(path),
+        }
+    }
+}
+
+/// The type of a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Plain manifests.
+    Directory,
+    /// A kustomization.
+    Kustomize,
+    /// A chart.
+    Helm,
+}
+
+impl FromStr for Kind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "directory" => Ok(Self::Directory),
+            "kustomize" => Ok(Self::Kustomize),
+            "helm" => Ok(Self::Helm),
+            _ => Err(format!("{text:?} is not a source: it is directory, kustomize or helm")),
+        }
+    }
+}
+
+impl Kind {
+    /// Detects the type of a folder from the selected files in its root. A kustomization wins over a chart, as in Argo CD, which
+    /// visits the files in the order of their names and keeps the last match.
+    #[must_use]
+    pub fn of(folder: &Path, selection: &Selection) -> Self {
+        let has = |name: &str| selection.selects(name) && folder.join(name).symlink_metadata().is_ok();
+        if kustomize::FILES.iter().any(|name| has(name)) {
+            Self::Kustomize
+        } else if has("Chart.yaml") {
+            Self::Helm
+        } else {
+            Self::Directory
+        }
+    }
+}
+
+/// The source of manifests and the settings to read it with.
+#[derive(Debug)]
+pub struct Source {
+    /// The input.
+    pub input: Input,
+    /// The path of the folder in its repository as Argo CD passes it; empty if unknown.
+    pub path: String,
+    /// The type of the folder; `None` to detect it.
+    pub kind: Option<Kind>,
+    /// The selection of files in a folder of plain manifests.
+    pub selection: Selection,
+    /// The origin of a setting that applies to plain manifests only, if one is set.
+    pub for_plain_manifests: Option<String>,
+    /// The settings for rendering charts.
+    pub helm: HelmSettings,
+    /// The options of `kustomize build`.
+    pub kustomize_options: Vec<String>,
+    /// The addresses that kustomize and Helm may fetch from.
+    pub remotes: Remotes,
+    /// The settings for running the tools that render manifests.
+    pub tools: Tools,
+    /// The overlays: paths relative to the folder, by cluster. They may name clusters that are not targets.
+    pub overlays: BTreeMap<String, String>,
+}
+
+/// Manifests that were read.
+#[derive(Clone, Debug, Default)]
+pub struct Manifests {
+    /// The objects, in the order of the files.
+    pub objects: Vec<Object>,
+    /// The names of their files, for messages.
+    pub files: Vec<String>,
+    /// Warnings about skipped content, one line each.
+    pub notices: Vec<String>,
+}
+
+impl Manifests {
+    /// Returns the number of bytes of all objects.
+    fn size(&self) -> u64 {
+        self.objects.iter().map(|object| object.size() as u64).sum()
+    }
+
+    /// Adds the manifests of an overlay. Each replaces the object with the same identity. `namespace` is the default for objects
+    /// without one.
+    fn lay_over(&mut self, over: Self, namespace: Option<&str>) {
+        let home = |key: &ObjectKey| ObjectKey {
+            namespace: key.namespace.clone().or_else(|| namespace.map(Arc::from)),
+            ..key.clone()
+        };
+        let replaced: HashSet<ObjectKey> = over.objects.iter().map(|object| home(&object.key)).collect();
+        self.objects.retain(|object| !replaced.contains(&home(&object.key)));
+        let files = u32::try_from(self.files.len()).unwrap_or(u32::MAX);
+        self.objects.extend(over.objects.into_iter().map(|mut object| {
+            object.source.file = object.source.file.saturating_add(files);
+            object
+        }));
+        self.files.extend(over.files);
+        self.notices.extend(over.notices);
+    }
+}
+
+/// The manifests of a group of clusters.
+#[derive(Debug)]
+pub struct Variant {
+    /// The clusters, as indexes into the target's list; empty for a placement.
+    pub clusters: Vec<usize>,
+    /// The manifests of these clusters.
+    pub manifests: Manifests,
+}
+
+/// Reads the manifests of each cluster of `target`; clusters with the same manifests share a variant. `namespace` is the default
+/// for objects without one. `max_output` limits the bytes of the objects of all variants together; each variant counts once per
+/// cluster, and at least once.
+///
+/// # Errors
+/// Returns an error if the input is invalid, with one line per problem, or if it is too large.
+pub fn variants(
+    source: &Source,
+    target: &Target,
+    namespace: Option<&str>,
+    max_output: Option<u64>,
+) -> Result<Vec<Variant>, Problems> {
+    let Plan { reads, mut variants } = Plan::new(source, target)?;
+    let mut problems = Vec::new();
+    let budget = |size: u64| match max_output.filter(|&max| size > max) {
+        Some(max) => Err(Problems::one(validate::too_large(max))),
+        None => Ok(()),
+    };
+    let mut read: Vec<Option<Manifests>> = Vec::with_capacity(reads.len());
+    let mut size = 0;
+    for some in reads.chunks(at_a_time(reads.len())) {
+        for found in side_by_side(some, |read| read.manifests(source)) {
+            let found = found.map_err(|found| problems.extend(found.into_lines())).ok();
+            size += found.as_ref().map_or(0, Manifests::size);
+            read.push(found);
+        }
+        budget(size)?;
+    }
+    Problems::or(problems, ())?;
+    let mut done = Vec::new();
+    let mut size = 0;
+    while let Some((clusters, layers)) = variants.pop() {
+        let mut manifests = Manifests::default();
+        for (at, &layer) in layers.iter().enumerate() {
+            let needed_again = variants.iter().any(|(_, layers)| layers.contains(&layer));
+            let read = &mut read[layer];
+            let read = if needed_again { read.clone() } else { read.take() };
+            let read = read.expect("it was read, and the last that needs it takes it");
+            if at == 0 {
+                manifests = read;
+            } else {
+                manifests.lay_over(read, namespace);
+            }
+        }
+        size += manifests.size() * clusters.len().max(1) as u64;
+        budget(size)?;
+        done.push(Variant { clusters, manifests });
+    }
+    done.reverse();
+    Ok(done)
+}
+
+/// An input that is read once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Read<'s> {
+    StandardInput,
+    Folder {
+        kind: Kind,
+        /// The path below the source's folder; empty for that folder.
+        below: &'s str,
+        /// The value file of a cluster, relative to the source's folder.
+        values: Option<&'s str>,
+    },
+}
+
+/// The inputs to read, and the inputs of each variant: the shared input first, then the overlay.
+#[derive(Default)]
+struct Plan<'s> {
+    reads: Vec<Read<'s>>,
+    variants: Vec<(Vec<usize>, Vec<usize>)>,
+}
+
+impl<'s> Plan<'s> {
+    fn new(source: &'s Source, target: &Target) -> Result<Self, Problems> {
+        let mut plan = Self::default();
+        let shared = match &source.input {
+            Input::Folder(folder) => Read::Folder {
+                kind: source.kind.unwrap_or_else(|| Kind::of(folder, &source.selection)),
+                below: "",
+                values: None,
+            },
+            Input::StandardInput if source.kind.is_some_and(|kind| kind != Kind::Directory) => {
+                return Err(Problems::one(
+                    "standard input holds manifests that are rendered already: leave source out, or name the folder",
+                ));
+            }
+            Input::StandardInput => Read::StandardInput,
+        };
+        let mut problems = Vec::new();
+        let clusters = match target {
+            Target::Clusters(clusters) => clusters,
+            Target::Placement(_) => {
+                plan.add(&[shared], None);
+                return Ok(plan);
+            }
+        };
+        // Many clusters may share an overlay: check it once.
+        let mut looked_at: HashMap<&str, Result<Vec<Read<'_>>, String>> = HashMap::new();
+        for (at, cluster) in clusters.iter().enumerate() {
+            let overlay = source.overlays.get(&cluster.to_string());
+            let reads = match overlay {
+                None => Ok(vec![shared.clone()]),
+                Some(path) => {
+                    let reads = looked_at
+                        .entry(path)
+                        .or_insert_with(|| overlay_over(&shared, path, source));
+                    reads.clone()
+                }
+            };
+            match reads {
+                Ok(reads) => plan.add(&reads, Some(at)),
+                Err(line) => problems.push(format!("overlays: {line}")),
+            }
+        }
+        Problems::or(problems, plan)
+    }
+
+    fn add(&mut self, reads: &[Read<'s>], cluster: Option<usize>) {
+        let mut layers = Vec::new();
+        for read in reads {
+            let at = self.reads.iter().position(|known| known == read).unwrap_or_else(|| {
+                self.reads.push(read.clone());
+                self.reads.len() - 1
+            });
+            layers.push(at);
+        }
+        match self.variants.iter_mut().find(|(_, known)| *known == layers) {
+            Some((clusters, _)) => clusters.extend(cluster),
+            None => self.variants.push((cluster.into_iter().collect(), layers)),
+        }
+    }
+}
+
+/// Returns the inputs of a cluster with the overlay `path`, or the reason why the overlay is invalid.
+fn overlay_over<'s>(shared: &Read<'s>, path: &'s str, source: &'s Source) -> Result<Vec<Read<'s>>, String> {
+    let (Input::Folder(folder), Read::Folder { kind, .. }) = (&source.input, shared) else {
+        return Err("standard input has no sub-folders: name the folder instead, or leave overlays out".to_owned());
+    };
+    let inside = Path::new(path)
+        .components()
+        .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    if !inside {
+        return Err(format!(
+            "{path}: it leaves the folder: name a sub-folder or a value file in it"
+        ));
+    }
+    let repository = Repository::of(folder, &source.path);
+    let found = folder.join(path);
+    match repository.follow(&found).map_err(|why| format!("{path}: {why}"))? {
+        Found::Nothing => Err(format!("{path}: it cannot be read: no such file or directory")),
+        Found::Folder(_) => {
+            let of_cluster = |kind| Read::Folder {
+                kind,
+                below: path,
+                values: None,
+            };
+            Ok(match Kind::of(&found, &source.selection) {
+                Kind::Directory => vec![shared.clone(), of_cluster(Kind::Directory)],
+                rendered => vec![of_cluster(rendered)],
+            })
+        }
+        Found::File(_) if *kind == Kind::Helm => Ok(vec![Read::Folder {
+            kind: Kind::Helm,
+            below: "",
+            values: Some(path),
+        }]),
+        Found::File(_) => Err(format!(
+            "{path}: it is a file, and only a chart has value files: name a sub-folder with what differs"
+        )),
+    }
+}
+
+impl Read<'_> {
+    fn manifests(&self, source: &Source) -> Result<Manifests, Problems> {
+        let (folder, kind, below, values) = match (self, &source.input) {
+            (Self::Folder { kind, below, values }, Input::Folder(folder)) => (folder, *kind, *below, *values),
+            _ => return standard_input(source),
+        };
+        if kind != Kind::Directory
+            && let Some(given) = &source.for_plain_manifests
+        {
+            return Err(Problems::one(format!(
+                "{given}: it is about the files of plain manifests, and this folder is rendered: leave it out, or set source to \
+                 directory"
+            )));
+        }
+        if kind != Kind::Helm
+            && let Some(given) = &source.helm.given
+        {
+            return Err(Problems::one(format!(
+                "{given}: it is about charts, and there is no Chart.yaml in the root of the folder: leave it out, or name the \
+                 chart's folder"
+            )));
+        }
+        match kind {
+            Kind::Directory => directory(folder, below, source),
+            Kind::Kustomize => kustomize::render(folder, below, source),
+            Kind::Helm => helm::render(folder, below, values, source),
+        }
+    }
+}
+
+fn directory(folder: &Path, below: &str, source: &Source) -> Result<Manifests, Problems> {
+    // An overlay belongs to its clusters alone, so it is excluded from the shared part, whether or not the target has these
+    // clusters.
+    let overlays = source.overlays.values().filter(|_| below.is_empty());
+    let selection = Selection {
+        leave_out: overlays.map(|path| folder.join(path)).collect(),
+        ..source.selection.clone()
+    };
+    let mut found = discover::manifests(folder, below, &source.path, &selection)?;
+    let loaded = load::files(&mut found, selection.max_size);
+    // Report an unlistable folder first: it is the cause of other problems.
+    let notices = found.end()?;
+    let load::Files { names, objects } = loaded?;
+    Ok(Manifests {
+        objects,
+        files: names,
+        notices,
+    })
+}
+
+fn standard_input(source: &Source) -> Result<Manifests, Problems> {
+    let name = "standard input";
+    let max = source.selection.max_size;
+    let mut bytes = Vec::new();
+    io::stdin()
+        .lock()
+        .take(max.map_or(u64::MAX, |max| max.saturating_add(1)))
+        .read_to_end(&mut bytes)
+        .map_err(|error| Problems::one(format!("{name} cannot be read: {}", plain(&error))))?;
+    rendered(vec![(name.to_owned(), &bytes)], bytes.len(), source)
+}
+
+/// Parses the objects in the output of a program; each text has its own name.
+fn rendered(texts: Vec<(String, &[u8])>, size: usize, source: &Source) -> Result<Manifests, Problems> {
+    if let Some(max) = source.selection.max_size.filter(|&max| size as u64 > max) {
+        return Err(Problems::one(load::too_large(max)));
+    }
+    let objects = load::texts(&texts)?;
+    Ok(Manifests {
+        objects,
+        files: texts.into_iter().map(|(name, _)| name).collect(),
+        notices: Vec::new(),
+    })
+}
+
+/// The maximum number of sources read concurrently: each may use the memory limit of a tool.
+const AT_A_TIME: usize = 4;
+
+/// Returns the number of sources to read concurrently, out of `count`. Counting the cores reads cgroup files, so a single source
+/// skips it.
+fn at_a_time(count: usize) -> usize {
+    match count {
+        0 | 1 => 1,
+        _ => thread::available_parallelism().map_or(1, usize::from).min(AT_A_TIME),
+    }
+}
+
+/// Applies `work` to each item, on a few threads at a time, and returns the results in the order of the items.
+fn side_by_side<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    if let [item] = items {
+        return vec![work(item)];
+    }
+    let mut done = Vec::with_capacity(items.len());
+    for some in items.chunks(at_a_time(items.len())) {
+        let some = thread::scope(|scope| {
+            let start = |item| {
+                let work = &work;
+                let thread = thread::Builder::new().stack_size(yaml::STACK);
+                thread
+                    .spawn_scoped(scope, move || work(item))
+                    .expect("a thread can be started")
+            };
+            let started: Vec<_> = some.iter().map(start).collect();
+            started
+                .into_iter()
+                .map(thread::ScopedJoinHandle::join)
+                .collect::<Vec<_>>()
+        });
+        done.extend(some.into_iter().map(|result| result.expect("it does not panic")));
+    }
+    done
+}

@@ -1,0 +1,224 @@
+//! Keeps the paths that a source names within its repository.
+
+use crate::discover;
+use manifest::problem::plain;
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::{Component, Path, PathBuf};
+
+/// The repository that a source must stay within.
+#[derive(Debug)]
+pub(super) struct Repository {
+    /// The root: absolute, without symbolic links.
+    root: PathBuf,
+}
+
+/// The target of a path after following links.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// Nothing exists there, and no link on the way could later lead elsewhere.
+    Nothing,
+    /// A regular file.
+    File(PathBuf),
+    /// A folder.
+    Folder(PathBuf),
+}
+
+const OUTSIDE: &str = "it is outside the repository: copy it into it";
+
+impl Repository {
+    /// Returns the repository of `folder`; `source_path` is the path of the folder in it, if Argo CD passes it.
+    pub(super) fn of(folder: &Path, source_path: &str) -> Self {
+        let root = discover::repository(folder, source_path);
+        Self {
+            root: root.canonicalize().unwrap_or(root),
+        }
+    }
+
+    /// Returns the root.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Returns the path relative to the repository, for messages.
+    pub(super) fn shown(&self, path: &Path) -> String {
+        path.strip_prefix(&self.root)
+            .unwrap_or(path)
+            .to_string_lossy()
+            .into_owned()
+    }
+
+    /// Resolves a path, which must lead to a target within the repository.
+    ///
+    /// # Errors
+    /// Returns an error with the reason and the remedy if the path leads out of the repository, through a dangling link, or to a
+    /// device.
+    pub(super) fn follow(&self, path: &Path) -> Result<Target, String> {
+        let found = match path.canonicalize() {
+            Ok(found) => found,
+            Err(error) if is_missing(&error) => return self.nothing_at(path),
+            Err(error) => return Err(format!("it cannot be read: {}", plain(&error))),
+        };
+        if !found.starts_with(&self.root) {
+            return Err(OUTSIDE.to_owned());
+        }
+        match fs::metadata(&found) {
+            Ok(metadata) if metadata.is_file() => Ok(Target::File(found)),
+            Ok(metadata) if metadata.is_dir() => Ok(Target::Folder(found)),
+            Ok(_) => Err("it is neither a file nor a folder, so it cannot come from Git: remove it".to_owned()),
+            Err(error) => Err(format!("it cannot be read: {}", plain(&error))),
+        }
+    }
+
+    /// Checks that a missing path ends within the repository and not at a link. A target may appear before a tool reads it, such
+    /// as the folder of a process in `/proc`.
+    fn nothing_at(&self, path: &Path) -> Result<Target, String> {
+        let mut existing = path;
+        while let Some(parent) = existing.parent() {
+            if existing.symlink_metadata().is_ok() {
+                break;
+            }
+            existing = parent;
+        }
+        match existing.canonicalize() {
+            Ok(found) if found.starts_with(&self.root) => {
+                let rest = path.strip_prefix(existing).unwrap_or(Path::new(""));
+                if cleaned(&found.join(rest)).starts_with(&self.root) {
+                    Ok(Target::Nothing)
+                } else {
+                    Err(OUTSIDE.to_owned())
+                }
+            }
+            Ok(_) => Err(OUTSIDE.to_owned()),
+            Err(_) => Err("it leads nowhere: correct or remove the link".to_owned()),
+        }
+    }
+}
+
+/// Returns true if nothing exists at the path, or a file where a folder should be.
+fn is_missing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename
+    )
+}
+
+/// Joins and cleans paths lexically, as Go's `filepath.Join` does: `..` removes the previous part even if that is a link.
+pub(super) fn joined(folder: &Path, name: &str) -> PathBuf {
+    cleaned(&folder.join(name.trim_start_matches('/')))
+}
+
+fn cleaned(path: &Path) -> PathBuf {
+    let mut clean = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                clean.pop();
+            }
+            Component::CurDir => {}
+            part => clean.push(part),
+        }
+    }
+    clean
+}
+
+/// Reads a file of at most `most` bytes.
+///
+/// # Errors
+/// Returns an error with the reason if the file is unreadable or larger.
+pub(super) fn read(file: &Path, most: u64) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    match fs::File::open(file).and_then(|file| file.take(most + 1).read_to_end(&mut bytes)) {
+        Err(error) => Err(format!("it cannot be read: {}", plain(&error))),
+        Ok(_) if bytes.len() as u64 > most => Err(format!("it is larger than {} MiB: make it smaller", most >> 20)),
+        Ok(_) => Ok(bytes),
+    }
+}
+
+/// Checks that Helm reads a file name as a plain name.
+///
+/// # Errors
+/// Returns an error with the special character, as [`unfit_for_helm`] names it.
+pub(super) fn check_for_helm(name: &str) -> Result<(), String> {
+    match unfit_for_helm(name) {
+        Some(what) => Err(format!(
+            "its name has {what}, which Helm would not take as part of a name: rename the file"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Returns the character, in words, that is special to Helm in a file name. Helm separates files by commas, interprets quotes and
+/// escapes in lists of files, and braces in values.
+pub(super) fn unfit_for_helm(name: &str) -> Option<&'static str> {
+    name.chars().find_map(|char| match char {
+        ',' => Some("a comma"),
+        '\\' => Some("a backslash"),
+        '"' => Some("a quotation mark"),
+        '{' | '}' => Some("a brace"),
+        char if char.is_control() => Some("a control character"),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+    use tempfile::TempDir;
+
+    fn repository() -> (TempDir, Repository) {
+        let scratch = TempDir::new().expect("a scratch folder");
+        let root = scratch.path().canonicalize().expect("a folder").join("repository");
+        fs::create_dir_all(root.join("apps/shop")).expect("a folder");
+        fs::write(root.join("shared.yaml"), "").expect("a file");
+        fs::write(scratch.path().join("secret.yaml"), "").expect("a file");
+        (scratch, Repository { root })
+    }
+
+    #[test]
+    fn follows_paths_within_the_repository_only() {
+        let (_scratch, repository) = repository();
+        let shop = repository.root().join("apps/shop");
+        symlink("../../shared.yaml", shop.join("inside")).expect("a link");
+        symlink("inside", shop.join("inside-too")).expect("a link");
+        symlink("../../../secret.yaml", shop.join("outside")).expect("a link");
+        symlink("outside", shop.join("outside-too")).expect("a link");
+        symlink("/proc/self/none", shop.join("nowhere")).expect("a link");
+        symlink("loop", shop.join("loop")).expect("a link");
+        let follow = |name: &str| repository.follow(&joined(&shop, name));
+        let shared = repository.root().join("shared.yaml");
+        for name in ["../../shared.yaml", "inside", "inside-too", "none/../inside"] {
+            assert_eq!(follow(name), Ok(Target::File(shared.clone())), "{name}");
+        }
+        assert_eq!(follow("../.."), Ok(Target::Folder(repository.root().to_owned())));
+        for name in ["none", "none/none", "inside/none"] {
+            assert_eq!(follow(name), Ok(Target::Nothing), "{name}");
+        }
+        for name in [
+            "outside",
+            "outside-too",
+            "nowhere",
+            "nowhere/cwd",
+            "loop",
+            "../../../none",
+            "../../../../../../../../../../proc/4000000/cwd",
+        ] {
+            assert!(follow(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_what_helm_would_take_for_more_than_a_name() {
+        for (name, wanted) in [
+            ("x,/etc/passwd", Some("a comma")),
+            (r"a\", Some("a backslash")),
+            ("a\nb", Some("a control character")),
+            ("{a}", Some("a brace")),
+            ("values prod-eu.yaml", None),
+            ("../../values/prod@2=[1].yaml", None),
+        ] {
+            assert_eq!(unfit_for_helm(name), wanted, "{name}");
+        }
+    }
+}

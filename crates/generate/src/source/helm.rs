@@ -1,0 +1,317 @@
+//! Renders a chart as Argo CD does: with `helm template`, including its CRDs, under the Application's name.
+
+use super::bounds::{Repository, Target, check_for_helm};
+use super::chart::Check;
+use super::remote::is_url;
+use super::tool::{Complaint, Needs};
+use super::{Manifests, Source, rendered, strvals};
+use manifest::problem::Problems;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The settings for rendering charts.
+#[derive(Clone, Debug, Default)]
+pub struct HelmSettings {
+    /// The origin of one of these settings, if any is set.
+    pub given: Option<String>,
+    /// The name of the release.
+    pub release_name: String,
+    /// The namespace of the release.
+    pub namespace: Option<String>,
+    /// The value files, relative to the chart, or to the repository with a leading `/`.
+    pub value_files: Vec<String>,
+    /// The values as YAML.
+    pub values: Option<String>,
+    /// The single values (`--set`).
+    pub parameters: BTreeMap<String, String>,
+    /// The single values that are always strings (`--set-string`).
+    pub string_parameters: BTreeMap<String, String>,
+    /// The single values read from files (`--set-file`).
+    pub file_parameters: BTreeMap<String, String>,
+    /// The Kubernetes version passed to the chart.
+    pub kube_version: Option<String>,
+    /// The API versions passed to the chart, besides the built-in ones.
+    pub api_versions: Vec<String>,
+    /// The flags of `helm template`.
+    pub flags: Vec<&'static str>,
+    /// True to ignore missing value files.
+    pub ignore_missing_value_files: bool,
+}
+
+/// Renders the chart at `below` in `folder` with `helm template`; `of_cluster` is the value file of one cluster.
+pub(super) fn render(
+    folder: &Path,
+    below: &str,
+    of_cluster: Option<&str>,
+    source: &Source,
+) -> Result<Manifests, Problems> {
+    let chart = if below.is_empty() {
+        folder.to_owned()
+    } else {
+        folder.join(below)
+    };
+    let repository = Repository::of(folder, &source.path);
+    let files = Files {
+        chart: &chart,
+        repository: &repository,
+    };
+    let check = Check {
+        repository: &repository,
+        remotes: &source.remotes,
+        schemas: !source.helm.flags.contains(&SKIP_SCHEMA_VALIDATION),
+    };
+    Problems::or(check.problems(&chart), ())?;
+    let arguments = arguments(&source.helm, &files, of_cluster)?;
+    let values = source.helm.values.as_deref();
+    let needs = Needs::of_helm(repository.root(), &source.remotes);
+    let written = source.tools.run("helm", arguments, &chart, values, &needs)?;
+    let written = written.map_err(|complaint| Problems::one(explained(&complaint)))?;
+    let mut manifests = rendered(by_template(&written.manifests), written.manifests.len(), source)?;
+    manifests.notices = written.notices("helm template");
+    Ok(manifests)
+}
+
+/// The flag that disables the schema validation of values.
+pub(crate) const SKIP_SCHEMA_VALIDATION: &str = "--skip-schema-validation";
+
+/// Returns the arguments of `helm` as Argo CD passes them, except for the name of the release: after `--name-template` it would
+/// be a template. Argo CD has no value files per cluster; here such a file comes last, before the single values.
+///
+/// # Errors
+/// Returns an error with every argument that Helm would interpret differently than intended.
+fn arguments(helm: &HelmSettings, files: &Files<'_>, of_cluster: Option<&str>) -> Result<Vec<String>, Problems> {
+    let mut arguments = vec!["template".to_owned(), helm.release_name.clone(), ".".to_owned()];
+    let mut problems = Vec::new();
+    if !is_release_name(&helm.release_name) {
+        problems.push(format!(
+            "release name {:?}: Helm takes at most 53 lower-case letters, digits, '-' and '.', each part beginning and ending with a \
+             letter or digit: set helm-release-name",
+            helm.release_name
+        ));
+    }
+    let mut option = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
+    if let Some(namespace) = &helm.namespace {
+        option("--namespace", namespace.clone());
+    }
+    if let Some(version) = &helm.kube_version {
+        if !is_word(version) {
+            problems.push(format!(
+                "helm-kube-version: {version:?} is not a version: write it like 1.34.0"
+            ));
+        }
+        option("--kube-version", plain_version(version).to_owned());
+    }
+    for version in &helm.api_versions {
+        if !is_word(version) {
+            problems.push(format!(
+                "helm-api-versions: {version:?} is not an API version: write it like apps/v1 or apps/v1/Deployment"
+            ));
+        }
+        option("--api-versions", version.clone());
+    }
+    for file in &helm.value_files {
+        match files.find(file) {
+            Ok(Some(path)) => option("--values", strvals::element(&path)),
+            Ok(None) if helm.ignore_missing_value_files => {}
+            Ok(None) => problems.push(format!(
+                "helm-value-files: {file}: there is no such file: correct it, or set helm-ignore-missing-value-files"
+            )),
+            Err(why) => problems.push(format!("helm-value-files: {file}: {why}")),
+        }
+    }
+    if helm.values.is_some() {
+        option("--values", "-".to_owned());
+    }
+    if let Some(file) = of_cluster {
+        match files.find(file) {
+            Ok(Some(path)) => option("--values", strvals::element(&path)),
+            Ok(None) => problems.push(format!("overlays: {file}: there is no such file")),
+            Err(why) => problems.push(format!("overlays: {file}: {why}")),
+        }
+    }
+    for (setting, flag, parameters) in [
+        ("helm-parameters", "--set", &helm.parameters),
+        ("helm-string-parameters", "--set-string", &helm.string_parameters),
+    ] {
+        for (key, value) in parameters {
+            match strvals::check_key(key).and_then(|()| strvals::value(value)) {
+                Ok(value) => option(flag, format!("{key}={value}")),
+                Err(why) => problems.push(format!("{setting}: {key}: {why}")),
+            }
+        }
+    }
+    for (key, file) in &helm.file_parameters {
+        match strvals::check_key(key).and_then(|()| files.find(file)) {
+            Ok(Some(path)) => option("--set-file", format!("{key}={}", strvals::file(&path))),
+            Ok(None) => problems.push(format!("helm-file-parameters: {key}: {file}: there is no such file")),
+            Err(why) => problems.push(format!("helm-file-parameters: {key}: {file}: {why}")),
+        }
+    }
+    arguments.extend(helm.flags.iter().map(|&flag| flag.to_owned()));
+    Problems::or(problems, arguments)
+}
+
+/// The folders of value files.
+struct Files<'a> {
+    chart: &'a Path,
+    repository: &'a Repository,
+}
+
+impl Files<'_> {
+    /// Returns the path of a value file, relative to the chart or to the root of the repository; `None` if it does not exist. As
+    /// in Argo CD, it may be anywhere in the repository, and links out of the repository are not followed.
+    fn find(&self, file: &str) -> Result<Option<String>, String> {
+        if is_url(file) {
+            return Err("it is on the network, which is not used here: commit it to the repository".to_owned());
+        }
+        check_for_helm(file)?;
+        let path = match file.strip_prefix('/') {
+            Some(file) => self.repository.root().join(file),
+            None => self.chart.join(file),
+        };
+        match self.repository.follow(&path)? {
+            Target::Nothing => Ok(None),
+            Target::Folder(_) => Err("it is a folder, not a file: name a file in it".to_owned()),
+            Target::File(found) => {
+                check_for_helm(&self.repository.shown(&found))?;
+                let found = found.into_os_string().into_string();
+                found
+                    .map(Some)
+                    .map_err(|_| "its name is not UTF-8: rename the file".to_owned())
+            }
+        }
+    }
+}
+
+/// Returns true if Helm accepts the name of a release: mirrors Helm's rule.
+pub(super) fn is_release_name(name: &str) -> bool {
+    let is_letter_or_digit = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    name.len() <= 53
+        && name.split('.').all(|part| {
+            let part = part.as_bytes();
+            part.iter().all(|byte| is_letter_or_digit(byte) || *byte == b'-')
+                && part.first().is_some_and(is_letter_or_digit)
+                && part.last().is_some_and(is_letter_or_digit)
+        })
+}
+
+/// Returns true if the text is a single argument without special meaning, such as a version.
+pub(super) fn is_word(text: &str) -> bool {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "._-+/".contains(char);
+    text.starts_with(|char: char| char.is_ascii_alphanumeric()) && text.chars().all(is_plain)
+}
+
+/// Returns the Kubernetes version without the suffixes of distributions, which would not match the version ranges of charts:
+/// mirrors Argo CD.
+pub(super) fn plain_version(version: &str) -> &str {
+    let version = version.trim_start_matches('v');
+    version.split(['-', '+']).next().unwrap_or(version)
+}
+
+/// Returns helm's error message, with a remedy if known.
+fn explained(Complaint(said): &Complaint) -> String {
+    let dependencies = said.split_once("missing in charts/ directory: ");
+    if let Some((_, names)) = dependencies {
+        return format!(
+            "Chart.yaml: what the chart depends on is not in charts/: {names}: no network is used here: run 'helm dependency update', \
+             and commit charts/"
+        );
+    }
+    // Helm reads the values from its standard input.
+    if let Some(why) = said.strip_prefix("failed to parse -: ") {
+        return format!("helm-values: {why}");
+    }
+    format!("helm template: {said}")
+}
+
+/// Helm's comment with the source of a document.
+const SOURCE: &[u8] = b"---\n# Source: ";
+
+/// Splits helm's output where the template changes. Kubernetes' reader ends a document at every line that begins with `---`, in
+/// any context, so this never splits a document.
+fn by_template(written: &[u8]) -> Vec<(String, &[u8])> {
+    let mut starts: Vec<usize> = memchr::memmem::find_iter(written, SOURCE)
+        .filter(|&at| at == 0 || written[at - 1] == b'\n')
+        .collect();
+    if starts.first() != Some(&0) {
+        starts.insert(0, 0);
+    }
+    let ends = starts.iter().skip(1).copied().chain([written.len()]);
+    starts
+        .iter()
+        .zip(ends)
+        .map(|(&start, end)| {
+            let text = &written[start..end];
+            let name = text
+                .strip_prefix(SOURCE)
+                .and_then(|rest| rest.split(|&byte| byte == b'\n').next());
+            let name = name.map_or_else(
+                || "helm template".to_owned(),
+                |name| shown(&String::from_utf8_lossy(name)),
+            );
+            (name, text)
+        })
+        .collect()
+}
+
+/// Returns a template's path in the chart's folder; helm adds the chart's name in front.
+fn shown(source: &str) -> String {
+    let path = source.split_once('/').map_or(source, |(_, path)| path);
+    format!("{path} (rendered)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distributions_add_to_versions() {
+        for version in ["1.34.0", "v1.34.0", "v1.34.0+k3s1", "1.34.0-eks-1a2b"] {
+            assert_eq!(plain_version(version), "1.34.0", "{version}");
+        }
+        assert_eq!(plain_version("1.34"), "1.34");
+    }
+
+    #[test]
+    fn release_names_are_no_templates_and_no_flags() {
+        let long = "a".repeat(54);
+        for name in ["shop", "shop-blue.v1", "0", &long[1..]] {
+            assert!(is_release_name(name), "{name}");
+        }
+        for name in [
+            "",
+            "-shop",
+            "shop-",
+            "Shop",
+            "a..b",
+            ".a",
+            "a_b",
+            "{{ fail (env \"HOME\") }}",
+            "--post-renderer=x",
+            "a\n",
+            &long,
+        ] {
+            assert!(!is_release_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_helm_wrote_is_cut_by_template() {
+        let texts = |written: &str| -> Vec<(String, String)> {
+            let texts = by_template(written.as_bytes()).into_iter();
+            texts
+                .map(|(name, text)| (name, String::from_utf8_lossy(text).into_owned()))
+                .collect()
+        };
+        let written = "---\n# Source: web/templates/a.yaml\na: |\n  ---\n  # Source: b\n---\nb: 1\n---\n# Source: web/charts/db/templates/c.yaml\nc: 1\n";
+        let found = texts(written);
+        let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(
+            names,
+            ["templates/a.yaml (rendered)", "charts/db/templates/c.yaml (rendered)"]
+        );
+        assert_eq!(found.iter().map(|(_, text)| text.as_str()).collect::<String>(), written);
+        assert_eq!(texts("a: 1\n"), [("helm template".to_owned(), "a: 1\n".to_owned())]);
+        assert_eq!(texts(""), [("helm template".to_owned(), String::new())]);
+    }
+}

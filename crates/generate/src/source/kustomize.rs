@@ -1,0 +1,42 @@
+//! Renders a kustomization as Argo CD does: with `kustomize build`.
+
+use super::bounds::Repository;
+use super::helm::plain_version;
+use super::tool::{Complaint, Needs};
+use super::{Manifests, Source, kustomization, rendered};
+use manifest::problem::Problems;
+use std::path::Path;
+
+/// The names of a kustomization file.
+pub(super) const FILES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+
+/// Renders the kustomization at `below` in `folder` with `kustomize build`.
+///
+/// # Errors
+/// Returns an error if the kustomization leads out of the repository, or with the message of kustomize.
+pub(super) fn render(folder: &Path, below: &str, source: &Source) -> Result<Manifests, Problems> {
+    let repository = Repository::of(folder, &source.path);
+    let folder = &folder.join(below);
+    Problems::or(kustomization::problems(folder, &repository, &source.remotes), ())?;
+    let mut arguments = vec!["build", "."];
+    arguments.extend(source.kustomize_options.iter().map(String::as_str));
+    let version = source.helm.kube_version.as_deref().map(plain_version);
+    if let Some(version) = version.filter(|_| arguments.contains(&"--enable-helm")) {
+        arguments.extend(["--helm-kube-version", version]);
+    }
+    let needs = Needs::of_kustomize(repository.root(), &source.remotes, &source.kustomize_options);
+    let written = source.tools.run("kustomize", arguments, folder, None, &needs)?;
+    let written = written.map_err(|Complaint(line)| Problems::one(format!("kustomize build: {}", shown(&line))))?;
+    let texts = vec![("kustomize build".to_owned(), &*written.manifests)];
+    let mut manifests = rendered(texts, written.manifests.len(), source)?;
+    manifests.notices = written.notices("kustomize build");
+    Ok(manifests)
+}
+
+/// Returns kustomize's error message; for a failed chart only helm's message, without the command line.
+fn shown(said: &str) -> &str {
+    match said.split_once(" : unable to run: 'helm ") {
+        Some((of_helm, _)) if !of_helm.is_empty() => of_helm.strip_prefix("Error: ").unwrap_or(of_helm),
+        _ => said,
+    }
+}

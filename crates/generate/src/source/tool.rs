@@ -1,0 +1,633 @@
+//! Runs a rendering tool from the PATH, with a minimal environment and limits on time and output. Its error messages become one
+//! line that is the same on every run.
+
+use super::pipes::{Pipe, read_all};
+use super::remote::Remotes;
+use crate::confine::{Confinement, Isolation, Limits, Reach, Scratch, kill_group};
+use crate::env::Env;
+use manifest::problem::{Problems, plain};
+use std::env;
+use std::ffi::OsStr;
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+/// The settings for running tools.
+#[derive(Clone, Debug)]
+pub struct Tools {
+    /// The path of this program, which runs as the supervisor that confines tools; without it they run with the permissions of
+    /// this process.
+    pub launcher: Option<PathBuf>,
+    /// The maximum number of bytes of memory of each tool; `None` for no limit.
+    pub memory: Option<u64>,
+    /// The kernel isolation of the tools.
+    pub isolation: Isolation,
+    /// The environment of the tools.
+    env: Vec<(String, String)>,
+    /// The maximum duration of each run.
+    timeout: Duration,
+    /// The maximum number of bytes of output; `None` for no limit.
+    max_size: Option<u64>,
+}
+
+/// Returns true if tools inherit the environment variable: those to find programs, and to reach a Git server if a kustomization
+/// has a remote base. No others, because kustomize writes variables into ConfigMaps if a folder asks for it.
+fn is_given(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    matches!(
+        upper.as_str(),
+        "PATH"
+            | "HOME"
+            | "TMPDIR"
+            | "LANG"
+            | "HTTP_PROXY"
+            | "HTTPS_PROXY"
+            | "NO_PROXY"
+            | "SSL_CERT_FILE"
+            | "SSL_CERT_DIR"
+            | "GOGC"
+            | "GOMEMLIMIT"
+    ) || upper.starts_with("GIT_")
+}
+
+/// The heap growth at which a tool collects garbage, in percent of the live heap. The tools are Go programs that run for some
+/// hundredths of a second: at Go's default of 100, collection takes a tenth of that and saves almost no memory.
+const COLLECT_AT: &str = "400";
+
+/// The maximum length of an error message: enough to find the fault, and short enough for an Application's status.
+const COMPLAINT_MAX: usize = 8000;
+
+/// The maximum number of bytes read of the error output.
+const COMPLAINTS_READ: u64 = 1 << 20;
+
+/// The prefix of kustomize's warnings in the error output.
+const WARNING: &str = "# Warning: ";
+
+/// The folders of programs and libraries.
+const SYSTEM: [&str; 9] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/opt",
+    "/nix/store",
+    "/etc/alternatives",
+];
+
+/// The configuration that programs and libraries read, without secrets.
+const CONFIGURATION: [&str; 16] = [
+    "/etc/ssl",
+    "/etc/pki",
+    "/etc/ca-certificates",
+    "/etc/resolv.conf",
+    "/etc/hosts",
+    "/etc/host.conf",
+    "/etc/gai.conf",
+    "/etc/nsswitch.conf",
+    "/etc/passwd",
+    "/etc/group",
+    "/etc/localtime",
+    "/etc/gitconfig",
+    "/etc/ld.so.cache",
+    "/etc/services",
+    "/etc/protocols",
+    "/etc/ssh",
+];
+
+/// The harmless devices.
+const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"];
+
+/// The files and folders of a home directory that Git and Helm read.
+const OF_HOME: [&str; 7] = [
+    ".gitconfig",
+    ".git-credentials",
+    ".netrc",
+    ".ssh",
+    ".config",
+    ".cache",
+    ".local/share",
+];
+
+/// The maximum number of bytes of a file written by a tool, such as a pack of a Git repository.
+const FILE_SIZE: u64 = 1 << 30;
+
+/// The access that a tool needs.
+pub(super) struct Needs<'a> {
+    /// The repository, which it may read.
+    repository: &'a Path,
+    /// True if it may use the network.
+    network: bool,
+    /// True if it reads its user's settings and writes to the repository, in order to fetch with credentials or to start
+    /// programs.
+    home: bool,
+}
+
+impl<'a> Needs<'a> {
+    /// Returns the needs of Helm, which fetches the value schemas that the administrator allows.
+    pub(super) fn of_helm(repository: &'a Path, remotes: &Remotes) -> Self {
+        Self {
+            repository,
+            network: !remotes.is_empty(),
+            home: false,
+        }
+    }
+
+    /// Returns the needs of kustomize, which fetches the bases and charts that the administrator allows, and starts programs of
+    /// the repository or the home directory if its options allow that.
+    pub(super) fn of_kustomize(repository: &'a Path, remotes: &Remotes, options: &[String]) -> Self {
+        let starts_programs = options
+            .iter()
+            .any(|option| option.starts_with("--enable-exec") || option.starts_with("--enable-alpha-plugins"));
+        let home = starts_programs || !remotes.is_empty();
+        Self {
+            repository,
+            network: home,
+            home,
+        }
+    }
+}
+
+/// Returns true if a Go program, or its child, crashed for lack of memory. Starting a thread needs memory too.
+fn is_out_of_memory(said: &str) -> bool {
+    let crash = without_dump(said);
+    crash.len() < said.len()
+        && [
+            "out of memory",
+            "allocate memory",
+            "create failed",
+            "create new OS thread",
+        ]
+        .iter()
+        .any(|sign| crash.contains(sign))
+}
+
+/// Returns the text before the dump of goroutines and registers that a crashing Go program prints.
+fn without_dump(said: &str) -> &str {
+    let is_dump = |line: &str| line.starts_with("goroutine ") && line.contains('[');
+    let mut end = 0;
+    for line in said.split_inclusive('\n') {
+        if is_dump(line) {
+            return &said[..end];
+        }
+        end += line.len();
+    }
+    said
+}
+
+/// Returns what a tool could reach because isolation is missing that the administrator has not disabled.
+fn lack(confinement: &Confinement) -> Option<String> {
+    if confinement.isolation == Isolation::None {
+        return None;
+    }
+    confinement.reported().ok()?.lack(confinement.network)
+}
+
+/// The output of a tool.
+pub(super) struct Written {
+    /// The manifests.
+    pub(super) manifests: Vec<u8>,
+    /// The warnings, one line each.
+    warnings: Vec<String>,
+    /// The line about missing isolation, if the kernel did not confine the tool.
+    lack: Option<String>,
+}
+
+impl Written {
+    /// Returns the warnings of a successful run. `command` is the name of the tool in messages.
+    pub(super) fn notices(self, command: &str) -> Vec<String> {
+        let warnings = self.warnings.iter().map(|line| format!("{command}: {line}"));
+        warnings.chain(self.lack).collect()
+    }
+}
+
+/// The error message of a tool, in one line.
+pub(super) struct Complaint(pub(super) String);
+
+impl Tools {
+    /// Creates the settings with the variables that tools need, and always with a home directory: without one, helm would search
+    /// for its plugins and settings in the chart. If `GOGC` is not set, tools collect garbage later than Go's default.
+    #[must_use]
+    pub fn new(env: &Env, timeout: Duration, max_size: Option<u64>) -> Self {
+        let given = env.iter().filter(|(name, _)| is_given(name));
+        let mut env: Vec<_> = given.map(|(name, value)| (name.clone(), value.clone())).collect();
+        if !env.iter().any(|(name, home)| name == "HOME" && !home.is_empty()) {
+            env.push(("HOME".to_owned(), "/".to_owned()));
+        }
+        if !env.iter().any(|(name, _)| name == "GOGC") {
+            env.push(("GOGC".to_owned(), COLLECT_AT.to_owned()));
+        }
+        Self {
+            launcher: None,
+            memory: None,
+            isolation: Isolation::default(),
+            env,
+            timeout,
+            max_size,
+        }
+    }
+
+    /// Runs the tool `name` in a folder with `input` on standard input. Returns its output, or its error message.
+    pub(super) fn run<S: AsRef<OsStr>>(
+        &self,
+        name: &str,
+        arguments: impl IntoIterator<Item = S>,
+        folder: &Path,
+        input: Option<&str>,
+        needs: &Needs<'_>,
+    ) -> Result<Result<Written, Complaint>, Problems> {
+        let failed =
+            |what: &str, error: &io::Error| Problems::one(format!("{name} cannot be {what}: {}", plain(error)));
+        let program = self.find(name)?;
+        let scratch = Scratch::new(&env::temp_dir()).map_err(|error| {
+            Problems::one(format!(
+                "{name} needs a temporary folder, which cannot be created in TMPDIR or /tmp: {}: mount a writable volume there",
+                plain(&error)
+            ))
+        })?;
+        let temporary = scratch.folder("tmp").map_err(|error| failed("started", &error))?;
+        let (mut command, confinement) = match &self.launcher {
+            Some(launcher) => {
+                let root = scratch.folder("root").map_err(|error| failed("started", &error))?;
+                let confinement = self.confinement(&program, needs, &temporary, root);
+                let command = confinement.command(launcher, &program);
+                (command.map_err(|error| failed("started", &error))?, Some(confinement))
+            }
+            None => (Command::new(program), None),
+        };
+        command.process_group(0).args(arguments).current_dir(folder).env_clear();
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        command.env("TMPDIR", &temporary);
+        if self.launcher.is_some() && !needs.home {
+            command.env("HOME", &temporary);
+        }
+        if let Some(memory) = self.memory
+            && !self.env.iter().any(|(name, _)| name == "GOMEMLIMIT")
+        {
+            command.env("GOMEMLIMIT", (memory / 4 * 3).to_string());
+        }
+        command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| failed("started", &error))?;
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        if let (Some(mut stdin), Some(input)) = (stdin, input.map(str::to_owned)) {
+            // A tool that fails before it has read all input reports the reason itself.
+            thread::spawn(move || drop(stdin.write_all(input.as_bytes())));
+        }
+        let (Some(stdout), Some(stderr)) = (stdout, stderr) else {
+            unreachable!("both are pipes");
+        };
+        let enough = self.max_size.map(|max| max.saturating_add(1));
+        let mut pipes = [Pipe::new(stdout, enough), Pipe::new(stderr, Some(COMPLAINTS_READ))];
+        if !read_all(&mut pipes, self.timeout).map_err(|error| failed("read", &error))? {
+            // Its children do not end with it, and may hold its output open.
+            kill_group(&mut child);
+            let _ = child.wait();
+            return Err(Problems::one(format!(
+                "{name} has not ended after {} seconds: make the source simpler, or raise --exec-timeout",
+                self.timeout.as_secs()
+            )));
+        }
+        let [manifests, complaints] = pipes.map(|pipe| pipe.bytes);
+        let status = child.wait().map_err(|error| failed("waited for", &error))?;
+        let too_large = self.max_size.is_some_and(|max| manifests.len() as u64 > max);
+        let said = String::from_utf8_lossy(&complaints);
+        if !status.success()
+            && !too_large
+            && let Some(memory) = self.memory
+            && is_out_of_memory(&said)
+        {
+            return Err(Problems::one(format!(
+                "{name} needs more than {memory} bytes of memory: make the source simpler, or ask an administrator to raise \
+                 --tool-memory (ARGOCD_OCM_CMP_TOOL_MEMORY in the sidecar)"
+            )));
+        }
+        let said = without_dump(&said).replace(&*scratch.path().to_string_lossy(), "TMPDIR");
+        let (warnings, complaints): (Vec<_>, Vec<_>) = plain_lines(&said, folder)
+            .into_iter()
+            .partition(|line| line.starts_with(WARNING));
+        if status.success() || too_large {
+            Ok(Ok(Written {
+                manifests,
+                warnings: warnings
+                    .into_iter()
+                    .map(|line| line.replacen(WARNING, "", 1))
+                    .chain(complaints)
+                    .collect(),
+                lack: confinement.as_ref().and_then(lack),
+            }))
+        } else if complaints.is_empty() {
+            Ok(Err(Complaint(format!("it ended with {status}"))))
+        } else {
+            Ok(Err(Complaint(complaints.join(" "))))
+        }
+    }
+
+    /// Returns the confinement of `program`: it may write to `temporary`; `root` is for the supervisor.
+    fn confinement(&self, program: &Path, needs: &Needs<'_>, temporary: &Path, root: PathBuf) -> Confinement {
+        let value = |name: &str| self.env.iter().find(|(known, _)| known == name).map(|(_, value)| value);
+        let mut run: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
+        let folders: Vec<PathBuf> = value("PATH").iter().flat_map(env::split_paths).collect();
+        // A folder of programs may contain links to the actual programs; kustomize starts the other two.
+        let programs = folders
+            .iter()
+            .flat_map(|folder| ["git", "helm", "kustomize"].map(|name| folder.join(name)));
+        run.extend(programs.filter_map(|program| program.canonicalize().ok()));
+        run.extend(program.canonicalize());
+        run.extend(folders);
+        let mut read: Vec<PathBuf> = CONFIGURATION.iter().map(PathBuf::from).collect();
+        let mut write = vec![temporary.to_owned()];
+        write.extend(DEVICES.iter().map(PathBuf::from));
+        let repository = needs.repository.to_owned();
+        if needs.home {
+            let home = value("HOME").map_or(Path::new("/"), Path::new);
+            run.extend(OF_HOME.iter().map(|name| home.join(name)));
+            let named = self
+                .env
+                .iter()
+                .filter(|(name, _)| name.starts_with("SSL_CERT_") || name.starts_with("GIT_"));
+            let words = named.flat_map(|(_, value)| value.split([' ', ':', '=']));
+            run.extend(words.filter(|word| word.starts_with('/')).map(PathBuf::from));
+            // It fetches charts into the folder, and starts programs of it if the platform allows that.
+            write.push(repository.clone());
+            run.push(repository);
+        } else {
+            read.push(repository);
+        }
+        for paths in [&mut read, &mut run, &mut write] {
+            paths.retain(|path| path.is_absolute() && path.parent().is_some());
+        }
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let limits = Limits {
+            memory: self.memory,
+            file_size: Some(FILE_SIZE),
+            processor_time: Some(self.timeout.saturating_mul(u32::try_from(cores).unwrap_or(u32::MAX))),
+        };
+        Confinement::new(Reach { read, run, write }, needs.network, limits, self.isolation, root)
+    }
+
+    fn find(&self, name: &str) -> Result<PathBuf, Problems> {
+        let path = self.env.iter().find(|(variable, _)| variable == "PATH");
+        let folders = path.map(|(_, folders)| env::split_paths(folders)).into_iter().flatten();
+        let mut programs = folders.map(|folder| folder.join(name));
+        programs.find(|program| program.is_file()).ok_or_else(|| {
+            Problems::one(format!(
+                "{name} is not on the PATH, and the folder is rendered by it: install {name}; in the sidecar, deploy_cmp.yaml \
+                 brings it along"
+            ))
+        })
+    }
+}
+
+/// Returns the lines of a tool's messages without details that differ between runs: paths become relative to the folder, and
+/// names of temporary folders lose their numbers.
+fn plain_lines(said: &str, folder: &Path) -> Vec<String> {
+    let mut said = without_numbers(said, "TMPDIR/tmp/kustomize-", "kustomize-");
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let mut relative = PathBuf::new();
+    for ancestor in folder.ancestors().take_while(|path| path.parent().is_some()) {
+        said = with_path(&said, &ancestor.to_string_lossy(), &relative);
+        relative.push("..");
+    }
+    said = in_order(said.lines().collect()).join("\n");
+    if said.len() > COMPLAINT_MAX {
+        let end = (0..=COMPLAINT_MAX).rev().find(|&end| said.is_char_boundary(end));
+        said.truncate(end.unwrap_or(0));
+        said.push('…');
+    }
+    let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    // Users of Argo CD cannot pass this flag.
+    let lines = lines.filter(|line| !line.starts_with("Use --debug flag"));
+    lines
+        .map(|line| line.strip_prefix("Error: ").unwrap_or(line).to_owned())
+        .collect()
+}
+
+/// Sorts helm's messages about values by location: it lists schema violations in a different order every time, with the reasons
+/// of each indented below it.
+fn in_order(mut lines: Vec<&str>) -> Vec<&str> {
+    for violations in lines.chunk_by_mut(|a, b| is_violation(a) && is_violation(b)) {
+        let mut above: Vec<&str> = Vec::new();
+        let mut places = Vec::new();
+        for line in &*violations {
+            let indent = |line: &str| line.len() - line.trim_start().len();
+            above.retain(|other| indent(other) < indent(line));
+            above.push(line);
+            places.push(above.clone());
+        }
+        places.sort();
+        for (line, place) in violations.iter_mut().zip(places) {
+            *line = place.last().expect("it ends in the line itself");
+        }
+    }
+    lines
+}
+
+fn is_violation(line: &str) -> bool {
+    line.trim_start().starts_with("- at '")
+}
+
+/// Replaces the absolute path `before` of a folder, and that prefix of paths below it, with `after`.
+fn with_path(text: &str, before: &str, after: &Path) -> String {
+    let is_of_a_name = |char: char| char.is_alphanumeric() || char == '-' || char == '_';
+    let mut pieces = text.split(before);
+    let mut whole = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let below = piece.strip_prefix('/');
+        if whole.ends_with(is_of_a_name) || (below.is_none() && piece.trim_start_matches('.').starts_with(is_of_a_name))
+        {
+            whole.push_str(before);
+            whole.push_str(piece);
+            continue;
+        }
+        let path = match (below, after.as_os_str().is_empty()) {
+            (Some(_), true) => String::new(),
+            (Some(_), false) => format!("{}/", after.display()),
+            (None, true) => ".".to_owned(),
+            (None, false) => after.display().to_string(),
+        };
+        whole.push_str(&path);
+        whole.push_str(below.unwrap_or(piece));
+    }
+    whole
+}
+
+/// Replaces each `before`, including following lowercase letters, dashes and digits, with `after`.
+fn without_numbers(text: &str, before: &str, after: &str) -> String {
+    let mut pieces = text.split(before);
+    let mut whole = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let rest = piece.trim_start_matches(|char: char| char.is_ascii_lowercase() || char == '-');
+        whole.push_str(after);
+        whole.push_str(&piece[..piece.len() - rest.len()]);
+        whole.push_str(rest.trim_start_matches(|char: char| char.is_ascii_digit()));
+    }
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    fn tools(timeout: Duration) -> Tools {
+        let env = [
+            ("PATH".to_owned(), "/usr/bin:/bin".to_owned()),
+            ("SECRET".to_owned(), "1234".to_owned()),
+        ];
+        Tools::new(&env.into(), timeout, Some(100))
+    }
+
+    fn run(timeout: Duration, script: &str, input: Option<&str>) -> Result<Result<String, String>, String> {
+        let here = Path::new(".");
+        match tools(timeout).run(
+            "sh",
+            ["-c", script],
+            here,
+            input,
+            &Needs::of_helm(here, &Remotes::default()),
+        ) {
+            Ok(Ok(written)) => Ok(Ok(String::from_utf8(written.manifests).expect("text"))),
+            Ok(Err(Complaint(line))) => Ok(Err(line)),
+            Err(problems) => Err(problems.to_string()),
+        }
+    }
+
+    const LONG: Duration = Duration::from_secs(300);
+
+    #[test]
+    fn a_tool_is_fed_and_read() {
+        assert_eq!(run(LONG, "cat; echo b", Some("a\n")), Ok(Ok("a\nb\n".to_owned())));
+        assert_eq!(
+            run(LONG, "echo \"$SECRET\"", None),
+            Ok(Ok("\n".to_owned())),
+            "its environment is not ours"
+        );
+    }
+
+    #[test]
+    fn a_tool_collects_late_unless_told_otherwise() {
+        let collects_at = |env: Env| {
+            let tools = Tools::new(&env, LONG, None);
+            let value = tools.env.iter().filter(|(name, _)| name == "GOGC");
+            value.map(|(_, value)| value.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(collects_at(Env::new()), [COLLECT_AT]);
+        assert_eq!(collects_at([("GOGC".to_owned(), "100".to_owned())].into()), ["100"]);
+    }
+
+    #[test]
+    fn a_tool_has_a_home_that_is_not_the_folder() {
+        assert_eq!(run(LONG, "echo $HOME", None), Ok(Ok("/\n".to_owned())));
+        let env = [("PATH", "/usr/bin:/bin"), ("HOME", "/home/user")];
+        let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let here = Path::new(".");
+        let run = Tools::new(&env.into(), LONG, None).run(
+            "sh",
+            ["-c", "echo $HOME"],
+            here,
+            None,
+            &Needs::of_helm(here, &Remotes::default()),
+        );
+        assert_eq!(
+            run.ok().and_then(Result::ok).map(|it| it.manifests),
+            Some(b"/home/user\n".to_vec())
+        );
+    }
+
+    #[test]
+    fn what_it_complains_about_is_one_line() {
+        let script = "echo 'Error: no such\n  thing\n\nUse --debug flag to see more' >&2; exit 1";
+        assert_eq!(run(LONG, script, None), Ok(Err("no such thing".to_owned())));
+        let here = env::current_dir().expect("a folder");
+        let script = format!("echo \"{}/a.yaml: bad\" >&2; exit 2", here.display());
+        assert_eq!(run(LONG, &script, None), Ok(Err("a.yaml: bad".to_owned())));
+        assert_eq!(
+            run(LONG, "exit 3", None),
+            Ok(Err("it ended with exit status: 3".to_owned()))
+        );
+        let script = "echo \"no $TMPDIR/kustomize-12345/a and $TMPDIR/kustomize-helm-9\" >&2; exit 1";
+        assert_eq!(
+            run(LONG, script, None),
+            Ok(Err("no kustomize-/a and kustomize-helm-".to_owned()))
+        );
+    }
+
+    #[test]
+    fn tells_a_crash_for_want_of_memory_from_other_failures() {
+        let dump = "\ngoroutine 1 [running]:\nruntime.throw()\n";
+        for said in [
+            "runtime: out of memory: cannot allocate 4194304-byte block\nfatal error: out of memory\n",
+            "runtime/cgo: pthread_create failed: Resource temporarily unavailable\nSIGABRT: abort\n",
+            "runtime/cgo: out of memory in thread_start\nSIGABRT: abort\n",
+            "runtime: failed to create new OS thread (have 5 already; errno=11)\n",
+        ] {
+            assert!(is_out_of_memory(&format!("{said}{dump}")), "{said}");
+            assert!(!is_out_of_memory(said), "no crash: {said}");
+        }
+        assert!(!is_out_of_memory(&format!(
+            "fatal error: all goroutines are asleep\n{dump}"
+        )));
+        let said = "panic: index out of range\n\ngoroutine 1 [running]:\nmain.main()\n";
+        assert_eq!(without_dump(said), "panic: index out of range\n\n");
+        assert_eq!(without_dump("Error: goroutine pool\n"), "Error: goroutine pool\n");
+    }
+
+    #[test]
+    fn paths_are_relative_to_the_folder() {
+        for (said, shown) in [
+            ("no /a/b/c.yaml", "no ../b/c.yaml"),
+            ("'/a' and /a: bad", "'..' and ..: bad"),
+            ("/ab /x/a /a-b /a.yaml", "/ab /x/a /a-b /a.yaml"),
+            ("in /a.", "in ..."),
+        ] {
+            assert_eq!(with_path(said, "/a", Path::new("..")), shown);
+        }
+        assert_eq!(with_path("/a/b/c.yaml in /a/b", "/a/b", Path::new("")), "c.yaml in .");
+    }
+
+    #[test]
+    fn violations_of_a_schema_are_said_in_one_order() {
+        let said =
+            "in chart:\nweb:\n- at '/b': none\n  - at '/b/z': one\n  - at '/b/y': two\n- at '/a': 1\ndb:\n- at '': 0";
+        let mut lines = vec!["in chart:", "web:", "- at '/a': 1", "- at '/b': none"];
+        lines.extend(["  - at '/b/y': two", "  - at '/b/z': one", "db:", "- at '': 0"]);
+        assert_eq!(in_order(said.lines().collect()), lines);
+    }
+
+    #[test]
+    fn it_may_not_take_for_ever_nor_write_for_ever() {
+        let told = run(Duration::from_millis(50), "exec cat /dev/zero > /dev/null", None).unwrap_err();
+        assert!(told.contains("sh has not ended after 0 seconds"), "{told}");
+        // Its children must not outlive it either, such as the helm of a kustomization, which does not end with it.
+        let (done, wait) = mpsc::channel();
+        thread::spawn(move || {
+            let told = run(Duration::from_millis(50), "sleep 30 & wait", None);
+            let _ = done.send(told.is_err());
+        });
+        assert_eq!(wait.recv_timeout(Duration::from_secs(15)), Ok(true));
+        let written = run(LONG, "exec cat /dev/zero", None).unwrap().unwrap();
+        assert_eq!(written.len(), 101, "enough to see that it is too much");
+    }
+
+    #[test]
+    fn a_tool_that_is_not_there_is_named() {
+        let here = Path::new(".");
+        let told = tools(LONG)
+            .run(
+                "kustomise",
+                [""; 0],
+                here,
+                None,
+                &Needs::of_helm(here, &Remotes::default()),
+            )
+            .err()
+            .expect("none")
+            .to_string();
+        assert!(told.starts_with("error: kustomise is not on the PATH"), "{told}");
+    }
+}

@@ -1,0 +1,122 @@
+//! Update strategies: how OCM's agent updates an object that exists on the cluster.
+//!
+//! The agent's own default, `Update`, keeps labels on the cluster that were removed in Git, does not repair a Service, reverts
+//! the replicas set by an autoscaler, and fails on Jobs and bound PersistentVolumeClaims, whose fields the API server has
+//! defaulted. Server-side apply behaves like `kubectl apply`, so it is the default here.
+
+use super::object::{Object, Role};
+use std::str::FromStr;
+
+/// The update strategies of a `ManifestWork`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// Server-side apply with forced conflicts: takes over the fields in Git and leaves others unchanged.
+    ServerSideApply,
+    /// The agent's merge for the kinds it knows, else a full replacement.
+    Update,
+    /// Creation of a missing object, without later updates.
+    CreateOnly,
+    /// Feedback only: the agent never creates or updates the object.
+    ReadOnly,
+}
+
+impl Strategy {
+    /// Returns OCM's name of the strategy.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ServerSideApply => "ServerSideApply",
+            Self::Update => "Update",
+            Self::CreateOnly => "CreateOnly",
+            Self::ReadOnly => "ReadOnly",
+        }
+    }
+
+    /// Returns true if changes in Git reach an existing object.
+    #[must_use]
+    pub fn applies(self) -> bool {
+        matches!(self, Self::ServerSideApply | Self::Update)
+    }
+
+    /// Returns the strategy of an object: its annotation, else the setting, else the default of its kind.
+    #[must_use]
+    pub fn of(object: &Object, setting: Option<Self>) -> Self {
+        let asked = object.annotations.as_ref().and_then(|annotations| annotations.strategy);
+        asked.unwrap_or_else(|| match Self::of_kind(object, setting) {
+            Self::ServerSideApply if object.unsafe_for_apply && setting.is_none() => Self::Update,
+            usual => usual,
+        })
+    }
+
+    /// Returns the strategy of objects of the same kind and role without an annotation.
+    #[must_use]
+    pub fn of_kind(object: &Object, setting: Option<Self>) -> Self {
+        if object.role == Role::Run {
+            // Independent of the setting: the API server rejects changes to an existing run.
+            return Self::CreateOnly;
+        }
+        setting.unwrap_or_else(|| {
+            // By default, OCM does not permit the agent to patch CRDs; it merges them well without.
+            if &*object.key.kind.group == "apiextensions.k8s.io" {
+                Self::Update
+            } else {
+                Self::ServerSideApply
+            }
+        })
+    }
+}
+
+impl FromStr for Strategy {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        [Self::ServerSideApply, Self::Update, Self::CreateOnly, Self::ReadOnly]
+            .into_iter()
+            .find(|strategy| strategy.name() == name)
+            .ok_or_else(|| {
+                format!("{name:?} is not an update strategy: OCM has ServerSideApply, Update, CreateOnly and ReadOnly")
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::tests::object;
+
+    fn strategy(kind: &str, annotations: &str, setting: Option<Strategy>) -> Strategy {
+        let (api_version, kind) = kind.split_once(' ').expect("two words");
+        let object = object(&format!(
+            "{{apiVersion: {api_version}, kind: {kind}, metadata: {{name: a, annotations: {{{annotations}}}}}}}"
+        ));
+        Strategy::of(&object, setting)
+    }
+
+    #[test]
+    fn the_annotation_wins_over_the_setting_and_that_over_what_suits_the_kind() {
+        use Strategy::{CreateOnly, ReadOnly, ServerSideApply, Update};
+        let read_only = "argocd-ocm-cmp.github.io/update-strategy: ReadOnly";
+        assert_eq!(strategy("v1 ConfigMap", "", None), ServerSideApply);
+        assert_eq!(strategy("v1 ConfigMap", "", Some(CreateOnly)), CreateOnly);
+        assert_eq!(strategy("v1 ConfigMap", read_only, Some(CreateOnly)), ReadOnly);
+        let crd = "apiextensions.k8s.io/v1 CustomResourceDefinition";
+        assert_eq!(strategy(crd, "", None), Update);
+        assert_eq!(strategy(crd, "", Some(ServerSideApply)), ServerSideApply);
+    }
+
+    #[test]
+    fn what_an_apply_patch_would_change_is_not_sent_as_one() {
+        for (data, options) in [
+            ("plain: text", Strategy::ServerSideApply),
+            ("next-line: \"a\\x85b\"", Strategy::Update),
+            ("delete: \"a\\x7fb\"", Strategy::Update),
+            ("separator: \"a\\u2028b\"", Strategy::ServerSideApply),
+            ("number: 9007199254740993", Strategy::ServerSideApply),
+        ] {
+            let object = object(&format!(
+                "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}, data: {{{data}}}}}"
+            ));
+            assert_eq!(Strategy::of(&object, None), options, "{data}");
+        }
+    }
+}

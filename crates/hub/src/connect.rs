@@ -1,0 +1,69 @@
+//! Finds a hub and creates a client for it.
+
+use crate::reason;
+use kube::Client;
+use kube::client::{Body, ClientBuilder};
+use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use manifest::problem::plain;
+use std::path::PathBuf;
+use tower::util::MapRequestLayer;
+
+/// The connection options, equal to kubectl's flags of the same names.
+#[derive(Clone, Debug, Default)]
+pub struct Connection {
+    /// The kubeconfig; by default the one that kubectl finds.
+    pub kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig; by default the current one.
+    pub context: Option<String>,
+}
+
+/// The prefix of the error if no hub is configured.
+pub const NO_HUB: &str = "no hub to read from: ";
+
+/// A function that changes a request before it is sent.
+pub type RequestHook = fn(http::Request<Body>) -> http::Request<Body>;
+
+/// Creates a client and returns it with the URL of its API server. Sends nothing yet; `hook` changes each request.
+///
+/// # Errors
+/// Returns one line if the configuration is invalid.
+pub fn client(config: Config, hook: RequestHook) -> Result<(Client, String), String> {
+    let url = config.cluster_url.to_string();
+    match ClientBuilder::try_from(config) {
+        Ok(client) => Ok((client.with_layer(&MapRequestLayer::new(hook)).build(), url)),
+        Err(error) => Err(format!("no connection to {url}: {}", reason(&error))),
+    }
+}
+
+/// Finds the hub and the credentials by kubectl's rules: the flags, `KUBECONFIG`, `~/.kube/config`, and in a Pod its
+/// ServiceAccount.
+///
+/// # Errors
+/// Returns one line if no kubeconfig names a hub.
+pub async fn config(connection: &Connection) -> Result<Config, String> {
+    let options = KubeConfigOptions {
+        context: connection.context.clone(),
+        ..KubeConfigOptions::default()
+    };
+    let config = if let Some(file) = &connection.kubeconfig {
+        match Kubeconfig::read_from(file) {
+            Ok(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, &options).await,
+            Err(error) => Err(error),
+        }
+    } else {
+        match Config::from_kubeconfig(&options).await {
+            Err(error) if connection.context.is_none() => Config::incluster().map_err(|_| error),
+            read => read,
+        }
+    };
+    config.map_err(|error| {
+        let reason = match &error {
+            KubeconfigError::ReadConfig(error, file) => format!("{}: {}", file.display(), plain(error)),
+            KubeconfigError::CurrentContextNotSet => "the kubeconfig has no current context".to_owned(),
+            KubeconfigError::LoadContext(name) => format!("the kubeconfig has no context {name}"),
+            // The error of a file that cannot be parsed continues with an excerpt on further lines.
+            other => other.to_string().lines().next().unwrap_or_default().to_owned(),
+        };
+        format!("{NO_HUB}{reason}: set --kubeconfig or --context")
+    })
+}

@@ -1,0 +1,22 @@
+//! Access to the API server of a hub: connect, list, watch, and describe errors.
+//!
+//! The other crates use these functions to find a hub, to list and watch its objects, and to explain its errors.
+
+mod connect;
+mod error;
+mod list;
+mod watch;
+
+pub use connect::{Connection, NO_HUB, RequestHook, client, config};
+pub use error::{reason, status};
+pub use list::{each, in_order};
+pub use watch::{as_it_is_now, watched};
+
+use std::time::Duration;
+
+/// The maximum time without a response from an API server before a request fails.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The maximum number of objects in one response that contains only metadata. Argo CD may keep a copy of a work in an annotation,
+/// so even metadata is large.
+pub const PAGE: u32 = 500;

@@ -1,0 +1,74 @@
+//! Reads all objects of a kind page by page, with several requests in flight.
+
+use futures::stream::{self, StreamExt};
+use kube::core::params::ListParams;
+use kube::core::request::Request;
+use kube::{Client, Error};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+
+/// The maximum number of requests of one job in flight.
+const IN_FLIGHT: usize = 16;
+
+/// Runs all jobs, a bounded number at a time, and returns their results in order.
+pub async fn in_order<F: Future>(jobs: impl IntoIterator<Item = F>) -> Vec<F::Output> {
+    stream::iter(jobs).buffered(IN_FLIGHT).collect().await
+}
+
+/// Reads all objects of a path into `T`, at most `page` objects per request.
+///
+/// # Errors
+/// Returns an error if a request fails or the response is not a list.
+pub async fn each<T: DeserializeOwned>(
+    client: &Client,
+    path: &str,
+    mut page: ListParams,
+    mut keep: impl FnMut(T),
+) -> Result<(), Error> {
+    let requests = Request::new(path);
+    loop {
+        let request = requests.list(&page);
+        let text = client.request_text(request.map_err(Error::BuildRequest)?).await?;
+        let List { items, metadata } = serde_json::from_str(&text).map_err(Error::SerdeError)?;
+        items.into_iter().for_each(&mut keep);
+        match metadata.more.filter(|more| !more.is_empty()) {
+            Some(more) => page = page.continue_token(&more),
+            None => return Ok(()),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(bound = "T: Deserialize<'de>")]
+struct List<T> {
+    /// An empty list of metadata has `null` here.
+    #[serde(deserialize_with = "items")]
+    items: Vec<T>,
+    #[serde(default)]
+    metadata: ListMetadata,
+}
+
+#[derive(Deserialize, Default)]
+struct ListMetadata {
+    #[serde(rename = "continue")]
+    more: Option<String>,
+}
+
+fn items<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, from_str};
+
+    #[test]
+    fn a_list_with_nothing_in_it_is_read() {
+        for text in [r#"{"items": null}"#, r#"{"items": [], "metadata": {}}"#] {
+            let list: List<Value> = from_str(text).expect("it is one");
+            assert!(list.items.is_empty());
+        }
+        assert!(from_str::<List<Value>>("{}").is_err(), "that is no list");
+    }
+}

@@ -1,0 +1,232 @@
+//! API kinds: their names, their scope, and the kinds that every cluster serves.
+
+use Scope::{Cluster, Namespaced};
+use std::fmt;
+use std::str::FromStr;
+
+/// An API kind, without a version.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupKind {
+    /// The API group; empty for the core group.
+    pub group: Box<str>,
+    /// The kind.
+    pub kind: Box<str>,
+}
+
+impl GroupKind {
+    /// Returns true if the kind has this group and name.
+    #[must_use]
+    pub fn is(&self, group: &str, kind: &str) -> bool {
+        &*self.kind == kind && &*self.group == group
+    }
+
+    /// Returns the description of the kind if it is built into Kubernetes.
+    #[must_use]
+    pub fn built_in(&self) -> Option<&'static BuiltIn> {
+        let at = BUILT_IN
+            .binary_search_by(|known| (known.kind, known.group).cmp(&(&*self.kind, &*self.group)))
+            .ok()?;
+        Some(&BUILT_IN[at])
+    }
+
+    /// Returns the most likely plural of a custom kind: regular English, as CRD generators derive it.
+    #[must_use]
+    pub fn guessed_plural(&self) -> String {
+        let singular = self.kind.to_ascii_lowercase();
+        match singular.as_bytes() {
+            [.., b's' | b'x' | b'z'] | [.., b'c' | b's', b'h'] => singular + "es",
+            [.., b'a' | b'e' | b'i' | b'o' | b'u', b'y'] => singular + "s",
+            [rest @ .., b'y'] => format!("{}ies", &singular[..rest.len()]),
+            _ => singular + "s",
+        }
+    }
+}
+
+impl fmt::Display for GroupKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.kind)?;
+        if self.group.is_empty() {
+            Ok(())
+        } else {
+            write!(f, ".{}", self.group)
+        }
+    }
+}
+
+impl FromStr for GroupKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (kind, group) = text.split_once('.').unwrap_or((text, ""));
+        if !kind.starts_with(|first: char| first.is_ascii_uppercase()) {
+            return Err(format!(
+                "{text:?} is not a kind: write it like ClusterIssuer.cert-manager.io"
+            ));
+        }
+        Ok(Self {
+            group: group.into(),
+            kind: kind.into(),
+        })
+    }
+}
+
+/// The scope of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Namespaced objects.
+    Namespaced,
+    /// Cluster-scoped objects.
+    Cluster,
+}
+
+/// A kind that is built into Kubernetes.
+#[derive(Debug, PartialEq, Eq)]
+pub struct BuiltIn {
+    /// The kind.
+    pub kind: &'static str,
+    /// The API group; empty for the core group.
+    pub group: &'static str,
+    /// The resource name (plural).
+    pub plural: &'static str,
+    /// The scope.
+    pub scope: Scope,
+    /// The versions that every Kubernetes since 1.25 serves; none if the kind is newer, off by default, or removed.
+    pub always_served: &'static [&'static str],
+}
+
+const fn known(
+    kind: &'static str,
+    group: &'static str,
+    plural: &'static str,
+    scope: Scope,
+    always_served: &'static [&'static str],
+) -> BuiltIn {
+    BuiltIn {
+        kind,
+        group,
+        plural,
+        scope,
+        always_served,
+    }
+}
+
+/// The built-in kinds, including those of earlier versions, sorted by kind and group.
+#[rustfmt::skip]
+pub const BUILT_IN: &[BuiltIn] = &[
+    known("APIService", "apiregistration.k8s.io", "apiservices", Cluster, &["v1"]),
+    known("Binding", "", "bindings", Namespaced, &["v1"]),
+    known("CSIDriver", "storage.k8s.io", "csidrivers", Cluster, &["v1"]),
+    known("CSINode", "storage.k8s.io", "csinodes", Cluster, &["v1"]),
+    known("CSIStorageCapacity", "storage.k8s.io", "csistoragecapacities", Namespaced, &["v1"]),
+    known("CertificateSigningRequest", "certificates.k8s.io", "certificatesigningrequests", Cluster, &["v1"]),
+    known("ClusterRole", "rbac.authorization.k8s.io", "clusterroles", Cluster, &["v1"]),
+    known("ClusterRoleBinding", "rbac.authorization.k8s.io", "clusterrolebindings", Cluster, &["v1"]),
+    known("ClusterTrustBundle", "certificates.k8s.io", "clustertrustbundles", Cluster, &[]),
+    known("ComponentStatus", "", "componentstatuses", Cluster, &["v1"]),
+    known("ConfigMap", "", "configmaps", Namespaced, &["v1"]),
+    known("ControllerRevision", "apps", "controllerrevisions", Namespaced, &["v1"]),
+    known("CronJob", "batch", "cronjobs", Namespaced, &["v1"]),
+    known("CustomResourceDefinition", "apiextensions.k8s.io", "customresourcedefinitions", Cluster, &["v1"]),
+    known("DaemonSet", "apps", "daemonsets", Namespaced, &["v1"]),
+    known("DaemonSet", "extensions", "daemonsets", Namespaced, &[]),
+    known("Deployment", "apps", "deployments", Namespaced, &["v1"]),
+    known("Deployment", "extensions", "deployments", Namespaced, &[]),
+    known("DeviceClass", "resource.k8s.io", "deviceclasses", Cluster, &[]),
+    known("DeviceTaintRule", "resource.k8s.io", "devicetaintrules", Cluster, &[]),
+    known("EndpointSlice", "discovery.k8s.io", "endpointslices", Namespaced, &["v1"]),
+    known("Endpoints", "", "endpoints", Namespaced, &["v1"]),
+    known("Event", "", "events", Namespaced, &["v1"]),
+    known("Event", "events.k8s.io", "events", Namespaced, &["v1"]),
+    known("FlowSchema", "flowcontrol.apiserver.k8s.io", "flowschemas", Cluster, &[]),
+    known("HorizontalPodAutoscaler", "autoscaling", "horizontalpodautoscalers", Namespaced, &["v1", "v2"]),
+    known("IPAddress", "networking.k8s.io", "ipaddresses", Cluster, &[]),
+    known("Ingress", "extensions", "ingresses", Namespaced, &[]),
+    known("Ingress", "networking.k8s.io", "ingresses", Namespaced, &["v1"]),
+    known("IngressClass", "networking.k8s.io", "ingressclasses", Cluster, &["v1"]),
+    known("Job", "batch", "jobs", Namespaced, &["v1"]),
+    known("Lease", "coordination.k8s.io", "leases", Namespaced, &["v1"]),
+    known("LeaseCandidate", "coordination.k8s.io", "leasecandidates", Namespaced, &[]),
+    known("LimitRange", "", "limitranges", Namespaced, &["v1"]),
+    known("LocalSubjectAccessReview", "authorization.k8s.io", "localsubjectaccessreviews", Namespaced, &["v1"]),
+    known("MutatingAdmissionPolicy", "admissionregistration.k8s.io", "mutatingadmissionpolicies", Cluster, &[]),
+    known("MutatingAdmissionPolicyBinding", "admissionregistration.k8s.io", "mutatingadmissionpolicybindings", Cluster, &[]),
+    known("MutatingWebhookConfiguration", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", Cluster, &["v1"]),
+    known("Namespace", "", "namespaces", Cluster, &["v1"]),
+    known("NetworkPolicy", "extensions", "networkpolicies", Namespaced, &[]),
+    known("NetworkPolicy", "networking.k8s.io", "networkpolicies", Namespaced, &["v1"]),
+    known("Node", "", "nodes", Cluster, &["v1"]),
+    known("PersistentVolume", "", "persistentvolumes", Cluster, &["v1"]),
+    known("PersistentVolumeClaim", "", "persistentvolumeclaims", Namespaced, &["v1"]),
+    known("Pod", "", "pods", Namespaced, &["v1"]),
+    known("PodCertificateRequest", "certificates.k8s.io", "podcertificaterequests", Namespaced, &[]),
+    known("PodDisruptionBudget", "policy", "poddisruptionbudgets", Namespaced, &["v1"]),
+    known("PodSecurityPolicy", "extensions", "podsecuritypolicies", Cluster, &[]),
+    known("PodSecurityPolicy", "policy", "podsecuritypolicies", Cluster, &[]),
+    known("PodTemplate", "", "podtemplates", Namespaced, &["v1"]),
+    known("PriorityClass", "scheduling.k8s.io", "priorityclasses", Cluster, &["v1"]),
+    known("PriorityLevelConfiguration", "flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations", Cluster, &[]),
+    known("ReplicaSet", "apps", "replicasets", Namespaced, &["v1"]),
+    known("ReplicaSet", "extensions", "replicasets", Namespaced, &[]),
+    known("ReplicationController", "", "replicationcontrollers", Namespaced, &["v1"]),
+    known("ResourceClaim", "resource.k8s.io", "resourceclaims", Namespaced, &[]),
+    known("ResourceClaimTemplate", "resource.k8s.io", "resourceclaimtemplates", Namespaced, &[]),
+    known("ResourcePoolStatusRequest", "resource.k8s.io", "resourcepoolstatusrequests", Cluster, &[]),
+    known("ResourceQuota", "", "resourcequotas", Namespaced, &["v1"]),
+    known("ResourceSlice", "resource.k8s.io", "resourceslices", Cluster, &[]),
+    known("Role", "rbac.authorization.k8s.io", "roles", Namespaced, &["v1"]),
+    known("RoleBinding", "rbac.authorization.k8s.io", "rolebindings", Namespaced, &["v1"]),
+    known("RuntimeClass", "node.k8s.io", "runtimeclasses", Cluster, &["v1"]),
+    known("Secret", "", "secrets", Namespaced, &["v1"]),
+    known("SelfSubjectAccessReview", "authorization.k8s.io", "selfsubjectaccessreviews", Cluster, &["v1"]),
+    known("SelfSubjectReview", "authentication.k8s.io", "selfsubjectreviews", Cluster, &[]),
+    known("SelfSubjectRulesReview", "authorization.k8s.io", "selfsubjectrulesreviews", Cluster, &["v1"]),
+    known("Service", "", "services", Namespaced, &["v1"]),
+    known("ServiceAccount", "", "serviceaccounts", Namespaced, &["v1"]),
+    known("ServiceCIDR", "networking.k8s.io", "servicecidrs", Cluster, &[]),
+    known("StatefulSet", "apps", "statefulsets", Namespaced, &["v1"]),
+    known("StorageClass", "storage.k8s.io", "storageclasses", Cluster, &["v1"]),
+    known("StorageVersion", "internal.apiserver.k8s.io", "storageversions", Cluster, &[]),
+    known("StorageVersionMigration", "storagemigration.k8s.io", "storageversionmigrations", Cluster, &[]),
+    known("SubjectAccessReview", "authorization.k8s.io", "subjectaccessreviews", Cluster, &["v1"]),
+    known("TokenReview", "authentication.k8s.io", "tokenreviews", Cluster, &["v1"]),
+    known("ValidatingAdmissionPolicy", "admissionregistration.k8s.io", "validatingadmissionpolicies", Cluster, &[]),
+    known("ValidatingAdmissionPolicyBinding", "admissionregistration.k8s.io", "validatingadmissionpolicybindings", Cluster, &[]),
+    known("ValidatingWebhookConfiguration", "admissionregistration.k8s.io", "validatingwebhookconfigurations", Cluster, &["v1"]),
+    known("VolumeAttachment", "storage.k8s.io", "volumeattachments", Cluster, &["v1"]),
+    known("VolumeAttributesClass", "storage.k8s.io", "volumeattributesclasses", Cluster, &[]),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(text: &str) -> GroupKind {
+        text.parse().expect(text)
+    }
+
+    #[test]
+    fn the_table_can_be_searched() {
+        assert!(BUILT_IN.is_sorted_by_key(|known| (known.kind, known.group)));
+        assert_eq!(
+            kind("Ingress.networking.k8s.io").built_in().unwrap().always_served,
+            ["v1"]
+        );
+        assert!(kind("Ingress.extensions").built_in().unwrap().always_served.is_empty());
+        assert_eq!(kind("Namespace").built_in().unwrap().scope, Scope::Cluster);
+        assert_eq!(kind("Certificate.cert-manager.io").built_in(), None);
+    }
+
+    #[test]
+    fn plurals_are_guessed() {
+        for (singular, plural) in [
+            ("Certificate", "certificates"),
+            ("NetworkPolicy", "networkpolicies"),
+            ("Ingress", "ingresses"),
+            ("Gateway", "gateways"),
+            ("ServiceMesh", "servicemeshes"),
+            ("Prometheus", "prometheuses"),
+        ] {
+            assert_eq!(kind(singular).guessed_plural(), plural);
+        }
+    }
+}

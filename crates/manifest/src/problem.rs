@@ -1,0 +1,105 @@
+//! Problems of the input: one line each, and the same on every run.
+
+use crate::text::one_line;
+use std::fmt;
+use std::io;
+use std::num::NonZeroU32;
+
+/// The maximum number of problems in a message; the others are counted. Argo CD stores the whole text in a condition of the
+/// Application, which must fit in etcd.
+const TOLD: usize = 1000;
+
+/// One or more problems, each a line without a line break.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problems(Vec<String>);
+
+impl Problems {
+    /// Creates a single problem.
+    pub fn one(line: impl fmt::Display) -> Self {
+        Self(vec![line.to_string()])
+    }
+
+    /// Returns the lines.
+    #[must_use]
+    pub fn into_lines(self) -> Vec<String> {
+        self.0
+    }
+
+    /// Returns `value` if there are no problems, else all of them.
+    ///
+    /// # Errors
+    /// Returns an error if `lines` is not empty.
+    pub fn or<T>(lines: Vec<String>, value: T) -> Result<T, Self> {
+        if lines.is_empty() { Ok(value) } else { Err(Self(lines)) }
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for line in self.0.iter().take(TOLD) {
+            // A name or key from a manifest may contain line breaks; each problem must stay one line.
+            writeln!(f, "error: {}", one_line(line))?;
+        }
+        match self.0.len().saturating_sub(TOLD) {
+            0 => Ok(()),
+            1 => writeln!(f, "error: and 1 more problem"),
+            more => writeln!(f, "error: and {more} more problems"),
+        }
+    }
+}
+
+impl std::error::Error for Problems {}
+
+/// The location of a problem in the folder: `deploy/web.yaml:12: document 2`.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// The file, relative to the folder.
+    pub path: &'a str,
+    /// The first line of the document or the fault, from 1.
+    pub line: u32,
+    /// The number of the document in the file, from 1.
+    pub document: u32,
+    /// The position of the item, from 1, if the document is a list.
+    pub item: Option<NonZeroU32>,
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: document {}", self.path, self.line, self.document)?;
+        match self.item {
+            Some(item) => write!(f, ", item {item}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Formats an I/O error in the style of the other messages: without its number, in lowercase.
+#[must_use]
+pub fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error") {
+        Some((plain, _)) => plain.to_lowercase(),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_is_one_line_that_a_terminal_shows_as_it_is() {
+        let problem = Problems::one("a\n\u{1b}[2Jb\u{2028}\u{202e}c");
+        assert_eq!(problem.to_string(), "error: a  [2Jb  c\n");
+    }
+
+    #[test]
+    fn many_problems_are_told_and_the_rest_counted() {
+        let lines = |count: usize| (0..count).map(|n| format!("problem {n}")).collect();
+        let told = |count: usize| Problems::or(lines(count), ()).unwrap_err().to_string();
+        assert_eq!(told(2), "error: problem 0\nerror: problem 1\n");
+        assert_eq!(told(20).lines().count(), 20);
+        assert!(told(1001).ends_with("error: problem 999\nerror: and 1 more problem\n"));
+        assert!(told(1025).ends_with("error: and 25 more problems\n"));
+    }
+}

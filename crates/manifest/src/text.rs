@@ -1,0 +1,56 @@
+//! Sanitizes texts of others before they are stored or displayed.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+use std::borrow::Cow;
+
+/// Returns true for characters that a terminal or a page does not display as themselves: control characters, line breaks, and
+/// those that change the direction of the following text.
+#[must_use]
+pub fn is_unprintable(char: char) -> bool {
+    char.is_control() || matches!(char, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Returns the text in one line, with a blank for every unprintable character.
+#[must_use]
+pub fn one_line(text: &str) -> Cow<'_, str> {
+    if text.contains(is_unprintable) {
+        text.replace(is_unprintable, " ").into()
+    } else {
+        text.into()
+    }
+}
+
+/// Truncates a text to at most `max` bytes, including a mark if it was longer.
+#[must_use]
+pub fn shortened(text: &str, max: usize) -> Cow<'_, str> {
+    if text.len() <= max {
+        return text.into();
+    }
+    let mut ends = (0..=max.saturating_sub('…'.len_utf8())).rev();
+    let end = ends.find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+    format!("{}…", &text[..end]).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_no_character_that_is_shown_as_something_else() {
+        assert!(matches!(one_line("grüß 日本 e\u{301}"), Cow::Borrowed(_)));
+        for char in [
+            '\n', '\r', '\t', '\u{1b}', '\u{7f}', '\u{85}', '\u{2028}', '\u{2029}', '\u{202e}', '\u{2066}',
+        ] {
+            assert_eq!(one_line(&format!("a{char}b")), "a b", "{char:?}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_cut_between_characters_and_only_if_it_is_too_long() {
+        assert_eq!(shortened("äöü", 6), "äöü");
+        assert_eq!(shortened("äöüä", 6), "ä…");
+        assert_eq!(shortened("abcdefg", 6), "abc…");
+        assert!(matches!(shortened("abcdef", 6), Cow::Borrowed(_)));
+    }
+}

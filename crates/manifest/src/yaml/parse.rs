@@ -1,0 +1,383 @@
+//! Parses tokens to nodes by the grammar of YAML 1.1, as go-yaml v2 follows it.
+
+use std::borrow::Cow;
+
+use super::fault::Fault;
+use super::json::DEPTH;
+use super::resolve::{Style, Tag};
+use super::scan::{Scanner, TOO_DEEP};
+use super::token::{Kind, TagPart, Token};
+
+/// The reason why a document was not read to its end.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// The document is invalid.
+    Fault(Fault),
+    /// The document needs more than a sequence of nodes, see [`graph`](super::graph).
+    NeedsGraph,
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// The properties that precede a node.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Properties<'a> {
+    pub(super) anchor: Option<&'a str>,
+    pub(super) tag: Option<Tag>,
+}
+
+/// A consumer of the nodes of a document in source order; the children of a mapping are key, value, key, value….
+pub(super) trait Sink<'a> {
+    fn scalar(&mut self, at: usize, text: Cow<'a, str>, style: Style, properties: Properties<'a>) -> Result<(), Stop>;
+    fn alias(&mut self, at: usize, name: &'a str) -> Result<(), Stop>;
+    fn open_list(&mut self, at: usize, anchor: Option<&'a str>) -> Result<(), Stop>;
+    fn open_map(&mut self, at: usize, anchor: Option<&'a str>) -> Result<(), Stop>;
+    /// Closes the innermost open collection.
+    fn close(&mut self) -> Result<(), Stop>;
+}
+
+/// Parses the first document of a text. Returns the position of its root node, if any.
+///
+/// The text after the root node is not read, except for one token, which must be valid.
+pub(super) fn document<'a>(scanner: Scanner<'a>, sink: &mut impl Sink<'a>) -> Result<Option<usize>, Stop> {
+    let mut parser = Parser {
+        scanner,
+        sink,
+        handles: Vec::new(),
+    };
+    if !parser.prologue()? {
+        return Ok(None);
+    }
+    let start = parser.scanner.position();
+    parser.node(IN_LIST, 0)?;
+    parser.scanner.peek()?;
+    Ok(Some(start))
+}
+
+/// The collections that are allowed at a position.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// Indented lists and mappings.
+    block: bool,
+    /// A list that is not indented further than its key.
+    indentless: bool,
+}
+
+const FLOW: Place = Place {
+    block: false,
+    indentless: false,
+};
+const IN_LIST: Place = Place {
+    block: true,
+    indentless: false,
+};
+const IN_MAP: Place = Place {
+    block: true,
+    indentless: true,
+};
+
+struct Parser<'s, 'a, S> {
+    scanner: Scanner<'a>,
+    sink: &'s mut S,
+    /// The prefixes of tag handles that directives declare.
+    handles: Vec<TagPart<'a>>,
+}
+
+impl<'a, S: Sink<'a>> Parser<'_, 'a, S> {
+    fn fault<T>(&self, message: &'static str) -> Result<T, Stop> {
+        Err(Stop::Fault(Fault::new(self.scanner.position(), message)))
+    }
+
+    /// Reads the tokens before the root node. Returns true if there is a root node.
+    ///
+    /// Directives only have an effect if they and the following `---` are not separate lines for apimachinery's splitter, which
+    /// recognizes no line break but LF.
+    fn prologue(&mut self) -> Result<bool, Stop> {
+        let mut version = false;
+        let mut directives = false;
+        loop {
+            match self.scanner.peek()? {
+                Kind::Version(..) if version => return self.fault("there is a second \"%YAML\""),
+                Kind::Version(1, 1) => version = true,
+                Kind::Version(..) => return self.fault("only version 1.1 of YAML can be read"),
+                Kind::TagHandle(declared) if self.handles.iter().any(|known| known.handle == declared.handle) => {
+                    return self.fault("there is a second \"%TAG\" for this handle");
+                }
+                Kind::TagHandle(_) => {}
+                Kind::DocumentStart => break,
+                Kind::End if !directives => return Ok(false),
+                _ if directives => return self.fault("after a directive (\"%\") a line \"---\" is expected"),
+                _ => return Ok(true),
+            }
+            directives = true;
+            if let Kind::TagHandle(declared) = self.scanner.take().kind {
+                self.handles.push(*declared);
+            }
+        }
+        self.scanner.take();
+        let is_empty = matches!(
+            self.scanner.peek()?,
+            Kind::Version(..) | Kind::TagHandle(..) | Kind::DocumentStart | Kind::DocumentEnd | Kind::End
+        );
+        Ok(!is_empty)
+    }
+
+    /// Returns the tag of a handle and a name, if the handle is known.
+    fn tag(&self, part: &TagPart<'a>) -> Option<Tag> {
+        let declared = self.handles.iter().find(|known| known.handle == part.handle);
+        let prefix = match (declared, part.handle) {
+            (Some(declared), _) => declared.name.as_slice(),
+            (None, "") => b"",
+            (None, "!") => b"!",
+            (None, "!!") => b"tag:yaml.org,2002:",
+            (None, _) => return None,
+        };
+        Some(Tag::of(&[prefix, &part.name].concat()))
+    }
+
+    fn empty(&mut self) -> Result<(), Stop> {
+        let at = self.scanner.position();
+        self.sink
+            .scalar(at, Cow::Borrowed(""), Style::Plain, Properties::default())
+    }
+
+    fn properties(&mut self) -> Result<Option<Properties<'a>>, Stop> {
+        let mut properties = Properties::default();
+        let mut any = false;
+        loop {
+            match self.scanner.peek()? {
+                Kind::Anchor(_) if properties.anchor.is_none() => {}
+                Kind::Tag(..) if properties.tag.is_none() => {}
+                _ => return Ok(any.then_some(properties)),
+            }
+            any = true;
+            match self.scanner.take() {
+                Token {
+                    kind: Kind::Anchor(name),
+                    ..
+                } => properties.anchor = Some(name),
+                Token {
+                    at,
+                    kind: Kind::Tag(part),
+                    ..
+                } => {
+                    let Some(tag) = self.tag(&part) else {
+                        let message = "the part of this tag between the exclamation marks is not declared";
+                        return Err(Fault::new(at, message).into());
+                    };
+                    properties.tag = Some(tag);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn node(&mut self, place: Place, depth: usize) -> Result<(), Stop> {
+        let mut properties = None;
+        if matches!(self.scanner.peek()?, Kind::Anchor(_) | Kind::Tag(..)) {
+            properties = self.properties()?;
+        }
+        let found = match self.scanner.peek()? {
+            Kind::Scalar(..) => {
+                let Token {
+                    at,
+                    kind: Kind::Scalar(text, style),
+                    ..
+                } = self.scanner.take()
+                else {
+                    return Ok(());
+                };
+                return self.sink.scalar(at, text, style, properties.unwrap_or_default());
+            }
+            &Kind::Alias(name) if properties.is_none() => {
+                let at = self.scanner.take().at;
+                return self.sink.alias(at, name);
+            }
+            Kind::FlowList => Found::FlowList,
+            Kind::FlowMap => Found::FlowMap,
+            Kind::Dash if place.indentless => Found::IndentlessList,
+            Kind::BlockList if place.block => Found::BlockList,
+            Kind::BlockMap if place.block => Found::BlockMap,
+            _ => match properties {
+                None => return self.fault("a value is missing or cannot start like this"),
+                Some(properties) => {
+                    let at = self.scanner.position();
+                    return self.sink.scalar(at, Cow::Borrowed(""), Style::Plain, properties);
+                }
+            },
+        };
+        self.collection(found, properties.and_then(|properties| properties.anchor), depth + 1)
+    }
+
+    fn collection(&mut self, found: Found, anchor: Option<&'a str>, depth: usize) -> Result<(), Stop> {
+        if depth > DEPTH {
+            return self.fault(TOO_DEEP);
+        }
+        let at = self.scanner.position();
+        if !matches!(found, Found::IndentlessList) {
+            self.scanner.take();
+        }
+        match found {
+            Found::FlowMap | Found::BlockMap => self.sink.open_map(at, anchor)?,
+            _ => self.sink.open_list(at, anchor)?,
+        }
+        match found {
+            Found::FlowList => self.flow_list(depth)?,
+            Found::FlowMap => self.flow_map(depth)?,
+            Found::IndentlessList => self.indentless_list(depth)?,
+            Found::BlockList => self.block_list(depth)?,
+            Found::BlockMap => self.block_map(depth)?,
+        }
+        self.sink.close()
+    }
+
+    fn block_list(&mut self, depth: usize) -> Result<(), Stop> {
+        loop {
+            match self.scanner.peek()? {
+                Kind::Dash => {}
+                Kind::BlockEnd => break,
+                _ => return self.fault("this is indented like a list entry but does not start with \"- \""),
+            }
+            self.scanner.take();
+            match self.scanner.peek()? {
+                Kind::Dash | Kind::BlockEnd => self.empty()?,
+                _ => self.node(IN_LIST, depth)?,
+            }
+        }
+        self.scanner.take();
+        Ok(())
+    }
+
+    fn indentless_list(&mut self, depth: usize) -> Result<(), Stop> {
+        while matches!(self.scanner.peek()?, Kind::Dash) {
+            self.scanner.take();
+            match self.scanner.peek()? {
+                Kind::Dash | Kind::Key | Kind::Value | Kind::BlockEnd => self.empty()?,
+                _ => self.node(IN_LIST, depth)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn block_map(&mut self, depth: usize) -> Result<(), Stop> {
+        loop {
+            match self.scanner.peek()? {
+                Kind::Key => {}
+                Kind::BlockEnd => break,
+                _ => return self.fault("a key is expected here: check the indentation and the quotes"),
+            }
+            self.scanner.take();
+            match self.scanner.peek()? {
+                Kind::Key | Kind::Value | Kind::BlockEnd => self.empty()?,
+                _ => self.node(IN_MAP, depth)?,
+            }
+            if !matches!(self.scanner.peek()?, Kind::Value) {
+                self.empty()?;
+                continue;
+            }
+            self.scanner.take();
+            match self.scanner.peek()? {
+                Kind::Key | Kind::Value | Kind::BlockEnd => self.empty()?,
+                _ => self.node(IN_MAP, depth)?,
+            }
+        }
+        self.scanner.take();
+        Ok(())
+    }
+
+    fn flow_list(&mut self, depth: usize) -> Result<(), Stop> {
+        let mut is_first = true;
+        while !matches!(self.scanner.peek()?, Kind::FlowListEnd) {
+            if !is_first {
+                if !matches!(self.scanner.peek()?, Kind::Comma) {
+                    return self.fault("a \",\" or \"]\" is missing");
+                }
+                self.scanner.take();
+            }
+            is_first = false;
+            match self.scanner.peek()? {
+                Kind::Key => self.flow_pair(depth)?,
+                Kind::FlowListEnd => break,
+                _ => self.node(FLOW, depth)?,
+            }
+        }
+        self.scanner.take();
+        Ok(())
+    }
+
+    /// Parses a mapping of a single pair inside `[]`.
+    fn flow_pair(&mut self, depth: usize) -> Result<(), Stop> {
+        if depth == DEPTH {
+            return self.fault(TOO_DEEP);
+        }
+        let at = self.scanner.take().at;
+        self.sink.open_map(at, None)?;
+        match self.scanner.peek()? {
+            Kind::Value | Kind::Comma | Kind::FlowListEnd => {
+                // go-yaml loses the token that reveals the missing key.
+                self.scanner.take();
+                self.empty()?;
+            }
+            _ => self.node(FLOW, depth + 1)?,
+        }
+        self.flow_value(depth + 1, |kind| matches!(kind, Kind::Comma | Kind::FlowListEnd))?;
+        self.sink.close()
+    }
+
+    fn flow_map(&mut self, depth: usize) -> Result<(), Stop> {
+        let mut is_first = true;
+        while !matches!(self.scanner.peek()?, Kind::FlowMapEnd) {
+            if !is_first {
+                if !matches!(self.scanner.peek()?, Kind::Comma) {
+                    return self.fault("a \",\" or \"}\" is missing");
+                }
+                self.scanner.take();
+            }
+            is_first = false;
+            match self.scanner.peek()? {
+                Kind::Key => {
+                    self.scanner.take();
+                    match self.scanner.peek()? {
+                        Kind::Value | Kind::Comma | Kind::FlowMapEnd => self.empty()?,
+                        _ => self.node(FLOW, depth)?,
+                    }
+                    self.flow_value(depth, |kind| matches!(kind, Kind::Comma | Kind::FlowMapEnd))?;
+                }
+                Kind::FlowMapEnd => break,
+                _ => {
+                    self.node(FLOW, depth)?;
+                    self.empty()?;
+                }
+            }
+        }
+        self.scanner.take();
+        Ok(())
+    }
+
+    /// Parses the value of a key inside brackets; some tokens reveal that it is missing.
+    fn flow_value(&mut self, depth: usize, is_end: impl Fn(&Kind<'a>) -> bool) -> Result<(), Stop> {
+        if !matches!(self.scanner.peek()?, Kind::Value) {
+            return self.empty();
+        }
+        self.scanner.take();
+        if is_end(self.scanner.peek()?) {
+            self.empty()
+        } else {
+            self.node(FLOW, depth)
+        }
+    }
+}
+
+/// The notations of a list or mapping.
+#[derive(Clone, Copy, Debug)]
+enum Found {
+    FlowList,
+    FlowMap,
+    IndentlessList,
+    BlockList,
+    BlockMap,
+}

@@ -1,0 +1,325 @@
+//! Names, labels and annotations around argocd-agent. Names that others read are those of argocd-agent, argocd-pull-integration
+//! or OCM.
+
+use crate::hash::{hex, with_hash};
+use sha2::{Digest, Sha256};
+
+/// The name of the add-on and of its ManagedClusterAddOns.
+pub const ADDON: &str = "argocd-agent-addon";
+
+/// The signer name of the agents' certificates.
+pub const SIGNER: &str = "open-cluster-management.io/argocd-agent-addon";
+
+/// The CA Secret that the add-on's template names. It never exists: OCM signs any name that a registered cluster requests, so
+/// signing is left to the controller.
+pub const NO_CA_SECRET: &str = "argocd-agent-signed-by-argocd-ocm-cmp";
+
+/// The Secret on a managed cluster with the agent's certificate and key, named as in OCM (`CustomSignedSecretName`).
+pub const CLIENT_SECRET: &str = "argocd-agent-addon-open-cluster-management.io-argocd-agent-addon-client-cert";
+
+/// The directory into which OCM mounts that Secret in every Deployment of the template (`customSignedSecretMountPath`).
+pub const CLIENT_FOLDER: &str = "/managed/open-cluster-management.io-argocd-agent-addon";
+
+/// The Secret with the CA: with its key on the hub, only with `ca.crt` on managed clusters.
+pub const CA_SECRET: &str = "argocd-agent-ca";
+
+/// The ConfigMap with the CA's certificates.
+pub const CA_BUNDLE: &str = "argocd-agent-ca-bundle";
+
+/// The Secret with the signing key of the principal's tokens.
+pub const JWT_SECRET: &str = "argocd-agent-jwt";
+
+/// The Secret with the principal's certificate.
+pub const PRINCIPAL_TLS: &str = "argocd-agent-principal-tls";
+
+/// The Secret with the certificate of the principal's resource proxy.
+pub const RESOURCE_PROXY_TLS: &str = "argocd-agent-resource-proxy-tls";
+
+/// The ManifestWork that delivers the CA's certificates to a managed cluster.
+pub const CA_WORK: &str = "argocd-agent-ca-mw";
+
+/// The Services of the principal, as named by argocd-agent and by Red Hat's operator; the first existing one is used.
+pub const PRINCIPAL_SERVICES: [&str; 2] = ["argocd-agent-principal", "openshift-gitops-agent-principal"];
+
+/// The Services of the principal's resource proxy, in the same order.
+pub const RESOURCE_PROXY_SERVICES: [&str; 2] = [
+    "argocd-agent-resource-proxy",
+    "openshift-gitops-agent-principal-resource-proxy",
+];
+
+/// The Deployments of the principal, in the same order.
+pub const PRINCIPAL_DEPLOYMENTS: [&str; 2] = PRINCIPAL_SERVICES;
+
+/// The ConfigMap with the certificates that the principal rejects (`argocd-agentctl blocklist tls`).
+pub const BLOCKLIST: &str = "argocd-agent-tls-blocklist";
+
+/// The prefix of the Secrets that list the certificates of a cluster's agent; the cluster's name follows.
+const ISSUED: &str = "argocd-agent-issued-";
+
+/// The type of those Secrets.
+pub const ISSUED_TYPE: &str = "argocd-ocm-cmp.github.io/agent-certificates";
+
+/// The Secrets on the hub that contain certificates.
+pub const CERTIFICATES: [&str; 3] = [CA_SECRET, PRINCIPAL_TLS, RESOURCE_PROXY_TLS];
+
+/// The annotation of a ManifestWork whose ArgoCD only the add-on's operator can delete: the operator must stay until that is
+/// deleted.
+pub const OPERATOR_MANAGED: &str = "argocd-ocm-cmp.github.io/operator-managed";
+
+/// The label of our ManifestWorks for a GitOpsCluster, the same as in the peer integrations.
+pub const WORK_LABEL: &str = "apps.open-cluster-management.io/gitopscluster";
+
+/// The annotation of the ManifestWork with the CA, the same as in the peer integrations.
+pub const CA_ANNOTATION: &str = "apps.open-cluster-management.io/propagate-argocd-agent-ca";
+
+/// The maximum length of most objects' names.
+const NAME_MAX: usize = 253;
+
+/// The maximum length of a label value, and of the name of a peer integration's work.
+const LABEL_MAX: usize = 63;
+
+/// The number of digits of the hash in a name.
+const HASH_DIGITS: usize = 8;
+
+/// The suffix of a GitOpsCluster's Placement and AddOnDeploymentConfig.
+const SUFFIX: &str = "-argocd-agent";
+
+/// The suffix of the same objects for the next version during a rollout.
+const NEXT_SUFFIX: &str = "-argocd-agent-next";
+
+/// The prefix and suffix of the cluster in its agent's user name, as in OCM (`agent.DefaultUser`).
+const USER: [&str; 2] = [
+    "system:open-cluster-management:cluster:",
+    ":addon:argocd-agent-addon:agent:argocd-agent-addon-agent",
+];
+
+/// Returns the groups that the agent of a cluster may have, as in OCM (`agent.DefaultGroups`).
+#[must_use]
+pub fn groups(cluster: &str) -> [String; 3] {
+    [
+        format!("system:open-cluster-management:cluster:{cluster}:addon:{ADDON}"),
+        format!("system:open-cluster-management:addon:{ADDON}"),
+        "system:authenticated".to_owned(),
+    ]
+}
+
+/// Returns the name of an AddOnTemplate of a GitOpsCluster. A template is never edited, because OCM would roll out the change to
+/// all clusters at once: other content has another name.
+#[must_use]
+pub fn template((namespace, name): (&str, &str), content_hash: &str) -> String {
+    with_hash(template_prefix((namespace, name)), "-", content_hash, NAME_MAX)
+}
+
+/// Returns the prefix of the AddOnTemplates of a GitOpsCluster. Those of another one may share the prefix: the annotation names
+/// the owner.
+#[must_use]
+pub fn template_prefix((namespace, name): (&str, &str)) -> String {
+    format!("{ADDON}-{namespace}-{name}")
+}
+
+/// Returns the name of our own Placement of a GitOpsCluster, in its namespace. OCM copies the name into a label, which allows 63
+/// characters.
+#[must_use]
+pub fn placement(gitops_cluster: &str) -> String {
+    with_suffix(gitops_cluster, SUFFIX)
+}
+
+/// Returns the name of our own Placement for the clusters of a GitOpsCluster that already have the next version during a
+/// rollout.
+#[must_use]
+pub fn next_placement(gitops_cluster: &str) -> String {
+    with_suffix(gitops_cluster, NEXT_SUFFIX)
+}
+
+/// Returns a name that fits into a label.
+fn with_suffix(gitops_cluster: &str, suffix: &str) -> String {
+    let room = LABEL_MAX.saturating_sub(suffix.len());
+    if gitops_cluster.len() <= room {
+        return format!("{gitops_cluster}{suffix}");
+    }
+    with_hash(gitops_cluster.to_owned(), "-", &hash(gitops_cluster), room) + suffix
+}
+
+/// Returns the name of the AddOnDeploymentConfig of a GitOpsCluster, in its namespace.
+#[must_use]
+pub fn deployment_config(gitops_cluster: &str) -> String {
+    placement(gitops_cluster)
+}
+
+/// Returns the name of a PlacementDecision of a GitOpsCluster, numbered from 1.
+#[must_use]
+pub fn decision(gitops_cluster: &str, number: usize) -> String {
+    decision_of(&placement(gitops_cluster), number)
+}
+
+/// Returns the name of a PlacementDecision of one of our Placements, numbered from 1.
+#[must_use]
+pub fn decision_of(placement: &str, number: usize) -> String {
+    format!("{placement}-decision-{number}")
+}
+
+/// Returns the number of a PlacementDecision of a GitOpsCluster, or `None` for another name.
+#[must_use]
+pub fn decision_number(gitops_cluster: &str, decision: &str) -> Option<usize> {
+    number_of(&placement(gitops_cluster), decision)
+}
+
+/// Returns the number of a PlacementDecision of a GitOpsCluster's [`next_placement`], or `None` for another name.
+#[must_use]
+pub fn next_decision_number(gitops_cluster: &str, decision: &str) -> Option<usize> {
+    number_of(&next_placement(gitops_cluster), decision)
+}
+
+fn number_of(placement: &str, decision: &str) -> Option<usize> {
+    let rest = decision.strip_prefix(placement)?;
+    let number = rest.strip_prefix("-decision-")?.parse().ok()?;
+    (number > 0 && decision_of(placement, number) == decision).then_some(number)
+}
+
+/// Returns the name of the ManifestWork with the ArgoCD resource for an operator, as in argocd-pull-integration
+/// (`getArgoCDCRManifestWorkName`).
+#[must_use]
+pub fn argocd_work(namespace: &str, name: &str) -> String {
+    let mut work = format!("argocd-agent-cr-{namespace}-{name}");
+    if work.len() > LABEL_MAX {
+        let hash = hash(&work);
+        work.truncate(LABEL_MAX - 1 - HASH_DIGITS);
+        work = format!("{work}-{hash}");
+    }
+    work
+}
+
+/// Returns the name of the Secret that lists the certificates of a cluster's agent.
+#[must_use]
+pub fn issued(cluster: &str) -> String {
+    format!("{ISSUED}{cluster}")
+}
+
+/// Returns the cluster whose certificates the Secret of this name lists, or `None` for another Secret.
+#[must_use]
+pub fn cluster_of_issued(name: &str) -> Option<&str> {
+    name.strip_prefix(ISSUED).filter(|cluster| !cluster.is_empty())
+}
+
+/// Returns the user name of a cluster's agent: the common name of its certificate.
+#[must_use]
+pub fn user(cluster: &str) -> String {
+    let [before, after] = USER;
+    format!("{before}{cluster}{after}")
+}
+
+/// Returns the cluster of an agent's user name, or `None` for another user.
+#[must_use]
+pub fn cluster_of_user(common_name: &str) -> Option<&str> {
+    let [before, after] = USER;
+    let cluster = common_name.strip_prefix(before)?.strip_suffix(after)?;
+    let is_name = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || ['-', '.'].contains(&char);
+    (!cluster.is_empty() && cluster.chars().all(is_name)).then_some(cluster)
+}
+
+/// Checks that a cluster of this name can have an agent of the principal in this namespace, by argocd-agent's rules: a DNS label
+/// other than the principal's namespace (`principal/auth.go`).
+///
+/// # Errors
+/// Returns the reason and the remedy if it cannot.
+pub fn check_agent(cluster: &str, argocd: &str) -> Result<(), String> {
+    if cluster.len() > LABEL_MAX || cluster.contains('.') {
+        return Err(format!(
+            "the managed cluster {cluster} cannot have an agent: for argocd-agent a name has at most {LABEL_MAX} characters and no \
+             dot, so register it with OCM under such a name"
+        ));
+    }
+    if cluster == argocd {
+        return Err(format!(
+            "the managed cluster {cluster} cannot have an agent, because Argo CD's namespace on the hub is called so too: register \
+             it with OCM under another name"
+        ));
+    }
+    Ok(())
+}
+
+/// Returns the first digits of a text's SHA-256.
+#[must_use]
+pub fn hash(text: &str) -> String {
+    let mut digits = hex(&Sha256::digest(text));
+    digits.truncate(HASH_DIGITS);
+    digits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_is_of_one_cluster_and_nobody_else_is_taken_for_an_agent() {
+        assert_eq!(cluster_of_user(&user("cluster1")), Some("cluster1"));
+        assert_eq!(cluster_of_user(&user("eu.west-1")), Some("eu.west-1"));
+        for other in [
+            "cluster1",
+            &user(""),
+            &user("a:addon:x"),
+            &user("Cluster"),
+            &format!("{}x", user("a")),
+            &format!("x{}", user("a")),
+            "system:open-cluster-management:cluster:a:addon:other:agent:argocd-agent-addon-agent",
+        ] {
+            assert_eq!(cluster_of_user(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn not_every_cluster_can_have_an_agent() {
+        assert_eq!(check_agent("cluster1", "argocd"), Ok(()));
+        for cluster in ["eu.west-1", &"c".repeat(64), "argocd"] {
+            let problem = check_agent(cluster, "argocd").expect_err("no agent");
+            assert!(problem.contains("register it with OCM under"), "{problem}");
+        }
+    }
+
+    #[test]
+    fn names_keep_to_their_limits_and_stay_apart() {
+        let long = |end: &str| "n".repeat(250) + end;
+        for name in ["fleet", &long("a")] {
+            assert!(placement(name).len() <= 63);
+            assert!(next_placement(name).len() <= 63);
+            assert!(template(("argocd", name), "01234567").len() <= 253);
+            assert!(argocd_work("argocd", name).len() <= 63);
+        }
+        assert_ne!(placement(&long("a")), placement(&long("b")));
+        assert_ne!(argocd_work("argocd", &long("a")), argocd_work("argocd", &long("b")));
+        assert_eq!(placement("fleet"), "fleet-argocd-agent");
+        assert_eq!(next_placement("fleet"), "fleet-argocd-agent-next");
+        assert_eq!(
+            template(("argocd", "fleet"), "01234567"),
+            "argocd-agent-addon-argocd-fleet-01234567"
+        );
+        // As in argocd-pull-integration: `sha256sum` of the whole name.
+        assert_eq!(argocd_work("argocd", "fleet"), "argocd-agent-cr-argocd-fleet");
+        assert_eq!(
+            argocd_work("argocd", &"n".repeat(50)),
+            format!("argocd-agent-cr-argocd-{}-{}", "n".repeat(31), "e1019aa3")
+        );
+    }
+
+    #[test]
+    fn the_number_of_a_decision_is_read_back() {
+        assert_eq!(decision_number("fleet", &decision("fleet", 12)), Some(12));
+        for other in [
+            "fleet-argocd-agent-decision-0",
+            "fleet-argocd-agent-decision-01",
+            "fleet-decision-1",
+            "x",
+        ] {
+            assert_eq!(decision_number("fleet", other), None, "{other}");
+            assert_eq!(next_decision_number("fleet", other), None, "{other}");
+        }
+        let next = "fleet-argocd-agent-next-decision-3";
+        assert_eq!(next_decision_number("fleet", next), Some(3));
+        assert_eq!(
+            decision_number("fleet", next),
+            None,
+            "it does not say which clusters have the add-on"
+        );
+        assert_eq!(next_decision_number("fleet", &decision("fleet", 3)), None);
+    }
+}

@@ -1,0 +1,58 @@
+//! Tests of reading invalid fields.
+
+use super::*;
+use serde_json::json;
+
+/// Collects the paths to all values in a value.
+fn ways(value: &Value, at: &str, all: &mut Vec<String>) {
+    all.push(at.to_owned());
+    let of_list = value.as_array().into_iter().flatten().enumerate();
+    for (name, value) in of_list.map(|(number, value)| (number.to_string(), value)) {
+        ways(value, &format!("{at}/{name}"), all);
+    }
+    for (name, value) in value.as_object().into_iter().flatten() {
+        ways(value, &format!("{at}/{name}"), all);
+    }
+}
+
+#[test]
+fn a_field_that_holds_something_else_is_missing_and_no_other() {
+    let whole = json!({
+        "placementRef": {"kind": "Placement", "name": "all"},
+        "argoServer": {"argoNamespace": "argocd"},
+        "createBlankClusterSecrets": true,
+        "argoCDAgentAddon": {"mode": "managed", "argoCDCRManifestWork": {"manifests": [{"kind": "ArgoCD"}]}},
+        "gitopsAddon": {"enabled": true, "argoCDAgent": {"enabled": true}, "olmSubscription": {"enabled": true}},
+        "agent": {
+            "images": {"agent": "agent:1"},
+            "revokedClusters": ["eu1"],
+            "rolloutStrategy": {"type": "Progressive", "progressive": {"maxConcurrency": 1}},
+        },
+    });
+    let mut all = Vec::new();
+    ways(&whole, "", &mut all);
+    assert!(all.len() > 20, "{all:?}");
+    for way in all.iter().filter(|way| !way.is_empty()) {
+        for other in [json!(null), json!(true), json!(7), json!("other"), json!([]), json!({})] {
+            let mut asked = whole.clone();
+            *asked.pointer_mut(way).expect("it is there") = other;
+            let read: Spec = serde_json::from_value(asked.clone()).expect("it is read");
+            if !way.starts_with("/placementRef") {
+                let placement = read.placement_ref.as_ref().and_then(|it| it.name.as_deref());
+                assert_eq!(placement, Some("all"), "{asked}");
+            }
+            if !way.starts_with("/agent") {
+                let agent = read.agent.as_ref().expect("it is asked for");
+                assert_eq!(agent.revoked_clusters.as_deref(), Some(&["eu1".into()][..]), "{asked}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_rollout_goes_to_all_at_once_unless_it_says_otherwise() {
+    let read = |text: &Value| serde_json::from_value::<Rollout>(text.clone()).expect("a rollout");
+    assert_eq!(json!(read(&json!({}))), json!({"type": "All"}));
+    let some = json!({"type": "Progressive", "progressive": {"maxConcurrency": "10%", "maxFailures": 1}});
+    assert_eq!(json!(read(&some)), some);
+}

@@ -1,0 +1,288 @@
+//! Matches globs as Argo CD reads `directory.include` and `directory.exclude`: the syntax of `gobwas/glob`, without separators.
+//!
+//! `*` and `**` match any text, including `/`; `?` matches one character; `[abc]` one of these, `[a-c]` one of a single range,
+//! `[!…]` any other; `{a,b}` one of several patterns; `\` escapes the next character. The whole path must match.
+
+#[cfg(test)]
+pub(crate) mod properties;
+
+/// A compiled glob.
+#[derive(Clone, Debug)]
+pub struct Glob {
+    program: Vec<Step>,
+}
+
+/// The error of a malformed glob.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// A `[` without its `]`, or an empty list.
+    #[error("a '[' is not closed by ']'")]
+    OpenClass,
+    /// More than one range, or a range and characters, in one `[…]`.
+    #[error("'[…]' takes either characters or one range such as 'a-z'")]
+    MixedClass,
+    /// A range from a later to an earlier character.
+    #[error("a range in '[…]' runs from a later to an earlier character")]
+    BackwardRange,
+    /// A `{` without its `}`.
+    #[error("a '{{' is not closed by '}}'")]
+    OpenAlternatives,
+}
+
+/// A step of the matcher: a nondeterministic automaton that follows all alternatives at once, so that no pattern is slow.
+#[derive(Clone, Debug)]
+enum Step {
+    Char(char),
+    Any,
+    Class { negated: bool, class: Class },
+    Fork(usize, usize),
+    Jump(usize),
+    Match,
+}
+
+#[derive(Clone, Debug)]
+enum Class {
+    List(Vec<char>),
+    Range(char, char),
+}
+
+impl Glob {
+    /// Compiles `pattern`.
+    ///
+    /// # Errors
+    /// Returns an error if the pattern is malformed. Argo CD lets such a pattern match nothing and logs a warning; for an exclude
+    /// that would deploy the files to exclude, so this function rejects it.
+    pub fn new(pattern: &str) -> Result<Self, Error> {
+        let mut compiler = Compiler {
+            rest: pattern.chars().peekable(),
+            program: Vec::new(),
+        };
+        compiler.sequence(false)?;
+        compiler.program.push(Step::Match);
+        Ok(Self {
+            program: compiler.program,
+        })
+    }
+
+    /// Returns true if the whole of `text` matches.
+    #[must_use]
+    pub fn matches(&self, text: &str) -> bool {
+        let mut now = Threads::new(self.program.len());
+        let mut next = Threads::new(self.program.len());
+        now.start(&self.program, 0);
+        for char in text.chars() {
+            for &at in &now.steps {
+                let goes_on = match &self.program[at] {
+                    Step::Char(wanted) => *wanted == char,
+                    Step::Any => true,
+                    Step::Class { negated, class } => class.contains(char) != *negated,
+                    Step::Fork(..) | Step::Jump(_) | Step::Match => false,
+                };
+                if goes_on {
+                    next.start(&self.program, at + 1);
+                }
+            }
+            std::mem::swap(&mut now, &mut next);
+            next.clear();
+        }
+        now.steps.iter().any(|&at| matches!(self.program[at], Step::Match))
+    }
+}
+
+impl Class {
+    fn contains(&self, char: char) -> bool {
+        match self {
+            Self::List(chars) => chars.contains(&char),
+            Self::Range(low, high) => (*low..=*high).contains(&char),
+        }
+    }
+}
+
+/// The active steps, each once.
+struct Threads {
+    steps: Vec<usize>,
+    alive: Vec<bool>,
+}
+
+impl Threads {
+    fn new(len: usize) -> Self {
+        Self {
+            steps: Vec::new(),
+            alive: vec![false; len],
+        }
+    }
+
+    fn start(&mut self, program: &[Step], at: usize) {
+        let mut pending = vec![at];
+        while let Some(at) = pending.pop() {
+            if std::mem::replace(&mut self.alive[at], true) {
+                continue;
+            }
+            match program[at] {
+                Step::Jump(to) => pending.push(to),
+                Step::Fork(one, other) => pending.extend([one, other]),
+                _ => self.steps.push(at),
+            }
+        }
+    }
+
+    fn clear(&mut self) {
+        self.steps.clear();
+        self.alive.fill(false);
+    }
+}
+
+struct Compiler<'a> {
+    rest: std::iter::Peekable<std::str::Chars<'a>>,
+    program: Vec<Step>,
+}
+
+impl Compiler<'_> {
+    /// Compiles up to the end, or inside `{…}` up to the `,` or `}` that ends this alternative, which is not consumed.
+    fn sequence(&mut self, inside: bool) -> Result<(), Error> {
+        while let Some(&char) = self.rest.peek() {
+            if inside && matches!(char, ',' | '}') {
+                return Ok(());
+            }
+            self.rest.next();
+            match char {
+                '*' => {
+                    let fork = self.program.len();
+                    self.program.push(Step::Fork(fork + 1, fork + 3));
+                    self.program.push(Step::Any);
+                    self.program.push(Step::Jump(fork));
+                }
+                '?' => self.program.push(Step::Any),
+                '[' => self.class()?,
+                '{' => self.alternatives()?,
+                '\\' => {
+                    // A single backslash at the end matches nothing, as in gobwas.
+                    if let Some(escaped) = self.rest.next() {
+                        self.program.push(Step::Char(escaped));
+                    }
+                }
+                plain => self.program.push(Step::Char(plain)),
+            }
+        }
+        Ok(())
+    }
+
+    fn alternatives(&mut self) -> Result<(), Error> {
+        let mut ends = Vec::new();
+        loop {
+            let fork = self.program.len();
+            self.program.push(Step::Fork(fork + 1, fork + 1));
+            self.sequence(true)?;
+            match self.rest.next() {
+                Some(',') => {
+                    ends.push(self.program.len());
+                    self.program.push(Step::Jump(0));
+                    self.program[fork] = Step::Fork(fork + 1, self.program.len());
+                }
+                Some(_) => break,
+                None => return Err(Error::OpenAlternatives),
+            }
+        }
+        let end = self.program.len();
+        for jump in ends {
+            self.program[jump] = Step::Jump(end);
+        }
+        Ok(())
+    }
+
+    fn class(&mut self) -> Result<(), Error> {
+        let negated = self.rest.next_if_eq(&'!').is_some();
+        let low = self.rest.next().ok_or(Error::OpenClass)?;
+        let class = if self.rest.next_if_eq(&'-').is_some() {
+            let high = self.rest.next().ok_or(Error::OpenClass)?;
+            match self.rest.next() {
+                Some(']') => {}
+                Some(_) => return Err(Error::MixedClass),
+                None => return Err(Error::OpenClass),
+            }
+            if high < low {
+                return Err(Error::BackwardRange);
+            }
+            Class::Range(low, high)
+        } else {
+            Class::List(self.listed(low)?)
+        };
+        self.program.push(Step::Class { negated, class });
+        Ok(())
+    }
+
+    fn listed(&mut self, first: char) -> Result<Vec<char>, Error> {
+        let mut chars = Vec::new();
+        let mut next = Some(first);
+        loop {
+            match next {
+                None => return Err(Error::OpenClass),
+                Some(']') if chars.is_empty() => return Err(Error::OpenClass),
+                Some(']') => return Ok(chars),
+                Some('\\') => chars.push(self.rest.next().ok_or(Error::OpenClass)?),
+                Some(char) => chars.push(char),
+            }
+            next = self.rest.next();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(pattern: &str, text: &str) -> bool {
+        Glob::new(pattern).expect(pattern).matches(text)
+    }
+
+    #[test]
+    fn a_star_crosses_folders() {
+        assert!(matches("*.yaml", "deep/er/web.yaml"));
+        assert!(matches("prod/*", "prod/a/b.yaml"));
+        assert!(!matches("*.yaml", "web.yml"));
+    }
+
+    #[test]
+    fn the_whole_path_must_match() {
+        assert!(!matches("web", "web.yaml"));
+        assert!(matches("web*", "web.yaml"));
+        assert!(matches("", ""));
+    }
+
+    #[test]
+    fn alternatives_nest_and_may_be_empty() {
+        for (text, wanted) in [
+            ("a.yaml", true),
+            ("b-1.yaml", true),
+            ("b-2.yaml", true),
+            ("b-.yaml", false),
+            (".yaml", true),
+        ] {
+            assert_eq!(matches("{a,b-{1,2},}.yaml", text), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn classes_take_characters_or_one_range() {
+        assert!(matches("[a-c].yaml", "b.yaml"));
+        assert!(!matches("[!a-c].yaml", "b.yaml"));
+        assert!(matches("[xyz]", "y"));
+        assert_eq!(Glob::new("[a-z0-9]").unwrap_err(), Error::MixedClass);
+        assert_eq!(Glob::new("[a").unwrap_err(), Error::OpenClass);
+        assert_eq!(Glob::new("[z-a]").unwrap_err(), Error::BackwardRange);
+        assert_eq!(Glob::new("{a,b").unwrap_err(), Error::OpenAlternatives);
+    }
+
+    #[test]
+    fn a_backslash_takes_the_next_character_as_it_is() {
+        assert!(matches(r"\*.yaml", "*.yaml"));
+        assert!(!matches(r"\*.yaml", "a.yaml"));
+    }
+
+    #[test]
+    fn many_stars_are_not_slow() {
+        let pattern = "*a".repeat(60);
+        assert!(!matches(&pattern, &"a".repeat(59)));
+        assert!(matches(&pattern, &"a".repeat(4000)));
+    }
+}

@@ -1,0 +1,31 @@
+//! Hashes in hex, and names that end in one.
+
+use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
+
+/// Returns a name of at most `max` characters that ends in a mark and a hash.
+#[must_use]
+pub fn with_hash(mut name: String, mark: &str, hash: &str, max: usize) -> String {
+    name.truncate(max.saturating_sub(mark.len() + hash.len()));
+    name.truncate(name.trim_end_matches(['.', '-']).len());
+    name + mark + hash
+}
+
+/// Returns the first `digits`, an even number, of the SHA-256 of the concatenated texts, in hex.
+pub fn hash<T: AsRef<str>>(texts: impl IntoIterator<Item = T>, digits: usize) -> String {
+    let mut hash = Sha256::new();
+    for text in texts {
+        hash.update(text.as_ref());
+    }
+    hex(&hash.finalize()[..digits / 2])
+}
+
+/// Formats bytes in hex.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    let mut hex = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        write!(hex, "{byte:02x}").expect("a String takes all");
+    }
+    hex
+}

@@ -1,0 +1,609 @@
+//! Computes the health of an Application on its clusters for `status`, by ManifestWork and by object.
+//!
+//! ```text
+//! hub ─▶ works ─▶ work::judge, set::judge ─▶ Report ─▶ table, JSON or YAML
+//! ```
+//!
+//! The results equal those of the health checks in argocd_cm.yaml, so that `status` never contradicts Argo CD. Some states of
+//! Argo CD are divided further, such as `Progressing`. All functions are pure functions of the hub's objects and of the time.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+mod conditions;
+#[cfg(test)]
+mod properties;
+mod set;
+mod work;
+
+use crate::work as works;
+use conditions::text;
+use jiff::{SignedDuration, Timestamp};
+use manifest::value::{Map, Value};
+use manifest::yaml;
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// The health of an object, work or Application, from worst to best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HealthStatus {
+    /// Broken, or cannot be applied.
+    Degraded,
+    /// Applied, but not on the cluster.
+    Missing,
+    /// The status is invalid or cannot be read.
+    Unknown,
+    /// The agent has not processed the current generation.
+    Waiting,
+    /// Not yet in the desired state.
+    Progressing,
+    /// Waiting for a user.
+    Suspended,
+    /// In the desired state.
+    Healthy,
+}
+
+impl HealthStatus {
+    /// All health values.
+    pub const ALL: [Self; 7] = [
+        Self::Degraded,
+        Self::Missing,
+        Self::Unknown,
+        Self::Waiting,
+        Self::Progressing,
+        Self::Suspended,
+        Self::Healthy,
+    ];
+
+    /// Returns the name for users.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Degraded => "Degraded",
+            Self::Missing => "Missing",
+            Self::Unknown => "Unknown",
+            Self::Waiting => "Waiting",
+            Self::Progressing => "Progressing",
+            Self::Suspended => "Suspended",
+            Self::Healthy => "Healthy",
+        }
+    }
+
+    /// Returns the name in the health checks of argocd_cm.yaml.
+    #[must_use]
+    pub fn in_argo_cd(self) -> &'static str {
+        match self {
+            Self::Degraded | Self::Missing => "Degraded",
+            Self::Unknown | Self::Waiting | Self::Progressing => "Progressing",
+            Self::Suspended => "Suspended",
+            Self::Healthy => "Healthy",
+        }
+    }
+}
+
+impl fmt::Display for HealthStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// The health of an object of a work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectStatus {
+    /// The API group.
+    pub group: String,
+    /// The kind.
+    pub kind: String,
+    /// The namespace on the cluster; empty for a cluster-scoped object.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+    /// The position in the work, for an object without a name.
+    pub place: String,
+    /// True if the agent has applied it; `None` if it has not tried.
+    pub applied: Option<bool>,
+    /// True if it is on the cluster; `None` if the agent has not checked.
+    pub available: Option<bool>,
+    /// The health.
+    pub health: HealthStatus,
+    /// The reason; may be empty.
+    pub message: String,
+}
+
+impl ObjectStatus {
+    /// Returns the name as in the health checks: `Deployment shop/web`.
+    #[must_use]
+    pub fn short_name(&self) -> String {
+        match (self.kind.as_str(), self.namespace.as_str(), self.name.as_str()) {
+            ("", _, _) | (_, _, "") => self.place.clone(),
+            (kind, "", name) => format!("{kind} {name}"),
+            (kind, namespace, name) => format!("{kind} {namespace}/{name}"),
+        }
+    }
+
+    /// Returns the name with its API group: `Deployment.apps shop/web`.
+    #[must_use]
+    pub fn full_name(&self) -> String {
+        let name = self.short_name();
+        match (self.group.as_str(), name.strip_prefix(&self.kind)) {
+            ("", _) | (_, None) => name,
+            (group, Some(rest)) => format!("{}.{group}{rest}", self.kind),
+        }
+    }
+}
+
+/// The health of a work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkStatus {
+    /// `ManifestWork` or `ManifestWorkReplicaSet`.
+    pub kind: &'static str,
+    /// The namespace on the hub: the managed cluster, or the namespace of the Placement.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+    /// The health.
+    pub health: HealthStatus,
+    /// The message about the work as a whole; empty if those of its objects suffice.
+    pub message: String,
+    /// The objects, in the order of the work; empty for a ManifestWorkReplicaSet.
+    pub objects: Vec<ObjectStatus>,
+    /// True if the health is that of the work as a whole, so that its objects add no information.
+    pub as_a_whole: bool,
+}
+
+impl WorkStatus {
+    /// Returns the managed cluster, or `None` for a ManifestWorkReplicaSet.
+    #[must_use]
+    pub fn cluster(&self) -> Option<&str> {
+        (self.kind == works::KIND).then_some(&*self.namespace)
+    }
+
+    /// Returns the reason for the health, with a few objects, in the text of the health checks.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        if !self.message.is_empty() {
+            return self.message.clone();
+        }
+        let class = self.health.in_argo_cd();
+        let alike = |object: &&ObjectStatus| object.health.in_argo_cd() == class;
+        if self.health == HealthStatus::Healthy {
+            return work::all_is_well(self.objects.iter().filter(alike).count(), &self.namespace);
+        }
+        self.listed(ObjectStatus::short_name, alike).unwrap_or_default()
+    }
+
+    /// Returns the first of the selected objects with their messages and the number of further ones, or `None` if there are none.
+    #[must_use]
+    pub fn listed(
+        &self,
+        name: impl Fn(&ObjectStatus) -> String,
+        which: impl Fn(&&ObjectStatus) -> bool,
+    ) -> Option<String> {
+        const TOLD: usize = 3;
+        let objects: Vec<_> = self.objects.iter().filter(which).collect();
+        let told = objects
+            .iter()
+            .take(TOLD)
+            .map(|it| format!("{}: {}", name(it), it.message));
+        let told = told.collect::<Vec<_>>().join("; ");
+        match objects.len().saturating_sub(TOLD) {
+            _ if objects.is_empty() => None,
+            0 => Some(told),
+            more => Some(format!("{told}; and {more} more")),
+        }
+    }
+}
+
+/// The time of an evaluation; records when a result may change by time alone.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    now: Timestamp,
+    next: Cell<Option<Timestamp>>,
+}
+
+impl Clock {
+    /// Creates a clock at this time.
+    #[must_use]
+    pub fn at(now: Timestamp) -> Self {
+        Self {
+            now,
+            next: Cell::new(None),
+        }
+    }
+
+    /// Returns the first time at which the same evaluation has another result, or `None` if time changes nothing.
+    #[must_use]
+    pub fn next(&self) -> Option<Timestamp> {
+        self.next.get()
+    }
+
+    /// Returns true if a time in Kubernetes' format is less than this number of seconds ago.
+    fn is_younger(&self, since: &str, seconds: i64) -> bool {
+        let younger = since > self.ago(seconds).as_str();
+        if younger {
+            self.ask_again(since, seconds);
+        }
+        younger
+    }
+
+    /// Returns true if a time is more than this number of seconds ago.
+    fn is_older(&self, since: &str, seconds: i64) -> bool {
+        let older = since < self.ago(seconds).as_str();
+        if !older {
+            self.ask_again(since, seconds.saturating_add(1));
+        }
+        older
+    }
+
+    /// Returns the time this number of seconds ago in Kubernetes' format; such strings sort by time.
+    fn ago(&self, seconds: i64) -> String {
+        let then = self.now.checked_sub(SignedDuration::from_secs(seconds));
+        then.map_or(String::new(), time)
+    }
+
+    fn ask_again(&self, since: &str, seconds: i64) {
+        let Ok(since) = since.parse::<Timestamp>() else { return };
+        let Ok(then) = since.checked_add(SignedDuration::from_secs(seconds)) else {
+            return;
+        };
+        let next = self.next.get().map_or(then, |next| next.min(then));
+        self.next.set(Some(next));
+    }
+
+    /// Returns true while a failure may be transient. The agent retries: a custom resource waits for its CRD, an object for its
+    /// namespace.
+    fn is_in_grace(&self, since: &str) -> bool {
+        self.is_younger(since, GRACE)
+    }
+}
+
+/// Formats a time like Kubernetes: in UTC, to the second.
+#[must_use]
+pub fn time(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// The number of seconds during which a failure counts as transient.
+const GRACE: i64 = 60;
+
+/// Evaluates the health of a work from its JSON.
+///
+/// # Errors
+/// Returns a description of the value if it is not a work.
+pub fn evaluate(text: &str, clock: &Clock) -> Result<WorkStatus, String> {
+    evaluate_work(&fields(text)?, clock)
+}
+
+/// Returns the present health of a work and its future changes by time alone: a failure that lasts, a rollout that exceeds its
+/// deadline.
+///
+/// # Errors
+/// Returns a description of the value if it is not a work.
+pub fn health_deadlines(text: &str, now: Timestamp) -> Result<Vec<(Timestamp, WorkStatus)>, String> {
+    /// An upper bound for the number of changes by time alone.
+    const CHANGES: usize = 8;
+    let fields = fields(text)?;
+    let mut health_deadlines: Vec<(Timestamp, WorkStatus)> = Vec::new();
+    let mut then = Some(now);
+    for _ in 0..CHANGES {
+        let Some(at) = then else { break };
+        let clock = Clock::at(at);
+        let status = evaluate_work(&fields, &clock)?;
+        if health_deadlines.last().is_none_or(|(_, before)| *before != status) {
+            health_deadlines.push((at, status));
+        }
+        then = clock.next().filter(|&next| next > at);
+    }
+    Ok(health_deadlines)
+}
+
+fn fields(text: &str) -> Result<Map<'_>, String> {
+    match yaml::json(text) {
+        Ok(Value::Map(fields)) => Ok(fields),
+        Ok(other) => Err(format!("a work that is {}", other.type_name())),
+        Err(error) => Err(format!("a work that is not JSON: {}", error.message)),
+    }
+}
+
+fn evaluate_work(fields: &Map<'_>, clock: &Clock) -> Result<WorkStatus, String> {
+    match text_of(fields, "kind") {
+        works::KIND => Ok(work::evaluate(fields, clock)),
+        works::SET_KIND => Ok(set::evaluate(fields, clock)),
+        other => Err(format!("a {other} is not a work")),
+    }
+}
+
+fn text_of<'m>(fields: &'m Map<'_>, key: &str) -> &'m str {
+    text(fields, key).unwrap_or_default()
+}
+
+/// The health of an Application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The name in Argo CD.
+    pub application: String,
+    /// The works, worst health first.
+    pub works: Vec<WorkStatus>,
+    /// The clusters that the hub does not hear from; their health is the last reported one.
+    pub unreachable: Vec<String>,
+    /// Argo CD's message about a running sync, which may add works.
+    pub syncing: Option<String>,
+}
+
+impl Report {
+    /// Builds a report; `silent` are the clusters that the hub does not hear from.
+    #[must_use]
+    pub fn new(
+        application: &str,
+        mut works: Vec<WorkStatus>,
+        silent: &BTreeSet<String>,
+        syncing: Option<String>,
+    ) -> Self {
+        works.sort_by(|one, other| {
+            let place = |work: &WorkStatus| (work.health, work.cluster().is_some());
+            let key = |work: &'_ WorkStatus| (work.namespace.clone(), work.name.clone());
+            place(one).cmp(&place(other)).then_with(|| key(one).cmp(&key(other)))
+        });
+        let clusters: BTreeSet<&str> = works.iter().filter_map(WorkStatus::cluster).collect();
+        let unreachable = clusters
+            .into_iter()
+            .filter(|cluster| silent.contains(*cluster))
+            .map(str::to_owned)
+            .collect();
+        Self {
+            application: application.to_owned(),
+            works,
+            unreachable,
+            syncing,
+        }
+    }
+
+    /// Returns the worst health of the works, or `Unknown` if there are none. While Argo CD syncs, it is at most `Progressing`.
+    #[must_use]
+    pub fn health(&self) -> HealthStatus {
+        let worst = self.works.iter().map(|work| work.health).min();
+        match worst.unwrap_or(HealthStatus::Unknown) {
+            HealthStatus::Healthy if self.syncing.is_some() => HealthStatus::Progressing,
+            worst => worst,
+        }
+    }
+
+    /// Returns the number of clusters, and of those on which all works are healthy.
+    #[must_use]
+    pub fn clusters(&self) -> (usize, usize) {
+        let of = |works: &mut dyn Iterator<Item = &WorkStatus>| -> BTreeSet<String> {
+            works.filter_map(WorkStatus::cluster).map(str::to_owned).collect()
+        };
+        let all = of(&mut self.works.iter());
+        let ill = of(&mut self.works.iter().filter(|work| work.health != HealthStatus::Healthy));
+        (all.len(), all.len().saturating_sub(ill.len()))
+    }
+
+    /// Returns the number of objects with this health.
+    #[must_use]
+    pub fn objects(&self, health: HealthStatus) -> usize {
+        let objects = self.works.iter().flat_map(|work| &work.objects);
+        objects.filter(|object| object.health == health).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testing::status::{broken, condition, fine, manifest, object, status, work};
+
+    const NOW: &str = "2026-06-01T12:00:00Z";
+
+    fn clock() -> Clock {
+        Clock::at(NOW.parse().expect("a time"))
+    }
+
+    fn judged(text: &str) -> WorkStatus {
+        evaluate(text, &clock()).expect("a work")
+    }
+
+    /// An object's name, its `applied` and `available`, its health, and the reason.
+    type Told<'w> = (String, [Option<bool>; 2], HealthStatus, &'w str);
+
+    fn told(work: &WorkStatus) -> Vec<Told<'_>> {
+        let objects = work.objects.iter();
+        objects
+            .map(|it| (it.full_name(), [it.applied, it.available], it.health, &*it.message))
+            .collect()
+    }
+
+    #[test]
+    fn each_object_has_its_own_verdict() {
+        let refused = [
+            condition("Applied", "False", "namespaces \\\"shop\\\" not found", 2),
+            condition("Available", "False", "", 2),
+        ];
+        let gone = [
+            condition("Applied", "True", "", 2),
+            condition("Available", "False", "", 2),
+        ];
+        let unlooked = [
+            condition("Applied", "True", "", 2),
+            condition("Available", "True", "", 2),
+            condition("Healthy", "True", "", 1),
+        ];
+        let manifests = [
+            fine("a"),
+            broken("b"),
+            manifest("c", &refused),
+            manifest("d", &gone),
+            manifest("e", &unlooked),
+        ];
+        let objects = ["a", "b", "c", "d", "e", "f"].map(object).join(",");
+        let work = judged(&work("eu1", &objects, &status("False", 2, &manifests)));
+        let (yes, no) = (Some(true), Some(false));
+        let name = |name: &str| format!("Deployment.apps shop/{name}");
+        let waits = "waiting for the agent of managed cluster eu1 to look at it";
+        assert_eq!(
+            told(&work),
+            [
+                (name("a"), [yes, yes], HealthStatus::Healthy, ""),
+                (name("b"), [yes, yes], HealthStatus::Degraded, "back-off pulling image"),
+                (
+                    name("c"),
+                    [no, no],
+                    HealthStatus::Degraded,
+                    "namespaces \"shop\" not found"
+                ),
+                (name("d"), [yes, no], HealthStatus::Missing, "it is not on the cluster"),
+                (name("e"), [yes, yes], HealthStatus::Waiting, waits),
+                (
+                    name("f"),
+                    [None, None],
+                    HealthStatus::Unknown,
+                    "the agent says nothing of it"
+                ),
+            ]
+        );
+        assert_eq!((work.health, work.cluster()), (HealthStatus::Degraded, Some("eu1")));
+        assert_eq!(
+            work.summary(),
+            "Deployment shop/b: back-off pulling image; Deployment shop/c: namespaces \"shop\" not found; \
+             Deployment shop/d: it is not on the cluster"
+        );
+    }
+
+    #[test]
+    fn a_failure_is_foreseen_to_become_one() {
+        let refused = |since: &str| {
+            let condition = condition("Applied", "False", "no match", 2).replace("2026-06-01T11:00:00Z", since);
+            work("eu1", &object("a"), &status("True", 2, &[manifest("a", &[condition])]))
+        };
+        let foreseen = |text: &str| -> Vec<(String, HealthStatus)> {
+            let health_deadlines = health_deadlines(text, NOW.parse().expect("a time")).expect("a work");
+            let told = health_deadlines.iter().map(|(at, work)| (at.to_string(), work.health));
+            told.collect()
+        };
+        let now = NOW.to_owned();
+        assert_eq!(
+            foreseen(&refused("2026-06-01T11:59:30Z")),
+            [
+                (now.clone(), HealthStatus::Progressing),
+                ("2026-06-01T12:00:30Z".to_owned(), HealthStatus::Degraded)
+            ]
+        );
+        assert_eq!(
+            foreseen(&refused("2026-06-01T11:00:00Z")),
+            [(now.clone(), HealthStatus::Degraded)]
+        );
+        let fine = work("eu1", &object("a"), &status("True", 2, &[fine("a")]));
+        assert_eq!(foreseen(&fine), [(now, HealthStatus::Healthy)]);
+    }
+
+    #[test]
+    fn what_was_said_of_an_earlier_generation_is_not_believed() {
+        let stale = judged(&work("eu1", &object("a"), &status("True", 1, &[fine("a")])));
+        assert_eq!(stale.health, HealthStatus::Waiting);
+        assert_eq!(
+            stale.message,
+            "waiting for the agent of managed cluster eu1 to apply it"
+        );
+        assert_eq!(stale.objects[0].health, HealthStatus::Waiting);
+        assert_eq!(stale.objects[0].applied, None);
+        let new = judged(&work("eu1", &object("a"), "{}"));
+        assert_eq!(new.health, HealthStatus::Waiting);
+        assert_eq!(
+            judged(&work("eu1", &object("a"), &status("True", 2, &[fine("a")]))).health,
+            HealthStatus::Healthy
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_unknown_and_said() {
+        let unknown = |status: &str, why: &str| {
+            let work = judged(&work("eu1", "", status));
+            assert_eq!(work.health, HealthStatus::Unknown, "{status}");
+            assert!(work.summary().contains(why), "{status}: {}", work.summary());
+        };
+        let applied = condition("Applied", "True", "", 2);
+        let with = |rest: &str| format!(r#"{{"conditions":[{applied}],{rest}}}"#);
+        unknown("7", "its status cannot be understood: status is a number");
+        unknown(r#"{"conditions":"x"}"#, "status.conditions is text");
+        unknown(
+            r#"{"conditions":[null,{"type":3}]}"#,
+            "status.conditions[0] is not a condition",
+        );
+        unknown(&with(r#""resourceStatus":[]"#), "status.resourceStatus is a list");
+        unknown(
+            &with(r#""resourceStatus":{"manifests":{}}"#),
+            "status.resourceStatus.manifests is a mapping",
+        );
+        unknown(
+            &with(r#""resourceStatus":{"manifests":[3]}"#),
+            "manifests[0]: its status cannot be understood: it is a number",
+        );
+        unknown(
+            &with(r#""resourceStatus":{"manifests":[{"conditions":true}]}"#),
+            "conditions is true or false",
+        );
+        let set = r#"{"kind":"ManifestWorkReplicaSet","status":{"conditions":[1]}}"#;
+        assert_eq!(judged(set).health, HealthStatus::Unknown);
+        for nonsense in ["", "[]", "7", r#"{"kind":"Pod"}"#, r#"{"kind":["ManifestWork"]}"#] {
+            evaluate(nonsense, &clock()).expect_err(nonsense);
+        }
+    }
+
+    #[test]
+    fn whatever_stands_anywhere_there_is_a_verdict() {
+        let values = [
+            "null",
+            "true",
+            "-9223372036854775808",
+            "9223372036854775807",
+            "1e300",
+            r#""""#,
+            r#""9223372036854775807h""#,
+            r#""ä""#,
+            "[]",
+            "{}",
+            "[[]]",
+        ];
+        let set = r#"{"kind":"ManifestWorkReplicaSet","metadata":{"name":N,"namespace":"b","managedFields":[{"time":"2026-06-01T11:00:00Z","fieldsV1":{"f:spec":{}}},N]},"spec":{"placementRefs":[{"name":"p","rolloutStrategy":{"type":"Progressive","progressive":{"maxConcurrency":N,"progressDeadline":N,"minSuccessTime":"1s","mandatoryDecisionGroups":N}}}]},"status":{"conditions":[{"type":"PlacementVerified","status":"True"},{"type":"ManifestworkApplied","status":"True","message":N},{"type":"PlacementRolledOut","status":"False","lastTransitionTime":"2026-06-01T11:00:00Z"}],"summary":{"total":N,"available":N,"applied":N},"placementSummary":[{"availableDecisionGroups":"9223372036854775807 (1 / 9223372036854775807)"},{"availableDecisionGroups":"1 (1 / 9)"},N]}}"#;
+        let work = r#"{"kind":"ManifestWork","metadata":{"name":"a","namespace":N,"generation":N,"deletionTimestamp":D},"spec":{"workload":{"manifests":[N]},"manifestConfigs":[{"resourceIdentifier":N,"conditionRules":[N]}]},"status":{"conditions":[{"type":"Applied","status":"True","observedGeneration":N},N],"resourceStatus":{"manifests":[{"resourceMeta":{"ordinal":N,"kind":N,"name":N},"statusFeedback":{"values":[N]},"conditions":[{"type":"Applied","status":N},{"type":"Available","status":"False","message":N,"lastTransitionTime":N},N]},N]}}}"#;
+        let deadline = set.replacen("\"progressDeadline\":N", "\"progressDeadline\":\"10s\"", 1);
+        let percent = deadline.replacen("\"maxConcurrency\":N", "\"maxConcurrency\":\"50%\"", 1);
+        for value in values {
+            for text in [set, work, &deadline, &percent] {
+                let texts = [
+                    text.replace(",\"deletionTimestamp\":D", "")
+                        .replace(":N", &format!(":{value}")),
+                    text.replace(":D", ":\"x\"").replace(":N", ":1"),
+                ];
+                for text in texts.map(|text| text.replace(",N]", &format!(",{value}]")).replace("[N]", "[1]")) {
+                    let status = judged(&text);
+                    assert!(
+                        status.health == HealthStatus::Healthy || !status.summary().is_empty(),
+                        "{text}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_told_of_a_huge_work_is_short() {
+        let names: Vec<String> = (0..5000).map(|at| format!("web-{at}")).collect();
+        let objects: Vec<String> = names.iter().map(|name| object(name)).collect();
+        let manifests: Vec<String> = names.iter().map(|name| broken(name)).collect();
+        let work = judged(&work("eu1", &objects.join(","), &status("True", 2, &manifests)));
+        assert_eq!((work.health, work.objects.len()), (HealthStatus::Degraded, 5000));
+        assert!(work.summary().ends_with("; and 4997 more"), "{}", work.summary());
+        let report = Report::new("shop", vec![work], &BTreeSet::new(), None);
+        assert_eq!(report.objects(HealthStatus::Degraded), 5000);
+    }
+
+    #[test]
+    fn it_is_not_healthy_while_argo_cd_syncs() {
+        let works = || vec![judged(&work("eu1", &object("a"), &status("True", 2, &[fine("a")])))];
+        let health = |syncing| Report::new("shop", works(), &BTreeSet::new(), syncing).health();
+        assert_eq!(health(None), HealthStatus::Healthy);
+        assert_eq!(health(Some(String::new())), HealthStatus::Progressing);
+        let nothing = Report::new("shop", Vec::new(), &BTreeSet::new(), None);
+        assert_eq!(nothing.health(), HealthStatus::Unknown);
+    }
+}

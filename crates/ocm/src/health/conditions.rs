@@ -1,0 +1,110 @@
+//! Reads conditions from a status that may contain arbitrary values.
+
+use manifest::value::{Map, Value};
+
+/// A condition, with those fields that are strings.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Condition<'m> {
+    pub(super) status: &'m str,
+    pub(super) reason: &'m str,
+    pub(super) since: &'m str,
+    /// The message; never empty.
+    pub(super) message: Option<&'m str>,
+    pub(super) generation: Option<i64>,
+}
+
+impl Condition<'_> {
+    pub(super) fn is(&self, status: &str) -> bool {
+        self.status == status
+    }
+
+    /// Returns true if a condition rule evaluated to this status. A rule that could not be evaluated also has status False, which
+    /// says nothing about the object.
+    pub(super) fn says(&self, status: &str) -> bool {
+        self.is(status) && self.reason == "ConditionRuleEvaluated"
+    }
+
+    /// Returns true if the condition is of an earlier generation.
+    pub(super) fn is_behind(&self, generation: Option<i64>) -> bool {
+        generation.is_some_and(|generation| self.generation.unwrap_or(0) < generation)
+    }
+
+    /// Returns the message, or this default.
+    pub(super) fn told(&self, otherwise: &str) -> String {
+        self.message.unwrap_or(otherwise).to_owned()
+    }
+}
+
+/// The conditions of a work or of an object.
+#[derive(Debug)]
+pub(super) struct Conditions<'m> {
+    all: Vec<(&'m str, Condition<'m>)>,
+    /// The description of an invalid condition.
+    pub(super) fault: Option<String>,
+}
+
+impl<'m> Conditions<'m> {
+    pub(super) fn of(owner: &'m Map<'_>) -> Self {
+        let (items, mut fault) = list(owner, "conditions");
+        let mut all = Vec::new();
+        for (at, item) in items.iter().enumerate() {
+            let fields = item.as_map();
+            let kind = fields.and_then(|fields| text(fields, "type"));
+            match fields.zip(kind) {
+                Some((fields, kind)) => all.push((kind, condition(fields))),
+                None => {
+                    fault.get_or_insert_with(|| format!("conditions[{at}] is not a condition"));
+                }
+            }
+        }
+        Self { all, fault }
+    }
+
+    /// Returns the condition of this type, the last of several.
+    pub(super) fn get(&self, kind: &str) -> Option<Condition<'m>> {
+        let found = self.all.iter().rev().find(|(known, _)| *known == kind);
+        found.map(|(_, condition)| *condition)
+    }
+}
+
+fn condition<'m>(fields: &'m Map<'_>) -> Condition<'m> {
+    let text = |key| text(fields, key);
+    Condition {
+        status: text("status").unwrap_or_default(),
+        reason: text("reason").unwrap_or_default(),
+        since: text("lastTransitionTime").unwrap_or_default(),
+        message: text("message"),
+        generation: number(fields, "observedGeneration"),
+    }
+}
+
+/// Returns a non-empty string.
+pub(super) fn text<'m>(fields: &'m Map<'_>, key: &str) -> Option<&'m str> {
+    fields.get(key)?.as_str().filter(|text| !text.is_empty())
+}
+
+pub(super) fn number(fields: &Map<'_>, key: &str) -> Option<i64> {
+    match fields.get(key) {
+        Some(Value::Int(number)) => Some(*number),
+        _ => None,
+    }
+}
+
+/// Returns a mapping; other values count as missing.
+pub(super) fn map<'m, 'a>(fields: &'m Map<'a>, key: &str) -> Option<&'m Map<'a>> {
+    fields.get(key)?.as_map()
+}
+
+/// Returns a list, and a description of any other value in its place.
+pub(super) fn list<'m, 'a>(fields: &'m Map<'a>, key: &str) -> (&'m [Value<'a>], Option<String>) {
+    match fields.get(key) {
+        Some(Value::List(items)) => (items, None),
+        None | Some(Value::Null) => (&[], None),
+        Some(other) => (&[], Some(format!("{key} is {}", other.type_name()))),
+    }
+}
+
+/// Returns the mappings in a list.
+pub(super) fn maps<'m, 'a>(fields: &'m Map<'a>, key: &str) -> impl Iterator<Item = &'m Map<'a>> {
+    list(fields, key).0.iter().filter_map(Value::as_map)
+}

@@ -1,0 +1,27 @@
+//! Property tests for the health of works, whose status the agent of a managed cluster writes.
+
+use super::{Clock, evaluate, health_deadlines};
+use jiff::Timestamp;
+use testing::holds;
+use testing::works::texts;
+
+fn now() -> Timestamp {
+    "2026-06-01T12:00:00Z".parse().expect("a time")
+}
+
+#[test]
+fn health_that_time_alone_changes_comes_in_its_order() {
+    holds(800, texts, |text| {
+        let Ok(health_deadlines) = health_deadlines(&text, now()) else {
+            return;
+        };
+        assert!(
+            health_deadlines
+                .windows(2)
+                .all(|pair| pair[0].0 < pair[1].0 && pair[0].1 != pair[1].1)
+        );
+        for (at, status) in health_deadlines {
+            assert_eq!(evaluate(&text, &Clock::at(at)), Ok(status));
+        }
+    });
+}

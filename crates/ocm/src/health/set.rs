@@ -1,0 +1,256 @@
+//! Evaluates the health of a ManifestWorkReplicaSet by the rules of its health check in deploy/argocd_cm.yaml, which explains
+//! each rule.
+
+use super::conditions::{Condition, Conditions, map, maps, number, text};
+use super::{Clock, GRACE, HealthStatus, WorkStatus, text_of};
+use crate::work::{SET_KIND, TEMPLATE};
+use manifest::value::{Map, Value};
+
+/// The maximum length of namespace and name together: OCM finds the works of a set by a label with both, joined by a dot.
+const LABEL_MAX: usize = 62;
+
+/// The number of seconds for which a change may wait for OCM.
+const UNSEEN: i64 = 30;
+
+pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
+    let nothing = Map::default();
+    let part = |key| map(fields, key).unwrap_or(&nothing);
+    let set = Set {
+        metadata: part("metadata"),
+        spec: part("spec"),
+        status: part("status"),
+        conditions: Conditions::of(part("status")),
+        clock,
+    };
+    let (health, message) = set.health();
+    WorkStatus {
+        kind: SET_KIND,
+        namespace: text_of(set.metadata, "namespace").to_owned(),
+        name: text_of(set.metadata, "name").to_owned(),
+        health,
+        message,
+        objects: Vec::new(),
+        as_a_whole: true,
+    }
+}
+
+struct Set<'m, 'a> {
+    metadata: &'m Map<'a>,
+    spec: &'m Map<'a>,
+    status: &'m Map<'a>,
+    conditions: Conditions<'m>,
+    clock: &'m Clock,
+}
+
+impl Set<'_, '_> {
+    fn health(&self) -> (HealthStatus, String) {
+        let degraded = |message: String| (HealthStatus::Degraded, message);
+        let progressing = |message: String| (HealthStatus::Progressing, message);
+        if self.metadata.get("deletionTimestamp").is_some() {
+            return progressing("OCM is removing its works".to_owned());
+        }
+        let get = |kind| self.conditions.get(kind);
+        let (verified, applied, rollout) = (
+            get("PlacementVerified"),
+            get("ManifestworkApplied"),
+            get("PlacementRolledOut"),
+        );
+        let is = |condition: Option<Condition<'_>>, status| condition.is_some_and(|condition| condition.is(status));
+        let rolled_out = is(rollout, "True");
+        let changed = self.changed();
+        let (namespace, name) = (text_of(self.metadata, "namespace"), text_of(self.metadata, "name"));
+        if namespace.len().saturating_add(name.len()) > LABEL_MAX {
+            return degraded(format!(
+                "OCM cannot deliver it: its namespace and name may have {LABEL_MAX} characters together"
+            ));
+        }
+        let rolled = rollout.map(|rollout| rollout.since).filter(|since| !since.is_empty());
+        if rolled_out && rolled.unwrap_or(changed) < changed && self.clock.is_younger(changed, UNSEEN) {
+            let waiting = "waiting for OCM's work manager to look at the change";
+            return (HealthStatus::Waiting, waiting.to_owned());
+        }
+        if let Some(applied) = applied.filter(|applied| applied.reason == "InvalidManifestWorkName") {
+            return degraded(applied.told("its works cannot have the name that OCM would give them"));
+        }
+        if let Some(verified) = verified.filter(|verified| verified.is("False")) {
+            return self.without_clusters(verified, rolled_out);
+        }
+        if !is(verified, "True") || applied.is_none_or(|applied| applied.status.is_empty()) {
+            return match &self.conditions.fault {
+                Some(fault) => (
+                    HealthStatus::Unknown,
+                    format!("its status cannot be understood: status.{fault}"),
+                ),
+                None => (
+                    HealthStatus::Waiting,
+                    "waiting for OCM's work manager; it needs the feature gate ManifestWorkReplicaSet".to_owned(),
+                ),
+            };
+        }
+
+        let [total, on_the_way, broken] = ["total", "progressing", "degraded"].map(|name| self.count(name));
+        let mut message = format!("{} of {} clusters applied", self.count("applied"), self.selected().0);
+        if on_the_way > 0 {
+            message = format!("{message}, {on_the_way} progressing");
+        }
+        if broken > 0 {
+            return degraded(format!("{message}, {broken} degraded"));
+        }
+        let incomplete = total.saturating_sub(self.count("available"));
+        if incomplete > 0 {
+            message = format!("{message}, {incomplete} without all objects");
+        }
+        let since = rolled.unwrap_or_default().max(changed);
+        let over = |allowed| !rolled_out && !since.is_empty() && self.clock.is_older(since, allowed);
+        if self.time_allowed().is_some_and(over) {
+            return degraded(format!("{message}, the rollout is over its time"));
+        }
+        if !is(applied, "True") || self.count("applied") < total || incomplete > 0 || on_the_way > 0 {
+            return progressing(message);
+        }
+        let (has_rule, at_once) = (self.has_rule(), self.is_at_once());
+        if rolled_out || at_once && !has_rule {
+            return (HealthStatus::Healthy, message);
+        }
+        let needs = if has_rule {
+            ""
+        } else {
+            " only with a condition rule Progressing in its works"
+        };
+        progressing(format!("{message}, the rollout goes on{needs}"))
+    }
+
+    /// Returns the health if no cluster is selected or the selection is unknown.
+    fn without_clusters(&self, verified: Condition<'_>, rolled_out: bool) -> (HealthStatus, String) {
+        if verified.reason == "PlacementDecisionEmpty" {
+            return if rolled_out {
+                (HealthStatus::Healthy, "no managed cluster is selected".to_owned())
+            } else {
+                let message = "managed clusters are selected, but none has its work yet";
+                (HealthStatus::Progressing, message.to_owned())
+            };
+        }
+        let message = if verified.reason == "PlacementDecisionNotFound" {
+            let names: Vec<&str> = self.placements().filter_map(|it| text(it, "name")).collect();
+            let namespace = text(self.metadata, "namespace").unwrap_or("without a name");
+            format!("no such Placement in namespace {namespace}: {}", names.join(" or "))
+        } else {
+            let reason = match verified.reason {
+                "" => "no reason given",
+                reason => reason,
+            };
+            verified.told(&format!("OCM cannot use its Placements: {reason}"))
+        };
+        // The same sync may still create the Placement.
+        if self.clock.is_in_grace(verified.since) {
+            (HealthStatus::Progressing, message)
+        } else {
+            (HealthStatus::Degraded, message)
+        }
+    }
+
+    fn placements(&self) -> impl Iterator<Item = &Map<'_>> {
+        maps(self.spec, "placementRefs")
+    }
+
+    /// Returns the time of the last write to the spec.
+    fn changed(&self) -> &str {
+        let of_spec = |entry: &&Map<'_>| map(entry, "fieldsV1").is_some_and(|fields| fields.get("f:spec").is_some());
+        let writes = maps(self.metadata, "managedFields").filter(of_spec);
+        writes.filter_map(|entry| text(entry, "time")).max().unwrap_or_default()
+    }
+
+    fn count(&self, name: &str) -> i64 {
+        let summary = map(self.status, "summary");
+        summary.and_then(|summary| number(summary, name)).unwrap_or(0)
+    }
+
+    /// Returns the number of selected clusters and of their groups. OCM reports them in a message, such as `2 (1 / 3 clusters
+    /// applied)` for two groups. The counts in OCM's summary include only clusters that have the change.
+    fn selected(&self) -> (i64, i64) {
+        let (mut selected, mut groups) = (0_i64, 0_i64);
+        for placement in maps(self.status, "placementSummary") {
+            let numbers = numbers(text_of(placement, "availableDecisionGroups"));
+            groups = groups.saturating_add(*numbers.first().unwrap_or(&0));
+            selected = selected.saturating_add(*numbers.get(2).unwrap_or(&0));
+        }
+        (selected.max(self.count("total")), groups)
+    }
+
+    /// Returns the maximum duration of the rollout so far, if known: each cluster that has the change may use up its deadline,
+    /// and must stay healthy for the minimum time.
+    fn time_allowed(&self) -> Option<i64> {
+        let mut placements = self.placements();
+        let strategy = map(placements.next()?, "rolloutStrategy")?;
+        if placements.next().is_some() {
+            return None;
+        }
+        let by_group = text_of(strategy, "type") == "ProgressivePerGroup";
+        let key = if by_group { "progressivePerGroup" } else { "progressive" };
+        let how = map(strategy, key)?;
+        let deadline = seconds(text_of(how, "progressDeadline"))?;
+        let (selected, groups) = self.selected();
+        let mut turns = self.count("total");
+        if by_group {
+            turns = turns.min(groups);
+        } else if maps(how, "mandatoryDecisionGroups").next().is_none() {
+            let at_a_time = match how.get("maxConcurrency") {
+                Some(Value::Int(count)) => *count,
+                Some(Value::String(share)) => {
+                    let percent = numbers(share).first().copied();
+                    percent.map_or(0, |percent| selected.saturating_mul(percent).saturating_add(99) / 100)
+                }
+                _ => 0,
+            };
+            let at_a_time = if at_a_time < 1 { selected } else { at_a_time };
+            if turns > 0 {
+                turns = turns
+                    .saturating_add(at_a_time.saturating_sub(1))
+                    .checked_div(at_a_time)
+                    .unwrap_or(turns);
+            }
+        }
+        let settle = seconds(text_of(how, "minSuccessTime")).unwrap_or(0);
+        Some(
+            turns
+                .saturating_mul(deadline.saturating_add(settle))
+                .saturating_add(GRACE),
+        )
+    }
+
+    /// Returns true if a condition rule sets Progressing on the works: OCM needs it to call a rollout complete.
+    fn has_rule(&self) -> bool {
+        let Some(template) = map(self.spec, TEMPLATE) else {
+            return false;
+        };
+        let rules = maps(template, "manifestConfigs").flat_map(|config| maps(config, "conditionRules"));
+        rules
+            .into_iter()
+            .any(|rule| text_of(rule, "condition") == "Progressing")
+    }
+
+    /// Returns true if the rollout updates all clusters at once.
+    fn is_at_once(&self) -> bool {
+        let kind = |placement| map(placement, "rolloutStrategy").and_then(|strategy| text(strategy, "type"));
+        self.placements()
+            .all(|placement| kind(placement).unwrap_or("All") == "All")
+    }
+}
+
+/// Returns the numbers in a text.
+fn numbers(text: &str) -> Vec<i64> {
+    let digits = text.split(|char: char| !char.is_ascii_digit());
+    digits.filter_map(|digits| digits.parse().ok()).collect()
+}
+
+/// Parses a duration in OCM's format, in seconds.
+fn seconds(text: &str) -> Option<i64> {
+    let number: i64 = text.get(..text.len().checked_sub(1)?)?.parse().ok()?;
+    let unit = match text.as_bytes().last()? {
+        b'h' => 3600,
+        b'm' => 60,
+        b's' => 1,
+        _ => return None,
+    };
+    number.checked_mul(unit)
+}

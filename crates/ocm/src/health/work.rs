@@ -1,0 +1,385 @@
+//! Evaluates the health of a ManifestWork object by object, by the rules of the health check in deploy/argocd_cm.yaml.
+
+use super::conditions::{Conditions, list, map, maps, number, text};
+use super::{Clock, HealthStatus, ObjectStatus, WorkStatus, text_of};
+use crate::work as works;
+use manifest::value::{Map, Value};
+use std::collections::{HashMap, HashSet};
+
+const NOT_WORD: &str = "the agent says nothing of it";
+
+/// The agent's status of a work.
+struct Work<'m, 'a> {
+    spec: &'m Map<'a>,
+    generation: Option<i64>,
+    conditions: Conditions<'m>,
+    /// The message for an object that waits to be applied.
+    not_applied: String,
+    not_looked_at: String,
+    clock: &'m Clock,
+    /// True if the work is complete, so that the agent does not process it again.
+    frozen: bool,
+}
+
+pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
+    let nothing = Map::default();
+    let part = |key| map(fields, key).unwrap_or(&nothing);
+    let (metadata, spec, status) = (part("metadata"), part("spec"), part("status"));
+    let cluster = cluster(text_of(metadata, "namespace"));
+    let manifests = map(status, "resourceStatus").map_or((&[][..], None), |of| list(of, "manifests"));
+    let mut work = Work {
+        spec,
+        generation: number(metadata, "generation"),
+        conditions: Conditions::of(status),
+        not_applied: format!("waiting for the agent of {cluster} to apply it"),
+        not_looked_at: format!("waiting for the agent of {cluster} to look at it"),
+        clock,
+        frozen: false,
+    };
+    let fault = fault(fields, status, &work.conditions, manifests.1);
+    let manifests = manifests.0;
+    let whole = |health, message| {
+        let (health, message) = match (&fault, health) {
+            (Some(fault), HealthStatus::Waiting) => (HealthStatus::Unknown, unreadable(fault)),
+            _ => (health, message),
+        };
+        WorkStatus {
+            kind: works::KIND,
+            namespace: text_of(metadata, "namespace").to_owned(),
+            name: text_of(metadata, "name").to_owned(),
+            objects: carried(spec).map(|object| unseen(object, health, &message)).collect(),
+            health,
+            message,
+            as_a_whole: true,
+        }
+    };
+
+    if metadata.get("deletionTimestamp").is_some() {
+        let deleting = work.conditions.get("Deleting").and_then(|deleting| deleting.message);
+        let more = deleting.map_or(String::new(), |message| format!(": {message}"));
+        let message = format!("the agent of {cluster} is removing its objects{more}");
+        return whole(HealthStatus::Progressing, message);
+    }
+
+    let applied = work.conditions.get("Applied");
+    let is_behind = applied.is_some_and(|applied| applied.is_behind(work.generation));
+    work.frozen = is_behind && has_run(&work, manifests);
+    let applied = applied.filter(|applied| applied.is("True") || applied.is("False"));
+    let Some(applied) = applied.filter(|_| !is_behind || work.frozen) else {
+        let complete = work
+            .conditions
+            .get("Complete")
+            .is_some_and(|complete| complete.is("True"));
+        let why = if complete {
+            ", which it does not do while the work is complete"
+        } else {
+            ""
+        };
+        return whole(HealthStatus::Waiting, format!("{}{why}", work.not_applied));
+    };
+
+    let mut without_rules = 0;
+    let mut objects: Vec<ObjectStatus> = manifests
+        .iter()
+        .enumerate()
+        .filter_map(|(at, manifest)| work.object(at, manifest, &mut without_rules))
+        .collect();
+    let seen: HashSet<_> = objects.iter().map(ObjectStatus::key).collect();
+    let more: Vec<_> = carried(spec)
+        .map(|object| unseen(object, HealthStatus::Unknown, NOT_WORD))
+        .filter(|object| !seen.contains(&object.key()))
+        .collect();
+    objects.extend(more);
+
+    let mut health = objects
+        .iter()
+        .map(|it| it.health)
+        .min()
+        .unwrap_or(HealthStatus::Healthy);
+    let mut message = String::new();
+    if applied.is("False") && matches!(health, HealthStatus::Suspended | HealthStatus::Healthy) {
+        let fresh = clock.is_in_grace(applied.since);
+        health = if fresh {
+            HealthStatus::Progressing
+        } else {
+            HealthStatus::Degraded
+        };
+        message = applied.told(&format!("the agent of {cluster} cannot apply it"));
+    } else if let Some(fault) = fault.filter(|_| health == HealthStatus::Healthy) {
+        (health, message) = (HealthStatus::Unknown, unreadable(&fault));
+    } else if health == HealthStatus::Healthy && without_rules > 0 {
+        let count = counted(objects.len());
+        message =
+            format!("{count}applied on {cluster}, whose agent does not look at health: that of OCM 1.0 and later does");
+    }
+    WorkStatus {
+        kind: works::KIND,
+        namespace: text_of(metadata, "namespace").to_owned(),
+        name: text_of(metadata, "name").to_owned(),
+        health,
+        message,
+        objects,
+        as_a_whole: false,
+    }
+}
+
+fn cluster(namespace: &str) -> String {
+    match namespace {
+        "" => "managed cluster without a name".to_owned(),
+        name => format!("managed cluster {name}"),
+    }
+}
+
+/// Returns the message of a healthy work.
+pub(super) fn all_is_well(objects: usize, namespace: &str) -> String {
+    format!("{}as asked for on {}", counted(objects), cluster(namespace))
+}
+
+fn counted(objects: usize) -> String {
+    match objects {
+        0 => String::new(),
+        1 => "1 object is ".to_owned(),
+        more => format!("{more} objects are "),
+    }
+}
+
+fn unreadable(fault: &str) -> String {
+    format!("its status cannot be understood: {fault}")
+}
+
+/// Returns a description of the part of the status that no agent writes.
+fn fault(fields: &Map<'_>, status: &Map<'_>, conditions: &Conditions<'_>, manifests: Option<String>) -> Option<String> {
+    let wrong = |owner: &Map<'_>, key: &str| match owner.get(key) {
+        None | Some(Value::Null | Value::Map(_)) => None,
+        Some(other) => Some(format!("{key} is {}", other.type_name())),
+    };
+    wrong(fields, "status")
+        .or_else(|| conditions.fault.as_ref().map(|fault| format!("status.{fault}")))
+        .or_else(|| wrong(status, "resourceStatus").map(|fault| format!("status.{fault}")))
+        .or_else(|| manifests.map(|fault| format!("status.resourceStatus.{fault}")))
+}
+
+/// Returns the objects in the spec.
+fn carried<'m, 'a>(spec: &'m Map<'a>) -> impl Iterator<Item = &'m Value<'a>> {
+    let workload = map(spec, works::WORKLOAD);
+    workload
+        .map_or(&[][..], |workload| list(workload, "manifests").0)
+        .iter()
+}
+
+/// Returns the state of an object of the spec without a valid status.
+fn unseen(object: &Value<'_>, health: HealthStatus, message: &str) -> ObjectStatus {
+    let key = works::key(object);
+    ObjectStatus {
+        group: key.kind.group.to_string(),
+        kind: key.kind.kind.to_string(),
+        namespace: key.namespace.as_deref().unwrap_or_default().to_owned(),
+        name: key.name.to_string(),
+        place: "an object without a name".to_owned(),
+        applied: None,
+        available: None,
+        health,
+        message: message.to_owned(),
+    }
+}
+
+impl ObjectStatus {
+    fn key(&self) -> (String, String, String, String) {
+        let own = |text: &str| text.to_owned();
+        (own(&self.group), own(&self.kind), own(&self.namespace), own(&self.name))
+    }
+}
+
+/// Returns the identity of an object from its status.
+fn named(at: usize, manifest: &Map<'_>) -> ObjectStatus {
+    let nothing = Map::default();
+    let meta = map(manifest, "resourceMeta").unwrap_or(&nothing);
+    let own = |key| text_of(meta, key).to_owned();
+    let ordinal = number(meta, "ordinal");
+    ObjectStatus {
+        group: own("group"),
+        kind: text(meta, "kind")
+            .or_else(|| text(meta, "resource"))
+            .unwrap_or_default()
+            .to_owned(),
+        namespace: own("namespace"),
+        name: own("name"),
+        place: format!("manifests[{}]", ordinal.map_or(at.to_string(), |at| at.to_string())),
+        applied: None,
+        available: None,
+        health: HealthStatus::Waiting,
+        message: String::new(),
+    }
+}
+
+/// Returns true if all objects of a complete work have run. The agent neither applies a complete work again nor reports that it
+/// has seen a change: objects that have run stay complete, and only one that has not is missing.
+fn has_run(work: &Work<'_, '_>, manifests: &[Value<'_>]) -> bool {
+    let complete = work.conditions.get("Complete");
+    if !complete.is_some_and(|complete| complete.is("True") && !complete.is_behind(work.generation)) {
+        return false;
+    }
+    let mut done = HashMap::new();
+    for (at, manifest) in manifests.iter().enumerate() {
+        if let Some(manifest) = manifest.as_map() {
+            let complete = Conditions::of(manifest).get("Complete");
+            let is_done = complete.is_some_and(|complete| complete.is("True"));
+            done.insert(named(at, manifest).short_name(), is_done);
+        }
+    }
+    carried(work.spec).all(|object| {
+        let name = unseen(object, HealthStatus::Waiting, "").short_name();
+        done.get(&name).copied().unwrap_or(false)
+    })
+}
+
+impl Work<'_, '_> {
+    /// Returns the state of an object, or `None` for the status of an earlier generation.
+    fn object(&self, at: usize, manifest: &Value<'_>, without_rules: &mut usize) -> Option<ObjectStatus> {
+        let nothing = Map::default();
+        let fields = manifest.as_map().unwrap_or(&nothing);
+        let conditions = Conditions::of(fields);
+        let mut object = named(at, fields);
+        let known = |kind| {
+            let condition = conditions.get(kind)?;
+            match condition.status {
+                "True" => Some(true),
+                "False" => Some(false),
+                _ => None,
+            }
+        };
+        (object.applied, object.available) = (known("Applied"), known("Available"));
+        let (health, message) = self.health(fields, &conditions, without_rules)?;
+        let fault = match manifest {
+            Value::Map(_) => conditions.fault,
+            other => Some(format!("it is {}", other.type_name())),
+        };
+        (object.health, object.message) = match fault {
+            Some(fault) if matches!(health, HealthStatus::Waiting | HealthStatus::Healthy) => {
+                (HealthStatus::Unknown, unreadable(&fault))
+            }
+            _ => (health, message),
+        };
+        Some(object)
+    }
+
+    fn health(
+        &self,
+        manifest: &Map<'_>,
+        conditions: &Conditions<'_>,
+        without_rules: &mut usize,
+    ) -> Option<(HealthStatus, String)> {
+        let (available, healthy, progressing) = (
+            conditions.get("Available"),
+            conditions.get("Healthy"),
+            conditions.get("Progressing"),
+        );
+        let waiting = || Some((HealthStatus::Waiting, self.not_looked_at.clone()));
+        let degraded = |message: String| Some((HealthStatus::Degraded, message));
+        let well = || Some((HealthStatus::Healthy, String::new()));
+        let Some(applied) = conditions.get("Applied") else {
+            return Some((HealthStatus::Waiting, self.not_applied.clone()));
+        };
+        if applied.generation.is_some() && applied.is_behind(self.generation) && !self.frozen {
+            return None;
+        }
+        let fresh = || self.clock.is_in_grace(applied.since);
+        if applied.is("False") {
+            let health = if fresh() {
+                HealthStatus::Progressing
+            } else {
+                HealthStatus::Degraded
+            };
+            return Some((health, applied.told("the agent cannot apply it")));
+        }
+        let broken = healthy.filter(|healthy| healthy.says("False"));
+        // The agent ignores a complete object, which may even be deleted: its other conditions are outdated.
+        if conditions.get("Complete").is_some_and(|complete| complete.is("True")) {
+            return match broken {
+                Some(broken) => degraded(broken.told("it is broken")),
+                None => well(),
+            };
+        }
+        match available {
+            // Found missing, then applied, and not checked since.
+            Some(available) if available.is("False") && applied.since >= available.since && fresh() => {
+                return waiting();
+            }
+            Some(available) if available.is("False") => {
+                return Some((HealthStatus::Missing, available.told("it is not on the cluster")));
+            }
+            Some(available) if !available.is("True") => {
+                return Some((HealthStatus::Unknown, available.told(&self.not_looked_at)));
+            }
+            _ => {}
+        }
+
+        let rules = self.rules_of(manifest);
+        let has_rule = |kind| rules.contains(kind);
+        if healthy.is_none() && progressing.is_none() && (has_rule("Healthy") || has_rule("Progressing")) {
+            let looked = self.conditions.get("Available");
+            let has_looked = looked.is_some_and(|looked| !looked.is_behind(self.generation));
+            if available.is_none() || !has_looked || conditions.get("StatusFeedbackSynced").is_none() {
+                return waiting();
+            }
+            *without_rules = without_rules.saturating_add(1);
+            return well();
+        }
+        if has_rule("Healthy") && healthy.is_none() || has_rule("Progressing") && progressing.is_none() {
+            return waiting();
+        }
+        let conditions_of_rules = || healthy.into_iter().chain(progressing);
+        if conditions_of_rules().any(|each| each.is_behind(self.generation)) {
+            return waiting();
+        }
+        if let Some(broken) = broken {
+            return degraded(broken.told("it is broken"));
+        }
+        if let Some(progressing) = progressing.filter(|progressing| progressing.says("True")) {
+            let health = if is_suspended(manifest) {
+                HealthStatus::Suspended
+            } else {
+                HealthStatus::Progressing
+            };
+            return Some((health, progressing.told("it is not yet as asked for")));
+        }
+        match conditions_of_rules().find(|each| !each.says("True") && !each.says("False")) {
+            Some(silent) => {
+                let why = silent.told("the rule gives no answer");
+                Some((HealthStatus::Unknown, format!("its health is not known: {why}")))
+            }
+            None => well(),
+        }
+    }
+
+    /// Returns the condition types that the spec's rules set on an object; the first matching entry counts. Wildcards inside a
+    /// name are not supported here, but conditions set by such rules are used once they exist.
+    fn rules_of(&self, manifest: &Map<'_>) -> HashSet<&str> {
+        let nothing = Map::default();
+        let meta = map(manifest, "resourceMeta").unwrap_or(&nothing);
+        for config in maps(self.spec, "manifestConfigs") {
+            let rules = list(config, "conditionRules").0;
+            if rules.is_empty() {
+                continue;
+            }
+            let which = map(config, "resourceIdentifier").unwrap_or(&nothing);
+            let same = |key| text_of(which, key) == text_of(meta, key);
+            let any = |key| text_of(which, key) == "*" || same(key);
+            if same("resource") && same("group") && any("namespace") && any("name") {
+                let rules = rules.iter().filter_map(Value::as_map);
+                return rules.filter_map(|rule| text(rule, "condition")).collect();
+            }
+        }
+        HashSet::new()
+    }
+}
+
+/// Returns true if the object reports that it waits for a user.
+fn is_suspended(manifest: &Map<'_>) -> bool {
+    let Some(feedback) = map(manifest, "statusFeedback") else {
+        return false;
+    };
+    let value = maps(feedback, "values").find(|value| text_of(value, "name") == "Suspended");
+    let value = value.and_then(|value| map(value, "fieldValue")?.get("boolean"));
+    matches!(value, Some(Value::Bool(true)))
+}

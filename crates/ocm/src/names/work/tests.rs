@@ -1,0 +1,334 @@
+//! Tests that every work name belongs to one Application, for any Application names.
+
+use super::*;
+use std::collections::HashMap;
+
+fn name(application: &str) -> WorkName {
+    application.parse().expect(application)
+}
+
+/// Returns the work without a policy.
+fn work(application: &str) -> String {
+    name(application).to_string()
+}
+
+/// Returns the work under a policy.
+fn policy_work(application: &str) -> String {
+    name(application).under_policy().to_string()
+}
+
+#[test]
+fn an_application_of_argo_cds_namespace_keeps_its_name() {
+    assert_eq!(work("guestbook"), "guestbook");
+    assert_eq!(work("team-a.guestbook"), "team-a.guestbook");
+}
+
+#[test]
+fn an_application_of_another_namespace_gets_a_name_of_its_own() {
+    let derived = work("team-a_guestbook");
+    assert_eq!(derived, "team-a.guestbook.x27ba1e1fd0836c3a0ee1");
+    assert_ne!(derived, work("team-a.guestbook"));
+    assert_ne!(work("a_b.c"), work("a-b_c"));
+    assert_ne!(work(&derived), derived, "nobody can take a derived name");
+}
+
+#[test]
+fn under_a_policy_every_name_ends_in_a_hash_of_the_application() {
+    assert_eq!(policy_work("guestbook"), "guestbook.pdnnfbjcwvnzqwcclvar5wypkubmxhlit");
+    assert_eq!(
+        policy_work("team-a_guestbook"),
+        "team-a.guestbook.pt3ndzu6mj7zuo5gtap47oycz7o6iydpc"
+    );
+    let shop = name("shop").under_policy();
+    assert!(shop.is_under_policy() && shop.application() == "shop");
+    assert_eq!(shop.part("wave5"), format!("{shop}.part-wave5"));
+    for length in [1, 60, 63, 85, 86, 87, 118, 166, 188, 189, 253] {
+        for application in ["a".repeat(length), "a.".repeat(length / 2) + "a"] {
+            let name = name(&application).under_policy();
+            assert!(name.to_string().len() <= POLICY_BASE_MAX);
+            let cut = POLICY_BASE_MAX - POLICY_MARK.len() - POLICY_DIGITS - 1;
+            assert!(name.to_string().starts_with(&application[..application.len().min(cut)]));
+            for suffix in ["", "wave5", "presync-migrate-5f3a9c1e07", &"long.".repeat(40), "Ä"] {
+                let part = name.part(suffix);
+                assert!(is_dns_subdomain(&part) && part.len() <= WORK_NAME_MAX, "{part}");
+                assert!(name.is_of(&part) && name.is_of_under_policy(&part), "{part}");
+            }
+        }
+    }
+}
+
+/// The hash has 160 bits, and the encoding loses no digit.
+#[test]
+fn base32_is_that_of_rfc_4648() {
+    assert_eq!(base32(b"fooba"), "mzxw6ytb");
+    assert_eq!(base32(&[0xff; 20]), "7".repeat(POLICY_DIGITS));
+    assert_eq!(base32(&[0, 0, 0, 0, 1]), "aaaaaaab");
+}
+
+/// Returns names of Applications that an attacker could create to capture the works of others: equal to their works, their parts,
+/// works of OCM, of add-ons, of the controller and of the pull model, and derived again from each of these.
+fn hostile() -> Vec<String> {
+    let long = "a".repeat(165);
+    let mut all: Vec<String> = [
+        "shop",
+        "shop.part-wave5",
+        "shop-part-wave5",
+        "team-a_shop",
+        "team-a.shop",
+        "team_a-shop",
+        "team-a-shop",
+        CA_WORK,
+        "eu-1-klusterlet",
+        "eu-1-klusterlet-crds",
+        "addon-application-manager-deploy-0",
+        "addon-x-pre-delete",
+        "payments-1a2b3",
+        "payments-0123456789",
+        "argocd-agent-cr-argocd-fleet",
+        "argocd-agent-cr.argocd-fleet",
+        "argocd-agent-cr_argocd-fleet",
+        &long,
+        &format!("{long}b"),
+        &format!("{long}.part-wave5-of-many"),
+        &format!("{long}-part-wave5-of-many"),
+        &"a".repeat(200),
+        &("a".repeat(200) + ".part-wave5"),
+        &("a".repeat(200) + "-part-wave5"),
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    for _ in 0..2 {
+        let names: Vec<WorkName> = all.iter().map(|application| name(application)).collect();
+        for name in names {
+            let policy = name.clone().under_policy();
+            for suffix in ["", "wave5", "wave5-of-many", "thing.-example_com"] {
+                all.extend([
+                    name.part(suffix),
+                    policy.part(suffix),
+                    name.set_part(suffix, "argocd", 56),
+                ]);
+            }
+        }
+        all.retain(|application| application.parse::<WorkName>().is_ok());
+        all.sort_unstable();
+        all.dedup();
+    }
+    all
+}
+
+#[test]
+fn no_application_has_a_work_that_another_could_have() {
+    let applications = hostile();
+    assert!(applications.len() > 500, "{}", applications.len());
+    let suffixes = [
+        "",
+        "wave5",
+        "wave5-of-many",
+        "thing.-example_com",
+        "b0.x0123456789abcdef0123",
+    ];
+    let mut owners: HashMap<String, &String> = HashMap::new();
+    for application in &applications {
+        let plain = name(application);
+        let policy = plain.clone().under_policy();
+        for suffix in suffixes {
+            for work in [plain.part(suffix), policy.part(suffix)] {
+                assert!(is_dns_subdomain(&work) && work.len() <= WORK_NAME_MAX, "{work}");
+                assert!(plain.is_of(&work) && policy.is_of(&work), "{application}: {work}");
+                let owner = owners.entry(work).or_insert(application);
+                assert_eq!(*owner, application);
+            }
+        }
+        let policy = policy.to_string();
+        // Names of others have a '-' after the last '.', if they have any, or begin differently.
+        let (_, end) = policy.rsplit_once('.').expect("a hash");
+        assert!(end.len() == 33 && !end.contains('-') && policy != CA_WORK, "{policy}");
+        assert!(!policy.starts_with(ARGOCD_WORK), "{policy}");
+        assert_ne!(plain.to_string(), policy);
+    }
+    // A name is recognized only for the Application from which it was derived.
+    let works: Vec<&String> = owners.keys().step_by(101).collect();
+    for application in applications.iter().step_by(41) {
+        let name = name(application);
+        for work in &works {
+            assert_eq!(name.is_of(work), owners[*work] == application, "{application}: {work}");
+        }
+    }
+}
+
+#[test]
+fn derives_names_that_ocm_add_ons_or_the_controller_use() {
+    for application in [
+        "eu-1-klusterlet",
+        "eu-1-klusterlet-crds",
+        "addon-application-manager-deploy-0",
+        "addon-x-deploy-hosting-eu-1-0",
+        "addon-x-pre-delete",
+        CA_WORK,
+        &crate::argocd_agent::argocd_work("argocd", "fleet"),
+        &crate::argocd_agent::argocd_work("argocd", &"n".repeat(50)),
+        "payments-1a2b3",
+        "payments-faced",
+        "payments-0123456789",
+    ] {
+        let derived = work(application);
+        assert!(is_reserved(application), "{application}");
+        assert!(derived.starts_with(&format!("{application}.x")), "{derived}");
+        let name = name(application);
+        assert!(!name.is_of(application), "another's work is not {application}'s");
+        assert!(name.is_of(&derived) && name.is_of(&name.part("wave5")));
+        let policy = name.under_policy();
+        assert!(!policy.is_of(application) && policy.is_of(&policy.part("wave5")));
+    }
+    for ordinary in [
+        "klusterlet",
+        "addon-shop",
+        "argocd-agent",
+        "shop-eu1",
+        "shop-2024",
+        "shop-1a2g3",
+    ] {
+        assert_eq!(work(ordinary), ordinary);
+    }
+}
+
+/// A GitOpsCluster's name is the end of a work's name, so that the work's prefix must distinguish it from an Application's.
+#[test]
+fn a_gitopscluster_cannot_be_called_so_that_its_work_is_an_applications() {
+    let of_application = policy_work("argocd-agent-cr-a-b");
+    let gitops_cluster = of_application.replace("argocd-agent-cr.a-", "");
+    assert_ne!(crate::argocd_agent::argocd_work("a", &gitops_cluster), of_application);
+    assert!(of_application.starts_with("argocd-agent-cr.a-b.p"), "{of_application}");
+}
+
+#[test]
+fn a_long_name_is_cut_to_what_ocm_takes() {
+    let long = "a".repeat(240);
+    let one = work(&format!("{long}b"));
+    let other = work(&format!("{long}c"));
+    assert_eq!(one.len(), WORK_NAME_MAX);
+    assert_ne!(one, other);
+    let cut_at_dot = format!("{}{}", "a.".repeat(83), "b".repeat(60));
+    assert!(is_dns_subdomain(&work(&cut_at_dot)));
+    assert_eq!(work(&"a".repeat(WORK_NAME_MAX)), "a".repeat(WORK_NAME_MAX));
+}
+
+#[test]
+fn parts_of_long_names_are_known_and_those_of_others_are_not() {
+    let long = |length: usize, last: &str| "a".repeat(length - 1) + last;
+    for length in (150..=253).step_by(3) {
+        let (one, other) = (name(&long(length, "b")), name(&long(length, "c")));
+        for suffix in ["", "wave5", "certificate.cert-manager.io", &"long.".repeat(40)] {
+            let part = one.part(suffix);
+            assert!(part.len() <= WORK_NAME_MAX && one.is_of(&part), "{length}: {part}");
+            assert!(!other.is_of(&part), "{length}: {part}");
+        }
+    }
+    let base = "a".repeat(PLAIN_BASE_MAX);
+    let part = name(&base).part(&"long.".repeat(40));
+    assert!(part.starts_with(&format!("{base}.part-l.x")), "{part}");
+}
+
+#[test]
+fn a_part_is_told_by_its_suffix_and_never_taken_for_an_application() {
+    let work = name("shop");
+    assert_eq!(work.part(""), "shop");
+    assert_eq!(work.part("wave-5-b01"), "shop.part-wave-5-b01");
+    assert_eq!(
+        work.part("certificate.cert-manager.io"),
+        "shop.part-certificate.cert-manager.io"
+    );
+    assert_eq!(
+        work.part("thing.-example_com"),
+        "shop.part-thing.example-com.x0c94dc002cc780a5c35f"
+    );
+    let application = name("shop.part-b01");
+    assert_ne!(application.to_string(), "shop.part-b01");
+    assert!(application.to_string().starts_with("shop-part-b01.x"), "{application}");
+    for awkward in ["thing.-example_com", &"long.".repeat(60), "..", "Ä", "-.-"] {
+        let name = work.part(awkward);
+        assert!(is_dns_subdomain(&name) && name.len() <= WORK_NAME_MAX, "{name}");
+        assert!(work.is_of(&name), "{name}");
+        assert_ne!(name, work.part(&format!("{awkward}x")));
+    }
+}
+
+#[test]
+fn a_set_has_a_name_without_dots_that_nothing_else_has() {
+    let set = |application: &str, suffix: &str, namespace: &str| {
+        let set = name(application).set_part(suffix, namespace, 52);
+        assert!(set.len() <= 52 && is_dns_label(&set), "{set}");
+        assert_eq!(name(application).under_policy().set_part(suffix, namespace, 52), set);
+        set
+    };
+    let shop = set("shop", "", "argocd");
+    assert_eq!(shop, "shop-xe1456f7724faae33d3d6");
+    assert_ne!(work(&shop), shop, "nobody can take a derived name");
+    assert_ne!(shop, set("shop", "", "other"));
+    assert!(set("shop.eu", "", "argocd").starts_with("shop-eu-x"));
+    assert_ne!(set("shop.eu", "", "argocd"), set("shop-eu", "", "argocd"));
+    assert!(set("shop", "wave5", "argocd").starts_with("shop-part-wave5-x"));
+    assert!(set("team-a_shop", "", "argocd").starts_with("team-a-shop-x"));
+    assert_eq!(set(&"a".repeat(100), "", "argocd").len(), 52);
+    set("shop", &"certificate.".repeat(10), "argocd");
+}
+
+#[test]
+fn a_set_is_known_by_its_name_however_long_that_is() {
+    for namespace in ["argocd", "a-namespace-of-thirty-letters"] {
+        let max = set_name_max(namespace);
+        for length in 1..=60 {
+            let application = name(&"shop.eu-".repeat(10)[..length].replace(['.', '-'], "x"));
+            for suffix in ["", "wave5", "presync-migrate-5f3a9c1e07", "certificate.cert-manager.io"] {
+                let set = application.set_part(suffix, namespace, max);
+                assert!(application.is_of_set(&set, namespace), "{set}");
+                assert!(!application.is_of(&set), "{set}");
+            }
+        }
+    }
+    let shop = name("shop");
+    for other in ["shop-eu", "shops", "ashop"] {
+        assert!(
+            !shop.is_of_set(&name(other).set_part("", "argocd", 56), "argocd"),
+            "{other}"
+        );
+    }
+    let elsewhere = shop.set_part("", "argocd", 56);
+    assert!(!shop.is_of_set(&elsewhere, "fleet"), "of another namespace");
+    assert!(!shop.is_of_set("shop", "argocd"));
+}
+
+#[test]
+fn what_carries_an_application_is_known_by_its_name() {
+    for application in ["shop", "shop.eu", "team-a_shop"] {
+        let plain = name(application);
+        let policy = plain.clone().under_policy();
+        for suffix in ["", "wave5", "certificate.cert-manager.io"] {
+            for work in [plain.part(suffix), policy.part(suffix)] {
+                assert!(plain.is_of(&work) && policy.is_of(&work), "{work}");
+                assert!(!plain.is_of_set(&work, "argocd"), "{work}");
+            }
+            assert!(!plain.is_of_under_policy(&plain.part(suffix)));
+        }
+    }
+    let shop = name("shop");
+    for other in ["shop2", "shop.eu", "shop-part-b0", "ashop", "team-a_shop"] {
+        assert!(!shop.is_of(&work(other)) && !shop.is_of(&policy_work(other)), "{other}");
+    }
+    for other in [
+        "shop.p",
+        "shop.partial",
+        "shop.pdnnfbjcwvnzqwcclvar5wypkubmxhlit",
+        "shop-1a2b3",
+        "",
+    ] {
+        assert!(!shop.is_of(other), "{other}");
+    }
+}
+
+#[test]
+fn what_is_no_name_is_refused() {
+    for bad in ["", "Guestbook", "a_b_c", "a b", "-a", "a.", "_a", "A_b", "a..b"] {
+        assert!(bad.parse::<WorkName>().is_err(), "{bad:?}");
+    }
+}

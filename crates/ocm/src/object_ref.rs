@@ -1,0 +1,42 @@
+//! References to objects on the hub.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// The namespace and name of an object on the hub; the namespace of a cluster-scoped object is empty.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectRef {
+    /// The namespace.
+    pub namespace: Arc<str>,
+    /// The name.
+    pub name: Arc<str>,
+}
+
+impl ObjectRef {
+    /// Creates a reference.
+    #[must_use]
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        }
+    }
+
+    /// Returns a reference that sorts before all objects of a namespace.
+    #[must_use]
+    pub fn first_of(namespace: &Arc<str>) -> Self {
+        Self {
+            namespace: Arc::clone(namespace),
+            name: "".into(),
+        }
+    }
+}
+
+impl fmt::Display for ObjectRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.namespace {
+            "" => f.write_str(&self.name),
+            namespace => write!(f, "{namespace}/{}", self.name),
+        }
+    }
+}

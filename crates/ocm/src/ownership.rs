@@ -1,0 +1,290 @@
+//! Decides which works belong to an Application.
+
+use crate::names::{ClusterName, WorkName};
+use crate::tracking::{Claim, INSTALLATION_ID, Itself, Owner, TRACKING_ID, Tracking};
+use crate::work::{GROUP, SET_KIND, Work};
+use manifest::value::{Map, Value};
+use std::collections::{BTreeSet, HashSet};
+
+/// Identifies the works of an Application by their metadata.
+#[derive(Debug)]
+pub struct Ownership {
+    /// The name of its works.
+    name: WorkName,
+    /// The kind of its works.
+    kind: &'static str,
+    /// The namespaces on the hub in which works are identified by name.
+    namespaces: Vec<String>,
+    /// The namespaces and names of the works that would be generated.
+    generated: HashSet<(String, String)>,
+    /// True if a work without tracking marks is identified by its name in any namespace.
+    everywhere: bool,
+    /// Argo CD's tracking method.
+    tracking: Tracking,
+    /// The works with other names whose tracking marks are trusted; `None` for all.
+    listed: Option<HashSet<ListedWork>>,
+}
+
+/// A work that Argo CD lists as an Application's: its kind, namespace and name.
+pub type ListedWork = (String, String, String);
+
+/// The label that OCM sets on the works that it creates from a `ManifestWorkReplicaSet`: Argo CD does not manage them.
+pub const OF_REPLICA_SET: &str = "work.open-cluster-management.io/manifestworkreplicaset";
+
+impl Ownership {
+    /// Identifies the works called `name`, and their parts, on a hub: those in the namespaces of `clusters` and of `works`, which
+    /// would be generated, and all with tracking marks of Argo CD.
+    #[must_use]
+    pub fn on_hub(name: &WorkName, clusters: &[ClusterName], works: &[Work<'_>]) -> Self {
+        let place = |work: &Work<'_>| (work.namespace.clone(), work.name.clone());
+        let generated: HashSet<_> = works.iter().map(place).collect();
+        let of_works = generated.iter().map(|(namespace, _)| namespace.clone());
+        let namespaces: BTreeSet<String> = clusters.iter().map(ToString::to_string).chain(of_works).collect();
+        Self {
+            name: name.clone(),
+            kind: works.first().map_or("ManifestWork", Work::kind),
+            namespaces: namespaces.into_iter().collect(),
+            generated,
+            everywhere: false,
+            tracking: Tracking::unknown(),
+            listed: None,
+        }
+    }
+
+    /// Identifies works by name in any namespace, as needed for a file, which may contain works for any cluster.
+    #[must_use]
+    pub fn in_file(self) -> Self {
+        Self {
+            everywhere: true,
+            ..self
+        }
+    }
+
+    /// Uses this tracking method of Argo CD.
+    #[must_use]
+    pub fn tracked_by(self, tracking: Tracking) -> Self {
+        Self { tracking, ..self }
+    }
+
+    /// Trusts Argo CD's tracking marks only on works that have one of the Application's names, or that are `listed`. The agent of
+    /// a cluster may write marks on its works, but can neither rename works nor change Argo CD's list.
+    #[must_use]
+    pub fn believing(self, listed: HashSet<ListedWork>) -> Self {
+        Self {
+            listed: Some(listed),
+            ..self
+        }
+    }
+
+    /// Returns the namespaces in which works of this kind are identified by name.
+    #[must_use]
+    pub fn namespaces(&self, kind: &str) -> &[String] {
+        if kind == self.kind { &self.namespaces } else { &[] }
+    }
+
+    /// Returns true if the work of this kind with this metadata belongs to the Application and is not being deleted.
+    #[must_use]
+    pub fn owns(&self, kind: &str, metadata: &Map<'_>) -> bool {
+        metadata.get("deletionTimestamp").is_none() && self.has(kind, metadata)
+    }
+
+    /// Returns true if the work of this kind with this metadata belongs to the Application, even if it is being deleted.
+    #[must_use]
+    pub fn has(&self, kind: &str, metadata: &Map<'_>) -> bool {
+        let of = |field: &str, key: &str| metadata.get(field)?.as_map()?.get(key)?.as_str();
+        if of("labels", OF_REPLICA_SET).is_some() {
+            return false;
+        }
+        let text = |key| metadata.get(key).and_then(Value::as_str).unwrap_or_default();
+        let (namespace, name) = (text("namespace"), text("name"));
+        if self.generated.contains(&(namespace.to_owned(), name.to_owned())) {
+            return true;
+        }
+        let claim = Claim {
+            tracking_id: of("annotations", TRACKING_ID),
+            installation_id: of("annotations", INSTALLATION_ID),
+            label: of("labels", self.tracking.label()),
+        };
+        let itself = Itself {
+            group: GROUP,
+            kind,
+            namespace,
+            name,
+        };
+        let is_own = |application: &str| application == self.name.application();
+        match self.tracking.owner(&claim, &itself) {
+            Owner::Application(application) | Owner::Perhaps(application) if is_own(application) => {
+                self.is_named(kind, namespace, name) || self.is_listed(kind, namespace, name)
+            }
+            Owner::Application(_) | Owner::OtherArgoCd => false,
+            Owner::Perhaps(_) | Owner::Nobody => {
+                let is_near = |it: &String| it == namespace;
+                self.is_named(kind, namespace, name) && (self.everywhere || self.namespaces(kind).iter().any(is_near))
+            }
+        }
+    }
+
+    fn is_listed(&self, kind: &str, namespace: &str, name: &str) -> bool {
+        let is_it = |it: &ListedWork| (&*it.0, &*it.1, &*it.2) == (kind, namespace, name);
+        self.listed.as_ref().is_none_or(|listed| listed.iter().any(is_it))
+    }
+
+    fn is_named(&self, kind: &str, namespace: &str, name: &str) -> bool {
+        if kind == SET_KIND {
+            self.name.is_of_set(name, namespace)
+        } else {
+            self.name.is_of(name)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tracking::INSTANCE;
+    use manifest::yaml;
+
+    fn owns(ownership: &Ownership, kind: &str, metadata: &str) -> bool {
+        let document = yaml::documents(metadata).next().expect("a document").expect("YAML");
+        ownership.owns(kind, document.value.as_map().expect("a mapping"))
+    }
+
+    fn of(application: &str) -> Ownership {
+        let name = application.parse().expect("a name");
+        Ownership::on_hub(&name, &["eu1".parse().expect("a name")], &[])
+    }
+
+    fn tracked(namespace: &str, name: &str, id: &str) -> String {
+        format!("{{name: {name}, namespace: {namespace}, annotations: {{{TRACKING_ID}: '{id}'}}}}")
+    }
+
+    #[test]
+    fn near_its_targets_a_work_is_known_by_its_name() {
+        let shop = of("shop");
+        for (metadata, wanted) in [
+            ("{name: shop, namespace: eu1}", true),
+            ("{name: shop.part-wave5, namespace: eu1}", true),
+            ("{name: shop2, namespace: eu1}", false),
+            ("{name: shop.partial, namespace: eu1}", false),
+            ("{name: shop, namespace: eu2}", false),
+            ("{name: shop, namespace: eu1, deletionTimestamp: x}", false),
+            (
+                "{name: shop, namespace: eu1, labels: {work.open-cluster-management.io/manifestworkreplicaset: a.shop}}",
+                false,
+            ),
+        ] {
+            assert_eq!(owns(&shop, "ManifestWork", metadata), wanted, "{metadata}");
+        }
+        assert!(!owns(&shop, "ManifestWorkReplicaSet", "{name: shop, namespace: eu1}"));
+        assert!(owns(
+            &of("shop").in_file(),
+            "ManifestWork",
+            "{name: shop, namespace: eu2}"
+        ));
+    }
+
+    #[test]
+    fn elsewhere_it_is_known_by_argo_cds_mark() {
+        let kind = "ManifestWork";
+        let id = |application: &str, name: &str| {
+            format!("{application}:work.open-cluster-management.io/ManifestWork:eu2/{name}")
+        };
+        let shop = of("shop");
+        assert!(owns(&shop, kind, &tracked("eu2", "shop", &id("shop", "shop"))));
+        assert!(!owns(&shop, kind, &tracked("eu2", "shop", &id("other", "shop"))));
+        // A copy of a work with its mark has no owner.
+        assert!(!owns(&shop, kind, &tracked("eu2", "copy", &id("shop", "shop"))));
+        assert!(!owns(&shop, kind, &tracked("eu3", "shop", &id("shop", "shop"))));
+        let label = |instance: &str| format!("{{name: x, namespace: eu2, labels: {{{INSTANCE}: {instance}}}}}");
+        assert!(owns(&shop, kind, &label("shop")));
+        assert!(!owns(&shop, kind, &label("other")));
+        // In a file as well, a work of another Application is not its own.
+        let in_file = of("shop").in_file();
+        assert!(!owns(&in_file, kind, &tracked("eu2", "shop", &id("other", "shop"))));
+        // For an Application outside Argo CD's namespace, the names in work and mark differ.
+        let team = of("team-a_shop");
+        assert!(owns(
+            &team,
+            kind,
+            &tracked("eu2", "anything", &id("team-a_shop", "anything"))
+        ));
+        assert!(!owns(&team, kind, &tracked("eu2", "anything", &id("shop", "anything"))));
+    }
+
+    #[test]
+    fn works_under_a_policy_and_without_one_are_its_own() {
+        let shop = of("shop");
+        let renamed: WorkName = "shop".parse().expect("a name");
+        let renamed = renamed.under_policy();
+        let policy = Ownership::on_hub(&renamed, &["eu1".parse().expect("a name")], &[]);
+        for name in [
+            renamed.to_string(),
+            renamed.part("wave5"),
+            "shop".to_owned(),
+            "shop.part-wave5".to_owned(),
+        ] {
+            let metadata = format!("{{name: {name}, namespace: eu1}}");
+            assert!(owns(&shop, "ManifestWork", &metadata), "{name}");
+            assert!(owns(&policy, "ManifestWork", &metadata), "{name}");
+            assert!(!owns(&of("shop2"), "ManifestWork", &metadata), "{name}");
+            assert!(!owns(&of(&renamed.to_string()), "ManifestWork", &metadata), "{name}");
+        }
+    }
+
+    /// The agent of a cluster may write marks on its works.
+    #[test]
+    fn a_mark_on_a_work_of_another_name_counts_only_where_argo_cd_lists_it() {
+        let kind = "ManifestWork";
+        let id = |name: &str| format!("shop:work.open-cluster-management.io/ManifestWork:eu2/{name}");
+        let label = format!("{{name: forged, namespace: eu2, labels: {{{INSTANCE}: shop}}}}");
+        let listed = HashSet::from([(kind.to_owned(), "eu2".to_owned(), "renamed".to_owned())]);
+        let shop = of("shop").in_file().believing(listed);
+        for (name, wanted) in [
+            ("shop", true),
+            ("shop.part-wave5", true),
+            ("renamed", true),
+            ("forged", false),
+            ("shop-1a2b3", false),
+        ] {
+            assert_eq!(owns(&shop, kind, &tracked("eu2", name, &id(name))), wanted, "{name}");
+        }
+        assert!(!owns(&shop, kind, &label));
+        assert!(!owns(
+            &shop,
+            kind,
+            &tracked(
+                "eu3",
+                "renamed",
+                "shop:work.open-cluster-management.io/ManifestWork:eu3/renamed"
+            )
+        ));
+        // `diff` shows the actions of Argo CD, which trusts the marks.
+        assert!(owns(&of("shop"), kind, &tracked("eu2", "forged", &id("forged"))));
+    }
+
+    #[test]
+    fn what_is_known_of_argo_cd_decides() {
+        let with = |key: &str, value: &'static str| {
+            let tracking = Tracking::configured(|asked| (asked == key).then_some(value));
+            of("shop").in_file().tracked_by(tracking)
+        };
+        let id = "shop:work.open-cluster-management.io/ManifestWork:eu1/shop";
+        let of_west =
+            format!("{{name: shop, namespace: eu1, annotations: {{{TRACKING_ID}: '{id}', {INSTALLATION_ID}: west}}}}");
+        let kind = "ManifestWork";
+        assert!(owns(&with("installationID", "west"), kind, &of_west));
+        assert!(!owns(&with("installationID", "east"), kind, &of_west));
+        assert!(!owns(&with("installationID", ""), kind, &of_west));
+        assert!(owns(&of("shop").in_file(), kind, &of_west));
+
+        let by_label = with("application.resourceTrackingMethod", "label");
+        let label = |name: &str, instance: &str| {
+            format!("{{name: {name}, namespace: eu1, labels: {{{INSTANCE}: {instance}}}}}")
+        };
+        assert!(owns(&by_label, kind, &label("x", "shop")));
+        assert!(!owns(&by_label, kind, &label("shop", "other")));
+        let by_annotation = with("application.resourceTrackingMethod", "annotation");
+        assert!(!owns(&by_annotation, kind, &label("x", "shop")));
+        assert!(owns(&by_annotation, kind, &label("shop", "other")));
+    }
+}

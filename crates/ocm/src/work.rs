@@ -1,0 +1,207 @@
+//! Reads works by any writer, as `generate --summary` and `diff` show them.
+
+use manifest::key::ObjectKey;
+use manifest::kinds::GroupKind;
+use manifest::value::{Map, Value};
+use manifest::yaml;
+use std::fmt;
+use std::sync::Arc;
+
+/// The label of all objects that this program writes on the hub, and of its works.
+pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+
+/// The value of [`MANAGED_BY`]. A user who sets it on another cluster Secret of the right name hands that Secret over to the
+/// controller.
+pub const OURS: &str = "argocd-ocm-cmp";
+
+/// The label of a work with the name of its Application: `NAME`, or `NAMESPACE_NAME` outside Argo CD's namespace.
+pub const APPLICATION_LABEL: &str = "argocd-ocm-cmp.github.io/application";
+
+/// A `ManifestWork`, or a `ManifestWorkReplicaSet`, from which OCM creates one for each cluster of a Placement.
+#[derive(Debug)]
+pub struct Work<'a> {
+    /// The target of its objects.
+    pub target: Target,
+    /// The namespace on the hub.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+    fields: Map<'a>,
+}
+
+/// The target of a work's objects.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// This managed cluster.
+    Cluster(String),
+    /// The clusters of this Placement, `NAMESPACE/NAME`.
+    Placement(String),
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cluster(name) | Self::Placement(name) => f.write_str(name),
+        }
+    }
+}
+
+impl<'a> Work<'a> {
+    /// Converts a value to a work.
+    ///
+    /// # Errors
+    /// Returns a description of the value if it is not a work.
+    pub fn new(value: Value<'a>) -> Result<Self, String> {
+        let Value::Map(fields) = value else {
+            return Err(format!("it is {}, not a ManifestWork", value.type_name()));
+        };
+        let text = |value: Option<&Value<'_>>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+        let kind = kind(&fields);
+        let metadata = fields.get("metadata").and_then(Value::as_map);
+        let name = text(metadata.and_then(|metadata| metadata.get("name")));
+        let namespace = text(metadata.and_then(|metadata| metadata.get("namespace")));
+        let target = if kind.is(GROUP, KIND) {
+            Target::Cluster(namespace.clone())
+        } else if kind.is(GROUP, SET_KIND) {
+            let spec = fields.get("spec").and_then(Value::as_map);
+            let first = spec.and_then(|spec| items(spec, "placementRefs").first()?.as_map()?.get("name"));
+            Target::Placement(format!("{namespace}/{}", text(first)))
+        } else {
+            return Err(format!("{kind} {name} is not a ManifestWork"));
+        };
+        if name.is_empty() || namespace.is_empty() {
+            return Err(format!("a {kind} without name or namespace"));
+        }
+        Ok(Self {
+            target,
+            namespace,
+            name,
+            fields,
+        })
+    }
+
+    /// Returns the kind of the work.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self.target {
+            Target::Cluster(_) => KIND,
+            Target::Placement(_) => SET_KIND,
+        }
+    }
+
+    /// Returns the work's own annotation of this name.
+    #[must_use]
+    pub fn annotation(&self, name: &str) -> Option<&str> {
+        self.metadata()?.get("annotations")?.as_map()?.get(name)?.as_str()
+    }
+
+    /// Returns the sync wave of the work on the hub.
+    #[must_use]
+    pub fn wave(&self) -> i32 {
+        let wave = self.annotation("argocd.argoproj.io/sync-wave");
+        wave.and_then(|wave| wave.parse().ok()).unwrap_or_default()
+    }
+
+    /// Returns the work's own `metadata`.
+    #[must_use]
+    pub fn metadata(&self) -> Option<&Map<'a>> {
+        self.fields.get("metadata")?.as_map()
+    }
+
+    /// Returns the `spec`.
+    #[must_use]
+    pub fn spec(&self) -> Option<&Map<'a>> {
+        self.fields.get("spec")?.as_map()
+    }
+
+    /// Returns the spec for OCM's agent.
+    fn for_agent(&self) -> Option<&Map<'a>> {
+        match self.target {
+            Target::Cluster(_) => self.spec(),
+            Target::Placement(_) => self.spec()?.get(TEMPLATE)?.as_map(),
+        }
+    }
+
+    /// Returns the objects in the work.
+    #[must_use]
+    pub fn manifests(&self) -> &[Value<'a>] {
+        let workload = self.for_agent().and_then(|spec| spec.get(WORKLOAD)?.as_map());
+        workload.map_or(&[], |workload| items(workload, "manifests"))
+    }
+
+    /// Returns true if an object stays on the cluster when it is removed from this work.
+    #[must_use]
+    pub fn keeps(&self, key: &ObjectKey) -> bool {
+        let Some(option) = self.for_agent().and_then(|spec| spec.get("deleteOption")?.as_map()) else {
+            return false;
+        };
+        let orphans = option.get("selectivelyOrphans").and_then(Value::as_map);
+        let rules = orphans.map_or(&[][..], |orphans| items(orphans, "orphaningRules"));
+        let is_of_it = |rule: &Map<'_>| {
+            let text = |key| rule.get(key).and_then(Value::as_str).unwrap_or_default();
+            let namespace = key.namespace.as_deref().unwrap_or_default();
+            text("group") == &*key.kind.group && text("namespace") == namespace && text("name") == &*key.name
+        };
+        rules.iter().filter_map(Value::as_map).any(is_of_it)
+            || option.get("propagationPolicy").and_then(Value::as_str) == Some("Orphan")
+    }
+}
+
+/// Parses works that this program has written.
+#[must_use]
+pub fn read_back(texts: &[String]) -> Vec<Work<'_>> {
+    texts
+        .iter()
+        .map(|text| yaml::json(text).expect("what was written is JSON"))
+        .map(|value| Work::new(value).expect("what was written is a work"))
+        .collect()
+}
+
+/// The API group of works.
+pub const GROUP: &str = "work.open-cluster-management.io";
+
+/// The `apiVersion` of a work for one managed cluster.
+pub const API_VERSION: &str = "work.open-cluster-management.io/v1";
+
+/// The kind of a work for one managed cluster.
+pub const KIND: &str = "ManifestWork";
+/// The kind of a work for a Placement.
+pub const SET_KIND: &str = "ManifestWorkReplicaSet";
+
+/// The field of a `ManifestWorkReplicaSet` with the `spec` of its works.
+pub const TEMPLATE: &str = "manifestWorkTemplate";
+
+/// The field of a work with its objects.
+pub const WORKLOAD: &str = "workload";
+
+/// Returns the identity of an object; missing fields are empty.
+#[must_use]
+pub fn key(object: &Value<'_>) -> ObjectKey {
+    let nothing = Map::default();
+    let fields = object.as_map().unwrap_or(&nothing);
+    let metadata = fields.get("metadata").and_then(Value::as_map);
+    let text = |key| metadata.and_then(|metadata| metadata.get(key)?.as_str());
+    ObjectKey {
+        kind: kind(fields),
+        namespace: text("namespace")
+            .filter(|namespace| !namespace.is_empty())
+            .map(Arc::from),
+        name: text("name").unwrap_or_default().into(),
+    }
+}
+
+fn kind(fields: &Map<'_>) -> GroupKind {
+    let text = |key| fields.get(key).and_then(Value::as_str).unwrap_or_default();
+    let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
+    GroupKind {
+        group: group.into(),
+        kind: text("kind").into(),
+    }
+}
+
+fn items<'m, 'a>(fields: &'m Map<'a>, key: &str) -> &'m [Value<'a>] {
+    match fields.get(key) {
+        Some(Value::List(items)) => items,
+        _ => &[],
+    }
+}

@@ -1,0 +1,188 @@
+//! The certificate authority: its Secret, and the rotation from one CA to the next.
+
+use super::Error;
+use super::certificate::Certificate;
+use super::issue::{Draft, Issuer, Purpose};
+use super::key::{Key, KeyId, NewKey, pem_text};
+use aws_lc_rs::rsa::KeySize;
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use ocm::object_ref::ObjectRef;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The key of the certificates in a Secret, as in `kubernetes.io/tls`. In the CA's Secret, the signing certificate is first,
+/// followed by all others that are still trusted.
+pub const TLS_CERTIFICATE: &str = "tls.crt";
+
+/// The key of the private key of the first certificate in a Secret.
+pub const TLS_KEY: &str = "tls.key";
+
+/// The key of the private key of the next CA in the CA's Secret: its certificate is trusted but does not sign yet.
+pub const NEXT_KEY: &str = "next.key";
+
+/// Returns the common name of a CA with this start of validity, in the format of argocd-pull-integration.
+#[must_use]
+pub fn authority_name(not_before: Timestamp) -> String {
+    format!("argocd-agent-ca@{}", not_before.as_second())
+}
+
+/// The result of a recipe: raw bytes by their keys in a Secret's `data`; `None` removes the key.
+pub(super) type Made = BTreeMap<&'static str, Option<Vec<u8>>>;
+
+/// The version of a CA's Secret on which a decision is based.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Authority {
+    /// The namespace and name of the Secret.
+    pub place: ObjectRef,
+    /// The resource version of the Secret.
+    pub version: Box<str>,
+}
+
+/// The content of a CA's Secret while a recipe is carried out. It is never shown.
+pub struct AuthorityData {
+    bundle: Vec<u8>,
+    key: Vec<u8>,
+    next: Option<Vec<u8>>,
+}
+
+impl AuthorityData {
+    /// Reads the `data` of the Secret.
+    ///
+    /// # Errors
+    /// Returns an error if `tls.crt` or `tls.key` is missing. Their content is validated when they are used.
+    pub fn new(mut data: BTreeMap<String, ByteString>) -> Result<Self, Error> {
+        let mut take = |part| data.remove(part).map(|ByteString(bytes)| bytes);
+        Ok(Self {
+            // The bundle is published as trusted CAs.
+            bundle: take(TLS_CERTIFICATE)
+                .map(Certificate::without_keys)
+                .ok_or_else(|| Error::Missing.within(TLS_CERTIFICATE))?,
+            key: take(TLS_KEY).ok_or_else(|| Error::Missing.within(TLS_KEY))?,
+            next: take(NEXT_KEY),
+        })
+    }
+
+    /// Returns `tls.crt`.
+    pub(super) fn bundle(&self) -> &[u8] {
+        &self.bundle
+    }
+
+    fn certificates(&self) -> Result<Vec<Certificate>, Error> {
+        Certificate::read_all(&self.bundle).map_err(|error| error.within(TLS_CERTIFICATE))
+    }
+
+    fn next(&self) -> Result<&[u8], Error> {
+        self.next.as_deref().ok_or_else(|| Error::Missing.within(NEXT_KEY))
+    }
+
+    pub(super) fn signer(&self) -> Result<Signer, Error> {
+        let certificate = self.certificates()?.swap_remove(0);
+        if !certificate.is_authority {
+            return Err(Error::NotAnAuthority.within(TLS_CERTIFICATE));
+        }
+        let key = Key::read(&self.key).map_err(|error| error.within(TLS_KEY))?;
+        if !certificate.has_key(&key.id()) {
+            return Err(Error::OtherKey.within(TLS_KEY));
+        }
+        Ok(Signer { certificate, key })
+    }
+}
+
+/// A CA that can sign.
+pub(super) struct Signer {
+    certificate: Certificate,
+    key: Key,
+}
+
+impl Signer {
+    pub(super) fn sign(&self, draft: &Draft<'_>, public: &[u8]) -> Result<Vec<u8>, Error> {
+        let issuer = Issuer {
+            certificate: Some(&self.certificate),
+            key: &self.key,
+        };
+        draft.issue(public, &issuer)
+    }
+}
+
+/// Creates a certificate of a new CA and its key, in PEM.
+pub(super) fn create(
+    common_name: &str,
+    not_before: Timestamp,
+    not_after: Timestamp,
+) -> Result<(Vec<u8>, Vec<u8>), Error> {
+    let key = NewKey::rsa(KeySize::Rsa3072)?;
+    let draft = Draft {
+        purpose: Purpose::Authority,
+        common_name,
+        organizations: &[],
+        names: &BTreeSet::new(),
+        not_before,
+        not_after,
+    };
+    let issuer = Issuer {
+        certificate: None,
+        key: &key.key,
+    };
+    Ok((draft.issue(key.key.public(), &issuer)?, key.pem))
+}
+
+/// Carries out `Recipe::NextAuthority`.
+pub(super) fn announce(
+    authority: &AuthorityData,
+    common_name: &str,
+    not_before: Timestamp,
+    not_after: Timestamp,
+) -> Result<Made, Error> {
+    if authority.next.is_some() {
+        return Err(Error::AlreadyNext.within(NEXT_KEY));
+    }
+    let mut bundle = bundle(&authority.certificates()?)?;
+    let (certificate, key) = create(common_name, not_before, not_after)?;
+    bundle.extend(certificate);
+    Ok(BTreeMap::from([(TLS_CERTIFICATE, Some(bundle)), (NEXT_KEY, Some(key))]))
+}
+
+/// Carries out `Recipe::Promote`.
+pub(super) fn promote(authority: &AuthorityData) -> Result<Made, Error> {
+    let mut certificates = authority.certificates()?;
+    let key = authority.next()?;
+    let next = position(&certificates, &next_id(key)?)?;
+    certificates[..=next].rotate_right(1);
+    Ok(BTreeMap::from([
+        (TLS_CERTIFICATE, Some(bundle(&certificates)?)),
+        (TLS_KEY, Some(key.to_vec())),
+        (NEXT_KEY, None),
+    ]))
+}
+
+/// Carries out `Recipe::Drop`.
+pub(super) fn drop_others(authority: &AuthorityData) -> Result<Made, Error> {
+    let certificates = authority.certificates()?;
+    // Without a valid signer, the other CAs stay trusted.
+    let mut kept = vec![authority.signer()?.certificate];
+    if let Some(next) = &authority.next {
+        kept.push(certificates[position(&certificates, &next_id(next)?)?].clone());
+    }
+    Ok(BTreeMap::from([(TLS_CERTIFICATE, Some(bundle(&kept)?))]))
+}
+
+fn next_id(key: &[u8]) -> Result<KeyId, Error> {
+    let key = Key::read(key).map_err(|error| error.within(NEXT_KEY))?;
+    Ok(key.id())
+}
+
+/// Returns the position of the CA with the next key, which is never the signing one.
+fn position(certificates: &[Certificate], next: &KeyId) -> Result<usize, Error> {
+    let is_next = |certificate: &Certificate| certificate.is_authority && certificate.has_key(next);
+    let found = certificates.iter().skip(1).position(is_next);
+    found
+        .map(|found| found.saturating_add(1))
+        .ok_or_else(|| Error::NotAnnounced.within(NEXT_KEY))
+}
+
+fn bundle(certificates: &[Certificate]) -> Result<Vec<u8>, Error> {
+    let texts = certificates
+        .iter()
+        .map(|certificate| pem_text("CERTIFICATE", certificate.der()));
+    Ok(texts.collect::<Result<Vec<_>, _>>()?.concat())
+}

@@ -1,0 +1,99 @@
+//! Reads and issues certificates.
+//!
+//! This crate does no I/O and reads no clock: times are arguments, and randomness comes from the crypto library inside of
+//! [`make`]. A decision is a [`Recipe`] without secrets, so that it can be compared, kept and shown; private keys exist only
+//! while it is carried out. An existing key is represented by its [`KeyId`].
+//!
+//! The certificates are verified by Go's `crypto/x509` (argocd-agent, Argo CD, OCM) and rustls, which both follow RFC 5280.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+mod authority;
+mod certificate;
+mod client_config;
+mod issue;
+mod key;
+mod recipe;
+mod request;
+mod signed;
+#[cfg(test)]
+mod tests;
+
+pub use authority::{Authority, AuthorityData, NEXT_KEY, TLS_CERTIFICATE, TLS_KEY, authority_name};
+pub use certificate::Certificate;
+pub use client_config::ClientConfig;
+pub use key::{KeyId, key_of};
+pub use recipe::{Recipe, make};
+pub use request::{Request, read_request};
+
+/// The error of reading or issuing. No variant contains any part of a key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// An error in a named field of a Secret.
+    #[error("{0}: {1}")]
+    In(&'static str, Box<Error>),
+    /// A missing field of a Secret.
+    #[error("it is not there")]
+    Missing,
+    /// Invalid text around or inside of a PEM block.
+    #[error("its PEM text is broken")]
+    Pem,
+    /// No CERTIFICATE block.
+    #[error("it has no certificate")]
+    NoCertificate,
+    /// An invalid certificate, with its number counted from 1.
+    #[error("its certificate {0} cannot be read: {1}")]
+    Certificate(usize, Box<str>),
+    /// No PRIVATE KEY, RSA PRIVATE KEY or EC PRIVATE KEY block.
+    #[error("it has no private key that is not encrypted")]
+    NoKey,
+    /// A private key of an unsupported algorithm or size.
+    #[error("its private key is none of RSA with 2048 to 8192 bits, ECDSA on P-256, P-384 or P-521, and Ed25519")]
+    Key,
+    /// No CERTIFICATE REQUEST block, or more than one.
+    #[error("a request for a certificate is one block of PEM, CERTIFICATE REQUEST")]
+    NoRequest,
+    /// Invalid content of the block.
+    #[error("the request for a certificate cannot be read: {0}")]
+    Request(Box<str>),
+    /// The sender has not proved possession of the private key.
+    #[error("the request for a certificate is not signed with the key that it is for")]
+    Unproven,
+    /// A subject with other attributes: verifiers that match the text of a subject could find another name in it than the checked
+    /// one.
+    #[error("the subject of the request for a certificate is not one common name, and organizations")]
+    Subject,
+    /// An invalid configuration in a cluster Secret of Argo CD.
+    #[error("it is not the JSON of a connection by TLS: {{\"tlsClientConfig\": {{…}}}}")]
+    Config,
+    /// The recipe needs a CA.
+    #[error("there is no certificate authority to sign with")]
+    NoAuthority,
+    /// The first certificate of the CA's bundle is not a CA certificate.
+    #[error("its first certificate is not one of a certificate authority")]
+    NotAnAuthority,
+    /// The private key does not match the first certificate of the CA's bundle.
+    #[error("it is not the key of the first certificate of tls.crt")]
+    OtherKey,
+    /// The next CA is already announced.
+    #[error("there is one already")]
+    AlreadyNext,
+    /// The next CA is not announced.
+    #[error("no certificate of tls.crt is of this key")]
+    NotAnnounced,
+    /// An invalid name of a server.
+    #[error("{0:?} is neither a DNS name nor an IP address")]
+    Name(Box<str>),
+    /// An empty validity period, or a date that certificates cannot contain.
+    #[error("a certificate cannot end before it begins, and it ends no later than its authority")]
+    Times,
+    /// An error of the crypto library, which gives no reason.
+    #[error("the crypto library failed to {0}")]
+    Crypto(&'static str),
+}
+
+impl Error {
+    fn within(self, part: &'static str) -> Self {
+        Self::In(part, Box::new(self))
+    }
+}

@@ -1,0 +1,215 @@
+//! Defines recipes for certificates and keys, and carries them out.
+
+use super::Error;
+use super::authority::{self, Authority, AuthorityData, Made, TLS_CERTIFICATE, TLS_KEY};
+use super::client_config;
+use super::issue::{Draft, Purpose};
+use super::key::NewKey;
+use super::request::read_request;
+use aws_lc_rs::rsa::KeySize;
+use jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The key in the Secret of argocd-agent's principal that holds the signing key of its tokens.
+const JWT_KEY: &str = "jwt.key";
+
+/// A certificate or key to create when a write is carried out: a decision without secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Recipe {
+    /// A signing key for tokens: RSA-4096. Makes `jwt.key`.
+    Jwt,
+    /// A first CA: RSA-3072, because OCM's signer reads only RSA keys. Makes `tls.crt` and `tls.key`.
+    Authority {
+        /// The common name: [`authority_name`](super::authority_name).
+        common_name: String,
+        /// The start of validity.
+        not_before: Timestamp,
+        /// The end of validity.
+        not_after: Timestamp,
+    },
+    /// An additional CA, which is trusted from now on and does not sign yet. Makes `tls.crt`, with the new CA last, and
+    /// `next.key`.
+    NextAuthority {
+        /// The common name: [`authority_name`](super::authority_name).
+        common_name: String,
+        /// The start of validity.
+        not_before: Timestamp,
+        /// The end of validity.
+        not_after: Timestamp,
+        /// The CA that signs until then.
+        authority: Authority,
+    },
+    /// The promotion of the next CA, which signs from now on while the others are still trusted. Makes `tls.crt`, with the next
+    /// CA first, and `tls.key`; removes `next.key`.
+    Promote {
+        /// The CA that signs until then.
+        authority: Authority,
+    },
+    /// The end of trust in all CAs but the signing one and the next one, if any. Makes `tls.crt`.
+    Drop {
+        /// The CA that stays.
+        authority: Authority,
+    },
+    /// A server certificate with a P-256 key, valid for clients as well. Makes `tls.crt` and `tls.key`.
+    Server {
+        /// The common name.
+        common_name: String,
+        /// The names of the server: DNS names, and IP addresses as text.
+        names: BTreeSet<Box<str>>,
+        /// The start of validity.
+        not_before: Timestamp,
+        /// The end of validity, at most that of the CA.
+        not_after: Timestamp,
+        /// The issuing CA.
+        authority: Authority,
+    },
+    /// A client certificate with a P-256 key, for a cluster Secret of Argo CD. Makes `config`: the connection with its trusted
+    /// CAs.
+    Client {
+        /// The common name.
+        common_name: String,
+        /// The organizations.
+        organizations: Vec<Box<str>>,
+        /// The start of validity.
+        not_before: Timestamp,
+        /// The end of validity, at most that of the CA.
+        not_after: Timestamp,
+        /// The issuing CA.
+        authority: Authority,
+    },
+    /// A client certificate for a request whose sender has the key. Makes `certificate`, for a CertificateSigningRequest. It
+    /// copies only the subject and the public key of the request.
+    Sign {
+        /// The key under which the certificate is stored, instead of `certificate`.
+        key: Box<str>,
+        /// The request (PKCS#10) in PEM.
+        request: String,
+        /// The start of validity.
+        not_before: Timestamp,
+        /// The end of validity, at most that of the CA.
+        not_after: Timestamp,
+        /// The issuing CA.
+        authority: Authority,
+    },
+}
+
+impl Recipe {
+    /// Returns the key under which a result is stored.
+    #[must_use]
+    pub fn key<'r>(&'r self, made: &'r str) -> &'r str {
+        match self {
+            Self::Sign { key, .. } => key,
+            _ => made,
+        }
+    }
+
+    /// Returns the CA that the recipe needs. The result is valid only if the CA's Secret still has this resource version.
+    #[must_use]
+    pub fn authority(&self) -> Option<&Authority> {
+        match self {
+            Self::Jwt | Self::Authority { .. } => None,
+            Self::NextAuthority { authority, .. }
+            | Self::Promote { authority }
+            | Self::Drop { authority }
+            | Self::Server { authority, .. }
+            | Self::Client { authority, .. }
+            | Self::Sign { authority, .. } => Some(authority),
+        }
+    }
+}
+
+/// Carries out a recipe. Generating an RSA key takes up to a few seconds.
+///
+/// # Errors
+/// Returns the problem of the recipe or of the CA's Secret, without any part of a key.
+pub fn make(recipe: &Recipe, authority: Option<&AuthorityData>) -> Result<Made, Error> {
+    let given = || authority.ok_or(Error::NoAuthority);
+    match recipe {
+        Recipe::Jwt => Ok(BTreeMap::from([(JWT_KEY, Some(NewKey::rsa(KeySize::Rsa4096)?.pem))])),
+        Recipe::Authority {
+            common_name,
+            not_before,
+            not_after,
+        } => {
+            let (certificate, key) = authority::create(common_name, *not_before, *not_after)?;
+            Ok(BTreeMap::from([
+                (TLS_CERTIFICATE, Some(certificate)),
+                (TLS_KEY, Some(key)),
+            ]))
+        }
+        Recipe::NextAuthority {
+            common_name,
+            not_before,
+            not_after,
+            ..
+        } => authority::announce(given()?, common_name, *not_before, *not_after),
+        Recipe::Promote { .. } => authority::promote(given()?),
+        Recipe::Drop { .. } => authority::drop_others(given()?),
+        Recipe::Server {
+            common_name,
+            names,
+            not_before,
+            not_after,
+            ..
+        } => {
+            let draft = Draft {
+                purpose: Purpose::Server,
+                common_name,
+                organizations: &[],
+                names,
+                not_before: *not_before,
+                not_after: *not_after,
+            };
+            let (certificate, key) = new_leaf(&draft, given()?)?;
+            Ok(BTreeMap::from([
+                (TLS_CERTIFICATE, Some(certificate)),
+                (TLS_KEY, Some(key)),
+            ]))
+        }
+        Recipe::Client {
+            common_name,
+            organizations,
+            not_before,
+            not_after,
+            ..
+        } => {
+            let draft = Draft {
+                purpose: Purpose::Client,
+                common_name,
+                organizations,
+                names: &BTreeSet::new(),
+                not_before: *not_before,
+                not_after: *not_after,
+            };
+            let authority = given()?;
+            let (certificate, key) = new_leaf(&draft, authority)?;
+            let config = client_config::write(certificate, key, authority.bundle());
+            Ok(BTreeMap::from([("config", Some(config))]))
+        }
+        Recipe::Sign {
+            request,
+            not_before,
+            not_after,
+            ..
+        } => {
+            let request = read_request(request.as_bytes())?;
+            let draft = Draft {
+                purpose: Purpose::Client,
+                common_name: &request.common_name,
+                organizations: &request.organizations,
+                names: &BTreeSet::new(),
+                not_before: *not_before,
+                not_after: *not_after,
+            };
+            let certificate = given()?.signer()?.sign(&draft, request.public())?;
+            Ok(BTreeMap::from([("certificate", Some(certificate))]))
+        }
+    }
+}
+
+/// Issues a certificate for a new key, and returns both in PEM.
+fn new_leaf(draft: &Draft<'_>, authority: &AuthorityData) -> Result<(Vec<u8>, Vec<u8>), Error> {
+    let signer = authority.signer()?;
+    let key = NewKey::p256()?;
+    Ok((signer.sign(draft, key.key.public())?, key.pem))
+}

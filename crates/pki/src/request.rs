@@ -1,0 +1,93 @@
+//! Reads certificate requests (PKCS#10).
+
+use super::Error;
+use super::key::KeyId;
+use super::signed::{self, Signed, Subject};
+use der::asn1::AnyRef;
+use der::oid::AssociatedOid;
+use der::{Decode, Encode, Sequence};
+use rustls::pki_types::CertificateSigningRequestDer;
+use rustls::pki_types::pem::PemObject;
+use std::collections::BTreeSet;
+use x509_cert::attr::Attributes;
+use x509_cert::request::{ExtensionReq, Version};
+
+/// The content of a certificate request, whose sender has the private key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The common name of the subject, which has exactly one.
+    pub common_name: Box<str>,
+    /// The organizations of the subject, in its order; Go writes several in its own order. The subject has no other attributes.
+    pub organizations: Box<[Box<str>]>,
+    /// The requested alternative names: DNS names, IP addresses, mail addresses and URIs, as text. `make` ignores them.
+    pub names: BTreeSet<Box<str>>,
+    key: KeyId,
+    /// The public key in DER.
+    public: Box<[u8]>,
+}
+
+/// The signed part of a request.
+#[derive(Sequence)]
+pub(super) struct Body<'a> {
+    pub(super) version: Version,
+    pub(super) subject: AnyRef<'a>,
+    pub(super) key: AnyRef<'a>,
+    #[asn1(context_specific = "0", tag_mode = "IMPLICIT")]
+    pub(super) attributes: Attributes,
+}
+
+impl Request {
+    /// Returns true if the request is for this key.
+    #[must_use]
+    pub fn has_key(&self, key: &KeyId) -> bool {
+        self.key == *key
+    }
+
+    pub(super) fn public(&self) -> &[u8] {
+        &self.public
+    }
+}
+
+/// Reads a request in PEM.
+///
+/// The subject may contain only a common name and organizations: argocd-agent searches for names in the text of the whole
+/// subject, where another attribute before the common name could look like one.
+///
+/// # Errors
+/// Returns an error if the request cannot be read, is not signed with its own key, or has another subject.
+pub fn read_request(pem: &[u8]) -> Result<Request, Error> {
+    let mut blocks = CertificateSigningRequestDer::pem_slice_iter(pem);
+    let (Some(Ok(block)), None) = (blocks.next(), blocks.next()) else {
+        return Err(Error::NoRequest);
+    };
+    let unread = |error: der::Error| Error::Request(error.to_string().into());
+    let signed = Signed::from_der(&block).map_err(unread)?;
+    let body: Body = signed.body.decode_as().map_err(unread)?;
+    if !signed.is_signed_by(body.key) {
+        return Err(Error::Unproven);
+    }
+    let subject = Subject::read(body.subject).map_err(unread)?;
+    if !subject.is_plain {
+        return Err(Error::Subject);
+    }
+    let public = body.key.to_der().map_err(unread)?;
+    Ok(Request {
+        common_name: subject.common_name,
+        organizations: subject.organizations,
+        names: names(&body).map_err(unread)?,
+        key: KeyId::new(&public),
+        public: public.into(),
+    })
+}
+
+fn names(body: &Body<'_>) -> der::Result<BTreeSet<Box<str>>> {
+    let mut names = BTreeSet::new();
+    let asked = body
+        .attributes
+        .iter()
+        .filter(|attribute| attribute.oid == ExtensionReq::OID);
+    for value in asked.flat_map(|attribute| attribute.values.iter()) {
+        names.extend(signed::names(&value.decode_as::<ExtensionReq>()?.0)?);
+    }
+    Ok(names)
+}

@@ -1,0 +1,405 @@
+//! Property tests with arbitrary and modified requests and certificates.
+
+use super::*;
+use crate::issue::{Draft, Issuer, Purpose};
+use crate::key::{Key, NewKey, pem_text};
+use crate::signed::Signed;
+use der::asn1::{Any, AnyRef, BitStringRef, ObjectIdentifier, SetOfVec};
+use der::oid::db::rfc4519::{COMMON_NAME, COUNTRY_NAME, ORGANIZATION_NAME, ORGANIZATIONAL_UNIT_NAME};
+use der::{Decode, Encode, Tag};
+use ocm::argocd_agent::{groups, user};
+use proptest::collection::vec;
+use proptest::prelude::{BoxedStrategy, Just, Strategy, any, prop_oneof};
+use proptest::sample::{Index, select};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use serde_json::json;
+use testing::{holds, hostile_json, hostile_text, is_plain_line, mutated};
+use x509_cert::attr::{AttributeTypeAndValue, Attributes};
+use x509_cert::request::Version;
+
+/// A CA that signs fast, valid from the 2020s to the 2090s.
+struct Fast {
+    key: NewKey,
+    certificate: Certificate,
+    data: AuthorityData,
+}
+
+static FAST: LazyLock<Fast> = LazyLock::new(|| {
+    let key = NewKey::p256().unwrap();
+    let draft = Draft {
+        names: &BTreeSet::new(),
+        ..draft(Purpose::Authority, at(0), at(365 * 70))
+    };
+    let pem = draft
+        .issue(
+            key.key.public(),
+            &Issuer {
+                certificate: None,
+                key: &key.key,
+            },
+        )
+        .unwrap();
+    let data = secret(&[(TLS_CERTIFICATE, &pem), (TLS_KEY, &key.pem)]);
+    Fast {
+        certificate: only(&pem),
+        key,
+        data,
+    }
+});
+
+static NO_NAMES: BTreeSet<Box<str>> = BTreeSet::new();
+
+fn draft(purpose: Purpose, not_before: Timestamp, not_after: Timestamp) -> Draft<'static> {
+    Draft {
+        purpose,
+        common_name: "one",
+        organizations: &[],
+        names: &NO_NAMES,
+        not_before,
+        not_after,
+    }
+}
+
+/// The attributes of a subject: those of one inner list are in one RDN.
+type SubjectParts = Vec<Vec<(ObjectIdentifier, Tag, String)>>;
+
+/// Returns a request in DER with this subject, signed with its own key.
+fn request_of(key: &Key, subject: &SubjectParts) -> Vec<u8> {
+    let sets = subject.iter().map(|part| {
+        let mut set = SetOfVec::new();
+        for (oid, tag, text) in part {
+            let value = Any::new(*tag, text.as_bytes()).unwrap();
+            // A DER set cannot contain the same attribute twice.
+            let _ = set.insert(AttributeTypeAndValue { oid: *oid, value });
+        }
+        set
+    });
+    let subject = sets.collect::<Vec<_>>().to_der().unwrap();
+    let body = request::Body {
+        version: Version::V1,
+        subject: AnyRef::from_der(&subject).unwrap(),
+        key: AnyRef::from_der(key.public()).unwrap(),
+        attributes: Attributes::default(),
+    };
+    let body = body.to_der().unwrap();
+    let signature = key.sign(&body).unwrap();
+    let signed = Signed {
+        body: AnyRef::from_der(&body).unwrap(),
+        algorithm: AnyRef::new(Tag::Sequence, key.algorithm().unwrap()).unwrap(),
+        signature: BitStringRef::from_bytes(&signature).unwrap(),
+    };
+    signed.to_der().unwrap()
+}
+
+fn as_pem(label: &'static str, der: &[u8]) -> Vec<u8> {
+    pem_text(label, der).unwrap()
+}
+
+/// Returns a valid subject for the agent of `eu1`.
+fn own_subject() -> SubjectParts {
+    let organizations = groups("eu1")
+        .into_iter()
+        .map(|group| vec![(ORGANIZATION_NAME, Tag::Utf8String, group)]);
+    organizations
+        .chain([vec![(COMMON_NAME, Tag::Utf8String, user("eu1"))]])
+        .collect()
+}
+
+fn subjects() -> BoxedStrategy<SubjectParts> {
+    let right = prop_oneof![
+        8 => Just((COMMON_NAME, user("eu1"))),
+        2 => Just((COMMON_NAME, user("eu2"))),
+        4 => select(groups("eu1").to_vec()).prop_map(|group| (ORGANIZATION_NAME, group)),
+        1 => select(groups("eu2").to_vec()).prop_map(|group| (ORGANIZATION_NAME, group)),
+    ];
+    let oids = [COMMON_NAME, ORGANIZATION_NAME, ORGANIZATIONAL_UNIT_NAME, COUNTRY_NAME];
+    let texts = prop_oneof![
+        Just("system:masters".to_owned()),
+        Just("CN=eu2".to_owned()),
+        hostile_text()
+    ];
+    let tags = prop_oneof![6 => Just(Tag::Utf8String), 1 => select(&[Tag::PrintableString, Tag::Ia5String, Tag::TeletexString, Tag::BmpString][..])];
+    let other = (select(oids.to_vec()), tags, texts);
+    let attribute = prop_oneof![8 => right.prop_map(|(oid, text)| (oid, Tag::Utf8String, text)), 1 => other];
+    prop_oneof![1 => Just(own_subject()), 4 => vec(vec(attribute, 1..3), 0..4)].boxed()
+}
+
+/// Returns the common name and the organizations of a subject that has no other attributes.
+fn plain(subject: &SubjectParts) -> Option<(&str, BTreeSet<&str>)> {
+    let of = |oid| {
+        let attributes = subject.iter().flatten().filter(move |it| it.0 == oid);
+        attributes.map(|it| it.2.as_str()).collect::<Vec<_>>()
+    };
+    let (names, organizations) = (of(COMMON_NAME), of(ORGANIZATION_NAME));
+    let is_plain = subject.iter().flatten().count() == organizations.len() + names.len() && names.len() == 1;
+    is_plain.then(|| (names[0], organizations.into_iter().collect()))
+}
+
+#[test]
+fn a_request_gives_its_plain_subject_to_a_client_alone() {
+    holds(600, subjects, |subject| {
+        let is_repeated = |part: &Vec<_>| part.len() == 2 && part[0] == part[1];
+        if subject.iter().any(is_repeated) {
+            return;
+        }
+        let key = NewKey::p256().unwrap();
+        let text = as_pem("CERTIFICATE REQUEST", &request_of(&key.key, &subject));
+        let read = read_request(&text);
+        // In other encodings, the bytes are different text.
+        if subject.iter().flatten().any(|it| it.1 != Tag::Utf8String) {
+            return;
+        }
+        let Some((common_name, organizations)) = plain(&subject) else {
+            assert!(read.is_err(), "{read:?}");
+            return;
+        };
+        if subject == own_subject() {
+            assert!(read.is_ok(), "{read:?}");
+        }
+        // Text that readers interpret differently is rejected.
+        let Ok(read) = read else { return };
+        assert_eq!(&*read.common_name, common_name);
+        let all: BTreeSet<&str> = read.organizations.iter().map(|it| &**it).collect();
+        assert_eq!(all, organizations);
+        let request = String::from_utf8(text).unwrap();
+        let recipe = Recipe::Sign {
+            key: "certificate".into(),
+            request,
+            not_before: at(1),
+            not_after: at(2),
+            authority: authority(),
+        };
+        let made = make(&recipe, Some(&FAST.data)).unwrap();
+        let certificate = only(part(&made, "certificate"));
+        assert!(certificate.is_client && !certificate.serves && !certificate.is_authority);
+        assert!(certificate.is_issued_by(&FAST.certificate) && certificate.has_key(&key.key.id()));
+        assert_eq!((&*certificate.common_name, certificate.names.len()), (common_name, 0));
+        let all: BTreeSet<&str> = certificate.organizations.iter().map(|it| &**it).collect();
+        assert_eq!(all, organizations);
+        assert_eq!((certificate.not_before, certificate.not_after), (at(1), at(2)));
+    });
+}
+
+/// Flips single bits.
+fn flipped(mut der: Vec<u8>, bits: &[(Index, u8)]) -> Vec<u8> {
+    for (at, bit) in bits {
+        let at = at.index(der.len());
+        der[at] ^= 1 << (bit % 8);
+    }
+    der
+}
+
+fn bits() -> impl Strategy<Value = Vec<(Index, u8)>> {
+    vec((any::<Index>(), any::<u8>()), 1..4)
+}
+
+#[test]
+fn no_bit_of_a_request_can_be_changed() {
+    let der = request_of(&FAST.key.key, &own_subject());
+    assert!(read_request(&as_pem("CERTIFICATE REQUEST", &der)).is_ok());
+    for bit in 0..der.len() * 8 {
+        let mut changed = der.clone();
+        changed[bit / 8] ^= 1 << (bit % 8);
+        let read = read_request(&as_pem("CERTIFICATE REQUEST", &changed));
+        assert!(read.is_err(), "bit {} of byte {}: {read:?}", bit % 8, bit / 8);
+    }
+}
+
+#[test]
+fn a_request_that_was_changed_is_not_believed() {
+    static REQUEST: LazyLock<Vec<u8>> = LazyLock::new(|| request_of(&FAST.key.key, &own_subject()));
+    let whole = read_request(&as_pem("CERTIFICATE REQUEST", &REQUEST)).unwrap();
+    holds(1500, bits, |bits| {
+        let der = flipped(REQUEST.clone(), &bits);
+        let read = read_request(&as_pem("CERTIFICATE REQUEST", &der));
+        assert!(der == *REQUEST || read.is_err(), "{read:?}");
+    });
+    let texts = || mutated(vec![as_pem("CERTIFICATE REQUEST", &REQUEST)]);
+    holds(1500, texts, |text| match read_request(&text) {
+        Ok(read) => assert_eq!(read, whole),
+        Err(error) => assert!(is_plain_line(&error.to_string()), "{error}"),
+    });
+}
+
+/// Returns a certificate issued by the CA, in DER; its dates have four-digit years.
+fn issued() -> Vec<u8> {
+    let issuer = Issuer {
+        certificate: Some(&FAST.certificate),
+        key: &FAST.key.key,
+    };
+    let names = names(&["a.example.com", "10.0.0.1"]);
+    let draft = Draft {
+        names: &names,
+        ..draft(Purpose::Server, at(365 * 30), at(365 * 60))
+    };
+    let pem = draft.issue(FAST.key.key.public(), &issuer).unwrap();
+    CertificateDer::from_pem_slice(&pem).unwrap().to_vec()
+}
+
+#[test]
+fn a_certificate_that_was_changed_is_of_no_authority() {
+    let whole = issued();
+    assert!(only(&as_pem("CERTIFICATE", &whole)).is_issued_by(&FAST.certificate));
+    holds(1500, bits, |bits| {
+        let der = flipped(whole.clone(), &bits);
+        if let Ok(read) = Certificate::read_all(&as_pem("CERTIFICATE", &der)) {
+            assert_eq!(read[0].is_issued_by(&FAST.certificate), der == whole, "{:?}", read[0]);
+        }
+    });
+    let bundle = [
+        as_pem("CERTIFICATE", &whole),
+        as_pem("CERTIFICATE", FAST.certificate.der()),
+    ]
+    .concat();
+    holds(
+        1500,
+        || mutated(vec![bundle.clone()]),
+        |text| match Certificate::read_all(&text) {
+            Ok(read) => assert!(!read.is_empty()),
+            Err(error) => assert!(is_plain_line(&error.to_string()), "{error}"),
+        },
+    );
+}
+
+#[test]
+fn no_date_of_a_certificate_overflows() {
+    const DATES: &[&str] = &[
+        "00000101000000Z",
+        "00010101000000Z",
+        "19491231235959Z",
+        "19691231235959Z",
+        "19700101000000Z",
+        "20240229000000Z",
+        "20230229000000Z",
+        "20500101000000Z",
+        "99991230235959Z",
+        "99991231235959Z",
+        "99991231235960Z",
+        "20501301000000Z",
+        "20500101240000Z",
+    ];
+    let date = || {
+        prop_oneof![
+            select(DATES).prop_map(str::to_owned),
+            "[0-9]{4}(0[1-9]|1[0-2])(0[1-9]|[12][0-9])[01][0-9][0-5][0-9][0-5][0-9]Z"
+        ]
+    };
+    let whole = issued();
+    let starts: Vec<usize> = (0..whole.len() - 17)
+        .filter(|&at| whole[at..at + 2] == [0x18, 15] && whole[at + 16] == b'Z')
+        .collect();
+    assert_eq!(starts.len(), 2);
+    holds(
+        1500,
+        || [date(), date()],
+        |dates| {
+            let mut der = whole.clone();
+            for (start, date) in starts.iter().zip(&dates) {
+                der[start + 2..start + 17].copy_from_slice(date.as_bytes());
+            }
+            let Ok(read) = Certificate::read_all(&as_pem("CERTIFICATE", &der)) else {
+                return;
+            };
+            let [certificate] = &read[..] else { panic!("one") };
+            let renews_at = certificate.renews_at();
+            assert!(renews_at >= certificate.not_before);
+            if certificate.not_before <= certificate.not_after {
+                assert!(renews_at <= certificate.not_after);
+            }
+            let years = [certificate.not_before, certificate.not_after].map(|time| time.strftime("%Y").to_string());
+            // A time at the end of the calendar may be one day earlier.
+            assert!(
+                certificate.not_after >= Timestamp::MAX || dates[1].starts_with(&years[1]),
+                "{dates:?} {years:?}"
+            );
+        },
+    );
+}
+
+#[test]
+fn what_is_issued_is_what_was_asked_for_or_an_error() {
+    let times = || {
+        let seconds = Timestamp::MIN.as_second()..=Timestamp::MAX.as_second();
+        let any = seconds.prop_map(|seconds| Timestamp::from_second(seconds).unwrap());
+        let near = (0..365 * 80_i64).prop_map(at);
+        prop_oneof![4 => near, 1 => any, 1 => select(&[Timestamp::MIN, Timestamp::MAX, Timestamp::UNIX_EPOCH][..])]
+    };
+    let name = || {
+        let good = select(
+            &[
+                "a.example.com",
+                "*.example.com",
+                "principal.argocd.svc",
+                "10.0.0.1",
+                "::1",
+                "fe80::1",
+                "localhost",
+            ][..],
+        );
+        prop_oneof![9 => good.prop_map(str::to_owned), 1 => hostile_text()]
+    };
+    let inputs = move || (times(), times(), vec(name(), 0..4), hostile_text());
+    holds(600, inputs, |(not_before, not_after, names, common_name)| {
+        let names: BTreeSet<Box<str>> = names.into_iter().map(Into::into).collect();
+        let draft = Draft {
+            common_name: &common_name,
+            names: &names,
+            ..draft(Purpose::Server, not_before, not_after)
+        };
+        let issuer = Issuer {
+            certificate: Some(&FAST.certificate),
+            key: &FAST.key.key,
+        };
+        let pem = match draft.issue(FAST.key.key.public(), &issuer) {
+            Ok(pem) => pem,
+            Err(error) => {
+                let is_in_vain =
+                    not_before.as_second() >= not_after.as_second().min(FAST.certificate.not_after.as_second());
+                match &error {
+                    Error::Times => assert!(is_in_vain || not_before.as_second() < 0),
+                    Error::Name(name) => assert!(names.contains(name)),
+                    other => panic!("{other}"),
+                }
+                return assert!(is_plain_line(&error.to_string()), "{error}");
+            }
+        };
+        let certificate = only(&pem);
+        assert_eq!(*certificate.common_name, *common_name);
+        assert_eq!(certificate.names, names);
+        assert!(certificate.is_issued_by(&FAST.certificate) && certificate.serves && !certificate.is_authority);
+        assert_eq!(certificate.not_before.as_second(), not_before.as_second());
+        let end = not_after.min(FAST.certificate.not_after);
+        assert_eq!(certificate.not_after.as_second(), end.as_second());
+    });
+}
+
+#[test]
+fn connections_are_read_or_refused_without_a_word_of_them() {
+    let made = || {
+        let recipe = Recipe::Client {
+            common_name: "one".into(),
+            organizations: Vec::new(),
+            not_before: at(1),
+            not_after: at(2),
+            authority: authority(),
+        };
+        let made = make(&recipe, Some(&FAST.data)).unwrap();
+        mutated(vec![part(&made, "config").to_vec()])
+    };
+    let strange = || hostile_json().prop_map(|tls| json!({"tlsClientConfig": tls}).to_string().into_bytes());
+    holds(
+        1000,
+        || prop_oneof![3 => made(), 1 => strange()],
+        |config| {
+            if let Err(error) = ClientConfig::read(&config) {
+                let told = error.to_string();
+                assert!(
+                    is_plain_line(&told) && told.len() < 300 && !told.contains("PRIVATE KEY-"),
+                    "{told}"
+                );
+            }
+            let _ = key_of(&config).map_err(|error| assert!(is_plain_line(&error.to_string())));
+        },
+    );
+}

@@ -1,0 +1,301 @@
+//! Tests of the results of recipes with OpenSSL, and of recipes that fail.
+
+use super::*;
+use serde_json::Value;
+use std::fs;
+
+/// Verifies a certificate for that purpose against the bundle, by OpenSSL.
+fn verified(bundle: &[u8], certificate: &[u8], purpose: &str) -> Result<Vec<u8>, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bundle");
+    fs::write(&file, bundle).unwrap();
+    let arguments = format!(
+        "verify -x509_strict -no_check_time -purpose {purpose} -CAfile {}",
+        file.display()
+    );
+    try_openssl(&arguments, certificate)
+}
+
+#[test]
+fn an_authority_and_what_it_signs_are_as_rfc_5280_wants_them() {
+    let bundle = part(&AUTHORITY, TLS_CERTIFICATE);
+    let text = |pem| openssl_text("x509 -noout -text", pem);
+    let authority = text(bundle);
+    for line in [
+        "Subject: CN = argocd-agent-ca@1767225600",
+        "Public-Key: (3072 bit)",
+        "Signature Algorithm: sha256WithRSAEncryption",
+        "CA:TRUE, pathlen:0",
+        "X509v3 Basic Constraints: critical",
+        "X509v3 Key Usage: critical\n                Certificate Sign, CRL Sign",
+    ] {
+        assert!(
+            authority.replace("CN=", "CN = ").contains(line),
+            "{line} is not in {authority}"
+        );
+    }
+    let data = data_of(&AUTHORITY);
+    let served = make(&server(), Some(&data)).unwrap();
+    let certificate = part(&served, TLS_CERTIFICATE);
+    let shown = text(certificate);
+    for line in [
+        "ASN1 OID: prime256v1",
+        "X509v3 Basic Constraints: critical\n                CA:FALSE",
+        "X509v3 Key Usage: critical\n                Digital Signature\n",
+        "TLS Web Server Authentication, TLS Web Client Authentication",
+        "DNS:*.example.com, IP Address:10.0.0.1, IP Address:0:0:0:0:0:0:0:1, DNS:principal.argocd.svc",
+    ] {
+        assert!(shown.contains(line), "{line} is not in {shown}");
+    }
+    let read = only(certificate);
+    assert!(read.is_issued_by(&only(bundle)) && read.has_key(&key_of(part(&served, TLS_KEY)).unwrap()));
+    assert_eq!((read.not_before, read.not_after), (at(1), at(31)));
+    assert_eq!(
+        read.names,
+        names(&["principal.argocd.svc", "*.example.com", "10.0.0.1", "::1"])
+    );
+    assert_ne!(
+        read.serial,
+        only(part(&make(&server(), Some(&data)).unwrap(), TLS_CERTIFICATE)).serial
+    );
+    verified(bundle, certificate, "sslserver").unwrap();
+    verified(bundle, certificate, "sslclient").unwrap();
+}
+
+#[test]
+fn authorities_that_others_have_made_sign() {
+    let curve = openssl("ecparam -genkey -name secp384r1", b"");
+    for key in [
+        openssl("genrsa -traditional 2048", b""),
+        openssl("genrsa 2048", b""),
+        curve,
+    ] {
+        // Two organizations in one RDN, as Go writes them, and no key identifier.
+        let options = "-multivalue-rdn -subj /O=one+O=two/CN=openshift@1 -addext subjectKeyIdentifier=none";
+        let bundle = openssl(&format!("req -x509 -key /dev/stdin -days 400 {options}"), &key);
+        let now = only(&bundle).not_before;
+        let data = secret(&[(TLS_CERTIFICATE, &bundle), (TLS_KEY, &key)]);
+        let recipe = Recipe::Server {
+            common_name: "principal".into(),
+            names: names(&["principal"]),
+            not_before: now,
+            not_after: at(100_000),
+            authority: authority(),
+        };
+        let made = make(&recipe, Some(&data)).unwrap();
+        let certificate = part(&made, TLS_CERTIFICATE);
+        assert!(only(certificate).is_issued_by(&only(&bundle)));
+        assert_eq!(
+            only(certificate).not_after,
+            only(&bundle).not_after,
+            "it ends no later than its authority"
+        );
+        // In strict mode, a CA must have a key identifier.
+        let other = part(&AUTHORITY, TLS_CERTIFICATE);
+        assert!(
+            verified(other, certificate, "sslserver")
+                .unwrap_err()
+                .contains("unable to get local issuer")
+        );
+        let refusal = verified(&bundle, certificate, "sslserver").unwrap_err();
+        assert!(refusal.contains("Subject Key Identifier"), "{refusal}");
+    }
+}
+
+#[test]
+fn a_request_gets_a_clients_certificate_and_no_extension_of_its_own() {
+    let key = openssl("genpkey -algorithm ED25519", b"");
+    let extensions =
+        "-addext basicConstraints=critical,CA:true -addext subjectAltName=DNS:hub -addext extendedKeyUsage=serverAuth";
+    let asked = request(&key, &format!("{AGENT} {extensions}"));
+    let made = make(&sign(asked), Some(&data_of(&AUTHORITY))).unwrap();
+    let certificate = only(part(&made, "certificate"));
+    assert_eq!(&*certificate.common_name, "cluster1");
+    assert_eq!(
+        *certificate.organizations,
+        [
+            "system:open-cluster-management:cluster1".into(),
+            "system:authenticated".into()
+        ]
+    );
+    assert!(certificate.is_client && !certificate.serves && !certificate.is_authority);
+    assert!(certificate.names.is_empty() && certificate.has_key(&key_of(&key).unwrap()));
+    let bundle = part(&AUTHORITY, TLS_CERTIFICATE);
+    verified(bundle, part(&made, "certificate"), "sslclient").unwrap();
+    assert!(verified(bundle, part(&made, "certificate"), "sslserver").is_err());
+}
+
+#[test]
+fn argo_cd_gets_a_client_with_its_key_and_whom_to_trust() {
+    let recipe = Recipe::Client {
+        common_name: "cluster1".into(),
+        organizations: vec!["one".into(), "two".into()],
+        not_before: at(1),
+        not_after: at(31),
+        authority: authority(),
+    };
+    let made = make(&recipe, Some(&data_of(&AUTHORITY))).unwrap();
+    let config: Value = serde_json::from_slice(part(&made, "config")).unwrap();
+    let tls = config["tlsClientConfig"].as_object().unwrap();
+    assert_eq!(tls["insecure"], false);
+    let decoded = |key: &str| openssl("base64 -d -A", tls[key].as_str().unwrap().as_bytes());
+    assert_eq!(decoded("caData"), part(&AUTHORITY, TLS_CERTIFICATE));
+    let certificate = only(&decoded("certData"));
+    assert!(certificate.has_key(&key_of(&decoded("keyData")).unwrap()) && certificate.is_client);
+    assert_eq!(*certificate.organizations, ["one".into(), "two".into()]);
+    verified(&decoded("caData"), &decoded("certData"), "sslclient").unwrap();
+
+    let read = ClientConfig::read(part(&made, "config")).unwrap();
+    assert_eq!(read.certificate, certificate);
+    assert!(certificate.has_key(&read.key));
+    assert!(read.trusts(part(&AUTHORITY, TLS_CERTIFICATE)) && !read.trusts(b""));
+    let with = |key: &str, value: Value| {
+        let mut changed = config.clone();
+        changed["tlsClientConfig"][key] = value;
+        ClientConfig::read(changed.to_string().as_bytes())
+    };
+    assert!(
+        !with("insecure", true.into())
+            .unwrap()
+            .trusts(part(&AUTHORITY, TLS_CERTIFICATE))
+    );
+    assert_eq!(with("keyData", "".into()), Err(Error::NoKey.within("keyData")));
+    assert_eq!(
+        with("certData", Value::Null),
+        Err(Error::NoCertificate.within("certData"))
+    );
+    assert_eq!(with("certData", 5.into()), Err(Error::Config));
+    assert_eq!(ClientConfig::read(b"{}"), Err(Error::Config));
+}
+
+#[test]
+fn tokens_are_signed_with_a_large_rsa_key() {
+    let made = make(&Recipe::Jwt, None).unwrap();
+    let key = part(&made, "jwt.key");
+    assert!(key.starts_with(b"-----BEGIN PRIVATE KEY-----\n"));
+    assert!(openssl_text("rsa -noout -text", key).contains("(4096 bit"));
+}
+
+#[test]
+fn what_the_old_authority_has_signed_is_trusted_until_it_is_dropped() {
+    let first = written(BTreeMap::new(), &AUTHORITY);
+    let data = |data: &BTreeMap<String, ByteString>| AuthorityData::new(data.clone()).unwrap();
+    let bundle = |data: &BTreeMap<String, ByteString>| data[TLS_CERTIFICATE].0.clone();
+    let leaf = |with: &BTreeMap<String, ByteString>| {
+        part(&make(&server(), Some(&data(with))).unwrap(), TLS_CERTIFICATE).to_vec()
+    };
+    let trusted = |by: &BTreeMap<String, ByteString>, leaf: &[u8]| verified(&bundle(by), leaf, "sslserver").is_ok();
+    let old = leaf(&first);
+
+    let recipe = Recipe::NextAuthority {
+        common_name: authority_name(at(292)),
+        not_before: at(292),
+        not_after: at(657),
+        authority: authority(),
+    };
+    let announced = written(first.clone(), &make(&recipe, Some(&data(&first))).unwrap());
+    assert_eq!(
+        make(&recipe, Some(&data(&announced))),
+        Err(Error::AlreadyNext.within(NEXT_KEY))
+    );
+    let [signer, next] = Certificate::read_all(&bundle(&announced)).unwrap().try_into().unwrap();
+    assert!(next.has_key(&key_of(&announced[NEXT_KEY].0).unwrap()));
+    assert_eq!(signer, only(part(&AUTHORITY, TLS_CERTIFICATE)));
+    assert!(
+        only(&leaf(&announced)).is_issued_by(&signer),
+        "the next one does not sign yet"
+    );
+
+    let dropped = Recipe::Drop { authority: authority() };
+    let kept = make(&dropped, Some(&data(&announced))).unwrap();
+    assert_eq!(
+        part(&kept, TLS_CERTIFICATE),
+        bundle(&announced),
+        "both stay as long as one is announced"
+    );
+
+    let promote = Recipe::Promote { authority: authority() };
+    assert_eq!(
+        make(&promote, Some(&data(&first))),
+        Err(Error::Missing.within(NEXT_KEY))
+    );
+    let promoted = written(announced.clone(), &make(&promote, Some(&data(&announced))).unwrap());
+    assert!(!promoted.contains_key(NEXT_KEY));
+    assert_eq!(
+        Certificate::read_all(&bundle(&promoted)).unwrap(),
+        [next.clone(), signer]
+    );
+    let new = leaf(&promoted);
+    assert!(only(&new).is_issued_by(&next));
+    assert!(trusted(&promoted, &old) && trusted(&promoted, &new) && trusted(&announced, &new));
+    assert!(!trusted(&first, &new));
+
+    let done = written(promoted.clone(), &make(&dropped, Some(&data(&promoted))).unwrap());
+    assert_eq!(only(&bundle(&done)), next);
+    assert!(trusted(&done, &new) && !trusted(&done, &old));
+}
+
+#[test]
+fn what_cannot_be_made_says_which_part_is_not_right() {
+    let (bundle, key) = (part(&AUTHORITY, TLS_CERTIFICATE), part(&AUTHORITY, TLS_KEY));
+    let said = |recipe: &Recipe, data: &AuthorityData| make(recipe, Some(data)).unwrap_err().to_string();
+    let other = openssl("genpkey -algorithm ED25519", b"");
+    let served = make(&server(), Some(&data_of(&AUTHORITY))).unwrap();
+    let leaf = part(&served, TLS_CERTIFICATE);
+    for (certificate, key, error) in [
+        (
+            bundle,
+            &*other,
+            "tls.key: it is not the key of the first certificate of tls.crt",
+        ),
+        (bundle, b"", "tls.key: it has no private key that is not encrypted"),
+        (bundle, &key[..400], "tls.key: its PEM text is broken"),
+        (b"", key, "tls.crt: it has no certificate"),
+        (
+            leaf,
+            part(&served, TLS_KEY),
+            "tls.crt: its first certificate is not one of a certificate authority",
+        ),
+    ] {
+        assert_eq!(
+            said(&server(), &secret(&[(TLS_CERTIFICATE, certificate), (TLS_KEY, key)])),
+            error
+        );
+    }
+    let promote = Recipe::Promote { authority: authority() };
+    for next in [&*other, key] {
+        let data = secret(&[(TLS_CERTIFICATE, bundle), (TLS_KEY, key), (NEXT_KEY, next)]);
+        assert_eq!(
+            said(&promote, &data),
+            "next.key: no certificate of tls.crt is of this key"
+        );
+    }
+    let no_key = AuthorityData::new(BTreeMap::from([(TLS_CERTIFICATE.into(), ByteString(Vec::new()))]));
+    assert_eq!(no_key.err().unwrap().to_string(), "tls.key: it is not there");
+    assert_eq!(make(&server(), None), Err(Error::NoAuthority));
+
+    let Recipe::Server {
+        common_name, authority, ..
+    } = server()
+    else {
+        unreachable!("it is one");
+    };
+    let with = |name: &str, from, to| Recipe::Server {
+        common_name: common_name.clone(),
+        names: names(&[name]),
+        not_before: at(from),
+        not_after: at(to),
+        authority: authority.clone(),
+    };
+    let data = data_of(&AUTHORITY);
+    assert_eq!(
+        said(&with("a b", 1, 2), &data),
+        "\"a b\" is neither a DNS name nor an IP address"
+    );
+    assert_eq!(
+        said(&with("a", 366, 400), &data),
+        "a certificate cannot end before it begins, and it ends no later than its authority"
+    );
+    assert_eq!(make(&with("a", 2, 2), Some(&data)), Err(Error::Times));
+    assert_eq!(make(&with("a", -30_000, 2), Some(&data)), Err(Error::Times));
+}

@@ -1,0 +1,173 @@
+//! The Secrets that Argo CD needs on a managed cluster: the missing parts of each, as a pure function of its current state.
+//!
+//! On a hub, argocd-server and an init container of Redis create them; neither runs beside an agent.
+
+use controller::cluster_secrets::{MANAGED_BY, OURS};
+use k8s_openapi::ByteString;
+use serde_json::{Value, json};
+
+/// The label of the Secrets from which Argo CD reads setting values that name a key such as `$oidc.secret`
+/// (`partOfArgoCDSelector` in its util/settings/settings.go). Its manifests set it on `argocd-secret`; `server.secretkey` is
+/// found without it as well.
+const PART_OF: &str = "app.kubernetes.io/part-of";
+
+/// The value of that label.
+const ARGO_CD: &str = "argocd";
+
+/// A Secret that Argo CD needs, with its one key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// The Secret.
+    pub secret: &'static str,
+    /// The key.
+    pub key: &'static str,
+    /// True if it also needs the label `app.kubernetes.io/part-of`.
+    is_labelled: bool,
+}
+
+/// The Secrets that Argo CD needs. Without the first, the application controller answers every request with `server.secretkey is
+/// missing`; without the second, no Pod of Argo CD starts.
+pub const NEEDS: [Need; 2] = [
+    Need {
+        secret: "argocd-secret",
+        key: "server.secretkey",
+        is_labelled: true,
+    },
+    Need {
+        secret: "argocd-redis",
+        key: "auth",
+        is_labelled: false,
+    },
+];
+
+/// The number of random bytes of a value, as in values that Argo CD creates itself.
+pub const BYTES: usize = 32;
+
+/// A write of a Secret. It contains the value, so it must not be shown.
+#[derive(PartialEq, Eq)]
+pub enum Write {
+    /// Create the Secret.
+    Create(Value),
+    /// Complete the Secret with this merge patch, which the API server rejects if the Secret has changed since it was read.
+    Patch(Value),
+}
+
+impl Need {
+    /// Returns the write that completes the Secret `found`, which may not exist; `None` if it is complete. `random` becomes the
+    /// value of a missing key. Existing values stay, even an empty one, or a label that differs from Argo CD's.
+    #[must_use]
+    pub fn lacking(&self, found: Option<&Value>, namespace: &str, random: &[u8; BYTES]) -> Option<Write> {
+        // Text, as Argo CD creates it: a password of Redis is an argument of its command line.
+        let text = json!(ByteString(random.to_vec()));
+        let text = text.as_str().unwrap_or_default().as_bytes().to_vec();
+        let data = json!({self.key: ByteString(text)});
+        let Some(found) = found else {
+            return Some(Write::Create(json!({
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {
+                    "name": self.secret,
+                    "namespace": namespace,
+                    "labels": {PART_OF: ARGO_CD, MANAGED_BY: OURS},
+                },
+                "type": "Opaque",
+                "data": data,
+            })));
+        };
+        let metadata = &found["metadata"];
+        let is_lacking_label = self.is_labelled && metadata["labels"].get(PART_OF).is_none();
+        let is_lacking_value = found["data"].get(self.key).is_none();
+        if !is_lacking_value && !is_lacking_label {
+            return None;
+        }
+        let mut patch = json!({"metadata": {"resourceVersion": metadata["resourceVersion"]}});
+        if is_lacking_label {
+            patch["metadata"]["labels"] = json!({PART_OF: ARGO_CD});
+        }
+        if is_lacking_value {
+            patch["data"] = data;
+        }
+        Some(Write::Patch(patch))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RANDOM: [u8; BYTES] = [7; BYTES];
+    /// Encoded in base64 twice: the value is text, and Secrets contain bytes.
+    const VALUE: &str = "QndjSEJ3Y0hCd2NIQndjSEJ3Y0hCd2NIQndjSEJ3Y0hCd2NIQndjSEJ3Yz0=";
+
+    fn lacking(need: Need, found: Option<&Value>) -> Option<Value> {
+        let write = need.lacking(found, "argocd", &RANDOM)?;
+        Some(match write {
+            Write::Create(object) => json!({"create": object}),
+            Write::Patch(patch) => json!({"patch": patch}),
+        })
+    }
+
+    fn secret(labels: &Value, data: &Value) -> Value {
+        json!({"metadata": {"resourceVersion": "5", "labels": labels}, "data": data})
+    }
+
+    #[test]
+    fn what_is_not_there_is_made() {
+        let [server, redis] = NEEDS;
+        let created = |name: &str, data: Value| {
+            json!({"create": {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {
+                    "name": name,
+                    "namespace": "argocd",
+                    "labels": {
+                        "app.kubernetes.io/part-of": "argocd",
+                        "app.kubernetes.io/managed-by": "argocd-ocm-cmp",
+                    },
+                },
+                "type": "Opaque",
+                "data": data,
+            }})
+        };
+        let expected = created("argocd-secret", json!({"server.secretkey": VALUE}));
+        assert_eq!(lacking(server, None), Some(expected));
+        let expected = created("argocd-redis", json!({"auth": VALUE}));
+        assert_eq!(lacking(redis, None), Some(expected));
+    }
+
+    #[test]
+    fn only_what_is_lacking_is_written() {
+        let [server, redis] = NEEDS;
+        let part_of = |what| json!({"app.kubernetes.io/part-of": what});
+        let (labels, data) = (part_of("argocd"), json!({"server.secretkey": ""}));
+        let patch = |labels: Option<&Value>, data: Option<&Value>| {
+            let mut patch = json!({"metadata": {"resourceVersion": "5"}});
+            if let Some(labels) = labels {
+                patch["metadata"]["labels"] = labels.clone();
+            }
+            if let Some(data) = data {
+                patch["data"] = data.clone();
+            }
+            Some(json!({"patch": patch}))
+        };
+        let value = json!({"server.secretkey": VALUE});
+        for (found, expected) in [
+            (secret(&labels, &data), None),
+            (secret(&part_of("shop"), &data), None),
+            (
+                secret(&labels, &json!({"admin.password": "eA=="})),
+                patch(None, Some(&value)),
+            ),
+            (secret(&json!({"a": "b"}), &data), patch(Some(&labels), None)),
+            // Without labels and data.
+            (secret(&Value::Null, &Value::Null), patch(Some(&labels), Some(&value))),
+        ] {
+            assert_eq!(lacking(server, Some(&found)), expected, "{found}");
+        }
+        let found = secret(&Value::Null, &json!({"auth": "eA=="}));
+        assert_eq!(lacking(redis, Some(&found)), None);
+        let found = secret(&Value::Null, &json!({"password": "eA=="}));
+        assert_eq!(lacking(redis, Some(&found)), patch(None, Some(&json!({"auth": VALUE}))));
+    }
+}

@@ -1,0 +1,170 @@
+//! Checks that the controller runs, and has what its enabled controllers need.
+
+use super::plugin::is_of;
+use super::{Check, refused};
+use crate::doctor::controller::ControllerPod;
+use crate::doctor::hub_state::{GRACE, HubState, Lookup, name};
+use crate::doctor::message::{Finding, Message, some};
+use controller::LEASE;
+use jiff::{SignedDuration, Timestamp};
+use ocm::resources::{GITOPS_CLUSTERS, REPORTS};
+use serde_json::Value;
+
+pub(super) static CHECK: Check = Check {
+    name: "companion",
+    messages: &[
+        &NOT_THERE,
+        &UNKNOWN,
+        &NO_CRD,
+        &NO_PODS,
+        &NOT_READY,
+        &SOME_READY,
+        &NO_LEASE,
+        &NOT_RENEWED,
+        &OTHER_VERSION,
+        &FINE,
+    ],
+    run,
+};
+
+static NOT_THERE: Message = Message::warning(
+    "companion-missing",
+    "the Deployment {namespace}/argocd-ocm-cmp-controller is not there, so that Applications do not say what is wrong with their works",
+    "add it by argocd-ocm-cmp install --features controller; the plugin works without, too",
+);
+static UNKNOWN: Message = Message::error(
+    "companion-unknown-controllers",
+    "the controller does not start: unknown names in ARGOCD_OCM_CMP_CONTROLLERS: {names}",
+    "name in ARGOCD_OCM_CMP_CONTROLLERS what `argocd-ocm-cmp controller --help` lists",
+);
+static NO_CRD: Message = Message::error(
+    "companion-crd-missing",
+    "the companion is told to do {controller}, and the hub does not know the kind {kind}",
+    "apply {file} by kubectl apply --server-side",
+);
+static NO_PODS: Message = Message::warning(
+    "companion-no-pods",
+    "the Deployment {namespace}/argocd-ocm-cmp-controller has no pods",
+    "see why in `kubectl describe` of the Deployment and its ReplicaSet",
+);
+static NOT_READY: Message = Message::error(
+    "companion-not-ready",
+    "none of the pods of the Deployment {namespace}/argocd-ocm-cmp-controller is ready",
+    "see what they say by `kubectl logs`",
+);
+static SOME_READY: Message = Message::warning(
+    "companion-some-not-ready",
+    "{ready} of {wanted} pods of the Deployment {namespace}/argocd-ocm-cmp-controller are ready",
+    "see what the others say by `kubectl logs`",
+);
+static NO_LEASE: Message = Message::error(
+    "companion-lease-missing",
+    "no replica holds the Lease {namespace}/argocd-ocm-cmp-controller, so that the companion does nothing",
+    "see that its pods run, and may write Leases there",
+);
+static NOT_RENEWED: Message = Message::error(
+    "companion-lease-not-renewed",
+    "the holder of the Lease {namespace}/argocd-ocm-cmp-controller does not renew it, so that the companion does nothing",
+    "see that its pods run, and that the clocks of the hub's nodes and of this machine agree",
+);
+static OTHER_VERSION: Message = Message::warning(
+    "companion-version-differs",
+    "the companion runs {image}, and this program is of version {version}",
+    "ask with the program of that version, or run the image of this one",
+);
+static FINE: Message = Message::fine("companion", "the companion does {names}");
+
+fn run(seen: &HubState, now: Timestamp) -> Vec<Finding> {
+    if !seen.has_argo_cd() {
+        return Vec::new();
+    }
+    let namespace = &seen.namespace;
+    // Another check reports Deployments that cannot be read.
+    let Some(deployment) = seen.controller() else {
+        let is_missing = seen.deployments.there().is_some();
+        return is_missing
+            .then(|| NOT_THERE.of(&[("namespace", namespace)]))
+            .into_iter()
+            .collect();
+    };
+    let Some(companion) = ControllerPod::of(seen) else {
+        return Vec::new();
+    };
+    let mut findings = Vec::new();
+    if let Lookup::Refused(why) = &seen.settings {
+        findings.extend(refused(
+            &format!("the ConfigMap {namespace}/argocd-ocm-cmp-controller"),
+            why,
+        ));
+    }
+    if !companion.unknown.is_empty() {
+        findings.push(UNKNOWN.of(&[("names", &some(&companion.unknown))]));
+    }
+    for (controller, resource, file) in [
+        ("application-set-report", &REPORTS, "deploy/report_crd.yaml"),
+        ("gitopscluster", &GITOPS_CLUSTERS, "deploy/gitopscluster_crd.yaml"),
+        ("argocd-agent", &GITOPS_CLUSTERS, "deploy/gitopscluster_crd.yaml"),
+    ] {
+        if companion.does(controller) && seen.serves(resource) == Some(false) {
+            let values: [(&str, &dyn std::fmt::Display); 3] =
+                [("controller", &controller), ("kind", &resource.kind), ("file", &file)];
+            findings.push(NO_CRD.of(&values));
+        }
+    }
+    findings.extend(pods(seen, deployment));
+    if companion.elects {
+        findings.extend(lease(seen, now));
+    }
+    let version = env!("CARGO_PKG_VERSION");
+    if !is_of(&companion.image, version) {
+        findings.push(OTHER_VERSION.of(&[("image", &companion.image), ("version", &version)]));
+    }
+    if findings.is_empty() {
+        findings.push(FINE.of(&[("names", &companion.names().join(", "))]));
+    }
+    findings
+}
+
+/// Checks that its Pods are ready.
+fn pods(seen: &HubState, deployment: &Value) -> Vec<Finding> {
+    let namespace = &seen.namespace;
+    let pods = match &seen.pods {
+        Lookup::Refused(why) => return refused(&format!("the pods of the namespace {namespace}"), why),
+        _ => seen.pods_of(deployment).unwrap_or_default(),
+    };
+    let wanted = deployment["spec"]["replicas"].as_u64().unwrap_or(1);
+    let ready = deployment["status"]["readyReplicas"].as_u64().unwrap_or_default();
+    let found = match (pods.len(), ready) {
+        (0, _) => NO_PODS.of(&[("namespace", namespace)]),
+        (_, 0) => NOT_READY.of(&[("namespace", namespace)]),
+        (_, ready) if ready < wanted => {
+            SOME_READY.of(&[("ready", &ready), ("wanted", &wanted), ("namespace", namespace)])
+        }
+        _ => return Vec::new(),
+    };
+    vec![found]
+}
+
+/// Reports a Lease without a holder, or one that its holder does not renew.
+fn lease(seen: &HubState, now: Timestamp) -> Vec<Finding> {
+    let namespace = &seen.namespace;
+    let leases = match &seen.leases {
+        Lookup::Refused(why) => return refused(&format!("the Leases of the namespace {namespace}"), why),
+        Lookup::Absent => &[][..],
+        Lookup::There(leases) => leases,
+    };
+    let is_held = |lease: &&Value| !lease["spec"]["holderIdentity"].as_str().unwrap_or_default().is_empty();
+    let lease = leases.iter().find(|it| name(it) == LEASE).filter(is_held);
+    match lease {
+        None => vec![NO_LEASE.of(&[("namespace", namespace)])],
+        Some(lease) if !is_renewed(lease, now) => vec![NOT_RENEWED.of(&[("namespace", namespace)])],
+        Some(_) => Vec::new(),
+    }
+}
+
+fn is_renewed(lease: &Value, now: Timestamp) -> bool {
+    let spec = &lease["spec"];
+    let renewed = spec["renewTime"].as_str().and_then(|it| it.parse::<Timestamp>().ok());
+    let lasts = SignedDuration::from_secs(spec["leaseDurationSeconds"].as_i64().unwrap_or_default());
+    renewed.is_some_and(|at| now.duration_since(at) <= lasts.saturating_add(GRACE))
+}

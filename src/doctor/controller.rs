@@ -1,0 +1,137 @@
+//! The enabled controllers and settings, from the Deployment of the controller.
+
+use super::hub_state::{CONTROLLER, HubState, containers, items};
+use controller::controllers::{CONTROLLERS, Controller};
+use serde_json::Value;
+
+/// The controller as installed.
+#[derive(Debug)]
+pub struct ControllerPod {
+    /// Its ServiceAccount.
+    pub account: String,
+    /// The enabled controllers. A controller of several kinds is listed once per kind.
+    pub controllers: Vec<&'static Controller>,
+    /// The unknown names of controllers in its settings.
+    pub unknown: Vec<String>,
+    /// True if it uses leader election.
+    pub elects: bool,
+    /// Its image.
+    pub image: String,
+}
+
+impl ControllerPod {
+    /// Reads the Deployment and the ConfigMap with the settings; returns `None` if the controller is not installed.
+    #[must_use]
+    pub fn of(seen: &HubState) -> Option<Self> {
+        let deployment = seen.controller()?;
+        let pod = &deployment["spec"]["template"]["spec"];
+        let container = containers(deployment).iter().find(|it| it["name"] == "controller");
+        let container = container.or(containers(deployment).first())?;
+        let setting = |flag: &str, variable: &str| setting(seen, container, flag, variable);
+        let named =
+            setting("controllers", "ARGOCD_OCM_CMP_CONTROLLERS").unwrap_or_else(|| "application-status".to_owned());
+        let mut controllers: Vec<&'static Controller> = Vec::new();
+        let mut unknown = Vec::new();
+        for name in named.split(',').map(str::trim) {
+            let mut of_it = CONTROLLERS
+                .iter()
+                .filter(|it| name == "*" || it.name == name)
+                .peekable();
+            if of_it.peek().is_none() {
+                unknown.push(name.to_owned());
+            }
+            for controller in of_it {
+                if controllers.iter().all(|other| !std::ptr::eq(*other, controller)) {
+                    controllers.push(controller);
+                }
+            }
+        }
+        Some(Self {
+            account: pod["serviceAccountName"].as_str().unwrap_or("default").to_owned(),
+            controllers,
+            unknown,
+            elects: setting("leader-elect", "ARGOCD_OCM_CMP_LEADER_ELECT").as_deref() != Some("false"),
+            image: container["image"].as_str().unwrap_or_default().to_owned(),
+        })
+    }
+
+    /// Returns the names of the enabled controllers, each once.
+    pub(super) fn names(&self) -> Vec<&'static str> {
+        let mut names: Vec<_> = self.controllers.iter().map(|controller| controller.name).collect();
+        names.dedup();
+        names
+    }
+
+    /// Returns true if this controller is enabled.
+    pub(super) fn does(&self, name: &str) -> bool {
+        self.controllers.iter().any(|controller| controller.name == name)
+    }
+}
+
+/// Returns a setting from the same sources as the program: a flag, an environment variable of the container, or a key of the
+/// ConfigMap.
+fn setting(seen: &HubState, container: &Value, flag: &str, variable: &str) -> Option<String> {
+    let words = items(&container["command"]).iter().chain(items(&container["args"]));
+    let mut words = words.filter_map(Value::as_str);
+    let flag = format!("--{flag}");
+    while let Some(word) = words.next() {
+        match word.strip_prefix(&flag) {
+            Some("") => return words.next().map(str::to_owned),
+            Some(rest) if rest.starts_with('=') => return Some(rest[1..].to_owned()),
+            _ => {}
+        }
+    }
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    if let Some(of_container) = items(&container["env"]).iter().find(|it| it["name"] == variable) {
+        return text(&of_container["value"]);
+    }
+    let takes_settings = |source: &Value| source["configMapRef"]["name"] == CONTROLLER;
+    items(&container["envFrom"]).iter().find(|it| takes_settings(it))?;
+    text(&seen.settings.there()?["data"][variable])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::Lookup;
+    use crate::doctor::shipped;
+    use crate::doctor::shipped::objects;
+    use serde_json::json;
+
+    fn companion(change: impl FnOnce(&mut Value), settings: Lookup<Value>) -> ControllerPod {
+        let mut deployment = objects(shipped::CONTROLLER.text).remove(0);
+        change(&mut deployment["spec"]["template"]["spec"]["containers"][0]);
+        let seen = HubState {
+            deployments: Lookup::There(vec![deployment]),
+            settings,
+            ..HubState::default()
+        };
+        ControllerPod::of(&seen).expect("it is installed")
+    }
+
+    #[test]
+    fn it_does_what_it_is_told_where_it_is_told_first() {
+        let shipped = companion(|_| (), Lookup::Absent);
+        assert_eq!(shipped.names(), ["application-status"]);
+        assert!(shipped.elects);
+        assert_eq!(shipped.account, "argocd-ocm-cmp-controller");
+
+        let settings = || Lookup::There(objects(shipped::PULL.text).remove(0));
+        let all = ["application-status", "pull", "application-set-report"];
+        assert_eq!(companion(|_| (), settings()).names(), all);
+
+        let env = json!([{"name": "ARGOCD_OCM_CMP_CONTROLLERS", "value": "pull, more"}]);
+        let told = companion(|it| it["env"] = env.clone(), settings());
+        assert_eq!((told.names(), told.unknown), (vec!["pull"], vec!["more".to_owned()]));
+
+        let words = json!(["--leader-elect=false", "--controllers", "gitopscluster"]);
+        let told = companion(
+            |it| {
+                it["env"] = env;
+                it["args"] = words;
+            },
+            settings(),
+        );
+        assert_eq!((told.names(), told.elects), (vec!["gitopscluster"], false));
+    }
+}

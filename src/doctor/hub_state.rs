@@ -1,0 +1,263 @@
+//! The state of a hub as read: all of single objects, and the checked fields of kinds with many objects.
+
+use super::rights::Right;
+use jiff::{SignedDuration, Timestamp};
+use ocm::resources::Resource;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The result of a lookup.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Lookup<T> {
+    /// It exists.
+    There(T),
+    /// It does not exist.
+    #[default]
+    Absent,
+    /// We are not permitted to read it, for this reason.
+    Refused(String),
+}
+
+impl<T> Lookup<T> {
+    /// Returns the value, if it exists.
+    #[must_use]
+    pub fn there(&self) -> Option<&T> {
+        match self {
+            Self::There(it) => Some(it),
+            Self::Absent | Self::Refused(_) => None,
+        }
+    }
+
+    /// Converts the value, if it exists.
+    pub(crate) fn map<U>(self, made: impl FnOnce(T) -> U) -> Lookup<U> {
+        match self {
+            Self::There(it) => Lookup::There(made(it)),
+            Self::Absent => Lookup::Absent,
+            Self::Refused(why) => Lookup::Refused(why),
+        }
+    }
+}
+
+/// The name of the plugin: of its ConfigMap, its container, and in Applications.
+pub(crate) const PLUGIN: &str = "argocd-ocm-cmp";
+/// The name of the controller: of its Deployment, and of the ConfigMap with its settings.
+pub(crate) const CONTROLLER: &str = "argocd-ocm-cmp-controller";
+/// The name of Argo CD's application controller, in its component label and at the end of its name.
+pub(super) const APPLICATION_CONTROLLER: &str = "application-controller";
+/// The label of works for argocd-agent.
+pub(crate) const AGENT_LABEL: &str = ocm::argocd_agent::WORK_LABEL;
+
+/// The time that something may take before it is reported as missing, and the maximum clock skew.
+pub(super) const GRACE: SignedDuration = SignedDuration::from_secs(60);
+
+/// All state that was read.
+#[derive(Debug, Default)]
+pub struct HubState {
+    /// Argo CD's namespace, from the arguments.
+    pub namespace: String,
+    /// The ConfigMap argocd-cm in that namespace.
+    pub config: Lookup<Value>,
+    /// The namespaces that have an argocd-cm, if this one has none.
+    pub elsewhere: Lookup<Vec<String>>,
+    /// The Deployments in that namespace.
+    pub deployments: Lookup<Vec<Value>>,
+    /// The StatefulSets in that namespace.
+    pub stateful_sets: Lookup<Vec<Value>>,
+    /// The Pods in that namespace.
+    pub pods: Lookup<Vec<Value>>,
+    /// The Pods whose plugin has logged that it runs tools unconfined, and the resources that these can reach.
+    pub unconfined: Lookup<BTreeMap<String, String>>,
+    /// The plugin's ConfigMap.
+    pub plugin: Lookup<Value>,
+    /// The ConfigMap with the controller's settings.
+    pub settings: Lookup<Value>,
+    /// The Leases in that namespace.
+    pub leases: Lookup<Vec<Value>>,
+    /// The served resources of each API version, as named in paths.
+    pub apis: BTreeMap<String, Lookup<BTreeSet<String>>>,
+    /// The CRD of ManifestWorks.
+    pub work_crd: Lookup<Value>,
+    /// The ClusterManagers, which configure OCM's operator.
+    pub cluster_managers: Lookup<Vec<Value>>,
+    /// The Applications that use the plugin.
+    pub applications: Lookup<Vec<Application>>,
+    /// The AppProjects in Argo CD's namespace.
+    pub projects: Lookup<BTreeMap<String, Project>>,
+    /// The managed clusters.
+    pub clusters: Lookup<BTreeMap<String, Cluster>>,
+    /// The works of Argo CD's Applications.
+    pub works: Lookup<Vec<Work>>,
+    /// The ManifestWorkReplicaSets of Argo CD's Applications.
+    pub sets: Lookup<Vec<ReplicaSet>>,
+    /// The ClusterManagementAddOn of argocd-agent.
+    pub management: Lookup<Value>,
+    /// The managed clusters that have the add-on, with its availability.
+    pub addons: Lookup<BTreeMap<String, bool>>,
+    /// The needed permissions, with the result of their check; absent if none are needed.
+    pub rights: Lookup<Vec<(Right, bool)>>,
+}
+
+/// An Application that uses the plugin.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Application {
+    /// Its namespace and name.
+    pub place: String,
+    /// Its AppProject.
+    pub project: String,
+    /// True if it is for the clusters of a Placement.
+    pub placement: bool,
+    /// The errors that Argo CD reports about it.
+    pub errors: Vec<String>,
+}
+
+/// The fields of an AppProject that decide if its Applications may write ManifestWorks and ManifestWorkReplicaSets.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Project {
+    /// The permitted namespaced kinds; `None` permits all.
+    pub allowed: Option<Vec<(String, String)>>,
+    /// The denied kinds.
+    pub refused: Vec<(String, String)>,
+}
+
+/// A managed cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cluster {
+    /// True if it was accepted and has joined.
+    pub joined: bool,
+    /// The availability that it reports to the hub; `None` if it is silent.
+    pub available: Option<bool>,
+}
+
+/// A work.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// The managed cluster.
+    pub cluster: Box<str>,
+    /// Its name.
+    pub name: Box<str>,
+    /// The creation time.
+    pub created: Option<Timestamp>,
+    /// Its bytes, as OCM's webhook counts them.
+    pub size: usize,
+    /// True if it is applied with the permissions of an executor.
+    pub executor: bool,
+    /// True if an agent has reported a status.
+    pub answered: bool,
+    /// The object that the agent cannot apply, if it reported one.
+    pub refused: Option<Refusal>,
+}
+
+impl Work {
+    /// Its namespace and name.
+    pub(super) fn place(&self) -> String {
+        format!("{}/{}", self.cluster, self.name)
+    }
+}
+
+/// The first object that an agent cannot apply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The message of the agent.
+    pub message: Box<str>,
+}
+
+/// A ManifestWorkReplicaSet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReplicaSet {
+    /// Its namespace and name.
+    pub place: String,
+    /// The creation time.
+    pub created: Option<Timestamp>,
+    /// True if OCM has written a status.
+    pub answered: bool,
+}
+
+/// Returns true if something that exists since then should have been processed by now.
+pub(super) fn is_late(created: Option<Timestamp>, now: Timestamp) -> bool {
+    created.is_none_or(|created| now.duration_since(created) > GRACE)
+}
+
+impl HubState {
+    /// Returns false if there is known to be no Argo CD: then its other parts are not reported as missing.
+    pub(super) fn has_argo_cd(&self) -> bool {
+        !matches!((&self.config, self.repo_server()), (Lookup::Absent, None))
+    }
+
+    /// Returns the Deployment of Argo CD's repo-server, whatever its name is.
+    #[must_use]
+    pub fn repo_server(&self) -> Option<&Value> {
+        part(self.deployments.there()?, "repo-server")
+    }
+
+    /// Returns the StatefulSet, or Deployment, of Argo CD's application controller.
+    #[must_use]
+    pub fn application_controller(&self) -> Option<&Value> {
+        let of = |all: &'_ Lookup<Vec<Value>>| -> Option<usize> {
+            let all = all.there()?;
+            let found = part(all, APPLICATION_CONTROLLER)?;
+            all.iter().position(|it| std::ptr::eq(it, found))
+        };
+        if let Some(at) = of(&self.stateful_sets) {
+            return self.stateful_sets.there()?.get(at);
+        }
+        self.deployments.there()?.get(of(&self.deployments)?)
+    }
+
+    /// Returns the controller's Deployment.
+    #[must_use]
+    pub fn controller(&self) -> Option<&Value> {
+        let mut all = self.deployments.there()?.iter();
+        all.find(|it| name(it) == CONTROLLER)
+    }
+
+    /// Returns the Pods of a Deployment; `None` if we are not permitted to read Pods.
+    pub(crate) fn pods_of(&self, deployment: &Value) -> Option<Vec<&Value>> {
+        let labels = deployment["spec"]["selector"]["matchLabels"].as_object()?;
+        let is_of_it = |pod: &&Value| {
+            labels
+                .iter()
+                .all(|(key, value)| pod["metadata"]["labels"][key] == *value)
+        };
+        let is_there = |pod: &&Value| pod["metadata"]["deletionTimestamp"].is_null();
+        Some(self.pods.there()?.iter().filter(is_of_it).filter(is_there).collect())
+    }
+
+    /// Returns true if the hub serves the kind; `None` if we are not permitted to ask.
+    pub(super) fn serves(&self, resource: &Resource) -> Option<bool> {
+        match self.apis.get(&resource.api_version())? {
+            Lookup::There(resources) => Some(resources.contains(resource.plural)),
+            Lookup::Absent => Some(false),
+            Lookup::Refused(_) => None,
+        }
+    }
+}
+
+/// Finds a component of Argo CD: by the name in its own manifests, by its labels, or by the names of operators and charts.
+fn part<'v>(all: &'v [Value], component: &str) -> Option<&'v Value> {
+    let find = |is_it: &dyn Fn(&Value) -> bool| all.iter().find(|it| is_it(it));
+    find(&|it| name(it) == format!("argocd-{component}"))
+        .or_else(|| find(&|it| it["metadata"]["labels"]["app.kubernetes.io/component"] == component))
+        .or_else(|| find(&|it| name(it).ends_with(&format!("-{component}"))))
+}
+
+/// Returns the name of an object.
+pub(super) fn name(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+/// Returns the items of a list; other values have none.
+pub(super) fn items(list: &Value) -> &[Value] {
+    list.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Returns the containers of a Deployment or StatefulSet.
+pub(super) fn containers(workload: &Value) -> &[Value] {
+    items(&workload["spec"]["template"]["spec"]["containers"])
+}
+
+/// Returns the tag of an image, as in `registry:5000/name:tag@digest`.
+pub(super) fn tag(image: &str) -> Option<&str> {
+    let image = image.split_once('@').map_or(image, |(image, _)| image);
+    let (_, tag) = image.rsplit_once(':')?;
+    (!tag.contains('/') && !tag.is_empty()).then_some(tag)
+}

@@ -1,0 +1,40 @@
+//! The YAML files that install the program, embedded in this version.
+
+/// The plugin itself.
+pub(crate) const PLUGIN: &str = include_str!("../plugin.yaml");
+/// The plugin, as Argo CD mounts it.
+pub(crate) const CM_PLUGIN: &str = include_str!("../cm_plugin.yaml");
+/// The health checks of works.
+pub(crate) const ARGOCD_CM: &str = include_str!("../deploy/argocd_cm.yaml");
+/// The sidecar.
+pub(crate) const DEPLOY_CMP: &str = include_str!("../deploy_cmp.yaml");
+/// An AppProject for Applications that deliver works.
+pub(crate) const PROJ: &str = include_str!("../proj.yaml");
+/// A sample of a policy.
+pub(crate) const POLICY_CM: &str = include_str!("../deploy/policy_cm.yaml");
+/// The policy in the sidecar.
+pub(crate) const DEPLOY_POLICY: &str = include_str!("../deploy/deploy_policy.yaml");
+/// Permissions of ApplicationSets to read Placements.
+pub(crate) const APPSET_PLACEMENT: &str = include_str!("../examples/appset_placement.yaml");
+/// The permissions of Argo CD's application-controller.
+pub(crate) const ARGOCD_RBAC: &str = include_str!("../deploy/argocd_rbac.yaml");
+/// The controller, with the permissions that it always needs.
+pub(crate) const DEPLOY_CONTROLLER: &str = include_str!("../deploy/deploy_controller.yaml");
+/// The CRD of reports.
+pub(crate) const REPORT_CRD: &str = include_str!("../deploy/report_crd.yaml");
+/// The admission policy that limits the writes of the controller.
+pub(crate) const ADMISSION_POLICY: &str = include_str!("../deploy/admission_policy.yaml");
+/// Its permissions for cluster Secrets.
+pub(crate) const DEPLOY_CLUSTER_SECRETS: &str = include_str!("../deploy/deploy_cluster_secrets.yaml");
+/// Its permissions for reports.
+pub(crate) const DEPLOY_REPORT: &str = include_str!("../deploy/deploy_report.yaml");
+/// Its permissions for the basic pull model.
+pub(crate) const DEPLOY_PULL: &str = include_str!("../deploy/deploy_pull.yaml");
+/// The CRD of GitOpsClusters.
+pub(crate) const GITOPSCLUSTER_CRD: &str = include_str!("../deploy/gitopscluster_crd.yaml");
+/// Its permissions for GitOpsClusters.
+pub(crate) const DEPLOY_GITOPSCLUSTER: &str = include_str!("../deploy/deploy_gitopscluster.yaml");
+/// Its permissions for argocd-agent.
+pub(crate) const DEPLOY_ARGOCD_AGENT: &str = include_str!("../deploy/deploy_argocd_agent.yaml");
+/// The extension of Argo CD's UI.
+pub(crate) const DEPLOY_UI: &str = include_str!("../deploy/deploy_ui.yaml");

@@ -1,0 +1,441 @@
+//! Reads from a hub the state that `diff`, `status`, `gitopscluster status` and `doctor` show. Writes nothing.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+mod doctor;
+mod gitopscluster;
+
+pub use gitopscluster::Asked;
+
+use crate::cli::HubArgs;
+use hub::{NO_HUB, PAGE, PATIENCE, in_order, reason, status};
+use kube::core::params::{GetParams, ListParams};
+use kube::core::request::Request;
+use kube::{Client, Error};
+use manifest::value::{Map, Value};
+use manifest::yaml;
+use ocm::object_ref::ObjectRef;
+use ocm::owned::{Application, Owned};
+use ocm::ownership::{ListedWork, Ownership};
+use ocm::resources::{Resource, WORK_SETS, WORKS};
+use ocm::tracking::{self, Tracking};
+use ocm::work::GROUP;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::{self, Runtime};
+
+/// The works on a hub.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The JSON of each work.
+    pub works: Vec<String>,
+    /// The reads that failed: one line each.
+    pub notices: Vec<String>,
+}
+
+/// Reads the works of an Application.
+///
+/// # Errors
+/// One line, if the hub cannot be reached or does not permit the read.
+pub fn works(hub: &HubArgs, ownership: &Arc<Ownership>) -> Result<Found, String> {
+    runtime()?.block_on(async {
+        let hub = Hub::connect(hub).await.map_err(|error| {
+            let by_file = ", or compare with a file by --file";
+            error.replace(NO_HUB, "no hub to compare with: ") + if error.starts_with(NO_HUB) { by_file } else { "" }
+        })?;
+        let found = hub.read(ownership).await;
+        found.map_err(|error| told(&error, &hub.url))
+    })
+}
+
+/// The state of an Application, from the first and from later reads.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// The JSON of each work.
+    pub works: Vec<Arc<str>>,
+    /// The reads that failed: one line each.
+    pub notices: Vec<String>,
+    /// The managed clusters that the hub does not hear from, if the user is permitted to read that.
+    pub silent: BTreeSet<String>,
+    /// Argo CD's message about a running sync, if the user is permitted to read it.
+    pub syncing: Option<String>,
+}
+
+/// Reads the works of an Application repeatedly: of unchanged works only the metadata.
+pub struct Reader {
+    runtime: Runtime,
+    hub: Hub,
+    known: HashMap<Version, Arc<str>>,
+}
+
+/// A version of a work: its kind, namespace, name and `resourceVersion`.
+type Version = (&'static str, String, String, String);
+
+impl Reader {
+    /// Creates a reader. Sends no request yet.
+    ///
+    /// # Errors
+    /// One line, if there is no configuration for the hub.
+    pub fn connect(args: &HubArgs) -> Result<Self, String> {
+        let runtime = runtime()?;
+        let hub = runtime.block_on(Hub::connect(args))?;
+        Ok(Self {
+            runtime,
+            hub,
+            known: HashMap::new(),
+        })
+    }
+
+    /// Returns the URL of the hub.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.hub.url
+    }
+
+    /// Reads the works of `application` for `clusters`, or for all clusters if the list is empty.
+    ///
+    /// # Errors
+    /// One line, if the hub cannot be reached or does not permit the read.
+    pub fn read(&mut self, application: &Application, clusters: &[String]) -> Result<Seen, String> {
+        let Self { runtime, hub, known } = self;
+        let seen = runtime.block_on(hub.look(application, clusters, known));
+        seen.map_err(|error| {
+            let remediation = ": name managed clusters whose works you may read with --clusters";
+            let hint = if status(&error) == Some(403) && clusters.is_empty() {
+                remediation
+            } else {
+                ""
+            };
+            told(&error, &hub.url) + hint
+        })
+    }
+
+    /// Waits for a time. The runtime serves the connection meanwhile.
+    pub fn pause(&self, time: Duration) {
+        self.runtime.block_on(async { tokio::time::sleep(time).await });
+    }
+}
+
+fn runtime() -> Result<Runtime, String> {
+    runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("no connection to a hub: {error}"))
+}
+
+struct Hub {
+    client: Client,
+    url: String,
+}
+
+impl Hub {
+    async fn connect(args: &HubArgs) -> Result<Self, String> {
+        let mut config = hub::config(&args.connection()).await?;
+        config.read_timeout = Some(PATIENCE);
+        let url = config.cluster_url.to_string();
+        match Client::try_from(config) {
+            Ok(client) => Ok(Self { client, url }),
+            Err(error) => Err(told(&error, &url)),
+        }
+    }
+
+    async fn read(&self, ownership: &Arc<Ownership>) -> Result<Found, Error> {
+        let mut found = Found::default();
+        for resource in [&WORKS, &WORK_SETS] {
+            let wanted = {
+                let ownership = Arc::clone(ownership);
+                Arc::new(move |metadata: &Map<'_>| ownership.owns(resource.kind, metadata))
+            };
+            let names = match list(self.client.clone(), resource, None, Arc::clone(&wanted)).await {
+                Ok(names) => names,
+                // OCM installs both kinds, but the second is newer.
+                Err(error) if status(&error) == Some(404) && resource.kind != WORKS.kind => continue,
+                Err(error) if status(&error) == Some(403) => {
+                    found.notices.push(format!(
+                        "{} in other namespaces than those of the targets are not looked for: {}",
+                        resource.plural,
+                        reason(&error)
+                    ));
+                    let namespaces = ownership.namespaces(resource.kind).iter();
+                    let lists = namespaces.map(|namespace| {
+                        list(
+                            self.client.clone(),
+                            resource,
+                            Some(namespace.clone()),
+                            Arc::clone(&wanted),
+                        )
+                    });
+                    let names: Result<Vec<_>, Error> = in_order(lists).await.into_iter().collect();
+                    names?.concat()
+                }
+                Err(error) => return Err(error),
+            };
+            let works = names
+                .into_iter()
+                .map(|listed| get(self.client.clone(), resource, (listed.namespace, listed.name)));
+            for work in in_order(works).await {
+                found.works.extend(work?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Reads the state of an Application; `known` are the works from the last read.
+    async fn look(
+        &self,
+        application: &Application,
+        clusters: &[String],
+        known: &mut HashMap<Version, Arc<str>>,
+    ) -> Result<Seen, Error> {
+        // First: the works of a sync that has completed are among the works that are read after it.
+        let (syncing, listed) = {
+            let text = self.application(application).await?;
+            match yaml::json(&text) {
+                Ok(Value::Map(application)) => (syncing(&application), listed(&application)),
+                _ => (None, HashSet::new()),
+            }
+        };
+        let mut seen = Seen {
+            syncing,
+            ..Seen::default()
+        };
+        let tracking = self.tracking(&application.argo_cd).await?;
+        let mut sets = Vec::new();
+        if clusters.is_empty() {
+            let owned = Owned::by(application, &tracking, &listed, &[]);
+            let wanted = Arc::new(move |metadata: &Map<'_>| owned.has(WORK_SETS.kind, metadata));
+            match list(self.client.clone(), &WORK_SETS, None, wanted).await {
+                Ok(found) => sets = found,
+                Err(Error::Api(status)) if status.code == 404 => {}
+                Err(Error::Api(status)) if status.code == 403 => {
+                    let notice = format!("manifestworkreplicasets are not looked for: {}", status.message);
+                    seen.notices.push(notice);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let places: Vec<_> = sets
+            .iter()
+            .map(|set| (set.namespace.clone(), set.name.clone()))
+            .collect();
+        let owned = Owned::by(application, &tracking, &listed, &places);
+        let wanted = Arc::new(move |metadata: &Map<'_>| owned.has(WORKS.kind, metadata));
+        let namespaces: Vec<_> = match clusters {
+            [] => vec![None],
+            some => some.iter().cloned().map(Some).collect(),
+        };
+        let lists = namespaces
+            .into_iter()
+            .map(|namespace| list(self.client.clone(), &WORKS, namespace, Arc::clone(&wanted)));
+        let works: Result<Vec<_>, Error> = in_order(lists).await.into_iter().collect();
+        let listed = sets.into_iter().map(|set| (&WORK_SETS, set));
+        let listed = listed.chain(works?.concat().into_iter().map(|work| (&WORKS, work)));
+        let reads = listed.map(|(resource, work)| {
+            let place = (resource.kind, work.namespace, work.name, work.version);
+            let same = known.get(&place).map(Arc::clone);
+            let client = self.client.clone();
+            async move {
+                let text = match same {
+                    Some(text) => Some(text),
+                    None => get(client, resource, (place.1.clone(), place.2.clone()))
+                        .await?
+                        .map(Arc::from),
+                };
+                Ok::<_, Error>(text.map(|text| (place, text)))
+            }
+        });
+        let read: Result<Vec<_>, Error> = in_order(reads).await.into_iter().collect();
+        *known = read?.into_iter().flatten().collect();
+        seen.works = known.values().map(Arc::clone).collect();
+        if !seen.works.is_empty() {
+            seen.silent = self.silent().await?;
+        }
+        Ok(seen)
+    }
+
+    /// Returns the tracking method of the Argo CD in this namespace; unknown also if we are not permitted to read it.
+    async fn tracking(&self, namespace: &str) -> Result<Tracking, Error> {
+        let path = format!("/api/v1/namespaces/{namespace}/configmaps");
+        let Some(answer) = self.granted(path, tracking::CONFIG_MAP).await? else {
+            return Ok(Tracking::unknown());
+        };
+        let Ok(Value::Map(answer)) = yaml::json(&answer) else {
+            return Ok(Tracking::unknown());
+        };
+        let data = answer.get("data").and_then(Value::as_map);
+        Ok(Tracking::configured(|key| data?.get(key)?.as_str()))
+    }
+
+    /// Reads an Application; returns an empty text also if we are not permitted to read it.
+    async fn application(&self, application: &Application) -> Result<String, Error> {
+        let path = format!(
+            "/apis/argoproj.io/v1alpha1/namespaces/{}/applications",
+            application.namespace
+        );
+        Ok(self.granted(path, &application.name).await?.unwrap_or_default())
+    }
+
+    /// Returns the JSON of an object; `None` if it does not exist, or we are not permitted to read it.
+    async fn granted(&self, path: String, name: &str) -> Result<Option<String>, Error> {
+        let request = Request::new(path).get(name, &GetParams::default());
+        match self.client.request_text(request.map_err(Error::BuildRequest)?).await {
+            Ok(answer) => Ok(Some(answer)),
+            Err(Error::Api(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the managed clusters whose availability is unknown to OCM; none if we are not permitted to read that.
+    async fn silent(&self) -> Result<BTreeSet<String>, Error> {
+        let mut silent = BTreeSet::new();
+        let request = Request::new("/apis/cluster.open-cluster-management.io/v1/managedclusters");
+        let mut page = ListParams::default().limit(PAGE);
+        loop {
+            let answer = request.list(&page).map_err(Error::BuildRequest)?;
+            let answer = match self.client.request_text(answer).await {
+                Ok(answer) => answer,
+                Err(Error::Api(_)) => return Ok(BTreeSet::new()),
+                Err(error) => return Err(error),
+            };
+            let Ok(Value::Map(answer)) = yaml::json(&answer) else {
+                return Ok(silent);
+            };
+            if let Some(Value::List(items)) = answer.get("items") {
+                silent.extend(items.iter().filter_map(Value::as_map).filter_map(silent_name));
+            }
+            match more(&answer) {
+                Some(more) => page = page.continue_token(&more),
+                None => return Ok(silent),
+            }
+        }
+    }
+}
+
+/// Returns Argo CD's message about the running sync of an Application.
+fn syncing(application: &Map<'_>) -> Option<String> {
+    let status = application.get("status").and_then(Value::as_map);
+    let operation = status.and_then(|status| status.get("operationState")?.as_map());
+    let running = operation.filter(|operation| text(operation, "phase").as_deref() == Some("Running"));
+    running.map(|operation| text(operation, "message").unwrap_or_default())
+}
+
+/// Returns the works that Argo CD lists for an Application from Git: a work that it would prune may only carry the tracking mark
+/// without having been applied.
+fn listed(application: &Map<'_>) -> HashSet<ListedWork> {
+    let resources = application
+        .get("status")
+        .and_then(|status| status.as_map()?.get("resources"));
+    let Some(Value::List(resources)) = resources else {
+        return HashSet::new();
+    };
+    let resources = resources.iter().filter_map(Value::as_map);
+    let applied = resources.filter(|it| !matches!(it.get("requiresPruning"), Some(Value::Bool(true))));
+    let works = applied.filter(|it| text(it, "group").as_deref() == Some(GROUP));
+    works
+        .filter_map(|it| Some((text(it, "kind")?, text(it, "namespace")?, text(it, "name")?)))
+        .collect()
+}
+
+/// Returns the name of a managed cluster whose availability is unknown to OCM.
+fn silent_name(cluster: &Map<'_>) -> Option<String> {
+    let Some(Value::List(conditions)) = cluster.get("status")?.as_map()?.get("conditions") else {
+        return None;
+    };
+    let is_silent = |condition: &Map<'_>| {
+        let text = |key| condition.get(key).and_then(Value::as_str);
+        text("type") == Some("ManagedClusterConditionAvailable") && text("status") == Some("Unknown")
+    };
+    let is_silent = conditions.iter().filter_map(Value::as_map).any(is_silent);
+    let name = text(cluster.get("metadata")?.as_map()?, "name")?;
+    is_silent.then_some(name)
+}
+
+/// A work, from its metadata.
+#[derive(Clone, Debug)]
+struct Listed {
+    namespace: String,
+    name: String,
+    version: String,
+}
+
+/// Lists the metadata of the selected works.
+async fn list<F>(
+    client: Client,
+    resource: &'static Resource,
+    namespace: Option<String>,
+    wanted: Arc<F>,
+) -> Result<Vec<Listed>, Error>
+where
+    F: Fn(&Map<'_>) -> bool + Send + Sync + 'static,
+{
+    let request = Request::new(path(resource, namespace.as_deref()));
+    let mut names = Vec::new();
+    let mut page = ListParams::default().limit(PAGE);
+    loop {
+        let answer = request.list_metadata(&page).map_err(Error::BuildRequest)?;
+        let answer = client.request_text(answer).await?;
+        let Ok(Value::Map(answer)) = yaml::json(&answer) else {
+            return Err(Error::Service("what answers there is not a Kubernetes API".into()));
+        };
+        if let Some(Value::List(items)) = answer.get("items") {
+            let metadata = items.iter().filter_map(|item| item.as_map()?.get("metadata")?.as_map());
+            let listed = |metadata: &Map<'_>| {
+                Some(Listed {
+                    namespace: text(metadata, "namespace")?,
+                    name: text(metadata, "name")?,
+                    version: text(metadata, "resourceVersion").unwrap_or_default(),
+                })
+            };
+            names.extend(metadata.filter(|metadata| wanted(metadata)).filter_map(listed));
+        }
+        match more(&answer) {
+            Some(more) => page = page.continue_token(&more),
+            None => return Ok(names),
+        }
+    }
+}
+
+/// Returns the query with which a list continues.
+fn more(list: &Map<'_>) -> Option<String> {
+    let more = text(list.get("metadata")?.as_map()?, "continue")?;
+    (!more.is_empty()).then_some(more)
+}
+
+fn text(fields: &Map<'_>, key: &str) -> Option<String> {
+    fields.get(key)?.as_str().map(str::to_owned)
+}
+
+/// Returns the JSON of a work; `None` if it was deleted after the list.
+async fn get(
+    client: Client,
+    resource: &'static Resource,
+    (namespace, name): (String, String),
+) -> Result<Option<String>, Error> {
+    let request = Request::new(path(resource, Some(&namespace)));
+    let request = request.get(&name, &GetParams::default()).map_err(Error::BuildRequest)?;
+    match client.request_text(request).await {
+        Ok(work) => Ok(Some(work)),
+        Err(error) if status(&error) == Some(404) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the path of a kind in a namespace, or in all.
+fn path(resource: &Resource, namespace: Option<&str>) -> String {
+    resource.path(&ObjectRef::new(namespace.unwrap_or_default(), ""))
+}
+
+/// Formats an error of the hub at `url` as one line.
+fn told(error: &Error, url: &str) -> String {
+    let reason = reason(error);
+    match status(error) {
+        Some(401) => format!("the hub at {url} does not accept the credentials of the kubeconfig: {reason}"),
+        Some(403) => format!("the hub at {url} does not let you read works: {reason}"),
+        Some(404) => format!(
+            "the hub at {url} has no ManifestWorks: install Open Cluster Management, or choose another by --context"
+        ),
+        Some(code) => format!("the hub at {url} answers with an error: {code} {reason}"),
+        None => format!("the hub at {url} cannot be reached: {reason}"),
+    }
+}

@@ -1,0 +1,308 @@
+//! Reads the state that `doctor` checks. Keeps only the checked fields of works, page by page.
+
+mod read;
+
+use super::{Hub, Reader, told};
+use crate::doctor;
+use crate::doctor::{CONTROLLER, HubState, Lookup, PLUGIN, ReplicaSet, Right, Work};
+use generate::confine;
+use http::Method;
+use hub::{each, in_order, reason, status};
+use kube::core::params::{GetParams, ListParams};
+use kube::core::request::Request;
+use kube::core::subresource::LogParams;
+use kube::{Client, Error};
+use ocm::argocd_agent::ADDON;
+use ocm::object_ref::ObjectRef;
+use ocm::resources::{
+    ADDONS, APPLICATIONS, CLUSTERS, CONFIG_MAPS, DECISIONS, DEPLOYMENTS, GITOPS_CLUSTERS, MANAGEMENTS, PROJECTS,
+    REPORTS, Resource, WORK_SETS, WORKS,
+};
+use ocm::tracking::{CONFIG_MAP, Tracking};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The page size of lists: works carry all their manifests.
+const PAGE: u32 = 50;
+
+/// The maximum length of a log: its end, in lines and in bytes.
+const LOG_LINES: i64 = 2000;
+const LOG_SIZE: i64 = 4 << 20;
+
+impl Reader {
+    /// Reads the state of a hub that `doctor` checks; its Argo CD is in this namespace. A read that is not permitted is part of
+    /// the state.
+    ///
+    /// # Errors
+    /// One line, if the hub cannot be reached or does not authenticate us.
+    pub fn examine(&self, namespace: &str) -> Result<HubState, String> {
+        let Self { runtime, hub, .. } = self;
+        let seen = runtime.block_on(hub.examine(namespace));
+        seen.map_err(|error| told(&error, &hub.url))
+    }
+}
+
+impl Hub {
+    async fn examine(&self, namespace: &str) -> Result<HubState, Error> {
+        let (here, everywhere) = (ObjectRef::new(namespace, ""), ObjectRef::new("", ""));
+        let in_namespace = |api: &str, plural: &str| format!("/{api}/namespaces/{namespace}/{plural}");
+        let config = self.one(&CONFIG_MAPS.path(&here), CONFIG_MAP).await?;
+        let tracking = match config.there() {
+            Some(config) => Tracking::configured(|key| config["data"][key].as_str()),
+            None => Tracking::unknown(),
+        };
+        let of_argo_cd = async {
+            Ok::<_, Error>((
+                self.many(&DEPLOYMENTS.path(&here)).await?,
+                self.many(&in_namespace("apis/apps/v1", "statefulsets")).await?,
+                self.many(&in_namespace("api/v1", "pods")).await?,
+                self.many(&in_namespace("apis/coordination.k8s.io/v1", "leases"))
+                    .await?,
+                self.one(&CONFIG_MAPS.path(&here), PLUGIN).await?,
+                self.one(&CONFIG_MAPS.path(&here), CONTROLLER).await?,
+                self.projects(&here).await?,
+            ))
+        };
+        let of_ocm = async {
+            let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+            let work_crd = self.one(crds, &format!("{}.{}", WORKS.plural, WORKS.group)).await?;
+            let managers = self
+                .many("/apis/operator.open-cluster-management.io/v1/clustermanagers")
+                .await?;
+            let management = self.one(&MANAGEMENTS.path(&everywhere), ADDON).await?;
+            Ok::<_, Error>((self.apis().await?, work_crd, managers, management, self.addons().await?))
+        };
+        let (of_argo_cd, of_ocm, applications, clusters, works) = tokio::try_join!(
+            of_argo_cd,
+            of_ocm,
+            self.applications(namespace),
+            self.managed_clusters(),
+            self.delivered(&tracking)
+        )?;
+        let (deployments, stateful_sets, pods, leases, plugin, settings, projects) = of_argo_cd;
+        let (apis, work_crd, cluster_managers, management, addons) = of_ocm;
+        let (sets, works) = works;
+        let elsewhere = match config {
+            Lookup::Absent => self.elsewhere().await?,
+            _ => Lookup::Absent,
+        };
+        let mut seen = HubState {
+            namespace: namespace.to_owned(),
+            config,
+            elsewhere,
+            deployments,
+            stateful_sets,
+            pods,
+            plugin,
+            settings,
+            leases,
+            apis,
+            work_crd,
+            cluster_managers,
+            applications,
+            projects,
+            clusters,
+            works,
+            sets,
+            management,
+            addons,
+            unconfined: Lookup::Absent,
+            rights: Lookup::Absent,
+        };
+        seen.unconfined = self.unconfined(&seen).await?;
+        seen.rights = self.rights(doctor::wanted(&seen), namespace).await?;
+        Ok(seen)
+    }
+
+    /// Reads an object.
+    async fn one(&self, path: &str, name: &str) -> Result<Lookup<Value>, Error> {
+        let request = Request::new(path).get(name, &GetParams::default());
+        let answer = self.client.request(request.map_err(Error::BuildRequest)?).await;
+        looked(answer)
+    }
+
+    /// Lists all objects of a path.
+    async fn many(&self, path: &str) -> Result<Lookup<Vec<Value>>, Error> {
+        self.kept(path, ListParams::default(), Some).await
+    }
+
+    /// Lists all objects of a path, and keeps a part of each.
+    async fn kept<T: DeserializeOwned, K, C: Default + Extend<K>>(
+        &self,
+        path: &str,
+        params: ListParams,
+        keep: impl Fn(T) -> Option<K>,
+    ) -> Result<Lookup<C>, Error> {
+        let mut all = C::default();
+        let keep = |it: T| all.extend(keep(it));
+        let read = each(&self.client, path, params.limit(PAGE), keep).await;
+        Ok(looked(read)?.map(|()| all))
+    }
+
+    /// Reads the resources of each used API.
+    async fn apis(&self) -> Result<BTreeMap<String, Lookup<BTreeSet<String>>>, Error> {
+        #[derive(Deserialize)]
+        struct Resources {
+            resources: Vec<Named>,
+        }
+        #[derive(Deserialize)]
+        struct Named {
+            name: String,
+        }
+        let used: [&Resource; 7] = [
+            &WORKS,
+            &WORK_SETS,
+            &CLUSTERS,
+            &DECISIONS,
+            &MANAGEMENTS,
+            &GITOPS_CLUSTERS,
+            &REPORTS,
+        ];
+        let mut apis = BTreeMap::new();
+        for api in used.map(Resource::api_version) {
+            let request = http::Request::get(format!("/apis/{api}")).body(Vec::new());
+            let request =
+                request.map_err(|error| Error::BuildRequest(kube::core::request::Error::BuildRequest(error)))?;
+            let served = looked(self.client.request::<Resources>(request).await)?;
+            let served = served.map(|all| all.resources.into_iter().map(|it| it.name).collect());
+            apis.insert(api, served);
+        }
+        Ok(apis)
+    }
+
+    /// Returns the namespaces that have an Argo CD.
+    async fn elsewhere(&self) -> Result<Lookup<Vec<String>>, Error> {
+        let named = ListParams::default().fields(&format!("metadata.name={CONFIG_MAP}"));
+        let namespace = |it: Value| it["metadata"]["namespace"].as_str().map(str::to_owned);
+        self.kept(&CONFIG_MAPS.path(&ObjectRef::new("", "")), named, namespace)
+            .await
+    }
+
+    async fn applications(&self, namespace: &str) -> Result<Lookup<Vec<doctor::Application>>, Error> {
+        let path = APPLICATIONS.path(&ObjectRef::new("", ""));
+        self.kept(&path, ListParams::default(), |it: read::Application| {
+            it.of_argo_cd(namespace)
+        })
+        .await
+    }
+
+    async fn projects(&self, here: &ObjectRef) -> Result<Lookup<BTreeMap<String, doctor::Project>>, Error> {
+        self.kept(&PROJECTS.path(here), ListParams::default(), |it: Value| {
+            read::project(&it)
+        })
+        .await
+    }
+
+    async fn managed_clusters(&self) -> Result<Lookup<BTreeMap<String, doctor::Cluster>>, Error> {
+        let path = CLUSTERS.path(&ObjectRef::new("", ""));
+        self.kept(&path, ListParams::default(), |it| Some(read::cluster(it)))
+            .await
+    }
+
+    /// Returns the managed clusters with argocd-agent, and its availability on each.
+    async fn addons(&self) -> Result<Lookup<BTreeMap<String, bool>>, Error> {
+        let named = ListParams::default().fields(&format!("metadata.name={ADDON}"));
+        self.kept(&ADDONS.path(&ObjectRef::new("", "")), named, |it| Some(read::addon(it)))
+            .await
+    }
+
+    /// Returns the works of Applications: those for a Placement, and those for a cluster.
+    async fn delivered(&self, tracking: &Tracking) -> Result<(Lookup<Vec<ReplicaSet>>, Lookup<Vec<Work>>), Error> {
+        let everywhere = ObjectRef::new("", "");
+        let all = ListParams::default;
+        let sets: Lookup<Vec<ReplicaSet>> = self
+            .kept(&WORK_SETS.path(&everywhere), all(), |it: read::Work| it.set(tracking))
+            .await?;
+        // The label with which OCM names the set on its works.
+        let labels = sets
+            .there()
+            .into_iter()
+            .flatten()
+            .map(|set| set.place.replacen('/', ".", 1));
+        let labels: BTreeSet<String> = labels.collect();
+        let works = self
+            .kept(&WORKS.path(&everywhere), all(), |it: read::Work| {
+                it.work(tracking, &labels)
+            })
+            .await?;
+        Ok((sets, works))
+    }
+
+    /// Returns the Pods of the repo-server whose log says that tools are not confined, and the resources that these can reach. A
+    /// missing log reports nothing.
+    async fn unconfined(&self, seen: &HubState) -> Result<Lookup<BTreeMap<String, String>>, Error> {
+        let pods = seen.repo_server().and_then(|it| seen.pods_of(it)).unwrap_or_default();
+        let path = format!("/api/v1/namespaces/{}/pods", seen.namespace);
+        let params = LogParams {
+            container: Some(PLUGIN.to_owned()),
+            limit_bytes: Some(LOG_SIZE),
+            tail_lines: Some(LOG_LINES),
+            ..LogParams::default()
+        };
+        let mut unconfined = BTreeMap::new();
+        for pod in pods.iter().filter_map(|pod| pod["metadata"]["name"].as_str()) {
+            let request = Request::new(&path).logs(pod, &params).map_err(Error::BuildRequest)?;
+            match self.client.request_text(request).await {
+                Ok(log) => {
+                    if let Some(reached) = confine::reached_in_log(&log) {
+                        unconfined.insert(pod.to_owned(), reached.to_owned());
+                    }
+                }
+                Err(error) => match status(&error) {
+                    Some(403) => return Ok(Lookup::Refused(reason(&error))),
+                    Some(401) | None => return Err(error),
+                    Some(_) => {}
+                },
+            }
+        }
+        Ok(Lookup::There(unconfined))
+    }
+
+    /// Checks if permissions are granted to ServiceAccounts of this namespace, by SubjectAccessReviews, which write nothing.
+    async fn rights(&self, rights: Vec<Right>, namespace: &str) -> Result<Lookup<Vec<(Right, bool)>>, Error> {
+        let reviews: Vec<_> = rights.iter().map(|right| right.review(namespace).to_string()).collect();
+        let mut reviews = reviews.into_iter();
+        let Some(first) = reviews.next() else {
+            return Ok(Lookup::Absent);
+        };
+        // If this one is refused, all are.
+        let mut given = match looked(given(self.client.clone(), first).await)? {
+            Lookup::There(given) => vec![given],
+            Lookup::Absent => return Ok(Lookup::Absent),
+            Lookup::Refused(why) => return Ok(Lookup::Refused(why)),
+        };
+        let others = reviews.map(|review| self::given(self.client.clone(), review));
+        for other in in_order(others).await {
+            given.push(other?);
+        }
+        Ok(Lookup::There(rights.into_iter().zip(given).collect()))
+    }
+}
+
+/// Returns true if the requested permission is granted.
+async fn given(client: Client, review: String) -> Result<bool, Error> {
+    let request = http::Request::builder()
+        .method(Method::POST)
+        .uri("/apis/authorization.k8s.io/v1/subjectaccessreviews")
+        .header("content-type", "application/json")
+        .body(review.into_bytes());
+    let request = request.map_err(|error| Error::BuildRequest(kube::core::request::Error::BuildRequest(error)))?;
+    let answer: Value = client.request(request).await?;
+    Ok(answer["status"]["allowed"] == true)
+}
+
+/// Converts an answer: the object exists, does not exist, or cannot be read. Without an answer, it is an error.
+fn looked<T>(answer: Result<T, Error>) -> Result<Lookup<T>, Error> {
+    match answer {
+        Ok(it) => Ok(Lookup::There(it)),
+        Err(error) => match status(&error) {
+            Some(404) => Ok(Lookup::Absent),
+            // The hub does not authenticate us.
+            Some(401) | None => Err(error),
+            // It may also be broken, such as a kind whose conversion webhook fails.
+            Some(_) => Ok(Lookup::Refused(reason(&error))),
+        },
+    }
+}

@@ -1,0 +1,108 @@
+//! The kept fields of kinds that may have many objects.
+
+mod application;
+mod work;
+
+pub(super) use application::Application;
+pub(super) use work::Work;
+
+use crate::doctor::{Cluster, Project};
+use jiff::Timestamp;
+use manifest::text::{one_line, shortened};
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The maximum length of a kept text, in bytes.
+const TEXT_MAX: usize = 512;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    name: String,
+    #[serde(default)]
+    namespace: String,
+    creation_timestamp: Option<Timestamp>,
+    annotations: Option<BTreeMap<String, String>>,
+    labels: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Deserialize)]
+struct Condition {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    status: String,
+    #[serde(default)]
+    message: String,
+}
+
+/// Returns the rules of an AppProject about the kinds that its Applications may write.
+pub(super) fn project(read: &Value) -> Option<(String, Project)> {
+    let name = read["metadata"]["name"].as_str()?.to_owned();
+    let kinds = |list: &Value| {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let pairs = list
+            .as_array()?
+            .iter()
+            .map(|it| (text(&it["group"]), text(&it["kind"])));
+        Some(pairs.collect::<Vec<_>>()).filter(|it| !it.is_empty())
+    };
+    let spec = &read["spec"];
+    let project = Project {
+        allowed: kinds(&spec["namespaceResourceWhitelist"]),
+        refused: kinds(&spec["namespaceResourceBlacklist"]).unwrap_or_default(),
+    };
+    Some((name, project))
+}
+
+#[derive(Deserialize)]
+pub(super) struct Conditioned {
+    metadata: Metadata,
+    #[serde(default)]
+    spec: Accepted,
+    #[serde(default)]
+    status: Conditions,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct Accepted {
+    #[serde(default)]
+    hub_accepts_client: bool,
+}
+
+#[derive(Deserialize, Default)]
+struct Conditions {
+    conditions: Option<Vec<Condition>>,
+}
+
+impl Conditioned {
+    fn status(&self, kind: &str) -> Option<&str> {
+        let mut conditions = self.status.conditions.iter().flatten();
+        conditions.find(|it| it.kind == kind).map(|it| &*it.status)
+    }
+}
+
+pub(super) fn cluster(read: Conditioned) -> (String, Cluster) {
+    let cluster = Cluster {
+        joined: read.spec.hub_accepts_client && read.status("ManagedClusterJoined") == Some("True"),
+        available: match read.status("ManagedClusterConditionAvailable") {
+            Some("True") => Some(true),
+            Some("False") => Some(false),
+            _ => None,
+        },
+    };
+    (read.metadata.name, cluster)
+}
+
+/// Returns the managed cluster of an add-on, and its availability.
+pub(super) fn addon(read: Conditioned) -> (String, bool) {
+    let is_available = read.status("Available") == Some("True");
+    (read.metadata.namespace, is_available)
+}
+
+/// Returns a short text on one line.
+fn plain(text: &str) -> String {
+    one_line(&shortened(text, TEXT_MAX)).into_owned()
+}

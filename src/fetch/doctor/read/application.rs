@@ -1,0 +1,180 @@
+//! The kept fields of Applications.
+
+use super::{Condition, Metadata, plain};
+use crate::doctor;
+use crate::doctor::PLUGIN;
+use serde::Deserialize;
+
+/// The maximum number of kept texts of an Application.
+const TEXTS_MAX: usize = 8;
+
+/// An Application of Argo CD.
+#[derive(Deserialize)]
+pub(crate) struct Application {
+    metadata: Metadata,
+    #[serde(default)]
+    spec: ApplicationSpec,
+    #[serde(default)]
+    status: ApplicationStatus,
+}
+
+#[derive(Deserialize, Default)]
+struct ApplicationSpec {
+    #[serde(default)]
+    project: String,
+    source: Option<Source>,
+    sources: Option<Vec<Source>>,
+}
+
+#[derive(Deserialize)]
+struct Source {
+    plugin: Option<Plugin>,
+}
+
+#[derive(Deserialize)]
+struct Plugin {
+    #[serde(default)]
+    name: String,
+    parameters: Option<Vec<Named>>,
+    env: Option<Vec<Named>>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    #[serde(default)]
+    name: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct ApplicationStatus {
+    conditions: Option<Vec<Condition>>,
+    operation_state: Option<Operation>,
+    controller_namespace: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Operation {
+    #[serde(default)]
+    phase: String,
+    sync_result: Option<SyncResult>,
+}
+
+#[derive(Deserialize)]
+struct SyncResult {
+    resources: Option<Vec<Synced>>,
+}
+
+#[derive(Deserialize)]
+struct Synced {
+    #[serde(default)]
+    status: String,
+    #[serde(default)]
+    message: String,
+}
+
+impl Application {
+    /// Returns the Application if it belongs to the Argo CD in this namespace and names the plugin, or leaves the choice of a
+    /// plugin to Argo CD.
+    pub(crate) fn of_argo_cd(self, argocd: &str) -> Option<doctor::Application> {
+        let Self { metadata, spec, status } = self;
+        // An Application in another namespace names its Argo CD after the first reconciliation.
+        if metadata.namespace != argocd && status.controller_namespace.as_deref() != Some(argocd) {
+            return None;
+        }
+        let sources = spec.source.into_iter().chain(spec.sources.into_iter().flatten());
+        let plugins = sources.filter_map(|it| it.plugin);
+        let plugins: Vec<_> = plugins.filter(|it| it.name.is_empty() || it.name == PLUGIN).collect();
+        if plugins.is_empty() {
+            return None;
+        }
+        let conditions = status.conditions.into_iter().flatten();
+        let errors = conditions.filter(|it| it.kind.ends_with("Error")).map(|it| it.message);
+        let failed = status
+            .operation_state
+            .filter(|it| it.phase == "Failed" || it.phase == "Error");
+        let synced = failed.and_then(|it| it.sync_result?.resources).unwrap_or_default();
+        let refused = synced
+            .into_iter()
+            .filter(|it| it.status == "SyncFailed")
+            .map(|it| it.message);
+        Some(doctor::Application {
+            place: format!("{}/{}", metadata.namespace, metadata.name),
+            project: if spec.project.is_empty() {
+                "default".to_owned()
+            } else {
+                spec.project
+            },
+            placement: plugins.iter().any(Plugin::names_a_placement),
+            errors: errors.chain(refused).take(TEXTS_MAX).map(|it| plain(&it)).collect(),
+        })
+    }
+}
+
+impl Plugin {
+    /// Returns true if it sets a placement, rather than clusters.
+    fn names_a_placement(&self) -> bool {
+        let has = |settings: &Option<Vec<Named>>, name: &str| settings.iter().flatten().any(|it| it.name == name);
+        has(&self.parameters, "placement") || has(&self.env, "PLACEMENT")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn kept(namespace: &str, spec: &Value, status: &Value) -> Option<doctor::Application> {
+        let metadata = json!({"name": "shop", "namespace": namespace});
+        let application = json!({"metadata": metadata, "spec": spec, "status": status});
+        let read: Application = serde_json::from_value(application).expect("an Application");
+        read.of_argo_cd("argocd")
+    }
+
+    #[test]
+    fn applications_that_use_the_plugin_are_kept() {
+        let ours = json!({"project": "a", "source": {"plugin": {"name": "argocd-ocm-cmp", "parameters": []}}});
+        let application = kept("argocd", &ours, &json!({})).expect("it is kept");
+        assert_eq!((&*application.place, &*application.project), ("argocd/shop", "a"));
+        assert!(!application.placement);
+        let unnamed = json!({"sources": [{"path": "a"}, {"plugin": {"parameters": [{"name": "placement"}]}}]});
+        let application = kept("argocd", &unnamed, &json!({})).expect("Argo CD is to choose one");
+        assert_eq!((&*application.project, application.placement), ("default", true));
+        let by_env = json!({"source": {"plugin": {"env": [{"name": "PLACEMENT", "value": "a/b"}]}}});
+        assert!(kept("argocd", &by_env, &json!({})).is_some_and(|it| it.placement));
+        for other in [
+            json!({"source": {"path": "a"}}),
+            json!({"source": {"plugin": {"name": "other"}}}),
+        ] {
+            assert_eq!(kept("argocd", &other, &json!({})), None);
+        }
+        assert_eq!(kept("team", &ours, &json!({})), None);
+        assert_eq!(
+            kept("team", &ours, &json!({"controllerNamespace": "gitops"})),
+            None,
+            "that of another Argo CD"
+        );
+        assert!(kept("team", &ours, &json!({"controllerNamespace": "argocd"})).is_some());
+    }
+
+    #[test]
+    fn what_argo_cd_says_is_wrong_is_kept() {
+        let ours = json!({"source": {"plugin": {"name": "argocd-ocm-cmp"}}});
+        let status = |phase: &str| {
+            json!({
+                "conditions": [{"type": "ComparisonError", "message": "one"}, {"type": "SharedResourceWarning", "message": "two"}],
+                "operationState": {"phase": phase, "syncResult": {"resources": [
+                    {"status": "SyncFailed", "message": "three"},
+                    {"status": "Synced", "message": "four"},
+                ]}},
+            })
+        };
+        let errors = |phase| kept("argocd", &ours, &status(phase)).map(|it| it.errors);
+        assert_eq!(
+            errors("Failed").as_deref(),
+            Some(&["one".to_owned(), "three".to_owned()][..])
+        );
+        assert_eq!(errors("Succeeded").as_deref(), Some(&["one".to_owned()][..]));
+    }
+}

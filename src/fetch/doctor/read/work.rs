@@ -1,0 +1,198 @@
+//! The kept fields of works.
+
+use super::{Condition, Metadata, plain};
+use crate::doctor;
+use crate::doctor::{AGENT_LABEL, Refusal, ReplicaSet};
+use manifest::json::webhook_size;
+use ocm::ownership::OF_REPLICA_SET;
+use ocm::pull_model::HUB_NAME;
+use ocm::tracking::{Claim, INSTALLATION_ID, Itself, TRACKING_ID, Tracking};
+use ocm::work as works;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use std::collections::BTreeSet;
+
+/// A ManifestWork, or a ManifestWorkReplicaSet.
+#[derive(Deserialize)]
+pub(crate) struct Work {
+    metadata: Metadata,
+    #[serde(default)]
+    spec: WorkSpec,
+    #[serde(default)]
+    status: WorkStatus,
+}
+
+#[derive(Deserialize, Default)]
+struct WorkSpec {
+    workload: Option<Workload>,
+    executor: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct Workload {
+    manifests: Option<Vec<Box<RawValue>>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct WorkStatus {
+    conditions: Option<Vec<Condition>>,
+    resource_status: Option<ResourceStatus>,
+}
+
+#[derive(Deserialize)]
+struct ResourceStatus {
+    manifests: Option<Vec<Manifest>>,
+}
+
+#[derive(Deserialize)]
+struct Manifest {
+    conditions: Option<Vec<Condition>>,
+}
+
+impl Work {
+    /// Returns it as a ManifestWorkReplicaSet, if it belongs to an Application.
+    pub(crate) fn set(self, tracking: &Tracking) -> Option<ReplicaSet> {
+        self.is_tracked(works::SET_KIND, tracking).then(|| ReplicaSet {
+            place: format!("{}/{}", self.metadata.namespace, self.metadata.name),
+            created: self.metadata.creation_timestamp,
+            answered: self.status.conditions.is_some_and(|all| !all.is_empty()),
+        })
+    }
+
+    /// Returns it as a ManifestWork, if it belongs to an Application or to one of these sets, or is for argocd-agent.
+    pub(crate) fn work(self, tracking: &Tracking, sets: &BTreeSet<String>) -> Option<doctor::Work> {
+        let is_ours = match self.label(OF_REPLICA_SET) {
+            Some(set) => sets.contains(set),
+            None => {
+                self.is_tracked(works::KIND, tracking)
+                    || self.annotation(HUB_NAME).is_some()
+                    || self.label(AGENT_LABEL) == Some("true")
+            }
+        };
+        if !is_ours {
+            return None;
+        }
+        let applied = |conditions: &[Condition]| conditions.iter().position(|it| it.kind == "Applied");
+        let conditions = self.status.conditions.unwrap_or_default();
+        let manifests = self
+            .status
+            .resource_status
+            .and_then(|it| it.manifests)
+            .unwrap_or_default();
+        let manifests = manifests.into_iter().filter_map(|it| it.conditions);
+        let of_manifests = manifests.filter_map(|all| all.into_iter().find(|it| it.kind == "Applied"));
+        let mut refused = of_manifests.filter(|it| it.status == "False");
+        let answered = applied(&conditions);
+        let of_work = answered
+            .and_then(|at| conditions.get(at))
+            .filter(|it| it.status == "False");
+        let refusal = of_work.map(|of_work| {
+            let message = refused.next().map_or_else(|| of_work.message.clone(), |it| it.message);
+            Refusal {
+                message: plain(&message).into(),
+            }
+        });
+        let manifests = self.spec.workload.and_then(|it| it.manifests).unwrap_or_default();
+        Some(doctor::Work {
+            cluster: self.metadata.namespace.into(),
+            name: self.metadata.name.into(),
+            created: self.metadata.creation_timestamp,
+            // The API server encodes it in the same way for the webhook.
+            size: manifests.iter().map(|it| webhook_size(it.get().len())).sum(),
+            executor: self.spec.executor.is_some(),
+            answered: answered.is_some(),
+            refused: refusal,
+        })
+    }
+
+    fn is_tracked(&self, kind: &str, tracking: &Tracking) -> bool {
+        let claim = Claim {
+            tracking_id: self.annotation(TRACKING_ID),
+            installation_id: self.annotation(INSTALLATION_ID),
+            label: self.label(tracking.label()),
+        };
+        let itself = Itself {
+            group: works::GROUP,
+            kind,
+            namespace: &self.metadata.namespace,
+            name: &self.metadata.name,
+        };
+        tracking.application(&claim, &itself).is_some()
+    }
+
+    fn annotation(&self, name: &str) -> Option<&str> {
+        self.metadata.annotations.as_ref()?.get(name).map(String::as_str)
+    }
+
+    fn label(&self, name: &str) -> Option<&str> {
+        self.metadata.labels.as_ref()?.get(name).map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn work(change: impl FnOnce(&mut Value)) -> Work {
+        let mut work = json!({
+            "metadata": {
+                "name": "shop",
+                "namespace": "eu1",
+                "annotations": {TRACKING_ID: "shop:work.open-cluster-management.io/ManifestWork:eu1/shop"},
+            },
+            "spec": {"workload": {"manifests": [{"kind": "A"}, {"kind": "B"}]}},
+        });
+        change(&mut work);
+        serde_json::from_str(&work.to_string()).expect("a work")
+    }
+
+    fn kept(change: impl FnOnce(&mut Value), sets: &[&str]) -> Option<doctor::Work> {
+        let sets = sets.iter().map(ToString::to_string).collect();
+        work(change).work(&Tracking::configured(|_| None), &sets)
+    }
+
+    #[test]
+    fn works_of_argo_cd_of_its_sets_and_of_the_companion_are_kept() {
+        assert!(kept(|_| (), &[]).is_some());
+        let others = |it: &mut Value| it["metadata"]["annotations"] = Value::Null;
+        assert!(kept(others, &[]).is_none());
+        let of_set = |it: &mut Value| it["metadata"]["labels"] = json!({OF_REPLICA_SET: "argocd.shop"});
+        assert!(kept(of_set, &["argocd.shop"]).is_some());
+        assert!(kept(of_set, &["argocd.other"]).is_none(), "it has the marks of its set");
+        let pulled = |it: &mut Value| it["metadata"]["annotations"] = json!({HUB_NAME: "shop"});
+        assert!(kept(pulled, &[]).is_some());
+        let of_agent = |it: &mut Value| it["metadata"] = json!({"name": "ca", "labels": {AGENT_LABEL: "true"}});
+        assert!(kept(of_agent, &[]).is_some());
+    }
+
+    #[test]
+    fn the_first_refusal_is_kept_in_a_line_and_sizes_are_the_webhooks() {
+        let fresh = kept(|_| (), &[]).expect("it is kept");
+        assert_eq!((fresh.answered, &fresh.refused), (false, &None));
+        assert_eq!(fresh.size, 2 * (r#"{"kind":"A"}"#.len() + 2));
+        let applied = |status: &str, message: &str| json!([{"type": "Applied", "status": status, "message": message}]);
+        let status = json!({
+            "conditions": applied("False", "Failed to apply manifest work"),
+            "resourceStatus": {"manifests": [
+                {"conditions": applied("True", "")},
+                {"conditions": applied("False", "first\nof all")},
+                {"conditions": applied("False", "second")},
+                {},
+            ]},
+        });
+        let refused = kept(|it| it["status"] = status.clone(), &[]).expect("it is kept");
+        assert!(refused.answered);
+        assert_eq!(refused.refused.map(|it| it.message).as_deref(), Some("first of all"));
+        let mended = kept(
+            |it| {
+                it["status"] = status;
+                it["status"]["conditions"] = applied("True", "");
+            },
+            &[],
+        );
+        assert_eq!(mended.and_then(|it| it.refused), None, "what is left of before");
+    }
+}

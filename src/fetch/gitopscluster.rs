@@ -1,0 +1,206 @@
+//! Reads GitOpsClusters, and the health of the agents that they install on managed clusters.
+
+use super::{Hub, Reader, told};
+use crate::status::gitopscluster::{Agents, Fleet, has_agents};
+use controller::argocd_agent::state;
+use controller::cluster_secrets::{MANAGED_BY, OURS, OWNER};
+use controller::model::Decision;
+use hub::{PAGE, each, reason, status};
+use kube::Error;
+use kube::core::params::{GetParams, ListParams};
+use kube::core::request::Request;
+use ocm::argocd_agent as names;
+use ocm::health::time;
+use ocm::object_ref::ObjectRef;
+use ocm::resources::{ADDONS, DECISIONS, GITOPS_CLUSTERS, Resource, SECRETS};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The GitOpsClusters to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// One GitOpsCluster.
+    One {
+        /// Its namespace.
+        namespace: String,
+        /// Its name there.
+        name: String,
+    },
+    /// All of a namespace.
+    Namespace(String),
+    /// All.
+    All,
+}
+
+impl Asked {
+    /// Returns their namespace and name; an empty namespace means all.
+    fn place(&self) -> ObjectRef {
+        match self {
+            Self::One { namespace, name } => ObjectRef::new(namespace, name),
+            Self::Namespace(namespace) => ObjectRef::new(namespace, ""),
+            Self::All => ObjectRef::new("", ""),
+        }
+    }
+
+    /// Returns the error if there is none.
+    fn none(&self, url: &str) -> String {
+        match self {
+            Self::One { namespace, name } => format!(
+                "the hub at {url} has no GitOpsCluster {name} in the namespace {namespace}: choose another by --namespace"
+            ),
+            Self::Namespace(namespace) => {
+                format!(
+                    "the hub at {url} has no GitOpsClusters in the namespace {namespace}: look in all by --all-namespaces"
+                )
+            }
+            Self::All => format!("the hub at {url} has no GitOpsClusters"),
+        }
+    }
+}
+
+impl Reader {
+    /// Reads GitOpsClusters and the health of their agents, and, if `certificates` is set, the expiry of the agents'
+    /// certificates. Returns at least one GitOpsCluster.
+    ///
+    /// # Errors
+    /// One line, if the hub cannot be reached, does not permit reading GitOpsClusters, or has none of these.
+    pub fn fleet(&self, asked: &Asked, certificates: bool) -> Result<Fleet, String> {
+        let Self { runtime, hub, .. } = self;
+        let url = &hub.url;
+        let fleet = runtime.block_on(hub.fleet(asked, certificates));
+        let fleet = fleet.map_err(|error| match &error {
+            Error::Api(refused) if refused.code == 404 && refused.reason == "NotFound" => asked.none(url),
+            Error::Api(refused) if refused.code == 404 => {
+                format!("the hub at {url} does not know GitOpsClusters: apply deploy/gitopscluster_crd.yaml, or choose another by --context")
+            }
+            Error::Api(refused) if refused.code == 403 => {
+                format!("the hub at {url} does not let you read GitOpsClusters: {}", refused.message)
+            }
+            _ => told(&error, url),
+        })?;
+        if fleet.gitops_clusters.is_empty() {
+            return Err(asked.none(url));
+        }
+        Ok(fleet)
+    }
+}
+
+impl Hub {
+    async fn fleet(&self, asked: &Asked, certificates: bool) -> Result<Fleet, Error> {
+        let place = asked.place();
+        let mut fleet = Fleet::default();
+        if let Asked::One { name, .. } = asked {
+            let request = Request::new(GITOPS_CLUSTERS.path(&place)).get(name, &GetParams::default());
+            let text = self.client.request_text(request.map_err(Error::BuildRequest)?).await?;
+            fleet.gitops_clusters.push(read(&text)?);
+        } else {
+            let keep = |it: Value| fleet.gitops_clusters.push(it);
+            self.each(&GITOPS_CLUSTERS, &place, ListParams::default(), keep).await?;
+        }
+        if !fleet.gitops_clusters.iter().any(has_agents) {
+            return Ok(fleet);
+        }
+        match self.agents(&place).await {
+            Ok(agents) => fleet.agents = Some(agents),
+            Err(error) => fleet.notices.push(format!(
+                "how agents fare is told as the controller has last said it: {}",
+                refusal(error)?
+            )),
+        }
+        if certificates {
+            let with_agents = fleet.gitops_clusters.iter().filter(|it| has_agents(it));
+            let namespaces = with_agents.filter_map(|it| {
+                let argocd = it["spec"]["argoServer"]["argoNamespace"]
+                    .as_str()
+                    .filter(|it| !it.is_empty());
+                argocd.or(it["metadata"]["namespace"].as_str()).map(str::to_owned)
+            });
+            let namespaces = namespaces.collect();
+            match self.certificates(&namespaces).await {
+                Ok(certificates) => fleet.certificates = Some(certificates),
+                Err(error) => {
+                    let why = refusal(error)?;
+                    let notice = format!(
+                        "until when agents have certificates is told as far as the controller has said it: {why}"
+                    );
+                    fleet.notices.push(notice);
+                }
+            }
+        }
+        Ok(fleet)
+    }
+
+    /// Reads the managed clusters that get an agent, and the health of each agent.
+    async fn agents(&self, place: &ObjectRef) -> Result<Agents, Error> {
+        let mut agents = Agents::default();
+        let ours = ListParams::default().labels(&format!("{MANAGED_BY}={OURS}"));
+        let keep = |decision: Value| {
+            let Some(owner) = decision["metadata"]["annotations"][OWNER].as_str() else {
+                return;
+            };
+            let decided = Decision::read(&decision.to_string()).unwrap_or_default().clusters;
+            let members = agents.members.entry(owner.to_owned()).or_default();
+            members.extend(decided.iter().map(ToString::to_string));
+        };
+        self.each(&DECISIONS, place, ours, keep).await?;
+        let named = ListParams::default().fields(&format!("metadata.name={}", names::ADDON));
+        let keep = |addon: Value| {
+            if let Some(cluster) = addon["metadata"]["namespace"].as_str() {
+                let status = json!({"status": {"conditions": addon["status"]["conditions"]}});
+                agents.addons.insert(cluster.to_owned(), status);
+            }
+        };
+        self.each(&ADDONS, &ObjectRef::new("", ""), named, keep).await?;
+        agents.silent = self.silent().await?;
+        Ok(agents)
+    }
+
+    /// Reads when the certificates of agents expire, by managed cluster, in these namespaces of Argo CD.
+    async fn certificates(&self, namespaces: &BTreeSet<String>) -> Result<BTreeMap<String, String>, Error> {
+        let mut certificates = BTreeMap::new();
+        for namespace in namespaces {
+            let issued = ListParams::default().fields(&format!("type={}", names::ISSUED_TYPE));
+            let keep = |secret: Value| {
+                let cluster = secret["metadata"]["name"].as_str().and_then(names::cluster_of_issued);
+                if let (Some(cluster), Some(until)) = (cluster, state::certificate_until(&secret["data"])) {
+                    certificates.insert(cluster.to_owned(), time(until));
+                }
+            };
+            self.each(&SECRETS, &ObjectRef::new(namespace, ""), issued, keep)
+                .await?;
+        }
+        Ok(certificates)
+    }
+
+    /// Lists all objects of a kind in this namespace.
+    async fn each(
+        &self,
+        resource: &Resource,
+        place: &ObjectRef,
+        params: ListParams,
+        keep: impl FnMut(Value),
+    ) -> Result<(), Error> {
+        let read = each(&self.client, &resource.path(place), params.limit(PAGE), keep).await;
+        read.map_err(|error| match error {
+            Error::SerdeError(_) => no_api(),
+            other => other,
+        })
+    }
+}
+
+fn read<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, Error> {
+    serde_json::from_str(text).map_err(|_| no_api())
+}
+
+fn no_api() -> Error {
+    Error::Service("what answers there is not a Kubernetes API".into())
+}
+
+/// Returns the reason why the hub does not permit a read, or does not serve the kind; passes other errors on.
+fn refusal(error: Error) -> Result<String, Error> {
+    match status(&error) {
+        Some(403 | 404) => Ok(reason(&error)),
+        _ => Err(error),
+    }
+}

@@ -1,0 +1,166 @@
+//! Decides when a program is restarted that reads files only at its start: once for each change of their content, as a pure
+//! function of the reads.
+//!
+//! The files are in a volume that kubelet updates: it writes a new folder and swaps a link, so that paths may be missing for a
+//! moment, and many files change at once while they are read one after the other. So contents count only if they are complete and
+//! were read twice.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+use ocm::hash::hex;
+use sha2::{Digest, Sha256};
+
+/// The content of each file, in the order of the arguments.
+pub type Contents = Vec<Content>;
+
+/// The content of a file, as a digest: it may be a private key, which must not stay in our memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Content([u8; 32]);
+
+impl Content {
+    /// Returns the digest of these bytes.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+}
+
+/// Returns one text for the contents of all files, for an annotation: it changes with the contents.
+#[must_use]
+pub fn digest(contents: &[Content]) -> String {
+    let mut digest = Sha256::new();
+    for Content(content) in contents {
+        digest.update(content);
+    }
+    hex(&digest.finalize()[..16])
+}
+
+/// The next action after a read of the files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Wait until the next read.
+    Nothing,
+    /// Read again soon: these contents are new.
+    LookAgain,
+    /// Start the program.
+    Start,
+    /// Restart the program: these files have changed, as indices into the list.
+    Restart(Vec<usize>),
+}
+
+/// The known contents of the files.
+#[derive(Debug, Default)]
+pub struct Watch {
+    /// The contents when the running program was started.
+    started: Option<Contents>,
+    /// The contents at the last read.
+    last: Option<Contents>,
+}
+
+impl Watch {
+    /// Processes a read of the files: their contents, or `None` if one is missing, empty or unreadable.
+    ///
+    /// If the result is to start or restart, the program counts as started with these contents.
+    pub fn look(&mut self, seen: Option<Contents>) -> Verdict {
+        let is_twice = seen.is_some() && seen == self.last;
+        self.last = seen;
+        let Some(now) = &self.last else { return Verdict::Nothing };
+        if self.started.as_ref() == Some(now) {
+            return Verdict::Nothing;
+        }
+        if !is_twice {
+            return Verdict::LookAgain;
+        }
+        match self.started.replace(now.clone()) {
+            None => Verdict::Start,
+            Some(before) => {
+                let pairs = before.iter().zip(now).enumerate();
+                let changed = pairs.filter(|(_, (before, now))| before != now);
+                Verdict::Restart(changed.map(|(at, _)| at).collect())
+            }
+        }
+    }
+
+    /// Returns the contents at the last start of the program.
+    #[must_use]
+    pub fn started(&self) -> Option<&Contents> {
+        self.started.as_ref()
+    }
+
+    /// Records that the program has ended: it is to be started with the contents that are read then, which may have changed again
+    /// while it stopped.
+    pub fn stopped(&mut self) {
+        self.started = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contents(texts: [&str; 2]) -> Contents {
+        texts.map(|text| Content::of(text.as_bytes())).into()
+    }
+
+    fn running(texts: [&str; 2]) -> Watch {
+        let mut watch = Watch::default();
+        assert_eq!(watch.look(Some(contents(texts))), Verdict::LookAgain);
+        assert_eq!(watch.look(Some(contents(texts))), Verdict::Start);
+        watch
+    }
+
+    #[test]
+    fn another_content_is_another_text() {
+        let texts = [["a", "1"], ["a", "2"], ["a1", ""]].map(|texts| digest(&contents(texts)));
+        assert_eq!(texts[0], digest(&contents(["a", "1"])));
+        assert!(texts[0] != texts[1] && texts[0] != texts[2] && texts[0].len() == 32);
+    }
+
+    #[test]
+    fn it_starts_when_all_is_there_and_stays() {
+        let mut watch = Watch::default();
+        assert_eq!(watch.look(None), Verdict::Nothing);
+        assert_eq!(watch.look(Some(contents(["a", "1"]))), Verdict::LookAgain);
+        assert_eq!(watch.look(Some(contents(["b", "1"]))), Verdict::LookAgain);
+        assert_eq!(watch.look(None), Verdict::Nothing);
+        assert_eq!(watch.look(Some(contents(["b", "1"]))), Verdict::LookAgain);
+        assert_eq!(watch.look(Some(contents(["b", "1"]))), Verdict::Start);
+        assert_eq!(watch.look(Some(contents(["b", "1"]))), Verdict::Nothing);
+    }
+
+    #[test]
+    fn it_restarts_once_when_all_is_written() {
+        let mut watch = running(["a", "1"]);
+        assert_eq!(watch.look(Some(contents(["b", "1"]))), Verdict::LookAgain);
+        assert_eq!(watch.look(Some(contents(["b", "2"]))), Verdict::LookAgain);
+        assert_eq!(watch.look(Some(contents(["b", "2"]))), Verdict::Restart(vec![0, 1]));
+        assert_eq!(watch.look(Some(contents(["b", "2"]))), Verdict::Nothing);
+        assert_eq!(watch.look(Some(contents(["b", "3"]))), Verdict::LookAgain);
+        assert_eq!(watch.look(Some(contents(["b", "3"]))), Verdict::Restart(vec![1]));
+    }
+
+    #[test]
+    fn what_is_gone_or_comes_back_is_no_change() {
+        let mut watch = running(["a", "1"]);
+        for seen in [None, None, Some(["a", "1"]), Some(["b", "1"]), None] {
+            assert!(matches!(
+                watch.look(seen.map(contents)),
+                Verdict::Nothing | Verdict::LookAgain
+            ));
+        }
+        assert_eq!(watch.look(Some(contents(["a", "1"]))), Verdict::Nothing);
+        assert_eq!(watch.look(Some(contents(["a", "1"]))), Verdict::Nothing);
+    }
+
+    #[test]
+    fn what_has_stopped_is_started_with_what_is_there_then() {
+        let mut watch = running(["a", "1"]);
+        watch.look(Some(contents(["b", "1"])));
+        assert_eq!(watch.look(Some(contents(["b", "1"]))), Verdict::Restart(vec![0]));
+        watch.stopped();
+        assert_eq!(watch.look(Some(contents(["c", "1"]))), Verdict::LookAgain);
+        assert_eq!(watch.look(Some(contents(["c", "1"]))), Verdict::Start);
+        watch.stopped();
+        assert_eq!(watch.look(Some(contents(["c", "1"]))), Verdict::Start);
+    }
+}

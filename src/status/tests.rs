@@ -1,0 +1,110 @@
+//! The table and the values of `status`.
+
+use super::{progress, table, value};
+use manifest::yaml;
+use ocm::health::{Clock, Report, WorkStatus, evaluate};
+use std::collections::BTreeSet;
+use testing::status::{broken, fine, object, status, work};
+use testing::works::texts;
+use testing::{holds, is_plain_line};
+
+fn clock() -> Clock {
+    Clock::at("2026-06-01T12:00:00Z".parse().expect("a time"))
+}
+
+fn judged(text: &str) -> WorkStatus {
+    evaluate(text, &clock()).expect("a work")
+}
+
+fn report() -> Report {
+    let works = [
+        work("eu2", &object("a"), "{}"),
+        work("eu1", &object("a"), &status("True", 2, &[fine("a")])),
+        work("eu3", "", &status("True", 2, &[fine("a"), broken("b\\n\\u001b[31m")])),
+        r#"{"kind":"ManifestWorkReplicaSet","metadata":{"name":"shop-x","namespace":"fleet"}}"#.to_owned(),
+    ];
+    let works = works.iter().map(|text| judged(text)).collect();
+    let silent = ["eu2", "other"].map(str::to_owned).into();
+    Report::new(
+        "team_shop",
+        works,
+        &silent,
+        Some("waiting for\nhealthy state".to_owned()),
+    )
+}
+
+#[test]
+fn the_table_has_the_worst_first_and_the_totals_last() {
+    let text = table(&report(), false);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "CLUSTER   WORK           OBJECT                         APPLIED   AVAILABLE   HEALTH     MESSAGE",
+            "eu3       shop           Deployment.apps shop/b \u{fffd}[31m   yes       yes         Degraded   back-off pulling image",
+            "-         fleet/shop-x   -                              -         -           Waiting    \
+             waiting for OCM's work manager; it needs the feature gate ManifestWorkReplicaSet",
+            "eu2       shop           1 object                       -         -           Waiting    \
+             waiting for the agent of managed cluster eu2 to apply it",
+            "eu1       shop           Deployment.apps shop/a         yes       yes         Healthy",
+            "eu3       shop           Deployment.apps shop/a         yes       yes         Healthy",
+            "",
+            "team_shop is Degraded: 1 of 3 clusters healthy; objects: 1 Degraded, 1 Waiting, 2 Healthy",
+            "Argo CD is syncing it: waiting for healthy state",
+            "eu2 cannot be reached: what is told of it is what it said last",
+        ]
+    );
+    let coloured = table(&report(), true);
+    let mut plain = coloured.clone();
+    for code in ["\x1b[0m", "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[33m"] {
+        assert!(plain.contains(code), "{coloured}");
+        plain = plain.replace(code, "");
+    }
+    assert_eq!(plain, text);
+}
+
+#[test]
+fn programs_are_told_the_same() {
+    let printed = yaml::write(&value(&report()));
+    for line in [
+        "application: team_shop\n",
+        "clusters:\n  healthy: 1\n  total: 3\n",
+        "health: Degraded\nobjects:\n  Degraded: 1\n  Healthy: 2\n  Waiting: 1\nsyncing: true\nunreachable:\n",
+        "  - applied: null\n    available: null\n    group: apps\n    health: Waiting\n",
+    ] {
+        assert!(printed.contains(line), "{line} is not in\n{printed}");
+    }
+}
+
+#[test]
+fn a_work_of_5000_objects_takes_a_line_each_without_trailing_blanks() {
+    let names: Vec<String> = (0..5000).map(|at| format!("web-{at}")).collect();
+    let objects: Vec<String> = names.iter().map(|name| object(name)).collect();
+    let manifests: Vec<String> = names.iter().map(|name| broken(name)).collect();
+    let work = judged(&work("eu1", &objects.join(","), &status("True", 2, &manifests)));
+    let report = Report::new("shop", vec![work], &BTreeSet::new(), None);
+    let text = table(&report, false);
+    assert_eq!(text.lines().count(), 5003);
+    assert!(text.lines().all(|line| line == line.trim_end()));
+}
+
+#[test]
+fn what_people_see_of_a_work_has_one_line_for_each_row() {
+    holds(800, texts, |text| {
+        let Ok(status) = evaluate(&text, &clock()) else {
+            return;
+        };
+        let rows = status.objects.len();
+        let report = Report::new("shop", vec![status], &BTreeSet::new(), None);
+        let table = table(&report, false);
+        assert!(
+            table.lines().count() <= rows + 5 && table.lines().all(is_plain_line),
+            "{table:?}"
+        );
+        assert!(is_plain_line(&progress(&report)));
+        let value = value(&report);
+        let printed = yaml::write(&value);
+        let read: Vec<_> = yaml::documents(&printed).map(|it| it.map(|it| it.value)).collect();
+        assert_eq!(read, [Ok(value)], "what -o yaml prints");
+    });
+}

@@ -1,0 +1,40 @@
+//! The layers of the crates: what each must not depend on.
+
+use std::process::Command;
+
+/// Returns the names of all packages that a crate is built with, the tests' own left out.
+fn dependencies(package: &str) -> Vec<String> {
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--locked", "--package", package, "--edges", "normal,build"])
+        .args(["--prefix", "none", "--format", "{p}"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).expect("text");
+    let names = text.lines().filter_map(|line| line.split(' ').next());
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+fn crates_keep_their_layers() {
+    let clients = &["kube", "kube-client", "kube-core", "tokio", "hyper"][..];
+    let crypto = &["aws-lc-rs", "aws-lc-sys", "rustls"][..];
+    for (package, forbidden) in [
+        ("manifest", &[clients, crypto, &["ocm", "generate", "controller"]][..]),
+        ("ocm", &[clients, crypto, &["generate", "hub", "pki", "controller"]]),
+        ("generate", &[clients, crypto, &["hub", "pki", "controller"]]),
+        ("pki", &[clients, &["generate", "hub", "controller"]]),
+        ("hub", &[&["generate", "pki", "controller"]]),
+        ("controller", &[&["generate", "argocd-ocm-cmp"]]),
+    ] {
+        let found = dependencies(package);
+        assert_eq!(found.first().map(String::as_str), Some(package));
+        for name in forbidden.concat() {
+            assert!(
+                !found.iter().any(|it| it == name),
+                "{package} must not depend on {name}"
+            );
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! Renders each chart and kustomization of `tests/data/render` with `generate`, and compares the objects with those of Argo CD's
+//! own source of that kind, by running the code of Argo CD.
+//!
+//! Each JSON file is a test: `cargo test --test render_cases helm-web/prod` runs one. It describes how to render a folder of the
+//! repository `input`: by our parameters, and by the equivalent fields of an Application's source. The names of cases that both
+//! reject start with `error-`. `tests/data/README.md` describes the files of a case.
+//!
+//! The whole output is compared. The objects of Argo CD are written into a folder, one object per file, and the works of that
+//! folder of plain manifests must be the works of the source. So no difference is excepted: our changes of objects apply on both
+//! sides, and `with_argocd::directory_source` shows that we read plain manifests as Argo CD does.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the walls are around the program; tests read what they like"
+)]
+
+#[path = "../common/application_source.rs"]
+mod application_source;
+#[path = "../common/conversation.rs"]
+mod conversation;
+#[path = "../common/expected.rs"]
+mod expected;
+#[path = "../common/folder.rs"]
+mod folder;
+#[path = "../common/program.rs"]
+mod program;
+
+use anyhow::{Context, Result, bail, ensure};
+use application_source::{ApplicationSource, Question};
+use folder::entries;
+use libtest_mimic::{Arguments, Failed, Trial};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use tempfile::TempDir;
+use testbed::Parts;
+
+/// The version of Kubernetes at the destination.
+const KUBE_VERSION: &str = "1.33.4";
+
+/// The idle processes that run Argo CD's code.
+static IDLE: Mutex<Vec<ApplicationSource>> = Mutex::new(Vec::new());
+
+/// The number of objects that both sides agreed on.
+static OBJECTS: AtomicUsize = AtomicUsize::new(0);
+
+fn main() -> Result<ExitCode> {
+    let cases = cases()?;
+    ensure!(cases.len() > 70, "only {} cases", cases.len());
+    let can_run = testbed::available();
+    let trials = cases.into_iter().map(|case| {
+        let name = case.name.clone();
+        let test = move || run_case(&case).map_err(|error| Failed::from(format!("{}: {error:#}", case.about)));
+        Trial::test(name, test).with_ignored_flag(!can_run)
+    });
+    let conclusion = libtest_mimic::run(&Arguments::from_args(), trials.collect());
+    idle().clear();
+    let objects = OBJECTS.load(Ordering::Relaxed);
+    let is_all = conclusion.num_filtered_out + conclusion.num_ignored + conclusion.num_failed == 0;
+    assert!(
+        !is_all || conclusion.num_passed == 0 || objects > 120,
+        "only {objects} objects"
+    );
+    Ok(conclusion.exit_code())
+}
+
+fn idle() -> MutexGuard<'static, Vec<ApplicationSource>> {
+    IDLE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs a case with one of the processes that run Argo CD's code, so that the number of threads limits the concurrent cases.
+fn run_case(case: &Case) -> Result<()> {
+    static PARTS: OnceLock<Result<Parts, String>> = OnceLock::new();
+    let parts = PARTS.get_or_init(|| Parts::ensure().map_err(|error| format!("{error:#}")));
+    let parts = parts.as_ref().map_err(|error| anyhow::anyhow!("{error}"))?;
+    let waiting = idle().pop();
+    let mut argo_cd = match waiting {
+        Some(argo_cd) => argo_cd,
+        None => ApplicationSource::start(parts)?,
+    };
+    let (agreement, said) = compare(case, &mut argo_cd, parts)?;
+    idle().push(argo_cd);
+    if let Agreement::Objects(count) = agreement {
+        OBJECTS.fetch_add(count, Ordering::Relaxed);
+    }
+    expected::compare(&case.expected, &said)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    /// The name, from its folder and its file.
+    #[serde(skip)]
+    name: String,
+    #[serde(skip)]
+    input: PathBuf,
+    /// The file with our expected messages.
+    #[serde(skip)]
+    expected: PathBuf,
+    about: String,
+    /// The folder of the repository that is rendered.
+    #[serde(default)]
+    folder: String,
+    /// The Application's name and destination namespace.
+    #[serde(default = "shop")]
+    application: String,
+    #[serde(default = "shop")]
+    namespace: String,
+    #[serde(default)]
+    kustomize_build_options: String,
+    /// Our parameters: texts, lists and maps.
+    parameters: BTreeMap<String, Value>,
+    /// The equivalent fields of an Application's source.
+    source: Value,
+    /// The text of our error if only we reject it, because its objects cannot be delivered.
+    only_we_refuse: Option<String>,
+}
+
+impl Case {
+    fn is_error(&self) -> bool {
+        self.name.contains("/error-")
+    }
+}
+
+fn shop() -> String {
+    "shop".to_owned()
+}
+
+fn cases() -> Result<Vec<Case>> {
+    let mut cases = Vec::new();
+    for folder in entries(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/render"))? {
+        for file in entries(&folder)? {
+            let extension = file.extension().unwrap_or_default().to_string_lossy();
+            match &*extension {
+                "json" => {
+                    let case = case(&folder, &file).with_context(|| format!("{} is not a case", file.display()))?;
+                    cases.push(case);
+                }
+                "err" if file.with_extension("json").exists() => {}
+                _ => ensure!(file == folder.join("input"), "{} belongs to no case", file.display()),
+            }
+        }
+    }
+    Ok(cases)
+}
+
+fn case(folder: &Path, file: &Path) -> Result<Case> {
+    let name = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(Case {
+        name: format!("{}/{}", name(folder), name(file)),
+        input: folder.join("input"),
+        expected: file.with_extension("err"),
+        ..serde_json::from_str(&fs::read_to_string(file)?)?
+    })
+}
+
+/// The agreement of both sides.
+enum Agreement {
+    /// Both return so many objects.
+    Objects(usize),
+    /// Both reject the case.
+    Refusal,
+}
+
+/// The output of the program: works and warnings, or no works and an error.
+#[derive(Debug, PartialEq)]
+struct Printed {
+    works: Option<String>,
+    said: String,
+}
+
+/// Compares both results of a case, and returns our messages.
+///
+/// # Errors
+/// The difference.
+fn compare(case: &Case, argo_cd: &mut ApplicationSource, parts: &Parts) -> Result<(Agreement, String)> {
+    let checkout = Checkout::new("checkout", &case.input)?;
+    let theirs = argo_cd.manifests(&Question {
+        root: &checkout.root(),
+        folder: &checkout.root().join(&case.folder),
+        name: &case.application,
+        namespace: &case.namespace,
+        source: case.source.clone(),
+        kube_version: KUBE_VERSION,
+        kustomize_build_options: &case.kustomize_build_options,
+    })?;
+
+    // As in argocd-cmp-server: another folder every time.
+    let ours = our_works(case, &Checkout::new("a", &case.input)?, parts)?;
+    let again = our_works(case, &Checkout::new("another-checkout", &case.input)?, parts)?;
+    ensure!(ours == again, "it depends on the run:\n{ours:?}\n{again:?}");
+    let said = ours.said;
+    let agreement = match (ours.works, theirs) {
+        (Some(ours), Ok(theirs)) => {
+            let expected = works_of_manifests(case, &theirs)?;
+            let works = expected
+                .works
+                .with_context(|| format!("only we render it: {}", expected.said))?;
+            ensure!(ours == works, "{}", difference(&ours, &works)?);
+            Agreement::Objects(theirs.len())
+        }
+        (None, Err(_)) if case.is_error() => Agreement::Refusal,
+        (None, Ok(_)) if case.only_we_refuse.as_ref().is_some_and(|words| said.contains(words)) => Agreement::Refusal,
+        (None, Ok(_)) => bail!("only we refuse it: {said}"),
+        (Some(works), Err(told)) => bail!("only Argo CD refuses it: {told}\n{works}"),
+        (None, Err(told)) => bail!("both refuse it:\nours: {said}\nArgo CD: {told}"),
+    };
+    ensure!(
+        matches!(agreement, Agreement::Refusal) == (case.is_error() || case.only_we_refuse.is_some()),
+        "it is called an error, and is none"
+    );
+    Ok((agreement, said))
+}
+
+/// Returns the manifests that only one of two lists of works has.
+fn difference(ours: &str, theirs: &str) -> Result<String> {
+    let manifests = |works: &str| -> Result<Vec<String>> {
+        let mut manifests = Vec::new();
+        for work in works.lines() {
+            let work: Value = serde_json::from_str(work)?;
+            let of_it = work["spec"]["workload"]["manifests"].as_array().context("manifests")?;
+            manifests.extend(of_it.iter().map(ToString::to_string));
+        }
+        Ok(manifests)
+    };
+    let (ours, theirs) = (manifests(ours)?, manifests(theirs)?);
+    let only = |these: &[String], those: &[String]| -> Vec<String> {
+        these.iter().filter(|one| !those.contains(one)).cloned().collect()
+    };
+    Ok(format!(
+        "only ours: {:#?}\nonly of Argo CD's objects: {:#?}",
+        only(&ours, &theirs),
+        only(&theirs, &ours)
+    ))
+}
+
+/// Returns the output of the program for the case in a checkout, and checks that the checkout has not changed.
+fn our_works(case: &Case, checkout: &Checkout, parts: &Parts) -> Result<Printed> {
+    let temporary = checkout.0.path().join("tmp");
+    fs::create_dir(&temporary)?;
+    let mut command = program(case, &checkout.root().join(&case.folder), &case.parameters);
+    command
+        .env(
+            "ARGOCD_APP_SOURCE_PATH",
+            if case.folder.is_empty() { "." } else { &case.folder },
+        )
+        .env("PATH", parts.tools())
+        .env("TMPDIR", &temporary)
+        .env("KUBE_VERSION", KUBE_VERSION)
+        .env("ARGOCD_OCM_CMP_KUSTOMIZE_OPTIONS", &case.kustomize_build_options);
+    let printed = run(command)?;
+    let left = entries(&temporary)?;
+    ensure!(left.is_empty(), "temporary files stay: {left:?}");
+    let as_it_was = contents(&checkout.root())? == contents(&case.input)?;
+    ensure!(as_it_was, "the checkout is no longer as it was");
+    let said = &printed.said;
+    let path = checkout.0.path().to_string_lossy();
+    ensure!(!said.contains(&*path), "a path of this run in: {said}");
+    let is_line = |line: &str| line.starts_with("error: ") || line.starts_with("warning: ");
+    ensure!(said.lines().all(is_line), "not one line each: {said}");
+    Ok(printed)
+}
+
+/// Returns the output of the program for a folder of plain manifests with these objects.
+fn works_of_manifests(case: &Case, manifests: &[String]) -> Result<Printed> {
+    let folder = TempDir::new()?;
+    for (number, manifest) in manifests.iter().enumerate() {
+        fs::write(folder.path().join(format!("{number:04}.json")), manifest)?;
+    }
+    // The parameters that are not about rendering.
+    let mut parameters = case.parameters.clone();
+    parameters.retain(|name, _| !name.starts_with("helm-") && !["source", "include"].contains(&name.as_str()));
+    run(program(case, folder.path(), &parameters))
+}
+
+/// Returns the program as argocd-cmp-server calls it.
+fn program(case: &Case, folder: &Path, parameters: &BTreeMap<String, Value>) -> Command {
+    let parameters: Vec<Value> = parameters
+        .iter()
+        .map(|(name, value)| {
+            let form = match value {
+                Value::Array(_) => "array",
+                Value::Object(_) => "map",
+                _ => "string",
+            };
+            json!({"name": name, form: value})
+        })
+        .collect();
+    let mut command = program::program_with(folder, ["generate", "--output", "json"]);
+    command
+        .env("ARGOCD_APP_NAME", &case.application)
+        .env("ARGOCD_APP_NAMESPACE", &case.namespace)
+        .env("ARGOCD_APP_PARAMETERS", json!(parameters).to_string())
+        .env("ARGOCD_ENV_TARGET_CLUSTER", "cluster1");
+    command
+}
+
+fn run(mut command: Command) -> Result<Printed> {
+    let output = command.output()?;
+    let (stdout, said) = (String::from_utf8(output.stdout)?, String::from_utf8(output.stderr)?);
+    let works = output.status.success().then_some(stdout.clone());
+    if works.is_none() {
+        ensure!(
+            output.status.code() == Some(1),
+            "it ended with {}: {said}",
+            output.status
+        );
+        ensure!(stdout.is_empty(), "an error, and still it prints {stdout}");
+    }
+    Ok(Printed { works, said })
+}
+
+/// A copy of a repository in a new folder, and files outside of it that must not be read.
+struct Checkout(TempDir);
+
+impl Checkout {
+    fn new(name: &str, files: &Path) -> Result<Self> {
+        let around = tempfile::Builder::new().prefix(name).tempdir()?;
+        let checkout = Self(around);
+        testbed::copy(files, &checkout.root())?;
+        let outside = checkout.0.path().join("outside");
+        fs::write(outside.with_extension("yaml"), "replicaCount: 99\n")?;
+        fs::create_dir(&outside)?;
+        fs::write(outside.join("kustomization.yaml"), "resources: [outside.yaml]\n")?;
+        let object = "{apiVersion: v1, kind: ConfigMap, metadata: {name: outside}}\n";
+        fs::write(outside.join("outside.yaml"), object)?;
+        Ok(checkout)
+    }
+
+    fn root(&self) -> PathBuf {
+        self.0.path().join("repository")
+    }
+}
+
+/// Returns every file below a folder with its content, and every link with its target.
+fn contents(folder: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
+    let mut all = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in entries(&next)? {
+            let name = entry.strip_prefix(folder)?.to_owned();
+            if entry.is_symlink() {
+                all.insert(name, fs::read_link(&entry)?.into_os_string().into_encoded_bytes());
+            } else if entry.is_dir() {
+                folders.push(entry);
+            } else {
+                all.insert(name, fs::read(&entry)?);
+            }
+        }
+    }
+    Ok(all)
+}
