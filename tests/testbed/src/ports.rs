@@ -1,22 +1,42 @@
 //! Free ports on the loopback interface.
 
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::ops::Range;
 
 use anyhow::{Context, Result};
+use rustix::io::Errno;
+use rustix::net::sockopt::set_socket_reuseaddr;
+use rustix::net::{AddressFamily, SocketType, bind, listen, socket};
 
-/// Returns a port on 127.0.0.1 that the kernel assigns to no other process for the next minute.
+/// The ports to choose from. Linux takes the ports of outgoing connections from 32768 upwards: such a port could be in use by the
+/// time that a server listens on it.
+const RANGE: Range<u16> = 20_000..32_000;
+
+/// Returns a port on 127.0.0.1 that no other caller gets for the next minute, in this process or another.
 ///
-/// Binding port 0 alone only finds a port that is free now; another process could get the same one before ours listens. So one
-/// connection is made and closed from the listening side: the port is left in `TIME_WAIT`, which keeps the kernel from assigning
-/// it while a server that sets `SO_REUSEADDR`, as all of ours do, can still listen on it.
+/// One connection is made and closed from the listening side, which leaves the port in `TIME_WAIT`. `SO_REUSEADDR` decides who can
+/// bind it then: a server that sets it, as all of ours do, but not this function, which sets it only after it has bound the port.
 pub fn free() -> Result<u16> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("failed to bind a port")?;
-    let address = listener.local_addr()?;
-    let client = TcpStream::connect(address)?;
-    let (server, _) = listener.accept()?;
-    drop(server);
-    drop(client);
-    Ok(address.port())
+    let first = fastrand::u16(RANGE);
+    for port in (first..RANGE.end).chain(RANGE.start..first) {
+        let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+        let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+        let bound = bind(&socket, &address)
+            .and_then(|()| set_socket_reuseaddr(&socket, true))
+            .and_then(|()| listen(&socket, 1));
+        match bound {
+            Ok(()) => {}
+            Err(Errno::ADDRINUSE) => continue,
+            Err(error) => return Err(error).with_context(|| format!("failed to bind {address}")),
+        }
+        let listener = TcpListener::from(socket);
+        let client = TcpStream::connect(address)?;
+        let (server, _) = listener.accept()?;
+        drop(server);
+        drop(client);
+        return Ok(port);
+    }
+    anyhow::bail!("all ports from {} to {} are in use", RANGE.start, RANGE.end)
 }
 
 #[cfg(test)]
@@ -25,12 +45,19 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn ports_are_not_given_twice_and_can_be_listened_on() {
+    fn gives_each_port_once_and_a_server_can_listen_on_it() {
         let ports: Vec<u16> = (0..200).map(|_| free().unwrap()).collect();
         let distinct: BTreeSet<u16> = ports.iter().copied().collect();
         assert_eq!(distinct.len(), ports.len());
         for port in ports {
             TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
         }
+    }
+
+    #[test]
+    fn gives_no_port_of_outgoing_connections() {
+        let outgoing = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap();
+        let first: u16 = outgoing.split_whitespace().next().unwrap().parse().unwrap();
+        assert!(RANGE.end <= first, "{RANGE:?} and {outgoing}");
     }
 }
