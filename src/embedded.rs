@@ -15,7 +15,7 @@ pub(crate) const POLICY_CM: &str = include_str!("../deploy/policy_cm.yaml");
 /// The policy in the sidecar.
 pub(crate) const DEPLOY_POLICY: &str = include_str!("../deploy/deploy_policy.yaml");
 /// Permissions of ApplicationSets to read Placements.
-pub(crate) const APPSET_PLACEMENT: &str = include_str!("../examples/appset_placement.yaml");
+pub(crate) const APPSET_PLACEMENT: &str = include_str!("../deploy/appset_placement.yaml");
 /// The permissions of Argo CD's application-controller.
 pub(crate) const ARGOCD_RBAC: &str = include_str!("../deploy/argocd_rbac.yaml");
 /// The controller, with the permissions that it always needs.

@@ -106,7 +106,7 @@ fn each_feature_is_its_files() {
         ("--features ui", &["deploy/argocd_cm.yaml", "deploy/deploy_ui.yaml"]),
         (
             "--features applicationset,argocd-rbac",
-            &["examples/appset_placement.yaml", "deploy/argocd_rbac.yaml"],
+            &["deploy/appset_placement.yaml", "deploy/argocd_rbac.yaml"],
         ),
         (
             "--features controller",

@@ -542,7 +542,7 @@ fn the_application_set_reads_the_decisions_of_its_placement() {
         let selected = at(generator, "labelSelector.matchLabels").as_map().expect("labels");
         let label = selected.get("cluster.open-cluster-management.io/placement");
         assert_eq!(label, Some(at(placement, "metadata.name")));
-        with_all("examples/appset_placement.yaml", |[config_map, role, binding]| {
+        with_all("deploy/appset_placement.yaml", |[config_map, role, binding]| {
             assert_eq!(at(generator, "configMapRef"), at(config_map, "metadata.name"));
             for object in [config_map, role, binding] {
                 assert_eq!(at(object, "metadata.namespace"), namespace);
@@ -645,7 +645,7 @@ fn fits(value: &serde_json::Value, schema: &Value<'_>) -> usize {
 
 #[test]
 fn the_secret_of_a_cluster_holds_no_credential() {
-    with("deploy/cluster_secret.yaml", |secret| {
+    with("examples/cluster_secret.yaml", |secret| {
         let data = at(secret, "stringData").as_map().expect("data");
         let keys: Vec<&str> = data.iter().map(|(key, _)| key).collect();
         assert_eq!(keys, ["name", "server"]);

@@ -95,9 +95,9 @@ impl Set {
 
 const REFRESH: &str = "argocd.argoproj.io/application-set-refresh";
 
-/// Returns the cluster Secret of a managed cluster as documented in deploy/cluster_secret.yaml.
+/// Returns the cluster Secret of a managed cluster as documented in examples/cluster_secret.yaml.
 fn cluster_secret(cluster: &str) -> Result<Value> {
-    let secret = shipped_object("deploy/cluster_secret.yaml")?.to_string();
+    let secret = shipped_object("examples/cluster_secret.yaml")?.to_string();
     Ok(serde_json::from_str(&secret.replace("cluster1", cluster))?)
 }
 

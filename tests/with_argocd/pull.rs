@@ -82,7 +82,7 @@ async fn stage() -> Result<Option<&'static Stage>> {
 
 async fn set_up() -> Result<Stage> {
     let hub = Hub::start().await?;
-    let file = shipped("examples/appset_placement.yaml");
+    let file = shipped("deploy/appset_placement.yaml");
     hub.kubectl(&["apply", "-f", file.to_str().context("a plain path")?])?;
     hub.apply_yaml(PLACEMENT)?;
     serve_all_namespaces(&hub).await?;

@@ -13,7 +13,7 @@ const BY_KUBECTL: [(&str, &[&str]); 7] = [
             "proj.yaml",
             "cm_plugin.yaml",
             "deploy/policy_cm.yaml",
-            "examples/appset_placement.yaml",
+            "deploy/appset_placement.yaml",
             "deploy/argocd_rbac.yaml",
         ],
     ),
