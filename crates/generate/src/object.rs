@@ -502,6 +502,7 @@ pub(crate) mod tests {
         };
         assert!(secret("data: {a: eA==, b: eA==}, stringData: {b: foo}").contains(r#""data":{"a":"eA==","b":"Zm9v"}"#));
         assert!(secret("stringData: {b: foo}").contains(r#""data":{"b":"Zm9v"}"#));
+        assert!(secret("stringData: {b: \"f\u{ff}>\"}").contains(r#""data":{"b":"ZsO/Pg=="}"#));
         assert!(!secret("stringData: {b: foo}").contains("stringData"));
         assert!(secret("stringData: {b: 1}").contains(r#""stringData":{"b":1}"#));
     }

@@ -1,8 +1,9 @@
 //! Resolves scalars by the rules of YAML 1.1, as far as go-yaml v2 follows them.
 
-use std::borrow::Cow;
-
 use super::number::{self, Number};
+use base64::alphabet;
+use base64::engine::{Engine, GeneralPurpose, GeneralPurposeConfig};
+use std::borrow::Cow;
 
 /// The style of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,9 +119,11 @@ pub(super) fn scalar(text: Cow<'_, str>, style: Style, tag: Option<Tag>) -> Resu
     };
     match (tag, plain(&text)) {
         (Tag::Text | Tag::NonSpecific | Tag::Merge, _) => Ok(Scalar::Text(text)),
-        (Tag::Binary, _) => decode_base64(&text)
+        // Go's decoder skips line breaks everywhere.
+        (Tag::Binary, _) => BASE64
+            .decode(text.replace(['\n', '\r'], ""))
             .map(|bytes| Scalar::Text(Cow::Owned(as_json_text(&bytes))))
-            .ok_or("the text after \"!!binary\" is not base64"),
+            .map_err(|_| "the text after \"!!binary\" is not base64"),
         (Tag::Timestamp, _) if is_timestamp(&text) => Ok(Scalar::Text(text)),
         (Tag::Timestamp, _) => Err("the text after \"!!timestamp\" is not a date"),
         (Tag::Null, Plain::Null) => Ok(Scalar::Null),
@@ -136,40 +139,11 @@ pub(super) fn scalar(text: Cow<'_, str>, style: Style, tag: Option<Tag>) -> Resu
     }
 }
 
-/// Decodes base64 with padding and line breaks anywhere, as Go's `base64.StdEncoding` does.
-fn decode_base64(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
-    let mut symbols = text.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r'));
-    loop {
-        let mut group = 0_u32;
-        let mut count = 0;
-        let mut padding = 0;
-        while count + padding < 4 {
-            let symbol = match symbols.next() {
-                None if count + padding == 0 => return Some(bytes),
-                Some(b'=') if count >= 2 => {
-                    padding += 1;
-                    continue;
-                }
-                Some(_) if padding > 0 => return None,
-                Some(letter @ b'A'..=b'Z') => letter - b'A',
-                Some(letter @ b'a'..=b'z') => letter - b'a' + 26,
-                Some(digit @ b'0'..=b'9') => digit - b'0' + 52,
-                Some(b'+') => 62,
-                Some(b'/') => 63,
-                _ => return None,
-            };
-            group = group << 6 | u32::from(symbol);
-            count += 1;
-        }
-        group <<= 6 * padding;
-        let [_, decoded @ ..] = group.to_be_bytes();
-        bytes.extend_from_slice(&decoded[..count - 1]);
-        if padding > 0 {
-            return symbols.next().is_none().then_some(bytes);
-        }
-    }
-}
+/// Base64 as Go's `base64.StdEncoding` decodes text without line breaks: padded, and with any bits after the last byte.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
 
 /// Returns bytes as Go's `encoding/json` prints them in strings: every byte that is not part of valid UTF-8 becomes U+FFFD.
 fn as_json_text(bytes: &[u8]) -> String {
