@@ -8,7 +8,7 @@ mod gitopscluster;
 pub use gitopscluster::Asked;
 
 use crate::cli::HubArgs;
-use hub::{NO_HUB, PAGE, PATIENCE, in_order, reason, status};
+use hub::{NO_HUB, PAGE, PATIENCE, each, in_order, reason, status};
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
 use kube::{Client, Error};
@@ -17,7 +17,7 @@ use manifest::yaml;
 use ocm::object_ref::ObjectRef;
 use ocm::owned::{Application, Owned};
 use ocm::ownership::{ListedWork, Ownership};
-use ocm::resources::{Resource, WORK_SETS, WORKS};
+use ocm::resources::{APPLICATIONS, CLUSTERS, CONFIG_MAPS, Resource, WORK_SETS, WORKS};
 use ocm::tracking::{self, Tracking};
 use ocm::work::GROUP;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -166,17 +166,14 @@ impl Hub {
                             Arc::clone(&wanted),
                         )
                     });
-                    let names: Result<Vec<_>, Error> = in_order(lists).await.into_iter().collect();
-                    names?.concat()
+                    in_order(lists).await?.concat()
                 }
                 Err(error) => return Err(error),
             };
             let works = names
                 .into_iter()
                 .map(|listed| get(self.client.clone(), resource, (listed.namespace, listed.name)));
-            for work in in_order(works).await {
-                found.works.extend(work?);
-            }
+            found.works.extend(in_order(works).await?.into_iter().flatten());
         }
         Ok(found)
     }
@@ -228,9 +225,9 @@ impl Hub {
         let lists = namespaces
             .into_iter()
             .map(|namespace| list(self.client.clone(), &WORKS, namespace, Arc::clone(&wanted)));
-        let works: Result<Vec<_>, Error> = in_order(lists).await.into_iter().collect();
+        let works = in_order(lists).await?.concat();
         let listed = sets.into_iter().map(|set| (&WORK_SETS, set));
-        let listed = listed.chain(works?.concat().into_iter().map(|work| (&WORKS, work)));
+        let listed = listed.chain(works.into_iter().map(|work| (&WORKS, work)));
         let reads = listed.map(|(resource, work)| {
             let place = (resource.kind, work.namespace, work.name, work.version);
             let same = known.get(&place).map(Arc::clone);
@@ -245,8 +242,7 @@ impl Hub {
                 Ok::<_, Error>(text.map(|text| (place, text)))
             }
         });
-        let read: Result<Vec<_>, Error> = in_order(reads).await.into_iter().collect();
-        *known = read?.into_iter().flatten().collect();
+        *known = in_order(reads).await?.into_iter().flatten().collect();
         seen.works = known.values().map(Arc::clone).collect();
         if !seen.works.is_empty() {
             seen.silent = self.silent().await?;
@@ -256,7 +252,7 @@ impl Hub {
 
     /// Returns the tracking method of the Argo CD in this namespace; unknown also if we are not permitted to read it.
     async fn tracking(&self, namespace: &str) -> Result<Tracking, Error> {
-        let path = format!("/api/v1/namespaces/{namespace}/configmaps");
+        let path = CONFIG_MAPS.path(&ObjectRef::new(namespace, ""));
         let Some(answer) = self.granted(path, tracking::CONFIG_MAP).await? else {
             return Ok(Tracking::unknown());
         };
@@ -269,10 +265,7 @@ impl Hub {
 
     /// Reads an Application; returns an empty text also if we are not permitted to read it.
     async fn application(&self, application: &Application) -> Result<String, Error> {
-        let path = format!(
-            "/apis/argoproj.io/v1alpha1/namespaces/{}/applications",
-            application.namespace
-        );
+        let path = APPLICATIONS.path(&ObjectRef::new(&application.namespace, ""));
         Ok(self.granted(path, &application.name).await?.unwrap_or_default())
     }
 
@@ -289,25 +282,12 @@ impl Hub {
     /// Returns the managed clusters whose availability is unknown to OCM; none if we are not permitted to read that.
     async fn silent(&self) -> Result<BTreeSet<String>, Error> {
         let mut silent = BTreeSet::new();
-        let request = Request::new("/apis/cluster.open-cluster-management.io/v1/managedclusters");
-        let mut page = ListParams::default().limit(PAGE);
-        loop {
-            let answer = request.list(&page).map_err(Error::BuildRequest)?;
-            let answer = match self.client.request_text(answer).await {
-                Ok(answer) => answer,
-                Err(Error::Api(_)) => return Ok(BTreeSet::new()),
-                Err(error) => return Err(error),
-            };
-            let Ok(Value::Map(answer)) = yaml::json(&answer) else {
-                return Ok(silent);
-            };
-            if let Some(Value::List(items)) = answer.get("items") {
-                silent.extend(items.iter().filter_map(Value::as_map).filter_map(silent_name));
-            }
-            match more(&answer) {
-                Some(more) => page = page.continue_token(&more),
-                None => return Ok(silent),
-            }
+        let path = CLUSTERS.path(&ObjectRef::new("", ""));
+        let keep = |cluster: serde_json::Value| silent.extend(silent_name(&cluster));
+        match each(&self.client, &path, ListParams::default().limit(PAGE), keep).await {
+            Ok(()) | Err(Error::SerdeError(_)) => Ok(silent),
+            Err(Error::Api(_)) => Ok(BTreeSet::new()),
+            Err(error) => Err(error),
         }
     }
 }
@@ -338,17 +318,13 @@ fn listed(application: &Map<'_>) -> HashSet<ListedWork> {
 }
 
 /// Returns the name of a managed cluster whose availability is unknown to OCM.
-fn silent_name(cluster: &Map<'_>) -> Option<String> {
-    let Some(Value::List(conditions)) = cluster.get("status")?.as_map()?.get("conditions") else {
-        return None;
+fn silent_name(cluster: &serde_json::Value) -> Option<String> {
+    let is_silent = |condition: &serde_json::Value| {
+        condition["type"] == "ManagedClusterConditionAvailable" && condition["status"] == "Unknown"
     };
-    let is_silent = |condition: &Map<'_>| {
-        let text = |key| condition.get(key).and_then(Value::as_str);
-        text("type") == Some("ManagedClusterConditionAvailable") && text("status") == Some("Unknown")
-    };
-    let is_silent = conditions.iter().filter_map(Value::as_map).any(is_silent);
-    let name = text(cluster.get("metadata")?.as_map()?, "name")?;
-    is_silent.then_some(name)
+    let conditions = cluster["status"]["conditions"].as_array()?;
+    let name = cluster["metadata"]["name"].as_str()?;
+    conditions.iter().any(is_silent).then(|| name.to_owned())
 }
 
 /// A work, from its metadata.

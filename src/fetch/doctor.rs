@@ -274,9 +274,7 @@ impl Hub {
             Lookup::Refused(why) => return Ok(Lookup::Refused(why)),
         };
         let others = reviews.map(|review| self::given(self.client.clone(), review));
-        for other in in_order(others).await {
-            given.push(other?);
-        }
+        given.extend(in_order(others).await?);
         Ok(Lookup::There(rights.into_iter().zip(given).collect()))
     }
 }

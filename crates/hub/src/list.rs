@@ -1,6 +1,6 @@
 //! Reads all objects of a kind page by page, with several requests in flight.
 
-use futures::stream::{self, StreamExt};
+use futures::stream::{self, StreamExt, TryStreamExt};
 use kube::core::params::ListParams;
 use kube::core::request::Request;
 use kube::{Client, Error};
@@ -11,8 +11,11 @@ use serde::{Deserialize, Deserializer};
 const IN_FLIGHT: usize = 16;
 
 /// Runs all jobs, a bounded number at a time, and returns their results in order.
-pub async fn in_order<F: Future>(jobs: impl IntoIterator<Item = F>) -> Vec<F::Output> {
-    stream::iter(jobs).buffered(IN_FLIGHT).collect().await
+///
+/// # Errors
+/// Returns the error of the first job in order that fails; jobs that have not finished by then are dropped.
+pub async fn in_order<T, E>(jobs: impl IntoIterator<Item: Future<Output = Result<T, E>>>) -> Result<Vec<T>, E> {
+    stream::iter(jobs).buffered(IN_FLIGHT).try_collect().await
 }
 
 /// Reads all objects of a path into `T`, at most `page` objects per request.
