@@ -94,6 +94,10 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "the help of metrics, which /metrics shows",
     ),
     (
+        "crates/controller/src/runtime/metrics.rs",
+        "the help of metrics, which /metrics shows",
+    ),
+    (
         "crates/generate/src/settings/table.rs",
         "docs/settings.md has the table",
     ),

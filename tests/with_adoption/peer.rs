@@ -2,7 +2,7 @@
 //! which it writes them.
 
 use anyhow::{Context, Result};
-use controller::model::TlsSecret;
+use controller::runtime::writer::read_authority;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
 use pki::{Authority, Recipe};
@@ -45,9 +45,9 @@ fn tls(name: &str, data: &Map<String, Value>) -> Value {
 }
 
 fn made(recipe: &Recipe, authority: Option<&Value>) -> Result<Map<String, Value>> {
-    let authority = authority.map(|it| TlsSecret::authority(&it.to_string())).transpose();
+    let authority = authority.map(|it| read_authority(&it.to_string())).transpose();
     let authority = authority.ok().context("an authority")?;
-    let made = pki::make(recipe, authority.as_ref())?;
+    let made = pki::make(recipe, authority.as_ref().map(|(_, data)| data))?;
     Ok(made
         .into_iter()
         .map(|(key, value)| (key.to_owned(), json!(value.map(ByteString))))

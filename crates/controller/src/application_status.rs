@@ -201,8 +201,9 @@ mod tests {
     use crate::cache::Change;
     use crate::cache::tests::{AgentReport, BROKEN, REFUSED, WELL, now, of_set, set, set_of, tracked, work};
     use crate::controllers::Settings;
-    use crate::model::{Application, TEXT_MAX};
+    use crate::model::Application;
     use crate::runtime::action::Event;
+    use crate::runtime::text::TEXT_MAX;
 
     const LATER: &str = "2026-06-01T13:00:00Z";
 

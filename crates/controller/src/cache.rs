@@ -23,6 +23,7 @@ use crate::model::{
 use crate::pull;
 use crate::pull::Carried;
 use crate::pull::tenancy::Namespaces;
+use crate::runtime::queue::Refresh;
 use crate::runtime::turns::Share;
 use agents::Agents;
 use decisions::Decisions;
@@ -187,8 +188,8 @@ pub struct ReconcileRequest {
     pub sort: ReconcileKind,
     /// The namespace and name of the object.
     pub place: ObjectRef,
-    /// The reaction of Argo CD itself to the change.
-    pub noticed: Noticed,
+    /// Argo CD's need to be asked for a refresh.
+    pub refresh: Refresh,
 }
 
 impl ReconcileRequest {
@@ -197,7 +198,7 @@ impl ReconcileRequest {
         Self {
             sort: ReconcileKind::Application,
             place,
-            noticed: Noticed::Nothing,
+            refresh: Refresh::Unchanged,
         }
     }
 
@@ -209,7 +210,7 @@ impl ReconcileRequest {
                 namespace: "".into(),
                 name: Arc::clone(namespace),
             },
-            noticed: Noticed::Nothing,
+            refresh: Refresh::Unchanged,
         }
     }
 
@@ -229,21 +230,9 @@ impl ReconcileRequest {
                 namespace: "".into(),
                 name: Arc::clone(name),
             },
-            noticed: Noticed::Nothing,
+            refresh: Refresh::Unchanged,
         }
     }
-}
-
-/// The reaction of Argo CD itself to a change. Argo CD refreshes an Application when the health status of one of its objects
-/// changes, but not when only the health message changes (`skipResourceUpdate` in its `controller/cache`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Noticed {
-    /// No refresh is needed: the state in Argo CD is up to date.
-    Nothing,
-    /// Argo CD refreshes the whole Application by itself.
-    Yes,
-    /// Argo CD does not refresh and keeps showing stale state.
-    No,
 }
 
 /// The cached objects of the hub.

@@ -19,6 +19,8 @@ pub mod cache;
 pub mod cluster_secrets;
 pub mod controllers;
 pub mod gitopscluster;
+#[cfg(test)]
+mod layers;
 pub mod metrics;
 pub mod model;
 mod options;
@@ -32,11 +34,9 @@ pub mod watches;
 pub use options::{Options, named, names};
 
 use crate::runtime::lease::Election;
-use crate::runtime::readiness::Readiness;
 use jiff::Timestamp;
 use kube::Client;
 use manifest::problem::plain;
-use metrics::Metrics;
 use reconciler::Reconciler;
 use std::io;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ pub async fn run(options: &Options, clocks: Clocks) -> Result<(), String> {
     let (version, controllers, dry_run) = (env!("CARGO_PKG_VERSION"), controllers.join(","), options.dry_run);
     info!(version, %url, %address, controllers, dry_run, "started");
 
-    let (metrics, ready) = (Metrics::new(), Arc::new(Readiness::new(options.needs())));
+    let ((metrics, hub_metrics), ready) = (metrics::metrics(), Arc::new(options.readiness()));
     let is_ready = Arc::clone(&ready);
     let server = tokio::spawn(crate::runtime::admin::serve(
         listener,
@@ -91,7 +91,7 @@ pub async fn run(options: &Options, clocks: Clocks) -> Result<(), String> {
         let (client, identity) = (client.clone(), options.identity.clone());
         Election::start(client, namespace, LEASE, identity, sender, fastrand::u64(..))
     });
-    let mut reconciler = Reconciler::new(options, &client, leads, ready, metrics, clocks);
+    let mut reconciler = Reconciler::new(options, &client, leads, ready, (metrics, hub_metrics), clocks);
     select! {
         () = reconciler.run() => {}
         _ = terminated.recv() => {}

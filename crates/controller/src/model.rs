@@ -25,7 +25,7 @@ pub use generated::Generated;
 pub use gitops_cluster::{GitOpsCluster, OPEN, PUSH, Placement, Spec, is_open};
 pub use object::Object;
 pub use tls_secret::{PROMOTED, TlsSecret};
-pub use work::{TEXT_MAX, Work, WorkKind, WorkState, bounded};
+pub use work::{Work, WorkKind, WorkState};
 
 use crate::pull::tenancy::{NAMESPACES, Namespaces};
 use ocm::tracking::Tracking;

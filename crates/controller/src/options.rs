@@ -1,6 +1,7 @@
 //! The options of the process: the controllers to run and their settings.
 
 use crate::controllers::{CONTROLLERS, Controller, PULL, Settings};
+use crate::runtime::readiness::Readiness;
 use crate::watches::Kind;
 use hub::Connection;
 use std::collections::BTreeSet;
@@ -41,6 +42,11 @@ impl Options {
             needs.extend(pull.placement.then_some(Kind::Decisions));
         }
         needs
+    }
+
+    /// Returns the readiness that waits for these kinds.
+    pub(crate) fn readiness(&self) -> Readiness<Kind> {
+        Readiness::new(self.needs().into_iter().map(|kind| (kind, kind.resource().plural)))
     }
 }
 

@@ -10,15 +10,16 @@ mod standby;
 #[cfg(test)]
 mod tests;
 
-use super::metrics::{Metrics, Reason};
+use super::metrics::HubMetrics;
 use super::watches::{self, Kind, WatchEvent, WatchUpdate, Watches};
 use super::{Clocks, Options};
-use crate::cache::{Cache, Change, Noticed, ReconcileKind, ReconcileRequest, Refusal};
+use crate::cache::{Cache, Change, ReconcileKind, ReconcileRequest, Refusal};
 use crate::controllers::{Context, Controller, Settings};
 use crate::runtime::action::{Action, Event, Involved, RecordedEvent};
+use crate::runtime::metrics::{Metrics, Reason};
 use crate::runtime::outbox::{Outbox, Put};
 use crate::runtime::panics::guard;
-use crate::runtime::queue::{Due, Outcome, Queue};
+use crate::runtime::queue::{Due, Outcome, Queue, Refresh};
 use crate::runtime::readiness::Readiness;
 use crate::runtime::slots::Slots;
 use crate::runtime::writer;
@@ -125,8 +126,9 @@ pub(super) struct Reconciler {
     leads: watch::Receiver<bool>,
     /// The time since which this replica leads.
     leads_since: Option<Instant>,
-    ready: Arc<Readiness>,
+    ready: Arc<Readiness<Kind>>,
     metrics: Metrics,
+    hub_metrics: HubMetrics,
     writer: Writer,
     settings: Settings,
     clocks: Clocks,
@@ -137,8 +139,8 @@ impl Reconciler {
         options: &Options,
         client: &Client,
         leads: watch::Receiver<bool>,
-        ready: Arc<Readiness>,
-        metrics: Metrics,
+        ready: Arc<Readiness<Kind>>,
+        (metrics, hub_metrics): (Metrics, HubMetrics),
         clocks: Clocks,
     ) -> Self {
         let mut names: Vec<_> = options.controllers.iter().map(|controller| controller.name).collect();
@@ -177,8 +179,15 @@ impl Reconciler {
             leads,
             leads_since: None,
             ready,
-            writer: Writer::new(client.clone(), metrics.clone(), options, clocks.time),
+            writer: Writer::new(
+                client.clone(),
+                metrics.clone(),
+                options.identity.clone(),
+                options.dry_run,
+                clocks.time,
+            ),
             metrics,
+            hub_metrics,
             settings: options.settings.clone(),
             clocks,
         }
@@ -350,7 +359,7 @@ impl Reconciler {
         let affected = ReconcileRequest {
             sort: controller.kind,
             place: place.clone(),
-            noticed: Noticed::Nothing,
+            refresh: Refresh::Unchanged,
         };
         let affected = self
             .cache
@@ -439,7 +448,7 @@ impl Reconciler {
     }
 
     fn is_synced(&mut self, kind: Kind) {
-        if self.ready.synced(kind) {
+        if self.ready.synced(&kind) {
             info!("ready: caches are synced");
         }
         let plural = kind.resource().plural;
@@ -454,7 +463,7 @@ impl Reconciler {
             for workqueue in self.workqueues.iter_mut().filter(of_it) {
                 workqueue
                     .queue
-                    .touch(&affected.place, whose.clone(), affected.noticed, now);
+                    .touch(&affected.place, whose.clone(), affected.refresh, now);
             }
         }
     }

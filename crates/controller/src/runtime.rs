@@ -3,11 +3,13 @@
 pub mod action;
 pub mod admin;
 pub mod lease;
+pub mod metrics;
 pub mod outbox;
 pub mod panics;
 pub mod queue;
 pub mod readiness;
 pub mod slots;
 pub mod telemetry;
+pub mod text;
 pub mod turns;
 pub mod writer;

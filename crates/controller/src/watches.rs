@@ -6,8 +6,8 @@ mod kind;
 
 pub use kind::Kind;
 
-use super::metrics::Reason;
 use crate::cache::Change;
+use crate::runtime::metrics::Reason;
 use crate::runtime::panics::{Panicked, guard};
 use futures::FutureExt;
 use futures::stream::{BoxStream, SelectAll, StreamExt};

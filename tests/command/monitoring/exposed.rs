@@ -1,7 +1,8 @@
 //! The metrics that the program exposes.
 
-use controller::metrics::{Metrics, Reason};
+use controller::metrics;
 use controller::model::{GitOpsCluster, Reach};
+use controller::runtime::metrics::{Metrics, Reason};
 use jiff::Timestamp;
 use ocm::object_ref::ObjectRef;
 use pki::Recipe;
@@ -19,7 +20,7 @@ pub(super) struct Metric {
 
 /// Returns metrics with a value for every metric.
 pub(super) fn counted() -> Metrics {
-    let metrics = Metrics::new();
+    let (metrics, hub_metrics) = metrics::metrics();
     let controller = "application-status";
     let status = r#"{"clusters": {"selected": 1}}"#;
     let text = format!(r#"{{"metadata": {{}}, "spec": {{"placementRef": {{}}}}, "status": {status}}}"#);
@@ -37,9 +38,9 @@ pub(super) fn counted() -> Metrics {
     metrics.watch_failed("manifestworks", Reason::Expired);
     metrics.synced("manifestworks", true);
     metrics.leading(true);
-    metrics.managed_clusters(Reach::Heard, 1);
-    metrics.certificates([("argocd-agent-ca", Timestamp::UNIX_EPOCH)].into_iter());
-    metrics.gitops_clusters([(&fleet.0, &fleet.1)].into_iter());
+    hub_metrics.managed_clusters(Reach::Heard, 1);
+    hub_metrics.certificates([("argocd-agent-ca", Timestamp::UNIX_EPOCH)].into_iter());
+    hub_metrics.gitops_clusters([(&fleet.0, &fleet.1)].into_iter());
     metrics.issued(&Recipe::Jwt);
     metrics.panicked(controller);
     metrics.event_dropped(controller);
@@ -86,7 +87,10 @@ fn read(text: &str) -> BTreeMap<String, Metric> {
 #[test]
 fn nothing_is_left_out_here() {
     let all = exposed();
-    let code = include_str!("../../../crates/controller/src/metrics.rs");
+    let code = concat!(
+        include_str!("../../../crates/controller/src/metrics.rs"),
+        include_str!("../../../crates/controller/src/runtime/metrics.rs")
+    );
     let mut registered = 0;
     for part in code
         .split("help = ")

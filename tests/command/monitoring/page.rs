@@ -3,7 +3,7 @@
 use super::exposed::exposed;
 use super::rules::{names, rules};
 use super::text;
-use controller::metrics::Reason;
+use controller::runtime::metrics::Reason;
 use std::collections::BTreeSet;
 
 fn page() -> String {

@@ -1,7 +1,8 @@
 //! Builds the conditions of an Application: few and short for any number of clusters, and with stable texts for the same state.
 
 use super::{Fleet, OnCluster};
-use crate::model::{Condition, Reach, bounded};
+use crate::model::{Condition, Reach};
+use crate::runtime::text::bounded;
 use ocm::health::HealthStatus;
 use std::collections::BTreeMap;
 

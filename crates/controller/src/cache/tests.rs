@@ -240,7 +240,11 @@ fn works_of_a_set_are_those_of_its_application_whichever_is_seen_first() {
         );
         let affected = cache.apply(work(&made, &marks, &BROKEN));
         assert_eq!(names(&affected), ["argocd/shop"]);
-        assert_eq!(affected[0].noticed, Noticed::Nothing, "it is none of Argo CD's objects");
+        assert_eq!(
+            affected[0].refresh,
+            Refresh::Unchanged,
+            "it is none of Argo CD's objects"
+        );
     }
 }
 
@@ -272,17 +276,17 @@ fn argo_cd_notices_another_word_and_not_another_message() {
     let mut cache = Cache::new("argocd");
     let place = ObjectRef::new("eu1", "shop");
     let marks = tracked("shop", &place);
-    let mut noticed = |report: &AgentReport<'_>| {
+    let mut refresh = |report: &AgentReport<'_>| {
         let affected = cache.apply(work(&place, &marks, report));
-        affected.first().map(|it| it.noticed)
+        affected.first().map(|it| it.refresh)
     };
-    assert_eq!(noticed(&WELL), Some(Noticed::Nothing), "it has made it");
-    assert_eq!(noticed(&BROKEN), Some(Noticed::Yes));
+    assert_eq!(refresh(&WELL), Some(Refresh::Unchanged), "it has made it");
+    assert_eq!(refresh(&BROKEN), Some(Refresh::Done));
     assert_eq!(
-        noticed(&AgentReport("True", "False", "no memory", BROKEN.3)),
-        Some(Noticed::No)
+        refresh(&AgentReport("True", "False", "no memory", BROKEN.3)),
+        Some(Refresh::Needed)
     );
-    assert_eq!(noticed(&WELL), Some(Noticed::Yes));
+    assert_eq!(refresh(&WELL), Some(Refresh::Done));
 }
 
 #[test]
@@ -306,7 +310,7 @@ fn a_failure_becomes_one_by_time_alone() {
     assert_eq!(cache.tick(now()), []);
     let affected = cache.tick(then);
     assert_eq!(names(&affected), ["argocd/shop"]);
-    assert_eq!(affected[0].noticed, Noticed::No);
+    assert_eq!(affected[0].refresh, Refresh::Needed);
     assert_eq!(
         (
             cache.count(HealthStatus::Progressing),

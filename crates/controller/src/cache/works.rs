@@ -1,9 +1,10 @@
 //! The cached works, the Applications that own them, and the times at which their health changes by time alone.
 
-use super::{Noticed, ReconcileRequest, remove};
+use super::{ReconcileRequest, remove};
 use crate::model::{Work, WorkKind, WorkState};
 use crate::pull::Carried;
 use crate::pull::work::may_carry;
+use crate::runtime::queue::Refresh;
 use jiff::Timestamp;
 use ocm::health::HealthStatus;
 use ocm::names::WorkName;
@@ -120,7 +121,7 @@ impl Works {
             }
             for mut each in self.put(kind, &place, Some(work)) {
                 // Time alone is no event that makes Argo CD refresh.
-                each.noticed = Noticed::No;
+                each.refresh = Refresh::Needed;
                 all.push(each);
             }
         }
@@ -137,7 +138,7 @@ impl Works {
             *count = count.saturating_sub(1);
             was = self.unlink(kind, place, before);
         }
-        let noticed = noticed(before.as_ref(), work.as_ref());
+        let refresh = refresh(before.as_ref(), work.as_ref());
         let same = before.as_ref().zip(work.as_ref()).is_some_and(|(before, work)| {
             before.state == work.state && before.parts == work.parts && work.carried.is_none()
         });
@@ -153,7 +154,7 @@ impl Works {
         }
         let concerned: BTreeSet<_> = was.into_iter().chain(is).collect();
         let affected = |application| ReconcileRequest {
-            noticed,
+            refresh,
             ..ReconcileRequest::application(application)
         };
         concerned.into_iter().map(affected).collect()
@@ -293,18 +294,19 @@ fn set_name(place: &ObjectRef) -> String {
     format!("{}.{}", place.namespace, place.name)
 }
 
-/// Returns how Argo CD reacts to the change. The works that OCM generates from a set are no objects of Argo CD, and works that
+/// Returns how Argo CD reacts to the change: it refreshes an Application when the health status of one of its objects changes, but
+/// not when only the health message changes (`skipResourceUpdate` in its `controller/cache`). The works that OCM generates from a set are no objects of Argo CD, and works that
 /// appear or disappear were written by Argo CD itself.
-fn noticed(before: Option<&Work>, after: Option<&Work>) -> Noticed {
+fn refresh(before: Option<&Work>, after: Option<&Work>) -> Refresh {
     let (Some(before), Some(after)) = (before, after.filter(|after| after.set.is_none())) else {
-        return Noticed::Nothing;
+        return Refresh::Unchanged;
     };
     let [before, after]: [&WorkState; 2] = [&before.state, &after.state];
     if !before.is_same_in_argo_cd(after) {
-        Noticed::Yes
+        Refresh::Done
     } else if before.message != after.message {
-        Noticed::No
+        Refresh::Needed
     } else {
-        Noticed::Nothing
+        Refresh::Unchanged
     }
 }

@@ -4,10 +4,11 @@ mod agents;
 
 use super::*;
 use crate::cache::tests::now;
-use crate::cache::{Change, Noticed, ReconcileRequest, Refusal};
+use crate::cache::{Change, ReconcileRequest, Refusal};
 use crate::cluster_secrets::reconcile as cluster_secrets;
 use crate::controllers::Settings;
 use crate::model::{Decision, Placement, is_open};
+use crate::runtime::queue::Refresh;
 use crate::simulation::{Hub, acm, all, secret_name};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashSet};
@@ -684,7 +685,7 @@ impl Hub {
         let affected = ReconcileRequest {
             sort: *sort,
             place: place.clone(),
-            noticed: Noticed::Nothing,
+            refresh: Refresh::Unchanged,
         };
         let refusal = why.map(|why| Refusal {
             why: why.into(),

@@ -1,8 +1,10 @@
 //! Property tests of the parsers of works, whose status the agent of a managed cluster writes, and of Secrets and
 //! CertificateSigningRequests.
 
-use super::{Object, TEXT_MAX, TlsSecret, Work, WorkState};
+use super::{Object, TlsSecret, Work, WorkState};
 use crate::model::AgentResource;
+use crate::runtime::text::TEXT_MAX;
+use crate::runtime::writer::read_authority;
 use jiff::Timestamp;
 use proptest::prelude::{BoxedStrategy, Strategy};
 use serde_json::json;
@@ -92,7 +94,7 @@ fn objects() -> BoxedStrategy<String> {
 fn nothing_of_a_secrets_key_is_repeated() {
     holds(1000, objects, |text| {
         let shown = format!("{:?}", TlsSecret::read(&text));
-        let error = TlsSecret::authority(&text).err().unwrap_or_default();
+        let error = read_authority(&text).err().unwrap_or_default();
         for secret in ["secret-key-bytes", "c2VjcmV0LWtleS1ieXRlcw"] {
             assert!(!shown.contains(secret) && !error.contains(secret), "{shown} {error}");
         }

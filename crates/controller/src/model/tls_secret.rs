@@ -5,10 +5,9 @@ use crate::cluster_secrets::{MANAGED_BY, OURS};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use pki;
-use pki::{AuthorityData, Certificate, KeyId};
+use pki::{Certificate, KeyId};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
 
 /// The annotation with the time from which the first certificate of a CA signs.
 pub const PROMOTED: &str = "argocd-ocm-cmp.github.io/signs-since";
@@ -82,20 +81,6 @@ impl TlsSecret {
             promoted: metadata.annotation(PROMOTED).and_then(|at| at.parse().ok()),
             digest: digest.finalize().into(),
         })
-    }
-
-    /// Reads the CA key and certificates from the JSON of a CA's Secret. The result must not be cached for long.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the Secret has none. The error quotes nothing of the Secret.
-    pub fn authority(text: &str) -> Result<AuthorityData, String> {
-        #[derive(Deserialize)]
-        struct Secret {
-            data: Option<BTreeMap<String, ByteString>>,
-        }
-        let Secret { data } = serde_json::from_str(text).map_err(|_| "it is not a Secret as Kubernetes has them")?;
-        AuthorityData::new(data.unwrap_or_default()).map_err(|error| error.to_string())
     }
 
     /// Returns the first certificate if the key belongs to it, as Go's `tls.X509KeyPair` requires.

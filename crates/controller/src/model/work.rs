@@ -5,8 +5,8 @@ use super::{Text, read};
 use crate::application_set_report::Resource;
 use crate::cluster_secrets::Labels;
 use crate::pull::Carried;
+use crate::runtime::text::bounded;
 use jiff::Timestamp;
-use manifest::text::{is_unprintable, shortened};
 use memchr::memmem;
 use ocm::health;
 use ocm::health::{HealthStatus, ObjectStatus, WorkStatus};
@@ -15,7 +15,6 @@ use ocm::ownership::OF_REPLICA_SET;
 use ocm::tracking::{Claim, INSTALLATION_ID, Itself, TRACKING_ID, Tracking};
 use ocm::work as works;
 use serde::Deserialize;
-use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The kinds of works.
@@ -81,9 +80,6 @@ pub struct WorkState {
 
 /// The text that every work with an Application in its `spec` contains.
 const APPLICATION: &str = "\"Application\"";
-
-/// The maximum length of a text that is kept, in bytes.
-pub const TEXT_MAX: usize = 512;
 
 impl Work {
     /// Reads the JSON of a work and evaluates its health; none if no Application can own it.
@@ -222,21 +218,4 @@ impl WorkState {
 /// Returns true if the health counts as degraded in Argo CD.
 fn is_bad(health: HealthStatus) -> bool {
     health.in_argo_cd() == HealthStatus::Degraded.in_argo_cd()
-}
-
-/// Shortens a text to the limit for a condition, and replaces line breaks and other unprintable characters.
-#[must_use]
-pub fn bounded(text: String) -> String {
-    let text = if text.contains(is_unprintable) {
-        text.split(is_unprintable)
-            .filter(|part| !part.is_empty())
-            .collect::<Vec<_>>()
-            .join(" ")
-    } else {
-        text
-    };
-    match shortened(&text, TEXT_MAX) {
-        Cow::Owned(shorter) => shorter,
-        Cow::Borrowed(_) => text,
-    }
 }

@@ -12,20 +12,20 @@ impl Reconciler {
     pub(super) fn measure_works(&self, leads: bool) {
         self.metrics.leading(leads);
         for health in HealthStatus::ALL {
-            self.metrics.works(health, self.cache.count(health));
+            self.hub_metrics.works(health, self.cache.count(health));
         }
     }
 
     /// Records the number of objects of a kind, for the kinds that have metrics.
     pub(super) fn measure(&self, kind: Kind) {
         match kind {
-            Kind::GitOpsClusters => self.metrics.gitops_clusters(self.cache.gitops_clusters()),
+            Kind::GitOpsClusters => self.hub_metrics.gitops_clusters(self.cache.gitops_clusters()),
             Kind::Clusters => {
                 for reach in Reach::ALL {
-                    self.metrics.managed_clusters(reach, self.cache.heard(reach));
+                    self.hub_metrics.managed_clusters(reach, self.cache.heard(reach));
                 }
             }
-            Kind::Certificates => self.metrics.certificates(self.cache.certificates_until()),
+            Kind::Certificates => self.hub_metrics.certificates(self.cache.certificates_until()),
             _ => {}
         }
     }

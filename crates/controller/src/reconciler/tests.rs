@@ -2,10 +2,12 @@
 
 use super::*;
 use crate::Options;
-use crate::cache::{Noticed, ReconcileKind};
+use crate::cache::ReconcileKind;
+use crate::metrics::metrics;
 use crate::runtime::action::{Event, Involved, Write};
 use crate::runtime::lease;
 use crate::runtime::lease::played;
+use crate::runtime::queue::Refresh;
 use http::{Method, Request, Response};
 use jiff::Timestamp;
 use kube::client::Body;
@@ -121,17 +123,17 @@ fn reconciler(controllers: &[&'static Controller], clocks: Clocks) -> Reconciler
         dry_run: false,
         concurrent_writes: 48,
     };
-    let ready = Arc::new(Readiness::new(options.needs()));
-    ready.synced(Kind::Clusters);
+    let ready = Arc::new(options.readiness());
+    ready.synced(&Kind::Clusters);
     let leads = watch::channel(true).1;
-    Reconciler::new(&options, &client(), leads, ready, Metrics::new(), clocks)
+    Reconciler::new(&options, &client(), leads, ready, metrics(), clocks)
 }
 
 fn touch(reconciler: &mut Reconciler, sort: ReconcileKind, places: impl IntoIterator<Item = ObjectRef>) {
     let affected = places.into_iter().map(|place| ReconcileRequest {
         sort,
         place,
-        noticed: Noticed::Nothing,
+        refresh: Refresh::Unchanged,
     });
     reconciler.touch(affected.collect());
 }

@@ -1,6 +1,6 @@
 //! The HTTP server for Kubernetes and Prometheus: `/healthz`, `/readyz`, `/metrics`.
 
-use crate::metrics::{CONTENT_TYPE, Metrics};
+use super::metrics::{CONTENT_TYPE, Metrics};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{ALLOW, CONTENT_TYPE as TYPE, HeaderValue};
@@ -148,7 +148,10 @@ mod tests {
     ) -> (SocketAddr, JoinHandle<Infallible>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        (address, tokio::spawn(serve(listener, Metrics::new(), ready, live)))
+        (
+            address,
+            tokio::spawn(serve(listener, Metrics::with(|_| ()).0, ready, live)),
+        )
     }
 
     /// Returns all that the server sends in response to this text.

@@ -5,7 +5,6 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use super::turns::{Share, Turns};
-use crate::cache::Noticed;
 use ocm::object_ref::ObjectRef;
 use ocm::time_math::later;
 use std::collections::{BTreeSet, HashMap};
@@ -86,6 +85,17 @@ pub struct Due {
     pub stale: bool,
 }
 
+/// The effect of a change on the need to ask for a refresh of the object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refresh {
+    /// The change does not affect it.
+    Unchanged,
+    /// The object is refreshed without being asked for: what other readers show is up to date.
+    Done,
+    /// Other readers show stale state until they are asked for a refresh.
+    Needed,
+}
+
 /// The outcome of a reconciliation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -118,7 +128,7 @@ impl Queue {
     }
 
     /// Queues an object after a change that concerns it.
-    pub fn touch(&mut self, place: &ObjectRef, share: Share, noticed: Noticed, now: Instant) {
+    pub fn touch(&mut self, place: &ObjectRef, share: Share, refresh: Refresh, now: Instant) {
         let entry = self
             .entries
             .entry(place.clone())
@@ -126,10 +136,10 @@ impl Queue {
         if entry.due.is_none() {
             entry.share = share;
         }
-        match noticed {
-            Noticed::Nothing => {}
-            Noticed::Yes => entry.stale = false,
-            Noticed::No => entry.stale = true,
+        match refresh {
+            Refresh::Unchanged => {}
+            Refresh::Done => entry.stale = false,
+            Refresh::Needed => entry.stale = true,
         }
         if entry.busy {
             entry.requeue_after = true;
@@ -453,9 +463,9 @@ mod tests {
             self.start + Duration::from_millis(millis)
         }
 
-        fn touch(&mut self, millis: u64, noticed: Noticed) {
+        fn touch(&mut self, millis: u64, refresh: Refresh) {
             let now = self.at(millis);
-            self.queue.touch(&app(), Share::of(&"argocd".into()), noticed, now);
+            self.queue.touch(&app(), Share::of(&"argocd".into()), refresh, now);
         }
 
         fn pop(&mut self, millis: u64) -> Option<Due> {
@@ -480,8 +490,8 @@ mod tests {
     #[test]
     fn what_happens_at_once_is_looked_at_once() {
         let mut test = Test::new();
-        test.touch(0, Noticed::Nothing);
-        test.touch(100, Noticed::Nothing);
+        test.touch(0, Refresh::Unchanged);
+        test.touch(100, Refresh::Unchanged);
         assert_eq!((test.next(), test.pop(199)), (Some(200), None));
         let due = test.pop(200).expect("it is due");
         assert_eq!(test.pop(200), None);
@@ -492,23 +502,23 @@ mod tests {
     #[test]
     fn a_change_while_it_is_written_is_looked_at_after_that() {
         let mut test = Test::new();
-        test.touch(0, Noticed::Nothing);
+        test.touch(0, Refresh::Unchanged);
         let due = test.pop(200).expect("it is due");
-        test.touch(250, Noticed::Nothing);
+        test.touch(250, Refresh::Unchanged);
         assert_eq!(test.pop(5000), None, "not twice at a time");
         test.done(&due, &WRITTEN, 300);
         assert_eq!(test.next(), Some(1300), "not too often");
         let due = test.pop(1300).expect("it is due");
         test.done(&due, &Outcome::AsItShouldBe, 1300);
         assert_eq!(test.next(), None);
-        test.touch(60_000, Noticed::Nothing);
+        test.touch(60_000, Refresh::Unchanged);
         assert_eq!(test.next(), Some(60_200));
     }
 
     #[test]
     fn what_fails_is_tried_later_and_later_whatever_happens() {
         let mut test = Test::new();
-        test.touch(0, Noticed::Nothing);
+        test.touch(0, Refresh::Unchanged);
         let mut now = 0;
         let mut waits = Vec::new();
         for _ in 0..10 {
@@ -518,13 +528,13 @@ mod tests {
             let due = test.pop(now).expect("it is due");
             test.done(&due, &FAILED, now);
             assert_eq!(test.queue.failing(), usize::from(waits.len() >= 3));
-            test.touch(now + 1, Noticed::Nothing);
+            test.touch(now + 1, Refresh::Unchanged);
         }
         assert_eq!(waits, [200, 500, 1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000]);
         let due = test.pop(now + 60_000).expect("it is due");
         test.done(&due, &WRITTEN, now + 60_000);
         assert_eq!(test.queue.failing(), 0);
-        test.touch(now + 70_000, Noticed::Nothing);
+        test.touch(now + 70_000, Refresh::Unchanged);
         assert_eq!(
             test.next(),
             Some(u128::from(now) + 70_200),
@@ -535,20 +545,20 @@ mod tests {
     #[test]
     fn what_is_looked_at_later_is_looked_at_sooner_when_it_is_touched() {
         let mut test = Test::new();
-        test.touch(0, Noticed::Nothing);
+        test.touch(0, Refresh::Unchanged);
         let due = test.pop(200).expect("it is due");
         test.done(&due, &Outcome::AsItShouldBe, 200);
         test.queue.later(&app(), test.at(60_000));
         test.queue.later(&app(), test.at(90_000));
         assert_eq!(test.next(), Some(60_000), "the first");
-        test.touch(1000, Noticed::Nothing);
+        test.touch(1000, Refresh::Unchanged);
         assert_eq!(test.next(), Some(1200));
     }
 
     #[test]
     fn the_api_server_says_how_long_to_wait() {
         let mut test = Test::new();
-        test.touch(0, Noticed::Nothing);
+        test.touch(0, Refresh::Unchanged);
         let due = test.pop(200).expect("it is due");
         let retry_after = Some(Duration::from_secs(7));
         test.done(&due, &Outcome::Failed { retry_after }, 200);
@@ -559,7 +569,7 @@ mod tests {
     fn jitter_shortens_a_wait_by_half_at_most() {
         for (jitter, wanted) in [(0.0, 700), (1.0, 450), (0.5, 575), (7.0, 450)] {
             let mut test = Test::new();
-            test.touch(0, Noticed::Nothing);
+            test.touch(0, Refresh::Unchanged);
             let due = test.pop(200).expect("it is due");
             let now = test.at(200);
             test.queue.done(&due, &FAILED, now, jitter);
@@ -570,16 +580,16 @@ mod tests {
     #[test]
     fn argo_cd_is_not_asked_too_often_to_look_again() {
         let mut test = Test::new();
-        test.touch(0, Noticed::No);
+        test.touch(0, Refresh::Needed);
         let due = test.pop(200).expect("it is due");
         assert!(due.stale);
         test.done(&due, &Outcome::Written { refreshed: true }, 200);
-        test.touch(3000, Noticed::No);
+        test.touch(3000, Refresh::Needed);
         let due = test.pop(3200).expect("it is due");
         assert!(!due.stale, "not again so soon");
         test.done(&due, &Outcome::AsItShouldBe, 3200);
         assert_eq!(test.next(), Some(30_200), "but in the end");
-        test.touch(5000, Noticed::Nothing);
+        test.touch(5000, Refresh::Unchanged);
         assert_eq!(test.next(), Some(5200), "for which nothing else waits");
         let due = test.pop(5200).expect("it is due");
         test.done(&due, &WRITTEN, 5200);
@@ -589,8 +599,8 @@ mod tests {
     #[test]
     fn argo_cd_is_not_asked_to_look_at_what_it_has_noticed() {
         let mut test = Test::new();
-        test.touch(0, Noticed::No);
-        test.touch(50, Noticed::Yes);
+        test.touch(0, Refresh::Needed);
+        test.touch(50, Refresh::Done);
         let due = test.pop(200).expect("it is due");
         assert!(!due.stale);
         test.done(&due, &WRITTEN, 200);
@@ -603,7 +613,7 @@ mod tests {
         let start = Instant::now();
         for name in ["a", "b", "c"] {
             let place = ObjectRef::new("argocd", name);
-            queue.touch(&place, Share::of(&place.namespace), Noticed::No, start);
+            queue.touch(&place, Share::of(&place.namespace), Refresh::Needed, start);
         }
         let (mut refreshed, mut looks) = (Vec::new(), 0);
         let mut now = start;
@@ -626,7 +636,7 @@ mod tests {
     fn affected(queue: &mut Queue, namespace: &str, names: std::ops::Range<usize>, now: Instant) {
         for name in names {
             let place = ObjectRef::new(namespace, &format!("{name:06}"));
-            queue.touch(&place, Share::of(&place.namespace), Noticed::Nothing, now);
+            queue.touch(&place, Share::of(&place.namespace), Refresh::Unchanged, now);
         }
     }
 
@@ -659,7 +669,7 @@ mod tests {
     #[test]
     fn objects_with_slow_writes_wait_in_a_line_of_their_own() {
         let mut test = Test::new();
-        test.touch(0, Noticed::Nothing);
+        test.touch(0, Refresh::Unchanged);
         let due = test.pop(200).expect("it is due");
         test.queue.note_slow(&due.place, true);
         test.done(&due, &FAILED, 30_000);
@@ -670,7 +680,7 @@ mod tests {
         assert!(due.slow);
         test.queue.note_slow(&due.place, false);
         test.done(&due, &WRITTEN, 31_000);
-        test.touch(40_000, Noticed::Nothing);
+        test.touch(40_000, Refresh::Unchanged);
         assert!(test.pop(40_200).is_some_and(|due| !due.slow), "it was written promptly");
     }
 
@@ -693,7 +703,7 @@ mod tests {
     #[test]
     fn an_object_is_forgotten_after_its_last_write() {
         let mut test = Test::new();
-        test.touch(0, Noticed::Nothing);
+        test.touch(0, Refresh::Unchanged);
         let due = test.pop(200).expect("it is due");
         test.done(&due, &WRITTEN, 300);
         assert_eq!(test.queue.len(), 1, "the next write waits for a second");

@@ -1,40 +1,39 @@
 //! Readiness: the controller decides nothing before the caches of all kinds are synced.
 
-use crate::watches::Kind;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// The kinds whose caches are not synced yet.
+/// The kinds whose caches are not synced yet, with the names of their resources.
 #[derive(Debug)]
-pub struct Readiness {
-    waiting: Mutex<BTreeSet<Kind>>,
+pub struct Readiness<K> {
+    waiting: Mutex<BTreeMap<K, &'static str>>,
 }
 
-impl Readiness {
+impl<K: Ord> Readiness<K> {
     /// Waits for the caches of these kinds.
     #[must_use]
-    pub fn new(kinds: BTreeSet<Kind>) -> Self {
+    pub fn new(kinds: impl IntoIterator<Item = (K, &'static str)>) -> Self {
         Self {
-            waiting: Mutex::new(kinds),
+            waiting: Mutex::new(kinds.into_iter().collect()),
         }
     }
 
     /// Records that the cache of a kind is synced. Returns true if it was the last.
-    pub fn synced(&self, kind: Kind) -> bool {
+    pub fn synced(&self, kind: &K) -> bool {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.remove(&kind) && waiting.is_empty()
+        waiting.remove(kind).is_some() && waiting.is_empty()
     }
 
-    /// Returns true if the cache of this kind is not synced yet.
+    /// Returns true if the cache of a kind with this resource is not synced yet.
     pub fn waits_for(&self, plural: &str) -> bool {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.iter().any(|kind| kind.resource().plural == plural)
+        waiting.values().any(|name| *name == plural)
     }
 
     /// Returns an error that names the kinds whose caches are not synced yet.
     pub(crate) fn check(&self) -> Result<(), String> {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let names: Vec<_> = waiting.iter().map(|kind| kind.resource().plural).collect();
+        let names: Vec<_> = waiting.values().copied().collect();
         if names.is_empty() {
             Ok(())
         } else {

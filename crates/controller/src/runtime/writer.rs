@@ -5,11 +5,11 @@
 mod ca_cache;
 
 use super::action::{Action, Event, Involved, RecordedEvent, Write};
+use super::metrics::{Metrics, Reason};
 use super::queue::Outcome;
-use crate::Options;
-use crate::metrics::{Metrics, Reason};
-use crate::model::{TlsSecret, bounded};
+use super::text::bounded;
 use ca_cache::CaCache;
+pub use ca_cache::read_authority;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use kube::core::params::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
@@ -47,14 +47,14 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Creates a writer that uses this client.
+    /// Creates a writer that uses this client, for the replica of this identity.
     #[must_use]
-    pub fn new(client: Client, metrics: Metrics, options: &Options, now: fn() -> Timestamp) -> Self {
+    pub fn new(client: Client, metrics: Metrics, identity: String, dry_run: bool, now: fn() -> Timestamp) -> Self {
         Self {
             client,
             metrics,
-            identity: options.identity.clone(),
-            dry_run: options.dry_run,
+            identity,
+            dry_run,
             now,
             ca_cache: CaCache::default(),
         }
@@ -172,12 +172,9 @@ impl Writer {
     async fn read(&self, place: &ObjectRef) -> Result<(Authority, AuthorityData), Refused> {
         let request = Request::new(SECRETS.path(place)).get(&place.name, &GetParams::default());
         let text = self.send(request).await?;
-        let there = TlsSecret::read(&text).map_err(Refused::unmade)?;
-        let form = Authority {
-            place: place.clone(),
-            version: there.version,
-        };
-        Ok((form, TlsSecret::authority(&text).map_err(Refused::unmade)?))
+        let (version, data) = read_authority(&text).map_err(Refused::unmade)?;
+        let place = place.clone();
+        Ok((Authority { place, version }, data))
     }
 
     /// Checks with the API server that an object does not exist. A response that its kind is unknown is no proof.

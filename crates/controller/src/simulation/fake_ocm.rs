@@ -9,6 +9,7 @@ use crate::controllers::{Context, Controller};
 use crate::model::AgentResource;
 use crate::model::{GitOpsCluster, Reach, TlsSecret};
 use crate::runtime::action::Write;
+use crate::runtime::writer::read_authority;
 use crate::watches::Kind;
 use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
 use aws_lc_rs::rand::SystemRandom;
@@ -313,7 +314,7 @@ impl Hub {
             (None, _) => made_once(recipe),
             (Some(authority), Some(secret)) => {
                 assert_eq!(secret["metadata"]["resourceVersion"], *authority.version);
-                let authority = TlsSecret::authority(&secret.to_string()).expect("an authority");
+                let authority = read_authority(&secret.to_string()).expect("an authority").1;
                 pki::make(recipe, Some(&authority)).expect("it can be made")
             }
             (Some(_), None) => panic!("there is no authority"),

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::model::TlsSecret;
+use crate::runtime::writer::read_authority;
 use jiff::{SignedDuration, Timestamp};
 use pki;
 use pki::Recipe;
@@ -52,7 +53,7 @@ pub(crate) fn both(first: &Value, second: &Value) -> Value {
 
 /// Issues a certificate and puts it into a Secret's data, as the writer does.
 pub(crate) fn put(recipe: &Recipe, authority: &Value, object: &mut Value) {
-    let authority = TlsSecret::authority(&authority.to_string()).expect("an authority");
+    let authority = read_authority(&authority.to_string()).expect("an authority").1;
     for (key, value) in pki::make(recipe, Some(&authority)).expect("it can be made") {
         object["data"][key] = json!(value.map(ByteString));
     }

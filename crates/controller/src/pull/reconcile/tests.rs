@@ -2,10 +2,11 @@
 
 use super::*;
 use crate::cache::tests::cluster;
-use crate::cache::{Change, Noticed, ReconcileRequest, Refusal};
+use crate::cache::{Change, ReconcileRequest, Refusal};
 use crate::controllers::Settings;
 use crate::model::{Cluster, Decision, REFRESH, Reach, Work};
 use crate::pull::tenancy::Namespaces;
+use crate::runtime::queue::Refresh;
 use jiff::Timestamp;
 use ocm::pull_model as names;
 use serde_json::json;
@@ -213,7 +214,7 @@ impl Hub {
         let affected = ReconcileRequest {
             sort: ReconcileKind::Application,
             place: place.clone(),
-            noticed: Noticed::Nothing,
+            refresh: Refresh::Unchanged,
         };
         let refusal = why.map(|why| Refusal {
             why: why.into(),
@@ -358,7 +359,7 @@ fn a_cluster_that_is_not_there_keeps_what_runs_on_another() {
     let affected = hub.cache.apply(cluster("eu4", Reach::Heard));
     assert!(
         affected.iter().any(|it| it.place == shop()),
-        "it is noticed: {affected:?}"
+        "it is refresh: {affected:?}"
     );
     hub.settle(&shop());
     assert_eq!(
@@ -384,7 +385,7 @@ fn a_namespace_goes_to_the_clusters_that_its_placements_select() {
     let why = "no Placement in the namespace argocd selects the ManagedCluster eu1";
     assert_eq!((hub.conditions(&shop()), hub.works()), (vec![(ERROR, why)], vec![]));
     let affected = decide(&mut hub, "argocd", &["eu2", "eu1"]);
-    assert_eq!(affected.len(), 1, "a decision that comes later is noticed");
+    assert_eq!(affected.len(), 1, "a decision that comes later is refresh");
     hub.settle(&shop());
     assert_eq!((hub.conditions(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
     decide(&mut hub, "argocd", &[]);

@@ -1,7 +1,10 @@
 //! A short-lived cache of the CA key for bursts of certificates: when a fleet is registered or its certificates are renewed, each
 //! cluster needs a certificate, and the CA's Secret is read once and not for each.
 
+use k8s_openapi::ByteString;
 use pki::{Authority, AuthorityData};
+use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -54,10 +57,33 @@ impl CaCache {
     }
 }
 
+/// Reads the resource version, and the key and certificates of a CA, from the JSON of its Secret. The key must not be cached for
+/// long.
+///
+/// # Errors
+///
+/// Returns an error if the Secret has none. The error quotes nothing of the Secret.
+pub fn read_authority(text: &str) -> Result<(Box<str>, AuthorityData), String> {
+    #[derive(Deserialize)]
+    struct Secret {
+        metadata: Metadata,
+        data: Option<BTreeMap<String, ByteString>>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Metadata {
+        #[serde(default)]
+        resource_version: Box<str>,
+    }
+    let Secret { metadata, data } =
+        serde_json::from_str(text).map_err(|_| "it is not a Secret as Kubernetes has them")?;
+    let data = AuthorityData::new(data.unwrap_or_default()).map_err(|error| error.to_string())?;
+    Ok((metadata.resource_version, data))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use k8s_openapi::ByteString;
     use ocm::object_ref::ObjectRef;
     use std::cell::Cell;
 

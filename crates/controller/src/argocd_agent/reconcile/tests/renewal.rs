@@ -5,6 +5,7 @@ use crate::argocd_agent::reconcile::authority::{Leaf, Spread, leaf, next, requeu
 use crate::cache::tests::now;
 use crate::model::TlsSecret;
 use crate::runtime::action::Write;
+use crate::runtime::writer::read_authority;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use pki::{Authority, Certificate, Recipe, make};
@@ -15,7 +16,7 @@ use std::sync::LazyLock;
 pub(super) const DUE: i64 = 292;
 
 fn secret(recipe: &Recipe, authority: Option<&Value>) -> Value {
-    let authority = authority.map(|it| TlsSecret::authority(&it.to_string()).expect("an authority"));
+    let authority = authority.map(|it| read_authority(&it.to_string()).expect("an authority").1);
     let made = make(recipe, authority.as_ref()).expect("it can be made");
     let data: serde_json::Map<_, _> = made
         .into_iter()
