@@ -287,8 +287,8 @@ fn each_admission_policy_is_for_the_account_and_bound() {
 
 #[test]
 fn admission_policies_have_the_names_that_are_written() {
+    use controller::annotations::REFRESH;
     use controller::cluster_secrets as secrets;
-    use controller::model::REFRESH;
     use ocm::argocd_agent as agents;
     use ocm::pull_model as pull;
     let text = crate::embedded::ADMISSION_POLICY;

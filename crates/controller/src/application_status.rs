@@ -8,9 +8,10 @@
 pub(super) mod conditions;
 mod events;
 
+use crate::annotations::REFRESH;
 use crate::cache::{Cache, ReconcileKind};
-use crate::controllers::{Context, Controller, never};
-use crate::model::{Condition, REFRESH, Reach, WorkKind};
+use crate::model::{Condition, Reach, WorkKind};
+use crate::reconcile::{Context, Controller, never};
 use crate::runtime::action::{Action, Involved, Write};
 use crate::watches::Kind;
 use jiff::Timestamp;
@@ -200,8 +201,8 @@ mod tests {
     use crate::cache;
     use crate::cache::Change;
     use crate::cache::tests::{AgentReport, BROKEN, REFUSED, WELL, now, of_set, set, set_of, tracked, work};
-    use crate::controllers::Settings;
     use crate::model::Application;
+    use crate::reconcile::Settings;
     use crate::runtime::action::Event;
     use crate::runtime::text::TEXT_MAX;
 

@@ -36,10 +36,10 @@ use serde_json::{Value, json};
 
 /// Returns the labels of all objects that the controller creates.
 fn labels() -> Value {
-    json!({ crate::cluster_secrets::MANAGED_BY: crate::cluster_secrets::OURS })
+    json!({ ocm::work::MANAGED_BY: ocm::work::OURS })
 }
 
 /// Returns the annotation that names the GitOpsCluster that owns an object.
 fn owner((namespace, name): (&str, &str)) -> Value {
-    json!({ crate::cluster_secrets::OWNER: format!("{namespace}/{name}") })
+    json!({ crate::annotations::OWNER: format!("{namespace}/{name}") })
 }

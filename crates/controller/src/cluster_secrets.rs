@@ -11,14 +11,14 @@
 mod credential;
 mod decide;
 mod keeper;
-mod labels;
 
+pub use crate::model::Labels;
 pub use credential::Issuer;
 pub use decide::{Cluster, Decision, Write, decide, obsolete};
 pub use keeper::{Keeper, is_hub};
-pub use labels::Labels;
 
-use crate::model;
+use crate::annotations;
+use crate::model::TlsSecret;
 use credential::Credential;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
@@ -34,6 +34,7 @@ pub const SECRET_TYPE: &str = "argocd.argoproj.io/secret-type";
 /// The value of [`SECRET_TYPE`] for cluster Secrets.
 pub const CLUSTER: &str = "cluster";
 
+pub use crate::annotations::OWNER;
 pub use ocm::work::{MANAGED_BY, OURS};
 
 /// The annotation that lists the labels copied from the cluster. The controller removes a listed label that the cluster loses,
@@ -44,7 +45,7 @@ pub const COPIED: &str = "argocd-ocm-cmp.github.io/labels";
 /// (`IsManagedCluster` in its `controller/sharding`). Older versions ignore it on a Secret: an Application for the cluster makes
 /// the application-controller dial the server, even if the Application itself has the annotation. ApplicationSets ignore it in
 /// all versions.
-pub const SKIP_RECONCILE: &str = model::SKIP_RECONCILE;
+pub const SKIP_RECONCILE: &str = annotations::SKIP_RECONCILE;
 
 /// The label that names the agent of a Secret (`LabelKeyClusterAgentMapping` in argocd-agent).
 pub const AGENT_NAME: &str = "argocd-agent.argoproj-labs.io/agent-name";
@@ -70,9 +71,6 @@ const SERVER: &str = "server";
 
 /// The key of the connection configuration.
 const CONFIG: &str = "config";
-
-/// The annotation that names the owning GitOpsCluster of a Secret as `NAMESPACE/NAME`: a label value is too short for some names.
-pub const OWNER: &str = "argocd-ocm-cmp.github.io/gitopscluster";
 
 /// A cluster Secret of Argo CD, by any writer, reduced to the needed fields; it holds no credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -213,13 +211,13 @@ impl ClusterSecret {
 
     /// Returns true if the signing CA has issued Argo CD's client certificate.
     #[must_use]
-    pub fn is_issued_by(&self, ca: &model::TlsSecret) -> bool {
+    pub fn is_issued_by(&self, ca: &TlsSecret) -> bool {
         self.credential.as_ref().is_some_and(|is| is.is_issued_by(ca))
     }
 
     /// Returns true if the Secret trusts exactly these CAs.
     #[must_use]
-    pub fn trusts(&self, ca: &model::TlsSecret) -> bool {
+    pub fn trusts(&self, ca: &TlsSecret) -> bool {
         self.credential.as_ref().is_some_and(|is| is.trusts(ca))
     }
 

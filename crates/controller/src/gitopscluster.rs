@@ -8,25 +8,26 @@
 //! The controller writes cluster Secrets only into the namespace that it serves, because its cache holds the Secrets of that
 //! namespace only.
 
-mod membership;
+pub(crate) mod membership;
+pub(crate) mod ownership;
 mod secrets;
 mod status;
 
-pub(super) use membership::{agents_of, gives_up, has_agent, is_wanted};
 pub(super) use secrets::AGENTS as AGENT_SECRETS;
 pub(super) use secrets::CONTROLLER as SECRETS;
 
 use crate::argocd_agent::reconcile as argocd_agent;
 use crate::cache::{Cache, ReconcileKind, Selection};
 use crate::cluster_secrets::ClusterSecret;
-use crate::controllers::{Context, Controller};
 use crate::model::GitOpsCluster;
+use crate::reconcile::{Context, Controller};
 use crate::runtime::action::{Action, Event, Involved, Write};
 use crate::watches::Kind;
 use membership::{Form, own};
 use ocm::gitops_cluster::{SHARED_FINALIZER, finalizer, namespace_of_finalizer};
 use ocm::object_ref::ObjectRef;
 use ocm::resources::{GITOPS_CLUSTER_STATUSES, GITOPS_CLUSTERS};
+use ownership::{Ownership, argocd_of, has_own_finalizer, has_shared_finalizer, is_held};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -54,66 +55,6 @@ pub(super) const CONTROLLER: Controller = Controller {
     reconcile,
     requeue_after: argocd_agent::rollout_again,
 };
-
-/// The state of a GitOpsCluster for this controller: served, or the reason why not.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Ownership {
-    /// The controller serves it.
-    Served,
-    /// Its Argo CD is in this other namespace.
-    Elsewhere(String),
-    /// It is outside Argo CD's namespace, and that namespace is not open to other namespaces.
-    Unauthorised,
-    /// Its Placement is in this other namespace, according to `placementRef`.
-    WrongPlacement(String),
-}
-
-impl Ownership {
-    pub(super) fn of(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, argocd: &str) -> Self {
-        let wanted = argocd_of(place, it);
-        let placement = it.spec.placement_namespace.as_deref();
-        if wanted != argocd {
-            return Self::Elsewhere(wanted.to_owned());
-        }
-        if *place.namespace != *argocd && !cache.is_open() {
-            return Self::Unauthorised;
-        }
-        match placement.filter(|namespace| **namespace != *place.namespace) {
-            Some(namespace) => Self::WrongPlacement(namespace.to_owned()),
-            None => Self::Served,
-        }
-    }
-}
-
-/// Returns the namespace of the Argo CD that a GitOpsCluster is for.
-fn argocd_of<'i>(place: &'i ObjectRef, it: &'i GitOpsCluster) -> &'i str {
-    it.spec.argocd.as_deref().unwrap_or(&place.namespace)
-}
-
-/// Returns true if a GitOpsCluster has the finalizer of the controller for the Argo CD in this namespace.
-fn has_own_finalizer(it: &GitOpsCluster, argocd: &str) -> bool {
-    let mut namespaces = it.finalizers.iter().filter_map(|it| namespace_of_finalizer(it));
-    namespaces.any(|namespace| namespace == argocd)
-}
-
-fn has_shared_finalizer(it: &GitOpsCluster) -> bool {
-    it.finalizers.iter().any(|finalizer| finalizer == SHARED_FINALIZER)
-}
-
-/// Returns true if the controller of the Argo CD in this namespace holds a GitOpsCluster by a finalizer: by its own one, or by
-/// the shared one of earlier versions if the GitOpsCluster is for this Argo CD. If it is for another Argo CD, the owner of the
-/// shared finalizer is unknown, and the controller of the other Argo CD removes it.
-pub(super) fn is_held(place: &ObjectRef, it: &GitOpsCluster, argocd: &str) -> bool {
-    has_own_finalizer(it, argocd) || has_shared_finalizer(it) && argocd_of(place, it) == argocd
-}
-
-/// Returns true if another controller has to remove the objects created for a GitOpsCluster outside Argo CD's namespace: the
-/// GitOpsCluster is for another Argo CD, and either never was for this one, or already has the finalizer of another controller.
-pub(super) fn is_anothers(place: &ObjectRef, it: &GitOpsCluster, argocd: &str) -> bool {
-    let mut namespaces = it.finalizers.iter().filter_map(|it| namespace_of_finalizer(it));
-    let is_for_this = argocd_of(place, it) == argocd;
-    !is_for_this && (!has_own_finalizer(it, argocd) || namespaces.any(|namespace| namespace != argocd))
-}
 
 /// Returns the finalizers of a GitOpsCluster plus that of the controller of this Argo CD, which also replaces the shared one.
 fn with_own_finalizer(it: &GitOpsCluster, argocd: &str) -> Vec<String> {

@@ -10,6 +10,7 @@
 //! [`runtime::slots`] limits the writes in progress, and [`runtime::writer`] writes, if this replica holds the Lease
 //! ([`runtime::lease`]). All of this runs on one thread, so that the cache needs no lock and each decision uses one state.
 
+pub mod annotations;
 #[cfg(test)]
 mod api_server;
 pub mod application_set_report;
@@ -25,6 +26,7 @@ pub mod metrics;
 pub mod model;
 mod options;
 pub mod pull;
+pub mod reconcile;
 mod reconciler;
 pub mod runtime;
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod cluster;
 mod decision;
 mod generated;
 mod gitops_cluster;
+mod labels;
 mod object;
 #[cfg(test)]
 mod properties;
@@ -17,12 +18,13 @@ mod tls_secret;
 mod work;
 
 pub use agent_resource::AgentResource;
-pub use application::{Application, Condition, REFRESH, SKIP_RECONCILE};
+pub use application::{Application, Condition};
 pub use application_set::ApplicationSet;
 pub use cluster::{Cluster, Reach};
 pub use decision::Decision;
 pub use generated::Generated;
 pub use gitops_cluster::{GitOpsCluster, OPEN, PUSH, Placement, Spec, is_open};
+pub use labels::Labels;
 pub use object::Object;
 pub use tls_secret::{PROMOTED, TlsSecret};
 pub use work::{Work, WorkKind, WorkState};

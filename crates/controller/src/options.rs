@@ -1,6 +1,7 @@
 //! The options of the process: the controllers to run and their settings.
 
-use crate::controllers::{CONTROLLERS, Controller, PULL, Settings};
+use crate::controllers::{CONTROLLERS, PULL};
+use crate::reconcile::{Controller, Settings};
 use crate::runtime::readiness::Readiness;
 use crate::watches::Kind;
 use hub::Connection;

@@ -14,7 +14,7 @@ use super::metrics::HubMetrics;
 use super::watches::{self, Kind, WatchEvent, WatchUpdate, Watches};
 use super::{Clocks, Options};
 use crate::cache::{Cache, Change, ReconcileKind, ReconcileRequest, Refusal};
-use crate::controllers::{Context, Controller, Settings};
+use crate::reconcile::{Context, Controller, Settings};
 use crate::runtime::action::{Action, Event, Involved, RecordedEvent};
 use crate::runtime::metrics::{Metrics, Reason};
 use crate::runtime::outbox::{Outbox, Put};

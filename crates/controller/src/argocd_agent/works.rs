@@ -23,7 +23,7 @@ pub fn ca_work(cluster: &str, namespace: &str, bundle_pem: &str, owner: &str) ->
             "namespace": cluster,
             "name": names::CA_WORK,
             "labels": work_labels("ca"),
-            "annotations": {names::CA_ANNOTATION: "true", crate::cluster_secrets::OWNER: owner},
+            "annotations": {names::CA_ANNOTATION: "true", crate::annotations::OWNER: owner},
         },
         "spec": {
             "workload": {"manifests": [

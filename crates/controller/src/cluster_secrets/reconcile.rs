@@ -4,8 +4,8 @@
 use crate::cache::{Cache, ReconcileKind};
 use crate::cluster_secrets;
 use crate::cluster_secrets::{Cluster, Keeper};
-use crate::controllers::{Context, Controller, never};
-use crate::gitopscluster;
+use crate::gitopscluster::membership::is_wanted;
+use crate::reconcile::{Context, Controller, never};
 use crate::runtime::action::{Action, Event, Involved, Write};
 use crate::watches::Kind;
 use ocm::object_ref::ObjectRef;
@@ -40,7 +40,7 @@ pub(crate) fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_
             let decision = cluster_secrets::decide(&cluster, secrets);
             let is_new = matches!(decision.write, Some(cluster_secrets::Write::Create(_)));
             // The GitOpsCluster controller creates the Secret; the watch event then triggers another reconcile.
-            if is_new && gitopscluster::is_wanted(cache, cluster.name, argocd) {
+            if is_new && is_wanted(cache, cluster.name, argocd) {
                 return None;
             }
             let write = decision.write.map(|write| match write {

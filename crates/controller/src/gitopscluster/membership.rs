@@ -1,11 +1,10 @@
 //! The assignment of managed clusters to GitOpsClusters. The first GitOpsCluster that selects a cluster keeps it, and releases it
 //! only when it certainly no longer selects it: missing, empty or contradictory input never removes anything.
 
-use super::{Ownership, is_anothers, is_held};
-use crate::argocd_agent::reconcile::clusters_of;
+use super::ownership::{Ownership, is_anothers, is_held};
 use crate::cache::{Cache, Selection};
 use crate::cluster_secrets::{ClusterSecret, Keeper, is_hub};
-use crate::model::{GitOpsCluster, Reach};
+use crate::model::{AgentResource, GitOpsCluster, Object, Reach};
 use ocm::argocd_agent as names;
 use ocm::object_ref::ObjectRef;
 use std::collections::BTreeSet;
@@ -145,6 +144,21 @@ pub(crate) fn agents_of<'i>(
     all.extend(clusters_of(cache, place));
     all.retain(|cluster| has_agent(cache, place, it, cluster, argocd));
     all
+}
+
+/// Returns the PlacementDecisions, written for a GitOpsCluster, that name all clusters with the add-on.
+pub(crate) fn decisions_of<'i>(
+    cache: &'i Cache,
+    place: &ObjectRef,
+) -> impl Iterator<Item = (&'i ObjectRef, &'i Object)> {
+    let all = cache.objects(AgentResource::Decisions);
+    let all = all.filter(move |(_, it)| it.owner().as_ref() == Some(place));
+    all.filter(|(at, _)| names::next_decision_number(&place.name, &at.name).is_none())
+}
+
+/// Returns the clusters in these PlacementDecisions.
+pub(crate) fn clusters_of<'i>(cache: &'i Cache, place: &ObjectRef) -> BTreeSet<&'i str> {
+    decisions_of(cache, place).flat_map(|(_, it)| it.decided()).collect()
 }
 
 /// Returns true if this GitOpsCluster runs argocd-agent on a managed cluster, by the rules of [`agents_of`].

@@ -4,12 +4,13 @@
 mod agent;
 
 use super::membership::{Form, own};
-use super::{Ownership, secrets};
+use super::ownership::Ownership;
+use super::secrets;
 use crate::argocd_agent::reconcile as argocd_agent;
 use crate::cache::{Cache, ReconcileKind, Selection};
 use crate::cluster_secrets::ClusterSecret;
-use crate::controllers::Context;
 use crate::model::{GitOpsCluster, OPEN, PUSH};
+use crate::reconcile::Context;
 use ocm::argocd_agent as names;
 use ocm::health::time;
 use ocm::object_ref::ObjectRef;

@@ -1,18 +1,13 @@
 //! The model of an Application.
 
 use super::{Generated, Text, read};
+use crate::annotations::{REFRESH, SKIP_RECONCILE};
 use crate::pull;
 use ocm::boolean::is_true;
 use ocm::object_ref::ObjectRef;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
-
-/// The annotation that asks Argo CD to refresh an Application. Argo CD removes it afterwards.
-pub const REFRESH: &str = "argocd.argoproj.io/refresh";
-
-/// The annotation of Applications that Argo CD does not reconcile.
-pub const SKIP_RECONCILE: &str = "argocd.argoproj.io/skip-reconcile";
 
 /// An Application.
 #[derive(Clone, Debug)]

@@ -1,7 +1,6 @@
 //! The model of a ManagedCluster.
 
-use super::{Text, read};
-use crate::cluster_secrets::Labels;
+use super::{Labels, Text, read};
 use serde::Deserialize;
 
 /// The reachability of a managed cluster, as reported by OCM.

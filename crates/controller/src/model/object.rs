@@ -1,11 +1,12 @@
 //! The model of an object that is compared with its desired state.
 
 use super::{Text, read};
-use crate::cluster_secrets::{MANAGED_BY, OURS, OWNER};
+use crate::annotations::OWNER;
 use crate::model::AgentResource;
 use k8s_openapi::ByteString;
 use ocm::health::time;
 use ocm::object_ref::ObjectRef;
+use ocm::work::{MANAGED_BY, OURS};
 use pki::Certificate;
 use serde::Deserialize;
 use serde::de::IgnoredAny;

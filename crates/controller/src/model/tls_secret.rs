@@ -1,9 +1,9 @@
 //! The model of a Secret with certificates and their key, without the private parts.
 
 use super::{Text, read};
-use crate::cluster_secrets::{MANAGED_BY, OURS};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
+use ocm::work::{MANAGED_BY, OURS};
 use pki;
 use pki::{Certificate, KeyId};
 use serde::Deserialize;

@@ -1,9 +1,8 @@
 //! The model of a work: its health and its owner.
 
 use super::generated::Part;
-use super::{Text, read};
+use super::{Labels, Text, read};
 use crate::application_set_report::Resource;
-use crate::cluster_secrets::Labels;
 use crate::pull::Carried;
 use crate::runtime::text::bounded;
 use jiff::Timestamp;

@@ -3,7 +3,7 @@
 use super::requests::{Operation, Refresh, Requests, Taken};
 use super::status::Mirror;
 use super::{annotation, entry, group, items, own, text};
-use crate::model::{REFRESH, SKIP_RECONCILE};
+use crate::annotations::{REFRESH, SKIP_RECONCILE};
 use ocm::boolean::is_true;
 use ocm::pull_model as names;
 use ocm::tracking::{INSTALLATION_ID, INSTANCE, TRACKING_ID};

@@ -5,7 +5,7 @@
 
 use super::status::{Condition, Health, Mirror, OperationState, Sync, bounded, bounded_line, bounded_word, time};
 use super::{items, text};
-use crate::model::REFRESH;
+use crate::annotations::REFRESH;
 use ocm::pull_model as names;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 use super::application::{Application, Destination, is_copied, texts};
 use super::requests::Requests;
 use super::{Dialect, Settings, hash, text};
-use crate::model::REFRESH;
+use crate::annotations::REFRESH;
 use ocm::pull_model as names;
 use serde_json::{Map, Value, json};
 

@@ -4,16 +4,17 @@
 //! Labels, annotations and names are those of argocd-pull-integration and Red Hat ACM's multicloud-integrations. The module
 //! [`pull`](super) maps Applications to works and works to status; this module decides what to write.
 
+use crate::annotations::SKIP_RECONCILE;
 use crate::application_status::conditions::{APPLY_ERROR, UNREACHABLE, unreachable};
 use crate::cache::{Cache, Carrying, ReconcileKind};
 use crate::cluster_secrets::is_hub;
-use crate::controllers::{Context, Controller, never};
-use crate::model::{Application, SKIP_RECONCILE, WorkKind};
+use crate::model::{Application, WorkKind};
 use crate::pull;
 use crate::pull::requests::Taken;
 use crate::pull::status::{Condition, Mirror, Situation};
 use crate::pull::work::{Desired, Hold};
 use crate::pull::{Carried, payload, requests, status, tenancy, work};
+use crate::reconcile::{Context, Controller, never};
 use crate::runtime::action::{Action, Event, Involved, Write};
 use crate::watches::Kind;
 use ocm::object_ref::ObjectRef;

@@ -22,7 +22,7 @@
 use super::application::Application;
 use super::carried::Carried;
 use super::{annotation, entry, hash, items, text};
-use crate::model::REFRESH;
+use crate::annotations::REFRESH;
 use ocm::pull_model as names;
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@ use super::application::Application;
 use super::carried::{Applied, Carried};
 use super::requests::Requests;
 use super::{Dialect, Settings, feedback, hash, items, payload, text};
-use crate::model::REFRESH;
+use crate::annotations::REFRESH;
 use ocm::hash::{hex, with_hash};
 use ocm::names::application_label;
 use ocm::pull_model as names;

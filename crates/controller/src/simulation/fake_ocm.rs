@@ -5,9 +5,9 @@
 use super::{AGENT_SECRETS, Hub, merge};
 use crate::argocd_agent::reconcile::{ADDON, HUB, REQUESTS, WORKS};
 use crate::cache::{Cache, ReconcileKind};
-use crate::controllers::{Context, Controller};
 use crate::model::AgentResource;
 use crate::model::{GitOpsCluster, Reach, TlsSecret};
+use crate::reconcile::{Context, Controller};
 use crate::runtime::action::Write;
 use crate::runtime::writer::read_authority;
 use crate::watches::Kind;

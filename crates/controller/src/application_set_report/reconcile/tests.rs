@@ -7,8 +7,8 @@ use crate::cache::tests::{
     AgentReport, BROKEN, REFUSED, WELL, cluster, now, of_set, set, set_of as set_name_of, tracked, work,
 };
 use crate::cache::{Change, ReconcileRequest};
-use crate::controllers::Settings;
 use crate::model::{ApplicationSet, Reach, Work};
+use crate::reconcile::Settings;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 

@@ -11,10 +11,11 @@ use super::{ABOUT, NAME, REQUIRES, asking, gone, management, of_gitops, pair, ro
 use crate::argocd_agent as agent;
 use crate::argocd_agent::{DesiredAgent, Entry};
 use crate::cache::{Cache, ReconcileKind};
-use crate::controllers::{Context, Controller};
-use crate::gitopscluster::{agents_of, gives_up, has_agent, is_anothers};
+use crate::gitopscluster::membership::{agents_of, clusters_of, decisions_of, gives_up, has_agent};
+use crate::gitopscluster::ownership::is_anothers;
 use crate::model::AgentResource;
 use crate::model::{GitOpsCluster, Object};
+use crate::reconcile::{Context, Controller};
 use crate::runtime::action::{Action, Write};
 use ocm::argocd_agent as names;
 use ocm::object_ref::ObjectRef;
@@ -117,12 +118,6 @@ pub(super) fn of<'i>(
 ) -> impl Iterator<Item = (&'i ObjectRef, &'i Object)> {
     let all = cache.objects(kind);
     all.filter(move |(_, it)| it.owner().as_ref() == Some(place))
-}
-
-/// Returns the PlacementDecisions of a GitOpsCluster that name all clusters with the add-on.
-fn decisions_of<'i>(cache: &'i Cache, place: &ObjectRef) -> impl Iterator<Item = (&'i ObjectRef, &'i Object)> {
-    let all = of(cache, AgentResource::Decisions, place);
-    all.filter(|(at, _)| names::next_decision_number(&place.name, &at.name).is_none())
 }
 
 /// Returns the PlacementDecisions of a GitOpsCluster that name the clusters with the next version, during a rollout.
@@ -262,11 +257,6 @@ fn leftovers(cache: &Cache, place: &ObjectRef) -> Vec<Write> {
 pub(super) fn is_left(cache: &Cache, place: &ObjectRef) -> bool {
     let kinds = MADE.into_iter().map(|(kind, _)| kind).chain([AgentResource::Works]);
     kinds.into_iter().any(|kind| of(cache, kind, place).next().is_some())
-}
-
-/// Returns the clusters in the PlacementDecisions written for a GitOpsCluster, in any version.
-pub(crate) fn clusters_of<'i>(cache: &'i Cache, place: &ObjectRef) -> BTreeSet<&'i str> {
-    decisions_of(cache, place).flat_map(|(_, it)| it.decided()).collect()
 }
 
 /// Returns the clusters that an entry of the add-on names.

@@ -7,10 +7,11 @@ use super::authority::{self, Leaf, Spread};
 use super::{ABOUT, NAME, REQUIRES, asking, blocklist, gone, issued, management, of_argocd, of_hub, server, so, works};
 use crate::argocd_agent as agent;
 use crate::cache::{Cache, ReconcileKind};
-use crate::controllers::{Context, Controller};
-use crate::gitopscluster::{agents_of, has_agent, is_anothers, is_held};
+use crate::gitopscluster::membership::{agents_of, clusters_of, has_agent};
+use crate::gitopscluster::ownership::{is_anothers, is_held};
 use crate::model::AgentResource;
 use crate::model::{GitOpsCluster, Object, TlsSecret};
+use crate::reconcile::{Context, Controller};
 use crate::runtime::action::{Action, Write};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
@@ -186,7 +187,7 @@ fn spread(cache: &Cache, argocd: &str) -> Spread {
     let kept = cache.gitops_clusters().filter(|(place, it)| {
         !it.deleting && it.spec.may_have_agent() && super::wanted(cache, place, it, argocd).is_none()
     });
-    clusters.extend(kept.flat_map(|(place, _)| super::addon::clusters_of(cache, place)));
+    clusters.extend(kept.flat_map(|(place, _)| clusters_of(cache, place)));
     let leaves = [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS];
     Spread {
         is_known: clusters.iter().all(|cluster| works::has(cache, cluster, ca)),

@@ -8,7 +8,8 @@
 use super::{asking, authority, blocklist};
 use crate::cache::Cache;
 use crate::cluster_secrets::OWNER;
-use crate::gitopscluster::{Ownership, gives_up, has_agent};
+use crate::gitopscluster::membership::{gives_up, has_agent};
+use crate::gitopscluster::ownership::Ownership;
 use crate::model::AgentResource;
 use crate::model::{GitOpsCluster, Object};
 use crate::runtime::action::Write;

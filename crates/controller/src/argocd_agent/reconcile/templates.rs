@@ -4,7 +4,7 @@
 use super::pair;
 use crate::argocd_agent as agent;
 use crate::argocd_agent::{DesiredAgent, Images};
-use crate::controllers::Context;
+use crate::reconcile::Context;
 use ocm::object_ref::ObjectRef;
 use serde_json::Value;
 use std::cell::RefCell;

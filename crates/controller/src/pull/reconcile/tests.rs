@@ -1,11 +1,12 @@
 //! Tests of the pull model on a simulated hub that applies all writes, so that the tests compare final states.
 
 use super::*;
+use crate::annotations::REFRESH;
 use crate::cache::tests::cluster;
 use crate::cache::{Change, ReconcileRequest, Refusal};
-use crate::controllers::Settings;
-use crate::model::{Cluster, Decision, REFRESH, Reach, Work};
+use crate::model::{Cluster, Decision, Reach, Work};
 use crate::pull::tenancy::Namespaces;
+use crate::reconcile::Settings;
 use crate::runtime::queue::Refresh;
 use jiff::Timestamp;
 use ocm::pull_model as names;

@@ -1,0 +1,11 @@
+//! Annotations that several controllers read or write.
+
+/// The annotation that asks Argo CD to refresh an Application. Argo CD removes it afterwards.
+pub const REFRESH: &str = "argocd.argoproj.io/refresh";
+
+/// The annotation of Applications that Argo CD does not reconcile.
+pub const SKIP_RECONCILE: &str = "argocd.argoproj.io/skip-reconcile";
+
+/// The annotation that names the GitOpsCluster for which the controller created an object as `NAMESPACE/NAME`: a label value is too
+/// short for some names.
+pub const OWNER: &str = "argocd-ocm-cmp.github.io/gitopscluster";
