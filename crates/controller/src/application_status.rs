@@ -204,6 +204,7 @@ mod tests {
     use crate::model::Application;
     use crate::reconcile::Settings;
     use crate::runtime::action::Event;
+    use crate::runtime::table::Update;
     use crate::runtime::text::TEXT_MAX;
 
     const LATER: &str = "2026-06-01T13:00:00Z";
@@ -227,7 +228,8 @@ mod tests {
                 r#"{{"metadata":{{"uid":"u","resourceVersion":"7","annotations":{annotations}}},"status":{{"sync":{{}}}}}}"#
             );
             let application = Application::read(&text).expect("an Application");
-            self.0.apply(Change::Application(Self::place(), Some(application)));
+            self.0
+                .apply(Change::Application(Update::Set(Self::place(), application)));
         }
 
         fn on(&mut self, cluster: &str, report: &AgentReport<'_>) -> &mut Self {
@@ -237,8 +239,10 @@ mod tests {
         }
 
         fn without(&mut self, cluster: &str) -> &mut Self {
-            self.0
-                .apply(Change::Work(WorkKind::Work, ObjectRef::new(cluster, "shop"), None));
+            self.0.apply(Change::Work(
+                WorkKind::Work,
+                Update::Deleted(ObjectRef::new(cluster, "shop")),
+            ));
             self
         }
 
@@ -262,7 +266,8 @@ mod tests {
             let action = self.decide(now(), false)?;
             let mut application = self.0.application(&Self::place()).expect("it is there").clone();
             application.conditions = conditions_of(&action);
-            self.0.apply(Change::Application(Self::place(), Some(application)));
+            self.0
+                .apply(Change::Application(Update::Set(Self::place(), application)));
             Some(action)
         }
 
@@ -355,7 +360,7 @@ mod tests {
         ];
         let mut application = hub.0.application(&Hub::place()).expect("it is there").clone();
         application.conditions = others.to_vec();
-        hub.0.apply(Change::Application(Hub::place(), Some(application)));
+        hub.0.apply(Change::Application(Update::Set(Hub::place(), application)));
         let action = hub.on("eu1", &BROKEN).write().expect("a change");
         let conditions = conditions_of(&action);
         let kinds: Vec<_> = conditions.iter().map(|it| it.kind.as_str()).collect();
@@ -532,11 +537,11 @@ mod tests {
         );
         let text = r#"{"metadata":{"deletionTimestamp":"2026-06-01T12:00:00Z"}}"#;
         let going = Application::read(text).expect("an Application");
-        hub.0.apply(Change::Application(Hub::place(), Some(going)));
+        hub.0.apply(Change::Application(Update::Set(Hub::place(), going)));
         assert_eq!(hub.decide(now(), true), None);
         let text = r#"{"metadata":{"labels":{"apps.open-cluster-management.io/pull-to-ocm-managed-cluster":"true"}}}"#;
         let pulled = Application::read(text).expect("an Application");
-        hub.0.apply(Change::Application(Hub::place(), Some(pulled)));
+        hub.0.apply(Change::Application(Update::Set(Hub::place(), pulled)));
         assert_eq!(hub.decide(now(), true), None, "another controller reconciles it");
     }
 

@@ -24,6 +24,7 @@ use crate::pull;
 use crate::pull::Carried;
 use crate::pull::tenancy::Namespaces;
 use crate::runtime::queue::Refresh;
+use crate::runtime::table::{Table, Update};
 use crate::runtime::turns::Share;
 use agents::Agents;
 use decisions::Decisions;
@@ -41,100 +42,69 @@ use refusals::Refusals;
 use secrets::Secrets;
 use serde_json::Value;
 use sets::Sets;
-use std::borrow::Borrow;
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::hash::Hash;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use works::Works;
 
-/// A change of the cache that a watch event causes.
+/// A change of the cache that a watch event causes. A setting is the only object of its kind.
 #[derive(Debug)]
 pub enum Change {
-    /// An Application was created, changed or deleted.
-    Application(ObjectRef, Option<Application>),
-    /// A work was created, changed or deleted.
-    Work(WorkKind, ObjectRef, Option<Work>),
-    /// A ManagedCluster was created, changed or deleted.
-    Cluster(Arc<str>, Option<Cluster>),
-    /// A PlacementDecision was created, changed or deleted.
-    Decision(ObjectRef, Option<Decision>),
-    /// A Placement was created, changed or deleted.
-    Placement(ObjectRef, Option<Placement>),
-    /// A GitOpsCluster was created, changed or deleted.
-    GitOpsCluster(ObjectRef, Option<Box<GitOpsCluster>>),
-    /// True if GitOpsClusters of other namespaces may have cluster Secrets in the namespace of Argo CD.
-    Open(bool),
-    /// True if the namespace of Argo CD exists.
-    NamespaceIsThere(bool),
-    /// An AppProject was created, changed or deleted.
-    Project(Arc<str>, Option<Value>),
-    /// A cluster Secret of Argo CD was created, changed or deleted.
-    Secret(Arc<str>, Option<ClusterSecret>),
-    /// An ApplicationSet was created, changed or deleted.
-    ApplicationSet(ObjectRef, Option<ApplicationSet>),
-    /// The report of an ApplicationSet was created, changed or deleted.
-    Report(ObjectRef, Option<Found>),
-    /// The resource tracking settings of Argo CD changed.
-    Tracking(Tracking),
-    /// True if the ConfigMap with Argo CD's configuration exists.
-    ConfigIsThere(bool),
-    /// A Secret with certificates of argocd-agent was created, changed or deleted.
-    Certificate(Arc<str>, Option<TlsSecret>),
-    /// An object of argocd-agent or of its add-on was created, changed or deleted.
-    Object(AgentResource, ObjectRef, Option<Object>),
-    /// The namespaces in which Argo CD reads Applications changed.
-    Namespaces(Namespaces),
-    /// True if the ConfigMap with Argo CD's parameters exists.
-    ParametersAreThere(bool),
+    /// An update of Applications.
+    Application(Update<ObjectRef, Application>),
+    /// An update of the works of a kind.
+    Work(WorkKind, Update<ObjectRef, Work>),
+    /// An update of ManagedClusters.
+    Cluster(Update<Arc<str>, Cluster>),
+    /// An update of PlacementDecisions.
+    Decision(Update<ObjectRef, Decision>),
+    /// An update of Placements.
+    Placement(Update<ObjectRef, Placement>),
+    /// An update of GitOpsClusters.
+    GitOpsCluster(Update<ObjectRef, Box<GitOpsCluster>>),
+    /// An update of AppProjects.
+    Project(Update<Arc<str>, Value>),
+    /// An update of the cluster Secrets of Argo CD.
+    Secret(Update<Arc<str>, ClusterSecret>),
+    /// An update of ApplicationSets.
+    ApplicationSet(Update<ObjectRef, ApplicationSet>),
+    /// An update of the reports of ApplicationSets. After a complete list, the hub is known to serve their kind.
+    Report(Update<ObjectRef, Found>),
+    /// An update of the Secrets with certificates of argocd-agent.
+    Certificate(Update<Arc<str>, TlsSecret>),
+    /// An update of the objects of argocd-agent and its add-on, of this kind.
+    Object(AgentResource, Update<ObjectRef, Object>),
+    /// The setting of Argo CD's namespace that allows GitOpsClusters of other namespaces to have cluster Secrets there.
+    Open(Update<(), bool>),
+    /// The resource tracking settings of Argo CD.
+    Tracking(Update<(), Tracking>),
+    /// The namespaces in which Argo CD reads Applications.
+    Namespaces(Update<(), Namespaces>),
     /// The API server refused or accepted the last write that this part of a controller made for an object.
     Refused(&'static str, usize, ReconcileRequest, Option<Refusal>),
-    /// The complete list of Applications.
-    OnlyApplications(HashSet<ObjectRef>),
-    /// The complete list of works of this kind.
-    OnlyWorks(WorkKind, HashSet<ObjectRef>),
-    /// The complete list of ManagedClusters.
-    OnlyClusters(HashSet<Arc<str>>),
-    /// The complete list of PlacementDecisions.
-    OnlyDecisions(HashSet<ObjectRef>),
-    /// The complete list of Placements.
-    OnlyPlacements(HashSet<ObjectRef>),
-    /// The complete list of GitOpsClusters.
-    OnlyGitOpsClusters(HashSet<ObjectRef>),
-    /// The complete list of AppProjects.
-    OnlyProjects(HashSet<Arc<str>>),
-    /// The complete list of cluster Secrets.
-    OnlySecrets(HashSet<Arc<str>>),
-    /// The complete list of ApplicationSets.
-    OnlyApplicationSets(HashSet<ObjectRef>),
-    /// The complete list of reports; the hub serves their kind.
-    OnlyReports(HashSet<ObjectRef>),
-    /// The complete list of Secrets with certificates.
-    OnlyCertificates(HashSet<Arc<str>>),
-    /// The complete list of objects of argocd-agent and its add-on, of this kind.
-    OnlyObjects(AgentResource, HashSet<ObjectRef>),
     /// A panic, for tests.
     #[cfg(test)]
     Panic,
 }
 
 impl Change {
-    /// Returns the name of the changed object for the log, or none if the change is a complete list.
+    /// Returns the name of the changed object for the log, or none if the change is a complete list or a setting.
     #[must_use]
     pub fn object(&self) -> Option<String> {
-        Some(match self {
-            Self::Application(place, _)
-            | Self::Work(_, place, _)
-            | Self::Decision(place, _)
-            | Self::Placement(place, _)
-            | Self::GitOpsCluster(place, _)
-            | Self::ApplicationSet(place, _)
-            | Self::Report(place, _)
-            | Self::Object(_, place, _) => place.to_string(),
-            Self::Cluster(name, _) | Self::Project(name, _) | Self::Secret(name, _) | Self::Certificate(name, _) => {
-                name.to_string()
-            }
-            _ => return None,
-        })
+        match self {
+            Self::Application(update) => update.key().map(ToString::to_string),
+            Self::Work(_, update) => update.key().map(ToString::to_string),
+            Self::Cluster(update) => update.key().map(ToString::to_string),
+            Self::Decision(update) => update.key().map(ToString::to_string),
+            Self::Placement(update) => update.key().map(ToString::to_string),
+            Self::GitOpsCluster(update) => update.key().map(ToString::to_string),
+            Self::Project(update) => update.key().map(ToString::to_string),
+            Self::Secret(update) => update.key().map(ToString::to_string),
+            Self::ApplicationSet(update) => update.key().map(ToString::to_string),
+            Self::Report(update) => update.key().map(ToString::to_string),
+            Self::Certificate(update) => update.key().map(ToString::to_string),
+            Self::Object(_, update) => update.key().map(ToString::to_string),
+            _ => None,
+        }
     }
 }
 
@@ -238,18 +208,18 @@ impl ReconcileRequest {
 /// The cached objects of the hub.
 #[derive(Debug)]
 pub struct Cache {
-    applications: HashMap<ObjectRef, Application>,
+    applications: Table<ObjectRef, Application>,
     /// True if a watch event has reported the deletion of an Application since the last complete list.
     told_gone: bool,
     pulled: Pulled,
     /// The namespaces in which Argo CD reads Applications, besides its own.
     namespaces: Namespaces,
     works: Works,
-    clusters: HashMap<Arc<str>, Cluster>,
+    clusters: Table<Arc<str>, Cluster>,
     /// The number of managed clusters by reachability, in the order of [`Reach::ALL`].
     heard: [usize; 3],
     decisions: Decisions,
-    projects: HashMap<Arc<str>, Value>,
+    projects: Table<Arc<str>, Value>,
     /// True if the complete list of ManagedClusters was empty.
     lists_no_cluster: bool,
     secrets: Secrets,
@@ -269,15 +239,15 @@ impl Cache {
     #[must_use]
     pub fn new(argocd: &str) -> Self {
         Self {
-            applications: HashMap::new(),
+            applications: Table::default(),
             told_gone: false,
             pulled: Pulled::default(),
             namespaces: Namespaces::default(),
             works: Works::new(argocd),
-            clusters: HashMap::new(),
+            clusters: Table::default(),
             heard: [0; 3],
             decisions: Decisions::default(),
-            projects: HashMap::new(),
+            projects: Table::default(),
             lists_no_cluster: false,
             secrets: Secrets::default(),
             sets: Sets::default(),
@@ -425,7 +395,7 @@ impl Cache {
     /// the middle of a restore from a backup.
     #[must_use]
     pub fn has_gone(&self, cluster: &str) -> bool {
-        !self.lists_no_cluster && !self.clusters.contains_key(cluster)
+        !self.lists_no_cluster && self.clusters.get(cluster).is_none()
     }
 
     /// Returns the cluster Secrets of Argo CD for a managed cluster, with their names.
@@ -540,7 +510,7 @@ impl Cache {
 
     /// Returns the reports of ApplicationSets, if the hub serves their kind.
     #[must_use]
-    pub fn reports(&self) -> Option<&HashMap<ObjectRef, Found>> {
+    pub fn reports(&self) -> Option<&Table<ObjectRef, Found>> {
         self.sets.reports()
     }
 
@@ -596,33 +566,45 @@ impl Cache {
     /// Applies a change and returns the objects to reconcile.
     pub fn apply(&mut self, change: Change) -> Vec<ReconcileRequest> {
         match change {
-            Change::Application(place, application) => {
-                self.told_gone |= application.is_none();
-                self.put_application(place, application)
-            }
-            Change::Work(kind, place, work) => self.put_work(kind, &place, work),
-            Change::Cluster(name, cluster) => self.put_cluster(&name, cluster),
-            Change::Decision(place, decision) => self.put_decision(&place, decision),
-            Change::Placement(place, placement) => self.put_placement(&place, placement),
-            Change::GitOpsCluster(place, it) => {
-                if it.is_none() {
-                    self.gitops.told_gone(&place);
+            Change::Application(update) => {
+                match &update {
+                    Update::Set(..) => {}
+                    Update::Deleted(_) => self.told_gone = true,
+                    Update::Listed(_) => self.told_gone = false,
                 }
-                self.put_gitops_cluster(&place, it.map(|it| *it))
+                self.each(self.applications.changes(update), Self::put_application)
             }
-            Change::Open(open) => self.put_open(open),
-            Change::NamespaceIsThere(false) => self.put_open(false),
-            Change::Project(name, project) => self.put_project(&name, project),
-            Change::Secret(name, secret) => self.put_secret(&name, secret),
-            Change::ApplicationSet(place, set) => self.sets.put(place, set),
-            Change::Report(place, report) => self.sets.put_report(place, report),
-            Change::Tracking(tracking) => self.track(tracking),
-            Change::Namespaces(namespaces) => self.put_namespaces(namespaces),
-            Change::ParametersAreThere(false) => self.put_namespaces(Namespaces::default()),
-            Change::NamespaceIsThere(true) | Change::ConfigIsThere(true) | Change::ParametersAreThere(true) => {
-                Vec::new()
+            Change::Work(kind, update) => self.each(self.works.changes(kind, update), |cache, place, work| {
+                cache.put_work(kind, place, work)
+            }),
+            Change::Cluster(update) => {
+                if let Update::Listed(all) = &update {
+                    self.lists_no_cluster = all.is_empty();
+                }
+                self.each(self.clusters.changes(update), Self::put_cluster)
             }
-            Change::ConfigIsThere(false) => self.track(Tracking::configured(|_| None)),
+            Change::Decision(update) => self.each(self.decisions.changes(update), Self::put_decision),
+            Change::Placement(update) => self.each(self.gitops.placement_changes(update), Self::put_placement),
+            Change::GitOpsCluster(update) => {
+                if let Update::Deleted(place) = &update {
+                    self.gitops.told_gone(place);
+                }
+                self.each(self.gitops.changes(update), Self::put_gitops_cluster)
+            }
+            Change::Project(update) => self.each(self.projects.changes(update), Self::put_project),
+            Change::Secret(update) => self.each(self.secrets.changes(update), Self::put_secret),
+            Change::ApplicationSet(update) => self.sets.update(update),
+            Change::Report(update) => self.sets.update_reports(update),
+            Change::Certificate(update) => self.each(self.agents.certificate_changes(update), Self::put_certificate),
+            Change::Object(kind, update) => {
+                let changes = self.agents.changes(kind, update);
+                self.each(changes, |cache, place, object| cache.put_object(kind, place, object))
+            }
+            Change::Open(update) => self.set(update, Self::put_open),
+            Change::Tracking(update) => self.set(update, |cache, tracking| {
+                cache.track(tracking.unwrap_or_else(|| Tracking::configured(|_| None)))
+            }),
+            Change::Namespaces(update) => self.set(update, Self::put_namespaces),
             Change::Refused(controller, part, affected, refusal) => {
                 let object = (controller, affected.sort, affected.place.clone());
                 let mut changed = self.refusals.put(&object, part, refusal);
@@ -636,77 +618,46 @@ impl Cache {
                 all.push(affected);
                 all
             }
-            Change::OnlyApplications(all) => {
-                self.told_gone = false;
-                let gone = missing(self.applications.keys(), &all).into_iter();
-                gone.flat_map(|place| self.put_application(place, None)).collect()
-            }
-            Change::OnlyWorks(kind, all) => {
-                let gone = self.works.missing(kind, &all).into_iter();
-                gone.flat_map(|place| self.put_work(kind, &place, None)).collect()
-            }
-            Change::OnlyClusters(all) => {
-                self.lists_no_cluster = all.is_empty();
-                let gone = missing(self.clusters.keys(), &all).into_iter();
-                gone.flat_map(|name| self.put_cluster(&name, None)).collect()
-            }
-            Change::OnlyDecisions(all) => {
-                let gone = self.decisions.missing(&all).into_iter();
-                gone.flat_map(|place| self.put_decision(&place, None)).collect()
-            }
-            Change::OnlyProjects(all) => {
-                let gone = missing(self.projects.keys(), &all).into_iter();
-                gone.flat_map(|name| self.put_project(&name, None)).collect()
-            }
-            Change::OnlyPlacements(all) => {
-                let gone = self.gitops.missing_placements(&all).into_iter();
-                gone.flat_map(|place| self.put_placement(&place, None)).collect()
-            }
-            Change::OnlyGitOpsClusters(all) => {
-                let gone = self.gitops.missing(&all).into_iter();
-                gone.flat_map(|place| self.put_gitops_cluster(&place, None)).collect()
-            }
-            Change::OnlySecrets(all) => {
-                let gone = self.secrets.missing(&all).into_iter();
-                gone.flat_map(|name| self.put_secret(&name, None)).collect()
-            }
-            Change::OnlyApplicationSets(all) => self.sets.only(&all),
-            Change::OnlyReports(all) => self.sets.only_reports(&all),
-            Change::Certificate(name, secret) => self.put_certificate(&name, secret),
-            Change::Object(kind, place, object) => self.put_object(kind, &place, object),
-            Change::OnlyCertificates(all) => {
-                let gone = self.agents.missing_certificates(&all).into_iter();
-                gone.flat_map(|name| self.put_certificate(&name, None)).collect()
-            }
-            Change::OnlyObjects(kind, all) => {
-                let gone = self.agents.missing(kind, &all).into_iter();
-                gone.flat_map(|place| self.put_object(kind, &place, None)).collect()
-            }
             #[cfg(test)]
             Change::Panic => panic!("as asked for"),
         }
     }
 
-    fn put_application(&mut self, place: ObjectRef, mut application: Option<Application>) -> Vec<ReconcileRequest> {
+    /// Applies the changes of single objects, one after the other, and returns the objects to reconcile.
+    fn each<K, V>(
+        &mut self,
+        changes: impl Iterator<Item = (K, Option<V>)>,
+        put: impl Fn(&mut Self, &K, Option<V>) -> Vec<ReconcileRequest>,
+    ) -> Vec<ReconcileRequest> {
+        changes.flat_map(|(key, value)| put(self, &key, value)).collect()
+    }
+
+    /// Applies the update of a setting, and returns the objects to reconcile.
+    fn set<V>(
+        &mut self,
+        update: Update<(), V>,
+        put: impl Fn(&mut Self, Option<V>) -> Vec<ReconcileRequest>,
+    ) -> Vec<ReconcileRequest> {
+        update.single().map(|value| put(self, value)).unwrap_or_default()
+    }
+
+    fn put_application(&mut self, place: &ObjectRef, mut application: Option<Application>) -> Vec<ReconcileRequest> {
         if let Some(application) = &mut application {
             match &mut application.generated {
                 Some(generated) if self.parts.is_some() => self.keep(&mut generated.parts),
                 generated => *generated = None,
             }
         }
-        let before = match application {
-            Some(application) => self.applications.insert(place.clone(), application),
-            None => self.applications.remove(&place),
-        };
-        let after = self.applications.get(&place);
-        self.pulled.note(&place, before.as_ref(), after);
-        self.sets.note(&place, before.as_ref(), after);
+        let before = self.applications.put(place, application);
+        let after = self.applications.get(place);
+        self.pulled.note(place, before.as_ref(), after);
+        self.sets.note(place, before.as_ref(), after);
         let mut sets = BTreeSet::new();
         if before.as_ref().map(told) != after.map(told) {
             let both = before.iter().chain(after);
-            sets.extend(both.filter_map(|it| it.set(&place)));
+            sets.extend(both.filter_map(|it| it.set(place)));
         }
-        let mut concerned = BTreeSet::from([place]);
+        let mut concerned = BTreeSet::from([place.clone()]);
         if after.is_none_or(|it| it.pull.is_none())
             && let Some(pull) = before.as_ref().and_then(|it| it.pull.as_deref())
         {
@@ -781,7 +732,7 @@ impl Cache {
         self.gitops.put_placement(place, placement, &seen)
     }
 
-    fn put_gitops_cluster(&mut self, place: &ObjectRef, it: Option<GitOpsCluster>) -> Vec<ReconcileRequest> {
+    fn put_gitops_cluster(&mut self, place: &ObjectRef, it: Option<Box<GitOpsCluster>>) -> Vec<ReconcileRequest> {
         let seen = Seen {
             decisions: &self.decisions,
             secrets: &self.secrets,
@@ -791,12 +742,12 @@ impl Cache {
         affected
     }
 
-    fn put_open(&mut self, open: bool) -> Vec<ReconcileRequest> {
+    fn put_open(&mut self, open: Option<bool>) -> Vec<ReconcileRequest> {
         let seen = Seen {
             decisions: &self.decisions,
             secrets: &self.secrets,
         };
-        self.gitops.put_open(open, &seen)
+        self.gitops.put_open(open.unwrap_or_default(), &seen)
     }
 
     fn put_secret(&mut self, name: &Arc<str>, secret: Option<ClusterSecret>) -> Vec<ReconcileRequest> {
@@ -945,10 +896,7 @@ impl Cache {
     }
 
     fn put_project(&mut self, name: &Arc<str>, project: Option<Value>) -> Vec<ReconcileRequest> {
-        let before = match project {
-            Some(project) => self.projects.insert(Arc::clone(name), project),
-            None => self.projects.remove(name),
-        };
+        let before = self.projects.put(name, project);
         if self.projects.get(name) == before.as_ref() {
             return Vec::new();
         }
@@ -960,7 +908,8 @@ impl Cache {
         concerned.map(ReconcileRequest::application).collect()
     }
 
-    fn put_namespaces(&mut self, namespaces: Namespaces) -> Vec<ReconcileRequest> {
+    fn put_namespaces(&mut self, namespaces: Option<Namespaces>) -> Vec<ReconcileRequest> {
+        let namespaces = namespaces.unwrap_or_default();
         if self.namespaces == namespaces {
             return Vec::new();
         }
@@ -984,10 +933,7 @@ impl Cache {
             self.lists_no_cluster = false;
             affected.extend(self.secrets.clusters().map(ReconcileRequest::cluster));
         }
-        let before = match cluster {
-            Some(cluster) => self.clusters.insert(Arc::clone(name), cluster),
-            None => self.clusters.remove(name),
-        };
+        let before = self.clusters.put(name, cluster);
         let after = self.clusters.get(name);
         if let Some(before) = &before {
             let count = &mut self.heard[before.reach as usize];
@@ -1011,7 +957,7 @@ impl Cache {
             // A cluster that is reachable again may have left a Placement meanwhile.
             affected.extend(ReconcileRequest::gitops_all(&self.gitops_of(name)));
         }
-        let is_another = self.clusters.contains_key(name) != before.is_some();
+        let is_another = self.clusters.get(name).is_some() != before.is_some();
         let mut concerned = BTreeSet::new();
         if is_reached_otherwise {
             concerned.extend(self.works.on(name));
@@ -1043,26 +989,6 @@ fn told(application: &Application) -> (Option<&Generated>, Option<&str>, &[Condi
 
 fn clusters(names: &BTreeSet<Arc<str>>) -> Vec<ReconcileRequest> {
     names.iter().map(ReconcileRequest::cluster).collect()
-}
-
-/// Removes one value of a key.
-fn remove<K, V, Q>(map: &mut HashMap<K, BTreeSet<V>>, key: &Q, value: &V)
-where
-    K: Borrow<Q> + Eq + Hash,
-    V: Ord,
-    Q: Eq + Hash + ?Sized,
-{
-    if let Some(values) = map.get_mut(key) {
-        values.remove(value);
-        if values.is_empty() {
-            map.remove(key);
-        }
-    }
-}
-
-/// Returns the known keys that are not in the complete list.
-fn missing<'k, K: Clone + Eq + Hash + 'k>(known: impl Iterator<Item = &'k K>, all: &HashSet<K>) -> Vec<K> {
-    known.filter(|key| !all.contains(*key)).cloned().collect()
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ pub mod panics;
 pub mod queue;
 pub mod readiness;
 pub mod slots;
+pub mod table;
 pub mod telemetry;
 pub mod text;
 pub mod turns;

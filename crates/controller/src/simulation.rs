@@ -13,6 +13,7 @@ use crate::cluster_secrets::tests::agents::put;
 use crate::model::{Cluster, Decision, Placement, TlsSecret};
 use crate::reconcile::{Context, Controller, Settings};
 use crate::runtime::action::Write;
+use crate::runtime::table::Update;
 use crate::runtime::writer;
 use crate::watches::Kind;
 use http::Request;
@@ -108,7 +109,7 @@ impl Hub {
     pub(super) fn cluster(&mut self, name: &str, labels: &Value) {
         let text = json!({"metadata": {"uid": name, "labels": labels}}).to_string();
         let cluster = Cluster::read(&text).expect("a cluster");
-        self.apply(Change::Cluster(name.into(), Some(cluster)));
+        self.apply(Change::Cluster(Update::Set(name.into(), cluster)));
     }
 
     pub(super) fn decide(&mut self, name: &str, clusters: Option<&[&str]>) {
@@ -116,12 +117,15 @@ impl Hub {
             placement: "some".into(),
             clusters: clusters.iter().map(|cluster| Arc::from(*cluster)).collect(),
         });
-        self.apply(Change::Decision(ObjectRef::new("argocd", name), decision));
+        self.apply(Change::Decision(Update::of(ObjectRef::new("argocd", name), decision)));
     }
 
     pub(super) fn says(&mut self, selected: Option<usize>) {
         let placement = Some(Placement { selected });
-        self.apply(Change::Placement(ObjectRef::new("argocd", "some"), placement));
+        self.apply(Change::Placement(Update::of(
+            ObjectRef::new("argocd", "some"),
+            placement,
+        )));
     }
 
     pub(super) fn select(&mut self, clusters: &[&str]) {
@@ -159,9 +163,9 @@ impl Hub {
         let is_watched =
             |object: &&Value| selects(labels.as_deref().unwrap_or(""), fields.as_deref().unwrap_or(""), object);
         let text = object.filter(is_watched).map(Value::to_string);
-        let change = kind.change(place.clone(), text.as_deref(), self.now);
+        let change = kind.change(Update::of(place.clone(), text.as_deref()), self.now);
         let mut change = change.expect("it can be read");
-        if let Change::GitOpsCluster(place, Some(it)) = &mut change
+        if let Change::GitOpsCluster(Update::Set(place, it)) = &mut change
             && let Some(agent) = self.agents.get(place)
         {
             it.spec.agent = Some(agent.clone());
@@ -228,7 +232,7 @@ impl Hub {
     pub(super) fn authority(&mut self, secret: &Value) {
         let seen = TlsSecret::read(&secret.to_string()).expect("a Secret");
         self.authority = Some(secret.clone());
-        self.apply(Change::Certificate(names::CA_SECRET.into(), Some(seen)));
+        self.apply(Change::Certificate(Update::Set(names::CA_SECRET.into(), seen)));
     }
 
     /// Sets or removes a Secret.

@@ -9,6 +9,7 @@ pub use kind::Kind;
 use crate::cache::Change;
 use crate::runtime::metrics::Reason;
 use crate::runtime::panics::{Panicked, guard};
+use crate::runtime::table::Update;
 use futures::FutureExt;
 use futures::stream::{BoxStream, SelectAll, StreamExt};
 use jiff::Timestamp;
@@ -167,7 +168,8 @@ fn watch(kind: Kind, client: &Client, argocd: &str, now: fn() -> Timestamp) -> B
     let config = kind.which(argocd).page_size(kind.page()).timeout(WATCH);
     let mut listed = HashSet::new();
     let events = hub::watched(api, config).backoff(Patient::default());
-    let read = move |object: &Received| match guard(|| kind.change(object.place(), Some(object.text.get()), now())) {
+    let change = move |update: Update<ObjectRef, &str>| kind.change(update, now());
+    let read = move |object: &Received| match guard(|| change(Update::Set(object.place(), object.text.get()))) {
         Ok(Ok(change)) => WatchUpdate::Changed(change, None),
         Ok(Err(why)) => WatchUpdate::Unreadable(object.place(), why),
         Err(Panicked) => WatchUpdate::Panicked(object.place()),
@@ -186,15 +188,18 @@ fn watch(kind: Kind, client: &Client, argocd: &str, now: fn() -> Timestamp) -> B
                 listed.insert(object.place());
                 Some(read(&object))
             }
-            Ok(Event::InitDone) => Some(WatchUpdate::Synced(kind.only(std::mem::take(&mut listed)))),
+            Ok(Event::InitDone) => {
+                let all = Update::Listed(std::mem::take(&mut listed));
+                change(all).ok().map(WatchUpdate::Synced)
+            }
             Ok(Event::Apply(object)) => Some(match read(&object) {
                 WatchUpdate::Changed(change, _) => WatchUpdate::Changed(change, object.age(now())),
                 other => other,
             }),
-            Ok(Event::Delete(object)) => match kind.change(object.place(), None, now()) {
-                Ok(change) => Some(WatchUpdate::Changed(change, None)),
-                Err(_) => None,
-            },
+            Ok(Event::Delete(object)) => {
+                let change = change(Update::Deleted(object.place())).ok();
+                change.map(|change| WatchUpdate::Changed(change, None))
+            }
             Err(error) => Some(WatchUpdate::Failed(error)),
         };
         std::future::ready(what.map(|what| WatchEvent { kind, what, bytes }))

@@ -3,30 +3,28 @@
 use crate::argocd_agent::requests;
 use crate::model::AgentResource;
 use crate::model::{Object, TlsSecret};
+use crate::runtime::table::{Index, Table, Update};
 use ocm::object_ref::ObjectRef;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The cached objects of argocd-agent and of its add-on.
 #[derive(Debug, Default)]
 pub(super) struct Agents {
-    objects: BTreeMap<(AgentResource, ObjectRef), Object>,
-    certificates: HashMap<Arc<str>, TlsSecret>,
+    objects: BTreeMap<AgentResource, Table<ObjectRef, Object>>,
+    certificates: Table<Arc<str>, TlsSecret>,
     /// The decisions that contain each cluster, and the CertificateSigningRequests of its agent.
-    naming: HashMap<Box<str>, BTreeSet<(AgentResource, ObjectRef)>>,
+    naming: Index<Box<str>, (AgentResource, ObjectRef)>,
 }
 
 impl Agents {
     pub(super) fn get(&self, kind: AgentResource, place: &ObjectRef) -> Option<&Object> {
-        self.objects.get(&(kind, place.clone()))
+        self.objects.get(&kind)?.get(place)
     }
 
     /// Returns all objects of a kind.
     pub(super) fn all(&self, kind: AgentResource) -> impl Iterator<Item = (&ObjectRef, &Object)> {
-        let first = (kind, ObjectRef::new("", ""));
-        let all = self.objects.range(first..);
-        all.take_while(move |((other, _), _)| *other == kind)
-            .map(|((_, place), object)| (place, object))
+        self.objects.get(&kind).into_iter().flat_map(Table::iter)
     }
 
     /// Returns the decisions that contain a cluster, or the CertificateSigningRequests of its agent.
@@ -35,9 +33,9 @@ impl Agents {
         kind: AgentResource,
         cluster: &str,
     ) -> impl Iterator<Item = (&ObjectRef, &Object)> + use<'_> {
-        let all = self.naming.get(cluster).into_iter().flatten();
+        let all = self.naming.get(cluster);
         let of_kind = all.filter(move |(other, _)| *other == kind);
-        of_kind.filter_map(|key| Some((&key.1, self.objects.get(key)?)))
+        of_kind.filter_map(move |(_, place)| Some((place, self.get(kind, place)?)))
     }
 
     pub(super) fn certificate(&self, name: &str) -> Option<&TlsSecret> {
@@ -51,43 +49,42 @@ impl Agents {
         place: &ObjectRef,
         object: Option<Object>,
     ) -> (Option<Object>, bool) {
-        let key = (kind, place.clone());
-        let before = match object {
-            Some(object) => self.objects.insert(key, object),
-            None => self.objects.remove(&key),
-        };
-        if self.get(kind, place) == before.as_ref() {
+        let table = self.objects.entry(kind).or_default();
+        let before = table.put(place, object);
+        let after = table.get(place);
+        if after == before.as_ref() {
             return (before, false);
         }
         for cluster in before.iter().flat_map(|it| clusters_in(kind, it)) {
-            super::remove(&mut self.naming, cluster, &(kind, place.clone()));
+            self.naming.remove(cluster, &(kind, place.clone()));
         }
-        let after = self.objects.get(&(kind, place.clone()));
         for cluster in after.into_iter().flat_map(|it| clusters_in(kind, it)) {
-            let naming = self.naming.entry(cluster.into()).or_default();
-            naming.insert((kind, place.clone()));
+            self.naming.insert(cluster.into(), (kind, place.clone()));
         }
         (before, true)
     }
 
     /// Stores or removes a Secret with certificates. Returns true if anything changed.
     pub(super) fn put_certificate(&mut self, name: &Arc<str>, secret: Option<TlsSecret>) -> bool {
-        let before = match secret {
-            Some(secret) => self.certificates.insert(Arc::clone(name), secret),
-            None => self.certificates.remove(name),
-        };
+        let before = self.certificates.put(name, secret);
         self.certificates.get(name) != before.as_ref()
     }
 
-    /// Returns the cached objects that are not in the complete list.
-    pub(super) fn missing(&self, kind: AgentResource, all: &HashSet<ObjectRef>) -> Vec<ObjectRef> {
-        let known = self.all(kind).map(|(place, _)| place);
-        known.filter(|place| !all.contains(*place)).cloned().collect()
+    /// Divides an update of a kind into the changes of single objects.
+    pub(super) fn changes(
+        &mut self,
+        kind: AgentResource,
+        update: Update<ObjectRef, Object>,
+    ) -> impl Iterator<Item = (ObjectRef, Option<Object>)> + use<> {
+        self.objects.entry(kind).or_default().changes(update)
     }
 
-    /// Returns the cached Secrets with certificates that are not in the complete list.
-    pub(super) fn missing_certificates(&self, all: &HashSet<Arc<str>>) -> Vec<Arc<str>> {
-        super::missing(self.certificates.keys(), all)
+    /// Divides an update into the changes of single Secrets with certificates.
+    pub(super) fn certificate_changes(
+        &self,
+        update: Update<Arc<str>, TlsSecret>,
+    ) -> impl Iterator<Item = (Arc<str>, Option<TlsSecret>)> + use<> {
+        self.certificates.changes(update)
     }
 }
 

@@ -1,37 +1,32 @@
 //! The managed clusters that the Placements of a namespace select.
 
 use crate::model::Decision;
+use crate::runtime::table::{Index, Table, Update};
 use ocm::object_ref::ObjectRef;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The clusters in every PlacementDecision.
 #[derive(Debug, Default)]
 pub(super) struct Decisions {
-    all: BTreeMap<ObjectRef, Decision>,
+    all: Table<ObjectRef, Decision>,
     /// The decisions of each Placement.
-    of: HashMap<ObjectRef, BTreeSet<ObjectRef>>,
+    of: Index<ObjectRef, ObjectRef>,
 }
 
 impl Decisions {
     /// Stores or removes a PlacementDecision. Returns the previous one, and true if anything changed.
     pub(super) fn put(&mut self, place: &ObjectRef, decision: Option<Decision>) -> (Option<Decision>, bool) {
-        let before = match decision {
-            Some(decision) => self.all.insert(place.clone(), decision),
-            None => self.all.remove(place),
-        };
+        let before = self.all.put(place, decision);
         let after = self.all.get(place);
         if after == before.as_ref() {
             return (before, false);
         }
         if let Some(before) = &before {
-            super::remove(&mut self.of, &placement(place, before), place);
+            self.of.remove(&placement(place, before), place);
         }
         if let Some(after) = after {
-            self.of
-                .entry(placement(place, after))
-                .or_default()
-                .insert(place.clone());
+            self.of.insert(placement(place, after), place.clone());
         }
         (before, true)
     }
@@ -40,26 +35,24 @@ impl Decisions {
         self.all.get(place)
     }
 
-    /// Returns the cached decisions that are not in the complete list.
-    pub(super) fn missing(&self, all: &HashSet<ObjectRef>) -> Vec<ObjectRef> {
-        super::missing(self.all.keys(), all)
+    /// Divides an update into the changes of single decisions.
+    pub(super) fn changes(
+        &self,
+        update: Update<ObjectRef, Decision>,
+    ) -> impl Iterator<Item = (ObjectRef, Option<Decision>)> + use<> {
+        self.all.changes(update)
     }
 
     /// Returns true if a Placement of this namespace selects this managed cluster.
     pub(super) fn select(&self, namespace: &Arc<str>, cluster: &str) -> bool {
-        let first = ObjectRef::first_of(namespace);
-        let of_it = self
-            .all
-            .range(first..)
-            .take_while(|(place, _)| place.namespace == *namespace);
-        of_it
-            .into_iter()
-            .any(|(_, decision)| decision.clusters.contains(cluster))
+        let all = self.all.from(ObjectRef::first_of(namespace));
+        let mut of_it = all.take_while(|(place, _)| place.namespace == *namespace);
+        of_it.any(|(_, decision)| decision.clusters.contains(cluster))
     }
 
     /// Returns the clusters in the decisions of a Placement.
     pub(super) fn of(&self, placement: &ObjectRef) -> impl Iterator<Item = &BTreeSet<Arc<str>>> + use<'_> {
-        let decisions = self.of.get(placement).into_iter().flatten();
+        let decisions = self.of.get(placement);
         decisions.filter_map(|place| Some(&self.all.get(place)?.clusters))
     }
 }

@@ -2,19 +2,20 @@
 
 use super::decisions::{Decisions, placement};
 use super::secrets::Secrets;
-use super::{ReconcileKind, ReconcileRequest, missing};
+use super::{ReconcileKind, ReconcileRequest};
 use crate::model::{Decision, GitOpsCluster, Placement};
+use crate::runtime::table::{Table, Update};
 use ocm::object_ref::ObjectRef;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The GitOpsClusters on the hub, and the number of clusters that the status of each Placement reports.
 #[derive(Debug, Default)]
 pub(super) struct GitOps {
-    all: BTreeMap<ObjectRef, GitOpsCluster>,
+    all: Table<ObjectRef, Box<GitOpsCluster>>,
     /// The GitOpsClusters whose deletion a watch event has reported.
     gone: BTreeSet<ObjectRef>,
-    placements: HashMap<ObjectRef, Placement>,
+    placements: Table<ObjectRef, Placement>,
     /// True if GitOpsClusters of other namespaces may have cluster Secrets in the namespace of Argo CD.
     open: bool,
 }
@@ -39,11 +40,11 @@ pub enum Selection {
 
 impl GitOps {
     pub(super) fn get(&self, place: &ObjectRef) -> Option<&GitOpsCluster> {
-        self.all.get(place)
+        self.all.get(place).map(|it| &**it)
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = (&ObjectRef, &GitOpsCluster)> {
-        self.all.iter()
+        self.all.iter().map(|(place, it)| (place, &**it))
     }
 
     /// Returns true if a watch event has reported the deletion of the GitOpsCluster.
@@ -72,22 +73,19 @@ impl GitOps {
     pub(super) fn put(
         &mut self,
         place: &ObjectRef,
-        it: Option<GitOpsCluster>,
+        it: Option<Box<GitOpsCluster>>,
         seen: &Seen<'_>,
     ) -> Vec<ReconcileRequest> {
-        let before = match it {
-            Some(it) => {
-                self.gone.remove(place);
-                self.all.insert(place.clone(), it)
-            }
-            None => self.all.remove(place),
-        };
-        let after = self.all.get(place);
+        if it.is_some() {
+            self.gone.remove(place);
+        }
+        let before = self.all.put(place, it);
+        let (before, after) = (before.as_deref(), self.get(place));
         let asks = |it: &GitOpsCluster| (it.spec.clone(), it.deleting, it.finalizers.clone());
-        let is_the_same = before.as_ref().map(asks) == after.map(asks);
+        let is_the_same = before.map(asks) == after.map(asks);
         let mut affected = vec![ReconcileRequest::gitops(place.clone())];
         if !is_the_same {
-            let both = before.iter().chain(after);
+            let both = before.into_iter().chain(after);
             let selected: BTreeSet<_> = both
                 .flat_map(|it| seen.decisions.of(&it.placement(place)).flatten())
                 .collect();
@@ -102,9 +100,12 @@ impl GitOps {
         self.gone.insert(place.clone());
     }
 
-    /// Returns the cached GitOpsClusters that are not in the complete list.
-    pub(super) fn missing(&self, all: &HashSet<ObjectRef>) -> Vec<ObjectRef> {
-        self.all.keys().filter(|place| !all.contains(*place)).cloned().collect()
+    /// Divides an update into the changes of single GitOpsClusters.
+    pub(super) fn changes(
+        &self,
+        update: Update<ObjectRef, Box<GitOpsCluster>>,
+    ) -> impl Iterator<Item = (ObjectRef, Option<Box<GitOpsCluster>>)> + use<> {
+        self.all.changes(update)
     }
 
     /// Stores or removes a Placement, and returns the objects to reconcile.
@@ -114,19 +115,19 @@ impl GitOps {
         placement: Option<Placement>,
         seen: &Seen<'_>,
     ) -> Vec<ReconcileRequest> {
-        let before = match placement {
-            Some(placement) => self.placements.insert(place.clone(), placement),
-            None => self.placements.remove(place),
-        };
+        let before = self.placements.put(place, placement);
         if self.placements.get(place) == before.as_ref() {
             return Vec::new();
         }
         self.of_placement(place, seen)
     }
 
-    /// Returns the cached Placements that are not in the complete list.
-    pub(super) fn missing_placements(&self, all: &HashSet<ObjectRef>) -> Vec<ObjectRef> {
-        missing(self.placements.keys(), all)
+    /// Divides an update into the changes of single Placements.
+    pub(super) fn placement_changes(
+        &self,
+        update: Update<ObjectRef, Placement>,
+    ) -> impl Iterator<Item = (ObjectRef, Option<Placement>)> + use<> {
+        self.placements.changes(update)
     }
 
     /// Returns the objects to reconcile after a change of a decision.
@@ -153,16 +154,16 @@ impl GitOps {
         if std::mem::replace(&mut self.open, open) == open {
             return Vec::new();
         }
-        let all = self.all.iter();
-        all.flat_map(|(place, it)| {
-            let clusters = seen
-                .decisions
-                .of(&it.placement(place))
-                .flatten()
-                .map(ReconcileRequest::cluster);
-            clusters.chain([ReconcileRequest::gitops(place.clone())])
-        })
-        .collect()
+        self.all()
+            .flat_map(|(place, it)| {
+                let clusters = seen
+                    .decisions
+                    .of(&it.placement(place))
+                    .flatten()
+                    .map(ReconcileRequest::cluster);
+                clusters.chain([ReconcileRequest::gitops(place.clone())])
+            })
+            .collect()
     }
 
     /// Returns the GitOpsClusters that select these managed clusters.
@@ -178,12 +179,12 @@ impl GitOps {
                 .of(&placement)
                 .any(|named| clusters.iter().any(|cluster| named.contains(*cluster)))
         };
-        self.all.iter().filter(concerned).map(|(place, _)| place).collect()
+        self.all().filter(concerned).map(|(place, _)| place).collect()
     }
 
     /// Returns the GitOpsClusters of a Placement, and the clusters whose Secrets they may have to delete.
     fn of_placement(&self, placement: &ObjectRef, seen: &Seen<'_>) -> Vec<ReconcileRequest> {
-        let of_it = self.all.iter().filter(|(place, it)| it.placement(place) == *placement);
+        let of_it = self.all().filter(|(place, it)| it.placement(place) == *placement);
         let affected = of_it.flat_map(|(place, _)| {
             let mut affected = vec![ReconcileRequest::gitops(place.clone())];
             affected.extend(seen.owned(place));

@@ -1,10 +1,10 @@
 //! An index of the Applications of the basic pull model by namespace, managed cluster and work name.
 
-use super::remove;
 use crate::model::Application;
 use crate::pull::work;
+use crate::runtime::table::Index;
 use ocm::object_ref::ObjectRef;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The Applications of the basic pull model.
@@ -12,9 +12,9 @@ use std::sync::Arc;
 pub(super) struct Pulled {
     all: BTreeSet<ObjectRef>,
     /// The Applications by destination cluster.
-    to: HashMap<Box<str>, BTreeSet<ObjectRef>>,
+    to: Index<Box<str>, ObjectRef>,
     /// The Applications by the names of their works.
-    by_work: HashMap<Box<str>, BTreeSet<ObjectRef>>,
+    by_work: Index<Box<str>, ObjectRef>,
 }
 
 impl Pulled {
@@ -24,20 +24,20 @@ impl Pulled {
         let (was, is) = (target(before), target(after));
         if was != is {
             if let Some(cluster) = &was {
-                remove(&mut self.to, cluster, place);
+                self.to.remove(cluster, place);
             }
             if let Some(cluster) = is {
-                self.to.entry(cluster).or_default().insert(place.clone());
+                self.to.insert(cluster, place.clone());
             }
         }
         let names = |application: Option<&Application>| application?.pull.as_deref().map(work::names);
         let (were, are) = (names(before), names(after));
         if were != are {
             for name in were.iter().flatten() {
-                remove(&mut self.by_work, &**name, place);
+                self.by_work.remove(&**name, place);
             }
             for name in are.into_iter().flatten() {
-                self.by_work.entry(name.into()).or_default().insert(place.clone());
+                self.by_work.insert(name.into(), place.clone());
             }
         }
         if after.is_some_and(|application| application.pull.is_some()) {
@@ -62,11 +62,11 @@ impl Pulled {
 
     /// Returns the Applications whose works have this name.
     pub(super) fn named(&self, work: &str) -> impl Iterator<Item = &ObjectRef> {
-        self.by_work.get(work).into_iter().flatten()
+        self.by_work.get(work)
     }
 
     /// Returns the Applications whose destination is a managed cluster.
     pub(super) fn to(&self, cluster: &str) -> impl Iterator<Item = &ObjectRef> {
-        self.to.get(cluster).into_iter().flatten()
+        self.to.get(cluster)
     }
 }

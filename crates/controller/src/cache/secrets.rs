@@ -1,34 +1,35 @@
 //! The cluster Secrets of Argo CD, and the clusters that they concern.
 
 use crate::cluster_secrets::ClusterSecret;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use crate::runtime::table::{Index, Table, Update};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The cluster Secrets in the namespace of Argo CD, by name.
 #[derive(Debug, Default)]
 pub(super) struct Secrets {
-    all: HashMap<Arc<str>, ClusterSecret>,
+    all: Table<Arc<str>, ClusterSecret>,
     /// The names of the Secrets that concern a cluster.
-    concerning: HashMap<Arc<str>, BTreeSet<Arc<str>>>,
+    concerning: Index<Arc<str>, Arc<str>>,
     /// The names of the Secrets of each GitOpsCluster.
-    owned: HashMap<Box<str>, BTreeSet<Arc<str>>>,
+    owned: Index<Box<str>, Arc<str>>,
 }
 
 impl Secrets {
     /// Returns the Secrets that concern a cluster, with their names.
     pub(super) fn of(&self, cluster: &str) -> impl Iterator<Item = (&str, &ClusterSecret)> {
-        let names = self.concerning.get(cluster).into_iter().flatten();
+        let names = self.concerning.get(cluster);
         names.filter_map(|name| Some((&**name, self.all.get(name)?)))
     }
 
     /// Returns the clusters that any Secret concerns.
     pub(super) fn clusters(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.concerning.keys()
+        self.concerning.properties()
     }
 
     /// Returns the Secrets of a GitOpsCluster.
     pub(super) fn owned(&self, owner: &str) -> impl Iterator<Item = &ClusterSecret> + use<'_> {
-        let names = self.owned.get(owner).into_iter().flatten();
+        let names = self.owned.get(owner);
         names.filter_map(|name| self.all.get(name))
     }
 
@@ -39,36 +40,35 @@ impl Secrets {
 
     /// Stores or removes a Secret, and returns the clusters that it concerns.
     pub(super) fn put(&mut self, name: &Arc<str>, secret: Option<ClusterSecret>) -> BTreeSet<Arc<str>> {
-        let before = self.all.remove(name);
-        if before == secret {
-            self.all.extend(before.map(|before| (Arc::clone(name), before)));
+        let before = self.all.put(name, secret);
+        let secret = self.all.get(name);
+        if before.as_ref() == secret {
             return BTreeSet::new();
         }
         if let Some(owner) = before.as_ref().and_then(ClusterSecret::owner) {
-            super::remove(&mut self.owned, owner, name);
+            self.owned.remove(owner, name);
         }
-        if let Some(owner) = secret.as_ref().and_then(ClusterSecret::owner) {
-            self.owned.entry(owner.into()).or_default().insert(Arc::clone(name));
+        if let Some(owner) = secret.and_then(ClusterSecret::owner) {
+            self.owned.insert(owner.into(), Arc::clone(name));
         }
         let mut concerned = BTreeSet::new();
         for cluster in before.iter().flat_map(|before| before.concerns(name)) {
-            super::remove(&mut self.concerning, cluster, name);
+            self.concerning.remove(cluster, name);
             concerned.insert(cluster.into());
         }
-        if let Some(secret) = secret {
-            for cluster in secret.concerns(name) {
-                let cluster: Arc<str> = cluster.into();
-                let names = self.concerning.entry(Arc::clone(&cluster)).or_default();
-                names.insert(Arc::clone(name));
-                concerned.insert(cluster);
-            }
-            self.all.insert(Arc::clone(name), secret);
+        for cluster in secret.into_iter().flat_map(|secret| secret.concerns(name)) {
+            let cluster: Arc<str> = cluster.into();
+            self.concerning.insert(Arc::clone(&cluster), Arc::clone(name));
+            concerned.insert(cluster);
         }
         concerned
     }
 
-    /// Returns the cached Secrets that are not in the complete list.
-    pub(super) fn missing(&self, all: &HashSet<Arc<str>>) -> Vec<Arc<str>> {
-        super::missing(self.all.keys(), all)
+    /// Divides an update into the changes of single Secrets.
+    pub(super) fn changes(
+        &self,
+        update: Update<Arc<str>, ClusterSecret>,
+    ) -> impl Iterator<Item = (Arc<str>, Option<ClusterSecret>)> + use<> {
+        self.all.changes(update)
     }
 }

@@ -1,23 +1,23 @@
 //! The ApplicationSets, the Applications that they generated, and their reports.
 
-use super::{ReconcileKind, ReconcileRequest, missing, remove};
+use super::{ReconcileKind, ReconcileRequest};
 use crate::application_set_report::Found;
 use crate::model::{Application, ApplicationSet};
+use crate::runtime::table::{Index, Table, Update};
 use ocm::object_ref::ObjectRef;
-use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// The ApplicationSets on the hub.
 #[derive(Debug, Default)]
 pub(super) struct Sets {
-    all: HashMap<ObjectRef, ApplicationSet>,
-    reports: HashMap<ObjectRef, Found>,
+    all: Table<ObjectRef, ApplicationSet>,
+    reports: Table<ObjectRef, Found>,
     /// True if the reports have been listed, so that the hub serves their kind.
     has_reports: bool,
     /// The Applications that each ApplicationSet generated.
-    members: HashMap<ObjectRef, BTreeSet<ObjectRef>>,
+    members: Index<ObjectRef, ObjectRef>,
     /// The same Applications by the managed cluster in their destination, or else by their namespace.
-    on: HashMap<Arc<str>, BTreeSet<ObjectRef>>,
+    on: Index<Arc<str>, ObjectRef>,
 }
 
 impl Sets {
@@ -26,49 +26,30 @@ impl Sets {
     }
 
     /// Returns the reports, if the hub serves their kind.
-    pub(super) fn reports(&self) -> Option<&HashMap<ObjectRef, Found>> {
+    pub(super) fn reports(&self) -> Option<&Table<ObjectRef, Found>> {
         self.has_reports.then_some(&self.reports)
     }
 
     /// Returns the Applications that an ApplicationSet generated.
     pub(super) fn members(&self, set: &ObjectRef) -> impl Iterator<Item = &ObjectRef> {
-        self.members.get(set).into_iter().flatten()
+        self.members.get(set)
     }
 
     /// Returns the generated Applications that may run on a managed cluster according to their own destination or namespace.
     pub(super) fn on(&self, cluster: &str) -> impl Iterator<Item = &ObjectRef> {
-        self.on.get(cluster).into_iter().flatten()
+        self.on.get(cluster)
     }
 
-    /// Stores or removes an ApplicationSet, and returns the objects to reconcile.
-    pub(super) fn put(&mut self, place: ObjectRef, set: Option<ApplicationSet>) -> Vec<ReconcileRequest> {
-        match set {
-            Some(set) => self.all.insert(place.clone(), set),
-            None => self.all.remove(&place),
-        };
-        vec![ReconcileRequest::set(place)]
+    /// Applies an update of ApplicationSets, and returns the objects to reconcile.
+    pub(super) fn update(&mut self, update: Update<ObjectRef, ApplicationSet>) -> Vec<ReconcileRequest> {
+        requests(self.all.apply(update))
     }
 
-    /// Removes the ApplicationSets that are not in the complete list.
-    pub(super) fn only(&mut self, all: &HashSet<ObjectRef>) -> Vec<ReconcileRequest> {
-        let gone = missing(self.all.keys(), all).into_iter();
-        gone.flat_map(|place| self.put(place, None)).collect()
-    }
-
-    /// Stores or removes a report, and returns the objects to reconcile.
-    pub(super) fn put_report(&mut self, place: ObjectRef, report: Option<Found>) -> Vec<ReconcileRequest> {
-        match report {
-            Some(report) => self.reports.insert(place.clone(), report),
-            None => self.reports.remove(&place),
-        };
-        vec![ReconcileRequest::set(place)]
-    }
-
-    /// Removes the reports that are not in the complete list.
-    pub(super) fn only_reports(&mut self, all: &HashSet<ObjectRef>) -> Vec<ReconcileRequest> {
-        let gone = missing(self.reports.keys(), all).into_iter();
-        let mut affected: Vec<_> = gone.flat_map(|place| self.put_report(place, None)).collect();
-        if !self.has_reports {
+    /// Applies an update of reports, and returns the objects to reconcile.
+    pub(super) fn update_reports(&mut self, update: Update<ObjectRef, Found>) -> Vec<ReconcileRequest> {
+        let is_list = matches!(update, Update::Listed(_));
+        let mut affected = requests(self.reports.apply(update));
+        if is_list && !self.has_reports {
             self.has_reports = true;
             affected.extend(self.all.keys().cloned().map(ReconcileRequest::set));
         }
@@ -87,12 +68,12 @@ impl Sets {
             return;
         }
         if let Some((set, cluster)) = was {
-            remove(&mut self.members, &set, place);
-            remove(&mut self.on, &cluster, place);
+            self.members.remove(&set, place);
+            self.on.remove(&cluster, place);
         }
         if let Some((set, cluster)) = is {
-            self.members.entry(set).or_default().insert(place.clone());
-            self.on.entry(cluster).or_default().insert(place.clone());
+            self.members.insert(set, place.clone());
+            self.on.insert(cluster, place.clone());
         }
     }
 }
@@ -105,4 +86,10 @@ impl ReconcileRequest {
             ..Self::application(place)
         }
     }
+}
+
+/// Returns the requests for the ApplicationSets of changed objects, which have the same names.
+fn requests<V>(changed: Vec<(ObjectRef, V)>) -> Vec<ReconcileRequest> {
+    let places = changed.into_iter().map(|(place, _)| place);
+    places.map(ReconcileRequest::set).collect()
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::cluster_secrets::Labels;
 use ocm::names::WorkName;
+use std::collections::HashSet;
 
 /// The time at which the tests evaluate the health of works.
 pub(crate) const NOW: &str = "2026-06-01T12:00:00Z";
@@ -42,7 +43,7 @@ pub(crate) fn work(place: &ObjectRef, marks: &str, report: &AgentReport<'_>) -> 
         condition("Healthy", healthy),
     );
     let work = Work::read(&text, now()).expect("a work");
-    Change::Work(WorkKind::Work, place.clone(), work)
+    Change::Work(WorkKind::Work, Update::of(place.clone(), work))
 }
 
 pub(crate) fn tracked(application: &str, place: &ObjectRef) -> String {
@@ -61,7 +62,10 @@ pub(crate) fn set(place: &ObjectRef, application: &str) -> Change {
         r#"{{"kind":"ManifestWorkReplicaSet","metadata":{{"name":"{name}","namespace":"{namespace}","generation":1,
         "annotations":{{"argocd.argoproj.io/tracking-id":"{application}:work.open-cluster-management.io/ManifestWorkReplicaSet:{place}"}}}}}}"#
     );
-    Change::Work(WorkKind::Set, place.clone(), Work::read(&text, now()).expect("a set"))
+    Change::Work(
+        WorkKind::Set,
+        Update::of(place.clone(), Work::read(&text, now()).expect("a set")),
+    )
 }
 
 /// Returns the change for a ManagedCluster with this reachability.
@@ -72,7 +76,7 @@ pub(crate) fn cluster(name: &str, reach: Reach) -> Change {
         labels: Labels::default(),
         deleting: false,
     };
-    Change::Cluster(name.into(), Some(cluster))
+    Change::Cluster(Update::Set(name.into(), cluster))
 }
 
 /// Returns the name that Argo CD gives to the first work of an Application.
@@ -120,7 +124,7 @@ fn a_work_concerns_the_application_that_argo_cd_tracks_it_for() {
     assert_eq!(works(&cache, "team/cart"), [format!("eu1/{other_name}")]);
     assert_eq!(cache.count(HealthStatus::Healthy), 3);
     assert_eq!(
-        names(&cache.apply(Change::Work(WorkKind::Work, one, None))),
+        names(&cache.apply(Change::Work(WorkKind::Work, Update::Deleted(one)))),
         ["argocd/shop"]
     );
     assert_eq!(works(&cache, "argocd/shop"), [""; 0]);
@@ -147,13 +151,13 @@ fn ignores_marks_on_a_work_that_has_no_name_of_the_application() {
         (Tracking::configured(|_| None), tracked("shop", &place)),
         (by_label, own.to_owned()),
     ] {
-        cache.apply(Change::Tracking(tracking));
+        cache.apply(Change::Tracking(Update::Set((), tracking)));
         assert_eq!(names(&cache.apply(work(&place, &marks, &BROKEN))), [""; 0]);
         assert_eq!(works(&cache, "argocd/shop"), [""; 0]);
     }
     // The tracking marks of a set have no effect on a work that OCM did not generate from it.
     let set_name = set_of("shop");
-    cache.apply(Change::Tracking(Tracking::configured(|_| None)));
+    cache.apply(Change::Tracking(Update::Set((), Tracking::configured(|_| None))));
     cache.apply(set(&ObjectRef::new("fleet", &set_name), "shop"));
     let marks = of_set(&format!("fleet.{set_name}"));
     assert_eq!(names(&cache.apply(work(&place, &marks, &BROKEN))), [""; 0]);
@@ -266,7 +270,7 @@ fn a_cluster_concerns_those_who_have_works_on_it() {
     assert_eq!(cache.reach("eu1"), Reach::Silent);
     assert_eq!(Reach::ALL.map(|reach| cache.heard(reach)), [0, 1, 0]);
     assert_eq!(cache.apply(cluster("eu1", Reach::Silent)), [], "which is known");
-    let gone = cache.apply(Change::Cluster("eu1".into(), None));
+    let gone = cache.apply(Change::Cluster(Update::Deleted("eu1".into())));
     assert_eq!(names(&gone), ["eu1", "argocd/cart", "argocd/shop"]);
     assert_eq!(Reach::ALL.map(|reach| cache.heard(reach)), [0, 0, 0]);
 }
@@ -351,7 +355,7 @@ fn what_a_list_does_not_have_is_gone() {
     for place in [&one, &other] {
         cache.apply(work(place, &tracked(&place.name, place), &WELL));
     }
-    let affected = cache.apply(Change::OnlyWorks(WorkKind::Work, HashSet::from([one])));
+    let affected = cache.apply(Change::Work(WorkKind::Work, Update::Listed(HashSet::from([one]))));
     assert_eq!(names(&affected), ["argocd/other"]);
     assert_eq!(cache.count(HealthStatus::Healthy), 1);
 }
@@ -367,13 +371,13 @@ fn when_argo_cd_tracks_otherwise_works_are_somebody_elses() {
     cache.apply(work(&labelled, marks, &WELL));
     assert_eq!(works(&cache, "argocd/shop"), ["eu1/shop"]);
     let by_label = Tracking::configured(|key| (key == "application.resourceTrackingMethod").then_some("label"));
-    let affected = cache.apply(Change::Tracking(by_label.clone()));
+    let affected = cache.apply(Change::Tracking(Update::Set((), by_label.clone())));
     assert_eq!(names(&affected), ["argocd/cart", "argocd/shop"]);
     assert_eq!(
         (works(&cache, "argocd/shop").len(), works(&cache, "argocd/cart").len()),
         (0, 1)
     );
-    assert_eq!(cache.apply(Change::Tracking(by_label)), []);
-    cache.apply(Change::ConfigIsThere(false));
+    assert_eq!(cache.apply(Change::Tracking(Update::Set((), by_label))), []);
+    cache.apply(Change::Tracking(Update::Listed(HashSet::new())));
     assert_eq!(works(&cache, "argocd/shop"), ["eu1/shop"]);
 }

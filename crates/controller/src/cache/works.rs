@@ -1,16 +1,17 @@
 //! The cached works, the Applications that own them, and the times at which their health changes by time alone.
 
-use super::{ReconcileRequest, remove};
+use super::ReconcileRequest;
 use crate::model::{Work, WorkKind, WorkState};
 use crate::pull::Carried;
 use crate::pull::work::may_carry;
 use crate::runtime::queue::Refresh;
+use crate::runtime::table::{Index, Table, Update};
 use jiff::Timestamp;
 use ocm::health::HealthStatus;
 use ocm::names::WorkName;
 use ocm::object_ref::ObjectRef;
 use ocm::tracking::Tracking;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The works on the hub.
@@ -19,15 +20,16 @@ pub(super) struct Works {
     /// The namespace of Argo CD.
     argocd: Arc<str>,
     tracking: Tracking,
-    all: BTreeMap<(WorkKind, ObjectRef), Work>,
+    /// The works of each kind.
+    all: [Table<ObjectRef, Work>; 2],
     /// The works that Argo CD applied for each Application.
-    applied: HashMap<ObjectRef, BTreeSet<(WorkKind, ObjectRef)>>,
+    applied: Index<ObjectRef, (WorkKind, ObjectRef)>,
     /// The works that OCM generated from each ManifestWorkReplicaSet, by `NAMESPACE.NAME`.
-    made: HashMap<Box<str>, BTreeSet<ObjectRef>>,
+    made: Index<Box<str>, ObjectRef>,
     /// The works that claim to carry each Application.
-    claiming: HashMap<ObjectRef, BTreeSet<ObjectRef>>,
+    claiming: Index<ObjectRef, ObjectRef>,
     /// The works that contain or claim an Application, by their names.
-    with_application: HashMap<Arc<str>, BTreeSet<ObjectRef>>,
+    with_application: Index<Arc<str>, ObjectRef>,
     /// The times at which the health of works changes by time alone.
     foreseen: BTreeSet<(Timestamp, WorkKind, ObjectRef)>,
     /// The number of works by health, in the order of [`HealthStatus::ALL`].
@@ -39,11 +41,11 @@ impl Works {
         Self {
             argocd: argocd.into(),
             tracking: Tracking::configured(|_| None),
-            all: BTreeMap::new(),
-            applied: HashMap::new(),
-            made: HashMap::new(),
-            claiming: HashMap::new(),
-            with_application: HashMap::new(),
+            all: [Table::default(), Table::default()],
+            applied: Index::default(),
+            made: Index::default(),
+            claiming: Index::default(),
+            with_application: Index::default(),
             foreseen: BTreeSet::new(),
             healths: [0; HealthStatus::ALL.len()],
         }
@@ -51,11 +53,9 @@ impl Works {
 
     /// Returns the works of an Application: those that Argo CD applied, and those that OCM generated from them.
     pub(super) fn of(&self, application: &ObjectRef) -> impl Iterator<Item = (WorkKind, &ObjectRef, &Work)> {
-        let applied = self.applied.get(application).into_iter().flatten();
+        let applied = self.applied.get(application);
         applied.flat_map(|(kind, place)| {
-            let made = (*kind == WorkKind::Set)
-                .then(|| self.made.get(set_name(place).as_str()))
-                .flatten();
+            let made = (*kind == WorkKind::Set).then(|| self.made.get(set_name(place).as_str()));
             let made = made.into_iter().flatten().map(|place| (WorkKind::Work, place));
             let all = std::iter::once((*kind, place)).chain(made);
             all.filter_map(|(kind, place)| Some((kind, place, self.get(kind, place)?)))
@@ -74,15 +74,14 @@ impl Works {
 
     fn carried<'w>(
         &'w self,
-        places: Option<&'w BTreeSet<ObjectRef>>,
+        places: impl Iterator<Item = &'w ObjectRef>,
     ) -> impl Iterator<Item = (&'w ObjectRef, &'w Carried)> {
-        let places = places.into_iter().flatten();
         places.filter_map(|place| Some((place, self.get(WorkKind::Work, place)?.carried.as_deref()?)))
     }
 
     /// Returns a work.
     pub(super) fn get(&self, kind: WorkKind, place: &ObjectRef) -> Option<&Work> {
-        self.all.get(&(kind, place.clone()))
+        self.all[kind as usize].get(place)
     }
 
     /// Returns how Argo CD tracks resources.
@@ -100,10 +99,13 @@ impl Works {
         self.foreseen.first().map(|(at, ..)| *at)
     }
 
-    /// Returns the cached works of a kind that are not in the complete list.
-    pub(super) fn missing(&self, kind: WorkKind, all: &HashSet<ObjectRef>) -> Vec<ObjectRef> {
-        let known = self.all.keys().filter(|(other, _)| *other == kind);
-        super::missing(known.map(|(_, place)| place), all)
+    /// Divides an update of a kind into the changes of single works.
+    pub(super) fn changes(
+        &self,
+        kind: WorkKind,
+        update: Update<ObjectRef, Work>,
+    ) -> impl Iterator<Item = (ObjectRef, Option<Work>)> + use<> {
+        self.all[kind as usize].changes(update)
     }
 
     /// Advances the time, and returns the objects whose health changed by time alone.
@@ -113,7 +115,7 @@ impl Works {
             let Some((_, kind, place)) = self.foreseen.pop_first() else {
                 break;
             };
-            let Some(mut work) = self.all.get(&(kind, place.clone())).cloned() else {
+            let Some(mut work) = self.get(kind, &place).cloned() else {
                 continue;
             };
             while work.later.first().is_some_and(|(at, _)| *at <= now) {
@@ -130,8 +132,7 @@ impl Works {
 
     /// Stores or removes a work, and returns the objects to reconcile.
     pub(super) fn put(&mut self, kind: WorkKind, place: &ObjectRef, work: Option<Work>) -> Vec<ReconcileRequest> {
-        let key = (kind, place.clone());
-        let before = self.all.remove(&key);
+        let before = self.all[kind as usize].put(place, None);
         let mut was = None;
         if let Some(before) = &before {
             let count = &mut self.healths[before.state.health as usize];
@@ -147,7 +148,7 @@ impl Works {
             let count = &mut self.healths[work.state.health as usize];
             *count = count.saturating_add(1);
             is = self.link(kind, place, &work);
-            self.all.insert(key, work);
+            self.all[kind as usize].put(place, Some(work));
         }
         if same && was == is {
             return Vec::new();
@@ -169,21 +170,18 @@ impl Works {
             if !is_made_of(set, &place.name) {
                 return None;
             }
-            self.made.entry(set.clone()).or_default().insert(place.clone());
+            self.made.insert(set.clone(), place.clone());
             return self.owner_of_set(set);
         }
         if work.carried.is_some() {
-            let named = self.with_application.entry(Arc::clone(&place.name)).or_default();
-            named.insert(place.clone());
+            self.with_application.insert(Arc::clone(&place.name), place.clone());
         }
         if let Some(application) = claimed(place, work) {
-            let claiming = self.claiming.entry(application.clone()).or_default();
-            claiming.insert(place.clone());
+            self.claiming.insert(application.clone(), place.clone());
             return Some(application);
         }
         let application = self.owner(kind, place, work)?;
-        let entry = self.applied.entry(application.clone()).or_default();
-        entry.insert((kind, place.clone()));
+        self.applied.insert(application.clone(), (kind, place.clone()));
         Some(application)
     }
 
@@ -193,18 +191,18 @@ impl Works {
         }
         if let Some(set) = &work.set {
             let owner = self.owner_of_set(set);
-            remove(&mut self.made, set, place);
+            self.made.remove(set, place);
             return owner.filter(|_| is_made_of(set, &place.name));
         }
         if work.carried.is_some() {
-            remove(&mut self.with_application, &place.name, place);
+            self.with_application.remove(&place.name, place);
         }
         if let Some(application) = claimed(place, work) {
-            remove(&mut self.claiming, &application, place);
+            self.claiming.remove(&application, place);
             return Some(application);
         }
         let application = self.owner(kind, place, work)?;
-        remove(&mut self.applied, &application, &(kind, place.clone()));
+        self.applied.remove(&application, &(kind, place.clone()));
         Some(application)
     }
 
@@ -239,12 +237,11 @@ impl Works {
 
     /// Returns the Applications that own the works for a managed cluster.
     pub(super) fn on(&self, cluster: &Arc<str>) -> BTreeSet<ObjectRef> {
-        let first = ObjectRef::first_of(cluster);
-        let works = self.all.range((WorkKind::Work, first)..);
-        let works = works.take_while(|((kind, place), _)| *kind == WorkKind::Work && place.namespace == *cluster);
-        let owner = |((kind, place), work): (&(WorkKind, ObjectRef), &Work)| match &work.set {
+        let works = self.all[WorkKind::Work as usize].from(ObjectRef::first_of(cluster));
+        let works = works.take_while(|(place, _)| place.namespace == *cluster);
+        let owner = |(place, work): (&ObjectRef, &Work)| match &work.set {
             Some(set) => self.owner_of_set(set).filter(|_| is_made_of(set, &place.name)),
-            None => claimed(place, work).or_else(|| self.owner(*kind, place, work)),
+            None => claimed(place, work).or_else(|| self.owner(WorkKind::Work, place, work)),
         };
         works.filter_map(owner).collect()
     }
@@ -254,16 +251,18 @@ impl Works {
         if self.tracking == tracking {
             return Vec::new();
         }
-        let mut concerned: BTreeSet<ObjectRef> = self.applied.drain().map(|(application, _)| application).collect();
+        let mut concerned: BTreeSet<ObjectRef> = std::mem::take(&mut self.applied).into_properties().collect();
         self.tracking = tracking;
-        self.made.clear();
-        self.claiming.clear();
-        self.with_application.clear();
+        self.made = Index::default();
+        self.claiming = Index::default();
+        self.with_application = Index::default();
         self.foreseen.clear();
-        let places: Vec<_> = self.all.keys().cloned().collect();
-        for (kind, place) in places {
-            let work = self.all.get(&(kind, place.clone())).cloned();
-            concerned.extend(work.and_then(|work| self.link(kind, &place, &work)));
+        for kind in [WorkKind::Work, WorkKind::Set] {
+            let places: Vec<_> = self.all[kind as usize].keys().cloned().collect();
+            for place in places {
+                let work = self.get(kind, &place).cloned();
+                concerned.extend(work.and_then(|work| self.link(kind, &place, &work)));
+            }
         }
         concerned.into_iter().map(ReconcileRequest::application).collect()
     }

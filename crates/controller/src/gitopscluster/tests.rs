@@ -9,6 +9,7 @@ use crate::cluster_secrets::reconcile as cluster_secrets;
 use crate::model::{Decision, Placement, is_open};
 use crate::reconcile::Settings;
 use crate::runtime::queue::Refresh;
+use crate::runtime::table::Update;
 use crate::simulation::{Hub, acm, all, secret_name};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashSet};
@@ -87,8 +88,8 @@ fn on_doubt_nothing_is_taken_away() {
         (
             "the Placement is gone with all it decided",
             |hub| {
-                hub.apply(Change::OnlyDecisions(HashSet::new()));
-                hub.apply(Change::OnlyPlacements(HashSet::new()));
+                hub.apply(Change::Decision(Update::Listed(HashSet::new())));
+                hub.apply(Change::Placement(Update::Listed(HashSet::new())));
             },
             ["False", "PlacementNotFound"],
         ),
@@ -100,7 +101,7 @@ fn on_doubt_nothing_is_taken_away() {
         (
             "no GitOpsCluster is listed",
             |hub| {
-                hub.apply(Change::OnlyGitOpsClusters(HashSet::new()));
+                hub.apply(Change::GitOpsCluster(Update::Listed(HashSet::new())));
             },
             ["True", "Success"],
         ),
@@ -119,7 +120,7 @@ fn on_doubt_nothing_is_taken_away() {
 #[test]
 fn the_secret_of_a_cluster_that_is_gone_goes() {
     let mut hub = Hub::with_all();
-    hub.apply(Change::Cluster("eu2".into(), None));
+    hub.apply(Change::Cluster(Update::Deleted("eu2".into())));
     hub.settle();
     assert_eq!(hub.registered(), ["eu1"]);
     let [status, _, message] = hub.says_of(&all(), "ClustersRegistered");
@@ -136,11 +137,14 @@ fn deletion_takes_its_secrets_and_then_its_finalizer_and_nothing_of_others() {
         placement: "others".into(),
         clusters: BTreeSet::from(["eu3".into()]),
     };
-    hub.apply(Change::Decision(ObjectRef::new("argocd", "others-1"), Some(decision)));
-    hub.apply(Change::Placement(
+    hub.apply(Change::Decision(Update::Set(
+        ObjectRef::new("argocd", "others-1"),
+        decision,
+    )));
+    hub.apply(Change::Placement(Update::Set(
         ObjectRef::new("argocd", "others"),
-        Some(Placement { selected: Some(1) }),
-    ));
+        Placement { selected: Some(1) },
+    )));
     hub.settle();
     assert_eq!(hub.registered(), ["eu1", "eu2", "eu3"]);
     hub.delete(&all());
@@ -296,12 +300,12 @@ fn nothing_is_written_where_that_is_not_allowed() {
     assert_eq!(hub.objects[&tenant]["metadata"]["finalizers"], Value::Null);
     let namespace = json!({"metadata": {"labels": {"apps.open-cluster-management.io/gitops-argo-namespace": "true"}}});
     let open = is_open(&namespace.to_string()).expect("a Namespace");
-    hub.apply(Change::Open(open));
+    hub.apply(Change::Open(Update::Set((), open)));
     hub.settle();
     assert_eq!(hub.registered(), ["eu1", "eu2"]);
     assert_eq!(hub.is("Ready"), ["True", "Success"]);
     // Closing it keeps existing objects, but they are not updated any more.
-    hub.apply(Change::Open(false));
+    hub.apply(Change::Open(Update::Set((), false)));
     hub.cluster("eu1", &json!({"env": "prod"}));
     hub.select(&["eu1"]);
     let written = hub.settle();

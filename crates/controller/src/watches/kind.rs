@@ -9,14 +9,14 @@ use crate::model::{
     WorkKind,
 };
 use crate::pull::tenancy;
+use crate::runtime::table::Update;
 use jiff::Timestamp;
 use kube::runtime::watcher::Config;
 use ocm::argocd_agent as names;
 use ocm::object_ref::ObjectRef;
 use ocm::resources;
 use ocm::resources::Resource;
-use ocm::tracking::{CONFIG_MAP, Tracking};
-use std::collections::HashSet;
+use ocm::tracking::CONFIG_MAP;
 use std::sync::Arc;
 
 /// The number of objects in one page of a list: works contain all their manifests.
@@ -173,71 +173,49 @@ impl Kind {
         }
     }
 
-    /// Returns the change that an object causes; `text` is its JSON, or none if it was deleted.
+    /// Returns the change that an update causes; the values are the JSON of objects.
     ///
     /// # Errors
     ///
     /// Returns an error that describes the invalid JSON or field; the API server accepts no such object.
-    pub(crate) fn change(self, place: ObjectRef, text: Option<&str>, now: Timestamp) -> Result<Change, String> {
-        let work = |kind, place| {
-            let work = text.map(|text| Work::read(text, now)).transpose()?;
-            Ok(Change::Work(kind, place, work.flatten()))
-        };
+    pub(crate) fn change(self, update: Update<ObjectRef, &str>, now: Timestamp) -> Result<Change, String> {
         Ok(match self {
-            Self::Applications => Change::Application(place, text.map(Application::read).transpose()?),
-            Self::Works => return work(WorkKind::Work, place),
-            Self::Sets => return work(WorkKind::Set, place),
-            Self::Clusters => Change::Cluster(place.name, text.map(Cluster::read).transpose()?),
-            Self::Config => Change::Tracking(match text {
-                Some(text) => model::tracking(text)?,
-                None => Tracking::configured(|_| None),
-            }),
-            Self::Parameters => Change::Namespaces(text.map(model::namespaces).transpose()?.unwrap_or_default()),
-            Self::Decisions => Change::Decision(place, text.map(Decision::read).transpose()?),
-            Self::Placements => Change::Placement(place, text.map(Placement::read).transpose()?),
+            Self::Applications => Change::Application(read(update, Application::read)?),
+            Self::Works => Change::Work(WorkKind::Work, update.try_filter_map(|_, text| Work::read(text, now))?),
+            Self::Sets => Change::Work(WorkKind::Set, update.try_filter_map(|_, text| Work::read(text, now))?),
+            Self::Clusters => Change::Cluster(read(by_name(update), Cluster::read)?),
+            Self::Config => Change::Tracking(read(single(update), model::tracking)?),
+            Self::Parameters => Change::Namespaces(read(single(update), model::namespaces)?),
+            Self::Decisions => Change::Decision(read(update, Decision::read)?),
+            Self::Placements => Change::Placement(read(update, Placement::read)?),
             Self::GitOpsClusters => {
-                let it = text.map(GitOpsCluster::read).transpose()?;
-                Change::GitOpsCluster(place, it.map(Box::new))
+                Change::GitOpsCluster(read(update, |text| GitOpsCluster::read(text).map(Box::new))?)
             }
-            Self::Namespace => Change::Open(text.map_or(Ok(false), model::is_open)?),
-            Self::Projects => Change::Project(place.name, text.map(model::project).transpose()?),
-            Self::Secrets => Change::Secret(place.name, text.map(ClusterSecret::read).transpose()?),
-            Self::Certificates => {
-                let text = text.filter(|_| names::CERTIFICATES.contains(&&*place.name));
-                Change::Certificate(place.name, text.map(TlsSecret::read).transpose()?)
-            }
-            Self::ApplicationSets => Change::ApplicationSet(place, text.map(ApplicationSet::read).transpose()?),
-            Self::Reports => Change::Report(place, text.map(Found::read).transpose()?),
-            Self::AgentResource(kept) => {
-                Change::Object(kept, place, text.map(|text| Object::read(kept, text)).transpose()?)
-            }
+            Self::Namespace => Change::Open(read(single(update), model::is_open)?),
+            Self::Projects => Change::Project(read(by_name(update), model::project)?),
+            Self::Secrets => Change::Secret(read(by_name(update), ClusterSecret::read)?),
+            Self::Certificates => Change::Certificate(by_name(update).try_filter_map(|name, text| {
+                let is_known = names::CERTIFICATES.contains(&&**name);
+                is_known.then(|| TlsSecret::read(text)).transpose()
+            })?),
+            Self::ApplicationSets => Change::ApplicationSet(read(update, ApplicationSet::read)?),
+            Self::Reports => Change::Report(read(update, Found::read)?),
+            Self::AgentResource(kept) => Change::Object(kept, read(update, |text| Object::read(kept, text))?),
         })
-    }
-
-    /// Returns the change that a complete list of objects causes.
-    pub(super) fn only(self, all: HashSet<ObjectRef>) -> Change {
-        match self {
-            Self::Applications => Change::OnlyApplications(all),
-            Self::Works => Change::OnlyWorks(WorkKind::Work, all),
-            Self::Sets => Change::OnlyWorks(WorkKind::Set, all),
-            Self::Clusters => Change::OnlyClusters(names_of(all)),
-            Self::Config => Change::ConfigIsThere(!all.is_empty()),
-            Self::Parameters => Change::ParametersAreThere(!all.is_empty()),
-            Self::Decisions => Change::OnlyDecisions(all),
-            Self::Placements => Change::OnlyPlacements(all),
-            Self::GitOpsClusters => Change::OnlyGitOpsClusters(all),
-            Self::Namespace => Change::NamespaceIsThere(!all.is_empty()),
-            Self::Projects => Change::OnlyProjects(names_of(all)),
-            Self::Secrets => Change::OnlySecrets(names_of(all)),
-            Self::Certificates => Change::OnlyCertificates(names_of(all)),
-            Self::ApplicationSets => Change::OnlyApplicationSets(all),
-            Self::Reports => Change::OnlyReports(all),
-            Self::AgentResource(kept) => Change::OnlyObjects(kept, all),
-        }
     }
 }
 
-/// Returns the names of objects that have no namespace, or all the same.
-fn names_of(all: HashSet<ObjectRef>) -> HashSet<Arc<str>> {
-    all.into_iter().map(|place| place.name).collect()
+/// Reads the object of an update.
+fn read<K, V>(update: Update<K, &str>, read: impl FnOnce(&str) -> Result<V, String>) -> Result<Update<K, V>, String> {
+    update.try_filter_map(|_, text| read(text).map(Some))
+}
+
+/// Returns the update of objects that have no namespace, or all the same.
+fn by_name<V>(update: Update<ObjectRef, V>) -> Update<Arc<str>, V> {
+    update.map_keys(|place| place.name)
+}
+
+/// Returns the update of the only object of a kind.
+fn single<V>(update: Update<ObjectRef, V>) -> Update<(), V> {
+    update.map_keys(|_| ())
 }

@@ -9,6 +9,7 @@ use crate::cache::tests::{
 use crate::cache::{Change, ReconcileRequest};
 use crate::model::{ApplicationSet, Reach, Work};
 use crate::reconcile::Settings;
+use crate::runtime::table::Update;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
@@ -28,8 +29,9 @@ impl Hub {
             cache: Cache::new("argocd").with_reports(),
             report: Value::Null,
         };
-        hub.cache.apply(Change::ApplicationSet(shop(), Some(set_of("u"))));
-        hub.cache.apply(Change::OnlyReports(HashSet::new()));
+        hub.cache
+            .apply(Change::ApplicationSet(Update::Set(shop(), set_of("u"))));
+        hub.cache.apply(Change::Report(Update::Listed(HashSet::new())));
         hub
     }
 
@@ -39,7 +41,7 @@ impl Hub {
         let mut object = application(more);
         (object["metadata"]["namespace"], object["metadata"]["name"]) = (json!("argocd"), json!(name));
         let application = Application::read(&object.to_string()).expect("an Application");
-        self.cache.apply(Change::Application(place, Some(application)))
+        self.cache.apply(Change::Application(Update::Set(place, application)))
     }
 
     /// Adds a ManifestWork of an Application.
@@ -86,7 +88,7 @@ impl Hub {
     /// Sends a watch event with the current report.
     fn see(&mut self) {
         let found = Found::read(&self.report.to_string()).expect("a report");
-        self.cache.apply(Change::Report(shop(), Some(found)));
+        self.cache.apply(Change::Report(Update::Set(shop(), found)));
     }
 
     fn summary(&self) -> [&str; 6] {
@@ -241,7 +243,7 @@ fn carrying(cluster: &str, report: &AgentReport<'_>) -> Change {
         "annotations":{"apps.open-cluster-management.io/hub-application-namespace":"argocd",
         "apps.open-cluster-management.io/hub-application-name":"shop"}"#;
     let place = ObjectRef::new(cluster, "shop-1a2b3");
-    let Change::Work(kind, place, Some(mut carrier)) = work(&place, marks, report) else {
+    let Change::Work(kind, Update::Set(place, mut carrier)) = work(&place, marks, report) else {
         panic!("no work")
     };
     let shop = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "shop"}});
@@ -252,7 +254,7 @@ fn carrying(cluster: &str, report: &AgentReport<'_>) -> Change {
         .expect("a work")
         .expect("it is of the pull model");
     (carrier.carried, carrier.parts) = (read.carried, read.parts);
-    Change::Work(kind, place, Some(carrier))
+    Change::Work(kind, Update::Set(place, carrier))
 }
 
 #[test]
@@ -271,7 +273,7 @@ fn the_one_work_that_carries_an_application_is_named() {
     let broken = hub.cache.apply(carrying("eu2", &BROKEN));
     assert_eq!(sets(&broken), [""; 0], "which the Application will say");
     let gone = ObjectRef::new("eu2", "shop-1a2b3");
-    let gone = hub.cache.apply(Change::Work(WorkKind::Work, gone, None));
+    let gone = hub.cache.apply(Change::Work(WorkKind::Work, Update::Deleted(gone)));
     assert_eq!(sets(&gone), ["argocd/shop"]);
     assert_eq!(hub.told()[0]["app"], "argocd/shop");
 }
@@ -295,7 +297,7 @@ fn in_the_namespace_of_a_managed_cluster_an_application_is_on_that_cluster() {
     assert_eq!(sets(&is_here), [""; 0], "nobody is there");
     hub.application("shop", &json!({}));
     assert_eq!(hub.told()[0]["cluster"], "argocd");
-    let is_gone = hub.cache.apply(Change::Cluster("argocd".into(), None));
+    let is_gone = hub.cache.apply(Change::Cluster(Update::Deleted("argocd".into())));
     assert_eq!(sets(&is_gone), ["argocd/shop"]);
     assert_eq!(hub.told()[0]["cluster"], Value::Null);
 }
@@ -334,10 +336,12 @@ fn a_report_comes_and_stays_and_is_never_deleted() {
     hub.work("shop", "eu1", "shop", &WELL);
     assert_eq!(hub.told().len(), 1);
     let written = hub.report.clone();
-    hub.cache
-        .apply(Change::Work(WorkKind::Work, ObjectRef::new("eu1", "shop"), None));
+    hub.cache.apply(Change::Work(
+        WorkKind::Work,
+        Update::Deleted(ObjectRef::new("eu1", "shop")),
+    ));
     assert_eq!(hub.told()[0]["cluster"], Value::Null, "the last work is gone");
-    hub.cache.apply(Change::OnlyApplications(HashSet::new()));
+    hub.cache.apply(Change::Application(Update::Listed(HashSet::new())));
     assert_eq!(hub.told(), [Value::Null; 0], "the last Application is gone");
     assert_eq!(hub.summary(), ["0"; 6]);
 
@@ -349,7 +353,7 @@ fn a_report_comes_and_stays_and_is_never_deleted() {
     hub.see();
     hub.application("shop", &json!({}));
     assert_eq!(hub.reconcile(), None);
-    hub.cache.apply(Change::Report(shop(), None));
+    hub.cache.apply(Change::Report(Update::Deleted(shop())));
     assert!(matches!(hub.reconcile(), Some(Write::Create { .. })));
 
     // Kubernetes deletes the report with its set. A new set of the same name gets a new report.
@@ -357,13 +361,14 @@ fn a_report_comes_and_stays_and_is_never_deleted() {
         deleting: true,
         ..set_of("u")
     };
-    hub.cache.apply(Change::ApplicationSet(shop(), Some(going)));
+    hub.cache.apply(Change::ApplicationSet(Update::Set(shop(), going)));
     assert_eq!(hub.reconcile(), None);
-    hub.cache.apply(Change::OnlyApplicationSets(HashSet::new()));
+    hub.cache.apply(Change::ApplicationSet(Update::Listed(HashSet::new())));
     assert_eq!(hub.reconcile(), None);
     hub.report["metadata"]["deletionTimestamp"] = Value::Null;
     hub.see();
-    hub.cache.apply(Change::ApplicationSet(shop(), Some(set_of("v"))));
+    hub.cache
+        .apply(Change::ApplicationSet(Update::Set(shop(), set_of("v"))));
     hub.told();
     assert_eq!(hub.report["metadata"]["ownerReferences"][0]["uid"], "v");
     assert_eq!(
@@ -376,10 +381,11 @@ fn a_report_comes_and_stays_and_is_never_deleted() {
 fn nothing_is_written_where_the_hub_has_no_reports() {
     let mut hub = Hub::new();
     hub.cache = Cache::new("argocd").with_reports();
-    hub.cache.apply(Change::ApplicationSet(shop(), Some(set_of("u"))));
+    hub.cache
+        .apply(Change::ApplicationSet(Update::Set(shop(), set_of("u"))));
     hub.application("shop", &json!({}));
     assert_eq!(hub.reconcile(), None);
-    let affected = hub.cache.apply(Change::OnlyReports(HashSet::new()));
+    let affected = hub.cache.apply(Change::Report(Update::Listed(HashSet::new())));
     assert_eq!(sets(&affected), ["argocd/shop"], "now it has them");
     assert!(hub.reconcile().is_some());
 }
@@ -404,11 +410,11 @@ fn what_the_report_says_concerns_the_set_and_nothing_else_does() {
         "it is of no set"
     );
     let place = ObjectRef::new("eu1", "shop");
-    let Change::Work(kind, place, Some(mut more)) = work(&place, &tracked("shop", &place), &WELL) else {
+    let Change::Work(kind, Update::Set(place, mut more)) = work(&place, &tracked("shop", &place), &WELL) else {
         panic!("a work");
     };
     more.parts = [more.parts[0].clone(), more.parts[0].clone()].into();
-    let more = hub.cache.apply(Change::Work(kind, place, Some(more)));
+    let more = hub.cache.apply(Change::Work(kind, Update::Set(place, more)));
     assert_eq!(sets(&more), ["argocd/shop"], "it consists of something else");
 
     let owner = json!([{"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "cart"}]);

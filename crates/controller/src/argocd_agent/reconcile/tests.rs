@@ -8,6 +8,7 @@ mod requested;
 use super::*;
 use crate::cache::{Change, ReconcileKind};
 use crate::model::{OPEN, Reach};
+use crate::runtime::table::Update;
 use crate::simulation::{Hub, acm, all, fake_ocm};
 use fake_ocm::{addon_of, bringing, management, of_argocd};
 use jiff::SignedDuration;
@@ -132,7 +133,7 @@ const DOUBTS: [(&str, Doubt); 8] = [
         hub.choose(&some(), &["eu1"]);
     }),
     ("no GitOpsCluster is listed", |hub| {
-        hub.apply(Change::OnlyGitOpsClusters(HashSet::new()));
+        hub.apply(Change::GitOpsCluster(Update::Listed(HashSet::new())));
     }),
 ];
 
@@ -226,7 +227,7 @@ fn the_controller_of_another_argo_cd_removes_nothing_of_agents() {
             hub.write(&all(), &acm(&json!({})));
         }
         // It sees everything but the Secrets of the other namespace.
-        hub.apply(Change::OnlySecrets(HashSet::new()));
+        hub.apply(Change::Secret(Update::Listed(HashSet::new())));
         hub.affected.clear();
         hub.argocd = "gitops";
         assert_eq!(hub.look_at_everything(), [""; 0], "deleted: {is_deleted}");

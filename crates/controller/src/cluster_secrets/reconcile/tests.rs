@@ -4,6 +4,7 @@ use crate::cache::{Change, ReconcileRequest};
 use crate::cluster_secrets::{ClusterSecret, MANAGED_BY, OURS, SECRET_TYPE};
 use crate::model::Cluster as Seen;
 use crate::reconcile::Settings;
+use crate::runtime::table::Update;
 use k8s_openapi::ByteString;
 use ocm::tracking::Tracking;
 use serde_json::{Value, json};
@@ -24,34 +25,34 @@ impl Hub {
             hub.secret(&format!("{cluster}-secret"), &ours(cluster));
         }
         let names = secrets.iter().map(|cluster| format!("{cluster}-secret").into());
-        hub.0.apply(Change::OnlySecrets(names.collect()));
+        hub.0.apply(Change::Secret(Update::Listed(names.collect())));
         hub
     }
 
     fn list(&mut self, clusters: &[&str]) -> Vec<String> {
         let all: HashSet<_> = clusters.iter().map(|name| (*name).into()).collect();
-        affected(self.0.apply(Change::OnlyClusters(all)))
+        affected(self.0.apply(Change::Cluster(Update::Listed(all))))
     }
 
     fn cluster(&mut self, name: &str, labels: &Value) -> Vec<String> {
         let text = json!({"metadata": {"uid": "c", "labels": labels}}).to_string();
         let cluster = Seen::read(&text).expect("a cluster");
-        affected(self.0.apply(Change::Cluster(name.into(), Some(cluster))))
+        affected(self.0.apply(Change::Cluster(Update::Set(name.into(), cluster))))
     }
 
     fn deleting(&mut self, name: &str) -> Vec<String> {
         let text = json!({"metadata": {"uid": "c", "deletionTimestamp": "2026-06-01T12:00:00Z"}}).to_string();
         let cluster = Seen::read(&text).expect("a cluster");
-        affected(self.0.apply(Change::Cluster(name.into(), Some(cluster))))
+        affected(self.0.apply(Change::Cluster(Update::Set(name.into(), cluster))))
     }
 
     fn deleted(&mut self, name: &str) -> Vec<String> {
-        affected(self.0.apply(Change::Cluster(name.into(), None)))
+        affected(self.0.apply(Change::Cluster(Update::Deleted(name.into()))))
     }
 
     fn secret(&mut self, name: &str, secret: &Value) -> Vec<String> {
         let secret = (!secret.is_null()).then(|| ClusterSecret::read(&secret.to_string()).expect("a Secret"));
-        affected(self.0.apply(Change::Secret(name.into(), secret)))
+        affected(self.0.apply(Change::Secret(Update::of(name.into(), secret))))
     }
 
     fn decide(&self, cluster: &str) -> Option<Action> {
@@ -138,9 +139,15 @@ fn the_label_by_which_argo_cd_tracks_is_not_copied() {
     hub.cluster("eu1", &json!({"example.com/app": "clusters"}));
     assert_eq!(hub.does("eu1"), "patch");
     let tracking = || Tracking::configured(|key| (key == "application.instanceLabelKey").then_some("example.com/app"));
-    assert_eq!(affected(hub.0.apply(Change::Tracking(tracking()))), ["eu1"]);
+    assert_eq!(
+        affected(hub.0.apply(Change::Tracking(Update::Set((), tracking())))),
+        ["eu1"]
+    );
     assert_eq!(hub.does("eu1"), NOTHING);
-    assert_eq!(affected(hub.0.apply(Change::Tracking(tracking()))), [""; 0]);
+    assert_eq!(
+        affected(hub.0.apply(Change::Tracking(Update::Set((), tracking())))),
+        [""; 0]
+    );
 }
 
 #[test]

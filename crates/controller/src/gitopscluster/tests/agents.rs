@@ -8,6 +8,7 @@ use crate::gitopscluster::membership::{agents_of, has_agent};
 use crate::model::AgentResource;
 use crate::model::Object;
 use crate::model::Reach;
+use crate::runtime::table::Update;
 use jiff::{SignedDuration, Timestamp};
 use ocm::argocd_agent as names;
 
@@ -97,7 +98,7 @@ impl Hub {
             "status": {"decisions": decisions},
         });
         let object = Object::read(AgentResource::Decisions, &text.to_string()).expect("a PlacementDecision");
-        self.apply(Change::Object(AgentResource::Decisions, place, Some(object)));
+        self.apply(Change::Object(AgentResource::Decisions, Update::Set(place, object)));
     }
 
     /// Returns the clusters on which a GitOpsCluster runs argocd-agent.
@@ -176,7 +177,7 @@ fn secrets_are_written_when_there_is_an_authority_and_follow_it() {
         assert_eq!(secrets_of(&hub.settle()), RENEWED);
         assert_eq!(hub.look_at_all(), [""; 0], "once is enough");
     }
-    hub.apply(Change::Certificate(names::CA_SECRET.into(), None));
+    hub.apply(Change::Certificate(Update::Deleted(names::CA_SECRET.into())));
     assert_eq!(
         secrets_of(&hub.look_at_all()),
         [""; 0],
@@ -204,8 +205,8 @@ fn certificates_are_renewed_though_it_is_not_certain_that_clusters_are_selected(
     let doubts: [fn(&mut Hub); 3] = [
         |hub| hub.select(&[]),
         |hub| {
-            hub.apply(Change::OnlyPlacements(HashSet::new()));
-            hub.apply(Change::OnlyDecisions(HashSet::new()));
+            hub.apply(Change::Placement(Update::Listed(HashSet::new())));
+            hub.apply(Change::Decision(Update::Listed(HashSet::new())));
         },
         |hub| {
             hub.reach("eu2", Reach::Silent);
@@ -390,10 +391,10 @@ fn clusters_keep_their_agents_on_doubt_and_by_who_has_them() {
     );
     hub.select(&[]);
     assert_eq!(hub.has(&all()), ["eu1", "eu2", "eu3"]);
-    hub.apply(Change::OnlyDecisions(HashSet::new()));
-    hub.apply(Change::OnlyPlacements(HashSet::new()));
+    hub.apply(Change::Decision(Update::Listed(HashSet::new())));
+    hub.apply(Change::Placement(Update::Listed(HashSet::new())));
     assert_eq!(hub.has(&all()), ["eu1", "eu2", "eu3"]);
-    hub.apply(Change::Cluster("eu2".into(), None));
+    hub.apply(Change::Cluster(Update::Deleted("eu2".into())));
     assert_eq!(hub.has(&all()), ["eu1", "eu3"]);
     hub.ask(&all(), None);
     assert_eq!(hub.has(&all()), [""; 0], "it asks for none");

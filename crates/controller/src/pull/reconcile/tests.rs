@@ -8,6 +8,7 @@ use crate::model::{Cluster, Decision, Reach, Work};
 use crate::pull::tenancy::Namespaces;
 use crate::reconcile::Settings;
 use crate::runtime::queue::Refresh;
+use crate::runtime::table::Update;
 use jiff::Timestamp;
 use ocm::pull_model as names;
 use serde_json::json;
@@ -73,13 +74,15 @@ impl Hub {
     }
 
     fn namespaces(&mut self, list: &str) -> Vec<ReconcileRequest> {
-        self.cache.apply(Change::Namespaces(Namespaces::configured(list)))
+        self.cache
+            .apply(Change::Namespaces(Update::Set((), Namespaces::configured(list))))
     }
 
     /// Replaces the spec of the AppProject `default`.
     fn project(&mut self, spec: &Value) -> Vec<ReconcileRequest> {
         let project = json!({"metadata": {"name": "default", "namespace": "argocd"}, "spec": spec});
-        self.cache.apply(Change::Project("default".into(), Some(project)))
+        self.cache
+            .apply(Change::Project(Update::Set("default".into(), project)))
     }
 
     /// Writes labels and annotations of a work, as the agent of a cluster.
@@ -132,11 +135,11 @@ impl Hub {
         let text = object.as_ref().map(Value::to_string);
         let change = if plural == "applications" {
             let application = text.map(|text| Application::read(&text).expect("an Application"));
-            Change::Application(place.clone(), application)
+            Change::Application(Update::of(place.clone(), application))
         } else {
             let now = NOW.parse().expect("a time");
             let work = text.and_then(|text| Work::read(&text, now).expect("a work"));
-            Change::Work(WorkKind::Work, place.clone(), work)
+            Change::Work(WorkKind::Work, Update::of(place.clone(), work))
         };
         self.cache.apply(change);
         match object {
@@ -379,7 +382,7 @@ fn a_namespace_goes_to_the_clusters_that_its_placements_select() {
             clusters: names.iter().map(|name| Arc::from(*name)).collect(),
         };
         hub.cache
-            .apply(Change::Decision(ObjectRef::new(namespace, "d1"), Some(decision)))
+            .apply(Change::Decision(Update::Set(ObjectRef::new(namespace, "d1"), decision)))
     };
     assert_eq!(decide(&mut hub, "argocd-2", &["eu1"]), [], "another namespace");
     hub.settle(&shop());
@@ -396,7 +399,7 @@ fn a_namespace_goes_to_the_clusters_that_its_placements_select() {
         (vec![(ERROR, why)], vec![WORK.to_owned()]),
         "what runs goes on"
     );
-    hub.cache.apply(Change::OnlyDecisions(HashSet::new()));
+    hub.cache.apply(Change::Decision(Update::Listed(HashSet::new())));
     assert_eq!((hub.settle(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
 }
 
@@ -404,7 +407,7 @@ fn a_namespace_goes_to_the_clusters_that_its_placements_select() {
 fn an_application_that_is_gone_takes_its_work_along_but_an_empty_hub_takes_nothing() {
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
-    hub.cache.apply(Change::OnlyApplications(HashSet::new()));
+    hub.cache.apply(Change::Application(Update::Listed(HashSet::new())));
     assert_eq!(hub.decide(&shop()), None, "the hub shows no Application at all");
     hub.application(&ObjectRef::new("argocd", "cart"), "1", |_| ());
     let action = hub.decide(&shop()).expect("it is gone");
@@ -654,7 +657,7 @@ fn a_cluster_cannot_keep_an_application_of_another_from_being_deleted() {
     let (mut hub, other, stray) = with_neighbour();
     // The same if no Application of the work's name exists on the hub any more.
     hub.objects.remove(&("applications", other.clone()));
-    hub.cache.apply(Change::Application(other, None));
+    hub.cache.apply(Change::Application(Update::Deleted(other)));
     let held =
         json!({"deletionTimestamp": NOW, "finalizers": ["cluster.open-cluster-management.io/manifest-work-cleanup"]});
     hub.mark(stray, &claim(&shop()));
@@ -743,7 +746,7 @@ fn an_application_outside_argo_cds_namespace_needs_what_argo_cd_needs() {
         (vec![], vec!["eu1/cart-cafe1".to_owned()])
     );
     // A later refusal leaves the running work unchanged.
-    hub.cache.apply(Change::ParametersAreThere(false));
+    hub.cache.apply(Change::Namespaces(Update::Listed(HashSet::new())));
     hub.change(&cart, &json!({"spec": {"source": {"path": "other"}}}));
     assert_eq!(hub.settle(&cart), ["patch application team-a/cart"]);
     assert_eq!((hub.conditions(&cart).len(), hub.works().len()), (1, 1));
@@ -772,7 +775,7 @@ fn applications_in_namespaces_of_managed_clusters_are_ignored() {
     assert_eq!(hub.decide(&mirrored), None);
     hub.change(&mirrored, &json!({"metadata": {"deletionTimestamp": NOW}}));
     assert_eq!(hub.decide(&mirrored), None, "its finalizers are its agent's");
-    let affected = hub.cache.apply(Change::Cluster("eu2".into(), None));
+    let affected = hub.cache.apply(Change::Cluster(Update::Deleted("eu2".into())));
     assert!(affected.iter().any(|it| it.place == mirrored), "{affected:?}");
 }
 
@@ -790,7 +793,7 @@ fn an_application_is_not_delivered_onto_itself() {
     // If the hub has another name, the label identifies it.
     let text = r#"{"metadata":{"name":"eu1","uid":"eu1","labels":{"local-cluster":"true"}}}"#;
     let labelled = Cluster::read(text).expect("a cluster");
-    let affected = hub.cache.apply(Change::Cluster("eu1".into(), Some(labelled)));
+    let affected = hub.cache.apply(Change::Cluster(Update::Set("eu1".into(), labelled)));
     assert!(affected.iter().all(|it| it.place != shop()));
     hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu1"}}}));
     hub.settle(&shop());
