@@ -11,7 +11,7 @@ mod events;
 use crate::annotations::REFRESH;
 use crate::cache::{Cache, ReconcileKind};
 use crate::model::{Condition, Reach, WorkKind};
-use crate::reconcile::{Context, Controller, never};
+use crate::reconcile::{Context, Controller, Watch, never};
 use crate::runtime::action::{Action, Involved, Write};
 use crate::watches::Kind;
 use jiff::Timestamp;
@@ -27,12 +27,12 @@ pub(super) const CONTROLLER: Controller = Controller {
     name: "application-status",
     about: "conditions and Events on Applications that the plugin generates, of how their works fare",
     kind: ReconcileKind::Application,
-    requires: &[
-        Kind::Applications,
-        Kind::Works,
-        Kind::Sets,
-        Kind::Clusters,
-        Kind::Config,
+    watches: &[
+        Watch::cached(Kind::Applications),
+        Watch::cached(Kind::Works),
+        Watch::cached(Kind::Sets),
+        Watch::cached(Kind::Clusters),
+        Watch::cached(Kind::Config),
     ],
     pause: Duration::from_secs(1),
     reconcile,

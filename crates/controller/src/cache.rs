@@ -15,13 +15,14 @@ mod works;
 
 use super::model::AgentResource;
 use crate::application_set_report::{Found, Resource};
-use crate::cluster_secrets::{ClusterSecret, MANAGED_BY, is_hub};
+use crate::cluster_secrets::{ClusterSecret, is_hub};
 use crate::model::{
-    Application, ApplicationSet, Cluster, Condition, Decision, Generated, GitOpsCluster, Object, Placement, Reach,
-    TlsSecret, Work, WorkKind,
+    Application, ApplicationSet, Cluster, Condition, Decision, Generated, GitOpsCluster, Kind, Object, Placement,
+    Reach, TlsSecret, Work, WorkKind,
 };
 use crate::pull;
 use crate::pull::Carried;
+use crate::pull::tenancy;
 use crate::pull::tenancy::Namespaces;
 use crate::runtime::queue::Refresh;
 use crate::runtime::table::{Table, Update};
@@ -42,7 +43,7 @@ use refusals::Refusals;
 use secrets::Secrets;
 use serde_json::Value;
 use sets::Sets;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use works::Works;
 
@@ -164,7 +165,7 @@ pub struct ReconcileRequest {
 
 impl ReconcileRequest {
     /// Returns the request for an Application whose state in Argo CD is up to date.
-    fn application(place: ObjectRef) -> Self {
+    pub(crate) fn application(place: ObjectRef) -> Self {
         Self {
             sort: ReconcileKind::Application,
             place,
@@ -173,7 +174,7 @@ impl ReconcileRequest {
     }
 
     /// Returns the request for the Argo CD of the hub.
-    fn argocd(namespace: &Arc<str>) -> Self {
+    pub(crate) fn argocd(namespace: &Arc<str>) -> Self {
         Self {
             sort: ReconcileKind::ArgoCd,
             place: ObjectRef {
@@ -185,7 +186,7 @@ impl ReconcileRequest {
     }
 
     /// Returns the request for a CertificateSigningRequest.
-    fn request(place: ObjectRef) -> Self {
+    pub(crate) fn request(place: ObjectRef) -> Self {
         Self {
             sort: ReconcileKind::Request,
             ..Self::application(place)
@@ -193,7 +194,7 @@ impl ReconcileRequest {
     }
 
     /// Returns the request for a ManagedCluster.
-    fn cluster(name: &Arc<str>) -> Self {
+    pub(crate) fn cluster(name: &Arc<str>) -> Self {
         Self {
             sort: ReconcileKind::Cluster,
             place: ObjectRef {
@@ -204,6 +205,23 @@ impl ReconcileRequest {
         }
     }
 }
+
+/// A change of one object that the cache has applied.
+#[derive(Clone, Copy, Debug)]
+pub struct Changed<'c> {
+    /// The kind of the object.
+    pub kind: Kind,
+    /// The namespace and name of the object.
+    pub place: &'c ObjectRef,
+    /// The previous state of an object of argocd-agent or of its add-on.
+    pub before: Option<&'c Object>,
+}
+
+/// A function that maps a change to the objects to reconcile.
+pub type Mapper = fn(&Cache, &Changed<'_>) -> Vec<ReconcileRequest>;
+
+/// The mappers of controllers, by the kind of the changed object.
+pub type Mappers = BTreeMap<Kind, Vec<Mapper>>;
 
 /// The cached objects of the hub.
 #[derive(Debug)]
@@ -232,6 +250,7 @@ pub struct Cache {
     refusals: Refusals,
     /// The namespace of Argo CD.
     argocd: Arc<str>,
+    mappers: Mappers,
 }
 
 impl Cache {
@@ -256,6 +275,7 @@ impl Cache {
             refusals: Refusals::default(),
             argocd: argocd.into(),
             parts: None,
+            mappers: Mappers::new(),
         }
     }
 
@@ -264,6 +284,24 @@ impl Cache {
     pub fn with_reports(mut self) -> Self {
         self.parts = Some(Interned::default());
         self
+    }
+
+    /// Maps changes by these mappers, besides those that the cache maps for all controllers.
+    #[must_use]
+    pub fn with_mappers(mut self, mappers: Mappers) -> Self {
+        self.mappers = mappers;
+        self
+    }
+
+    /// Returns the namespace of Argo CD.
+    #[must_use]
+    pub fn argocd(&self) -> &Arc<str> {
+        &self.argocd
+    }
+
+    /// Returns all Applications of the basic pull model.
+    pub fn pulled(&self) -> impl Iterator<Item = &ObjectRef> {
+        self.pulled.all()
     }
 
     /// Returns why the API server refused the last write of a controller for an object.
@@ -593,8 +631,16 @@ impl Cache {
             }
             Change::Project(update) => self.each(self.projects.changes(update), Self::put_project),
             Change::Secret(update) => self.each(self.secrets.changes(update), Self::put_secret),
-            Change::ApplicationSet(update) => self.sets.update(update),
-            Change::Report(update) => self.sets.update_reports(update),
+            Change::ApplicationSet(update) => {
+                let changed = self.sets.update(update);
+                self.map_all(Kind::ApplicationSets, &changed)
+            }
+            Change::Report(update) => {
+                let (changed, sets) = self.sets.update_reports(update);
+                let mut affected = self.map_all(Kind::Reports, &changed);
+                affected.extend(self.map_all(Kind::ApplicationSets, &sets));
+                affected
+            }
             Change::Certificate(update) => self.each(self.agents.certificate_changes(update), Self::put_certificate),
             Change::Object(kind, update) => {
                 let changes = self.agents.changes(kind, update);
@@ -630,6 +676,25 @@ impl Cache {
         put: impl Fn(&mut Self, &K, Option<V>) -> Vec<ReconcileRequest>,
     ) -> Vec<ReconcileRequest> {
         changes.flat_map(|(key, value)| put(self, &key, value)).collect()
+    }
+
+    /// Returns the objects to reconcile after a change, by the mappers of controllers.
+    fn map(&self, kind: Kind, place: &ObjectRef, before: Option<&Object>) -> Vec<ReconcileRequest> {
+        let changed = Changed { kind, place, before };
+        let mappers = self.mappers.get(&kind).into_iter().flatten();
+        mappers.flat_map(|map| map(self, &changed)).collect()
+    }
+
+    fn map_all(&self, kind: Kind, changed: &[ObjectRef]) -> Vec<ReconcileRequest> {
+        changed.iter().flat_map(|place| self.map(kind, place, None)).collect()
+    }
+
+    /// Returns the reference to an object in the namespace of Argo CD.
+    fn of_argocd(&self, name: &Arc<str>) -> ObjectRef {
+        ObjectRef {
+            namespace: Arc::clone(&self.argocd),
+            name: Arc::clone(name),
+        }
     }
 
     /// Applies the update of a setting, and returns the objects to reconcile.
@@ -777,11 +842,7 @@ impl Cache {
         if !self.agents.put_certificate(name, secret) {
             return Vec::new();
         }
-        let mut affected = self.with_agents();
-        if **name == *names::CA_SECRET {
-            affected.extend(self.registered());
-        }
-        affected
+        self.map(Kind::Certificates, &self.of_argocd(name), None)
     }
 
     fn put_object(&mut self, kind: AgentResource, place: &ObjectRef, object: Option<Object>) -> Vec<ReconcileRequest> {
@@ -789,104 +850,12 @@ impl Cache {
         if !is_news {
             return Vec::new();
         }
-        match kind {
-            AgentResource::TokenKey | AgentResource::Bundle | AgentResource::Blocklist | AgentResource::Deployments => {
-                self.with_agents()
-            }
-            AgentResource::Management => {
-                let mut affected = self.with_agents();
-                // argocd-pull-integration is taken over after its add-on is installed; OCM labels none of its add-ons.
-                let labelled = self.agents.all(AgentResource::AddOns).filter(|(_, it)| {
-                    let labels = &it.object["metadata"]["labels"];
-                    labels[MANAGED_BY].is_string()
-                });
-                affected.extend(labelled.map(|(place, _)| ReconcileRequest::cluster(&place.namespace)));
-                affected
-            }
-            // Every cluster Secret has the address of the resource proxy, and every agent configuration the name of the
-            // principal.
-            AgentResource::Services | AgentResource::Routes | AgentResource::Nodes => {
-                let mut affected = self.with_agents();
-                affected.extend(self.registered());
-                affected
-            }
-            AgentResource::Templates
-            | AgentResource::AddOnConfigs
-            | AgentResource::Placements
-            | AgentResource::Decisions => {
-                let both = before.as_ref().into_iter().chain(self.agents.get(kind, place));
-                let owners: BTreeSet<_> = both.filter_map(Object::owner).collect();
-                let mut affected = match kind {
-                    // A cluster in one decision can be left out of another.
-                    AgentResource::Decisions => self.with_agents(),
-                    _ => vec![ReconcileRequest::argocd(&self.argocd)],
-                };
-                affected.extend(ReconcileRequest::gitops_all(&owners));
-                affected
-            }
-            AgentResource::AddOns | AgentResource::Works => {
-                let cluster = Arc::clone(&place.namespace);
-                let mut affected = vec![
-                    ReconcileRequest::argocd(&self.argocd),
-                    ReconcileRequest::cluster(&cluster),
-                ];
-                // A GitOpsCluster that installed the add-on may no longer select the cluster, and waits until the add-on is
-                // deleted.
-                let both = before.as_ref().into_iter().chain(self.agents.get(kind, place));
-                let mut of_it: BTreeSet<_> = both.filter_map(Object::owner).collect();
-                of_it.extend(self.gitops_of(&cluster));
-                affected.extend(ReconcileRequest::gitops_all(&of_it));
-                affected
-            }
-            AgentResource::Requests => {
-                vec![ReconcileRequest::request(place.clone())]
-            }
-            AgentResource::Issued => {
-                let Some(cluster) = names::cluster_of_issued(&place.name) else {
-                    return Vec::new();
-                };
-                let cluster: Arc<str> = cluster.into();
-                let mut affected = vec![
-                    ReconcileRequest::argocd(&self.argocd),
-                    ReconcileRequest::cluster(&cluster),
-                ];
-                affected.extend(self.requests_of(&cluster).cloned().map(ReconcileRequest::request));
-                let both = before.as_ref().into_iter().chain(self.agents.get(kind, place));
-                let mut of_it: BTreeSet<_> = both.filter_map(Object::owner).collect();
-                of_it.extend(self.gitops_of(&cluster));
-                affected.extend(ReconcileRequest::gitops_all(&of_it));
-                affected
-            }
-        }
-    }
-
-    /// Adds every GitOpsCluster that installs agents for the Argo CD of the hub, or that did and waits for their removal.
-    fn with_agents(&self) -> Vec<ReconcileRequest> {
-        let asking = self.gitops.all().filter(|(_, it)| it.spec.may_have_agent());
-        let mut all: BTreeSet<_> = asking.map(|(place, _)| place.clone()).collect();
-        all.extend(
-            self.agents
-                .all(AgentResource::Decisions)
-                .filter_map(|(_, it)| it.owner()),
-        );
-        let mut affected = vec![ReconcileRequest::argocd(&self.argocd)];
-        affected.extend(ReconcileRequest::gitops_all(&all));
-        affected
-    }
-
-    /// Returns the managed clusters that have a cluster Secret of a GitOpsCluster, or shall have one for their agent.
-    fn registered(&self) -> Vec<ReconcileRequest> {
-        let owners = self.gitops.all().map(|(place, _)| place.to_string());
-        let secrets = owners.flat_map(|owner| self.secrets.owned(&owner));
-        let mut clusters: BTreeSet<Arc<str>> = secrets.map(|secret| secret.cluster().into()).collect();
-        let asking = self.gitops.all().filter(|(_, it)| it.spec.agent.is_some());
-        let selected = asking.flat_map(|(place, it)| self.decided(&it.placement(place)));
-        clusters.extend(selected.cloned());
-        self::clusters(&clusters)
+        self.map(Kind::AgentResource(kind), place, before.as_ref())
     }
 
     /// Returns the GitOpsClusters that select a managed cluster, have registered it, or have a decision for it.
-    fn gitops_of(&self, cluster: &Arc<str>) -> BTreeSet<ObjectRef> {
+    #[must_use]
+    pub fn gitops_of(&self, cluster: &Arc<str>) -> BTreeSet<ObjectRef> {
         let owners = self.secrets.of(cluster).filter_map(|(_, secret)| secret.owner());
         let owners = owners.filter_map(|owner| owner.split_once('/'));
         let owners = owners.map(|(namespace, name)| ObjectRef::new(namespace, name));
@@ -900,12 +869,7 @@ impl Cache {
         if self.projects.get(name) == before.as_ref() {
             return Vec::new();
         }
-        let is_of_it = |place: &&ObjectRef| {
-            let pull = self.applications.get(place).and_then(|it| it.pull.as_ref());
-            pull.is_some_and(|pull| *pull.project_name() == **name)
-        };
-        let concerned = self.pulled.all().filter(is_of_it).cloned();
-        concerned.map(ReconcileRequest::application).collect()
+        self.map(Kind::Projects, &self.of_argocd(name), None)
     }
 
     fn put_namespaces(&mut self, namespaces: Option<Namespaces>) -> Vec<ReconcileRequest> {
@@ -914,7 +878,7 @@ impl Cache {
             return Vec::new();
         }
         self.namespaces = namespaces;
-        self.pulled.all().cloned().map(ReconcileRequest::application).collect()
+        self.map(Kind::Parameters, &self.of_argocd(&tenancy::CONFIG_MAP.into()), None)
     }
 
     fn track(&mut self, tracking: Tracking) -> Vec<ReconcileRequest> {

@@ -20,7 +20,7 @@ use crate::argocd_agent::reconcile as argocd_agent;
 use crate::cache::{Cache, ReconcileKind, Selection};
 use crate::cluster_secrets::ClusterSecret;
 use crate::model::GitOpsCluster;
-use crate::reconcile::{Context, Controller};
+use crate::reconcile::{Context, Controller, Watch};
 use crate::runtime::action::{Action, Event, Involved, Write};
 use crate::watches::Kind;
 use membership::{Form, own};
@@ -35,21 +35,21 @@ use std::time::Duration;
 const NAME: &str = "gitopscluster";
 const ABOUT: &str =
     "a cluster Secret of Argo CD's for each cluster that the Placement of a GitOpsCluster selects, and its status";
-const REQUIRES: &[Kind] = &[
-    Kind::GitOpsClusters,
-    Kind::Placements,
-    Kind::Decisions,
-    Kind::Clusters,
-    Kind::Secrets,
-    Kind::Namespace,
-    Kind::Config,
+const WATCHES: &[Watch] = &[
+    Watch::cached(Kind::GitOpsClusters),
+    Watch::cached(Kind::Placements),
+    Watch::cached(Kind::Decisions),
+    Watch::cached(Kind::Clusters),
+    Watch::cached(Kind::Secrets),
+    Watch::cached(Kind::Namespace),
+    Watch::cached(Kind::Config),
 ];
 
 pub(super) const CONTROLLER: Controller = Controller {
     name: NAME,
     about: ABOUT,
     kind: ReconcileKind::GitOpsCluster,
-    requires: REQUIRES,
+    watches: WATCHES,
     // The counts in the status change often while a fleet is registered.
     pause: Duration::from_secs(2),
     reconcile,

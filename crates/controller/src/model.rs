@@ -10,6 +10,7 @@ mod cluster;
 mod decision;
 mod generated;
 mod gitops_cluster;
+mod kind;
 mod labels;
 mod object;
 #[cfg(test)]
@@ -24,6 +25,7 @@ pub use cluster::{Cluster, Reach};
 pub use decision::Decision;
 pub use generated::Generated;
 pub use gitops_cluster::{GitOpsCluster, OPEN, PUSH, Placement, Spec, is_open};
+pub use kind::Kind;
 pub use labels::Labels;
 pub use object::Object;
 pub use tls_secret::{PROMOTED, TlsSecret};

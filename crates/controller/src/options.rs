@@ -34,10 +34,7 @@ impl Options {
     #[must_use]
     pub fn needs(&self) -> BTreeSet<Kind> {
         let controllers = self.controllers.iter();
-        let mut needs: BTreeSet<_> = controllers
-            .flat_map(|controller| controller.requires)
-            .copied()
-            .collect();
+        let mut needs: BTreeSet<_> = controllers.flat_map(|controller| controller.kinds()).collect();
         if self.controllers.iter().any(|controller| controller.name == PULL) {
             let pull = &self.settings.pull;
             needs.extend(pull.placement.then_some(Kind::Decisions));

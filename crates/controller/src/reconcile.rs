@@ -2,11 +2,12 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-use crate::cache::{Cache, ReconcileKind};
+use crate::cache::{Cache, Mapper, Mappers, ReconcileKind};
+use crate::model::Kind;
 use crate::runtime::action::Action;
-use crate::watches::Kind;
 use jiff::Timestamp;
 use ocm::object_ref::ObjectRef;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A controller.
@@ -19,13 +20,56 @@ pub struct Controller {
     /// The kind of objects that it reconciles.
     pub kind: ReconcileKind,
     /// The kinds that must be in the cache.
-    pub requires: &'static [Kind],
+    pub watches: &'static [Watch],
     /// The minimum interval between two writes for the same object.
     pub pause: Duration,
     /// Computes the writes for an object; none if it is in the desired state.
     pub reconcile: fn(&Cache, &ObjectRef, &Context) -> Option<Action>,
     /// Computes when to reconcile an object again without a change.
     pub requeue_after: fn(&Cache, &ObjectRef, &Context) -> Option<Timestamp>,
+}
+
+impl Controller {
+    /// Returns the kinds that must be in the cache.
+    pub fn kinds(&self) -> impl Iterator<Item = Kind> {
+        self.watches.iter().map(|watch| watch.kind)
+    }
+}
+
+/// A kind that a controller needs in the cache.
+#[derive(Clone, Copy, Debug)]
+pub struct Watch {
+    /// The kind.
+    pub kind: Kind,
+    /// Maps a change of an object to the objects to reconcile; none for a kind that the cache itself maps, for all controllers.
+    pub map: Option<Mapper>,
+}
+
+impl Watch {
+    /// Watches a kind whose changes the cache maps.
+    pub(crate) const fn cached(kind: Kind) -> Self {
+        Self { kind, map: None }
+    }
+
+    /// Watches a kind whose changes only this controller maps.
+    pub(crate) const fn mapped(kind: Kind, map: Mapper) -> Self {
+        Self { kind, map: Some(map) }
+    }
+}
+
+/// Returns the mappers of these controllers. The parts of a controller, which have the same name, share theirs.
+pub fn mappers<'c>(controllers: impl IntoIterator<Item = &'c Controller>) -> Mappers {
+    let mut by_name = BTreeMap::new();
+    for controller in controllers {
+        for watch in controller.watches {
+            by_name.extend(watch.map.map(|map| ((watch.kind, controller.name), map)));
+        }
+    }
+    let mut all = Mappers::new();
+    for ((kind, _), map) in by_name {
+        all.entry(kind).or_default().push(map);
+    }
+    all
 }
 
 /// Requests no reconciliation without a change.

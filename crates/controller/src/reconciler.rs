@@ -14,7 +14,7 @@ use super::metrics::HubMetrics;
 use super::watches::{self, Kind, WatchEvent, WatchUpdate, Watches};
 use super::{Clocks, Options};
 use crate::cache::{Cache, Change, ReconcileKind, ReconcileRequest, Refusal};
-use crate::reconcile::{Context, Controller, Settings};
+use crate::reconcile::{Context, Controller, Settings, mappers};
 use crate::runtime::action::{Action, Event, Involved, RecordedEvent};
 use crate::runtime::metrics::{Metrics, Reason};
 use crate::runtime::outbox::{Outbox, Put};
@@ -158,7 +158,8 @@ impl Reconciler {
         for kind in options.needs() {
             metrics.synced(kind.resource().plural, false);
         }
-        let mut cache = Cache::new(&options.settings.argocd);
+        let mappers = mappers(options.controllers.iter().copied());
+        let mut cache = Cache::new(&options.settings.argocd).with_mappers(mappers);
         if options.needs().contains(&Kind::Reports) {
             cache = cache.with_reports();
         }

@@ -10,7 +10,9 @@ use crate::argocd_agent::{DesiredAgent, Images};
 use crate::cache::tests::now;
 use crate::cache::{Cache, Change, ReconcileKind, ReconcileRequest};
 use crate::cluster_secrets::tests::agents::put;
+use crate::controllers::CONTROLLERS;
 use crate::model::{Cluster, Decision, Placement, TlsSecret};
+use crate::reconcile::mappers;
 use crate::reconcile::{Context, Controller, Settings};
 use crate::runtime::action::Write;
 use crate::runtime::table::Update;
@@ -70,7 +72,7 @@ impl Hub {
     /// Creates a hub with the managed clusters eu1, eu2 and eu3, and a Placement that selects the first two.
     pub(super) fn new() -> Self {
         let mut hub = Self {
-            cache: Cache::new("argocd"),
+            cache: Cache::new("argocd").with_mappers(mappers(CONTROLLERS)),
             argocd: "argocd",
             objects: BTreeMap::new(),
             secrets: BTreeMap::new(),

@@ -4,7 +4,7 @@
 
 mod kind;
 
-pub use kind::Kind;
+pub use crate::model::Kind;
 
 use crate::cache::Change;
 use crate::runtime::metrics::Reason;

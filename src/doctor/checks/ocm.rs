@@ -95,7 +95,7 @@ fn needed(seen: &HubState) -> Vec<&'static Resource> {
         needed.extend([&WORK_SETS, &DECISIONS]);
     }
     let controllers = ControllerPod::of(seen).map(|it| it.controllers).unwrap_or_default();
-    for kind in controllers.iter().flat_map(|it| it.requires) {
+    for kind in controllers.iter().flat_map(|it| it.kinds()) {
         let resource = kind.resource();
         let is_ocm = resource.group.ends_with("open-cluster-management.io") && !kind.may_be_missing();
         if is_ocm && !needed.contains(&resource) {

@@ -65,7 +65,7 @@ fn well() -> HubState {
     let mut apis: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let used = CONTROLLERS
         .iter()
-        .flat_map(|it| it.requires)
+        .flat_map(controller::controllers::Controller::kinds)
         .map(|kind| kind.resource());
     for resource in used {
         apis.entry(resource.api_version())

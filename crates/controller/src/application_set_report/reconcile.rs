@@ -9,9 +9,9 @@
 use crate::application_set_report;
 use crate::application_set_report::{Condition, Line, Report, Resource, Set};
 use crate::application_status::conditions::{APPLY_ERROR, DEGRADED, UNREACHABLE, is_own_type, unreachable};
-use crate::cache::{Cache, ReconcileKind};
+use crate::cache::{Cache, Changed, ReconcileKind, ReconcileRequest};
 use crate::model::{Application, WorkKind};
-use crate::reconcile::{Context, Controller, never};
+use crate::reconcile::{Context, Controller, Watch, never};
 use crate::runtime::action::{Action, Involved, Write};
 use crate::watches::Kind;
 use ocm::health::HealthStatus;
@@ -24,20 +24,25 @@ pub(crate) const CONTROLLER: Controller = Controller {
     name: "application-set-report",
     about: "a MulticlusterApplicationSetReport for each ApplicationSet, of how its Applications fare on their clusters",
     kind: ReconcileKind::ApplicationSet,
-    requires: &[
-        Kind::Applications,
-        Kind::ApplicationSets,
-        Kind::Reports,
-        Kind::Works,
-        Kind::Sets,
-        Kind::Clusters,
-        Kind::Config,
+    watches: &[
+        Watch::cached(Kind::Applications),
+        Watch::mapped(Kind::ApplicationSets, of_same_name),
+        Watch::mapped(Kind::Reports, of_same_name),
+        Watch::cached(Kind::Works),
+        Watch::cached(Kind::Sets),
+        Watch::cached(Kind::Clusters),
+        Watch::cached(Kind::Config),
     ],
     // Each change rewrites the whole report, even that of a large set.
     pause: Duration::from_secs(5),
     reconcile,
     requeue_after: never,
 };
+
+/// Maps a change of an ApplicationSet or of its report, which has the same name.
+fn of_same_name(_: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    vec![ReconcileRequest::set(changed.place.clone())]
+}
 
 fn reconcile(cache: &Cache, place: &ObjectRef, _: &Context<'_>) -> Option<Action> {
     let set = cache.application_set(place).filter(|set| !set.deleting)?;

@@ -12,6 +12,7 @@ mod hub;
 mod issued;
 mod requests;
 mod rollout;
+mod routes;
 mod templates;
 mod works;
 
@@ -29,7 +30,7 @@ use crate::cache::Cache;
 use crate::gitopscluster::ownership::{Ownership, is_anothers, is_held};
 use crate::model::AgentResource;
 use crate::model::{GitOpsCluster, Object};
-use crate::reconcile::Context;
+use crate::reconcile::{Context, Watch};
 use crate::runtime::action::{Action, Involved, Write};
 use crate::watches::Kind;
 use ocm::argocd_agent as names;
@@ -40,31 +41,31 @@ use serde_json::{Value, json};
 pub(crate) const NAME: &str = "argocd-agent";
 pub(crate) const ABOUT: &str = "argocd-agent on each cluster that the Placement of a GitOpsCluster selects, as an add-on of OCM's, and its \
                      certificates";
-pub(crate) const REQUIRES: &[Kind] = &[
-    Kind::GitOpsClusters,
-    Kind::Placements,
-    Kind::Decisions,
-    Kind::Clusters,
-    Kind::Secrets,
-    Kind::Namespace,
-    Kind::Config,
-    Kind::Certificates,
-    Kind::AgentResource(AgentResource::TokenKey),
-    Kind::AgentResource(AgentResource::Bundle),
-    Kind::AgentResource(AgentResource::Blocklist),
-    Kind::AgentResource(AgentResource::Issued),
-    Kind::AgentResource(AgentResource::Services),
-    Kind::AgentResource(AgentResource::Routes),
-    Kind::AgentResource(AgentResource::Nodes),
-    Kind::AgentResource(AgentResource::Deployments),
-    Kind::AgentResource(AgentResource::Templates),
-    Kind::AgentResource(AgentResource::Management),
-    Kind::AgentResource(AgentResource::AddOnConfigs),
-    Kind::AgentResource(AgentResource::AddOns),
-    Kind::AgentResource(AgentResource::Placements),
-    Kind::AgentResource(AgentResource::Decisions),
-    Kind::AgentResource(AgentResource::Works),
-    Kind::AgentResource(AgentResource::Requests),
+pub(crate) const WATCHES: &[Watch] = &[
+    Watch::cached(Kind::GitOpsClusters),
+    Watch::cached(Kind::Placements),
+    Watch::cached(Kind::Decisions),
+    Watch::cached(Kind::Clusters),
+    Watch::cached(Kind::Secrets),
+    Watch::cached(Kind::Namespace),
+    Watch::cached(Kind::Config),
+    Watch::mapped(Kind::Certificates, routes::certificates),
+    Watch::mapped(Kind::AgentResource(AgentResource::TokenKey), routes::agents),
+    Watch::mapped(Kind::AgentResource(AgentResource::Bundle), routes::agents),
+    Watch::mapped(Kind::AgentResource(AgentResource::Blocklist), routes::agents),
+    Watch::mapped(Kind::AgentResource(AgentResource::Issued), routes::issued),
+    Watch::mapped(Kind::AgentResource(AgentResource::Services), routes::addresses),
+    Watch::mapped(Kind::AgentResource(AgentResource::Routes), routes::addresses),
+    Watch::mapped(Kind::AgentResource(AgentResource::Nodes), routes::addresses),
+    Watch::mapped(Kind::AgentResource(AgentResource::Deployments), routes::agents),
+    Watch::mapped(Kind::AgentResource(AgentResource::Templates), routes::owners),
+    Watch::mapped(Kind::AgentResource(AgentResource::Management), routes::management),
+    Watch::mapped(Kind::AgentResource(AgentResource::AddOnConfigs), routes::owners),
+    Watch::mapped(Kind::AgentResource(AgentResource::AddOns), routes::objects_of_cluster),
+    Watch::mapped(Kind::AgentResource(AgentResource::Placements), routes::owners),
+    Watch::mapped(Kind::AgentResource(AgentResource::Decisions), routes::decisions),
+    Watch::mapped(Kind::AgentResource(AgentResource::Works), routes::objects_of_cluster),
+    Watch::mapped(Kind::AgentResource(AgentResource::Requests), routes::requests),
 ];
 
 /// Returns the GitOpsClusters that request agents for the clusters of this Argo CD.

@@ -231,7 +231,7 @@ impl ReconcileRequest {
     }
 
     /// Returns the requests for these GitOpsClusters.
-    pub(super) fn gitops_all<'p>(places: impl IntoIterator<Item = &'p ObjectRef>) -> impl Iterator<Item = Self> {
+    pub(crate) fn gitops_all<'p>(places: impl IntoIterator<Item = &'p ObjectRef>) -> impl Iterator<Item = Self> {
         places.into_iter().cloned().map(Self::gitops)
     }
 }

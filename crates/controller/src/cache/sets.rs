@@ -40,20 +40,19 @@ impl Sets {
         self.on.get(cluster)
     }
 
-    /// Applies an update of ApplicationSets, and returns the objects to reconcile.
-    pub(super) fn update(&mut self, update: Update<ObjectRef, ApplicationSet>) -> Vec<ReconcileRequest> {
-        requests(self.all.apply(update))
+    /// Applies an update of ApplicationSets, and returns those that changed.
+    pub(super) fn update(&mut self, update: Update<ObjectRef, ApplicationSet>) -> Vec<ObjectRef> {
+        places(self.all.apply(update))
     }
 
-    /// Applies an update of reports, and returns the objects to reconcile.
-    pub(super) fn update_reports(&mut self, update: Update<ObjectRef, Found>) -> Vec<ReconcileRequest> {
+    /// Applies an update of reports. Returns those that changed, and the ApplicationSets that can have reports from now on.
+    pub(super) fn update_reports(&mut self, update: Update<ObjectRef, Found>) -> (Vec<ObjectRef>, Vec<ObjectRef>) {
         let is_list = matches!(update, Update::Listed(_));
-        let mut affected = requests(self.reports.apply(update));
-        if is_list && !self.has_reports {
-            self.has_reports = true;
-            affected.extend(self.all.keys().cloned().map(ReconcileRequest::set));
+        let changed = places(self.reports.apply(update));
+        if !is_list || std::mem::replace(&mut self.has_reports, true) {
+            return (changed, Vec::new());
         }
-        affected
+        (changed, self.all.keys().cloned().collect())
     }
 
     /// Records a change of an Application.
@@ -80,7 +79,7 @@ impl Sets {
 
 impl ReconcileRequest {
     /// Returns the request for an ApplicationSet.
-    pub(super) fn set(place: ObjectRef) -> Self {
+    pub(crate) fn set(place: ObjectRef) -> Self {
         Self {
             sort: ReconcileKind::ApplicationSet,
             ..Self::application(place)
@@ -88,8 +87,6 @@ impl ReconcileRequest {
     }
 }
 
-/// Returns the requests for the ApplicationSets of changed objects, which have the same names.
-fn requests<V>(changed: Vec<(ObjectRef, V)>) -> Vec<ReconcileRequest> {
-    let places = changed.into_iter().map(|(place, _)| place);
-    places.map(ReconcileRequest::set).collect()
+fn places<V>(changed: Vec<(ObjectRef, V)>) -> Vec<ObjectRef> {
+    changed.into_iter().map(|(place, _)| place).collect()
 }

@@ -5,7 +5,7 @@ use crate::cache::{Cache, ReconcileKind};
 use crate::cluster_secrets;
 use crate::cluster_secrets::{Cluster, Keeper};
 use crate::gitopscluster::membership::is_wanted;
-use crate::reconcile::{Context, Controller, never};
+use crate::reconcile::{Context, Controller, Watch, never};
 use crate::runtime::action::{Action, Event, Involved, Write};
 use crate::watches::Kind;
 use ocm::object_ref::ObjectRef;
@@ -16,7 +16,11 @@ pub(crate) const CONTROLLER: Controller = Controller {
     name: "cluster-secrets",
     about: "a cluster Secret of Argo CD's for each managed cluster, with its labels, for generators to select on",
     kind: ReconcileKind::Cluster,
-    requires: &[Kind::Clusters, Kind::Secrets, Kind::Config],
+    watches: &[
+        Watch::cached(Kind::Clusters),
+        Watch::cached(Kind::Secrets),
+        Watch::cached(Kind::Config),
+    ],
     pause: Duration::from_secs(1),
     reconcile,
     requeue_after: never,

@@ -2,7 +2,7 @@
 //! for each form. The controller of the requested form also deletes the Secret of the other form.
 
 use super::membership::{Form, Whose, is_released, own, place_of, taker, whose};
-use super::{ABOUT, NAME, REQUIRES};
+use super::{ABOUT, NAME, WATCHES};
 use crate::argocd_agent as agent;
 use crate::argocd_agent::reconcile as argocd_agent;
 use crate::cache::{Cache, ReconcileKind};
@@ -22,7 +22,7 @@ pub(crate) const CONTROLLER: Controller = Controller {
     name: NAME,
     about: ABOUT,
     kind: ReconcileKind::Cluster,
-    requires: REQUIRES,
+    watches: WATCHES,
     pause: Duration::from_secs(1),
     reconcile: |cache, cluster, context| reconcile(Form::Blank, cache, cluster, context),
     requeue_after: never,
@@ -33,7 +33,7 @@ pub(crate) const AGENTS: Controller = Controller {
     name: argocd_agent::NAME,
     about: argocd_agent::ABOUT,
     kind: ReconcileKind::Cluster,
-    requires: argocd_agent::REQUIRES,
+    watches: argocd_agent::WATCHES,
     pause: Duration::from_secs(1),
     reconcile: |cache, cluster, context| reconcile(Form::Agent, cache, cluster, context),
     requeue_after: renews,

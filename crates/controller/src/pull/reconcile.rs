@@ -6,7 +6,7 @@
 
 use crate::annotations::SKIP_RECONCILE;
 use crate::application_status::conditions::{APPLY_ERROR, UNREACHABLE, unreachable};
-use crate::cache::{Cache, Carrying, ReconcileKind};
+use crate::cache::{Cache, Carrying, Changed, ReconcileKind, ReconcileRequest};
 use crate::cluster_secrets::is_hub;
 use crate::model::{Application, WorkKind};
 use crate::pull;
@@ -14,7 +14,7 @@ use crate::pull::requests::Taken;
 use crate::pull::status::{Condition, Mirror, Situation};
 use crate::pull::work::{Desired, Hold};
 use crate::pull::{Carried, payload, requests, status, tenancy, work};
-use crate::reconcile::{Context, Controller, never};
+use crate::reconcile::{Context, Controller, Watch, never};
 use crate::runtime::action::{Action, Event, Involved, Write};
 use crate::watches::Kind;
 use ocm::object_ref::ObjectRef;
@@ -26,12 +26,12 @@ pub(crate) const CONTROLLER: Controller = Controller {
     name: "pull",
     about: "a work for each Application of the basic pull model, and the status of the Application from it",
     kind: ReconcileKind::Application,
-    requires: &[
-        Kind::Applications,
-        Kind::Works,
-        Kind::Clusters,
-        Kind::Parameters,
-        Kind::Projects,
+    watches: &[
+        Watch::cached(Kind::Applications),
+        Watch::cached(Kind::Works),
+        Watch::cached(Kind::Clusters),
+        Watch::mapped(Kind::Parameters, all_applications),
+        Watch::mapped(Kind::Projects, applications_of_project),
     ],
     pause: Duration::from_secs(1),
     reconcile,
@@ -52,6 +52,21 @@ const REASONS: [(&str, &str); 4] = [
     (UNREACHABLE, "ManagedClusterUnreachable"),
     (RUN_TWICE, "ManifestWorkRunTwice"),
 ];
+
+/// Maps a change of the namespaces that Argo CD reads.
+fn all_applications(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
+    cache.pulled().cloned().map(ReconcileRequest::application).collect()
+}
+
+/// Maps a change of an AppProject.
+fn applications_of_project(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let is_of_it = |place: &&ObjectRef| {
+        let pull = cache.application(place).and_then(|it| it.pull.as_ref());
+        pull.is_some_and(|pull| *pull.project_name() == *changed.place.name)
+    };
+    let concerned = cache.pulled().filter(is_of_it).cloned();
+    concerned.map(ReconcileRequest::application).collect()
+}
 
 fn reconcile(cache: &Cache, place: &ObjectRef, context: &Context<'_>) -> Option<Action> {
     let works = cache.carrying(place);

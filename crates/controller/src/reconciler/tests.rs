@@ -4,6 +4,7 @@ use super::*;
 use crate::Options;
 use crate::cache::ReconcileKind;
 use crate::metrics::metrics;
+use crate::reconcile::Watch;
 use crate::runtime::action::{Event, Involved, Write};
 use crate::runtime::lease;
 use crate::runtime::lease::played;
@@ -90,7 +91,7 @@ const fn controller(
         name,
         about: "",
         kind,
-        requires: &[Kind::Clusters],
+        watches: const { &[Watch::cached(Kind::Clusters)] },
         pause: Duration::ZERO,
         reconcile,
         requeue_after: |_, _, _| None,

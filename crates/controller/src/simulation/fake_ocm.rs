@@ -5,8 +5,10 @@
 use super::{AGENT_SECRETS, Hub, merge};
 use crate::argocd_agent::reconcile::{ADDON, HUB, REQUESTS, WORKS};
 use crate::cache::{Cache, ReconcileKind};
+use crate::controllers::CONTROLLERS;
 use crate::model::AgentResource;
 use crate::model::{GitOpsCluster, Reach, TlsSecret};
+use crate::reconcile::mappers;
 use crate::reconcile::{Context, Controller};
 use crate::runtime::action::Write;
 use crate::runtime::writer::read_authority;
@@ -103,7 +105,7 @@ impl Hub {
     /// principal.
     pub(crate) fn with_ocm() -> Self {
         let mut hub = Self::new();
-        hub.cache = Cache::new("argocd");
+        hub.cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
         hub.affected.clear();
         hub.ocm = Some(Ocm::default());
         for cluster in ["eu1", "eu2", "eu3"] {
@@ -211,7 +213,7 @@ impl Hub {
 
     /// Starts another controller on the hub.
     pub(crate) fn start_anew(&mut self) -> Vec<String> {
-        self.cache = Cache::new("argocd");
+        self.cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
         self.waits.clear();
         self.affected.clear();
         for ((kind, place), object) in self.there.clone() {

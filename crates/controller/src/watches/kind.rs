@@ -5,8 +5,8 @@ use crate::cache::Change;
 use crate::cluster_secrets::{CLUSTER, ClusterSecret, MANAGED_BY, OURS, SECRET_TYPE};
 use crate::model;
 use crate::model::{
-    AgentResource, Application, ApplicationSet, Cluster, Decision, GitOpsCluster, Object, Placement, TlsSecret, Work,
-    WorkKind,
+    AgentResource, Application, ApplicationSet, Cluster, Decision, GitOpsCluster, Kind, Object, Placement, TlsSecret,
+    Work, WorkKind,
 };
 use crate::pull::tenancy;
 use crate::runtime::table::Update;
@@ -23,43 +23,6 @@ use std::sync::Arc;
 const PAGE: u32 = 50;
 /// The number of objects in one page for kinds with objects of up to a megabyte.
 const SMALL_PAGE: u32 = 5;
-
-/// A watched kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// Applications.
-    Applications,
-    /// ManifestWorks.
-    Works,
-    /// ManifestWorkReplicaSets, which older versions of OCM do not have.
-    Sets,
-    /// ManagedClusters.
-    Clusters,
-    /// The ConfigMap `argocd-cm`, which configures resource tracking.
-    Config,
-    /// The ConfigMap with the parameters of Argo CD.
-    Parameters,
-    /// PlacementDecisions.
-    Decisions,
-    /// AppProjects.
-    Projects,
-    /// The cluster Secrets of Argo CD.
-    Secrets,
-    /// ApplicationSets, which not every Argo CD installs.
-    ApplicationSets,
-    /// The reports of ApplicationSets, if installed.
-    Reports,
-    /// GitOpsClusters, if installed.
-    GitOpsClusters,
-    /// Placements.
-    Placements,
-    /// The namespace of Argo CD.
-    Namespace,
-    /// The TLS Secrets in the namespace of Argo CD.
-    Certificates,
-    /// Objects that are cached without a model of their own.
-    AgentResource(AgentResource),
-}
 
 impl Kind {
     /// Returns the API resource.

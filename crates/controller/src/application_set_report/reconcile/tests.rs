@@ -7,8 +7,10 @@ use crate::cache::tests::{
     AgentReport, BROKEN, REFUSED, WELL, cluster, now, of_set, set, set_of as set_name_of, tracked, work,
 };
 use crate::cache::{Change, ReconcileRequest};
+use crate::controllers::CONTROLLERS;
 use crate::model::{ApplicationSet, Reach, Work};
 use crate::reconcile::Settings;
+use crate::reconcile::mappers;
 use crate::runtime::table::Update;
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -26,7 +28,7 @@ fn shop() -> ObjectRef {
 impl Hub {
     fn new() -> Self {
         let mut hub = Self {
-            cache: Cache::new("argocd").with_reports(),
+            cache: Cache::new("argocd").with_mappers(mappers(CONTROLLERS)).with_reports(),
             report: Value::Null,
         };
         hub.cache
@@ -380,7 +382,7 @@ fn a_report_comes_and_stays_and_is_never_deleted() {
 #[test]
 fn nothing_is_written_where_the_hub_has_no_reports() {
     let mut hub = Hub::new();
-    hub.cache = Cache::new("argocd").with_reports();
+    hub.cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS)).with_reports();
     hub.cache
         .apply(Change::ApplicationSet(Update::Set(shop(), set_of("u"))));
     hub.application("shop", &json!({}));
@@ -428,7 +430,7 @@ fn what_the_report_says_concerns_the_set_and_nothing_else_does() {
 #[test]
 fn nothing_of_all_this_is_kept_where_nobody_asks_for_it() {
     let mut hub = Hub::new();
-    hub.cache = Cache::new("argocd");
+    hub.cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
     assert_eq!(sets(&hub.application("shop", &json!({}))), [""; 0]);
     hub.work("shop", "eu1", "shop", &WELL);
     let application = ObjectRef::new("argocd", "shop");

@@ -7,7 +7,7 @@
 //! its add-on.
 
 use super::templates::{template, template_name};
-use super::{ABOUT, NAME, REQUIRES, asking, gone, management, of_gitops, pair, rollout, server, so, wanted, works};
+use super::{ABOUT, NAME, WATCHES, asking, gone, management, of_gitops, pair, rollout, server, so, wanted, works};
 use crate::argocd_agent as agent;
 use crate::argocd_agent::{DesiredAgent, Entry};
 use crate::cache::{Cache, ReconcileKind};
@@ -28,7 +28,7 @@ pub(crate) const CONTROLLER: Controller = Controller {
     name: NAME,
     about: ABOUT,
     kind: ReconcileKind::GitOpsCluster,
-    requires: REQUIRES,
+    watches: WATCHES,
     pause: Duration::from_millis(500),
     reconcile,
     requeue_after: rollout::requeue_after,

@@ -4,7 +4,7 @@
 
 use super::addon::Wish;
 use super::authority::{self, Leaf, Spread};
-use super::{ABOUT, NAME, REQUIRES, asking, blocklist, gone, issued, management, of_argocd, of_hub, server, so, works};
+use super::{ABOUT, NAME, WATCHES, asking, blocklist, gone, issued, management, of_argocd, of_hub, server, so, works};
 use crate::argocd_agent as agent;
 use crate::cache::{Cache, ReconcileKind};
 use crate::gitopscluster::membership::{agents_of, clusters_of, has_agent};
@@ -27,7 +27,7 @@ pub(crate) const CONTROLLER: Controller = Controller {
     name: NAME,
     about: ABOUT,
     kind: ReconcileKind::ArgoCd,
-    requires: REQUIRES,
+    watches: WATCHES,
     pause: Duration::from_millis(200),
     reconcile,
     requeue_after,

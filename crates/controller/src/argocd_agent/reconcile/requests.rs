@@ -1,6 +1,6 @@
 //! The controller for CertificateSigningRequests of agents: each agent gets a certificate for its own cluster, and no other.
 
-use super::{ABOUT, NAME, REQUIRES, asking, authority, issued};
+use super::{ABOUT, NAME, WATCHES, asking, authority, issued};
 use crate::argocd_agent::requests::{Requester, check};
 use crate::argocd_agent::state;
 use crate::cache::{Cache, ReconcileKind};
@@ -27,7 +27,7 @@ pub(crate) const CONTROLLER: Controller = Controller {
     name: NAME,
     about: ABOUT,
     kind: ReconcileKind::Request,
-    requires: REQUIRES,
+    watches: WATCHES,
     pause: Duration::from_millis(200),
     reconcile,
     requeue_after,

@@ -2,7 +2,7 @@
 //! independently of versions, and the ArgoCD resource of an operator. It also adopts the installations of
 //! argocd-pull-integration.
 
-use super::{ABOUT, NAME, REQUIRES, asking, gone, issued, management, of_gitops, pair, server, so};
+use super::{ABOUT, NAME, WATCHES, asking, gone, issued, management, of_gitops, pair, server, so};
 use crate::argocd_agent as agent;
 use crate::argocd_agent::state;
 use crate::cache::{Cache, ReconcileKind};
@@ -23,7 +23,7 @@ pub(crate) const CONTROLLER: Controller = Controller {
     name: NAME,
     about: ABOUT,
     kind: ReconcileKind::Cluster,
-    requires: REQUIRES,
+    watches: WATCHES,
     pause: Duration::from_millis(500),
     reconcile,
     requeue_after: never,

@@ -4,9 +4,11 @@ use super::*;
 use crate::annotations::REFRESH;
 use crate::cache::tests::cluster;
 use crate::cache::{Change, ReconcileRequest, Refusal};
+use crate::controllers::CONTROLLERS;
 use crate::model::{Cluster, Decision, Reach, Work};
 use crate::pull::tenancy::Namespaces;
 use crate::reconcile::Settings;
+use crate::reconcile::mappers;
 use crate::runtime::queue::Refresh;
 use crate::runtime::table::Update;
 use jiff::Timestamp;
@@ -52,7 +54,7 @@ fn merge(object: &mut Value, patch: &Value) {
 impl Hub {
     fn new() -> Self {
         let mut hub = Self {
-            cache: Cache::new("argocd"),
+            cache: Cache::new("argocd").with_mappers(mappers(CONTROLLERS)),
             objects: BTreeMap::new(),
             version: 1,
             settings: Settings::default(),

@@ -1,0 +1,115 @@
+//! The objects to reconcile after a change of an object of argocd-agent or of its add-on.
+
+use crate::cache::{Cache, Changed, ReconcileRequest};
+use crate::cluster_secrets::MANAGED_BY;
+use crate::model::{AgentResource, Kind, Object};
+use ocm::argocd_agent as names;
+use ocm::object_ref::ObjectRef;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Returns every GitOpsCluster that installs agents for the Argo CD of the hub, or that did and waits for their removal.
+pub(super) fn agents(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let asking = cache.gitops_clusters().filter(|(_, it)| it.spec.may_have_agent());
+    let mut all: BTreeSet<_> = asking.map(|(place, _)| place.clone()).collect();
+    let decisions = cache.objects(AgentResource::Decisions);
+    all.extend(decisions.filter_map(|(_, it)| it.owner()));
+    let mut affected = vec![ReconcileRequest::argocd(cache.argocd())];
+    affected.extend(ReconcileRequest::gitops_all(&all));
+    affected
+}
+
+pub(super) fn certificates(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let mut affected = agents(cache, changed);
+    if *changed.place.name == *names::CA_SECRET {
+        affected.extend(registered(cache));
+    }
+    affected
+}
+
+pub(super) fn management(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let mut affected = agents(cache, changed);
+    // argocd-pull-integration is taken over after its add-on is installed; OCM labels none of its add-ons.
+    let labelled = cache
+        .objects(AgentResource::AddOns)
+        .filter(|(_, it)| it.object["metadata"]["labels"][MANAGED_BY].is_string());
+    affected.extend(labelled.map(|(place, _)| ReconcileRequest::cluster(&place.namespace)));
+    affected
+}
+
+/// Every cluster Secret has the address of the resource proxy, and every agent configuration the name of the principal.
+pub(super) fn addresses(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let mut affected = agents(cache, changed);
+    affected.extend(registered(cache));
+    affected
+}
+
+/// Returns the GitOpsClusters for which an object was created, before the change and after it.
+fn owners_of(cache: &Cache, changed: &Changed<'_>) -> BTreeSet<ObjectRef> {
+    let after = match changed.kind {
+        Kind::AgentResource(kind) => cache.object(kind, changed.place),
+        _ => None,
+    };
+    let both = changed.before.into_iter().chain(after);
+    both.filter_map(Object::owner).collect()
+}
+
+pub(super) fn owners(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let mut affected = vec![ReconcileRequest::argocd(cache.argocd())];
+    affected.extend(ReconcileRequest::gitops_all(&owners_of(cache, changed)));
+    affected
+}
+
+/// A cluster in one decision can be left out of another.
+pub(super) fn decisions(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let mut affected = agents(cache, changed);
+    affected.extend(ReconcileRequest::gitops_all(&owners_of(cache, changed)));
+    affected
+}
+
+pub(super) fn objects_of_cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let cluster = &changed.place.namespace;
+    let mut affected = vec![
+        ReconcileRequest::argocd(cache.argocd()),
+        ReconcileRequest::cluster(cluster),
+    ];
+    affected.extend(ReconcileRequest::gitops_all(&gitops_of(cache, changed, cluster)));
+    affected
+}
+
+pub(super) fn requests(_: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    vec![ReconcileRequest::request(changed.place.clone())]
+}
+
+pub(super) fn issued(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let Some(cluster) = names::cluster_of_issued(&changed.place.name) else {
+        return Vec::new();
+    };
+    let cluster: Arc<str> = cluster.into();
+    let mut affected = vec![
+        ReconcileRequest::argocd(cache.argocd()),
+        ReconcileRequest::cluster(&cluster),
+    ];
+    affected.extend(cache.requests_of(&cluster).cloned().map(ReconcileRequest::request));
+    affected.extend(ReconcileRequest::gitops_all(&gitops_of(cache, changed, &cluster)));
+    affected
+}
+
+/// Returns the GitOpsClusters of a managed cluster, and those for which an object of the cluster was created: a GitOpsCluster that
+/// installed the add-on may no longer select the cluster, and waits until the add-on is deleted.
+fn gitops_of(cache: &Cache, changed: &Changed<'_>, cluster: &Arc<str>) -> BTreeSet<ObjectRef> {
+    let mut all = owners_of(cache, changed);
+    all.extend(cache.gitops_of(cluster));
+    all
+}
+
+/// Returns the managed clusters that have a cluster Secret of a GitOpsCluster, or shall have one for their agent.
+fn registered(cache: &Cache) -> Vec<ReconcileRequest> {
+    let owners = cache.gitops_clusters().map(|(place, _)| place.to_string());
+    let secrets = owners.flat_map(|owner| cache.secrets_owned_by(&owner));
+    let mut clusters: BTreeSet<Arc<str>> = secrets.map(|secret| secret.cluster().into()).collect();
+    let asking = cache.gitops_clusters().filter(|(_, it)| it.spec.agent.is_some());
+    let selected = asking.flat_map(|(place, it)| cache.decided(&it.placement(place)));
+    clusters.extend(selected.cloned());
+    clusters.iter().map(ReconcileRequest::cluster).collect()
+}
