@@ -29,8 +29,8 @@ use crate::runtime::table::{Table, Update};
 use crate::runtime::turns::Share;
 use agents::Agents;
 use decisions::Decisions;
+use gitops::GitOps;
 pub use gitops::Selection;
-use gitops::{GitOps, Seen};
 use interned::Interned;
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
@@ -43,7 +43,7 @@ use refusals::Refusals;
 use secrets::Secrets;
 use serde_json::Value;
 use sets::Sets;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use works::Works;
 
@@ -213,8 +213,19 @@ pub struct Changed<'c> {
     pub kind: Kind,
     /// The namespace and name of the object.
     pub place: &'c ObjectRef,
-    /// The previous state of an object of argocd-agent or of its add-on.
-    pub before: Option<&'c Object>,
+    /// The previous state, for the kinds whose mappers need it.
+    pub before: Option<Before<'c>>,
+}
+
+/// The previous state of a changed object.
+#[derive(Clone, Copy, Debug)]
+pub enum Before<'c> {
+    /// A PlacementDecision.
+    Decision(&'c Decision),
+    /// A GitOpsCluster.
+    GitOpsCluster(&'c GitOpsCluster),
+    /// An object of argocd-agent or of its add-on.
+    Object(&'c Object),
 }
 
 /// A function that maps a change to the objects to reconcile.
@@ -480,6 +491,12 @@ impl Cache {
         self.decisions.of(placement).flatten()
     }
 
+    /// Returns a PlacementDecision.
+    #[must_use]
+    pub fn decision(&self, place: &ObjectRef) -> Option<&Decision> {
+        self.decisions.get(place)
+    }
+
     /// Returns true if the decisions of a Placement contain a managed cluster.
     #[must_use]
     pub fn is_decided(&self, placement: &ObjectRef, cluster: &str) -> bool {
@@ -678,11 +695,22 @@ impl Cache {
         changes.flat_map(|(key, value)| put(self, &key, value)).collect()
     }
 
-    /// Returns the objects to reconcile after a change, by the mappers of controllers.
-    fn map(&self, kind: Kind, place: &ObjectRef, before: Option<&Object>) -> Vec<ReconcileRequest> {
+    /// Returns the objects to reconcile after a change, by the mappers of controllers: what several return, once.
+    fn map(&self, kind: Kind, place: &ObjectRef, before: Option<Before<'_>>) -> Vec<ReconcileRequest> {
         let changed = Changed { kind, place, before };
-        let mappers = self.mappers.get(&kind).into_iter().flatten();
-        mappers.flat_map(|map| map(self, &changed)).collect()
+        let mut affected = Vec::new();
+        for map in self.mappers.get(&kind).into_iter().flatten() {
+            let mut more = map(self, &changed);
+            if !affected.is_empty() {
+                let known: HashSet<_> = affected
+                    .iter()
+                    .map(|it: &ReconcileRequest| (it.sort, &it.place))
+                    .collect();
+                more.retain(|it| !known.contains(&(it.sort, &it.place)));
+            }
+            affected.extend(more);
+        }
+        affected
     }
 
     fn map_all(&self, kind: Kind, changed: &[ObjectRef]) -> Vec<ReconcileRequest> {
@@ -781,38 +809,32 @@ impl Cache {
         }
         let concerned = self.pulled.of(&place.namespace).cloned();
         let mut affected: Vec<_> = concerned.map(ReconcileRequest::application).collect();
-        let seen = Seen {
-            decisions: &self.decisions,
-            secrets: &self.secrets,
-        };
-        affected.extend(self.gitops.decided(place, before.as_ref(), &seen));
+        affected.extend(self.map(Kind::Decisions, place, before.as_ref().map(Before::Decision)));
         affected
     }
 
     fn put_placement(&mut self, place: &ObjectRef, placement: Option<Placement>) -> Vec<ReconcileRequest> {
-        let seen = Seen {
-            decisions: &self.decisions,
-            secrets: &self.secrets,
-        };
-        self.gitops.put_placement(place, placement, &seen)
+        if !self.gitops.put_placement(place, placement) {
+            return Vec::new();
+        }
+        self.map(Kind::Placements, place, None)
     }
 
     fn put_gitops_cluster(&mut self, place: &ObjectRef, it: Option<Box<GitOpsCluster>>) -> Vec<ReconcileRequest> {
-        let seen = Seen {
-            decisions: &self.decisions,
-            secrets: &self.secrets,
-        };
-        let mut affected = self.gitops.put(place, it, &seen);
-        affected.push(ReconcileRequest::argocd(&self.argocd));
-        affected
+        let before = self.gitops.put(place, it);
+        self.map(
+            Kind::GitOpsClusters,
+            place,
+            before.as_deref().map(Before::GitOpsCluster),
+        )
     }
 
     fn put_open(&mut self, open: Option<bool>) -> Vec<ReconcileRequest> {
-        let seen = Seen {
-            decisions: &self.decisions,
-            secrets: &self.secrets,
-        };
-        self.gitops.put_open(open.unwrap_or_default(), &seen)
+        if !self.gitops.put_open(open.unwrap_or_default()) {
+            return Vec::new();
+        }
+        let place = ReconcileRequest::argocd(&self.argocd).place;
+        self.map(Kind::Namespace, &place, None)
     }
 
     fn put_secret(&mut self, name: &Arc<str>, secret: Option<ClusterSecret>) -> Vec<ReconcileRequest> {
@@ -850,12 +872,12 @@ impl Cache {
         if !is_news {
             return Vec::new();
         }
-        self.map(Kind::AgentResource(kind), place, before.as_ref())
+        self.map(Kind::AgentResource(kind), place, before.as_ref().map(Before::Object))
     }
 
     /// Returns the GitOpsClusters that select a managed cluster, have registered it, or have a decision for it.
     #[must_use]
-    pub fn gitops_of(&self, cluster: &Arc<str>) -> BTreeSet<ObjectRef> {
+    pub(crate) fn gitops_of(&self, cluster: &Arc<str>) -> BTreeSet<ObjectRef> {
         let owners = self.secrets.of(cluster).filter_map(|(_, secret)| secret.owner());
         let owners = owners.filter_map(|owner| owner.split_once('/'));
         let owners = owners.map(|(namespace, name)| ObjectRef::new(namespace, name));

@@ -10,6 +10,7 @@
 
 pub(crate) mod membership;
 pub(crate) mod ownership;
+pub(crate) mod routes;
 mod secrets;
 mod status;
 
@@ -36,12 +37,12 @@ const NAME: &str = "gitopscluster";
 const ABOUT: &str =
     "a cluster Secret of Argo CD's for each cluster that the Placement of a GitOpsCluster selects, and its status";
 const WATCHES: &[Watch] = &[
-    Watch::cached(Kind::GitOpsClusters),
-    Watch::cached(Kind::Placements),
-    Watch::cached(Kind::Decisions),
+    Watch::mapped(Kind::GitOpsClusters, routes::gitops_cluster),
+    Watch::mapped(Kind::Placements, routes::placement),
+    Watch::mapped(Kind::Decisions, routes::decision),
     Watch::cached(Kind::Clusters),
     Watch::cached(Kind::Secrets),
-    Watch::cached(Kind::Namespace),
+    Watch::mapped(Kind::Namespace, routes::namespace),
     Watch::cached(Kind::Config),
 ];
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The modules from the bottom to the top: each may use those before it, and its own. The decisions of a controller that the model
 /// or the cache needs are below these, and the rest of its folder above.
-const LAYERS: [&str; 20] = [
+const LAYERS: [&str; 21] = [
     "annotations",
     "runtime",
     "pull",
@@ -20,6 +20,7 @@ const LAYERS: [&str; 20] = [
     "application_status",
     "gitopscluster::ownership",
     "gitopscluster::membership",
+    "gitopscluster::routes",
     "argocd_agent::reconcile",
     "gitopscluster",
     "cluster_secrets::reconcile",

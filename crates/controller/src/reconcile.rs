@@ -51,7 +51,7 @@ impl Watch {
         Self { kind, map: None }
     }
 
-    /// Watches a kind whose changes only this controller maps.
+    /// Watches a kind whose changes the controller maps.
     pub(crate) const fn mapped(kind: Kind, map: Mapper) -> Self {
         Self { kind, map: Some(map) }
     }

@@ -42,12 +42,12 @@ pub(crate) const NAME: &str = "argocd-agent";
 pub(crate) const ABOUT: &str = "argocd-agent on each cluster that the Placement of a GitOpsCluster selects, as an add-on of OCM's, and its \
                      certificates";
 pub(crate) const WATCHES: &[Watch] = &[
-    Watch::cached(Kind::GitOpsClusters),
-    Watch::cached(Kind::Placements),
-    Watch::cached(Kind::Decisions),
+    Watch::mapped(Kind::GitOpsClusters, crate::gitopscluster::routes::gitops_cluster),
+    Watch::mapped(Kind::Placements, crate::gitopscluster::routes::placement),
+    Watch::mapped(Kind::Decisions, crate::gitopscluster::routes::decision),
     Watch::cached(Kind::Clusters),
     Watch::cached(Kind::Secrets),
-    Watch::cached(Kind::Namespace),
+    Watch::mapped(Kind::Namespace, crate::gitopscluster::routes::namespace),
     Watch::cached(Kind::Config),
     Watch::mapped(Kind::Certificates, routes::certificates),
     Watch::mapped(Kind::AgentResource(AgentResource::TokenKey), routes::agents),

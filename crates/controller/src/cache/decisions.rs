@@ -23,10 +23,10 @@ impl Decisions {
             return (before, false);
         }
         if let Some(before) = &before {
-            self.of.remove(&placement(place, before), place);
+            self.of.remove(&before.placement(place), place);
         }
         if let Some(after) = after {
-            self.of.insert(placement(place, after), place.clone());
+            self.of.insert(after.placement(place), place.clone());
         }
         (before, true)
     }
@@ -57,10 +57,13 @@ impl Decisions {
     }
 }
 
-/// Returns the Placement of a decision.
-pub(super) fn placement(place: &ObjectRef, decision: &Decision) -> ObjectRef {
-    ObjectRef {
-        namespace: Arc::clone(&place.namespace),
-        name: Arc::clone(&decision.placement),
+impl Decision {
+    /// Returns the Placement of the decision, which is in the same namespace.
+    #[must_use]
+    pub fn placement(&self, place: &ObjectRef) -> ObjectRef {
+        ObjectRef {
+            namespace: Arc::clone(&place.namespace),
+            name: Arc::clone(&self.placement),
+        }
     }
 }

@@ -1,9 +1,8 @@
 //! The cached GitOpsClusters and the objects that they concern.
 
-use super::decisions::{Decisions, placement};
-use super::secrets::Secrets;
+use super::decisions::Decisions;
 use super::{ReconcileKind, ReconcileRequest};
-use crate::model::{Decision, GitOpsCluster, Placement};
+use crate::model::{GitOpsCluster, Placement};
 use crate::runtime::table::{Table, Update};
 use ocm::object_ref::ObjectRef;
 use std::collections::BTreeSet;
@@ -69,30 +68,12 @@ impl GitOps {
         }
     }
 
-    /// Stores or removes a GitOpsCluster, and returns the objects to reconcile.
-    pub(super) fn put(
-        &mut self,
-        place: &ObjectRef,
-        it: Option<Box<GitOpsCluster>>,
-        seen: &Seen<'_>,
-    ) -> Vec<ReconcileRequest> {
+    /// Stores or removes a GitOpsCluster, and returns the previous one.
+    pub(super) fn put(&mut self, place: &ObjectRef, it: Option<Box<GitOpsCluster>>) -> Option<Box<GitOpsCluster>> {
         if it.is_some() {
             self.gone.remove(place);
         }
-        let before = self.all.put(place, it);
-        let (before, after) = (before.as_deref(), self.get(place));
-        let asks = |it: &GitOpsCluster| (it.spec.clone(), it.deleting, it.finalizers.clone());
-        let is_the_same = before.map(asks) == after.map(asks);
-        let mut affected = vec![ReconcileRequest::gitops(place.clone())];
-        if !is_the_same {
-            let both = before.into_iter().chain(after);
-            let selected: BTreeSet<_> = both
-                .flat_map(|it| seen.decisions.of(&it.placement(place)).flatten())
-                .collect();
-            affected.extend(selected.into_iter().map(ReconcileRequest::cluster));
-            affected.extend(seen.owned(place));
-        }
-        affected
+        self.all.put(place, it)
     }
 
     /// Records that a watch event has reported the deletion of a GitOpsCluster.
@@ -108,18 +89,10 @@ impl GitOps {
         self.all.changes(update)
     }
 
-    /// Stores or removes a Placement, and returns the objects to reconcile.
-    pub(super) fn put_placement(
-        &mut self,
-        place: &ObjectRef,
-        placement: Option<Placement>,
-        seen: &Seen<'_>,
-    ) -> Vec<ReconcileRequest> {
+    /// Stores or removes a Placement. Returns true if anything changed.
+    pub(super) fn put_placement(&mut self, place: &ObjectRef, placement: Option<Placement>) -> bool {
         let before = self.placements.put(place, placement);
-        if self.placements.get(place) == before.as_ref() {
-            return Vec::new();
-        }
-        self.of_placement(place, seen)
+        self.placements.get(place) != before.as_ref()
     }
 
     /// Divides an update into the changes of single Placements.
@@ -130,40 +103,10 @@ impl GitOps {
         self.placements.changes(update)
     }
 
-    /// Returns the objects to reconcile after a change of a decision.
-    pub(super) fn decided(
-        &self,
-        place: &ObjectRef,
-        before: Option<&Decision>,
-        seen: &Seen<'_>,
-    ) -> Vec<ReconcileRequest> {
-        let after = seen.decisions.get(place);
-        let nobody = BTreeSet::new();
-        let clusters = |it: Option<&Decision>| it.map_or(&nobody, |it| &it.clusters).clone();
-        let changed = &clusters(before) ^ &clusters(after);
-        let placements: BTreeSet<_> = before.into_iter().chain(after).map(|it| placement(place, it)).collect();
-        let mut affected: Vec<_> = placements.iter().flat_map(|it| self.of_placement(it, seen)).collect();
-        if !affected.is_empty() {
-            affected.extend(changed.iter().map(ReconcileRequest::cluster));
-        }
-        affected
-    }
-
-    /// Records whether GitOpsClusters of other namespaces may have cluster Secrets in the namespace of Argo CD.
-    pub(super) fn put_open(&mut self, open: bool, seen: &Seen<'_>) -> Vec<ReconcileRequest> {
-        if std::mem::replace(&mut self.open, open) == open {
-            return Vec::new();
-        }
-        self.all()
-            .flat_map(|(place, it)| {
-                let clusters = seen
-                    .decisions
-                    .of(&it.placement(place))
-                    .flatten()
-                    .map(ReconcileRequest::cluster);
-                clusters.chain([ReconcileRequest::gitops(place.clone())])
-            })
-            .collect()
+    /// Records whether GitOpsClusters of other namespaces may have cluster Secrets in the namespace of Argo CD. Returns true if that
+    /// changed.
+    pub(super) fn put_open(&mut self, open: bool) -> bool {
+        std::mem::replace(&mut self.open, open) != open
     }
 
     /// Returns the GitOpsClusters that select these managed clusters.
@@ -181,33 +124,6 @@ impl GitOps {
         };
         self.all().filter(concerned).map(|(place, _)| place).collect()
     }
-
-    /// Returns the GitOpsClusters of a Placement, and the clusters whose Secrets they may have to delete.
-    fn of_placement(&self, placement: &ObjectRef, seen: &Seen<'_>) -> Vec<ReconcileRequest> {
-        let of_it = self.all().filter(|(place, it)| it.placement(place) == *placement);
-        let affected = of_it.flat_map(|(place, _)| {
-            let mut affected = vec![ReconcileRequest::gitops(place.clone())];
-            affected.extend(seen.owned(place));
-            affected
-        });
-        affected.collect()
-    }
-}
-
-/// The other caches that GitOpsClusters need.
-pub(super) struct Seen<'s> {
-    pub(super) decisions: &'s Decisions,
-    pub(super) secrets: &'s Secrets,
-}
-
-impl Seen<'_> {
-    /// Returns the clusters with a Secret of a GitOpsCluster.
-    fn owned(&self, place: &ObjectRef) -> Vec<ReconcileRequest> {
-        let owned = self.secrets.owned(&place.to_string());
-        owned
-            .map(|secret| ReconcileRequest::cluster(&secret.cluster().into()))
-            .collect()
-    }
 }
 
 impl GitOpsCluster {
@@ -223,7 +139,7 @@ impl GitOpsCluster {
 
 impl ReconcileRequest {
     /// Returns the request for a GitOpsCluster.
-    fn gitops(place: ObjectRef) -> Self {
+    pub(crate) fn gitops(place: ObjectRef) -> Self {
         Self {
             sort: ReconcileKind::GitOpsCluster,
             ..Self::application(place)

@@ -1,6 +1,6 @@
 //! The objects to reconcile after a change of an object of argocd-agent or of its add-on.
 
-use crate::cache::{Cache, Changed, ReconcileRequest};
+use crate::cache::{Before, Cache, Changed, ReconcileRequest};
 use crate::cluster_secrets::MANAGED_BY;
 use crate::model::{AgentResource, Kind, Object};
 use ocm::argocd_agent as names;
@@ -50,7 +50,11 @@ fn owners_of(cache: &Cache, changed: &Changed<'_>) -> BTreeSet<ObjectRef> {
         Kind::AgentResource(kind) => cache.object(kind, changed.place),
         _ => None,
     };
-    let both = changed.before.into_iter().chain(after);
+    let before = match changed.before {
+        Some(Before::Object(it)) => Some(it),
+        _ => None,
+    };
+    let both = before.into_iter().chain(after);
     both.filter_map(Object::owner).collect()
 }
 
