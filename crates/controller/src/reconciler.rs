@@ -35,7 +35,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::{self, AbortHandle, JoinError, JoinSet};
-use tracing::{debug, error, info, warn};
+use tracing::{Instrument, debug, error, error_span, info, warn};
 
 /// The time that writes in progress have to finish at shutdown.
 const LAST_WRITES: Duration = Duration::from_secs(10);
@@ -525,9 +525,11 @@ impl Reconciler {
             stale: due.stale,
             settings: &self.settings,
         };
-        let Ok(decision) = guard(|| decide(controller, &self.cache, &due.place, &context)) else {
+        let (kind, place) = (controller.kind.kind(), &due.place);
+        let span = error_span!("reconcile", controller = controller.name, kind, object = %place, attempt = due.attempt);
+        let decision = span.in_scope(|| guard(|| decide(controller, &self.cache, place, &context)));
+        let Ok(decision) = decision else {
             self.metrics.panicked(controller.name);
-            let (kind, place) = (controller.kind.kind(), &due.place);
             error!(controller = controller.name, kind, %place, "panic while reconciling; retrying");
             queue.done(&due, &Outcome::Failed { retry_after: None }, now, fastrand::f64());
             return Look::Done;
@@ -547,10 +549,11 @@ impl Reconciler {
         let share = due.share.clone();
         let is_slow = due.slow;
         let involved = action.of.clone();
-        let task = self.writes.spawn(async move {
+        let write = async move {
             let done = writer.write(name, &action).await;
             Done::Written(done, action)
-        });
+        };
+        let task = self.writes.spawn(write.instrument(span));
         self.slots
             .begin(task.id(), group, share, is_slow, (self.clocks.elapsed)());
         let running = Running {

@@ -260,6 +260,7 @@ async fn a_panic_concerns_one_object_and_is_tried_again_later_and_later() {
         share: crate::runtime::turns::Share::of(&"argocd".into()),
         slow: false,
         stale: false,
+        attempt: 1,
     };
     let task = reconciler.writes.spawn(async { panic!("it cannot be written") });
     let id = task.id();

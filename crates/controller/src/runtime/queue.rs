@@ -83,6 +83,8 @@ pub struct Due {
     pub slow: bool,
     /// True if Argo CD may be asked for a refresh.
     pub stale: bool,
+    /// The number of this attempt: one more than the failures in a row.
+    pub attempt: u32,
 }
 
 /// The effect of a change on the need to ask for a refresh of the object.
@@ -194,6 +196,7 @@ impl Queue {
             share: entry.share.clone(),
             slow: entry.slow,
             stale: entry.stale,
+            attempt: entry.failures.saturating_add(1),
         })
     }
 
@@ -262,6 +265,7 @@ impl Queue {
         let entry = self.entries.get_mut(&place)?;
         (entry.due, entry.busy, entry.requeue_after) = (None, true, false);
         let stale = entry.stale && all && is_long_ago(entry.refreshed, BETWEEN_REFRESHES);
+        let attempt = entry.failures.saturating_add(1);
         if stale {
             // Until the outcome is reported: the next object must not ask for a refresh as well.
             self.refreshed = Some(now);
@@ -271,6 +275,7 @@ impl Queue {
             share,
             slow,
             stale,
+            attempt,
         })
     }
 

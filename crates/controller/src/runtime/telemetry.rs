@@ -121,7 +121,7 @@ mod tests {
     use serde_json::Value;
     use std::io::Write;
     use std::sync::{Arc, Mutex};
-    use tracing::{debug, error, info, warn};
+    use tracing::{debug, error, error_span, info, warn};
 
     #[derive(Clone, Default)]
     struct Buffer(Arc<Mutex<Vec<u8>>>);
@@ -162,6 +162,23 @@ mod tests {
         let [line] = lines.as_slice() else { panic!("{lines:?}") };
         let wanted = r#" INFO controller::runtime::telemetry::tests: written application="argocd/shop" works=3"#;
         assert_eq!(timeless(line), wanted);
+    }
+
+    #[test]
+    fn an_event_in_a_span_has_the_fields_of_the_span() {
+        let event = || {
+            let span = error_span!("reconcile", controller = "pull", object = %"argocd/shop", attempt = 2);
+            span.in_scope(|| warn!(place = %"eu1/shop", "write failed"));
+        };
+        let lines = told(Level::Warn, Format::Text, event);
+        let wanted = " WARN reconcile{controller=\"pull\" object=argocd/shop attempt=2}: \
+                      controller::runtime::telemetry::tests: write failed place=eu1/shop";
+        assert_eq!(timeless(&lines[0]), wanted);
+        let lines = told(Level::Warn, Format::Json, event);
+        let event: Value = serde_json::from_str(&lines[0]).unwrap();
+        let wanted =
+            serde_json::json!({"name": "reconcile", "controller": "pull", "object": "argocd/shop", "attempt": 2});
+        assert_eq!((&event["place"], &event["span"]), (&"eu1/shop".into(), &wanted));
     }
 
     #[test]
