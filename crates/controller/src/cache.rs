@@ -220,6 +220,8 @@ pub struct Changed<'c> {
 /// The previous state of a changed object.
 #[derive(Clone, Copy, Debug)]
 pub enum Before<'c> {
+    /// A cluster Secret of Argo CD.
+    Secret(&'c ClusterSecret),
     /// A PlacementDecision.
     Decision(&'c Decision),
     /// A GitOpsCluster.
@@ -455,6 +457,12 @@ impl Cache {
     /// Returns the cluster Secrets of a GitOpsCluster, named as `NAMESPACE/NAME`.
     pub fn secrets_owned_by(&self, owner: &str) -> impl Iterator<Item = &ClusterSecret> + use<'_> {
         self.secrets.owned(owner)
+    }
+
+    /// Returns a cluster Secret of Argo CD by its name.
+    #[must_use]
+    pub fn secret(&self, name: &str) -> Option<&ClusterSecret> {
+        self.secrets.get(name)
     }
 
     /// Returns a GitOpsCluster.
@@ -838,26 +846,15 @@ impl Cache {
     }
 
     fn put_secret(&mut self, name: &Arc<str>, secret: Option<ClusterSecret>) -> Vec<ReconcileRequest> {
-        let owner = |secrets: &Secrets| {
-            let owner = secrets.owner(name).and_then(|owner| owner.split_once('/'));
-            owner.map(|(namespace, name)| ObjectRef::new(namespace, name))
-        };
-        let before = owner(&self.secrets);
-        let concerned = self.secrets.put(name, secret);
-        if concerned.is_empty() {
+        let (before, is_news) = self.secrets.put(name, secret);
+        if !is_news {
             return Vec::new();
         }
-        let mut affected = clusters(&concerned);
-        let owners = before.into_iter().chain(owner(&self.secrets));
-        let mut gitops: BTreeSet<_> = owners.filter(|place| self.gitops.get(place).is_some()).collect();
-        gitops.extend(
-            self.gitops
-                .of_clusters(&concerned, &self.decisions)
-                .into_iter()
-                .cloned(),
-        );
-        affected.extend(ReconcileRequest::gitops_all(&gitops));
-        affected
+        self.map(
+            Kind::Secrets,
+            &self.of_argocd(name),
+            before.as_ref().map(Before::Secret),
+        )
     }
 
     fn put_certificate(&mut self, name: &Arc<str>, secret: Option<TlsSecret>) -> Vec<ReconcileRequest> {
@@ -875,13 +872,18 @@ impl Cache {
         self.map(Kind::AgentResource(kind), place, before.as_ref().map(Before::Object))
     }
 
+    /// Returns the GitOpsClusters that select any of these managed clusters.
+    pub(crate) fn selecting<'c>(&self, clusters: impl IntoIterator<Item = &'c Arc<str>>) -> BTreeSet<&ObjectRef> {
+        self.gitops.of_clusters(clusters, &self.decisions)
+    }
+
     /// Returns the GitOpsClusters that select a managed cluster, have registered it, or have a decision for it.
     #[must_use]
     pub(crate) fn gitops_of(&self, cluster: &Arc<str>) -> BTreeSet<ObjectRef> {
         let owners = self.secrets.of(cluster).filter_map(|(_, secret)| secret.owner());
         let owners = owners.filter_map(|owner| owner.split_once('/'));
         let owners = owners.map(|(namespace, name)| ObjectRef::new(namespace, name));
-        let selecting = self.gitops.of_clusters([cluster], &self.decisions).into_iter().cloned();
+        let selecting = self.selecting([cluster]).into_iter().cloned();
         let all = owners.chain(selecting).chain(self.listing(cluster));
         all.filter(|place| self.gitops.get(place).is_some()).collect()
     }
@@ -934,9 +936,7 @@ impl Cache {
         }
         let stays = |cluster: &Cluster| !cluster.deleting;
         if after.is_some_and(stays) != before.as_ref().is_some_and(stays) {
-            affected.extend(ReconcileRequest::gitops_all(
-                self.gitops.of_clusters([name], &self.decisions),
-            ));
+            affected.extend(ReconcileRequest::gitops_all(self.selecting([name])));
         }
         let is_reached_otherwise = self.reach(name) != reach;
         if is_reached_otherwise {
@@ -971,10 +971,6 @@ impl Cache {
 fn told(application: &Application) -> (Option<&Generated>, Option<&str>, &[Condition]) {
     let cluster = application.cluster();
     (application.generated.as_deref(), cluster, &application.conditions)
-}
-
-fn clusters(names: &BTreeSet<Arc<str>>) -> Vec<ReconcileRequest> {
-    names.iter().map(ReconcileRequest::cluster).collect()
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@
 mod credential;
 mod decide;
 mod keeper;
+pub(crate) mod routes;
 
 pub use crate::model::Labels;
 pub use credential::Issuer;

@@ -41,7 +41,7 @@ const WATCHES: &[Watch] = &[
     Watch::mapped(Kind::Placements, routes::placement),
     Watch::mapped(Kind::Decisions, routes::decision),
     Watch::cached(Kind::Clusters),
-    Watch::cached(Kind::Secrets),
+    Watch::mapped(Kind::Secrets, routes::secret),
     Watch::mapped(Kind::Namespace, routes::namespace),
     Watch::cached(Kind::Config),
 ];

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The modules from the bottom to the top: each may use those before it, and its own. The decisions of a controller that the model
 /// or the cache needs are below these, and the rest of its folder above.
-const LAYERS: [&str; 21] = [
+const LAYERS: [&str; 22] = [
     "annotations",
     "runtime",
     "pull",
@@ -18,6 +18,7 @@ const LAYERS: [&str; 21] = [
     "metrics",
     "reconcile",
     "application_status",
+    "cluster_secrets::routes",
     "gitopscluster::ownership",
     "gitopscluster::membership",
     "gitopscluster::routes",

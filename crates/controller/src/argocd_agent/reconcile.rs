@@ -46,7 +46,7 @@ pub(crate) const WATCHES: &[Watch] = &[
     Watch::mapped(Kind::Placements, crate::gitopscluster::routes::placement),
     Watch::mapped(Kind::Decisions, crate::gitopscluster::routes::decision),
     Watch::cached(Kind::Clusters),
-    Watch::cached(Kind::Secrets),
+    Watch::mapped(Kind::Secrets, crate::gitopscluster::routes::secret),
     Watch::mapped(Kind::Namespace, crate::gitopscluster::routes::namespace),
     Watch::cached(Kind::Config),
     Watch::mapped(Kind::Certificates, routes::certificates),

@@ -2,7 +2,6 @@
 
 use crate::cluster_secrets::ClusterSecret;
 use crate::runtime::table::{Index, Table, Update};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The cluster Secrets in the namespace of Argo CD, by name.
@@ -33,17 +32,16 @@ impl Secrets {
         names.filter_map(|name| self.all.get(name))
     }
 
-    /// Returns the GitOpsCluster that owns a Secret.
-    pub(super) fn owner(&self, name: &str) -> Option<&str> {
-        self.all.get(name)?.owner()
+    pub(super) fn get(&self, name: &str) -> Option<&ClusterSecret> {
+        self.all.get(name)
     }
 
-    /// Stores or removes a Secret, and returns the clusters that it concerns.
-    pub(super) fn put(&mut self, name: &Arc<str>, secret: Option<ClusterSecret>) -> BTreeSet<Arc<str>> {
+    /// Stores or removes a Secret. Returns the previous one, and true if anything changed.
+    pub(super) fn put(&mut self, name: &Arc<str>, secret: Option<ClusterSecret>) -> (Option<ClusterSecret>, bool) {
         let before = self.all.put(name, secret);
         let secret = self.all.get(name);
         if before.as_ref() == secret {
-            return BTreeSet::new();
+            return (before, false);
         }
         if let Some(owner) = before.as_ref().and_then(ClusterSecret::owner) {
             self.owned.remove(owner, name);
@@ -51,17 +49,13 @@ impl Secrets {
         if let Some(owner) = secret.and_then(ClusterSecret::owner) {
             self.owned.insert(owner.into(), Arc::clone(name));
         }
-        let mut concerned = BTreeSet::new();
         for cluster in before.iter().flat_map(|before| before.concerns(name)) {
             self.concerning.remove(cluster, name);
-            concerned.insert(cluster.into());
         }
         for cluster in secret.into_iter().flat_map(|secret| secret.concerns(name)) {
-            let cluster: Arc<str> = cluster.into();
-            self.concerning.insert(Arc::clone(&cluster), Arc::clone(name));
-            concerned.insert(cluster);
+            self.concerning.insert(cluster.into(), Arc::clone(name));
         }
-        concerned
+        (before, true)
     }
 
     /// Divides an update into the changes of single Secrets.

@@ -3,7 +3,7 @@
 
 use crate::cache::{Cache, ReconcileKind};
 use crate::cluster_secrets;
-use crate::cluster_secrets::{Cluster, Keeper};
+use crate::cluster_secrets::{Cluster, Keeper, routes};
 use crate::gitopscluster::membership::is_wanted;
 use crate::reconcile::{Context, Controller, Watch, never};
 use crate::runtime::action::{Action, Event, Involved, Write};
@@ -18,7 +18,7 @@ pub(crate) const CONTROLLER: Controller = Controller {
     kind: ReconcileKind::Cluster,
     watches: &[
         Watch::cached(Kind::Clusters),
-        Watch::cached(Kind::Secrets),
+        Watch::mapped(Kind::Secrets, routes::secret),
         Watch::cached(Kind::Config),
     ],
     pause: Duration::from_secs(1),

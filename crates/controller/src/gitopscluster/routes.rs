@@ -1,7 +1,9 @@
 //! The objects to reconcile after a change that concerns GitOpsClusters. The requests for managed clusters are for their cluster
 //! Secrets.
 
+use super::membership::place_of;
 use crate::cache::{Before, Cache, Changed, ReconcileRequest};
+use crate::cluster_secrets::routes::{both, clusters_of};
 use crate::model::{Decision, GitOpsCluster, Spec};
 use ocm::object_ref::ObjectRef;
 use std::collections::BTreeSet;
@@ -59,6 +61,20 @@ pub(crate) fn namespace(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest>
         clusters.chain([ReconcileRequest::gitops(place.clone())])
     });
     all.collect()
+}
+
+/// Maps a change of a cluster Secret.
+pub(crate) fn secret(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let clusters = clusters_of(cache, changed);
+    if clusters.is_empty() {
+        return Vec::new();
+    }
+    let owners = both(cache, changed).filter_map(|secret| place_of(secret.owner()?));
+    let mut gitops: BTreeSet<_> = owners.filter(|place| cache.gitops_cluster(place).is_some()).collect();
+    gitops.extend(cache.selecting(&clusters).into_iter().cloned());
+    let mut affected: Vec<_> = clusters.iter().map(ReconcileRequest::cluster).collect();
+    affected.extend(ReconcileRequest::gitops_all(&gitops));
+    affected
 }
 
 /// Returns the GitOpsClusters of a Placement, and the clusters whose Secrets they may have to delete.

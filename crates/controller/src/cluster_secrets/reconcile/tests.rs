@@ -2,8 +2,10 @@ use super::*;
 use crate::cache::tests::now;
 use crate::cache::{Change, ReconcileRequest};
 use crate::cluster_secrets::{ClusterSecret, MANAGED_BY, OURS, SECRET_TYPE};
+use crate::controllers::CONTROLLERS;
 use crate::model::Cluster as Seen;
 use crate::reconcile::Settings;
+use crate::reconcile::mappers;
 use crate::runtime::table::Update;
 use k8s_openapi::ByteString;
 use ocm::tracking::Tracking;
@@ -16,7 +18,7 @@ struct Hub(Cache);
 impl Hub {
     /// Creates a hub with these managed clusters and a Secret of ours for each of `secrets`.
     fn new(clusters: &[&str], secrets: &[&str]) -> Self {
-        let mut hub = Self(Cache::new("argocd"));
+        let mut hub = Self(Cache::new("argocd").with_mappers(mappers(CONTROLLERS)));
         for name in clusters {
             hub.cluster(name, &json!({}));
         }
