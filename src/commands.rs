@@ -22,6 +22,7 @@ use generate::settings::{Env, Settings};
 use generate::{Generated, generate, policy, print};
 use manifest::problem::{Problems, plain};
 use manifest::text::one_line;
+use ocm::names::WorkName;
 use ocm::ownership::Ownership;
 use ocm::work as works;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
@@ -73,21 +74,27 @@ pub fn failure(command: &Command) -> Exit {
 }
 
 fn run_generate(args: PrintArgs, env: &Env) -> Exit {
-    let (settings, generated) = match generated(args.generate, env) {
-        Ok(made) => made,
-        Err(problems) => return fail(&problems.to_string()),
-    };
+    match print_works(args, env) {
+        Ok(printed) => written("works", printed),
+        Err(problems) => fail(&problems.to_string()),
+    }
+}
+
+fn print_works(args: PrintArgs, env: &Env) -> Result<io::Result<()>, Problems> {
+    let settings = settings(args.generate, env)?;
+    let generated = generated(&settings)?;
+    let works = generated.works(&settings.name);
     let printed = if args.summary {
-        let texts: Vec<String> = generated.works(&settings).map(|work| print::json(&work)).collect();
+        let texts: Vec<String> = works.map(|work| print::json(&work)).collect();
         let table = summary::table(&works::read_back(&texts), settings.manifest_limit);
         io::stdout().write_all(table.as_bytes())
     } else {
         let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-        print::works(generated.works(&settings), args.output.into(), &mut out)
+        print::works(works, args.output.into(), &mut out)
     };
     // The process ends here: exiting frees memory faster than dropping object by object.
     std::mem::forget(generated);
-    written("works", printed)
+    Ok(printed)
 }
 
 /// Prints the differences, with the exit codes of `kubectl diff`.
@@ -113,11 +120,10 @@ fn differences(args: DiffArgs, env: &Env) -> Result<String, Problems> {
             "standard input can be read only once: put the manifests or the works into a file",
         ));
     }
-    let (mut settings, mut made) = generated(args.generate, env)?;
-    let works_as_text = |made: &Generated, settings: &Settings| -> Vec<String> {
-        made.works(settings).map(|work| print::json(&work)).collect()
-    };
-    let texts = works_as_text(&made, &settings);
+    let settings = settings(args.generate, env)?;
+    let made = generated(&settings)?;
+    let works_of = |name: &WorkName| -> Vec<String> { made.works(name).map(|work| print::json(&work)).collect() };
+    let texts = works_of(&settings.name);
     let mut generated = works::read_back(&texts);
     let ownership = Ownership::on_hub(&settings.name, settings.target.clusters(), &generated);
     let (there, texts, ownership) = if let Some(file) = &args.file {
@@ -139,9 +145,7 @@ fn differences(args: DiffArgs, env: &Env) -> Result<String, Problems> {
     let renamed;
     if diff::is_named_by_policy(&settings.name, names) {
         // The policy is not available here, but on the hub the works have the names that it gives them.
-        settings.name = settings.name.under_policy();
-        made.rename(&settings);
-        renamed = works_as_text(&made, &settings);
+        renamed = works_of(&settings.name.clone().under_policy());
         generated = works::read_back(&renamed);
     }
     Ok(diff::text(
@@ -159,14 +163,18 @@ fn colours(when: Color, env: &Env) -> bool {
     }
 }
 
-fn generated(args: GenerateArgs, env: &Env) -> Result<(Settings, Generated), Problems> {
+fn settings(args: GenerateArgs, env: &Env) -> Result<Settings, Problems> {
     let mut settings = Settings::resolve(args.into(), env)?;
     settings.source.tools.launcher = Some(confine::this_program());
-    let generated = generate(&settings)?;
+    Ok(settings)
+}
+
+fn generated(settings: &Settings) -> Result<Generated<'_>, Problems> {
+    let generated = generate(settings)?;
     for notice in &generated.notices {
         say(&format!("warning: {}\n", one_line(notice)));
     }
-    Ok((settings, generated))
+    Ok(generated)
 }
 
 fn announce_parameters(env: &Env) -> Exit {

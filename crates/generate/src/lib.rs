@@ -37,28 +37,28 @@ use manifest::problem::Problems;
 use manifest_configs::{Plurals, WorkOptions};
 use manifestwork::{Template, Work};
 use object::Object;
+use ocm::names::WorkName;
 use policy::Rules;
-use settings::{Settings, Target};
+use settings::{Recipient, Settings};
 use source::{Manifests, Variant};
-
 use std::collections::HashSet;
 
 /// The result of `generate`.
 #[derive(Debug)]
-pub struct Generated {
-    deliveries: Vec<Delivery>,
+pub struct Generated<'s> {
+    deliveries: Vec<Delivery<'s>>,
     /// Warnings about skipped content or from tools, one line each.
     pub notices: Vec<String>,
 }
 
-/// The ManifestWorks of a group of clusters.
+/// The ManifestWorks of a group of recipients.
 #[derive(Debug)]
-struct Delivery {
-    /// The clusters, as indexes into the target's list; empty for a placement.
-    clusters: Vec<usize>,
+struct Delivery<'s> {
+    /// The recipients, at least one.
+    recipients: Vec<Recipient<'s>>,
     /// All objects, in the order of application.
     objects: Vec<Object>,
-    /// The ManifestWorks of each cluster.
+    /// The ManifestWorks of each recipient.
     templates: Vec<Template>,
 }
 
@@ -67,7 +67,7 @@ struct Delivery {
 /// # Errors
 /// Returns an error with one line per problem in the manifests. There is no partial output: Argo CD prunes what is no longer
 /// printed, so an error yields no ManifestWorks at all.
-pub fn generate(settings: &Settings) -> Result<Generated, Problems> {
+pub fn generate(settings: &Settings) -> Result<Generated<'_>, Problems> {
     let policy = settings.policy.as_deref().map(policy::load).transpose()?;
     let rules = policy
         .as_ref()
@@ -81,70 +81,25 @@ pub fn generate(settings: &Settings) -> Result<Generated, Problems> {
         settings.namespace.as_deref(),
         settings.max_output,
     )?;
-    let mut generated = Generated {
-        deliveries: Vec::new(),
-        notices: Vec::new(),
-    };
+    let mut deliveries = Vec::new();
+    let mut notices: Vec<String> = Vec::new();
     let mut problems: Vec<String> = Vec::new();
-    for Variant {
-        clusters,
-        mut manifests,
-    } in variants
-    {
-        generated.notices.append(&mut manifests.notices);
-        match delivery(clusters, manifests, rules, &options, settings) {
-            Ok(delivery) => generated.deliveries.push(delivery),
+    for mut variant in variants {
+        notices.append(&mut variant.manifests.notices);
+        match Delivery::new(variant, rules, &options, settings) {
+            Ok(delivery) => deliveries.push(delivery),
             Err(found) => problems.extend(found.into_lines()),
         }
     }
     // Report a problem of a shared source once, not per cluster.
     Problems::or(once(problems), ())?;
-    let sizes = generated.deliveries.iter().map(|delivery| {
-        let objects = delivery.objects.iter().map(|object| object.size() as u64).sum();
-        (objects, delivery.clusters.len())
-    });
-    Problems::or(validate::output(sizes, settings.max_output), ())?;
-    generated.notices = once(generated.notices);
-    Ok(generated)
-}
-
-/// Creates the ManifestWorks of a group of clusters.
-fn delivery(
-    clusters: Vec<usize>,
-    Manifests { objects, files, .. }: Manifests,
-    rules: Option<Rules<'_>>,
-    options: &WorkOptions,
-    settings: &Settings,
-) -> Result<Delivery, Problems> {
-    let mut objects = hooks::in_phases(objects);
-    if objects.is_empty() && !settings.allow_empty {
-        return Err(Problems::one(
-            "no manifests: the folder has no Kubernetes object in a .yaml, .yml or .json file that include and exclude select; \
-             to remove everything from the cluster on purpose, set allow-empty",
-        ));
-    }
-    let missing_namespace =
-        namespaces::in_namespaces(&mut objects, &settings.cluster_scoped, settings.namespace.as_deref());
-    let created = settings.created_namespace(&objects);
-    let place = |object: &Object| object.source.place(&files[object.source.file as usize]);
-    let problems = validate::objects(&objects, created.as_ref(), &missing_namespace, rules, settings, place);
-    Problems::or(problems, ())?;
-
-    let plurals = Plurals::new(&objects, &settings.plurals);
-    let mut partitions = partition::partitions(&mut objects, settings.capacity());
-    if let Some(namespace) = created {
-        partition::add_namespace(namespace, &mut objects, &mut partitions);
-    }
-    content_hash::mark(&mut objects, &mut partitions, options);
-    Problems::or(validate::partitions(&partitions, settings), ())?;
-    let templates = partitions
-        .into_iter()
-        .map(|partition| Template::new(&settings.name, &settings.target, partition, &objects, &plurals, options))
-        .collect();
-    Ok(Delivery {
-        clusters,
-        objects,
-        templates,
+    Problems::or(
+        validate::output(deliveries.iter().map(Delivery::size), settings.max_output),
+        (),
+    )?;
+    Ok(Generated {
+        deliveries,
+        notices: once(notices),
     })
 }
 
@@ -155,35 +110,64 @@ fn once(mut lines: Vec<String>) -> Vec<String> {
     lines
 }
 
-impl Generated {
-    /// Renames the ManifestWorks after the current Application in `settings`.
-    pub fn rename(&mut self, settings: &Settings) {
-        let templates = self.deliveries.iter_mut().flat_map(|delivery| &mut delivery.templates);
-        for template in templates {
-            template.rename(&settings.name, &settings.target);
+impl<'s> Delivery<'s> {
+    /// Creates the ManifestWorks of a group of recipients.
+    fn new(
+        Variant { recipients, manifests }: Variant<'s>,
+        rules: Option<Rules<'_>>,
+        options: &WorkOptions,
+        settings: &Settings,
+    ) -> Result<Self, Problems> {
+        let Manifests { objects, files, .. } = manifests;
+        let mut objects = hooks::in_phases(objects);
+        if objects.is_empty() && !settings.allow_empty {
+            return Err(Problems::one(
+                "no manifests: the folder has no Kubernetes object in a .yaml, .yml or .json file that include and exclude select; \
+                 to remove everything from the cluster on purpose, set allow-empty",
+            ));
         }
+        let missing_namespace =
+            namespaces::in_namespaces(&mut objects, &settings.cluster_scoped, settings.namespace.as_deref());
+        let created = settings.created_namespace(&objects);
+        let place = |object: &Object| object.source.place(&files[object.source.file as usize]);
+        let problems = validate::objects(&objects, created.as_ref(), &missing_namespace, rules, settings, place);
+        Problems::or(problems, ())?;
+
+        let plurals = Plurals::new(&objects, &settings.plurals);
+        let mut partitions = partition::partitions(&mut objects, settings.capacity());
+        if let Some(namespace) = created {
+            partition::add_namespace(namespace, &mut objects, &mut partitions);
+        }
+        content_hash::mark(&mut objects, &mut partitions, options);
+        Problems::or(validate::partitions(&partitions, settings), ())?;
+        let templates = partitions
+            .into_iter()
+            .map(|partition| Template::new(partition, &objects, &plurals, options))
+            .collect();
+        Ok(Self {
+            recipients,
+            objects,
+            templates,
+        })
     }
 
-    /// Returns the ManifestWorks, cluster by cluster; none if there is nothing to deliver.
-    pub fn works<'a>(&'a self, settings: &'a Settings) -> impl Iterator<Item = Work<'a>> {
-        let mut given: Vec<(Option<usize>, &Delivery)> = Vec::new();
-        for delivery in &self.deliveries {
-            match settings.target {
-                Target::Clusters(_) => given.extend(delivery.clusters.iter().map(|&at| (Some(at), delivery))),
-                Target::Placement(_) => given.push((None, delivery)),
-            }
-        }
-        given.sort_by_key(|(at, _)| *at);
-        given.into_iter().flat_map(move |(at, delivery)| {
-            let objects = &delivery.objects;
-            delivery
-                .templates
-                .iter()
-                .map(move |template| match (&settings.target, at) {
-                    (Target::Clusters(clusters), Some(at)) => template.for_cluster(&clusters[at], objects),
-                    (Target::Clusters(_), None) => unreachable!("a cluster has its place"),
-                    (Target::Placement(placement), _) => template.for_placement(placement, objects),
-                })
+    /// Returns the number of bytes of the objects, and the number of recipients.
+    fn size(&self) -> (u64, usize) {
+        let objects = self.objects.iter().map(|object| object.size() as u64).sum();
+        (objects, self.recipients.len())
+    }
+}
+
+impl Generated<'_> {
+    /// Returns the ManifestWorks of the Application called `application`, recipient by recipient; none if there is nothing to
+    /// deliver.
+    pub fn works<'a>(&'a self, application: &'a WorkName) -> impl Iterator<Item = Work<'a>> {
+        let of_recipients = |delivery: &'a Delivery<'a>| delivery.recipients.iter().map(move |&to| (to, delivery));
+        let mut deliveries: Vec<_> = self.deliveries.iter().flat_map(of_recipients).collect();
+        deliveries.sort_by_key(|(recipient, _)| recipient.position());
+        deliveries.into_iter().flat_map(move |(recipient, delivery)| {
+            let templates = delivery.templates.iter();
+            templates.map(move |template| template.to(recipient, application, &delivery.objects))
         })
     }
 }

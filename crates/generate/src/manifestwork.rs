@@ -5,21 +5,18 @@ use super::manifest_configs::{self, Plurals, WorkOptions};
 use super::object::Object;
 use super::partition::Partition;
 use super::placement::Placement;
-use super::settings::Target;
+use super::settings::Recipient;
 use manifest::json;
 use manifest::value::{Map, Value};
-use ocm::names::{ClusterName, WorkName, application_label};
-use ocm::work::{API_VERSION, APPLICATION_LABEL, KIND, MANAGED_BY, OURS, SET_KIND};
+use ocm::names::{WorkName, application_label};
+use ocm::work::{API_VERSION, APPLICATION_LABEL, KIND, MANAGED_BY, OURS, SET_KIND, TEMPLATE};
 use std::ops::Range;
 
-/// A ManifestWork without its target.
+/// A ManifestWork without its name and recipient.
 #[derive(Debug)]
 pub struct Template {
-    name: String,
     /// The suffix that distinguishes it from other ManifestWorks of the Application.
     suffix: String,
-    /// The value of the label with the Application's name.
-    application: String,
     /// The annotations, as a JSON object.
     annotations: String,
     /// The part of `spec` before the workload: JSON without its end.
@@ -28,22 +25,17 @@ pub struct Template {
     objects: Range<usize>,
 }
 
+/// The `apiVersion` of a ManifestWorkReplicaSet.
+const SET_API_VERSION: &str = "work.open-cluster-management.io/v1alpha1";
+
 /// The maximum size of a ManifestWork that Argo CD can apply client-side, with a copy of it in an annotation: Kubernetes limits
 /// annotations to 262,144 bytes, including others.
 const CLIENT_SIDE_MAX: u64 = 250_000;
 
 impl Template {
-    /// Creates the ManifestWork that carries `partition` of the Application called `application` to `target`; `objects` contains the
-    /// part's objects.
+    /// Creates the ManifestWork that carries `partition`; `objects` contains the part's objects.
     #[must_use]
-    pub fn new(
-        application: &WorkName,
-        target: &Target,
-        partition: Partition,
-        objects: &[Object],
-        plurals: &Plurals,
-        wanted: &WorkOptions,
-    ) -> Self {
+    pub fn new(partition: Partition, objects: &[Object], plurals: &Plurals, wanted: &WorkOptions) -> Self {
         let carried = &objects[partition.objects.clone()];
         let spec = |defaults| {
             let mut spec = json_of(&manifest_configs::fields(carried, plurals, wanted, defaults));
@@ -56,8 +48,6 @@ impl Template {
             fields = spec(true);
         }
         Self {
-            name: work_name(application, target, &partition.suffix),
-            application: application_label(application.application()),
             annotations: annotations(&partition, server_side),
             suffix: partition.suffix,
             fields,
@@ -65,38 +55,22 @@ impl Template {
         }
     }
 
-    /// Renames the ManifestWork after `application`.
-    pub fn rename(&mut self, application: &WorkName, target: &Target) {
-        self.name = work_name(application, target, &self.suffix);
-        self.application = application_label(application.application());
-    }
-
-    /// Returns the ManifestWork for one cluster; `objects` are those of the template.
+    /// Returns the ManifestWork of the Application called `application` for `recipient`; `objects` contains the part's objects.
     #[must_use]
-    pub fn for_cluster<'a>(&self, cluster: &ClusterName, objects: &'a [Object]) -> Work<'a> {
-        let mut start = self.start(API_VERSION, KIND, &cluster.to_string());
-        start.push_str(&self.fields);
-        self.around(start, "}", objects)
-    }
-
-    /// Returns the ManifestWorkReplicaSet for a placement to which [`Placement::objections`] has none.
-    #[must_use]
-    pub fn for_placement<'a>(&self, placement: &Placement, objects: &'a [Object]) -> Work<'a> {
-        let mut start = self.start(
-            "work.open-cluster-management.io/v1alpha1",
-            SET_KIND,
-            &placement.namespace,
-        );
-        // It is deleted after its ManifestWorks, as a ManifestWork is deleted after its objects, so others can wait for its
-        // deletion.
-        start.push_str(r#"{"cascadeDeletionPolicy":"Foreground","manifestWorkTemplate":"#);
-        start.push_str(&self.fields);
-        let end = format!(r#","placementRefs":[{}]}}}}"#, json_of(&placement.reference()));
-        self.around(start, &end, objects)
-    }
-
-    /// Returns the ManifestWork with its objects, which follow the other fields of its spec.
-    fn around<'a>(&self, mut before: String, behind: &str, objects: &'a [Object]) -> Work<'a> {
+    pub fn to<'a>(&self, recipient: Recipient<'_>, application: &WorkName, objects: &'a [Object]) -> Work<'a> {
+        let suffix = &self.suffix;
+        let [mut before, behind] = match recipient {
+            Recipient::Cluster { name, .. } => {
+                let metadata = self.metadata(&application.part(suffix), &name.to_string(), application);
+                self.for_cluster(&metadata)
+            }
+            Recipient::Placement(placement) => {
+                let name = application.set_part(suffix, &placement.namespace, placement.name_max());
+                let metadata = self.metadata(&name, &placement.namespace, application);
+                self.for_placement(&metadata, placement)
+            }
+        };
+        // The objects follow the other fields of the spec.
         before.push_str(r#","workload":{"manifests":["#);
         Work {
             around: [before, format!("]}}}}{behind}")],
@@ -104,26 +78,34 @@ impl Template {
         }
     }
 
-    /// Returns the JSON up to the value of `spec`.
-    fn start(&self, api_version: &str, kind: &str, namespace: &str) -> String {
-        let Self {
-            name,
-            application,
-            annotations,
-            ..
-        } = self;
+    fn for_cluster(&self, metadata: &str) -> [String; 2] {
+        let fields = &self.fields;
+        [
+            format!(r#"{{"apiVersion":"{API_VERSION}","kind":"{KIND}","metadata":{metadata},"spec":{fields}"#),
+            "}".to_owned(),
+        ]
+    }
+
+    /// Returns the ManifestWorkReplicaSet for a placement to which [`Placement::objections`] has none.
+    fn for_placement(&self, metadata: &str, placement: &Placement) -> [String; 2] {
+        let fields = &self.fields;
+        let placement = json_of(&placement.reference());
+        // It is deleted after its ManifestWorks, as a ManifestWork is deleted after its objects, so others can wait for its
+        // deletion.
+        [
+            format!(
+                r#"{{"apiVersion":"{SET_API_VERSION}","kind":"{SET_KIND}","metadata":{metadata},"spec":{{"cascadeDeletionPolicy":"Foreground","{TEMPLATE}":{fields}"#
+            ),
+            format!(r#","placementRefs":[{placement}]}}}}"#),
+        ]
+    }
+
+    fn metadata(&self, name: &str, namespace: &str, application: &WorkName) -> String {
+        let annotations = &self.annotations;
+        let application = application_label(application.application());
         let labels = format!(r#"{{"{MANAGED_BY}":"{OURS}","{APPLICATION_LABEL}":"{application}"}}"#);
         // None of these contains characters that JSON escapes.
-        format!(
-            r#"{{"apiVersion":"{api_version}","kind":"{kind}","metadata":{{"annotations":{annotations},"labels":{labels},"name":"{name}","namespace":"{namespace}"}},"spec":"#
-        )
-    }
-}
-
-fn work_name(application: &WorkName, target: &Target, suffix: &str) -> String {
-    match target {
-        Target::Clusters(_) => application.part(suffix),
-        Target::Placement(placement) => application.set_part(suffix, &placement.namespace, placement.name_max()),
+        format!(r#"{{"annotations":{annotations},"labels":{labels},"name":"{name}","namespace":"{namespace}"}}"#)
     }
 }
 

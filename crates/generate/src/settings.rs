@@ -65,6 +65,43 @@ impl Target {
             Self::Placement(_) => &[],
         }
     }
+
+    /// Returns the recipients, in the given order.
+    pub fn recipients(&self) -> impl Iterator<Item = Recipient<'_>> {
+        let placement = match self {
+            Self::Clusters(_) => None,
+            Self::Placement(placement) => Some(Recipient::Placement(placement)),
+        };
+        let clusters = self.clusters().iter().enumerate();
+        clusters
+            .map(|(at, name)| Recipient::Cluster { at, name })
+            .chain(placement)
+    }
+}
+
+/// A recipient of `ManifestWorks`.
+#[derive(Clone, Copy, Debug)]
+pub enum Recipient<'s> {
+    /// A managed cluster.
+    Cluster {
+        /// The position in the order of the output.
+        at: usize,
+        /// The name.
+        name: &'s ClusterName,
+    },
+    /// A placement.
+    Placement(&'s Placement),
+}
+
+impl Recipient<'_> {
+    /// Returns the position in the order of the output.
+    #[must_use]
+    pub fn position(&self) -> usize {
+        match self {
+            Self::Cluster { at, .. } => *at,
+            Self::Placement(_) => 0,
+        }
+    }
 }
 
 /// All settings of `generate`.

@@ -17,7 +17,7 @@ mod tool;
 use super::discover::{self, Selection};
 use super::load;
 use super::object::Object;
-use super::settings::Target;
+use super::settings::{Recipient, Target};
 use super::validate;
 use bounds::{Repository, Target as Found};
 use manifest::key::ObjectKey;
@@ -157,27 +157,27 @@ impl Manifests {
     }
 }
 
-/// The manifests of a group of clusters.
+/// The manifests of a group of recipients.
 #[derive(Debug)]
-pub struct Variant {
-    /// The clusters, as indexes into the target's list; empty for a placement.
-    pub clusters: Vec<usize>,
-    /// The manifests of these clusters.
+pub struct Variant<'s> {
+    /// The recipients, at least one.
+    pub recipients: Vec<Recipient<'s>>,
+    /// The manifests of these recipients.
     pub manifests: Manifests,
 }
 
-/// Reads the manifests of each cluster of `target`; clusters with the same manifests share a variant. `namespace` is the default
-/// for objects without one. `max_output` limits the bytes of the objects of all variants together; each variant counts once per
-/// cluster, and at least once.
+/// Reads the manifests of each recipient of `target`; recipients with the same manifests share a variant. `namespace` is the
+/// default for objects without one. `max_output` limits the bytes of the objects of all variants together; each variant counts
+/// once per recipient.
 ///
 /// # Errors
 /// Returns an error if the input is invalid, with one line per problem, or if it is too large.
-pub fn variants(
+pub fn variants<'s>(
     source: &Source,
-    target: &Target,
+    target: &'s Target,
     namespace: Option<&str>,
     max_output: Option<u64>,
-) -> Result<Vec<Variant>, Problems> {
+) -> Result<Vec<Variant<'s>>, Problems> {
     let Plan { reads, mut variants } = Plan::new(source, target)?;
     let mut problems = Vec::new();
     let budget = |size: u64| match max_output.filter(|&max| size > max) {
@@ -197,7 +197,7 @@ pub fn variants(
     Problems::or(problems, ())?;
     let mut done = Vec::new();
     let mut size = 0;
-    while let Some((clusters, layers)) = variants.pop() {
+    while let Some((recipients, layers)) = variants.pop() {
         let mut manifests = Manifests::default();
         for (at, &layer) in layers.iter().enumerate() {
             let needed_again = variants.iter().any(|(_, layers)| layers.contains(&layer));
@@ -210,9 +210,9 @@ pub fn variants(
                 manifests.lay_over(read, namespace);
             }
         }
-        size += manifests.size() * clusters.len().max(1) as u64;
+        size += manifests.size() * recipients.len() as u64;
         budget(size)?;
-        done.push(Variant { clusters, manifests });
+        done.push(Variant { recipients, manifests });
     }
     done.reverse();
     Ok(done)
@@ -233,13 +233,13 @@ enum Read<'s> {
 
 /// The inputs to read, and the inputs of each variant: the shared input first, then the overlay.
 #[derive(Default)]
-struct Plan<'s> {
+struct Plan<'s, 't> {
     reads: Vec<Read<'s>>,
-    variants: Vec<(Vec<usize>, Vec<usize>)>,
+    variants: Vec<(Vec<Recipient<'t>>, Vec<usize>)>,
 }
 
-impl<'s> Plan<'s> {
-    fn new(source: &'s Source, target: &Target) -> Result<Self, Problems> {
+impl<'s, 't> Plan<'s, 't> {
+    fn new(source: &'s Source, target: &'t Target) -> Result<Self, Problems> {
         let mut plan = Self::default();
         let shared = match &source.input {
             Input::Folder(folder) => Read::Folder {
@@ -255,17 +255,13 @@ impl<'s> Plan<'s> {
             Input::StandardInput => Read::StandardInput,
         };
         let mut problems = Vec::new();
-        let clusters = match target {
-            Target::Clusters(clusters) => clusters,
-            Target::Placement(_) => {
-                plan.add(&[shared], None);
-                return Ok(plan);
-            }
-        };
         // Many clusters may share an overlay: check it once.
         let mut looked_at: HashMap<&str, Result<Vec<Read<'_>>, String>> = HashMap::new();
-        for (at, cluster) in clusters.iter().enumerate() {
-            let overlay = source.overlays.get(&cluster.to_string());
+        for recipient in target.recipients() {
+            let overlay = match recipient {
+                Recipient::Cluster { name, .. } => source.overlays.get(&name.to_string()),
+                Recipient::Placement(_) => None,
+            };
             let reads = match overlay {
                 None => Ok(vec![shared.clone()]),
                 Some(path) => {
@@ -276,14 +272,14 @@ impl<'s> Plan<'s> {
                 }
             };
             match reads {
-                Ok(reads) => plan.add(&reads, Some(at)),
+                Ok(reads) => plan.add(&reads, recipient),
                 Err(line) => problems.push(format!("overlays: {line}")),
             }
         }
         Problems::or(problems, plan)
     }
 
-    fn add(&mut self, reads: &[Read<'s>], cluster: Option<usize>) {
+    fn add(&mut self, reads: &[Read<'s>], recipient: Recipient<'t>) {
         let mut layers = Vec::new();
         for read in reads {
             let at = self.reads.iter().position(|known| known == read).unwrap_or_else(|| {
@@ -293,8 +289,8 @@ impl<'s> Plan<'s> {
             layers.push(at);
         }
         match self.variants.iter_mut().find(|(_, known)| *known == layers) {
-            Some((clusters, _)) => clusters.extend(cluster),
-            None => self.variants.push((cluster.into_iter().collect(), layers)),
+            Some((recipients, _)) => recipients.push(recipient),
+            None => self.variants.push((vec![recipient], layers)),
         }
     }
 }

@@ -78,10 +78,10 @@ pub(super) fn clusters(settings: &Settings) -> Vec<String> {
 }
 
 /// Returns the problem that the ManifestWorks together are too large, if any. `deliveries` are the bytes of objects and the
-/// number of clusters that receive them; a placement counts as zero clusters.
+/// number of recipients.
 pub(super) fn output(deliveries: impl Iterator<Item = (u64, usize)>, max: Option<u64>) -> Vec<String> {
-    let total = deliveries.fold(0_u64, |total, (objects, clusters)| {
-        total.saturating_add(objects.saturating_mul(clusters.max(1) as u64))
+    let total = deliveries.fold(0_u64, |total, (objects, recipients)| {
+        total.saturating_add(objects.saturating_mul(recipients as u64))
     });
     let max = max.filter(|&max| total > max);
     max.map(too_large).into_iter().collect()
@@ -127,6 +127,6 @@ mod tests {
             [""; 0]
         );
         assert_eq!(output([(8_700_000, 500)].into_iter(), None), [""; 0]);
-        assert_eq!(output([(u64::MAX, 500), (u64::MAX, 0)].into_iter(), Some(1)).len(), 1);
+        assert_eq!(output([(u64::MAX, 500), (u64::MAX, 1)].into_iter(), Some(1)).len(), 1);
     }
 }

@@ -162,7 +162,7 @@ fn an_application_gets_works_for_its_clusters_or_plain_lines() {
         match generate(&settings) {
             Err(problems) => assert_plain(&problems.to_string()),
             Ok(generated) => {
-                let works: BTreeSet<String> = generated.works(&settings).map(|work| namespace(&work)).collect();
+                let works: BTreeSet<String> = generated.works(&settings.name).map(|work| namespace(&work)).collect();
                 let clusters = settings.target.clusters().iter().map(ToString::to_string);
                 let asked: BTreeSet<String> = match &settings.target {
                     super::Target::Clusters(_) => clusters.collect(),
