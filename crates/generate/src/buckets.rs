@@ -8,13 +8,15 @@
 
 use manifest::key::ObjectKey;
 
-/// A bucket: a binary prefix, and the indexes of its items.
+/// A bucket: the items whose hashes have a prefix.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Bucket {
-    /// The prefix; empty if nothing was divided.
+    /// The prefix in binary digits; empty if nothing was divided.
     pub prefix: String,
-    /// The indexes of the items in the input, in its order.
-    pub items: Vec<usize>,
+    /// The largest hash with the prefix.
+    last: u64,
+    /// The number of items.
+    pub items: usize,
 }
 
 /// Returns the hash that assigns an object to a bucket. It must never change: existing ManifestWorks depend on it.
@@ -43,34 +45,35 @@ pub fn hash(key: &ObjectKey) -> u64 {
 /// Divides items, each with a hash and size, into buckets of at most `capacity`, in the order of their prefixes. A larger item
 /// gets its own bucket.
 #[must_use]
-pub fn buckets(items: &[(u64, u64)], capacity: u64) -> Vec<Bucket> {
+pub fn buckets(items: Vec<(u64, u64)>, capacity: u64) -> Vec<Bucket> {
     let mut buckets = Vec::new();
-    cut(
-        items,
-        (0..items.len()).collect(),
-        &mut String::new(),
-        capacity,
-        &mut buckets,
-    );
+    cut(items, &mut String::new(), u64::MAX, capacity, &mut buckets);
     buckets
 }
 
-fn cut(items: &[(u64, u64)], these: Vec<usize>, prefix: &mut String, capacity: u64, buckets: &mut Vec<Bucket>) {
-    let size: u64 = these.iter().map(|&at| items[at].1).sum();
-    if size <= capacity || these.len() == 1 || prefix.len() == 64 {
-        if !these.is_empty() {
+/// Returns the position of the bucket with the items of this hash.
+#[must_use]
+pub fn position(buckets: &[Bucket], hash: u64) -> usize {
+    buckets.partition_point(|bucket| bucket.last < hash)
+}
+
+fn cut(items: Vec<(u64, u64)>, prefix: &mut String, last: u64, capacity: u64, buckets: &mut Vec<Bucket>) {
+    let size: u64 = items.iter().map(|(_, size)| size).sum();
+    if size <= capacity || items.len() == 1 || prefix.len() == 64 {
+        if !items.is_empty() {
             buckets.push(Bucket {
                 prefix: prefix.clone(),
-                items: these,
+                last,
+                items: items.len(),
             });
         }
         return;
     }
     let bit = 1 << (63 - prefix.len());
-    let (zeros, ones) = these.into_iter().partition(|&at| items[at].0 & bit == 0);
-    for (digit, half) in [('0', zeros), ('1', ones)] {
+    let (zeros, ones) = items.into_iter().partition(|(hash, _)| hash & bit == 0);
+    for (digit, half, last) in [('0', zeros, last & !bit), ('1', ones, last)] {
         prefix.push(digit);
-        cut(items, half, prefix, capacity, buckets);
+        cut(half, prefix, last, capacity, buckets);
         prefix.pop();
     }
 }
@@ -125,22 +128,19 @@ mod tests {
     }
 
     fn placed(objects: &BTreeMap<String, u64>, capacity: u64) -> BTreeMap<String, String> {
-        let names: Vec<&String> = objects.keys().collect();
         let items: Vec<(u64, u64)> = objects.iter().map(|(name, &size)| (hash(&key(name)), size)).collect();
-        let mut placed = BTreeMap::new();
-        for bucket in buckets(&items, capacity) {
-            let size: u64 = bucket.items.iter().map(|&at| items[at].1).sum();
-            assert!(
-                size <= capacity || bucket.items.len() == 1,
-                "{} has {size}",
-                bucket.prefix
-            );
-            for at in bucket.items {
-                assert_eq!(placed.insert(names[at].clone(), bucket.prefix.clone()), None);
-            }
+        let buckets = buckets(items.clone(), capacity);
+        for (at, bucket) in buckets.iter().enumerate() {
+            let is_inside = |hash: u64| format!("{hash:064b}").starts_with(&bucket.prefix);
+            let inside: Vec<_> = items.iter().filter(|(hash, _)| is_inside(*hash)).collect();
+            let size: u64 = inside.iter().map(|(_, size)| size).sum();
+            assert!(size <= capacity || bucket.items == 1, "{} has {size}", bucket.prefix);
+            assert_eq!(inside.len(), bucket.items);
+            assert!(inside.iter().all(|(hash, _)| position(&buckets, *hash) == at));
         }
-        assert_eq!(placed.len(), objects.len());
-        placed
+        assert_eq!(buckets.iter().map(|bucket| bucket.items).sum::<usize>(), items.len());
+        let prefix = |(hash, _): &(u64, u64)| buckets[position(&buckets, *hash)].prefix.clone();
+        objects.keys().cloned().zip(items.iter().map(prefix)).collect()
     }
 
     #[test]
@@ -207,19 +207,26 @@ mod tests {
     #[test]
     fn what_fits_is_not_cut_and_what_is_too_large_is_alone() {
         assert_eq!(
-            buckets(&[(0, 4), (u64::MAX, 6)], 10),
+            buckets(vec![(0, 4), (u64::MAX, 6)], 10),
             [Bucket {
                 prefix: String::new(),
-                items: vec![0, 1]
+                last: u64::MAX,
+                items: 2
             }]
         );
-        let cut = buckets(&[(0, 4), (1 << 62, 11), (u64::MAX, 6), (u64::MAX - 1, 3)], 10);
-        let cut: Vec<(&str, &[usize])> = cut
+        let items = [(0, 4), (1 << 62, 11), (u64::MAX, 6), (u64::MAX - 1, 3)];
+        let cut = buckets(items.to_vec(), 10);
+        let prefixes: Vec<(&str, usize)> = cut
             .iter()
-            .map(|bucket| (bucket.prefix.as_str(), &*bucket.items))
+            .map(|bucket| (bucket.prefix.as_str(), bucket.items))
             .collect();
-        assert_eq!(cut, [("00", &[0][..]), ("01", &[1]), ("1", &[2, 3])]);
-        assert!(buckets(&[], 10).is_empty());
-        assert_eq!(buckets(&[(5, 9), (5, 9)], 10).len(), 1, "the same hash cannot be cut");
+        assert_eq!(prefixes, [("00", 1), ("01", 1), ("1", 2)]);
+        assert_eq!(items.map(|(hash, _)| position(&cut, hash)), [0, 1, 2, 2]);
+        assert!(buckets(vec![], 10).is_empty());
+        assert_eq!(
+            buckets(vec![(5, 9), (5, 9)], 10).len(),
+            1,
+            "the same hash cannot be cut"
+        );
     }
 }

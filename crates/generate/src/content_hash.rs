@@ -19,7 +19,7 @@ pub const HASH_DIGITS: usize = 10;
 pub const CONTENT: &str = "argocd-ocm-cmp.github.io/content-hash";
 
 /// Adds the annotation to the objects of ManifestWorks that a later wave or another cluster waits for.
-pub fn mark(objects: &mut [Object], partitions: &mut [Partition], options: &WorkOptions) {
+pub fn mark(partitions: &mut [Partition], options: &WorkOptions) {
     let last = partitions
         .iter()
         .filter(|partition| partition.hook.is_none())
@@ -30,7 +30,7 @@ pub fn mark(objects: &mut [Object], partitions: &mut [Partition], options: &Work
         if !waited_for || !options.condition_rules {
             continue;
         }
-        let objects = &mut objects[partition.objects.clone()];
+        let objects = &mut partition.objects;
         // For a rollout across clusters all objects share one hash: the agent does not evaluate an added object at first, and the
         // changed hash of the existing objects shows that the ManifestWork is not applied yet.
         let of_all = options

@@ -56,8 +56,6 @@ pub struct Generated<'s> {
 struct Delivery<'s> {
     /// The recipients, at least one.
     recipients: Vec<Recipient<'s>>,
-    /// All objects, in the order of application.
-    objects: Vec<Object>,
     /// The ManifestWorks of each recipient.
     templates: Vec<Template>,
 }
@@ -134,27 +132,22 @@ impl<'s> Delivery<'s> {
         Problems::or(problems, ())?;
 
         let plurals = Plurals::new(&objects, &settings.plurals);
-        let mut partitions = partition::partitions(&mut objects, settings.capacity());
+        let mut partitions = partition::partitions(objects, settings.capacity());
         if let Some(namespace) = created {
-            partition::add_namespace(namespace, &mut objects, &mut partitions);
+            partitions.push(partition::of_namespace(namespace, &partitions));
         }
-        content_hash::mark(&mut objects, &mut partitions, options);
+        content_hash::mark(&mut partitions, options);
         Problems::or(validate::partitions(&partitions, settings), ())?;
         let templates = partitions
             .into_iter()
-            .map(|partition| Template::new(partition, &objects, &plurals, options))
+            .map(|partition| Template::new(partition, &plurals, options))
             .collect();
-        Ok(Self {
-            recipients,
-            objects,
-            templates,
-        })
+        Ok(Self { recipients, templates })
     }
 
     /// Returns the number of bytes of the objects, and the number of recipients.
     fn size(&self) -> (u64, usize) {
-        let objects = self.objects.iter().map(|object| object.size() as u64).sum();
-        (objects, self.recipients.len())
+        (self.templates.iter().map(Template::size).sum(), self.recipients.len())
     }
 }
 
@@ -167,7 +160,7 @@ impl Generated<'_> {
         deliveries.sort_by_key(|(recipient, _)| recipient.position());
         deliveries.into_iter().flat_map(move |(recipient, delivery)| {
             let templates = delivery.templates.iter();
-            templates.map(move |template| template.to(recipient, application, &delivery.objects))
+            templates.map(move |template| template.to(recipient, application))
         })
     }
 }

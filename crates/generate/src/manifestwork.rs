@@ -10,7 +10,6 @@ use manifest::json;
 use manifest::value::{Map, Value};
 use ocm::names::{WorkName, application_label};
 use ocm::work::{API_VERSION, APPLICATION_LABEL, KIND, MANAGED_BY, OURS, SET_KIND, TEMPLATE};
-use std::ops::Range;
 
 /// A ManifestWork without its name and recipient.
 #[derive(Debug)]
@@ -21,8 +20,8 @@ pub struct Template {
     annotations: String,
     /// The part of `spec` before the workload: JSON without its end.
     fields: String,
-    /// The range of its objects among all.
-    objects: Range<usize>,
+    /// Its objects, in the order of application.
+    objects: Vec<Object>,
 }
 
 /// The `apiVersion` of a ManifestWorkReplicaSet.
@@ -33,12 +32,11 @@ const SET_API_VERSION: &str = "work.open-cluster-management.io/v1alpha1";
 const CLIENT_SIDE_MAX: u64 = 250_000;
 
 impl Template {
-    /// Creates the ManifestWork that carries `partition`; `objects` contains the part's objects.
+    /// Creates the ManifestWork that carries `partition`.
     #[must_use]
-    pub fn new(partition: Partition, objects: &[Object], plurals: &Plurals, wanted: &WorkOptions) -> Self {
-        let carried = &objects[partition.objects.clone()];
+    pub fn new(partition: Partition, plurals: &Plurals, wanted: &WorkOptions) -> Self {
         let spec = |defaults| {
-            let mut spec = json_of(&manifest_configs::fields(carried, plurals, wanted, defaults));
+            let mut spec = json_of(&manifest_configs::fields(&partition.objects, plurals, wanted, defaults));
             spec.pop();
             spec
         };
@@ -55,9 +53,15 @@ impl Template {
         }
     }
 
-    /// Returns the ManifestWork of the Application called `application` for `recipient`; `objects` contains the part's objects.
+    /// Returns the number of bytes of its objects.
     #[must_use]
-    pub fn to<'a>(&self, recipient: Recipient<'_>, application: &WorkName, objects: &'a [Object]) -> Work<'a> {
+    pub fn size(&self) -> u64 {
+        self.objects.iter().map(|object| object.size() as u64).sum()
+    }
+
+    /// Returns the ManifestWork of the Application called `application` for `recipient`.
+    #[must_use]
+    pub fn to(&self, recipient: Recipient<'_>, application: &WorkName) -> Work<'_> {
         let suffix = &self.suffix;
         let [mut before, behind] = match recipient {
             Recipient::Cluster { name, .. } => {
@@ -74,7 +78,7 @@ impl Template {
         before.push_str(r#","workload":{"manifests":["#);
         Work {
             around: [before, format!("]}}}}{behind}")],
-            objects: &objects[self.objects.clone()],
+            objects: &self.objects,
         }
     }
 

@@ -9,10 +9,9 @@
 //! - objects that exceed the size limit are divided by [`buckets`].
 
 use super::annotations::Phase;
-use super::buckets;
+use super::buckets::{self, Bucket};
 use super::object::{Object, Role};
 use super::order::{self, WAVE_MAX};
-use std::ops::Range;
 
 /// The objects of one ManifestWork.
 #[derive(Debug)]
@@ -23,8 +22,8 @@ pub struct Partition {
     pub wave: i32,
     /// The Argo CD hook type of the ManifestWork, if the hub must run it as a hook.
     pub hook: Option<Phase>,
-    /// The range of its objects among all, in the order of application.
-    pub objects: Range<usize>,
+    /// Its objects, in the order of application.
+    pub objects: Vec<Object>,
     /// The total number of bytes.
     pub size: u64,
 }
@@ -47,53 +46,80 @@ pub fn phase_of(wave: i32) -> (Phase, i32) {
 /// Sorts objects into the order of application and partitions them into parts of at most `capacity` bytes. A larger object gets
 /// its own part.
 #[must_use]
-pub fn partitions(objects: &mut [Object], capacity: u64) -> Vec<Partition> {
-    order::for_apply(objects);
-    let mut partitions = Vec::new();
-    let mut start = 0;
-    while let Some(first) = objects.get(start) {
-        let together = objects[start..]
-            .iter()
-            .take_while(|object| order::stand_together(first, object))
-            .count();
-        let end = start + together;
-        let words = words(first);
-        let (wave, hook) = match first.phase {
-            Phase::PreSync => (first.wave - PHASE, None),
-            Phase::Sync => (first.wave, None),
-            Phase::PostSync => (first.wave + PHASE, None),
-            other => (first.wave, Some(other)),
-        };
-        for (bucket, size, length) in cut(&mut objects[start..end], capacity) {
-            let bucket = (!bucket.is_empty()).then(|| format!("b{bucket}"));
-            partitions.push(Partition {
-                suffix: words.iter().cloned().chain(bucket).collect::<Vec<_>>().join("-"),
-                wave,
-                hook,
-                objects: start..start + length,
-                size,
-            });
-            start += length;
-        }
-    }
-    partitions
+pub fn partitions(mut objects: Vec<Object>, capacity: u64) -> Vec<Partition> {
+    order::for_apply(&mut objects);
+    groups(objects)
+        .into_iter()
+        .flat_map(|group| of_group(group, capacity))
+        .collect()
 }
 
-/// Adds a part with a Namespace, before all others.
-pub fn add_namespace(namespace: Object, objects: &mut Vec<Object>, partitions: &mut Vec<Partition>) {
-    let first = partitions
-        .iter()
-        .filter(|partition| partition.hook.is_none())
-        .map(|partition| partition.wave)
-        .min();
-    partitions.push(Partition {
+/// Splits sorted objects into those that belong in the same ManifestWork unless it is too large.
+fn groups(mut objects: Vec<Object>) -> Vec<Vec<Object>> {
+    let mut groups = Vec::new();
+    while let Some(last) = objects.last() {
+        let start = objects.partition_point(|object| !order::stand_together(object, last));
+        groups.push(match start {
+            0 => std::mem::take(&mut objects),
+            _ => objects.split_off(start),
+        });
+    }
+    groups.reverse();
+    groups
+}
+
+fn of_group(group: Vec<Object>, capacity: u64) -> Vec<Partition> {
+    let Some(first) = group.first() else {
+        return Vec::new();
+    };
+    let words = words(first);
+    let (wave, hook) = match first.phase {
+        Phase::PreSync => (first.wave - PHASE, None),
+        Phase::Sync => (first.wave, None),
+        Phase::PostSync => (first.wave + PHASE, None),
+        other => (first.wave, Some(other)),
+    };
+    let partition = |(bucket, objects): (Option<String>, Vec<Object>)| Partition {
+        suffix: words.iter().cloned().chain(bucket).collect::<Vec<_>>().join("-"),
+        wave,
+        hook,
+        size: objects.iter().map(Object::weight).sum(),
+        objects,
+    };
+    in_buckets(group, capacity).into_iter().map(partition).collect()
+}
+
+/// Divides the objects of a group into buckets, each with its word in the name of the part.
+fn in_buckets(mut objects: Vec<Object>, capacity: u64) -> Vec<(Option<String>, Vec<Object>)> {
+    if objects.iter().map(Object::weight).sum::<u64>() <= capacity {
+        return vec![(None, objects)];
+    }
+    let hash = |object: &Object| buckets::hash(&object.key);
+    let items = objects.iter().map(|object| (hash(object), object.weight())).collect();
+    let buckets = buckets::buckets(items, capacity);
+    objects.sort_by_cached_key(|object| buckets::position(&buckets, hash(object)));
+    let mut objects = objects.into_iter();
+    buckets
+        .into_iter()
+        .map(|Bucket { prefix, items, .. }| {
+            let word = (!prefix.is_empty()).then(|| format!("b{prefix}"));
+            (word, objects.by_ref().take(items).collect())
+        })
+        .collect()
+}
+
+/// Returns the part with a Namespace, which is applied before all others.
+#[must_use]
+pub fn of_namespace(namespace: Object, others: &[Partition]) -> Partition {
+    let waves = others.iter().filter(|partition| partition.hook.is_none());
+    let first = waves.map(|partition| partition.wave).min();
+    Partition {
         suffix: "namespace".to_owned(),
         wave: first.map_or(0, |wave| wave - 1),
         hook: None,
-        objects: objects.len()..objects.len() + 1,
         size: namespace.size() as u64,
-    });
-    objects.push(namespace);
+        objects: vec![namespace],
+    }
 }
 
 /// Returns the words of the name of an object's part; none for ordinary objects of wave 0.
@@ -115,42 +141,6 @@ fn words(object: &Object) -> Vec<String> {
     words
 }
 
-/// Sorts the objects of a group by bucket, and returns the prefix, the bytes and the number of objects of each bucket.
-fn cut(objects: &mut [Object], capacity: u64) -> Vec<(String, u64, usize)> {
-    let sizes: Vec<u64> = objects.iter().map(Object::weight).collect();
-    let total = sizes.iter().sum();
-    if total <= capacity {
-        return vec![(String::new(), total, objects.len())];
-    }
-    let items: Vec<(u64, u64)> = objects
-        .iter()
-        .map(|object| buckets::hash(&object.key))
-        .zip(sizes)
-        .collect();
-    let buckets = buckets::buckets(&items, capacity);
-    let size = |these: &[usize]| these.iter().map(|&at| items[at].1).sum();
-    let cuts = buckets
-        .iter()
-        .map(|bucket| (bucket.prefix.clone(), size(&bucket.items), bucket.items.len()))
-        .collect();
-    bring_to_order(objects, buckets.into_iter().flat_map(|bucket| bucket.items).collect());
-    cuts
-}
-
-/// Reorders items in place: position `i` receives the item from `from[i]`. A copy of all objects of a large folder would dominate
-/// the memory usage.
-fn bring_to_order<T>(items: &mut [T], mut from: Vec<usize>) {
-    for at in 0..items.len() {
-        // The item that was before `at` has been swapped away: follow the swaps.
-        let mut source = from[at];
-        while source < at {
-            source = from[source];
-        }
-        from[at] = source;
-        items.swap(at, source);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,14 +149,11 @@ mod tests {
 
     fn arranged(yaml: &[&str], capacity: u64) -> Vec<(String, i32, Option<Phase>, Vec<String>)> {
         let objects = yaml.iter().map(|yaml| object(yaml)).collect();
-        let mut objects = hooks::in_phases(objects);
-        partitions(&mut objects, capacity)
+        partitions(hooks::in_phases(objects), capacity)
             .into_iter()
             .map(|partition| {
-                let keys = objects[partition.objects]
-                    .iter()
-                    .map(|object| object.key.to_string())
-                    .collect();
+                let objects = partition.objects.iter();
+                let keys = objects.map(|object| object.key.to_string()).collect();
                 (partition.suffix, partition.wave, partition.hook, keys)
             })
             .collect()
@@ -284,16 +271,6 @@ mod tests {
                 "ingress.networking.k8s.io"
             ]
         );
-    }
-
-    #[test]
-    fn items_are_brought_to_a_new_order() {
-        for from in [vec![0, 1, 2, 3], vec![3, 2, 1, 0], vec![1, 2, 3, 0], vec![2, 0, 3, 1]] {
-            let mut items = ['a', 'b', 'c', 'd'];
-            let wanted: Vec<char> = from.iter().map(|&at| items[at]).collect();
-            bring_to_order(&mut items, from);
-            assert_eq!(items.as_slice(), wanted);
-        }
     }
 
     #[test]
