@@ -6,9 +6,10 @@
 //! annotation with a hash of their content, and its rules accept only objects with a known hash.
 
 use super::health_rules;
+use super::hooks::Role;
 use super::manifest_configs::WorkOptions;
-use super::object::{Object, Role};
 use super::partition::Partition;
+use super::place::Placed;
 use super::update_strategy::Strategy;
 use ocm::hash;
 
@@ -35,11 +36,12 @@ pub fn mark(partitions: &mut [Partition], options: &WorkOptions) {
         // changed hash of the existing objects shows that the ManifestWork is not applied yet.
         let of_all = options
             .goes_by_cluster()
-            .then(|| hash::hash(objects.iter().flat_map(Object::pieces), HASH_DIGITS));
-        for object in objects {
-            let kind = &object.key.kind;
+            .then(|| hash::hash(objects.iter().flat_map(|placed| placed.object.pieces()), HASH_DIGITS));
+        for placed in objects {
+            let kind = &placed.object.key.kind;
             let is_judged = health_rules::of(&kind.group, &kind.kind, kind.built_in().is_none()).is_some();
-            if is_judged && object.role != Role::Run && Strategy::of(object, options.strategy).applies() {
+            if is_judged && placed.role != Role::Run && Strategy::of(placed, options.strategy).applies() {
+                let object = &mut placed.object;
                 let hash = of_all
                     .clone()
                     .unwrap_or_else(|| hash::hash(object.pieces(), HASH_DIGITS));
@@ -55,10 +57,10 @@ pub fn mark(partitions: &mut [Partition], options: &WorkOptions) {
 /// Returns CEL that is true for an object of this kind with the content of the ManifestWork; `None` if its objects have no
 /// content hash.
 #[must_use]
-pub fn test(objects: &[&Object]) -> Option<String> {
+pub fn test(objects: &[&Placed]) -> Option<String> {
     let mut hashes: Vec<&str> = objects
         .iter()
-        .filter_map(|object| object.content.as_deref().map(String::as_str))
+        .filter_map(|placed| placed.object.content.as_deref().map(String::as_str))
         .collect();
     hashes.dedup();
     // One string instead of a list: it is shorter and cheaper to search.

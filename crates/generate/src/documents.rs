@@ -19,7 +19,7 @@ const MANIFEST_MARKS: [&str; 3] = ["apiVersion:", "kind:", "metadata:"];
 ///
 /// # Errors
 /// Returns one line for every invalid object, or for the location of a syntax error.
-pub fn objects(file: usize, name: &str, text: &str) -> Result<Vec<Object>, Vec<String>> {
+pub fn objects(file: usize, name: &str, text: &str) -> Result<Vec<Box<Object>>, Vec<String>> {
     let mut reading = Reading::new(file, name);
     if Path::new(name).extension().is_some_and(|extension| extension == "json") {
         reading.json(text);
@@ -33,7 +33,7 @@ pub fn objects(file: usize, name: &str, text: &str) -> Result<Vec<Object>, Vec<S
 ///
 /// # Errors
 /// Returns one line for every invalid object, or for the location of a syntax error.
-pub fn rendered(file: usize, name: &str, text: &str) -> Result<Vec<Object>, Vec<String>> {
+pub fn rendered(file: usize, name: &str, text: &str) -> Result<Vec<Box<Object>>, Vec<String>> {
     let mut reading = Reading {
         may_be_no_manifest: false,
         ..Reading::new(file, name)
@@ -47,7 +47,7 @@ struct Reading<'a> {
     name: &'a str,
     /// True if the file need not be a manifest.
     may_be_no_manifest: bool,
-    objects: Vec<Object>,
+    objects: Vec<Box<Object>>,
     problems: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn done(self) -> Result<Vec<Object>, Vec<String>> {
+    fn done(self) -> Result<Vec<Box<Object>>, Vec<String>> {
         if self.problems.is_empty() {
             Ok(self.objects)
         } else {
@@ -143,7 +143,7 @@ impl<'a> Reading<'a> {
     fn add_one(&mut self, fields: Map<'_>, source: Source) {
         let called = Called::of(&fields);
         match Object::new(fields, source) {
-            Ok(object) => self.objects.push(object),
+            Ok(object) => self.objects.push(Box::new(object)),
             Err(fault) => {
                 let place: Place<'_> = source.place(self.name);
                 self.problems.push(format!("{place}: {called}: {fault}"));

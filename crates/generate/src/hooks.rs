@@ -9,7 +9,7 @@
 //! never pruned: their name does not depend on the content, else the ManifestWork of the old content would remain.
 
 use super::annotations::Phase;
-use super::object::{Fault, Object, Role};
+use super::object::{Fault, Object};
 use manifest::value::{Map, Value};
 use ocm::hash;
 use std::borrow::Cow;
@@ -45,66 +45,81 @@ pub(super) fn prepare(kind: &str, metadata: &mut Map<'_>, fields: &mut Map<'_>) 
     Ok(())
 }
 
-/// Assigns every hook to its phases, and removes objects that are never applied.
+/// The role of an object in a sync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// An object of the Application.
+    Ordinary,
+    /// A hook that stays applied from its phase on.
+    Hook,
+    /// A hook that runs to completion.
+    Run,
+}
+
+/// An object in a phase of a sync.
+#[derive(Clone, Debug)]
+pub struct InPhase {
+    /// The object.
+    pub object: Box<Object>,
+    /// The phase in which it is applied.
+    pub phase: Phase,
+    /// The role in that phase.
+    pub role: Role,
+}
+
+/// Assigns every object to its phases, and removes those that are never applied.
 #[must_use]
-pub fn in_phases(objects: Vec<Object>) -> Vec<Object> {
-    let is_hook = |object: &Object| {
-        object
-            .annotations
-            .as_ref()
-            .is_some_and(|annotations| annotations.skip || !annotations.hooks.is_empty())
-    };
-    if !objects.iter().any(is_hook) {
-        return objects;
-    }
+pub fn in_phases(objects: Vec<Box<Object>>) -> Vec<InPhase> {
     let mut all = Vec::with_capacity(objects.len());
-    for mut object in objects {
-        if !is_hook(&object) {
-            all.push(object);
-            continue;
+    for object in objects {
+        let phases = match &object.annotations {
+            Some(annotations) if annotations.skip => continue,
+            Some(annotations) => annotations.hooks.clone(),
+            None => Vec::new(),
+        };
+        match phases.first() {
+            None => all.push(InPhase {
+                object,
+                phase: Phase::Sync,
+                role: Role::Ordinary,
+            }),
+            Some(_) if runs(&object) => all.extend(phases.into_iter().map(|phase| run(object.clone(), phase))),
+            // A hook that does not run stays from its first phase on.
+            Some(&phase) => all.push(InPhase {
+                object,
+                phase,
+                role: Role::Hook,
+            }),
         }
-        let phases = object
-            .annotations
-            .as_ref()
-            .map_or(Vec::new(), |annotations| annotations.hooks.clone());
-        object.role = role(&object);
-        // A hook that does not run stays from its first phase on.
-        let last = if object.role == Role::Run { phases.len() } else { 1 };
-        all.extend(
-            phases
-                .into_iter()
-                .take(last)
-                .map(|phase| in_phase(object.clone(), phase)),
-        );
     }
     all
 }
 
-fn role(object: &Object) -> Role {
-    match (&*object.key.kind.group, &*object.key.kind.kind) {
-        ("batch", "Job") | ("", "Pod") => Role::Run,
-        _ => Role::Hook,
-    }
+/// Returns true if a hook of this kind runs to completion.
+fn runs(object: &Object) -> bool {
+    let kind = &object.key.kind;
+    kind.is("batch", "Job") || kind.is("", "Pod")
 }
 
-fn in_phase(mut object: Object, phase: Phase) -> Object {
-    object.phase = phase;
-    if object.role == Role::Run {
-        let phase_name = std::iter::once(Cow::Borrowed(phase.name()));
-        let hash = if matches!(phase, Phase::PreSync | Phase::Sync | Phase::PostSync) {
-            hash::hash(phase_name.chain(object.pieces()), HASH_DIGITS)
-        } else {
-            hash::hash(phase_name.chain([Cow::Owned(object.key.to_string())]), HASH_DIGITS)
-        };
-        let name = &object.key.name;
-        let room = NAME_MAX - HASH_DIGITS - 1;
-        let end = (0..=room.min(name.len()))
-            .rfind(|&at| name.is_char_boundary(at))
-            .unwrap_or(0);
-        let name = format!("{}-{hash}", name[..end].trim_end_matches(['-', '.']));
-        object.rename(&name);
+fn run(mut object: Box<Object>, phase: Phase) -> InPhase {
+    let phase_name = std::iter::once(Cow::Borrowed(phase.name()));
+    let hash = if matches!(phase, Phase::PreSync | Phase::Sync | Phase::PostSync) {
+        hash::hash(phase_name.chain(object.pieces()), HASH_DIGITS)
+    } else {
+        hash::hash(phase_name.chain([Cow::Owned(object.key.to_string())]), HASH_DIGITS)
+    };
+    let name = &object.key.name;
+    let room = NAME_MAX - HASH_DIGITS - 1;
+    let end = (0..=room.min(name.len()))
+        .rfind(|&at| name.is_char_boundary(at))
+        .unwrap_or(0);
+    let name = format!("{}-{hash}", name[..end].trim_end_matches(['-', '.']));
+    object.rename(&name);
+    InPhase {
+        object,
+        phase,
+        role: Role::Run,
     }
-    object
 }
 
 #[cfg(test)]
@@ -112,15 +127,15 @@ mod tests {
     use super::*;
     use crate::object::tests::object;
 
-    fn run(kind: &str, name: &str, hook: &str, spec: &str) -> Vec<Object> {
+    fn run(kind: &str, name: &str, hook: &str, spec: &str) -> Vec<InPhase> {
         let object = object(&format!(
             "{{apiVersion: batch/v1, kind: {kind}, spec: {spec}, metadata: {{{name}, annotations: {{argocd.argoproj.io/hook: '{hook}'}}}}}}"
         ));
-        in_phases(vec![object])
+        in_phases(vec![Box::new(object)])
     }
 
-    fn names(objects: &[Object]) -> Vec<String> {
-        objects.iter().map(|object| object.key.name.to_string()).collect()
+    fn names(objects: &[InPhase]) -> Vec<String> {
+        objects.iter().map(|it| it.object.key.name.to_string()).collect()
     }
 
     #[test]
@@ -135,7 +150,13 @@ mod tests {
             name.starts_with("migrate-") && name.len() == "migrate-".len() + HASH_DIGITS,
             "{name}"
         );
-        assert!(first[0].pieces().concat().contains(&format!("\"name\":\"{name}\"")));
+        assert!(
+            first[0]
+                .object
+                .pieces()
+                .concat()
+                .contains(&format!("\"name\":\"{name}\""))
+        );
         let long = run("Job", &format!("name: {}", "a".repeat(80)), "PreSync", "{}");
         assert_eq!(names(&long)[0].len(), NAME_MAX);
         let odd = run("Job", &format!("name: {}", "\u{e9}".repeat(40)), "PreSync", "{}");
@@ -167,7 +188,7 @@ mod tests {
     fn a_run_of_two_phases_runs_twice_and_anything_else_is_there_from_the_first() {
         let twice = run("Job", "name: check", "PreSync,PostSync", "{}");
         assert_eq!(
-            twice.iter().map(|object| object.phase).collect::<Vec<_>>(),
+            twice.iter().map(|it| it.phase).collect::<Vec<_>>(),
             [Phase::PreSync, Phase::PostSync]
         );
         assert_ne!(names(&twice)[0], names(&twice)[1]);
@@ -184,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_finished_run_lives_long_enough_to_be_seen() {
-        let text = |spec| run("Job", "name: a", "PreSync", spec)[0].pieces().concat();
+        let text = |spec| run("Job", "name: a", "PreSync", spec)[0].object.pieces().concat();
         assert!(text("{ttlSecondsAfterFinished: 0}").contains("\"ttlSecondsAfterFinished\":900"));
         assert!(text("{ttlSecondsAfterFinished: 3600}").contains("\"ttlSecondsAfterFinished\":3600"));
         assert!(!text("{}").contains("ttlSecondsAfterFinished"));

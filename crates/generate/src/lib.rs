@@ -8,6 +8,11 @@
 //! A pure function of the files and the settings: it never asks an API server, because Argo CD caches the output for a day and the
 //! sidecar has no token. Only kustomize and helm may fetch remote bases, from addresses that the platform allows.
 
+#![expect(
+    clippy::vec_box,
+    reason = "objects are large and pass from stage to stage: a pointer moves, and no stage needs a second copy of all"
+)]
+
 pub mod annotations;
 pub mod buckets;
 mod canonical;
@@ -25,6 +30,7 @@ pub mod namespaces;
 pub mod object;
 pub mod order;
 pub mod partition;
+pub mod place;
 pub mod placement;
 pub mod policy;
 pub mod print;
@@ -117,22 +123,20 @@ impl<'s> Delivery<'s> {
         settings: &Settings,
     ) -> Result<Self, Problems> {
         let Manifests { objects, files, .. } = manifests;
-        let mut objects = hooks::in_phases(objects);
-        if objects.is_empty() && !settings.allow_empty {
+        let placed = place::placed(objects, &settings.cluster_scoped, settings.namespace.as_deref());
+        if placed.is_empty() && !settings.allow_empty {
             return Err(Problems::one(
                 "no manifests: the folder has no Kubernetes object in a .yaml, .yml or .json file that include and exclude select; \
                  to remove everything from the cluster on purpose, set allow-empty",
             ));
         }
-        let missing_namespace =
-            namespaces::in_namespaces(&mut objects, &settings.cluster_scoped, settings.namespace.as_deref());
-        let created = settings.created_namespace(&objects);
-        let place = |object: &Object| object.source.place(&files[object.source.file as usize]);
-        let problems = validate::objects(&objects, created.as_ref(), &missing_namespace, rules, settings, place);
+        let created = settings.created_namespace(&placed);
+        let place_of = |object: &Object| object.source.place(&files[object.source.file as usize]);
+        let problems = validate::objects(&placed, created.as_ref(), rules, settings, place_of);
         Problems::or(problems, ())?;
 
-        let plurals = Plurals::new(&objects, &settings.plurals);
-        let mut partitions = partition::partitions(objects, settings.capacity());
+        let plurals = Plurals::new(&placed, &settings.plurals);
+        let mut partitions = partition::partitions(placed, settings.capacity());
         if let Some(namespace) = created {
             partitions.push(partition::of_namespace(namespace, &partitions));
         }

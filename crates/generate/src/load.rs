@@ -28,7 +28,7 @@ pub struct Files {
     /// The names of the files, in order.
     pub names: Vec<String>,
     /// The objects of all files, in the order of the files.
-    pub objects: Vec<Object>,
+    pub objects: Vec<Box<Object>>,
 }
 
 /// Reads the files as they are found. This thread must have [`yaml::STACK`] bytes of stack.
@@ -81,7 +81,7 @@ pub fn files(mut found: impl Iterator<Item = ManifestFile> + Send, max_size: Opt
 ///
 /// # Errors
 /// Returns an error with all problems of all texts.
-pub fn texts(texts: &[(String, &[u8])]) -> Result<Vec<Object>, Problems> {
+pub fn texts(texts: &[(String, &[u8])]) -> Result<Vec<Box<Object>>, Problems> {
     let texts = texts.iter().enumerate();
     together(texts.map(|(at, (name, bytes))| decoded(at, name, bytes, documents::rendered)))
 }
@@ -95,7 +95,9 @@ pub fn too_large(max: u64) -> String {
     )
 }
 
-fn together(loaded: impl IntoIterator<Item = Result<Vec<Object>, Vec<String>>>) -> Result<Vec<Object>, Problems> {
+fn together(
+    loaded: impl IntoIterator<Item = Result<Vec<Box<Object>>, Vec<String>>>,
+) -> Result<Vec<Box<Object>>, Problems> {
     let mut objects = Vec::new();
     let mut problems = Vec::new();
     for loaded in loaded {
@@ -112,7 +114,7 @@ struct Loaded {
     /// The index among all files.
     at: usize,
     name: String,
-    objects: Result<Vec<Object>, Vec<String>>,
+    objects: Result<Vec<Box<Object>>, Vec<String>>,
 }
 
 /// The number of bytes that all threads together may read.
@@ -175,7 +177,7 @@ fn read(file: &ManifestFile, budget: &Budget, bytes: &mut Vec<u8>) -> io::Result
     Ok(true)
 }
 
-fn objects_of(at: usize, name: &str, bytes: &[u8]) -> Result<Vec<Object>, Vec<String>> {
+fn objects_of(at: usize, name: &str, bytes: &[u8]) -> Result<Vec<Box<Object>>, Vec<String>> {
     if SKIP_MARK.find(bytes).is_some() {
         return Ok(Vec::new());
     }
@@ -186,8 +188,8 @@ fn decoded(
     at: usize,
     name: &str,
     bytes: &[u8],
-    read: impl Fn(usize, &str, &str) -> Result<Vec<Object>, Vec<String>>,
-) -> Result<Vec<Object>, Vec<String>> {
+    read: impl Fn(usize, &str, &str) -> Result<Vec<Box<Object>>, Vec<String>>,
+) -> Result<Vec<Box<Object>>, Vec<String>> {
     match yaml::decode(bytes) {
         Ok(text) => read(at, name, &text),
         Err(error) => Err(vec![format!("{name}:{}: {}", error.line, error.message)]),

@@ -5,8 +5,10 @@
 
 use super::content_hash;
 use super::health_rules::{self, Behaviour};
-use super::object::{Object, Role};
+use super::hooks::Role;
+use super::object::Object;
 use super::order;
+use super::place::Placed;
 use super::placement::RolloutKind;
 use super::policy::Executor;
 use super::update_strategy::Strategy;
@@ -46,10 +48,10 @@ pub struct Plurals(HashMap<GroupKind, String>);
 impl Plurals {
     /// Collects plurals from `settings`, which take precedence, and from the CRDs among `objects`.
     #[must_use]
-    pub fn new(objects: &[Object], settings: &[(GroupKind, String)]) -> Self {
+    pub fn new(objects: &[Placed], settings: &[(GroupKind, String)]) -> Self {
         let defined = objects
             .iter()
-            .filter_map(|object| object.defines.as_deref())
+            .filter_map(|placed| placed.object.defines.as_deref())
             .filter_map(|defined| Some((defined.kind.clone(), defined.plural.as_deref()?.to_owned())));
         Self(defined.chain(settings.iter().cloned()).collect())
     }
@@ -68,10 +70,11 @@ impl Plurals {
 /// With `defaults`, the fields include the defaults of OCM's CRD: without them, Argo CD shows a permanent difference for objects
 /// that it applies server-side. Elsewhere they are omitted, because older versions of the CRD lack some of them.
 #[must_use]
-pub fn fields(objects: &[Object], plurals: &Plurals, options: &WorkOptions, defaults: bool) -> Map<'static> {
+pub fn fields(objects: &[Placed], plurals: &Plurals, options: &WorkOptions, defaults: bool) -> Map<'static> {
     let mut fields = Vec::new();
     let orphans: Vec<Value<'static>> = objects
         .iter()
+        .map(|placed| &*placed.object)
         .filter(|object| is_kept(object, options))
         .map(|object| identifier(object, plurals))
         .collect();
@@ -133,22 +136,22 @@ struct Entry<'a> {
 }
 
 /// Returns one entry for each object that differs from its kind, followed by one entry for each kind.
-fn entries<'a>(objects: &'a [Object], plurals: &Plurals, options: &WorkOptions) -> Vec<Entry<'a>> {
-    let mut kinds: BTreeMap<&GroupKind, Vec<&Object>> = BTreeMap::new();
+fn entries<'a>(objects: &'a [Placed], plurals: &Plurals, options: &WorkOptions) -> Vec<Entry<'a>> {
+    let mut kinds: BTreeMap<&GroupKind, Vec<&Placed>> = BTreeMap::new();
     // Nearly all objects of a kind are adjacent.
-    for alike in objects.chunk_by(|one, other| one.key.kind == other.key.kind) {
-        kinds.entry(&alike[0].key.kind).or_default().extend(alike);
+    for alike in objects.chunk_by(|one, other| one.object.key.kind == other.object.key.kind) {
+        kinds.entry(&alike[0].object.key.kind).or_default().extend(alike);
     }
     let mut entries = Vec::new();
     let mut of_kinds = Vec::new();
     for (kind, objects) in kinds {
         let strategy = Strategy::of_kind(objects[0], options.strategy);
         let fresh = content_hash::test(&objects);
-        for object in &objects {
-            let own = Strategy::of(object, options.strategy);
+        for placed in &objects {
+            let own = Strategy::of(placed, options.strategy);
             if own != strategy {
                 entries.push(Entry {
-                    identifier: identifier(object, plurals),
+                    identifier: identifier(&placed.object, plurals),
                     kind,
                     strategy: own,
                     feedback: false,

@@ -2,8 +2,8 @@
 
 use super::annotations::Phase;
 use super::manifest_configs::{self, Plurals, WorkOptions};
-use super::object::Object;
 use super::partition::Partition;
+use super::place::Placed;
 use super::placement::Placement;
 use super::settings::Recipient;
 use manifest::json;
@@ -21,7 +21,7 @@ pub struct Template {
     /// The part of `spec` before the workload: JSON without its end.
     fields: String,
     /// Its objects, in the order of application.
-    objects: Vec<Object>,
+    objects: Vec<Placed>,
 }
 
 /// The `apiVersion` of a ManifestWorkReplicaSet.
@@ -56,7 +56,7 @@ impl Template {
     /// Returns the number of bytes of its objects.
     #[must_use]
     pub fn size(&self) -> u64 {
-        self.objects.iter().map(|object| object.size() as u64).sum()
+        self.objects.iter().map(|placed| placed.object.size() as u64).sum()
     }
 
     /// Returns the ManifestWork of the Application called `application` for `recipient`.
@@ -150,7 +150,7 @@ fn json_of(map: &Map<'_>) -> String {
 pub struct Work<'a> {
     /// The JSON before and after the objects.
     around: [String; 2],
-    objects: &'a [Object],
+    objects: &'a [Placed],
 }
 
 impl Work<'_> {
@@ -161,11 +161,11 @@ impl Work<'_> {
     pub fn each_piece<E>(&self, mut write: impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
         let [before, behind] = &self.around;
         write(before)?;
-        for (at, object) in self.objects.iter().enumerate() {
+        for (at, placed) in self.objects.iter().enumerate() {
             if at > 0 {
                 write(",")?;
             }
-            for piece in object.pieces() {
+            for piece in placed.object.pieces() {
                 write(&piece)?;
             }
         }

@@ -1,57 +1,71 @@
 //! Assigns namespaces to objects. For namespaced objects without one, Argo CD uses the destination namespace and kubectl the
 //! current one; OCM's agent uses neither, and the cluster rejects the object.
 
+use super::hooks::InPhase;
 use super::object::Object;
+use super::place::Placed;
 use manifest::kinds::{GroupKind, Scope};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Sets the namespace of every namespaced object, and removes it from cluster-scoped ones.
+/// Sets the namespace of every namespaced object that has none to `default`, and removes it from cluster-scoped ones.
 ///
 /// The scope of a kind is that of the built-in kind, else of a CRD among the objects, else of the setting. An unknown custom kind
 /// counts as namespaced: the agent drops the namespace of a cluster-scoped object, but cannot add a missing one.
-///
-/// Returns the indexes of `objects` that need a namespace if `default` is `None`.
-pub fn in_namespaces(objects: &mut [Object], cluster_scoped: &[GroupKind], default: Option<&str>) -> Vec<usize> {
+#[must_use]
+pub fn in_namespaces(objects: Vec<InPhase>, cluster_scoped: &[GroupKind], default: Option<&str>) -> Vec<Placed> {
     let defined: HashMap<GroupKind, Scope> = objects
         .iter()
-        .filter_map(|object| object.defines.as_deref())
+        .filter_map(|it| it.object.defines.as_deref())
         .map(|defined| (defined.kind.clone(), defined.scope))
         .collect();
-    let default: Option<Arc<str>> = default.map(Arc::from);
-    let mut missing_namespace = Vec::new();
-    for (at, object) in objects.iter_mut().enumerate() {
+    let scope_of = |object: &Object| {
         let kind = &object.key.kind;
-        let scope = object.scope.or_else(|| defined.get(kind).copied()).unwrap_or_else(|| {
+        let known = object.scope.or_else(|| defined.get(kind).copied());
+        known.unwrap_or_else(|| {
             if cluster_scoped.contains(kind) {
                 Scope::Cluster
             } else {
                 Scope::Namespaced
             }
-        });
-        match (scope, &object.key.namespace) {
-            (Scope::Cluster, _) => object.key.namespace = None,
-            (Scope::Namespaced, Some(_)) => {}
-            (Scope::Namespaced, None) => match &default {
-                Some(default) => object.key.namespace = Some(Arc::clone(default)),
-                None => missing_namespace.push(at),
-            },
+        })
+    };
+    let default: Option<Arc<str>> = default.map(Arc::from);
+    let placed = |InPhase {
+                      mut object,
+                      phase,
+                      role,
+                  }| {
+        let scope = scope_of(&object);
+        let namespace = object.key.namespace.take();
+        object.key.namespace = match scope {
+            Scope::Cluster => None,
+            Scope::Namespaced => namespace.or_else(|| default.clone()),
+        };
+        Placed {
+            wave: object.wave,
+            object,
+            phase,
+            role,
+            scope,
         }
-    }
-    missing_namespace
+    };
+    objects.into_iter().map(placed).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::object::tests::object;
+    use crate::place;
 
     fn placed(yaml: &[&str], cluster_scoped: &[GroupKind]) -> Vec<Option<String>> {
-        let mut objects: Vec<Object> = yaml.iter().map(|yaml| object(yaml)).collect();
-        assert!(in_namespaces(&mut objects, cluster_scoped, Some("shop")).is_empty());
-        objects
+        let objects = yaml.iter().map(|yaml| Box::new(object(yaml))).collect();
+        let placed = place::placed(objects, cluster_scoped, Some("shop"));
+        assert!(!placed.iter().any(Placed::lacks_namespace));
+        placed
             .into_iter()
-            .map(|object| object.key.namespace.as_deref().map(String::from))
+            .map(|placed| placed.object.key.namespace.as_deref().map(String::from))
             .collect()
     }
 
@@ -109,10 +123,11 @@ mod tests {
 
     #[test]
     fn without_a_default_the_homeless_are_told() {
-        let mut objects = vec![
-            object("{apiVersion: v1, kind: Namespace, metadata: {name: a}}"),
-            object("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"),
-        ];
-        assert_eq!(in_namespaces(&mut objects, &[], None), [1]);
+        let placed = place::tests::placed(&[
+            "{apiVersion: v1, kind: Namespace, metadata: {name: a}}",
+            "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}",
+        ]);
+        let lacking: Vec<bool> = placed.iter().map(Placed::lacks_namespace).collect();
+        assert_eq!(lacking, [false, true]);
     }
 }

@@ -4,7 +4,7 @@
 //! `metadata` of embedded objects into its own type, which drops empty mappings and unknown fields; kubectl's apply, which Argo
 //! CD uses, drops every null field at any depth. This module drops or refuses all of these beforehand.
 
-use super::annotations::{self, Annotations, Phase};
+use super::annotations::{self, Annotations};
 use super::update_strategy::Strategy;
 use super::{canonical, hooks, order};
 use manifest::json;
@@ -75,23 +75,12 @@ pub struct Definition {
     pub scope: Scope,
 }
 
-/// The role of an object in a sync.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
-    /// An object of the Application.
-    Ordinary,
-    /// A hook that stays applied from its phase on.
-    Hook,
-    /// A hook that runs to completion: see [`hooks`].
-    Run,
-}
-
 /// An object in canonical form.
 #[derive(Clone, Debug)]
 pub struct Object {
-    /// The identity of the object. The namespace may be set until the object is printed.
+    /// The identity of the object, with the namespace that it names.
     pub key: ObjectKey,
-    /// The sync wave, as Argo CD reads it.
+    /// The sync wave that its annotations set, as Argo CD reads it.
     pub wave: i32,
     /// The rank of its kind in the apply order.
     pub rank: u8,
@@ -105,10 +94,6 @@ pub struct Object {
     pub unsafe_for_apply: bool,
     /// The options that its annotations set.
     pub annotations: Option<Box<Annotations>>,
-    /// The phase of a sync in which it is applied.
-    pub phase: Phase,
-    /// The role in that phase.
-    pub role: Role,
     /// The content hash that is added as an annotation: see [`content_hash`](super::content_hash).
     pub content: Option<Box<String>>,
     /// The location it was read from.
@@ -264,8 +249,6 @@ impl Object {
             unsafe_for_apply: passage.unsafe_for_apply,
             length: offset(passage.length),
             annotations: annotations.map(Box::new),
-            phase: Phase::Sync,
-            role: Role::Ordinary,
             content: None,
             key: ObjectKey {
                 kind,

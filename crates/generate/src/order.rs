@@ -1,12 +1,11 @@
 //! The order of application, as in Argo CD: by phase and sync wave, then by kind, then by name; Namespaces and CRDs precede the
 //! objects that need them. OCM's agents before v1.3 apply in the order of the ManifestWork.
 
-use super::annotations::Phase;
 use super::buckets;
-use super::object::{Object, Role};
-use manifest::kinds::GroupKind;
+use super::hooks::Role;
+use super::object::Object;
+use super::place::Placed;
 use std::cmp::Ordering;
-use std::collections::HashMap;
 
 /// The largest absolute sync wave. It leaves room for the phases, which the hub distinguishes by wave.
 pub const WAVE_MAX: i32 = 999_999;
@@ -59,10 +58,10 @@ pub fn rank(kind: &str) -> u8 {
 
 /// Returns pairs of objects with the same key: the first and each later one.
 #[must_use]
-pub fn duplicates(objects: &[Object]) -> Vec<(&Object, &Object)> {
+pub fn duplicates(objects: &[Placed]) -> Vec<(&Object, &Object)> {
     let mut hashes: Vec<(u64, usize)> = objects
         .iter()
-        .map(|object| buckets::hash(&object.key))
+        .map(|placed| buckets::hash(&placed.object.key))
         .zip(0..)
         .collect();
     hashes.sort_unstable();
@@ -72,21 +71,20 @@ pub fn duplicates(objects: &[Object]) -> Vec<(&Object, &Object)> {
         .filter(|alike| alike.len() > 1)
     {
         for (count, &(_, later)) in alike.iter().enumerate() {
-            let same = |&&(_, earlier): &&(u64, usize)| objects[earlier].key == objects[later].key;
+            let same = |&&(_, earlier): &&(u64, usize)| objects[earlier].object.key == objects[later].object.key;
             pairs.extend(alike[..count].iter().find(same).map(|&(_, earlier)| (earlier, later)));
         }
     }
     pairs.sort_unstable_by_key(|&(_, later)| later);
     pairs
         .into_iter()
-        .map(|(earlier, later)| (&objects[earlier], &objects[later]))
+        .map(|(earlier, later)| (&*objects[earlier].object, &*objects[later].object))
         .collect()
 }
 
 /// Sorts objects into the order of application; objects of one ManifestWork are adjacent. The result does not depend on the input
 /// order of objects with different keys.
-pub fn for_apply(objects: &mut [Object]) {
-    creators_first(objects);
+pub fn for_apply(objects: &mut [Placed]) {
     // A number decides nearly all comparisons, so that few strings are compared.
     objects.sort_by_cached_key(number);
     for alike in objects.chunk_by_mut(|one, other| number(one) == number(other)) {
@@ -95,10 +93,17 @@ pub fn for_apply(objects: &mut [Object]) {
 }
 
 /// Returns a sort key: if it is less than that of another object, the object comes first.
-fn number(object: &Object) -> (u64, u64) {
-    let wave = u64::from((object.wave + WAVE_MAX).unsigned_abs());
-    let usual = object.always_served && object.role != Role::Run;
-    let class = (object.phase as u64) << 48 | wave << 16 | (object.role as u64) << 12 | u64::from(!usual) << 11;
+fn number(placed: &Placed) -> (u64, u64) {
+    let Placed {
+        object,
+        phase,
+        wave,
+        role,
+        ..
+    } = placed;
+    let wave = u64::from((wave + WAVE_MAX).unsigned_abs());
+    let usual = object.always_served && *role != Role::Run;
+    let class = (*phase as u64) << 48 | wave << 16 | (*role as u64) << 12 | u64::from(!usual) << 11;
     if !usual {
         return (class, 0);
     }
@@ -111,81 +116,35 @@ fn number(object: &Object) -> (u64, u64) {
 
 /// Returns true if two objects belong in the same ManifestWork unless it is too large: see [`partition`](super::partition).
 #[must_use]
-pub fn stand_together(one: &Object, other: &Object) -> bool {
+pub fn stand_together(one: &Placed, other: &Placed) -> bool {
     apart(one, other).is_eq()
 }
 
 /// Orders objects of different ManifestWorks.
-fn apart(one: &Object, other: &Object) -> Ordering {
+fn apart(one: &Placed, other: &Placed) -> Ordering {
     // First the kinds that every cluster has, then each other kind, then each run.
-    let class = |object: &Object| (object.phase, object.wave, object.role, !object.always_served);
+    let class = |placed: &Placed| (placed.phase, placed.wave, placed.role, !placed.object.always_served);
     class(one).cmp(&class(other)).then_with(|| {
+        let (key, others) = (&one.object.key, &other.object.key);
         if one.role == Role::Run {
-            (&one.key.name, &one.key.namespace, &one.key.kind).cmp(&(
-                &other.key.name,
-                &other.key.namespace,
-                &other.key.kind,
-            ))
-        } else if one.always_served {
+            (&key.name, &key.namespace, &key.kind).cmp(&(&others.name, &others.namespace, &others.kind))
+        } else if one.object.always_served {
             Ordering::Equal
         } else {
-            one.key.kind.cmp(&other.key.kind)
+            key.kind.cmp(&others.kind)
         }
     })
 }
 
 /// Orders objects within a ManifestWork.
 #[must_use]
-pub fn within_a_part(one: &Object, other: &Object) -> Ordering {
+pub fn within_a_part(one: &Placed, other: &Placed) -> Ordering {
+    let (one, other) = (&one.object, &other.object);
     one.rank
         .cmp(&other.rank)
         .then_with(|| one.key.name.cmp(&other.key.name))
         .then_with(|| one.key.namespace.cmp(&other.key.namespace))
         .then_with(|| one.key.kind.cmp(&other.key.kind))
-}
-
-/// Moves each Namespace and CRD to the phase and wave of the first object that needs it.
-fn creators_first(objects: &mut [Object]) {
-    let mut namespaces: HashMap<Box<str>, (Phase, i32)> = HashMap::new();
-    let mut kinds: HashMap<GroupKind, (Phase, i32)> = HashMap::new();
-    for object in &*objects {
-        let when = (object.phase, object.wave);
-        if is_namespace(object) {
-            namespaces.insert(object.key.name.clone(), when);
-        } else if let Some(defined) = &object.defines {
-            kinds.insert(defined.kind.clone(), when);
-        }
-    }
-    if namespaces.is_empty() && kinds.is_empty() {
-        return;
-    }
-    for object in &*objects {
-        let when = (object.phase, object.wave);
-        if let Some(first) = kinds.get_mut(&object.key.kind) {
-            *first = when.min(*first);
-        }
-        if let Some(first) = object
-            .key
-            .namespace
-            .as_deref()
-            .and_then(|name| namespaces.get_mut(name))
-        {
-            *first = when.min(*first);
-        }
-    }
-    for object in objects {
-        let first = if is_namespace(object) {
-            namespaces.get(&object.key.name)
-        } else {
-            object.defines.as_ref().and_then(|defined| kinds.get(&defined.kind))
-        };
-        if let Some(&first) = first {
-            (object.phase, object.wave) = first;
-            if object.phase == Phase::PreSync {
-                object.role = Role::Hook;
-            }
-        }
-    }
 }
 
 /// Returns true if the object is a core Namespace.
@@ -197,12 +156,12 @@ pub fn is_namespace(object: &Object) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::object::tests::object;
+    use crate::place::tests::placed;
 
     fn sorted(yaml: &[&str]) -> Vec<String> {
-        let mut objects: Vec<Object> = yaml.iter().map(|yaml| object(yaml)).collect();
+        let mut objects = placed(yaml);
         for_apply(&mut objects);
-        objects.iter().map(|object| object.key.to_string()).collect()
+        objects.iter().map(|placed| placed.object.key.to_string()).collect()
     }
 
     #[test]
@@ -256,10 +215,10 @@ mod tests {
                    spec: {group: example.com, scope: Namespaced, names: {kind: Tank, plural: tanks}}}";
         let early = "{apiVersion: example.com/v1, kind: Tank, \
                      metadata: {name: a, annotations: {argocd.argoproj.io/sync-wave: '-3'}}}";
-        let mut objects = vec![object(early), object(crd)];
+        let mut objects = placed(&[early, crd]);
         for_apply(&mut objects);
         assert_eq!(
-            objects[0].key.to_string(),
+            objects[0].object.key.to_string(),
             "CustomResourceDefinition.apiextensions.k8s.io x"
         );
         assert_eq!(objects[0].wave, -3);
@@ -267,11 +226,11 @@ mod tests {
 
     #[test]
     fn the_version_does_not_tell_objects_apart() {
-        let objects = [
-            object("{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}"),
-            object("{apiVersion: apps/v1beta1, kind: Deployment, metadata: {name: web}}"),
-            object("{apiVersion: other/v1, kind: Deployment, metadata: {name: web}}"),
-        ];
+        let objects = placed(&[
+            "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}",
+            "{apiVersion: apps/v1beta1, kind: Deployment, metadata: {name: web}}",
+            "{apiVersion: other/v1, kind: Deployment, metadata: {name: web}}",
+        ]);
         assert_eq!(duplicates(&objects).len(), 1);
     }
 }

@@ -10,8 +10,9 @@
 
 use super::annotations::Phase;
 use super::buckets::{self, Bucket};
-use super::object::{Object, Role};
+use super::hooks::Role;
 use super::order::{self, WAVE_MAX};
+use super::place::Placed;
 
 /// The objects of one ManifestWork.
 #[derive(Debug)]
@@ -23,7 +24,7 @@ pub struct Partition {
     /// The Argo CD hook type of the ManifestWork, if the hub must run it as a hook.
     pub hook: Option<Phase>,
     /// Its objects, in the order of application.
-    pub objects: Vec<Object>,
+    pub objects: Vec<Placed>,
     /// The total number of bytes.
     pub size: u64,
 }
@@ -46,7 +47,7 @@ pub fn phase_of(wave: i32) -> (Phase, i32) {
 /// Sorts objects into the order of application and partitions them into parts of at most `capacity` bytes. A larger object gets
 /// its own part.
 #[must_use]
-pub fn partitions(mut objects: Vec<Object>, capacity: u64) -> Vec<Partition> {
+pub fn partitions(mut objects: Vec<Placed>, capacity: u64) -> Vec<Partition> {
     order::for_apply(&mut objects);
     groups(objects)
         .into_iter()
@@ -55,7 +56,7 @@ pub fn partitions(mut objects: Vec<Object>, capacity: u64) -> Vec<Partition> {
 }
 
 /// Splits sorted objects into those that belong in the same ManifestWork unless it is too large.
-fn groups(mut objects: Vec<Object>) -> Vec<Vec<Object>> {
+fn groups(mut objects: Vec<Placed>) -> Vec<Vec<Placed>> {
     let mut groups = Vec::new();
     while let Some(last) = objects.last() {
         let start = objects.partition_point(|object| !order::stand_together(object, last));
@@ -68,7 +69,7 @@ fn groups(mut objects: Vec<Object>) -> Vec<Vec<Object>> {
     groups
 }
 
-fn of_group(group: Vec<Object>, capacity: u64) -> Vec<Partition> {
+fn of_group(group: Vec<Placed>, capacity: u64) -> Vec<Partition> {
     let Some(first) = group.first() else {
         return Vec::new();
     };
@@ -79,25 +80,25 @@ fn of_group(group: Vec<Object>, capacity: u64) -> Vec<Partition> {
         Phase::PostSync => (first.wave + PHASE, None),
         other => (first.wave, Some(other)),
     };
-    let partition = |(bucket, objects): (Option<String>, Vec<Object>)| Partition {
+    let partition = |(bucket, objects): (Option<String>, Vec<Placed>)| Partition {
         suffix: words.iter().cloned().chain(bucket).collect::<Vec<_>>().join("-"),
         wave,
         hook,
-        size: objects.iter().map(Object::weight).sum(),
+        size: objects.iter().map(weight).sum(),
         objects,
     };
     in_buckets(group, capacity).into_iter().map(partition).collect()
 }
 
 /// Divides the objects of a group into buckets, each with its word in the name of the part.
-fn in_buckets(mut objects: Vec<Object>, capacity: u64) -> Vec<(Option<String>, Vec<Object>)> {
-    if objects.iter().map(Object::weight).sum::<u64>() <= capacity {
+fn in_buckets(mut objects: Vec<Placed>, capacity: u64) -> Vec<(Option<String>, Vec<Placed>)> {
+    if objects.iter().map(weight).sum::<u64>() <= capacity {
         return vec![(None, objects)];
     }
-    let hash = |object: &Object| buckets::hash(&object.key);
-    let items = objects.iter().map(|object| (hash(object), object.weight())).collect();
+    let hash = |placed: &Placed| buckets::hash(&placed.object.key);
+    let items = objects.iter().map(|placed| (hash(placed), weight(placed))).collect();
     let buckets = buckets::buckets(items, capacity);
-    objects.sort_by_cached_key(|object| buckets::position(&buckets, hash(object)));
+    objects.sort_by_cached_key(|placed| buckets::position(&buckets, hash(placed)));
     let mut objects = objects.into_iter();
     buckets
         .into_iter()
@@ -110,50 +111,53 @@ fn in_buckets(mut objects: Vec<Object>, capacity: u64) -> Vec<(Option<String>, V
 
 /// Returns the part with a Namespace, which is applied before all others.
 #[must_use]
-pub fn of_namespace(namespace: Object, others: &[Partition]) -> Partition {
+pub fn of_namespace(namespace: Placed, others: &[Partition]) -> Partition {
     let waves = others.iter().filter(|partition| partition.hook.is_none());
     let first = waves.map(|partition| partition.wave).min();
     Partition {
         suffix: "namespace".to_owned(),
         wave: first.map_or(0, |wave| wave - 1),
         hook: None,
-        size: namespace.size() as u64,
+        size: namespace.object.size() as u64,
         objects: vec![namespace],
     }
 }
 
 /// Returns the words of the name of an object's part; none for ordinary objects of wave 0.
-fn words(object: &Object) -> Vec<String> {
+fn words(placed: &Placed) -> Vec<String> {
     let mut words = Vec::new();
-    if object.role != Role::Ordinary {
-        words.push(object.phase.name().to_ascii_lowercase());
+    if placed.role != Role::Ordinary {
+        words.push(placed.phase.name().to_ascii_lowercase());
     }
-    if object.wave != 0 {
-        words.push(format!("wave{}", object.wave));
+    if placed.wave != 0 {
+        words.push(format!("wave{}", placed.wave));
     }
-    let kind = &object.key.kind;
-    if object.role == Role::Run {
-        words.push(object.key.name.to_string());
-    } else if !object.always_served {
+    let key = &placed.object.key;
+    let kind = &key.kind;
+    if placed.role == Role::Run {
+        words.push(key.name.to_string());
+    } else if !placed.object.always_served {
         let group = if kind.group.is_empty() { "core" } else { &kind.group };
         words.push(format!("{}.{group}", kind.kind.to_ascii_lowercase()));
     }
     words
 }
 
+fn weight(placed: &Placed) -> u64 {
+    placed.object.weight()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hooks;
-    use crate::object::tests::object;
+    use crate::place::tests::placed;
 
     fn arranged(yaml: &[&str], capacity: u64) -> Vec<(String, i32, Option<Phase>, Vec<String>)> {
-        let objects = yaml.iter().map(|yaml| object(yaml)).collect();
-        partitions(hooks::in_phases(objects), capacity)
+        partitions(placed(yaml), capacity)
             .into_iter()
             .map(|partition| {
                 let objects = partition.objects.iter();
-                let keys = objects.map(|object| object.key.to_string()).collect();
+                let keys = objects.map(|placed| placed.object.key.to_string()).collect();
                 (partition.suffix, partition.wave, partition.hook, keys)
             })
             .collect()

@@ -11,8 +11,8 @@ mod values;
 
 use super::discover::Selection;
 use super::manifest_configs::WorkOptions;
-use super::object::{self, Object};
 use super::order;
+use super::place::Placed;
 use super::placement::{Placement, Rollout};
 use super::policy::{Executor, Rules};
 use super::source::{HelmSettings, Input, Kind, Remote, SKIP_SCHEMA_VALIDATION, Source, Tools};
@@ -305,10 +305,10 @@ impl Settings {
 
     /// Returns the Namespace to create, unless `objects` contains it.
     #[must_use]
-    pub fn created_namespace(&self, objects: &[Object]) -> Option<Object> {
+    pub fn created_namespace(&self, objects: &[Placed]) -> Option<Placed> {
         let name = self.namespace.as_deref().filter(|_| self.create_namespace)?;
-        let given = |object: &Object| order::is_namespace(object) && &*object.key.name == name;
-        (!objects.is_empty() && !objects.iter().any(given)).then(|| object::namespace(name))
+        let given = |placed: &Placed| order::is_namespace(&placed.object) && &*placed.object.key.name == name;
+        (!objects.is_empty() && !objects.iter().any(given)).then(|| Placed::namespace(name))
     }
 }
 

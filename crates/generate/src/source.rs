@@ -125,7 +125,7 @@ pub struct Source {
 #[derive(Clone, Debug, Default)]
 pub struct Manifests {
     /// The objects, in the order of the files.
-    pub objects: Vec<Object>,
+    pub objects: Vec<Box<Object>>,
     /// The names of their files, for messages.
     pub files: Vec<String>,
     /// Warnings about skipped content, one line each.

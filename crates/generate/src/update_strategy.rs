@@ -4,7 +4,8 @@
 //! the replicas set by an autoscaler, and fails on Jobs and bound PersistentVolumeClaims, whose fields the API server has
 //! defaulted. Server-side apply behaves like `kubectl apply`, so it is the default here.
 
-use super::object::{Object, Role};
+use super::hooks::Role;
+use super::place::Placed;
 use std::str::FromStr;
 
 /// The update strategies of a `ManifestWork`.
@@ -40,9 +41,10 @@ impl Strategy {
 
     /// Returns the strategy of an object: its annotation, else the setting, else the default of its kind.
     #[must_use]
-    pub fn of(object: &Object, setting: Option<Self>) -> Self {
+    pub fn of(placed: &Placed, setting: Option<Self>) -> Self {
+        let object = &placed.object;
         let asked = object.annotations.as_ref().and_then(|annotations| annotations.strategy);
-        asked.unwrap_or_else(|| match Self::of_kind(object, setting) {
+        asked.unwrap_or_else(|| match Self::of_kind(placed, setting) {
             Self::ServerSideApply if object.unsafe_for_apply && setting.is_none() => Self::Update,
             usual => usual,
         })
@@ -50,14 +52,14 @@ impl Strategy {
 
     /// Returns the strategy of objects of the same kind and role without an annotation.
     #[must_use]
-    pub fn of_kind(object: &Object, setting: Option<Self>) -> Self {
-        if object.role == Role::Run {
+    pub fn of_kind(placed: &Placed, setting: Option<Self>) -> Self {
+        if placed.role == Role::Run {
             // Independent of the setting: the API server rejects changes to an existing run.
             return Self::CreateOnly;
         }
         setting.unwrap_or_else(|| {
             // By default, OCM does not permit the agent to patch CRDs; it merges them well without.
-            if &*object.key.kind.group == "apiextensions.k8s.io" {
+            if &*placed.object.key.kind.group == "apiextensions.k8s.io" {
                 Self::Update
             } else {
                 Self::ServerSideApply
@@ -82,14 +84,14 @@ impl FromStr for Strategy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::object::tests::object;
+    use crate::place::tests::placed;
 
     fn strategy(kind: &str, annotations: &str, setting: Option<Strategy>) -> Strategy {
         let (api_version, kind) = kind.split_once(' ').expect("two words");
-        let object = object(&format!(
+        let yaml = format!(
             "{{apiVersion: {api_version}, kind: {kind}, metadata: {{name: a, annotations: {{{annotations}}}}}}}"
-        ));
-        Strategy::of(&object, setting)
+        );
+        Strategy::of(&placed(&[&yaml])[0], setting)
     }
 
     #[test]
@@ -113,10 +115,8 @@ mod tests {
             ("separator: \"a\\u2028b\"", Strategy::ServerSideApply),
             ("number: 9007199254740993", Strategy::ServerSideApply),
         ] {
-            let object = object(&format!(
-                "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}, data: {{{data}}}}}"
-            ));
-            assert_eq!(Strategy::of(&object, None), options, "{data}");
+            let yaml = format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}, data: {{{data}}}}}");
+            assert_eq!(Strategy::of(&placed(&[&yaml])[0], None), options, "{data}");
         }
     }
 }

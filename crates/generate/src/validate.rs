@@ -3,29 +3,31 @@
 use super::object::Object;
 use super::order;
 use super::partition::Partition;
+use super::place::Placed;
 use super::policy::{self, Delivered, Rules};
 use super::settings::{Settings, Target};
 use manifest::problem::Place;
 
-/// Returns all problems of the objects of a folder, one line each. `missing_namespace` are the indexes of objects without a required
-/// namespace, `created` is the object that is in no file, and `place` returns the location of the others.
+/// Returns all problems of the objects of a folder, one line each. `created` is the object that is in no file, and `place` returns
+/// the location of the others.
 pub(super) fn objects<'a>(
-    objects: &'a [Object],
-    created: Option<&'a Object>,
-    missing_namespace: &[usize],
+    placed: &'a [Placed],
+    created: Option<&Placed>,
     rules: Option<Rules<'_>>,
     settings: &Settings,
     place: impl Fn(&'a Object) -> Place<'a>,
 ) -> Vec<String> {
-    let missing_namespace = missing_namespace.iter().map(|&at| {
+    let objects = || placed.iter().map(|placed| &*placed.object);
+    let missing_namespace = placed.iter().filter(|placed| placed.lacks_namespace());
+    let missing_namespace = missing_namespace.map(|Placed { object, .. }| {
         format!(
             "{}: {}: it names no namespace and the Application has none: set metadata.namespace, or spec.destination.namespace \
              of the Application",
-            place(&objects[at]),
-            objects[at].key
+            place(object),
+            object.key
         )
     });
-    let twice = order::duplicates(objects).into_iter().map(|(earlier, later)| {
+    let twice = order::duplicates(placed).into_iter().map(|(earlier, later)| {
         format!(
             "{}: {}: it is also in {}: keep one of the two",
             place(later),
@@ -34,7 +36,7 @@ pub(super) fn objects<'a>(
         )
     });
     let limit = settings.manifest_limit.unwrap_or(u64::MAX);
-    let large = objects.iter().filter_map(|object| {
+    let large = objects().filter_map(|object| {
         let size = object.size() as u64;
         (size > limit).then(|| {
             format!(
@@ -44,13 +46,13 @@ pub(super) fn objects<'a>(
             )
         })
     });
-    let delivered = objects.iter().map(|object| Delivered {
+    let delivered = objects().map(|object| Delivered {
         key: &object.key,
         built_in: object.scope,
         place: place(object),
     });
     let refused = policy::violations(rules, settings.allow_secrets, settings.target.clusters(), delivered);
-    let created = rules.and_then(|rules| rules.against_created_namespace(&created?.key.name));
+    let created = rules.and_then(|rules| rules.against_created_namespace(&created?.object.key.name));
     let placement = rules.and_then(|rules| match &settings.target {
         Target::Placement(placement) => rules.against_placement(&placement.to_string()),
         Target::Clusters(_) => None,
