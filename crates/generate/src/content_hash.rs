@@ -11,6 +11,7 @@ use super::manifest_configs::WorkOptions;
 use super::partition::Partition;
 use super::place::Placed;
 use super::update_strategy::Strategy;
+use manifest::kinds::GroupKind;
 use ocm::hash;
 
 /// The number of hex digits of a content hash: 40 bits are enough for the few contents of one object.
@@ -19,49 +20,88 @@ pub const HASH_DIGITS: usize = 10;
 /// The annotation with the hash of the object's content.
 pub const CONTENT: &str = "argocd-ocm-cmp.github.io/content-hash";
 
-/// Adds the annotation to the objects of ManifestWorks that a later wave or another cluster waits for.
-pub fn mark(partitions: &mut [Partition], options: &WorkOptions) {
-    let last = partitions
-        .iter()
-        .filter(|partition| partition.hook.is_none())
-        .map(|partition| partition.wave)
-        .max();
-    for partition in partitions {
-        let waited_for = partition.hook.is_none() && Some(partition.wave) != last || options.goes_by_cluster();
-        if !waited_for || !options.condition_rules {
-            continue;
-        }
-        let objects = &mut partition.objects;
-        // For a rollout across clusters all objects share one hash: the agent does not evaluate an added object at first, and the
-        // changed hash of the existing objects shows that the ManifestWork is not applied yet.
-        let of_all = options
-            .goes_by_cluster()
-            .then(|| hash::hash(objects.iter().flat_map(|placed| placed.object.pieces()), HASH_DIGITS));
-        for placed in objects {
-            let kind = &placed.object.key.kind;
-            let is_judged = health_rules::of(&kind.group, &kind.kind, kind.built_in().is_none()).is_some();
-            if is_judged && placed.role != Role::Run && Strategy::of(placed, options.strategy).applies() {
-                let object = &mut placed.object;
-                let hash = of_all
-                    .clone()
-                    .unwrap_or_else(|| hash::hash(object.pieces(), HASH_DIGITS));
-                let size = object.size() as u64;
-                object.annotate(CONTENT, &hash);
-                object.content = Some(Box::new(hash));
-                partition.size += object.size() as u64 - size;
-            }
+/// An object as a ManifestWork embeds it.
+#[derive(Debug)]
+pub struct Embedded {
+    /// The object.
+    pub placed: Placed,
+    /// The value of the annotation [`CONTENT`] that is added to it.
+    pub hash: Option<Box<str>>,
+}
+
+impl Embedded {
+    /// Returns the kind of the object.
+    #[must_use]
+    pub fn kind(&self) -> &GroupKind {
+        &self.placed.object.key.kind
+    }
+
+    /// Passes the canonical JSON to `write`, piece by piece.
+    ///
+    /// # Errors
+    /// Returns the first error of `write`.
+    pub fn each_piece<E>(&self, mut write: impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
+        let object = &self.placed.object;
+        match &self.hash {
+            Some(hash) => object.pieces_with_hash(hash).iter().try_for_each(|piece| write(piece)),
+            None => object.pieces().iter().try_for_each(|piece| write(piece)),
         }
     }
+
+    /// Returns the size as a manifest, as OCM's admission webhook counts it.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        let object = &self.placed.object;
+        let size = match &self.hash {
+            Some(hash) => object.size_with_hash(hash),
+            None => object.size(),
+        };
+        size as u64
+    }
+}
+
+/// Returns true if the objects of a ManifestWork carry a content hash: if a later wave, the last of them being `last_wave`, or
+/// another cluster waits for it.
+#[must_use]
+pub fn is_needed(partition: &Partition, last_wave: Option<i32>, options: &WorkOptions) -> bool {
+    let waits = partition.hook.is_none() && Some(partition.wave) != last_wave;
+    options.condition_rules && (waits || options.goes_by_cluster())
+}
+
+/// Embeds the objects of a ManifestWork, with the content hash of those whose health is evaluated.
+#[must_use]
+pub fn hashed(objects: Vec<Placed>, options: &WorkOptions) -> Vec<Embedded> {
+    // For a rollout across clusters all objects share one hash: the agent does not evaluate an added object at first, and the
+    // changed hash of the existing objects shows that the ManifestWork is not applied yet.
+    let of_all = options
+        .goes_by_cluster()
+        .then(|| hash::hash(objects.iter().flat_map(|placed| placed.object.pieces()), HASH_DIGITS));
+    let of_one = |placed: &Placed| hash::hash(placed.object.pieces(), HASH_DIGITS);
+    let embed = |placed: Placed| Embedded {
+        hash: carries_hash(&placed, options).then(|| of_all.clone().unwrap_or_else(|| of_one(&placed)).into()),
+        placed,
+    };
+    objects.into_iter().map(embed).collect()
+}
+
+/// Embeds the objects of a ManifestWork without content hashes.
+#[must_use]
+pub fn unhashed(objects: Vec<Placed>) -> Vec<Embedded> {
+    let embed = |placed| Embedded { placed, hash: None };
+    objects.into_iter().map(embed).collect()
+}
+
+fn carries_hash(placed: &Placed, options: &WorkOptions) -> bool {
+    let kind = &placed.object.key.kind;
+    let is_judged = health_rules::of(&kind.group, &kind.kind, kind.built_in().is_none()).is_some();
+    is_judged && placed.role != Role::Run && Strategy::of(placed, options.strategy).applies()
 }
 
 /// Returns CEL that is true for an object of this kind with the content of the ManifestWork; `None` if its objects have no
 /// content hash.
 #[must_use]
-pub fn test(objects: &[&Placed]) -> Option<String> {
-    let mut hashes: Vec<&str> = objects
-        .iter()
-        .filter_map(|placed| placed.object.content.as_deref().map(String::as_str))
-        .collect();
+pub fn test(objects: &[&Embedded]) -> Option<String> {
+    let mut hashes: Vec<&str> = objects.iter().filter_map(|object| object.hash.as_deref()).collect();
     hashes.dedup();
     // One string instead of a list: it is shorter and cheaper to search.
     (!hashes.is_empty()).then(|| {

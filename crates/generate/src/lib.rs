@@ -140,13 +140,12 @@ impl<'s> Delivery<'s> {
         if let Some(namespace) = created {
             partitions.push(partition::of_namespace(namespace, &partitions));
         }
-        content_hash::mark(&mut partitions, options);
-        Problems::or(validate::partitions(&partitions, settings), ())?;
-        let templates = partitions
+        let last_wave = partition::last_wave(&partitions);
+        let templates: Vec<Template> = partitions
             .into_iter()
-            .map(|partition| Template::new(partition, &plurals, options))
+            .map(|partition| Template::new(partition, last_wave, &plurals, options))
             .collect();
-        Ok(Self { recipients, templates })
+        Problems::or(validate::works(&templates, settings), Self { recipients, templates })
     }
 
     /// Returns the number of bytes of the objects, and the number of recipients.

@@ -3,7 +3,7 @@
 //! One entry of `manifestConfigs` applies to all objects of a kind, by wildcards. The agent takes each facet from the first
 //! matching entry that has it, so an object that differs has its own entry before the one of its kind.
 
-use super::content_hash;
+use super::content_hash::{self, Embedded};
 use super::health_rules::{self, Behaviour};
 use super::hooks::Role;
 use super::object::Object;
@@ -70,11 +70,11 @@ impl Plurals {
 /// With `defaults`, the fields include the defaults of OCM's CRD: without them, Argo CD shows a permanent difference for objects
 /// that it applies server-side. Elsewhere they are omitted, because older versions of the CRD lack some of them.
 #[must_use]
-pub fn fields(objects: &[Placed], plurals: &Plurals, options: &WorkOptions, defaults: bool) -> Map<'static> {
+pub fn fields(objects: &[Embedded], plurals: &Plurals, options: &WorkOptions, defaults: bool) -> Map<'static> {
     let mut fields = Vec::new();
     let orphans: Vec<Value<'static>> = objects
         .iter()
-        .map(|placed| &*placed.object)
+        .map(|embedded| &*embedded.placed.object)
         .filter(|object| is_kept(object, options))
         .map(|object| identifier(object, plurals))
         .collect();
@@ -136,18 +136,18 @@ struct Entry<'a> {
 }
 
 /// Returns one entry for each object that differs from its kind, followed by one entry for each kind.
-fn entries<'a>(objects: &'a [Placed], plurals: &Plurals, options: &WorkOptions) -> Vec<Entry<'a>> {
-    let mut kinds: BTreeMap<&GroupKind, Vec<&Placed>> = BTreeMap::new();
+fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, options: &WorkOptions) -> Vec<Entry<'a>> {
+    let mut kinds: BTreeMap<&GroupKind, Vec<&Embedded>> = BTreeMap::new();
     // Nearly all objects of a kind are adjacent.
-    for alike in objects.chunk_by(|one, other| one.object.key.kind == other.object.key.kind) {
-        kinds.entry(&alike[0].object.key.kind).or_default().extend(alike);
+    for alike in objects.chunk_by(|one, other| one.kind() == other.kind()) {
+        kinds.entry(alike[0].kind()).or_default().extend(alike);
     }
     let mut entries = Vec::new();
     let mut of_kinds = Vec::new();
     for (kind, objects) in kinds {
-        let strategy = Strategy::of_kind(objects[0], options.strategy);
+        let strategy = Strategy::of_kind(&objects[0].placed, options.strategy);
         let fresh = content_hash::test(&objects);
-        for placed in &objects {
+        for Embedded { placed, .. } in &objects {
             let own = Strategy::of(placed, options.strategy);
             if own != strategy {
                 entries.push(Entry {
@@ -169,7 +169,7 @@ fn entries<'a>(objects: &'a [Placed], plurals: &Plurals, options: &WorkOptions) 
             strategy,
             feedback: true,
             rules: true,
-            runs: objects[0].role == Role::Run,
+            runs: objects[0].placed.role == Role::Run,
             fresh: fresh.filter(|_| strategy.applies()),
             is_done: false,
         });

@@ -1,9 +1,9 @@
 //! Wraps a part of an Application in a ManifestWork for a managed cluster, or in a ManifestWorkReplicaSet for a placement.
 
 use super::annotations::Phase;
+use super::content_hash::{self, Embedded};
 use super::manifest_configs::{self, Plurals, WorkOptions};
 use super::partition::Partition;
-use super::place::Placed;
 use super::placement::Placement;
 use super::settings::Recipient;
 use manifest::json;
@@ -21,7 +21,9 @@ pub struct Template {
     /// The part of `spec` before the workload: JSON without its end.
     fields: String,
     /// Its objects, in the order of application.
-    objects: Vec<Placed>,
+    objects: Vec<Embedded>,
+    /// The number of bytes of its objects, with those that their configuration adds.
+    weight: u64,
 }
 
 /// The `apiVersion` of a ManifestWorkReplicaSet.
@@ -32,31 +34,53 @@ const SET_API_VERSION: &str = "work.open-cluster-management.io/v1alpha1";
 const CLIENT_SIDE_MAX: u64 = 250_000;
 
 impl Template {
-    /// Creates the ManifestWork that carries `partition`.
+    /// Creates the ManifestWork that carries `partition`; `last_wave` is the last of all.
     #[must_use]
-    pub fn new(partition: Partition, plurals: &Plurals, wanted: &WorkOptions) -> Self {
+    pub fn new(partition: Partition, last_wave: Option<i32>, plurals: &Plurals, wanted: &WorkOptions) -> Self {
+        let is_hashed = content_hash::is_needed(&partition, last_wave, wanted);
+        let Partition {
+            suffix,
+            wave,
+            hook,
+            objects,
+            size,
+        } = partition;
+        let bytes: u64 = objects.iter().map(|placed| placed.object.size() as u64).sum();
+        let objects = if is_hashed {
+            content_hash::hashed(objects, wanted)
+        } else {
+            content_hash::unhashed(objects)
+        };
+        let weight = size + objects.iter().map(Embedded::size).sum::<u64>() - bytes;
         let spec = |defaults| {
-            let mut spec = json_of(&manifest_configs::fields(&partition.objects, plurals, wanted, defaults));
+            let mut spec = json_of(&manifest_configs::fields(&objects, plurals, wanted, defaults));
             spec.pop();
             spec
         };
         let mut fields = spec(false);
-        let server_side = partition.size + json::passage(&fields).length as u64 > CLIENT_SIDE_MAX;
+        let server_side = weight + json::passage(&fields).length as u64 > CLIENT_SIDE_MAX;
         if server_side {
             fields = spec(true);
         }
         Self {
-            annotations: annotations(&partition, server_side),
-            suffix: partition.suffix,
+            annotations: annotations(wave, hook, server_side),
+            suffix,
             fields,
-            objects: partition.objects,
+            objects,
+            weight,
         }
+    }
+
+    /// Returns the number of bytes of its objects, with those that their configuration adds.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        self.weight
     }
 
     /// Returns the number of bytes of its objects.
     #[must_use]
     pub fn size(&self) -> u64 {
-        self.objects.iter().map(|placed| placed.object.size() as u64).sum()
+        self.objects.iter().map(Embedded::size).sum()
     }
 
     /// Returns the ManifestWork of the Application called `application` for `recipient`.
@@ -113,10 +137,10 @@ impl Template {
     }
 }
 
-fn annotations(partition: &Partition, server_side: bool) -> String {
+fn annotations(wave: i32, hook: Option<Phase>, server_side: bool) -> String {
     let mut all = Vec::new();
     let mut add = |name: &'static str, text: String| all.push((name.into(), Value::String(text.into())));
-    if let Some(hook) = partition.hook {
+    if let Some(hook) = hook {
         // After the deletion of an Application no later hook triggers BeforeHookCreation, so these hooks are deleted on success.
         let policy = match hook {
             Phase::PreDelete | Phase::PostDelete => "HookSucceeded",
@@ -133,8 +157,8 @@ fn annotations(partition: &Partition, server_side: bool) -> String {
         "PruneLast=true"
     };
     add("argocd.argoproj.io/sync-options", options.to_owned());
-    if partition.wave != 0 {
-        add("argocd.argoproj.io/sync-wave", partition.wave.to_string());
+    if wave != 0 {
+        add("argocd.argoproj.io/sync-wave", wave.to_string());
     }
     json_of(&Map::from_entries(all))
 }
@@ -150,7 +174,7 @@ fn json_of(map: &Map<'_>) -> String {
 pub struct Work<'a> {
     /// The JSON before and after the objects.
     around: [String; 2],
-    objects: &'a [Placed],
+    objects: &'a [Embedded],
 }
 
 impl Work<'_> {
@@ -161,13 +185,11 @@ impl Work<'_> {
     pub fn each_piece<E>(&self, mut write: impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
         let [before, behind] = &self.around;
         write(before)?;
-        for (at, placed) in self.objects.iter().enumerate() {
+        for (at, embedded) in self.objects.iter().enumerate() {
             if at > 0 {
                 write(",")?;
             }
-            for piece in placed.object.pieces() {
-                write(&piece)?;
-            }
+            embedded.each_piece(&mut write)?;
         }
         write(behind)
     }

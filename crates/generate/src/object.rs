@@ -5,6 +5,7 @@
 //! CD uses, drops every null field at any depth. This module drops or refuses all of these beforehand.
 
 use super::annotations::{self, Annotations};
+use super::content_hash::CONTENT;
 use super::update_strategy::Strategy;
 use super::{canonical, hooks, order};
 use manifest::json;
@@ -12,9 +13,10 @@ use manifest::key::ObjectKey;
 use manifest::kinds::{GroupKind, Scope};
 use manifest::problem::Place;
 use manifest::value::{Map, Value};
-use manifest::yaml;
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::num::NonZeroU32;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The location of an object in the folder. Compact, because a folder may hold very many objects.
@@ -94,16 +96,64 @@ pub struct Object {
     pub unsafe_for_apply: bool,
     /// The options that its annotations set.
     pub annotations: Option<Box<Annotations>>,
-    /// The content hash that is added as an annotation: see [`content_hash`](super::content_hash).
-    pub content: Option<Box<String>>,
     /// The location it was read from.
     pub source: Source,
     /// The length in bytes in Go's JSON encoding. It saturates at `u32::MAX`, which exceeds every limit.
     length: u32,
     /// The JSON without the namespace.
     text: Box<str>,
+    /// The place in the JSON of the annotation with a content hash: before the name.
+    hash_at: Gap,
     /// The offset in the JSON at which the namespace is inserted: after the name.
     namespace_at: u32,
+}
+
+/// A place in the JSON of an object at which the annotation [`CONTENT`] is inserted.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    /// The offset.
+    start: u32,
+    /// The end of the annotation with that name, if the object has one; else as `start`.
+    end: u32,
+    neighbors: Neighbors,
+}
+
+/// The neighbors of an inserted annotation.
+#[derive(Clone, Copy, Debug)]
+enum Neighbors {
+    /// The object has no annotations.
+    NoAnnotations,
+    /// Another annotation follows.
+    Next,
+    /// It is the last of several.
+    Previous,
+    /// It replaces one with the same name.
+    Same,
+}
+
+impl Gap {
+    fn new(range: Range<usize>, neighbors: Neighbors) -> Self {
+        Self {
+            start: offset(range.start),
+            end: offset(range.end),
+            neighbors,
+        }
+    }
+
+    fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+
+    /// Returns the JSON to insert for a content hash.
+    fn annotation(self, hash: &str) -> String {
+        let (before, behind) = match self.neighbors {
+            Neighbors::NoAnnotations => (r#""annotations":{"#, "},"),
+            Neighbors::Next => ("", ","),
+            Neighbors::Previous => (",", ""),
+            Neighbors::Same => ("", ""),
+        };
+        format!(r#"{before}"{CONTENT}":"{hash}"{behind}"#)
+    }
 }
 
 /// The reason why a value is not a valid object.
@@ -237,11 +287,15 @@ impl Object {
         let near = i32::try_from(wave).ok().filter(|near| near.abs() <= order::WAVE_MAX);
         let wave = near.ok_or(Fault::Wave(wave))?;
         let defines = defines(&kind, &fields);
-        let (text, namespace_at) = text(&fields, &metadata)?;
-        if text.len() > HUGE {
+        let Text {
+            json,
+            hash_at,
+            namespace_at,
+        } = text(&fields, &metadata)?;
+        if json.len() > HUGE {
             return Err(Fault::Huge);
         }
-        let passage = json::passage(&text);
+        let passage = json::passage(&json);
         Ok(Self {
             rank: order::rank(&kind.kind),
             always_served,
@@ -249,7 +303,6 @@ impl Object {
             unsafe_for_apply: passage.unsafe_for_apply,
             length: offset(passage.length),
             annotations: annotations.map(Box::new),
-            content: None,
             key: ObjectKey {
                 kind,
                 namespace: namespace.map(Arc::from),
@@ -258,7 +311,8 @@ impl Object {
             wave,
             defines,
             source,
-            text: text.into_boxed_str(),
+            text: json.into_boxed_str(),
+            hash_at,
             namespace_at: offset(namespace_at),
         })
     }
@@ -276,6 +330,20 @@ impl Object {
         [before.into(), namespace.into(), after.into()]
     }
 
+    /// Returns the same JSON with the annotation [`CONTENT`].
+    #[must_use]
+    pub fn pieces_with_hash(&self, hash: &str) -> [Cow<'_, str>; 5] {
+        let range = self.hash_at.range();
+        let [_, namespace, after] = self.pieces();
+        [
+            self.text[..range.start].into(),
+            self.hash_at.annotation(hash).into(),
+            self.text[range.end..self.namespace_at as usize].into(),
+            namespace,
+            after,
+        ]
+    }
+
     /// Renames the object.
     pub(super) fn rename(&mut self, name: &str) {
         let (mut old, mut new) = (String::new(), String::new());
@@ -291,25 +359,6 @@ impl Object {
         self.key.name = name.into();
     }
 
-    /// Adds an annotation to the object.
-    pub(super) fn annotate(&mut self, name: &str, text: &str) {
-        let fields = yaml::json(&self.text).expect("what was written is JSON");
-        let Value::Map(mut fields) = fields else { return };
-        let Some(Value::Map(mut metadata)) = fields.remove("metadata") else {
-            return;
-        };
-        let mut annotations = match metadata.remove("annotations") {
-            Some(Value::Map(annotations)) => annotations,
-            _ => Map::from_entries(Vec::new()),
-        };
-        annotations.insert(name.to_owned(), Value::String(text.to_owned().into()));
-        metadata.insert("annotations", Value::Map(annotations));
-        let (text, namespace_at) = self::text(&fields, &metadata).expect("what was read back can be written again");
-        self.length = offset(json::passage(&text).length);
-        self.text = text.into_boxed_str();
-        self.namespace_at = offset(namespace_at);
-    }
-
     /// Returns the number of bytes that the object adds to a ManifestWork: its size and that of its configuration entries.
     #[must_use]
     pub fn weight(&self) -> u64 {
@@ -321,13 +370,21 @@ impl Object {
     /// Returns the size of the object as a manifest, as OCM's admission webhook counts it.
     #[must_use]
     pub fn size(&self) -> usize {
+        json::webhook_size(self.length())
+    }
+
+    /// Returns its size with the annotation [`CONTENT`].
+    #[must_use]
+    pub fn size_with_hash(&self, hash: &str) -> usize {
+        let replaced = json::passage(&self.text[self.hash_at.range()]).length;
+        json::webhook_size(self.length() - replaced + self.hash_at.annotation(hash).len())
+    }
+
+    /// Returns the length in bytes in Go's JSON encoding.
+    fn length(&self) -> usize {
         // A namespace contains no characters that Go escapes.
-        let namespace = self
-            .key
-            .namespace
-            .as_ref()
-            .map_or(0, |name| NAMESPACE.len() + name.len() + 2);
-        json::webhook_size(self.length as usize + namespace)
+        let namespace = self.key.namespace.as_ref();
+        self.length as usize + namespace.map_or(0, |name| NAMESPACE.len() + name.len() + 2)
     }
 }
 
@@ -396,45 +453,87 @@ fn defines(kind: &GroupKind, fields: &Map<'_>) -> Option<Box<Definition>> {
     }))
 }
 
-/// Writes the JSON of an object whose `metadata` was removed from `fields`. Returns the JSON and the offset at which to insert
-/// the namespace.
-fn text(fields: &Map<'_>, metadata: &Map<'_>) -> Result<(String, usize), Fault> {
+/// The JSON of an object without the namespace, and the places in it.
+struct Text {
+    json: String,
+    hash_at: Gap,
+    namespace_at: usize,
+}
+
+/// Writes the JSON of an object whose `metadata` was removed from `fields`.
+fn text(fields: &Map<'_>, metadata: &Map<'_>) -> Result<Text, Fault> {
     let mut out = String::with_capacity(1024);
-    let mut namespace_at = 0;
-    let mut write_metadata = |out: &mut String| -> Result<(), Fault> {
-        out.push_str("\"metadata\":{");
-        for (at, (key, value)) in metadata.iter().enumerate() {
-            if at > 0 {
-                out.push(',');
-            }
-            json::write_key(key, out)?;
-            json::write(value, out)?;
-            if key == "name" {
-                namespace_at = out.len();
-            }
-        }
-        out.push('}');
-        Ok(())
-    };
+    let mut places = None;
     out.push('{');
-    let mut metadata_written = false;
     for (key, value) in fields.iter() {
-        if !metadata_written && key > "metadata" {
-            write_metadata(&mut out)?;
+        if places.is_none() && key > "metadata" {
+            places = Some(write_metadata(metadata, &mut out)?);
             out.push(',');
-            metadata_written = true;
         }
         json::write_key(key, &mut out)?;
         json::write(value, &mut out)?;
         out.push(',');
     }
-    if metadata_written {
-        out.pop();
-    } else {
-        write_metadata(&mut out)?;
+    let (hash_at, namespace_at) = match places {
+        Some(places) => {
+            out.pop();
+            places
+        }
+        None => write_metadata(metadata, &mut out)?,
+    };
+    out.push('}');
+    Ok(Text {
+        json: out,
+        hash_at,
+        namespace_at,
+    })
+}
+
+/// Writes `metadata`. Returns the places at which to insert the content hash and the namespace.
+fn write_metadata(metadata: &Map<'_>, out: &mut String) -> Result<(Gap, usize), Fault> {
+    out.push_str("\"metadata\":{");
+    // Annotations come first among the fields of metadata that the API server keeps, and a name always follows.
+    let mut hash_at = Gap::new(out.len()..out.len(), Neighbors::NoAnnotations);
+    let mut namespace_at = out.len();
+    for (at, (key, value)) in metadata.iter().enumerate() {
+        if at > 0 {
+            out.push(',');
+        }
+        json::write_key(key, out)?;
+        match (key, value) {
+            ("annotations", Value::Map(annotations)) => hash_at = write_annotations(annotations, out)?,
+            _ => json::write(value, out)?,
+        }
+        if key == "name" {
+            namespace_at = out.len();
+        }
     }
     out.push('}');
-    Ok((out, namespace_at))
+    Ok((hash_at, namespace_at))
+}
+
+/// Writes annotations, at least one. Returns the place at which to insert the content hash.
+fn write_annotations(annotations: &Map<'_>, out: &mut String) -> Result<Gap, Fault> {
+    out.push('{');
+    let mut hash_at = None;
+    for (at, (key, value)) in annotations.iter().enumerate() {
+        if at > 0 {
+            out.push(',');
+        }
+        let start = out.len();
+        json::write_key(key, out)?;
+        json::write(value, out)?;
+        match key.cmp(CONTENT) {
+            Ordering::Less => {}
+            Ordering::Equal => hash_at = Some(Gap::new(start..out.len(), Neighbors::Same)),
+            Ordering::Greater => {
+                hash_at.get_or_insert(Gap::new(start..start, Neighbors::Next));
+            }
+        }
+    }
+    let end = out.len();
+    out.push('}');
+    Ok(hash_at.unwrap_or(Gap::new(end..end, Neighbors::Previous)))
 }
 
 #[cfg(test)]
@@ -500,6 +599,36 @@ pub(crate) mod tests {
             object.pieces().concat(),
             r#"{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"a":"b"},"name":"web","namespace":"shop","ownerReferences":[{"name":"x"}]},"spec":{}}"#
         );
+    }
+
+    #[test]
+    fn the_content_hash_is_an_annotation_among_others() {
+        for (annotations, wanted) in [
+            ("", "HASH"),
+            ("annotations: {}, ", "HASH"),
+            ("annotations: {a: x}, ", r#""a":"x",HASH"#),
+            ("annotations: {a: x, b: z}, ", r#""a":"x",HASH,"b":"z""#),
+            ("annotations: {b: z}, ", r#"HASH,"b":"z""#),
+            (
+                "annotations: {a: x, argocd-ocm-cmp.github.io/content-hash: '<old>', b: z}, ",
+                r#""a":"x",HASH,"b":"z""#,
+            ),
+            (
+                "annotations: {argocd-ocm-cmp.github.io/content-hash: \"\\x7f<\"}, ",
+                "HASH",
+            ),
+        ] {
+            let object = object(&format!(
+                "{{apiVersion: v1, kind: Pod, metadata: {{{annotations}labels: {{c: d}}, name: web, namespace: shop}}}}"
+            ));
+            let wanted = wanted.replace("HASH", r#""argocd-ocm-cmp.github.io/content-hash":"0123456789""#);
+            let wanted = format!(
+                r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"annotations":{{{wanted}}},"labels":{{"c":"d"}},"name":"web","namespace":"shop"}}}}"#
+            );
+            assert_eq!(object.pieces_with_hash("0123456789").concat(), wanted);
+            let size = json::webhook_size(json::passage(&wanted).length);
+            assert_eq!(object.size_with_hash("0123456789"), size, "{annotations}");
+        }
     }
 
     #[test]

@@ -123,6 +123,13 @@ pub fn of_namespace(namespace: Placed, others: &[Partition]) -> Partition {
     }
 }
 
+/// Returns the last wave that is no hook.
+#[must_use]
+pub fn last_wave(partitions: &[Partition]) -> Option<i32> {
+    let waves = partitions.iter().filter(|partition| partition.hook.is_none());
+    waves.map(|partition| partition.wave).max()
+}
+
 /// Returns the words of the name of an object's part; none for ordinary objects of wave 0.
 fn words(placed: &Placed) -> Vec<String> {
     let mut words = Vec::new();

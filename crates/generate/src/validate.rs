@@ -1,8 +1,8 @@
 //! Checks across objects that are each valid.
 
+use super::manifestwork::Template;
 use super::object::Object;
 use super::order;
-use super::partition::Partition;
 use super::place::Placed;
 use super::policy::{self, Delivered, Rules};
 use super::settings::{Settings, Target};
@@ -97,19 +97,18 @@ pub(super) fn too_large(max: u64) -> String {
     )
 }
 
-/// Returns a problem for each part that OCM rejects because of its size. Only those of a placement can be too large, because a
-/// progressive rollout is not split.
-pub(super) fn partitions(partitions: &[Partition], settings: &Settings) -> Vec<String> {
+/// Returns a problem for each ManifestWork that OCM rejects because of its size. Only those of a placement can be too large,
+/// because a progressive rollout is not split.
+pub(super) fn works(works: &[Template], settings: &Settings) -> Vec<String> {
     let (Target::Placement(_), Some(limit)) = (&settings.target, settings.manifest_limit) else {
         return Vec::new();
     };
-    let large = partitions.iter().filter(|partition| partition.size > limit);
+    let large = works.iter().map(Template::weight).filter(|&weight| weight > limit);
     large
-        .map(|partition| {
+        .map(|weight| {
             format!(
-                "the objects have {} bytes, and OCM takes at most {limit} in a work: a progressive rollout goes by whole works, so \
-                 nothing is split: set rollout to All, or deliver them by several Applications",
-                partition.size
+                "the objects have {weight} bytes, and OCM takes at most {limit} in a work: a progressive rollout goes by whole works, so \
+                 nothing is split: set rollout to All, or deliver them by several Applications"
             )
         })
         .collect()
