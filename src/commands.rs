@@ -85,8 +85,7 @@ fn print_works(args: PrintArgs, env: &Env) -> Result<io::Result<()>, Problems> {
     let generated = generated(&settings)?;
     let works = generated.works(&settings.name);
     let printed = if args.summary {
-        let texts: Vec<String> = works.map(|work| print::json(&work)).collect();
-        let table = summary::table(&works::read_back(&texts), settings.manifest_limit);
+        let table = summary::table(&works.collect::<Vec<_>>(), settings.manifest_limit);
         io::stdout().write_all(table.as_bytes())
     } else {
         let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());

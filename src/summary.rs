@@ -2,21 +2,20 @@
 
 use crate::table;
 use generate::annotations::Phase;
-use generate::partition;
-use manifest::json;
-use manifest::value::Value;
-use ocm::work::{Target, Work};
+use generate::manifestwork::ManifestWork;
+use generate::partition::SyncStep;
+use generate::settings::Recipient;
 
 /// Formats a line for each work, under a line of headings; empty if there are no works. `limit` is the maximum size of a work in
 /// OCM, in bytes.
 #[must_use]
-pub fn table(works: &[Work<'_>], limit: Option<u64>) -> String {
+pub fn table(works: &[ManifestWork<'_>], limit: Option<u64>) -> String {
     let Some(first) = works.first() else {
         return String::new();
     };
-    let target = match first.target {
-        Target::Cluster(_) => "CLUSTER",
-        Target::Placement(_) => "PLACEMENT",
+    let target = match first.recipient {
+        Recipient::Cluster { .. } => "CLUSTER",
+        Recipient::Placement(_) => "PLACEMENT",
     };
     let headings = ["WORK", target, "WAVE", "OBJECTS", "BYTES", "OF LIMIT"].map(str::to_owned);
     let rows: Vec<[String; 6]> = std::iter::once(headings)
@@ -26,23 +25,16 @@ pub fn table(works: &[Work<'_>], limit: Option<u64>) -> String {
     rows.iter().map(|row| table::line(row, &widths, None) + "\n").collect()
 }
 
-fn row(work: &Work<'_>, limit: Option<u64>) -> [String; 6] {
-    let bytes: usize = work.manifests().iter().map(size).sum();
+fn row(work: &ManifestWork<'_>, limit: Option<u64>) -> [String; 6] {
+    let bytes = work.template.size();
     [
-        work.name.clone(),
-        work.target.to_string(),
-        when(work),
-        work.manifests().len().to_string(),
+        work.name(),
+        work.recipient.to_string(),
+        when(work.template.step()),
+        work.template.objects().len().to_string(),
         bytes.to_string(),
-        limit.map_or("-".to_owned(), |limit| share(bytes as u64, limit)),
+        limit.map_or("-".to_owned(), |limit| share(bytes, limit)),
     ]
-}
-
-/// Returns the size of a manifest in bytes as OCM's webhook counts them.
-fn size(manifest: &Value<'_>) -> usize {
-    let mut text = String::new();
-    json::write(manifest, &mut text).expect("it has been written before");
-    json::webhook_size(json::passage(&text).length)
 }
 
 /// Formats the size as a share of the limit. A size above zero is not rounded to 0 %, and one over the limit not to 100 %.
@@ -54,54 +46,29 @@ fn share(bytes: u64, limit: u64) -> String {
     }
 }
 
-/// Returns when Argo CD applies a work: its hook or its phase, and the wave in that.
-fn when(work: &Work<'_>) -> String {
-    let wave = work.wave();
-    let (phase, wave) = match work.annotation("argocd.argoproj.io/hook") {
-        Some(hook) => (hook, wave),
-        None => match partition::phase_of(wave) {
-            (Phase::Sync, wave) => return wave.to_string(),
-            (phase, wave) => (phase.name(), wave),
-        },
-    };
-    if wave == 0 {
-        phase.to_owned()
-    } else {
-        format!("{phase} {wave}")
+/// Returns when Argo CD applies a work: its phase, and the wave in that.
+fn when(SyncStep { phase, wave }: SyncStep) -> String {
+    match (phase, wave) {
+        (Phase::Sync, wave) => wave.to_string(),
+        (phase, 0) => phase.name().to_owned(),
+        (phase, wave) => format!("{} {wave}", phase.name()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use manifest::yaml;
-
-    fn work(yaml: &str) -> Work<'_> {
-        let document = yaml::documents(yaml).next().expect("a document").expect("YAML");
-        Work::new(document.value).expect("a work")
-    }
-
-    fn of_wave(annotations: &str) -> String {
-        let yaml = format!(
-            "{{apiVersion: work.open-cluster-management.io/v1, kind: ManifestWork, \
-              metadata: {{name: a, namespace: c, annotations: {{{annotations}}}}}}}"
-        );
-        when(&work(&yaml))
-    }
 
     #[test]
     fn the_wave_is_told_as_git_has_it() {
-        let wave = |wave: i32| of_wave(&format!("argocd.argoproj.io/sync-wave: '{wave}'"));
-        assert_eq!(of_wave(""), "0");
-        assert_eq!(wave(-7), "-7");
-        assert_eq!(wave(-2_000_000), "PreSync");
-        assert_eq!(wave(-1_999_997), "PreSync 3");
-        assert_eq!(wave(1_000_001), "PostSync -999999");
-        assert_eq!(of_wave("argocd.argoproj.io/hook: SyncFail"), "SyncFail");
-        assert_eq!(
-            of_wave("argocd.argoproj.io/hook: PreDelete, argocd.argoproj.io/sync-wave: '2'"),
-            "PreDelete 2"
-        );
+        let when = |phase, wave| when(SyncStep { phase, wave });
+        assert_eq!(when(Phase::Sync, 0), "0");
+        assert_eq!(when(Phase::Sync, -7), "-7");
+        assert_eq!(when(Phase::PreSync, 0), "PreSync");
+        assert_eq!(when(Phase::PreSync, 3), "PreSync 3");
+        assert_eq!(when(Phase::PostSync, -999_999), "PostSync -999999");
+        assert_eq!(when(Phase::SyncFail, 0), "SyncFail");
+        assert_eq!(when(Phase::PreDelete, 2), "PreDelete 2");
     }
 
     #[test]
@@ -116,17 +83,5 @@ mod tests {
         ] {
             assert_eq!(share(bytes, 1000), wanted);
         }
-    }
-
-    #[test]
-    fn a_replica_set_is_for_a_placement() {
-        let yaml = "{apiVersion: work.open-cluster-management.io/v1alpha1, kind: ManifestWorkReplicaSet, \
-                    metadata: {name: shop, namespace: fleet}, spec: {placementRefs: [{name: all}], \
-                    manifestWorkTemplate: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap}]}}}}";
-        assert_eq!(
-            table(&[work(yaml)], None),
-            "WORK   PLACEMENT   WAVE   OBJECTS   BYTES   OF LIMIT\n\
-             shop   fleet/all   0      1         40      -\n"
-        );
     }
 }

@@ -8,7 +8,7 @@
 use super::health_rules;
 use super::hooks::Role;
 use super::manifest_configs::WorkOptions;
-use super::partition::Partition;
+use super::partition::SyncStep;
 use super::place::Placed;
 use super::update_strategy::Strategy;
 use manifest::kinds::GroupKind;
@@ -60,11 +60,11 @@ impl Embedded {
     }
 }
 
-/// Returns true if the objects of a ManifestWork carry a content hash: if a later wave, the last of them being `last_wave`, or
-/// another cluster waits for it.
+/// Returns true if the objects of a ManifestWork carry a content hash: if a later wave, up to that of the step `last`, or another
+/// cluster waits for it.
 #[must_use]
-pub fn is_needed(partition: &Partition, last_wave: Option<i32>, options: &WorkOptions) -> bool {
-    let waits = partition.hook.is_none() && Some(partition.wave) != last_wave;
+pub fn is_needed(step: SyncStep, last: Option<SyncStep>, options: &WorkOptions) -> bool {
+    let waits = step.hook().is_none() && Some(step) != last;
     options.condition_rules && (waits || options.goes_by_cluster())
 }
 

@@ -41,7 +41,7 @@ mod validate;
 
 use manifest::problem::Problems;
 use manifest_configs::{Plurals, WorkOptions};
-use manifestwork::{Template, Work};
+use manifestwork::{ManifestWork, Template};
 use object::Object;
 use ocm::names::WorkName;
 use policy::Rules;
@@ -140,10 +140,10 @@ impl<'s> Delivery<'s> {
         if let Some(namespace) = created {
             partitions.push(partition::of_namespace(namespace, &partitions));
         }
-        let last_wave = partition::last_wave(&partitions);
+        let last = partition::last_step(&partitions);
         let templates: Vec<Template> = partitions
             .into_iter()
-            .map(|partition| Template::new(partition, last_wave, &plurals, options))
+            .map(|partition| Template::new(partition, last, &plurals, options))
             .collect();
         Problems::or(validate::works(&templates, settings), Self { recipients, templates })
     }
@@ -157,13 +157,16 @@ impl<'s> Delivery<'s> {
 impl Generated<'_> {
     /// Returns the ManifestWorks of the Application called `application`, recipient by recipient; none if there is nothing to
     /// deliver.
-    pub fn works<'a>(&'a self, application: &'a WorkName) -> impl Iterator<Item = Work<'a>> {
+    pub fn works<'a>(&'a self, application: &'a WorkName) -> impl Iterator<Item = ManifestWork<'a>> {
         let of_recipients = |delivery: &'a Delivery<'a>| delivery.recipients.iter().map(move |&to| (to, delivery));
         let mut deliveries: Vec<_> = self.deliveries.iter().flat_map(of_recipients).collect();
         deliveries.sort_by_key(|(recipient, _)| recipient.position());
         deliveries.into_iter().flat_map(move |(recipient, delivery)| {
-            let templates = delivery.templates.iter();
-            templates.map(move |template| template.to(recipient, application))
+            delivery.templates.iter().map(move |template| ManifestWork {
+                template,
+                recipient,
+                application,
+            })
         })
     }
 }

@@ -3,8 +3,7 @@
 use super::annotations::Phase;
 use super::content_hash::{self, Embedded};
 use super::manifest_configs::{self, Plurals, WorkOptions};
-use super::partition::Partition;
-use super::placement::Placement;
+use super::partition::{Partition, SyncStep};
 use super::settings::Recipient;
 use manifest::json;
 use manifest::value::{Map, Value};
@@ -16,6 +15,8 @@ use ocm::work::{API_VERSION, APPLICATION_LABEL, KIND, MANAGED_BY, OURS, SET_KIND
 pub struct Template {
     /// The suffix that distinguishes it from other ManifestWorks of the Application.
     suffix: String,
+    /// The step of a sync that applies it.
+    step: SyncStep,
     /// The annotations, as a JSON object.
     annotations: String,
     /// The part of `spec` before the workload: JSON without its end.
@@ -34,19 +35,17 @@ const SET_API_VERSION: &str = "work.open-cluster-management.io/v1alpha1";
 const CLIENT_SIDE_MAX: u64 = 250_000;
 
 impl Template {
-    /// Creates the ManifestWork that carries `partition`; `last_wave` is the last of all.
+    /// Creates the ManifestWork that carries `partition`; `last` is the last step of all that is no hook.
     #[must_use]
-    pub fn new(partition: Partition, last_wave: Option<i32>, plurals: &Plurals, wanted: &WorkOptions) -> Self {
-        let is_hashed = content_hash::is_needed(&partition, last_wave, wanted);
+    pub fn new(partition: Partition, last: Option<SyncStep>, plurals: &Plurals, wanted: &WorkOptions) -> Self {
         let Partition {
             suffix,
-            wave,
-            hook,
+            step,
             objects,
             size,
         } = partition;
         let bytes: u64 = objects.iter().map(|placed| placed.object.size() as u64).sum();
-        let objects = if is_hashed {
+        let objects = if content_hash::is_needed(step, last, wanted) {
             content_hash::hashed(objects, wanted)
         } else {
             content_hash::unhashed(objects)
@@ -63,8 +62,9 @@ impl Template {
             fields = spec(true);
         }
         Self {
-            annotations: annotations(wave, hook, server_side),
+            annotations: annotations(step, server_side),
             suffix,
+            step,
             fields,
             objects,
             weight,
@@ -83,64 +83,23 @@ impl Template {
         self.objects.iter().map(Embedded::size).sum()
     }
 
-    /// Returns the ManifestWork of the Application called `application` for `recipient`.
+    /// Returns the step of a sync that applies it.
     #[must_use]
-    pub fn to(&self, recipient: Recipient<'_>, application: &WorkName) -> Work<'_> {
-        let suffix = &self.suffix;
-        let [mut before, behind] = match recipient {
-            Recipient::Cluster { name, .. } => {
-                let metadata = self.metadata(&application.part(suffix), &name.to_string(), application);
-                self.for_cluster(&metadata)
-            }
-            Recipient::Placement(placement) => {
-                let name = application.set_part(suffix, &placement.namespace, placement.name_max());
-                let metadata = self.metadata(&name, &placement.namespace, application);
-                self.for_placement(&metadata, placement)
-            }
-        };
-        // The objects follow the other fields of the spec.
-        before.push_str(r#","workload":{"manifests":["#);
-        Work {
-            around: [before, format!("]}}}}{behind}")],
-            objects: &self.objects,
-        }
+    pub fn step(&self) -> SyncStep {
+        self.step
     }
 
-    fn for_cluster(&self, metadata: &str) -> [String; 2] {
-        let fields = &self.fields;
-        [
-            format!(r#"{{"apiVersion":"{API_VERSION}","kind":"{KIND}","metadata":{metadata},"spec":{fields}"#),
-            "}".to_owned(),
-        ]
-    }
-
-    /// Returns the ManifestWorkReplicaSet for a placement to which [`Placement::objections`] has none.
-    fn for_placement(&self, metadata: &str, placement: &Placement) -> [String; 2] {
-        let fields = &self.fields;
-        let placement = json_of(&placement.reference());
-        // It is deleted after its ManifestWorks, as a ManifestWork is deleted after its objects, so others can wait for its
-        // deletion.
-        [
-            format!(
-                r#"{{"apiVersion":"{SET_API_VERSION}","kind":"{SET_KIND}","metadata":{metadata},"spec":{{"cascadeDeletionPolicy":"Foreground","{TEMPLATE}":{fields}"#
-            ),
-            format!(r#","placementRefs":[{placement}]}}}}"#),
-        ]
-    }
-
-    fn metadata(&self, name: &str, namespace: &str, application: &WorkName) -> String {
-        let annotations = &self.annotations;
-        let application = application_label(application.application());
-        let labels = format!(r#"{{"{MANAGED_BY}":"{OURS}","{APPLICATION_LABEL}":"{application}"}}"#);
-        // None of these contains characters that JSON escapes.
-        format!(r#"{{"annotations":{annotations},"labels":{labels},"name":"{name}","namespace":"{namespace}"}}"#)
+    /// Returns its objects, in the order of application.
+    #[must_use]
+    pub fn objects(&self) -> &[Embedded] {
+        &self.objects
     }
 }
 
-fn annotations(wave: i32, hook: Option<Phase>, server_side: bool) -> String {
+fn annotations(step: SyncStep, server_side: bool) -> String {
     let mut all = Vec::new();
     let mut add = |name: &'static str, text: String| all.push((name.into(), Value::String(text.into())));
-    if let Some(hook) = hook {
+    if let Some(hook) = step.hook() {
         // After the deletion of an Application no later hook triggers BeforeHookCreation, so these hooks are deleted on success.
         let policy = match hook {
             Phase::PreDelete | Phase::PostDelete => "HookSucceeded",
@@ -157,8 +116,8 @@ fn annotations(wave: i32, hook: Option<Phase>, server_side: bool) -> String {
         "PruneLast=true"
     };
     add("argocd.argoproj.io/sync-options", options.to_owned());
-    if wave != 0 {
-        add("argocd.argoproj.io/sync-wave", wave.to_string());
+    if step.hub_wave() != 0 {
+        add("argocd.argoproj.io/sync-wave", step.hub_wave().to_string());
     }
     json_of(&Map::from_entries(all))
 }
@@ -169,28 +128,74 @@ fn json_of(map: &Map<'_>) -> String {
     out
 }
 
-/// A `ManifestWork` or `ManifestWorkReplicaSet` with the objects of one cluster or of each cluster of a placement.
-#[derive(Debug)]
-pub struct Work<'a> {
-    /// The JSON before and after the objects.
-    around: [String; 2],
-    objects: &'a [Embedded],
+/// A `ManifestWork`, or the `ManifestWorkReplicaSet` for a placement to which [`Placement::objections`] has none.
+///
+/// [`Placement::objections`]: super::placement::Placement::objections
+#[derive(Clone, Copy, Debug)]
+pub struct ManifestWork<'a> {
+    /// The content.
+    pub template: &'a Template,
+    /// The recipient.
+    pub recipient: Recipient<'a>,
+    /// The Application that it carries.
+    pub application: &'a WorkName,
 }
 
-impl Work<'_> {
+impl ManifestWork<'_> {
+    /// Returns its name.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let suffix = &self.template.suffix;
+        match self.recipient {
+            Recipient::Cluster { .. } => self.application.part(suffix),
+            Recipient::Placement(placement) => {
+                self.application
+                    .set_part(suffix, &placement.namespace, placement.name_max())
+            }
+        }
+    }
+
     /// Passes the canonical JSON to `write`, piece by piece.
     ///
     /// # Errors
     /// Returns the first error of `write`.
     pub fn each_piece<E>(&self, mut write: impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
-        let [before, behind] = &self.around;
-        write(before)?;
-        for (at, embedded) in self.objects.iter().enumerate() {
+        let [before, behind] = self.around();
+        write(&before)?;
+        for (at, embedded) in self.template.objects.iter().enumerate() {
             if at > 0 {
                 write(",")?;
             }
             embedded.each_piece(&mut write)?;
         }
-        write(behind)
+        write(&behind)
+    }
+
+    /// Returns the JSON before and after the objects, which follow the other fields of the spec.
+    fn around(&self) -> [String; 2] {
+        let Template {
+            annotations, fields, ..
+        } = self.template;
+        let (api_version, kind, namespace) = match self.recipient {
+            Recipient::Cluster { name, .. } => (API_VERSION, KIND, name.to_string()),
+            Recipient::Placement(placement) => (SET_API_VERSION, SET_KIND, placement.namespace.clone()),
+        };
+        let application = application_label(self.application.application());
+        let labels = format!(r#"{{"{MANAGED_BY}":"{OURS}","{APPLICATION_LABEL}":"{application}"}}"#);
+        let name = self.name();
+        // None of these contains characters that JSON escapes.
+        let start = format!(
+            r#"{{"apiVersion":"{api_version}","kind":"{kind}","metadata":{{"annotations":{annotations},"labels":{labels},"name":"{name}","namespace":"{namespace}"}},"spec":"#
+        );
+        let fields = format!(r#"{fields},"workload":{{"manifests":["#);
+        match self.recipient {
+            Recipient::Cluster { .. } => [start + &fields, "]}}}".to_owned()],
+            // It is deleted after its ManifestWorks, as a ManifestWork is deleted after its objects, so others can wait for its
+            // deletion.
+            Recipient::Placement(placement) => [
+                format!(r#"{start}{{"cascadeDeletionPolicy":"Foreground","{TEMPLATE}":{fields}"#),
+                format!(r#"]}}}},"placementRefs":[{}]}}}}"#, json_of(&placement.reference())),
+            ],
+        }
     }
 }

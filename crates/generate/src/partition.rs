@@ -19,29 +19,45 @@ use super::place::Placed;
 pub struct Partition {
     /// The name suffix that distinguishes the ManifestWork from others of the Application; may be empty for one of them.
     pub suffix: String,
-    /// The sync wave of the ManifestWork on the hub.
-    pub wave: i32,
-    /// The Argo CD hook type of the ManifestWork, if the hub must run it as a hook.
-    pub hook: Option<Phase>,
+    /// The step of a sync that applies it.
+    pub step: SyncStep,
     /// Its objects, in the order of application.
     pub objects: Vec<Placed>,
     /// The total number of bytes.
     pub size: u64,
 }
 
+/// A step of a sync: a wave in a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SyncStep {
+    /// The phase.
+    pub phase: Phase,
+    /// The wave in the phase.
+    pub wave: i32,
+}
+
 /// The distance between two phases in waves of the hub.
 const PHASE: i32 = 2 * (WAVE_MAX + 1);
 
-/// Returns the phase and the wave in it that a wave of the hub represents.
-#[must_use]
-pub fn phase_of(wave: i32) -> (Phase, i32) {
-    let phases = wave.saturating_add(PHASE / 2).div_euclid(PHASE);
-    let phase = match phases {
-        ..0 => Phase::PreSync,
-        0 => Phase::Sync,
-        1.. => Phase::PostSync,
-    };
-    (phase, wave - phases * PHASE)
+impl SyncStep {
+    /// Returns the Argo CD hook type of a ManifestWork of this step, if the hub must run it as a hook.
+    #[must_use]
+    pub fn hook(self) -> Option<Phase> {
+        match self.phase {
+            Phase::PreSync | Phase::Sync | Phase::PostSync => None,
+            other => Some(other),
+        }
+    }
+
+    /// Returns the sync wave on the hub of a ManifestWork of this step.
+    #[must_use]
+    pub fn hub_wave(self) -> i32 {
+        match self.phase {
+            Phase::PreSync => self.wave - PHASE,
+            Phase::PostSync => self.wave + PHASE,
+            _ => self.wave,
+        }
+    }
 }
 
 /// Sorts objects into the order of application and partitions them into parts of at most `capacity` bytes. A larger object gets
@@ -74,16 +90,13 @@ fn of_group(group: Vec<Placed>, capacity: u64) -> Vec<Partition> {
         return Vec::new();
     };
     let words = words(first);
-    let (wave, hook) = match first.phase {
-        Phase::PreSync => (first.wave - PHASE, None),
-        Phase::Sync => (first.wave, None),
-        Phase::PostSync => (first.wave + PHASE, None),
-        other => (first.wave, Some(other)),
+    let step = SyncStep {
+        phase: first.phase,
+        wave: first.wave,
     };
     let partition = |(bucket, objects): (Option<String>, Vec<Placed>)| Partition {
         suffix: words.iter().cloned().chain(bucket).collect::<Vec<_>>().join("-"),
-        wave,
-        hook,
+        step,
         size: objects.iter().map(weight).sum(),
         objects,
     };
@@ -112,22 +125,28 @@ fn in_buckets(mut objects: Vec<Placed>, capacity: u64) -> Vec<(Option<String>, V
 /// Returns the part with a Namespace, which is applied before all others.
 #[must_use]
 pub fn of_namespace(namespace: Placed, others: &[Partition]) -> Partition {
-    let waves = others.iter().filter(|partition| partition.hook.is_none());
-    let first = waves.map(|partition| partition.wave).min();
+    let first = waves(others).min_by_key(|step| step.hub_wave());
     Partition {
         suffix: "namespace".to_owned(),
-        wave: first.map_or(0, |wave| wave - 1),
-        hook: None,
+        step: SyncStep {
+            phase: first.map_or(Phase::Sync, |step| step.phase),
+            wave: first.map_or(0, |step| step.wave - 1),
+        },
         size: namespace.object.size() as u64,
         objects: vec![namespace],
     }
 }
 
-/// Returns the last wave that is no hook.
+/// Returns the last step that is no hook.
 #[must_use]
-pub fn last_wave(partitions: &[Partition]) -> Option<i32> {
-    let waves = partitions.iter().filter(|partition| partition.hook.is_none());
-    waves.map(|partition| partition.wave).max()
+pub fn last_step(partitions: &[Partition]) -> Option<SyncStep> {
+    waves(partitions).max_by_key(|step| step.hub_wave())
+}
+
+/// Returns the steps that are no hooks.
+fn waves(partitions: &[Partition]) -> impl Iterator<Item = SyncStep> {
+    let steps = partitions.iter().map(|partition| partition.step);
+    steps.filter(|step| step.hook().is_none())
 }
 
 /// Returns the words of the name of an object's part; none for ordinary objects of wave 0.
@@ -165,7 +184,7 @@ mod tests {
             .map(|partition| {
                 let objects = partition.objects.iter();
                 let keys = objects.map(|placed| placed.object.key.to_string()).collect();
-                (partition.suffix, partition.wave, partition.hook, keys)
+                (partition.suffix, partition.step.hub_wave(), partition.step.hook(), keys)
             })
             .collect()
     }

@@ -1,6 +1,6 @@
 //! Prints ManifestWorks: JSON lines for Argo CD, YAML for people.
 
-use super::manifestwork::Work;
+use super::manifestwork::ManifestWork;
 use manifest::yaml;
 use std::convert::Infallible;
 use std::io::{self, Write};
@@ -19,7 +19,11 @@ pub enum Output {
 ///
 /// # Errors
 /// Returns an error if writing to `out` fails.
-pub fn works<'a>(works: impl Iterator<Item = Work<'a>>, output: Output, out: &mut impl Write) -> io::Result<()> {
+pub fn works<'a>(
+    works: impl Iterator<Item = ManifestWork<'a>>,
+    output: Output,
+    out: &mut impl Write,
+) -> io::Result<()> {
     for (at, work) in works.enumerate() {
         match output {
             Output::Json => {
@@ -39,7 +43,7 @@ pub fn works<'a>(works: impl Iterator<Item = Work<'a>>, output: Output, out: &mu
 
 /// Returns the JSON of a ManifestWork.
 #[must_use]
-pub fn json(work: &Work<'_>) -> String {
+pub fn json(work: &ManifestWork<'_>) -> String {
     let mut json = String::new();
     let all: Result<(), Infallible> = work.each_piece(|piece| {
         json.push_str(piece);
@@ -49,7 +53,7 @@ pub fn json(work: &Work<'_>) -> String {
     json
 }
 
-fn as_yaml(work: &Work<'_>) -> String {
+fn as_yaml(work: &ManifestWork<'_>) -> String {
     let json = json(work);
     let value = yaml::json(&json).expect("what was written is JSON");
     yaml::write(&value)

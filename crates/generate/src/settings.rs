@@ -23,6 +23,7 @@ use manifest::problem::Problems;
 use ocm::names::{ClusterName, WorkName};
 use sources::Sources;
 use std::collections::{BTreeMap, HashSet};
+use std::fmt::{self, Display};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -91,6 +92,15 @@ pub enum Recipient<'s> {
     },
     /// A placement.
     Placement(&'s Placement),
+}
+
+impl Display for Recipient<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cluster { name, .. } => name.fmt(f),
+            Self::Placement(placement) => placement.fmt(f),
+        }
+    }
 }
 
 impl Recipient<'_> {

@@ -1,4 +1,4 @@
-//! Reads works by any writer, as `generate --summary` and `diff` show them.
+//! Reads works by any writer, as `diff` shows them.
 
 use manifest::key::ObjectKey;
 use manifest::kinds::GroupKind;

@@ -3,7 +3,7 @@
 use super::Arguments;
 use super::{Env, Setting, Settings, announcements, table};
 use crate::generate;
-use crate::manifestwork::Work;
+use crate::manifestwork::ManifestWork;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::{BoxedStrategy, Just, Strategy, any, prop_oneof};
 use proptest::sample::{select, subsequence};
@@ -133,7 +133,7 @@ fn assert_plain(told: &str) {
 }
 
 /// Returns the namespace on the hub of a ManifestWork.
-fn namespace(work: &Work<'_>) -> String {
+fn namespace(work: &ManifestWork<'_>) -> String {
     let mut text = String::new();
     let written = work.each_piece(|piece| {
         text.push_str(piece);
