@@ -250,6 +250,7 @@ impl From<GenerateArgs> for Arguments {
         Self {
             folder: args.folder,
             given: args.given.0,
+            launcher: None,
         }
     }
 }

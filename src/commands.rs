@@ -18,7 +18,7 @@ use crate::{completion, fetch, manual};
 use clap::CommandFactory;
 use generate::confine;
 use generate::settings;
-use generate::settings::{Env, Settings};
+use generate::settings::{Arguments, Env, Settings};
 use generate::{Generated, generate, policy, print};
 use manifest::problem::{Problems, plain};
 use manifest::text::one_line;
@@ -163,9 +163,14 @@ fn colours(when: Color, env: &Env) -> bool {
 }
 
 fn settings(args: GenerateArgs, env: &Env) -> Result<Settings, Problems> {
-    let mut settings = Settings::resolve(args.into(), env)?;
-    settings.source.tools.launcher = Some(confine::this_program());
-    Ok(settings)
+    let launcher = Some(confine::this_program());
+    Settings::resolve(
+        Arguments {
+            launcher,
+            ..args.into()
+        },
+        env,
+    )
 }
 
 fn generated(settings: &Settings) -> Result<Generated<'_>, Problems> {

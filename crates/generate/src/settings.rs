@@ -26,7 +26,6 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt::{self, Display};
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::Duration;
 use values::{expanded, glob, plural};
 
 pub use crate::env::Env;
@@ -153,28 +152,6 @@ pub struct Settings {
     pub manifest_limit: Option<u64>,
 }
 
-/// The default of Argo CD's `--max-combined-directory-manifests-size`.
-const DEFAULT_MAX_SIZE: u64 = 10_000_000;
-
-/// The default of `--manifestLimit` of OCM's work webhook: 500 KiB.
-const DEFAULT_MANIFEST_LIMIT: u64 = 500 * 1024;
-
-/// The default of `work-size`. It leaves room for the configuration of the objects within the 262,144 bytes that Argo CD can
-/// apply client-side.
-const DEFAULT_WORK_SIZE: u64 = 200_000;
-
-/// The default of `tool-memory`: enough for large charts, and a fraction of a node's memory.
-const DEFAULT_TOOL_MEMORY: u64 = 1 << 30;
-
-/// The default of `max-clusters`: more than OCM manages from one hub.
-const DEFAULT_MAX_CLUSTERS: u64 = 10_000;
-
-/// The default of `max-output`: slightly below the 200 MiB that Argo CD accepts in one message by default.
-const DEFAULT_MAX_OUTPUT: u64 = 200_000_000;
-
-/// The default of Argo CD's own time limit for tools.
-const DEFAULT_EXEC_TIMEOUT: Duration = Duration::from_secs(90);
-
 /// The command-line arguments of `generate`.
 #[derive(Clone, Debug, Default)]
 pub struct Arguments {
@@ -182,6 +159,8 @@ pub struct Arguments {
     pub folder: Option<PathBuf>,
     /// The settings given as flags.
     pub given: Given,
+    /// The path of this program, which confines the tools that render manifests: see [`Tools::launcher`].
+    pub launcher: Option<PathBuf>,
 }
 
 impl Settings {
@@ -199,31 +178,31 @@ impl Settings {
         let target = target(&mut sources);
         let name = sources.text(&table::NAME, WorkName::from_str);
         sources.need(name.is_none(), "no name for the work: pass --name NAME");
-        let source = source(&mut sources, args.folder, namespace.clone(), env);
+        let source = source(&mut sources, args.folder, args.launcher, namespace.clone(), env);
         let cluster_scoped = sources.list(&table::CLUSTER_SCOPED_KINDS, true, GroupKind::from_str);
         let plurals = sources.list(&table::RESOURCE_NAMES, true, plural);
-        let create_namespace = sources.flag(&table::CREATE_NAMESPACE, false);
+        let create_namespace = sources.flag(&table::CREATE_NAMESPACE);
         sources.need(
             create_namespace && namespace.is_none(),
             "create-namespace is set, but the Application has no destination namespace: set spec.destination.namespace",
         );
         let asked = WorkOptions {
             strategy: sources.text(&table::UPDATE_STRATEGY, Strategy::from_str),
-            delete_namespaces: sources.flag(&table::DELETE_NAMESPACES, false),
-            delete_crds: sources.flag(&table::DELETE_CRDS, false),
-            condition_rules: sources.flag(&table::CONDITION_RULES, true),
+            delete_namespaces: sources.flag(&table::DELETE_NAMESPACES),
+            delete_crds: sources.flag(&table::DELETE_CRDS),
+            condition_rules: sources.flag(&table::CONDITION_RULES),
             executor: sources.text(&table::EXECUTOR, Executor::from_str),
             rollout: match &target {
                 Some(Target::Placement(placement)) => Some(placement.rollout.kind),
                 _ => None,
             },
         };
-        let allow_secrets = sources.flag(&table::ALLOW_SECRETS, false);
-        let allow_empty = sources.flag(&table::ALLOW_EMPTY, false);
-        let manifest_limit = sources.limit(&table::MANIFEST_LIMIT, DEFAULT_MANIFEST_LIMIT);
-        let work_size = sources.limit(&table::WORK_SIZE, DEFAULT_WORK_SIZE);
-        let max_clusters = sources.limit(&table::MAX_CLUSTERS, DEFAULT_MAX_CLUSTERS);
-        let max_output = sources.limit(&table::MAX_OUTPUT, DEFAULT_MAX_OUTPUT);
+        let allow_secrets = sources.flag(&table::ALLOW_SECRETS);
+        let allow_empty = sources.flag(&table::ALLOW_EMPTY);
+        let manifest_limit = sources.limit(&table::MANIFEST_LIMIT);
+        let work_size = sources.limit(&table::WORK_SIZE);
+        let max_clusters = sources.limit(&table::MAX_CLUSTERS);
+        let max_output = sources.limit(&table::MAX_OUTPUT);
         let policy = sources.any_text(&table::POLICY).map(PathBuf::from);
         if policy.is_none()
             && let Some(origin) = sources.set_but_empty(&table::POLICY)
@@ -328,7 +307,7 @@ fn target(sources: &mut Sources<'_>) -> Option<Target> {
     clusters.retain(|cluster| seen.insert(cluster.to_string()));
     let placement = sources.text(&table::PLACEMENT, Placement::from_str);
     let rollout = Rollout {
-        kind: sources.text(&table::ROLLOUT, FromStr::from_str).unwrap_or_default(),
+        kind: sources.value(&table::ROLLOUT, FromStr::from_str),
         max_concurrency: sources.text(&table::ROLLOUT_MAX_CONCURRENCY, FromStr::from_str),
         max_failures: sources.text(&table::ROLLOUT_MAX_FAILURES, FromStr::from_str),
         min_success_time: sources.text(&table::ROLLOUT_MIN_SUCCESS_TIME, FromStr::from_str),
@@ -372,23 +351,29 @@ fn target(sources: &mut Sources<'_>) -> Option<Target> {
     }
 }
 
-fn source(sources: &mut Sources<'_>, folder: Option<PathBuf>, namespace: Option<String>, env: &Env) -> Source {
+fn source(
+    sources: &mut Sources<'_>,
+    folder: Option<PathBuf>,
+    launcher: Option<PathBuf>,
+    namespace: Option<String>,
+    env: &Env,
+) -> Source {
     let selection = Selection {
-        recurse: sources.flag(&table::RECURSE, true),
+        recurse: sources.flag(&table::RECURSE),
         include: sources.list(&table::INCLUDE, false, glob),
         exclude: sources.list(&table::EXCLUDE, false, glob),
-        max_size: sources.limit(&table::MAX_SIZE, DEFAULT_MAX_SIZE),
+        max_size: sources.limit(&table::MAX_SIZE),
         leave_out: Vec::new(),
     };
-    let timeout = sources
-        .text(&table::EXEC_TIMEOUT, ocm::duration::parse)
-        .unwrap_or(DEFAULT_EXEC_TIMEOUT);
     let options = sources.any_text(&table::KUSTOMIZE_OPTIONS).unwrap_or_default();
-    let mut tools = Tools::new(env, timeout, selection.max_size);
-    tools.memory = sources.limit(&table::TOOL_MEMORY, DEFAULT_TOOL_MEMORY);
-    tools.isolation = sources
-        .text(&table::TOOL_ISOLATION, Isolation::from_str)
-        .unwrap_or_default();
+    let tools = Tools {
+        launcher,
+        memory: sources.limit(&table::TOOL_MEMORY),
+        isolation: sources.value(&table::TOOL_ISOLATION, Isolation::from_str),
+        env: Tools::environment(env),
+        timeout: sources.value(&table::EXEC_TIMEOUT, ocm::duration::parse),
+        max_size: selection.max_size,
+    };
     Source {
         input: Input::new(folder),
         path: env.get("ARGOCD_APP_SOURCE_PATH").cloned().unwrap_or_default(),
@@ -453,17 +438,17 @@ fn helm(sources: &mut Sources<'_>, namespace: Option<String>, env: &Env) -> Helm
         kube_version: sources.any_text(&table::HELM_KUBE_VERSION),
         api_versions: sources.list(&table::HELM_API_VERSIONS, true, key),
         flags: [
-            ("--include-crds", !sources.flag(&table::HELM_SKIP_CRDS, false)),
-            ("--skip-tests", sources.flag(&table::HELM_SKIP_TESTS, false)),
+            ("--include-crds", !sources.flag(&table::HELM_SKIP_CRDS)),
+            ("--skip-tests", sources.flag(&table::HELM_SKIP_TESTS)),
             (
                 SKIP_SCHEMA_VALIDATION,
-                sources.flag(&table::HELM_SKIP_SCHEMA_VALIDATION, false),
+                sources.flag(&table::HELM_SKIP_SCHEMA_VALIDATION),
             ),
         ]
         .into_iter()
         .filter_map(|(flag, given)| given.then_some(flag))
         .collect(),
-        ignore_missing_value_files: sources.flag(&table::HELM_IGNORE_MISSING_VALUE_FILES, false),
+        ignore_missing_value_files: sources.flag(&table::HELM_IGNORE_MISSING_VALUE_FILES),
     }
 }
 

@@ -143,15 +143,21 @@ impl<'a> Sources<'a> {
         self.text(setting, |text| Ok::<_, String>(text.to_owned()))
     }
 
+    /// Returns a setting with one value, or the default that the table has for it.
+    pub(super) fn value<T, E: Display>(&mut self, setting: &Setting, parse: impl Fn(&str) -> Result<T, E>) -> T {
+        let default = || parse(setting.default_value()?).ok();
+        let given = self.text(setting, &parse);
+        given.or_else(default).expect("the default in the table is a value")
+    }
+
     /// Returns a boolean setting.
-    pub(super) fn flag(&mut self, setting: &Setting, default: bool) -> bool {
-        self.text(setting, values::boolean).unwrap_or(default)
+    pub(super) fn flag(&mut self, setting: &Setting) -> bool {
+        self.value(setting, values::boolean)
     }
 
     /// Returns a setting in bytes; 0 means no limit.
-    pub(super) fn limit(&mut self, setting: &Setting, default: u64) -> Option<u64> {
-        let bytes = self.text(setting, values::quantity).unwrap_or(default);
-        Some(bytes).filter(|&bytes| bytes > 0)
+    pub(super) fn limit(&mut self, setting: &Setting) -> Option<u64> {
+        Some(self.value(setting, values::quantity)).filter(|&bytes| bytes > 0)
     }
 
     /// Returns a setting with several values; with `commas`, one text may contain several.

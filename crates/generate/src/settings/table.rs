@@ -1,4 +1,4 @@
-//! The table of settings, the single source of flags, plugin parameters, their descriptions in Argo CD's UI, and
+//! The table of settings, the single source of flags, plugin parameters, defaults, descriptions in Argo CD's UI, and
 //! docs/settings.md.
 
 use std::borrow::Cow;
@@ -16,7 +16,7 @@ pub struct Setting {
     pub form: Form,
     /// The title in Argo CD's UI.
     pub title: &'static str,
-    /// The default, in Markdown.
+    /// The default, in Markdown: a value in backticks, or a description.
     pub default: &'static str,
     /// The description, in Markdown.
     pub about: &'static str,
@@ -237,13 +237,14 @@ pub(super) static REMOTE_BASES: Setting = Setting::new("remote-bases", List("URL
     .about(
         "Beginnings of addresses, separated by commas, that kustomize and Helm may fetch: bases, charts and schemas",
     );
-/// The time limit of Argo CD for the tools it starts itself, under the same name.
+/// The time limit of Argo CD for the tools it starts itself, under the same name and with the same default.
 pub(super) static EXEC_TIMEOUT: Setting = Setting::new("exec-timeout", Text("DURATION"), "Time for a tool")
     .of_the_platform()
     .also(&["ARGOCD_EXEC_TIMEOUT"])
     .default("`90s`")
     .about("How long kustomize or helm may take");
-/// Protects the sidecar from a chart or kustomization that uses all of its memory.
+/// Protects the sidecar from a chart or kustomization that uses all of its memory. The default is enough for large charts, and a
+/// fraction of a node's memory.
 pub(super) static TOOL_MEMORY: Setting = Setting::new("tool-memory", Text("QUANTITY"), "Memory for a tool")
     .of_the_platform()
     .also(&["ARGOCD_OCM_CMP_TOOL_MEMORY"])
@@ -257,31 +258,32 @@ pub(super) static TOOL_ISOLATION: Setting = Setting::new("tool-isolation", Text(
     .about(
         "Walls of the kernel around kustomize and helm: `all` that are available, `landlock`, `namespaces` or `none`",
     );
-/// Protects the sidecar from too many clusters.
+/// Protects the sidecar from too many clusters. The default is more than OCM manages from one hub.
 pub(super) static MAX_CLUSTERS: Setting = Setting::new("max-clusters", Text("NUMBER"), "Most clusters")
     .of_the_platform()
     .also(&["ARGOCD_OCM_CMP_MAX_CLUSTERS"])
     .default("`10000`")
     .about("Most managed clusters of one Application, 0 for no limit");
-/// Below Argo CD's message limit: its `ARGOCD_GRPC_MAX_SIZE_MB` is 200 MiB by default.
+/// Slightly below Argo CD's message limit: its `ARGOCD_GRPC_MAX_SIZE_MB` is 200 MiB by default.
 pub(super) static MAX_OUTPUT: Setting = Setting::new("max-output", Text("QUANTITY"), "Most bytes of works")
     .of_the_platform()
     .also(&["ARGOCD_OCM_CMP_MAX_OUTPUT"])
     .default("`200M`")
     .about("Most bytes of the objects in all works together, 0 for no limit");
-/// Protects the repo-server, under Argo CD's own name for this limit.
+/// Protects the repo-server, under Argo CD's own name for this limit and with the same default.
 pub(super) static MAX_SIZE: Setting = Setting::new("max-size", Text("QUANTITY"), "Most bytes of manifests")
     .of_the_platform()
     .also(&["ARGOCD_REPO_SERVER_MAX_COMBINED_DIRECTORY_MANIFESTS_SIZE"])
     .default("`10M`")
     .about("Most bytes of all files together, or of what is rendered, 0 for no limit");
-/// Follows the `--manifestLimit` of OCM's webhook.
+/// Follows the `--manifestLimit` of OCM's webhook, 500 KiB by default.
 pub(super) static MANIFEST_LIMIT: Setting = Setting::new("manifest-limit", Text("BYTES"), "Most bytes of a work")
     .of_the_platform()
     .also(&["ARGOCD_OCM_CMP_MANIFEST_LIMIT"])
     .default("`512000`")
     .about("Most bytes in one work that OCM takes, as its webhook counts them (its `--manifestLimit`), 0 for no limit");
-/// Reserved for the platform: a change splits an Application into other ManifestWorks.
+/// Reserved for the platform: a change splits an Application into other ManifestWorks. The default leaves room for the
+/// configuration of the objects within the 262,144 bytes that Argo CD can apply client-side.
 pub(super) static WORK_SIZE: Setting = Setting::new("work-size", Text("BYTES"), "Size of works")
     .of_the_platform()
     .also(&["ARGOCD_OCM_CMP_WORK_SIZE"])

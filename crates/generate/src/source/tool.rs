@@ -26,11 +26,11 @@ pub struct Tools {
     /// The kernel isolation of the tools.
     pub isolation: Isolation,
     /// The environment of the tools.
-    env: Vec<(String, String)>,
+    pub env: Vec<(String, String)>,
     /// The maximum duration of each run.
-    timeout: Duration,
+    pub timeout: Duration,
     /// The maximum number of bytes of output; `None` for no limit.
-    max_size: Option<u64>,
+    pub max_size: Option<u64>,
 }
 
 /// Returns true if tools inherit the environment variable: those to find programs, and to reach a Git server if a kustomization
@@ -209,10 +209,10 @@ impl Written {
 pub(super) struct Complaint(pub(super) String);
 
 impl Tools {
-    /// Creates the settings with the variables that tools need, and always with a home directory: without one, helm would search
-    /// for its plugins and settings in the chart. If `GOGC` is not set, tools collect garbage later than Go's default.
+    /// Returns the variables that tools need, always with a home directory: without one, helm would search for its plugins and
+    /// settings in the chart. If `GOGC` is not set, tools collect garbage later than Go's default.
     #[must_use]
-    pub fn new(env: &Env, timeout: Duration, max_size: Option<u64>) -> Self {
+    pub fn environment(env: &Env) -> Vec<(String, String)> {
         let given = env.iter().filter(|(name, _)| is_given(name));
         let mut env: Vec<_> = given.map(|(name, value)| (name.clone(), value.clone())).collect();
         if !env.iter().any(|(name, home)| name == "HOME" && !home.is_empty()) {
@@ -221,14 +221,7 @@ impl Tools {
         if !env.iter().any(|(name, _)| name == "GOGC") {
             env.push(("GOGC".to_owned(), COLLECT_AT.to_owned()));
         }
-        Self {
-            launcher: None,
-            memory: None,
-            isolation: Isolation::default(),
-            env,
-            timeout,
-            max_size,
-        }
+        env
     }
 
     /// Runs the tool `name` in a folder with `input` on standard input. Returns its output, or its error message.
@@ -479,7 +472,7 @@ mod tests {
             ("PATH".to_owned(), "/usr/bin:/bin".to_owned()),
             ("SECRET".to_owned(), "1234".to_owned()),
         ];
-        Tools::new(&env.into(), timeout, Some(100))
+        tools_with(&env.into(), timeout, Some(100))
     }
 
     fn run(timeout: Duration, script: &str, input: Option<&str>) -> Result<Result<String, String>, String> {
@@ -494,6 +487,17 @@ mod tests {
             Ok(Ok(written)) => Ok(Ok(String::from_utf8(written.manifests).expect("text"))),
             Ok(Err(Complaint(line))) => Ok(Err(line)),
             Err(problems) => Err(problems.to_string()),
+        }
+    }
+
+    fn tools_with(env: &Env, timeout: Duration, max_size: Option<u64>) -> Tools {
+        Tools {
+            launcher: None,
+            memory: None,
+            isolation: Isolation::All,
+            env: Tools::environment(env),
+            timeout,
+            max_size,
         }
     }
 
@@ -512,7 +516,7 @@ mod tests {
     #[test]
     fn a_tool_collects_late_unless_told_otherwise() {
         let collects_at = |env: Env| {
-            let tools = Tools::new(&env, LONG, None);
+            let tools = tools_with(&env, LONG, None);
             let value = tools.env.iter().filter(|(name, _)| name == "GOGC");
             value.map(|(_, value)| value.clone()).collect::<Vec<_>>()
         };
@@ -526,7 +530,7 @@ mod tests {
         let env = [("PATH", "/usr/bin:/bin"), ("HOME", "/home/user")];
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let here = Path::new(".");
-        let run = Tools::new(&env.into(), LONG, None).run(
+        let run = tools_with(&env.into(), LONG, None).run(
             "sh",
             ["-c", "echo $HOME"],
             here,
