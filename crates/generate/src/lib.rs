@@ -1,9 +1,13 @@
 //! `generate`: wraps the manifests of a folder in `ManifestWork`s per managed cluster.
 //!
 //! ```text
-//! policy → source (files, kustomize, helm → load) → hooks → namespaces → validate → partition (order, buckets) → content_hash
-//!        → manifestwork → print
+//!                        hooks, namespaces      order, buckets      content_hash, manifest_configs
+//! files ─▶ source, load ─▶ place ─▶ validate ─▶ partition ─▶ manifestwork ─▶ print
+//!                     Object     Placed          Partition    Template, ManifestWork
 //! ```
+//!
+//! Each stage takes the values of the one before and returns its own. An object is written as JSON once, when it is read, because
+//! text needs less memory than the value.
 //!
 //! A pure function of the files and the settings: it never asks an API server, because Argo CD caches the output for a day and the
 //! sidecar has no token. Only kustomize and helm may fetch remote bases, from addresses that the platform allows.
@@ -42,7 +46,6 @@ mod validate;
 use manifest::problem::Problems;
 use manifest_configs::{Plurals, WorkOptions};
 use manifestwork::{ManifestWork, Template};
-use object::Object;
 use ocm::names::WorkName;
 use policy::Rules;
 use settings::{Recipient, Settings};
@@ -78,33 +81,48 @@ pub fn generate(settings: &Settings) -> Result<Generated<'_>, Problems> {
         .map(|policy| policy.rules_for(settings.project.as_deref()))
         .transpose()?;
     let options = settings.work_options(rules)?;
-    Problems::or(validate::clusters(settings), ())?;
-    let variants = source::variants(
-        &settings.source,
-        &settings.target,
-        settings.namespace.as_deref(),
-        settings.max_output,
-    )?;
-    let mut deliveries = Vec::new();
-    let mut notices: Vec<String> = Vec::new();
-    let mut problems: Vec<String> = Vec::new();
-    for mut variant in variants {
-        notices.append(&mut variant.manifests.notices);
-        match Delivery::new(variant, rules, &options, settings) {
-            Ok(delivery) => deliveries.push(delivery),
+    validate::clusters(settings)?;
+    let mut variants = source::variants(settings)?;
+    let notices = variants
+        .iter_mut()
+        .flat_map(|variant| variant.manifests.notices.split_off(0));
+    let notices = once(notices.collect());
+    let deliveries = all(variants.into_iter().map(|Variant { recipients, manifests }| {
+        let templates = templates(manifests, rules, &options, settings)?;
+        Ok(Delivery { recipients, templates })
+    }))?;
+    validate::output(deliveries.iter().map(Delivery::size), settings.max_output)?;
+    Ok(Generated { deliveries, notices })
+}
+
+/// Creates the ManifestWorks that carry the objects of a folder.
+fn templates(
+    Manifests { objects, files, .. }: Manifests,
+    rules: Option<Rules<'_>>,
+    options: &WorkOptions,
+    settings: &Settings,
+) -> Result<Vec<Template>, Problems> {
+    let placed = place::placed(objects, &settings.cluster_scoped, settings.namespace.as_deref());
+    let created = settings.created_namespace(&placed);
+    validate::objects(&placed, created.as_ref(), &files, rules, settings)?;
+    let plurals = Plurals::new(&placed, &settings.plurals);
+    let partitions = partition::partitions(placed, created, settings.capacity());
+    let templates = manifestwork::templates(partitions, &plurals, options);
+    validate::works(&templates, settings)?;
+    Ok(templates)
+}
+
+/// Returns all results, or each problem once: a problem of a shared source would be there once per variant.
+fn all<T>(results: impl Iterator<Item = Result<T, Problems>>) -> Result<Vec<T>, Problems> {
+    let mut values = Vec::new();
+    let mut problems = Vec::new();
+    for result in results {
+        match result {
+            Ok(value) => values.push(value),
             Err(found) => problems.extend(found.into_lines()),
         }
     }
-    // Report a problem of a shared source once, not per cluster.
-    Problems::or(once(problems), ())?;
-    Problems::or(
-        validate::output(deliveries.iter().map(Delivery::size), settings.max_output),
-        (),
-    )?;
-    Ok(Generated {
-        deliveries,
-        notices: once(notices),
-    })
+    Problems::or(once(problems), values)
 }
 
 /// Removes repeated lines, keeping the first of each.
@@ -114,40 +132,7 @@ fn once(mut lines: Vec<String>) -> Vec<String> {
     lines
 }
 
-impl<'s> Delivery<'s> {
-    /// Creates the ManifestWorks of a group of recipients.
-    fn new(
-        Variant { recipients, manifests }: Variant<'s>,
-        rules: Option<Rules<'_>>,
-        options: &WorkOptions,
-        settings: &Settings,
-    ) -> Result<Self, Problems> {
-        let Manifests { objects, files, .. } = manifests;
-        let placed = place::placed(objects, &settings.cluster_scoped, settings.namespace.as_deref());
-        if placed.is_empty() && !settings.allow_empty {
-            return Err(Problems::one(
-                "no manifests: the folder has no Kubernetes object in a .yaml, .yml or .json file that include and exclude select; \
-                 to remove everything from the cluster on purpose, set allow-empty",
-            ));
-        }
-        let created = settings.created_namespace(&placed);
-        let place_of = |object: &Object| object.source.place(&files[object.source.file as usize]);
-        let problems = validate::objects(&placed, created.as_ref(), rules, settings, place_of);
-        Problems::or(problems, ())?;
-
-        let plurals = Plurals::new(&placed, &settings.plurals);
-        let mut partitions = partition::partitions(placed, settings.capacity());
-        if let Some(namespace) = created {
-            partitions.push(partition::of_namespace(namespace, &partitions));
-        }
-        let last = partition::last_step(&partitions);
-        let templates: Vec<Template> = partitions
-            .into_iter()
-            .map(|partition| Template::new(partition, last, &plurals, options))
-            .collect();
-        Problems::or(validate::works(&templates, settings), Self { recipients, templates })
-    }
-
+impl Delivery<'_> {
     /// Returns the number of bytes of the objects, and the number of recipients.
     fn size(&self) -> (u64, usize) {
         (self.templates.iter().map(Template::size).sum(), self.recipients.len())

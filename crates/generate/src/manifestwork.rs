@@ -3,7 +3,7 @@
 use super::annotations::Phase;
 use super::content_hash::{self, Embedded};
 use super::manifest_configs::{self, Plurals, WorkOptions};
-use super::partition::{Partition, SyncStep};
+use super::partition::{self, Partition, SyncStep};
 use super::settings::Recipient;
 use manifest::json;
 use manifest::value::{Map, Value};
@@ -34,10 +34,17 @@ const SET_API_VERSION: &str = "work.open-cluster-management.io/v1alpha1";
 /// annotations to 262,144 bytes, including others.
 const CLIENT_SIDE_MAX: u64 = 250_000;
 
+/// Creates the ManifestWork of each partition.
+#[must_use]
+pub fn templates(partitions: Vec<Partition>, plurals: &Plurals, options: &WorkOptions) -> Vec<Template> {
+    let last = partition::last_step(&partitions);
+    let template = |partition| Template::new(partition, last, plurals, options);
+    partitions.into_iter().map(template).collect()
+}
+
 impl Template {
     /// Creates the ManifestWork that carries `partition`; `last` is the last step of all that is no hook.
-    #[must_use]
-    pub fn new(partition: Partition, last: Option<SyncStep>, plurals: &Plurals, wanted: &WorkOptions) -> Self {
+    fn new(partition: Partition, last: Option<SyncStep>, plurals: &Plurals, wanted: &WorkOptions) -> Self {
         let Partition {
             suffix,
             step,

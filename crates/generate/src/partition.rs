@@ -61,14 +61,22 @@ impl SyncStep {
 }
 
 /// Sorts objects into the order of application and partitions them into parts of at most `capacity` bytes. A larger object gets
-/// its own part.
+/// its own part, and so does the Namespace `created` that is in no file.
 #[must_use]
-pub fn partitions(mut objects: Vec<Placed>, capacity: u64) -> Vec<Partition> {
+pub fn partitions(mut objects: Vec<Placed>, created: Option<Placed>, capacity: u64) -> Vec<Partition> {
     order::for_apply(&mut objects);
-    groups(objects)
-        .into_iter()
-        .flat_map(|group| of_group(group, capacity))
-        .collect()
+    let groups = groups(objects).into_iter();
+    let mut partitions: Vec<Partition> = groups.flat_map(|group| of_group(group, capacity)).collect();
+    if let Some(namespace) = created {
+        partitions.push(of_namespace(namespace, &partitions));
+    }
+    partitions
+}
+
+/// Returns the last step that is no hook.
+#[must_use]
+pub fn last_step(partitions: &[Partition]) -> Option<SyncStep> {
+    waves(partitions).max_by_key(|step| step.hub_wave())
 }
 
 /// Splits sorted objects into those that belong in the same ManifestWork unless it is too large.
@@ -123,8 +131,7 @@ fn in_buckets(mut objects: Vec<Placed>, capacity: u64) -> Vec<(Option<String>, V
 }
 
 /// Returns the part with a Namespace, which is applied before all others.
-#[must_use]
-pub fn of_namespace(namespace: Placed, others: &[Partition]) -> Partition {
+fn of_namespace(namespace: Placed, others: &[Partition]) -> Partition {
     let first = waves(others).min_by_key(|step| step.hub_wave());
     Partition {
         suffix: "namespace".to_owned(),
@@ -135,12 +142,6 @@ pub fn of_namespace(namespace: Placed, others: &[Partition]) -> Partition {
         size: namespace.object.size() as u64,
         objects: vec![namespace],
     }
-}
-
-/// Returns the last step that is no hook.
-#[must_use]
-pub fn last_step(partitions: &[Partition]) -> Option<SyncStep> {
-    waves(partitions).max_by_key(|step| step.hub_wave())
 }
 
 /// Returns the steps that are no hooks.
@@ -179,7 +180,7 @@ mod tests {
     use crate::place::tests::placed;
 
     fn arranged(yaml: &[&str], capacity: u64) -> Vec<(String, i32, Option<Phase>, Vec<String>)> {
-        partitions(placed(yaml), capacity)
+        partitions(placed(yaml), None, capacity)
             .into_iter()
             .map(|partition| {
                 let objects = partition.objects.iter();

@@ -43,8 +43,8 @@ impl Placed {
     }
 }
 
-/// Places the objects of a folder; `cluster_scoped` are cluster-scoped kinds whose CRD is not among them, and `namespace` is that
-/// of namespaced objects that name none.
+/// Places the objects of a folder: `cluster_scoped` are kinds besides the built-in ones and those whose CRD is in the folder,
+/// `namespace` is the default.
 #[must_use]
 pub fn placed(objects: Vec<Box<Object>>, cluster_scoped: &[GroupKind], namespace: Option<&str>) -> Vec<Placed> {
     let mut placed = namespaces::in_namespaces(hooks::in_phases(objects), cluster_scoped, namespace);

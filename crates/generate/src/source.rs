@@ -17,7 +17,7 @@ mod tool;
 use super::discover::{self, Selection};
 use super::load;
 use super::object::Object;
-use super::settings::{Recipient, Target};
+use super::settings::{Recipient, Settings, Target};
 use super::validate;
 use bounds::{Repository, Target as Found};
 use manifest::key::ObjectKey;
@@ -166,55 +166,48 @@ pub struct Variant<'s> {
     pub manifests: Manifests,
 }
 
-/// Reads the manifests of each recipient of `target`; recipients with the same manifests share a variant. `namespace` is the
-/// default for objects without one. `max_output` limits the bytes of the objects of all variants together; each variant counts
-/// once per recipient.
+/// Reads the manifests of each recipient; recipients with the same manifests share a variant.
 ///
 /// # Errors
-/// Returns an error if the input is invalid, with one line per problem, or if it is too large.
-pub fn variants<'s>(
-    source: &Source,
-    target: &'s Target,
-    namespace: Option<&str>,
-    max_output: Option<u64>,
-) -> Result<Vec<Variant<'s>>, Problems> {
-    let Plan { reads, mut variants } = Plan::new(source, target)?;
+/// Returns an error if the input is invalid, with one line per problem, or if the objects of all recipients together are too large.
+pub fn variants(settings: &Settings) -> Result<Vec<Variant<'_>>, Problems> {
+    let source = &settings.source;
+    let Plan { reads, variants } = Plan::new(source, &settings.target)?;
     let mut problems = Vec::new();
-    let budget = |size: u64| match max_output.filter(|&max| size > max) {
-        Some(max) => Err(Problems::one(validate::too_large(max))),
-        None => Ok(()),
-    };
-    let mut read: Vec<Option<Manifests>> = Vec::with_capacity(reads.len());
+    let mut read: Vec<Arc<Manifests>> = Vec::with_capacity(reads.len());
     let mut size = 0;
     for some in reads.chunks(at_a_time(reads.len())) {
         for found in side_by_side(some, |read| read.manifests(source)) {
-            let found = found.map_err(|found| problems.extend(found.into_lines())).ok();
-            size += found.as_ref().map_or(0, Manifests::size);
-            read.push(found);
-        }
-        budget(size)?;
-    }
-    Problems::or(problems, ())?;
-    let mut done = Vec::new();
-    let mut size = 0;
-    while let Some((recipients, layers)) = variants.pop() {
-        let mut manifests = Manifests::default();
-        for (at, &layer) in layers.iter().enumerate() {
-            let needed_again = variants.iter().any(|(_, layers)| layers.contains(&layer));
-            let read = &mut read[layer];
-            let read = if needed_again { read.clone() } else { read.take() };
-            let read = read.expect("it was read, and the last that needs it takes it");
-            if at == 0 {
-                manifests = read;
-            } else {
-                manifests.lay_over(read, namespace);
+            match found {
+                Ok(manifests) => {
+                    size += manifests.size();
+                    read.push(Arc::new(manifests));
+                }
+                Err(found) => problems.extend(found.into_lines()),
             }
         }
+        validate::within(size, settings.max_output)?;
+    }
+    Problems::or(problems, ())?;
+    let layers_of = |layers: Vec<usize>| -> Vec<_> { layers.into_iter().map(|at| Arc::clone(&read[at])).collect() };
+    let variants: Vec<_> = variants
+        .into_iter()
+        .map(|(recipients, layers)| (recipients, layers_of(layers)))
+        .collect();
+    // The last variant of several takes what they share, without a copy.
+    drop(read);
+    let mut done = Vec::with_capacity(variants.len());
+    let mut size = 0;
+    for (recipients, layers) in variants {
+        let mut layers = layers.into_iter().map(Arc::unwrap_or_clone);
+        let mut manifests = layers.next().unwrap_or_default();
+        for over in layers {
+            manifests.lay_over(over, settings.namespace.as_deref());
+        }
         size += manifests.size() * recipients.len() as u64;
-        budget(size)?;
+        validate::within(size, settings.max_output)?;
         done.push(Variant { recipients, manifests });
     }
-    done.reverse();
     Ok(done)
 }
 

@@ -6,17 +6,26 @@ use super::order;
 use super::place::Placed;
 use super::policy::{self, Delivered, Rules};
 use super::settings::{Settings, Target};
-use manifest::problem::Place;
+use manifest::problem::Problems;
 
-/// Returns all problems of the objects of a folder, one line each. `created` is the object that is in no file, and `place` returns
-/// the location of the others.
-pub(super) fn objects<'a>(
-    placed: &'a [Placed],
+/// Checks the objects of a folder; `created` is the Namespace that is in no file, and `files` are the names of the files.
+///
+/// # Errors
+/// Returns an error with all problems, or with a single one if there are no objects and the Application does not allow that.
+pub(super) fn objects(
+    placed: &[Placed],
     created: Option<&Placed>,
+    files: &[String],
     rules: Option<Rules<'_>>,
     settings: &Settings,
-    place: impl Fn(&'a Object) -> Place<'a>,
-) -> Vec<String> {
+) -> Result<(), Problems> {
+    if placed.is_empty() && !settings.allow_empty {
+        return Err(Problems::one(
+            "no manifests: the folder has no Kubernetes object in a .yaml, .yml or .json file that include and exclude select; \
+             to remove everything from the cluster on purpose, set allow-empty",
+        ));
+    }
+    let place = |object: &Object| object.source.place(&files[object.source.file as usize]);
     let objects = || placed.iter().map(|placed| &*placed.object);
     let missing_namespace = placed.iter().filter(|placed| placed.lacks_namespace());
     let missing_namespace = missing_namespace.map(|Placed { object, .. }| {
@@ -57,61 +66,71 @@ pub(super) fn objects<'a>(
         Target::Placement(placement) => rules.against_placement(&placement.to_string()),
         Target::Clusters(_) => None,
     });
-    missing_namespace
+    let problems = missing_namespace
         .chain(placement)
         .chain(twice)
         .chain(large)
         .chain(refused)
-        .chain(created)
-        .collect()
+        .chain(created);
+    Problems::or(problems.collect(), ())
 }
 
-/// Returns the problem of too many clusters, if any.
-pub(super) fn clusters(settings: &Settings) -> Vec<String> {
+/// Checks the number of clusters.
+///
+/// # Errors
+/// Returns an error if there are more than the platform allows.
+pub(super) fn clusters(settings: &Settings) -> Result<(), Problems> {
     let count = settings.target.clusters().len();
-    let max = settings.max_clusters.filter(|&max| count as u64 > max);
-    let line = max.map(|max| {
-        format!(
+    match settings.max_clusters.filter(|&max| count as u64 > max) {
+        None => Ok(()),
+        Some(max) => Err(Problems::one(format!(
             "the Application has {count} clusters, and the limit is {max}: use a placement or several Applications, or ask an \
              administrator to raise --max-clusters (ARGOCD_OCM_CMP_MAX_CLUSTERS in the sidecar)"
-        )
-    });
-    line.into_iter().collect()
+        ))),
+    }
 }
 
-/// Returns the problem that the ManifestWorks together are too large, if any. `deliveries` are the bytes of objects and the
-/// number of recipients.
-pub(super) fn output(deliveries: impl Iterator<Item = (u64, usize)>, max: Option<u64>) -> Vec<String> {
+/// Checks the size of the ManifestWorks together; `deliveries` are the bytes of objects and the number of recipients.
+///
+/// # Errors
+/// Returns an error if they are too large.
+pub(super) fn output(deliveries: impl Iterator<Item = (u64, usize)>, max: Option<u64>) -> Result<(), Problems> {
     let total = deliveries.fold(0_u64, |total, (objects, recipients)| {
         total.saturating_add(objects.saturating_mul(recipients as u64))
     });
-    let max = max.filter(|&max| total > max);
-    max.map(too_large).into_iter().collect()
+    within(total, max)
 }
 
-/// Returns the problem that all ManifestWorks together exceed `max` bytes.
-pub(super) fn too_large(max: u64) -> String {
-    format!(
-        "the works of all clusters have more than {max} bytes together: deliver fewer objects, use a placement or several \
-         Applications, or ask an administrator to raise --max-output (ARGOCD_OCM_CMP_MAX_OUTPUT in the sidecar)"
-    )
+/// Checks the number of bytes of all ManifestWorks together.
+///
+/// # Errors
+/// Returns an error if it exceeds `max`.
+pub(super) fn within(bytes: u64, max: Option<u64>) -> Result<(), Problems> {
+    match max.filter(|&max| bytes > max) {
+        None => Ok(()),
+        Some(max) => Err(Problems::one(format!(
+            "the works of all clusters have more than {max} bytes together: deliver fewer objects, use a placement or several \
+             Applications, or ask an administrator to raise --max-output (ARGOCD_OCM_CMP_MAX_OUTPUT in the sidecar)"
+        ))),
+    }
 }
 
-/// Returns a problem for each ManifestWork that OCM rejects because of its size. Only those of a placement can be too large,
-/// because a progressive rollout is not split.
-pub(super) fn works(works: &[Template], settings: &Settings) -> Vec<String> {
+/// Checks the size of each ManifestWork. Only those of a placement can be too large, because a progressive rollout is not split.
+///
+/// # Errors
+/// Returns an error with one line for each that OCM rejects.
+pub(super) fn works(works: &[Template], settings: &Settings) -> Result<(), Problems> {
     let (Target::Placement(_), Some(limit)) = (&settings.target, settings.manifest_limit) else {
-        return Vec::new();
+        return Ok(());
     };
     let large = works.iter().map(Template::weight).filter(|&weight| weight > limit);
-    large
-        .map(|weight| {
+    let problems = large.map(|weight| {
             format!(
                 "the objects have {weight} bytes, and OCM takes at most {limit} in a work: a progressive rollout goes by whole works, so \
                  nothing is split: set rollout to All, or deliver them by several Applications"
             )
-        })
-        .collect()
+        });
+    Problems::or(problems.collect(), ())
 }
 
 #[cfg(test)]
@@ -120,14 +139,15 @@ mod tests {
 
     #[test]
     fn refuses_output_beyond_the_limit() {
-        let told = output([(8_700_000, 500)].into_iter(), Some(200_000_000));
+        let refused = |deliveries: &[(u64, usize)], max| {
+            let checked = output(deliveries.iter().copied(), max);
+            checked.err().map_or(Vec::new(), Problems::into_lines)
+        };
+        let told = refused(&[(8_700_000, 500)], Some(200_000_000));
         assert!(told.len() == 1 && told[0].contains("200000000 bytes"), "{told:?}");
         assert!(told[0].contains("ARGOCD_OCM_CMP_MAX_OUTPUT"), "{told:?}");
-        assert_eq!(
-            output([(8_700_000, 20), (26_000_000, 1)].into_iter(), Some(200_000_000)),
-            [""; 0]
-        );
-        assert_eq!(output([(8_700_000, 500)].into_iter(), None), [""; 0]);
-        assert_eq!(output([(u64::MAX, 500), (u64::MAX, 1)].into_iter(), Some(1)).len(), 1);
+        assert_eq!(refused(&[(8_700_000, 20), (26_000_000, 1)], Some(200_000_000)), [""; 0]);
+        assert_eq!(refused(&[(8_700_000, 500)], None), [""; 0]);
+        assert_eq!(refused(&[(u64::MAX, 500), (u64::MAX, 1)], Some(1)).len(), 1);
     }
 }

@@ -272,7 +272,7 @@ impl Tools {
             thread::spawn(move || drop(stdin.write_all(input.as_bytes())));
         }
         let (Some(stdout), Some(stderr)) = (stdout, stderr) else {
-            unreachable!("both are pipes");
+            return Err(failed("read", &io::Error::other("its output is no pipe")));
         };
         let enough = self.max_size.map(|max| max.saturating_add(1));
         let mut pipes = [Pipe::new(stdout, enough), Pipe::new(stderr, Some(COMPLAINTS_READ))];
