@@ -30,8 +30,8 @@ fn row(work: &ManifestWork<'_>, limit: Option<u64>) -> [String; 6] {
     [
         work.name(),
         work.recipient.to_string(),
-        when(work.template.step()),
-        work.template.objects().len().to_string(),
+        when(work.template.step),
+        work.template.objects.len().to_string(),
         bytes.to_string(),
         limit.map_or("-".to_owned(), |limit| share(bytes, limit)),
     ]

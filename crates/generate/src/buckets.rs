@@ -10,13 +10,22 @@ use manifest::key::ObjectKey;
 
 /// A bucket: the items whose hashes have a prefix.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Bucket {
+pub struct Bucket<T> {
     /// The prefix in binary digits; empty if nothing was divided.
     pub prefix: String,
-    /// The largest hash with the prefix.
-    last: u64,
-    /// The number of items.
-    pub items: usize,
+    /// The items, in the order of the input.
+    pub items: Vec<T>,
+}
+
+/// An item to put into a bucket.
+#[derive(Debug)]
+pub struct Item<T> {
+    /// The hash that decides on the bucket.
+    pub hash: u64,
+    /// The number of bytes that it takes of the bucket's capacity.
+    pub size: u64,
+    /// The item.
+    pub value: T,
 }
 
 /// Returns the hash that assigns an object to a bucket. It must never change: existing ManifestWorks depend on it.
@@ -42,38 +51,30 @@ pub fn hash(key: &ObjectKey) -> u64 {
     hash
 }
 
-/// Divides items, each with a hash and size, into buckets of at most `capacity`, in the order of their prefixes. A larger item
-/// gets its own bucket.
+/// Divides items into buckets of at most `capacity`, in the order of their prefixes. A larger item gets its own bucket.
 #[must_use]
-pub fn buckets(items: Vec<(u64, u64)>, capacity: u64) -> Vec<Bucket> {
+pub fn buckets<T>(items: Vec<Item<T>>, capacity: u64) -> Vec<Bucket<T>> {
     let mut buckets = Vec::new();
-    cut(items, &mut String::new(), u64::MAX, capacity, &mut buckets);
+    cut(items, &mut String::new(), capacity, &mut buckets);
     buckets
 }
 
-/// Returns the position of the bucket with the items of this hash.
-#[must_use]
-pub fn position(buckets: &[Bucket], hash: u64) -> usize {
-    buckets.partition_point(|bucket| bucket.last < hash)
-}
-
-fn cut(items: Vec<(u64, u64)>, prefix: &mut String, last: u64, capacity: u64, buckets: &mut Vec<Bucket>) {
-    let size: u64 = items.iter().map(|(_, size)| size).sum();
+fn cut<T>(items: Vec<Item<T>>, prefix: &mut String, capacity: u64, buckets: &mut Vec<Bucket<T>>) {
+    let size: u64 = items.iter().map(|item| item.size).sum();
     if size <= capacity || items.len() == 1 || prefix.len() == 64 {
         if !items.is_empty() {
             buckets.push(Bucket {
                 prefix: prefix.clone(),
-                last,
-                items: items.len(),
+                items: items.into_iter().map(|item| item.value).collect(),
             });
         }
         return;
     }
     let bit = 1 << (63 - prefix.len());
-    let (zeros, ones) = items.into_iter().partition(|(hash, _)| hash & bit == 0);
-    for (digit, half, last) in [('0', zeros, last & !bit), ('1', ones, last)] {
+    let (zeros, ones) = items.into_iter().partition(|item| item.hash & bit == 0);
+    for (digit, half) in [('0', zeros), ('1', ones)] {
         prefix.push(digit);
-        cut(half, prefix, last, capacity, buckets);
+        cut(half, prefix, capacity, buckets);
         prefix.pop();
     }
 }
@@ -128,19 +129,25 @@ mod tests {
     }
 
     fn placed(objects: &BTreeMap<String, u64>, capacity: u64) -> BTreeMap<String, String> {
-        let items: Vec<(u64, u64)> = objects.iter().map(|(name, &size)| (hash(&key(name)), size)).collect();
-        let buckets = buckets(items.clone(), capacity);
-        for (at, bucket) in buckets.iter().enumerate() {
-            let is_inside = |hash: u64| format!("{hash:064b}").starts_with(&bucket.prefix);
-            let inside: Vec<_> = items.iter().filter(|(hash, _)| is_inside(*hash)).collect();
-            let size: u64 = inside.iter().map(|(_, size)| size).sum();
-            assert!(size <= capacity || bucket.items == 1, "{} has {size}", bucket.prefix);
-            assert_eq!(inside.len(), bucket.items);
-            assert!(inside.iter().all(|(hash, _)| position(&buckets, *hash) == at));
+        let item = |(name, &size): (&String, &u64)| Item {
+            hash: hash(&key(name)),
+            size,
+            value: (name.clone(), size),
+        };
+        let mut placed = BTreeMap::new();
+        for bucket in buckets(objects.iter().map(item).collect(), capacity) {
+            let size: u64 = bucket.items.iter().map(|(_, size)| size).sum();
+            assert!(
+                size <= capacity || bucket.items.len() == 1,
+                "{} has {size}",
+                bucket.prefix
+            );
+            for (name, _) in bucket.items {
+                assert_eq!(placed.insert(name, bucket.prefix.clone()), None);
+            }
         }
-        assert_eq!(buckets.iter().map(|bucket| bucket.items).sum::<usize>(), items.len());
-        let prefix = |(hash, _): &(u64, u64)| buckets[position(&buckets, *hash)].prefix.clone();
-        objects.keys().cloned().zip(items.iter().map(prefix)).collect()
+        assert_eq!(placed.len(), objects.len());
+        placed
     }
 
     #[test]
@@ -206,27 +213,22 @@ mod tests {
 
     #[test]
     fn what_fits_is_not_cut_and_what_is_too_large_is_alone() {
+        let cut = |items: &[(u64, u64)]| -> Vec<(String, Vec<usize>)> {
+            let items = items.iter().enumerate();
+            let items = items.map(|(value, &(hash, size))| Item { hash, size, value });
+            let buckets = buckets(items.collect(), 10).into_iter();
+            buckets.map(|bucket| (bucket.prefix, bucket.items)).collect()
+        };
+        assert_eq!(cut(&[(0, 4), (u64::MAX, 6)]), [(String::new(), vec![0, 1])]);
         assert_eq!(
-            buckets(vec![(0, 4), (u64::MAX, 6)], 10),
-            [Bucket {
-                prefix: String::new(),
-                last: u64::MAX,
-                items: 2
-            }]
+            cut(&[(0, 4), (1 << 62, 11), (u64::MAX, 6), (u64::MAX - 1, 3)]),
+            [
+                ("00".to_owned(), vec![0]),
+                ("01".to_owned(), vec![1]),
+                ("1".to_owned(), vec![2, 3])
+            ]
         );
-        let items = [(0, 4), (1 << 62, 11), (u64::MAX, 6), (u64::MAX - 1, 3)];
-        let cut = buckets(items.to_vec(), 10);
-        let prefixes: Vec<(&str, usize)> = cut
-            .iter()
-            .map(|bucket| (bucket.prefix.as_str(), bucket.items))
-            .collect();
-        assert_eq!(prefixes, [("00", 1), ("01", 1), ("1", 2)]);
-        assert_eq!(items.map(|(hash, _)| position(&cut, hash)), [0, 1, 2, 2]);
-        assert!(buckets(vec![], 10).is_empty());
-        assert_eq!(
-            buckets(vec![(5, 9), (5, 9)], 10).len(),
-            1,
-            "the same hash cannot be cut"
-        );
+        assert!(cut(&[]).is_empty());
+        assert_eq!(cut(&[(5, 9), (5, 9)]).len(), 1, "the same hash cannot be cut");
     }
 }

@@ -68,26 +68,19 @@ pub fn is_needed(step: SyncStep, last: Option<SyncStep>, options: &WorkOptions) 
     options.condition_rules && (waits || options.goes_by_cluster())
 }
 
-/// Embeds the objects of a ManifestWork, with the content hash of those whose health is evaluated.
+/// Embeds the objects of a ManifestWork; if hashes are needed, with those of the objects whose health is evaluated.
 #[must_use]
-pub fn hashed(objects: Vec<Placed>, options: &WorkOptions) -> Vec<Embedded> {
+pub fn embedded(objects: Vec<Placed>, is_needed: bool, options: &WorkOptions) -> Vec<Embedded> {
     // For a rollout across clusters all objects share one hash: the agent does not evaluate an added object at first, and the
     // changed hash of the existing objects shows that the ManifestWork is not applied yet.
-    let of_all = options
-        .goes_by_cluster()
+    let of_all = (is_needed && options.goes_by_cluster())
         .then(|| hash::hash(objects.iter().flat_map(|placed| placed.object.pieces()), HASH_DIGITS));
     let of_one = |placed: &Placed| hash::hash(placed.object.pieces(), HASH_DIGITS);
     let embed = |placed: Placed| Embedded {
-        hash: carries_hash(&placed, options).then(|| of_all.clone().unwrap_or_else(|| of_one(&placed)).into()),
+        hash: (is_needed && carries_hash(&placed, options))
+            .then(|| of_all.clone().unwrap_or_else(|| of_one(&placed)).into()),
         placed,
     };
-    objects.into_iter().map(embed).collect()
-}
-
-/// Embeds the objects of a ManifestWork without content hashes.
-#[must_use]
-pub fn unhashed(objects: Vec<Placed>) -> Vec<Embedded> {
-    let embed = |placed| Embedded { placed, hash: None };
     objects.into_iter().map(embed).collect()
 }
 

@@ -93,17 +93,15 @@ pub fn fields(objects: &[Embedded], plurals: &Plurals, options: &WorkOptions, de
         let subject = Value::map([("serviceAccount", account), ("type", Value::text("ServiceAccount"))]);
         fields.push(("executor", Value::map([("subject", subject)])));
     }
-    let mut entries = entries(objects, plurals, options);
-    if options.rollout.is_some() && options.condition_rules && !entries.iter().any(Entry::is_judged) {
-        // OCM considers a cluster complete only if the ManifestWork reports that it is not progressing, and no object here
-        // reports that.
-        if let Some(entry) = entries.last_mut() {
-            entry.is_done = true;
-        }
-    }
+    let entries = entries(objects, plurals, options);
+    // OCM considers a cluster complete only if the ManifestWork reports that it is not progressing, so an entry reports that if no
+    // object does.
+    let reports_progress = entries.iter().any(Entry::is_judged);
+    let reporter = (options.rollout.is_some() && options.condition_rules && !reports_progress).then_some(entries.len());
     let configs = entries
         .into_iter()
-        .map(|entry| entry.value(options, defaults))
+        .zip(1..)
+        .map(|(entry, count)| entry.value(options, defaults, Some(count) == reporter))
         .collect();
     fields.push(("manifestConfigs", Value::List(configs)));
     Map::of(fields)
@@ -118,7 +116,6 @@ fn is_kept(object: &Object, options: &WorkOptions) -> bool {
 }
 
 /// An entry of `manifestConfigs`.
-#[expect(clippy::struct_excessive_bools, reason = "each is about another facet")]
 struct Entry<'a> {
     identifier: Value<'static>,
     kind: &'a GroupKind,
@@ -131,8 +128,6 @@ struct Entry<'a> {
     runs: bool,
     /// The content hash that identifies objects applied by this ManifestWork, if needed.
     fresh: Option<String>,
-    /// True if the objects count as complete as soon as they are applied.
-    is_done: bool,
 }
 
 /// Returns one entry for each object that differs from its kind, followed by one entry for each kind.
@@ -159,7 +154,6 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, options: &WorkOptions
                     rules: fresh.is_some(),
                     runs: false,
                     fresh: fresh.clone().filter(|_| own.applies()),
-                    is_done: false,
                 });
             }
         }
@@ -171,7 +165,6 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, options: &WorkOptions
             rules: true,
             runs: objects[0].placed.role == Role::Run,
             fresh: fresh.filter(|_| strategy.applies()),
-            is_done: false,
         });
     }
     entries.extend(of_kinds);
@@ -194,7 +187,8 @@ impl Entry<'_> {
         self.rules && self.behaviour().is_some()
     }
 
-    fn value(self, options: &WorkOptions, defaults: bool) -> Value<'static> {
+    /// Returns the entry; with `is_done`, its objects count as complete as soon as they are applied.
+    fn value(self, options: &WorkOptions, defaults: bool, is_done: bool) -> Value<'static> {
         let mut fields = Vec::new();
         let behaviour = self.behaviour();
         let rules = behaviour.filter(|_| self.rules && options.condition_rules);
@@ -202,7 +196,7 @@ impl Entry<'_> {
         if self.runs && options.condition_rules {
             conditions.push(rule("Complete", COMPLETE.0, COMPLETE.1));
         }
-        if self.is_done {
+        if is_done {
             conditions.push(rule(health_rules::PROGRESSING, "false", "'it is applied'"));
         }
         for each in rules.iter().flat_map(|behaviour| &behaviour.rules) {

@@ -16,15 +16,15 @@ pub struct Template {
     /// The suffix that distinguishes it from other ManifestWorks of the Application.
     suffix: String,
     /// The step of a sync that applies it.
-    step: SyncStep,
+    pub step: SyncStep,
     /// The annotations, as a JSON object.
     annotations: String,
     /// The part of `spec` before the workload: JSON without its end.
     fields: String,
     /// Its objects, in the order of application.
-    objects: Vec<Embedded>,
+    pub objects: Vec<Embedded>,
     /// The number of bytes of its objects, with those that their configuration adds.
-    weight: u64,
+    pub weight: u64,
 }
 
 /// The `apiVersion` of a ManifestWorkReplicaSet.
@@ -52,11 +52,7 @@ impl Template {
             size,
         } = partition;
         let bytes: u64 = objects.iter().map(|placed| placed.object.size() as u64).sum();
-        let objects = if content_hash::is_needed(step, last, wanted) {
-            content_hash::hashed(objects, wanted)
-        } else {
-            content_hash::unhashed(objects)
-        };
+        let objects = content_hash::embedded(objects, content_hash::is_needed(step, last, wanted), wanted);
         let weight = size + objects.iter().map(Embedded::size).sum::<u64>() - bytes;
         let spec = |defaults| {
             let mut spec = json_of(&manifest_configs::fields(&objects, plurals, wanted, defaults));
@@ -78,28 +74,10 @@ impl Template {
         }
     }
 
-    /// Returns the number of bytes of its objects, with those that their configuration adds.
-    #[must_use]
-    pub fn weight(&self) -> u64 {
-        self.weight
-    }
-
     /// Returns the number of bytes of its objects.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.objects.iter().map(Embedded::size).sum()
-    }
-
-    /// Returns the step of a sync that applies it.
-    #[must_use]
-    pub fn step(&self) -> SyncStep {
-        self.step
-    }
-
-    /// Returns its objects, in the order of application.
-    #[must_use]
-    pub fn objects(&self) -> &[Embedded] {
-        &self.objects
     }
 }
 

@@ -9,7 +9,7 @@
 //! - objects that exceed the size limit are divided by [`buckets`].
 
 use super::annotations::Phase;
-use super::buckets::{self, Bucket};
+use super::buckets::{self, Bucket, Item};
 use super::hooks::Role;
 use super::order::{self, WAVE_MAX};
 use super::place::Placed;
@@ -80,54 +80,51 @@ pub fn last_step(partitions: &[Partition]) -> Option<SyncStep> {
 }
 
 /// Splits sorted objects into those that belong in the same ManifestWork unless it is too large.
-fn groups(mut objects: Vec<Placed>) -> Vec<Vec<Placed>> {
-    let mut groups = Vec::new();
-    while let Some(last) = objects.last() {
-        let start = objects.partition_point(|object| !order::stand_together(object, last));
-        groups.push(match start {
-            0 => std::mem::take(&mut objects),
-            _ => objects.split_off(start),
-        });
+fn groups(objects: Vec<Placed>) -> Vec<Vec<Placed>> {
+    let mut groups: Vec<Vec<Placed>> = Vec::new();
+    for placed in objects {
+        match groups.last_mut() {
+            Some(group) if order::stand_together(&group[0], &placed) => group.push(placed),
+            _ => groups.push(vec![placed]),
+        }
     }
-    groups.reverse();
     groups
 }
 
+/// Creates the parts of the objects of a group, at least one.
 fn of_group(group: Vec<Placed>, capacity: u64) -> Vec<Partition> {
-    let Some(first) = group.first() else {
-        return Vec::new();
-    };
-    let words = words(first);
+    let words = words(&group[0]);
     let step = SyncStep {
-        phase: first.phase,
-        wave: first.wave,
+        phase: group[0].phase,
+        wave: group[0].wave,
     };
-    let partition = |(bucket, objects): (Option<String>, Vec<Placed>)| Partition {
-        suffix: words.iter().cloned().chain(bucket).collect::<Vec<_>>().join("-"),
-        step,
-        size: objects.iter().map(weight).sum(),
-        objects,
+    let partition = |Bucket { prefix, items }| {
+        let bucket = Some(format!("b{prefix}")).filter(|_| !prefix.is_empty());
+        Partition {
+            suffix: words.iter().cloned().chain(bucket).collect::<Vec<_>>().join("-"),
+            step,
+            size: size(&items),
+            objects: items,
+        }
     };
     in_buckets(group, capacity).into_iter().map(partition).collect()
 }
 
-/// Divides the objects of a group into buckets, each with its word in the name of the part.
-fn in_buckets(mut objects: Vec<Placed>, capacity: u64) -> Vec<(Option<String>, Vec<Placed>)> {
-    if objects.iter().map(weight).sum::<u64>() <= capacity {
-        return vec![(None, objects)];
+fn in_buckets(objects: Vec<Placed>, capacity: u64) -> Vec<Bucket<Placed>> {
+    if size(&objects) <= capacity {
+        let prefix = String::new();
+        return vec![Bucket { prefix, items: objects }];
     }
-    let hash = |placed: &Placed| buckets::hash(&placed.object.key);
-    let items = objects.iter().map(|placed| (hash(placed), weight(placed))).collect();
-    let buckets = buckets::buckets(items, capacity);
-    objects.sort_by_cached_key(|placed| buckets::position(&buckets, hash(placed)));
-    let mut objects = objects.into_iter();
-    buckets
-        .into_iter()
-        .map(|Bucket { prefix, items, .. }| {
-            let word = (!prefix.is_empty()).then(|| format!("b{prefix}"));
-            (word, objects.by_ref().take(items).collect())
-        })
-        .collect()
+    let items = objects.into_iter().map(|placed| Item {
+        hash: buckets::hash(&placed.object.key),
+        size: placed.object.weight(),
+        value: placed,
+    });
+    buckets::buckets(items.collect(), capacity)
+}
+
+fn size(objects: &[Placed]) -> u64 {
+    objects.iter().map(|placed| placed.object.weight()).sum()
 }
 
 /// Returns the part with a Namespace, which is applied before all others.
@@ -168,10 +165,6 @@ fn words(placed: &Placed) -> Vec<String> {
         words.push(format!("{}.{group}", kind.kind.to_ascii_lowercase()));
     }
     words
-}
-
-fn weight(placed: &Placed) -> u64 {
-    placed.object.weight()
 }
 
 #[cfg(test)]

@@ -123,7 +123,7 @@ pub(super) fn works(works: &[Template], settings: &Settings) -> Result<(), Probl
     let (Target::Placement(_), Some(limit)) = (&settings.target, settings.manifest_limit) else {
         return Ok(());
     };
-    let large = works.iter().map(Template::weight).filter(|&weight| weight > limit);
+    let large = works.iter().map(|work| work.weight).filter(|&weight| weight > limit);
     let problems = large.map(|weight| {
             format!(
                 "the objects have {weight} bytes, and OCM takes at most {limit} in a work: a progressive rollout goes by whole works, so \
