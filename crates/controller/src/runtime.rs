@@ -1,4 +1,5 @@
-//! The runtime of all controllers: the workqueue, limits on writes, the writer, leader election, probes and the log.
+//! The runtime of all controllers: the workqueue, tables, limits on writes, the writer, leader election, metrics, probes and the
+//! log. It knows no kind that a controller reconciles, and uses no other module of this crate.
 
 pub mod action;
 pub mod admin;

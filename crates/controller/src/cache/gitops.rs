@@ -1,4 +1,4 @@
-//! The cached GitOpsClusters and the objects that they concern.
+//! The cached GitOpsClusters and Placements.
 
 use super::decisions::Decisions;
 use super::{ReconcileKind, ReconcileRequest};

@@ -1,4 +1,4 @@
-//! The cluster Secrets of Argo CD, and the clusters that they concern.
+//! The cached cluster Secrets of Argo CD, by cluster and by GitOpsCluster.
 
 use crate::cluster_secrets::ClusterSecret;
 use crate::runtime::table::{Index, Table, Update};

@@ -216,7 +216,7 @@ pub(super) enum Whose<'i> {
     /// The previous owner has released it, and there is no new one.
     Released,
     /// The Secret stays unchanged.
-    AgentResource,
+    Unchanged,
 }
 
 /// Returns the owner that the Secret of a managed cluster in this form gets; `owner` is the current one.
@@ -238,12 +238,12 @@ pub(super) fn whose<'i>(
     let is_released = owner.is_some_and(|owner| is_released(form, cache, cluster, owner, argocd));
     let is_kept = keeper.is_some_and(|place| cache.gitops_cluster(&place).is_some()) && !is_released;
     if is_kept {
-        return Whose::AgentResource;
+        return Whose::Unchanged;
     }
     match taker(form, cache, cluster, argocd) {
         Some((place, it)) => Whose::Of(place.clone(), it, owner),
         None if is_released => Whose::Released,
-        None => Whose::AgentResource,
+        None => Whose::Unchanged,
     }
 }
 

@@ -107,7 +107,7 @@ fn reconcile(form: Form, cache: &Cache, cluster: &ObjectRef, context: &Context<'
         goes(seen.is_none().then(|| (&CLUSTERS, cluster.clone())))?
     } else {
         match whose(form, cache, &cluster.name, owner, argocd) {
-            Whose::AgentResource => return None,
+            Whose::Unchanged => return None,
             Whose::Released if is_replaced(form, cache, &cluster.name, owner?, argocd) => return None,
             Whose::Released => goes(None)?,
             Whose::Of(place, it, before) => {

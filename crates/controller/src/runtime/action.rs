@@ -12,7 +12,7 @@ pub struct Action {
     pub of: Involved,
     /// The writes, in this order. If one fails, the rest is skipped and the object is reconciled again.
     pub writes: Vec<Write>,
-    /// True if the writes ask Argo CD to refresh the Application.
+    /// True if the writes ask for a refresh of the object.
     pub refresh: bool,
     /// The Events to record after all writes have succeeded. Without writes, an Event reports a lasting problem that a person has
     /// to solve: it is not repeated as long as the hub has the Event.

@@ -21,7 +21,7 @@ pub struct Outbox {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Put {
     /// The Event waits.
-    AgentResource,
+    Waiting,
     /// The Event, or one of a namespace with more Events, was dropped.
     Dropped {
         /// True for the first drop since there was room.
@@ -35,7 +35,7 @@ impl Outbox {
         let share = Share::of(&recorded.of.place.namespace);
         if self.waiting.len() < MOST {
             self.waiting.push(&share, recorded);
-            return Put::AgentResource;
+            return Put::Waiting;
         }
         if self.waiting.make_room(&share.namespace) {
             self.waiting.push(&share, recorded);
@@ -91,7 +91,7 @@ mod tests {
     fn events_beyond_the_limit_are_dropped_of_the_namespace_with_most() {
         let mut outbox = Outbox::default();
         for number in 0..MOST {
-            assert_eq!(outbox.put(recorded("loud", number)), Put::AgentResource);
+            assert_eq!(outbox.put(recorded("loud", number)), Put::Waiting);
         }
         assert_eq!(outbox.put(recorded("loud", MOST)), Put::Dropped { first: true });
         assert_eq!(outbox.put(recorded("quiet", 0)), Put::Dropped { first: false });
@@ -115,7 +115,7 @@ mod tests {
         let fill = |outbox: &mut Outbox| (0..=MOST).map(|number| outbox.put(recorded("a", number))).last();
         assert_eq!(fill(&mut outbox), Some(Put::Dropped { first: true }));
         pop(&mut outbox);
-        assert_eq!(outbox.put(recorded("a", 0)), Put::AgentResource);
+        assert_eq!(outbox.put(recorded("a", 0)), Put::Waiting);
         assert_eq!(outbox.put(recorded("a", 0)), Put::Dropped { first: false });
         while pop(&mut outbox).is_some() {}
         assert_eq!(fill(&mut outbox), Some(Put::Dropped { first: true }));

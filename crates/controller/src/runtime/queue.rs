@@ -1,5 +1,5 @@
 //! The workqueue of a controller: decides which objects to reconcile, and when. Changes are reconciled at once, failures with
-//! exponential backoff, and refreshes of Argo CD are rate limited. Of the objects that are due, tenants and clusters take turns;
+//! exponential backoff, and refreshes are rate limited. Of the objects that are due, tenants and clusters take turns;
 //! those whose last write was slow have their own line.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 /// The time to wait for more changes of the same object: an agent writes the status of a work in several steps.
 const TOGETHER: Duration = Duration::from_millis(200);
-/// The minimum interval between two refreshes of the same Application.
+/// The minimum interval between two refreshes of the same object.
 const BETWEEN_REFRESHES: Duration = Duration::from_secs(30);
-/// The minimum interval between two refreshes of any Application.
+/// The minimum interval between two refreshes of any object.
 const BETWEEN_ALL_REFRESHES: Duration = Duration::from_millis(200);
 /// The delays of the first and the last retry.
 const BACKOFF: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(60)];
@@ -65,7 +65,7 @@ struct Entry {
     busy: bool,
     /// True if it was queued again while a write was in progress.
     requeue_after: bool,
-    /// True if Argo CD shows stale state of it.
+    /// True if a refresh is needed.
     stale: bool,
     failures: u32,
     written: Option<Instant>,
@@ -81,7 +81,7 @@ pub struct Due {
     pub share: Share,
     /// True if the last write was slow.
     pub slow: bool,
-    /// True if Argo CD may be asked for a refresh.
+    /// True if a refresh is needed and may be asked for.
     pub stale: bool,
     /// The number of this attempt: one more than the failures in a row.
     pub attempt: u32,
@@ -105,7 +105,7 @@ pub enum Outcome {
     AsItShouldBe,
     /// The writes succeeded.
     Written {
-        /// True if Argo CD was asked for a refresh.
+        /// True if a refresh was asked for.
         refreshed: bool,
     },
     /// A write failed.
