@@ -27,7 +27,7 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(name = "argocd-ocm-cmp", version, disable_help_subcommand = true)]
 pub struct Cli {
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -39,40 +39,40 @@ pub enum Command {
     Generate(Box<PrintArgs>),
     /// Show what would change on the hub, object by object
     Diff(Box<DiffArgs>),
-    /// Show how an Application fares on its managed clusters, object by object
+    /// Show the health of an Application on its managed clusters, object by object
     Status(StatusArgs),
     /// Work with the GitOpsClusters of a hub
     #[command(subcommand, name = "gitopscluster")]
     GitOpsCluster(GitOpsClusterCommand),
-    /// Check a hub: what is wrong with it, and what to do about that
+    /// Check a hub for problems, and print what to do about each
     Doctor(DoctorArgs),
-    /// Run beside Argo CD on the hub, and bring the state of the works back into Applications
+    /// Run the controllers of the hub, which report the state of works in Applications
     Controller(Box<ControllerArgs>),
-    /// Install what a hub needs beside its Argo CD, or upgrade it
+    /// Install the plugin and the controller on a hub, or upgrade them
     Install(HubInstallArgs),
     /// Uninstall from a hub; delivered workloads stay
     Uninstall(HubUninstallArgs),
-    /// Look after Argo CD's agent on a managed cluster
+    /// Supervise argocd-agent on a managed cluster
     #[command(subcommand)]
     Agent(AgentCommand),
-    /// Print what Argo CD's UI shows of the parameters of an Application
+    /// Print the parameters of an Application as Argo CD's UI shows them
     Parameters,
-    /// Show which walls of the kernel confine kustomize and helm here
+    /// Show which kernel isolation confines kustomize and helm here
     Confinement,
-    /// Work with the file that says what each AppProject may deliver
+    /// Work with policies, which limit what each AppProject may deliver
     #[command(subcommand)]
     Policy(PolicyCommand),
-    /// Print what completes the program's commands and flags in a shell
+    /// Print the completion script for a shell
     Completion(CompletionArgs),
     /// Print the manual page
     #[command(after_help = MAN_EXAMPLES)]
     Man,
 }
 
-/// What can be done with a policy.
+/// The commands for policies.
 #[derive(Debug, Subcommand)]
 pub enum PolicyCommand {
-    /// Say what a policy lets projects deliver, or everything that is wrong with it
+    /// Validate a policy, and print what it lets each AppProject deliver
     Check(PolicyCheckArgs),
 }
 
@@ -82,7 +82,7 @@ pub struct PolicyCheckArgs {
     /// The policy
     pub file: PathBuf,
 
-    /// Only what this AppProject may deliver; it is an error when that is nothing
+    /// Print only what this AppProject may deliver; fails if it may deliver nothing
     #[arg(long, value_name = "NAME")]
     pub project: Option<String>,
 }
@@ -97,43 +97,43 @@ pub struct CompletionArgs {
 
 const COMPLETION_EXAMPLES: &str = "\
 Examples:
-  # In this bash, and in every one to come
+  # In the current bash, and in every new one
   source <(argocd-ocm-cmp completion bash)
   argocd-ocm-cmp completion bash > ~/.local/share/bash-completion/completions/argocd-ocm-cmp
 
-  # In every zsh, whose fpath must have the folder
+  # In every new zsh, if the folder is in its fpath
   argocd-ocm-cmp completion zsh > ~/.zfunc/_argocd-ocm-cmp
 
-  # In every fish
+  # In every new fish
   argocd-ocm-cmp completion fish > ~/.config/fish/completions/argocd-ocm-cmp.fish";
 
 const MAN_EXAMPLES: &str = "\
 Examples:
-  # Read it once
+  # Read the page
   argocd-ocm-cmp man | man -l -
 
-  # Have `man argocd-ocm-cmp` find it
+  # Install the page for `man argocd-ocm-cmp`
   argocd-ocm-cmp man > ~/.local/share/man/man1/argocd-ocm-cmp.1";
 
 const EXAMPLES: &str = "\
 Examples:
-  # See what a managed cluster would be given
+  # Print the works for a managed cluster
   argocd-ocm-cmp generate guestbook --clusters cluster1 --name guestbook
 
   # The same for two clusters, without the tests, as JSON lines
   argocd-ocm-cmp generate shop --clusters eu1,us1 --name shop --exclude '*test*' --output json
 
-  # What kustomize or helm make of a folder is wrapped like plain manifests
+  # Wrap the output of helm or kustomize
   argocd-ocm-cmp generate charts/shop --clusters eu1 --name shop --helm-value-files values-eu.yaml
   kustomize build overlays/eu | argocd-ocm-cmp generate - --clusters eu1 --name shop
 
-  # Every cluster of a placement, one after the other
+  # Roll out to the clusters of a placement, one at a time
   argocd-ocm-cmp generate shop --placement argocd/europe --rollout Progressive --rollout-max-concurrency 1 --name shop
 
-  # See into what works a folder is cut, and how large they are
+  # Print the works of a folder, and their sizes
   argocd-ocm-cmp generate shop --clusters eu1 --name shop --summary
 
-  # Deliver by hand
+  # Apply the works without Argo CD
   argocd-ocm-cmp generate shop --clusters eu1 --name shop | kubectl apply -f -
 
 As an Argo CD plugin it runs without arguments: clusters come from the plugin env TARGET_CLUSTER or the
@@ -143,11 +143,11 @@ parameter clusters, the name and the namespace from the Application.";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PrintArgs {
-    /// What to generate.
+    /// The arguments of the generated works.
     #[command(flatten)]
     pub generate: GenerateArgs,
 
-    /// How to print the works: JSON lines for Argo CD, or YAML to read
+    /// Output format of the works
     #[arg(long, short, value_enum, default_value = "yaml")]
     pub output: Output,
 
@@ -160,7 +160,7 @@ pub struct PrintArgs {
 #[derive(Debug, Args)]
 #[command(after_help = DIFF_EXAMPLES)]
 pub struct DiffArgs {
-    /// What to generate.
+    /// The arguments of the generated works.
     #[command(flatten)]
     pub generate: GenerateArgs,
 
@@ -168,16 +168,16 @@ pub struct DiffArgs {
     #[command(flatten)]
     pub hub: HubArgs,
 
-    /// Compare with the works in this file instead of a hub's, as generate or kubectl get print them; '-' is standard input
+    /// Compare with the works in a file from generate or kubectl get instead of a hub; '-' is standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
     pub file: Option<PathBuf>,
 
-    /// Whether lines have colours
+    /// When to colour the output
     #[arg(long, value_enum, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
 }
 
-/// How to get to the hub.
+/// The connection to the hub.
 #[derive(Clone, Debug, Default, Args)]
 pub struct HubArgs {
     /// Kubeconfig of the hub [default: as kubectl finds it]
@@ -221,26 +221,26 @@ pub enum Color {
 }
 
 const DIFF_EXAMPLES: &str = "\
-Exit code: 0 when there is no difference, 1 when there is one, 2 when that cannot be told.
+Exit code: 0 without differences, 1 with differences, 2 on errors.
 
 Examples:
-  # What would the next sync change?
+  # Show what the next sync would change
   argocd-ocm-cmp diff shop --clusters eu1 --name shop --context hub
 
-  # What does a change do, without a hub?
+  # Compare two versions without a hub
   argocd-ocm-cmp generate shop --clusters eu1 --name shop > before.yaml
   argocd-ocm-cmp diff shop --clusters eu1 --name shop --file before.yaml
 
-  # The same from what kubectl sees
+  # Compare with works listed by kubectl
   kubectl get manifestworks -A -o yaml | argocd-ocm-cmp diff shop --clusters eu1 --name shop --file -";
 
-/// What to generate.
+/// The arguments that select what to generate.
 #[derive(Debug, Default, Args)]
 pub struct GenerateArgs {
     /// Folder with the manifests, or - for manifests from standard input [default: the current folder]
     pub folder: Option<PathBuf>,
 
-    /// What was typed for settings, which have other sources too.
+    /// The settings given as flags; settings have other sources too.
     #[command(flatten)]
     pub given: SettingFlags,
 }
@@ -317,9 +317,9 @@ fn flag(setting: &Setting) -> Arg {
 /// The form of the printed works.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Output {
-    /// One JSON object a line: what Argo CD reads fastest, and without any reinterpretation.
+    /// One JSON object per line, as Argo CD reads it.
     Json,
-    /// YAML documents for people and kubectl.
+    /// YAML documents.
     #[default]
     Yaml,
 }

@@ -195,7 +195,7 @@ fn show_confinement() -> Exit {
             Exit::SUCCESS if !in_force.confines_files() || !in_force.confines_network() => Exit::FAILURE,
             exit => exit,
         },
-        Err(error) => fail(&format!("error: the confinement cannot be tried: {}\n", plain(&error))),
+        Err(error) => fail(&format!("error: the confinement cannot be tested: {}\n", plain(&error))),
     }
 }
 

@@ -139,10 +139,7 @@ fn changes(target: &Target, before: &[&Work<'_>], after: &[&Work<'_>]) -> Vec<Ch
     }
     if marked_anew && changes.is_empty() {
         // For example, from another version of this program. Other differences follow from the shown ones.
-        let what = format!(
-            "objects get another value of the annotation {}, and that is all",
-            content_hash::CONTENT
-        );
+        let what = format!("objects change only in annotation {}", content_hash::CONTENT);
         changes.push(change(what, None, None));
     }
     changes
@@ -221,7 +218,7 @@ fn lines(before: &Works<'_>, after: &Works<'_>, pairs: &[Pair<'_, '_>], alone: &
         lines.push(format!("{} is new, with {} object{plural}", title(work), objects.len()));
     }
     for (work, _) in before.iter().filter(|(work, _)| !is_among(after, &work.name)) {
-        lines.push(format!("{} goes", title(work)));
+        lines.push(format!("{} is deleted", title(work)));
     }
     for (way, keys) in moves(after, pairs, alone) {
         let (verb, they) = match keys.len() {
@@ -243,7 +240,7 @@ fn lines(before: &Works<'_>, after: &Works<'_>, pairs: &[Pair<'_, '_>], alone: &
     for (work, objects) in after {
         let same = before.iter().find(|(other, _)| other.name == work.name);
         if same.is_some_and(|(_, old)| is_another_order(old, objects)) {
-            lines.push(format!("{} has its objects in another order", title(work)));
+            lines.push(format!("{} changes the order of its objects", title(work)));
         }
     }
     lines
@@ -367,7 +364,7 @@ mod tests {
         assert_eq!(
             told(&generated, &there)[..2],
             [
-                "c ManifestWork shop.part-b1 goes",
+                "c ManifestWork shop.part-b1 is deleted",
                 "c ConfigMap shop/b, ConfigMap shop/c, ConfigMap shop/d and 1 more move from work shop.part-b1 to shop",
             ]
         );
@@ -383,7 +380,7 @@ mod tests {
             [
                 "c ManifestWork shop is new, with 1 object",
                 "c ConfigMap shop/x: >shop",
-                "b ManifestWork shop goes",
+                "b ManifestWork shop is deleted",
                 "b ConfigMap shop/x: shop>",
             ]
         );
@@ -398,7 +395,7 @@ mod tests {
         assert_eq!(
             told(&there, &[work("c", "shop.part-b0", "", &["a=2", "b=1"])]),
             [
-                "c ManifestWork shop goes",
+                "c ManifestWork shop is deleted",
                 "c ConfigMap shop/b moves from work shop to shop.part-b0",
             ]
         );
@@ -473,7 +470,7 @@ mod tests {
         assert_eq!(
             told(&other_order, &[work("c", "shop", "", &["a=1", "b=1"])]),
             [
-                "c ManifestWork shop has its objects in another order",
+                "c ManifestWork shop changes the order of its objects",
                 "c ConfigMap shop/c: shop>",
             ]
         );

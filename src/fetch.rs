@@ -8,6 +8,7 @@ mod gitopscluster;
 pub use gitopscluster::Asked;
 
 use crate::cli::HubArgs;
+use crate::runtime::runtime;
 use hub::{NO_HUB, PAGE, PATIENCE, each, in_order, reason, status};
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
@@ -23,7 +24,7 @@ use ocm::work::GROUP;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::runtime::{self, Runtime};
+use tokio::runtime::Runtime;
 
 /// The works on a hub.
 #[derive(Debug, Default)]
@@ -41,7 +42,7 @@ pub struct Found {
 pub fn works(hub: &HubArgs, ownership: &Arc<Ownership>) -> Result<Found, String> {
     runtime()?.block_on(async {
         let hub = Hub::connect(hub).await.map_err(|error| {
-            let by_file = ", or compare with a file by --file";
+            let by_file = ", or compare with a file with --file";
             error.replace(NO_HUB, "no hub to compare with: ") + if error.starts_with(NO_HUB) { by_file } else { "" }
         })?;
         let found = hub.read(ownership).await;
@@ -117,13 +118,6 @@ impl Reader {
     }
 }
 
-fn runtime() -> Result<Runtime, String> {
-    runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| format!("no connection to a hub: {error}"))
-}
-
 struct Hub {
     client: Client,
     url: String,
@@ -153,7 +147,7 @@ impl Hub {
                 Err(error) if status(&error) == Some(404) && resource.kind != WORKS.kind => continue,
                 Err(error) if status(&error) == Some(403) => {
                     found.notices.push(format!(
-                        "{} in other namespaces than those of the targets are not looked for: {}",
+                        "{} outside the namespaces of the targets are not read: {}",
                         resource.plural,
                         reason(&error)
                     ));
@@ -206,7 +200,7 @@ impl Hub {
                 Ok(found) => sets = found,
                 Err(Error::Api(status)) if status.code == 404 => {}
                 Err(Error::Api(status)) if status.code == 403 => {
-                    let notice = format!("manifestworkreplicasets are not looked for: {}", status.message);
+                    let notice = format!("manifestworkreplicasets are not read: {}", status.message);
                     seen.notices.push(notice);
                 }
                 Err(error) => return Err(error),
@@ -352,7 +346,7 @@ where
         let answer = request.list_metadata(&page).map_err(Error::BuildRequest)?;
         let answer = client.request_text(answer).await?;
         let Ok(Value::Map(answer)) = yaml::json(&answer) else {
-            return Err(Error::Service("what answers there is not a Kubernetes API".into()));
+            return Err(no_api());
         };
         if let Some(Value::List(items)) = answer.get("items") {
             let metadata = items.iter().filter_map(|item| item.as_map()?.get("metadata")?.as_map());
@@ -402,6 +396,10 @@ fn path(resource: &Resource, namespace: Option<&str>) -> String {
     resource.path(&ObjectRef::new(namespace.unwrap_or_default(), ""))
 }
 
+fn no_api() -> Error {
+    Error::Service("the server is not a Kubernetes API".into())
+}
+
 /// Formats an error of the hub at `url` as one line.
 fn told(error: &Error, url: &str) -> String {
     let reason = reason(error);
@@ -409,7 +407,7 @@ fn told(error: &Error, url: &str) -> String {
         Some(401) => format!("the hub at {url} does not accept the credentials of the kubeconfig: {reason}"),
         Some(403) => format!("the hub at {url} does not let you read works: {reason}"),
         Some(404) => format!(
-            "the hub at {url} has no ManifestWorks: install Open Cluster Management, or choose another by --context"
+            "the hub at {url} has no ManifestWorks: install Open Cluster Management, or choose another hub with --context"
         ),
         Some(code) => format!("the hub at {url} answers with an error: {code} {reason}"),
         None => format!("the hub at {url} cannot be reached: {reason}"),

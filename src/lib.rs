@@ -37,6 +37,7 @@ pub mod fetch;
 pub mod install;
 pub mod manual;
 pub mod restart_on_change;
+mod runtime;
 pub mod status;
 pub mod summary;
 pub mod table;

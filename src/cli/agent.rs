@@ -1,22 +1,22 @@
 //! The command line of `agent`.
 
-use super::status::time;
 use clap::builder::{NonEmptyStringValueParser, PathBufValueParser, TypedValueParser};
 use clap::{Args, Subcommand};
+use ocm::duration;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What is done for Argo CD's agent, in its Pod on a managed cluster.
+/// The commands of `agent`, which run in the Pod of Argo CD's agent.
 #[derive(Debug, Subcommand)]
 pub enum AgentCommand {
-    /// Run a program, and restart it when files that it reads only at its start have changed
+    /// Run a program, and restart it when files change that it reads only at its start
     Run(RunArgs),
-    /// Have a Deployment start its Pods anew when files have changed that they read only at their start
+    /// Restart the Pods of a Deployment when files change that they read only at their start
     Restart(RestartArgs),
-    /// Give Argo CD the two secrets that it does not start without, where it lacks them
+    /// Create the two secrets that Argo CD needs to start, if they are missing
     Prepare(PrepareArgs),
-    /// Copy this program into a folder, for a container that does not have it
+    /// Copy this program into a folder for another container
     Install(InstallArgs),
 }
 
@@ -24,41 +24,41 @@ pub enum AgentCommand {
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]
 pub struct RunArgs {
-    /// A file whose content counts; give it again for more of them
+    /// File to watch for changes; repeat the flag for more files
     #[arg(long = "when-changed", value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
 
-    /// How often the files are looked at, such as 10s or 1m
+    /// Interval between reads of the files, such as 10s or 1m
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = interval)]
     pub interval: Duration,
 
-    /// How long the program has to stop before it is killed
-    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = time)]
+    /// Time for the program to stop before it is killed
+    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = duration::parse)]
     pub grace_period: Duration,
 
-    /// The program, and its arguments
+    /// Program to run, and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
 
 const RUN_EXAMPLES: &str = "\
-It starts the program when all the files are there and not empty. A file that goes away later is no reason to restart.
+The program starts when all files exist and are not empty. Deleting a file later does not restart it.
 
-Exit code: that of the program, or 128 and the number of the signal that ended it.
+Exit code: that of the program, or 128 plus the number of the signal that ended it.
 
 Examples:
-  # Argo CD's agent reads its certificate once, and OCM renews that
+  # Restart argocd-agent when OCM renews its certificate
   argocd-ocm-cmp agent run --when-changed /tls/tls.crt --when-changed /tls/tls.key -- argocd-agent agent";
 
 /// The arguments of `agent restart`.
 #[derive(Debug, Args)]
 #[command(after_help = RESTART_EXAMPLES)]
 pub struct RestartArgs {
-    /// A file whose content counts; give it again for more of them
+    /// File to watch for changes; repeat the flag for more files
     #[arg(long = "when-changed", value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
 
-    /// How often the files are looked at, such as 10s or 1m
+    /// Interval between reads of the files, such as 10s or 1m
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = interval)]
     pub interval: Duration,
 
@@ -66,18 +66,18 @@ pub struct RestartArgs {
     #[command(flatten)]
     pub at: PlaceArgs,
 
-    /// The Deployment
+    /// Deployment to restart
     #[arg(value_name = "DEPLOYMENT", value_parser = NonEmptyStringValueParser::new())]
     pub deployment: String,
 }
 
 const RESTART_EXAMPLES: &str = "\
-It runs until it is asked to end. It writes an annotation of the Deployment's Pods when all the files are there, and when their content
-has changed; what is right already is not written, and a Deployment that is not there is waited for.
-Rights: patch for this Deployment.
+It runs until it is terminated. It sets an annotation in the Deployment's Pod template when all files exist, and again when their content
+changes; Pods do not restart while the annotation is up to date. It waits for a Deployment that does not exist yet.
+Required permissions: patch for this Deployment.
 
 Examples:
-  # Beside an operator whose agent reads its certificate once
+  # Restart an agent that an operator has installed
   argocd-ocm-cmp agent restart argocd-agent-agent --namespace argocd --when-changed /tls/tls.crt";
 
 /// The arguments of `agent prepare`.
@@ -112,8 +112,8 @@ pub struct PlaceArgs {
 }
 
 const PREPARE_EXAMPLES: &str = "\
-These are server.secretkey of the Secret argocd-secret, and auth of the Secret argocd-redis. What is there is never changed.
-Rights: create secrets, and get and patch for these two names.
+The two are server.secretkey in Secret argocd-secret, and auth in Secret argocd-redis. Existing values are never changed.
+Required permissions: create secrets, and get and patch for these two names.
 
 Examples:
   # In an init container, with the ServiceAccount of the Pod
@@ -123,7 +123,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = INSTALL_EXAMPLES)]
 pub struct InstallArgs {
-    /// The folder, which must be there
+    /// Folder, which must exist
     #[arg(value_name = "FOLDER", value_parser = PathBufValueParser::new().try_map(named))]
     pub folder: PathBuf,
 }
@@ -136,7 +136,7 @@ Examples:
 
 /// Reading files in a tight loop would occupy a processor.
 fn interval(text: &str) -> Result<Duration, String> {
-    match time(text)? {
+    match duration::parse(text)? {
         Duration::ZERO => Err("give at least 1s".to_owned()),
         interval => Ok(interval),
     }

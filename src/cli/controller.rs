@@ -50,7 +50,7 @@ pub struct ControllerArgs {
     )]
     pub leader_elect: bool,
 
-    /// Where the Lease is [default: the Pod's own namespace, or that of Argo CD]
+    /// Namespace of the Lease [default: the Pod's namespace, or that of Argo CD]
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_LEADER_ELECTION_NAMESPACE",
@@ -59,7 +59,7 @@ pub struct ControllerArgs {
     )]
     pub leader_election_namespace: Option<String>,
 
-    /// Where /healthz, /readyz and /metrics are served
+    /// Address that serves /healthz, /readyz and /metrics
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_BIND_ADDRESS",
@@ -69,7 +69,7 @@ pub struct ControllerArgs {
     )]
     pub bind_address: SocketAddr,
 
-    /// How much is logged
+    /// Log level
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_LOG_LEVEL",
@@ -80,7 +80,7 @@ pub struct ControllerArgs {
     )]
     pub log_level: Level,
 
-    /// The form of the log
+    /// Log format
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_LOG_FORMAT",
@@ -91,11 +91,11 @@ pub struct ControllerArgs {
     )]
     pub log_format: Format,
 
-    /// Log what would be written, and write nothing
+    /// Log the writes instead of sending them
     #[arg(long, env = "ARGOCD_OCM_CMP_DRY_RUN", hide_env_values = true)]
     pub dry_run: bool,
 
-    /// How many writes may be under way at a time
+    /// Maximum number of concurrent writes
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_CONCURRENT_WRITES",
@@ -106,11 +106,11 @@ pub struct ControllerArgs {
     )]
     pub concurrent_writes: u16,
 
-    /// How the basic pull model is done.
+    /// The settings of the basic pull model.
     #[command(flatten)]
     pub pull: PullArgs,
 
-    /// What runs on managed clusters.
+    /// The images for managed clusters.
     #[command(flatten)]
     pub images: ImageArgs,
 }

@@ -23,34 +23,34 @@ pub struct DoctorArgs {
     #[command(flatten)]
     pub hub: HubArgs,
 
-    /// How to print it
+    /// Output format
     #[arg(long, short, value_enum, default_value = "table")]
     pub output: DoctorFormat,
 
-    /// Whether the table has colours
+    /// When to colour the output
     #[arg(long, value_enum, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
 }
 
-/// The form of what is printed.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DoctorFormat {
-    /// For people: a line for each finding, errors first.
+    /// One line for each finding, errors first.
     Table,
     /// One JSON object on a line.
     Json,
 }
 
 const EXAMPLES: &str = "\
-Exit code: 0 when nothing is wrong, 1 when something is, 2 when nothing is found wrong but not all could be looked at.
-Warnings alone leave it at 0. Nothing is written to the hub.
+Exit code: 0 without errors, 1 with errors, 2 without errors if not everything could be read.
+Warnings do not change it. Nothing is written to the hub.
 
 Examples:
-  # What is wrong with this hub, and what can be done about it?
+  # Check a hub
   argocd-ocm-cmp doctor --context hub
 
   # With Argo CD in another namespace
   argocd-ocm-cmp doctor --namespace openshift-gitops
 
-  # In a pipeline: only what is wrong
+  # In a pipeline: print only errors
   argocd-ocm-cmp doctor -o json | jq -r '.findings[] | select(.result == \"error\") | .message + \": \" + .remediation'";

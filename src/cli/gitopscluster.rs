@@ -3,10 +3,10 @@
 use super::{Color, HubArgs};
 use clap::{Args, Subcommand, ValueEnum};
 
-/// What can be done with GitOpsClusters.
+/// The commands for GitOpsClusters.
 #[derive(Debug, Subcommand)]
 pub enum GitOpsClusterCommand {
-    /// Show how a GitOpsCluster fares, with the agent of each of its managed clusters
+    /// Show the state of GitOpsClusters, and of the agent on each managed cluster
     Status(GitOpsClusterStatusArgs),
 }
 
@@ -14,7 +14,7 @@ pub enum GitOpsClusterCommand {
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct GitOpsClusterStatusArgs {
-    /// The GitOpsCluster [default: all of the namespace]
+    /// GitOpsCluster to show [default: all in the namespace]
     #[arg(value_name = "NAME", value_parser = name)]
     pub name: Option<String>,
 
@@ -22,7 +22,7 @@ pub struct GitOpsClusterStatusArgs {
     #[arg(long, short, value_name = "NAME", default_value = "argocd", value_parser = name)]
     pub namespace: String,
 
-    /// Those of all namespaces
+    /// Show the GitOpsClusters of all namespaces
     #[arg(long, short = 'A', conflicts_with_all = ["name", "namespace"])]
     pub all_namespaces: bool,
 
@@ -30,36 +30,36 @@ pub struct GitOpsClusterStatusArgs {
     #[command(flatten)]
     pub hub: HubArgs,
 
-    /// How to print it
+    /// Output format
     #[arg(long, short, value_enum, default_value = "table")]
     pub output: FleetFormat,
 
-    /// Whether the table has colours
+    /// When to colour the output
     #[arg(long, value_enum, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
 }
 
-/// The form of what is printed.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FleetFormat {
-    /// For people: the clusters whose agents fare worst first.
+    /// A table of the clusters, errors first.
     Table,
-    /// The same, and until when each agent has a certificate.
+    /// The same, with the expiry of each agent's certificate.
     Wide,
-    /// One JSON object on a line: the GitOpsCluster, or a list of them where none is named.
+    /// One JSON object on a line: the GitOpsCluster, or a list if no name is given.
     Json,
     /// The same as a YAML document.
     Yaml,
 }
 
 const EXAMPLES: &str = "\
-Exit code: 0 when all is well, 1 when it is not, 2 when that cannot be told.
+Exit code: 0 when everything is healthy, 1 when something is not, 2 on errors.
 
 Examples:
-  # Which agents are not connected, and why?
+  # Show which agents are not connected, and why
   argocd-ocm-cmp gitopscluster status fleet --context hub
 
-  # Until when is every agent's certificate good?
+  # Show when each agent's certificate expires
   argocd-ocm-cmp gitopscluster status fleet -o wide
 
   # The clusters whose agents are not connected
@@ -71,6 +71,6 @@ pub(super) fn name(text: &str) -> Result<String, String> {
     if text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.bytes().all(is_of_name) {
         Ok(text.to_owned())
     } else {
-        Err("Kubernetes has no such names: give one of small letters, digits, '-' and '.'".to_owned())
+        Err("not a Kubernetes name: use lower-case letters, digits, '-' and '.'".to_owned())
     }
 }

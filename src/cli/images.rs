@@ -3,7 +3,7 @@
 use clap::Args;
 use controller::argocd_agent::shipped::{AGENT, ARGOCD, OPERATOR, REDIS};
 
-/// What runs on managed clusters, where a GitOpsCluster does not say otherwise.
+/// The default images for managed clusters; a GitOpsCluster can set others.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Options of 'argocd-agent'")]
 pub struct ImageArgs {
@@ -17,7 +17,7 @@ pub struct ImageArgs {
     )]
     pub agent_image: String,
 
-    /// The image of the Argo CD that runs with it
+    /// The image of Argo CD beside argocd-agent
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_AGENT_ARGOCD_IMAGE",
@@ -27,7 +27,7 @@ pub struct ImageArgs {
     )]
     pub agent_argocd_image: String,
 
-    /// The image of the Redis that runs with that
+    /// The image of Redis beside argocd-agent
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_AGENT_REDIS_IMAGE",
@@ -37,7 +37,7 @@ pub struct ImageArgs {
     )]
     pub agent_redis_image: String,
 
-    /// The image of argocd-operator, where a GitOpsCluster chooses it
+    /// The image of argocd-operator, for GitOpsClusters that use it
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_AGENT_OPERATOR_IMAGE",
@@ -47,7 +47,7 @@ pub struct ImageArgs {
     )]
     pub agent_operator_image: String,
 
-    /// An image of this program, to restart argocd-agent when its certificate is renewed [default: nothing does]
+    /// The image of this program that restarts argocd-agent when its certificate is renewed [default: no restarts]
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_AGENT_SUPERVISOR_IMAGE",

@@ -18,7 +18,7 @@ pub struct HubInstallArgs {
     #[arg(long, short, value_name = "NAME", default_value = "argocd", value_parser = names::namespace)]
     pub namespace: String,
 
-    /// What to install: names; what they need comes with them
+    /// Features to install, with the features that they require
     #[arg(
         long,
         value_enum,
@@ -32,15 +32,15 @@ pub struct HubInstallArgs {
     #[arg(long, value_name = "IMAGE", default_value = IMAGE, value_parser = NonEmptyStringValueParser::new())]
     pub image: String,
 
-    /// The image of Argo CD from which the sidecar takes kustomize and helm: use the one that you run
+    /// The image of Argo CD that provides kustomize and helm for the sidecar: use the version that you run
     #[arg(long, value_name = "IMAGE", default_value = ARGOCD_IMAGE, value_parser = NonEmptyStringValueParser::new())]
     pub argocd_image: String,
 
-    /// Secrets of that namespace by which the images are pulled
+    /// Image pull secrets in the namespace of Argo CD
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = name)]
     pub image_pull_secrets: Vec<String>,
 
-    /// How many replicas the controller has [default: 2]
+    /// Number of replicas of the controller [default: 2]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=100))]
     pub replicas: Option<u16>,
 
@@ -48,11 +48,11 @@ pub struct HubInstallArgs {
     #[arg(long, value_enum, value_name = "NAME", default_value = "argocd-pull-integration")]
     pub pull_dialect: Dialect,
 
-    /// Deliver only what the policy in this file allows [default: the policy of the hub, on a new hub a sample]
+    /// Deliver only what the policy in this file allows [default: the existing policy of the hub, or a sample on a new hub]
     #[arg(long, value_name = "FILE", conflicts_with_all = ["policy_configmap", "no_policy"])]
     pub policy: Option<PathBuf>,
 
-    /// Deliver only what the policy in this ConfigMap of yours allows, under its key policy.yaml
+    /// Deliver only what the policy in an existing ConfigMap allows, under its key policy.yaml
     #[arg(long, value_name = "NAME", value_parser = name, conflicts_with = "no_policy")]
     pub policy_configmap: Option<String>,
 
@@ -60,19 +60,19 @@ pub struct HubInstallArgs {
     #[arg(long)]
     pub no_policy: bool,
 
-    /// Only what is added to Argo CD's own objects, beside a Helm chart that has brought the rest
+    /// Install only the additions to Argo CD's own objects, if a Helm chart has installed the rest
     #[arg(long)]
     pub additions_only: bool,
 
-    /// Print the objects instead, for kubectl apply --server-side or for Git
+    /// Print the objects instead of applying them, for kubectl apply --server-side or for Git
     #[arg(long, conflicts_with_all = ["kubeconfig", "context", "force_conflicts"])]
     pub print: bool,
 
-    /// How to print them: YAML documents, or a JSON object a line
+    /// Output format of the objects
     #[arg(long, short, value_enum, default_value = "yaml", requires = "print")]
     pub output: Output,
 
-    /// Take over fields that somebody else has set otherwise
+    /// Take over fields that other field managers have set to other values
     #[arg(long)]
     pub force_conflicts: bool,
 
@@ -82,20 +82,20 @@ pub struct HubInstallArgs {
 }
 
 const INSTALL_EXAMPLES: &str = "\
-It applies all or, where it finds something in the way, nothing. What is right already is not written, so it can be done again at any
-time, and it is the upgrade too. Features that are left out are not taken away.
-With the plugin comes a policy. A new hub gets a sample, which allows only the quick start of the README; a policy that is there is
-never overwritten, and a sidecar that is there without one stays open until you pass --policy or the feature policy.
-Rights: those of an administrator of the hub.
+It applies all objects, or none if it finds a problem. It is idempotent, and upgrades an existing installation. Installed features that
+are not in --features stay.
+The feature plugin includes a policy. A new hub gets a sample, which allows only the quick start of the README. An existing policy is
+never overwritten, and an existing sidecar without a policy stays open until you pass --policy or the feature policy.
+Required permissions: those of an administrator of the hub.
 
 Examples:
   # The plugin and the controller
   argocd-ocm-cmp install --context hub
 
-  # See it first
+  # Print the objects first
   argocd-ocm-cmp install --print
 
-  # The same by kubectl
+  # Install with kubectl
   argocd-ocm-cmp install --print | kubectl apply --server-side --field-manager argocd-ocm-cmp -f -
 
   # With the pull model and the extension of Argo CD's pages, for an Argo CD in another namespace
@@ -104,7 +104,7 @@ Examples:
   # With your own policy
   argocd-ocm-cmp install --policy policy.yaml
 
-  # From a registry of one's own
+  # Use a private registry
   argocd-ocm-cmp install --image registry.example.com/argocd-ocm-cmp:TAG --argocd-image registry.example.com/argocd:TAG";
 
 /// The arguments of `uninstall`.
@@ -115,11 +115,11 @@ pub struct HubUninstallArgs {
     #[arg(long, short, value_name = "NAME", default_value = "argocd", value_parser = names::namespace)]
     pub namespace: String,
 
-    /// Only what is added to Argo CD's own objects, before a Helm release with the rest is uninstalled
+    /// Remove only the additions to Argo CD's own objects, before you uninstall a Helm release with the rest
     #[arg(long)]
     pub additions_only: bool,
 
-    /// Say what would be done, and do nothing
+    /// Print what would be removed, without removing it
     #[arg(long)]
     pub dry_run: bool,
 
@@ -129,12 +129,12 @@ pub struct HubUninstallArgs {
 }
 
 const UNINSTALL_EXAMPLES: &str = "\
-Works, cluster Secrets and Applications stay as they are, and so does all that runs on managed clusters. A CRD stays while there are
-objects of it, and the AppProject managed-clusters while there are Applications of it.
+Works, cluster Secrets, Applications and the workloads on managed clusters stay. A CRD stays while it has objects, and AppProject
+managed-clusters while it has Applications.
 
 Examples:
-  # See what would go
+  # Print what would be removed
   argocd-ocm-cmp uninstall --dry-run --context hub
 
-  # Have it go
+  # Remove it
   argocd-ocm-cmp uninstall --context hub";

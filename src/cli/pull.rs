@@ -44,7 +44,7 @@ pub struct PullArgs {
     )]
     pub pull_project: Option<bool>,
 
-    /// Only to clusters that a Placement in the namespace of the Application selects [default: only with 'acm']
+    /// Deliver only to clusters that a Placement in the namespace of the Application selects [default: only with 'acm']
     #[arg(
         long,
         env = "ARGOCD_OCM_CMP_PULL_PLACEMENT",
@@ -57,7 +57,7 @@ pub struct PullArgs {
     )]
     pub pull_placement: Option<bool>,
 
-    /// Make every work read-only and delete nothing, so that something else can take the Applications over
+    /// Make every work read-only and delete nothing, to hand the Applications over to another controller
     #[arg(long, env = "ARGOCD_OCM_CMP_PULL_READ_ONLY", hide_env_values = true)]
     pub pull_read_only: bool,
 }

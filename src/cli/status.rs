@@ -17,7 +17,7 @@ pub struct StatusArgs {
     #[arg(long, short, value_name = "NAME", default_value = "argocd")]
     pub namespace: String,
 
-    /// Only the works for these managed clusters
+    /// Show only the works for these managed clusters
     #[arg(long, visible_alias = "cluster", value_name = "NAMES", value_delimiter = ',')]
     pub clusters: Vec<String>,
 
@@ -25,31 +25,31 @@ pub struct StatusArgs {
     #[command(flatten)]
     pub hub: HubArgs,
 
-    /// How to print it
+    /// Output format
     #[arg(long, short, value_enum, default_value = "table")]
     pub output: Format,
 
-    /// Wait until it is healthy
+    /// Wait until the Application is healthy
     #[arg(long)]
     pub wait: bool,
 
-    /// Print it again whenever it changes
+    /// Print the status again when it changes
     #[arg(long, short)]
     pub watch: bool,
 
-    /// How long to wait, such as 90s, 5m or 1h
-    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = time, requires = "wait")]
+    /// Time to wait before giving up, such as 90s, 5m or 1h
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration::parse, requires = "wait")]
     pub timeout: Duration,
 
-    /// Whether the table has colours
+    /// When to colour the output
     #[arg(long, value_enum, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
 }
 
-/// The form of what is printed.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// For people: those that fare worst first.
+    /// A table, the worst health first.
     Table,
     /// One JSON object on a line.
     Json,
@@ -58,22 +58,17 @@ pub enum Format {
 }
 
 const EXAMPLES: &str = "\
-Exit code: 0 when it is healthy, 1 when it is not, 2 when that cannot be told.
+Exit code: 0 when the Application is healthy, 1 when it is not, 2 on errors.
 
 Examples:
-  # What is wrong with it, and where?
+  # Show what is wrong, and where
   argocd-ocm-cmp status guestbook --context hub
 
   # In a pipeline, after the sync
   argocd-ocm-cmp status guestbook --wait --timeout 10m
 
-  # With the right to read the works of one managed cluster
+  # With permission to read the works of one managed cluster only
   argocd-ocm-cmp status team-a/shop --clusters eu1
 
   # The objects that are not healthy
   argocd-ocm-cmp status guestbook -o json | jq '.works[].objects[] | select(.health != \"Healthy\")'";
-
-/// Parses a duration in one unit, as kubectl does.
-pub(super) fn time(text: &str) -> Result<Duration, String> {
-    duration::parse(text).map_err(|_| format!("{text:?} is not a time: give a whole number and s, m or h, such as 90s"))
-}

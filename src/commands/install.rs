@@ -9,6 +9,7 @@ use crate::install;
 use crate::install::{
     MANAGER, Object, PolicySource, Wanted, elsewhere, is_ours, is_robbed, is_unchanged, objects, taken_over,
 };
+use crate::runtime::runtime;
 use controller::LEASE;
 pub(super) use hub::{How, Hub, Refused, place};
 use manifest::problem::Problems;
@@ -16,7 +17,6 @@ use policy::Kept;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::time::Duration;
-use tokio::runtime::{Builder, Runtime};
 use tokio::time::{sleep, timeout};
 
 /// The time that the API server has to serve a new kind, and the interval of the checks.
@@ -29,15 +29,9 @@ pub(super) fn run(args: &HubInstallArgs) -> Exit {
         if args.print {
             return Ok(show("objects", &install::text(&objects(&wanted), args.output.into())));
         }
-        runtime()?.block_on(apply(args, wanted, asked))
+        runtime().map_err(Problems::one)?.block_on(apply(args, wanted, asked))
     });
     done.unwrap_or_else(|problems| fail(&problems.to_string()))
-}
-
-/// Creates a runtime with one thread: the commands only wait.
-pub(super) fn runtime() -> Result<Runtime, Problems> {
-    let runtime = Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| Problems::one(format!("nothing can be started: {error}")))
 }
 
 fn wanted(args: &HubInstallArgs, policy: PolicySource) -> Wanted {
@@ -119,7 +113,7 @@ async fn look<'o>(
         .is_none()
     {
         return Err(Problems::one(format!(
-            "there is no namespace {namespace} on the hub: install Argo CD first, or say by --namespace where it is"
+            "Namespace {namespace} does not exist on the hub: install Argo CD first, or pass its namespace with --namespace"
         )));
     }
     let (mut found, mut lines) = (Vec::new(), String::new());
@@ -129,11 +123,12 @@ async fn look<'o>(
         let other = live.as_ref().and_then(|live| elsewhere(live, namespace));
         match (&live, other) {
             (None, _) if object.is_addition() => problems.push(format!(
-                "there is no {} to add to: install Argo CD first, or say by --namespace where it is",
+                "{} does not exist: install Argo CD first, or pass its namespace with --namespace",
                 place(object)
             )),
             (_, Some(other)) => problems.push(format!(
-                "{} is for namespace {other}: say --namespace {other}, or uninstall there first; a hub has one installation",
+                "{} belongs to the installation in namespace {other}: pass --namespace {other}, or uninstall that one first; a hub has \
+                 one installation",
                 place(object)
             )),
             (Some(live), _) if is_robbed(live) && object.is_addition() => problems.extend(robbed(object, live)),
@@ -222,8 +217,8 @@ async fn until_established(hub: &Hub, crd: &Object) -> Result<(), String> {
 pub(super) fn robbed(object: &Object, live: &Value) -> Option<String> {
     (object.is_addition() && is_robbed(live)).then(|| {
         format!(
-            "{}: kubectl has put what it had applied of Argo CD itself under our name, and it would go: apply Argo CD's own manifests \
-             again, by kubectl apply --server-side --force-conflicts, and then do this again",
+            "{}: our field manager owns fields of Argo CD (an earlier kubectl apply), and applying would remove them: apply Argo CD's own \
+             manifests again with kubectl apply --server-side --force-conflicts, then retry",
             place(object)
         )
     })
@@ -233,12 +228,12 @@ pub(super) fn robbed(object: &Object, live: &Value) -> Option<String> {
 fn told(object: &Object, fields: &[(String, String)]) -> Vec<String> {
     let line = |(field, manager): &(String, String)| {
         let other = if manager == "helm" {
-            "go on with helm"
+            "change it with helm"
         } else {
-            "ask for the same by a flag"
+            "keep that value with a flag"
         };
         format!(
-            "{}: {field} is managed by {manager:?}, and is otherwise there: {other}, or take it over by --force-conflicts",
+            "{}: {field} is managed by {manager:?} with another value: {other}, or pass --force-conflicts to take it over",
             place(object)
         )
     };
@@ -254,6 +249,6 @@ async fn settings_left(hub: &Hub, namespace: &str, objects: &[Object]) -> Result
     let path = format!("/api/v1/namespaces/{namespace}/configmaps");
     let live = hub.get(&path, LEASE).await.map_err(Problems::one)?;
     Ok(live.map_or(String::new(), |_| {
-        format!("configmap/{LEASE} kept: what it sets goes on to count, as no feature asked for has it\n")
+        format!("configmap/{LEASE} kept: its settings stay in force, because no selected feature contains it\n")
     }))
 }

@@ -124,7 +124,7 @@ fn look(
     let works = works.map_err(|error| Unseen::NoHub(format!("the hub at {} answers with {error}", reader.url())))?;
     if works.is_empty() {
         return Err(Unseen::NoWorks(format!(
-            "the hub at {} has no works of Application {}: is that its name, and is it synced?",
+            "the hub at {} has no works of Application {}: check its name, and that it is synced",
             reader.url(),
             application.instance
         )));

@@ -1,12 +1,13 @@
 //! `uninstall`: removes from a hub what `install`, or kubectl with our files, has created.
 
-use super::install::{How, Hub, Refused, place, robbed, runtime};
+use super::install::{How, Hub, Refused, place, robbed};
 use super::{Exit, fail, show};
 use crate::cli::HubUninstallArgs;
 use crate::install::{
     LABELS, Object, POLICY, PROJECT, Wanted, elsewhere, hanging, is_helms, is_left, is_of_another, is_ours, is_sample,
     names_project, objects, of_managers,
 };
+use crate::runtime::runtime;
 use controller::LEASE;
 use manifest::problem::Problems;
 use serde_json::Value;
@@ -15,7 +16,9 @@ const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/applications";
 const GITOPS_CLUSTERS: &str = "/apis/apps.open-cluster-management.io/v1beta1/gitopsclusters";
 
 pub(super) fn run(args: &HubUninstallArgs) -> Exit {
-    let done = runtime().and_then(|runtime| runtime.block_on(uninstall(args)));
+    let done = runtime()
+        .map_err(Problems::one)
+        .and_then(|runtime| runtime.block_on(uninstall(args)));
     done.unwrap_or_else(|problems| fail(&problems.to_string()))
 }
 
@@ -45,7 +48,7 @@ async fn uninstall(args: &HubUninstallArgs) -> Result<Exit, Problems> {
     let mut lines = String::new();
     let done = take_away(args, &mut lines).await;
     if lines.is_empty() && done.is_ok() {
-        lines = format!("nothing of argocd-ocm-cmp is in namespace {}\n", args.namespace);
+        lines = format!("argocd-ocm-cmp is not installed in namespace {}\n", args.namespace);
     }
     let shown = show("summary", &lines);
     done.map(|()| shown)
@@ -107,11 +110,13 @@ async fn check(hub: &Hub, found: &[Found], args: &HubUninstallArgs) -> Result<()
     let mut problems = Vec::new();
     if let Some(release) = found.iter().find_map(|it| is_helms(&it.live)) {
         problems.push(format!(
-            "it was installed by Helm: take back what is added to Argo CD by --additions-only, then helm uninstall {release}"
+            "it was installed by Helm: remove the additions to Argo CD with --additions-only, then run helm uninstall {release}"
         ));
     }
     if let Some(other) = found.iter().find_map(|it| elsewhere(&it.live, &args.namespace)) {
-        problems.push(format!("it is installed in namespace {other}: say --namespace {other}"));
+        problems.push(format!(
+            "it is installed in namespace {other}: pass --namespace {other}"
+        ));
     }
     let all = async |path| Ok::<_, Problems>(hub.list(path, "").await.map_err(Problems::one)?.unwrap_or_default());
     problems.extend(hanging(
@@ -150,7 +155,9 @@ async fn take_back(hub: &Hub, object: &Object, mut live: Value, dry_run: bool) -
         live = applied.map_err(|refused| refusal(object, refused))?;
     }
     let told = if is_left(object, &live) && !dry_run {
-        format!("{object} keeps something of ours that others manage too: see kubectl get --show-managed-fields\n")
+        format!(
+            "{object} keeps fields of ours that other field managers own too: see kubectl get --show-managed-fields\n"
+        )
     } else if of_ours.is_empty() {
         String::new()
     } else {
@@ -162,7 +169,7 @@ async fn take_back(hub: &Hub, object: &Object, mut live: Value, dry_run: bool) -
 fn refusal(object: &Object, refused: Refused) -> Problems {
     Problems::one(match refused {
         Refused::Because(line) => line,
-        Refused::Conflict(_) => format!("{}: what asks for nothing is in conflict", place(object)),
+        Refused::Conflict(_) => format!("{}: unexpected conflict while releasing fields", place(object)),
     })
 }
 
@@ -172,10 +179,10 @@ async fn remove(hub: &Hub, it: &Found, dry_run: bool) -> Result<String, String> 
     match it.like.kind() {
         "CustomResourceDefinition" => match objects_of(hub, &it.live).await? {
             Some(0) => {}
-            Some(left) => return Ok(format!("{shown} kept: there are {left} objects of it\n")),
+            Some(left) => return Ok(format!("{shown} kept: it has {left} objects\n")),
             None => {
                 return Ok(format!(
-                    "{shown} kept: it is not served, and there may be objects of it: see its conditions\n"
+                    "{shown} kept: it is not served and may have objects: see its conditions\n"
                 ));
             }
         },
@@ -186,13 +193,13 @@ async fn remove(hub: &Hub, it: &Found, dry_run: bool) -> Result<String, String> 
                 .filter(|application| names_project(application, PROJECT))
                 .count();
             if left > 0 {
-                return Ok(format!("{shown} kept: there are {left} Applications of it\n"));
+                return Ok(format!("{shown} kept: it has {left} Applications\n"));
             }
         }
         "ConfigMap" if it.name() == POLICY && !is_sample(&it.live) => {
             let namespace = it.live["metadata"]["namespace"].as_str().unwrap_or_default();
             return Ok(format!(
-                "{shown} kept: the policy in it is not our sample: kubectl -n {namespace} delete configmap {POLICY} deletes it\n"
+                "{shown} kept: its policy is not our sample: to delete it, run kubectl -n {namespace} delete configmap {POLICY}\n"
             ));
         }
         _ => {}

@@ -49,8 +49,8 @@ pub static CHECKS: &[&Check] = &[
 /// The message of every check about missing permissions.
 pub(super) static REFUSED: Message = Message::blind(
     "could-not-look",
-    "could not look at {what}: {why}",
-    "have somebody grant you to get and list them, or to run this",
+    "cannot read {what}: {why}",
+    "ask for permission to get and list them, or ask an administrator to run this",
 );
 
 /// Returns the finding that something cannot be read, with the reason.

@@ -98,7 +98,7 @@ mod tests {
     use crate::doctor::shipped::objects;
     use serde_json::json;
 
-    fn companion(change: impl FnOnce(&mut Value), settings: Lookup<Value>) -> ControllerPod {
+    fn pod(change: impl FnOnce(&mut Value), settings: Lookup<Value>) -> ControllerPod {
         let mut deployment = objects(shipped::CONTROLLER.text).remove(0);
         change(&mut deployment["spec"]["template"]["spec"]["containers"][0]);
         let seen = HubState {
@@ -111,21 +111,21 @@ mod tests {
 
     #[test]
     fn it_does_what_it_is_told_where_it_is_told_first() {
-        let shipped = companion(|_| (), Lookup::Absent);
+        let shipped = pod(|_| (), Lookup::Absent);
         assert_eq!(shipped.names(), ["application-status"]);
         assert!(shipped.elects);
         assert_eq!(shipped.account, "argocd-ocm-cmp-controller");
 
         let settings = || Lookup::There(objects(shipped::PULL.text).remove(0));
         let all = ["application-status", "pull", "application-set-report"];
-        assert_eq!(companion(|_| (), settings()).names(), all);
+        assert_eq!(pod(|_| (), settings()).names(), all);
 
         let env = json!([{"name": "ARGOCD_OCM_CMP_CONTROLLERS", "value": "pull, more"}]);
-        let told = companion(|it| it["env"] = env.clone(), settings());
+        let told = pod(|it| it["env"] = env.clone(), settings());
         assert_eq!((told.names(), told.unknown), (vec!["pull"], vec!["more".to_owned()]));
 
         let words = json!(["--leader-elect=false", "--controllers", "gitopscluster"]);
-        let told = companion(
+        let told = pod(
             |it| {
                 it["env"] = env;
                 it["args"] = words;

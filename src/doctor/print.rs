@@ -63,7 +63,7 @@ fn number(findings: &[Finding], level: Level) -> usize {
 fn totals(findings: &[Finding]) -> String {
     let [errors, warnings] = [Level::Error, Level::Warning].map(|level| number(findings, level));
     match (errors, warnings) {
-        (0, 0) => "nothing is wrong".to_owned(),
+        (0, 0) => "no problems found".to_owned(),
         _ => [(errors, "error"), (warnings, "warning")]
             .into_iter()
             .filter(|(number, _)| *number > 0)

@@ -77,18 +77,18 @@ pub fn wanted(seen: &HubState) -> Vec<Right> {
                 .filter(|it| it.verb != "execute-as" || with_executors),
         );
     }
-    if let Some(companion) = ControllerPod::of(seen) {
-        for file in files(&companion) {
-            rights.extend(given(file, &companion.account, &seen.namespace));
+    if let Some(pod) = ControllerPod::of(seen) {
+        for file in files(&pod) {
+            rights.extend(given(file, &pod.account, &seen.namespace));
         }
     }
     rights
 }
 
 /// Returns the files with the permissions that the enabled controllers need.
-fn files(companion: &ControllerPod) -> Vec<&'static File> {
+fn files(pod: &ControllerPod) -> Vec<&'static File> {
     let mut files = vec![&shipped::CONTROLLER];
-    let does = |names: &[&str]| names.iter().any(|name| companion.does(name));
+    let does = |names: &[&str]| names.iter().any(|name| pod.does(name));
     for (is_needed, file) in [
         (does(&["pull"]), &shipped::PULL),
         (does(&["cluster-secrets"]), &shipped::CLUSTER_SECRETS),

@@ -1,6 +1,6 @@
 //! Reads GitOpsClusters, and the health of the agents that they install on managed clusters.
 
-use super::{Hub, Reader, told};
+use super::{Hub, Reader, no_api, told};
 use crate::status::gitopscluster::{Agents, Fleet, has_agents};
 use controller::argocd_agent::state;
 use controller::cluster_secrets::{MANAGED_BY, OURS, OWNER};
@@ -47,11 +47,11 @@ impl Asked {
     fn none(&self, url: &str) -> String {
         match self {
             Self::One { namespace, name } => format!(
-                "the hub at {url} has no GitOpsCluster {name} in the namespace {namespace}: choose another by --namespace"
+                "the hub at {url} has no GitOpsCluster {name} in the namespace {namespace}: pass another one with --namespace"
             ),
             Self::Namespace(namespace) => {
                 format!(
-                    "the hub at {url} has no GitOpsClusters in the namespace {namespace}: look in all by --all-namespaces"
+                    "the hub at {url} has no GitOpsClusters in the namespace {namespace}: pass --all-namespaces to read all"
                 )
             }
             Self::All => format!("the hub at {url} has no GitOpsClusters"),
@@ -72,7 +72,8 @@ impl Reader {
         let fleet = fleet.map_err(|error| match &error {
             Error::Api(refused) if refused.code == 404 && refused.reason == "NotFound" => asked.none(url),
             Error::Api(refused) if refused.code == 404 => {
-                format!("the hub at {url} does not know GitOpsClusters: apply deploy/gitopscluster_crd.yaml, or choose another by --context")
+                format!("the hub at {url} does not serve GitOpsClusters: apply deploy/gitopscluster_crd.yaml, or choose another hub with \
+                         --context")
             }
             Error::Api(refused) if refused.code == 403 => {
                 format!("the hub at {url} does not let you read GitOpsClusters: {}", refused.message)
@@ -104,7 +105,7 @@ impl Hub {
         match self.agents(&place).await {
             Ok(agents) => fleet.agents = Some(agents),
             Err(error) => fleet.notices.push(format!(
-                "how agents fare is told as the controller has last said it: {}",
+                "showing the state of agents that the controller last wrote: {}",
                 refusal(error)?
             )),
         }
@@ -121,9 +122,7 @@ impl Hub {
                 Ok(certificates) => fleet.certificates = Some(certificates),
                 Err(error) => {
                     let why = refusal(error)?;
-                    let notice = format!(
-                        "until when agents have certificates is told as far as the controller has said it: {why}"
-                    );
+                    let notice = format!("showing the expiry of certificates as far as the controller wrote it: {why}");
                     fleet.notices.push(notice);
                 }
             }
@@ -191,10 +190,6 @@ impl Hub {
 
 fn read<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, Error> {
     serde_json::from_str(text).map_err(|_| no_api())
-}
-
-fn no_api() -> Error {
-    Error::Service("what answers there is not a Kubernetes API".into())
 }
 
 /// Returns the reason why the hub does not permit a read, or does not serve the kind; passes other errors on.

@@ -11,23 +11,23 @@ use std::collections::BTreeSet;
 /// A feature that can be installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Feature {
-    /// The sidecar of argocd-repo-server that wraps manifests into works, with its policy, and the health of works
+    /// The sidecar of argocd-repo-server that wraps manifests into works, its policy, and the health checks for works
     Plugin,
     /// The AppProject managed-clusters, whose Applications may write works and nothing else
     Project,
-    /// What AppProjects may deliver: the policy of the sidecar, also where an installation has none yet
+    /// The policy of the sidecar, which limits what AppProjects may deliver; also for an installation without one
     Policy,
-    /// What lets ApplicationSets ask Placements for their clusters
+    /// The settings and permissions that ApplicationSets need to generate from Placements
     #[value(name = "applicationset")]
     ApplicationSet,
-    /// Argo CD's right to write works, where it was installed without rights for the whole cluster
+    /// Permission for Argo CD to write works, if it was installed without permissions for the whole cluster
     ArgocdRbac,
-    /// The controller: how works fare, in conditions and Events of Applications
+    /// The controller, which reports the health of works as conditions and Events on Applications
     #[value(alias = "application-status")]
     Controller,
     /// The controller's basic pull model: Applications that run in the Argo CD of the managed clusters
     Pull,
-    /// A cluster Secret of Argo CD's for each managed cluster
+    /// An Argo CD cluster Secret for each managed cluster
     ClusterSecrets,
     /// A report for each ApplicationSet
     #[value(alias = "application-set-report")]
@@ -37,7 +37,7 @@ pub enum Feature {
     GitOpsCluster,
     /// argocd-agent on the clusters of GitOpsClusters
     ArgocdAgent,
-    /// The extension of Argo CD's pages
+    /// The extension of Argo CD's UI
     Ui,
 }
 

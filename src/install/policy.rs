@@ -107,8 +107,8 @@ pub fn decide(asked: Option<PolicySource>, live: &LivePolicy, repo_server: &str)
         (Some(PolicySource::Sample) | None, LivePolicy::Mounted(name)) => of_config_map(name),
         (None, LivePolicy::Open) => {
             let about = format!(
-                "{repo_server}: the sidecar has no policy and stays open, so that AppProjects may deliver anything but plain Secrets: \
-                 close it by --policy FILE, or by the feature policy for the sample"
+                "{repo_server}: the sidecar still has no policy, so AppProjects may deliver anything but plain Secrets: pass --policy \
+                 FILE, or install the feature policy for the sample"
             );
             return Ok((PolicySource::None, Some(about)));
         }

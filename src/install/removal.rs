@@ -83,9 +83,7 @@ pub fn hanging(namespace: &str, gitops_clusters: &[Value], applications: &[Value
     };
     let applications = applications.iter().filter(waits).map(|it| {
         let place = place(it);
-        format!(
-            "Application {place} is being deleted, which the controller does for the pull model: wait until it is gone"
-        )
+        format!("Application {place} is being deleted by the controller (pull model): wait until it is deleted")
     });
     clusters.chain(applications).collect()
 }

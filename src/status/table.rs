@@ -61,7 +61,7 @@ pub fn table(report: &Report, colours: bool) -> String {
         writeln!(text, "Argo CD is syncing it{why}").expect("a String takes all");
     }
     for cluster in &report.unreachable {
-        let line = format!("{cluster} cannot be reached: what is told of it is what it said last");
+        let line = format!("{cluster} is unreachable: showing its last reported state");
         writeln!(text, "{}", clean(&line)).expect("a String takes all");
     }
     text

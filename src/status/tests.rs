@@ -51,7 +51,7 @@ fn the_table_has_the_worst_first_and_the_totals_last() {
             "",
             "team_shop is Degraded: 1 of 3 clusters healthy; objects: 1 Degraded, 1 Waiting, 2 Healthy",
             "Argo CD is syncing it: waiting for healthy state",
-            "eu2 cannot be reached: what is told of it is what it said last",
+            "eu2 is unreachable: showing its last reported state",
         ]
     );
     let coloured = table(&report(), true);

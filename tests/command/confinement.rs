@@ -183,7 +183,7 @@ fn the_log_says_what_the_kernel_does_not_confine() {
     assert!(printed(&output).contains("x: rendered"));
     assert_eq!(
         String::from_utf8_lossy(&output.stderr),
-        "warning: helm and kustomize are not confined and can reach files and processes of others and the network: see why by \
+        "warning: helm and kustomize are not confined and can reach files and processes of others and the network: see why with \
          `argocd-ocm-cmp confinement` in the same container\n"
     );
     let turned_off = without_namespaces("none");

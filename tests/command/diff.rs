@@ -141,7 +141,7 @@ fn objects_that_come_and_go_are_told_in_full() {
     -metadata:
     -  name: settings
     -  namespace: shop
-    us1 ManifestWork shop goes
+    us1 ManifestWork shop is deleted
     us1 Deployment.apps shop/web
     --- works.yaml: shop
     +++ /dev/null
@@ -177,7 +177,7 @@ fn an_object_that_moves_to_another_work_is_not_told_as_one_that_goes() {
     ----- stdout -----
     eu1,us1 ManifestWork shop.part-b00 is new, with 1 object
     eu1,us1 ManifestWork shop.part-b01 is new, with 1 object
-    eu1,us1 ManifestWork shop goes
+    eu1,us1 ManifestWork shop is deleted
     eu1,us1 Deployment.apps shop/web moves from work shop to shop.part-b00
     eu1,us1 ConfigMap shop/settings moves from work shop to shop.part-b01
     ----- stderr -----
@@ -310,8 +310,7 @@ fn works_that_differ_in_a_hash_only_are_told_so() {
     let other = works.replace(hash, "0123456789");
     fs::write(folder.path().join("works.yaml"), other).expect("a file");
     let told = diff(&folder, &[BOTH]);
-    let line =
-        "eu1,us1 objects get another value of the annotation argocd-ocm-cmp.github.io/content-hash, and that is all\n";
+    let line = "eu1,us1 objects change only in annotation argocd-ocm-cmp.github.io/content-hash\n";
     assert_eq!(
         told,
         format!("exit code: 1\n----- stdout -----\n{line}----- stderr -----\n")
@@ -385,7 +384,7 @@ fn what_cannot_be_compared_is_an_error_in_a_line() {
         told(&[one, "--file=shop/web.yaml"], &[]),
         error("shop/web.yaml:1: document 1: Deployment.apps web is not a ManifestWork")
     );
-    let remediation = "set --kubeconfig or --context, or compare with a file by --file";
+    let remediation = "set --kubeconfig or --context, or compare with a file with --file";
     assert_eq!(
         told(&[one, "--kubeconfig=none"], &[]),
         error(&format!(

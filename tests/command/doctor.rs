@@ -7,8 +7,8 @@ use std::path::Path;
 fn what_cannot_be_meant_is_refused() {
     assert_refused(&[
         (&["doctor", "shop"], "unexpected argument 'shop'"),
-        (&["doctor", "--namespace", ".."], "Kubernetes has no such names"),
-        (&["doctor", "--argocd-namespace=Team"], "Kubernetes has no such names"),
+        (&["doctor", "--namespace", ".."], "not a Kubernetes name"),
+        (&["doctor", "--argocd-namespace=Team"], "not a Kubernetes name"),
         (&["doctor", "-o", "yaml"], "possible values: table, json"),
     ]);
 }
@@ -25,7 +25,7 @@ fn the_help_says_what_exit_codes_mean() {
         .expect("it runs");
     let help = String::from_utf8(output.stdout).expect("text");
     for part in [
-        "Exit code: 0 when nothing is wrong, 1 when something is, 2 when",
+        "Exit code: 0 without errors, 1 with errors, 2 without errors if",
         "--argocd-namespace",
         "Examples:\n",
     ] {

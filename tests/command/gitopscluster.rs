@@ -5,15 +5,12 @@ use crate::program::{assert_needs_a_hub, assert_refused};
 #[test]
 fn what_cannot_be_meant_is_refused() {
     assert_refused(&[
-        (
-            &["gitopscluster", "status", "argocd/fleet"],
-            "Kubernetes has no such names",
-        ),
-        (&["gitopscluster", "status", ""], "Kubernetes has no such names"),
-        (&["gitopscluster", "status", ".."], "Kubernetes has no such names"),
+        (&["gitopscluster", "status", "argocd/fleet"], "not a Kubernetes name"),
+        (&["gitopscluster", "status", ""], "not a Kubernetes name"),
+        (&["gitopscluster", "status", ".."], "not a Kubernetes name"),
         (
             &["gitopscluster", "status", "fleet", "-n", "Team"],
-            "Kubernetes has no such names",
+            "not a Kubernetes name",
         ),
         (&["gitopscluster", "status", "fleet", "-A"], "cannot be used with"),
         (

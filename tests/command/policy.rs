@@ -157,7 +157,7 @@ fn an_object_that_lacks_its_namespace_needs_one_and_no_other_policy() {
     ----- stdout -----
     ----- stderr -----
     error: a.yaml:1: document 1: Deployment.apps a: it names no namespace and the Application has none: set metadata.namespace, or spec.destination.namespace of the Application
-    error: a.yaml:1: document 1: Deployment.apps a: the policy lets project managed-clusters deliver nothing without a namespace: to allow it, give it one
+    error: a.yaml:1: document 1: Deployment.apps a: the policy lets project managed-clusters deliver nothing without a namespace: to allow it, set its metadata.namespace
     ");
 }
 
@@ -187,7 +187,7 @@ fn a_project_is_looked_up_as_generate_does() {
     exit code: 1
     ----- stdout -----
     ----- stderr -----
-    error: there is a policy, but no project to look up in it: Argo CD sets ARGOCD_APP_PROJECT_NAME from version 3.0 on; elsewhere, set it to the name of an AppProject
+    error: a policy is set, but ARGOCD_APP_PROJECT_NAME is not: upgrade Argo CD to 3.0 or newer, which sets it, or outside Argo CD set it to the name of an AppProject
     "#);
 }
 
@@ -215,10 +215,10 @@ fn a_list_that_is_there_twice_is_an_error() {
     exit code: 1
     ----- stdout -----
     ----- stderr -----
-    error: policy.yaml:7: the key "clusters" is there twice: leave one of them out
+    error: policy.yaml:7: duplicate key "clusters": remove one
     "#);
     let json = r#"{"apiVersion": "argocd-ocm-cmp.github.io/v1alpha1", "kind": "Policy", "projects": [], "projects": [{"names": ["*"]}]}"#;
-    assert!(check(folder(json).path(), &[]).contains("the key \"projects\" is there twice"));
+    assert!(check(folder(json).path(), &[]).contains("duplicate key \"projects\""));
     // The same key in another entry, and one that replaces a merged one.
     let once = folder(&format!(
         "{start}  clusters: &eu [eu1]\n- names: [team-b]\n  clusters: *eu\n"
@@ -248,7 +248,7 @@ fn a_policy_that_cannot_be_read_is_an_error() {
     exit code: 1
     ----- stdout -----
     ----- stderr -----
-    error: policy.yaml: the policy has more than 1048576 bytes, which no ConfigMap holds
+    error: policy.yaml: the policy has more than 1048576 bytes, the limit of a ConfigMap: shorten it
     "#);
     fs::write(folder.path().join("policy.yaml"), "[".repeat(200_000)).expect("a file");
     assert!(
@@ -345,8 +345,8 @@ fn names_works_after_the_application_with_a_hash_and_diff_knows_them() {
     ----- stdout -----
     eu1 ManifestWork shop.pzcipz5no3gazstnmhnzf24tefquuwqly is new, with 1 object
     eu1 ManifestWork shop.pzcipz5no3gazstnmhnzf24tefquuwqly.part-wave5 is new, with 1 object
-    eu1 ManifestWork shop goes
-    eu1 ManifestWork shop.part-wave5 goes
+    eu1 ManifestWork shop is deleted
+    eu1 ManifestWork shop.part-wave5 is deleted
     eu1 ConfigMap shop/a moves from work shop to shop.pzcipz5no3gazstnmhnzf24tefquuwqly
     eu1 ConfigMap shop/b moves from work shop.part-wave5 to shop.pzcipz5no3gazstnmhnzf24tefquuwqly.part-wave5
     ----- stderr -----

@@ -55,10 +55,13 @@ fn what_cannot_be_meant_is_refused() {
         (&["status", "shop", "--timeout=5m"], "--wait"),
         (
             &["status", "shop", "--wait", "--timeout=5"],
-            "\"5\" is not a time: give a whole number and s, m or h",
+            "\"5\" is not a duration: write it like 90s, 10m or 2h",
         ),
-        (&["status", "shop", "--wait", "--timeout=99999999999h"], "is not a time"),
-        (&["status", "shop", "--wait", "--timeout=1ä"], "is not a time"),
+        (
+            &["status", "shop", "--wait", "--timeout=99999999999h"],
+            "is not a duration",
+        ),
+        (&["status", "shop", "--wait", "--timeout=1ä"], "is not a duration"),
         (&["status", "shop", "-o", "xml"], "possible values: table, json, yaml"),
     ]);
 }

@@ -122,7 +122,7 @@ async fn the_next_sync_is_told_before_it_happens() -> Result<()> {
     assert_eq!((code, stderr.as_str()), (Some(1), ""), "{stdout}");
     for lines in [
         "cluster1 ManifestWork difference.part-wave2 is new, with 1 object\n",
-        "cluster1 ManifestWork difference.part-wave3 goes\n",
+        "cluster1 ManifestWork difference.part-wave3 is deleted\n",
         "cluster1 ConfigMap difference/late moves from work difference.part-wave3 to difference.part-wave2\n",
         "cluster1 Deployment.apps difference/web\n--- hub: difference\n+++ generated: difference\n@@ ",
         "\n-      - image: web:1\n+      - image: web:2\n",
@@ -149,7 +149,7 @@ async fn the_next_sync_is_told_before_it_happens() -> Result<()> {
     let (code, stdout, _) = diff(folder, all, "cluster2")?;
     assert_eq!(code, Some(1));
     for line in [
-        "cluster1 ManifestWork difference goes\n",
+        "cluster1 ManifestWork difference is deleted\n",
         "cluster2 ManifestWork difference is new, with 2 objects\n",
     ] {
         assert!(stdout.contains(line), "{line} is not in\n{stdout}");
@@ -180,7 +180,7 @@ async fn with_few_rights_it_is_told_what_is_not_looked_for(stage: &Stage, folder
     })
     .await?;
     assert_eq!((code, stdout.as_str()), (Some(0), ""));
-    let warned = "warning: manifestworks in other namespaces than those of the targets are not looked for: ";
+    let warned = "warning: manifestworks outside the namespaces of the targets are not read: ";
     assert!(stderr.starts_with(warned), "{stderr}");
 
     let who = account(
@@ -245,7 +245,7 @@ async fn a_set_of_works_is_compared_like_a_work() -> Result<()> {
     other = other.replace(&name, "diff-set-part-wave2-x0123456789abcdef0123");
     stage.hub.apply_yaml(&other)?;
     let (_, stdout, _) = run("diff")?;
-    let gone = "default/europe ManifestWorkReplicaSet diff-set-part-wave2-x0123456789abcdef0123 goes\n";
+    let gone = "default/europe ManifestWorkReplicaSet diff-set-part-wave2-x0123456789abcdef0123 is deleted\n";
     assert!(stdout.contains(gone), "{stdout}");
     let all = "--all";
     stage

@@ -70,7 +70,7 @@ fn folders_are_read_as_argo_cds_directory_source_reads_them() -> Result<()> {
 }
 
 /// The errors that only we report: files that need another tool, and two equal keys of which Go picks one at random.
-const OURS_ALONE: [&str; 4] = ["Jsonnet", "Kustomize", "Helm", "is there twice"];
+const OURS_ALONE: [&str; 4] = ["Jsonnet", "Kustomize", "Helm", "duplicate key"];
 
 /// A question to both: the objects of a folder of a repository.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use testbed::{GitRepository, Hub, ManagedClusterOptions, ObjectRef, is_applied, wait};
 
 /// The findings where no Pods run.
-const WITHOUT_PODS: [&str; 2] = ["socket-no-pods", "companion-no-pods"];
+const WITHOUT_PODS: [&str; 2] = ["socket-no-pods", "controller-no-pods"];
 
 /// The result of a run: its exit code, and the ids of the findings.
 #[derive(Debug, PartialEq)]
@@ -137,7 +137,7 @@ async fn what_is_broken_is_found_and_nothing_else() -> Result<()> {
     assert_eq!(doctor(hub.kubeconfig_path(), &[])?.1, table, "the same on every run");
 
     the_plugin(&hub).await?;
-    the_companion(&hub).await?;
+    the_controller(&hub).await?;
     let elsewhere = told(hub.kubeconfig_path(), &["--namespace=default"])?.0;
     assert_eq!(
         (elsewhere.code, &*elsewhere.found),
@@ -145,7 +145,7 @@ async fn what_is_broken_is_found_and_nothing_else() -> Result<()> {
     );
 
     controller.stop().await?;
-    is_wrong(&hub, &["companion-lease-missing"]).await.map(drop)
+    is_wrong(&hub, &["controller-lease-missing"]).await.map(drop)
 }
 
 async fn the_plugin(hub: &Hub) -> Result<()> {
@@ -195,7 +195,7 @@ async fn the_plugin(hub: &Hub) -> Result<()> {
     is_wrong(hub, &[]).await.map(drop)
 }
 
-async fn the_companion(hub: &Hub) -> Result<()> {
+async fn the_controller(hub: &Hub) -> Result<()> {
     let role = ObjectRef::cluster(
         "rbac.authorization.k8s.io/v1",
         "ClusterRole",
@@ -206,8 +206,8 @@ async fn the_companion(hub: &Hub) -> Result<()> {
     rules.as_array_mut().context("rules")?.retain(|rule| !events(rule));
     hub.patch(&role, &json!({"rules": rules})).await?;
     let text = is_wrong(hub, &["rights-missing"]).await?;
-    let rights = "the ServiceAccount argocd/argocd-ocm-cmp-controller has not all rights that deploy/deploy_controller.yaml gives, \
-                  but may not create events, get events, patch events";
+    let rights = "ServiceAccount argocd/argocd-ocm-cmp-controller is missing permissions from deploy/deploy_controller.yaml: create \
+                  events, get events, patch events";
     assert!(text.contains(rights), "{text}");
     apply(hub, "deploy/deploy_controller.yaml")?;
     is_wrong(hub, &[]).await?;
@@ -217,7 +217,7 @@ async fn the_companion(hub: &Hub) -> Result<()> {
         hub.kubectl(&["set", "env", "-n", "argocd", deployment, what]).map(drop)
     };
     tell("ARGOCD_OCM_CMP_CONTROLLERS=application-status,gitopscluster")?;
-    is_wrong(hub, &["companion-crd-missing", "rights-missing"]).await?;
+    is_wrong(hub, &["controller-crd-missing", "rights-missing"]).await?;
     apply_server_side(hub, "deploy/gitopscluster_crd.yaml")?;
     apply(hub, "deploy/deploy_gitopscluster.yaml")?;
     is_wrong(hub, &[]).await?;
@@ -268,7 +268,7 @@ async fn clusters_and_works_that_do_not_fare_well_are_found() -> Result<()> {
     hub.create(&nowhere).await?;
     let text = is_wrong(&hub, &["clusters-unknown"]).await?;
     assert!(
-        text.contains("1 managed cluster that the hub does not know: nowhere"),
+        text.contains("1 managed cluster not registered on the hub: nowhere"),
         "{text}"
     );
     hub.delete(&ObjectRef::of(&nowhere)).await?;
@@ -344,12 +344,9 @@ async fn somebody_with_few_rights(hub: &Hub) -> Result<()> {
         "ManifestWorks",
         "ManagedClusters",
         "Applications",
-        "the pods of the namespace argocd",
+        "the Pods in namespace argocd",
     ] {
-        assert!(
-            text.contains(&format!("could not look at {thing}: ")),
-            "{thing}: {text}"
-        );
+        assert!(text.contains(&format!("cannot read {thing}: ")), "{thing}: {text}");
     }
     assert!(text.contains("argocd-cm has the health checks"), "{text}");
     Ok(())
@@ -375,7 +372,7 @@ async fn what_agents_refuse_is_found_by_its_reason() -> Result<()> {
         .await?;
     let text = is_wrong(&hub, &[]).await?;
     assert!(
-        text.contains("works of Applications: 1, of which agents refuse none"),
+        text.contains("works of Applications: 1, none rejected by agents"),
         "{text}"
     );
 

@@ -42,7 +42,7 @@ const JUST_NOW: &str = "10 seconds ago";
 const BEFORE: &str = "20 seconds ago";
 const A_WHILE_AGO: &str = "80 seconds ago";
 
-const FINE: &str = "1 object is as asked for on managed cluster cluster1";
+const FINE: &str = "1 object is healthy on managed cluster cluster1";
 const NOT_APPLIED: &str = "waiting for the agent of managed cluster cluster1 to apply it";
 const NOT_LOOKED_AT: &str = "Deployment shop/web: waiting for the agent of managed cluster cluster1 to look at it";
 
@@ -473,7 +473,7 @@ fn available() -> Vec<Case> {
             "nothing is counted",
             work(&[]),
             "Healthy",
-            "as asked for on managed cluster cluster1",
+            "healthy on managed cluster cluster1",
         ),
     ]
 }
@@ -495,15 +495,14 @@ fn rules() -> Vec<Case> {
         let work = work(std::slice::from_ref(&without_rules));
         with(work, "/spec/manifestConfigs/1/resourceIdentifier/name", json!(name))
     };
-    let old_agent = "1 object is applied on managed cluster cluster1, whose agent does not look at health: \
-                     that of OCM 1.0 and later does";
+    let old_agent = "1 object is applied on managed cluster cluster1, whose agent does not report health, which OCM 1.0 and newer does";
     vec![
         case("fine", work(&[fine("web")]), "Healthy", FINE),
         case(
             "several are fine",
             work(&[fine("web"), fine("api"), config_map()]),
             "Healthy",
-            "3 objects are as asked for on managed cluster cluster1",
+            "3 objects are healthy on managed cluster cluster1",
         ),
         case(
             "rolling out",
@@ -909,13 +908,13 @@ fn replica_sets() -> Vec<Case> {
             "set: the rollout goes on",
             unfinished(all()),
             "Progressing",
-            "3 of 3 clusters applied, the rollout goes on",
+            "3 of 3 clusters applied, the rollout continues",
         ),
         case(
             "set: a rollout in steps never ends without rules",
             no_rules(unfinished(replica_set("Progressive"))),
             "Progressing",
-            "3 of 3 clusters applied, the rollout goes on only with a condition rule Progressing in its works",
+            "3 of 3 clusters applied, the rollout continues only with a condition rule Progressing in its works",
         ),
         case(
             "set: not applied everywhere",
@@ -1020,7 +1019,7 @@ fn rollouts() -> Vec<Case> {
         strategy(object, "Progressive", "progressive", fields)
     };
     let progressive = |object: Value, fields: Value| strategy(object, "Progressive", "progressive", fields);
-    let over = |done: &str| format!("{done}, 1 progressing, the rollout is over its time").leak() as &str;
+    let over = |done: &str| format!("{done}, 1 progressing, the rollout exceeded its deadline").leak() as &str;
     let (one, two, three) = (
         "1 of 3 clusters applied",
         "2 of 3 clusters applied",
@@ -1135,7 +1134,7 @@ fn rollouts() -> Vec<Case> {
                 json!("True"),
             ),
             "Degraded",
-            "2 of 3 clusters applied, the rollout is over its time",
+            "2 of 3 clusters applied, the rollout exceeded its deadline",
         ),
         case(
             "rollout: two at a time, in half the time",

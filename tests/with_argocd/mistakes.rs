@@ -114,10 +114,7 @@ async fn an_unknown_parameter_is_shown_with_those_there_are() -> Result<()> {
                 &json!([{"name": "recursive", "string": "true"}]),
             )))
         },
-        &format!(
-            "parameter recursive is not known: the parameters are {}",
-            known.join(", ")
-        ),
+        &format!("unknown parameter recursive: the parameters are {}", known.join(", ")),
     )
     .await
 }

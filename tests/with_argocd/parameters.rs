@@ -121,7 +121,8 @@ async fn a_parameter_is_described_and_has_its_value() -> Result<()> {
         json!({
             "name": "delete-crds",
             "title": "Delete CRDs",
-            "tooltip": "The same for CRDs, with which all their objects go (default: false)",
+            "tooltip": "Delete CRDs and all their objects when they leave Git or the Application is deleted; otherwise they stay \
+                        (default: false)",
             "itemType": "boolean",
             "string": "true",
         })

@@ -206,9 +206,8 @@ async fn an_application_cannot_influence_the_policy() -> Result<()> {
     git.commit(&[(&format!("{name}/foreign.yaml"), foreign)])?;
     let refused = "foreign.yaml:1: document 1: ConfigMap kube-system/policy-evaded: the policy lets project team-a deliver nothing in \
                    namespace kube-system, only in team-a: to allow it, add `kube-system` to `projects[0].namespaces`";
-    let another = "executor team-a/admin: the policy has the works of project team-a executed by team-a/deployer: leave the \
-                   setting out";
-    let unknown = "parameter policy is not known: the parameters are ";
+    let another = "executor team-a/admin: the policy sets the executor of project team-a to team-a/deployer: leave the setting out";
+    let unknown = "unknown parameter policy: the parameters are ";
     let not_its_name =
         "name policy-kept: under a policy the works of an Application are named after it, here policy-evaded.p";
 

@@ -54,7 +54,7 @@ async fn the_webhook_counts_as_many_bytes_as_we_do() -> Result<()> {
     let mut refusals = 0;
     for (work, kind) in works.lines().zip(["ConfigMap", "Thing"]) {
         let of_kind = told.lines().filter(|line| line.contains(&format!(": {kind}")));
-        let ours: Option<u64> = of_kind.map(|line| number_before(line, " bytes, and OCM takes")).sum();
+        let ours: Option<u64> = of_kind.map(|line| number_before(line, " bytes, and OCM accepts")).sum();
         let refused = hub
             .kubectl_with_input(&["create", "--dry-run=server", "-f", "-"], work)
             .expect_err("the webhook refuses it");

@@ -158,7 +158,7 @@ fn nothing_can_be_told(stage: &Stage) -> Result<()> {
     let (code, stdout, stderr) = told(stage.hub.kubeconfig_path(), &["no-such-application"])?;
     assert_eq!((code, stdout.as_str()), (Some(2), ""));
     assert!(
-        stderr.contains("has no works of Application no-such-application: is that its name, and is it synced?\n"),
+        stderr.contains("has no works of Application no-such-application: check its name, and that it is synced\n"),
         "{stderr}"
     );
     Ok(())
@@ -194,7 +194,7 @@ async fn a_cluster_that_the_hub_does_not_hear_from_is_told() -> Result<()> {
         cells(&stdout)[1],
         [cluster, name, "1 object", "-", "-", "Waiting", waits]
     );
-    let silent = "status-silent cannot be reached: what is told of it is what it said last\n";
+    let silent = "status-silent is unreachable: showing its last reported state\n";
     assert!(stdout.ends_with(silent), "{stdout}");
     hub.delete(&ObjectRef::manifest_work(cluster, name)).await
 }

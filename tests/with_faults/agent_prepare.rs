@@ -174,7 +174,7 @@ async fn what_goes_wrong_is_told_in_one_line() -> Result<()> {
         (output.status.code(), &*String::from_utf8(output.stderr)?),
         (
             Some(1),
-            "error: Secret prepare-wrong/argocd-secret cannot be completed: it is changed all the time\n"
+            "error: Secret prepare-wrong/argocd-secret cannot be completed: it keeps changing\n"
         )
     );
     Ok(())

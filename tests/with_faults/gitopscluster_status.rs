@@ -294,7 +294,7 @@ async fn what_must_not_be_read_is_said_and_what_is_known_is_told() -> Result<()>
     assert_eq!(report["agents"][0]["certificateNotAfter"], "2125-01-01T00:00:00Z");
     let warnings: Vec<_> = said.err.lines().collect();
     assert_eq!(warnings.len(), 2, "{}", said.err);
-    let told = "warning: how agents fare is told as the controller has last said it: placementdecisions";
+    let told = "warning: showing the state of agents that the controller last wrote: placementdecisions";
     assert!(warnings[0].starts_with(told), "{}", said.err);
     assert!(warnings[1].contains("secrets"), "{}", said.err);
     let said = status(&kubeconfig, "fleet")?;
@@ -306,10 +306,10 @@ async fn what_must_not_be_read_is_said_and_what_is_known_is_told() -> Result<()>
 
     // A missing GitOpsCluster.
     let said = status(hub.kubeconfig_path(), "shop")?;
-    let line = "has no GitOpsCluster shop in the namespace argocd: choose another by --namespace\n";
+    let line = "has no GitOpsCluster shop in the namespace argocd: pass another one with --namespace\n";
     assert!(said.code == Some(2) && said.err.ends_with(line), "{}", said.err);
     let said = status(hub.kubeconfig_path(), "-n gs-eu")?;
-    let line = "has no GitOpsClusters in the namespace gs-eu: look in all by --all-namespaces\n";
+    let line = "has no GitOpsClusters in the namespace gs-eu: pass --all-namespaces to read all\n";
     assert!(said.code == Some(2) && said.err.ends_with(line), "{}", said.err);
     clean(&stage)
 }

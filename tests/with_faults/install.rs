@@ -203,7 +203,7 @@ async fn it_comes_again_without_a_change_and_goes_without_a_trace() -> Result<()
     ground.until(&before).await?;
     assert_eq!(
         ground.done(&["uninstall"])?,
-        "nothing of argocd-ocm-cmp is in namespace argocd\n"
+        "argocd-ocm-cmp is not installed in namespace argocd\n"
     );
     Ok(())
 }
@@ -225,8 +225,8 @@ async fn what_others_have_set_is_not_overwritten_by_the_way() -> Result<()> {
     let said = ground.refused(&["install", "--image=example.com/other:1"])?;
     assert_eq!(
         said,
-        "error: Deployment argocd/argocd-ocm-cmp-controller: .spec.replicas is managed by \"kubectl\", and is otherwise there: ask for \
-         the same by a flag, or take it over by --force-conflicts\n"
+        "error: Deployment argocd/argocd-ocm-cmp-controller: .spec.replicas is managed by \"kubectl\" with another value: keep that value \
+         with a flag, or pass --force-conflicts to take it over\n"
     );
     for ((name, was), (_, is)) in before.iter().zip(ground.all()?) {
         assert_eq!(version(was), version(&is), "{name}: all or nothing");
@@ -245,13 +245,13 @@ async fn what_others_have_set_is_not_overwritten_by_the_way() -> Result<()> {
 async fn without_an_argo_cd_it_says_what_is_missing() -> Result<()> {
     let Some(ground) = ground().await? else { return Ok(()) };
     let before = ground.all()?;
-    let missing = "install Argo CD first, or say by --namespace where it is\n";
+    let missing = "install Argo CD first, or pass its namespace with --namespace\n";
     assert_eq!(
         ground.refused(&["install", "-n", "nowhere"])?,
-        format!("error: there is no namespace nowhere on the hub: {missing}")
+        format!("error: Namespace nowhere does not exist on the hub: {missing}")
     );
     let said = ground.refused(&["install", "-n", "cluster1", "--features=plugin,ui"])?;
-    let lacks = |what: &str| format!("error: there is no {what} to add to: {missing}");
+    let lacks = |what: &str| format!("error: {what} does not exist: {missing}");
     let all = [
         "ConfigMap cluster1/argocd-cm",
         "Deployment cluster1/argocd-repo-server",

@@ -35,7 +35,7 @@ const LOOKS: Readonly<Record<Verdict, {readonly icon: string; readonly colour: s
     Waiting: {icon: 'fa-clock', colour: '#8FA4B1', meaning: 'the agent has not come to it in its present form'},
     Progressing: {icon: 'fa-circle-notch', colour: '#0DADEA', meaning: 'it is on its way'},
     Suspended: {icon: 'fa-pause-circle', colour: '#766f94', meaning: 'it waits for somebody'},
-    Healthy: {icon: 'fa-heart', colour: '#18BE94', meaning: 'it is as asked for'},
+    Healthy: {icon: 'fa-heart', colour: '#18BE94', meaning: 'it is ready'},
 };
 
 export function look(verdict: Verdict): {readonly icon: string; readonly colour: string; readonly meaning: string} {

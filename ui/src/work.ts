@@ -104,14 +104,14 @@ export function judge(work: Fields, now: number): Work {
         verdict = 'Unknown';
         message = unreadable(fault);
     } else if (verdict === 'Healthy' && withoutRules > 0) {
-        message = `${counted(rows.length)}applied on ${cluster}, whose agent does not look at health: that of OCM 1.0 and later does`;
+        message = `${counted(rows.length)}applied on ${cluster}, whose agent does not report health, which OCM 1.0 and newer does`;
     }
     return {cluster: name, verdict, message, objects: rows, heard};
 }
 
 /** The message of a work that is healthy, and of which nothing else is to be said. */
 export function allIsWell(work: Work): string {
-    return `${counted(work.objects.length)}as asked for on managed cluster ${work.cluster}`;
+    return `${counted(work.objects.length)}healthy on managed cluster ${work.cluster}`;
 }
 
 function counted(objects: number): string {
@@ -145,7 +145,7 @@ function faultOf(work: Fields, conditions: Conditions): string | undefined {
 function withManifests(rows: readonly ObjectRow[], manifests: readonly unknown[]): ObjectRow[] {
     const silent = new Map<string, ObjectRow>();
     for (const manifest of manifests) {
-        const row = unseen(manifest, 'Unknown', 'the agent says nothing of it');
+        const row = unseen(manifest, 'Unknown', 'the agent has not reported on it');
         silent.set(keyOf(row), row);
     }
     const found = rows.map(row => ({...row, manifest: silent.get(keyOf(row))?.manifest}));
@@ -238,7 +238,7 @@ function verdictBy(
     if (verdicts.some(each => isBehind(each, told.generation))) return waiting;
     if (broken !== undefined) return broken;
     if (says(progressing, 'True')) {
-        return [isSuspended(row) ? 'Suspended' : 'Progressing', progressing?.message ?? 'it is not yet as asked for'];
+        return [isSuspended(row) ? 'Suspended' : 'Progressing', progressing?.message ?? 'it is not ready yet'];
     }
     const silent = verdicts.find(each => !says(each, 'True') && !says(each, 'False'));
     return silent === undefined

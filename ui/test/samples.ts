@@ -322,7 +322,7 @@ export function fleet(clusters: number): Fields {
         if (at % 20 === 6)
             return resource(cluster, 'Progressing', ON_ITS_WAY, at % 40 === 6 ? {status: 'OutOfSync'} : {});
         if (at % 500 === 99) return resource(cluster, 'Suspended', 'Deployment shop/reports: it is paused');
-        return resource(cluster, 'Healthy', `9 objects are as asked for on managed cluster ${cluster}`);
+        return resource(cluster, 'Healthy', `9 objects are healthy on managed cluster ${cluster}`);
     });
     const silent = {
         type: 'ManagedClusterUnreachableWarning',

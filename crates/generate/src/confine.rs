@@ -340,7 +340,7 @@ impl InForce {
             (false, false) => "files and processes of others and the network",
         };
         Some(format!(
-            "{UNCONFINED}{reached}: see why by `argocd-ocm-cmp confinement` in the same container"
+            "{UNCONFINED}{reached}: see why with `argocd-ocm-cmp confinement` in the same container"
         ))
     }
 }

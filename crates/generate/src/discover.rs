@@ -198,7 +198,7 @@ fn linked_file(link: &Path, folder: &Path, source_path: &str) -> Link {
     let target = match fs::canonicalize(link) {
         Ok(target) => target,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Link::Elsewhere("the link leads nowhere");
+            return Link::Elsewhere("the target of the link does not exist");
         }
         Err(error) => {
             return Link::Refused(format!("the link cannot be followed: {}", plain(&error)));
@@ -206,7 +206,7 @@ fn linked_file(link: &Path, folder: &Path, source_path: &str) -> Link {
     };
     if !target.starts_with(repository(folder, source_path)) {
         return Link::Refused(
-            "the link leads out of the repository: copy the file into it, or exclude the link".to_owned(),
+            "the link leads outside the repository: copy the file into it, or exclude the link".to_owned(),
         );
     }
     match fs::metadata(&target) {

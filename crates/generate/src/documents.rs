@@ -170,7 +170,7 @@ fn manifest(value: Value<'_>) -> Result<Map<'_>, String> {
         .and_then(Value::as_str)
         .is_some_and(of_kustomize)
     {
-        return Err("it is a file of Kustomize, which no cluster knows: exclude it".to_owned());
+        return Err("it is a file of Kustomize, which no cluster serves: exclude it".to_owned());
     }
     Ok(fields)
 }

@@ -176,7 +176,7 @@ pub enum Fault {
     #[error("apiVersion {0:?} is neither VERSION nor GROUP/VERSION")]
     ApiVersion(String),
     /// A name that is not a valid URL path segment.
-    #[error("metadata.name {0:?} must not hold '/' or '%', nor be '.' or '..'")]
+    #[error("metadata.name {0:?} must not contain '/' or '%', nor be '.' or '..'")]
     Name(String),
     /// A namespace that Kubernetes rejects. Accepting it would let a policy's globs match more than the namespace in question.
     #[error("metadata.namespace {0}")]
@@ -186,12 +186,11 @@ pub enum Fault {
     NameOfNamespace(ocm::names::Error),
     /// A generateName, which OCM rejects.
     #[error(
-        "metadata.generateName is only possible for a hook: OCM applies the same object again and again, which needs one name; set \
-         metadata.name"
+        "metadata.generateName is only allowed for a hook, because OCM applies the same object repeatedly: set metadata.name"
     )]
     GenerateName,
     /// A sync wave outside the range that leaves room for phases.
-    #[error("sync wave {0} is beyond ±{max}: use a smaller number", max = order::WAVE_MAX)]
+    #[error("sync wave {0} is out of range (±{max}): use a smaller number", max = order::WAVE_MAX)]
     Wave(i64),
     /// An invalid annotation.
     #[error(transparent)]
@@ -690,7 +689,7 @@ pub(crate) mod tests {
             ),
             (
                 "{apiVersion: v1, kind: Pod, metadata: {name: a/b}}",
-                "metadata.name \"a/b\" must not hold '/' or '%', nor be '.' or '..'",
+                "metadata.name \"a/b\" must not contain '/' or '%', nor be '.' or '..'",
             ),
             (
                 "{apiVersion: v1, kind: Pod, metadata: {name: a, namespase: b}}",
@@ -709,7 +708,7 @@ pub(crate) mod tests {
         }
         assert!(
             fault("{apiVersion: v1, kind: Pod, metadata: {generateName: a-}}")
-                .contains("generateName is only possible for a hook")
+                .contains("generateName is only allowed for a hook")
         );
     }
 }

@@ -54,8 +54,8 @@ impl Placement {
         let mut lines = Vec::new();
         if self.name_max() < names::SET_NAME_MIN {
             lines.push(format!(
-                "placement {self}: its namespace is too long: OCM tells ManifestWorkReplicaSets by a label with namespace and name, \
-                 and a label has at most {} characters: use a namespace of at most {} characters",
+                "placement {self}: its namespace is too long for OCM's label with namespace and name, which has at most {} characters: \
+                 use a namespace of at most {} characters",
                 names::LABEL_MAX,
                 names::LABEL_MAX - 1 - names::SET_NAME_MIN
             ));
@@ -70,14 +70,14 @@ impl Placement {
         let rollout = &self.rollout;
         if rollout.is_progressive() && !condition_rules {
             lines.push(format!(
-                "rollout {}: without condition rules OCM never takes a cluster as done, and the rollout would stop at the first: set \
+                "rollout {}: without condition rules OCM never completes a cluster, and the rollout stops at the first: set \
                  condition-rules to true, or rollout to All",
                 rollout.kind.name()
             ));
         }
         let only_for = |setting: &str, kinds: &str| {
             format!(
-                "{setting} has no meaning for rollout {}: leave it out, or set rollout to {kinds}",
+                "{setting} has no effect with rollout {}: leave it out, or set rollout to {kinds}",
                 rollout.kind.name()
             )
         };
@@ -90,8 +90,8 @@ impl Placement {
         );
         if rollout.kind == RolloutKind::Progressive && unlimited {
             lines.push(
-                "rollout Progressive: OCM changes all clusters at once unless it is told how many: set rollout-max-concurrency to a \
-                 number from 1, or to a percentage"
+                "rollout Progressive: OCM changes all clusters at once without rollout-max-concurrency: set it to a number from 1, or to \
+                 a percentage"
                     .to_owned(),
             );
         }
@@ -101,8 +101,7 @@ impl Placement {
         );
         if rollout.is_progressive() && may_fail && rollout.progress_deadline.is_none() {
             lines.push(
-                "rollout-max-failures: a cluster counts as failed when its time is over, and it has no end: set \
-                 rollout-progress-deadline too"
+                "rollout-max-failures: no cluster counts as failed without a deadline: set rollout-progress-deadline too"
                     .to_owned(),
             );
         }
@@ -219,7 +218,7 @@ impl FromStr for RolloutKind {
         [Self::All, Self::Progressive, Self::ProgressivePerGroup]
             .into_iter()
             .find(|kind| kind.name() == text)
-            .ok_or_else(|| format!("{text:?} is not a rollout: it is All, Progressive or ProgressivePerGroup"))
+            .ok_or_else(|| format!("{text:?} is not a rollout type: use All, Progressive or ProgressivePerGroup"))
     }
 }
 
@@ -268,7 +267,7 @@ impl FromStr for Time {
         if number.is_some_and(|number| (1..=6).contains(&number.len()) && number.bytes().all(|b| b.is_ascii_digit())) {
             Ok(Self(text.to_owned()))
         } else {
-            Err(format!("{text:?} is not a time: write it like 90s, 10m or 2h"))
+            Err(format!("{text:?} is not a duration: write it like 90s, 10m or 2h"))
         }
     }
 }

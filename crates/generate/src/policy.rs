@@ -142,8 +142,8 @@ impl Policy {
     pub fn rules_for<'p>(&'p self, project: Option<&'p str>) -> Result<Rules<'p>, Problems> {
         let Some(project) = project.filter(|project| !project.is_empty()) else {
             return Err(Problems::one(
-                "there is a policy, but no project to look up in it: Argo CD sets ARGOCD_APP_PROJECT_NAME from version 3.0 on; \
-                 elsewhere, set it to the name of an AppProject",
+                "a policy is set, but ARGOCD_APP_PROJECT_NAME is not: upgrade Argo CD to 3.0 or newer, which sets it, or outside Argo CD \
+                 set it to the name of an AppProject",
             ));
         };
         let mut entries = self.entries.iter().enumerate();
@@ -305,11 +305,11 @@ impl Rules<'_> {
             (Some(allowed), _) if !allowed.matches(placement) => Some(refusal::of_placement(
                 *self,
                 placement,
-                &format!("only by {allowed}"),
+                &format!("only {allowed}"),
                 true,
             )),
             (None, Some(clusters)) => {
-                let limit = format!("only to the clusters {clusters}, set by name");
+                let limit = format!("only the clusters {clusters}, set by name");
                 Some(refusal::of_placement(*self, placement, &limit, false))
             }
             _ => None,
@@ -326,7 +326,7 @@ impl Rules<'_> {
         match (&self.entry.executor, asked) {
             (None, asked) => Ok(asked),
             (Some(forced), Some(asked)) if asked != *forced => Err(Problems::one(format!(
-                "executor {asked}: the policy has the works of project {} executed by {forced}: leave the setting out",
+                "executor {asked}: the policy sets the executor of project {} to {forced}: leave the setting out",
                 self.project
             ))),
             (Some(forced), _) => Ok(Some(forced.clone())),
@@ -515,8 +515,8 @@ mod tests {
         for none in [None, Some("")] {
             assert_eq!(
                 told(none),
-                "error: there is a policy, but no project to look up in it: Argo CD sets ARGOCD_APP_PROJECT_NAME from version \
-                 3.0 on; elsewhere, set it to the name of an AppProject\n"
+                "error: a policy is set, but ARGOCD_APP_PROJECT_NAME is not: upgrade Argo CD to 3.0 or newer, which sets it, or outside \
+                 Argo CD set it to the name of an AppProject\n"
             );
         }
     }
@@ -529,7 +529,7 @@ mod tests {
         assert_eq!(why("", "Namespace", "shop"), "no cluster-scoped objects");
         assert_eq!(
             why("", "Certificate.cert-manager.io", "shop/web"),
-            "no cluster-scoped objects, and Certificate.cert-manager.io may be one"
+            "no cluster-scoped objects, and Certificate.cert-manager.io may be cluster-scoped"
         );
     }
 
@@ -566,7 +566,7 @@ mod tests {
     #[test]
     fn a_custom_kind_needs_its_full_name_unless_cluster_scoped_objects_may_pass() {
         let sneaky = "ClusterRole.authorization.openshift.io";
-        let refused = format!("no cluster-scoped objects, and {sneaky} may be one");
+        let refused = format!("no cluster-scoped objects, and {sneaky} may be cluster-scoped");
         for fields in ["kinds: ['*']", "kinds: ['*.authorization.openshift.io']"] {
             assert_eq!(why(fields, sneaky, "shop/admin"), refused, "{fields}");
         }
@@ -657,13 +657,13 @@ mod tests {
         assert_eq!(told("both"), None);
         assert_eq!(
             told("some").unwrap(),
-            "placement argocd/europe: the policy lets project some deliver nothing by it, only to the clusters eu-*, set by \
+            "placement argocd/europe: the policy does not let project some use it, only the clusters eu-*, set by \
              name: to allow it, set `projects[1].placements: [argocd/europe]`"
         );
         assert_eq!(
             told("named").unwrap(),
-            "placement argocd/europe: the policy lets project named deliver nothing by it, only by argocd/eu: to allow \
-             it, add `argocd/europe` to `projects[3].placements`"
+            "placement argocd/europe: the policy does not let project named use it, only argocd/eu: to allow it, add `argocd/europe` to \
+             `projects[3].placements`"
         );
     }
 
@@ -740,7 +740,7 @@ mod tests {
         assert_eq!(executor("bound", Some("shop/deployer")), "shop/deployer");
         assert_eq!(
             executor("bound", Some("shop/admin")),
-            "error: executor shop/admin: the policy has the works of project bound executed by shop/deployer: leave the setting out\n"
+            "error: executor shop/admin: the policy sets the executor of project bound to shop/deployer: leave the setting out\n"
         );
         assert_eq!(executor("free", None), "none");
         assert_eq!(executor("free", Some("shop/admin")), "shop/admin");

@@ -325,15 +325,14 @@ fn target(sources: &mut Sources<'_>) -> Option<Target> {
     if placement.is_none()
         && let Some(origin) = of_rollouts.into_iter().find_map(|setting| sources.origin(setting))
     {
-        let line =
-            format!("{origin}: a rollout goes through the clusters of a placement: set placement, or leave it out");
+        let line = format!("{origin}: a rollout needs a placement: set placement, or leave it out");
         sources.problems.push(line);
     }
     match (placement, clusters.is_empty()) {
         (Some(placement), true) => Some(Target::Placement(Placement { rollout, ..placement })),
         (Some(_), false) => {
             sources.problems.push(
-                "both clusters and a placement are given: set one of the parameters clusters (or the plugin env TARGET_CLUSTER) \
+                "clusters and a placement are both set: set only one of the parameters clusters (or the plugin env TARGET_CLUSTER) \
                  and placement"
                     .to_owned(),
             );
@@ -559,11 +558,11 @@ mod tests {
         assert_eq!(
             told,
             format!(
-                "error: parameter colour is not known: the parameters are {known}\n\
+                "error: unknown parameter colour: the parameters are {known}\n\
              error: plugin env TARGET_CLUSTER: \"Cluster_1\" is not a managed cluster name: use at most 63 lower-case letters, digits and '-', beginning and ending with a letter or digit\n\
              error: parameter recurse: \"yes\" is neither true nor false\n\
              error: parameter include: \"[a\" is not a glob: a '[' is not closed by ']'\n\
-             error: parameter exclude: it is a map, give it as string or array\n\
+             error: parameter exclude: it is a map: pass a string or an array\n\
              error: --max-size: \"10MB\" is not a size: write it like 500k, 10M or 20Mi\n"
             )
         );

@@ -75,7 +75,9 @@ impl FromStr for Kind {
             "directory" => Ok(Self::Directory),
             "kustomize" => Ok(Self::Kustomize),
             "helm" => Ok(Self::Helm),
-            _ => Err(format!("{text:?} is not a source: it is directory, kustomize or helm")),
+            _ => Err(format!(
+                "{text:?} is not a source type: use directory, kustomize or helm"
+            )),
         }
     }
 }
@@ -298,7 +300,7 @@ fn overlay_over<'s>(shared: &Read<'s>, path: &'s str, source: &'s Source) -> Res
         .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
     if !inside {
         return Err(format!(
-            "{path}: it leaves the folder: name a sub-folder or a value file in it"
+            "{path}: it is outside the folder: name a sub-folder or a value file in it"
         ));
     }
     let repository = Repository::of(folder, &source.path);
@@ -322,7 +324,7 @@ fn overlay_over<'s>(shared: &Read<'s>, path: &'s str, source: &'s Source) -> Res
             values: Some(path),
         }]),
         Found::File(_) => Err(format!(
-            "{path}: it is a file, and only a chart has value files: name a sub-folder with what differs"
+            "{path}: it is a file, and only a chart has value files: name a sub-folder"
         )),
     }
 }
@@ -337,16 +339,14 @@ impl Read<'_> {
             && let Some(given) = &source.for_plain_manifests
         {
             return Err(Problems::one(format!(
-                "{given}: it is about the files of plain manifests, and this folder is rendered: leave it out, or set source to \
-                 directory"
+                "{given}: it applies only to plain manifests, and this folder is rendered: leave it out, or set source to directory"
             )));
         }
         if kind != Kind::Helm
             && let Some(given) = &source.helm.given
         {
             return Err(Problems::one(format!(
-                "{given}: it is about charts, and there is no Chart.yaml in the root of the folder: leave it out, or name the \
-                 chart's folder"
+                "{given}: it applies only to charts, and the folder has no Chart.yaml in its root: leave it out, or name the chart's folder"
             )));
         }
         match kind {

@@ -49,7 +49,7 @@ pub(super) fn objects(
         let size = object.size() as u64;
         (size > limit).then(|| {
             format!(
-                "{}: {}: it has {size} bytes, and OCM takes at most {limit} in a work: make it smaller, or leave it out with exclude",
+                "{}: {}: it has {size} bytes, and OCM accepts at most {limit} in a work: make it smaller, or leave it out with exclude",
                 place(object),
                 object.key
             )
@@ -126,8 +126,8 @@ pub(super) fn works(works: &[Template], settings: &Settings) -> Result<(), Probl
     let large = works.iter().map(|work| work.weight).filter(|&weight| weight > limit);
     let problems = large.map(|weight| {
             format!(
-                "the objects have {weight} bytes, and OCM takes at most {limit} in a work: a progressive rollout goes by whole works, so \
-                 nothing is split: set rollout to All, or deliver them by several Applications"
+                "the objects have {weight} bytes, and OCM accepts at most {limit} in a work: a progressive rollout cannot be split into \
+                 several works: set rollout to All, or deliver them with several Applications"
             )
         });
     Problems::or(problems.collect(), ())

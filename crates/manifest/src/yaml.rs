@@ -124,7 +124,7 @@ pub fn json(text: &str) -> Result<Value<'_>, Error> {
                 json::Next::Value(start, _) => start,
                 json::Next::Syntax(fault) | json::Next::Range(fault) => fault.at,
             };
-            Fault::new(more, "a JSON file must hold one value, but more follows")
+            Fault::new(more, "a JSON file must contain one value, but more follows")
         }
         json::Next::End => Fault::new(text.len(), "the file is empty"),
         json::Next::Syntax(fault) | json::Next::Range(fault) => fault,
@@ -242,7 +242,7 @@ fn read_chunk(chunk: Chunk<'_>) -> Result<Option<(usize, Value<'_>)>, Fault> {
         fault
     };
     if let Some(at) = text::refused_character(text) {
-        return Err(place(Fault::new(at, "a control character stands in the text")));
+        return Err(place(Fault::new(at, "the text contains a control character")));
     }
     let read = read_text(text).map_err(place)?;
     Ok(read.map(|(start, value)| (offset + start, value)))

@@ -225,14 +225,14 @@ pub fn cluster_of_user(common_name: &str) -> Option<&str> {
 pub fn check_agent(cluster: &str, argocd: &str) -> Result<(), String> {
     if cluster.len() > LABEL_MAX || cluster.contains('.') {
         return Err(format!(
-            "the managed cluster {cluster} cannot have an agent: for argocd-agent a name has at most {LABEL_MAX} characters and no \
-             dot, so register it with OCM under such a name"
+            "ManagedCluster {cluster} cannot have an agent: argocd-agent accepts names of at most {LABEL_MAX} characters without dots: \
+             register it with OCM under such a name"
         ));
     }
     if cluster == argocd {
         return Err(format!(
-            "the managed cluster {cluster} cannot have an agent, because Argo CD's namespace on the hub is called so too: register \
-             it with OCM under another name"
+            "ManagedCluster {cluster} cannot have an agent: Argo CD's namespace on the hub has the same name: register it with OCM under \
+             another name"
         ));
     }
     Ok(())

@@ -18,7 +18,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
     seconds
         .zip(number)
         .map(|(seconds, number)| Duration::from_secs(u64::from(number).saturating_mul(seconds)))
-        .ok_or_else(|| format!("{text:?} is not a time: write it like 90s, 10m or 2h"))
+        .ok_or_else(|| format!("{text:?} is not a duration: write it like 90s, 10m or 2h"))
 }
 
 #[cfg(test)]

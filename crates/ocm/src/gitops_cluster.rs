@@ -157,11 +157,11 @@ pub struct ArgoServer {
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(
     extend("x-kubernetes-map-type" = "atomic"),
     extend("x-kubernetes-validations" = rules(&[
-        ("has(self.name) && self.name != ''", "a Placement has a name"),
-        ("!has(self.kind) || self.kind == 'Placement'", "the kind is Placement"),
+        ("has(self.name) && self.name != ''", "a Placement needs a name"),
+        ("!has(self.kind) || self.kind == 'Placement'", "the kind must be Placement"),
         (
             "!has(self.apiVersion) || self.apiVersion.startsWith('cluster.open-cluster-management.io/')",
-            "a Placement is of cluster.open-cluster-management.io",
+            "the apiVersion must be of cluster.open-cluster-management.io",
         ),
     ])),
 ))]

@@ -19,7 +19,7 @@ pub enum Error {
     #[error("a '[' is not closed by ']'")]
     OpenClass,
     /// More than one range, or a range and characters, in one `[…]`.
-    #[error("'[…]' takes either characters or one range such as 'a-z'")]
+    #[error("'[…]' contains either characters or one range such as 'a-z'")]
     MixedClass,
     /// A range from a later to an earlier character.
     #[error("a range in '[…]' runs from a later to an earlier character")]

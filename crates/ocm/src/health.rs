@@ -456,7 +456,7 @@ mod tests {
                     name("f"),
                     [None, None],
                     HealthStatus::Unknown,
-                    "the agent says nothing of it"
+                    "the agent has not reported on it"
                 ),
             ]
         );

@@ -1,9 +1,10 @@
 //! `agent prepare`: reads the Secrets of Argo CD and writes the missing keys.
 
-use super::{Exit, runtime};
+use super::Exit;
 use crate::bootstrap_secrets::{BYTES, NEEDS, Need, Write};
 use crate::cli::{HubArgs, PlaceArgs, PrepareArgs};
 use crate::commands::show;
+use crate::runtime::runtime;
 use controller::runtime::writer::MANAGER;
 use kube::core::params::{GetParams, Patch, PatchParams, PostParams};
 use kube::core::request::{self, Request};
@@ -89,9 +90,7 @@ async fn fulfil(client: &Client, namespace: &str, need: Need, url: &str) -> Resu
             Err(error) => return Err(cannot(done, &error)),
         }
     }
-    Err(format!(
-        "Secret {place} cannot be completed: it is changed all the time"
-    ))
+    Err(format!("Secret {place} cannot be completed: it keeps changing"))
 }
 
 pub(super) async fn send(

@@ -3,13 +3,14 @@
 //! The digest of the files is an annotation of the Pods: Kubernetes replaces the Pods when the value changes, and does nothing
 //! when it is the same. So a restart of this program does not restart the Pods, and the next run retries a failed restart.
 
+use super::Exit;
 use super::prepare::{connect, send};
 use super::run::{Asked, SOON, contents};
-use super::{Exit, runtime};
 use crate::cli::RestartArgs;
 use crate::commands::say;
 use crate::restart_on_change;
 use crate::restart_on_change::{Verdict, Watch};
+use crate::runtime::runtime;
 use controller::runtime::writer::MANAGER;
 use kube::Client;
 use kube::core::params::{Patch, PatchParams};

@@ -3,10 +3,11 @@
 //! As the first process of a container, it waits only for the program that it started: Argo CD's agent starts no other processes,
 //! so none are left behind.
 
-use super::{Exit, runtime};
+use super::Exit;
 use crate::cli::RunArgs;
 use crate::commands::say;
 use crate::restart_on_change::{Content, Contents, Verdict, Watch};
+use crate::runtime::runtime;
 use manifest::problem::plain;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -92,7 +93,7 @@ impl Supervisor<'_> {
             match self.until_it_ends(&mut program).await {
                 Ok(Stopped::ForRestart) => self.watch.stopped(),
                 Ok(Stopped::ForGood(status)) => return Ok(exit_of(status)),
-                Err(error) => return Err(format!("{} is lost: {}", self.name(), plain(&error))),
+                Err(error) => return Err(format!("cannot wait for {}: {}", self.name(), plain(&error))),
             }
         }
     }

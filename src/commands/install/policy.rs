@@ -65,7 +65,7 @@ async fn check_mounted(hub: &Hub, namespace: &str, name: &str) -> Result<(), Pro
     let text = live.as_ref().and_then(|live| live["data"][POLICY_KEY].as_str());
     let Some(text) = text else {
         return Err(Problems::one(format!(
-            "there is no ConfigMap {namespace}/{name} with the key {POLICY_KEY} to mount: create it first, or pass --no-policy"
+            "ConfigMap {namespace}/{name} does not exist or has no key {POLICY_KEY}: create it first, or pass --no-policy"
         )));
     };
     Policy::parse(text, &format!("ConfigMap {namespace}/{name}")).map(drop)
@@ -90,15 +90,14 @@ pub(super) fn kept(args: &HubInstallArgs, source: &PolicySource, object: &Object
                     return Kept::No;
                 }
                 Kept::Refused(format!(
-                    "{}: there is another policy than that of --policy: leave --policy out to keep it, or replace it by \
-                     --force-conflicts",
+                    "{}: its policy differs from --policy: leave --policy out to keep it, or pass --force-conflicts to replace it",
                     place(object)
                 ))
             }
             _ => Kept::Yes(""),
         },
         ("AppProject", _) if is_open_project(live) && !args.force_conflicts => Kept::Yes(
-            ": its destinations permit every namespace of the hub: replace them by those of proj.yaml, or by --force-conflicts",
+            ": its destinations permit every namespace of the hub: replace them with those of proj.yaml, or pass --force-conflicts",
         ),
         _ => Kept::No,
     }
@@ -110,7 +109,7 @@ pub(super) fn about_sample(source: &PolicySource, object: &Object, live: Option<
         live.is_none() && *source == PolicySource::Sample && object.kind() == "ConfigMap" && object.name() == POLICY;
     is_new.then(|| {
         format!(
-            "{}: AppProjects may deliver only what it allows, which is the quick start of the README: add what yours need\n",
+            "{}: the sample policy allows only the quick start of the README: add what your AppProjects need\n",
             place(object)
         )
     })

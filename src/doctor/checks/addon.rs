@@ -15,13 +15,13 @@ pub(super) static CHECK: Check = Check {
 
 static NO_ADDON: Message = Message::warning(
     "argocd-agent-missing",
-    "the hub has no ClusterManagementAddOn argocd-agent-addon, which the companion makes as soon as a GitOpsCluster asks for agents",
-    "see what `argocd-ocm-cmp gitopscluster status --all-namespaces` says of yours",
+    "ClusterManagementAddOn argocd-agent-addon does not exist; the controller creates it for a GitOpsCluster with agents",
+    "see the status with `argocd-ocm-cmp gitopscluster status --all-namespaces`",
 );
 static NOT_AVAILABLE: Message = Message::error(
     "argocd-agent-not-available",
     "argocd-agent is not available on {clusters} of {all}: {names}",
-    "see why by `argocd-ocm-cmp gitopscluster status --all-namespaces`",
+    "see the reason with `argocd-ocm-cmp gitopscluster status --all-namespaces`",
 );
 static FINE: Message = Message::fine("argocd-agent", "argocd-agent is available on {all}");
 

@@ -22,18 +22,18 @@ pub(super) static CHECK: Check = Check {
 
 static NOWHERE: Message = Message::error(
     "argo-cd-nowhere",
-    "no namespace of the hub has an Argo CD",
-    "install one, or choose another hub by --context",
+    "no namespace of the hub has Argo CD",
+    "install it, or choose another hub with --context",
 );
 static ELSEWHERE: Message = Message::error(
     "argo-cd-elsewhere",
-    "the namespace {namespace} has no Argo CD, as it has no ConfigMap argocd-cm",
-    "there is one in {others}, which --namespace takes",
+    "namespace {namespace} has no Argo CD: it has no ConfigMap argocd-cm",
+    "pass the namespace of Argo CD with --namespace: {others}",
 );
 static NO_REPO_SERVER: Message = Message::error(
     "argo-cd-without-repo-server",
-    "the namespace {namespace} has the ConfigMap argocd-cm, and no Deployment argocd-repo-server",
-    "finish the installation of Argo CD, or choose another namespace by --namespace",
+    "namespace {namespace} has ConfigMap argocd-cm, but no Deployment argocd-repo-server",
+    "finish the installation of Argo CD, or pass another namespace with --namespace",
 );
 static TOO_OLD: Message = Message::error(
     "argo-cd-too-old",
@@ -42,15 +42,15 @@ static TOO_OLD: Message = Message::error(
 );
 static OLD: Message = Message::warning(
     "argo-cd-old",
-    "Argo CD {version} does not tell plugins the AppProject, so that no policy can be used, and is not tested",
+    "Argo CD {version} is not tested, and does not pass the AppProject to plugins, which a policy needs",
     "upgrade it to 3.0 or newer",
 );
 static NO_VERSION: Message = Message::warning(
     "argo-cd-version-unknown",
-    "the version of Argo CD cannot be told from its image {image}",
-    "see with `argocd version` that it is 3.0 or newer",
+    "unknown version of Argo CD, image {image}",
+    "check with `argocd version` that it is 3.0 or newer",
 );
-static FINE: Message = Message::fine("argo-cd", "Argo CD {version} is in the namespace {namespace}");
+static FINE: Message = Message::fine("argo-cd", "Argo CD {version} runs in namespace {namespace}");
 
 /// The first version of Argo CD with sidecars, and with all output that the program reads.
 const SIDECARS: (u32, u32) = (2, 4);
@@ -59,7 +59,7 @@ const PROJECTS: (u32, u32) = (3, 0);
 fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
     let namespace = &seen.namespace;
     match &seen.config {
-        Lookup::Refused(why) => return refused(&format!("the ConfigMap argocd-cm of the namespace {namespace}"), why),
+        Lookup::Refused(why) => return refused(&format!("ConfigMap argocd-cm in namespace {namespace}"), why),
         Lookup::Absent => {
             return match &seen.elsewhere {
                 Lookup::There(others) if !others.is_empty() => {
@@ -72,7 +72,7 @@ fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
         Lookup::There(_) => {}
     }
     if let Lookup::Refused(why) = &seen.deployments {
-        return refused(&format!("the Deployments of the namespace {namespace}"), why);
+        return refused(&format!("the Deployments in namespace {namespace}"), why);
     }
     let Some(repo_server) = seen.repo_server() else {
         return vec![NO_REPO_SERVER.of(&[("namespace", namespace)])];

@@ -15,41 +15,41 @@ pub(super) static CHECK: Check = Check {
 static NONE: Message = Message::warning(
     "clusters-none",
     "the hub has no managed clusters",
-    "register one, such as by clusteradm join",
+    "register one, such as with clusteradm join",
 );
 static UNKNOWN: Message = Message::error(
     "clusters-unknown",
-    "there are works for {clusters} that the hub does not know: {names}",
+    "works exist for {clusters} not registered on the hub: {names}",
     "register them under these names, or correct the clusters of the Applications",
 );
 static NOT_JOINED: Message = Message::error(
     "clusters-not-joined",
-    "there are works for {clusters} that have not been accepted, or have not joined: {names}",
-    "accept them, such as by clusteradm accept --clusters, and see that their registration agents run",
+    "works exist for {clusters} not accepted or not joined: {names}",
+    "accept them, such as with clusteradm accept --clusters, and check that their registration agents run",
 );
 static SILENT: Message = Message::error(
     "clusters-silent",
-    "there are works for {clusters} that the hub does not hear from: {names}",
-    "see that they can reach the hub, and that the pods in their namespace open-cluster-management-agent run",
+    "works exist for {clusters} whose registration agents no longer renew their Leases: {names}",
+    "check that they can reach the hub, and that the Pods in their namespace open-cluster-management-agent run",
 );
 static UNWELL: Message = Message::error(
     "clusters-unwell",
-    "there are works for {clusters} whose API servers are not well, as their agents say: {names}",
+    "works exist for {clusters} whose agents report an unhealthy API server: {names}",
     "see the condition ManagedClusterConditionAvailable of these ManagedClusters",
 );
 static NO_AGENT: Message = Message::error(
     "clusters-without-work-agent",
-    "there are works for {clusters} whose work agents have answered none of them: {names}",
-    "see that klusterlet-work-agent runs there, in the namespace open-cluster-management-agent, and what it logs",
+    "works exist for {clusters} whose work agents have not reported on any: {names}",
+    "check that klusterlet-work-agent runs there, in namespace open-cluster-management-agent, and read its log",
 );
 static IDLE: Message = Message::warning(
     "clusters-idle",
-    "{clusters} without works cannot be used now, as they have not joined or are not available: {names}",
+    "{clusters} without works not joined or not available: {names}",
     "see the conditions of these ManagedClusters",
 );
 static FINE: Message = Message::fine(
     "clusters",
-    "managed clusters: {all}, of which {clusters} have works, and are available",
+    "managed clusters: {all}; with works, and available: {clusters}",
 );
 
 fn run(seen: &HubState, now: Timestamp) -> Vec<Finding> {

@@ -15,13 +15,13 @@ pub(super) static CHECK: Check = Check {
 static UNCONFINED: Message = Message::warning(
     "confinement-missing",
     "helm and kustomize in {pods} are not confined and can reach {reached}",
-    "see why by `kubectl exec` of `argocd-ocm-cmp confinement` in the container argocd-ocm-cmp, and let these pods run where the kernel has \
-     Landlock or user namespaces",
+    "see the reason with `kubectl exec` of `argocd-ocm-cmp confinement` in container argocd-ocm-cmp, and run these Pods where the kernel \
+     has Landlock or user namespaces",
 );
 
 fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
     match &seen.unconfined {
-        Lookup::Refused(why) => refused(&format!("the logs of pods in the namespace {}", seen.namespace), why),
+        Lookup::Refused(why) => refused(&format!("the logs of Pods in namespace {}", seen.namespace), why),
         Lookup::Absent => Vec::new(),
         Lookup::There(pods) if pods.is_empty() => Vec::new(),
         Lookup::There(pods) => {

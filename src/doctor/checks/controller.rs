@@ -11,7 +11,7 @@ use ocm::resources::{GITOPS_CLUSTERS, REPORTS};
 use serde_json::Value;
 
 pub(super) static CHECK: Check = Check {
-    name: "companion",
+    name: "controller",
     messages: &[
         &NOT_THERE,
         &UNKNOWN,
@@ -28,51 +28,51 @@ pub(super) static CHECK: Check = Check {
 };
 
 static NOT_THERE: Message = Message::warning(
-    "companion-missing",
-    "the Deployment {namespace}/argocd-ocm-cmp-controller is not there, so that Applications do not say what is wrong with their works",
-    "add it by argocd-ocm-cmp install --features controller; the plugin works without, too",
+    "controller-missing",
+    "Deployment {namespace}/argocd-ocm-cmp-controller does not exist, so Applications do not show what is wrong with their works",
+    "install it with argocd-ocm-cmp install --features controller; the plugin also works without it",
 );
 static UNKNOWN: Message = Message::error(
-    "companion-unknown-controllers",
-    "the controller does not start: unknown names in ARGOCD_OCM_CMP_CONTROLLERS: {names}",
-    "name in ARGOCD_OCM_CMP_CONTROLLERS what `argocd-ocm-cmp controller --help` lists",
+    "controller-unknown-controllers",
+    "unknown controllers in ARGOCD_OCM_CMP_CONTROLLERS, so the controller does not start: {names}",
+    "use names that `argocd-ocm-cmp controller --help` lists",
 );
 static NO_CRD: Message = Message::error(
-    "companion-crd-missing",
-    "the companion is told to do {controller}, and the hub does not know the kind {kind}",
-    "apply {file} by kubectl apply --server-side",
+    "controller-crd-missing",
+    "controller {controller} is enabled, but the hub does not serve {kind}",
+    "apply {file} with kubectl apply --server-side",
 );
 static NO_PODS: Message = Message::warning(
-    "companion-no-pods",
-    "the Deployment {namespace}/argocd-ocm-cmp-controller has no pods",
-    "see why in `kubectl describe` of the Deployment and its ReplicaSet",
+    "controller-no-pods",
+    "Deployment {namespace}/argocd-ocm-cmp-controller has no Pods",
+    "see the reason with `kubectl describe` of the Deployment and its ReplicaSet",
 );
 static NOT_READY: Message = Message::error(
-    "companion-not-ready",
-    "none of the pods of the Deployment {namespace}/argocd-ocm-cmp-controller is ready",
-    "see what they say by `kubectl logs`",
+    "controller-not-ready",
+    "no Pod of Deployment {namespace}/argocd-ocm-cmp-controller is ready",
+    "see their logs with `kubectl logs`",
 );
 static SOME_READY: Message = Message::warning(
-    "companion-some-not-ready",
-    "{ready} of {wanted} pods of the Deployment {namespace}/argocd-ocm-cmp-controller are ready",
-    "see what the others say by `kubectl logs`",
+    "controller-some-not-ready",
+    "{ready} of {wanted} Pods of Deployment {namespace}/argocd-ocm-cmp-controller are ready",
+    "see the logs of the others with `kubectl logs`",
 );
 static NO_LEASE: Message = Message::error(
-    "companion-lease-missing",
-    "no replica holds the Lease {namespace}/argocd-ocm-cmp-controller, so that the companion does nothing",
-    "see that its pods run, and may write Leases there",
+    "controller-lease-missing",
+    "no replica holds Lease {namespace}/argocd-ocm-cmp-controller, so the controller is idle",
+    "check that its Pods run, and may write Leases there",
 );
 static NOT_RENEWED: Message = Message::error(
-    "companion-lease-not-renewed",
-    "the holder of the Lease {namespace}/argocd-ocm-cmp-controller does not renew it, so that the companion does nothing",
-    "see that its pods run, and that the clocks of the hub's nodes and of this machine agree",
+    "controller-lease-not-renewed",
+    "the holder of Lease {namespace}/argocd-ocm-cmp-controller does not renew it, so the controller is idle",
+    "check that its Pods run, and that the clocks of the hub's nodes and of this machine agree",
 );
 static OTHER_VERSION: Message = Message::warning(
-    "companion-version-differs",
-    "the companion runs {image}, and this program is of version {version}",
-    "ask with the program of that version, or run the image of this one",
+    "controller-version-differs",
+    "the controller runs {image}, but this program is version {version}",
+    "run the doctor of that version, or deploy the image of this one",
 );
-static FINE: Message = Message::fine("companion", "the companion does {names}");
+static FINE: Message = Message::fine("controller", "enabled controllers: {names}");
 
 fn run(seen: &HubState, now: Timestamp) -> Vec<Finding> {
     if !seen.has_argo_cd() {
@@ -87,40 +87,40 @@ fn run(seen: &HubState, now: Timestamp) -> Vec<Finding> {
             .into_iter()
             .collect();
     };
-    let Some(companion) = ControllerPod::of(seen) else {
+    let Some(pod) = ControllerPod::of(seen) else {
         return Vec::new();
     };
     let mut findings = Vec::new();
     if let Lookup::Refused(why) = &seen.settings {
         findings.extend(refused(
-            &format!("the ConfigMap {namespace}/argocd-ocm-cmp-controller"),
+            &format!("ConfigMap {namespace}/argocd-ocm-cmp-controller"),
             why,
         ));
     }
-    if !companion.unknown.is_empty() {
-        findings.push(UNKNOWN.of(&[("names", &some(&companion.unknown))]));
+    if !pod.unknown.is_empty() {
+        findings.push(UNKNOWN.of(&[("names", &some(&pod.unknown))]));
     }
     for (controller, resource, file) in [
         ("application-set-report", &REPORTS, "deploy/report_crd.yaml"),
         ("gitopscluster", &GITOPS_CLUSTERS, "deploy/gitopscluster_crd.yaml"),
         ("argocd-agent", &GITOPS_CLUSTERS, "deploy/gitopscluster_crd.yaml"),
     ] {
-        if companion.does(controller) && seen.serves(resource) == Some(false) {
+        if pod.does(controller) && seen.serves(resource) == Some(false) {
             let values: [(&str, &dyn std::fmt::Display); 3] =
                 [("controller", &controller), ("kind", &resource.kind), ("file", &file)];
             findings.push(NO_CRD.of(&values));
         }
     }
     findings.extend(pods(seen, deployment));
-    if companion.elects {
+    if pod.elects {
         findings.extend(lease(seen, now));
     }
     let version = env!("CARGO_PKG_VERSION");
-    if !is_of(&companion.image, version) {
-        findings.push(OTHER_VERSION.of(&[("image", &companion.image), ("version", &version)]));
+    if !is_of(&pod.image, version) {
+        findings.push(OTHER_VERSION.of(&[("image", &pod.image), ("version", &version)]));
     }
     if findings.is_empty() {
-        findings.push(FINE.of(&[("names", &companion.names().join(", "))]));
+        findings.push(FINE.of(&[("names", &pod.names().join(", "))]));
     }
     findings
 }
@@ -129,7 +129,7 @@ fn run(seen: &HubState, now: Timestamp) -> Vec<Finding> {
 fn pods(seen: &HubState, deployment: &Value) -> Vec<Finding> {
     let namespace = &seen.namespace;
     let pods = match &seen.pods {
-        Lookup::Refused(why) => return refused(&format!("the pods of the namespace {namespace}"), why),
+        Lookup::Refused(why) => return refused(&format!("the Pods in namespace {namespace}"), why),
         _ => seen.pods_of(deployment).unwrap_or_default(),
     };
     let wanted = deployment["spec"]["replicas"].as_u64().unwrap_or(1);
@@ -149,7 +149,7 @@ fn pods(seen: &HubState, deployment: &Value) -> Vec<Finding> {
 fn lease(seen: &HubState, now: Timestamp) -> Vec<Finding> {
     let namespace = &seen.namespace;
     let leases = match &seen.leases {
-        Lookup::Refused(why) => return refused(&format!("the Leases of the namespace {namespace}"), why),
+        Lookup::Refused(why) => return refused(&format!("the Leases in namespace {namespace}"), why),
         Lookup::Absent => &[][..],
         Lookup::There(leases) => leases,
     };

@@ -18,27 +18,27 @@ pub(super) static CHECK: Check = Check {
 
 static NO_HEALTH: Message = Message::error(
     "argocd-cm-health-missing",
-    "argocd-cm has no health check for {kind}, so that Argo CD calls it healthy as soon as the hub has it",
-    "add it by argocd-ocm-cmp install --features plugin",
+    "argocd-cm has no health check for {kind}, so Argo CD shows it as healthy as soon as it is on the hub",
+    "add it with argocd-ocm-cmp install --features plugin",
 );
 static OTHER_HEALTH: Message = Message::warning(
     "argocd-cm-health-differs",
-    "the health check for {kind} in argocd-cm is not that of version {version}",
-    "put it right by argocd-ocm-cmp install --features plugin of that version",
+    "the health check for {kind} in argocd-cm differs from version {version}",
+    "restore it with argocd-ocm-cmp install --features plugin of that version",
 );
 static HIDDEN: Message = Message::error(
     "argocd-cm-hides",
-    "Argo CD does not see any {kind}, as {key} in argocd-cm says",
-    "change {key} so that it leaves work.open-cluster-management.io to Argo CD",
+    "Argo CD ignores {kind} because of {key} in argocd-cm",
+    "change {key} so that Argo CD watches work.open-cluster-management.io",
 );
 static BY_LABEL: Message = Message::warning(
     "argocd-cm-tracks-by-label",
-    "Argo CD tells what it has applied by a label alone, so that it takes copies of a work for its own and prunes them",
+    "Argo CD tracks objects by label only, so it treats copies of a work as its own and prunes them",
     "set application.resourceTrackingMethod in argocd-cm to annotation",
 );
 static FINE: Message = Message::fine(
     "argocd-cm",
-    "argocd-cm has the health checks of version {version}, and hides no works",
+    "argocd-cm has the health checks of version {version}, and excludes no works",
 );
 
 /// The prefix of Argo CD's keys for health checks, before GROUP_KIND.

@@ -22,20 +22,23 @@ static NO_API: Message = Message::error(
 );
 static NO_RULES: Message = Message::error(
     "ocm-without-condition-rules",
-    "the hub's ManifestWorks have no condition rules, by which the health of objects is known",
+    "the hub's ManifestWorks have no condition rules, which report the health of objects",
     "upgrade Open Cluster Management to 1.0 or newer, or set condition-rules to false",
 );
 static NO_GATE: Message = Message::error(
     "ocm-gate-off",
-    "OCM does nothing about {sets}, and its feature gate ManifestWorkReplicaSet is not enabled in the ClusterManager: {names}",
+    "OCM does not process {sets}, because feature gate ManifestWorkReplicaSet is not enabled in the ClusterManager: {names}",
     "enable it in spec.workConfiguration.featureGates of the ClusterManager",
 );
 static IDLE_SETS: Message = Message::error(
     "ocm-sets-idle",
-    "OCM does nothing about {sets}: {names}",
-    "see that its work manager runs with --feature-gates=ManifestWorkReplicaSet=true",
+    "OCM does not process {sets}: {names}",
+    "check that its work manager runs with --feature-gates=ManifestWorkReplicaSet=true",
 );
-static FINE: Message = Message::fine("ocm", "the hub serves what is used of Open Cluster Management{gates}");
+static FINE: Message = Message::fine(
+    "ocm",
+    "the hub serves the required APIs of Open Cluster Management{gates}",
+);
 
 fn run(seen: &HubState, now: Timestamp) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -78,8 +81,7 @@ fn run(seen: &HubState, now: Timestamp) -> Vec<Finding> {
         let unknown = match &seen.cluster_managers {
             Lookup::There(managers) if !managers.is_empty() => "",
             _ => {
-                "; there is no ClusterManager that would say which feature gates are enabled, but the flags --feature-gates \
-                 of OCM's controllers do"
+                "; there is no ClusterManager: see the flags --feature-gates of OCM's controllers for enabled feature gates"
             }
         };
         findings.push(FINE.of(&[("gates", &unknown)]));

@@ -25,42 +25,42 @@ pub(super) static CHECK: Check = Check {
 
 static NO_CONFIG: Message = Message::error(
     "plugin-config-missing",
-    "the ConfigMap {namespace}/argocd-ocm-cmp with plugin.yaml is not there",
-    "add it by argocd-ocm-cmp install --features plugin",
+    "ConfigMap {namespace}/argocd-ocm-cmp with plugin.yaml does not exist",
+    "add it with argocd-ocm-cmp install --features plugin",
 );
 static OTHER_CONFIG: Message = Message::warning(
     "plugin-config-differs",
-    "plugin.yaml in the ConfigMap {namespace}/argocd-ocm-cmp is not that of version {version}",
+    "plugin.yaml in ConfigMap {namespace}/argocd-ocm-cmp differs from version {version}",
     "apply cm_plugin.yaml of that version, and restart the Deployment of the repo-server",
 );
 static NO_SIDECAR: Message = Message::error(
     "plugin-sidecar-missing",
-    "the Deployment {deployment} has no container argocd-ocm-cmp",
-    "add it by argocd-ocm-cmp install --features plugin",
+    "Deployment {deployment} has no container argocd-ocm-cmp",
+    "add it with argocd-ocm-cmp install --features plugin",
 );
 static NO_MOUNT: Message = Message::error(
     "plugin-mount-missing",
-    "the container argocd-ocm-cmp of the Deployment {deployment} does not mount {paths}",
-    "put it right by argocd-ocm-cmp install --features plugin",
+    "container argocd-ocm-cmp of Deployment {deployment} does not mount {paths}",
+    "restore it with argocd-ocm-cmp install --features plugin",
 );
 static NO_LIMIT: Message = Message::warning(
     "plugin-memory-unlimited",
-    "the container argocd-ocm-cmp of the Deployment {deployment} has no memory limit, so that one Application can take the memory of its node",
-    "put it right by argocd-ocm-cmp install --features plugin",
+    "container argocd-ocm-cmp of Deployment {deployment} has no memory limit, so one Application can use all memory of its node",
+    "restore it with argocd-ocm-cmp install --features plugin",
 );
 static NO_POLICY: Message = Message::warning(
     "plugin-without-policy",
-    "the container argocd-ocm-cmp of the Deployment {deployment} has no policy, so that AppProjects may deliver anything but plain Secrets",
-    "give it one by argocd-ocm-cmp install --features policy, or with your own by --policy FILE",
+    "container argocd-ocm-cmp of Deployment {deployment} has no policy, so AppProjects may deliver anything but plain Secrets",
+    "add one with argocd-ocm-cmp install --features policy, or your own with --policy FILE",
 );
 static OTHER_VERSION: Message = Message::warning(
     "plugin-version-differs",
-    "the container argocd-ocm-cmp of the Deployment {deployment} runs {image}, and this program is of version {version}",
-    "ask with the program of that version, or run the image of this one",
+    "container argocd-ocm-cmp of Deployment {deployment} runs {image}, but this program is version {version}",
+    "run the doctor of that version, or deploy the image of this one",
 );
 static FINE: Message = Message::fine(
     "plugin",
-    "the Deployment {deployment} has the container argocd-ocm-cmp of version {version}, with its ConfigMap",
+    "Deployment {deployment} has container argocd-ocm-cmp of version {version}, with its ConfigMap",
 );
 
 /// The mount path of the optional tools in deploy_cmp.yaml: kustomize and helm.
@@ -72,7 +72,7 @@ fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
     }
     let (namespace, version) = (&seen.namespace, env!("CARGO_PKG_VERSION"));
     let mut findings = match &seen.plugin {
-        Lookup::Refused(why) => refused(&format!("the ConfigMap {namespace}/{PLUGIN}"), why),
+        Lookup::Refused(why) => refused(&format!("ConfigMap {namespace}/{PLUGIN}"), why),
         Lookup::Absent => vec![NO_CONFIG.of(&[("namespace", namespace)])],
         Lookup::There(it) if is_ours(it) => Vec::new(),
         Lookup::There(_) => vec![OTHER_CONFIG.of(&[("namespace", namespace), ("version", &version)])],

@@ -15,33 +15,33 @@ pub(super) static CHECK: Check = Check {
 
 static NO_PODS: Message = Message::warning(
     "socket-no-pods",
-    "the Deployment {deployment} has no pods, so that it is not known whether the plugin answers",
-    "see why in `kubectl describe` of the Deployment and its ReplicaSet",
+    "Deployment {deployment} has no Pods, so the state of the plugin is unknown",
+    "see the reason with `kubectl describe` of the Deployment and its ReplicaSet",
 );
 static NOT_IN_PODS: Message = Message::error(
     "socket-pods-without-plugin",
-    "pods of the Deployment {deployment} run without the container argocd-ocm-cmp: {names}",
-    "wait for the end of its rollout, or see what holds that up by `kubectl rollout status`",
+    "Pods of Deployment {deployment} run without container argocd-ocm-cmp: {names}",
+    "wait until its rollout ends, or see its progress with `kubectl rollout status`",
 );
 static NOT_READY: Message = Message::error(
     "socket-not-ready",
-    "the container argocd-ocm-cmp is not ready in {names}: {why}",
-    "see what it says by `kubectl logs` and its options -c argocd-ocm-cmp --previous",
+    "container argocd-ocm-cmp is not ready in {names}: {why}",
+    "see its log with `kubectl logs` and the options -c argocd-ocm-cmp --previous",
 );
 static RESTARTED: Message = Message::warning(
     "socket-restarts",
-    "the container argocd-ocm-cmp has been restarted again and again in {names}",
-    "see what it says by `kubectl logs` and its options -c argocd-ocm-cmp --previous",
+    "container argocd-ocm-cmp restarts repeatedly in {names}",
+    "see its log with `kubectl logs` and the options -c argocd-ocm-cmp --previous",
 );
 static NOT_FOUND: Message = Message::error(
     "socket-not-found",
     "Argo CD does not find the plugin for {applications}: {names}",
-    "see that the container argocd-ocm-cmp runs in every pod of the repo-server with plugin.yaml mounted, and that \
+    "check that container argocd-ocm-cmp runs in every Pod of the repo-server with plugin.yaml mounted, and that \
      spec.source.plugin.name of the Applications is argocd-ocm-cmp",
 );
 static FINE: Message = Message::fine(
     "socket",
-    "the container argocd-ocm-cmp is ready in {pods}, and the plugin is used by {applications}",
+    "container argocd-ocm-cmp is ready in {pods}; the plugin is used by {applications}",
 );
 
 /// The number of restarts from which on a finding is reported.
@@ -73,7 +73,7 @@ fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
     };
     let deployment = format!("{}/{}", seen.namespace, name(repo_server));
     if let Lookup::Refused(why) = &seen.pods {
-        findings.extend(refused(&format!("the pods of the namespace {}", seen.namespace), why));
+        findings.extend(refused(&format!("the Pods in namespace {}", seen.namespace), why));
         return findings;
     }
     let pods = seen.pods_of(repo_server).unwrap_or_default();

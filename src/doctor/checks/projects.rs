@@ -16,18 +16,18 @@ pub(super) static CHECK: Check = Check {
 
 static NO_PROJECT: Message = Message::error(
     "projects-missing",
-    "the AppProject {project} is not there, of which {applications} are: {names}",
-    "apply it, such as proj.yaml, or name another in spec.project",
+    "AppProject {project} does not exist, but {applications} use it: {names}",
+    "apply it, such as proj.yaml, or set another one in spec.project",
 );
 static NOT_ALLOWED: Message = Message::error(
     "projects-refuse-works",
-    "the AppProject {project} does not let Applications write ManifestWorks, which {applications} do: {names}",
+    "AppProject {project} does not permit ManifestWorks, which {applications} write: {names}",
     "add group work.open-cluster-management.io and kind ManifestWork to its namespaceResourceWhitelist, as proj.yaml does",
 );
 static NO_APPLICATIONS: Message = Message::fine("projects-without-applications", "no Application uses the plugin yet");
 static FINE: Message = Message::fine(
     "projects",
-    "the AppProjects of Applications that use the plugin let them write works: {names}",
+    "the AppProjects of Applications that use the plugin permit works: {names}",
 );
 
 fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {

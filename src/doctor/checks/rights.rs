@@ -15,15 +15,15 @@ pub(super) static CHECK: Check = Check {
 
 static MISSING: Message = Message::error(
     "rights-missing",
-    "the ServiceAccount {namespace}/{account} has not all rights that {file} gives, but may not {rights}",
-    "apply {file}, and see that its bindings name this ServiceAccount",
+    "ServiceAccount {namespace}/{account} is missing permissions from {file}: {rights}",
+    "apply {file}, and check that its bindings name this ServiceAccount",
 );
 static NOT_ASKED: Message = Message::blind(
     "rights-not-asked",
-    "could not ask which rights ServiceAccounts have: {why}",
-    "have somebody grant you to create subjectaccessreviews of authorization.k8s.io, or to run this",
+    "cannot check the permissions of ServiceAccounts: {why}",
+    "ask for permission to create subjectaccessreviews of authorization.k8s.io, or ask an administrator to run this",
 );
-static FINE: Message = Message::fine("rights", "all rights are given that are in {files}");
+static FINE: Message = Message::fine("rights", "all permissions from {files} are granted");
 
 /// The maximum number of listed permissions.
 const LISTED: usize = 5;

@@ -56,8 +56,8 @@ fn well() -> HubState {
         objects(embedded::DEPLOY_POLICY)[0]["spec"]["template"]["spec"]["containers"][0]["env"].clone();
     let argocd = json!({"name": server, "image": "quay.io/argoproj/argocd:v3.2.6"});
     containers.as_array_mut().expect("containers").insert(0, argocd);
-    let mut companion = deployment(shipped::CONTROLLER.text, &labels(controller));
-    companion["status"] = json!({"readyReplicas": 2});
+    let mut deployed = deployment(shipped::CONTROLLER.text, &labels(controller));
+    deployed["status"] = json!({"readyReplicas": 2});
     let application_controller = json!({
         "metadata": {"name": "argocd-application-controller"},
         "spec": {"template": {"spec": {"serviceAccountName": "argocd-application-controller"}}},
@@ -92,7 +92,7 @@ fn well() -> HubState {
     let mut seen = HubState {
         namespace: "argocd".to_owned(),
         config: Lookup::There(objects(embedded::ARGOCD_CM).remove(0)),
-        deployments: Lookup::There(vec![repo_server, companion]),
+        deployments: Lookup::There(vec![repo_server, deployed]),
         stateful_sets: Lookup::There(vec![application_controller]),
         pods: Lookup::There(vec![
             pod("server-1", &labels(server), "argocd-ocm-cmp"),
@@ -429,34 +429,34 @@ fn what_is_wrong_with_projects() {
 }
 
 #[test]
-fn what_is_wrong_with_the_companion() {
+fn what_is_wrong_with_the_controller() {
     let gone = broken(|seen| {
         there(&mut seen.deployments).pop();
         grant(seen);
     });
-    assert_eq!(gone, ["companion-missing"]);
-    assert_eq!(broken(|seen| told(seen, "push")), ["companion-unknown-controllers"]);
+    assert_eq!(gone, ["controller-missing"]);
+    assert_eq!(broken(|seen| told(seen, "push")), ["controller-unknown-controllers"]);
     assert_eq!(
         broken(|seen| there(&mut seen.leases).clear()),
-        ["companion-lease-missing"]
+        ["controller-lease-missing"]
     );
     let old = |seen: &mut HubState| there(&mut seen.leases)[0]["spec"]["renewTime"] = json!(ago(200).to_string());
-    assert_eq!(broken(old), ["companion-lease-not-renewed"]);
+    assert_eq!(broken(old), ["controller-lease-not-renewed"]);
     let ready = |ready: u64| broken(|seen| there(&mut seen.deployments)[1]["status"] = json!({"readyReplicas": ready}));
     assert_eq!(
         (ready(0), ready(1)),
-        (vec!["companion-not-ready"], vec!["companion-some-not-ready"])
+        (vec!["controller-not-ready"], vec!["controller-some-not-ready"])
     );
     let no_pods = broken(|seen| {
         there(&mut seen.pods).pop();
     });
-    assert_eq!(no_pods, ["companion-no-pods"]);
+    assert_eq!(no_pods, ["controller-no-pods"]);
     let image =
         |seen: &mut HubState| template(seen, "argocd-ocm-cmp-controller")["containers"][0]["image"] = json!("x:9.9");
-    assert_eq!(broken(image), ["companion-version-differs"]);
+    assert_eq!(broken(image), ["controller-version-differs"]);
     for (controllers, resource, found) in [
-        ("gitopscluster", &GITOPS_CLUSTERS, &["companion-crd-missing"][..]),
-        ("application-set-report", &REPORTS, &["companion-crd-missing"]),
+        ("gitopscluster", &GITOPS_CLUSTERS, &["controller-crd-missing"][..]),
+        ("application-set-report", &REPORTS, &["controller-crd-missing"]),
         ("application-status", &REPORTS, &[]),
     ] {
         let told = broken(|seen| {

@@ -23,41 +23,41 @@ pub(super) static CHECK: Check = Check {
 
 static OVER: Message = Message::error(
     "works-over-limit",
-    "more than {limit} bytes are in {works}, of which OCM's webhook refuses every change: {names}",
-    "have the works of these Applications split, by a smaller work-size",
+    "more than {limit} bytes are in {works}, so OCM's webhook rejects every change: {names}",
+    "split the works of these Applications with a smaller work-size",
 );
 static TOO_LARGE: Message = Message::error(
     "works-refused-for-size",
-    "OCM's webhook has refused works as too large, of {applications}: {names}",
-    "set manifest-limit to what the webhook says, or divide an object that is larger by itself",
+    "OCM's webhook has rejected works as too large, of {applications}: {names}",
+    "set manifest-limit to the limit of the webhook, or split an object that is larger",
 );
 static BY_EXECUTOR: Message = Message::error(
     "works-refused-by-executor",
-    "agents do not apply {works}, as the executor may not: {names}: {why}",
-    "give the executor's ServiceAccount these rights on the managed cluster, or name another by the setting executor",
+    "agents cannot apply {works}, because the executor lacks permissions: {names}: {why}",
+    "grant them to the executor's ServiceAccount on the managed cluster, or set another executor",
 );
 static BY_AGENT: Message = Message::error(
     "works-refused-by-rights",
-    "agents do not apply {works}, as the agent may not: {names}: {why}",
-    "give the agent these rights by a ClusterRole on the managed cluster with the label \
+    "agents cannot apply {works}, because the agent lacks permissions: {names}: {why}",
+    "grant them to the agent with a ClusterRole on the managed cluster that has the label \
      open-cluster-management.io/aggregate-to-work: \"true\"",
 );
 static NO_KIND: Message = Message::error(
     "works-unknown-kind",
-    "agents do not apply {works}, as the managed cluster does not know the kind: {names}: {why}",
+    "agents cannot apply {works}, because the managed cluster does not serve the kind: {names}: {why}",
     "deliver its CustomResourceDefinition first, or correct the apiVersion",
 );
 static NO_NAMESPACE: Message = Message::error(
     "works-without-namespace",
-    "agents do not apply {works}, as the namespace is not there: {names}: {why}",
+    "agents cannot apply {works}, because the namespace does not exist: {names}: {why}",
     "deliver the Namespace too, or set create-namespace",
 );
 static OTHER: Message = Message::error(
     "works-not-applied",
-    "agents do not apply {works}: {names}: {why}",
-    "see which objects they are by `argocd-ocm-cmp status` of the Application",
+    "agents cannot apply {works}: {names}: {why}",
+    "see the objects with `argocd-ocm-cmp status` of the Application",
 );
-static FINE: Message = Message::fine("works", "works of Applications: {works}, of which agents refuse none");
+static FINE: Message = Message::fine("works", "works of Applications: {works}, none rejected by agents");
 
 /// The default limit of OCM's webhook for the size of a work, in bytes as it counts them.
 const LIMIT: usize = 500 * 1024;

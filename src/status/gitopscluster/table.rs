@@ -84,11 +84,11 @@ fn head(report: &Report) -> Vec<[String; 2]> {
 
 fn ready(report: &Report) -> String {
     let Some(Condition { status, message, .. }) = report.ready() else {
-        return "no controller has said anything of it: does one with --controllers gitopscluster run?".to_owned();
+        return "no controller has written its status: check that one runs with --controllers gitopscluster".to_owned();
     };
     let aside = match (report.deleting, report.is_current) {
         (true, _) => ", and it is being deleted",
-        (false, false) => ", as it was before it was changed",
+        (false, false) => ", before its last change",
         (false, true) => "",
     };
     let message = if message.is_empty() {

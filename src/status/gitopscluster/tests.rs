@@ -199,13 +199,13 @@ fn one_of_which_nothing_was_said_or_that_was_changed_is_told_as_such() {
         let (_, ready) = text.split_once("READY").expect("a head");
         ready.lines().next().expect("a line").trim().to_owned()
     };
-    assert!(ready(&one).starts_with("False, as it was before it was changed: AgentsConnected"));
+    assert!(ready(&one).starts_with("False, before its last change: AgentsConnected"));
     one["metadata"]["deletionTimestamp"] = json!("2026-11-21T11:00:00Z");
     assert!(ready(&one).starts_with("False, and it is being deleted: AgentsConnected"));
     one["status"] = json!({});
-    assert!(ready(&one).starts_with("no controller has said anything of it"));
+    assert!(ready(&one).starts_with("no controller has written its status"));
     for odd in [json!({}), json!({"spec": [], "status": 7, "metadata": null})] {
-        assert!(ready(&odd).starts_with("no controller has said anything of it"));
+        assert!(ready(&odd).starts_with("no controller has written its status"));
     }
 }
 

@@ -136,8 +136,8 @@ pub(super) fn wrong_of_the_peers() -> Vec<(Value, &'static str)> {
     let agent = |agent: Value| json!({"placementRef": placement(), "argoCDAgentAddon": agent});
     let addon = |addon: Value| json!({"placementRef": placement(), "argoServer": argocd(), "gitopsAddon": addon});
     let at = |placement: Value| json!({"placementRef": placement, "argoServer": argocd()});
-    let mode = "the mode is managed or autonomous";
-    let port = "a port is a number from 1 to 65535";
+    let mode = "the mode must be managed or autonomous";
+    let port = "a port must be a number from 1 to 65535";
     vec![
         (agent(json!({"mode": "manual"})), mode),
         (agent(json!({"mode": ""})), mode),
@@ -175,13 +175,13 @@ pub(super) fn wrong_of_the_peers() -> Vec<(Value, &'static str)> {
         ),
         (
             at(json!({"kind": "PlacementRule", "name": "all"})),
-            "the kind is Placement",
+            "the kind must be Placement",
         ),
         (
             at(json!({"apiVersion": "apps.open-cluster-management.io/v1", "name": "all"})),
-            "a Placement is of cluster.open-cluster-management.io",
+            "the apiVersion must be of cluster.open-cluster-management.io",
         ),
-        (at(json!({"kind": "Placement"})), "a Placement has a name"),
+        (at(json!({"kind": "Placement"})), "a Placement needs a name"),
         (json!({"argoServer": argocd()}), "spec.placementRef: Required value"),
         (
             json!({"placementRef": placement()}),

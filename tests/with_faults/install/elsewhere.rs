@@ -46,14 +46,14 @@ async fn the_controller_runs_beside_an_argo_cd_in_another_namespace() -> Result<
     for words in [["install"].as_slice(), &["install", "--features=controller"]] {
         let said = ground.refused(words)?;
         assert!(
-            said.contains("is for namespace gitops: say --namespace gitops"),
+            said.contains("belongs to the installation in namespace gitops: pass --namespace gitops"),
             "{said}"
         );
     }
     let said = ground.refused(&["uninstall"])?;
     assert_eq!(
         said,
-        "error: it is installed in namespace gitops: say --namespace gitops\n"
+        "error: it is installed in namespace gitops: pass --namespace gitops\n"
     );
     for (name, object) in ground.all()? {
         let was = before.iter().any(|(was, _)| *was == name);
@@ -155,7 +155,7 @@ async fn what_kubectl_has_put_under_our_name_does_not_go() -> Result<()> {
     for words in [install.as_slice(), &["uninstall", "-n", NAMESPACE]] {
         let said = ground.refused(words)?;
         assert!(
-            said.contains("Deployment gitops/argocd-repo-server: kubectl has put what"),
+            said.contains("Deployment gitops/argocd-repo-server: our field manager owns fields of Argo CD"),
             "{said}"
         );
     }

@@ -53,14 +53,14 @@ async fn a_release_of_the_chart_comes_and_goes() -> Result<()> {
     )?;
     let said = ground.refused(&all)?;
     assert!(
-        said.contains(".spec.replicas is managed by \"helm\", and is otherwise there: go on with helm, or"),
+        said.contains(".spec.replicas is managed by \"helm\" with another value: change it with helm, or"),
         "{said}"
     );
     assert_eq!(ground.all()?.len(), installed.len() + 1, "a revision of the release");
 
     let said = ground.refused(&["uninstall"])?;
     assert!(
-        said.starts_with("error: it was installed by Helm: take back what is added"),
+        said.starts_with("error: it was installed by Helm: remove the additions"),
         "{said}"
     );
     ground.done(&["uninstall", "--additions-only"])?;

@@ -50,8 +50,8 @@ async fn a_new_hub_is_closed_and_its_policy_is_kept() -> Result<()> {
     let lines = ground.done(&["install"])?;
     assert!(
         lines.ends_with(
-            "ConfigMap argocd/argocd-ocm-cmp-policy: AppProjects may deliver only what it allows, which is the quick start of the README: add \
-             what yours need\n"
+            "ConfigMap argocd/argocd-ocm-cmp-policy: the sample policy allows only the quick start of the README: add what your \
+             AppProjects need\n"
         ),
         "{lines}"
     );
@@ -84,8 +84,8 @@ async fn a_new_hub_is_closed_and_its_policy_is_kept() -> Result<()> {
     }
     assert_eq!(
         ground.refused(&["install", &other])?,
-        "error: ConfigMap argocd/argocd-ocm-cmp-policy: there is another policy than that of --policy: leave --policy out to keep it, or \
-         replace it by --force-conflicts\n"
+        "error: ConfigMap argocd/argocd-ocm-cmp-policy: its policy differs from --policy: leave --policy out to keep it, or pass \
+         --force-conflicts to replace it\n"
     );
     let (_folder, same) = file(POLICY)?;
     assert!(
@@ -107,8 +107,8 @@ async fn a_new_hub_is_closed_and_its_policy_is_kept() -> Result<()> {
     assert_eq!(live(&ground).await?, changed);
 
     let lines = ground.done(&["uninstall"])?;
-    let kept = "configmap/argocd-ocm-cmp-policy kept: the policy in it is not our sample: kubectl -n argocd delete configmap \
-                argocd-ocm-cmp-policy deletes it";
+    let kept = "configmap/argocd-ocm-cmp-policy kept: its policy is not our sample: to delete it, run kubectl -n argocd delete configmap \
+                argocd-ocm-cmp-policy";
     assert!(lines.lines().any(|line| line == kept), "{lines}");
     assert_eq!(live(&ground).await?, changed);
     // The next installation has it again.
@@ -134,8 +134,8 @@ async fn a_sidecar_without_a_policy_stays_open_until_one_is_asked_for() -> Resul
         .hub
         .patch(&project, &json!({"spec": {"destinations": all}}))
         .await?;
-    let open = "Deployment argocd/argocd-repo-server: the sidecar has no policy and stays open, so that AppProjects may deliver anything but \
-                plain Secrets: close it by --policy FILE, or by the feature policy for the sample";
+    let open = "Deployment argocd/argocd-repo-server: the sidecar still has no policy, so AppProjects may deliver anything but plain \
+                Secrets: pass --policy FILE, or install the feature policy for the sample";
     let lines = ground.done(&["install"])?;
     assert!(lines.lines().any(|line| line == open), "{lines}");
     let kept = "appproject.argoproj.io/managed-clusters kept: its destinations permit every namespace of the hub";
@@ -153,7 +153,7 @@ async fn a_sidecar_without_a_policy_stays_open_until_one_is_asked_for() -> Resul
     assert_eq!(mounted(&ground).await?.as_deref(), Some("argocd-ocm-cmp-policy"));
     assert_eq!(live(&ground).await?["data"]["policy.yaml"], POLICY);
     let lines = ground.done(&["install"])?;
-    assert!(!lines.contains("stays open"), "{lines}");
+    assert!(!lines.contains("still has no policy"), "{lines}");
     assert!(mounted(&ground).await?.is_some(), "closed once, it stays closed");
     ground.done(&["uninstall"])?;
     ground.without_policy()?;
@@ -167,7 +167,7 @@ async fn mounts_a_config_map_of_the_users_own_and_keeps_it_mounted() -> Result<(
     let words = ["install", "--policy-configmap=theirs"];
     assert_eq!(
         ground.refused(&words)?,
-        "error: there is no ConfigMap argocd/theirs with the key policy.yaml to mount: create it first, or pass --no-policy\n"
+        "error: ConfigMap argocd/theirs does not exist or has no key policy.yaml: create it first, or pass --no-policy\n"
     );
     let object = |text: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs", "namespace": "argocd"}, "data": {"policy.yaml": text}});
     ground.hub.apply(&object("kind: Policy")).await?;

@@ -66,8 +66,8 @@ async fn what_is_delivered_stays() -> Result<()> {
 
     let lines = ground.done(&["uninstall"])?;
     for line in [
-        "appproject.argoproj.io/managed-clusters kept: there are 1 Applications of it",
-        "customresourcedefinition.apiextensions.k8s.io/gitopsclusters.apps.open-cluster-management.io kept: there are 1 objects of it",
+        "appproject.argoproj.io/managed-clusters kept: it has 1 Applications",
+        "customresourcedefinition.apiextensions.k8s.io/gitopsclusters.apps.open-cluster-management.io kept: it has 1 objects",
     ] {
         assert!(lines.lines().any(|it| it == line), "{line}: {lines}");
     }
@@ -99,7 +99,7 @@ async fn a_crd_of_which_nobody_can_say_what_there_is_stays() -> Result<()> {
     ground.hub.patch(&crd, &json!({"spec": {"versions": versions}})).await?;
     let lines = ground.done(&["uninstall"])?;
     let kept = format!(
-        "customresourcedefinition.apiextensions.k8s.io/{name} kept: it is not served, and there may be objects of it: see its conditions"
+        "customresourcedefinition.apiextensions.k8s.io/{name} kept: it is not served and may have objects: see its conditions"
     );
     assert!(lines.lines().any(|line| line == kept), "{lines}");
     versions[0]["served"] = json!(true);

@@ -59,7 +59,7 @@ export function Clusters(props: FlyoutProps): Element {
                         note(
                             'fa-exclamation-triangle',
                             '#f4c030',
-                            'It cannot be reached: what is told of it is what it said last.',
+                            'It is unreachable: showing its last reported state.',
                         ),
                     works(application, shown.works, false),
                 ),

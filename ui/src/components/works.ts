@@ -51,7 +51,7 @@ export function WorkTab(props: TabProps): Element {
             note(
                 'fa-exclamation-triangle',
                 '#f4c030',
-                `${work.cluster} cannot be reached: what is told of it is what it said last.`,
+                `${work.cluster} is unreachable: showing its last reported state.`,
             ),
         c(Objects, {objects: work.objects, metadata, now, hasState: true}),
     );
@@ -93,7 +93,7 @@ export function SetTab(props: TabProps): Element {
 
 function soMuchIsWell(work: Work): string {
     const well = work.objects.filter(({verdict}) => verdict === 'Healthy').length;
-    return `${well} of ${work.objects.length} objects are as asked for on managed cluster ${work.cluster}`;
+    return `${well} of ${work.objects.length} objects are healthy on managed cluster ${work.cluster}`;
 }
 
 function conditionText(condition: Condition): string {

@@ -144,7 +144,7 @@ test('a cluster that cannot be reached is marked in both places', async () => {
     await chromium.press('Tab', ...'cannot reached');
     await becomes('.ocm-bar__count', '1 of 20 clusters');
     await show(WORK, {application: app, resource: wellWork('cluster12'), tree: {}});
-    await becomes('.ocm-note', 'cluster12 cannot be reached: what is told of it is what it said last.');
+    await becomes('.ocm-note', 'cluster12 is unreachable: showing its last reported state.');
 });
 
 test('the panel opens all clusters, and is not there without works', async () => {

@@ -70,7 +70,7 @@ test('a work that is well says so as the health check does', () => {
     const well = judge(wellWork(), NOW);
     assert.deepEqual(
         [well.verdict, well.message, allIsWell(well)],
-        ['Healthy', '', '4 objects are as asked for on managed cluster cluster1'],
+        ['Healthy', '', '4 objects are healthy on managed cluster cluster1'],
     );
 });
 
@@ -131,7 +131,7 @@ test('rules that have not been looked at yet are waited for, and of an old agent
         },
     };
     const message =
-        '1 object is applied on managed cluster eu1, whose agent does not look at health: that of OCM 1.0 and later does';
+        '1 object is applied on managed cluster eu1, whose agent does not report health, which OCM 1.0 and newer does';
     assert.equal(judge(looked, NOW).message, message);
 });
 
@@ -166,7 +166,7 @@ test('what is left from an earlier generation does not count', () => {
     const made = one([condition('Applied', 'False', 'old', {observedGeneration: 3})]);
     assert.deepEqual(
         judge(made, NOW).objects.map(row => [row.verdict, row.message]),
-        [['Unknown', 'the agent says nothing of it']],
+        [['Unknown', 'the agent has not reported on it']],
     );
 });
 

@@ -36,7 +36,7 @@ pub(super) fn enter(confinement: &Confinement) -> Option<Missing> {
     }
     narrowed
         .err()
-        .map(|error| format!("a file system of its own cannot be mounted: {error}"))
+        .map(|error| format!("cannot mount a private file system: {error}"))
 }
 
 /// Creates a root file system of the reachable paths and makes everything else inaccessible, including `/proc`.

@@ -35,7 +35,7 @@ fn text(path: &Path) -> Result<String, Problems> {
         read(path).map_err(|error| Problems::one(format!("{shown}: the policy cannot be read: {}", plain(&error))))?;
     if bytes.len() as u64 > MAX_SIZE {
         return Err(Problems::one(format!(
-            "{shown}: the policy has more than {MAX_SIZE} bytes, which no ConfigMap holds"
+            "{shown}: the policy has more than {MAX_SIZE} bytes, the limit of a ConfigMap: shorten it"
         )));
     }
     let text = yaml::decode(&bytes);

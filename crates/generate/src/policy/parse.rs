@@ -195,9 +195,7 @@ impl Reader<'_> {
         let mut patterns = Vec::new();
         match value {
             Value::List(items) if items.is_empty() => {
-                self.refuse(&format!(
-                    "{path} is empty, which may mean all or nothing: fill it or leave it out"
-                ));
+                self.refuse(&format!("{path} is empty, which is ambiguous: fill it or leave it out"));
             }
             Value::List(items) => {
                 for (at, item) in items.iter().enumerate() {
@@ -247,9 +245,7 @@ fn pattern(text: &str, check: &dyn Fn(&Pattern) -> Result<(), String>) -> Result
         return Err("it is empty: remove it".to_owned());
     }
     if text.contains(|char: char| char.is_whitespace() || char.is_control()) {
-        return Err(format!(
-            "{text:?} has a blank in it, which no name has: give every name an item of its own"
-        ));
+        return Err(format!("{text:?} contains a space: list every name separately"));
     }
     let pattern = Pattern::new(text).map_err(|error| format!("{text:?} is not a glob: {error}"))?;
     check(&pattern)?;
@@ -294,7 +290,7 @@ fn kind(pattern: &Pattern) -> Result<(), String> {
     }
     let group = text.split_once('.').map(|(_, group)| group);
     if group.is_some_and(|group| matches!(group, "" | "core") || starts_with_version(group)) {
-        return Err(format!("{text:?} has no API group behind the dot: {way_out}"));
+        return Err(format!("{text:?} has no API group after the dot: {way_out}"));
     }
     Ok(())
 }
@@ -394,9 +390,9 @@ error: policy.yaml: projects[0].names[1] is a number, not text: put it in quotes
 error: policy.yaml: projects[0].names[2]: it is empty: remove it
 error: policy.yaml: projects[0].names[3]: \"Team\" is not a project's name: use at most 253 lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit
 error: policy.yaml: projects[0].names[4]: \"shop-[\" is not a glob: a '[' is not closed by ']'
-error: policy.yaml: projects[0].names[5]: \"a, b\" has a blank in it, which no name has: give every name an item of its own
+error: policy.yaml: projects[0].names[5]: \"a, b\" contains a space: list every name separately
 error: policy.yaml: projects[0].clusters is text, not a list
-error: policy.yaml: projects[0].namespaces is empty, which may mean all or nothing: fill it or leave it out
+error: policy.yaml: projects[0].namespaces is empty, which is ambiguous: fill it or leave it out
 error: policy.yaml: projects[0].kinds is null, not a list: give it a value or leave it out
 error: policy.yaml: projects[1].clusters[0]: \"eu_1\" is not a managed cluster name: use at most 63 lower-case letters, digits and '-', beginning and ending with a letter or digit
 error: policy.yaml: projects[1].namespaces[0]: \"Shop\" is not a namespace name: use at most 63 lower-case letters, digits and '-', beginning and ending with a letter or digit
@@ -419,10 +415,10 @@ error: policy.yaml: projects[4].executor.name: \"A_\" is not a ServiceAccount's 
             ("configmaps", "is not a kind"),
             ("apps/Deployment", "is not a kind"),
             ("Deployment.apps/v1", "is not a kind"),
-            ("Deployment.v1.apps", "has no API group behind the dot"),
-            ("Pod.core", "has no API group behind the dot"),
-            ("Pod.", "has no API group behind the dot"),
-            ("ConfigMap.v1", "has no API group behind the dot"),
+            ("Deployment.v1.apps", "has no API group after the dot"),
+            ("Pod.core", "has no API group after the dot"),
+            ("Pod.", "has no API group after the dot"),
+            ("ConfigMap.v1", "has no API group after the dot"),
         ] {
             for list in ["kinds", "deniedKinds"] {
                 assert_eq!(

@@ -45,7 +45,7 @@ impl<'p> Refusal<'p> {
     /// Refuses a namespaced object without a namespace. No change of the policy is needed.
     pub(super) fn lacks_namespace(&mut self) {
         self.refused.push("nothing without a namespace".to_owned());
-        self.changes.push("give it one".to_owned());
+        self.changes.push("set its metadata.namespace".to_owned());
     }
 
     /// Refuses a cluster-scoped object.
@@ -57,8 +57,10 @@ impl<'p> Refusal<'p> {
 
     /// Refuses a custom resource that may be cluster-scoped, whatever the folder declares.
     pub(super) fn perhaps_cluster_scoped(&mut self, kind: &str) {
-        self.refused
-            .push(format!("no cluster-scoped objects, and {} may be one", item(kind)));
+        self.refused.push(format!(
+            "no cluster-scoped objects, and {} may be cluster-scoped",
+            item(kind)
+        ));
         self.name_kind(kind);
     }
 
@@ -143,7 +145,7 @@ pub(super) fn of_placement(rules: Rules<'_>, placement: &str, limit: &str, has_l
         format!("set `{}: [{}]`", rules.path("placements"), item(placement))
     };
     format!(
-        "placement {placement}: the policy lets project {} deliver nothing by it, {limit}: to allow it, {change}",
+        "placement {placement}: the policy does not let project {} use it, {limit}: to allow it, {change}",
         item(rules.project)
     )
 }

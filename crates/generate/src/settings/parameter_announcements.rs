@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(value("helm-parameters", "collectionType"), "map");
         assert_eq!(
             value("rollout", "tooltip"),
-            "How a change goes through the clusters of the placement: All at once, Progressive, or ProgressivePerGroup (default: All)"
+            "Rollout of a change to the clusters of the placement: All at once, Progressive, or ProgressivePerGroup (default: All)"
         );
     }
 

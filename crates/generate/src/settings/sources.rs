@@ -70,7 +70,7 @@ impl<'a> Sources<'a> {
                     .map(|setting| setting.name)
                     .collect();
                 sources.problems.push(format!(
-                    "parameter {} is not known: the parameters are {}",
+                    "unknown parameter {}: the parameters are {}",
                     parameter.name,
                     names.join(", ")
                 ));
@@ -233,7 +233,7 @@ impl<'a> Sources<'a> {
             let mut texts: Vec<String> = map.map(|(key, value)| format!("{key}={value}")).collect();
             let entries = !texts.is_empty();
             if !texts.is_empty() && !matches!(setting.form, Form::Map(_)) {
-                let line = format!("{origin}: it is a map, give it as string or array");
+                let line = format!("{origin}: it is a map: pass a string or an array");
                 if !self.problems.contains(&line) {
                     self.problems.push(line);
                 }

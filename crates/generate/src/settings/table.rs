@@ -102,82 +102,79 @@ pub(super) static NAMESPACE: Setting = Setting::new("namespace", Text("NAME"), "
     .also(&["ARGOCD_APP_NAMESPACE"])
     .default("the Application's destination; outside Argo CD `default`")
     .about("Namespace on the managed cluster of namespaced objects that name none");
-pub(super) static SOURCE: Setting = Setting::new("source", Text("KIND"), "Kind of source")
-    .default("what the folder's root says")
-    .about("What the folder is: `directory` (plain manifests), `kustomize` or `helm`");
+pub(super) static SOURCE: Setting = Setting::new("source", Text("KIND"), "Source type")
+    .default("detected from the root of the folder")
+    .about("Type of the source: `directory` (plain manifests), `kustomize` or `helm`");
 pub(super) static RECURSE: Setting = Setting::new("recurse", Flag, "Read sub-folders")
     .default("`true`")
-    .about("Whether sub-folders are read");
+    .about("Read sub-folders");
 pub(super) static INCLUDE: Setting = Setting::new("include", List("GLOB"), "Files to read")
     .default("everything")
     .about("Globs of the files to read; `*` crosses `/`, `{a,b}` is either");
 pub(super) static EXCLUDE: Setting = Setting::new("exclude", List("GLOB"), "Files to leave out")
     .default("nothing")
     .about("Globs of the files to leave out");
-pub(super) static OVERLAYS: Setting = Setting::new("overlays", Map("CLUSTER=PATH"), "Differences by cluster")
+pub(super) static OVERLAYS: Setting = Setting::new("overlays", Map("CLUSTER=PATH"), "Overlays by cluster")
     .default("none")
-    .about("What differs from cluster to cluster: a sub-folder, or a value file of a chart, for each");
+    .about("Overlay of each cluster: a sub-folder, or a value file of a chart");
 pub(super) static CLUSTER_SCOPED_KINDS: Setting =
-    Setting::new("cluster-scoped-kinds", List("KIND.GROUP"), "Kinds without namespace")
+    Setting::new("cluster-scoped-kinds", List("KIND.GROUP"), "Cluster-scoped kinds")
         .default("none")
-        .about("Kinds without namespace, as `Kind.group`, whose CRD is not in the folder");
+        .about("Cluster-scoped custom kinds, as `Kind.group`, whose CRD is not in the folder");
 pub(super) static RESOURCE_NAMES: Setting =
     Setting::new("resource-names", List("KIND.GROUP=RESOURCE"), "Resource names of kinds")
-        .default("regular English")
-        .about(
-            "Resource names (plurals) of custom kinds, as `Kind.group=resource`, where the CRD is not in the folder",
-        );
+        .default("the regular English plural")
+        .about("Resource names (plurals) of custom kinds, as `Kind.group=resource`, whose CRD is not in the folder");
 pub(super) static CREATE_NAMESPACE: Setting = Setting::new("create-namespace", Flag, "Create the namespace")
     .default("`false`")
-    .about("Whether the namespace of objects that name none is created, before all else; it always stays");
+    .about("Create the namespace of objects that name none, before all other objects; it is never deleted");
 pub(super) static DELETE_NAMESPACES: Setting = Setting::new("delete-namespaces", Flag, "Delete Namespaces")
     .default("`false`")
-    .about("Whether a Namespace goes, with all that is in it, when it leaves Git or the Application is removed; else it stays");
+    .about(
+        "Delete Namespaces and their contents when they leave Git or the Application is deleted; otherwise they stay",
+    );
 pub(super) static DELETE_CRDS: Setting = Setting::new("delete-crds", Flag, "Delete CRDs")
     .default("`false`")
-    .about("The same for CRDs, with which all their objects go");
+    .about("Delete CRDs and all their objects when they leave Git or the Application is deleted; otherwise they stay");
 pub(super) static UPDATE_STRATEGY: Setting = Setting::new("update-strategy", Text("STRATEGY"), "Update strategy")
-    .default("what suits each object")
-    .about("How the agent updates: `ServerSideApply`, `Update`, `CreateOnly` or `ReadOnly`");
-pub(super) static CONDITION_RULES: Setting = Setting::new("condition-rules", Flag, "Rules of health")
+    .default("chosen for each object")
+    .about("Update strategy of OCM's agent: `ServerSideApply`, `Update`, `CreateOnly` or `ReadOnly`");
+pub(super) static CONDITION_RULES: Setting = Setting::new("condition-rules", Flag, "Condition rules")
     .default("`true`")
-    .about("Whether works carry the rules of health; `false` for a hub with OCM before v1.0");
+    .about("Add condition rules for the health of objects to works; set `false` for a hub with OCM before v1.0");
 pub(super) static EXECUTOR: Setting = Setting::new("executor", Text("NAMESPACE/NAME"), "Executor")
     .default("the agent itself")
-    .about("ServiceAccount on the managed cluster, as `NAMESPACE/NAME`, by whose rights the agent applies");
+    .about(
+        "ServiceAccount on the managed cluster, as `NAMESPACE/NAME`, whose permissions the agent uses to apply objects",
+    );
 pub(super) static ALLOW_SECRETS: Setting = Setting::new("allow-secrets", Flag, "Deliver Secrets")
     .default("`false`")
-    .about("Whether Secrets are delivered as they are, to be read by everyone who sees the Application");
-pub(super) static ALLOW_EMPTY: Setting = Setting::new("allow-empty", Flag, "Allow no manifests")
+    .about("Deliver Secrets unencrypted; everyone who can see the Application can read them");
+pub(super) static ALLOW_EMPTY: Setting = Setting::new("allow-empty", Flag, "Allow empty output")
     .default("`false`")
-    .about("Whether no manifests at all is fine: Argo CD then removes what was there");
+    .about("Allow empty output; Argo CD then prunes everything");
 
 pub(super) static PLACEMENT: Setting = Setting::new("placement", Text("NAMESPACE/NAME"), "Placement")
-    .about("Placement that chooses the clusters, instead of `clusters`: the works are ManifestWorkReplicaSets in its namespace");
+    .about("Placement that selects the clusters, instead of `clusters`; the works are ManifestWorkReplicaSets in its namespace");
 pub(super) static ROLLOUT: Setting = Setting::new("rollout", Text("TYPE"), "Rollout").default("`All`").about(
-    "How a change goes through the clusters of the placement: `All` at once, `Progressive`, or `ProgressivePerGroup`",
+    "Rollout of a change to the clusters of the placement: `All` at once, `Progressive`, or `ProgressivePerGroup`",
 );
 pub(super) static ROLLOUT_MAX_CONCURRENCY: Setting =
     Setting::new("rollout-max-concurrency", Text("NUMBER"), "Clusters at a time")
-        .about("For `Progressive`: how many clusters change at a time, as a number or a percentage");
-pub(super) static ROLLOUT_MAX_FAILURES: Setting = Setting::new(
-    "rollout-max-failures",
-    Text("NUMBER"),
-    "Failures that stop the rollout",
-)
-.default("`0`")
-.about(
-    "How many clusters, as a number or a percentage of all, may be over the progress deadline before the rollout stops",
-);
+        .about("Number or percentage of clusters that change at a time, for `Progressive`");
+pub(super) static ROLLOUT_MAX_FAILURES: Setting =
+    Setting::new("rollout-max-failures", Text("NUMBER"), "Failures that stop the rollout")
+        .default("`0`")
+        .about("Number or percentage of clusters that may exceed the progress deadline before the rollout stops");
 pub(super) static ROLLOUT_MIN_SUCCESS_TIME: Setting =
     Setting::new("rollout-min-success-time", Text("DURATION"), "Soak time")
         .default("`10s`")
-        .about("How long a cluster must do well, such as `10m`, before the next one changes");
+        .about("Time that a cluster must be healthy, such as `10m`, before the next one changes");
 pub(super) static ROLLOUT_PROGRESS_DEADLINE: Setting =
     Setting::new("rollout-progress-deadline", Text("DURATION"), "Progress deadline")
         .default("`None`")
-        .about("After how long, such as `1h`, the rollout goes on without a cluster that has not succeeded");
-pub(super) static ROLLOUT_GROUPS: Setting = Setting::new("rollout-groups", List("GROUP"), "Groups that come first")
+        .about("Time, such as `1h`, after which the rollout continues without a cluster that has not succeeded");
+pub(super) static ROLLOUT_GROUPS: Setting = Setting::new("rollout-groups", List("GROUP"), "Groups to change first")
     .default("none")
     .about("Decision groups of the placement, by name or index, that must succeed before all others");
 
@@ -189,112 +186,108 @@ pub(super) static HELM_VALUE_FILES: Setting = Setting::new("helm-value-files", L
     .about("Value files besides the chart's own, the last wins; relative to the chart, or with a leading `/` to the repository");
 pub(super) static HELM_VALUES: Setting = Setting::new("helm-values", Text("YAML"), "Values")
     .default("none")
-    .about("Values as YAML, which win over those of files");
+    .about("Values as YAML, which override value files");
 pub(super) static HELM_PARAMETERS: Setting = Setting::new("helm-parameters", Map("KEY=VALUE"), "Parameters")
     .default("none")
-    .about("Single values, which win over all others: Helm's `--set`");
+    .about("Single values, which override all others: Helm's `--set`");
 pub(super) static HELM_STRING_PARAMETERS: Setting =
-    Setting::new("helm-string-parameters", Map("KEY=VALUE"), "Text parameters")
+    Setting::new("helm-string-parameters", Map("KEY=VALUE"), "String parameters")
         .default("none")
-        .about("The same where the value is always a text: Helm's `--set-string`");
+        .about("Single values that are always strings: Helm's `--set-string`");
 pub(super) static HELM_FILE_PARAMETERS: Setting =
     Setting::new("helm-file-parameters", Map("KEY=FILE"), "File parameters")
         .default("none")
-        .about("The same where the value is what a file holds: Helm's `--set-file`");
+        .about("Single values that are read from files: Helm's `--set-file`");
 pub(super) static HELM_KUBE_VERSION: Setting = Setting::new("helm-kube-version", Text("VERSION"), "Kubernetes version")
     .also(&["KUBE_VERSION"])
     .default("the hub's")
-    .about("Version of Kubernetes that the chart is told");
+    .about("Kubernetes version for which the chart is rendered");
 pub(super) static HELM_API_VERSIONS: Setting = Setting::new("helm-api-versions", List("VERSION"), "API versions")
     .default("those of Kubernetes")
-    .about("API versions that the chart is told besides, as `group/version` or `group/version/Kind`");
+    .about("Additional API versions for which the chart is rendered, as `group/version` or `group/version/Kind`");
 pub(super) static HELM_SKIP_CRDS: Setting = Setting::new("helm-skip-crds", Flag, "Skip CRDs")
     .default("`false`")
-    .about("Whether the CRDs of the folder `crds` are left out");
+    .about("Leave out the CRDs of the folder `crds`");
 pub(super) static HELM_SKIP_TESTS: Setting = Setting::new("helm-skip-tests", Flag, "Skip tests")
     .default("`false`")
-    .about("Whether the chart's tests are not rendered; they are never delivered");
+    .about("Do not render the chart's tests; they are never delivered");
 pub(super) static HELM_SKIP_SCHEMA_VALIDATION: Setting =
     Setting::new("helm-skip-schema-validation", Flag, "Skip schema validation")
         .default("`false`")
-        .about("Whether the values are not held to the chart's `values.schema.json`");
+        .about("Do not validate the values against the chart's `values.schema.json`");
 pub(super) static HELM_IGNORE_MISSING_VALUE_FILES: Setting =
     Setting::new("helm-ignore-missing-value-files", Flag, "Ignore missing value files")
         .default("`false`")
-        .about("Whether a value file that does not exist is no error");
+        .about("Ignore value files that do not exist");
 
 /// Reserved for the platform, because some options of `kustomize build` let a folder start programs.
 pub(super) static KUSTOMIZE_OPTIONS: Setting = Setting::new("kustomize-options", Text("OPTIONS"), "Kustomize options")
     .of_the_platform()
     .also(&["ARGOCD_OCM_CMP_KUSTOMIZE_OPTIONS"])
     .default("none")
-    .about("Options of `kustomize build`, separated by blanks, as `kustomize.buildOptions` of `argocd-cm`");
+    .about("Options of `kustomize build`, separated by spaces, as `kustomize.buildOptions` of `argocd-cm`");
 /// Reserved for the platform, because the tools fetch with the sidecar's network access and Git credentials.
-pub(super) static REMOTE_BASES: Setting = Setting::new("remote-bases", List("URL"), "Addresses that may be fetched")
+pub(super) static REMOTE_BASES: Setting = Setting::new("remote-bases", List("URL"), "URLs that may be fetched")
     .of_the_platform()
     .also(&["ARGOCD_OCM_CMP_REMOTE_BASES"])
     .default("none")
-    .about(
-        "Beginnings of addresses, separated by commas, that kustomize and Helm may fetch: bases, charts and schemas",
-    );
+    .about("URL prefixes, separated by commas, from which kustomize and Helm may fetch bases, charts and schemas");
 /// The time limit of Argo CD for the tools it starts itself, under the same name and with the same default.
-pub(super) static EXEC_TIMEOUT: Setting = Setting::new("exec-timeout", Text("DURATION"), "Time for a tool")
+pub(super) static EXEC_TIMEOUT: Setting = Setting::new("exec-timeout", Text("DURATION"), "Tool timeout")
     .of_the_platform()
     .also(&["ARGOCD_EXEC_TIMEOUT"])
     .default("`90s`")
-    .about("How long kustomize or helm may take");
+    .about("Time limit of kustomize and helm");
 /// Protects the sidecar from a chart or kustomization that uses all of its memory. The default is enough for large charts, and a
 /// fraction of a node's memory.
-pub(super) static TOOL_MEMORY: Setting = Setting::new("tool-memory", Text("QUANTITY"), "Memory for a tool")
+pub(super) static TOOL_MEMORY: Setting = Setting::new("tool-memory", Text("QUANTITY"), "Tool memory")
     .of_the_platform()
     .also(&["ARGOCD_OCM_CMP_TOOL_MEMORY"])
     .default("`1Gi`")
-    .about("Most bytes of memory of kustomize or helm, 0 for no limit");
+    .about("Memory limit of kustomize and helm in bytes, 0 for no limit");
 /// Turned off only if a program that the platform lets kustomize start needs access that the isolation denies.
-pub(super) static TOOL_ISOLATION: Setting = Setting::new("tool-isolation", Text("WALLS"), "Isolation of tools")
+pub(super) static TOOL_ISOLATION: Setting = Setting::new("tool-isolation", Text("ISOLATION"), "Isolation of tools")
     .of_the_platform()
     .also(&["ARGOCD_OCM_CMP_TOOL_ISOLATION"])
     .default("`all`")
-    .about(
-        "Walls of the kernel around kustomize and helm: `all` that are available, `landlock`, `namespaces` or `none`",
-    );
+    .about("Kernel isolation of kustomize and helm: `all` that is available, `landlock`, `namespaces` or `none`");
 /// Protects the sidecar from too many clusters. The default is more than OCM manages from one hub.
-pub(super) static MAX_CLUSTERS: Setting = Setting::new("max-clusters", Text("NUMBER"), "Most clusters")
+pub(super) static MAX_CLUSTERS: Setting = Setting::new("max-clusters", Text("NUMBER"), "Cluster limit")
     .of_the_platform()
     .also(&["ARGOCD_OCM_CMP_MAX_CLUSTERS"])
     .default("`10000`")
-    .about("Most managed clusters of one Application, 0 for no limit");
+    .about("Maximum number of managed clusters of one Application, 0 for no limit");
 /// Slightly below Argo CD's message limit: its `ARGOCD_GRPC_MAX_SIZE_MB` is 200 MiB by default.
-pub(super) static MAX_OUTPUT: Setting = Setting::new("max-output", Text("QUANTITY"), "Most bytes of works")
+pub(super) static MAX_OUTPUT: Setting = Setting::new("max-output", Text("QUANTITY"), "Output limit")
     .of_the_platform()
     .also(&["ARGOCD_OCM_CMP_MAX_OUTPUT"])
     .default("`200M`")
-    .about("Most bytes of the objects in all works together, 0 for no limit");
+    .about("Maximum bytes of the objects in all works together, 0 for no limit");
 /// Protects the repo-server, under Argo CD's own name for this limit and with the same default.
-pub(super) static MAX_SIZE: Setting = Setting::new("max-size", Text("QUANTITY"), "Most bytes of manifests")
+pub(super) static MAX_SIZE: Setting = Setting::new("max-size", Text("QUANTITY"), "Input limit")
     .of_the_platform()
     .also(&["ARGOCD_REPO_SERVER_MAX_COMBINED_DIRECTORY_MANIFESTS_SIZE"])
     .default("`10M`")
-    .about("Most bytes of all files together, or of what is rendered, 0 for no limit");
+    .about("Maximum bytes of all files together, or of the rendered manifests, 0 for no limit");
 /// Follows the `--manifestLimit` of OCM's webhook, 500 KiB by default.
-pub(super) static MANIFEST_LIMIT: Setting = Setting::new("manifest-limit", Text("BYTES"), "Most bytes of a work")
+pub(super) static MANIFEST_LIMIT: Setting = Setting::new("manifest-limit", Text("BYTES"), "Work limit")
     .of_the_platform()
     .also(&["ARGOCD_OCM_CMP_MANIFEST_LIMIT"])
     .default("`512000`")
-    .about("Most bytes in one work that OCM takes, as its webhook counts them (its `--manifestLimit`), 0 for no limit");
+    .about("Maximum bytes of one work that OCM accepts, as its webhook counts them (its `--manifestLimit`), 0 for no limit");
 /// Reserved for the platform: a change splits an Application into other ManifestWorks. The default leaves room for the
 /// configuration of the objects within the 262,144 bytes that Argo CD can apply client-side.
-pub(super) static WORK_SIZE: Setting = Setting::new("work-size", Text("BYTES"), "Size of works")
+pub(super) static WORK_SIZE: Setting = Setting::new("work-size", Text("BYTES"), "Work size")
     .of_the_platform()
     .also(&["ARGOCD_OCM_CMP_WORK_SIZE"])
     .default("`200000`")
-    .about("Bytes of objects beyond which works are split, 0 for never");
+    .about("Bytes of objects above which works are split, 0 for never");
 /// Reserved for the platform: limits what projects may deliver, so Applications must not set it.
 pub(super) static POLICY: Setting = Setting::new("policy", Text("FILE"), "Policy")
     .of_the_platform()
     .also(&["ARGOCD_OCM_CMP_POLICY_FILE"])
     .default("none")
-    .about("File that says what each AppProject may deliver");
+    .about("Policy file, which limits what each AppProject may deliver");
 
 /// All settings, in the order of the documentation.
 pub static SETTINGS: &[&Setting] = &[

@@ -90,7 +90,7 @@ impl Repository {
                 }
             }
             Ok(_) => Err(OUTSIDE.to_owned()),
-            Err(_) => Err("it leads nowhere: correct or remove the link".to_owned()),
+            Err(_) => Err("its target does not exist: correct or remove the link".to_owned()),
         }
     }
 }
@@ -142,7 +142,7 @@ pub(super) fn read(file: &Path, most: u64) -> Result<Vec<u8>, String> {
 pub(super) fn check_for_helm(name: &str) -> Result<(), String> {
     match unfit_for_helm(name) {
         Some(what) => Err(format!(
-            "its name has {what}, which Helm would not take as part of a name: rename the file"
+            "its name has {what}, which Helm does not accept in a name: rename the file"
         )),
         None => Ok(()),
     }

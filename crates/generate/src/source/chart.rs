@@ -137,7 +137,7 @@ impl Walk<'_> {
             Ok(Target::File(path)) => self.file(&path, shown, role),
             Ok(Target::Folder(path)) if self.within.iter().any(|folder| folder.starts_with(&path)) => {
                 self.problems.push(format!(
-                    "{shown}: the link leads to a folder that it is in, which Helm would follow for ever: remove the link"
+                    "{shown}: the link leads to one of its parent folders, which Helm would follow forever: remove the link"
                 ));
             }
             Ok(Target::Folder(path)) => {
@@ -147,7 +147,7 @@ impl Walk<'_> {
                 self.within.pop();
             }
             Ok(Target::Nothing) => self.problems.push(format!(
-                "{shown}: Helm would follow this link: it leads nowhere: correct or remove the link"
+                "{shown}: Helm would follow this link: its target does not exist: correct or remove the link"
             )),
             Err(why) => self
                 .problems
@@ -175,7 +175,7 @@ impl Walk<'_> {
     fn archive(&mut self, bytes: &[u8], shown: &str, depth: usize) {
         if depth > NESTED {
             self.problems.push(format!(
-                "{shown}: more than {NESTED} packaged charts lie within one another: unpack some of them"
+                "{shown}: more than {NESTED} packaged charts are nested: unpack some of them"
             ));
             return;
         }
@@ -254,8 +254,9 @@ fn entries(bytes: &[u8], left: &mut u64, inside: &mut Vec<Entry>) -> Result<(), 
             Ok(name) if !name.chars().any(char::is_control) => name,
             _ => return Err("the name of an entry is not plain text: package it again with 'helm package'".to_owned()),
         };
-        check_extensions(&mut entry)
-            .map_err(|()| format!("{name}: it is described in an unusual way: package it again with 'helm package'"))?;
+        check_extensions(&mut entry).map_err(|()| {
+            format!("{name}: its archive entry has an unknown format: package it again with 'helm package'")
+        })?;
         let kind = entry.header().entry_type();
         if kind.is_dir() || kind.is_pax_global_extensions() {
             continue;
@@ -282,7 +283,7 @@ fn entries(bytes: &[u8], left: &mut u64, inside: &mut Vec<Entry>) -> Result<(), 
         match rest.read(&mut buffer).map_err(unreadable)? {
             0 => return Ok(()),
             read if buffer[..read].iter().any(|&byte| byte != 0) => {
-                return Err("something follows its end: package it again with 'helm package'".to_owned());
+                return Err("it has data after its end: package it again with 'helm package'".to_owned());
             }
             _ => {}
         }
@@ -311,7 +312,7 @@ fn check_extensions<R: Read>(entry: &mut tar::Entry<'_, R>) -> Result<(), ()> {
 fn role_in_archive(name: &str) -> Result<Option<Role>, String> {
     if name.starts_with('/') || name.contains('\\') || name.split('/').any(|part| part == "..") {
         return Err(format!(
-            "{name}: a packaged chart cannot leave its folder: package it again with 'helm package'"
+            "{name}: its path leads outside the packaged chart: package it again with 'helm package'"
         ));
     }
     let parts: Vec<&str> = name.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
@@ -544,7 +545,7 @@ mod tests {
                 archive(&[("db/values.schema.json", br#"{"$ref": "file:///etc/passwd"}"#)]),
             ),
             ("a packaged chart in it", archive(&[("db/charts/sub.tgz", &inner)])),
-            ("many within one another", nested),
+            ("many that are nested", nested),
             ("two archives", double),
             ("no archive", b"no archive".to_vec()),
             ("half an archive", archive(&[("db/Chart.yaml", b"a")])[..40].to_vec()),

@@ -84,7 +84,7 @@ fn arguments(helm: &HelmSettings, files: &Files<'_>, of_cluster: Option<&str>) -
     let mut problems = Vec::new();
     if !is_release_name(&helm.release_name) {
         problems.push(format!(
-            "release name {:?}: Helm takes at most 53 lower-case letters, digits, '-' and '.', each part beginning and ending with a \
+            "release name {:?}: Helm accepts at most 53 lower-case letters, digits, '-' and '.', each part beginning and ending with a \
              letter or digit: set helm-release-name",
             helm.release_name
         ));
@@ -162,7 +162,7 @@ impl Files<'_> {
     /// in Argo CD, it may be anywhere in the repository, and links out of the repository are not followed.
     fn find(&self, file: &str) -> Result<Option<String>, String> {
         if is_url(file) {
-            return Err("it is on the network, which is not used here: commit it to the repository".to_owned());
+            return Err("it is a URL, and Helm has no network access here: commit it to the repository".to_owned());
         }
         check_for_helm(file)?;
         let path = match file.strip_prefix('/') {
@@ -213,8 +213,8 @@ fn explained(Complaint(said): &Complaint) -> String {
     let dependencies = said.split_once("missing in charts/ directory: ");
     if let Some((_, names)) = dependencies {
         return format!(
-            "Chart.yaml: what the chart depends on is not in charts/: {names}: no network is used here: run 'helm dependency update', \
-             and commit charts/"
+            "Chart.yaml: dependencies are missing in charts/: {names}: Helm has no network access here: run 'helm dependency update', and \
+             commit charts/"
         );
     }
     // Helm reads the values from its standard input.

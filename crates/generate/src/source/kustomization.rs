@@ -171,8 +171,8 @@ impl Walk<'_> {
             if purpose == Use::Plugins && !PLAIN.contains(&folded.as_str()) {
                 self.refuse(
                     &shown,
-                    "a kustomization that generators, transformers or validators are taken from can only list resources, because what \
-                     changes them cannot be checked: list their files instead",
+                    "a kustomization of generators, transformers or validators can only list resources, because its changes to them \
+                     cannot be checked: list their files instead",
                 );
                 continue;
             }
@@ -210,10 +210,7 @@ impl Walk<'_> {
         let mut names: Vec<&str> = fields.iter().map(|field| field.folded.as_str()).collect();
         names.sort_unstable();
         if names.windows(2).any(|pair| pair[0] == pair[1]) {
-            self.refuse(
-                place.shown,
-                "a field is there twice, in capital and in small letters: keep one",
-            );
+            self.refuse(place.shown, "a field occurs twice, in upper and lower case: keep one");
         }
         fields
     }
@@ -259,7 +256,7 @@ impl Walk<'_> {
     /// Checks an address on the network.
     fn address(&mut self, address: &str, place: Place<'_>) {
         if !self.remotes.allow(address) {
-            let why = format!("kustomize would fetch it from another place: {}", Remotes::remedy());
+            let why = format!("kustomize would fetch it from the network: {}", Remotes::remedy());
             self.refuse(place.shown, &why);
         }
     }
@@ -285,7 +282,7 @@ impl Walk<'_> {
         if is_remote_base(name) {
             if !self.remotes.allow(name) {
                 let why = format!(
-                    "kustomize would fetch it from another place: {}; a folder of this repository that is named like a server is \
+                    "kustomize would fetch it from the network: {}; a folder of this repository that is named like a server is \
                      written with './' in front",
                     Remotes::remedy()
                 );
@@ -490,9 +487,8 @@ impl Walk<'_> {
             }
         }
         if let Some(what) = unfit_for_helm(&place.folder.to_string_lossy()) {
-            let why = format!(
-                "the path of its folder has {what}, which Helm would not take as part of a name: rename the folder"
-            );
+            let why =
+                format!("the path of its folder has {what}, which Helm does not accept in a name: rename the folder");
             self.refuse(place.shown, &why);
         }
         if name.is_empty() || self.problems.len() > known {

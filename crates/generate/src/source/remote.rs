@@ -23,7 +23,7 @@ impl FromStr for Remote {
             Ok(Self(prefix))
         } else {
             Err(format!(
-                "{text:?} is not the beginning of an address: write it like https://git.example.com/platform/ or git@git.example.com:platform/"
+                "{text:?} is not a URL prefix: write it like https://git.example.com/platform/ or git@git.example.com:platform/"
             ))
         }
     }
@@ -63,7 +63,7 @@ impl Remotes {
 
     /// Returns the remedy for an address that is not allowed.
     pub(super) fn remedy() -> &'static str {
-        "commit what it leads to, or ask the administrator to allow it in ARGOCD_OCM_CMP_REMOTE_BASES"
+        "commit its content, or ask the administrator to allow it in ARGOCD_OCM_CMP_REMOTE_BASES"
     }
 }
 

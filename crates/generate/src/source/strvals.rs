@@ -23,13 +23,13 @@ pub(super) fn check_key(key: &str) -> Result<(), String> {
         after_index = false;
         match char {
             '\\' if chars.next().is_none() => {
-                return Err("a key cannot end in a backslash, which would take the '=' for a part of it".to_owned());
+                return Err("a key cannot end in a backslash, which would escape the '='".to_owned());
             }
-            ',' => return Err(r"a comma ends a key: write \, for one that is part of it".to_owned()),
+            ',' => return Err(r"a comma ends a key: write \, for a comma in the key".to_owned()),
             '[' => {
                 let rest = chars.as_str();
                 let Some((index, behind)) = rest.split_once(']') else {
-                    return Err(r"an index ends with ']': write \[ for a bracket that is part of the key".to_owned());
+                    return Err(r"an index ends with ']': write \[ for a bracket in the key".to_owned());
                 };
                 let number: Option<usize> = index.parse().ok().filter(|&number| number <= INDEX);
                 if !index.bytes().all(|byte| byte.is_ascii_digit()) || number.is_none() {
@@ -55,7 +55,7 @@ pub(super) fn check_key(key: &str) -> Result<(), String> {
 /// Returns an error with the reason if the value begins like a list and is not one: Helm would read the rest as another key.
 pub(super) fn value(value: &str) -> Result<String, String> {
     if value.contains('\0') {
-        return Err("it has a NUL character, which no program can be given".to_owned());
+        return Err("it contains a NUL character, which cannot be passed to a program".to_owned());
     }
     if let Some(items) = value.strip_prefix('{') {
         return match end_of_list(items) {

@@ -369,8 +369,7 @@ impl Tools {
         let mut programs = folders.map(|folder| folder.join(name));
         programs.find(|program| program.is_file()).ok_or_else(|| {
             Problems::one(format!(
-                "{name} is not on the PATH, and the folder is rendered by it: install {name}; in the sidecar, deploy_cmp.yaml \
-                 brings it along"
+                "{name} is not on the PATH, but renders this folder: install {name}; in the sidecar, deploy_cmp.yaml provides it"
             ))
         })
     }

@@ -117,7 +117,7 @@ impl<'a> Decoder<'_, 'a> {
         if self.active[number] {
             return Err(Fault::new(
                 self.graph.nodes[number].0,
-                "this alias (\"*\") stands inside of what it names",
+                "this alias (\"*\") is inside the node that it refers to",
             ));
         }
         self.active[number] = true;
@@ -228,7 +228,7 @@ fn scalar<'a>(scalar: &Scalar<'a>, at: usize) -> Decoded<'a> {
         Scalar::Number(number) => number::through_json(*number).unwrap_or_else(|| {
             flaw = Some(Fault::new(
                 at,
-                "infinity and \"not a number\" have no place in a manifest",
+                "infinity and \"not a number\" are not allowed in a manifest",
             ));
             Value::Null
         }),
@@ -283,10 +283,7 @@ fn finish(mut entries: Vec<Entry<'_>>) -> Decoded<'_> {
     places.sort_unstable();
     if let Some(pair) = places.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         // Go would choose one of the two at random.
-        let message = format!(
-            "the key \"{}\" is there twice, once as text and once as another type",
-            pair[0].0
-        );
+        let message = format!("duplicate key \"{}\", once as text and once as another type", pair[0].0);
         flaw = Some(Fault::new(pair[1].1, message.replace(['\n', '\r'], " ")));
     }
     Decoded {

@@ -73,7 +73,7 @@ impl Graph<'_> {
                 }
             }
         }
-        repeated.map(|(at, key)| Fault::new(at, format!("the key {key:?} is there twice: leave one of them out")))
+        repeated.map(|(at, key)| Fault::new(at, format!("duplicate key {key:?}: remove one")))
     }
 }
 
@@ -91,7 +91,7 @@ impl<'a> Sink<'a> for Graph<'a> {
 
     fn alias(&mut self, at: usize, name: &'a str) -> Result<(), Stop> {
         let Some(&number) = self.anchors.get(name) else {
-            return Err(Fault::new(at, "this alias (\"*\") names no anchor (\"&\") that stands before it").into());
+            return Err(Fault::new(at, "this alias (\"*\") has no anchor (\"&\") before it").into());
         };
         self.add(at, Node::Alias(number), None);
         Ok(())

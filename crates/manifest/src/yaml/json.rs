@@ -236,7 +236,7 @@ impl<'a> Reader<'a> {
                     return Ok(Cow::Owned(text));
                 }
                 Some(b'\\') => text.push(self.escape()?),
-                _ => return self.fail("a control character stands in a JSON string"),
+                _ => return self.fail("a JSON string contains a control character"),
             }
             let part = self.at;
             self.plain_part();

@@ -101,11 +101,11 @@ impl<'a, S: Sink<'a>> Parser<'_, 'a, S> {
         let mut directives = false;
         loop {
             match self.scanner.peek()? {
-                Kind::Version(..) if version => return self.fault("there is a second \"%YAML\""),
+                Kind::Version(..) if version => return self.fault("duplicate \"%YAML\""),
                 Kind::Version(1, 1) => version = true,
                 Kind::Version(..) => return self.fault("only version 1.1 of YAML can be read"),
                 Kind::TagHandle(declared) if self.handles.iter().any(|known| known.handle == declared.handle) => {
-                    return self.fault("there is a second \"%TAG\" for this handle");
+                    return self.fault("duplicate \"%TAG\" for this handle");
                 }
                 Kind::TagHandle(_) => {}
                 Kind::DocumentStart => break,

@@ -410,11 +410,11 @@ pub(super) const TOO_DEEP: &str = "lists and mappings are nested more than 10000
 
 fn cannot_start(byte: u8) -> &'static str {
     match byte {
-        b'\t' => "a tab stands where only spaces may be used for indentation",
+        b'\t' => "a tab is used where only spaces may be used for indentation",
         b'@' => "a text that starts with \"@\" must be quoted",
         b'%' => "a text that starts with \"%\" must be quoted",
         b'`' => "a text that starts with \"`\" must be quoted",
-        b'|' | b'>' => "a block text (\"|\" or \">\") cannot stand inside brackets",
+        b'|' | b'>' => "a block text (\"|\" or \">\") is not allowed inside brackets",
         _ => "this character cannot start a value",
     }
 }

@@ -60,8 +60,8 @@ impl<'a> Chunks<'a> {
     }
 }
 
-const LOST_LINE: &str = "the last line has no line break at its end and just the length (4096 bytes or a multiple) at which \
-                         Kubernetes' reader loses it without a word: add a line break";
+const LOST_LINE: &str = "the last line has no line break at its end and just the length (4096 bytes or a multiple) at which Kubernetes' \
+                         reader silently drops it: add a line break";
 
 /// Returns the start of the last line if Go would lose it: Go's line reader mistakes an unfinished line that ends exactly at the
 /// end of its buffer for the end of the text. To read it anyway would differ from Argo CD, so the text is refused.

@@ -8,11 +8,11 @@ use serde_json::Value;
 use super::crd::{object, rules};
 
 #[cfg(test)]
-const MODE: &str = "the mode is managed or autonomous";
+const MODE: &str = "the mode must be managed or autonomous";
 #[cfg(test)]
 const PORT: &[(&str, &str)] = &[(
     "self == '' || (self.matches('^[0-9]{1,5}$') && int(self) >= 1 && int(self) <= 65535)",
-    "a port is a number from 1 to 65535",
+    "a port must be a number from 1 to 65535",
 )];
 
 /// The add-on of argocd-pull-integration (v1alpha1).

@@ -103,7 +103,7 @@ impl Set<'_, '_> {
         let since = rolled.unwrap_or_default().max(changed);
         let over = |allowed| !rolled_out && !since.is_empty() && self.clock.is_older(since, allowed);
         if self.time_allowed().is_some_and(over) {
-            return degraded(format!("{message}, the rollout is over its time"));
+            return degraded(format!("{message}, the rollout exceeded its deadline"));
         }
         if !is(applied, "True") || self.count("applied") < total || incomplete > 0 || on_the_way > 0 {
             return progressing(message);
@@ -117,7 +117,7 @@ impl Set<'_, '_> {
         } else {
             " only with a condition rule Progressing in its works"
         };
-        progressing(format!("{message}, the rollout goes on{needs}"))
+        progressing(format!("{message}, the rollout continues{needs}"))
     }
 
     /// Returns the health if no cluster is selected or the selection is unknown.

@@ -6,7 +6,7 @@ use crate::work as works;
 use manifest::value::{Map, Value};
 use std::collections::{HashMap, HashSet};
 
-const NOT_WORD: &str = "the agent says nothing of it";
+const NOT_WORD: &str = "the agent has not reported on it";
 
 /// The agent's status of a work.
 struct Work<'m, 'a> {
@@ -110,7 +110,7 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
     } else if health == HealthStatus::Healthy && without_rules > 0 {
         let count = counted(objects.len());
         message =
-            format!("{count}applied on {cluster}, whose agent does not look at health: that of OCM 1.0 and later does");
+            format!("{count}applied on {cluster}, whose agent does not report health, which OCM 1.0 and newer does");
     }
     WorkStatus {
         kind: works::KIND,
@@ -132,7 +132,7 @@ fn cluster(namespace: &str) -> String {
 
 /// Returns the message of a healthy work.
 pub(super) fn all_is_well(objects: usize, namespace: &str) -> String {
-    format!("{}as asked for on {}", counted(objects), cluster(namespace))
+    format!("{}healthy on {}", counted(objects), cluster(namespace))
 }
 
 fn counted(objects: usize) -> String {
@@ -341,7 +341,7 @@ impl Work<'_, '_> {
             } else {
                 HealthStatus::Progressing
             };
-            return Some((health, progressing.told("it is not yet as asked for")));
+            return Some((health, progressing.told("it is not ready yet")));
         }
         match conditions_of_rules().find(|each| !each.says("True") && !each.says("False")) {
             Some(silent) => {

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn works_of_argo_cd_of_its_sets_and_of_the_companion_are_kept() {
+    fn works_of_argo_cd_of_its_sets_and_of_the_controller_are_kept() {
         assert!(kept(|_| (), &[]).is_some());
         let others = |it: &mut Value| it["metadata"]["annotations"] = Value::Null;
         assert!(kept(others, &[]).is_none());

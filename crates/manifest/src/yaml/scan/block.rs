@@ -89,7 +89,7 @@ impl<'a> Scanner<'a> {
             let column = self.at - self.line_start;
             widest = widest.max(column);
             if (*indent == 0 || column < *indent) && self.byte() == Some(b'\t') {
-                return self.fault("a tab stands where only spaces may be used for indentation");
+                return self.fault("a tab is used where only spaces may be used for indentation");
             }
             match self.take_break() {
                 Some(line_break) => breaks.push_str(line_break),

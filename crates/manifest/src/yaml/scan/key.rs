@@ -77,7 +77,7 @@ impl<'a> Scanner<'a> {
             if !self.in_flow() {
                 if !self.key_allowed {
                     return self.fault(
-                        "a mapping cannot start here: quote a text that holds \": \", or put the mapping on lines of its own",
+                        "a mapping cannot start here: quote a text that contains \": \", or put the mapping on separate lines",
                     );
                 }
                 self.open_block(column, self.queue.len(), at, Kind::BlockMap)?;

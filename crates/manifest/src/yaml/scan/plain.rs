@@ -62,7 +62,7 @@ impl<'a> Scanner<'a> {
             while self.at < self.bytes.len() {
                 if self.is_blank(self.at) {
                     if fold.is_some() && self.bytes[self.at] == b'\t' && self.at - self.line_start < self.margin {
-                        return self.fault("a tab stands where only spaces may be used for indentation");
+                        return self.fault("a tab is used where only spaces may be used for indentation");
                     }
                     self.at += 1;
                     continue;

@@ -138,7 +138,7 @@ impl<'a> Scanner<'a> {
             _ => {
                 return Err(Fault::new(
                     start,
-                    "a line that starts with \"%\" is no directive that is known",
+                    "a line that starts with \"%\" is not a known directive",
                 ));
             }
         };
@@ -149,7 +149,7 @@ impl<'a> Scanner<'a> {
         // The line break belongs to the directive: unlike other line breaks it does not forbid a tab after it.
         let line_break = self.break_length(self.at);
         if self.at < self.bytes.len() && line_break == 0 {
-            return self.fault("there is more on the line of a directive than belongs there");
+            return self.fault("unexpected text after a directive on its line");
         }
         self.at += line_break;
         self.line_start = self.at;
