@@ -117,12 +117,12 @@ pub struct ControllerArgs {
 
 const EXAMPLES: &str = "\
 What it does:
-  application-set-report  a MulticlusterApplicationSetReport for each ApplicationSet, of how its Applications fare on their clusters
-  application-status  conditions and Events on Applications that the plugin generates, of how their works fare
-  pull  a work for each Application of the basic pull model, and the status of the Application from it
-  cluster-secrets  a cluster Secret of Argo CD's for each managed cluster, with its labels, for generators to select on
-  gitopscluster  a cluster Secret of Argo CD's for each cluster that the Placement of a GitOpsCluster selects, and its status
-  argocd-agent  argocd-agent on each cluster that the Placement of a GitOpsCluster selects, as an add-on of OCM's, and its certificates
+  application-set-report  a MulticlusterApplicationSetReport for each ApplicationSet, with the health of its Applications by cluster
+  application-status  conditions and Events on the plugin's Applications, about the health of their works
+  pull  a work for each Application of the basic pull model, whose status it copies to the Application
+  cluster-secrets  an Argo CD cluster Secret for each managed cluster, with its labels for ApplicationSet generators
+  gitopscluster  Argo CD cluster Secrets for the clusters that a GitOpsCluster's Placement selects, and the GitOpsCluster's status
+  argocd-agent  argocd-agent as an OCM add-on on each cluster that a GitOpsCluster's Placement selects, and its certificates
 
 Examples:
   # See what it would write, from a workstation

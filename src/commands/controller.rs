@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(
             error,
             format!(
-                "there is no controller \"push\": --controllers takes {} or '*'",
+                "unknown controller \"push\": --controllers accepts {} or '*'",
                 controller::names(CONTROLLERS).join(", ")
             )
         );

@@ -72,7 +72,7 @@ pub(crate) async fn are_refused(stage: &Stage) -> Result<()> {
     );
     let why = others["status"].to_string();
     ensure!(
-        why.contains("the agent of the cluster cluster2 asks for the name"),
+        why.contains("the agent of ManagedCluster cluster2 requests the name"),
         "{why}"
     );
     Ok(())
@@ -135,7 +135,7 @@ pub(crate) async fn foreign_revocations_have_no_effect(stage: &Stage) -> Result<
         let [status, _, message] = condition(it, "SpecPermitted");
         status == "False"
             && message.contains("server address")
-            && message.contains("cluster1 (of the GitOpsCluster argocd/fleet)")
+            && message.contains("cluster1 (of GitOpsCluster argocd/fleet)")
     };
     hub.wait_for(&foreign, is_refused).await?;
     let after = hub.get(&principal).await?.context("the principal's certificate")?;

@@ -36,7 +36,7 @@ pub(crate) async fn is_gated(stage: &Stage) -> Result<()> {
         [
             "False",
             "RolloutStopped",
-            "0 of 2 clusters have the wanted version, 1 at a time; stopped: 1 failed: cluster1"
+            "0 of 2 clusters have the desired version, 1 at a time; stopped: 1 failed: cluster1"
         ]
     );
     assert_eq!(condition(&stopped, "Ready")[0], "False");
@@ -91,7 +91,7 @@ async fn ended(stage: &Stage, template: &str) -> Result<()> {
         .await?;
     let [is, reason, message] = condition(&fleet, "AgentsUpToDate");
     ensure!(is == "True", "{reason}: {message}");
-    assert_eq!(message, "2 of 2 clusters have the wanted version");
+    assert_eq!(message, "2 of 2 clusters have the desired version");
     Ok(())
 }
 

@@ -335,7 +335,7 @@ async fn a_cluster_that_the_hub_does_not_hear_from_is_told() -> Result<()> {
     let application = hub.wait_for(&app.application(), is_quiet).await?;
 
     is_heard(hub, cluster, "Unknown").await?;
-    let message = format!("{cluster}: the hub does not hear from its agent; what is shown is what was heard last");
+    let message = format!("{cluster}: its agent does not report to the hub; showing the last reported state");
     let is_told = |app: &Value| told(app, UNREACHABLE) == [message.as_str()];
     hub.wait_for(&app.application(), is_told).await?;
     is_noted(hub, &application, ("Warning", "ManagedClusterUnreachable"), 1, cluster).await?;

@@ -244,9 +244,9 @@ async fn the_secret_of_a_peer_is_taken_over_and_that_of_another_is_left_alone() 
         taken_over["metadata"]["labels"]["app.kubernetes.io/managed-by"],
         "argocd-ocm-cmp"
     );
-    let by_acm = "the Secret argocd/secret-acm-application-manager-cluster-secret, which stays as it is";
+    let by_acm = "Secret argocd/secret-acm-application-manager-cluster-secret, which stays unchanged";
     until_told(&stage, "secret-acm", by_acm).await?;
-    let taken = "Secret argocd/secret-taken-secret cannot be made: something else has that name";
+    let taken = "Secret argocd/secret-taken-secret cannot be created: another object has that name";
     until_told(&stage, "secret-taken", taken).await?;
     let described = hub.kubectl(&["describe", "managedcluster", "secret-acm"])?;
     assert!(described.contains("ClusterSecretConflict"), "{described}");

@@ -155,7 +155,7 @@ fn push() -> Value {
 async fn leaves_and_empties(stage: &Stage) -> Result<()> {
     let hub = stage.hub;
     decide(stage, "goc", &["goc-one", "goc-two"]).await?;
-    until(stage, "goc", "PlacementResolved", "Unknown", "nothing is taken away").await?;
+    until(stage, "goc", "PlacementResolved", "Unknown", "no cluster is removed").await?;
     assert!(hub.get(&secret("goc-three")).await?.is_some());
     select(stage, "goc", &["goc-one", "goc-two"]).await?;
     hub.wait_gone(&secret("goc-three")).await?;
@@ -166,7 +166,7 @@ async fn leaves_and_empties(stage: &Stage) -> Result<()> {
         "goc",
         "PlacementResolved",
         "False",
-        "selects no cluster; what is registered stays so",
+        "selects no cluster; registered clusters stay registered",
     )
     .await?;
     for cluster in ["goc-one", "goc-two"] {
@@ -208,7 +208,7 @@ async fn a_gitopscluster_registers_what_its_placement_selects_until_it_is_delete
 
     let proxy = stage.proxy().await?;
     let running = controller(&stage, &proxy).await?;
-    let words = "2 of 3 clusters are registered. goc-three: Argo CD knows this cluster by the Secret argocd/push";
+    let words = "2 of 3 clusters are registered; goc-three: Argo CD knows this cluster by Secret argocd/push";
     let told = until(&stage, "goc", "ClustersRegistered", "False", words).await?;
     assert_eq!(condition(&told, "Ready")[..2], ["False", "ClusterRegistrationFailed"]);
     assert_eq!(told["status"]["clusters"], json!({"selected": 3, "registered": 2}));
@@ -241,11 +241,7 @@ async fn a_gitopscluster_registers_what_its_placement_selects_until_it_is_delete
         .iter()
         .position(|seen| seen.is_write() && seen.resource == "secrets");
     assert!(finalizer.context("a finalizer")? < made.context("a Secret")?);
-    until_event(
-        &stage,
-        "goc-three: Argo CD knows this cluster by the Secret argocd/push",
-    )
-    .await?;
+    until_event(&stage, "goc-three: Argo CD knows this cluster by Secret argocd/push").await?;
 
     // The other writer's is deleted: the conflict is resolved. Only the new Secret is written.
     hub.delete(&ObjectRef::of(&push)).await?;
@@ -309,7 +305,7 @@ async fn what_is_not_served_or_not_done_is_said_once_and_nothing_is_written_for_
         "goc-agent",
         "ClustersImported",
         "False",
-        "name argocd-agent in its ARGOCD_OCM_CMP_CONTROLLERS",
+        "add it to ARGOCD_OCM_CMP_CONTROLLERS",
     )
     .await?;
     assert_eq!(
@@ -317,7 +313,7 @@ async fn what_is_not_served_or_not_done_is_said_once_and_nothing_is_written_for_
         "not implemented: spec.argoCDAgentAddon.operatorNamespace"
     );
     assert_eq!(condition(&told, "Ready")[0], "False");
-    let refused = |it: &Value| condition(it, "ArgoServerVerified")[2].contains("takes no clusters from goc-tenant");
+    let refused = |it: &Value| condition(it, "ArgoServerVerified")[2].contains("Namespace goc-tenant have no effect");
     hub.wait_for(&tenant, refused).await?;
     let is_answered = |all: &[Seen]| {
         all.iter()
@@ -337,7 +333,8 @@ async fn what_is_not_served_or_not_done_is_said_once_and_nothing_is_written_for_
     let open = json!({"metadata": {"labels": {"apps.open-cluster-management.io/gitops-argo-namespace": "true"}}});
     let argocd = ObjectRef::namespace("argocd");
     hub.patch(&argocd, &open).await?;
-    let admitted = |it: &Value| condition(it, "PlacementResolved")[2].contains("no Placement goc-tenant/goc");
+    let admitted =
+        |it: &Value| condition(it, "PlacementResolved")[2].contains("Placement goc-tenant/goc does not exist");
     hub.wait_for(&tenant, |it| {
         condition(it, "ArgoServerVerified")[0] == "True" && admitted(it)
     })

@@ -131,7 +131,7 @@ async fn hub() -> Result<Option<Stage>> {
     install(&stage).await?;
     clean(&stage)?;
     let fleet = json!({"placementRef": {"kind": "Placement", "name": "all"}, "argoCDAgentAddon": {}});
-    let message = "AgentsConnected: 1 of 3 agents are connected, not gs-eu";
+    let message = "AgentsConnected: 1 of 3 agents are connected, not connected: gs-eu";
     let status = json!({
         "clusters": {"selected": 3, "registered": 3},
         "conditions": [condition("Ready", "False", message)],
@@ -147,7 +147,7 @@ async fn hub() -> Result<Option<Stage>> {
         json!({"placementRef": {"kind": "Placement", "name": "all"}, "argoServer": {"argoNamespace": "argocd"}});
     let status = json!({
         "clusters": {"selected": 3, "registered": 3},
-        "conditions": [condition("Ready", "True", "all that is asked for is done")],
+        "conditions": [condition("Ready", "True", "all conditions are True")],
     });
     declare(&stage, "plain", &plain, &status).await?;
     // Two decisions of the GitOpsCluster, and unrelated ones.

@@ -326,7 +326,7 @@ export function fleet(clusters: number): Fields {
     });
     const silent = {
         type: 'ManagedClusterUnreachableWarning',
-        message: 'cluster12: the hub does not hear from its agent; what is shown is what was heard last',
+        message: 'cluster12: its agent does not report to the hub; showing the last reported state',
     };
     return application(resources, clusters >= 12 ? [silent] : []);
 }

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 pub(super) const CONTROLLER: Controller = Controller {
     name: "application-status",
-    about: "conditions and Events on Applications that the plugin generates, of how their works fare",
+    about: "conditions and Events on the plugin's Applications, about the health of their works",
     kind: ReconcileKind::Application,
     watches: &[
         Watch::cached(Kind::Applications),
@@ -325,7 +325,7 @@ mod tests {
             [
                 (
                     "ManagedClusterUnreachableWarning",
-                    "eu4: the hub does not hear from its agent; what is shown is what was heard last"
+                    "eu4: its agent does not report to the hub; showing the last reported state"
                 ),
                 ("ManifestWorkApplyError", "eu3: Deployment.apps shop/web: forbidden"),
                 ("ManifestWorkDegradedWarning", "eu2: Deployment shop/web: no image"),
@@ -458,7 +458,7 @@ mod tests {
             hub.on("eu1", &REFUSED).events(),
             [("ManifestWorkApplyFailed", info(refused))]
         );
-        let unreachable = "eu1: the hub does not hear from its agent; what is shown is what was heard last";
+        let unreachable = "eu1: its agent does not report to the hub; showing the last reported state";
         let events = hub.reach("eu1", Reach::Silent).events();
         assert_eq!(events, [("ManagedClusterUnreachable", info(unreachable))]);
         assert_eq!(hub.reach("eu1", Reach::Heard).events(), [], "it is refused still");

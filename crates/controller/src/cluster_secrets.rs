@@ -146,7 +146,7 @@ impl ClusterSecret {
             #[serde(rename = "argocd-ocm-cmp.github.io/gitopscluster")]
             owner: Option<Box<str>>,
         }
-        let unreadable = |_| "it is not a Secret as Kubernetes has them".to_owned();
+        let unreadable = |_| "not a valid Secret".to_owned();
         let Secret { metadata, data } = serde_json::from_str(text).map_err(unreadable)?;
         let data = data.unwrap_or_default();
         let value = |key| data.get(key).map_or(Ok("".into()), |raw| decoded(raw));

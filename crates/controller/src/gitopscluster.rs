@@ -35,7 +35,7 @@ use std::time::Duration;
 
 const NAME: &str = "gitopscluster";
 const ABOUT: &str =
-    "a cluster Secret of Argo CD's for each cluster that the Placement of a GitOpsCluster selects, and its status";
+    "Argo CD cluster Secrets for the clusters that a GitOpsCluster's Placement selects, and the GitOpsCluster's status";
 const WATCHES: &[Watch] = &[
     Watch::mapped(Kind::GitOpsClusters, routes::gitops_cluster),
     Watch::mapped(Kind::Placements, routes::placement),
@@ -86,7 +86,7 @@ fn left(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, context: &Context<
     });
     let mut left: Vec<_> = held.collect();
     if argocd_agent::is_left(cache, place, it, context) {
-        left.push("what was made for its agents".to_owned());
+        left.push("the objects of its agents".to_owned());
     }
     left
 }

@@ -56,16 +56,16 @@ pub fn metrics() -> (Metrics, HubMetrics) {
 impl HubMetrics {
     fn register(ours: &mut Registry) -> Self {
         let metrics = Self::default();
-        ours.register("works", "Works of Applications by how they fare", metrics.works.clone());
-        let help = "Managed clusters by what OCM says of whether they are available";
+        ours.register("works", "Works of Applications by health", metrics.works.clone());
+        let help = "Managed clusters by availability";
         ours.register("managed_clusters", help, metrics.managed_clusters.clone());
-        let help = "When a certificate of argocd-agent on the hub ends, as a Unix time";
+        let help = "Expiry of an argocd-agent certificate on the hub, as a Unix time";
         ours.register(
             "certificate_expiry_timestamp_seconds",
             help,
             metrics.certificates.clone(),
         );
-        let help = "Managed clusters of a GitOpsCluster, as its status counts them";
+        let help = "Managed clusters of a GitOpsCluster, as counted in its status";
         ours.register("gitopscluster_clusters", help, metrics.clusters.clone());
         for health in HealthStatus::ALL {
             metrics.works(health, 0);

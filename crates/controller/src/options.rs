@@ -59,7 +59,7 @@ pub fn named<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Vec<&'stati
         let is_named = |controller: &&Controller| name == "*" || controller.name == name;
         if !CONTROLLERS.iter().any(|controller| is_named(&controller)) {
             return Err(format!(
-                "there is no controller {name:?}: --controllers takes {} or '*'",
+                "unknown controller {name:?}: --controllers accepts {} or '*'",
                 crate::options::names(CONTROLLERS).join(", ")
             ));
         }

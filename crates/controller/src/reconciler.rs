@@ -66,8 +66,7 @@ const AFTER_PANIC: Duration = Duration::from_secs(60);
 const WRITE_REFUSED: &str = "WriteRefused";
 
 /// The message about an aborted write, for people.
-const LATE: &str =
-    "the API server does not answer in time: look for an admission webhook that is slow or does not answer";
+const LATE: &str = "the API server does not answer in time: look for a slow or unresponsive admission webhook";
 
 /// A finished task.
 enum Done {
@@ -268,7 +267,7 @@ impl Reconciler {
         let Some((workqueue, due, involved)) = of else {
             if done.is_err() {
                 self.metrics.panicked("events");
-                error!("panic while writing an Event; it is lost");
+                error!("panic while writing an Event; the Event is lost");
             }
             return;
         };
@@ -279,7 +278,7 @@ impl Reconciler {
             Ok(Done::Told) => return,
             Err(_) if is_given_up => {
                 self.metrics.failed(controller.name, Reason::Timeout);
-                warn!(controller = controller.name, kind, %place, "write is slow and others wait; retrying");
+                warn!(controller = controller.name, kind, %place, "slow write aborted because others wait; retrying");
                 let why = self
                     .cache
                     .refused_of_part(controller.name, workqueue, controller.kind, place);
@@ -444,7 +443,7 @@ impl Reconciler {
             return;
         }
         self.metrics.panicked("index");
-        error!("panic while the state of works was updated; retrying");
+        error!("panic while updating the health of works; retrying");
         self.no_flip_before = Some(later((self.clocks.elapsed)(), AFTER_PANIC));
     }
 

@@ -154,7 +154,7 @@ pub fn told(error: &watcher::Error) -> String {
     match cause(error) {
         Cause::Request(error) => hub::reason(error),
         Cause::Told(status) => status.message.clone(),
-        Cause::Nonsense => "what answers there is not a Kubernetes API".to_owned(),
+        Cause::Nonsense => "the response does not come from a Kubernetes API".to_owned(),
     }
 }
 

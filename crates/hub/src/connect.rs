@@ -31,7 +31,7 @@ pub fn client(config: Config, hook: RequestHook) -> Result<(Client, String), Str
     let url = config.cluster_url.to_string();
     match ClientBuilder::try_from(config) {
         Ok(client) => Ok((client.with_layer(&MapRequestLayer::new(hook)).build(), url)),
-        Err(error) => Err(format!("no connection to {url}: {}", reason(&error))),
+        Err(error) => Err(format!("cannot create a client for {url}: {}", reason(&error))),
     }
 }
 

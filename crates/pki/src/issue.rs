@@ -63,10 +63,10 @@ impl Draft<'_> {
             .collect::<Result<Vec<_>, _>>()?;
         let algorithm = issuer.key.algorithm()?;
         let mut serial = [0; 16];
-        aws_lc_rs::rand::fill(&mut serial).map_err(|_| Error::Crypto("make a serial number"))?;
+        aws_lc_rs::rand::fill(&mut serial).map_err(|_| Error::Crypto("generate a serial number"))?;
         // Verifiers reject a serial number of zero.
         serial[15] |= 1;
-        let unwritten = |_| Error::Crypto("write a certificate");
+        let unwritten = |_| Error::Crypto("encode or sign a certificate");
         let body = self
             .body(public, issuer, &serial, algorithm, validity, names)
             .map_err(unwritten)?;

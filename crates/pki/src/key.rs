@@ -98,13 +98,13 @@ impl NewKey {
     /// Generates an RSA key, which takes up to a few seconds for larger sizes.
     pub(super) fn rsa(size: KeySize) -> Result<Self, Error> {
         let made = RsaKeyPair::generate(size).and_then(|pair| pair.as_der());
-        Self::new(made.map_err(|_| Error::Crypto("make an RSA key"))?.as_ref())
+        Self::new(made.map_err(|_| Error::Crypto("generate an RSA key"))?.as_ref())
     }
 
     /// Generates an ECDSA key on the curve P-256.
     pub(super) fn p256() -> Result<Self, Error> {
         let made = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &SystemRandom::new());
-        Self::new(made.map_err(|_| Error::Crypto("make an ECDSA key"))?.as_ref())
+        Self::new(made.map_err(|_| Error::Crypto("generate an ECDSA key"))?.as_ref())
     }
 
     fn new(pkcs8: &[u8]) -> Result<Self, Error> {

@@ -33,59 +33,59 @@ pub enum Error {
     #[error("{0}: {1}")]
     In(&'static str, Box<Error>),
     /// A missing field of a Secret.
-    #[error("it is not there")]
+    #[error("missing")]
     Missing,
     /// Invalid text around or inside of a PEM block.
-    #[error("its PEM text is broken")]
+    #[error("invalid PEM")]
     Pem,
     /// No CERTIFICATE block.
-    #[error("it has no certificate")]
+    #[error("contains no certificate")]
     NoCertificate,
     /// An invalid certificate, with its number counted from 1.
-    #[error("its certificate {0} cannot be read: {1}")]
+    #[error("certificate {0} is invalid: {1}")]
     Certificate(usize, Box<str>),
     /// No PRIVATE KEY, RSA PRIVATE KEY or EC PRIVATE KEY block.
-    #[error("it has no private key that is not encrypted")]
+    #[error("contains no unencrypted private key")]
     NoKey,
     /// A private key of an unsupported algorithm or size.
-    #[error("its private key is none of RSA with 2048 to 8192 bits, ECDSA on P-256, P-384 or P-521, and Ed25519")]
+    #[error("unsupported private key: use RSA with 2048 to 8192 bits, ECDSA on P-256, P-384 or P-521, or Ed25519")]
     Key,
     /// No CERTIFICATE REQUEST block, or more than one.
-    #[error("a request for a certificate is one block of PEM, CERTIFICATE REQUEST")]
+    #[error("a certificate request must be one PEM block, CERTIFICATE REQUEST")]
     NoRequest,
     /// Invalid content of the block.
-    #[error("the request for a certificate cannot be read: {0}")]
+    #[error("the certificate request is invalid: {0}")]
     Request(Box<str>),
     /// The sender has not proved possession of the private key.
-    #[error("the request for a certificate is not signed with the key that it is for")]
+    #[error("the certificate request is not signed with its own key")]
     Unproven,
     /// A subject with other attributes: verifiers that match the text of a subject could find another name in it than the checked
     /// one.
-    #[error("the subject of the request for a certificate is not one common name, and organizations")]
+    #[error("the subject of the certificate request must be one common name and organizations")]
     Subject,
     /// An invalid configuration in a cluster Secret of Argo CD.
-    #[error("it is not the JSON of a connection by TLS: {{\"tlsClientConfig\": {{…}}}}")]
+    #[error("not the JSON of a TLS connection: {{\"tlsClientConfig\": {{…}}}}")]
     Config,
     /// The recipe needs a CA.
-    #[error("there is no certificate authority to sign with")]
+    #[error("no CA to sign with")]
     NoAuthority,
     /// The first certificate of the CA's bundle is not a CA certificate.
-    #[error("its first certificate is not one of a certificate authority")]
+    #[error("the first certificate is not a CA certificate")]
     NotAnAuthority,
     /// The private key does not match the first certificate of the CA's bundle.
-    #[error("it is not the key of the first certificate of tls.crt")]
+    #[error("does not match the first certificate of tls.crt")]
     OtherKey,
     /// The next CA is already announced.
-    #[error("there is one already")]
+    #[error("already exists")]
     AlreadyNext,
     /// The next CA is not announced.
-    #[error("no certificate of tls.crt is of this key")]
+    #[error("no certificate of tls.crt matches this key")]
     NotAnnounced,
     /// An invalid name of a server.
     #[error("{0:?} is neither a DNS name nor an IP address")]
     Name(Box<str>),
     /// An empty validity period, or a date that certificates cannot contain.
-    #[error("a certificate cannot end before it begins, and it ends no later than its authority")]
+    #[error("invalid validity period: a certificate must expire after it becomes valid, and no later than its CA")]
     Times,
     /// An error of the crypto library, which gives no reason.
     #[error("the crypto library failed to {0}")]

@@ -30,9 +30,9 @@ fn fleet() -> Value {
             ],
             "conditions": [
                 condition("RBACReady", "True", "no rights are needed"),
-                condition("AgentsConnected", "False", "1 of 6 agents are connected, not eu1; eu2"),
-                condition("ManifestWorkCreated", "Unknown", "5 of 6 clusters\nhave applied it"),
-                condition("Ready", "False", "AgentsConnected: 1 of 6 agents are connected, not eu1; eu2"),
+                condition("AgentsConnected", "False", "1 of 6 agents are connected, not connected: eu1; eu2"),
+                condition("ManifestWorkCreated", "Unknown", "5 of 6 clusters\nhave applied the ManifestWork"),
+                condition("Ready", "False", "AgentsConnected: 1 of 6 agents are connected, not connected: eu1; eu2"),
             ],
             "clusterStates": [
                 {"name": "us1", "state": "Connected", "certificateNotAfter": "2026-12-01T12:00:00Z"},
@@ -106,7 +106,7 @@ fn shown(gitops_cluster: &Value, fleet: &Fleet, wide: bool) -> String {
 fn those_that_fare_worst_come_first_with_all_that_is_to_be_seen_to() {
     insta::assert_snapshot!(shown(&fleet(), &seen(), false), @r"
     GITOPSCLUSTER   argocd/fleet
-    READY           False: AgentsConnected: 1 of 6 agents are connected, not eu1; eu2
+    READY           False: AgentsConnected: 1 of 6 agents are connected, not connected: eu1; eu2
     PRINCIPAL       hub.example.com:8443
     MODE            autonomous
     PLACEMENT       all
@@ -118,8 +118,8 @@ fn those_that_fare_worst_come_first_with_all_that_is_to_be_seen_to() {
     argocd-agent-resource-proxy-tls   ended 29m ago (2026-11-21T11:30:30Z)
 
     CONDITION             STATUS    MESSAGE
-    AgentsConnected       False     1 of 6 agents are connected, not eu1; eu2
-    ManifestWorkCreated   Unknown   5 of 6 clusters have applied it
+    AgentsConnected       False     1 of 6 agents are connected, not connected: eu1; eu2
+    ManifestWorkCreated   Unknown   5 of 6 clusters have applied the ManifestWork
 
     CLUSTER   STATE          MESSAGE
     eu1       Degraded       the image cannot be pulled
@@ -159,8 +159,8 @@ fn who_may_not_read_add_ons_is_told_what_the_status_lists() {
     …-resource-proxy-tls   ended 29m ago (2026-11-21T11:30:30Z)
 
     CONDITION             STATUS    MESSAGE
-    AgentsConnected       False     1 of 6 agents are connected, not eu1; eu2
-    ManifestWorkCreated   Unknown   5 of 6 clusters have applied it
+    AgentsConnected       False     1 of 6 agents are connected, not connected: eu1; eu2
+    ManifestWorkCreated   Unknown   5 of 6 clusters have applied the ManifestWork
 
     CLUSTER   STATE       CERTIFICATE-UNTIL            MESSAGE
     ap1       Unknown     -
@@ -178,13 +178,13 @@ fn without_agents_there_is_what_is_registered() {
         "spec": {"placementRef": {"name": "some"}, "gitopsAddon": {"enabled": true, "argoCDAgent": {"enabled": false}}},
         "status": {
             "clusters": {"selected": 3, "registered": 3},
-            "conditions": [condition("Ready", "True", "all that is asked for is done")],
+            "conditions": [condition("Ready", "True", "all conditions are True")],
         },
     });
     assert!(Report::new(&registers, &seen()).is_well());
     insta::assert_snapshot!(shown(&registers, &seen(), true), @r"
     GITOPSCLUSTER   team/fleet
-    READY           True: all that is asked for is done
+    READY           True: all conditions are True
     PLACEMENT       some
     CLUSTERS        3 selected, 3 registered
     ");
@@ -266,7 +266,7 @@ fn for_programs_there_is_all_of_it() {
     assert_eq!(value["certificates"][0], first);
     let ready = json!({
         "type": "Ready", "status": "False", "reason": "Because",
-        "message": "AgentsConnected: 1 of 6 agents are connected, not eu1; eu2",
+        "message": "AgentsConnected: 1 of 6 agents are connected, not connected: eu1; eu2",
     });
     assert_eq!(value["conditions"][3], ready);
     let agents = value["agents"].as_array().expect("agents");

@@ -85,7 +85,7 @@ async fn a_tenant_may_use_the_clusters_that_its_placements_select() -> Result<()
     let created = hub.create(&object).await?;
     let app = ObjectRef::of(&created);
 
-    let message = "no Placement in the namespace tenant selects the ManagedCluster cluster1";
+    let message = "no Placement in Namespace tenant selects ManagedCluster cluster1";
     let is_refused = |app: &Value| told(app, "ManifestWorkError") == [message];
     hub.wait_for(&app, is_refused).await?;
     is_noted(&hub, &created, ("Warning", "ManifestWorkRefused"), 1, message).await?;

@@ -57,7 +57,7 @@ async fn a_cluster_that_is_not_there_is_an_error_until_it_is() -> Result<()> {
     app.create().await?;
     let refused = |app: &Value| {
         let told = told(app, "ManifestWorkError");
-        told == ["there is no ManagedCluster pull-later"] && health(app) != "Healthy"
+        told == ["ManagedCluster pull-later does not exist"] && health(app) != "Healthy"
     };
     stage.hub.wait_for(&app.application(), refused).await?;
     stage.hub.declare_managed_cluster("pull-later").await?;

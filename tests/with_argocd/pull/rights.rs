@@ -58,7 +58,7 @@ async fn an_application_comes_and_goes(stage: &'static Stage, cluster: &str) -> 
     let hub = &stage.hub;
     let mut app = Pulled::new(stage, "pull-rights-refused")?;
     app.object["metadata"]["finalizers"] = Value::Null;
-    let message = "there is no ManagedCluster pull-rights-none";
+    let message = "ManagedCluster pull-rights-none does not exist";
     app.object["metadata"]["annotations"][CLUSTER] = json!("pull-rights-none");
     let created = app.create().await?;
     let to = |cluster: &str| json!({"metadata": {"annotations": {CLUSTER: cluster}}});

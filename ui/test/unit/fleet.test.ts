@@ -65,7 +65,7 @@ test('silent clusters are found in the conditions of the controller, also those 
     const condition = (message: string) => ({type: 'ManagedClusterUnreachableWarning', message});
     const silent = silentClusters({
         conditions: [
-            condition('eu1: the hub does not hear from its agent'),
+            condition('eu1: its agent does not report to the hub'),
             condition('and 2 more clusters: eu2, eu3'),
             {type: 'ComparisonError', message: 'eu4: no'},
         ],

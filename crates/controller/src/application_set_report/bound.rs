@@ -231,13 +231,13 @@ fn told(cut: &Cut) -> Option<String> {
     };
     let resources = counted(cut.resources, "resource", "resources");
     let parts = [
-        messages.map(|what| format!("{what} cut short")),
+        messages.map(|what| format!("{what} shortened")),
         hidden.map(|what| format!("{what} without details")),
         left_out.map(|what| format!("{what} left out{unhealthy}")),
         resources.map(|what| format!("{what} left out")),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| format!("too large to be whole: {}; the summary counts all", parts.join("; ")))
+    (!parts.is_empty()).then(|| format!("report truncated: {}; the summary counts all", parts.join("; ")))
 }
 
 /// Returns the text, or `Unknown` if it is empty.
@@ -363,7 +363,7 @@ mod tests {
         let (report, cut) = report(&lines);
         assert_eq!(
             cut,
-            "too large to be whole: 500 messages cut short; 3862 entries without details; the summary counts all"
+            "report truncated: 500 messages shortened; 3862 entries without details; the summary counts all"
         );
         assert_eq!((entries(&report).len(), count(&report, is_healthy)), (5_000, 4_500));
         let ill = &entries(&report)[10];
@@ -384,7 +384,7 @@ mod tests {
         let (report, cut) = report(&lines);
         assert_eq!(
             cut,
-            "too large to be whole: 1287 messages cut short; 5000 entries without details; the summary counts all"
+            "report truncated: 1287 messages shortened; 5000 entries without details; the summary counts all"
         );
         assert_eq!(entries(&report).len(), 5_000);
     }
@@ -413,7 +413,7 @@ mod tests {
         let end = "the summary counts all";
         assert_eq!(
             cut,
-            format!("too large to be whole: {shown} entries without details; {left_out} entries left out; {end}")
+            format!("report truncated: {shown} entries without details; {left_out} entries left out; {end}")
         );
         let clusters: Vec<_> = entries(&report).iter().map(|entry| entry["cluster"].as_str()).collect();
         assert!(clusters.is_sorted());
@@ -491,7 +491,7 @@ mod tests {
         let text = escaped.to_string();
         let stored = text.len() + 5 * text.matches('<').count();
         assert!(stored < MIB, "{stored}");
-        assert!(cut.contains("1000 messages cut short"), "{cut}");
+        assert!(cut.contains("1000 messages shortened"), "{cut}");
         for text in ["ä", "€", "𝄞", "x"] {
             let text = text.repeat(200);
             let short = shortened(&text, 64);
@@ -525,7 +525,7 @@ mod tests {
         assert_eq!(
             cut,
             format!(
-                "too large to be whole: {} resources left out; the summary counts all",
+                "report truncated: {} resources left out; the summary counts all",
                 5_000 - shown
             )
         );

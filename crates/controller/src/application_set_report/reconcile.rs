@@ -22,7 +22,7 @@ use std::time::Duration;
 
 pub(crate) const CONTROLLER: Controller = Controller {
     name: "application-set-report",
-    about: "a MulticlusterApplicationSetReport for each ApplicationSet, of how its Applications fare on their clusters",
+    about: "a MulticlusterApplicationSetReport for each ApplicationSet, with the health of its Applications by cluster",
     kind: ReconcileKind::ApplicationSet,
     watches: &[
         Watch::cached(Kind::Applications),

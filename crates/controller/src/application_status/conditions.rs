@@ -110,8 +110,8 @@ pub(super) fn of(fleet: &Fleet, before: &[Condition]) -> Vec<Condition> {
 pub(crate) fn unreachable(reach: Reach) -> Option<&'static str> {
     match reach {
         Reach::Heard => None,
-        Reach::Silent => Some("the hub does not hear from its agent; what is shown is what was heard last"),
-        Reach::Unwell => Some("its agent says that the API server of the cluster is not well"),
+        Reach::Silent => Some("its agent does not report to the hub; showing the last reported state"),
+        Reach::Unwell => Some("its agent reports that the API server of the cluster is unhealthy"),
     }
 }
 

@@ -36,7 +36,7 @@ impl Mode {
             "" | "managed" => Ok(Self::Managed),
             "autonomous" => Ok(Self::Autonomous),
             other => Err(format!(
-                "the mode {other:?} is none of argocd-agent's: write managed or autonomous"
+                "unknown mode {other:?} of argocd-agent: use managed or autonomous"
             )),
         }
     }

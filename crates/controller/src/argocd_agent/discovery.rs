@@ -34,7 +34,7 @@ pub fn discover(services: &[&Value], routes: &[&Value], nodes: &[&Value]) -> Res
     let Some(service) = find(services, names::PRINCIPAL_SERVICES) else {
         let [name, _] = names::PRINCIPAL_SERVICES;
         return Err(format!(
-            "there is no Service {name} in Argo CD's namespace: install argocd-agent's principal, {WAY_OUT}"
+            "Service {name} is missing in Argo CD's namespace: install argocd-agent's principal, {WAY_OUT}"
         ));
     };
     let name = name_of(service);
@@ -57,7 +57,8 @@ pub fn discover(services: &[&Value], routes: &[&Value], nodes: &[&Value]) -> Res
             match (address, port) {
                 (Some(address), Some(port)) => Ok(Server::new(address, port)),
                 (None, _) => Err(format!(
-                    "Service {name} is of type NodePort, and no Node that is ready has an InternalIP: see to the Nodes, {WAY_OUT}"
+                    "Service {name} is of type NodePort, but no ready Node has an InternalIP: check the Nodes, \
+                     {WAY_OUT}"
                 )),
                 (_, None) => Err(format!(
                     "Service {name} has no node port yet: wait until it has one, {WAY_OUT}"
@@ -65,7 +66,8 @@ pub fn discover(services: &[&Value], routes: &[&Value], nodes: &[&Value]) -> Res
             }
         }
         _ => Err(format!(
-            "Service {name} is reached from inside the hub only: make it of type LoadBalancer or NodePort, give it a Route with TLS \
+            "Service {name} is reachable only inside the hub: set its type to LoadBalancer or NodePort, give it a \
+             Route with TLS \
              termination passthrough, {WAY_OUT}"
         )),
     }

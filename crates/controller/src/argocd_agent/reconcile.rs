@@ -39,8 +39,8 @@ use ocm::resources::{GITOPS_CLUSTERS, NAMESPACES, Resource};
 use serde_json::{Value, json};
 
 pub(crate) const NAME: &str = "argocd-agent";
-pub(crate) const ABOUT: &str = "argocd-agent on each cluster that the Placement of a GitOpsCluster selects, as an add-on of OCM's, and its \
-                     certificates";
+pub(crate) const ABOUT: &str = "argocd-agent as an OCM add-on on each cluster that a GitOpsCluster's Placement \
+                                selects, and its certificates";
 pub(crate) const WATCHES: &[Watch] = &[
     Watch::mapped(Kind::GitOpsClusters, crate::gitopscluster::routes::gitops_cluster),
     Watch::mapped(Kind::Placements, crate::gitopscluster::routes::placement),

@@ -53,21 +53,22 @@ impl<'r> Requester<'r, '_> {
 pub fn check(requester: Requester<'_, '_>, common_name: &str, organizations: &[Box<str>]) -> Result<(), String> {
     let Some(cluster) = requester.cluster() else {
         return Err(format!(
-            "{} is not the registration agent of a managed cluster: only that one can ask for the certificate of its agent",
+            "{} is not the registration agent of a managed cluster: only registration agents can request the \
+             certificates of agents",
             requester.user
         ));
     };
     let wanted = names::user(cluster);
     if common_name != wanted {
         return Err(format!(
-            "the agent of the cluster {cluster} asks for the name {common_name}: it can only ask for {wanted}"
+            "the agent of ManagedCluster {cluster} requests the name {common_name}: only {wanted} is permitted"
         ));
     }
     let allowed = names::groups(cluster);
     let mut organizations = organizations.iter();
     if let Some(other) = organizations.find(|it| !allowed.iter().any(|allowed| **allowed == ***it)) {
         return Err(format!(
-            "the agent of the cluster {cluster} asks for the group {other}: it can only ask for {}",
+            "the agent of ManagedCluster {cluster} requests the group {other}: only {} are permitted",
             allowed.join(", ")
         ));
     }

@@ -163,7 +163,7 @@ fn paced<'a>(fleet: &Fleet<'a>, first: &'a str, limits: Limits) -> Plan<'a> {
         );
     }
     let mut message = format!(
-        "{healthy} of {} clusters have the wanted version, {at_a_time} at a time",
+        "{healthy} of {} clusters have the desired version, {at_a_time} at a time",
         fleet.clusters.len()
     );
     if !failed.is_empty() {
@@ -266,8 +266,8 @@ impl Fleet<'_> {
         let there = self.clusters.values().filter(|agent| has(agent)).count();
         let lacks = self.clusters.iter().filter(|(_, agent)| !has(agent));
         let (heard, silent): (Vec<_>, Vec<_>) = lacks.partition(|(_, agent)| agent.is_heard);
-        let mut message = format!("{there} of {} clusters have the wanted version", self.clusters.len());
-        for (which, what) in [(&heard, "not yet"), (&silent, "nothing is heard of")] {
+        let mut message = format!("{there} of {} clusters have the desired version", self.clusters.len());
+        for (which, what) in [(&heard, "pending:"), (&silent, "unreachable:")] {
             if !which.is_empty() {
                 let names: Vec<_> = which.iter().map(|(cluster, _)| **cluster).collect();
                 let _ = write!(message, "; {what} {}", few(&names));

@@ -25,12 +25,14 @@ use ocm::argocd_agent as names;
 use serde_json::{Value, json};
 
 /// The message for a missing image of this program.
-pub const WITHOUT_OURS: &str = "no image of argocd-ocm-cmp is set for managed clusters: there the agent's pod must be restarted by \
-    hand for each new certificate, and the Secrets argocd-redis (auth) and argocd-secret (server.secretkey) must be made by hand";
+pub const WITHOUT_OURS: &str = "no image of argocd-ocm-cmp is set for managed clusters: set --agent-supervisor-image, \
+                                or restart the agent's Pod there by hand for each new certificate, and create the \
+                                Secrets argocd-redis (auth) and argocd-secret (server.secretkey) by hand";
 
 /// The message for a missing image of this program if argocd-operator is chosen, which creates these Secrets.
-pub const WITHOUT_OURS_BESIDE_AN_OPERATOR: &str = "no image of argocd-ocm-cmp is set for managed clusters: there the agent's pod must \
-    be restarted by hand for each new certificate";
+pub const WITHOUT_OURS_BESIDE_AN_OPERATOR: &str = "no image of argocd-ocm-cmp is set for managed clusters: set \
+                                                   --agent-supervisor-image, or restart the agent's Pod there by hand \
+                                                   for each new certificate";
 
 /// Returns the AddOnTemplate of a GitOpsCluster with the configured images, else these defaults, else [`Images::shipped`];
 /// `argocd` is the namespace of Argo CD on the hub. Its name contains the hash of its content (see [`names::template`]), so an

@@ -74,25 +74,27 @@ pub fn decide<'s>(cluster: &Cluster<'_>, secrets: impl Iterator<Item = (&'s str,
         Some(secret) => Decision {
             told: (!others.is_empty()).then(|| {
                 format!(
-                    "Argo CD knows this cluster by the Secret {others} as well as by {argocd}/{own_name}, \
-                     and ApplicationSets and destinations that name it fail until there is one"
+                    "Argo CD knows this cluster by Secret {others} as well as by {argocd}/{own_name}: delete all but \
+                     one; until then, ApplicationSets and destinations that name the cluster fail"
                 )
             }),
             ..cluster.written(Some(secret))
         },
         None if !others.is_empty() => {
             let way_out = if is_in_the_way {
-                format!(". Delete it, or hand {argocd}/{own_name} over by the label {MANAGED_BY}={OURS}")
+                format!(": delete it, or hand {argocd}/{own_name} over by the label {MANAGED_BY}={OURS}")
             } else {
                 String::new()
             };
             Decision::told(format!(
-                "Argo CD knows this cluster by the Secret {others}, which stays as it is, and gets no other{way_out}"
+                "Argo CD knows this cluster by Secret {others}, which stays unchanged, so the controller creates no \
+                 other{way_out}"
             ))
         }
         None if taken => Decision::told(cluster.taken()),
         None if cluster.name == IN_CLUSTER => Decision::told(format!(
-            "Argo CD calls the hub {IN_CLUSTER}, and gets no Secret for another cluster of that name"
+            "Argo CD uses the name {IN_CLUSTER} for the hub: register this cluster with OCM under another name to get \
+             a cluster Secret"
         )),
         None => cluster.written(None),
     }
@@ -150,8 +152,8 @@ impl<'c> Cluster<'c> {
     pub fn taken(&self) -> String {
         let (argocd, name) = (self.argocd, self.secret_name());
         format!(
-            "{argocd}/{name} is not a Secret of the controller's, and stays as it is: Argo CD does not know this cluster. \
-             Delete it, or hand it over by the label {MANAGED_BY}={OURS}"
+            "Secret {argocd}/{name} is not managed by the controller and stays unchanged, so Argo CD does not know \
+             this cluster: delete it, or hand it over by the label {MANAGED_BY}={OURS}"
         )
     }
 

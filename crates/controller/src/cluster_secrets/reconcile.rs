@@ -14,7 +14,7 @@ use std::time::Duration;
 
 pub(crate) const CONTROLLER: Controller = Controller {
     name: "cluster-secrets",
-    about: "a cluster Secret of Argo CD's for each managed cluster, with its labels, for generators to select on",
+    about: "an Argo CD cluster Secret for each managed cluster, with its labels for ApplicationSet generators",
     kind: ReconcileKind::Cluster,
     watches: &[
         Watch::cached(Kind::Clusters),

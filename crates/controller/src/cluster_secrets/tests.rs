@@ -282,15 +282,16 @@ fn a_secret_in_its_place_that_is_another_s_stays_as_it_is() {
         let hub = hub(&[]).with("eu1-secret", foreign.clone());
         assert_eq!(
             hub.told(),
-            "Argo CD knows this cluster by the Secret argocd/eu1-secret, which stays as it is, and gets no other",
+            "Argo CD knows this cluster by Secret argocd/eu1-secret, which stays unchanged, so the controller creates \
+             no other",
             "{foreign}"
         );
     }
     let hub = hub(&[]).with("eu1-secret", secret("us1", "https://us1.example.com", &json!({})));
     assert_eq!(
         hub.told(),
-        "argocd/eu1-secret is not a Secret of the controller's, and stays as it is: Argo CD does not know this cluster. \
-         Delete it, or hand it over by the label app.kubernetes.io/managed-by=argocd-ocm-cmp"
+        "Secret argocd/eu1-secret is not managed by the controller and stays unchanged, so Argo CD does not know this \
+         cluster: delete it, or hand it over by the label app.kubernetes.io/managed-by=argocd-ocm-cmp"
     );
 }
 
@@ -333,7 +334,10 @@ fn none_is_written_beside_that_of_another() {
         let mut hub = hub(&[]).with(name, foreign);
         assert_eq!(
             hub.told(),
-            format!("Argo CD knows this cluster by the Secret argocd/{name}, which stays as it is, and gets no other")
+            format!(
+                "Argo CD knows this cluster by Secret argocd/{name}, which stays unchanged, so the controller \
+                 creates no other"
+            )
         );
         hub.secrets.remove(name);
         assert!(matches!(hub.write(), Some(Write::Create(_))), "when it has gone");
@@ -347,8 +351,8 @@ fn where_another_comes_beside_ours_both_stay_and_that_is_told() {
     hub = hub.with("push", secret("eu1", "https://eu1.example.com", &json!({})));
     assert_eq!(
         hub.told(),
-        "Argo CD knows this cluster by the Secret argocd/push as well as by argocd/eu1-secret, and ApplicationSets and \
-         destinations that name it fail until there is one"
+        "Argo CD knows this cluster by Secret argocd/push as well as by argocd/eu1-secret: delete all but one; until \
+         then, ApplicationSets and destinations that name the cluster fail"
     );
     hub.labels.insert("env".to_owned(), "test".to_owned());
     assert!(hub.write().is_some(), "ours is kept up");
@@ -369,7 +373,10 @@ fn the_name_of_the_hub_is_argo_cds() {
     assert_eq!(decision.write, None);
     assert_eq!(
         decision.told.as_deref(),
-        Some("Argo CD calls the hub in-cluster, and gets no Secret for another cluster of that name")
+        Some(
+            "Argo CD uses the name in-cluster for the hub: register this cluster with OCM under another name to get a \
+             cluster Secret"
+        )
     );
 }
 
@@ -416,7 +423,7 @@ fn a_secret_concerns_the_clusters_of_its_name_and_of_what_it_says() {
 fn a_secret_that_cannot_be_read_is_not_repeated() {
     let broken = r#"{"metadata":{},"data":{"name":"hunter2!","config":"aHVudGVyMg=="}}"#;
     let error = ClusterSecret::read(broken).expect_err("its name is not base64");
-    assert_eq!(error, "it is not a Secret as Kubernetes has them");
+    assert_eq!(error, "not a valid Secret");
     let read = ClusterSecret::read(r#"{"metadata":{},"data":{"name":null,"config":"aHVudGVyMg=="}}"#).expect("one");
     assert!(!format!("{read:?}").contains("aHVudGVyMg"), "no credential is kept");
 }
@@ -529,7 +536,7 @@ fn acms_secret_is_taken_over_and_no_other() {
         let decision = gitops("argocd/all", None, &[(GITOPS_NAME, &of_acm(&other))]);
         assert_eq!(decision.write, None, "{other}");
         assert!(
-            decision.told.is_some_and(|told| told.contains("stays as it is")),
+            decision.told.is_some_and(|told| told.contains("stays unchanged")),
             "{other}"
         );
     }

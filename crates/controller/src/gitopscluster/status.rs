@@ -18,8 +18,8 @@ use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 
 /// The message for requests to create push credentials, as Red Hat ACM does.
-const NO_PUSH: &str = "this version writes no credentials to push with: set spec.createBlankClusterSecrets to true to register the \
-                       clusters without";
+const NO_PUSH: &str = "push credentials are not implemented: set spec.createBlankClusterSecrets to true to register \
+                       the clusters without credentials";
 
 /// The condition that names the refused fields, present only while there are any.
 const PERMITTED: &str = "SpecPermitted";
@@ -219,7 +219,7 @@ fn count(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, ownership: &Owner
             Some(other) if other != owner => {
                 count
                     .conflicts
-                    .push(format!("{cluster}: the GitOpsCluster {other} has registered it"));
+                    .push(format!("{cluster}: GitOpsCluster {other} already registers it"));
                 continue;
             }
             other => other.is_some(),
@@ -232,9 +232,7 @@ fn count(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, ownership: &Owner
                 None if !is_registered => count.pending.push(cluster.to_string()),
                 None => {}
             },
-            None => count
-                .pending
-                .push(format!("{cluster} (there is no such ManagedCluster)")),
+            None => count.pending.push(format!("{cluster} (no such ManagedCluster)")),
         }
     }
     count
@@ -247,36 +245,39 @@ fn placement(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, ownership: &O
         (Ownership::WrongPlacement(namespace), _) => (
             Is::False,
             ["InvalidConfiguration", "Failed"],
-            format!("placementRef.namespace is {namespace}, and a Placement must be where its GitOpsCluster is"),
+            format!(
+                "placementRef.namespace is {namespace}: set it to the namespace of the GitOpsCluster, where the \
+                 Placement must be"
+            ),
         ),
         (_, Selection::NoPlacement) => (
             Is::False,
             ["PlacementNotFound", "Failed"],
-            format!("there is no Placement {placement}; what is registered stays so"),
+            format!("Placement {placement} does not exist; registered clusters stay registered"),
         ),
         (_, Selection::Nothing) => (
             if it.spec.is_of_pull { Is::True } else { Is::False },
             ["ManagedClustersNotFound", "NoClusters"],
-            format!("the Placement {placement} selects no cluster; what is registered stays so"),
+            format!("Placement {placement} selects no cluster; registered clusters stay registered"),
         ),
         (_, Selection::Unsure { named, selected }) => (
             Is::Unknown,
             ["Reconciling", "InProgress"],
             match selected {
                 Some(selected) => format!(
-                    "the Placement {placement} selects {selected} clusters, and its decisions name {named}: nothing is taken away \
-                     as long as they differ"
+                    "Placement {placement} selects {selected} clusters, but its decisions name {named}: no cluster is \
+                     removed while they differ"
                 ),
                 None => format!(
-                    "the decisions of the Placement {placement} name {named} clusters, and it does not say how many it selects: \
-                     nothing is taken away until it does"
+                    "the decisions of Placement {placement} name {named} clusters, but its status has no \
+                     numberOfSelectedClusters: no cluster is removed until it has"
                 ),
             },
         ),
         (_, Selection::Sure(number)) => (
             Is::True,
             ["Success"; 2],
-            format!("the Placement {placement} selects {number} clusters"),
+            format!("Placement {placement} selects {number} clusters"),
         ),
     };
     Condition {
@@ -309,7 +310,8 @@ fn served(place: &ObjectRef, ownership: &Ownership, argocd: &str) -> Condition {
             Is::False,
             ["InvalidConfiguration", "Failed"],
             format!(
-                "the namespace {argocd} takes no clusters from {}: its label {OPEN} is not true",
+                "GitOpsClusters in Namespace {} have no effect: to permit them, set the label {OPEN} of Namespace \
+                 {argocd} to true",
                 place.namespace
             ),
         ),
@@ -330,25 +332,31 @@ fn registered(it: &GitOpsCluster, ownership: &Ownership, count: &Count, agents: 
         pending,
     } = count;
     let (is, reason, message) = if *ownership != Ownership::Served {
-        (Is::Unknown, ["Skipped", "InProgress"], "nothing is written".to_owned())
+        (
+            Is::Unknown,
+            ["Skipped", "InProgress"],
+            "no cluster Secret is written".to_owned(),
+        )
     } else if Form::of(it).is_none() {
         (
             Is::False,
             ["InvalidConfiguration", "Failed"],
-            "what is asked for of argocd-agent cannot be understood, and what runs stays as it is".to_owned(),
+            "the settings of argocd-agent are invalid; running agents stay unchanged".to_owned(),
         )
     } else if Form::of(it) == Some(Form::Agent) && !agents {
         (
             Is::False,
             ["NotImplemented", "Failed"],
-            "this controller brings no agents: name argocd-agent in its ARGOCD_OCM_CMP_CONTROLLERS, and apply deploy/deploy_argocd_agent.yaml".to_owned(),
+            "the controller argocd-agent is not enabled: add it to ARGOCD_OCM_CMP_CONTROLLERS, and apply \
+             deploy/deploy_argocd_agent.yaml"
+                .to_owned(),
         )
     } else if !conflicts.is_empty() {
-        let message = format!("{registered} of {selected} clusters are registered. {}", few(conflicts));
+        let message = format!("{registered} of {selected} clusters are registered; {}", few(conflicts));
         (Is::False, ["ClusterRegistrationFailed", "Failed"], message)
     } else if !pending.is_empty() {
         let message = format!(
-            "{registered} of {selected} clusters are registered, not yet {}",
+            "{registered} of {selected} clusters are registered, pending: {}",
             few(pending)
         );
         (Is::Unknown, ["Reconciling", "InProgress"], message)
@@ -380,7 +388,7 @@ fn implemented(it: &GitOpsCluster) -> Condition {
     let push = it.spec.not_done.contains(&PUSH).then(|| NO_PUSH.to_owned());
     let all: Vec<_> = ignored.into_iter().chain(push).collect();
     let (is, reason, message) = if all.is_empty() {
-        (Is::True, "Success", "all that is asked for is done".to_owned())
+        (Is::True, "Success", "all fields of the spec are implemented".to_owned())
     } else {
         (Is::False, "NotImplemented", all.join("; "))
     };
@@ -413,7 +421,7 @@ fn permitted(
     let others = argocd_agent::revoked_of_others(cache, place, it, argocd);
     if !others.is_empty() {
         all.push(format!(
-            "agent.revokedClusters has no effect on clusters that another GitOpsCluster has: revoke them there: {}",
+            "agent.revokedClusters has no effect on clusters of other GitOpsClusters, revoke them there: {}",
             few(&others)
         ));
     }
@@ -456,9 +464,9 @@ pub(super) fn deleting(
     context: &Context<'_>,
 ) -> Option<Value> {
     let waits = if left.is_empty() {
-        "its finalizer is removed".to_owned()
+        "the removal of its finalizer".to_owned()
     } else {
-        format!("these are gone: {}", few(left))
+        format!("the deletion of {}", few(left))
     };
     let written = written(cache, place, it, context);
     let why = written.as_ref().map(|it| format!("; {}: {}", it.kind, it.message));
@@ -466,7 +474,7 @@ pub(super) fn deleting(
         kind: "Ready",
         is: Is::False,
         reason: ["Deleting"; 2],
-        message: format!("being deleted, waits until {waits}{}", why.unwrap_or_default()),
+        message: format!("being deleted, waiting for {waits}{}", why.unwrap_or_default()),
     };
     let (dialect, now) = (usize::from(it.spec.is_of_pull), time(context.now));
     let ready = ready.text(it, dialect, &now);
@@ -494,7 +502,7 @@ fn ready(conditions: &[Condition]) -> Condition {
             kind: "Ready",
             is: Is::True,
             reason: ["Success"; 2],
-            message: "all that is asked for is done".to_owned(),
+            message: "all conditions are True".to_owned(),
         };
     };
     let bad = conditions.iter().filter(|condition| condition.is == worst.is);

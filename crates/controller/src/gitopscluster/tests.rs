@@ -125,7 +125,7 @@ fn the_secret_of_a_cluster_that_is_gone_goes() {
     assert_eq!(hub.registered(), ["eu1"]);
     let [status, _, message] = hub.says_of(&all(), "ClustersRegistered");
     assert_eq!(status, "Unknown");
-    assert!(message.contains("eu2 (there is no such ManagedCluster)"), "{message}");
+    assert!(message.contains("eu2 (no such ManagedCluster)"), "{message}");
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn says_what_deletion_waits_for() {
     assert_eq!([status, reason], ["False", "Deleting"]);
     assert_eq!(
         message,
-        "being deleted, waits until these are gone: Secret argocd/eu1-application-manager-cluster-secret; \
+        "being deleted, waiting for the deletion of Secret argocd/eu1-application-manager-cluster-secret; \
          Secret argocd/eu2-application-manager-cluster-secret"
     );
     assert_eq!(hub.look(ReconcileKind::GitOpsCluster, &all()), None, "once is enough");
@@ -222,7 +222,7 @@ fn of_two_that_select_a_cluster_the_first_keeps_it_and_the_other_takes_over_with
     let [status, reason, message] = hub.says_of(&other, "ClustersRegistered");
     assert_eq!([status, reason], ["False", "ClusterRegistrationFailed"]);
     assert!(
-        message.contains("eu1: the GitOpsCluster argocd/all has registered it"),
+        message.contains("eu1: GitOpsCluster argocd/all already registers it"),
         "{message}"
     );
     assert_eq!(hub.events.len(), 1, "{:?}", hub.events);
@@ -248,7 +248,7 @@ fn somebody_elses_secret_is_told_once_and_left_alone() {
     assert_eq!(hub.is("Ready"), ["False", "ClusterRegistrationFailed"]);
     assert_eq!(hub.objects[&all()]["status"]["phase"], "failed");
     assert_eq!(hub.events.len(), 1, "{:?}", hub.events);
-    assert!(hub.events[0].contains("eu1: Argo CD knows this cluster by the Secret argocd/push"));
+    assert!(hub.events[0].contains("eu1: Argo CD knows this cluster by Secret argocd/push"));
     hub.cluster("eu2", &json!({"env": "prod"}));
     hub.settle();
     hub.select(&["eu1", "eu2", "eu3"]);
@@ -583,7 +583,7 @@ fn a_fleet_is_named_in_few_words_and_one_cluster_costs_no_look_at_the_others() {
     let [_, _, message] = hub.says_of(&all(), "ClustersRegistered");
     assert_eq!(
         message,
-        "0 of 1000 clusters are registered, not yet c000; c001; c002 (1000 in total)"
+        "0 of 1000 clusters are registered, pending: c000; c001; c002 (1000 in total)"
     );
 
     for name in &names {

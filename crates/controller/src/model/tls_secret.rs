@@ -60,7 +60,7 @@ impl TlsSecret {
     /// Returns an error if the JSON cannot be parsed, which the API server does not accept. The error quotes nothing of the
     /// Secret.
     pub fn read(text: &str) -> Result<Self, String> {
-        let unreadable = || "it is not a Secret as Kubernetes has them".to_owned();
+        let unreadable = || "not a valid Secret".to_owned();
         let Text::<serde::de::IgnoredAny> { metadata, .. } = read(text).map_err(|_| unreadable())?;
         let Data { data } = serde_json::from_str(text).map_err(|_| unreadable())?;
         let data = data.unwrap_or_default();

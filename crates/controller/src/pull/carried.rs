@@ -165,7 +165,7 @@ fn applied(said: &Value, generation: Option<i64>) -> Applied {
         Some("True") => Applied::Done,
         Some("False") => {
             let why = applied.and_then(|applied| own(applied, "/message"));
-            Applied::Refused(why.unwrap_or_else(|| "no reason is given".into()))
+            Applied::Refused(why.unwrap_or_else(|| "no reason given".into()))
         }
         _ => Applied::NotYet,
     }

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 pub(crate) const CONTROLLER: Controller = Controller {
     name: "pull",
-    about: "a work for each Application of the basic pull model, and the status of the Application from it",
+    about: "a work for each Application of the basic pull model, whose status it copies to the Application",
     kind: ReconcileKind::Application,
     watches: &[
         Watch::cached(Kind::Applications),
@@ -256,15 +256,15 @@ fn target<'p>(
         format!("the annotation {annotation} names no managed cluster")
     })?;
     match cache.cluster(cluster) {
-        None => Err(format!("there is no ManagedCluster {cluster}")),
-        Some(known) if known.deleting => Err(format!("the ManagedCluster {cluster} is being deleted")),
+        None => Err(format!("ManagedCluster {cluster} does not exist")),
+        Some(known) if known.deleting => Err(format!("ManagedCluster {cluster} is being deleted")),
         Some(_) if settings.placement && !cache.is_selected(&place.namespace, cluster) => Err(format!(
-            "no Placement in the namespace {} selects the ManagedCluster {cluster}",
+            "no Placement in Namespace {} selects ManagedCluster {cluster}",
             place.namespace
         )),
         Some(_) if settings.project && cache.project(&pull.project).is_none() => Err(format!(
-            "there is no AppProject {} in the namespace {}",
-            pull.project, settings.argocd
+            "AppProject {}/{} does not exist",
+            settings.argocd, pull.project
         )),
         Some(known) if is_hub(cluster, &known.labels) && is_itself(pull, settings) => Err(format!(
             "ManagedCluster {cluster} is the hub itself, whose agent would apply the Application onto itself: remove the label {}, \
@@ -369,7 +369,10 @@ fn notes(
     if application.reconciled {
         note(
             RUN_TWICE,
-            format!("it has no annotation {SKIP_RECONCILE}: \"true\", so that Argo CD on the hub runs it as well"),
+            format!(
+                "the annotation {SKIP_RECONCILE}: \"true\" is missing, so Argo CD on the hub runs the Application \
+                 too: add the annotation"
+            ),
         );
     }
     notes

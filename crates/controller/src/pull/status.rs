@@ -134,7 +134,7 @@ fn said(current: &Mirror, situation: &Situation<'_>) -> Mirror {
     // Feedback on an earlier payload does not apply to the current one.
     if feedback.is_silent || !carried.is_current() && !situation.read_only {
         return if is_first {
-            waiting("nothing has come back of the Application")
+            waiting("no feedback yet")
         } else {
             current.clone()
         };
@@ -142,7 +142,7 @@ fn said(current: &Mirror, situation: &Situation<'_>) -> Mirror {
     let mut said = feedback.said.clone();
     said.conditions = told_by(cluster, said.conditions);
     if said.health.status.is_none() && said.sync.status.is_none() {
-        let waiting = waiting("its Argo CD has not looked at the Application");
+        let waiting = waiting("its Argo CD has not reconciled the Application");
         return Mirror {
             conditions: said.conditions,
             ..waiting
@@ -181,7 +181,7 @@ fn not_begun(situation: &Situation<'_>) -> Option<OperationState> {
         phase: RUNNING.into(),
         started_at: operation.asked().and_then(time)?,
         finished_at: None,
-        message: Some(format!("waiting for {} to begin", situation.cluster).into()),
+        message: Some(format!("waiting for {} to start the operation", situation.cluster).into()),
         retries: None,
         revision: None,
     })

@@ -76,7 +76,7 @@ pub fn check_project(
         if name == names::DEFAULT_PROJECT && !is_outside {
             return Ok(());
         }
-        return Err(format!("there is no AppProject {name} in the namespace {argocd}"));
+        return Err(format!("AppProject {argocd}/{name} does not exist"));
     };
     let sources = items(project, "/spec/sourceNamespaces")
         .iter()
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(check(&application("argocd", |_| ()), None), Ok(()));
         let of = |name: &'static str| application("argocd", move |object| object["spec"]["project"] = json!(name));
         assert_eq!(check(&of(""), None), Ok(()));
-        let why = "there is no AppProject team in the namespace argocd";
+        let why = "AppProject argocd/team does not exist";
         assert_eq!(check(&of("team"), None), Err(why.to_owned()));
         assert!(check(&application("team-a", |_| ()), None).is_err());
     }

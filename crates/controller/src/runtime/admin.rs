@@ -44,12 +44,15 @@ where
     let free = Arc::new(Semaphore::new(CONNECTIONS));
     let mut connections = JoinSet::new();
     loop {
-        let permit = Arc::clone(&free).acquire_owned().await.expect("nobody closes it");
+        let permit = Arc::clone(&free)
+            .acquire_owned()
+            .await
+            .expect("the semaphore is never closed");
         let stream = loop {
             match listener.accept().await {
                 Ok((stream, _)) => break stream,
                 Err(error) => {
-                    warn!(reason = %error, "no connection can be taken");
+                    warn!(reason = %error, "cannot accept a connection");
                     sleep(PAUSE).await;
                 }
             }
@@ -59,8 +62,8 @@ where
         connections.spawn(async move {
             match timeout(TO_END, admin.converse(stream)).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => debug!(reason = %error, "a connection broke"),
-                Err(_) => debug!("a connection took too long"),
+                Ok(Err(error)) => debug!(reason = %error, "connection failed"),
+                Err(_) => debug!("connection timed out"),
             }
             drop(permit);
         });
@@ -95,10 +98,10 @@ where
     fn answer(&self, method: &Method, path: &str) -> Response<Full<Bytes>> {
         let known = ["/healthz", "/readyz", "/metrics"].contains(&path);
         if !known {
-            return plain(StatusCode::NOT_FOUND, "not here: ask for /healthz, /readyz or /metrics");
+            return plain(StatusCode::NOT_FOUND, "not found: use /healthz, /readyz or /metrics");
         }
         if method != Method::GET && method != Method::HEAD {
-            let mut answer = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are answered");
+            let mut answer = plain(StatusCode::METHOD_NOT_ALLOWED, "method not allowed: use GET or HEAD");
             answer
                 .headers_mut()
                 .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));

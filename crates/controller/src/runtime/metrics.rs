@@ -209,26 +209,30 @@ impl Metrics {
         ours.register("reconciles", "Reconciliations", reconciles.clone());
         let errors = reconcile_errors.clone();
         ours.register("reconcile_errors", "Writes that failed and are retried", errors);
-        let help = "Objects whose last three writes failed, and that are tried again";
+        let help = "Objects whose last three writes failed and that are retried";
         ours.register("failing", help, failing.clone());
-        let help = "For how long the object that is due for longest has waited";
+        let help = "Waiting time of the object that has been due for longest, in seconds";
         ours.register("queue_delay_seconds", help, queue_delay.clone());
-        ours.register("writes", "Requests that wrote to the hub", writes.clone());
-        let help = "Warnings as Events on objects, by the reason of the Event";
+        ours.register("writes", "Write requests to the hub", writes.clone());
+        let help = "Warning Events, by reason";
         ours.register("warnings", help, warnings.clone());
-        let help = "Seconds between the last change of an object and its arrival by a watch";
+        let help = "Seconds between the last change of an object and its watch event";
         ours.register("watch_lag_seconds", help, watch_lag.clone());
-        let help = "Bytes of JSON of the objects that watches have brought";
+        let help = "Bytes of JSON of the objects received by watches";
         ours.register("watch_bytes", help, watch_bytes.clone());
-        ours.register("watch_errors", "How often a watch broke", watch_errors.clone());
-        let help = "Whether a watch has brought all there is";
+        ours.register(
+            "watch_errors",
+            "Watch failures and objects that cannot be parsed",
+            watch_errors.clone(),
+        );
+        let help = "1 if the initial list of a watch is complete, otherwise 0";
         ours.register("watch_synced", help, watch_synced.clone());
-        ours.register("leader", "Whether this replica writes", leader.clone());
-        let help = "What was made for argocd-agent: certificates, and keys for tokens";
+        ours.register("leader", "1 if this replica is the leader, otherwise 0", leader.clone());
+        let help = "Certificates and token keys issued for argocd-agent";
         ours.register("certificates_issued", help, issued.clone());
-        let help = "Panics that stopped the work for one object, which is tried again";
+        let help = "Panics while handling one object, which is retried";
         ours.register("panics", help, panics.clone());
-        let help = "Events that were not written because too many waited";
+        let help = "Events dropped because too many were waiting";
         ours.register("events_dropped", help, events_dropped.clone());
         let own = register(ours);
         let metrics = Self {
@@ -349,7 +353,7 @@ impl Metrics {
     #[must_use]
     pub fn render(&self) -> String {
         let mut text = String::new();
-        encode(&mut text, &self.registry).expect("a string takes all that is written");
+        encode(&mut text, &self.registry).expect("writing to a string cannot fail");
         text
     }
 }
@@ -383,7 +387,7 @@ impl Collector for Process {
             let gauge = ConstGauge::new(i64::try_from(bytes).unwrap_or(i64::MAX));
             let (name, help) = (
                 "argocd_ocm_cmp_memory_limit_bytes",
-                "How much memory the process may have",
+                "Memory limit of the process in bytes",
             );
             gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
         }
@@ -517,7 +521,7 @@ mod tests {
     fn the_text_is_open_metrics() {
         let text = metrics().render();
         assert!(text.ends_with("# EOF\n"), "{text}");
-        let help = "# HELP argocd_ocm_cmp_leader Whether this replica writes.\n\
+        let help = "# HELP argocd_ocm_cmp_leader 1 if this replica is the leader, otherwise 0.\n\
                     # TYPE argocd_ocm_cmp_leader gauge\n\
                     argocd_ocm_cmp_leader 0\n";
         assert!(text.contains(help), "{text}");

@@ -127,7 +127,8 @@ impl Writer {
         {
             self.is_not_there(resource, place).await?;
         }
-        let request = request(write).ok_or_else(|| Refused::unmade("it is to be made twice".to_owned()))?;
+        let request =
+            request(write).ok_or_else(|| Refused::unmade("the write still needs generated data".to_owned()))?;
         match self.send(request).await {
             Ok(_) => {}
             // The object is already in the desired state.
@@ -157,7 +158,7 @@ impl Writer {
         let made = tokio::task::spawn_blocking(move || pki::make(&own, authority.as_deref()));
         let made = made
             .await
-            .map_err(|_| Refused::unmade("it was not finished".to_owned()))?;
+            .map_err(|_| Refused::unmade("the generation of its data was aborted".to_owned()))?;
         let made = made.map_err(|error| Refused::unmade(error.to_string()))?;
         let mut write = write.clone();
         if let Write::Create { object: body, .. } | Write::Patch { body, .. } = &mut write {
@@ -185,7 +186,7 @@ impl Writer {
             Err(refused) => Err(refused),
             Ok(_) => Err(Refused {
                 reason: Reason::Conflict,
-                why: format!("{} {place} is there", resource.kind),
+                why: format!("{} {place} still exists", resource.kind),
                 retry_after: None,
                 is_gone: false,
                 code: None,
@@ -211,7 +212,7 @@ impl Writer {
             Ok(_) => {}
             Err(refused) => {
                 self.metrics.failed(controller, refused.reason);
-                warn!(%place, kind, event = reason, why = refused.why, "an Event cannot be written");
+                warn!(%place, kind, event = reason, why = refused.why, "cannot write the Event");
             }
         }
     }
@@ -241,7 +242,10 @@ impl Writer {
         if found["items"].as_array().is_none_or(|items| !items.is_empty()) {
             return;
         }
-        let message = format!("{} {place} cannot be made: something else has that name", resource.kind);
+        let message = format!(
+            "{} {place} cannot be created: another object has that name",
+            resource.kind
+        );
         self.tell(&RecordedEvent {
             controller,
             of: of.clone(),
@@ -259,12 +263,12 @@ impl Writer {
         let ((resource, place), why) = (object_of(write), &refused.why);
         let kind = resource.kind;
         if refused.is_gone && matches!(write, Write::Patch { .. }) {
-            debug!(%place, kind, "gone before it was written");
+            debug!(%place, kind, "deleted before it was written");
             return Outcome::AsItShouldBe;
         }
         self.metrics.failed(controller, refused.reason);
         if refused.reason == Reason::Conflict {
-            debug!(%place, kind, "written by somebody else meanwhile");
+            debug!(%place, kind, "conflict: another writer changed the object");
         } else {
             warn!(%place, kind, %why, "write failed; retrying");
         }
@@ -349,7 +353,7 @@ impl Writer {
             Ok(answer) => answer.map_err(|error| Refused::of(&error)),
             Err(_) => Err(Refused {
                 reason: Reason::Timeout,
-                why: format!("no answer in {} seconds", PATIENCE.as_secs()),
+                why: format!("no response within {} seconds", PATIENCE.as_secs()),
                 retry_after: None,
                 is_gone: false,
                 code: None,

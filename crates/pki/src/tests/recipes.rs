@@ -246,15 +246,15 @@ fn what_cannot_be_made_says_which_part_is_not_right() {
         (
             bundle,
             &*other,
-            "tls.key: it is not the key of the first certificate of tls.crt",
+            "tls.key: does not match the first certificate of tls.crt",
         ),
-        (bundle, b"", "tls.key: it has no private key that is not encrypted"),
-        (bundle, &key[..400], "tls.key: its PEM text is broken"),
-        (b"", key, "tls.crt: it has no certificate"),
+        (bundle, b"", "tls.key: contains no unencrypted private key"),
+        (bundle, &key[..400], "tls.key: invalid PEM"),
+        (b"", key, "tls.crt: contains no certificate"),
         (
             leaf,
             part(&served, TLS_KEY),
-            "tls.crt: its first certificate is not one of a certificate authority",
+            "tls.crt: the first certificate is not a CA certificate",
         ),
     ] {
         assert_eq!(
@@ -267,11 +267,11 @@ fn what_cannot_be_made_says_which_part_is_not_right() {
         let data = secret(&[(TLS_CERTIFICATE, bundle), (TLS_KEY, key), (NEXT_KEY, next)]);
         assert_eq!(
             said(&promote, &data),
-            "next.key: no certificate of tls.crt is of this key"
+            "next.key: no certificate of tls.crt matches this key"
         );
     }
     let no_key = AuthorityData::new(BTreeMap::from([(TLS_CERTIFICATE.into(), ByteString(Vec::new()))]));
-    assert_eq!(no_key.err().unwrap().to_string(), "tls.key: it is not there");
+    assert_eq!(no_key.err().unwrap().to_string(), "tls.key: missing");
     assert_eq!(make(&server(), None), Err(Error::NoAuthority));
 
     let Recipe::Server {
@@ -294,7 +294,7 @@ fn what_cannot_be_made_says_which_part_is_not_right() {
     );
     assert_eq!(
         said(&with("a", 366, 400), &data),
-        "a certificate cannot end before it begins, and it ends no later than its authority"
+        "invalid validity period: a certificate must expire after it becomes valid, and no later than its CA"
     );
     assert_eq!(make(&with("a", 2, 2), Some(&data)), Err(Error::Times));
     assert_eq!(make(&with("a", -30_000, 2), Some(&data)), Err(Error::Times));

@@ -144,12 +144,12 @@ fn what_is_lacking_is_said_with_the_way_out() {
         ),
     ];
     insta::assert_snapshot!(all.join("\n"), @r"
-        there is no Service argocd-agent-principal in Argo CD's namespace: install argocd-agent's principal, or set the principal's address and port in the GitOpsCluster
-        Service argocd-agent-principal is reached from inside the hub only: make it of type LoadBalancer or NodePort, give it a Route with TLS termination passthrough, or set the principal's address and port in the GitOpsCluster
+        Service argocd-agent-principal is missing in Argo CD's namespace: install argocd-agent's principal, or set the principal's address and port in the GitOpsCluster
+        Service argocd-agent-principal is reachable only inside the hub: set its type to LoadBalancer or NodePort, give it a Route with TLS termination passthrough, or set the principal's address and port in the GitOpsCluster
         the load balancer of Service argocd-agent-principal has no address yet: wait until it has one, or set the principal's address and port in the GitOpsCluster
-        Service argocd-agent-principal is of type NodePort, and no Node that is ready has an InternalIP: see to the Nodes, or set the principal's address and port in the GitOpsCluster
+        Service argocd-agent-principal is of type NodePort, but no ready Node has an InternalIP: check the Nodes, or set the principal's address and port in the GitOpsCluster
         Service argocd-agent-principal has no node port yet: wait until it has one, or set the principal's address and port in the GitOpsCluster
-        Service argocd-agent-principal is reached from inside the hub only: make it of type LoadBalancer or NodePort, give it a Route with TLS termination passthrough, or set the principal's address and port in the GitOpsCluster
+        Service argocd-agent-principal is reachable only inside the hub: set its type to LoadBalancer or NodePort, give it a Route with TLS termination passthrough, or set the principal's address and port in the GitOpsCluster
         ");
 }
 

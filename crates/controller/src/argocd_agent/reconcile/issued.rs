@@ -210,7 +210,7 @@ pub(crate) fn of_others(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, ar
     let all = revoked.filter_map(|cluster| {
         let (owner, ..) = asking(cache, argocd).find(|(place, it, _)| has_agent(cache, place, it, cluster, argocd))?;
         let had = record(cache, cluster, argocd).and_then(Object::owner);
-        (owner != place && had.as_ref() != Some(place)).then(|| format!("{cluster} (of the GitOpsCluster {owner})"))
+        (owner != place && had.as_ref() != Some(place)).then(|| format!("{cluster} (of GitOpsCluster {owner})"))
     });
     all.collect()
 }

@@ -65,7 +65,7 @@ fn reconcile(cache: &Cache, place: &ObjectRef, context: &Context<'_>) -> Option<
             (sign(cache, place, request, (&cluster, &owner), context)?, None)
         }
         Decision::Grant(..) => {
-            let message = "the agent of the cluster asks for its own certificate";
+            let message = "the agent of the cluster requests its own certificate";
             let write = condition(
                 &REQUEST_APPROVALS,
                 place,
@@ -140,7 +140,7 @@ fn judge(cache: &Cache, request: &Object, context: &Context<'_>) -> Decision {
     let asked = match asked {
         Some(Ok(asked)) => asked,
         Some(Err(error)) => return Decision::Refuse(INVALID, error.to_string()),
-        None => return Decision::Refuse(INVALID, "it has no request for a certificate in it".to_owned()),
+        None => return Decision::Refuse(INVALID, "spec.request contains no certificate request".to_owned()),
     };
     if let Err(why) = check(requester, &asked.common_name, &asked.organizations) {
         return Decision::Refuse(FOREIGN, why);
@@ -148,8 +148,8 @@ fn judge(cache: &Cache, request: &Object, context: &Context<'_>) -> Decision {
     let cluster = requester.cluster().unwrap_or_default();
     if let Some(owner) = issued::revoker(cache, cluster, argocd) {
         let why = format!(
-            "the agent of the cluster {cluster} is revoked: remove the cluster from revokedClusters of the GitOpsCluster {owner} to let \
-             it in again"
+            "the agent of ManagedCluster {cluster} is revoked: to readmit it, remove the cluster from revokedClusters \
+             of GitOpsCluster {owner}"
         );
         return Decision::Refuse(REVOKED, why);
     }
@@ -169,8 +169,8 @@ fn judge(cache: &Cache, request: &Object, context: &Context<'_>) -> Decision {
         });
         if let Some(first) = first.filter(|_| count >= issued::LIMIT) {
             let why = format!(
-                "the agent of the cluster {cluster} has {count} certificates that have not expired, and the limit is {}: find out why it \
-                 asks so often; the first expires at {first}",
+                "the agent of ManagedCluster {cluster} has {count} unexpired certificates, and the limit is {}: find \
+                 out why it requests so many; the first expires at {first}",
                 issued::LIMIT
             );
             return Decision::Refuse(TOO_MANY, why);

@@ -81,7 +81,7 @@ fn some_get_it_at_a_time_and_the_next_ones_when_these_fare_well() {
     assert_eq!(first.moved["a"], Some(at(0)), "since now");
     assert_eq!(
         first.progress.message,
-        "0 of 5 clusters have the wanted version, 2 at a time"
+        "0 of 5 clusters have the desired version, 2 at a time"
     );
     // a has had it for long enough, b is not healthy yet.
     let fleet = of_five(&[("a", well("new")), ("b", ill("new", 20))]);
@@ -128,7 +128,7 @@ fn too_many_failures_stop_it_and_take_nothing_back() {
     assert_eq!(stopped.progress.state, State::Stopped);
     assert_eq!(
         stopped.progress.message,
-        "1 of 5 clusters have the wanted version, 2 at a time; stopped: 1 failed: a"
+        "1 of 5 clusters have the desired version, 2 at a time; stopped: 1 failed: a"
     );
     let tolerant = Fleet {
         strategy: Strategy::Progressive(limits(2, 1)),
@@ -179,7 +179,7 @@ fn the_version_before_comes_back_at_once() {
     assert_eq!((plan.first, plan.next, plan.moved.len()), ("old", None, 0));
     assert_eq!(
         (plan.progress.state, &*plan.progress.message),
-        (State::Going, "3 of 5 clusters have the wanted version; not yet a, b")
+        (State::Going, "3 of 5 clusters have the desired version; pending: a, b")
     );
 }
 
@@ -215,7 +215,7 @@ fn it_ends_when_all_fare_well_that_are_heard_of() {
             "new",
             None,
             State::Done,
-            "3 of 4 clusters have the wanted version; nothing is heard of c"
+            "3 of 4 clusters have the desired version; unreachable: c"
         )
     );
 }

@@ -324,6 +324,6 @@ fn a_mode_is_one_of_argocd_agents() {
     }
     assert_eq!(
         Mode::of("push").expect_err("no mode"),
-        "the mode \"push\" is none of argocd-agent's: write managed or autonomous"
+        "unknown mode \"push\" of argocd-agent: use managed or autonomous"
     );
 }

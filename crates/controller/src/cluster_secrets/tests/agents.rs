@@ -330,7 +330,8 @@ fn secrets_of_the_peers_for_agents_are_taken_over_and_those_of_argocd_agentctl_a
     let by_hand = of_the_peer(&of_acm, false);
     assert_eq!(
         hub().told("cluster-eu1", &by_hand),
-        "Argo CD knows this cluster by the Secret argocd/cluster-eu1, which stays as it is, and gets no other. Delete it, or hand \
+        "Argo CD knows this cluster by Secret argocd/cluster-eu1, which stays unchanged, so the controller creates no \
+         other: delete it, or hand \
          argocd/cluster-eu1 over by the label app.kubernetes.io/managed-by=argocd-ocm-cmp"
     );
     for other in [
@@ -340,7 +341,7 @@ fn secrets_of_the_peers_for_agents_are_taken_over_and_those_of_argocd_agentctl_a
         json!({"data": {"config": encoded("hunter2")}}),
     ] {
         let told = hub().told("cluster-eu1", &of_the_peer(&other, true));
-        assert!(told.contains("stays as it is"), "{other}");
+        assert!(told.contains("stays unchanged"), "{other}");
     }
     let mut handed_over = by_hand;
     handed_over["metadata"]["labels"][MANAGED_BY] = json!(OURS);
@@ -355,7 +356,7 @@ fn no_secret_of_an_agent_is_written_beside_another() {
     assert!(hub().told("by-hand", &of_agent).contains("argocd/by-hand, which stays"));
     let blank = secret("eu1", "https://eu1-control-plane", &json!({}));
     let told = hub().told(GITOPS_NAME, &blank);
-    assert!(told.ends_with("and gets no other"), "{told}");
+    assert!(told.ends_with("so the controller creates no other"), "{told}");
 }
 
 #[test]

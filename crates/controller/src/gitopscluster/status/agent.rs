@@ -129,8 +129,8 @@ fn connected(members: &[Member<'_>]) -> Condition {
     let (is, reason, what) = match (&unwell[..], &coming[..]) {
         ([], []) if members.is_empty() => (Is::Unknown, "NoClusters", "no cluster has an agent".to_owned()),
         ([], []) => (Is::True, "Success", String::new()),
-        ([], coming) => (Is::Unknown, "InProgress", format!("not yet {}", few(coming))),
-        (unwell, _) => (Is::False, "NotConnected", format!("not {}", few(unwell))),
+        ([], coming) => (Is::Unknown, "InProgress", format!("pending: {}", few(coming))),
+        (unwell, _) => (Is::False, "NotConnected", format!("not connected: {}", few(unwell))),
     };
     let mut message = if members.is_empty() {
         what
@@ -143,7 +143,7 @@ fn connected(members: &[Member<'_>]) -> Condition {
             .join(", ")
     };
     if !silent.is_empty() {
-        message = format!("{message}; nothing is heard of {}", few(&silent));
+        message = format!("{message}; unreachable: {}", few(&silent));
     }
     Condition {
         kind: "AgentsConnected",
@@ -203,10 +203,10 @@ impl Parts {
                 .object(AgentResource::TokenKey, &ObjectRef::new(argocd, name))
                 .is_some()
         };
-        let coming = |what: &str| Err((Is::Unknown, format!("{what} is not there yet")));
+        let coming = |what: &str| Err((Is::Unknown, format!("{what} does not exist yet")));
         let there = |is_there, what: &str| {
             if is_there {
-                Ok(format!("{what} is there"))
+                Ok(format!("{what} exists"))
             } else {
                 coming(what)
             }
@@ -219,7 +219,7 @@ impl Parts {
                 })
             };
             let applied = clusters.iter().filter(is_applied).count();
-            let message = format!("{applied} of {} clusters have applied it", clusters.len());
+            let message = format!("{applied} of {} clusters have applied the ManifestWork", clusters.len());
             if applied < clusters.len() {
                 Err((Is::Unknown, message))
             } else {
@@ -231,7 +231,7 @@ impl Parts {
                 Ok(Server { address, port }) => Ok(format!("agents connect to {address}:{port}")),
                 Err(why) => Err((Is::False, why.clone())),
             },
-            token_key: there(secret(names::JWT_SECRET), "the key for tokens"),
+            token_key: there(secret(names::JWT_SECRET), "the token key"),
             authority: authority(cache, argocd),
             principal: leaf(cache, names::PRINCIPAL_TLS),
             proxy: leaf(cache, names::RESOURCE_PROXY_TLS),
@@ -247,12 +247,13 @@ impl Parts {
             },
             config: there(ready.config, "the AddOnDeploymentConfig"),
             management: match &ready.management {
-                Ok(true) => Ok("OCM brings the add-on to the clusters that are selected".to_owned()),
+                Ok(true) => Ok("OCM installs the add-on on the selected clusters".to_owned()),
                 Ok(false) => coming("the ClusterManagementAddOn"),
                 Err(clusters) => Err((
                     Is::False,
                     format!(
-                        "no GitOpsCluster selects {}, where the add-on is: select them, or delete their ManagedClusterAddOn {}",
+                        "no GitOpsCluster selects {}, which have the add-on: select them, or delete their \
+                         ManagedClusterAddOn {}",
                         few(clusters),
                         names::ADDON
                     ),
@@ -262,14 +263,14 @@ impl Parts {
             argocd: if wanted.is_operated() {
                 applied(&names::argocd_work(&place.namespace, &place.name))
             } else {
-                Ok("the add-on brings Argo CD with it".to_owned())
+                Ok("the add-on includes Argo CD".to_owned())
             },
         }
     }
 
     fn of_pull(self) -> Vec<Condition> {
-        let rights = "OCM's add-on manager needs no rights here: certificates are signed by this controller";
-        let tolerations = "clusters that cannot be reached keep their agents, whatever the Placement tolerates";
+        let rights = "OCM's add-on manager needs no permissions here: this controller signs the certificates";
+        let tolerations = "unreachable clusters keep their agents, whatever the Placement tolerates";
         vec![
             condition("RBACReady", Ok(rights.to_owned())),
             condition("ServerDiscovered", self.server),
@@ -338,7 +339,8 @@ fn authority(cache: &Cache, argocd: &str) -> Part {
         return Err((
             Is::Unknown,
             format!(
-                "the Secret {argocd}/{name} of type kubernetes.io/tls is not there yet: delete one of another type if it exists"
+                "Secret {argocd}/{name} of type kubernetes.io/tls does not exist yet: delete a Secret of another type \
+                 if it has this name"
             ),
         ));
     };
@@ -346,18 +348,18 @@ fn authority(cache: &Cache, argocd: &str) -> Part {
         None => Err((
             Is::False,
             format!(
-                "the Secret {argocd}/{name} has no certificate with its key: put it right, or delete it for another to be made, which \
-                 every agent has to be told"
+                "Secret {argocd}/{name} has no certificate that matches its key: correct it, or delete it to replace \
+                 the CA of all agents"
             ),
         )),
         Some(signer) => Ok(match (&ca.next, ca.certificates.len()) {
             (Some(_), _) => format!(
-                "{} signs, and the next authority is being told to the clusters",
+                "{} signs; the next CA is being distributed to the clusters",
                 signer.common_name
             ),
             (None, 1) => format!("{} signs", signer.common_name),
             (None, _) => format!(
-                "{} signs, and what was signed before is being replaced",
+                "{} signs; the certificates of the previous CA are being replaced",
                 signer.common_name
             ),
         }),
@@ -371,9 +373,9 @@ fn leaf(cache: &Cache, name: &str) -> Part {
         ca.certificates.iter().find(|it| leaf.is_issued_by(it))
     };
     match cache.certificate(name) {
-        None => Err((Is::Unknown, "the certificate is not there yet".to_owned())),
+        None => Err((Is::Unknown, "the certificate does not exist yet".to_owned())),
         Some(leaf) => Ok(match issued_by(leaf) {
-            Some(authority) => format!("it is issued by {}", authority.common_name),
+            Some(authority) => format!("issued by {}", authority.common_name),
             None => "issued externally; not renewed by this controller".to_owned(),
         }),
     }

@@ -323,7 +323,7 @@ fn of_two_that_ask_for_agents_the_first_keeps_its_clusters() {
     assert_eq!(hub.agent_owner("eu1"), "argocd/all");
     let message = hub.says_of(&other, "ClustersRegistered")[2];
     assert!(
-        message.contains("eu1: the GitOpsCluster argocd/all has registered it"),
+        message.contains("eu1: GitOpsCluster argocd/all already registers it"),
         "{message}"
     );
     assert_eq!((hub.has(&all()), hub.has(&other)), (vec!["eu1", "eu2"], vec![]));

@@ -352,7 +352,7 @@ fn a_cluster_that_is_not_there_keeps_what_runs_on_another() {
     hub.settle(&shop());
     hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu3"}}}));
     assert_eq!(hub.settle(&shop()), ["patch application argocd/shop"]);
-    assert_eq!(hub.conditions(&shop()), [(ERROR, "there is no ManagedCluster eu3")]);
+    assert_eq!(hub.conditions(&shop()), [(ERROR, "ManagedCluster eu3 does not exist")]);
     assert_eq!(hub.events[0].reason, "ManifestWorkRefused");
     hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: ""}}}));
     hub.settle(&shop());
@@ -388,7 +388,7 @@ fn a_namespace_goes_to_the_clusters_that_its_placements_select() {
     };
     assert_eq!(decide(&mut hub, "argocd-2", &["eu1"]), [], "another namespace");
     hub.settle(&shop());
-    let why = "no Placement in the namespace argocd selects the ManagedCluster eu1";
+    let why = "no Placement in Namespace argocd selects ManagedCluster eu1";
     assert_eq!((hub.conditions(&shop()), hub.works()), (vec![(ERROR, why)], vec![]));
     let affected = decide(&mut hub, "argocd", &["eu2", "eu1"]);
     assert_eq!(affected.len(), 1, "a decision that comes later is refresh");
@@ -728,7 +728,7 @@ fn an_application_outside_argo_cds_namespace_needs_what_argo_cd_needs() {
          argocd/argocd-cmd-params-cm",
     );
     assert_eq!(hub.namespaces("team-*").len(), 2, "both are looked at again");
-    refused(&mut hub, "there is no AppProject default in the namespace argocd");
+    refused(&mut hub, "AppProject argocd/default does not exist");
     hub.project(&json!({"destinations": [{"name": "*", "namespace": "*"}]}));
     refused(
         &mut hub,

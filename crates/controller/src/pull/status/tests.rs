@@ -211,13 +211,10 @@ fn an_application_that_nobody_runs_is_neither_green_nor_empty() {
             Some(&unheard),
             "waiting for eu1: its agent has not applied the Application",
         ),
-        (
-            Some(&silent),
-            "waiting for eu1: nothing has come back of the Application",
-        ),
+        (Some(&silent), "waiting for eu1: no feedback yet"),
         (
             Some(&dormant),
-            "waiting for eu1: its Argo CD has not looked at the Application",
+            "waiting for eu1: its Argo CD has not reconciled the Application",
         ),
     ] {
         let mut hub = Hub::new();
@@ -379,7 +376,7 @@ fn an_operation_that_was_taken_shows_that_it_is_not_over() {
     let before = carrying(current(&[&WELL[..], &SUCCEEDED].concat()));
     hub.write(&situation(Some(&before))).expect("a write");
     let waiting = json!({
-        "operation": {}, "phase": "Running", "startedAt": NOON, "message": "waiting for eu1 to begin",
+        "operation": {}, "phase": "Running", "startedAt": NOON, "message": "waiting for eu1 to start the operation",
     });
     assert_eq!(hub.0["operationState"], waiting);
     assert_eq!(hub.health(), "Healthy", "which is not in doubt");

@@ -95,7 +95,7 @@ impl Post {
         let Self { lease, candidate, .. } = self;
         match leads {
             true if is_news => info!(lease, identity = candidate.identity, "leading"),
-            false if is_news && self.is_released => info!(lease, identity = candidate.identity, "left to others"),
+            false if is_news && self.is_released => info!(lease, identity = candidate.identity, "released leadership"),
             false if is_news => warn!(lease, identity = candidate.identity, "no longer leading"),
             _ => {}
         }
@@ -149,7 +149,7 @@ impl Campaign {
             match self.look().await {
                 Ok(None) => self.told.clear(),
                 Ok(Some(expires)) => next = next.min(expires),
-                Err(Trouble::Conflict) => debug!(lease = self.post.lease, "somebody else was faster"),
+                Err(Trouble::Conflict) => debug!(lease = self.post.lease, "another replica was faster"),
                 Err(Trouble::Other(reason)) => {
                     if self.is_news(&reason) {
                         warn!(lease = self.post.lease, %reason, "cannot acquire the Lease");
@@ -224,8 +224,16 @@ impl Campaign {
         let lease = &self.post.lease;
         match left.await {
             Ok(Ok(())) => debug!(lease, "Lease released"),
-            Ok(Err(error)) => warn!(lease, reason = reason(&error), "the lease is not released: it expires"),
-            Err(_) => warn!(lease, reason = SILENCE, "the lease is not released: it expires"),
+            Ok(Err(error)) => warn!(
+                lease,
+                reason = reason(&error),
+                "cannot release the Lease; it expires by itself"
+            ),
+            Err(_) => warn!(
+                lease,
+                reason = SILENCE,
+                "cannot release the Lease; it expires by itself"
+            ),
         }
     }
 

@@ -75,8 +75,7 @@ pub fn read_authority(text: &str) -> Result<(Box<str>, AuthorityData), String> {
         #[serde(default)]
         resource_version: Box<str>,
     }
-    let Secret { metadata, data } =
-        serde_json::from_str(text).map_err(|_| "it is not a Secret as Kubernetes has them")?;
+    let Secret { metadata, data } = serde_json::from_str(text).map_err(|_| "not a valid Secret")?;
     let data = AuthorityData::new(data.unwrap_or_default()).map_err(|error| error.to_string())?;
     Ok((metadata.resource_version, data))
 }

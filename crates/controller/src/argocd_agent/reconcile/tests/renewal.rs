@@ -323,7 +323,7 @@ fn an_authority_that_cannot_be_used_is_told_and_not_replaced() {
         let [status, _, message] = hub.says_of(&all(), "CertificatesReady");
         assert_eq!(status, "False");
         assert!(
-            message.contains("argocd/argocd-agent-ca has no certificate with its key"),
+            message.contains("argocd/argocd-agent-ca has no certificate that matches its key"),
             "{message}"
         );
         hub.is_at_rest();
@@ -351,8 +351,7 @@ fn an_authority_of_another_type_is_told_and_not_replaced() {
     let [status, _, message] = hub.says_of(&all(), "CertificatesReady");
     assert_eq!(status, "Unknown");
     assert!(
-        message
-            .contains("argocd/argocd-agent-ca of type kubernetes.io/tls is not there yet: delete one of another type"),
+        message.contains("argocd/argocd-agent-ca of type kubernetes.io/tls does not exist yet: delete a Secret"),
         "{message}"
     );
 }

@@ -350,7 +350,7 @@ fn refuses_more_certificates_than_the_limit_until_one_expires() {
     let [message] = &hub.events[..] else {
         panic!("one Event: {:?}", hub.events)
     };
-    assert!(message.contains("20 certificates that have not expired"), "{message}");
+    assert!(message.contains("20 unexpired certificates"), "{message}");
     assert!(hub.issued("other", "eu2").is_some(), "others have their own limit");
     let later = hub.now + days(1) + SignedDuration::from_secs(1);
     hub.pass_to(later);
@@ -439,7 +439,7 @@ fn a_gitopscluster_that_does_not_have_a_cluster_cannot_revoke_it() {
     assert_eq!([status, reason], ["False", "NotPermitted"]);
     for part in [
         "only a GitOpsCluster in the namespace argocd can set the principal's server address, agent.images",
-        "has no effect on clusters that another GitOpsCluster has: revoke them there: eu1 (of the GitOpsCluster argocd/all)",
+        "has no effect on clusters of other GitOpsClusters, revoke them there: eu1 (of GitOpsCluster argocd/all)",
     ] {
         assert!(message.contains(part), "{message}");
     }
