@@ -101,8 +101,8 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
     let before = quiet.metrics;
     let ask = |at: usize| vec![of_agent(&clusters[at], &requests[at])];
     let asked = timed(load.of_each(ask)).await?;
-    let wanted = written(&before) + 2.0 * load.applications();
-    let quiet = controller.quiet(written, wanted).await?;
+    let expected = written(&before) + 2.0 * load.applications();
+    let quiet = controller.quiet(written, expected).await?;
     let has_certificate = |status: &Value| status["certificate"].is_string();
     load.all_have(REQUESTS, "a certificate", has_certificate).await?;
     table.note("agents ask for certificates, s", seconds(asked.took), NONE);

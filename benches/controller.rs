@@ -69,8 +69,8 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
     for (name, state, shown, [load_go, done_go, writes_go]) in phases {
         let before = writes(&controller.metrics()?);
         let told = timed(fleet.report(state)).await?;
-        let wanted = before[0] + load.applications();
-        let quiet = controller.quiet(|metrics| writes(metrics)[0], wanted).await?;
+        let expected = before[0] + load.applications();
+        let quiet = controller.quiet(|metrics| writes(metrics)[0], expected).await?;
         fleet.all_have(shown).await?;
         let after = writes(&quiet.metrics);
         let each = |at: usize| format!("{:.2}", (after[at] - before[at]) / load.applications());

@@ -91,8 +91,8 @@ async fn measure(size: Size, table: &mut Table) -> Result<()> {
         let before = controller.metrics()?;
         let report = |at: usize| vec![request("PATCH", &works[at].path, &works[at].report(&status))];
         let told = timed(load.of_each(report)).await?;
-        let wanted = written(&before) + load.applications();
-        let quiet = controller.quiet(written, wanted).await?;
+        let expected = written(&before) + load.applications();
+        let quiet = controller.quiet(written, expected).await?;
         let text = |path| status.pointer(path).and_then(Value::as_str).unwrap_or_default();
         let phase = status.pointer("/operationState/phase").unwrap_or(&Value::Null);
         let shown = is(text("/sync/status"), text("/health/status"), phase);

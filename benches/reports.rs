@@ -151,15 +151,15 @@ impl<'s> Fleet<'s> {
     /// Asserts that each report counts all clusters with this status.
     async fn all_say(&self, [synced, healthy]: [bool; 2]) -> Result<()> {
         let count = |is: bool| if is { self.clusters } else { 0 }.to_string();
-        let wanted = [self.clusters.to_string(), count(synced), count(healthy)];
+        let expected = [self.clusters.to_string(), count(synced), count(healthy)];
         let read = |report: &Value| {
             let summary = &report["statuses"]["summary"];
             ["clusters", "synced", "healthy"].map(|key| summary[key].as_str().unwrap_or_default().to_owned())
         };
         let reports = self.load.read(REPORTS, read).await?;
         ensure!(
-            reports.len() == self.sets.len() && reports.iter().all(|it| *it == wanted),
-            "not {wanted:?} in each of {}: {reports:?}",
+            reports.len() == self.sets.len() && reports.iter().all(|it| *it == expected),
+            "not {expected:?} in each of {}: {reports:?}",
             self.sets.len()
         );
         Ok(())

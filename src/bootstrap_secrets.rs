@@ -16,7 +16,7 @@ const ARGO_CD: &str = "argocd";
 
 /// A Secret that Argo CD needs, with its one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Need {
+pub struct RequiredKey {
     /// The Secret.
     pub secret: &'static str,
     /// The key.
@@ -27,13 +27,13 @@ pub struct Need {
 
 /// The Secrets that Argo CD needs. Without the first, the application controller answers every request with `server.secretkey is
 /// missing`; without the second, no Pod of Argo CD starts.
-pub const NEEDS: [Need; 2] = [
-    Need {
+pub const REQUIRED_KEYS: [RequiredKey; 2] = [
+    RequiredKey {
         secret: "argocd-secret",
         key: "server.secretkey",
         is_labelled: true,
     },
-    Need {
+    RequiredKey {
         secret: "argocd-redis",
         key: "auth",
         is_labelled: false,
@@ -52,11 +52,11 @@ pub enum Write {
     Patch(Value),
 }
 
-impl Need {
+impl RequiredKey {
     /// Returns the write that completes the Secret `found`, which may not exist; `None` if it is complete. `random` becomes the
     /// value of a missing key. Existing values stay, even an empty one, or a label that differs from Argo CD's.
     #[must_use]
-    pub fn lacking(&self, found: Option<&Value>, namespace: &str, random: &[u8; BYTES]) -> Option<Write> {
+    pub fn missing_write(&self, found: Option<&Value>, namespace: &str, random: &[u8; BYTES]) -> Option<Write> {
         // Text, as Argo CD creates it: a password of Redis is an argument of its command line.
         let text = json!(ByteString(random.to_vec()));
         let text = text.as_str().unwrap_or_default().as_bytes().to_vec();
@@ -99,8 +99,8 @@ mod tests {
     /// Encoded in base64 twice: the value is text, and Secrets contain bytes.
     const VALUE: &str = "QndjSEJ3Y0hCd2NIQndjSEJ3Y0hCd2NIQndjSEJ3Y0hCd2NIQndjSEJ3Yz0=";
 
-    fn lacking(need: Need, found: Option<&Value>) -> Option<Value> {
-        let write = need.lacking(found, "argocd", &RANDOM)?;
+    fn missing_write(required_key: RequiredKey, found: Option<&Value>) -> Option<Value> {
+        let write = required_key.missing_write(found, "argocd", &RANDOM)?;
         Some(match write {
             Write::Create(object) => json!({"create": object}),
             Write::Patch(patch) => json!({"patch": patch}),
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_made() {
-        let [server, redis] = NEEDS;
+        let [server, redis] = REQUIRED_KEYS;
         let created = |name: &str, data: Value| {
             json!({"create": {
                 "apiVersion": "v1",
@@ -131,14 +131,14 @@ mod tests {
             }})
         };
         let expected = created("argocd-secret", json!({"server.secretkey": VALUE}));
-        assert_eq!(lacking(server, None), Some(expected));
+        assert_eq!(missing_write(server, None), Some(expected));
         let expected = created("argocd-redis", json!({"auth": VALUE}));
-        assert_eq!(lacking(redis, None), Some(expected));
+        assert_eq!(missing_write(redis, None), Some(expected));
     }
 
     #[test]
     fn only_what_is_lacking_is_written() {
-        let [server, redis] = NEEDS;
+        let [server, redis] = REQUIRED_KEYS;
         let part_of = |what| json!({"app.kubernetes.io/part-of": what});
         let (labels, data) = (part_of("argocd"), json!({"server.secretkey": ""}));
         let patch = |labels: Option<&Value>, data: Option<&Value>| {
@@ -163,11 +163,14 @@ mod tests {
             // Without labels and data.
             (secret(&Value::Null, &Value::Null), patch(Some(&labels), Some(&value))),
         ] {
-            assert_eq!(lacking(server, Some(&found)), expected, "{found}");
+            assert_eq!(missing_write(server, Some(&found)), expected, "{found}");
         }
         let found = secret(&Value::Null, &json!({"auth": "eA=="}));
-        assert_eq!(lacking(redis, Some(&found)), None);
+        assert_eq!(missing_write(redis, Some(&found)), None);
         let found = secret(&Value::Null, &json!({"password": "eA=="}));
-        assert_eq!(lacking(redis, Some(&found)), patch(None, Some(&json!({"auth": VALUE}))));
+        assert_eq!(
+            missing_write(redis, Some(&found)),
+            patch(None, Some(&json!({"auth": VALUE})))
+        );
     }
 }

@@ -9,7 +9,7 @@ mod install;
 mod pull;
 mod status;
 
-pub use agent::{AgentCommand, InstallArgs, PlaceArgs, PrepareArgs, RestartArgs, RunArgs};
+pub use agent::{AgentCommand, InstallArgs, PrepareArgs, RestartArgs, RunArgs, TargetArgs};
 pub use controller::ControllerArgs;
 pub use doctor::{DoctorArgs, DoctorFormat};
 pub use gitopscluster::{FleetFormat, GitOpsClusterCommand, GitOpsClusterStatusArgs};
@@ -20,7 +20,7 @@ pub use status::{Format, StatusArgs};
 
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 use generate::print;
-use generate::settings::{Arguments, Form, Given, SETTINGS, Setting};
+use generate::settings::{Arguments, FlagValues, SETTINGS, Setting, ValueType};
 use std::path::PathBuf;
 
 /// GitOps by pull: Argo CD Applications delivered to managed clusters as Open Cluster Management ManifestWorks.
@@ -257,7 +257,7 @@ impl From<GenerateArgs> for Arguments {
 
 /// The flags of settings: one for each row of their table.
 #[derive(Debug, Default)]
-pub struct SettingFlags(Given);
+pub struct SettingFlags(FlagValues);
 
 impl Args for SettingFlags {
     fn augment_args(command: clap::Command) -> clap::Command {
@@ -303,14 +303,14 @@ fn flag(setting: &Setting) -> Arg {
         "kustomize-options" => flag.allow_hyphen_values(true),
         _ => flag,
     };
-    match setting.form {
-        Form::Flag => flag
+    match setting.value_type {
+        ValueType::Flag => flag
             .value_name("BOOL")
             .num_args(0..=1)
             .require_equals(true)
             .default_missing_value("true"),
-        Form::Text(value) => flag.value_name(value),
-        Form::List(value) | Form::Map(value) => flag.value_name(value).action(ArgAction::Append),
+        ValueType::Text(value) => flag.value_name(value),
+        ValueType::List(value) | ValueType::Map(value) => flag.value_name(value).action(ArgAction::Append),
     }
 }
 

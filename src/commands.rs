@@ -125,7 +125,7 @@ fn differences(args: DiffArgs, env: &Env) -> Result<String, Problems> {
     let texts = works_of(&settings.name);
     let mut generated = works::read_back(&texts);
     let ownership = Ownership::on_hub(&settings.name, settings.target.clusters(), &generated);
-    let (there, texts, ownership) = if let Some(file) = &args.file {
+    let (live, texts, ownership) = if let Some(file) = &args.file {
         let texts = vec![diff::read(file)?];
         (file.display().to_string(), texts, Arc::new(ownership.in_file()))
     } else {
@@ -138,7 +138,7 @@ fn differences(args: DiffArgs, env: &Env) -> Result<String, Problems> {
     };
     let mut works = Vec::new();
     for text in &texts {
-        works.extend(diff::works(text, &there, &ownership)?);
+        works.extend(diff::works(text, &live, &ownership)?);
     }
     let names = works.iter().map(|work| work.name.as_str());
     let renamed;
@@ -149,7 +149,7 @@ fn differences(args: DiffArgs, env: &Env) -> Result<String, Problems> {
     }
     Ok(diff::text(
         &diff::compare(&works, &generated, args.file.is_none()),
-        &Style { colours, there },
+        &Style { colours, live },
     ))
 }
 

@@ -50,8 +50,8 @@ pub struct Side {
 
 /// Returns true if works of these names were made under a policy and `name` was not.
 #[must_use]
-pub fn is_named_by_policy<'n>(name: &WorkName, mut there: impl Iterator<Item = &'n str>) -> bool {
-    !name.is_under_policy() && there.any(|work| name.is_of_under_policy(work))
+pub fn is_named_by_policy<'n>(name: &WorkName, mut live: impl Iterator<Item = &'n str>) -> bool {
+    !name.is_under_policy() && live.any(|work| name.is_of_under_policy(work))
 }
 
 /// Returns the differences between live and generated works; none if Argo CD would do nothing.
@@ -59,21 +59,21 @@ pub fn is_named_by_policy<'n>(name: &WorkName, mut there: impl Iterator<Item = &
 /// Works that are Argo CD hooks exist only while and after they run, and no sync removes them. So they are compared only with
 /// works that were never on a hub.
 #[must_use]
-pub fn compare(there: &[Work<'_>], generated: &[Work<'_>], on_hub: bool) -> Vec<Change> {
+pub fn compare(live: &[Work<'_>], generated: &[Work<'_>], on_hub: bool) -> Vec<Change> {
     let was_on_hub = |work: &Work<'_>| work.metadata().is_some_and(|metadata| metadata.get("uid").is_some());
-    let on_hub = on_hub || there.iter().any(was_on_hub);
+    let on_hub = on_hub || live.iter().any(was_on_hub);
     let counts = |work: &&Work<'_>| !(on_hub && work.annotation("argocd.argoproj.io/hook").is_some());
-    let there = || there.iter().filter(counts);
+    let live = || live.iter().filter(counts);
     let generated = || generated.iter().filter(counts);
     let mut targets: Vec<&Target> = Vec::new();
     let mut seen = HashSet::new();
-    for work in generated().chain(there()) {
+    for work in generated().chain(live()) {
         if seen.insert(&work.target) {
             targets.push(&work.target);
         }
     }
     let mut by_target: HashMap<&Target, (Vec<&Work<'_>>, Vec<&Work<'_>>)> = HashMap::new();
-    for work in there() {
+    for work in live() {
         by_target.entry(&work.target).or_default().0.push(work);
     }
     for work in generated() {
@@ -93,8 +93,8 @@ fn changes(target: &Target, before: &[&Work<'_>], after: &[&Work<'_>]) -> Vec<Ch
         before,
         after,
     };
-    let before = Carried::all(before);
-    let after = Carried::all(after);
+    let before = WorkObject::all(before);
+    let after = WorkObject::all(after);
     let (pairs, alone) = pairs(&before, &after);
     let mut changes = Vec::new();
     let mut say = |what| changes.push(change(what, None, None));
@@ -157,19 +157,19 @@ fn title(work: &Work<'_>) -> String {
 }
 
 /// An object in a work.
-struct Carried<'w> {
+struct WorkObject<'w> {
     work: &'w Work<'w>,
     key: ObjectKey,
     object: &'w Value<'w>,
 }
 
 /// Works with their objects.
-type Works<'w> = Vec<(&'w Work<'w>, Vec<Carried<'w>>)>;
+type Works<'w> = Vec<(&'w Work<'w>, Vec<WorkObject<'w>>)>;
 
-impl<'w> Carried<'w> {
+impl<'w> WorkObject<'w> {
     fn all(works: &[&'w Work<'w>]) -> Works<'w> {
         let carried = |work: &'w Work<'w>| {
-            let objects = work.manifests().iter().map(|object| Carried {
+            let objects = work.manifests().iter().map(|object| WorkObject {
                 work,
                 key: works::key(object),
                 object,
@@ -180,38 +180,38 @@ impl<'w> Carried<'w> {
     }
 }
 
-fn objects<'c, 'w>(works: &'c Works<'w>) -> impl Iterator<Item = &'c Carried<'w>> {
+fn objects<'c, 'w>(works: &'c Works<'w>) -> impl Iterator<Item = &'c WorkObject<'w>> {
     works.iter().flat_map(|(_, objects)| objects)
 }
 
 /// A generated object, and its live object.
-type Pair<'c, 'w> = (Option<&'c Carried<'w>>, &'c Carried<'w>);
+type Pair<'c, 'w> = (Option<&'c WorkObject<'w>>, &'c WorkObject<'w>);
 
 /// Returns each generated object with its live object, and the live objects without a generated one. While works are replaced by
 /// others, and as a hook of two phases, an object is in several works: objects in works of the same name are paired.
-fn pairs<'c, 'w>(before: &'c Works<'w>, after: &'c Works<'w>) -> (Vec<Pair<'c, 'w>>, Vec<&'c Carried<'w>>) {
-    let place = |carried: &'c Carried<'w>| (&carried.key, carried.work.name.as_str());
+fn pairs<'c, 'w>(before: &'c Works<'w>, after: &'c Works<'w>) -> (Vec<Pair<'c, 'w>>, Vec<&'c WorkObject<'w>>) {
+    let place = |carried: &'c WorkObject<'w>| (&carried.key, carried.work.name.as_str());
     let stay: HashSet<_> = objects(after).map(place).collect();
-    let mut there: HashMap<&ObjectKey, Vec<&Carried<'w>>> = HashMap::new();
+    let mut live: HashMap<&ObjectKey, Vec<&WorkObject<'w>>> = HashMap::new();
     for carried in objects(before) {
-        there.entry(&carried.key).or_default().push(carried);
+        live.entry(&carried.key).or_default().push(carried);
     }
     let mut pairs = Vec::new();
     for new in objects(after) {
-        let found = there.get_mut(&new.key).and_then(|found| {
+        let found = live.get_mut(&new.key).and_then(|found| {
             let same = found.iter().position(|old| old.work.name == new.work.name);
             let at = same.or_else(|| found.iter().position(|old| !stay.contains(&place(old))))?;
             Some(found.remove(at))
         });
         pairs.push((found, new));
     }
-    let rest: HashSet<_> = there.into_values().flatten().map(place).collect();
+    let rest: HashSet<_> = live.into_values().flatten().map(place).collect();
     let alone = objects(before).filter(|old| rest.contains(&place(old))).collect();
     (pairs, alone)
 }
 
 /// Returns the changes of the works themselves, a line each.
-fn lines(before: &Works<'_>, after: &Works<'_>, pairs: &[Pair<'_, '_>], alone: &[&Carried<'_>]) -> Vec<String> {
+fn lines(before: &Works<'_>, after: &Works<'_>, pairs: &[Pair<'_, '_>], alone: &[&WorkObject<'_>]) -> Vec<String> {
     let mut lines = Vec::new();
     for (work, objects) in after.iter().filter(|(work, _)| !is_among(before, &work.name)) {
         let plural = if objects.len() == 1 { "" } else { "s" };
@@ -252,7 +252,7 @@ fn is_among(works: &Works<'_>, name: &str) -> bool {
 
 /// A move of objects from one work to another.
 #[derive(PartialEq)]
-struct Way<'w> {
+struct Move<'w> {
     from: &'w str,
     to: &'w str,
     /// True if the source drops the objects before the destination is applied. A work that is deleted as a whole is deleted last.
@@ -263,9 +263,9 @@ struct Way<'w> {
 fn moves<'c>(
     after: &Works<'_>,
     pairs: &[Pair<'c, '_>],
-    alone: &[&'c Carried<'_>],
-) -> Vec<(Way<'c>, Vec<&'c ObjectKey>)> {
-    let homes: HashMap<&ObjectKey, &Carried<'_>> = pairs.iter().map(|(_, new)| (&new.key, *new)).collect();
+    alone: &[&'c WorkObject<'_>],
+) -> Vec<(Move<'c>, Vec<&'c ObjectKey>)> {
+    let homes: HashMap<&ObjectKey, &WorkObject<'_>> = pairs.iter().map(|(_, new)| (&new.key, *new)).collect();
     let moved = pairs.iter().filter_map(|(old, new)| {
         let old = (*old)?;
         let gap = is_among(after, &old.work.name) && old.work.wave() < new.work.wave() && !old.work.keeps(&old.key);
@@ -276,10 +276,10 @@ fn moves<'c>(
         .iter()
         .filter(|old| is_among(after, &old.work.name))
         .filter_map(|old| Some((*old, *homes.get(&old.key)?, false)));
-    let mut ways: Vec<(Way<'_>, Vec<&ObjectKey>)> = Vec::new();
+    let mut ways: Vec<(Move<'_>, Vec<&ObjectKey>)> = Vec::new();
     for (old, new, gap) in moved.chain(given_up) {
         let (from, to) = (old.work.name.as_str(), new.work.name.as_str());
-        let way = Way { from, to, gap };
+        let way = Move { from, to, gap };
         if from == to {
             continue;
         }
@@ -302,8 +302,8 @@ fn names(keys: &[&ObjectKey]) -> String {
 }
 
 /// Returns true if the objects on both sides are in different orders, which are the orders in which they are applied.
-fn is_another_order(before: &[Carried<'_>], after: &[Carried<'_>]) -> bool {
-    let keys = |of: &[Carried<'_>]| of.iter().map(|carried| carried.key.clone()).collect::<HashSet<_>>();
+fn is_another_order(before: &[WorkObject<'_>], after: &[WorkObject<'_>]) -> bool {
+    let keys = |of: &[WorkObject<'_>]| of.iter().map(|carried| carried.key.clone()).collect::<HashSet<_>>();
     let (old, new) = (keys(before), keys(after));
     let stayed = before.iter().filter(|carried| new.contains(&carried.key));
     let staying = after.iter().filter(|carried| old.contains(&carried.key));
@@ -333,7 +333,7 @@ mod tests {
     }
 
     /// Returns the changes, with the names of works in place of whole sides.
-    fn told(there: &[String], generated: &[String]) -> Vec<String> {
+    fn told(live: &[String], generated: &[String]) -> Vec<String> {
         let tell = |change: Change| {
             let side = |side: Option<Side>| side.map_or(String::new(), |side| side.work);
             let way = match (change.before, change.after) {
@@ -342,19 +342,19 @@ mod tests {
             };
             format!("{} {}{way}", change.target, change.what)
         };
-        let changes = compare(&read_back(there), &read_back(generated), false);
+        let changes = compare(&read_back(live), &read_back(generated), false);
         changes.into_iter().map(tell).collect()
     }
 
     #[test]
     fn an_object_is_the_same_in_whatever_work_it_stands() {
-        let there = [work("c", "shop", "", &["a=1", "b=1", "c=1", "d=1", "e=1"])];
+        let live = [work("c", "shop", "", &["a=1", "b=1", "c=1", "d=1", "e=1"])];
         let generated = [
             work("c", "shop", "", &["a=1"]),
             work("c", "shop.part-b1", "", &["b=1", "c=2", "d=1", "e=1"]),
         ];
         assert_eq!(
-            told(&there, &generated),
+            told(&live, &generated),
             [
                 "c ManifestWork shop.part-b1 is new, with 4 objects",
                 "c ConfigMap shop/b, ConfigMap shop/c, ConfigMap shop/d and 1 more move from work shop to shop.part-b1",
@@ -362,21 +362,21 @@ mod tests {
             ]
         );
         assert_eq!(
-            told(&generated, &there)[..2],
+            told(&generated, &live)[..2],
             [
                 "c ManifestWork shop.part-b1 is deleted",
                 "c ConfigMap shop/b, ConfigMap shop/c, ConfigMap shop/d and 1 more move from work shop.part-b1 to shop",
             ]
         );
-        assert!(told(&there, &there).is_empty());
+        assert!(told(&live, &live).is_empty());
     }
 
     #[test]
     fn clusters_are_told_apart() {
-        let there = [work("a", "shop", "", &["x=1"]), work("b", "shop", "", &["x=1"])];
+        let live = [work("a", "shop", "", &["x=1"]), work("b", "shop", "", &["x=1"])];
         let generated = [work("c", "shop", "", &["x=1"]), work("a", "shop", "", &["x=1"])];
         assert_eq!(
-            told(&there, &generated),
+            told(&live, &generated),
             [
                 "c ManifestWork shop is new, with 1 object",
                 "c ConfigMap shop/x: >shop",
@@ -388,12 +388,12 @@ mod tests {
 
     #[test]
     fn while_a_work_is_replaced_its_objects_stand_in_two() {
-        let there = [
+        let live = [
             work("c", "shop", "", &["a=1", "b=1"]),
             work("c", "shop.part-b0", "", &["a=2"]),
         ];
         assert_eq!(
-            told(&there, &[work("c", "shop.part-b0", "", &["a=2", "b=1"])]),
+            told(&live, &[work("c", "shop.part-b0", "", &["a=2", "b=1"])]),
             [
                 "c ManifestWork shop is deleted",
                 "c ConfigMap shop/b moves from work shop to shop.part-b0",
@@ -402,7 +402,7 @@ mod tests {
         // One of the two works drops it and stays.
         let generated = [work("c", "shop", "", &["b=1"]), work("c", "shop.part-b0", "", &["a=2"])];
         assert_eq!(
-            told(&there, &generated),
+            told(&live, &generated),
             ["c ConfigMap shop/a moves from work shop to shop.part-b0"]
         );
     }
@@ -446,11 +446,11 @@ mod tests {
 
     #[test]
     fn hooks_of_argo_cds_own_are_compared_only_with_what_was_never_on_a_hub() {
-        let there = [work("c", "shop", "", &["a=1"]), work("c", "old", HOOK, &["b=1"])];
+        let live = [work("c", "shop", "", &["a=1"]), work("c", "old", HOOK, &["b=1"])];
         let generated = [work("c", "shop", "", &["a=1"]), work("c", "new", HOOK, &["c=1"])];
-        assert_eq!(told(&there, &generated).len(), 4);
-        assert!(compare(&read_back(&there), &read_back(&generated), true).is_empty());
-        let listed = there.map(|work| work.replacen(r#""name""#, r#""uid":"x","name""#, 1));
+        assert_eq!(told(&live, &generated).len(), 4);
+        assert!(compare(&read_back(&live), &read_back(&generated), true).is_empty());
+        let listed = live.map(|work| work.replacen(r#""name""#, r#""uid":"x","name""#, 1));
         assert!(told(&listed, &generated).is_empty());
     }
 

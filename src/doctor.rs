@@ -29,10 +29,10 @@ use jiff::Timestamp;
 
 /// Runs all checks, and returns their findings as of `now`, errors first.
 #[must_use]
-pub fn examine(seen: &HubState, now: Timestamp) -> Vec<Finding> {
+pub fn examine(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
     let mut findings = Vec::new();
     for check in CHECKS {
-        findings.extend((check.run)(seen, now).into_iter().map(|finding| Finding {
+        findings.extend((check.run)(hub_state, now).into_iter().map(|finding| Finding {
             check: check.name,
             ..finding
         }));
@@ -44,23 +44,23 @@ pub fn examine(seen: &HubState, now: Timestamp) -> Vec<Finding> {
 
 /// The overall result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CheckResult {
     /// There are no errors; there may be warnings.
-    Well,
+    Passed,
     /// There are errors.
-    Wrong,
+    Failed,
     /// There are no errors, but some checks could not run.
     Unknown,
 }
 
 /// Returns the overall result of the findings.
 #[must_use]
-pub fn verdict(findings: &[Finding]) -> Verdict {
+pub fn overall_result(findings: &[Finding]) -> CheckResult {
     if findings.iter().any(|finding| finding.message.level == Level::Error) {
-        Verdict::Wrong
+        CheckResult::Failed
     } else if findings.iter().any(|finding| finding.message.blind) {
-        Verdict::Unknown
+        CheckResult::Unknown
     } else {
-        Verdict::Well
+        CheckResult::Passed
     }
 }

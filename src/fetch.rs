@@ -5,7 +5,7 @@
 mod doctor;
 mod gitopscluster;
 
-pub use gitopscluster::Asked;
+pub use gitopscluster::GitOpsClusterSelection;
 
 use crate::cli::HubArgs;
 use crate::runtime::runtime;
@@ -15,8 +15,8 @@ use kube::core::request::Request;
 use kube::{Client, Error};
 use manifest::value::{Map, Value};
 use manifest::yaml;
+use ocm::application_works::{Application, ApplicationWorks};
 use ocm::object_ref::ObjectRef;
-use ocm::owned::{Application, Owned};
 use ocm::ownership::{ListedWork, Ownership};
 use ocm::resources::{APPLICATIONS, CLUSTERS, CONFIG_MAPS, Resource, WORK_SETS, WORKS};
 use ocm::tracking::{self, Tracking};
@@ -46,13 +46,13 @@ pub fn works(hub: &HubArgs, ownership: &Arc<Ownership>) -> Result<Found, String>
             error.replace(NO_HUB, "no hub to compare with: ") + if error.starts_with(NO_HUB) { by_file } else { "" }
         })?;
         let found = hub.read(ownership).await;
-        found.map_err(|error| told(&error, &hub.url))
+        found.map_err(|error| describe_error(&error, &hub.url))
     })
 }
 
 /// The state of an Application, from the first and from later reads.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct ApplicationState {
     /// The JSON of each work.
     pub works: Vec<Arc<str>>,
     /// The reads that failed: one line each.
@@ -98,9 +98,9 @@ impl Reader {
     ///
     /// # Errors
     /// One line, if the hub cannot be reached or does not permit the read.
-    pub fn read(&mut self, application: &Application, clusters: &[String]) -> Result<Seen, String> {
+    pub fn read(&mut self, application: &Application, clusters: &[String]) -> Result<ApplicationState, String> {
         let Self { runtime, hub, known } = self;
-        let seen = runtime.block_on(hub.look(application, clusters, known));
+        let seen = runtime.block_on(hub.read_state(application, clusters, known));
         seen.map_err(|error| {
             let remediation = ": name managed clusters whose works you may read with --clusters";
             let hint = if status(&error) == Some(403) && clusters.is_empty() {
@@ -108,7 +108,7 @@ impl Reader {
             } else {
                 ""
             };
-            told(&error, &hub.url) + hint
+            describe_error(&error, &hub.url) + hint
         })
     }
 
@@ -130,7 +130,7 @@ impl Hub {
         let url = config.cluster_url.to_string();
         match Client::try_from(config) {
             Ok(client) => Ok(Self { client, url }),
-            Err(error) => Err(told(&error, &url)),
+            Err(error) => Err(describe_error(&error, &url)),
         }
     }
 
@@ -173,12 +173,12 @@ impl Hub {
     }
 
     /// Reads the state of an Application; `known` are the works from the last read.
-    async fn look(
+    async fn read_state(
         &self,
         application: &Application,
         clusters: &[String],
         known: &mut HashMap<Version, Arc<str>>,
-    ) -> Result<Seen, Error> {
+    ) -> Result<ApplicationState, Error> {
         // First: the works of a sync that has completed are among the works that are read after it.
         let (syncing, listed) = {
             let text = self.application(application).await?;
@@ -187,15 +187,15 @@ impl Hub {
                 _ => (None, HashSet::new()),
             }
         };
-        let mut seen = Seen {
+        let mut seen = ApplicationState {
             syncing,
-            ..Seen::default()
+            ..ApplicationState::default()
         };
         let tracking = self.tracking(&application.argo_cd).await?;
         let mut sets = Vec::new();
         if clusters.is_empty() {
-            let owned = Owned::by(application, &tracking, &listed, &[]);
-            let wanted = Arc::new(move |metadata: &Map<'_>| owned.has(WORK_SETS.kind, metadata));
+            let application_works = ApplicationWorks::by(application, &tracking, &listed, &[]);
+            let wanted = Arc::new(move |metadata: &Map<'_>| application_works.has(WORK_SETS.kind, metadata));
             match list(self.client.clone(), &WORK_SETS, None, wanted).await {
                 Ok(found) => sets = found,
                 Err(Error::Api(status)) if status.code == 404 => {}
@@ -210,8 +210,8 @@ impl Hub {
             .iter()
             .map(|set| (set.namespace.clone(), set.name.clone()))
             .collect();
-        let owned = Owned::by(application, &tracking, &listed, &places);
-        let wanted = Arc::new(move |metadata: &Map<'_>| owned.has(WORKS.kind, metadata));
+        let application_works = ApplicationWorks::by(application, &tracking, &listed, &places);
+        let wanted = Arc::new(move |metadata: &Map<'_>| application_works.has(WORKS.kind, metadata));
         let namespaces: Vec<_> = match clusters {
             [] => vec![None],
             some => some.iter().cloned().map(Some).collect(),
@@ -401,7 +401,7 @@ fn no_api() -> Error {
 }
 
 /// Formats an error of the hub at `url` as one line.
-fn told(error: &Error, url: &str) -> String {
+fn describe_error(error: &Error, url: &str) -> String {
     let reason = reason(error);
     match status(error) {
         Some(401) => format!("the hub at {url} does not accept the credentials of the kubeconfig: {reason}"),

@@ -18,9 +18,9 @@ mod tests;
 
 pub use features::{Feature, with_implied};
 pub use object::Object;
-pub use ownership::{EARLIER, conflicts, elsewhere, is_of_another, is_robbed, is_unchanged, taken_over};
+pub use ownership::{EARLIER, conflicts, elsewhere, is_of_another, is_unchanged, owns_argocd_fields, taken_over};
 pub use policy::{POLICY, POLICY_KEY, PolicySource, decide, is_open_project, is_sample, live_policy};
-pub use removal::{LABELS, PROJECT, hanging, is_helms, is_left, is_ours, names_project, of_managers};
+pub use removal::{LABELS, PROJECT, is_helms, is_left, is_ours, names_project, of_managers, stuck_deletions};
 
 use controller::argocd_agent::shipped;
 use controller::pull::Dialect;

@@ -19,7 +19,7 @@
 //!
 //! # Tests
 //!
-//! `tests/as_go` compares our parsers with Go's libraries. `tests/command` runs the program as a user does,
+//! `tests/go_parity` compares our parsers with Go's libraries. `tests/command` runs the program as a user does,
 //! `tests/generate_cases` runs it over one folder per case. `tests/with_argocd` runs it as the plugin of a real Argo CD, and as
 //! the controller beside it, with a real OCM agent; `tests/with_faults` runs the controller against a real API server behind a
 //! proxy that injects faults; `tests/with_agents` runs it beside OCM's own controllers, with clusters that have joined, from the

@@ -37,11 +37,11 @@ pub fn digest(contents: &[Content]) -> String {
 
 /// The next action after a read of the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Reaction {
     /// Wait until the next read.
-    Nothing,
+    None,
     /// Read again soon: these contents are new.
-    LookAgain,
+    ReadAgain,
     /// Start the program.
     Start,
     /// Restart the program: these files have changed, as indices into the list.
@@ -61,22 +61,22 @@ impl Watch {
     /// Processes a read of the files: their contents, or `None` if one is missing, empty or unreadable.
     ///
     /// If the result is to start or restart, the program counts as started with these contents.
-    pub fn look(&mut self, seen: Option<Contents>) -> Verdict {
+    pub fn observe(&mut self, seen: Option<Contents>) -> Reaction {
         let is_twice = seen.is_some() && seen == self.last;
         self.last = seen;
-        let Some(now) = &self.last else { return Verdict::Nothing };
+        let Some(now) = &self.last else { return Reaction::None };
         if self.started.as_ref() == Some(now) {
-            return Verdict::Nothing;
+            return Reaction::None;
         }
         if !is_twice {
-            return Verdict::LookAgain;
+            return Reaction::ReadAgain;
         }
         match self.started.replace(now.clone()) {
-            None => Verdict::Start,
+            None => Reaction::Start,
             Some(before) => {
                 let pairs = before.iter().zip(now).enumerate();
                 let changed = pairs.filter(|(_, (before, now))| before != now);
-                Verdict::Restart(changed.map(|(at, _)| at).collect())
+                Reaction::Restart(changed.map(|(at, _)| at).collect())
             }
         }
     }
@@ -104,8 +104,8 @@ mod tests {
 
     fn running(texts: [&str; 2]) -> Watch {
         let mut watch = Watch::default();
-        assert_eq!(watch.look(Some(contents(texts))), Verdict::LookAgain);
-        assert_eq!(watch.look(Some(contents(texts))), Verdict::Start);
+        assert_eq!(watch.observe(Some(contents(texts))), Reaction::ReadAgain);
+        assert_eq!(watch.observe(Some(contents(texts))), Reaction::Start);
         watch
     }
 
@@ -119,24 +119,24 @@ mod tests {
     #[test]
     fn it_starts_when_all_is_there_and_stays() {
         let mut watch = Watch::default();
-        assert_eq!(watch.look(None), Verdict::Nothing);
-        assert_eq!(watch.look(Some(contents(["a", "1"]))), Verdict::LookAgain);
-        assert_eq!(watch.look(Some(contents(["b", "1"]))), Verdict::LookAgain);
-        assert_eq!(watch.look(None), Verdict::Nothing);
-        assert_eq!(watch.look(Some(contents(["b", "1"]))), Verdict::LookAgain);
-        assert_eq!(watch.look(Some(contents(["b", "1"]))), Verdict::Start);
-        assert_eq!(watch.look(Some(contents(["b", "1"]))), Verdict::Nothing);
+        assert_eq!(watch.observe(None), Reaction::None);
+        assert_eq!(watch.observe(Some(contents(["a", "1"]))), Reaction::ReadAgain);
+        assert_eq!(watch.observe(Some(contents(["b", "1"]))), Reaction::ReadAgain);
+        assert_eq!(watch.observe(None), Reaction::None);
+        assert_eq!(watch.observe(Some(contents(["b", "1"]))), Reaction::ReadAgain);
+        assert_eq!(watch.observe(Some(contents(["b", "1"]))), Reaction::Start);
+        assert_eq!(watch.observe(Some(contents(["b", "1"]))), Reaction::None);
     }
 
     #[test]
     fn it_restarts_once_when_all_is_written() {
         let mut watch = running(["a", "1"]);
-        assert_eq!(watch.look(Some(contents(["b", "1"]))), Verdict::LookAgain);
-        assert_eq!(watch.look(Some(contents(["b", "2"]))), Verdict::LookAgain);
-        assert_eq!(watch.look(Some(contents(["b", "2"]))), Verdict::Restart(vec![0, 1]));
-        assert_eq!(watch.look(Some(contents(["b", "2"]))), Verdict::Nothing);
-        assert_eq!(watch.look(Some(contents(["b", "3"]))), Verdict::LookAgain);
-        assert_eq!(watch.look(Some(contents(["b", "3"]))), Verdict::Restart(vec![1]));
+        assert_eq!(watch.observe(Some(contents(["b", "1"]))), Reaction::ReadAgain);
+        assert_eq!(watch.observe(Some(contents(["b", "2"]))), Reaction::ReadAgain);
+        assert_eq!(watch.observe(Some(contents(["b", "2"]))), Reaction::Restart(vec![0, 1]));
+        assert_eq!(watch.observe(Some(contents(["b", "2"]))), Reaction::None);
+        assert_eq!(watch.observe(Some(contents(["b", "3"]))), Reaction::ReadAgain);
+        assert_eq!(watch.observe(Some(contents(["b", "3"]))), Reaction::Restart(vec![1]));
     }
 
     #[test]
@@ -144,23 +144,23 @@ mod tests {
         let mut watch = running(["a", "1"]);
         for seen in [None, None, Some(["a", "1"]), Some(["b", "1"]), None] {
             assert!(matches!(
-                watch.look(seen.map(contents)),
-                Verdict::Nothing | Verdict::LookAgain
+                watch.observe(seen.map(contents)),
+                Reaction::None | Reaction::ReadAgain
             ));
         }
-        assert_eq!(watch.look(Some(contents(["a", "1"]))), Verdict::Nothing);
-        assert_eq!(watch.look(Some(contents(["a", "1"]))), Verdict::Nothing);
+        assert_eq!(watch.observe(Some(contents(["a", "1"]))), Reaction::None);
+        assert_eq!(watch.observe(Some(contents(["a", "1"]))), Reaction::None);
     }
 
     #[test]
     fn what_has_stopped_is_started_with_what_is_there_then() {
         let mut watch = running(["a", "1"]);
-        watch.look(Some(contents(["b", "1"])));
-        assert_eq!(watch.look(Some(contents(["b", "1"]))), Verdict::Restart(vec![0]));
+        watch.observe(Some(contents(["b", "1"])));
+        assert_eq!(watch.observe(Some(contents(["b", "1"]))), Reaction::Restart(vec![0]));
         watch.stopped();
-        assert_eq!(watch.look(Some(contents(["c", "1"]))), Verdict::LookAgain);
-        assert_eq!(watch.look(Some(contents(["c", "1"]))), Verdict::Start);
+        assert_eq!(watch.observe(Some(contents(["c", "1"]))), Reaction::ReadAgain);
+        assert_eq!(watch.observe(Some(contents(["c", "1"]))), Reaction::Start);
         watch.stopped();
-        assert_eq!(watch.look(Some(contents(["c", "1"]))), Verdict::Start);
+        assert_eq!(watch.observe(Some(contents(["c", "1"]))), Reaction::Start);
     }
 }

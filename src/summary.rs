@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_share_is_never_shown_as_less_than_it_is() {
-        for (bytes, wanted) in [
+        for (bytes, expected) in [
             (0, "0%"),
             (1, "<1%"),
             (999, "99%"),
@@ -81,7 +81,7 @@ mod tests {
             (1001, ">100%"),
             (2500, "250%"),
         ] {
-            assert_eq!(share(bytes, 1000), wanted);
+            assert_eq!(share(bytes, 1000), expected);
         }
     }
 }

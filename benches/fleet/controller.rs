@@ -102,19 +102,19 @@ impl Controller {
     }
 
     /// Waits until the counted value has reached `wanted`, and then does not change for a while.
-    pub(crate) async fn quiet(&self, counted: impl Fn(&Metrics) -> f64, wanted: f64) -> Result<Quiet> {
+    pub(crate) async fn quiet(&self, counted: impl Fn(&Metrics) -> f64, expected: f64) -> Result<Quiet> {
         let (mut last, mut before) = (Instant::now(), 0.0);
         loop {
             let metrics = self.metrics()?;
             let now = counted(&metrics);
             if now > before {
                 (last, before) = (Instant::now(), now);
-            } else if before >= wanted && last.elapsed() > QUIET {
+            } else if before >= expected && last.elapsed() > QUIET {
                 return Ok(Quiet { last, metrics });
             }
             ensure!(
                 last.elapsed() < STUCK,
-                "it does no more after {before} of {wanted}:\n{}",
+                "it does no more after {before} of {expected}:\n{}",
                 metrics.0
             );
             tokio::time::sleep(LOOK).await;

@@ -12,11 +12,11 @@ impl Metrics {
     pub(crate) fn sum(&self, name: &str, labels: &[&str]) -> f64 {
         let lines = self.0.lines().filter(|line| !line.starts_with('#'));
         let series = lines.filter_map(|line| line.rsplit_once(' '));
-        let wanted = series.filter(|(series, _)| {
+        let expected = series.filter(|(series, _)| {
             let (of, set) = series.split_once('{').unwrap_or((series, ""));
             of.ends_with(name) && labels.iter().all(|label| set.contains(label))
         });
-        wanted.filter_map(|(_, figure)| figure.parse::<f64>().ok()).sum()
+        expected.filter_map(|(_, figure)| figure.parse::<f64>().ok()).sum()
     }
 }
 

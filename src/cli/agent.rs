@@ -64,7 +64,7 @@ pub struct RestartArgs {
 
     /// The managed cluster and the namespace
     #[command(flatten)]
-    pub at: PlaceArgs,
+    pub at: TargetArgs,
 
     /// Deployment to restart
     #[arg(value_name = "DEPLOYMENT", value_parser = NonEmptyStringValueParser::new())]
@@ -86,12 +86,12 @@ Examples:
 pub struct PrepareArgs {
     /// The managed cluster and the namespace
     #[command(flatten)]
-    pub at: PlaceArgs,
+    pub at: TargetArgs,
 }
 
 /// A namespace on a managed cluster.
 #[derive(Debug, Args)]
-pub struct PlaceArgs {
+pub struct TargetArgs {
     /// The namespace of Argo CD
     #[arg(
         long,

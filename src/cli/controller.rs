@@ -167,8 +167,8 @@ mod tests {
         let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
         // By kubectl's rules, which have a variable of their own.
         let is_hub = ["kubeconfig", "context"].contains(&flag);
-        let wanted = format!("ARGOCD_OCM_CMP_{}", flag.replace('-', "_").to_uppercase());
-        assert_eq!(variable, (!is_hub).then_some(wanted), "--{flag}");
+        let expected = format!("ARGOCD_OCM_CMP_{}", flag.replace('-', "_").to_uppercase());
+        assert_eq!(variable, (!is_hub).then_some(expected), "--{flag}");
         let code = |text: &str| {
             if text.is_empty() {
                 String::new()

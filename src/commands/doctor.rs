@@ -3,7 +3,7 @@
 use super::{Exit, colours, say, show};
 use crate::cli::{DoctorArgs, DoctorFormat};
 use crate::doctor;
-use crate::doctor::Verdict;
+use crate::doctor::CheckResult;
 use crate::fetch::Reader;
 use generate::settings::Env;
 use jiff::Timestamp;
@@ -11,8 +11,8 @@ use manifest::json;
 use manifest::text::one_line;
 
 pub(super) fn run(args: &DoctorArgs, env: &Env) -> Exit {
-    let seen = Reader::connect(&args.hub).and_then(|reader| reader.examine(&args.namespace));
-    let findings = seen.map(|seen| doctor::examine(&seen, Timestamp::now()));
+    let hub_state = Reader::connect(&args.hub).and_then(|reader| reader.examine(&args.namespace));
+    let findings = hub_state.map(|hub_state| doctor::examine(&hub_state, Timestamp::now()));
     let printed = findings.and_then(|findings| {
         let text = match args.output {
             DoctorFormat::Table => doctor::table(&findings, colours(args.color, env)),
@@ -22,12 +22,12 @@ pub(super) fn run(args: &DoctorArgs, env: &Env) -> Exit {
                 text + "\n"
             }
         };
-        Ok((text, doctor::verdict(&findings)))
+        Ok((text, doctor::overall_result(&findings)))
     });
     match printed {
-        Ok((text, verdict)) => match (show("findings", &text), verdict) {
-            (Exit::SUCCESS, Verdict::Well) => Exit::SUCCESS,
-            (Exit::SUCCESS, Verdict::Wrong) => Exit::FAILURE,
+        Ok((text, overall_result)) => match (show("findings", &text), overall_result) {
+            (Exit::SUCCESS, CheckResult::Passed) => Exit::SUCCESS,
+            (Exit::SUCCESS, CheckResult::Failed) => Exit::FAILURE,
             _ => Exit::CANNOT_TELL,
         },
         Err(line) => {

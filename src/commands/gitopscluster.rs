@@ -2,7 +2,7 @@
 
 use super::{Exit, colours, say, show};
 use crate::cli::{FleetFormat, GitOpsClusterStatusArgs};
-use crate::fetch::{Asked, Reader};
+use crate::fetch::{GitOpsClusterSelection, Reader};
 use crate::status::gitopscluster::{Report, table, value};
 use generate::settings::Env;
 use jiff::Timestamp;
@@ -11,17 +11,17 @@ use manifest::value::Value;
 use manifest::{json, yaml};
 
 pub(super) fn run(args: &GitOpsClusterStatusArgs, env: &Env) -> Exit {
-    let asked = match &args.name {
-        _ if args.all_namespaces => Asked::All,
-        None => Asked::Namespace(args.namespace.clone()),
-        Some(name) => Asked::One {
+    let selection = match &args.name {
+        _ if args.all_namespaces => GitOpsClusterSelection::All,
+        None => GitOpsClusterSelection::Namespace(args.namespace.clone()),
+        Some(name) => GitOpsClusterSelection::One {
             namespace: args.namespace.clone(),
             name: name.clone(),
         },
     };
     // Listing the works of a fleet takes the hub longer than all other reads.
     let certificates = args.output != FleetFormat::Table;
-    let fleet = Reader::connect(&args.hub).and_then(|reader| reader.fleet(&asked, certificates));
+    let fleet = Reader::connect(&args.hub).and_then(|reader| reader.fleet(&selection, certificates));
     let printed = fleet.and_then(|fleet| {
         for notice in &fleet.notices {
             say(&format!("warning: {}\n", one_line(notice)));

@@ -7,21 +7,21 @@ use super::{Exit, fail, show};
 use crate::cli::HubInstallArgs;
 use crate::install;
 use crate::install::{
-    MANAGER, Object, PolicySource, Wanted, elsewhere, is_ours, is_robbed, is_unchanged, objects, taken_over,
+    MANAGER, Object, PolicySource, Wanted, elsewhere, is_ours, is_unchanged, objects, owns_argocd_fields, taken_over,
 };
 use crate::runtime::runtime;
 use controller::LEASE;
-pub(super) use hub::{How, Hub, Refused, place};
+pub(super) use hub::{ApplyOptions, Hub, WriteError, qualified_name};
 use manifest::problem::Problems;
-use policy::Kept;
+use policy::Existing;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 /// The time that the API server has to serve a new kind, and the interval of the checks.
-const ESTABLISHED: Duration = Duration::from_secs(60);
-const OFTEN: Duration = Duration::from_millis(200);
+const ESTABLISH_TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 pub(super) fn run(args: &HubInstallArgs) -> Exit {
     let done = policy::asked(args).and_then(|asked| {
@@ -55,7 +55,7 @@ async fn apply(args: &HubInstallArgs, mut wanted: Wanted, asked: Option<PolicySo
     wanted.policy = source;
     let objects = &objects(&wanted);
     let (served, note) = served(&hub, objects).await?;
-    let (found, mut lines) = look(&hub, args, &wanted.policy, served).await?;
+    let (found, mut lines) = fetch_live(&hub, args, &wanted.policy, served).await?;
     lines.push_str(&note);
     for (object, live) in &found {
         let Some(there) = live else { continue };
@@ -64,22 +64,22 @@ async fn apply(args: &HubInstallArgs, mut wanted: Wanted, asked: Option<PolicySo
             hub.manage(object, there, &managers).await.map_err(Problems::one)?;
         }
     }
-    let how = How {
+    let how = ApplyOptions {
         manager: MANAGER,
         force: args.force_conflicts,
         dry_run: false,
     };
     let mut problems = Vec::new();
     for (object, _) in &found {
-        match hub.apply(object, How { dry_run: true, ..how }).await {
+        match hub.apply(object, ApplyOptions { dry_run: true, ..how }).await {
             Ok(_) => {}
-            Err(Refused::Because(line)) => problems.push(line),
-            Err(Refused::Conflict(fields)) => problems.extend(told(object, &fields)),
+            Err(WriteError::Other(line)) => problems.push(line),
+            Err(WriteError::Conflict(fields)) => problems.extend(conflict_lines(object, &fields)),
         }
     }
     Problems::or(problems, ())?;
     for (object, live) in &found {
-        match carry_out(&hub, object, live.as_ref(), how).await {
+        match apply_object(&hub, object, live.as_ref(), how).await {
             Ok(line) => lines.push_str(&line),
             Err(problems) => {
                 show("summary", &lines);
@@ -99,12 +99,12 @@ async fn apply(args: &HubInstallArgs, mut wanted: Wanted, asked: Option<PolicySo
 ///
 /// # Errors
 /// Every reason not to apply any of them.
-async fn look<'o>(
+async fn fetch_live<'o>(
     hub: &Hub,
     args: &HubInstallArgs,
     source: &PolicySource,
     objects: Vec<&'o Object>,
-) -> Result<(Looked<'o>, String), Problems> {
+) -> Result<(LiveObjects<'o>, String), Problems> {
     let namespace = args.namespace.as_str();
     if hub
         .get("/api/v1/namespaces", namespace)
@@ -124,26 +124,26 @@ async fn look<'o>(
         match (&live, other) {
             (None, _) if object.is_addition() => problems.push(format!(
                 "{} does not exist: install Argo CD first, or pass its namespace with --namespace",
-                place(object)
+                qualified_name(object)
             )),
             (_, Some(other)) => problems.push(format!(
                 "{} belongs to the installation in namespace {other}: pass --namespace {other}, or uninstall that one first; a hub has \
                  one installation",
-                place(object)
+                qualified_name(object)
             )),
-            (Some(live), _) if is_robbed(live) && object.is_addition() => problems.extend(robbed(object, live)),
+            (Some(live), _) if owns_argocd_fields(live) && object.is_addition() => problems.extend(argocd_fields_error(object, live)),
             // This CRD belongs to Red Hat ACM. Our reports match its schema.
             (Some(live), _) if object.name() == REPORTS && !is_ours(object, live) => {
                 writeln!(lines, "{object} kept").expect("a String takes all");
                 continue;
             }
             (Some(live), _) => match policy::kept(args, source, object, live) {
-                Kept::No => {}
-                Kept::Yes(why) => {
+                Existing::Overwrite => {}
+                Existing::Keep(why) => {
                     writeln!(lines, "{object} kept{why}").expect("a String takes all");
                     continue;
                 }
-                Kept::Refused(problem) => problems.push(problem),
+                Existing::Reject(problem) => problems.push(problem),
             },
             _ => {}
         }
@@ -168,16 +168,21 @@ async fn served<'o>(hub: &Hub, objects: &'o [Object]) -> Result<(Vec<&'o Object>
 }
 
 /// Objects, each with its live object.
-type Looked<'o> = Vec<(&'o Object, Option<Value>)>;
+type LiveObjects<'o> = Vec<(&'o Object, Option<Value>)>;
 
 /// The CRD that Red Hat ACM installs too.
 const REPORTS: &str = "multiclusterapplicationsetreports.apps.open-cluster-management.io";
 
-async fn carry_out(hub: &Hub, object: &Object, before: Option<&Value>, how: How) -> Result<String, Problems> {
+async fn apply_object(
+    hub: &Hub,
+    object: &Object,
+    before: Option<&Value>,
+    how: ApplyOptions,
+) -> Result<String, Problems> {
     let applied = match hub.apply(object, how).await {
         Ok(applied) => applied,
-        Err(Refused::Because(line)) => return Err(Problems::one(line)),
-        Err(Refused::Conflict(fields)) => return Problems::or(told(object, &fields), String::new()),
+        Err(WriteError::Other(line)) => return Err(Problems::one(line)),
+        Err(WriteError::Conflict(fields)) => return Problems::or(conflict_lines(object, &fields), String::new()),
     };
     if object.kind() == "CustomResourceDefinition" {
         until_established(hub, object).await.map_err(Problems::one)?;
@@ -200,32 +205,34 @@ async fn until_established(hub: &Hub, crd: &Object) -> Result<(), String> {
             if conditions.is_some_and(|conditions| conditions.iter().any(is)) {
                 return Ok(());
             }
-            sleep(OFTEN).await;
+            sleep(POLL_INTERVAL).await;
         }
     };
     let late = || {
         format!(
             "{} is not served after {} s: see its conditions",
-            place(crd),
-            ESTABLISHED.as_secs()
+            qualified_name(crd),
+            ESTABLISH_TIMEOUT.as_secs()
         )
     };
-    timeout(ESTABLISHED, established).await.unwrap_or_else(|_| Err(late()))
+    timeout(ESTABLISH_TIMEOUT, established)
+        .await
+        .unwrap_or_else(|_| Err(late()))
 }
 
 /// Returns a line about fields of Argo CD that our field manager owns and that applying would remove, with the remediation.
-pub(super) fn robbed(object: &Object, live: &Value) -> Option<String> {
-    (object.is_addition() && is_robbed(live)).then(|| {
+pub(super) fn argocd_fields_error(object: &Object, live: &Value) -> Option<String> {
+    (object.is_addition() && owns_argocd_fields(live)).then(|| {
         format!(
             "{}: our field manager owns fields of Argo CD (an earlier kubectl apply), and applying would remove them: apply Argo CD's own \
              manifests again with kubectl apply --server-side --force-conflicts, then retry",
-            place(object)
+            qualified_name(object)
         )
     })
 }
 
 /// Returns the conflicts of an object, one line each, with the remediation.
-fn told(object: &Object, fields: &[(String, String)]) -> Vec<String> {
+fn conflict_lines(object: &Object, fields: &[(String, String)]) -> Vec<String> {
     let line = |(field, manager): &(String, String)| {
         let other = if manager == "helm" {
             "change it with helm"
@@ -234,7 +241,7 @@ fn told(object: &Object, fields: &[(String, String)]) -> Vec<String> {
         };
         format!(
             "{}: {field} is managed by {manager:?} with another value: {other}, or pass --force-conflicts to take it over",
-            place(object)
+            qualified_name(object)
         )
     };
     fields.iter().map(line).collect()

@@ -8,9 +8,9 @@ use generate::settings::Env;
 use jiff::Timestamp;
 use manifest::text::one_line;
 use manifest::{json, yaml};
+use ocm::application_works::Application;
 use ocm::health::Report;
 use ocm::health::{Clock, HealthStatus};
-use ocm::owned::Application;
 use std::collections::HashSet;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// The pause as a multiple of the duration of a read: large Applications are read less often.
-const REST: u32 = 10;
+const PAUSE_FACTOR: u32 = 10;
 
 /// Escape codes that clear a line and the screen of a terminal. The scrollback stays: it is not ours.
 const CLEAR_LINE: &str = "\r\x1b[K";
@@ -54,17 +54,17 @@ fn follow(args: &StatusArgs, env: &Env, application: &Application) -> Result<Hea
     let mut was_seen = false;
     loop {
         let asked = now();
-        let seen = look(&mut reader, args, application, &mut screen);
-        let rest = PAUSE.max(asked.elapsed() * REST);
+        let seen = read_status(&mut reader, args, application, &mut screen);
+        let rest = PAUSE.max(asked.elapsed() * PAUSE_FACTOR);
         let left = args.timeout.saturating_sub(begun.elapsed());
         let is_over = match &seen {
             Ok(report) if args.wait => report.health() == HealthStatus::Healthy || left.is_zero(),
             // A hub may be unreachable for a while, but a hub that has never answered is an error.
-            Err(Unseen::NoHub(_)) if !was_seen => true,
+            Err(NoStatus::NoHub(_)) if !was_seen => true,
             Err(_) if args.wait => left.is_zero(),
             _ => !args.watch,
         };
-        was_seen |= !matches!(seen, Err(Unseen::NoHub(_)));
+        was_seen |= !matches!(seen, Err(NoStatus::NoHub(_)));
         match seen {
             Ok(report) if is_over || args.watch => {
                 screen.print(&report, args.watch)?;
@@ -90,14 +90,14 @@ fn now() -> Instant {
 }
 
 /// The reason why there is no health.
-enum Unseen {
+enum NoStatus {
     /// The hub does not answer, or rejects us.
     NoHub(String),
     /// There are no works yet.
     NoWorks(String),
 }
 
-impl Unseen {
+impl NoStatus {
     fn line(self) -> String {
         match self {
             Self::NoHub(line) | Self::NoWorks(line) => line,
@@ -105,13 +105,13 @@ impl Unseen {
     }
 }
 
-fn look(
+fn read_status(
     reader: &mut Reader,
     args: &StatusArgs,
     application: &Application,
     screen: &mut Screen,
-) -> Result<Report, Unseen> {
-    let seen = reader.read(application, &args.clusters).map_err(Unseen::NoHub)?;
+) -> Result<Report, NoStatus> {
+    let seen = reader.read(application, &args.clusters).map_err(NoStatus::NoHub)?;
     for notice in &seen.notices {
         screen.warn(notice);
     }
@@ -121,9 +121,9 @@ fn look(
         .iter()
         .map(|text| ocm::health::evaluate(text, &clock))
         .collect();
-    let works = works.map_err(|error| Unseen::NoHub(format!("the hub at {} answers with {error}", reader.url())))?;
+    let works = works.map_err(|error| NoStatus::NoHub(format!("the hub at {} answers with {error}", reader.url())))?;
     if works.is_empty() {
-        return Err(Unseen::NoWorks(format!(
+        return Err(NoStatus::NoWorks(format!(
             "the hub at {} has no works of Application {}: check its name, and that it is synced",
             reader.url(),
             application.instance

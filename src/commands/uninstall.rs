@@ -1,11 +1,11 @@
 //! `uninstall`: removes from a hub what `install`, or kubectl with our files, has created.
 
-use super::install::{How, Hub, Refused, place, robbed};
+use super::install::{ApplyOptions, Hub, WriteError, argocd_fields_error, qualified_name};
 use super::{Exit, fail, show};
 use crate::cli::HubUninstallArgs;
 use crate::install::{
-    LABELS, Object, POLICY, PROJECT, Wanted, elsewhere, hanging, is_helms, is_left, is_of_another, is_ours, is_sample,
-    names_project, objects, of_managers,
+    LABELS, Object, POLICY, PROJECT, Wanted, elsewhere, is_helms, is_left, is_of_another, is_ours, is_sample,
+    names_project, objects, of_managers, stuck_deletions,
 };
 use crate::runtime::runtime;
 use controller::LEASE;
@@ -46,7 +46,7 @@ impl Found {
 
 async fn uninstall(args: &HubUninstallArgs) -> Result<Exit, Problems> {
     let mut lines = String::new();
-    let done = take_away(args, &mut lines).await;
+    let done = remove_all(args, &mut lines).await;
     if lines.is_empty() && done.is_ok() {
         lines = format!("argocd-ocm-cmp is not installed in namespace {}\n", args.namespace);
     }
@@ -55,7 +55,7 @@ async fn uninstall(args: &HubUninstallArgs) -> Result<Exit, Problems> {
 }
 
 /// Removes all objects, and adds a line about each as soon as it is removed.
-async fn take_away(args: &HubUninstallArgs, lines: &mut String) -> Result<(), Problems> {
+async fn remove_all(args: &HubUninstallArgs, lines: &mut String) -> Result<(), Problems> {
     let hub = Hub::connect(&args.hub).await.map_err(Problems::one)?;
     let ours = objects(&Wanted::everything(&args.namespace));
     let found = if args.additions_only {
@@ -67,7 +67,7 @@ async fn take_away(args: &HubUninstallArgs, lines: &mut String) -> Result<(), Pr
         found
     };
     for (object, live) in additions(&hub, &ours).await? {
-        lines.push_str(&take_back(&hub, object, live, args.dry_run).await?);
+        lines.push_str(&release_fields(&hub, object, live, args.dry_run).await?);
     }
     // Workloads first, and last the objects that they need.
     for it in found.iter().rev() {
@@ -119,7 +119,7 @@ async fn check(hub: &Hub, found: &[Found], args: &HubUninstallArgs) -> Result<()
         ));
     }
     let all = async |path| Ok::<_, Problems>(hub.list(path, "").await.map_err(Problems::one)?.unwrap_or_default());
-    problems.extend(hanging(
+    problems.extend(stuck_deletions(
         &args.namespace,
         &all(GITOPS_CLUSTERS).await?,
         &all(APPLICATIONS).await?,
@@ -135,7 +135,7 @@ async fn additions<'o>(hub: &Hub, ours: &'o [Object]) -> Result<Vec<(&'o Object,
     let (mut found, mut problems) = (Vec::new(), Vec::new());
     for object in ours.iter().filter(|object| object.is_addition()) {
         if let Some(live) = hub.get(&object.path(), object.name()).await.map_err(Problems::one)? {
-            problems.extend(robbed(object, &live));
+            problems.extend(argocd_fields_error(object, &live));
             found.push((object, live));
         }
     }
@@ -143,10 +143,10 @@ async fn additions<'o>(hub: &Hub, ours: &'o [Object]) -> Result<Vec<(&'o Object,
 }
 
 /// Removes our fields from one of Argo CD's objects, and returns the result as text.
-async fn take_back(hub: &Hub, object: &Object, mut live: Value, dry_run: bool) -> Result<String, Problems> {
+async fn release_fields(hub: &Hub, object: &Object, mut live: Value, dry_run: bool) -> Result<String, Problems> {
     let of_ours: Vec<_> = of_managers(&live).collect();
     for manager in of_ours.iter().filter(|_| !dry_run) {
-        let how = How {
+        let how = ApplyOptions {
             manager,
             force: false,
             dry_run: false,
@@ -166,10 +166,10 @@ async fn take_back(hub: &Hub, object: &Object, mut live: Value, dry_run: bool) -
     Ok(told)
 }
 
-fn refusal(object: &Object, refused: Refused) -> Problems {
+fn refusal(object: &Object, refused: WriteError) -> Problems {
     Problems::one(match refused {
-        Refused::Because(line) => line,
-        Refused::Conflict(_) => format!("{}: unexpected conflict while releasing fields", place(object)),
+        WriteError::Other(line) => line,
+        WriteError::Conflict(_) => format!("{}: unexpected conflict while releasing fields", qualified_name(object)),
     })
 }
 

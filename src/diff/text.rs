@@ -13,7 +13,7 @@ pub struct Style {
     /// True if lines have colours.
     pub colours: bool,
     /// The name of the live side.
-    pub there: String,
+    pub live: String,
 }
 
 /// The number of context lines around a change.
@@ -55,7 +55,7 @@ fn unified(change: &Change, style: &Style, out: &mut String) {
         side.as_ref()
             .map_or("/dev/null".to_owned(), |side| format!("{whose}: {}", side.work))
     };
-    style.line(BOLD, &format!("--- {}", name(&change.before, &style.there)), out);
+    style.line(BOLD, &format!("--- {}", name(&change.before, &style.live)), out);
     style.line(BOLD, &format!("+++ {}", name(&change.after, "generated")), out);
     let yaml = |side: &Option<Side>| side.as_ref().map_or(String::new(), |side| side.yaml.clone());
     let (before, after) = (yaml(&change.before), yaml(&change.after));

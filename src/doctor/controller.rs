@@ -22,12 +22,12 @@ pub struct ControllerPod {
 impl ControllerPod {
     /// Reads the Deployment and the ConfigMap with the settings; returns `None` if the controller is not installed.
     #[must_use]
-    pub fn of(seen: &HubState) -> Option<Self> {
-        let deployment = seen.controller()?;
+    pub fn of(hub_state: &HubState) -> Option<Self> {
+        let deployment = hub_state.controller()?;
         let pod = &deployment["spec"]["template"]["spec"];
         let container = containers(deployment).iter().find(|it| it["name"] == "controller");
         let container = container.or(containers(deployment).first())?;
-        let setting = |flag: &str, variable: &str| setting(seen, container, flag, variable);
+        let setting = |flag: &str, variable: &str| setting(hub_state, container, flag, variable);
         let named =
             setting("controllers", "ARGOCD_OCM_CMP_CONTROLLERS").unwrap_or_else(|| "application-status".to_owned());
         let mut controllers: Vec<&'static Controller> = Vec::new();
@@ -70,7 +70,7 @@ impl ControllerPod {
 
 /// Returns a setting from the same sources as the program: a flag, an environment variable of the container, or a key of the
 /// ConfigMap.
-fn setting(seen: &HubState, container: &Value, flag: &str, variable: &str) -> Option<String> {
+fn setting(hub_state: &HubState, container: &Value, flag: &str, variable: &str) -> Option<String> {
     let words = items(&container["command"]).iter().chain(items(&container["args"]));
     let mut words = words.filter_map(Value::as_str);
     let flag = format!("--{flag}");
@@ -87,7 +87,7 @@ fn setting(seen: &HubState, container: &Value, flag: &str, variable: &str) -> Op
     }
     let takes_settings = |source: &Value| source["configMapRef"]["name"] == CONTROLLER;
     items(&container["envFrom"]).iter().find(|it| takes_settings(it))?;
-    text(&seen.settings.there()?["data"][variable])
+    text(&hub_state.settings.found()?["data"][variable])
 }
 
 #[cfg(test)]
@@ -101,22 +101,22 @@ mod tests {
     fn pod(change: impl FnOnce(&mut Value), settings: Lookup<Value>) -> ControllerPod {
         let mut deployment = objects(shipped::CONTROLLER.text).remove(0);
         change(&mut deployment["spec"]["template"]["spec"]["containers"][0]);
-        let seen = HubState {
-            deployments: Lookup::There(vec![deployment]),
+        let hub_state = HubState {
+            deployments: Lookup::Found(vec![deployment]),
             settings,
             ..HubState::default()
         };
-        ControllerPod::of(&seen).expect("it is installed")
+        ControllerPod::of(&hub_state).expect("it is installed")
     }
 
     #[test]
     fn it_does_what_it_is_told_where_it_is_told_first() {
-        let shipped = pod(|_| (), Lookup::Absent);
+        let shipped = pod(|_| (), Lookup::NotFound);
         assert_eq!(shipped.names(), ["application-status"]);
         assert!(shipped.elects);
         assert_eq!(shipped.account, "argocd-ocm-cmp-controller");
 
-        let settings = || Lookup::There(objects(shipped::PULL.text).remove(0));
+        let settings = || Lookup::Found(objects(shipped::PULL.text).remove(0));
         let all = ["application-status", "pull", "application-set-report"];
         assert_eq!(pod(|_| (), settings()).names(), all);
 

@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Lookup<T> {
     /// It exists.
-    There(T),
+    Found(T),
     /// It does not exist.
     #[default]
-    Absent,
+    NotFound,
     /// We are not permitted to read it, for this reason.
     Refused(String),
 }
@@ -21,18 +21,18 @@ pub enum Lookup<T> {
 impl<T> Lookup<T> {
     /// Returns the value, if it exists.
     #[must_use]
-    pub fn there(&self) -> Option<&T> {
+    pub fn found(&self) -> Option<&T> {
         match self {
-            Self::There(it) => Some(it),
-            Self::Absent | Self::Refused(_) => None,
+            Self::Found(it) => Some(it),
+            Self::NotFound | Self::Refused(_) => None,
         }
     }
 
     /// Converts the value, if it exists.
     pub(crate) fn map<U>(self, made: impl FnOnce(T) -> U) -> Lookup<U> {
         match self {
-            Self::There(it) => Lookup::There(made(it)),
-            Self::Absent => Lookup::Absent,
+            Self::Found(it) => Lookup::Found(made(it)),
+            Self::NotFound => Lookup::NotFound,
             Self::Refused(why) => Lookup::Refused(why),
         }
     }
@@ -101,7 +101,7 @@ pub struct HubState {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Application {
     /// Its namespace and name.
-    pub place: String,
+    pub qualified_name: String,
     /// Its AppProject.
     pub project: String,
     /// True if it is for the clusters of a Placement.
@@ -149,7 +149,7 @@ pub struct Work {
 
 impl Work {
     /// Its namespace and name.
-    pub(super) fn place(&self) -> String {
+    pub(super) fn qualified_name(&self) -> String {
         format!("{}/{}", self.cluster, self.name)
     }
 }
@@ -165,7 +165,7 @@ pub struct Refusal {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplicaSet {
     /// Its namespace and name.
-    pub place: String,
+    pub qualified_name: String,
     /// The creation time.
     pub created: Option<Timestamp>,
     /// True if OCM has written a status.
@@ -180,33 +180,33 @@ pub(super) fn is_late(created: Option<Timestamp>, now: Timestamp) -> bool {
 impl HubState {
     /// Returns false if there is known to be no Argo CD: then its other parts are not reported as missing.
     pub(super) fn has_argo_cd(&self) -> bool {
-        !matches!((&self.config, self.repo_server()), (Lookup::Absent, None))
+        !matches!((&self.config, self.repo_server()), (Lookup::NotFound, None))
     }
 
     /// Returns the Deployment of Argo CD's repo-server, whatever its name is.
     #[must_use]
     pub fn repo_server(&self) -> Option<&Value> {
-        part(self.deployments.there()?, "repo-server")
+        part(self.deployments.found()?, "repo-server")
     }
 
     /// Returns the StatefulSet, or Deployment, of Argo CD's application controller.
     #[must_use]
     pub fn application_controller(&self) -> Option<&Value> {
         let of = |all: &'_ Lookup<Vec<Value>>| -> Option<usize> {
-            let all = all.there()?;
+            let all = all.found()?;
             let found = part(all, APPLICATION_CONTROLLER)?;
             all.iter().position(|it| std::ptr::eq(it, found))
         };
         if let Some(at) = of(&self.stateful_sets) {
-            return self.stateful_sets.there()?.get(at);
+            return self.stateful_sets.found()?.get(at);
         }
-        self.deployments.there()?.get(of(&self.deployments)?)
+        self.deployments.found()?.get(of(&self.deployments)?)
     }
 
     /// Returns the controller's Deployment.
     #[must_use]
     pub fn controller(&self) -> Option<&Value> {
-        let mut all = self.deployments.there()?.iter();
+        let mut all = self.deployments.found()?.iter();
         all.find(|it| name(it) == CONTROLLER)
     }
 
@@ -219,14 +219,14 @@ impl HubState {
                 .all(|(key, value)| pod["metadata"]["labels"][key] == *value)
         };
         let is_there = |pod: &&Value| pod["metadata"]["deletionTimestamp"].is_null();
-        Some(self.pods.there()?.iter().filter(is_of_it).filter(is_there).collect())
+        Some(self.pods.found()?.iter().filter(is_of_it).filter(is_there).collect())
     }
 
     /// Returns true if the hub serves the kind; `None` if we are not permitted to ask.
     pub(super) fn serves(&self, resource: &Resource) -> Option<bool> {
         match self.apis.get(&resource.api_version())? {
-            Lookup::There(resources) => Some(resources.contains(resource.plural)),
-            Lookup::Absent => Some(false),
+            Lookup::Found(resources) => Some(resources.contains(resource.plural)),
+            Lookup::NotFound => Some(false),
             Lookup::Refused(_) => None,
         }
     }

@@ -10,7 +10,7 @@ pub enum Level {
     /// Something may work, and needs attention.
     Warning,
     /// Everything is in order.
-    Fine,
+    Ok,
 }
 
 impl Level {
@@ -20,7 +20,7 @@ impl Level {
         match self {
             Self::Error => "error",
             Self::Warning => "warning",
-            Self::Fine => "ok",
+            Self::Ok => "ok",
         }
     }
 }
@@ -69,9 +69,9 @@ impl Message {
     }
 
     /// Creates a message about something that is in order.
-    pub(super) const fn fine(id: &'static str, text: &'static str) -> Self {
+    pub(super) const fn ok(id: &'static str, text: &'static str) -> Self {
         Self {
-            level: Level::Fine,
+            level: Level::Ok,
             ..Self::error(id, text, "")
         }
     }

@@ -77,6 +77,6 @@ fn colour(level: Level) -> &'static str {
     match level {
         Level::Error => RED,
         Level::Warning => YELLOW,
-        Level::Fine => GREEN,
+        Level::Ok => GREEN,
     }
 }

@@ -61,15 +61,15 @@ impl Right {
 
 /// Returns the permissions that the controller and Argo CD of this hub need.
 #[must_use]
-pub fn wanted(seen: &HubState) -> Vec<Right> {
+pub fn wanted(hub_state: &HubState) -> Vec<Right> {
     let mut rights = Vec::new();
-    if let Some(controller) = seen.application_controller() {
+    if let Some(controller) = hub_state.application_controller() {
         let account = &controller["spec"]["template"]["spec"]["serviceAccountName"];
-        let with_executors = needs_execute_as(seen);
+        let with_executors = needs_execute_as(hub_state);
         let of_argo_cd = given(
             &shipped::ARGO_CD,
             account.as_str().unwrap_or("default"),
-            &seen.namespace,
+            &hub_state.namespace,
         );
         rights.extend(
             of_argo_cd
@@ -77,9 +77,9 @@ pub fn wanted(seen: &HubState) -> Vec<Right> {
                 .filter(|it| it.verb != "execute-as" || with_executors),
         );
     }
-    if let Some(pod) = ControllerPod::of(seen) {
+    if let Some(pod) = ControllerPod::of(hub_state) {
         for file in files(&pod) {
-            rights.extend(given(file, &pod.account, &seen.namespace));
+            rights.extend(given(file, &pod.account, &hub_state.namespace));
         }
     }
     rights
@@ -104,17 +104,17 @@ fn files(pod: &ControllerPod) -> Vec<&'static File> {
 }
 
 /// Returns true if the permission to use an executor is needed: OCM checks it for every work, or for works that name one.
-fn needs_execute_as(seen: &HubState) -> bool {
-    let works = seen
+fn needs_execute_as(hub_state: &HubState) -> bool {
+    let works = hub_state
         .works
-        .there()
+        .found()
         .is_some_and(|works| works.iter().any(|it| it.executor));
-    works || gate(seen, "NilExecutorValidating") == Some(true)
+    works || gate(hub_state, "NilExecutorValidating") == Some(true)
 }
 
 /// Returns the feature gate of OCM's work manager as set in its operator; `None` if it is not set.
-pub(super) fn gate(seen: &HubState, gate: &str) -> Option<bool> {
-    let managers = seen.cluster_managers.there()?;
+pub(super) fn gate(hub_state: &HubState, gate: &str) -> Option<bool> {
+    let managers = hub_state.cluster_managers.found()?;
     let gates = managers
         .iter()
         .flat_map(|it| items(&it["spec"]["workConfiguration"]["featureGates"]));

@@ -2,7 +2,7 @@
 
 mod read;
 
-use super::{Hub, Reader, told};
+use super::{Hub, Reader, describe_error};
 use crate::doctor;
 use crate::doctor::{CONTROLLER, HubState, Lookup, PLUGIN, ReplicaSet, Right, Work};
 use generate::confine;
@@ -39,8 +39,8 @@ impl Reader {
     /// One line, if the hub cannot be reached or does not authenticate us.
     pub fn examine(&self, namespace: &str) -> Result<HubState, String> {
         let Self { runtime, hub, .. } = self;
-        let seen = runtime.block_on(hub.examine(namespace));
-        seen.map_err(|error| told(&error, &hub.url))
+        let hub_state = runtime.block_on(hub.examine(namespace));
+        hub_state.map_err(|error| describe_error(&error, &hub.url))
     }
 }
 
@@ -49,7 +49,7 @@ impl Hub {
         let (here, everywhere) = (ObjectRef::new(namespace, ""), ObjectRef::new("", ""));
         let in_namespace = |api: &str, plural: &str| format!("/{api}/namespaces/{namespace}/{plural}");
         let config = self.one(&CONFIG_MAPS.path(&here), CONFIG_MAP).await?;
-        let tracking = match config.there() {
+        let tracking = match config.found() {
             Some(config) => Tracking::configured(|key| config["data"][key].as_str()),
             None => Tracking::unknown(),
         };
@@ -85,10 +85,10 @@ impl Hub {
         let (apis, work_crd, cluster_managers, management, addons) = of_ocm;
         let (sets, works) = works;
         let elsewhere = match config {
-            Lookup::Absent => self.elsewhere().await?,
-            _ => Lookup::Absent,
+            Lookup::NotFound => self.elsewhere().await?,
+            _ => Lookup::NotFound,
         };
-        let mut seen = HubState {
+        let mut hub_state = HubState {
             namespace: namespace.to_owned(),
             config,
             elsewhere,
@@ -108,19 +108,19 @@ impl Hub {
             sets,
             management,
             addons,
-            unconfined: Lookup::Absent,
-            rights: Lookup::Absent,
+            unconfined: Lookup::NotFound,
+            rights: Lookup::NotFound,
         };
-        seen.unconfined = self.unconfined(&seen).await?;
-        seen.rights = self.rights(doctor::wanted(&seen), namespace).await?;
-        Ok(seen)
+        hub_state.unconfined = self.unconfined(&hub_state).await?;
+        hub_state.rights = self.rights(doctor::wanted(&hub_state), namespace).await?;
+        Ok(hub_state)
     }
 
     /// Reads an object.
     async fn one(&self, path: &str, name: &str) -> Result<Lookup<Value>, Error> {
         let request = Request::new(path).get(name, &GetParams::default());
         let answer = self.client.request(request.map_err(Error::BuildRequest)?).await;
-        looked(answer)
+        to_lookup(answer)
     }
 
     /// Lists all objects of a path.
@@ -138,7 +138,7 @@ impl Hub {
         let mut all = C::default();
         let keep = |it: T| all.extend(keep(it));
         let read = each(&self.client, path, params.limit(PAGE), keep).await;
-        Ok(looked(read)?.map(|()| all))
+        Ok(to_lookup(read)?.map(|()| all))
     }
 
     /// Reads the resources of each used API.
@@ -165,7 +165,7 @@ impl Hub {
             let request = http::Request::get(format!("/apis/{api}")).body(Vec::new());
             let request =
                 request.map_err(|error| Error::BuildRequest(kube::core::request::Error::BuildRequest(error)))?;
-            let served = looked(self.client.request::<Resources>(request).await)?;
+            let served = to_lookup(self.client.request::<Resources>(request).await)?;
             let served = served.map(|all| all.resources.into_iter().map(|it| it.name).collect());
             apis.insert(api, served);
         }
@@ -217,10 +217,10 @@ impl Hub {
             .await?;
         // The label with which OCM names the set on its works.
         let labels = sets
-            .there()
+            .found()
             .into_iter()
             .flatten()
-            .map(|set| set.place.replacen('/', ".", 1));
+            .map(|set| set.qualified_name.replacen('/', ".", 1));
         let labels: BTreeSet<String> = labels.collect();
         let works = self
             .kept(&WORKS.path(&everywhere), all(), |it: read::Work| {
@@ -232,9 +232,12 @@ impl Hub {
 
     /// Returns the Pods of the repo-server whose log says that tools are not confined, and the resources that these can reach. A
     /// missing log reports nothing.
-    async fn unconfined(&self, seen: &HubState) -> Result<Lookup<BTreeMap<String, String>>, Error> {
-        let pods = seen.repo_server().and_then(|it| seen.pods_of(it)).unwrap_or_default();
-        let path = format!("/api/v1/namespaces/{}/pods", seen.namespace);
+    async fn unconfined(&self, hub_state: &HubState) -> Result<Lookup<BTreeMap<String, String>>, Error> {
+        let pods = hub_state
+            .repo_server()
+            .and_then(|it| hub_state.pods_of(it))
+            .unwrap_or_default();
+        let path = format!("/api/v1/namespaces/{}/pods", hub_state.namespace);
         let params = LogParams {
             container: Some(PLUGIN.to_owned()),
             limit_bytes: Some(LOG_SIZE),
@@ -257,7 +260,7 @@ impl Hub {
                 },
             }
         }
-        Ok(Lookup::There(unconfined))
+        Ok(Lookup::Found(unconfined))
     }
 
     /// Checks if permissions are granted to ServiceAccounts of this namespace, by SubjectAccessReviews, which write nothing.
@@ -265,17 +268,17 @@ impl Hub {
         let reviews: Vec<_> = rights.iter().map(|right| right.review(namespace).to_string()).collect();
         let mut reviews = reviews.into_iter();
         let Some(first) = reviews.next() else {
-            return Ok(Lookup::Absent);
+            return Ok(Lookup::NotFound);
         };
         // If this one is refused, all are.
-        let mut given = match looked(given(self.client.clone(), first).await)? {
-            Lookup::There(given) => vec![given],
-            Lookup::Absent => return Ok(Lookup::Absent),
+        let mut given = match to_lookup(given(self.client.clone(), first).await)? {
+            Lookup::Found(given) => vec![given],
+            Lookup::NotFound => return Ok(Lookup::NotFound),
             Lookup::Refused(why) => return Ok(Lookup::Refused(why)),
         };
         let others = reviews.map(|review| self::given(self.client.clone(), review));
         given.extend(in_order(others).await?);
-        Ok(Lookup::There(rights.into_iter().zip(given).collect()))
+        Ok(Lookup::Found(rights.into_iter().zip(given).collect()))
     }
 }
 
@@ -292,11 +295,11 @@ async fn given(client: Client, review: String) -> Result<bool, Error> {
 }
 
 /// Converts an answer: the object exists, does not exist, or cannot be read. Without an answer, it is an error.
-fn looked<T>(answer: Result<T, Error>) -> Result<Lookup<T>, Error> {
+fn to_lookup<T>(answer: Result<T, Error>) -> Result<Lookup<T>, Error> {
     match answer {
-        Ok(it) => Ok(Lookup::There(it)),
+        Ok(it) => Ok(Lookup::Found(it)),
         Err(error) => match status(&error) {
-            Some(404) => Ok(Lookup::Absent),
+            Some(404) => Ok(Lookup::NotFound),
             // The hub does not authenticate us.
             Some(401) | None => Err(error),
             // It may also be broken, such as a kind whose conversion webhook fails.

@@ -1,10 +1,10 @@
 //! Reads GitOpsClusters, and the health of the agents that they install on managed clusters.
 
-use super::{Hub, Reader, no_api, told};
+use super::{Hub, Reader, describe_error, no_api};
 use crate::status::gitopscluster::{Agents, Fleet, has_agents};
 use controller::argocd_agent::state;
 use controller::cluster_secrets::{MANAGED_BY, OURS, OWNER};
-use controller::model::Decision;
+use controller::model::PlacementDecision;
 use hub::{PAGE, each, reason, status};
 use kube::Error;
 use kube::core::params::{GetParams, ListParams};
@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The GitOpsClusters to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum GitOpsClusterSelection {
     /// One GitOpsCluster.
     One {
         /// Its namespace.
@@ -33,9 +33,9 @@ pub enum Asked {
     All,
 }
 
-impl Asked {
+impl GitOpsClusterSelection {
     /// Returns their namespace and name; an empty namespace means all.
-    fn place(&self) -> ObjectRef {
+    fn object_ref(&self) -> ObjectRef {
         match self {
             Self::One { namespace, name } => ObjectRef::new(namespace, name),
             Self::Namespace(namespace) => ObjectRef::new(namespace, ""),
@@ -65,12 +65,12 @@ impl Reader {
     ///
     /// # Errors
     /// One line, if the hub cannot be reached, does not permit reading GitOpsClusters, or has none of these.
-    pub fn fleet(&self, asked: &Asked, certificates: bool) -> Result<Fleet, String> {
+    pub fn fleet(&self, selection: &GitOpsClusterSelection, certificates: bool) -> Result<Fleet, String> {
         let Self { runtime, hub, .. } = self;
         let url = &hub.url;
-        let fleet = runtime.block_on(hub.fleet(asked, certificates));
+        let fleet = runtime.block_on(hub.fleet(selection, certificates));
         let fleet = fleet.map_err(|error| match &error {
-            Error::Api(refused) if refused.code == 404 && refused.reason == "NotFound" => asked.none(url),
+            Error::Api(refused) if refused.code == 404 && refused.reason == "NotFound" => selection.none(url),
             Error::Api(refused) if refused.code == 404 => {
                 format!("the hub at {url} does not serve GitOpsClusters: apply deploy/gitopscluster_crd.yaml, or choose another hub with \
                          --context")
@@ -78,31 +78,32 @@ impl Reader {
             Error::Api(refused) if refused.code == 403 => {
                 format!("the hub at {url} does not let you read GitOpsClusters: {}", refused.message)
             }
-            _ => told(&error, url),
+            _ => describe_error(&error, url),
         })?;
         if fleet.gitops_clusters.is_empty() {
-            return Err(asked.none(url));
+            return Err(selection.none(url));
         }
         Ok(fleet)
     }
 }
 
 impl Hub {
-    async fn fleet(&self, asked: &Asked, certificates: bool) -> Result<Fleet, Error> {
-        let place = asked.place();
+    async fn fleet(&self, selection: &GitOpsClusterSelection, certificates: bool) -> Result<Fleet, Error> {
+        let object_ref = selection.object_ref();
         let mut fleet = Fleet::default();
-        if let Asked::One { name, .. } = asked {
-            let request = Request::new(GITOPS_CLUSTERS.path(&place)).get(name, &GetParams::default());
+        if let GitOpsClusterSelection::One { name, .. } = selection {
+            let request = Request::new(GITOPS_CLUSTERS.path(&object_ref)).get(name, &GetParams::default());
             let text = self.client.request_text(request.map_err(Error::BuildRequest)?).await?;
             fleet.gitops_clusters.push(read(&text)?);
         } else {
             let keep = |it: Value| fleet.gitops_clusters.push(it);
-            self.each(&GITOPS_CLUSTERS, &place, ListParams::default(), keep).await?;
+            self.each(&GITOPS_CLUSTERS, &object_ref, ListParams::default(), keep)
+                .await?;
         }
         if !fleet.gitops_clusters.iter().any(has_agents) {
             return Ok(fleet);
         }
-        match self.agents(&place).await {
+        match self.agents(&object_ref).await {
             Ok(agents) => fleet.agents = Some(agents),
             Err(error) => fleet.notices.push(format!(
                 "showing the state of agents that the controller last wrote: {}",
@@ -131,18 +132,20 @@ impl Hub {
     }
 
     /// Reads the managed clusters that get an agent, and the health of each agent.
-    async fn agents(&self, place: &ObjectRef) -> Result<Agents, Error> {
+    async fn agents(&self, object_ref: &ObjectRef) -> Result<Agents, Error> {
         let mut agents = Agents::default();
         let ours = ListParams::default().labels(&format!("{MANAGED_BY}={OURS}"));
         let keep = |decision: Value| {
             let Some(owner) = decision["metadata"]["annotations"][OWNER].as_str() else {
                 return;
             };
-            let decided = Decision::read(&decision.to_string()).unwrap_or_default().clusters;
+            let decided = PlacementDecision::read(&decision.to_string())
+                .unwrap_or_default()
+                .clusters;
             let members = agents.members.entry(owner.to_owned()).or_default();
             members.extend(decided.iter().map(ToString::to_string));
         };
-        self.each(&DECISIONS, place, ours, keep).await?;
+        self.each(&DECISIONS, object_ref, ours, keep).await?;
         let named = ListParams::default().fields(&format!("metadata.name={}", names::ADDON));
         let keep = |addon: Value| {
             if let Some(cluster) = addon["metadata"]["namespace"].as_str() {
@@ -176,11 +179,11 @@ impl Hub {
     async fn each(
         &self,
         resource: &Resource,
-        place: &ObjectRef,
+        object_ref: &ObjectRef,
         params: ListParams,
         keep: impl FnMut(Value),
     ) -> Result<(), Error> {
-        let read = each(&self.client, &resource.path(place), params.limit(PAGE), keep).await;
+        let read = each(&self.client, &resource.path(object_ref), params.limit(PAGE), keep).await;
         read.map_err(|error| match error {
             Error::SerdeError(_) => no_api(),
             other => other,

@@ -49,9 +49,9 @@ mod tests {
         );
         let other = r#"{"a":2,"containers":[{"name":"x","env":[{"name":"E"}],"volumeMounts":[{"mountPath":"/b","name":"v"}]},{"name":"y"}]}"#;
         merge(&mut one, read(other));
-        let wanted = r#"{"a":2,"containers":[{"name":"x","image":"i","env":[{"name":"E"}],
+        let expected = r#"{"a":2,"containers":[{"name":"x","image":"i","env":[{"name":"E"}],
             "volumeMounts":[{"mountPath":"/a","name":"v"},{"mountPath":"/b","name":"v"}]},{"name":"y"}],"volumes":[{"name":"v"}]}"#;
-        assert_eq!(one, read(wanted));
+        assert_eq!(one, read(expected));
         let before = one.clone();
         merge(&mut one, before.clone());
         assert_eq!(one, before, "what is there already is not there twice");

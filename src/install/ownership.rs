@@ -51,7 +51,7 @@ pub fn taken_over(live: &Value, is_addition: bool) -> Option<Value> {
 /// our additions. Detected by labels, of which we add none. kubectl causes this where Argo CD was installed by `kubectl apply`:
 /// it moves all fields that it has applied to our field manager.
 #[must_use]
-pub fn is_robbed(live: &Value) -> bool {
+pub fn owns_argocd_fields(live: &Value) -> bool {
     let entries = live["metadata"]["managedFields"].as_array().into_iter().flatten();
     let of_labels = entries.filter(|entry| !entry["fieldsV1"]["f:metadata"]["f:labels"].is_null());
     let mut managers = of_labels.map(|entry| &entry["manager"]).peekable();
@@ -179,9 +179,13 @@ mod tests {
     fn what_kubectl_has_put_under_our_name_is_seen() {
         let labels = json!({"f:metadata": {"f:labels": {"f:app": {}}}});
         let [ours, theirs] = [entry(MANAGER, "Apply", &labels), entry("kubectl", "Apply", &labels)];
-        assert!(is_robbed(&live(std::slice::from_ref(&ours))));
-        assert!(!is_robbed(&live(&[ours, theirs])), "both have it");
-        assert!(!is_robbed(&live(&[entry(MANAGER, "Apply", &json!({"f:data": {}}))])));
+        assert!(owns_argocd_fields(&live(std::slice::from_ref(&ours))));
+        assert!(!owns_argocd_fields(&live(&[ours, theirs])), "both have it");
+        assert!(!owns_argocd_fields(&live(&[entry(
+            MANAGER,
+            "Apply",
+            &json!({"f:data": {}})
+        )])));
     }
 
     #[test]

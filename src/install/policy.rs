@@ -82,7 +82,7 @@ fn has_applied_variable(repo_server: &Value) -> bool {
 }
 
 /// The policy of an installation, and a line for the user if the decision needs one.
-pub(crate) type Decision = (PolicySource, Option<String>);
+pub(crate) type PolicyDecision = (PolicySource, Option<String>);
 
 /// Decides the policy of the sidecar. `asked` is the policy from the flags, if any; `repo_server` names the Deployment for
 /// people. Without a flag, an installation without a policy stays without one, and an existing policy stays; no flag removes a
@@ -90,7 +90,7 @@ pub(crate) type Decision = (PolicySource, Option<String>);
 ///
 /// # Errors
 /// Returns an error if the flags request no policy, and the sidecar has one.
-pub fn decide(asked: Option<PolicySource>, live: &LivePolicy, repo_server: &str) -> Result<Decision, String> {
+pub fn decide(asked: Option<PolicySource>, live: &LivePolicy, repo_server: &str) -> Result<PolicyDecision, String> {
     let of_config_map = |name: &String| {
         if name == POLICY {
             PolicySource::Sample
@@ -183,7 +183,7 @@ mod tests {
         let (mounted, theirs) = (Mounted(POLICY.to_owned()), Mounted("theirs".to_owned()));
         let (text, named) = (Text("x".to_owned()), ConfigMap("theirs".to_owned()));
         let [foreign, half] = [false, true].map(|ours| Foreign { ours });
-        for (asked, live, wanted) in [
+        for (asked, live, expected) in [
             (None, &NoSidecar, Ok(&Sample)),
             (None, &Open, Ok(&NoPolicy)),
             (None, &mounted, Ok(&Sample)),
@@ -206,7 +206,7 @@ mod tests {
         ] {
             let decided = decide(asked.cloned(), live, "Deployment argocd/argocd-repo-server");
             let source = decided.as_ref().map(|(source, _)| source).map_err(|_| ());
-            assert_eq!(source, wanted, "{asked:?} {live:?}");
+            assert_eq!(source, expected, "{asked:?} {live:?}");
             let is_told = decided.is_ok_and(|(_, line)| line.is_some());
             assert_eq!(
                 is_told,

@@ -58,14 +58,14 @@ pub fn is_left(addition: &Object, live: &Value) -> bool {
 /// Returns a line for each object that would wait for ever for the controller of this namespace after its removal. GitOpsClusters
 /// that have only the finalizer of another namespace's controller do not.
 #[must_use]
-pub fn hanging(namespace: &str, gitops_clusters: &[Value], applications: &[Value]) -> Vec<String> {
+pub fn stuck_deletions(namespace: &str, gitops_clusters: &[Value], applications: &[Value]) -> Vec<String> {
     let ours = |it: &Value| {
         let finalizers = it["metadata"]["finalizers"].as_array();
         let mut all = finalizers.into_iter().flatten().filter_map(Value::as_str);
         let is_ours = |it: &str| it == SHARED_FINALIZER || namespace_of_finalizer(it) == Some(namespace);
         all.find(|it| is_ours(it)).map(str::to_owned)
     };
-    let place = |it: &Value| {
+    let qualified_name = |it: &Value| {
         let text = |key: &str| it["metadata"][key].as_str().unwrap_or_default().to_owned();
         format!("{}/{}", text("namespace"), text("name"))
     };
@@ -74,7 +74,7 @@ pub fn hanging(namespace: &str, gitops_clusters: &[Value], applications: &[Value
         Some(format!(
             "GitOpsCluster {} has the controller's finalizer {finalizer}, and cannot be deleted without the controller: delete it \
              first, which removes its clusters from Argo CD, or remove the finalizer to keep them there",
-            place(it)
+            qualified_name(it)
         ))
     });
     let waits = |it: &&Value| {
@@ -82,8 +82,10 @@ pub fn hanging(namespace: &str, gitops_clusters: &[Value], applications: &[Value
         application.is_some_and(|it| it.deleting && it.argocd_finalizers().next().is_some())
     };
     let applications = applications.iter().filter(waits).map(|it| {
-        let place = place(it);
-        format!("Application {place} is being deleted by the controller (pull model): wait until it is deleted")
+        let qualified_name = qualified_name(it);
+        format!(
+            "Application {qualified_name} is being deleted by the controller (pull model): wait until it is deleted"
+        )
     });
     clusters.chain(applications).collect()
 }
@@ -144,7 +146,7 @@ mod tests {
         };
         let now = || json!("2026-06-01T12:00:00Z");
         assert_eq!(
-            hanging(
+            stuck_deletions(
                 "argocd",
                 &[cluster("example.com/x"), cluster(&finalizer("gitops"))],
                 &[application(Value::Null, "true")]
@@ -152,12 +154,12 @@ mod tests {
             [""; 0]
         );
         assert_eq!(
-            hanging("argocd", &[], &[application(now(), "false")]),
+            stuck_deletions("argocd", &[], &[application(now(), "false")]),
             [""; 0],
             "that is Argo CD's"
         );
         for ours in [finalizer("argocd"), SHARED_FINALIZER.to_owned()] {
-            let told = hanging("argocd", &[cluster(&ours)], &[application(now(), "true")]);
+            let told = stuck_deletions("argocd", &[cluster(&ours)], &[application(now(), "true")]);
             assert_eq!(told.len(), 2);
             let start = format!("GitOpsCluster argocd/all has the controller's finalizer {ours}, ");
             assert!(

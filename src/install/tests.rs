@@ -4,7 +4,7 @@ use clap::ValueEnum as _;
 use manifest::value::{Map, Value};
 use std::fmt::Write as _;
 
-fn wanted(features: &[Feature]) -> Wanted {
+fn expected(features: &[Feature]) -> Wanted {
     Wanted {
         features: features.iter().copied().collect(),
         ..Wanted::everything("argocd")
@@ -31,8 +31,8 @@ fn at<'v>(value: &'v Value<'v>, path: &str) -> Option<&'v Value<'v>> {
 const ENV: &str = "spec.template.spec.containers.controller.env";
 
 /// Returns the environment variables of the controller in its Deployment, without the fields of its Pod.
-fn settings(wanted: &Wanted) -> Vec<(String, String)> {
-    let objects = objects(wanted);
+fn settings(expected: &Wanted) -> Vec<(String, String)> {
+    let objects = objects(expected);
     let deployment = find(&objects, "Deployment", "argocd-ocm-cmp-controller");
     let Some(Value::List(env)) = at(deployment.value(), ENV) else {
         panic!("no env");
@@ -43,8 +43,8 @@ fn settings(wanted: &Wanted) -> Vec<(String, String)> {
         .collect()
 }
 
-fn setting(wanted: &Wanted, name: &str) -> Option<String> {
-    let found = settings(wanted).into_iter().find(|(key, _)| key == name);
+fn setting(expected: &Wanted, name: &str) -> Option<String> {
+    let found = settings(expected).into_iter().find(|(key, _)| key == name);
     found.map(|(_, value)| value)
 }
 
@@ -82,7 +82,7 @@ fn every_controller_is_a_feature() {
 
 #[test]
 fn the_controller_does_all_that_was_asked_for() {
-    let done = |features: &[Feature]| setting(&wanted(features), "ARGOCD_OCM_CMP_CONTROLLERS");
+    let done = |features: &[Feature]| setting(&expected(features), "ARGOCD_OCM_CMP_CONTROLLERS");
     assert_eq!(done(&[Controller]), None, "so it does by itself");
     assert_eq!(
         done(&[GitOpsCluster]).as_deref(),
@@ -91,7 +91,7 @@ fn the_controller_does_all_that_was_asked_for() {
     let all = "application-status,pull,cluster-secrets,application-set-report,gitopscluster,argocd-agent";
     let asked = [Pull, ClusterSecrets, ArgocdAgent];
     assert_eq!(done(&asked).as_deref(), Some(all));
-    let objects = objects(&wanted(&asked));
+    let objects = objects(&expected(&asked));
     let config = find(&objects, "ConfigMap", "argocd-ocm-cmp-controller");
     assert_eq!(
         at(config.value(), "data.ARGOCD_OCM_CMP_CONTROLLERS").and_then(Value::as_str),
@@ -101,15 +101,15 @@ fn the_controller_does_all_that_was_asked_for() {
 
 #[test]
 fn the_agents_run_the_image_that_was_given() {
-    let mut wanted = wanted(&[ArgocdAgent]);
-    wanted.image = "registry.example.com/ours:2".to_owned();
-    wanted.argocd_image = "registry.example.com/argocd:v1".to_owned();
+    let mut expected = expected(&[ArgocdAgent]);
+    expected.image = "registry.example.com/ours:2".to_owned();
+    expected.argocd_image = "registry.example.com/argocd:v1".to_owned();
     assert_eq!(
-        setting(&wanted, "ARGOCD_OCM_CMP_AGENT_SUPERVISOR_IMAGE").as_deref(),
-        Some(wanted.image.as_str())
+        setting(&expected, "ARGOCD_OCM_CMP_AGENT_SUPERVISOR_IMAGE").as_deref(),
+        Some(expected.image.as_str())
     );
-    wanted.features.insert(Plugin);
-    let text = text(&objects(&wanted), Output::Yaml);
+    expected.features.insert(Plugin);
+    let text = text(&objects(&expected), Output::Yaml);
     assert!(!text.contains(IMAGE) && !text.contains(ARGOCD_IMAGE));
     assert_eq!(text.matches("image: registry.example.com/ours:2\n").count(), 2);
     assert_eq!(text.matches("image: registry.example.com/argocd:v1\n").count(), 1);
@@ -117,23 +117,26 @@ fn the_agents_run_the_image_that_was_given() {
 
 #[test]
 fn the_files_are_of_this_release() {
-    let text = text(&objects(&wanted(&[Plugin, Controller])), Output::Yaml);
+    let text = text(&objects(&expected(&[Plugin, Controller])), Output::Yaml);
     assert_eq!(text.matches(&format!("image: {IMAGE}\n")).count(), 2);
     assert_eq!(text.matches(&format!("image: {ARGOCD_IMAGE}\n")).count(), 1);
 }
 
 #[test]
 fn flags_say_how_many_and_how() {
-    let mut wanted = wanted(&[Pull]);
-    wanted.replicas = Some(4);
-    let objects_of = objects(&wanted);
+    let mut expected = expected(&[Pull]);
+    expected.replicas = Some(4);
+    let objects_of = objects(&expected);
     let deployment = find(&objects_of, "Deployment", "argocd-ocm-cmp-controller");
     assert_eq!(at(deployment.value(), "spec.replicas"), Some(&Value::Int(4)));
-    assert_eq!(setting(&wanted, "ARGOCD_OCM_CMP_PULL_DIALECT"), None);
-    wanted.pull_dialect = Dialect::Acm;
-    assert_eq!(setting(&wanted, "ARGOCD_OCM_CMP_PULL_DIALECT").as_deref(), Some("acm"));
-    wanted.policy = PolicySource::Text("projects: []\n".to_owned());
-    let objects = objects(&wanted);
+    assert_eq!(setting(&expected, "ARGOCD_OCM_CMP_PULL_DIALECT"), None);
+    expected.pull_dialect = Dialect::Acm;
+    assert_eq!(
+        setting(&expected, "ARGOCD_OCM_CMP_PULL_DIALECT").as_deref(),
+        Some("acm")
+    );
+    expected.policy = PolicySource::Text("projects: []\n".to_owned());
+    let objects = objects(&expected);
     let policy = find(&objects, "ConfigMap", "argocd-ocm-cmp-policy").value();
     let data = at(policy, "data").and_then(Value::as_map).expect("data");
     assert_eq!(data.get("policy.yaml").and_then(Value::as_str), Some("projects: []\n"));
@@ -159,8 +162,8 @@ fn one_object_is_there_once() {
 
 #[test]
 fn the_sidecar_has_the_policy_that_was_asked_for() {
-    let mounted = |wanted: &Wanted| {
-        let all = objects(wanted);
+    let mounted = |expected: &Wanted| {
+        let all = objects(expected);
         let pod = at(
             find(&all, "Deployment", "argocd-repo-server").value(),
             "spec.template.spec",
@@ -172,19 +175,19 @@ fn the_sidecar_has_the_policy_that_was_asked_for() {
         let is_written = all.iter().any(|it| (it.kind(), it.name()) == ("ConfigMap", POLICY));
         (name.map(str::to_owned), is_written)
     };
-    let mut wanted = wanted(&[Plugin]);
-    assert_eq!(mounted(&wanted), (Some(POLICY.to_owned()), true));
-    wanted.policy = PolicySource::ConfigMap("theirs".to_owned());
+    let mut expected = expected(&[Plugin]);
+    assert_eq!(mounted(&expected), (Some(POLICY.to_owned()), true));
+    expected.policy = PolicySource::ConfigMap("theirs".to_owned());
     assert_eq!(
-        mounted(&wanted),
+        mounted(&expected),
         (Some("theirs".to_owned()), false),
         "it is not ours to write"
     );
-    wanted.policy = PolicySource::None;
-    assert_eq!(mounted(&wanted), (None, false));
-    wanted.policy = PolicySource::Sample;
-    wanted.additions_only = true;
-    assert_eq!(mounted(&wanted), (Some(POLICY.to_owned()), false));
+    expected.policy = PolicySource::None;
+    assert_eq!(mounted(&expected), (None, false));
+    expected.policy = PolicySource::Sample;
+    expected.additions_only = true;
+    assert_eq!(mounted(&expected), (Some(POLICY.to_owned()), false));
 }
 
 #[test]
@@ -329,7 +332,7 @@ fn admission_policies_have_the_names_that_are_written() {
 #[test]
 fn only_what_writes_secrets_may_read_them() {
     for feature in Feature::ALL {
-        let roles = objects(&wanted(&[*feature]));
+        let roles = objects(&expected(&[*feature]));
         let mut roles = roles.iter().filter(|object| object.kind().ends_with("Role"));
         let reads = roles.any(|object| object.json().contains(r#""resources":["secrets"]"#));
         let writes = matches!(feature, ClusterSecrets | GitOpsCluster | ArgocdAgent);
@@ -351,9 +354,9 @@ fn each_finds_what_it_needs() {
 
 #[test]
 fn only_what_is_added_to_argo_cds_objects_can_be_asked_for() {
-    let mut wanted = Wanted::everything("argocd");
-    wanted.additions_only = true;
-    let shown: Vec<_> = objects(&wanted).iter().map(Object::to_string).collect();
+    let mut expected = Wanted::everything("argocd");
+    expected.additions_only = true;
+    let shown: Vec<_> = objects(&expected).iter().map(Object::to_string).collect();
     assert_eq!(
         shown,
         [
@@ -362,7 +365,7 @@ fn only_what_is_added_to_argo_cds_objects_can_be_asked_for() {
             "deployment.apps/argocd-server"
         ]
     );
-    for object in objects(&wanted) {
+    for object in objects(&expected) {
         assert_eq!(object.label("app.kubernetes.io/name"), None, "{object} is not ours");
     }
 }

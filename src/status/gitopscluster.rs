@@ -69,7 +69,7 @@ pub struct Report {
     /// The managed clusters that get an agent, the least healthy first.
     pub members: Vec<Member>,
     /// The number of other clusters, of unknown state.
-    pub untold: u64,
+    pub unlisted: u64,
 }
 
 /// The settings of argocd-agent in a GitOpsCluster.
@@ -176,7 +176,7 @@ impl Report {
             message: text(&it["message"]),
         });
         let ready = state::condition(gitops_cluster, "Ready");
-        let untold = status["clusterStatesCut"].as_u64().unwrap_or_default();
+        let unlisted = status["clusterStatesCut"].as_u64().unwrap_or_default();
         Self {
             deleting: metadata["deletionTimestamp"].is_string(),
             is_current: ready["observedGeneration"] == metadata["generation"],
@@ -196,7 +196,11 @@ impl Report {
                 .collect(),
             conditions: conditions.collect(),
             members,
-            untold: if is_agent && fleet.agents.is_none() { untold } else { 0 },
+            unlisted: if is_agent && fleet.agents.is_none() {
+                unlisted
+            } else {
+                0
+            },
             namespace,
             name,
         }
@@ -225,7 +229,7 @@ fn live(
 ) -> (Vec<Member>, [(&'static str, u64); 3]) {
     let (mut members, mut counts) = (Vec::new(), [("installed", 0), ("connected", 0), ("degraded", 0)]);
     for name in agents.members.get(owner).into_iter().flatten() {
-        let told = state::told(agents.addons.get(name), agents.silent.contains(name));
+        let told = state::agent_status(agents.addons.get(name), agents.silent.contains(name));
         let is = [
             told.is_installed,
             told.state == State::Connected,

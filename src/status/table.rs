@@ -28,8 +28,8 @@ struct Row {
 pub fn table(report: &Report, colours: bool) -> String {
     let mut rows: Vec<Row> = report.works.iter().flat_map(rows).collect();
     // The objects of a work stay in its order.
-    let place = |row: &Row| (row.health, row.cells[0].clone(), row.cells[1].clone());
-    rows.sort_by_cached_key(place);
+    let sort_key = |row: &Row| (row.health, row.cells[0].clone(), row.cells[1].clone());
+    rows.sort_by_cached_key(sort_key);
     let headings = HEADINGS.map(str::to_owned);
     let lines = || std::iter::once(&headings).chain(rows.iter().map(|row| &row.cells));
     let widths = table::widths(lines());

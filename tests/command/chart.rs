@@ -180,7 +180,7 @@ fn it_is_linted_and_refuses_what_it_does_not_know() {
 #[test]
 fn refuses_values_that_contradict_each_other() {
     let Some(helm) = helm() else { return };
-    for (values, wanted) in [
+    for (values, expected) in [
         (
             "policy.text=x,policy.existingConfigMap=y",
             "policy.text and policy.existingConfigMap exclude each other",
@@ -196,7 +196,7 @@ fn refuses_values_that_contradict_each_other() {
     ] {
         let output = run(helm, &["template", "ours", "chart", "--set", values]);
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && said.contains(wanted), "{values}: {said}");
+        assert!(!output.status.success() && said.contains(expected), "{values}: {said}");
     }
 }
 

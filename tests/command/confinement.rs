@@ -3,7 +3,7 @@
 //! A script in the place of helm tests the isolation. It does what a vulnerability in Helm would let a chart do.
 
 use crate::program::{program, transcript};
-use generate::confine::{Confinement, Isolation, Limits, Reach, Scratch};
+use generate::confine::{AllowedPaths, Confinement, Isolation, Limits, Scratch};
 use std::fs::{self, Permissions};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
@@ -84,7 +84,7 @@ fn is_available(isolation: &str) -> bool {
     let scratch = Scratch::new(&std::env::temp_dir()).expect("a folder");
     let root = scratch.folder("root").expect("a folder");
     let isolation: Isolation = isolation.parse().expect("an isolation");
-    let confinement = Confinement::new(Reach::default(), false, Limits::default(), isolation, root);
+    let confinement = Confinement::new(AllowedPaths::default(), false, Limits::default(), isolation, root);
     let in_force = confinement
         .probe(Path::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp")))
         .expect("the supervisor runs");
@@ -191,8 +191,11 @@ fn the_log_says_what_the_kernel_does_not_confine() {
     // An Application shows stderr on failure, and its readers cannot change the kernel.
     stage.write("repository/chart/templates/object.yaml", "{{ fail \"on purpose\" }}");
     let failed = without_namespaces("namespaces");
-    let told = String::from_utf8_lossy(&failed.stderr);
-    assert!(told.starts_with("error: ") && told.lines().count() == 1, "{told}");
+    let printed = String::from_utf8_lossy(&failed.stderr);
+    assert!(
+        printed.starts_with("error: ") && printed.lines().count() == 1,
+        "{printed}"
+    );
 }
 
 #[test]
@@ -276,8 +279,8 @@ fn a_tool_ends_with_all_that_it_has_started() {
             .args(["--exec-timeout", "1s"])
             .output();
         let output = output.expect("it runs");
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(told.contains("helm has not ended after 1 seconds"), "{told}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert!(printed.contains("helm has not ended after 1 seconds"), "{printed}");
         until(&format!("{isolation}: the sleep ends"), || !is_running(nap));
 
         // Also when the program is killed from outside, as argocd-cmp-server does.
@@ -314,19 +317,19 @@ fn refuses_output_and_clusters_beyond_the_limits() {
         );
         String::from_utf8(output.stderr).expect("text")
     };
-    let told = generate(&[]);
+    let printed = generate(&[]);
     assert!(
-        told.starts_with("error: the works of all clusters have more than 200000000 bytes"),
-        "{told}"
+        printed.starts_with("error: the works of all clusters have more than 200000000 bytes"),
+        "{printed}"
     );
     assert!(
-        told.contains("ARGOCD_OCM_CMP_MAX_OUTPUT") && told.lines().count() == 1,
-        "{told}"
+        printed.contains("ARGOCD_OCM_CMP_MAX_OUTPUT") && printed.lines().count() == 1,
+        "{printed}"
     );
-    let told = generate(&["--max-clusters", "500"]);
+    let printed = generate(&["--max-clusters", "500"]);
     assert!(
-        told.starts_with("error: the Application has 600 clusters, and the limit is 500"),
-        "{told}"
+        printed.starts_with("error: the Application has 600 clusters, and the limit is 500"),
+        "{printed}"
     );
 }
 

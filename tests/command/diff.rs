@@ -189,22 +189,23 @@ fn what_stays_on_the_cluster_is_told_so() {
     let namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}";
     let folder = shop(&[("web.yaml", WEB), ("namespace.yaml", namespace)]);
     fs::remove_file(folder.path().join("shop/namespace.yaml")).expect("it is there");
-    let header = |told: &str| {
-        told.lines()
+    let header = |printed: &str| {
+        printed
+            .lines()
             .find(|line| line.contains(" Namespace "))
             .map(str::to_owned)
     };
-    let told = diff(&folder, &[BOTH]);
+    let printed = diff(&folder, &[BOTH]);
     assert_eq!(
-        header(&told).as_deref(),
+        header(&printed).as_deref(),
         Some("eu1,us1 Namespace shop (stays on the cluster)")
     );
     fs::write(folder.path().join("shop/namespace.yaml"), namespace).expect("a file");
     let works = run(&folder, &["generate", "shop", BOTH, "--delete-namespaces"]);
     fs::write(folder.path().join("works.yaml"), works.stdout).expect("a file");
     fs::remove_file(folder.path().join("shop/namespace.yaml")).expect("it is there");
-    let told = diff(&folder, &[BOTH]);
-    assert_eq!(header(&told).as_deref(), Some("eu1,us1 Namespace shop"));
+    let printed = diff(&folder, &[BOTH]);
+    assert_eq!(header(&printed).as_deref(), Some("eu1,us1 Namespace shop"));
 }
 
 #[test]
@@ -309,10 +310,10 @@ fn works_that_differ_in_a_hash_only_are_told_so() {
     let hash = hash.split('"').next().expect("a hash");
     let other = works.replace(hash, "0123456789");
     fs::write(folder.path().join("works.yaml"), other).expect("a file");
-    let told = diff(&folder, &[BOTH]);
+    let printed = diff(&folder, &[BOTH]);
     let line = "eu1,us1 objects change only in annotation argocd-ocm-cmp.github.io/content-hash\n";
     assert_eq!(
-        told,
+        printed,
         format!("exit code: 1\n----- stdout -----\n{line}----- stderr -----\n")
     );
 }
@@ -366,7 +367,7 @@ fn a_file_may_be_in_each_form_in_which_works_are_printed() {
 #[test]
 fn what_cannot_be_compared_is_an_error_in_a_line() {
     let folder = shop(&[("web.yaml", WEB)]);
-    let told = |words: &[&str], env: &[(&str, &Path)]| {
+    let printed = |words: &[&str], env: &[(&str, &Path)]| {
         let words = ["diff", "shop", "--name=shop"].iter().chain(words).copied();
         let output = program_with(folder.path(), words)
             .envs(env.iter().copied())
@@ -377,40 +378,40 @@ fn what_cannot_be_compared_is_an_error_in_a_line() {
     let error = |line: &str| format!("exit code: 2\n----- stdout -----\n----- stderr -----\nerror: {line}\n");
     let one = "--cluster=eu1";
     assert_eq!(
-        told(&[one, "--file=none.yaml"], &[]),
+        printed(&[one, "--file=none.yaml"], &[]),
         error("none.yaml: the works cannot be read: no such file or directory")
     );
     assert_eq!(
-        told(&[one, "--file=shop/web.yaml"], &[]),
+        printed(&[one, "--file=shop/web.yaml"], &[]),
         error("shop/web.yaml:1: document 1: Deployment.apps web is not a ManifestWork")
     );
     let remediation = "set --kubeconfig or --context, or compare with a file with --file";
     assert_eq!(
-        told(&[one, "--kubeconfig=none"], &[]),
+        printed(&[one, "--kubeconfig=none"], &[]),
         error(&format!(
             "no hub to compare with: none: no such file or directory: {remediation}"
         ))
     );
     fs::write(folder.path().join("config"), "{apiVersion: v1, kind: Config}").expect("a file");
     assert_eq!(
-        told(&[one], &[("KUBECONFIG", &folder.path().join("config"))]),
+        printed(&[one], &[("KUBECONFIG", &folder.path().join("config"))]),
         error(&format!(
             "no hub to compare with: the kubeconfig has no current context: {remediation}"
         ))
     );
     assert_eq!(
-        told(&[one, "--kubeconfig=config", "--context=hub"], &[]),
+        printed(&[one, "--kubeconfig=config", "--context=hub"], &[]),
         error(&format!(
             "no hub to compare with: the kubeconfig has no context hub: {remediation}"
         ))
     );
     fs::write(folder.path().join("config"), "a: b: c\n- d").expect("a file");
-    let broken = told(&[one, "--kubeconfig=config"], &[]);
+    let broken = printed(&[one, "--kubeconfig=config"], &[]);
     assert!(
         broken.starts_with("exit code: 2\n") && broken.lines().count() == 4,
         "{broken}"
     );
-    let no_cluster = told(&["--file=works.yaml"], &[]);
+    let no_cluster = printed(&["--file=works.yaml"], &[]);
     assert!(
         no_cluster.starts_with(&error("no target cluster").trim_end().to_owned()),
         "{no_cluster}"
@@ -419,5 +420,5 @@ fn what_cannot_be_compared_is_an_error_in_a_line() {
     let output = program_with(folder.path(), words).output().expect("it runs");
     let line = "standard input can be read only once: put the manifests or the works into a file";
     assert_eq!(transcript(&output), error(line));
-    assert!(told(&[one, "--file=works.yaml", "--context=hub"], &[]).starts_with("exit code: 2\n"));
+    assert!(printed(&[one, "--file=works.yaml", "--context=hub"], &[]).starts_with("exit code: 2\n"));
 }

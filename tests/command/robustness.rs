@@ -61,11 +61,12 @@ fn links_to_folders_are_not_followed() {
     let folder = folder(&[("deep/a.yaml", config_map("a", "  k: v\n"))]);
     symlink("deep", folder.path().join("again.yaml")).expect("a link");
     symlink("..", folder.path().join("deep/up")).expect("a link");
-    let told = run(folder.path(), &[]);
-    assert!(told.starts_with("exit code: 0\n"), "{told}");
+    let printed = run(folder.path(), &[]);
+    assert!(printed.starts_with("exit code: 0\n"), "{printed}");
     assert!(
-        told.ends_with("----- stderr -----\nwarning: again.yaml: left out: the link does not lead to a regular file\n"),
-        "{told}"
+        printed
+            .ends_with("----- stderr -----\nwarning: again.yaml: left out: the link does not lead to a regular file\n"),
+        "{printed}"
     );
 }
 
@@ -137,9 +138,9 @@ fn nesting_is_bounded() {
     let nested = |levels: usize| config_map("a", &format!("  k: {}{}\n", "[".repeat(levels), "]".repeat(levels)));
     for (levels, works) in [(9_980, true), (9_995, false), (10_001, false), (1_000_000, false)] {
         let folder = folder(&[("a.yaml", nested(levels).as_bytes())]);
-        let told = run(folder.path(), &["--manifest-limit=100M"]);
+        let printed = run(folder.path(), &["--manifest-limit=100M"]);
         if works {
-            assert!(told.starts_with("exit code: 0\n"), "{levels}");
+            assert!(printed.starts_with("exit code: 0\n"), "{levels}");
             let mut readable = program_with(
                 folder.path(),
                 ["generate", "--cluster=cluster1", "--name=shop", "--manifest-limit=0"],
@@ -147,11 +148,11 @@ fn nesting_is_bounded() {
             assert!(readable.output().expect("it runs").status.success(), "{levels}");
         } else {
             assert!(
-                told.starts_with(&refused("a.yaml:")[..60]),
+                printed.starts_with(&refused("a.yaml:")[..60]),
                 "{levels}: {}",
-                &told[..300.min(told.len())]
+                &printed[..300.min(printed.len())]
             );
-            assert_eq!(told.lines().count(), 4, "{levels}");
+            assert_eq!(printed.lines().count(), 4, "{levels}");
         }
     }
     let unclosed = config_map("a", &format!("  k: {}\n", "[{a: ".repeat(500_000)));
@@ -176,9 +177,9 @@ fn an_alias_bomb_goes_nowhere() {
         .env_clear()
         .output()
         .expect("it runs");
-    let told = transcript(&output);
-    assert!(told.starts_with(&refused("a.yaml:")[..60]), "{told}");
-    assert_eq!(told.lines().count(), 4);
+    let printed = transcript(&output);
+    assert!(printed.starts_with(&refused("a.yaml:")[..60]), "{printed}");
+    assert_eq!(printed.lines().count(), 4);
 }
 
 #[test]
@@ -234,7 +235,7 @@ fn the_same_files_give_the_same_bytes_in_any_order_of_making() {
     let one = folder(&files);
     files.reverse();
     let other = folder(&files);
-    let told = run(one.path(), &[]);
-    assert!(told.starts_with("exit code: 0\n"));
-    assert_eq!(told, run(other.path(), &[]));
+    let printed = run(one.path(), &[]);
+    assert!(printed.starts_with("exit code: 0\n"));
+    assert_eq!(printed, run(other.path(), &[]));
 }

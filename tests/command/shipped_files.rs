@@ -170,8 +170,8 @@ fn the_project_keeps_works_out_of_the_namespaces_of_the_hub() {
             panic!("no list");
         };
         let namespaces: Vec<_> = destinations.iter().map(|it| at(it, "namespace").as_str()).collect();
-        let wanted = ["!argocd", "!kube-*", "!open-cluster-management*", "!local-cluster"];
-        assert_eq!(namespaces, wanted.map(Some));
+        let expected = ["!argocd", "!kube-*", "!open-cluster-management*", "!local-cluster"];
+        assert_eq!(namespaces, expected.map(Some));
         for destination in destinations {
             assert_eq!(
                 at(destination, "server").as_str(),
@@ -473,8 +473,8 @@ fn the_controllers_account_is_bound_to_its_roles() {
                     assert_eq!(at(binding, &format!("roleRef.{part}")), at(role, of_role));
                 }
                 let subject = [("kind", at(account, "kind")), ("name", name), ("namespace", namespace)];
-                for (part, wanted) in subject {
-                    assert_eq!(at(binding, &format!("subjects.0.{part}")), wanted);
+                for (part, expected) in subject {
+                    assert_eq!(at(binding, &format!("subjects.0.{part}")), expected);
                 }
                 let rules = json(at(role, "rules"));
                 assert!(!rules.contains('*') && !rules.contains("secrets"), "{rules}");

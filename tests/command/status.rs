@@ -28,7 +28,7 @@ fn without_a_hub_nothing_can_be_told() {
 fn the_variable_kubeconfig_names_the_hub() {
     let folder = TempDir::new().expect("a scratch folder");
     fs::write(folder.path().join("config"), NOBODY).expect("a file");
-    for (context, told) in [
+    for (context, printed) in [
         (
             "a",
             "error: the hub at http://127.0.0.1:1/ cannot be reached: connection refused\n",
@@ -43,7 +43,7 @@ fn the_variable_kubeconfig_names_the_hub() {
                 folder.path(),
                 &["KUBECONFIG=config", "status", "shop", "--context", context]
             ),
-            told
+            printed
         );
     }
 }

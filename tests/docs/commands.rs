@@ -8,7 +8,7 @@ use clap::Parser as _;
 #[derive(Clone, Debug)]
 pub(crate) struct Shown {
     /// The location, such as `README.md:24`.
-    pub(crate) place: String,
+    pub(crate) location: String,
     /// The section, such as `README.md#two-commands`.
     pub(crate) section: String,
     /// The typed text.
@@ -159,7 +159,7 @@ fn of_page(page: &Page) -> Vec<Shown> {
         for (number, line) in (block.line + 1..).zip(block.text.lines()) {
             if let Some(text) = line.strip_prefix("$ ") {
                 all.push(Shown {
-                    place: format!("{}:{number}", page.path),
+                    location: format!("{}:{number}", page.path),
                     section: format!("{}#{}", page.path, block.section),
                     text: text.to_owned(),
                     output: Vec::new(),
@@ -211,7 +211,7 @@ fn every_command_is_run_or_there_is_a_reason() {
     let unknown: Vec<String> = all
         .iter()
         .filter(|it| runs(&it.text).is_none())
-        .map(|it| format!("{}: {}", it.place, it.text))
+        .map(|it| format!("{}: {}", it.location, it.text))
         .collect();
     assert!(
         unknown.is_empty(),
@@ -248,7 +248,7 @@ fn the_program_understands_every_command_of_its_own() {
             }
             let words = words.split_whitespace().map(|word| word.trim_matches('\''));
             if let Err(error) = Cli::try_parse_from(["argocd-ocm-cmp"].into_iter().chain(words)) {
-                panic!("{}: {part}: {error}", command.place);
+                panic!("{}: {part}: {error}", command.location);
             }
         }
     }

@@ -14,15 +14,15 @@ fn commands_without_a_cluster_print_what_the_pages_show() {
         }
         // Pipelines of these tests contain no program but this one.
         if command.text.contains("| jq ") && shell.run("jq --version").code != Some(0) {
-            assert!(std::env::var_os("CI").is_none(), "{}: jq is missing", command.place);
-            println!("{}: not run, jq is missing", command.place);
+            assert!(std::env::var_os("CI").is_none(), "{}: jq is missing", command.location);
+            println!("{}: not run, jq is missing", command.location);
             continue;
         }
         let outcome = shell.run(&command.text);
         assert!(
             outcome.is_fine(&command.text),
             "{}: {}\n{outcome:?}",
-            command.place,
+            command.location,
             command.text
         );
         if !command.output.is_empty() {
@@ -32,7 +32,7 @@ fn commands_without_a_cluster_print_what_the_pages_show() {
             assert!(
                 is_shown(&command.output, printed),
                 "{}: {}\nshows\n{shown}\nand prints\n{printed}",
-                command.place,
+                command.location,
                 command.text
             );
         }

@@ -78,7 +78,7 @@ fn every_command_for_a_hub_belongs_to_a_scene() {
         assert!(
             SCENES.contains(&&*command.section),
             "{}: {} is not run: add {} to the scenes",
-            command.place,
+            command.location,
             command.text,
             command.section
         );
@@ -191,7 +191,7 @@ async fn run(shell: &Shell, command: &Shown) -> Result<()> {
             let shown = command.output.join("\n");
             bail!(
                 "{}: {}\nexit code {:?}, {}\nprints\n{}\nand shows\n{shown}",
-                command.place,
+                command.location,
                 command.text,
                 outcome.code,
                 outcome.stderr,

@@ -45,19 +45,19 @@ fn broken(page: &Page, pages: &[Page]) -> Vec<String> {
     let mut wrong = Vec::new();
     for (line, target) in &page.links {
         let Some(path) = file(page, target) else { continue };
-        let place = format!("{}:{line}: {target}", page.path);
+        let location = format!("{}:{line}: {target}", page.path);
         if !root().join(&path).exists() {
-            wrong.push(format!("{place}: there is no {path}"));
+            wrong.push(format!("{location}: there is no {path}"));
         }
         let Some((_, anchor)) = target.split_once('#') else {
             continue;
         };
         let Some(there) = pages.iter().find(|it| it.path == path) else {
-            wrong.push(format!("{place}: {path} is no page"));
+            wrong.push(format!("{location}: {path} is no page"));
             continue;
         };
         if !there.anchors.iter().any(|it| it == anchor) {
-            wrong.push(format!("{place}: {path} has no heading {anchor}"));
+            wrong.push(format!("{location}: {path} has no heading {anchor}"));
         }
     }
     wrong
@@ -91,9 +91,9 @@ fn a_broken_link_is_told() {
         "# A\n[b](#a) [c](#c) [d](none.md) [e](../README.md#none) [f](https://example.com/#x)\n",
     );
     let pages = [pages().remove(0), page];
-    let told = broken(&pages[1], &pages);
+    let printed = broken(&pages[1], &pages);
     assert_eq!(
-        told,
+        printed,
         [
             "docs/settings.md:2: #c: docs/settings.md has no heading c",
             "docs/settings.md:2: none.md: there is no docs/none.md",

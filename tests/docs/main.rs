@@ -15,6 +15,6 @@ mod kubelet;
 mod links;
 mod messages;
 mod page;
+mod remediations;
 mod shell;
 mod shown;
-mod ways_out;

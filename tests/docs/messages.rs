@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::fs;
 
 /// A section of the page.
-struct Place {
+struct MessageSource {
     title: &'static str,
     about: &'static str,
     /// The path prefixes of the sources with these messages.
@@ -17,8 +17,8 @@ struct Place {
 }
 
 /// The sections. The first with a matching source gets a message; the last gets the others.
-const PLACES: &[Place] = &[
-    Place {
+const MESSAGE_SOURCES: &[MessageSource] = &[
+    MessageSource {
         title: "On a work and the objects in it",
         about: "Argo CD shows them as the message of the work's health, `status` and the extension of Argo CD's pages in the column MESSAGE, the \
                 controller in its conditions.",
@@ -28,7 +28,7 @@ const PLACES: &[Place] = &[
             "crates/ocm/src/health",
         ],
     },
-    Place {
+    MessageSource {
         title: "In the condition ComparisonError of an Application",
         about: "`generate` and `diff` print the same. The file, the document in it and the object stand before it. Nothing is delivered until it \
                 is put right, and nothing is removed.",
@@ -40,22 +40,22 @@ const PLACES: &[Place] = &[
             "crates/ocm/src/duration.rs",
         ],
     },
-    Place {
+    MessageSource {
         title: "On an Application, from the controller",
         about: "As a condition, as the message of its health, or as an Event: `kubectl describe application`.",
         sources: &["crates/controller/src/application_status", "crates/controller/src/pull"],
     },
-    Place {
+    MessageSource {
         title: "In a MulticlusterApplicationSetReport",
         about: "In its annotation `argocd-ocm-cmp.github.io/truncated`, or with a cluster.",
         sources: &["crates/controller/src/application_set_report"],
     },
-    Place {
+    MessageSource {
         title: "On a ManagedCluster",
         about: "As a warning: `kubectl describe managedcluster`.",
         sources: &["crates/controller/src/cluster_secrets"],
     },
-    Place {
+    MessageSource {
         title: "On a GitOpsCluster",
         about: "As a condition or as an Event: `kubectl describe gitopscluster`, or `argocd-ocm-cmp gitopscluster status`. Those of the CRD are \
                 what `kubectl apply` answers.",
@@ -66,17 +66,17 @@ const PLACES: &[Place] = &[
             "crates/pki",
         ],
     },
-    Place {
+    MessageSource {
         title: "In the log of the controller",
         about: "`kubectl -n argocd logs deployment/argocd-ocm-cmp-controller`.",
         sources: &["crates/controller"],
     },
-    Place {
+    MessageSource {
         title: "In the log of a Pod on a managed cluster",
         about: "Of `argocd-ocm-cmp agent …`, beside argocd-agent.",
         sources: &["src/commands/agent", "src/prepare.rs", "src/supervise.rs"],
     },
-    Place {
+    MessageSource {
         title: "On a terminal",
         about: "Of the commands that people type.",
         sources: &["src", "crates"],
@@ -132,12 +132,12 @@ fn written(sources: &[(String, Text)]) -> String {
     let mut page = HEAD.to_owned();
     let mut of_places: BTreeMap<usize, Vec<&(String, Text)>> = BTreeMap::new();
     for source in sources {
-        let fits = |place: &Place| place.sources.iter().any(|it| source.0.starts_with(it));
-        let place = PLACES.iter().position(fits).expect("the last takes all");
-        of_places.entry(place).or_default().push(source);
+        let fits = |source_group: &MessageSource| source_group.sources.iter().any(|it| source.0.starts_with(it));
+        let source_group = MESSAGE_SOURCES.iter().position(fits).expect("the last takes all");
+        of_places.entry(source_group).or_default().push(source);
     }
-    for (place, sources) in of_places {
-        let Place { title, about, .. } = &PLACES[place];
+    for (source_group, sources) in of_places {
+        let MessageSource { title, about, .. } = &MESSAGE_SOURCES[source_group];
         writeln!(page, "\n## {title}\n\n{about}").expect("a String takes all");
         for (path, text) in sources {
             let about = &text.about;

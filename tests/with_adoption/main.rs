@@ -125,10 +125,10 @@ async fn what_argocd_pull_integration_has_installed_is_taken_over_as_it_is() -> 
     });
     hub.create(&gitops).await?;
     // A cluster that is not selected blocks it, and is named.
-    let told = hub
+    let printed = hub
         .wait_for(&fleet(), |it| condition(it, "AddonConfigured")[1].contains("eu3"))
         .await?;
-    assert_eq!(condition(&told, "AddonConfigured")[0], "False", "{told:#}");
+    assert_eq!(condition(&printed, "AddonConfigured")[0], "False", "{printed:#}");
     let is_proxy = |cluster: &str| {
         let server = format!("https://argocd-agent-resource-proxy:9090?agentName={cluster}");
         move |it: &Value| decoded(&it["data"]["server"]).is_ok_and(|it| it == server)

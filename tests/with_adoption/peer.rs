@@ -65,7 +65,7 @@ pub(crate) async fn install(hub: &Hub, clusters: &[&str]) -> Result<()> {
     };
     let authority = tls("argocd-agent-ca", &made(&authority, None)?);
     let signed_by = || Authority {
-        place: ocm::object_ref::ObjectRef::new("argocd", "argocd-agent-ca"),
+        object_ref: ocm::object_ref::ObjectRef::new("argocd", "argocd-agent-ca"),
         version: "1".into(),
     };
     hub.create(&authority).await?;

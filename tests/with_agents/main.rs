@@ -35,28 +35,28 @@ async fn a_fleet_gets_agents_and_loses_them() -> Result<()> {
     let Some(stage) = Stage::start().await? else {
         return Ok(());
     };
-    let told = Story {
+    let printed = Story {
         stage,
         since: Instant::now(),
     };
-    told.installed().await?;
-    told.met().await?;
-    told.found().await?;
-    told.impersonated().await?;
-    told.rolled_out().await?;
-    rollout::is_gated(&told.stage).await?;
-    told.note("a version that does not start is stopped");
-    operator::is_chosen_and_given_up(&told.stage).await?;
-    told.note("an operator has come and gone");
-    told.renewed().await?;
-    told.changed_mode().await?;
-    told.revoked().await?;
-    told.left().await?;
-    operator::is_there_until_the_end(&told.stage).await?;
-    told.note("an operator has gone last");
-    told.deleted().await?;
-    told.stage.rights_are_as_used()?;
-    told.stage.stop().await
+    printed.installed().await?;
+    printed.met().await?;
+    printed.found().await?;
+    printed.impersonated().await?;
+    printed.rolled_out().await?;
+    rollout::is_gated(&printed.stage).await?;
+    printed.note("a version that does not start is stopped");
+    operator::is_chosen_and_given_up(&printed.stage).await?;
+    printed.note("an operator has come and gone");
+    printed.renewed().await?;
+    printed.changed_mode().await?;
+    printed.revoked().await?;
+    printed.left().await?;
+    operator::is_there_until_the_end(&printed.stage).await?;
+    printed.note("an operator has gone last");
+    printed.deleted().await?;
+    printed.stage.rights_are_as_used()?;
+    printed.stage.stop().await
 }
 
 struct Story {
@@ -110,13 +110,14 @@ impl Story {
         );
         let states = it["status"]["clusterStates"].as_array().context("states")?;
         assert!(states.iter().all(|it| it["state"] == "Connected"), "{states:#?}");
-        let told = self.stage.status("fleet")?;
-        println!("{told}");
+        let printed = self.stage.status("fleet")?;
+        println!("{printed}");
         for cluster in ["cluster1", "cluster2"] {
             ensure!(
-                told.lines()
+                printed
+                    .lines()
                     .any(|line| line.contains(cluster) && line.contains("Connected")),
-                "{told}"
+                "{printed}"
             );
         }
         let placement = hub.get(&stage::placement()).await?.context("the user's Placement")?;

@@ -73,9 +73,13 @@ impl Stage {
             env!("CARGO_TARGET_TMPDIR").as_ref(),
         );
         command.args(["gitopscluster", "status", name, "-o", "wide", "--kubeconfig"]);
-        let told = command.arg(self.hub.kubeconfig_path()).output()?;
-        let text = String::from_utf8(told.stdout)?;
-        ensure!(told.status.success(), "{text}{}", String::from_utf8_lossy(&told.stderr));
+        let printed = command.arg(self.hub.kubeconfig_path()).output()?;
+        let text = String::from_utf8(printed.stdout)?;
+        ensure!(
+            printed.status.success(),
+            "{text}{}",
+            String::from_utf8_lossy(&printed.stderr)
+        );
         Ok(text)
     }
 

@@ -211,9 +211,9 @@ async fn a_cluster_that_joins_the_placement_gets_its_work_and_one_that_leaves_lo
     hub.delete(&guestbook.placement()).await?;
     hub.wait_gone(&guestbook.decision(1)).await?;
     guestbook.ask().await?;
-    let told = "no clusterDecisionResources found";
+    let printed = "no clusterDecisionResources found";
     hub.wait_for(&guestbook.set(), |set| {
-        condition(set, "ErrorOccurred").is_some_and(|error| error["message"] == told && error["status"] == "True")
+        condition(set, "ErrorOccurred").is_some_and(|error| error["message"] == printed && error["status"] == "True")
     })
     .await?;
     for (before, object) in &others {

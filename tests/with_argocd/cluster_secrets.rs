@@ -57,9 +57,9 @@ async fn applications(hub: &Hub) -> Result<Vec<String>> {
     Ok(names.map(str::to_owned).collect())
 }
 
-async fn until(hub: &Hub, wanted: &[&str]) -> Result<()> {
-    let are_there = async || (applications(hub).await.ok()? == wanted).then_some(());
-    wait::eventually(&format!("the Applications are {wanted:?}"), wait::DEADLINE, are_there).await
+async fn until(hub: &Hub, expected: &[&str]) -> Result<()> {
+    let are_there = async || (applications(hub).await.ok()? == expected).then_some(());
+    wait::eventually(&format!("the Applications are {expected:?}"), wait::DEADLINE, are_there).await
 }
 
 #[tokio::test]

@@ -259,8 +259,8 @@ async fn a_cluster_that_cannot_be_reached_holds_up_removals_and_no_other_cluster
     hub.wait_for(&object, |app| app["status"]["health"]["status"] == "Progressing")
         .await?;
     let waiting = hub.get(&lost_work).await?.context("its work is there")?;
-    let told = format!("waiting for the agent of managed cluster {name} to apply it");
-    assert_eq!(health_check::health(&waiting)?, ("Progressing".to_owned(), told));
+    let printed = format!("waiting for the agent of managed cluster {name} to apply it");
+    assert_eq!(health_check::health(&waiting)?, ("Progressing".to_owned(), printed));
 
     // Nor does it block the removal of the cluster from the Application: its work is being deleted until the agent is back.
     app.set(&[("clusters", &["cluster1"])]).await?;

@@ -176,7 +176,9 @@ async fn with_few_rights_it_is_told_what_is_not_looked_for(stage: &Stage, folder
         &["get", "list"],
     )?;
     let (code, stdout, stderr) = wait::eventually("the rights count", wait::DEADLINE, async || {
-        diff(folder, &who, "cluster1").ok().filter(|told| told.0 != Some(2))
+        diff(folder, &who, "cluster1")
+            .ok()
+            .filter(|printed| printed.0 != Some(2))
     })
     .await?;
     assert_eq!((code, stdout.as_str()), (Some(0), ""));

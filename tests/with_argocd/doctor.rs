@@ -38,7 +38,7 @@ fn doctor(kubeconfig: &Path, words: &[&str]) -> Result<(Option<i32>, String)> {
     Ok((output.status.code(), String::from_utf8(output.stdout)?))
 }
 
-fn told(kubeconfig: &Path, words: &[&str]) -> Result<(Told, String)> {
+fn printed(kubeconfig: &Path, words: &[&str]) -> Result<(Told, String)> {
     let (code, text) = doctor(kubeconfig, &[&["-o", "json"], words].concat())?;
     let report: Value = serde_json::from_str(&text)?;
     let findings = report["findings"].as_array().context("findings")?.iter();
@@ -48,16 +48,16 @@ fn told(kubeconfig: &Path, words: &[&str]) -> Result<(Told, String)> {
 }
 
 fn of(hub: &Hub) -> Result<(Told, String)> {
-    told(hub.kubeconfig_path(), &[])
+    printed(hub.kubeconfig_path(), &[])
 }
 
 /// Waits until there are exactly these findings, and returns the output.
 async fn is_wrong(hub: &Hub, found: &[&str]) -> Result<String> {
-    let wanted = Told::wrong(found);
+    let expected = Told::wrong(found);
     let last = Mutex::new(String::new());
     let found_it = wait::eventually("exactly this is found", wait::DEADLINE, async || {
-        let (told, text) = of(hub).ok()?;
-        let is_it = told == wanted;
+        let (printed, text) = of(hub).ok()?;
+        let is_it = printed == expected;
         last.lock().ok()?.clone_from(&text);
         is_it.then_some(text)
     })
@@ -138,7 +138,7 @@ async fn what_is_broken_is_found_and_nothing_else() -> Result<()> {
 
     the_plugin(&hub).await?;
     the_controller(&hub).await?;
-    let elsewhere = told(hub.kubeconfig_path(), &["--namespace=default"])?.0;
+    let elsewhere = printed(hub.kubeconfig_path(), &["--namespace=default"])?.0;
     assert_eq!(
         (elsewhere.code, &*elsewhere.found),
         (Some(1), &["argo-cd-elsewhere".to_owned()][..])
@@ -233,7 +233,7 @@ async fn the_controller(hub: &Hub) -> Result<()> {
         apply(hub, file)?;
     }
     tell("ARGOCD_OCM_CMP_CONTROLLERS=*")?;
-    let wanted = Told {
+    let expected = Told {
         code: Some(0),
         found: WITHOUT_PODS
             .iter()
@@ -242,7 +242,7 @@ async fn the_controller(hub: &Hub) -> Result<()> {
             .collect(),
     };
     wait::eventually("it has all rights", wait::DEADLINE, async || {
-        (of(hub).ok()?.0 == wanted).then_some(())
+        (of(hub).ok()?.0 == expected).then_some(())
     })
     .await?;
     tell("ARGOCD_OCM_CMP_CONTROLLERS=application-status")?;
@@ -332,14 +332,14 @@ async fn somebody_with_few_rights(hub: &Hub) -> Result<()> {
         "--clusterrole=few",
         "--serviceaccount=default:few",
     ])?;
-    let (told, text) = wait::eventually("the rights count", wait::DEADLINE, async || {
-        let (told, text) = told(&kubeconfig, &[]).ok()?;
-        (!text.contains("cannot get resource \\\"configmaps")).then_some((told, text))
+    let (printed, text) = wait::eventually("the rights count", wait::DEADLINE, async || {
+        let (printed, text) = printed(&kubeconfig, &[]).ok()?;
+        (!text.contains("cannot get resource \\\"configmaps")).then_some((printed, text))
     })
     .await?;
-    assert_eq!(told.code, Some(2), "{text}");
+    assert_eq!(printed.code, Some(2), "{text}");
     let is_blind = |id: &&String| ["could-not-look", "rights-not-asked"].contains(&&***id);
-    assert!(told.found.iter().all(|id| is_blind(&id)), "{text}");
+    assert!(printed.found.iter().all(|id| is_blind(&id)), "{text}");
     for thing in [
         "ManifestWorks",
         "ManagedClusters",

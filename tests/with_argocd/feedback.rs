@@ -150,15 +150,15 @@ fn values(work: &Value, kind: &str, name: &str) -> Option<Value> {
     Some(Value::Object(values))
 }
 
-async fn come_back(stage: &Stage, work: &str, kind: &str, name: &str, wanted: &Value) -> Result<()> {
+async fn come_back(stage: &Stage, work: &str, kind: &str, name: &str, expected: &Value) -> Result<()> {
     let work = ObjectRef::manifest_work("cluster1", work);
     let mut last = None;
     let has_come = |work: &Value| {
         last = values(work, kind, name);
-        last.as_ref() == Some(wanted)
+        last.as_ref() == Some(expected)
     };
     let came = stage.hub.wait_for(&work, has_come).await.map(drop);
-    came.with_context(|| format!("{kind} {name}: {last:?}, not {wanted}"))
+    came.with_context(|| format!("{kind} {name}: {last:?}, not {expected}"))
 }
 
 /// Writes a status that only a cloud, or a controller of custom resources, writes.
@@ -198,7 +198,7 @@ async fn prepare(stage: &Stage) -> Result<()> {
 }
 
 /// Returns the expected values of all objects but the custom resource: the kind, the name, and the feedback.
-fn wanted() -> Vec<(&'static str, &'static str, Value)> {
+fn expected() -> Vec<(&'static str, &'static str, Value)> {
     let replicas = |count: u32, image: &str| {
         json!({"ReadyReplicas": count, "Replicas": count, "AvailableReplicas": count, "UpdatedReplicas": count,
             "DesiredReplicas": count, "Image": image})
@@ -254,8 +254,8 @@ async fn the_values_of_every_kind_come_back_and_no_rule_fails() -> Result<()> {
     say(stage, &named("v1", "Service", "front"), &address("ip", "192.0.2.1")).await?;
     let door = named("networking.k8s.io/v1", "Ingress", "door");
     say(stage, &door, &address("hostname", "door.example.com")).await?;
-    for (kind, name, wanted) in wanted() {
-        come_back(stage, NAME, kind, name, &wanted).await?;
+    for (kind, name, expected) in expected() {
+        come_back(stage, NAME, kind, name, &expected).await?;
     }
     a_custom_resource_becomes_ready(stage).await?;
 
@@ -286,12 +286,12 @@ async fn a_custom_resource_becomes_ready(stage: &Stage) -> Result<()> {
         let ready = json!({"type": "Ready", "status": status, "reason": reason, "message": "80 degrees"});
         json!({"conditions": [ready]})
     };
-    let health = |wanted: &'static str| move |app: &Value| app["status"]["health"]["status"] == wanted;
+    let health = |expected: &'static str| move |app: &Value| app["status"]["health"]["status"] == expected;
     let app = ObjectRef::application(NAME);
 
     say(stage, &kettle, &ready("False", "Boiling")).await?;
-    let wanted = json!({"Ready": "False", "ReadyReason": "Boiling"});
-    come_back(stage, CUSTOM, "Kettle", "tea", &wanted).await?;
+    let expected = json!({"Ready": "False", "ReadyReason": "Boiling"});
+    come_back(stage, CUSTOM, "Kettle", "tea", &expected).await?;
     let custom = ObjectRef::manifest_work("cluster1", CUSTOM);
     let message = "Ready: False: Boiling: 80 degrees";
     let waits = |work: &Value| {
@@ -304,8 +304,8 @@ async fn a_custom_resource_becomes_ready(stage: &Stage) -> Result<()> {
     stage.hub.wait_for(&app, health("Progressing")).await?;
 
     say(stage, &kettle, &ready("True", "Boiled")).await?;
-    let wanted = json!({"Ready": "True", "ReadyReason": "Boiled"});
-    come_back(stage, CUSTOM, "Kettle", "tea", &wanted).await?;
+    let expected = json!({"Ready": "True", "ReadyReason": "Boiled"});
+    come_back(stage, CUSTOM, "Kettle", "tea", &expected).await?;
     // As are the paused Deployment and the CronJob all the time.
     stage.hub.wait_for(&app, health("Suspended")).await.map(drop)
 }

@@ -40,10 +40,10 @@ async fn three_megabytes_arrive() -> Result<()> {
     let (hub, cluster1) = (&stage.hub, &stage.cluster1);
     let name = "three-megabytes";
     let git = GitRepository::new()?;
-    let mut wanted: BTreeMap<String, String> = (0..60)
+    let mut expected: BTreeMap<String, String> = (0..60)
         .map(|at| (format!("filler-{at}"), text(&format!("content of {at}"), 50_000)))
         .collect();
-    let files: Vec<(String, String)> = wanted
+    let files: Vec<(String, String)> = expected
         .iter()
         .map(|(filler, text)| (format!("{name}/{filler}.json"), config_map(filler, text)))
         .collect();
@@ -67,17 +67,17 @@ async fn three_megabytes_arrive() -> Result<()> {
     }
     assert_eq!(carried.len(), 60);
     assert!(before.len() >= 3_000_000 / WORK_SIZE, "{} works", before.len());
-    texts_are(cluster1, name, &wanted).await?;
+    texts_are(cluster1, name, &expected).await?;
 
     // A refresh without a change writes nothing, and a change of one object changes one work.
     let seen = hub.refresh_application(name, "hard").await?;
     assert!(is_synced(&seen), "{:#}", seen["status"]["sync"]);
     let changed = text("other content", 50_000);
     let commit = git.commit(&[(&format!("{name}/filler-7.json"), &config_map("filler-7", &changed))])?;
-    wanted.insert("filler-7".to_owned(), changed);
+    expected.insert("filler-7".to_owned(), changed);
     let app = delivered(hub, name, &commit).await?;
     assert_eq!(syncs(&app), 2, "one for each commit");
-    texts_are(cluster1, name, &wanted).await?;
+    texts_are(cluster1, name, &expected).await?;
     let after = works(hub, name).await?;
     let touched: Vec<&String> = after
         .iter()
@@ -96,7 +96,7 @@ async fn three_megabytes_arrive() -> Result<()> {
 /// They are when the Application is healthy, with one exception: the agent applies every work again after four to six minutes,
 /// and if it does so with a work that is about to be replaced, it writes the old text once more. It repairs that when it applies
 /// the new work again.
-async fn texts_are(cluster: &ManagedCluster, namespace: &str, wanted: &BTreeMap<String, String>) -> Result<()> {
+async fn texts_are(cluster: &ManagedCluster, namespace: &str, expected: &BTreeMap<String, String>) -> Result<()> {
     let what = format!("the ConfigMaps of {namespace} are those in Git");
     wait::eventually(&what, Duration::from_secs(420), async || {
         let objects = objects_in(cluster, namespace, &[("v1", "ConfigMap")]).await.ok()?;
@@ -105,7 +105,7 @@ async fn texts_are(cluster: &ManagedCluster, namespace: &str, wanted: &BTreeMap<
             .filter_map(|(name, object)| Some((name.strip_prefix("ConfigMap ")?, object["data"]["text"].as_str()?)))
             .collect();
         let same =
-            texts.len() == wanted.len() && wanted.iter().all(|(name, text)| texts.get(&**name) == Some(&&**text));
+            texts.len() == expected.len() && expected.iter().all(|(name, text)| texts.get(&**name) == Some(&&**text));
         same.then_some(())
     })
     .await
@@ -212,7 +212,7 @@ async fn nothing_is_lost_while_works_are_cut_and_joined_ten_times() -> Result<()
 
     let mut counts = BTreeSet::new();
     for (round, fillers) in FILLERS.into_iter().enumerate() {
-        let wanted = fill(&git, round, fillers)?;
+        let expected = fill(&git, round, fillers)?;
         let commit = git.commit(&[])?;
         let app = synced(hub, name, &commit).await?;
         assert_eq!(syncs(&app), syncs_before + 1, "round {round}: one sync for each commit");
@@ -245,7 +245,7 @@ async fn nothing_is_lost_while_works_are_cut_and_joined_ten_times() -> Result<()
             after[database]["metadata"]["generation"], before[database]["metadata"]["generation"],
             "round {round}: it was left alone"
         );
-        texts_are(cluster1, name, &wanted).await?;
+        texts_are(cluster1, name, &expected).await?;
         before = after;
     }
     // The numbers of works depend on the hashes; that there were many different ones does not.
@@ -279,14 +279,14 @@ fn fill(git: &GitRepository, round: usize, fillers: usize) -> Result<BTreeMap<St
         std::fs::remove_dir_all(&folder)?;
     }
     std::fs::create_dir_all(&folder)?;
-    let mut wanted = BTreeMap::from([("settings".to_owned(), "colour=green".to_owned())]);
+    let mut expected = BTreeMap::from([("settings".to_owned(), "colour=green".to_owned())]);
     for at in 0..fillers {
         let version = if at % 2 == 0 { 0 } else { round };
         let (filler, text) = (format!("filler-{at}"), text(&format!("{at} in {version}"), 40_000));
         std::fs::write(folder.join(format!("{filler}.json")), config_map(&filler, &text))?;
-        wanted.insert(filler, text);
+        expected.insert(filler, text);
     }
-    Ok(wanted)
+    Ok(expected)
 }
 
 /// Tests an object that outgrows client-side apply and shrinks again: alone, where its work keeps its name, or beside another,
@@ -296,17 +296,17 @@ async fn a_large_object(name: &str, beside: bool) -> Result<()> {
     let (hub, cluster1) = (&stage.hub, &stage.cluster1);
     let git = GitRepository::new()?;
     let file = format!("{name}/large.json");
-    let mut wanted = BTreeMap::new();
+    let mut expected = BTreeMap::new();
     if beside {
         git.commit(&[(&format!("{name}/small.json"), &config_map("small", "small"))])?;
-        wanted.insert("small".to_owned(), "small".to_owned());
+        expected.insert("small".to_owned(), "small".to_owned());
     }
     let mut created = false;
     let mut uid = Value::Null;
     for length in [1_000, 270_000, 5_000, 490_000, 300_000, 2_000] {
         let text = text(&format!("one of {length}"), length);
         let commit = git.commit(&[(&file, &config_map("large", &text))])?;
-        wanted.insert("large".to_owned(), text);
+        expected.insert("large".to_owned(), text);
         if !created {
             start(name, &git).await?;
             created = true;
@@ -331,7 +331,7 @@ async fn a_large_object(name: &str, beside: bool) -> Result<()> {
             "PruneLast=true"
         };
         assert_eq!(options, wanted_options, "{length}");
-        texts_are(cluster1, name, &wanted).await?;
+        texts_are(cluster1, name, &expected).await?;
         let object = cluster1
             .get(&ObjectRef::config_map(name, "large"))
             .await?

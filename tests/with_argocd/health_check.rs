@@ -184,18 +184,18 @@ fn work(manifests: &[Value]) -> Value {
 }
 
 /// Returns the object with another value at a path, whose parent exists.
-fn with(mut object: Value, place: &str, value: Value) -> Value {
-    let (parent, last) = place.rsplit_once('/').expect("a place starts with a slash");
-    match object.pointer_mut(parent).expect(place) {
+fn with(mut object: Value, pointer: &str, value: Value) -> Value {
+    let (parent, last) = pointer.rsplit_once('/').expect("a place starts with a slash");
+    match object.pointer_mut(parent).expect(pointer) {
         Value::Array(items) => items[last.parse::<usize>().expect("a number")] = value,
         parent => parent[last] = value,
     }
     object
 }
 
-fn without(mut object: Value, place: &str) -> Value {
-    let (parent, last) = place.rsplit_once('/').expect("a place starts with a slash");
-    match object.pointer_mut(parent).expect(place) {
+fn without(mut object: Value, pointer: &str) -> Value {
+    let (parent, last) = pointer.rsplit_once('/').expect("a place starts with a slash");
+    match object.pointer_mut(parent).expect(pointer) {
         Value::Array(items) => drop(items.remove(last.parse().expect("a number"))),
         parent => drop(parent.as_object_mut().expect("an object").remove(last)),
     }
@@ -480,13 +480,13 @@ fn available() -> Vec<Case> {
 
 /// Returns cases of rule results.
 fn rules() -> Vec<Case> {
-    let error = |place: &str, status: &str, reason: &str| {
+    let error = |pointer: &str, status: &str, reason: &str| {
         let broken_rule = with(
-            with(fine("web"), &format!("{place}/reason"), json!(reason)),
-            &format!("{place}/message"),
+            with(fine("web"), &format!("{pointer}/reason"), json!(reason)),
+            &format!("{pointer}/message"),
             json!("no such key: status"),
         );
-        work(&[with(broken_rule, &format!("{place}/status"), json!(status))])
+        work(&[with(broken_rule, &format!("{pointer}/status"), json!(status))])
     };
     let unknown = "Deployment shop/web: its health is not known: no such key: status";
     let without_rules = manifest("Deployment", "web", &found());
@@ -685,8 +685,8 @@ fn complete() -> Vec<Case> {
     };
     let older = |job: Value| {
         let mut job = job;
-        for place in [3, 4, 5] {
-            job["conditions"][place]["observedGeneration"] = json!(1);
+        for pointer in [3, 4, 5] {
+            job["conditions"][pointer]["observedGeneration"] = json!(1);
         }
         job
     };
@@ -1315,14 +1315,14 @@ fn the_health_checks_answer_every_status() -> Result<()> {
 
 #[test]
 fn status_tells_what_argo_cd_shows() {
-    let told = |case: &Case| {
+    let printed = |case: &Case| {
         let now = health::Clock::at(Timestamp::now());
         let work = health::evaluate(&in_time(&case.object), &now).expect("a work");
         (work.health.in_argo_cd(), work.summary())
     };
     let cases = [applying(), available(), rules(), complete(), replica_sets(), rollouts()];
     for case in cases.into_iter().flatten() {
-        let (verdict, message) = told(&case);
+        let (verdict, message) = printed(&case);
         assert_eq!(verdict, case.status, "{}: {message}", case.name);
         // Argo CD itself writes this message for deletions; and a malformed status is reported as such.
         if case.message != "Pending deletion" && !message.starts_with("its status cannot be understood: ") {
@@ -1330,7 +1330,7 @@ fn status_tells_what_argo_cd_shows() {
         }
     }
     for case in half_written() {
-        let (verdict, message) = told(&case);
+        let (verdict, message) = printed(&case);
         assert_eq!(verdict, case.status, "{}: {message}", case.name);
     }
 }

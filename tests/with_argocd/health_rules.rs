@@ -7,7 +7,7 @@ use crate::conversation::Conversation;
 use crate::stage::stage;
 use anyhow::{Context, Result, ensure};
 use generate::health_rules;
-use generate::health_rules::{Behaviour, HEALTHY, PROGRESSING};
+use generate::health_rules::{HEALTHY, KindHealth, PROGRESSING};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -56,12 +56,16 @@ fn the_agent_judges_kubernetes_kinds_as_argo_cd_does() -> Result<()> {
     let mut differences = Vec::new();
     let mut seen: BTreeMap<String, [usize; 3]> = BTreeMap::new();
     for object in objects::of_kubernetes() {
-        let told = agent.judge(&object)?;
+        let printed = agent.judge(&object)?;
         let health = argo_cd.health(&object)?;
         let theirs = verdict_of(&health)?;
-        assert!(told.feedback_errors.is_empty(), "{:?}: {object}", told.feedback_errors);
-        if told.verdict != theirs {
-            differences.push(format!("{:?}, Argo CD {health}: {object}", told.verdict));
+        assert!(
+            printed.feedback_errors.is_empty(),
+            "{:?}: {object}",
+            printed.feedback_errors
+        );
+        if printed.verdict != theirs {
+            differences.push(format!("{:?}, Argo CD {health}: {object}", printed.verdict));
         }
         let kind = object["kind"].as_str().unwrap_or_default().to_owned();
         let at = [FINE, WAITING, BROKEN].iter().position(|verdict| *verdict == theirs);
@@ -103,12 +107,20 @@ fn the_agent_judges_custom_resources_by_their_conditions() -> Result<()> {
         return Ok(());
     }
     let mut agent = Agent::start(&Parts::ensure()?)?;
-    for (object, wanted, message) in objects::custom() {
-        let told = agent.judge(&object)?;
-        assert_eq!(told.verdict, wanted, "{object}");
-        let decides = if wanted == BROKEN { &told.broken } else { &told.waiting };
+    for (object, expected, message) in objects::custom() {
+        let printed = agent.judge(&object)?;
+        assert_eq!(printed.verdict, expected, "{object}");
+        let decides = if expected == BROKEN {
+            &printed.broken
+        } else {
+            &printed.waiting
+        };
         assert_eq!(decides, message, "{object}");
-        assert!(told.feedback_errors.is_empty(), "{:?}: {object}", told.feedback_errors);
+        assert!(
+            printed.feedback_errors.is_empty(),
+            "{:?}: {object}",
+            printed.feedback_errors
+        );
     }
     Ok(())
 }
@@ -120,8 +132,8 @@ fn what_is_no_condition_is_no_error() -> Result<()> {
         return Ok(());
     }
     let mut agent = Agent::start(&Parts::ensure()?)?;
-    for (object, wanted) in objects::malformed() {
-        assert_eq!(agent.judge(&object)?.verdict, wanted, "{object}");
+    for (object, expected) in objects::malformed() {
+        assert_eq!(agent.judge(&object)?.verdict, expected, "{object}");
     }
     Ok(())
 }
@@ -133,9 +145,9 @@ fn messages_say_what_an_object_waits_for() -> Result<()> {
     }
     let mut agent = Agent::start(&Parts::ensure()?)?;
     for (object, waiting, broken) in objects::with_messages() {
-        let told = agent.judge(&object)?;
+        let printed = agent.judge(&object)?;
         assert_eq!(
-            (told.waiting.as_str(), told.broken.as_str()),
+            (printed.waiting.as_str(), printed.broken.as_str()),
             (waiting, broken),
             "{object}"
         );
@@ -149,8 +161,8 @@ fn feedback_has_the_values_people_ask_for() -> Result<()> {
         return Ok(());
     }
     let mut agent = Agent::start(&Parts::ensure()?)?;
-    for (object, wanted) in objects::with_feedback() {
-        assert_eq!(Value::Object(agent.judge(&object)?.feedback), wanted, "{object}");
+    for (object, expected) in objects::with_feedback() {
+        assert_eq!(Value::Object(agent.judge(&object)?.feedback), expected, "{object}");
     }
     Ok(())
 }
@@ -271,24 +283,24 @@ fn what_a_later_wave_waits_for_is_judged_as_the_work_has_it() -> Result<()> {
             conditions["Progressing"].1.clone(),
         )
     };
-    let told = |progressing: &str, healthy: &str, message: &str| {
+    let printed = |progressing: &str, healthy: &str, message: &str| {
         (progressing.to_owned(), healthy.to_owned(), message.to_owned())
     };
-    let stale = told("True", "True", "waiting for the agent to apply the change");
-    for (found, wanted) in [
+    let stale = printed("True", "True", "waiting for the agent to apply the change");
+    for (found, expected) in [
         (
             on_the_cluster(&after, "Bound"),
-            told("False", "True", "it is bound to a volume"),
+            printed("False", "True", "it is bound to a volume"),
         ),
         (
             on_the_cluster(&after, "Lost"),
-            told("True", "False", "it lost its volume"),
+            printed("True", "False", "it lost its volume"),
         ),
         (on_the_cluster(&before, "Bound"), stale.clone()),
         (on_the_cluster(&before, "Lost"), stale.clone()),
         (claim("2Gi"), stale),
     ] {
-        assert_eq!(verdicts(conditions(&mut agent, &after, &found)?), wanted, "{found}");
+        assert_eq!(verdicts(conditions(&mut agent, &after, &found)?), expected, "{found}");
     }
     Ok(())
 }
@@ -337,12 +349,12 @@ fn group_and_kind(object: &Value) -> (&str, &str) {
     (group, object["kind"].as_str().unwrap_or_default())
 }
 
-fn behaviour_of(object: &Value) -> Result<&'static Behaviour> {
+fn behaviour_of(object: &Value) -> Result<&'static KindHealth> {
     let (group, kind) = group_and_kind(object);
     health_rules::of(group, kind, CUSTOM_GROUPS.contains(&group)).with_context(|| format!("{kind} is not judged"))
 }
 
-fn condition_rules(behaviour: &Behaviour) -> Value {
+fn condition_rules(behaviour: &KindHealth) -> Value {
     let rules = behaviour.rules.iter().map(|rule| {
         json!({
             "condition": rule.condition,
@@ -354,7 +366,7 @@ fn condition_rules(behaviour: &Behaviour) -> Value {
     rules.collect()
 }
 
-fn feedback_rules(behaviour: &Behaviour) -> Value {
+fn feedback_rules(behaviour: &KindHealth) -> Value {
     let paths: Value = behaviour
         .feedback
         .iter()
@@ -428,7 +440,7 @@ impl Agent {
                     && (1..1300).contains(&message.len())
                     && !["Manifest is", "no such key", "no such overload", "undefined", "budget"]
                         .iter()
-                        .any(|told| message.contains(told))
+                        .any(|printed| message.contains(printed))
                     && !message.ends_with([' ', ':']),
                 "{condition:?}: {object}"
             );

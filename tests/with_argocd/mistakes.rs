@@ -12,7 +12,7 @@ const GOOD: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: NAME\nda
 async fn a_mistake(
     name: &str,
     mistake: impl AsyncFnOnce(&GitRepository) -> Result<Option<Value>>,
-    told: &str,
+    printed: &str,
 ) -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let (hub, cluster1) = (&stage.hub, &stage.cluster1);
@@ -29,7 +29,7 @@ async fn a_mistake(
         hub.patch(&app, &patch).await?;
     }
     let shown = comparison_error(&hub.refresh_application(name, "hard").await?).context("a ComparisonError")?;
-    assert!(shown.ends_with(&format!("error: {told}")), "{shown}");
+    assert!(shown.ends_with(&format!("error: {printed}")), "{shown}");
     assert!(!shown.contains("panicked"), "{shown}");
     for _ in 0..2 {
         let again = comparison_error(&hub.refresh_application(name, "hard").await?).context("a ComparisonError")?;

@@ -466,19 +466,21 @@ async fn a_failed_hook_ends_the_sync_and_its_correction_goes_on() -> Result<()> 
     let (hub, cluster1) = (&app.stage.hub, &app.stage.cluster1);
 
     let failed = app.ends(&commit, "Failed").await?;
-    let told = &failed["status"]["operationState"];
+    let printed = &failed["status"]["operationState"];
     assert_eq!(
-        told["message"],
+        printed["message"],
         "one or more synchronization tasks completed unsuccessfully"
     );
-    let told = told["syncResult"]["resources"].as_array().context("what was synced")?;
-    let told = told
+    let printed = printed["syncResult"]["resources"]
+        .as_array()
+        .context("what was synced")?;
+    let printed = printed
         .iter()
         .find(|work| work["hookPhase"] == "Failed")
         .context("what failed")?;
     assert!(
-        text(&told["message"]).ends_with(": BackoffLimitExceeded: Job has reached the specified backoff limit"),
-        "{told:#}"
+        text(&printed["message"]).ends_with(": BackoffLimitExceeded: Job has reached the specified backoff limit"),
+        "{printed:#}"
     );
     assert_eq!(cluster1.get(&app.config_map("usual")).await?, None);
     app.has_run("alarm").await?;

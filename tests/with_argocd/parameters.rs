@@ -49,9 +49,9 @@ async fn a_folder_a_kustomization_and_a_chart_each_have_parameters_of_their_own(
         ("chart/Chart.yaml", "apiVersion: v2\nname: chart\nversion: 0.1.0\n"),
         ("chart/templates/config.yaml", CONFIG_MAP),
     ])?;
-    let has = |folder: &str, wanted: &[&str], unwanted: &[&str]| -> Result<()> {
+    let has = |folder: &str, expected: &[&str], unwanted: &[&str]| -> Result<()> {
         let all = announced(stage, &unset(folder, &git)?)?;
-        for name in wanted {
+        for name in expected {
             ensure!(find(&all, name).is_some(), "{folder}: {name}");
         }
         for name in unwanted {

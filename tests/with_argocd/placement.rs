@@ -78,9 +78,9 @@ impl Placed {
 
     /// Waits until Argo CD shows this health and message of the set, and this health of the Application.
     async fn shows(&self, health: &str, message: &str) -> Result<()> {
-        let wanted = (health.to_owned(), message.to_owned());
+        let expected = (health.to_owned(), message.to_owned());
         // Evaluated only when the set changes: the real Argo CD is slow to answer.
-        let says = |set: &Value| health_check::health(set).is_ok_and(|health| health == wanted);
+        let says = |set: &Value| health_check::health(set).is_ok_and(|health| health == expected);
         let set = self.set().await?;
         let shown = self.fleet.hub.wait_for(&set, says).await;
         let shown = shown.with_context(|| format!("{set} is to be {health}: {message}"));
@@ -118,7 +118,7 @@ impl Placed {
         let Err(error) = outcome else { return outcome };
         let start = format!("{}-", self.app.name);
         let ours = |it: &Value| it["metadata"]["name"].as_str().is_some_and(|it| it.starts_with(&start));
-        let mut told = String::new();
+        let mut printed = String::new();
         for (version, kind) in [("v1alpha1", "ManifestWorkReplicaSet"), ("v1", "ManifestWork")] {
             let version = format!("work.open-cluster-management.io/{version}");
             for it in self.fleet.hub.list(&version, kind).await?.iter().filter(|it| ours(it)) {
@@ -139,10 +139,10 @@ impl Placed {
                     "placementSummary": it["status"]["placementSummary"],
                 });
                 let health = (kind == "ManifestWorkReplicaSet").then(|| health_check::health(it));
-                writeln!(told, "{kind}, {health:?}: {all:#}")?;
+                writeln!(printed, "{kind}, {health:?}: {all:#}")?;
             }
         }
-        Err(error.context(told))
+        Err(error.context(printed))
     }
 
     /// Waits until the Application is healthy, and until the next change has a later time: times have whole seconds.
@@ -241,10 +241,10 @@ fn is_done(work: &Value) -> bool {
 
 /// Checks that the version reached the clusters of a recording one after the other, and no cluster before the earlier ones were
 /// done.
-fn one_by_one(recording: &Recording, wanted: &str) -> Result<()> {
+fn one_by_one(recording: &Recording, expected: &str) -> Result<()> {
     let mut reached: Vec<(String, bool)> = Vec::new();
     for work in recording.states() {
-        if version(&work) != wanted {
+        if version(&work) != expected {
             continue;
         }
         let cluster = work["metadata"]["namespace"].as_str().context("a cluster")?;

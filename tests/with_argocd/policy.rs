@@ -81,7 +81,7 @@ pub(crate) async fn asked_for(stage: &Stage, application: &str) -> Result<Vec<(V
 }
 
 /// Refreshes the Application, and returns Argo CD's errors without its own prefix.
-pub(crate) async fn told(stage: &Stage, application: &str) -> Result<Vec<String>> {
+pub(crate) async fn printed(stage: &Stage, application: &str) -> Result<Vec<String>> {
     let app = stage.hub.refresh_application(application, "hard").await?;
     let conditions = app["status"]["conditions"].as_array().context("conditions")?;
     let errors = conditions
@@ -89,8 +89,8 @@ pub(crate) async fn told(stage: &Stage, application: &str) -> Result<Vec<String>
         .filter(|condition| condition["type"] == "ComparisonError")
         .count();
     assert_eq!(errors, 1, "{conditions:#?}");
-    let told = comparison_error(&app).context("a ComparisonError")?;
-    let (_, lines) = told
+    let printed = comparison_error(&app).context("a ComparisonError")?;
+    let (_, lines) = printed
         .split_once("exit status 1: error: ")
         .context("lines of this program's")?;
     Ok(lines.split("\nerror: ").map(|line| line.trim().to_owned()).collect())
@@ -134,7 +134,7 @@ async fn one_error_names_all_that_a_project_may_not_deliver_and_nothing_changes(
     };
     let namespace = "add `kube-system` to `projects[0].namespaces`";
     let scope = "set `projects[0].clusterScoped: true`";
-    let wanted = [
+    let expected = [
         "cluster drift-default: the policy lets project team-a deliver nothing to it, only to cluster1: to allow it, add `drift-default` \
          to `projects[0].clusters`"
             .to_owned(),
@@ -164,8 +164,8 @@ async fn one_error_names_all_that_a_project_may_not_deliver_and_nothing_changes(
             &format!("{scope}, {namespace}"),
         ),
     ];
-    assert_eq!(told(stage, name).await?, wanted);
-    assert_eq!(told(stage, name).await?, wanted, "the same on every refresh");
+    assert_eq!(printed(stage, name).await?, expected);
+    assert_eq!(printed(stage, name).await?, expected, "the same on every refresh");
     assert_eq!(asked_for(stage, name).await?, before, "nothing was written");
     let kept = stage.cluster1.get(&ObjectRef::config_map("team-a", name)).await?;
     assert_eq!(kept.context("it stays")?["data"]["colour"], "green");
@@ -227,7 +227,7 @@ async fn an_application_cannot_influence_the_policy() -> Result<()> {
         (env("NAME", "policy-kept"), none(), not_its_name),
     ];
     let in_folder = format!("{name}/.argocd-source.yaml");
-    for (more, parameters, wanted) in &attempts {
+    for (more, parameters, expected) in &attempts {
         let mut env = vec![json!({"name": "TARGET_CLUSTER", "value": "cluster1"})];
         env.extend(more.as_array().into_iter().flatten().cloned());
         let plugin = json!({"plugin": {"env": env, "parameters": parameters}});
@@ -244,17 +244,17 @@ async fn an_application_cannot_influence_the_policy() -> Result<()> {
             git.commit(&[(&in_folder, &of_folder)])?;
             let patch = json!({"spec": {"source": in_application}});
             stage.hub.patch(&ObjectRef::application(name), &patch).await?;
-            let told = told(stage, name).await?;
+            let printed = printed(stage, name).await?;
             assert!(
-                told.len() == 1 && told[0].starts_with(wanted),
-                "{plugin}, in the folder: {of_the_folder}: {told:?}"
+                printed.len() == 1 && printed[0].starts_with(expected),
+                "{plugin}, in the folder: {of_the_folder}: {printed:?}"
             );
         }
     }
     // Nor can the folder remove the plugin, so that Argo CD would apply its content directly.
     git.commit(&[(&in_folder, "plugin: null\n")])?;
-    let told = told(stage, name).await?;
-    assert!(told.len() == 1 && told[0] == refused, "{told:?}");
+    let printed = printed(stage, name).await?;
+    assert!(printed.len() == 1 && printed[0] == refused, "{printed:?}");
     assert_eq!(asked_for(stage, name).await?, before, "nothing was written");
     stage.hub.delete(&ObjectRef::application(name)).await
 }
@@ -268,7 +268,7 @@ async fn without_a_policy_a_plain_secret_needs_the_applications_word() -> Result
     git.commit(&[(&format!("{name}/secret.yaml"), &secret)])?;
     stage.hub.create_application(&application(name, &git)?).await?;
     assert_eq!(
-        told(stage, name).await?,
+        printed(stage, name).await?,
         [format!(
             "secret.yaml:1: document 1: Secret default/{name}: a Secret in a work can be read in Argo CD's UI: deliver a SealedSecret or an \
              ExternalSecret instead, or set allow-secrets"

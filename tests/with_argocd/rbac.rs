@@ -122,9 +122,9 @@ async fn an_executor_takes_the_verb_execute_as_for_its_name() -> Result<()> {
     let who = "without-execute-as";
     hub.apply_yaml(&rules_for(who, |rules| rules.retain(|rule| !is_execute_as(rule)))?)?;
     assert_eq!(created(hub, who, &work(who, None)).await?, Ok(()));
-    let told = created(hub, who, &work("with-executor", Some("deployer"))).await?;
-    let told = told.err().context("the webhook refuses it")?;
-    assert!(told.contains(&refused(who, "deployer")), "{told}");
+    let printed = created(hub, who, &work("with-executor", Some("deployer"))).await?;
+    let printed = printed.err().context("the webhook refuses it")?;
+    assert!(printed.contains(&refused(who, "deployer")), "{printed}");
 
     // As in the file's comment.
     let who = "one-executor";
@@ -134,8 +134,8 @@ async fn an_executor_takes_the_verb_execute_as_for_its_name() -> Result<()> {
         }
     })?)?;
     assert_eq!(created(hub, who, &work(who, Some("deployer"))).await?, Ok(()));
-    let told = created(hub, who, &work("other-executor", Some("admin"))).await?;
-    let told = told.err().context("the webhook refuses it")?;
-    assert!(told.contains(&refused(who, "admin")), "{told}");
+    let printed = created(hub, who, &work("other-executor", Some("admin"))).await?;
+    let printed = printed.err().context("the webhook refuses it")?;
+    assert!(printed.contains(&refused(who, "admin")), "{printed}");
     Ok(())
 }

@@ -103,12 +103,12 @@ async fn an_application_set_is_reported_from_its_first_cluster_to_its_end() -> R
     let label = "apps.open-cluster-management.io/hosting-applicationset";
     assert_eq!(written["metadata"]["labels"][label], "argocd.reported");
     let all = written["statuses"]["clusterConditions"].as_array().context("entries")?;
-    let told: Vec<_> = all.iter().map(|entry| [&entry["cluster"], &entry["app"]]).collect();
-    let wanted = [
+    let printed: Vec<_> = all.iter().map(|entry| [&entry["cluster"], &entry["app"]]).collect();
+    let expected = [
         ["cluster1", "argocd/reported-cluster1"],
         ["second", "argocd/reported-second"],
     ];
-    assert_eq!(told, wanted);
+    assert_eq!(printed, expected);
     let resources = written["statuses"]["resources"].as_array().context("resources")?;
     let kinds: Vec<_> = resources.iter().map(|it| [&it["apiVersion"], &it["kind"]]).collect();
     assert_eq!(kinds, [["apps/v1", "Deployment"], ["v1", "Service"]]);
@@ -240,14 +240,14 @@ async fn the_api_server_takes_a_report_of_20000_clusters() -> Result<()> {
     let mut stored = hub.create(&small).await?;
     for (count, health) in [(5_000, "Degraded"), (20_000, "Degraded"), (20_000, "Healthy")] {
         let lines = lines(count, health);
-        let wanted = Report::new(set, &lines);
+        let expected = Report::new(set, &lines);
         let found = Found::read(&stored.to_string()).map_err(anyhow::Error::msg)?;
-        let mut patch = wanted.patch(&found).context("another")?;
+        let mut patch = expected.patch(&found).context("another")?;
         patch["metadata"]["ownerReferences"] = json!([]);
         stored = hub.patch(&object, &patch).await?;
         let found = Found::read(&stored.to_string()).map_err(anyhow::Error::msg)?;
         ensure!(
-            found.fingerprint == Some(wanted.fingerprint()),
+            found.fingerprint == Some(expected.fingerprint()),
             "it comes back as it was written"
         );
         let raw = hub.kubectl(&[

@@ -158,8 +158,8 @@ fn what_the_sidecar_may_is_enough_to_render() -> Result<()> {
         ]);
         command.current_dir(folder.path().join(source));
         let output = command.output()?;
-        let told = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success() && told.is_empty(), "{source}: {told}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success() && printed.is_empty(), "{source}: {printed}");
         Ok(String::from_utf8(output.stdout)?)
     };
     let before = files(folder.path());

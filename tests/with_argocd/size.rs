@@ -49,11 +49,11 @@ async fn the_webhook_counts_as_many_bytes_as_we_do() -> Result<()> {
         );
         std::fs::write(folder.path().join(format!("{at}.yaml")), manifest)?;
     }
-    let (_, told) = generate(&folder, "1")?;
+    let (_, printed) = generate(&folder, "1")?;
     let (works, _) = generate(&folder, "0")?;
     let mut refusals = 0;
     for (work, kind) in works.lines().zip(["ConfigMap", "Thing"]) {
-        let of_kind = told.lines().filter(|line| line.contains(&format!(": {kind}")));
+        let of_kind = printed.lines().filter(|line| line.contains(&format!(": {kind}")));
         let ours: Option<u64> = of_kind.map(|line| number_before(line, " bytes, and OCM accepts")).sum();
         let refused = hub
             .kubectl_with_input(&["create", "--dry-run=server", "-f", "-"], work)

@@ -266,7 +266,7 @@ async fn spoilt(
     name: &str,
     files: &[(&str, &str)],
     (file, spoilt, mended): (&str, &str, &str),
-    told: &str,
+    printed: &str,
 ) -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let hub = &stage.hub;
@@ -280,7 +280,7 @@ async fn spoilt(
 
     git.commit(&[(file, spoilt)])?;
     let shown = comparison_error(&hub.refresh_application(name, "hard").await?).context("a ComparisonError")?;
-    assert!(shown.ends_with(&format!("error: {told}")), "{shown}");
+    assert!(shown.ends_with(&format!("error: {printed}")), "{shown}");
     assert!(!shown.contains('\n'), "{shown}");
     let again = comparison_error(&hub.refresh_application(name, "hard").await?).context("a ComparisonError")?;
     assert_eq!(again, shown, "the same on every refresh");

@@ -31,7 +31,7 @@ pub(crate) fn command(kubeconfig: &Path, words: &[&str]) -> Command {
     command
 }
 
-pub(crate) fn told(kubeconfig: &Path, words: &[&str]) -> Result<Told> {
+pub(crate) fn printed(kubeconfig: &Path, words: &[&str]) -> Result<Told> {
     ended(command(kubeconfig, words).spawn()?)
 }
 
@@ -61,7 +61,7 @@ async fn it_is_told_what_is_wrong_until_all_is_well() -> Result<()> {
     stage.cluster1.create_namespace(NAME).await?;
     let app = App::start(stage, NAME, &[], &[("settings.yaml", SETTINGS), ("web.yaml", WEB)]).await?;
 
-    let (code, stdout, stderr) = told(all, &[NAME, "--wait"])?;
+    let (code, stdout, stderr) = printed(all, &[NAME, "--wait"])?;
     assert_eq!((code, stderr.as_str()), (Some(0), ""), "{stdout}");
     let line = |object| vec!["cluster1", NAME, object, "yes", "yes", "Healthy"];
     let headings = vec!["CLUSTER", "WORK", "OBJECT", "APPLIED", "AVAILABLE", "HEALTH", "MESSAGE"];
@@ -71,7 +71,7 @@ async fn it_is_told_what_is_wrong_until_all_is_well() -> Result<()> {
     assert!(stdout.ends_with(totals), "{stdout}");
     assert!(stdout.lines().all(|line| line == line.trim_end()), "{stdout}");
     for name in ["argocd/well-or-not", "argocd_well-or-not"] {
-        assert_eq!(told(all, &[name])?, (Some(0), stdout.clone(), String::new()));
+        assert_eq!(printed(all, &[name])?, (Some(0), stdout.clone(), String::new()));
     }
 
     // An object whose namespace does not exist.
@@ -80,7 +80,7 @@ async fn it_is_told_what_is_wrong_until_all_is_well() -> Result<()> {
     let message = "Failed to apply manifest: namespaces \"well-or-not-else\" not found";
     // The agent applies it, and checks it later.
     wait::eventually("it is told what is wrong", wait::DEADLINE, async || {
-        let (code, stdout, _) = told(all, &[NAME]).ok()?;
+        let (code, stdout, _) = printed(all, &[NAME]).ok()?;
         let worst = cells(&stdout).get(1)?.join("|");
         (code == Some(1) && worst.starts_with(first) && worst.ends_with(message)).then_some(())
     })
@@ -88,7 +88,7 @@ async fn it_is_told_what_is_wrong_until_all_is_well() -> Result<()> {
     json_tells_the_same(all)?;
 
     // The wait has a limit.
-    let (code, stdout, stderr) = told(all, &[NAME, "--wait", "--timeout=1s"])?;
+    let (code, stdout, stderr) = printed(all, &[NAME, "--wait", "--timeout=1s"])?;
     assert_eq!((code, stderr.as_str()), (Some(1), ""), "{stdout}");
     assert!(stdout.contains(message), "{stdout}");
     // Until it is repaired; each change is printed.
@@ -111,7 +111,7 @@ async fn it_is_told_what_is_wrong_until_all_is_well() -> Result<()> {
 }
 
 fn json_tells_the_same(all: &Path) -> Result<()> {
-    let (code, stdout, _) = told(all, &[NAME, "-o", "json"])?;
+    let (code, stdout, _) = printed(all, &[NAME, "-o", "json"])?;
     assert_eq!(code, Some(1));
     let report: Value = serde_json::from_str(&stdout)?;
     let objects = report["works"][0]["objects"].as_array().context("objects")?;
@@ -128,12 +128,12 @@ fn json_tells_the_same(all: &Path) -> Result<()> {
 async fn few_rights_are_enough(stage: &Stage) -> Result<()> {
     let who = account(stage, "status-reader", &["manifestworks"], &["get", "list"])?;
     let (code, stdout, stderr) = wait::eventually("the rights count", wait::DEADLINE, async || {
-        let told = told(&who, &[NAME, "--cluster=cluster1"]).ok();
-        told.filter(|told| told.0 != Some(2))
+        let printed = printed(&who, &[NAME, "--cluster=cluster1"]).ok();
+        printed.filter(|printed| printed.0 != Some(2))
     })
     .await?;
     assert_eq!((code, stderr.as_str()), (Some(0), ""), "{stdout}");
-    let (code, stdout, stderr) = told(&who, &[NAME])?;
+    let (code, stdout, stderr) = printed(&who, &[NAME])?;
     assert_eq!((code, stdout.as_str()), (Some(2), ""));
     let remediation = ": name managed clusters whose works you may read with --clusters\n";
     assert!(
@@ -146,7 +146,7 @@ async fn few_rights_are_enough(stage: &Stage) -> Result<()> {
 
 fn nothing_can_be_told(stage: &Stage) -> Result<()> {
     let who = account(stage, "status-stranger", &["manifestworks"], &["get"])?;
-    let (code, stdout, stderr) = told(&who, &[NAME, "--clusters=cluster1"])?;
+    let (code, stdout, stderr) = printed(&who, &[NAME, "--clusters=cluster1"])?;
     assert_eq!((code, stdout.as_str()), (Some(2), ""));
     let refused = "User \"system:serviceaccount:default:status-stranger\" cannot list resource \"manifestworks\"";
     assert!(
@@ -155,7 +155,7 @@ fn nothing_can_be_told(stage: &Stage) -> Result<()> {
     );
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
 
-    let (code, stdout, stderr) = told(stage.hub.kubeconfig_path(), &["no-such-application"])?;
+    let (code, stdout, stderr) = printed(stage.hub.kubeconfig_path(), &["no-such-application"])?;
     assert_eq!((code, stdout.as_str()), (Some(2), ""));
     assert!(
         stderr.contains("has no works of Application no-such-application: check its name, and that it is synced\n"),
@@ -187,7 +187,7 @@ async fn a_cluster_that_the_hub_does_not_hear_from_is_told() -> Result<()> {
     let managed = ObjectRef::managed_cluster(cluster);
     hub.patch_status(&managed, &json!({"status": {"conditions": [condition]}}))
         .await?;
-    let (code, stdout, stderr) = told(hub.kubeconfig_path(), &[name])?;
+    let (code, stdout, stderr) = printed(hub.kubeconfig_path(), &[name])?;
     assert_eq!((code, stderr.as_str()), (Some(1), ""), "{stdout}");
     let waits = "waiting for the agent of managed cluster status-silent to apply it";
     assert_eq!(
@@ -232,22 +232,22 @@ async fn works_that_ocm_makes_of_a_set_are_shown_with_it() -> Result<()> {
         "spec": set["spec"]["manifestWorkTemplate"],
     });
     hub.apply(&work).await?;
-    let (code, stdout, stderr) = told(hub.kubeconfig_path(), &[name])?;
+    let (code, stdout, stderr) = printed(hub.kubeconfig_path(), &[name])?;
     assert_eq!((code, stderr.as_str()), (Some(1), ""), "{stdout}");
     let place = format!("default/{set_name}");
     let shown: Vec<Vec<&str>> = cells(&stdout).iter().map(|cells| cells[..3].to_vec()).collect();
-    let wanted = [
+    let expected = [
         ["CLUSTER", "WORK", "OBJECT"],
         ["-", &place, "-"],
         [cluster, "any-name", "1 object"],
     ];
-    assert_eq!(shown, wanted, "{stdout}");
+    assert_eq!(shown, expected, "{stdout}");
     assert!(
         stdout.ends_with("0 of 1 cluster healthy; objects: 1 Waiting\n"),
         "{stdout}"
     );
     // And without it, for a user who sees one cluster only.
-    let (_, stdout, _) = told(hub.kubeconfig_path(), &[name, "--cluster", cluster])?;
+    let (_, stdout, _) = printed(hub.kubeconfig_path(), &[name, "--cluster", cluster])?;
     assert_eq!(cells(&stdout).len(), 2, "{stdout}");
     hub.delete(&ObjectRef::of(&work)).await?;
     hub.delete(&ObjectRef::of(&set)).await

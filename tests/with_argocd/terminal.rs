@@ -142,7 +142,7 @@ fn screen(sent: &str) -> Vec<String> {
 /// A work without an agent: the tests write the agent's status.
 struct Work<'h> {
     stage: &'h Stage,
-    place: ObjectRef,
+    object_ref: ObjectRef,
     names: [&'static str; 2],
 }
 
@@ -160,8 +160,12 @@ impl<'h> Work<'h> {
             "spec": {"workload": {"manifests": manifests}},
         });
         stage.hub.apply(&work).await?;
-        let place = ObjectRef::of(&work);
-        Ok(Self { stage, place, names })
+        let object_ref = ObjectRef::of(&work);
+        Ok(Self {
+            stage,
+            object_ref,
+            names,
+        })
     }
 
     /// Reports all objects as applied, except the first if `but_for` is set.
@@ -193,11 +197,11 @@ impl<'h> Work<'h> {
             "resourceStatus": {"manifests": manifests},
         });
         let patch = json!({"status": status});
-        self.stage.hub.patch_status(&self.place, &patch).await.map(drop)
+        self.stage.hub.patch_status(&self.object_ref, &patch).await.map(drop)
     }
 
     async fn end(self) -> Result<()> {
-        self.stage.hub.delete(&self.place).await
+        self.stage.hub.delete(&self.object_ref).await
     }
 }
 

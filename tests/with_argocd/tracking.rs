@@ -2,7 +2,7 @@
 
 use crate::account::account;
 use crate::stage::{Stage, stage};
-use crate::status::{cells, told};
+use crate::status::{cells, printed};
 use anyhow::Result;
 use serde_json::{Value, json};
 use testbed::{ObjectRef, wait};
@@ -106,7 +106,7 @@ async fn works_are_found_by_the_label_that_argo_cd_writes() -> Result<()> {
     for object in all.iter().chain(&applications) {
         stage.hub.apply(object).await?;
     }
-    let (code, stdout, stderr) = told(
+    let (code, stdout, stderr) = printed(
         stage.hub.kubeconfig_path(),
         &[app, "--namespace", argocd, "--wait", "--timeout=3m"],
     )?;
@@ -116,7 +116,7 @@ async fn works_are_found_by_the_label_that_argo_cd_writes() -> Result<()> {
     assert!(stdout.ends_with(totals), "{stdout}");
 
     // With the setting of the hub's Argo CD, which uses the annotation.
-    let (_, stdout, _) = told(stage.hub.kubeconfig_path(), &[app])?;
+    let (_, stdout, _) = printed(stage.hub.kubeconfig_path(), &[app])?;
     assert_eq!(works(&stdout), ["labelled-copy", "labelled.part-wave1"], "{stdout}");
     end(stage, &all).await?;
     end(stage, &applications).await
@@ -149,18 +149,18 @@ async fn works_of_another_argo_cd_are_not_shown() -> Result<()> {
     for (namespace, shown) in [(east, of_east), (west, of_west)] {
         let installation = namespace.trim_start_matches("status-");
         argocd_cm(stage, namespace, &json!({"installationID": installation})).await?;
-        let (code, stdout, stderr) = told(kubeconfig, &[app, "-n", namespace, "--wait"])?;
+        let (code, stdout, stderr) = printed(kubeconfig, &[app, "-n", namespace, "--wait"])?;
         assert_eq!((code, stderr.as_str()), (Some(0), ""), "{stdout}");
         assert_eq!(works(&stdout), [shown]);
     }
     // An Argo CD without an id owns those without.
-    let (_, stdout, _) = told(kubeconfig, &[app])?;
+    let (_, stdout, _) = printed(kubeconfig, &[app])?;
     assert_eq!(works(&stdout), [of_none]);
     // A user who is not permitted to read Argo CD's settings sees all of them.
     let who = account(stage, "status-of-any", &["manifestworks"], &["get", "list"])?;
     let stdout = wait::eventually("the rights count", wait::DEADLINE, async || {
-        let told = told(&who, &[app, "-n", east, "--cluster=cluster1", "-o", "json"]).ok();
-        told.filter(|told| told.0 != Some(2)).map(|told| told.1)
+        let printed = printed(&who, &[app, "-n", east, "--cluster=cluster1", "-o", "json"]).ok();
+        printed.filter(|printed| printed.0 != Some(2)).map(|printed| printed.1)
     })
     .await?;
     let report: Value = serde_json::from_str(&stdout)?;

@@ -495,7 +495,7 @@ async fn holds(cluster: &ManagedCluster, case: &Case, condition: fn(&Value) -> b
 /// Checks the update strategy of each kind and object in the work.
 fn strategies_are_as_chosen(work: &Value) -> Result<()> {
     let configs = work["spec"]["manifestConfigs"].as_array().context("manifestConfigs")?;
-    for (resource, name, wanted) in [
+    for (resource, name, expected) in [
         ("configmaps", "created-only", "CreateOnly"),
         ("configmaps", "replaced", "Update"),
         ("configmaps", "looked-at", "ReadOnly"),
@@ -512,7 +512,7 @@ fn strategies_are_as_chosen(work: &Value) -> Result<()> {
             .iter()
             .find(of_it)
             .with_context(|| format!("nothing about {resource} {name}"))?;
-        assert_eq!(config["updateStrategy"]["type"], wanted, "{resource} {name}");
+        assert_eq!(config["updateStrategy"]["type"], expected, "{resource} {name}");
     }
     Ok(())
 }

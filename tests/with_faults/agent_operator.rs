@@ -24,23 +24,23 @@ async fn the_operator_makes_an_agent_with_the_rights_that_it_is_given() -> Resul
         return Ok(());
     };
     for mode in [Mode::Managed, Mode::Autonomous] {
-        let wanted = DesiredAgent {
+        let expected = DesiredAgent {
             mode,
             namespace: format!("operated-{}", mode.name()).into(),
             operator: true,
             ..DesiredAgent::default()
         };
-        is_made_and_goes(&stage, &wanted)
+        is_made_and_goes(&stage, &expected)
             .await
             .with_context(|| format!("{mode:?}"))?;
     }
     Ok(())
 }
 
-async fn is_made_and_goes(stage: &Stage, wanted: &DesiredAgent) -> Result<()> {
+async fn is_made_and_goes(stage: &Stage, expected: &DesiredAgent) -> Result<()> {
     let hub = stage.hub;
-    hub.create_namespace(&wanted.namespace).await?;
-    let template = agent::template(GOC, wanted, &ours(), "argocd");
+    hub.create_namespace(&expected.namespace).await?;
+    let template = agent::template(GOC, expected, &ours(), "argocd");
     let all = template.pointer("/spec/agentSpec/workload/manifests");
     let all = all.and_then(Value::as_array).context("no manifests")?;
     for manifest in all {
@@ -54,7 +54,7 @@ async fn is_made_and_goes(stage: &Stage, wanted: &DesiredAgent) -> Result<()> {
         }
     }
     hub.wait_for_crds().await?;
-    let work = agent::argocd_work(GOC, &stage.cluster, wanted, &server());
+    let work = agent::argocd_work(GOC, &stage.cluster, expected, &server());
     let given = work.pointer("/spec/workload/manifests").and_then(Value::as_array);
     for manifest in given.context("no manifests")? {
         apply(stage, manifest)?;
@@ -63,15 +63,15 @@ async fn is_made_and_goes(stage: &Stage, wanted: &DesiredAgent) -> Result<()> {
     let pod = deployment.and_then(|it| it.pointer("/spec/template/spec"));
     let pod = Pod {
         stage,
-        namespace: &wanted.namespace,
+        namespace: &expected.namespace,
         spec: pod.context("no operator")?,
     };
 
     let operator = pod.operator()?;
     let said = || fs::read_to_string(operator.log()).unwrap_or_default();
-    let argocd = ObjectRef::namespaced("argoproj.io/v1beta1", "ArgoCD", &wanted.namespace, "argocd");
+    let argocd = ObjectRef::namespaced("argoproj.io/v1beta1", "ArgoCD", &expected.namespace, "argocd");
     hub.wait_for(&argocd, is_reconciled).await.with_context(said)?;
-    is_as_wanted(&pod, wanted).await?;
+    is_as_wanted(&pod, expected).await?;
     is_restarted_for_other_certificates(&pod).await.with_context(said)?;
     hub.delete(&argocd).await?;
     hub.wait_gone(&argocd).await.with_context(said)?;
@@ -80,7 +80,7 @@ async fn is_made_and_goes(stage: &Stage, wanted: &DesiredAgent) -> Result<()> {
 }
 
 /// Checks the objects that the operator has created.
-async fn is_as_wanted(pod: &Pod<'_>, wanted: &DesiredAgent) -> Result<()> {
+async fn is_as_wanted(pod: &Pod<'_>, expected: &DesiredAgent) -> Result<()> {
     for (kind, name, image) in [
         ("Deployment", AGENT, shipped::AGENT),
         ("Deployment", "argocd-repo-server", shipped::ARGOCD),
@@ -98,14 +98,14 @@ async fn is_as_wanted(pod: &Pod<'_>, wanted: &DesiredAgent) -> Result<()> {
     let command =
         controller.context("no controller")?["spec"]["template"]["spec"]["containers"][0]["command"].to_string();
     let of_all = command.contains(r#""--application-namespaces","*""#);
-    ensure!(of_all == (wanted.mode == Mode::Managed), "{command}");
+    ensure!(of_all == (expected.mode == Mode::Managed), "{command}");
     let agent = pod.made("Deployment", AGENT).await?.context("no agent")?;
     ensure!(
         agent["spec"]["template"]["spec"]["containers"][0]["args"] == json!(["agent"]),
         "{agent}"
     );
     for (name, value) in [
-        ("ARGOCD_AGENT_MODE", wanted.mode.name()),
+        ("ARGOCD_AGENT_MODE", expected.mode.name()),
         ("ARGOCD_AGENT_REMOTE_SERVER", "hub.example.com"),
         ("ARGOCD_AGENT_REMOTE_PORT", "8443"),
         ("ARGOCD_AGENT_CREDS", "mtls:client-certificate"),
@@ -174,8 +174,8 @@ struct Pod<'a> {
 impl Pod<'_> {
     /// Returns an object that the operator has created.
     async fn made(&self, kind: &str, name: &str) -> Result<Option<Value>> {
-        let place = ObjectRef::namespaced("apps/v1", kind, self.namespace, name);
-        self.stage.hub.get(&place).await
+        let object_ref = ObjectRef::namespaced("apps/v1", kind, self.namespace, name);
+        self.stage.hub.get(&object_ref).await
     }
 
     /// Returns the kubeconfig with the identity of the Pod's programs on the cluster.

@@ -23,13 +23,13 @@ async fn agent_template() -> Result<()> {
     });
     stage.hub.apply_yaml(&namespace.to_string())?;
     for mode in [Mode::Managed, Mode::Autonomous] {
-        let wanted = DesiredAgent {
+        let expected = DesiredAgent {
             mode,
             namespace: NAMESPACE.into(),
             ..DesiredAgent::default()
         };
-        is_taken_by_a_managed_cluster(&stage, &wanted).with_context(|| format!("{mode:?}"))?;
-        is_recognised_on_the_hub(&stage, &wanted).with_context(|| format!("{mode:?}"))?;
+        is_taken_by_a_managed_cluster(&stage, &expected).with_context(|| format!("{mode:?}"))?;
+        is_recognised_on_the_hub(&stage, &expected).with_context(|| format!("{mode:?}"))?;
     }
     Ok(())
 }
@@ -50,8 +50,8 @@ fn server() -> Server {
 }
 
 /// Checks every manifest of the template and of the work with the CA, and every resulting Pod.
-fn is_taken_by_a_managed_cluster(stage: &Stage, wanted: &DesiredAgent) -> Result<()> {
-    let template = agent::template(GOC, wanted, &ours(), "argocd");
+fn is_taken_by_a_managed_cluster(stage: &Stage, expected: &DesiredAgent) -> Result<()> {
+    let template = agent::template(GOC, expected, &ours(), "argocd");
     let manifests = template.pointer("/spec/agentSpec/workload/manifests");
     let manifests = manifests.and_then(Value::as_array).context("no manifests")?;
     let ca = agent::ca_work(&stage.cluster, NAMESPACE, "PEM", "argocd/fleet");
@@ -86,16 +86,16 @@ fn dry_run(stage: &Stage, manifest: &Value) -> Result<()> {
 }
 
 /// Checks that all objects on the hub, read back, need no further write.
-fn is_recognised_on_the_hub(stage: &Stage, wanted: &DesiredAgent) -> Result<()> {
-    let template = agent::template(GOC, wanted, &ours(), "argocd");
+fn is_recognised_on_the_hub(stage: &Stage, expected: &DesiredAgent) -> Result<()> {
+    let template = agent::template(GOC, expected, &ours(), "argocd");
     let entries = [
         Entry {
-            goc: GOC,
+            gitops_cluster: GOC,
             template: template["metadata"]["name"].as_str().context("no name")?,
             next: Some("argocd-agent-addon-argocd-fleet-01234567"),
         },
         Entry {
-            goc: ("argocd", "other"),
+            gitops_cluster: ("argocd", "other"),
             template: "argocd-agent-addon-argocd-other-01234567",
             next: None,
         },
@@ -107,7 +107,7 @@ fn is_recognised_on_the_hub(stage: &Stage, wanted: &DesiredAgent) -> Result<()> 
             "metadata": {"name": "argocd"},
             "spec": {"argoCDAgent": {"agent": {"enabled": true}}},
         })]),
-        ..wanted.clone()
+        ..expected.clone()
     };
     let mut objects = agent::decisions(GOC, &[&*stage.cluster].into(), &Present::new());
     for decision in &mut objects {
@@ -117,7 +117,7 @@ fn is_recognised_on_the_hub(stage: &Stage, wanted: &DesiredAgent) -> Result<()> 
     objects.extend([
         agent::placement(GOC),
         agent::next_placement(GOC),
-        agent::deployment_config(GOC, wanted, &server()),
+        agent::deployment_config(GOC, expected, &server()),
         agent::management(&entries, None),
         agent::ca_work(&stage.cluster, NAMESPACE, "PEM", "argocd/fleet"),
         agent::argocd_work(GOC, &stage.cluster, &operated, &server()),

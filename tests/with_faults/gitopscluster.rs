@@ -209,12 +209,15 @@ async fn a_gitopscluster_registers_what_its_placement_selects_until_it_is_delete
     let proxy = stage.proxy().await?;
     let running = controller(&stage, &proxy).await?;
     let words = "2 of 3 clusters are registered; goc-three: Argo CD knows this cluster by Secret argocd/push";
-    let told = until(&stage, "goc", "ClustersRegistered", "False", words).await?;
-    assert_eq!(condition(&told, "Ready")[..2], ["False", "ClusterRegistrationFailed"]);
-    assert_eq!(told["status"]["clusters"], json!({"selected": 3, "registered": 2}));
-    assert_eq!(told["status"]["phase"], "failed");
+    let printed = until(&stage, "goc", "ClustersRegistered", "False", words).await?;
     assert_eq!(
-        told["metadata"]["finalizers"],
+        condition(&printed, "Ready")[..2],
+        ["False", "ClusterRegistrationFailed"]
+    );
+    assert_eq!(printed["status"]["clusters"], json!({"selected": 3, "registered": 2}));
+    assert_eq!(printed["status"]["phase"], "failed");
+    assert_eq!(
+        printed["metadata"]["finalizers"],
         json!(["gitopscluster.argocd-ocm-cmp.github.io/argocd"])
     );
     let adopted = hub.get(&secret("goc-one")).await?.context("it is there")?;
@@ -300,7 +303,7 @@ async fn what_is_not_served_or_not_done_is_said_once_and_nothing_is_written_for_
     let running = controller(&stage, &proxy).await?;
     let words = "run one with --argocd-namespace openshift-gitops";
     until(&stage, "goc-elsewhere", "ArgoServerVerified", "False", words).await?;
-    let told = until(
+    let printed = until(
         &stage,
         "goc-agent",
         "ClustersImported",
@@ -309,10 +312,10 @@ async fn what_is_not_served_or_not_done_is_said_once_and_nothing_is_written_for_
     )
     .await?;
     assert_eq!(
-        condition(&told, "SpecImplemented")[2],
+        condition(&printed, "SpecImplemented")[2],
         "not implemented: spec.argoCDAgentAddon.operatorNamespace"
     );
-    assert_eq!(condition(&told, "Ready")[0], "False");
+    assert_eq!(condition(&printed, "Ready")[0], "False");
     let refused = |it: &Value| condition(it, "ArgoServerVerified")[2].contains("Namespace goc-tenant have no effect");
     hub.wait_for(&tenant, refused).await?;
     let is_answered = |all: &[Seen]| {
@@ -424,7 +427,7 @@ async fn the_shipped_rights_are_enough_and_used() -> Result<()> {
             .collect()
     };
     // `list` is granted besides: for API servers without streaming lists.
-    for (kind, wanted) in [
+    for (kind, expected) in [
         ("gitopsclusters", &["patch", "watch"][..]),
         ("gitopsclusters/status", &["patch"]),
         ("placements", &["watch"]),
@@ -435,7 +438,7 @@ async fn the_shipped_rights_are_enough_and_used() -> Result<()> {
     ] {
         assert_eq!(
             verbs(kind),
-            wanted.iter().map(|verb| (*verb).to_owned()).collect(),
+            expected.iter().map(|verb| (*verb).to_owned()).collect(),
             "{kind}"
         );
     }
@@ -452,7 +455,7 @@ fn encoded(text: &str) -> Value {
 
 /// Waits for an Event on the GitOpsCluster `goc` with these words.
 pub(crate) async fn until_event(stage: &Stage, words: &str) -> Result<()> {
-    let told = async || {
+    let printed = async || {
         let fields = "involvedObject.kind=GitOpsCluster,involvedObject.name=goc";
         let events = stage
             .hub
@@ -463,5 +466,5 @@ pub(crate) async fn until_event(stage: &Stage, words: &str) -> Result<()> {
             .any(|event| event["message"].as_str().is_some_and(|it| it.contains(words)))
             .then_some(())
     };
-    wait::eventually(words, wait::DEADLINE, told).await
+    wait::eventually(words, wait::DEADLINE, printed).await
 }

@@ -94,7 +94,7 @@ async fn what_is_written_for_either_peer_is_taken_and_read_as_the_other() -> Res
             assert!(has(&read["spec"], &spec), "{name} loses something: {}", read["spec"]);
             let seen = GitOpsCluster::read(&read.to_string()).expect(name).spec;
             let wants = !name.starts_with("acm") || name == "acm-agent";
-            assert_eq!((seen.agent.is_some(), seen.agent_is_unclear), (wants, false), "{name}");
+            assert_eq!((seen.agent.is_some(), seen.is_agent_invalid), (wants, false), "{name}");
         }
     }
     let empty = stage

@@ -92,8 +92,8 @@ async fn each_of_two_controllers_keeps_and_removes_only_its_own() -> Result<()> 
     for round in 1..=3 {
         let change = json!({"spec": {"createPolicyTemplate": round % 2 == 1}});
         hub.patch(&goc("first"), &change).await?;
-        let not_done = if round % 2 == 1 { "False" } else { "True" };
-        until(&stage, "first", "SpecImplemented", not_done, "").await?;
+        let not_implemented = if round % 2 == 1 { "False" } else { "True" };
+        until(&stage, "first", "SpecImplemented", not_implemented, "").await?;
         until_second_has_seen(&stage, round).await?;
     }
     assert_eq!(writes_to(&second_proxy.requests()[mark..], "first", "argocd"), [""; 0]);

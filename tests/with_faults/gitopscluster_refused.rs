@@ -70,11 +70,11 @@ async fn events(stage: &Stage, name: &str, reason: &str) -> Result<Vec<String>> 
 }
 
 async fn until_event(stage: &Stage, name: &str, reason: &str, message: &str) -> Result<()> {
-    let told = async || {
+    let printed = async || {
         let all = events(stage, name, reason).await.ok()?;
         all.iter().any(|it| it == message).then_some(())
     };
-    wait::eventually(message, wait::DEADLINE, told).await
+    wait::eventually(message, wait::DEADLINE, printed).await
 }
 
 #[tokio::test]

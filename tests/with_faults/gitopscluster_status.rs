@@ -78,9 +78,9 @@ async fn decide(stage: &Stage, name: &str, owner: &str, clusters: &[&str]) -> Re
         .iter()
         .map(|name| json!({"clusterName": name, "reason": ""}))
         .collect();
-    let place = ObjectRef::of(&decision);
+    let object_ref = ObjectRef::of(&decision);
     let status = json!({"status": {"decisions": decisions}});
-    stage.hub.patch_status(&place, &status).await.map(drop)
+    stage.hub.patch_status(&object_ref, &status).await.map(drop)
 }
 
 async fn addon(stage: &Stage, cluster: &str, name: &str, conditions: &[Value]) -> Result<()> {
@@ -205,12 +205,12 @@ async fn every_cluster_is_told_of_by_a_few_requests() -> Result<()> {
         said.code,
         said.err
     );
-    let wanted = [
+    let expected = [
         ["gs-eu", "Disconnected", "the principal refuses it"],
         ["gs-new", "Pending", ""],
         ["gs-us", "Connected", ""],
     ];
-    assert_eq!(agents(&report), wanted);
+    assert_eq!(agents(&report), expected);
     assert_eq!(report["agents"][2]["certificateNotAfter"], "2049-06-01T00:00:00Z");
     assert_eq!(report["agents"][0]["certificateNotAfter"], Value::Null);
     assert_eq!(report["principal"], "hub.example.com:443");
@@ -294,8 +294,8 @@ async fn what_must_not_be_read_is_said_and_what_is_known_is_told() -> Result<()>
     assert_eq!(report["agents"][0]["certificateNotAfter"], "2125-01-01T00:00:00Z");
     let warnings: Vec<_> = said.err.lines().collect();
     assert_eq!(warnings.len(), 2, "{}", said.err);
-    let told = "warning: showing the state of agents that the controller last wrote: placementdecisions";
-    assert!(warnings[0].starts_with(told), "{}", said.err);
+    let printed = "warning: showing the state of agents that the controller last wrote: placementdecisions";
+    assert!(warnings[0].starts_with(printed), "{}", said.err);
     assert!(warnings[1].contains("secrets"), "{}", said.err);
     let said = status(&kubeconfig, "fleet")?;
     assert!(

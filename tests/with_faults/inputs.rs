@@ -1,6 +1,6 @@
 //! Tests of unusual objects that the API server accepts: they are processed as they are, and do not block others.
 
-use crate::stage::{DEGRADED, Fares, INFO, config_map, stage, told, writes_of};
+use crate::stage::{DEGRADED, Fares, INFO, config_map, printed, stage, writes_of};
 use anyhow::ensure;
 use serde_json::{Value, json};
 use testbed::{ObjectRef, wait};
@@ -47,8 +47,8 @@ async fn works_with_an_odd_status_are_told_of_and_the_others_are_served() -> any
     let fine = stage.application("fine", Fares::Well).await?;
     stage.until_well(&fine).await?;
     for application in &odd {
-        let told = stage.until_told(application, INFO, "of 1 clusters").await?;
-        for condition in told["status"]["conditions"].as_array().into_iter().flatten() {
+        let printed = stage.until_told(application, INFO, "of 1 clusters").await?;
+        for condition in printed["status"]["conditions"].as_array().into_iter().flatten() {
             let message = condition["message"].as_str().unwrap_or_default();
             assert!(
                 message.len() <= 1024 && !message.contains(char::is_control),
@@ -97,8 +97,8 @@ async fn an_application_with_odd_conditions_keeps_what_is_not_ours() -> anyhow::
         assert_eq!(count(&conditions), count(&foreign), "{condition}");
     }
     assert_eq!(conditions.len(), foreign.len() + 1, "{conditions:?}");
-    assert_eq!(told(&odd, INFO).len(), 1);
-    assert_eq!(told(&odd, DEGRADED), [""; 0]);
+    assert_eq!(printed(&odd, INFO).len(), 1);
+    assert_eq!(printed(&odd, DEGRADED), [""; 0]);
 
     let fine = stage.application("fine", Fares::Well).await?;
     stage.until_well(&fine).await?;
@@ -176,8 +176,8 @@ async fn an_application_that_cannot_be_understood_is_counted_and_the_others_are_
         let controller = stage.controller(&proxy).await?;
         let fine = stage.application("fine", Fares::Well).await?;
         stage.until_well(&fine).await?;
-        let told = "argocd_ocm_cmp_watch_errors_total{kind=\"applications\",reason=\"unreadable\"}";
-        ensure!(controller.metric(told).await? >= 1, "it is not counted");
+        let printed = "argocd_ocm_cmp_watch_errors_total{kind=\"applications\",reason=\"unreadable\"}";
+        ensure!(controller.metric(printed).await? >= 1, "it is not counted");
         ensure!(writes_of(&proxy.requests(), &odd).is_empty(), "it is written");
         stage.hub.patch(&odd, &json!({"status": null})).await?;
         stage.until_well(&odd).await

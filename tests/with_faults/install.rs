@@ -110,18 +110,18 @@ impl Ground {
     /// Waits until the hub has exactly these objects.
     async fn until(&self, before: &[(String, Value)]) -> Result<()> {
         let names = |all: &[(String, Value)]| all.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
-        let wanted = names(before);
-        let same = async || (names(&self.all().ok()?) == wanted).then_some(());
+        let expected = names(before);
+        let same = async || (names(&self.all().ok()?) == expected).then_some(());
         let same = wait::eventually("all is as it was", wait::DEADLINE, same).await;
         let differs = || {
-            let (is, mut told) = (self.all().map(|all| names(&all)).unwrap_or_default(), String::new());
-            for more in is.iter().filter(|name| !wanted.contains(name)) {
-                let _ = write!(told, "more: {more}; ");
+            let (is, mut printed) = (self.all().map(|all| names(&all)).unwrap_or_default(), String::new());
+            for more in is.iter().filter(|name| !expected.contains(name)) {
+                let _ = write!(printed, "more: {more}; ");
             }
-            for less in wanted.iter().filter(|name| !is.contains(name)) {
-                let _ = write!(told, "less: {less}; ");
+            for less in expected.iter().filter(|name| !is.contains(name)) {
+                let _ = write!(printed, "less: {less}; ");
             }
-            told
+            printed
         };
         same.with_context(differs)?;
         for ((name, was), (_, is)) in before.iter().zip(self.all()?) {
@@ -187,8 +187,8 @@ async fn it_comes_again_without_a_change_and_goes_without_a_trace() -> Result<()
 
     let installed = ground.all()?;
     let lines = ground.done(&["install", ALL])?;
-    let told = |line: &str| line.ends_with(" unchanged") || line == "configmap/argocd-ocm-cmp-policy kept";
-    assert!(lines.lines().all(told), "{lines}");
+    let printed = |line: &str| line.ends_with(" unchanged") || line == "configmap/argocd-ocm-cmp-policy kept";
+    assert!(lines.lines().all(printed), "{lines}");
     for ((name, was), (_, is)) in installed.iter().zip(ground.all()?) {
         assert_eq!(version(was), version(&is), "{name}");
     }

@@ -52,9 +52,9 @@ async fn the_second_takes_over_when_the_first_is_killed_and_nothing_is_written_t
     println!("the second took over {took:?} after the first was killed");
     assert!(took < Duration::from_secs(60), "{took:?}");
     for application in &applications {
-        let told = stage.until_told(application, DEGRADED, "it is broken").await?;
+        let printed = stage.until_told(application, DEGRADED, "it is broken").await?;
         // It is created, and written once for each state.
-        assert_eq!(told["metadata"]["generation"], 3, "{told:#}");
+        assert_eq!(printed["metadata"]["generation"], 3, "{printed:#}");
     }
     let requests = second.requests();
     let refused: Vec<_> = requests

@@ -187,19 +187,19 @@ async fn applications_count_whoever_delivers_them() -> Result<()> {
     };
     let written = stage.hub.wait_for(&report(name), three).await?;
     let entries = written["statuses"]["clusterConditions"].as_array().context("entries")?;
-    let told: Vec<_> = entries
+    let printed: Vec<_> = entries
         .iter()
         .map(|it| {
             ["cluster", "app", "healthStatus", "syncStatus", "syncRevision"]
                 .map(|key| it[key].as_str().unwrap_or_default())
         })
         .collect();
-    let wanted = [
+    let expected = [
         [name, "argocd/by-plugin", "Healthy", "Synced", "a1"],
         [name, "argocd/by-pull", "Degraded", "Synced", "b2"],
         ["with-agent", "argocd/by-agent", "Healthy", "Synced", "c3"],
     ];
-    assert_eq!(told, wanted);
+    assert_eq!(printed, expected);
     let broken = entries
         .iter()
         .find(|it| it["app"] == "argocd/by-pull")

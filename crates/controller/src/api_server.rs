@@ -63,23 +63,27 @@ impl Refused {
 }
 
 /// Responds to a read or a write of one object. A written object gets this resource version.
-pub(crate) fn answer(call: &Call, there: Option<&Value>, version: u64) -> Answer {
-    carry_out(call, there, version).unwrap_or_else(|refused| Answer {
+pub(crate) fn answer(call: &Call, existing: Option<&Value>, version: u64) -> Answer {
+    execute(call, existing, version).unwrap_or_else(|refused| Answer {
         code: refused.code,
         body: refused.body(),
-        stored: there.cloned(),
+        stored: existing.cloned(),
     })
 }
 
-fn carry_out(call: &Call, there: Option<&Value>, version: u64) -> Result<Answer, Refused> {
-    if call.part.as_deref().is_some_and(|part| !call.parts().contains(&part)) {
+fn execute(call: &Call, existing: Option<&Value>, version: u64) -> Result<Answer, Refused> {
+    if call
+        .subresource
+        .as_deref()
+        .is_some_and(|subresource| !call.subresources().contains(&subresource))
+    {
         return Err(Refused::NOT_FOUND);
     }
     let is_apply = call.method == Method::PATCH && call.content.contains("apply");
-    let Some(there) = there else {
+    let Some(existing) = existing else {
         return match call.method {
             Method::POST => Ok(create(call, version)),
-            Method::PATCH if is_apply && call.part.is_none() => Ok(create(call, version)),
+            Method::PATCH if is_apply && call.subresource.is_none() => Ok(create(call, version)),
             // A write with the UID of a deleted object would replace another object.
             Method::PUT if call.plural == "leases" && !call.body["metadata"]["uid"].is_null() => Err(Refused::CONFLICT),
             Method::PUT if call.plural == "leases" => Ok(create(call, version)),
@@ -87,19 +91,19 @@ fn carry_out(call: &Call, there: Option<&Value>, version: u64) -> Result<Answer,
         };
     };
     match call.method {
-        Method::GET => Ok(stored(200, there.clone())),
+        Method::GET => Ok(stored(200, existing.clone())),
         Method::POST => Err(Refused::new(409, "AlreadyExists")),
-        Method::DELETE => delete(call, there, version),
-        Method::PUT => update(call, there, call.body.clone(), None, version),
+        Method::DELETE => delete(call, existing, version),
+        Method::PUT => update(call, existing, call.body.clone(), None, version),
         _ if is_apply => {
-            let mut managers = Managers::of(there);
-            let after = managers.apply(call, there)?;
-            update(call, there, after, Some(&managers), version)
+            let mut managers = Managers::of(existing);
+            let after = managers.apply(call, existing)?;
+            update(call, existing, after, Some(&managers), version)
         }
         _ => {
-            let mut after = there.clone();
+            let mut after = existing.clone();
             merge(&mut after, &call.body);
-            update(call, there, after, None, version)
+            update(call, existing, after, None, version)
         }
     }
 }
@@ -160,15 +164,15 @@ fn finalizers(object: &Value) -> Vec<&Value> {
     all.into_iter().flatten().collect()
 }
 
-fn delete(call: &Call, there: &Value, version: u64) -> Result<Answer, Refused> {
-    let metadata = &there["metadata"];
+fn delete(call: &Call, existing: &Value, version: u64) -> Result<Answer, Refused> {
+    let metadata = &existing["metadata"];
     for key in ["uid", "resourceVersion"] {
-        let wanted = &call.body["preconditions"][key];
-        if !wanted.is_null() && *wanted != metadata[key] {
+        let desired = &call.body["preconditions"][key];
+        if !desired.is_null() && *desired != metadata[key] {
             return Err(Refused::CONFLICT);
         }
     }
-    if finalizers(there).is_empty() {
+    if finalizers(existing).is_empty() {
         let mut details = json!({"name": metadata["name"], "kind": call.plural, "uid": metadata["uid"]});
         if !call.group.is_empty() {
             details["group"] = json!(call.group);
@@ -179,7 +183,7 @@ fn delete(call: &Call, there: &Value, version: u64) -> Result<Answer, Refused> {
             stored: None,
         });
     }
-    let mut after = there.clone();
+    let mut after = existing.clone();
     if metadata["deletionTimestamp"].is_null() {
         let metadata = &mut after["metadata"];
         metadata["deletionTimestamp"] = json!(TIME);
@@ -218,7 +222,7 @@ fn update(
     ] {
         after["metadata"][key] = before["metadata"][key].clone();
     }
-    let mut after = match call.part.as_deref() {
+    let mut after = match call.subresource.as_deref() {
         None if call.plural == "certificatesigningrequests" => with(after, before, &["spec", "status"]),
         None if call.has_status() => with(after, before, &["status"]),
         None => after,

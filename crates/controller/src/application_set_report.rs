@@ -226,11 +226,11 @@ fn all_resources<'a>(lines: &[&'a Line<'a>]) -> BTreeSet<&'a Resource> {
 /// label.
 fn hosting(set: &Set<'_>) -> String {
     const LABEL_MAX: usize = 63;
-    let place: String = format!("{}.{}", set.namespace, set.name)
+    let object_ref: String = format!("{}.{}", set.namespace, set.name)
         .chars()
         .take(LABEL_MAX)
         .collect();
-    place.trim_end_matches(['.', '-', '_']).to_owned()
+    object_ref.trim_end_matches(['.', '-', '_']).to_owned()
 }
 
 #[cfg(test)]
@@ -342,7 +342,7 @@ pub(crate) mod tests {
         let resources = resources();
         let lines = lines(&resources);
         let report = Report::new(SET, &lines);
-        let wanted = json!({
+        let desired = json!({
             "apiVersion": "apps.open-cluster-management.io/v1alpha1",
             "kind": "MulticlusterApplicationSetReport",
             "metadata": {
@@ -382,7 +382,7 @@ pub(crate) mod tests {
                 },
             },
         });
-        assert_eq!(report.object(), wanted);
+        assert_eq!(report.object(), desired);
         assert_eq!(report.cut(), None);
     }
 
@@ -504,13 +504,13 @@ pub(crate) mod tests {
         let other = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "shop", "uid": "c"});
         let before =
             json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "shop", "uid": "t"});
-        for (owners, wanted) in [
+        for (owners, desired) in [
             (Value::Null, json!([own])),
             (json!([other]), json!([other, own])),
             (json!([before, other]), json!([other, own])),
         ] {
             let patch = report.patch(&found(&with(owners))).expect("it is nobody's");
-            assert_eq!(patch["metadata"]["ownerReferences"], wanted);
+            assert_eq!(patch["metadata"]["ownerReferences"], desired);
         }
         assert_eq!(report.patch(&found(&with(json!([other, own])))), None);
     }

@@ -10,9 +10,9 @@ mod events;
 
 use crate::annotations::REFRESH;
 use crate::cache::{Cache, ReconcileKind};
-use crate::model::{Condition, Reach, WorkKind};
-use crate::reconcile::{Context, Controller, Watch, never};
-use crate::runtime::action::{Action, Involved, Write};
+use crate::model::{Availability, Condition, WorkKind};
+use crate::reconcile::{Context, Controller, Watch, no_requeue};
+use crate::runtime::action::{Action, InvolvedObject, Write};
 use crate::watches::Kind;
 use jiff::Timestamp;
 use ocm::health;
@@ -34,40 +34,40 @@ pub(super) const CONTROLLER: Controller = Controller {
         Watch::cached(Kind::Clusters),
         Watch::cached(Kind::Config),
     ],
-    pause: Duration::from_secs(1),
+    min_write_interval: Duration::from_secs(1),
     reconcile,
-    requeue_after: never,
+    requeue_after: no_requeue,
 };
 
-fn reconcile(cache: &Cache, place: &ObjectRef, context: &Context) -> Option<Action> {
-    let application = cache.application(place)?;
+fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context) -> Option<Action> {
+    let application = cache.application(object_ref)?;
     // `pull` reports on Applications of the pull model.
     if !application.reconciled || application.deleting || application.pull.is_some() {
         return None;
     }
-    let fleet = Fleet::of(cache, place);
+    let fleet = Fleet::of(cache, object_ref);
     let (own, others): (Vec<_>, Vec<_>) = application.conditions.iter().cloned().partition(conditions::is_own);
-    let wanted = conditions::of(&fleet, &own);
-    let differs = !conditions::are_same(&own, &wanted);
+    let desired = conditions::of(&fleet, &own);
+    let differs = !conditions::are_same(&own, &desired);
     let refresh = context.stale && !application.refreshing && !fleet.is_empty();
     if !differs && !refresh {
         return None;
     }
     let events = if differs {
-        events::between(&own, &wanted, &fleet)
+        events::between(&own, &desired, &fleet)
     } else {
         Vec::new()
     };
-    let conditions = differs.then(|| merged(others, &own, wanted, context.now));
+    let conditions = differs.then(|| merged(others, &own, desired, context.now));
     Some(Action {
-        of: Involved {
+        involved_object: InvolvedObject {
             resource: &APPLICATIONS,
-            place: place.clone(),
+            object_ref: object_ref.clone(),
             uid: application.uid.clone(),
         },
         writes: vec![Write::Patch {
             resource: &APPLICATIONS,
-            place: place.clone(),
+            object_ref: object_ref.clone(),
             body: patch(&application.version, conditions, refresh),
         }],
         refresh,
@@ -97,14 +97,14 @@ fn patch(version: &str, conditions: Option<Vec<Condition>>, refresh: bool) -> Va
 }
 
 /// Returns all conditions in the order in which Argo CD keeps them, so that Argo CD does not reorder them.
-fn merged(others: Vec<Condition>, before: &[Condition], wanted: Vec<Condition>, now: Timestamp) -> Vec<Condition> {
+fn merged(others: Vec<Condition>, before: &[Condition], desired: Vec<Condition>, now: Timestamp) -> Vec<Condition> {
     let now = health::time(now);
     let since = |condition: &Condition| {
         let same = before.iter().find(|other| conditions::is_same_state(other, condition));
         same.and_then(|same| same.last_transition_time.clone())
             .unwrap_or_else(|| now.clone())
     };
-    let own = wanted.into_iter().map(|condition| Condition {
+    let own = desired.into_iter().map(|condition| Condition {
         last_transition_time: Some(since(&condition)),
         ..condition
     });
@@ -117,33 +117,33 @@ fn merged(others: Vec<Condition>, before: &[Condition], wanted: Vec<Condition>, 
 /// The state of an Application on its clusters.
 #[derive(Debug, Default)]
 struct Fleet {
-    clusters: BTreeMap<String, OnCluster>,
+    clusters: BTreeMap<String, ClusterStatus>,
     /// The state of its ManifestWorkReplicaSets, by `NAMESPACE/NAME`.
-    sets: BTreeMap<String, Told>,
+    sets: BTreeMap<String, ReplicaSetHealth>,
     works: usize,
     objects: usize,
 }
 
 /// The health and message of a ManifestWorkReplicaSet.
 #[derive(Debug)]
-struct Told {
+struct ReplicaSetHealth {
     health: HealthStatus,
     message: String,
 }
 
 /// The state of an Application on one cluster.
 #[derive(Debug)]
-struct OnCluster {
+struct ClusterStatus {
     health: HealthStatus,
-    reach: Reach,
+    availability: Availability,
     applied: bool,
     refused: Vec<String>,
-    wrong: Vec<String>,
+    degraded: Vec<String>,
 }
 
-impl OnCluster {
+impl ClusterStatus {
     /// Returns true if the final health is not known yet.
-    fn is_on_its_way(&self) -> bool {
+    fn is_progressing(&self) -> bool {
         matches!(
             self.health,
             HealthStatus::Waiting | HealthStatus::Progressing | HealthStatus::Unknown
@@ -154,30 +154,30 @@ impl OnCluster {
 impl Fleet {
     fn of(cache: &Cache, application: &ObjectRef) -> Self {
         let mut fleet = Self::default();
-        for (kind, place, work) in cache.works_of(application) {
+        for (kind, object_ref, work) in cache.works_of(application) {
             let state = &work.state;
             fleet.works = fleet.works.saturating_add(1);
             if kind == WorkKind::Set {
-                let told = Told {
+                let told = ReplicaSetHealth {
                     health: state.health,
                     message: state.message.clone(),
                 };
-                fleet.sets.insert(place.to_string(), told);
+                fleet.sets.insert(object_ref.to_string(), told);
                 continue;
             }
             fleet.objects = fleet.objects.saturating_add(state.objects);
-            let cluster = fleet.clusters.entry(place.namespace.to_string());
-            let cluster = cluster.or_insert_with(|| OnCluster {
+            let cluster = fleet.clusters.entry(object_ref.namespace.to_string());
+            let cluster = cluster.or_insert_with(|| ClusterStatus {
                 health: HealthStatus::Healthy,
-                reach: cache.reach(&place.namespace),
+                availability: cache.availability(&object_ref.namespace),
                 applied: true,
                 refused: Vec::new(),
-                wrong: Vec::new(),
+                degraded: Vec::new(),
             });
             cluster.health = cluster.health.min(state.health);
             cluster.applied &= state.applied;
             cluster.refused.extend(state.refused.clone());
-            cluster.wrong.extend(state.wrong.clone());
+            cluster.degraded.extend(state.degraded.clone());
         }
         fleet
     }
@@ -219,7 +219,7 @@ mod tests {
             hub
         }
 
-        fn place() -> ObjectRef {
+        fn object_ref() -> ObjectRef {
             ObjectRef::new("argocd", "shop")
         }
 
@@ -229,12 +229,12 @@ mod tests {
             );
             let application = Application::read(&text).expect("an Application");
             self.0
-                .apply(Change::Application(Update::Set(Self::place(), application)));
+                .apply(Change::Application(Update::Set(Self::object_ref(), application)));
         }
 
         fn on(&mut self, cluster: &str, report: &AgentReport<'_>) -> &mut Self {
-            let place = ObjectRef::new(cluster, "shop");
-            self.0.apply(work(&place, &tracked("shop", &place), report));
+            let object_ref = ObjectRef::new(cluster, "shop");
+            self.0.apply(work(&object_ref, &tracked("shop", &object_ref), report));
             self
         }
 
@@ -246,8 +246,8 @@ mod tests {
             self
         }
 
-        fn reach(&mut self, cluster: &str, reach: Reach) -> &mut Self {
-            self.0.apply(cache::tests::cluster(cluster, reach));
+        fn availability(&mut self, cluster: &str, availability: Availability) -> &mut Self {
+            self.0.apply(cache::tests::cluster(cluster, availability));
             self
         }
 
@@ -258,21 +258,21 @@ mod tests {
                 stale,
                 settings: &settings,
             };
-            reconcile(&self.0, &Self::place(), &context)
+            reconcile(&self.0, &Self::object_ref(), &context)
         }
 
         /// Reconciles and applies the write.
         fn write(&mut self) -> Option<Action> {
             let action = self.decide(now(), false)?;
-            let mut application = self.0.application(&Self::place()).expect("it is there").clone();
+            let mut application = self.0.application(&Self::object_ref()).expect("it is there").clone();
             application.conditions = conditions_of(&action);
             self.0
-                .apply(Change::Application(Update::Set(Self::place(), application)));
+                .apply(Change::Application(Update::Set(Self::object_ref(), application)));
             Some(action)
         }
 
         fn conditions(&self) -> Vec<(&str, &str)> {
-            let application = self.0.application(&Self::place()).expect("it is there");
+            let application = self.0.application(&Self::object_ref()).expect("it is there");
             application
                 .conditions
                 .iter()
@@ -319,7 +319,9 @@ mod tests {
             .on("eu2", &BROKEN)
             .on("eu3", &REFUSED)
             .on("eu4", &WELL);
-        hub.reach("eu4", Reach::Silent).write().expect("a change");
+        hub.availability("eu4", Availability::Unknown)
+            .write()
+            .expect("a change");
         assert_eq!(
             hub.conditions(),
             [
@@ -338,7 +340,7 @@ mod tests {
         assert_eq!(hub.decide(now(), false), None, "once is enough");
         hub.on("eu2", &WELL)
             .on("eu3", &WELL)
-            .reach("eu4", Reach::Heard)
+            .availability("eu4", Availability::Available)
             .write()
             .expect("a change");
         let info = "applied on 4 of 4 clusters, healthy on 4; 4 objects in 4 works";
@@ -358,22 +360,26 @@ mod tests {
             condition("SharedResourceWarning", "b"),
             condition("ComparisonError", "a"),
         ];
-        let mut application = hub.0.application(&Hub::place()).expect("it is there").clone();
+        let mut application = hub.0.application(&Hub::object_ref()).expect("it is there").clone();
         application.conditions = others.to_vec();
-        hub.0.apply(Change::Application(Update::Set(Hub::place(), application)));
+        hub.0
+            .apply(Change::Application(Update::Set(Hub::object_ref(), application)));
         let action = hub.on("eu1", &BROKEN).write().expect("a change");
         let conditions = conditions_of(&action);
         let kinds: Vec<_> = conditions.iter().map(|it| it.kind.as_str()).collect();
-        let wanted = [
+        let desired = [
             "ComparisonError",
             "ManifestWorkDegradedWarning",
             "ManifestWorkInfo",
             "SharedResourceWarning",
         ];
-        assert_eq!(kinds, wanted);
+        assert_eq!(kinds, desired);
         assert!(others.iter().all(|other| conditions.contains(other)));
         assert_eq!(
-            (&body(&action)["metadata"]["resourceVersion"], &*action.of.uid),
+            (
+                &body(&action)["metadata"]["resourceVersion"],
+                &*action.involved_object.uid
+            ),
             (&json!("7"), "u")
         );
     }
@@ -408,8 +414,8 @@ mod tests {
         let on_its_way = AgentReport("False", "True", "no match", "2026-06-01T11:59:50Z");
         hub.on("eu1", &on_its_way).write().expect("a change");
         let info = "applied on 0 of 1 clusters, healthy on 0, 1 progressing; 1 object in 1 work";
-        let wrong = ("ManifestWorkDegradedWarning", "eu1: Deployment shop/web: no image");
-        assert_eq!(hub.conditions(), [wrong, ("ManifestWorkInfo", info)]);
+        let degraded = ("ManifestWorkDegradedWarning", "eu1: Deployment shop/web: no image");
+        assert_eq!(hub.conditions(), [degraded, ("ManifestWorkInfo", info)]);
         let events = hub.on("eu1", &WELL).events();
         assert_eq!(events[0].0, "ManifestWorkRecovered");
     }
@@ -459,9 +465,13 @@ mod tests {
             [("ManifestWorkApplyFailed", info(refused))]
         );
         let unreachable = "eu1: its agent does not report to the hub; showing the last reported state";
-        let events = hub.reach("eu1", Reach::Silent).events();
+        let events = hub.availability("eu1", Availability::Unknown).events();
         assert_eq!(events, [("ManagedClusterUnreachable", info(unreachable))]);
-        assert_eq!(hub.reach("eu1", Reach::Heard).events(), [], "it is refused still");
+        assert_eq!(
+            hub.availability("eu1", Availability::Available).events(),
+            [],
+            "it is refused still"
+        );
         let recovered = |was: &str| ("ManifestWorkRecovered", format!("resolved: {was}"));
         assert_eq!(
             hub.on("eu1", &WELL).on("eu2", &WELL).events(),
@@ -489,8 +499,8 @@ mod tests {
         let fleet = ObjectRef::new("fleet", &name);
         hub.0.apply(set(&fleet, "shop"));
         for cluster in ["eu1", "eu2"] {
-            let place = ObjectRef::new(cluster, &name);
-            hub.0.apply(work(&place, &of_set(&format!("fleet.{name}")), &WELL));
+            let object_ref = ObjectRef::new(cluster, &name);
+            hub.0.apply(work(&object_ref, &of_set(&format!("fleet.{name}")), &WELL));
         }
         hub.write().expect("a change");
         let info = format!(
@@ -504,9 +514,9 @@ mod tests {
     fn says_nothing_of_a_work_that_only_claims_to_be_of_the_application() {
         let mut hub = Hub::new();
         hub.on("eu1", &WELL).write().expect("a change");
-        let place = ObjectRef::new("evil", "own");
+        let object_ref = ObjectRef::new("evil", "own");
         let lies = AgentReport("False", "True", "text of an attacker", BROKEN.3);
-        hub.0.apply(work(&place, &tracked("shop", &place), &lies));
+        hub.0.apply(work(&object_ref, &tracked("shop", &object_ref), &lies));
         assert_eq!(hub.decide(now(), false), None, "{:?}", hub.conditions());
     }
 
@@ -537,11 +547,11 @@ mod tests {
         );
         let text = r#"{"metadata":{"deletionTimestamp":"2026-06-01T12:00:00Z"}}"#;
         let going = Application::read(text).expect("an Application");
-        hub.0.apply(Change::Application(Update::Set(Hub::place(), going)));
+        hub.0.apply(Change::Application(Update::Set(Hub::object_ref(), going)));
         assert_eq!(hub.decide(now(), true), None);
         let text = r#"{"metadata":{"labels":{"apps.open-cluster-management.io/pull-to-ocm-managed-cluster":"true"}}}"#;
         let pulled = Application::read(text).expect("an Application");
-        hub.0.apply(Change::Application(Update::Set(Hub::place(), pulled)));
+        hub.0.apply(Change::Application(Update::Set(Hub::object_ref(), pulled)));
         assert_eq!(hub.decide(now(), true), None, "another controller reconciles it");
     }
 
@@ -551,12 +561,12 @@ mod tests {
         hub.on("eu1", &WELL).on("eu2", &BROKEN).write().expect("a change");
         let conditions = hub.conditions();
         let (_, info) = conditions.last().expect("the totals");
-        let wanted = conditions::Totals {
+        let desired = conditions::Totals {
             clusters: 2,
             applied: 2,
             healthy: 1,
         };
-        assert_eq!(conditions::Totals::read(info), Some(wanted));
+        assert_eq!(conditions::Totals::read(info), Some(desired));
         for other in ["", "2 clusters", "applied on x of 2 clusters, healthy on 1; "] {
             assert_eq!(conditions::Totals::read(other), None);
         }

@@ -4,45 +4,45 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod agents;
+mod application_sets;
 mod decisions;
-mod gitops;
+mod gitops_clusters;
 mod interned;
-mod pulled;
+mod pull_applications;
 mod refusals;
 mod secrets;
-mod sets;
 mod works;
 
 use super::model::AgentResource;
 use crate::application_set_report::{Found, Resource};
 use crate::cluster_secrets::{ClusterSecret, is_hub};
 use crate::model::{
-    Application, ApplicationSet, Cluster, Condition, Decision, Generated, GitOpsCluster, Kind, Object, Placement,
-    Reach, TlsSecret, Work, WorkKind,
+    Application, ApplicationSet, Availability, Cluster, Condition, Generated, GitOpsCluster, Kind, Object, Placement,
+    PlacementDecision, TlsSecret, Work, WorkKind,
 };
 use crate::pull;
-use crate::pull::Carried;
+use crate::pull::PullWork;
 use crate::pull::tenancy;
 use crate::pull::tenancy::Namespaces;
+use crate::runtime::fair_queue::FlowKey;
 use crate::runtime::queue::Refresh;
 use crate::runtime::table::{Table, Update};
-use crate::runtime::turns::Share;
 use agents::Agents;
+use application_sets::ApplicationSets;
 use decisions::Decisions;
-use gitops::GitOps;
-pub use gitops::Selection;
+use gitops_clusters::GitOpsClusters;
+pub use gitops_clusters::Selection;
 use interned::Interned;
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
 use ocm::health::HealthStatus;
 use ocm::object_ref::ObjectRef;
 use ocm::tracking::Tracking;
-use pulled::Pulled;
+use pull_applications::PullApplications;
 pub use refusals::Refusal;
 use refusals::Refusals;
 use secrets::Secrets;
 use serde_json::Value;
-use sets::Sets;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use works::Works;
@@ -57,7 +57,7 @@ pub enum Change {
     /// An update of ManagedClusters.
     Cluster(Update<Arc<str>, Cluster>),
     /// An update of PlacementDecisions.
-    Decision(Update<ObjectRef, Decision>),
+    PlacementDecision(Update<ObjectRef, PlacementDecision>),
     /// An update of Placements.
     Placement(Update<ObjectRef, Placement>),
     /// An update of GitOpsClusters.
@@ -75,13 +75,13 @@ pub enum Change {
     /// An update of the objects of argocd-agent and its add-on, of this kind.
     Object(AgentResource, Update<ObjectRef, Object>),
     /// The setting of Argo CD's namespace that allows GitOpsClusters of other namespaces to have cluster Secrets there.
-    Open(Update<(), bool>),
+    AllowOtherNamespaces(Update<(), bool>),
     /// The resource tracking settings of Argo CD.
     Tracking(Update<(), Tracking>),
     /// The namespaces in which Argo CD reads Applications.
     Namespaces(Update<(), Namespaces>),
     /// The API server refused or accepted the last write that this part of a controller made for an object.
-    Refused(&'static str, usize, ReconcileRequest, Option<Refusal>),
+    WriteRefused(&'static str, usize, ReconcileRequest, Option<Refusal>),
     /// A panic, for tests.
     #[cfg(test)]
     Panic,
@@ -95,7 +95,7 @@ impl Change {
             Self::Application(update) => update.key().map(ToString::to_string),
             Self::Work(_, update) => update.key().map(ToString::to_string),
             Self::Cluster(update) => update.key().map(ToString::to_string),
-            Self::Decision(update) => update.key().map(ToString::to_string),
+            Self::PlacementDecision(update) => update.key().map(ToString::to_string),
             Self::Placement(update) => update.key().map(ToString::to_string),
             Self::GitOpsCluster(update) => update.key().map(ToString::to_string),
             Self::Project(update) => update.key().map(ToString::to_string),
@@ -111,11 +111,11 @@ impl Change {
 
 /// A work of the basic pull model.
 #[derive(Clone, Copy, Debug)]
-pub struct Carrying<'i> {
+pub struct PullWorkRef<'i> {
     /// The namespace and name of the work.
-    pub place: &'i ObjectRef,
+    pub object_ref: &'i ObjectRef,
     /// The Application that it carries.
-    pub carried: &'i Carried,
+    pub pull_work: &'i PullWork,
     /// True if the name of the work says that it carries the Application. All else in it can be written by the cluster's agent.
     pub is_named: bool,
 }
@@ -156,19 +156,19 @@ impl ReconcileKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReconcileRequest {
     /// The kind of the object.
-    pub sort: ReconcileKind,
+    pub kind: ReconcileKind,
     /// The namespace and name of the object.
-    pub place: ObjectRef,
+    pub object_ref: ObjectRef,
     /// Argo CD's need to be asked for a refresh.
     pub refresh: Refresh,
 }
 
 impl ReconcileRequest {
     /// Returns the request for an Application whose state in Argo CD is up to date.
-    pub(crate) fn application(place: ObjectRef) -> Self {
+    pub(crate) fn application(object_ref: ObjectRef) -> Self {
         Self {
-            sort: ReconcileKind::Application,
-            place,
+            kind: ReconcileKind::Application,
+            object_ref,
             refresh: Refresh::Unchanged,
         }
     }
@@ -176,8 +176,8 @@ impl ReconcileRequest {
     /// Returns the request for the Argo CD of the hub.
     pub(crate) fn argocd(namespace: &Arc<str>) -> Self {
         Self {
-            sort: ReconcileKind::ArgoCd,
-            place: ObjectRef {
+            kind: ReconcileKind::ArgoCd,
+            object_ref: ObjectRef {
                 namespace: "".into(),
                 name: Arc::clone(namespace),
             },
@@ -186,18 +186,18 @@ impl ReconcileRequest {
     }
 
     /// Returns the request for a CertificateSigningRequest.
-    pub(crate) fn request(place: ObjectRef) -> Self {
+    pub(crate) fn request(object_ref: ObjectRef) -> Self {
         Self {
-            sort: ReconcileKind::Request,
-            ..Self::application(place)
+            kind: ReconcileKind::Request,
+            ..Self::application(object_ref)
         }
     }
 
     /// Returns the request for a ManagedCluster.
     pub(crate) fn cluster(name: &Arc<str>) -> Self {
         Self {
-            sort: ReconcileKind::Cluster,
-            place: ObjectRef {
+            kind: ReconcileKind::Cluster,
+            object_ref: ObjectRef {
                 namespace: "".into(),
                 name: Arc::clone(name),
             },
@@ -212,7 +212,7 @@ pub struct Changed<'c> {
     /// The kind of the object.
     pub kind: Kind,
     /// The namespace and name of the object.
-    pub place: &'c ObjectRef,
+    pub object_ref: &'c ObjectRef,
     /// The previous state, for the kinds whose mappers need it.
     pub before: Option<Before<'c>>,
 }
@@ -223,7 +223,7 @@ pub enum Before<'c> {
     /// A cluster Secret of Argo CD.
     Secret(&'c ClusterSecret),
     /// A PlacementDecision.
-    Decision(&'c Decision),
+    PlacementDecision(&'c PlacementDecision),
     /// A GitOpsCluster.
     GitOpsCluster(&'c GitOpsCluster),
     /// An object of argocd-agent or of its add-on.
@@ -241,21 +241,21 @@ pub type Mappers = BTreeMap<Kind, Vec<Mapper>>;
 pub struct Cache {
     applications: Table<ObjectRef, Application>,
     /// True if a watch event has reported the deletion of an Application since the last complete list.
-    told_gone: bool,
-    pulled: Pulled,
+    has_seen_deletion: bool,
+    pull_applications: PullApplications,
     /// The namespaces in which Argo CD reads Applications, besides its own.
     namespaces: Namespaces,
     works: Works,
     clusters: Table<Arc<str>, Cluster>,
-    /// The number of managed clusters by reachability, in the order of [`Reach::ALL`].
-    heard: [usize; 3],
+    /// The number of managed clusters by reachability, in the order of [`Availability::ALL`].
+    cluster_counts: [usize; 3],
     decisions: Decisions,
     projects: Table<Arc<str>, Value>,
     /// True if the complete list of ManagedClusters was empty.
     lists_no_cluster: bool,
     secrets: Secrets,
-    sets: Sets,
-    gitops: GitOps,
+    application_sets: ApplicationSets,
+    gitops: GitOpsClusters,
     agents: Agents,
     /// The resources of Applications that ApplicationSets generated, kept only if reports are enabled.
     parts: Option<Interned<Resource>>,
@@ -272,18 +272,18 @@ impl Cache {
     pub fn new(argocd: &str) -> Self {
         Self {
             applications: Table::default(),
-            told_gone: false,
-            pulled: Pulled::default(),
+            has_seen_deletion: false,
+            pull_applications: PullApplications::default(),
             namespaces: Namespaces::default(),
             works: Works::new(argocd),
             clusters: Table::default(),
-            heard: [0; 3],
+            cluster_counts: [0; 3],
             decisions: Decisions::default(),
             projects: Table::default(),
             lists_no_cluster: false,
             secrets: Secrets::default(),
-            sets: Sets::default(),
-            gitops: GitOps::default(),
+            application_sets: ApplicationSets::default(),
+            gitops: GitOpsClusters::default(),
             agents: Agents::default(),
             refusals: Refusals::default(),
             argocd: argocd.into(),
@@ -314,13 +314,13 @@ impl Cache {
 
     /// Returns all Applications of the basic pull model.
     pub fn pulled(&self) -> impl Iterator<Item = &ObjectRef> {
-        self.pulled.all()
+        self.pull_applications.all()
     }
 
     /// Returns why the API server refused the last write of a controller for an object.
     #[must_use]
-    pub fn refused(&self, controller: &'static str, sort: ReconcileKind, place: &ObjectRef) -> Option<&str> {
-        let refusal = self.refusals.get(&(controller, sort, place.clone()));
+    pub fn refused(&self, controller: &'static str, kind: ReconcileKind, object_ref: &ObjectRef) -> Option<&str> {
+        let refusal = self.refusals.get(&(controller, kind, object_ref.clone()));
         refusal.map(|refusal| &*refusal.why)
     }
 
@@ -330,29 +330,29 @@ impl Cache {
         &self,
         controller: &'static str,
         part: usize,
-        sort: ReconcileKind,
-        place: &ObjectRef,
+        kind: ReconcileKind,
+        object_ref: &ObjectRef,
     ) -> Option<&str> {
-        let refusal = self.refusals.of_part(&(controller, sort, place.clone()), part);
+        let refusal = self.refusals.of_part(&(controller, kind, object_ref.clone()), part);
         refusal.map(|refusal| &*refusal.why)
     }
 
     /// Returns why the API server refused writes for a GitOpsCluster, each reason once.
     #[must_use]
-    pub fn refused_of_gitops(&self, place: &ObjectRef) -> BTreeSet<&str> {
-        self.refusals.of_gitops(place)
+    pub fn refused_of_gitops(&self, object_ref: &ObjectRef) -> BTreeSet<&str> {
+        self.refusals.of_gitops(object_ref)
     }
 
     /// Returns an Application.
     #[must_use]
-    pub fn application(&self, place: &ObjectRef) -> Option<&Application> {
-        self.applications.get(place)
+    pub fn application(&self, object_ref: &ObjectRef) -> Option<&Application> {
+        self.applications.get(object_ref)
     }
 
     /// Returns true if an Application that is not in the cache does not exist. An empty list of all Applications is no proof.
     #[must_use]
-    pub fn is_sure_of_applications(&self) -> bool {
-        self.told_gone || !self.applications.is_empty()
+    pub fn is_application_list_certain(&self) -> bool {
+        self.has_seen_deletion || !self.applications.is_empty()
     }
 
     /// Returns the namespaces in which Argo CD reads Applications, besides its own.
@@ -381,18 +381,21 @@ impl Cache {
     /// Returns the works of the basic pull model that carry an Application: those with the name of its works, and those that
     /// claim it and do not have the name of another Application's works.
     #[must_use]
-    pub fn carrying(&self, application: &ObjectRef) -> Vec<Carrying<'_>> {
+    pub fn pull_works(&self, application: &ObjectRef) -> Vec<PullWorkRef<'_>> {
         let pull = self.application(application).and_then(|it| it.pull.as_deref());
         let own: BTreeSet<String> = pull.map(pull::work::names).into_iter().flatten().collect();
         let by_name = own.iter().flat_map(|name| self.works.with_application(name));
-        let by_name = by_name.filter(|(place, carried)| self.carries(place, carried) == Some(application));
+        let by_name = by_name.filter(|(object_ref, pull_work)| {
+            self.application_by_work_name(object_ref, pull_work) == Some(application)
+        });
         let claiming = self.works.claiming(application);
-        let claiming = claiming.filter(|(place, carried)| self.carries(place, carried).is_none());
-        let all = by_name.map(|(place, carried)| (place, carried, true));
-        let all = all.chain(claiming.map(|(place, carried)| (place, carried, false)));
-        let all = all.map(|(place, carried, is_named)| Carrying {
-            place,
-            carried,
+        let claiming =
+            claiming.filter(|(object_ref, pull_work)| self.application_by_work_name(object_ref, pull_work).is_none());
+        let all = by_name.map(|(object_ref, pull_work)| (object_ref, pull_work, true));
+        let all = all.chain(claiming.map(|(object_ref, pull_work)| (object_ref, pull_work, false)));
+        let all = all.map(|(object_ref, pull_work, is_named)| PullWorkRef {
+            object_ref,
+            pull_work,
             is_named,
         });
         all.collect()
@@ -400,13 +403,13 @@ impl Cache {
 
     /// Returns the Application whose works have the name of this work. If several do, because their UIDs have the same prefix,
     /// returns the Application whose destination is that cluster, and among several of these the one that the work claims.
-    fn carries(&self, place: &ObjectRef, carried: &Carried) -> Option<&ObjectRef> {
+    fn application_by_work_name(&self, object_ref: &ObjectRef, pull_work: &PullWork) -> Option<&ObjectRef> {
         let pull = |application: &ObjectRef| self.application(application).and_then(|it| it.pull.as_deref());
-        let named = self.pulled.named(&place.name);
-        let named = named.filter(|it| pull(it).is_some_and(|pull| pull.name == carried.name));
+        let named = self.pull_applications.named(&object_ref.name);
+        let named = named.filter(|it| pull(it).is_some_and(|pull| pull.name == pull_work.name));
         named.min_by_key(|it| {
-            let goes_there = pull(it).is_some_and(|pull| pull.cluster.as_deref() == Some(&*place.namespace));
-            let claim = carried.claim.as_ref();
+            let goes_there = pull(it).is_some_and(|pull| pull.cluster.as_deref() == Some(&*object_ref.namespace));
+            let claim = pull_work.claim.as_ref();
             let is_claimed = claim.is_some_and(|(namespace, _)| **namespace == *it.namespace);
             (!goes_there, !is_claimed)
         })
@@ -415,13 +418,13 @@ impl Cache {
     /// Returns true if works of another Application of the basic pull model have this name.
     #[must_use]
     pub fn is_others_name(&self, work: &str, application: &ObjectRef) -> bool {
-        self.pulled.named(work).any(|other| other != application)
+        self.pull_applications.named(work).any(|other| other != application)
     }
 
     /// Returns a work, if it may belong to an Application.
     #[must_use]
-    pub fn work(&self, kind: WorkKind, place: &ObjectRef) -> Option<&Work> {
-        self.works.get(kind, place)
+    pub fn work(&self, kind: WorkKind, object_ref: &ObjectRef) -> Option<&Work> {
+        self.works.get(kind, object_ref)
     }
 
     /// Returns a ManagedCluster.
@@ -432,20 +435,21 @@ impl Cache {
 
     /// Returns the reachability of a managed cluster. A cluster that is not in the cache has not joined.
     #[must_use]
-    pub fn reach(&self, cluster: &str) -> Reach {
-        self.cluster(cluster).map_or(Reach::Heard, |cluster| cluster.reach)
+    pub fn availability(&self, cluster: &str) -> Availability {
+        self.cluster(cluster)
+            .map_or(Availability::Available, |cluster| cluster.availability)
     }
 
     /// Returns the number of managed clusters with this reachability.
     #[must_use]
-    pub fn heard(&self, reach: Reach) -> usize {
-        self.heard[reach as usize]
+    pub fn cluster_count(&self, availability: Availability) -> usize {
+        self.cluster_counts[availability as usize]
     }
 
     /// Returns true if a ManagedCluster was deleted. An empty list of all ManagedClusters is no proof of that: the hub may be in
     /// the middle of a restore from a backup.
     #[must_use]
-    pub fn has_gone(&self, cluster: &str) -> bool {
+    pub fn is_deleted(&self, cluster: &str) -> bool {
         !self.lists_no_cluster && self.clusters.get(cluster).is_none()
     }
 
@@ -467,8 +471,8 @@ impl Cache {
 
     /// Returns a GitOpsCluster.
     #[must_use]
-    pub fn gitops_cluster(&self, place: &ObjectRef) -> Option<&GitOpsCluster> {
-        self.gitops.get(place)
+    pub fn gitops_cluster(&self, object_ref: &ObjectRef) -> Option<&GitOpsCluster> {
+        self.gitops.get(object_ref)
     }
 
     /// Returns all GitOpsClusters with their namespaces and names.
@@ -478,8 +482,8 @@ impl Cache {
 
     /// Returns true if a watch event has reported the deletion of a GitOpsCluster. Its absence from a list is no proof.
     #[must_use]
-    pub fn has_gitops_cluster_gone(&self, place: &ObjectRef) -> bool {
-        self.gitops.has_gone(place)
+    pub fn is_gitops_cluster_deleted(&self, object_ref: &ObjectRef) -> bool {
+        self.gitops.is_deleted(object_ref)
     }
 
     /// Returns true if GitOpsClusters of other namespaces may have cluster Secrets in the namespace of Argo CD.
@@ -501,8 +505,8 @@ impl Cache {
 
     /// Returns a PlacementDecision.
     #[must_use]
-    pub fn decision(&self, place: &ObjectRef) -> Option<&Decision> {
-        self.decisions.get(place)
+    pub fn decision(&self, object_ref: &ObjectRef) -> Option<&PlacementDecision> {
+        self.decisions.get(object_ref)
     }
 
     /// Returns true if the decisions of a Placement contain a managed cluster.
@@ -513,8 +517,8 @@ impl Cache {
 
     /// Returns an object of argocd-agent or of its add-on.
     #[must_use]
-    pub fn object(&self, kind: AgentResource, place: &ObjectRef) -> Option<&Object> {
-        self.agents.get(kind, place)
+    pub fn object(&self, kind: AgentResource, object_ref: &ObjectRef) -> Option<&Object> {
+        self.agents.get(kind, object_ref)
     }
 
     /// Returns all objects of a kind of argocd-agent and of its add-on.
@@ -538,7 +542,7 @@ impl Cache {
     pub fn requests_of(&self, cluster: &str) -> impl Iterator<Item = &ObjectRef> + use<'_> {
         self.agents
             .naming(AgentResource::Requests, cluster)
-            .map(|(place, _)| place)
+            .map(|(object_ref, _)| object_ref)
     }
 
     /// Returns a Secret with certificates of argocd-agent by its name.
@@ -561,20 +565,20 @@ impl Cache {
 
     /// Returns an ApplicationSet.
     #[must_use]
-    pub fn application_set(&self, place: &ObjectRef) -> Option<&ApplicationSet> {
-        self.sets.get(place)
+    pub fn application_set(&self, object_ref: &ObjectRef) -> Option<&ApplicationSet> {
+        self.application_sets.get(object_ref)
     }
 
     /// Returns the Applications that an ApplicationSet generated.
     pub fn applications_of(&self, set: &ObjectRef) -> impl Iterator<Item = (&ObjectRef, &Application)> {
-        let members = self.sets.members(set);
-        members.filter_map(|place| Some((place, self.application(place)?)))
+        let members = self.application_sets.members(set);
+        members.filter_map(|object_ref| Some((object_ref, self.application(object_ref)?)))
     }
 
     /// Returns the reports of ApplicationSets, if the hub serves their kind.
     #[must_use]
     pub fn reports(&self) -> Option<&Table<ObjectRef, Found>> {
-        self.sets.reports()
+        self.application_sets.reports()
     }
 
     /// Returns the number of works with this health.
@@ -593,37 +597,37 @@ impl Cache {
     /// cluster that the object is about. A CertificateSigningRequest counts against the user who created it, as the API server
     /// records it.
     #[must_use]
-    pub fn share(&self, sort: ReconcileKind, place: &ObjectRef) -> Share {
-        let by_cluster = |cluster: Arc<str>| Share {
-            namespace: Arc::clone(&place.namespace),
+    pub fn flow(&self, kind: ReconcileKind, object_ref: &ObjectRef) -> FlowKey {
+        let by_cluster = |cluster: Arc<str>| FlowKey {
+            namespace: Arc::clone(&object_ref.namespace),
             cluster,
         };
-        match sort {
+        match kind {
             ReconcileKind::Application => {
-                let pull = self.application(place).and_then(|it| it.pull.as_ref());
+                let pull = self.application(object_ref).and_then(|it| it.pull.as_ref());
                 let named = pull.and_then(|pull| pull.cluster.as_deref()).map(Arc::from);
                 let applied = || {
-                    self.works_of(place)
+                    self.works_of(object_ref)
                         .next()
                         .map(|(_, work, _)| Arc::clone(&work.namespace))
                 };
                 named.or_else(applied).map(by_cluster)
             }
-            ReconcileKind::Cluster => Some(by_cluster(Arc::clone(&place.name))),
+            ReconcileKind::Cluster => Some(by_cluster(Arc::clone(&object_ref.name))),
             ReconcileKind::Request => {
-                let request = self.object(AgentResource::Requests, place);
+                let request = self.object(AgentResource::Requests, object_ref);
                 let user = request.and_then(|it| it.object["spec"]["username"].as_str());
                 user.map(|user| by_cluster(user.into()))
             }
             ReconcileKind::ApplicationSet | ReconcileKind::GitOpsCluster | ReconcileKind::ArgoCd => None,
         }
-        .unwrap_or_else(|| Share::of(&place.namespace))
+        .unwrap_or_else(|| FlowKey::of(&object_ref.namespace))
     }
 
     /// Advances the time, and returns the objects whose health changed by time alone.
     pub fn tick(&mut self, now: Timestamp) -> Vec<ReconcileRequest> {
         let affected = self.works.tick(now);
-        self.with_sets(affected)
+        self.with_application_sets(affected)
     }
 
     /// Applies a change and returns the objects to reconcile.
@@ -632,13 +636,13 @@ impl Cache {
             Change::Application(update) => {
                 match &update {
                     Update::Set(..) => {}
-                    Update::Deleted(_) => self.told_gone = true,
-                    Update::Listed(_) => self.told_gone = false,
+                    Update::Deleted(_) => self.has_seen_deletion = true,
+                    Update::Listed(_) => self.has_seen_deletion = false,
                 }
                 self.each(self.applications.changes(update), Self::put_application)
             }
-            Change::Work(kind, update) => self.each(self.works.changes(kind, update), |cache, place, work| {
-                cache.put_work(kind, place, work)
+            Change::Work(kind, update) => self.each(self.works.changes(kind, update), |cache, object_ref, work| {
+                cache.put_work(kind, object_ref, work)
             }),
             Change::Cluster(update) => {
                 if let Update::Listed(all) = &update {
@@ -646,22 +650,22 @@ impl Cache {
                 }
                 self.each(self.clusters.changes(update), Self::put_cluster)
             }
-            Change::Decision(update) => self.each(self.decisions.changes(update), Self::put_decision),
+            Change::PlacementDecision(update) => self.each(self.decisions.changes(update), Self::put_decision),
             Change::Placement(update) => self.each(self.gitops.placement_changes(update), Self::put_placement),
             Change::GitOpsCluster(update) => {
-                if let Update::Deleted(place) = &update {
-                    self.gitops.told_gone(place);
+                if let Update::Deleted(object_ref) = &update {
+                    self.gitops.record_deletion(object_ref);
                 }
                 self.each(self.gitops.changes(update), Self::put_gitops_cluster)
             }
             Change::Project(update) => self.each(self.projects.changes(update), Self::put_project),
             Change::Secret(update) => self.each(self.secrets.changes(update), Self::put_secret),
             Change::ApplicationSet(update) => {
-                let changed = self.sets.update(update);
+                let changed = self.application_sets.update(update);
                 self.map_all(Kind::ApplicationSets, &changed)
             }
             Change::Report(update) => {
-                let (changed, sets) = self.sets.update_reports(update);
+                let (changed, sets) = self.application_sets.update_reports(update);
                 let mut affected = self.map_all(Kind::Reports, &changed);
                 affected.extend(self.map_all(Kind::ApplicationSets, &sets));
                 affected
@@ -669,22 +673,25 @@ impl Cache {
             Change::Certificate(update) => self.each(self.agents.certificate_changes(update), Self::put_certificate),
             Change::Object(kind, update) => {
                 let changes = self.agents.changes(kind, update);
-                self.each(changes, |cache, place, object| cache.put_object(kind, place, object))
+                self.each(changes, |cache, object_ref, object| {
+                    cache.put_object(kind, object_ref, object)
+                })
             }
-            Change::Open(update) => self.set(update, Self::put_open),
+            Change::AllowOtherNamespaces(update) => self.set(update, Self::put_open),
             Change::Tracking(update) => self.set(update, |cache, tracking| {
                 cache.track(tracking.unwrap_or_else(|| Tracking::configured(|_| None)))
             }),
             Change::Namespaces(update) => self.set(update, Self::put_namespaces),
-            Change::Refused(controller, part, affected, refusal) => {
-                let object = (controller, affected.sort, affected.place.clone());
+            Change::WriteRefused(controller, part, affected, refusal) => {
+                let object = (controller, affected.kind, affected.object_ref.clone());
                 let mut changed = self.refusals.put(&object, part, refusal);
-                if affected.sort == ReconcileKind::ArgoCd {
+                if affected.kind == ReconcileKind::ArgoCd {
                     // Every GitOpsCluster with agents uses the values in this object.
                     let with_agents = self.gitops.all().filter(|(_, it)| it.spec.agent.is_some());
-                    changed.extend(with_agents.map(|(place, _)| place.clone()));
+                    changed.extend(with_agents.map(|(object_ref, _)| object_ref.clone()));
                 }
-                let is_another = |it: &ReconcileRequest| (it.sort, &it.place) != (affected.sort, &affected.place);
+                let is_another =
+                    |it: &ReconcileRequest| (it.kind, &it.object_ref) != (affected.kind, &affected.object_ref);
                 let mut all: Vec<_> = ReconcileRequest::gitops_all(&changed).filter(is_another).collect();
                 all.push(affected);
                 all
@@ -704,17 +711,21 @@ impl Cache {
     }
 
     /// Returns the objects to reconcile after a change, by the mappers of controllers: what several return, once.
-    fn map(&self, kind: Kind, place: &ObjectRef, before: Option<Before<'_>>) -> Vec<ReconcileRequest> {
-        let changed = Changed { kind, place, before };
+    fn map(&self, kind: Kind, object_ref: &ObjectRef, before: Option<Before<'_>>) -> Vec<ReconcileRequest> {
+        let changed = Changed {
+            kind,
+            object_ref,
+            before,
+        };
         let mut affected = Vec::new();
         for map in self.mappers.get(&kind).into_iter().flatten() {
             let mut more = map(self, &changed);
             if !affected.is_empty() {
                 let known: HashSet<_> = affected
                     .iter()
-                    .map(|it: &ReconcileRequest| (it.sort, &it.place))
+                    .map(|it: &ReconcileRequest| (it.kind, &it.object_ref))
                     .collect();
-                more.retain(|it| !known.contains(&(it.sort, &it.place)));
+                more.retain(|it| !known.contains(&(it.kind, &it.object_ref)));
             }
             affected.extend(more);
         }
@@ -722,7 +733,10 @@ impl Cache {
     }
 
     fn map_all(&self, kind: Kind, changed: &[ObjectRef]) -> Vec<ReconcileRequest> {
-        changed.iter().flat_map(|place| self.map(kind, place, None)).collect()
+        changed
+            .iter()
+            .flat_map(|object_ref| self.map(kind, object_ref, None))
+            .collect()
     }
 
     /// Returns the reference to an object in the namespace of Argo CD.
@@ -742,30 +756,34 @@ impl Cache {
         update.single().map(|value| put(self, value)).unwrap_or_default()
     }
 
-    fn put_application(&mut self, place: &ObjectRef, mut application: Option<Application>) -> Vec<ReconcileRequest> {
+    fn put_application(
+        &mut self,
+        object_ref: &ObjectRef,
+        mut application: Option<Application>,
+    ) -> Vec<ReconcileRequest> {
         if let Some(application) = &mut application {
             match &mut application.generated {
                 Some(generated) if self.parts.is_some() => self.keep(&mut generated.parts),
                 generated => *generated = None,
             }
         }
-        let before = self.applications.put(place, application);
-        let after = self.applications.get(place);
-        self.pulled.note(place, before.as_ref(), after);
-        self.sets.note(place, before.as_ref(), after);
+        let before = self.applications.put(object_ref, application);
+        let after = self.applications.get(object_ref);
+        self.pull_applications.note(object_ref, before.as_ref(), after);
+        self.application_sets.note(object_ref, before.as_ref(), after);
         let mut sets = BTreeSet::new();
-        if before.as_ref().map(told) != after.map(told) {
+        if before.as_ref().map(report_fields) != after.map(report_fields) {
             let both = before.iter().chain(after);
-            sets.extend(both.filter_map(|it| it.set(place)));
+            sets.extend(both.filter_map(|it| it.set(object_ref)));
         }
-        let mut concerned = BTreeSet::from([place.clone()]);
+        let mut concerned = BTreeSet::from([object_ref.clone()]);
         if after.is_none_or(|it| it.pull.is_none())
             && let Some(pull) = before.as_ref().and_then(|it| it.pull.as_deref())
         {
             // The claims of its works count from now on.
             let names = pull::work::names(pull);
             let works = names.iter().flat_map(|name| self.works.with_application(name));
-            let claims = works.filter_map(|(_, carried)| carried.claim.as_ref());
+            let claims = works.filter_map(|(_, pull_work)| pull_work.claim.as_ref());
             concerned.extend(claims.map(|(namespace, name)| ObjectRef::new(namespace, name)));
         }
         let mut affected: Vec<_> = concerned.into_iter().map(ReconcileRequest::application).collect();
@@ -773,24 +791,24 @@ impl Cache {
         affected
     }
 
-    fn put_work(&mut self, kind: WorkKind, place: &ObjectRef, mut work: Option<Work>) -> Vec<ReconcileRequest> {
+    fn put_work(&mut self, kind: WorkKind, object_ref: &ObjectRef, mut work: Option<Work>) -> Vec<ReconcileRequest> {
         if let Some(work) = &mut work {
             self.keep(&mut work.parts);
         }
-        let (was, is) = (self.works.get(kind, place).is_some(), work.is_some());
-        let carries = work.as_ref().is_some_and(|work| work.carried.is_some());
-        let mut affected = self.works.put(kind, place, work);
+        let (was, is) = (self.works.get(kind, object_ref).is_some(), work.is_some());
+        let is_pull_work = work.as_ref().is_some_and(|work| work.pull_work.is_some());
+        let mut affected = self.works.put(kind, object_ref, work);
         if kind == WorkKind::Work {
-            let named = self.pulled.named(&place.name);
-            let new = named.filter(|it| affected.iter().all(|known| known.place != **it));
+            let named = self.pull_applications.named(&object_ref.name);
+            let new = named.filter(|it| affected.iter().all(|known| known.object_ref != **it));
             let new: Vec<_> = new.cloned().map(ReconcileRequest::application).collect();
             affected.extend(new);
         }
         // The state of a work that carries an Application is reported through the Application, whose own change follows.
-        if carries && was == is {
+        if is_pull_work && was == is {
             return affected;
         }
-        self.with_sets(affected)
+        self.with_application_sets(affected)
     }
 
     /// Interns a list, or drops it if reports are disabled.
@@ -802,37 +820,41 @@ impl Cache {
     }
 
     /// Adds the ApplicationSets of the Applications.
-    fn with_sets(&self, mut affected: Vec<ReconcileRequest>) -> Vec<ReconcileRequest> {
-        let applications = affected.iter().filter(|it| it.sort == ReconcileKind::Application);
-        let sets = applications.filter_map(|it| self.application(&it.place)?.set(&it.place));
+    fn with_application_sets(&self, mut affected: Vec<ReconcileRequest>) -> Vec<ReconcileRequest> {
+        let applications = affected.iter().filter(|it| it.kind == ReconcileKind::Application);
+        let sets = applications.filter_map(|it| self.application(&it.object_ref)?.set(&it.object_ref));
         let sets: BTreeSet<_> = sets.collect();
         affected.extend(sets.into_iter().map(ReconcileRequest::set));
         affected
     }
 
-    fn put_decision(&mut self, place: &ObjectRef, decision: Option<Decision>) -> Vec<ReconcileRequest> {
-        let (before, is_news) = self.decisions.put(place, decision);
-        if !is_news {
+    fn put_decision(&mut self, object_ref: &ObjectRef, decision: Option<PlacementDecision>) -> Vec<ReconcileRequest> {
+        let (before, has_changed) = self.decisions.put(object_ref, decision);
+        if !has_changed {
             return Vec::new();
         }
-        let concerned = self.pulled.of(&place.namespace).cloned();
+        let concerned = self.pull_applications.of(&object_ref.namespace).cloned();
         let mut affected: Vec<_> = concerned.map(ReconcileRequest::application).collect();
-        affected.extend(self.map(Kind::Decisions, place, before.as_ref().map(Before::Decision)));
+        affected.extend(self.map(
+            Kind::Decisions,
+            object_ref,
+            before.as_ref().map(Before::PlacementDecision),
+        ));
         affected
     }
 
-    fn put_placement(&mut self, place: &ObjectRef, placement: Option<Placement>) -> Vec<ReconcileRequest> {
-        if !self.gitops.put_placement(place, placement) {
+    fn put_placement(&mut self, object_ref: &ObjectRef, placement: Option<Placement>) -> Vec<ReconcileRequest> {
+        if !self.gitops.put_placement(object_ref, placement) {
             return Vec::new();
         }
-        self.map(Kind::Placements, place, None)
+        self.map(Kind::Placements, object_ref, None)
     }
 
-    fn put_gitops_cluster(&mut self, place: &ObjectRef, it: Option<Box<GitOpsCluster>>) -> Vec<ReconcileRequest> {
-        let before = self.gitops.put(place, it);
+    fn put_gitops_cluster(&mut self, object_ref: &ObjectRef, it: Option<Box<GitOpsCluster>>) -> Vec<ReconcileRequest> {
+        let before = self.gitops.put(object_ref, it);
         self.map(
             Kind::GitOpsClusters,
-            place,
+            object_ref,
             before.as_deref().map(Before::GitOpsCluster),
         )
     }
@@ -841,13 +863,13 @@ impl Cache {
         if !self.gitops.put_open(open.unwrap_or_default()) {
             return Vec::new();
         }
-        let place = ReconcileRequest::argocd(&self.argocd).place;
-        self.map(Kind::Namespace, &place, None)
+        let object_ref = ReconcileRequest::argocd(&self.argocd).object_ref;
+        self.map(Kind::Namespace, &object_ref, None)
     }
 
     fn put_secret(&mut self, name: &Arc<str>, secret: Option<ClusterSecret>) -> Vec<ReconcileRequest> {
-        let (before, is_news) = self.secrets.put(name, secret);
-        if !is_news {
+        let (before, has_changed) = self.secrets.put(name, secret);
+        if !has_changed {
             return Vec::new();
         }
         self.map(
@@ -864,12 +886,21 @@ impl Cache {
         self.map(Kind::Certificates, &self.of_argocd(name), None)
     }
 
-    fn put_object(&mut self, kind: AgentResource, place: &ObjectRef, object: Option<Object>) -> Vec<ReconcileRequest> {
-        let (before, is_news) = self.agents.put(kind, place, object);
-        if !is_news {
+    fn put_object(
+        &mut self,
+        kind: AgentResource,
+        object_ref: &ObjectRef,
+        object: Option<Object>,
+    ) -> Vec<ReconcileRequest> {
+        let (before, has_changed) = self.agents.put(kind, object_ref, object);
+        if !has_changed {
             return Vec::new();
         }
-        self.map(Kind::AgentResource(kind), place, before.as_ref().map(Before::Object))
+        self.map(
+            Kind::AgentResource(kind),
+            object_ref,
+            before.as_ref().map(Before::Object),
+        )
     }
 
     /// Returns the GitOpsClusters that select any of these managed clusters.
@@ -885,7 +916,7 @@ impl Cache {
         let owners = owners.map(|(namespace, name)| ObjectRef::new(namespace, name));
         let selecting = self.selecting([cluster]).into_iter().cloned();
         let all = owners.chain(selecting).chain(self.listing(cluster));
-        all.filter(|place| self.gitops.get(place).is_some()).collect()
+        all.filter(|object_ref| self.gitops.get(object_ref).is_some()).collect()
     }
 
     fn put_project(&mut self, name: &Arc<str>, project: Option<Value>) -> Vec<ReconcileRequest> {
@@ -911,11 +942,11 @@ impl Cache {
         if label != self.tracking().label() {
             affected.extend(self.clusters.keys().map(ReconcileRequest::cluster));
         }
-        self.with_sets(affected)
+        self.with_application_sets(affected)
     }
 
     fn put_cluster(&mut self, name: &Arc<str>, cluster: Option<Cluster>) -> Vec<ReconcileRequest> {
-        let reach = self.reach(name);
+        let availability = self.availability(name);
         let mut affected = Vec::new();
         if cluster.is_some() && self.lists_no_cluster {
             self.lists_no_cluster = false;
@@ -924,11 +955,11 @@ impl Cache {
         let before = self.clusters.put(name, cluster);
         let after = self.clusters.get(name);
         if let Some(before) = &before {
-            let count = &mut self.heard[before.reach as usize];
+            let count = &mut self.cluster_counts[before.availability as usize];
             *count = count.saturating_sub(1);
         }
         if let Some(after) = after {
-            let count = &mut self.heard[after.reach as usize];
+            let count = &mut self.cluster_counts[after.availability as usize];
             *count = count.saturating_add(1);
         }
         if after != before.as_ref() {
@@ -938,29 +969,29 @@ impl Cache {
         if after.is_some_and(stays) != before.as_ref().is_some_and(stays) {
             affected.extend(ReconcileRequest::gitops_all(self.selecting([name])));
         }
-        let is_reached_otherwise = self.reach(name) != reach;
-        if is_reached_otherwise {
+        let has_availability_changed = self.availability(name) != availability;
+        if has_availability_changed {
             // A cluster that is reachable again may have left a Placement meanwhile.
             affected.extend(ReconcileRequest::gitops_all(&self.gitops_of(name)));
         }
         let is_another = self.clusters.get(name).is_some() != before.is_some();
         let mut concerned = BTreeSet::new();
-        if is_reached_otherwise {
+        if has_availability_changed {
             concerned.extend(self.works.on(name));
         }
         let is_hub = |cluster: &Cluster| is_hub(name, &cluster.labels);
         let is_hub_now = after.is_some_and(is_hub) != before.as_ref().is_some_and(is_hub);
-        if is_reached_otherwise || is_another || is_hub_now {
-            concerned.extend(self.pulled.to(name).cloned());
+        if has_availability_changed || is_another || is_hub_now {
+            concerned.extend(self.pull_applications.to(name).cloned());
         }
         if is_another {
-            concerned.extend(self.pulled.of(name).cloned());
+            concerned.extend(self.pull_applications.of(name).cloned());
         }
         affected.extend(concerned.into_iter().map(ReconcileRequest::application));
-        let mut affected = self.with_sets(affected);
-        if is_reached_otherwise || is_another {
-            let set_of = |place: &ObjectRef| self.application(place)?.set(place);
-            let sets: BTreeSet<_> = self.sets.on(name).filter_map(set_of).collect();
+        let mut affected = self.with_application_sets(affected);
+        if has_availability_changed || is_another {
+            let set_of = |object_ref: &ObjectRef| self.application(object_ref)?.set(object_ref);
+            let sets: BTreeSet<_> = self.application_sets.on(name).filter_map(set_of).collect();
             affected.extend(sets.into_iter().map(ReconcileRequest::set));
         }
         affected
@@ -968,7 +999,7 @@ impl Cache {
 }
 
 /// Returns the fields of an Application that the report of its ApplicationSet contains.
-fn told(application: &Application) -> (Option<&Generated>, Option<&str>, &[Condition]) {
+fn report_fields(application: &Application) -> (Option<&Generated>, Option<&str>, &[Condition]) {
     let cluster = application.cluster();
     (application.generated.as_deref(), cluster, &application.conditions)
 }

@@ -10,13 +10,13 @@
 
 mod credential;
 mod decide;
-mod keeper;
+mod manager;
 pub(crate) mod routes;
 
 pub use crate::model::Labels;
 pub use credential::Issuer;
-pub use decide::{Cluster, Decision, Write, decide, obsolete};
-pub use keeper::{Keeper, is_hub};
+pub use decide::{Cluster, SecretUpdate, Write, decide, obsolete};
+pub use manager::{SecretManager, is_hub};
 
 use crate::annotations;
 use crate::model::TlsSecret;
@@ -87,7 +87,7 @@ pub struct ClusterSecret {
     /// The server that Argo CD would connect to.
     server: Box<str>,
     /// The remaining content of the Secret.
-    rest: Rest,
+    config_content: ConfigContent,
     /// The client certificate of Argo CD, if the Secret is that of an agent.
     credential: Option<Box<Credential>>,
     labels: Labels,
@@ -103,11 +103,11 @@ pub struct ClusterSecret {
 
 /// The content of a cluster Secret besides the cluster's name and server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rest {
-    Nothing,
+enum ConfigContent {
+    Absent,
     /// An empty connection configuration and nothing else.
-    Plain,
-    Something,
+    Empty,
+    Other,
 }
 
 impl ClusterSecret {
@@ -154,16 +154,16 @@ impl ClusterSecret {
         let labels = Labels::of(&metadata.labels.unwrap_or_default());
         let config = data.get(CONFIG);
         let is_bare = data.keys().all(|key| [NAME, SERVER, CONFIG].contains(&&**key));
-        let rest = match config.map(|raw| raw.get()) {
-            None if is_bare => Rest::Nothing,
-            Some(PLAIN_VALUE) if is_bare => Rest::Plain,
-            _ => Rest::Something,
+        let config_content = match config.map(|raw| raw.get()) {
+            None if is_bare => ConfigContent::Absent,
+            Some(PLAIN_VALUE) if is_bare => ConfigContent::Empty,
+            _ => ConfigContent::Other,
         };
         Ok(Self {
             uid: metadata.uid,
             version: metadata.resource_version,
             deleting: metadata.deletion_timestamp.is_some(),
-            rest,
+            config_content,
             cluster: value(NAME).map_err(unreadable)?,
             server: value(SERVER).map_err(unreadable)?,
             credential: config
@@ -180,7 +180,7 @@ impl ClusterSecret {
     /// Returns the clusters that a Secret of this name belongs to, may belong to, or conflicts with.
     #[must_use]
     pub fn concerns<'s>(&'s self, name: &'s str) -> BTreeSet<&'s str> {
-        let mut all: BTreeSet<_> = Keeper::clusters(name, self.server()).collect();
+        let mut all: BTreeSet<_> = SecretManager::clusters(name, self.server()).collect();
         all.extend([&*self.cluster]);
         all.remove("");
         all
@@ -232,31 +232,33 @@ impl ClusterSecret {
     }
 
     /// Returns true if the Secret belongs to this keeper or is handed over to it.
-    fn is_kept_by(&self, keeper: Keeper<'_>) -> bool {
+    fn is_managed_by(&self, manager: SecretManager<'_>) -> bool {
         self.is_ours()
-            && match (self.owner(), keeper.owner()) {
+            && match (self.owner(), manager.owner()) {
                 (None, _) => true,
                 (Some(_), None) => false,
-                (is, wanted) => is == wanted || is == keeper.before(),
+                (is, desired) => is == desired || is == manager.before(),
             }
     }
 
     /// Returns true if the Secret is as the peer integration writes it and has no label of another manager.
-    fn is_of_the_peer(&self, cluster: &str, keeper: Keeper<'_>) -> bool {
-        let is_as_written = match keeper {
-            Keeper::Controller | Keeper::GitOps { .. } => {
-                self.rest == Rest::Nothing
-                    && *self.server == keeper.server(cluster)
-                    && self.labels.get(ACM) == keeper.acm()
+    fn is_from_peer_integration(&self, cluster: &str, manager: SecretManager<'_>) -> bool {
+        let is_as_written = match manager {
+            SecretManager::Controller | SecretManager::GitOps { .. } => {
+                self.config_content == ConfigContent::Absent
+                    && *self.server == manager.server(cluster)
+                    && self.labels.get(ACM) == manager.acm()
             }
             // Secrets of argocd-agentctl look alike but have no user name: they are maintained by hand.
-            Keeper::Agent { .. } => {
+            SecretManager::Agent { .. } => {
                 let has_user = self.credential.as_ref().is_some_and(|is| is.has_user);
                 let is_of_pull = self.labels.get(CLUSTER_NAME) == Some(cluster);
-                let is_of_acm = keeper::agent_of(self.server()) == Some(cluster);
+                let is_of_acm = manager::agent_of(self.server()) == Some(cluster);
                 self.labels.get(AGENT_NAME) == Some(cluster) && has_user && (is_of_pull || is_of_acm)
             }
-            Keeper::Hub { .. } => self.rest != Rest::Something && self.server() == keeper.server(cluster),
+            SecretManager::Hub { .. } => {
+                self.config_content != ConfigContent::Other && self.server() == manager.server(cluster)
+            }
         };
         is_as_written && *self.cluster == *cluster && self.labels.get(MANAGED_BY).is_none()
     }

@@ -1,7 +1,7 @@
 //! The controllers of the process, one folder each: each computes the desired state from the cache. Adding a controller takes a
 //! folder and a line here.
 
-pub use crate::reconcile::{Context, Controller, Settings, never};
+pub use crate::reconcile::{Context, Controller, Settings, no_requeue};
 
 /// All controllers. A controller that reconciles several kinds has one entry for each, under the same name.
 pub static CONTROLLERS: &[Controller] = &[

@@ -22,9 +22,9 @@ use crate::cache::{Cache, ReconcileKind, Selection};
 use crate::cluster_secrets::ClusterSecret;
 use crate::model::GitOpsCluster;
 use crate::reconcile::{Context, Controller, Watch};
-use crate::runtime::action::{Action, Event, Involved, Write};
+use crate::runtime::action::{Action, Event, InvolvedObject, Write};
 use crate::watches::Kind;
-use membership::{Form, own};
+use membership::{SecretKind, own};
 use ocm::gitops_cluster::{SHARED_FINALIZER, finalizer, namespace_of_finalizer};
 use ocm::object_ref::ObjectRef;
 use ocm::resources::{GITOPS_CLUSTER_STATUSES, GITOPS_CLUSTERS};
@@ -52,7 +52,7 @@ pub(super) const CONTROLLER: Controller = Controller {
     kind: ReconcileKind::GitOpsCluster,
     watches: WATCHES,
     // The counts in the status change often while a fleet is registered.
-    pause: Duration::from_secs(2),
+    min_write_interval: Duration::from_secs(2),
     reconcile,
     requeue_after: argocd_agent::rollout_again,
 };
@@ -65,45 +65,45 @@ fn with_own_finalizer(it: &GitOpsCluster, argocd: &str) -> Vec<String> {
 }
 
 /// Returns the finalizers of a GitOpsCluster that this controller must not remove.
-fn others_finalizers(place: &ObjectRef, it: &GitOpsCluster, argocd: &str) -> Vec<String> {
-    let is_for_this = argocd_of(place, it) == argocd;
+fn others_finalizers(object_ref: &ObjectRef, it: &GitOpsCluster, argocd: &str) -> Vec<String> {
+    let is_for_this = argocd_of(object_ref, it) == argocd;
     let is_ours = |it: &&String| namespace_of_finalizer(it) == Some(argocd) || is_for_this && *it == SHARED_FINALIZER;
     it.finalizers.iter().filter(|it| !is_ours(it)).cloned().collect()
 }
 
 /// Returns descriptions of the objects that delay the deletion of a GitOpsCluster. Counts only Secrets with the names under which
 /// the controller deletes them: a copy of such a Secret has the annotation too, and the controller never deletes it.
-fn left(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, context: &Context<'_>) -> Vec<String> {
+fn left(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, context: &Context<'_>) -> Vec<String> {
     let argocd = &*context.settings.argocd;
-    let owner = place.to_string();
+    let owner = object_ref.to_string();
     let clusters: BTreeSet<&str> = cache.secrets_owned_by(&owner).map(ClusterSecret::cluster).collect();
     let held = clusters.into_iter().flat_map(|cluster| {
-        let of_it = Form::ALL.into_iter().filter(|form| {
-            let secret = own(*form, cache, cluster);
+        let of_it = SecretKind::ALL.into_iter().filter(|secret_kind| {
+            let secret = own(*secret_kind, cache, cluster);
             secret.and_then(ClusterSecret::owner) == Some(&*owner)
         });
-        of_it.map(|form| format!("Secret {argocd}/{}", form.secret_name(cluster)))
+        of_it.map(|secret_kind| format!("Secret {argocd}/{}", secret_kind.secret_name(cluster)))
     });
     let mut left: Vec<_> = held.collect();
-    if argocd_agent::is_left(cache, place, it, context) {
+    if argocd_agent::is_left(cache, object_ref, it, context) {
         left.push("the objects of its agents".to_owned());
     }
     left
 }
 
-fn reconcile(cache: &Cache, place: &ObjectRef, context: &Context<'_>) -> Option<Action> {
-    let it = cache.gitops_cluster(place)?;
+fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Action> {
+    let it = cache.gitops_cluster(object_ref)?;
     let argocd = &*context.settings.argocd;
-    let ownership = Ownership::of(cache, place, it, argocd);
+    let ownership = Ownership::of(cache, object_ref, it, argocd);
     let action = |resource, body, events| Action {
-        of: Involved {
+        involved_object: InvolvedObject {
             resource: &GITOPS_CLUSTERS,
-            place: place.clone(),
+            object_ref: object_ref.clone(),
             uid: it.uid.clone(),
         },
         writes: vec![Write::Patch {
             resource,
-            place: place.clone(),
+            object_ref: object_ref.clone(),
             body,
         }],
         refresh: false,
@@ -114,8 +114,8 @@ fn reconcile(cache: &Cache, place: &ObjectRef, context: &Context<'_>) -> Option<
         action(&GITOPS_CLUSTER_STATUSES, body, events)
     };
     let alive = || {
-        let (wanted, told, refused) = status::wanted(cache, place, it, &ownership, context)?;
-        let warnings = [("ClusterSecretConflict", told), ("FieldRefused", refused)];
+        let (desired, conflicts, refused) = status::desired(cache, object_ref, it, &ownership, context)?;
+        let warnings = [("ClusterSecretConflict", conflicts), ("FieldRefused", refused)];
         let events = warnings.into_iter().filter_map(|(reason, message)| {
             Some(Event {
                 warning: true,
@@ -123,28 +123,28 @@ fn reconcile(cache: &Cache, place: &ObjectRef, context: &Context<'_>) -> Option<
                 message: message?,
             })
         });
-        Some(status(wanted, events.collect()))
+        Some(status(desired, events.collect()))
     };
     let finalizers = |finalizers: Vec<String>| {
         let body = json!({"metadata": {"resourceVersion": it.version, "finalizers": finalizers}});
         action(&GITOPS_CLUSTERS, body, Vec::new())
     };
     // Report refused writes in the status before writing finalizers: the API server may refuse that write again.
-    let is_told = status::names_refusals(cache, place, it, context);
-    let is_held = is_held(place, it, argocd);
+    let is_told = status::names_refusals(cache, object_ref, it, context);
+    let is_held = is_held(object_ref, it, argocd);
     if it.deleting {
         if !is_held {
             return None;
         }
-        let left = left(cache, place, it, context);
+        let left = left(cache, object_ref, it, context);
         if left.is_empty() && is_told {
-            return Some(finalizers(others_finalizers(place, it, argocd)));
+            return Some(finalizers(others_finalizers(object_ref, it, argocd)));
         }
-        return status::deleting(cache, place, it, &left, context).map(|wanted| status(wanted, Vec::new()));
+        return status::deleting(cache, object_ref, it, &left, context).map(|desired| status(desired, Vec::new()));
     }
     if let Ownership::Elsewhere(other) = &ownership {
-        if is_held && left(cache, place, it, context).is_empty() {
-            return Some(finalizers(others_finalizers(place, it, argocd)));
+        if is_held && left(cache, object_ref, it, context).is_empty() {
+            return Some(finalizers(others_finalizers(object_ref, it, argocd)));
         }
         // The controller of the other Argo CD writes the status.
         if has_own_finalizer(it, other) || status::is_answered(it, other) {
@@ -153,8 +153,8 @@ fn reconcile(cache: &Cache, place: &ObjectRef, context: &Context<'_>) -> Option<
         return alive();
     }
     let selects = !matches!(
-        cache.selection(&it.placement(place)),
-        Selection::NoPlacement | Selection::Nothing
+        cache.selection(&it.placement(object_ref)),
+        Selection::NoPlacement | Selection::Empty
     );
     // Without the argocd-agent controller there are no agents to wait for.
     let registers = it.spec.registers || it.spec.agent.is_some() && context.settings.agents;

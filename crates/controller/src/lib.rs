@@ -111,7 +111,7 @@ pub async fn run(options: &Options, clocks: Clocks) -> Result<(), String> {
 
 async fn connect(options: &Options) -> Result<(Client, String), String> {
     let mut config = hub::config(&options.hub).await?;
-    config.read_timeout = Some(watches::PATIENCE);
+    config.read_timeout = Some(watches::IDLE_TIMEOUT);
     // On an idle connection, the timeout starts again when the connection is used.
     config.reset_reader_on_write = true;
     // The workqueue retries and counts failed requests without delaying other objects.

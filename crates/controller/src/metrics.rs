@@ -2,7 +2,7 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-use crate::model::{GitOpsCluster, Reach};
+use crate::model::{Availability, GitOpsCluster};
 use crate::runtime::metrics::Metrics;
 use jiff::Timestamp;
 use ocm::health::HealthStatus;
@@ -14,22 +14,22 @@ use prometheus_client::registry::Registry;
 use std::sync::Arc;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfState {
+struct StateLabels {
     state: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfReach {
+struct AvailabilityLabels {
     available: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfSecret {
+struct SecretLabels {
     secret: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfClusters {
+struct ClustersLabels {
     namespace: Arc<str>,
     name: Arc<str>,
     state: &'static str,
@@ -41,10 +41,10 @@ const COUNTED: [&str; 5] = ["selected", "registered", "installed", "connected", 
 /// The metrics of the hub's objects. Clones share their values.
 #[derive(Clone, Debug, Default)]
 pub struct HubMetrics {
-    works: Family<OfState, Gauge>,
-    managed_clusters: Family<OfReach, Gauge>,
-    certificates: Family<OfSecret, Gauge>,
-    clusters: Family<OfClusters, Gauge>,
+    works: Family<StateLabels, Gauge>,
+    managed_clusters: Family<AvailabilityLabels, Gauge>,
+    certificates: Family<SecretLabels, Gauge>,
+    clusters: Family<ClustersLabels, Gauge>,
 }
 
 /// Creates the metrics of the runtime and of the hub's objects, which are rendered together.
@@ -77,18 +77,20 @@ impl HubMetrics {
     pub fn works(&self, health: HealthStatus, count: usize) {
         let state = health.name();
         let count = i64::try_from(count).unwrap_or(i64::MAX);
-        self.works.get_or_create(&OfState { state }).set(count);
+        self.works.get_or_create(&StateLabels { state }).set(count);
     }
 
     /// Records the number of managed clusters with this reachability.
-    pub fn managed_clusters(&self, reach: Reach, count: usize) {
-        let available = match reach {
-            Reach::Heard => "true",
-            Reach::Unwell => "false",
-            Reach::Silent => "unknown",
+    pub fn managed_clusters(&self, availability: Availability, count: usize) {
+        let available = match availability {
+            Availability::Available => "true",
+            Availability::Unavailable => "false",
+            Availability::Unknown => "unknown",
         };
         let count = i64::try_from(count).unwrap_or(i64::MAX);
-        self.managed_clusters.get_or_create(&OfReach { available }).set(count);
+        self.managed_clusters
+            .get_or_create(&AvailabilityLabels { available })
+            .set(count);
     }
 
     /// Records the expiry of all certificates of argocd-agent on the hub, by the names of their Secrets.
@@ -96,7 +98,7 @@ impl HubMetrics {
         self.certificates.clear();
         for (secret, until) in all {
             self.certificates
-                .get_or_create(&OfSecret { secret })
+                .get_or_create(&SecretLabels { secret })
                 .set(until.as_second());
         }
     }
@@ -104,13 +106,13 @@ impl HubMetrics {
     /// Records the counts of all GitOpsClusters. Counts that are missing in a status have no time series.
     pub fn gitops_clusters<'i>(&self, all: impl Iterator<Item = (&'i ObjectRef, &'i GitOpsCluster)>) {
         self.clusters.clear();
-        for (place, it) in all {
+        for (object_ref, it) in all {
             for state in COUNTED {
                 let count = it.status.get("clusters").and_then(|clusters| clusters[state].as_i64());
                 let Some(count) = count else { continue };
-                let labels = OfClusters {
-                    namespace: Arc::clone(&place.namespace),
-                    name: Arc::clone(&place.name),
+                let labels = ClustersLabels {
+                    namespace: Arc::clone(&object_ref.namespace),
+                    name: Arc::clone(&object_ref.name),
                     state,
                 };
                 self.clusters.get_or_create(&labels).set(count);
@@ -136,16 +138,16 @@ mod tests {
     fn works_and_clusters_are_counted_by_state() {
         let (rendered, metrics) = metrics();
         metrics.works(HealthStatus::Degraded, 7);
-        metrics.managed_clusters(Reach::Heard, 5);
-        metrics.managed_clusters(Reach::Unwell, 0);
-        metrics.managed_clusters(Reach::Silent, 1);
-        let wanted = [
+        metrics.managed_clusters(Availability::Available, 5);
+        metrics.managed_clusters(Availability::Unavailable, 0);
+        metrics.managed_clusters(Availability::Unknown, 1);
+        let desired = [
             r#"argocd_ocm_cmp_managed_clusters{available="false"} 0"#,
             r#"argocd_ocm_cmp_managed_clusters{available="true"} 5"#,
             r#"argocd_ocm_cmp_managed_clusters{available="unknown"} 1"#,
         ];
-        assert_eq!(lines(&rendered, "argocd_ocm_cmp_managed_clusters"), wanted);
-        let wanted = [
+        assert_eq!(lines(&rendered, "argocd_ocm_cmp_managed_clusters"), desired);
+        let desired = [
             r#"argocd_ocm_cmp_works{state="Degraded"} 7"#,
             r#"argocd_ocm_cmp_works{state="Healthy"} 0"#,
             r#"argocd_ocm_cmp_works{state="Missing"} 0"#,
@@ -154,7 +156,7 @@ mod tests {
             r#"argocd_ocm_cmp_works{state="Unknown"} 0"#,
             r#"argocd_ocm_cmp_works{state="Waiting"} 0"#,
         ];
-        assert_eq!(lines(&rendered, "argocd_ocm_cmp_works"), wanted);
+        assert_eq!(lines(&rendered, "argocd_ocm_cmp_works"), desired);
     }
 
     #[test]
@@ -170,7 +172,7 @@ mod tests {
         let small = (ObjectRef::new("team", "small"), read(&registers));
         let new = (ObjectRef::new("team", "new"), read(&json!({"clusters": null})));
         let all = [fleet, small, new];
-        metrics.gitops_clusters(all.iter().map(|(place, it)| (place, it)));
+        metrics.gitops_clusters(all.iter().map(|(object_ref, it)| (object_ref, it)));
         let line = |namespace: &str, name: &str, state: &str, count: u8| {
             format!(
                 r#"argocd_ocm_cmp_gitopscluster_clusters{{namespace="{namespace}",name="{name}",state="{state}"}} {count}"#
@@ -190,7 +192,7 @@ mod tests {
         both.extend(small.clone());
         let start = "argocd_ocm_cmp_gitopscluster";
         assert_eq!(lines(&rendered, start), both);
-        metrics.gitops_clusters(all[1..].iter().map(|(place, it)| (place, it)));
+        metrics.gitops_clusters(all[1..].iter().map(|(object_ref, it)| (object_ref, it)));
         assert_eq!(lines(&rendered, start), small);
     }
 

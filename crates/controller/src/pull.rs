@@ -5,7 +5,7 @@
 //! can switch by replacing the controller. The decisions are pure functions of the stored objects:
 //!
 //! - [`application`] reads the hub's Application; [`payload`] builds the objects for the managed cluster.
-//! - [`work`] builds the desired ManifestWork; [`carried`] reads an existing one.
+//! - [`work`] builds the desired ManifestWork; [`pull_work`] reads an existing one.
 //! - [`tenancy`] decides which Applications may run on which managed cluster.
 //! - [`requests`] forwards requests on the hub's Application: a sync, a refresh.
 //! - [`feedback`] reads the status feedback of the cluster, [`status`] builds the status of the hub's Application, and `history`
@@ -14,12 +14,12 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 pub mod application;
-pub mod carried;
 pub mod feedback;
 mod history;
 pub mod payload;
 #[cfg(test)]
 mod properties;
+pub mod pull_work;
 pub mod reconcile;
 pub mod requests;
 pub mod status;
@@ -27,7 +27,7 @@ pub mod tenancy;
 pub mod work;
 
 pub use application::Application;
-pub use carried::Carried;
+pub use pull_work::PullWork;
 
 use clap::ValueEnum;
 use ocm::hash::hex;
@@ -183,19 +183,19 @@ pub(crate) mod tests {
     }
 
     /// Returns the work of an Application with the status that its agent reports, or without status.
-    pub(crate) fn work(application: &Application, requests: &Requests, said: Option<Value>) -> Value {
+    pub(crate) fn work(application: &Application, requests: &Requests, reported: Option<Value>) -> Value {
         let settings = Settings::default();
-        let hold = work::Hold::Firm;
-        let desired = Desired::of(application, ("eu1", "shop-0a1b2"), &settings, requests, None, hold);
+        let retention = work::Retention::Owned;
+        let desired = Desired::of(application, ("eu1", "shop-0a1b2"), &settings, requests, None, retention);
         let mut work = as_stored(&desired.object());
-        if let Some(said) = said {
-            work["status"] = json!({"resourceStatus": {"manifests": [said]}});
+        if let Some(reported) = reported {
+            work["status"] = json!({"resourceStatus": {"manifests": [reported]}});
         }
         work
     }
 
     /// Returns the status of an agent that has applied the current generation of the work, with this feedback.
-    pub(crate) fn said(values: &[(&str, &str)]) -> Value {
+    pub(crate) fn reported(values: &[(&str, &str)]) -> Value {
         let value =
             |(name, text): &(&str, &str)| json!({"name": name, "fieldValue": {"type": "String", "string": text}});
         json!({

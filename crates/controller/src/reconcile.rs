@@ -22,7 +22,7 @@ pub struct Controller {
     /// The kinds that must be in the cache.
     pub watches: &'static [Watch],
     /// The minimum interval between two writes for the same object.
-    pub pause: Duration,
+    pub min_write_interval: Duration,
     /// Computes the writes for an object; none if it is in the desired state.
     pub reconcile: fn(&Cache, &ObjectRef, &Context) -> Option<Action>,
     /// Computes when to reconcile an object again without a change.
@@ -74,7 +74,7 @@ pub fn mappers<'c>(controllers: impl IntoIterator<Item = &'c Controller>) -> Map
 
 /// Requests no reconciliation without a change.
 #[must_use]
-pub fn never(_: &Cache, _: &ObjectRef, _: &Context) -> Option<Timestamp> {
+pub fn no_requeue(_: &Cache, _: &ObjectRef, _: &Context) -> Option<Timestamp> {
     None
 }
 

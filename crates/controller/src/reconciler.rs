@@ -1,11 +1,11 @@
 //! The event loop: applies watch events to the cache, reconciles the objects that are due, and starts writes.
 //!
-//! It shares its thread with the Leases, the probes and the writes in progress, and so yields after [`BUDGET`] of computing. A
+//! It shares its thread with the Leases, the probes and the writes in progress, and so yields after [`YIELD_AFTER`] of computing. A
 //! panic while an object is reconciled or written is counted and logged, and the object is retried as after a failed write.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-mod measure;
+mod gauges;
 mod standby;
 #[cfg(test)]
 mod tests;
@@ -15,9 +15,9 @@ use super::watches::{self, Kind, WatchEvent, WatchUpdate, Watches};
 use super::{Clocks, Options};
 use crate::cache::{Cache, Change, ReconcileKind, ReconcileRequest, Refusal};
 use crate::reconcile::{Context, Controller, Settings, mappers};
-use crate::runtime::action::{Action, Event, Involved, RecordedEvent};
+use crate::runtime::action::{Action, Event, InvolvedObject, RecordedEvent};
 use crate::runtime::metrics::{Metrics, Reason};
-use crate::runtime::outbox::{Outbox, Put};
+use crate::runtime::outbox::{Enqueued, Outbox};
 use crate::runtime::panics::guard;
 use crate::runtime::queue::{Due, Outcome, Queue, Refresh};
 use crate::runtime::readiness::Readiness;
@@ -38,58 +38,59 @@ use tokio::task::{self, AbortHandle, JoinError, JoinSet};
 use tracing::{Instrument, debug, error, error_span, info, warn};
 
 /// The time that writes in progress have to finish at shutdown.
-const LAST_WRITES: Duration = Duration::from_secs(10);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The maximum sleep while waiting for a wall clock time: the clock may be set meanwhile.
-const NAP: Duration = Duration::from_secs(30);
+const MAX_CLOCK_SLEEP: Duration = Duration::from_secs(30);
 
 /// The maximum sleep while waiting for a time that is days away.
-const LONG_NAP: Duration = Duration::from_secs(3600);
+const MAX_REQUEUE_DELAY: Duration = Duration::from_secs(3600);
 
 /// The minimum sleep while waiting for a wall clock time.
-const BLINK: Duration = Duration::from_secs(10);
+const MIN_REQUEUE_DELAY: Duration = Duration::from_secs(10);
 
 /// The computing time after which the loop yields to the Leases and the probes. A Lease is renewed every two seconds and lost
 /// after ten.
-const BUDGET: Duration = Duration::from_millis(10);
+const YIELD_AFTER: Duration = Duration::from_millis(10);
 
 /// The number of objects that are reconciled between two readings of the clock.
-const STRIDE: u32 = 16;
+const CLOCK_CHECK_INTERVAL: u32 = 16;
 
 /// The delays before a kind is listed again after a change of it panicked: the first and the last.
-const RELIST: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(600)];
+const RELIST_BACKOFF: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(600)];
 
 /// The pause of time-driven work after a panic.
-const AFTER_PANIC: Duration = Duration::from_secs(60);
+const PANIC_BACKOFF: Duration = Duration::from_secs(60);
 
 /// The reason of the Event on an object for which a write fails.
 const WRITE_REFUSED: &str = "WriteRefused";
 
 /// The message about an aborted write, for people.
-const LATE: &str = "the API server does not answer in time: look for a slow or unresponsive admission webhook";
+const WRITE_TIMED_OUT: &str =
+    "the API server does not answer in time: look for a slow or unresponsive admission webhook";
 
 /// A finished task.
-enum Done {
-    Written(writer::Done, Box<Action>),
-    Told,
+enum TaskResult {
+    Written(writer::WriteResult, Box<Action>),
+    EventRecorded,
 }
 
 /// A write in progress.
 struct Running {
     /// The index of the workqueue, the object, and the object on which Events are recorded; none for an Event.
-    of: Option<(usize, Due, Involved)>,
+    involved_object: Option<(usize, Due, InvolvedObject)>,
     task: AbortHandle,
     /// True if the write was aborted.
-    is_given_up: bool,
+    is_aborted: bool,
 }
 
 /// The result of an attempt to reconcile the next object.
 #[derive(PartialEq, Eq)]
-enum Look {
+enum Attempt {
     /// No object is due, or none whose write may begin.
-    Nothing,
+    NotDue,
     /// An object was reconciled.
-    Done,
+    Reconciled,
 }
 
 /// A workqueue and its controller.
@@ -112,8 +113,8 @@ pub(super) struct Reconciler {
     missing: BTreeSet<Kind>,
     workqueues: Vec<Workqueue>,
     /// The index of the workqueue that has the next turn.
-    turn: usize,
-    writes: JoinSet<Done>,
+    next_workqueue: usize,
+    writes: JoinSet<TaskResult>,
     running: HashMap<task::Id, Running>,
     slots: Slots<task::Id>,
     /// The group of slots for Events.
@@ -121,7 +122,7 @@ pub(super) struct Reconciler {
     outbox: Outbox,
     sweep: Sweep,
     /// The earliest next update of health by time alone.
-    no_flip_before: Option<Instant>,
+    health_updates_paused_until: Option<Instant>,
     leads: watch::Receiver<bool>,
     /// The time since which this replica leads.
     leads_since: Option<Instant>,
@@ -151,7 +152,7 @@ impl Reconciler {
         let workqueues = options.controllers.iter().map(|controller| Workqueue {
             controller,
             group: names.binary_search(&controller.name).unwrap_or_default(),
-            queue: Queue::new(controller.pause),
+            queue: Queue::new(controller.min_write_interval),
             is_slow_next: false,
         });
         for kind in options.needs() {
@@ -168,14 +169,14 @@ impl Reconciler {
             panics: BTreeMap::new(),
             missing: BTreeSet::new(),
             workqueues: workqueues.collect(),
-            turn: 0,
+            next_workqueue: 0,
             writes: JoinSet::new(),
             running: HashMap::new(),
             slots: Slots::new(options.concurrent_writes, names.len().saturating_add(1)),
             events: names.len(),
             outbox: Outbox::default(),
             sweep: Sweep::default(),
-            no_flip_before: None,
+            health_updates_paused_until: None,
             leads,
             leads_since: None,
             ready,
@@ -201,38 +202,38 @@ impl Reconciler {
             let leads = *self.leads.borrow_and_update();
             let since = (self.clocks.elapsed)();
             let is_more = self.work(leads);
-            if is_more || (self.clocks.elapsed)().saturating_duration_since(rested) >= BUDGET {
+            if is_more || (self.clocks.elapsed)().saturating_duration_since(rested) >= YIELD_AFTER {
                 task::yield_now().await;
                 rested = (self.clocks.elapsed)();
             }
             let next = self.next(leads, since);
-            let flip = self.next_flip();
+            let health_deadline = self.next_health_deadline();
             tokio::select! {
-                said = self.watches.next() => match said {
-                    Some(said) => self.handle(said),
+                event = self.watches.next() => match event {
+                    Some(event) => self.handle(event),
                     None => return,
                 },
-                Some(done) = self.writes.join_next_with_id(), if !self.writes.is_empty() => self.note(done),
+                Some(done) = self.writes.join_next_with_id(), if !self.writes.is_empty() => self.finish_write(done),
                 changed = self.leads.changed(), if elected => elected = changed.is_ok(),
                 () = future::ready(()), if is_more => {}
                 () = sleep_until(next) => {}
-                () = sleep_until(flip) => self.tick(),
+                () = sleep_until(health_deadline) => self.tick(),
             }
         }
     }
 
     /// Does all work that is due, within its budget. Returns true if work is left.
     fn work(&mut self, leads: bool) -> bool {
-        self.measure_works(leads);
+        self.record_work_metrics(leads);
         let is_ready = self.ready.check().is_ok();
         let may_write = leads && is_ready;
         let mut is_more = may_write && self.start_writes();
         if may_write {
-            self.give_up_what_is_late();
+            self.abort_slow_writes();
         }
-        self.start_telling(!is_more);
+        self.start_event_writes(!is_more);
         is_more |= !leads && is_ready && self.sweep_standby();
-        self.measure_lanes(may_write);
+        self.record_queue_metrics(may_write);
         is_more
     }
 
@@ -240,31 +241,37 @@ impl Reconciler {
     pub(super) async fn finish(&mut self) {
         let all = async {
             loop {
-                self.start_telling(true);
+                self.start_event_writes(true);
                 match self.writes.join_next_with_id().await {
-                    Some(done) => self.note(done),
+                    Some(done) => self.finish_write(done),
                     None => return,
                 }
             }
         };
-        if tokio::time::timeout(LAST_WRITES, all).await.is_err() {
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, all).await.is_err() {
             warn!("some writes did not finish before shutdown");
         }
     }
 
     /// Records the result of a write.
-    fn note(&mut self, done: Result<(task::Id, Done), JoinError>) {
+    fn finish_write(&mut self, done: Result<(task::Id, TaskResult), JoinError>) {
         let (id, done) = match done {
             Ok((id, done)) => (id, Ok(done)),
             Err(error) => (error.id(), Err(error)),
         };
         let now = (self.clocks.elapsed)();
-        let is_answered = matches!(&done, Ok(Done::Written(it, _)) if matches!(it.outcome, Outcome::Written { .. }));
+        let is_answered =
+            matches!(&done, Ok(TaskResult::Written(it, _)) if matches!(it.outcome, Outcome::Written { .. }));
         let is_slow = self.slots.end(&id, is_answered, now);
-        let Some(Running { of, is_given_up, .. }) = self.running.remove(&id) else {
+        let Some(Running {
+            involved_object,
+            is_aborted,
+            ..
+        }) = self.running.remove(&id)
+        else {
             return;
         };
-        let Some((workqueue, due, involved)) = of else {
+        let Some((workqueue, due, involved)) = involved_object else {
             if done.is_err() {
                 self.metrics.panicked("events");
                 error!("panic while writing an Event; the Event is lost");
@@ -272,17 +279,17 @@ impl Reconciler {
             return;
         };
         let Workqueue { controller, queue, .. } = &mut self.workqueues[workqueue];
-        let (kind, place) = (controller.kind.kind(), &due.place);
+        let (kind, object_ref) = (controller.kind.kind(), &due.object_ref);
         let (outcome, refusal, action) = match done {
-            Ok(Done::Written(it, action)) => (it.outcome, it.refusal, Some(action)),
-            Ok(Done::Told) => return,
-            Err(_) if is_given_up => {
+            Ok(TaskResult::Written(it, action)) => (it.outcome, it.refusal, Some(action)),
+            Ok(TaskResult::EventRecorded) => return,
+            Err(_) if is_aborted => {
                 self.metrics.failed(controller.name, Reason::Timeout);
-                warn!(controller = controller.name, kind, %place, "slow write aborted because others wait; retrying");
+                warn!(controller = controller.name, kind, object = %object_ref, "slow write aborted because others wait; retrying");
                 let why = self
                     .cache
-                    .refused_of_part(controller.name, workqueue, controller.kind, place);
-                let why = why.unwrap_or(LATE);
+                    .refused_of_part(controller.name, workqueue, controller.kind, object_ref);
+                let why = why.unwrap_or(WRITE_TIMED_OUT);
                 let refusal = writer::Refusal {
                     text: why.to_owned(),
                     is_final: false,
@@ -293,23 +300,23 @@ impl Reconciler {
             }
             Err(_) => {
                 self.metrics.panicked(controller.name);
-                error!(controller = controller.name, kind, %place, "panic during a write; retrying");
+                error!(controller = controller.name, kind, object = %object_ref, "panic during a write; retrying");
                 (Outcome::Failed { retry_after: None }, None, None)
             }
         };
-        queue.note_slow(place, is_slow);
+        queue.set_slow(object_ref, is_slow);
         queue.done(&due, &outcome, now, fastrand::f64());
-        let refusal = refusal.filter(|it| it.is_final || queue.is_failing(place));
+        let refusal = refusal.filter(|it| it.is_final || queue.is_failing(object_ref));
         let Some(action) = action.filter(|_| matches!(outcome, Outcome::Written { .. })) else {
             if let Some(refusal) = refusal {
-                self.note_refusal(workqueue, &due.place, Some((refusal, involved)));
+                self.record_refusal(workqueue, &due.object_ref, Some((refusal, involved)));
             }
             return;
         };
-        for recorded in action.told(controller.name) {
+        for recorded in action.recorded_events(controller.name) {
             self.put(recorded);
         }
-        self.note_refusal(workqueue, &due.place, None);
+        self.record_refusal(workqueue, &due.object_ref, None);
     }
 
     /// Adds an Event to the outbox.
@@ -318,10 +325,10 @@ impl Reconciler {
         if recorded.event.warning {
             self.metrics.warned(controller, recorded.event.reason);
         }
-        if let Put::Dropped { first } = self.outbox.put(recorded) {
+        if let Enqueued::Dropped { first } = self.outbox.put(recorded) {
             self.metrics.event_dropped(controller);
             if first {
-                let most = Outbox::room();
+                let most = Outbox::capacity();
                 warn!(most, "too many Events wait to be written; dropping some");
             }
         }
@@ -329,85 +336,91 @@ impl Reconciler {
 
     /// Records whether the last write for an object was refused. A new reason is recorded as an Event; controllers read it from
     /// the cache.
-    fn note_refusal(&mut self, workqueue: usize, place: &ObjectRef, refusal: Option<(writer::Refusal, Involved)>) {
+    fn record_refusal(
+        &mut self,
+        workqueue: usize,
+        object_ref: &ObjectRef,
+        refusal: Option<(writer::Refusal, InvolvedObject)>,
+    ) {
         let controller = self.workqueues[workqueue].controller;
         let known = self
             .cache
-            .refused_of_part(controller.name, workqueue, controller.kind, place);
+            .refused_of_part(controller.name, workqueue, controller.kind, object_ref);
         if known == refusal.as_ref().map(|(it, _)| it.text.as_str()) {
             return;
         }
-        let noted = refusal.as_ref().map(|(it, of)| Refusal {
+        let noted = refusal.as_ref().map(|(it, involved_object)| Refusal {
             why: it.text.as_str().into(),
-            gitops: (of.resource.kind == GITOPS_CLUSTERS.kind && !it.is_of_status).then(|| of.place.clone()),
+            gitops: (involved_object.resource.kind == GITOPS_CLUSTERS.kind && !it.is_of_status)
+                .then(|| involved_object.object_ref.clone()),
         });
         // An Event on a deleted object is of no use. The hub's Argo CD has no UID, only a namespace.
-        if let Some((refusal, of)) =
-            refusal.filter(|(_, of)| !of.uid.is_empty() || controller.kind == ReconcileKind::ArgoCd)
+        if let Some((refusal, involved_object)) = refusal
+            .filter(|(_, involved_object)| !involved_object.uid.is_empty() || controller.kind == ReconcileKind::ArgoCd)
         {
             self.put(RecordedEvent {
                 controller: controller.name,
-                of,
+                involved_object,
                 event: Event {
                     warning: true,
                     reason: WRITE_REFUSED,
                     message: refusal.text,
                 },
-                lasts: false,
+                is_persistent: false,
             });
         }
         let affected = ReconcileRequest {
-            sort: controller.kind,
-            place: place.clone(),
+            kind: controller.kind,
+            object_ref: object_ref.clone(),
             refresh: Refresh::Unchanged,
         };
         let affected = self
             .cache
-            .apply(Change::Refused(controller.name, workqueue, affected, noted));
-        self.touch(affected);
+            .apply(Change::WriteRefused(controller.name, workqueue, affected, noted));
+        self.enqueue(affected);
     }
 
-    fn handle(&mut self, said: WatchEvent) {
-        let kind = said.kind.resource().plural;
-        self.metrics.received(kind, said.bytes);
-        match said.what {
+    fn handle(&mut self, event: WatchEvent) {
+        let kind = event.kind.resource().plural;
+        self.metrics.received(kind, event.bytes);
+        match event.update {
             WatchUpdate::Changed(change, age) => {
                 if let Some(age) = age {
                     self.metrics.lagged(kind, age);
                 }
-                self.apply(said.kind, change);
-                self.measure(said.kind);
+                self.apply(event.kind, change);
+                self.record_object_metrics(event.kind);
             }
             WatchUpdate::Synced(change) => {
-                if self.apply(said.kind, change) {
-                    self.panics.remove(&said.kind);
+                if self.apply(event.kind, change) {
+                    self.panics.remove(&event.kind);
                 }
-                self.measure(said.kind);
+                self.record_object_metrics(event.kind);
                 debug!(kind, "initial list complete");
-                self.is_synced(said.kind);
+                self.is_synced(event.kind);
             }
-            WatchUpdate::Unreadable(place, why) => {
+            WatchUpdate::Unreadable(object_ref, why) => {
                 self.metrics.watch_failed(kind, Reason::Unreadable);
-                warn!(kind, %place, %why, "parse error; keeping the last known state");
+                warn!(kind, object = %object_ref, %why, "parse error; keeping the last known state");
             }
-            WatchUpdate::Panicked(place) => {
+            WatchUpdate::Panicked(object_ref) => {
                 self.metrics.panicked("index");
-                error!(kind, %place, "panic while reading an object; keeping the last known state");
+                error!(kind, object = %object_ref, "panic while reading an object; keeping the last known state");
             }
             WatchUpdate::Failed(error) => {
                 // The loop does not wait for a kind that the hub does not serve.
-                if said.kind.may_be_missing() && watches::is_not_there(&error) {
+                if event.kind.may_be_missing() && watches::is_not_served(&error) {
                     self.metrics.watch_failed(kind, Reason::Missing);
-                    if self.missing.insert(said.kind) {
+                    if self.missing.insert(event.kind) {
                         info!(kind, "not served by the hub; continuing without it");
                     }
-                    self.is_synced(said.kind);
+                    self.is_synced(event.kind);
                 } else {
-                    if said.kind.may_be_forbidden() && watches::is_forbidden(&error) {
-                        self.is_synced(said.kind);
+                    if event.kind.may_be_forbidden() && watches::is_forbidden(&error) {
+                        self.is_synced(event.kind);
                     }
                     self.metrics.watch_failed(kind, watches::reason(&error));
-                    warn!(kind, why = watches::told(&error), "watch failed; retrying");
+                    warn!(kind, why = watches::describe(&error), "watch failed; retrying");
                 }
             }
         }
@@ -417,12 +430,12 @@ impl Reconciler {
     fn apply(&mut self, kind: Kind, change: Change) -> bool {
         let object = change.object();
         if let Ok(affected) = guard(|| self.cache.apply(change)) {
-            self.touch(affected);
+            self.enqueue(affected);
             return true;
         }
         self.metrics.panicked("index");
         let failures = self.panics.entry(kind).or_default();
-        let [first, last] = RELIST;
+        let [first, last] = RELIST_BACKOFF;
         let delay = first.saturating_mul(2_u32.saturating_pow(*failures)).min(last);
         *failures = failures.saturating_add(1);
         let (kind_name, object) = (kind.resource().kind, object.unwrap_or_default());
@@ -439,12 +452,12 @@ impl Reconciler {
     fn tick(&mut self) {
         let now = (self.clocks.time)();
         if let Ok(affected) = guard(|| self.cache.tick(now)) {
-            self.touch(affected);
+            self.enqueue(affected);
             return;
         }
         self.metrics.panicked("index");
         error!("panic while updating the health of works; retrying");
-        self.no_flip_before = Some(later((self.clocks.elapsed)(), AFTER_PANIC));
+        self.health_updates_paused_until = Some(later((self.clocks.elapsed)(), PANIC_BACKOFF));
     }
 
     fn is_synced(&mut self, kind: Kind) {
@@ -455,15 +468,15 @@ impl Reconciler {
         self.metrics.synced(plural, !self.ready.waits_for(plural));
     }
 
-    fn touch(&mut self, affected: Vec<ReconcileRequest>) {
+    fn enqueue(&mut self, affected: Vec<ReconcileRequest>) {
         let now = (self.clocks.elapsed)();
         for affected in affected {
-            let whose = self.cache.share(affected.sort, &affected.place);
-            let of_it = |workqueue: &&mut Workqueue| workqueue.controller.kind == affected.sort;
+            let flow = self.cache.flow(affected.kind, &affected.object_ref);
+            let of_it = |workqueue: &&mut Workqueue| workqueue.controller.kind == affected.kind;
             for workqueue in self.workqueues.iter_mut().filter(of_it) {
                 workqueue
                     .queue
-                    .touch(&affected.place, whose.clone(), affected.refresh, now);
+                    .enqueue(&affected.object_ref, flow.clone(), affected.refresh, now);
             }
         }
     }
@@ -472,32 +485,34 @@ impl Reconciler {
     fn start_writes(&mut self) -> bool {
         let begun = (self.clocks.elapsed)();
         self.slots.age(begun);
-        let mut looks = 0_u32;
+        let mut reconciled = 0_u32;
         loop {
-            let mut has_looked = false;
+            let mut has_reconciled = false;
             for _ in 0..self.workqueues.len() {
-                let at = self.turn;
-                self.turn = at
+                let at = self.next_workqueue;
+                self.next_workqueue = at
                     .saturating_add(1)
                     .checked_rem(self.workqueues.len())
                     .unwrap_or_default();
-                if self.look(at, begun) == Look::Nothing {
+                if self.reconcile_next(at, begun) == Attempt::NotDue {
                     continue;
                 }
-                has_looked = true;
-                looks = looks.wrapping_add(1);
-                if looks.is_multiple_of(STRIDE) && (self.clocks.elapsed)().saturating_duration_since(begun) >= BUDGET {
+                has_reconciled = true;
+                reconciled = reconciled.wrapping_add(1);
+                if reconciled.is_multiple_of(CLOCK_CHECK_INTERVAL)
+                    && (self.clocks.elapsed)().saturating_duration_since(begun) >= YIELD_AFTER
+                {
                     return true;
                 }
             }
-            if !has_looked {
+            if !has_reconciled {
                 return false;
             }
         }
     }
 
     /// Reconciles the next object of a workqueue, if its write may begin.
-    fn look(&mut self, at: usize, now: Instant) -> Look {
+    fn reconcile_next(&mut self, at: usize, now: Instant) -> Attempt {
         let Workqueue {
             controller,
             group,
@@ -506,16 +521,17 @@ impl Reconciler {
             ..
         } = &mut self.workqueues[at];
         let (group, slots) = (*group, &self.slots);
-        let may = |slow: &bool| queue.is_due(*slow, now) && slots.may(group, *slow);
+        let may = |slow: &bool| queue.is_due(*slow, now) && slots.may_begin(group, *slow);
         let lines: Vec<bool> = [*is_slow_next, !*is_slow_next].into_iter().filter(may).collect();
         if lines.is_empty() {
-            return Look::Nothing;
+            return Attempt::NotDue;
         }
-        let may_tenant = |namespace: &Arc<str>| slots.may_tenant(group, namespace);
+        let may_tenant = |namespace: &Arc<str>| slots.may_begin_for_namespace(group, namespace);
         let mut lines = lines.into_iter();
-        let Some(due) = lines.find_map(|slow| queue.pop(slow, now, may_tenant, |share| slots.may_share(group, share)))
+        let Some(due) =
+            lines.find_map(|slow| queue.pop(slow, now, may_tenant, |flow| slots.may_begin_for_flow(group, flow)))
         else {
-            return Look::Nothing;
+            return Attempt::NotDue;
         };
         *is_slow_next = !due.slow;
         self.metrics.reconciled(controller.name);
@@ -524,48 +540,49 @@ impl Reconciler {
             stale: due.stale,
             settings: &self.settings,
         };
-        let (kind, place) = (controller.kind.kind(), &due.place);
-        let span = error_span!("reconcile", controller = controller.name, kind, object = %place, attempt = due.attempt);
-        let decision = span.in_scope(|| guard(|| decide(controller, &self.cache, place, &context)));
+        let (kind, object_ref) = (controller.kind.kind(), &due.object_ref);
+        let span =
+            error_span!("reconcile", controller = controller.name, kind, object = %object_ref, attempt = due.attempt);
+        let decision = span.in_scope(|| guard(|| decide(controller, &self.cache, object_ref, &context)));
         let Ok(decision) = decision else {
             self.metrics.panicked(controller.name);
-            error!(controller = controller.name, kind, %place, "panic while reconciling; retrying");
+            error!(controller = controller.name, kind, object = %object_ref, "panic while reconciling; retrying");
             queue.done(&due, &Outcome::Failed { retry_after: None }, now, fastrand::f64());
-            return Look::Done;
+            return Attempt::Reconciled;
         };
         let action = match decision {
-            Decision::Write(action) => action,
-            Decision::AsItShouldBe(requeue_after) => {
-                queue.done(&due, &Outcome::AsItShouldBe, now, fastrand::f64());
+            ReconcileResult::Write(action) => action,
+            ReconcileResult::Unchanged(requeue_after) => {
+                queue.done(&due, &Outcome::Unchanged, now, fastrand::f64());
                 if let Some(wait) = requeue_after {
-                    queue.later(&due.place, later(now, wait));
+                    queue.later(&due.object_ref, later(now, wait));
                 }
-                self.note_refusal(at, &due.place, None);
-                return Look::Done;
+                self.record_refusal(at, &due.object_ref, None);
+                return Attempt::Reconciled;
             }
         };
         let (writer, name) = (self.writer.clone(), controller.name);
-        let share = due.share.clone();
+        let flow = due.flow.clone();
         let is_slow = due.slow;
-        let involved = action.of.clone();
+        let involved = action.involved_object.clone();
         let write = async move {
             let done = writer.write(name, &action).await;
-            Done::Written(done, action)
+            TaskResult::Written(done, action)
         };
         let task = self.writes.spawn(write.instrument(span));
         self.slots
-            .begin(task.id(), group, share, is_slow, (self.clocks.elapsed)());
+            .begin(task.id(), group, flow, is_slow, (self.clocks.elapsed)());
         let running = Running {
-            of: Some((at, due, involved)),
+            involved_object: Some((at, due, involved)),
             task,
-            is_given_up: false,
+            is_aborted: false,
         };
         self.running.insert(running.task.id(), running);
-        Look::Done
+        Attempt::Reconciled
     }
 
     /// Aborts unanswered writes beyond the share of slow writes, if others wait for their slots.
-    fn give_up_what_is_late(&mut self) {
+    fn abort_slow_writes(&mut self) {
         let now = (self.clocks.elapsed)();
         let mut late = self.slots.overdue(now).peekable();
         if late.peek().is_none() {
@@ -580,8 +597,12 @@ impl Reconciler {
         }
         for id in late {
             // Events are not retried, and so not aborted: they have the timeout of requests.
-            if let Some(running) = self.running.get_mut(&id).filter(|running| running.of.is_some()) {
-                running.is_given_up = true;
+            if let Some(running) = self
+                .running
+                .get_mut(&id)
+                .filter(|running| running.involved_object.is_some())
+            {
+                running.is_aborted = true;
                 running.task.abort();
             }
         }
@@ -589,7 +610,7 @@ impl Reconciler {
 
     /// Starts to write the Events of finished writes: in the slots reserved for Events and, if no other writes wait, in all
     /// slots. A replica that no longer leads does this too: no other replica knows what it wrote.
-    fn start_telling(&mut self, is_idle: bool) {
+    fn start_event_writes(&mut self, is_idle: bool) {
         let now = (self.clocks.elapsed)();
         let is_idle = is_idle
             && !(self.leads_since.is_some()
@@ -598,24 +619,27 @@ impl Reconciler {
                     .iter()
                     .any(|workqueue| workqueue.queue.is_due(false, now)));
         while if is_idle {
-            self.slots.may(self.events, false)
+            self.slots.may_begin(self.events, false)
         } else {
-            self.slots.may_reserved(self.events)
+            self.slots.may_begin_reserved(self.events)
         } {
             let (slots, events) = (&self.slots, self.events);
-            let Some((share, recorded)) = self.outbox.pop(|namespace| slots.may_tenant(events, namespace)) else {
+            let Some((flow, recorded)) = self
+                .outbox
+                .pop(|namespace| slots.may_begin_for_namespace(events, namespace))
+            else {
                 break;
             };
             let writer = self.writer.clone();
             let task = self.writes.spawn(async move {
-                writer.tell(&recorded).await;
-                Done::Told
+                writer.record_event(&recorded).await;
+                TaskResult::EventRecorded
             });
-            self.slots.begin(task.id(), self.events, share, false, now);
+            self.slots.begin(task.id(), self.events, flow, false, now);
             let running = Running {
-                of: None,
+                involved_object: None,
                 task,
-                is_given_up: false,
+                is_aborted: false,
             };
             self.running.insert(running.task.id(), running);
         }
@@ -633,27 +657,29 @@ impl Reconciler {
     }
 
     /// Returns, on the monotonic clock, when the health of a work next changes by time alone.
-    fn next_flip(&self) -> Option<Instant> {
+    fn next_health_deadline(&self) -> Option<Instant> {
         let next = self.cache.next()?;
         let wait = until(next, (self.clocks.time)());
-        let at = later((self.clocks.elapsed)(), wait.min(NAP));
-        Some(self.no_flip_before.map_or(at, |earliest| at.max(earliest)))
+        let at = later((self.clocks.elapsed)(), wait.min(MAX_CLOCK_SLEEP));
+        Some(self.health_updates_paused_until.map_or(at, |earliest| at.max(earliest)))
     }
 }
 
 /// The result of reconciling an object.
-enum Decision {
+enum ReconcileResult {
     Write(Box<Action>),
     /// No write is necessary; the object is reconciled again after that time.
-    AsItShouldBe(Option<Duration>),
+    Unchanged(Option<Duration>),
 }
 
-fn decide(controller: &Controller, cache: &Cache, place: &ObjectRef, context: &Context<'_>) -> Decision {
-    if let Some(action) = (controller.reconcile)(cache, place, context) {
-        return Decision::Write(Box::new(action));
+fn decide(controller: &Controller, cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> ReconcileResult {
+    if let Some(action) = (controller.reconcile)(cache, object_ref, context) {
+        return ReconcileResult::Write(Box::new(action));
     }
-    let requeue_after = (controller.requeue_after)(cache, place, context);
-    Decision::AsItShouldBe(requeue_after.map(|at| until(at, context.now).clamp(BLINK, LONG_NAP)))
+    let requeue_after = (controller.requeue_after)(cache, object_ref, context);
+    ReconcileResult::Unchanged(
+        requeue_after.map(|at| until(at, context.now).clamp(MIN_REQUEUE_DELAY, MAX_REQUEUE_DELAY)),
+    )
 }
 
 async fn sleep_until(at: Option<Instant>) {

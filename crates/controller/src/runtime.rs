@@ -3,6 +3,7 @@
 
 pub mod action;
 pub mod admin;
+pub mod fair_queue;
 pub mod lease;
 pub mod metrics;
 pub mod outbox;
@@ -13,5 +14,4 @@ pub mod slots;
 pub mod table;
 pub mod telemetry;
 pub mod text;
-pub mod turns;
 pub mod writer;

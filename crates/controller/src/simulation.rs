@@ -11,7 +11,7 @@ use crate::cache::tests::now;
 use crate::cache::{Cache, Change, ReconcileKind, ReconcileRequest};
 use crate::cluster_secrets::tests::agents::put;
 use crate::controllers::CONTROLLERS;
-use crate::model::{Cluster, Decision, Placement, TlsSecret};
+use crate::model::{Cluster, Placement, PlacementDecision, TlsSecret};
 use crate::reconcile::mappers;
 use crate::reconcile::{Context, Controller, Settings};
 use crate::runtime::action::Write;
@@ -48,7 +48,7 @@ pub(super) struct Hub {
     /// The fake OCM and its add-on agents, in tests with agents.
     pub(super) ocm: Option<fake_ocm::Ocm>,
     /// All objects except GitOpsClusters and cluster Secrets, in tests with agents.
-    pub(super) there: BTreeMap<(Kind, ObjectRef), Value>,
+    pub(super) existing: BTreeMap<(Kind, ObjectRef), Value>,
     /// The objects to reconcile later without a change.
     waits: BTreeMap<(usize, ObjectRef), Timestamp>,
 }
@@ -83,7 +83,7 @@ impl Hub {
             affected: Vec::new(),
             events: Vec::new(),
             ocm: None,
-            there: BTreeMap::new(),
+            existing: BTreeMap::new(),
             waits: BTreeMap::new(),
         };
         for cluster in ["eu1", "eu2", "eu3"] {
@@ -104,7 +104,7 @@ impl Hub {
     pub(super) fn apply(&mut self, change: Change) -> Vec<ReconcileRequest> {
         let affected = self.cache.apply(change);
         self.affected
-            .extend(affected.iter().map(|it| (it.sort, it.place.clone())));
+            .extend(affected.iter().map(|it| (it.kind, it.object_ref.clone())));
         affected
     }
 
@@ -115,14 +115,17 @@ impl Hub {
     }
 
     pub(super) fn decide(&mut self, name: &str, clusters: Option<&[&str]>) {
-        let decision = clusters.map(|clusters| Decision {
+        let decision = clusters.map(|clusters| PlacementDecision {
             placement: "some".into(),
             clusters: clusters.iter().map(|cluster| Arc::from(*cluster)).collect(),
         });
-        self.apply(Change::Decision(Update::of(ObjectRef::new("argocd", name), decision)));
+        self.apply(Change::PlacementDecision(Update::of(
+            ObjectRef::new("argocd", name),
+            decision,
+        )));
     }
 
-    pub(super) fn says(&mut self, selected: Option<usize>) {
+    pub(super) fn set_placement_status(&mut self, selected: Option<usize>) {
         let placement = Some(Placement { selected });
         self.apply(Change::Placement(Update::of(
             ObjectRef::new("argocd", "some"),
@@ -132,43 +135,43 @@ impl Hub {
 
     pub(super) fn select(&mut self, clusters: &[&str]) {
         self.decide("some-decision-1", Some(clusters));
-        self.says(Some(clusters.len()));
+        self.set_placement_status(Some(clusters.len()));
     }
 
     /// Returns a stored object.
-    fn stored(&self, kind: Kind, place: &ObjectRef) -> Option<&Value> {
+    fn stored(&self, kind: Kind, object_ref: &ObjectRef) -> Option<&Value> {
         match kind {
-            Kind::GitOpsClusters => self.objects.get(place),
-            Kind::Secrets => self.secrets.get(&*place.name),
-            _ => self.there.get(&(kind, place.clone())),
+            Kind::GitOpsClusters => self.objects.get(object_ref),
+            Kind::Secrets => self.secrets.get(&*object_ref.name),
+            _ => self.existing.get(&(kind, object_ref.clone())),
         }
     }
 
     /// Stores or removes an object.
-    fn store(&mut self, kind: Kind, place: &ObjectRef, object: Option<Value>) {
-        self.hear(kind, place, object.as_ref());
+    fn store(&mut self, kind: Kind, object_ref: &ObjectRef, object: Option<Value>) {
+        self.handle_event(kind, object_ref, object.as_ref());
         match (kind, object) {
-            (Kind::GitOpsClusters, Some(object)) => self.objects.insert(place.clone(), object),
-            (Kind::GitOpsClusters, None) => self.objects.remove(place),
-            (Kind::Secrets, Some(object)) => self.secrets.insert(place.name.to_string(), object),
-            (Kind::Secrets, None) => self.secrets.remove(&*place.name),
-            (_, Some(object)) => self.there.insert((kind, place.clone()), object),
-            (_, None) => self.there.remove(&(kind, place.clone())),
+            (Kind::GitOpsClusters, Some(object)) => self.objects.insert(object_ref.clone(), object),
+            (Kind::GitOpsClusters, None) => self.objects.remove(object_ref),
+            (Kind::Secrets, Some(object)) => self.secrets.insert(object_ref.name.to_string(), object),
+            (Kind::Secrets, None) => self.secrets.remove(&*object_ref.name),
+            (_, Some(object)) => self.existing.insert((kind, object_ref.clone()), object),
+            (_, None) => self.existing.remove(&(kind, object_ref.clone())),
         };
     }
 
     /// Reports an object to the cache as a watch event: that it changed, was deleted, or does not match the selectors of the
     /// watch.
-    fn hear(&mut self, kind: Kind, place: &ObjectRef, object: Option<&Value>) {
-        let which = kind.which(self.argocd);
-        let [labels, fields] = [&which.label_selector, &which.field_selector];
+    fn handle_event(&mut self, kind: Kind, object_ref: &ObjectRef, object: Option<&Value>) {
+        let watch_config = kind.watch_config(self.argocd);
+        let [labels, fields] = [&watch_config.label_selector, &watch_config.field_selector];
         let is_watched =
             |object: &&Value| selects(labels.as_deref().unwrap_or(""), fields.as_deref().unwrap_or(""), object);
         let text = object.filter(is_watched).map(Value::to_string);
-        let change = kind.change(Update::of(place.clone(), text.as_deref()), self.now);
+        let change = kind.change(Update::of(object_ref.clone(), text.as_deref()), self.now);
         let mut change = change.expect("it can be read");
-        if let Change::GitOpsCluster(Update::Set(place, it)) = &mut change
-            && let Some(agent) = self.agents.get(place)
+        if let Change::GitOpsCluster(Update::Set(object_ref, it)) = &mut change
+            && let Some(agent) = self.agents.get(object_ref)
         {
             it.spec.agent = Some(agent.clone());
             it.spec.registers = false;
@@ -177,57 +180,61 @@ impl Hub {
     }
 
     /// Sends a request to the API server, and reports the result as a watch event.
-    fn send(&mut self, kind: Kind, place: &ObjectRef, request: &Request<Vec<u8>>) -> Value {
-        let before = self.stored(kind, place);
+    fn send(&mut self, kind: Kind, object_ref: &ObjectRef, request: &Request<Vec<u8>>) -> Value {
+        let before = self.stored(kind, object_ref);
         let Answer { body, stored, .. } = answer(&Call::read(request), before, self.versions + 1);
         if stored.as_ref() != before {
             self.versions += 1;
-            self.store(kind, place, stored);
+            self.store(kind, object_ref, stored);
         }
         body
     }
 
     /// Writes the spec of a GitOpsCluster as a user.
-    pub(super) fn write(&mut self, place: &ObjectRef, spec: &Value) {
-        let requests = request::Request::new(GITOPS_CLUSTERS.path(place));
-        let mut object = json!({"metadata": {"name": &*place.name}});
-        let is_there = self.objects.get(place).map(|there| object.clone_from(there)).is_some();
+    pub(super) fn write(&mut self, object_ref: &ObjectRef, spec: &Value) {
+        let requests = request::Request::new(GITOPS_CLUSTERS.path(object_ref));
+        let mut object = json!({"metadata": {"name": &*object_ref.name}});
+        let exists = self
+            .objects
+            .get(object_ref)
+            .map(|existing| object.clone_from(existing))
+            .is_some();
         object["spec"] = spec.clone();
         let (text, params) = (object.to_string().into_bytes(), PostParams::default());
-        let request = if is_there {
-            requests.replace(&place.name, &params, text)
+        let request = if exists {
+            requests.replace(&object_ref.name, &params, text)
         } else {
             requests.create(&params, text)
         };
         let before = self.versions;
-        self.accepts(place, request);
+        self.accepts(object_ref, request);
         if self.versions == before {
             // A test may have changed the agent settings.
-            let object = self.objects[place].clone();
-            self.hear(Kind::GitOpsClusters, place, Some(&object));
+            let object = self.objects[object_ref].clone();
+            self.handle_event(Kind::GitOpsClusters, object_ref, Some(&object));
         }
     }
 
     /// Deletes a GitOpsCluster as a user.
-    pub(super) fn delete(&mut self, place: &ObjectRef) {
-        let requests = request::Request::new(GITOPS_CLUSTERS.path(place));
-        self.accepts(place, requests.delete(&place.name, &DeleteParams::default()));
+    pub(super) fn delete(&mut self, object_ref: &ObjectRef) {
+        let requests = request::Request::new(GITOPS_CLUSTERS.path(object_ref));
+        self.accepts(object_ref, requests.delete(&object_ref.name, &DeleteParams::default()));
     }
 
-    fn accepts(&mut self, place: &ObjectRef, request: Result<Request<Vec<u8>>, request::Error>) {
-        let answered = self.send(Kind::GitOpsClusters, place, &request.expect("a request"));
-        assert_ne!(answered["status"], "Failure", "{place}: {answered}");
+    fn accepts(&mut self, object_ref: &ObjectRef, request: Result<Request<Vec<u8>>, request::Error>) {
+        let answered = self.send(Kind::GitOpsClusters, object_ref, &request.expect("a request"));
+        assert_ne!(answered["status"], "Failure", "{object_ref}: {answered}");
     }
 
     /// Reports a GitOpsCluster as a test has changed it, without access control.
-    pub(super) fn written(&mut self, place: &ObjectRef) {
+    pub(super) fn written(&mut self, object_ref: &ObjectRef) {
         self.versions += 1;
-        let mut object = self.objects[place].clone();
+        let mut object = self.objects[object_ref].clone();
         let metadata = &mut object["metadata"];
         metadata["resourceVersion"] = json!(self.versions.to_string());
         let nothing_is_left = metadata["finalizers"].as_array().is_none_or(Vec::is_empty);
         let is_gone = metadata["deletionTimestamp"].is_string() && nothing_is_left;
-        self.store(Kind::GitOpsClusters, place, (!is_gone).then_some(object));
+        self.store(Kind::GitOpsClusters, object_ref, (!is_gone).then_some(object));
     }
 
     /// Sets the Secret of the CA.
@@ -243,10 +250,10 @@ impl Hub {
     }
 
     /// Sets or removes an object, without access control.
-    pub(super) fn put(&mut self, kind: Kind, place: &ObjectRef, object: Option<Value>) {
+    pub(super) fn put(&mut self, kind: Kind, object_ref: &ObjectRef, object: Option<Value>) {
         self.versions += 1;
         let version = self.versions.to_string();
-        let before = self.stored(kind, place);
+        let before = self.stored(kind, object_ref);
         let generation = before.map(|before| (before["metadata"]["generation"].as_i64(), before["spec"].clone()));
         let object = object.map(|mut object| {
             let generation = generation.map_or(1, |(generation, spec)| {
@@ -256,24 +263,24 @@ impl Hub {
             if metadata["uid"].is_null() {
                 metadata["uid"] = json!(format!("uid-{version}"));
             }
-            metadata["name"] = json!(&*place.name);
-            metadata["namespace"] = json!(&*place.namespace);
+            metadata["name"] = json!(&*object_ref.name);
+            metadata["namespace"] = json!(&*object_ref.namespace);
             metadata["resourceVersion"] = json!(version);
             metadata["generation"] = json!(generation);
             object
         });
-        self.store(kind, place, object);
+        self.store(kind, object_ref, object);
     }
 
     /// Reconciles until nothing is queued, and returns the writes.
     pub(super) fn settle(&mut self) -> Vec<String> {
         let mut written = Vec::new();
         for _ in 0..5_000 {
-            let Some((sort, place)) = self.affected.pop() else {
+            let Some((kind, object_ref)) = self.affected.pop() else {
                 return written;
             };
-            written.extend(self.look(sort, &place));
-            written.extend(self.look_further(sort, &place));
+            written.extend(self.reconcile_one(kind, &object_ref));
+            written.extend(self.reconcile_agents(kind, &object_ref));
         }
         panic!("it goes on and on: {written:?}");
     }
@@ -291,64 +298,68 @@ impl Hub {
     }
 
     /// Reconciles one object, and returns the write.
-    pub(super) fn look(&mut self, sort: ReconcileKind, place: &ObjectRef) -> Option<String> {
+    pub(super) fn reconcile_one(&mut self, kind: ReconcileKind, object_ref: &ObjectRef) -> Option<String> {
         let settings = self.settings();
         let context = Context {
             now: self.now,
             stale: false,
             settings: &settings,
         };
-        let action = match sort {
-            ReconcileKind::GitOpsCluster => (GITOPS.reconcile)(&self.cache, place, &context),
+        let action = match kind {
+            ReconcileKind::GitOpsCluster => (GITOPS.reconcile)(&self.cache, object_ref, &context),
             ReconcileKind::Cluster => {
-                let of_one = |controller: &Controller| (controller.reconcile)(&self.cache, place, &context);
+                let of_one = |controller: &Controller| (controller.reconcile)(&self.cache, object_ref, &context);
                 of_one(&SECRETS).or_else(|| of_one(&AGENT_SECRETS))
             }
             _ => None,
         }?;
         self.events.extend(action.events.into_iter().map(|event| event.message));
-        let written: Vec<_> = action.writes.into_iter().map(|write| self.carry_out(write)).collect();
+        let written: Vec<_> = action.writes.into_iter().map(|write| self.execute(write)).collect();
         assert!(!written.is_empty(), "an action without a write");
         Some(written.join(", "))
     }
 
     /// Carries out a write like the writer, and returns the result.
-    pub(super) fn carry_out(&mut self, write: Write) -> String {
+    pub(super) fn execute(&mut self, write: Write) -> String {
         let write = match write {
-            Write::Make { write, recipe, into } => return self.make(*write, &recipe, into),
+            Write::Generate { write, recipe, into } => return self.make(*write, &recipe, into),
             write => write,
         };
-        let (resource, place) = writer::object_of(&write);
-        let kind = fake_ocm::kind_of(resource, place);
-        let before = self.stored(kind, place).cloned().unwrap_or_default();
+        let (resource, object_ref) = writer::object_of(&write);
+        let kind = fake_ocm::kind_of(resource, object_ref);
+        let before = self.stored(kind, object_ref).cloned().unwrap_or_default();
         let verb = match &write {
             Write::Create { .. } => "create",
             Write::Patch { body, .. } => {
-                assert_eq!(body.get("status").is_some(), resource.part.is_some(), "{place}: {body}");
-                resource.part.unwrap_or("patch")
+                assert_eq!(
+                    body.get("status").is_some(),
+                    resource.subresource.is_some(),
+                    "{object_ref}: {body}"
+                );
+                resource.subresource.unwrap_or("patch")
             }
             _ => {
                 let labels = &before["metadata"]["labels"];
-                assert_eq!(labels["app.kubernetes.io/managed-by"], "argocd-ocm-cmp", "{place}");
+                assert_eq!(labels["app.kubernetes.io/managed-by"], "argocd-ocm-cmp", "{object_ref}");
                 "delete"
             }
         };
         let request = writer::request(&write).expect("all of it is made").expect("a request");
-        let answered = self.send(kind, place, &request);
+        let answered = self.send(kind, object_ref, &request);
         match answered["reason"].as_str() {
-            Some("Conflict") => return format!("conflict {place}"),
+            Some("Conflict") => return format!("conflict {object_ref}"),
             // The writer records an Event about the name conflict, and retries later.
-            Some("AlreadyExists") => return format!("taken {place}"),
+            Some("AlreadyExists") => return format!("taken {object_ref}"),
             _ => {}
         }
-        assert!(answered["status"] != "Failure", "{verb} {place}: {answered}");
+        assert!(answered["status"] != "Failure", "{verb} {object_ref}: {answered}");
         let is_unchanged = answered["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"];
         match kind {
-            Kind::GitOpsClusters if verb == "patch" => format!("finalizers {place}"),
-            Kind::GitOpsClusters => format!("{verb} {place}"),
+            Kind::GitOpsClusters if verb == "patch" => format!("finalizers {object_ref}"),
+            Kind::GitOpsClusters => format!("{verb} {object_ref}"),
             _ if is_unchanged => panic!("a write that changes nothing: {write:?}"),
-            Kind::Secrets => format!("{verb} {}", place.name),
-            _ => self.wrote(verb, resource, place),
+            Kind::Secrets => format!("{verb} {}", object_ref.name),
+            _ => self.count_write(verb, resource, object_ref),
         }
     }
 
@@ -356,16 +367,16 @@ impl Hub {
     fn make(&mut self, mut write: Write, recipe: &Recipe, into: &'static str) -> String {
         if self.ocm.is_some() {
             self.make_of(&mut write, recipe, into);
-            return format!("{} with what is made", self.carry_out(write));
+            return format!("{} with what is made", self.execute(write));
         }
         let authority = self.authority.as_ref().expect("an authority");
-        let wanted = recipe.authority().expect("it is of the authority");
-        assert_eq!(authority["metadata"]["resourceVersion"], *wanted.version);
+        let desired = recipe.authority().expect("it is of the authority");
+        assert_eq!(authority["metadata"]["resourceVersion"], *desired.version);
         assert_eq!(into, "data");
         if let Write::Create { object: body, .. } | Write::Patch { body, .. } = &mut write {
             put(recipe, authority, body);
         }
-        format!("{} with a certificate", self.carry_out(write))
+        format!("{} with a certificate", self.execute(write))
     }
 
     /// Returns the clusters with a Secret of a GitOpsCluster.
@@ -381,14 +392,14 @@ impl Hub {
     }
 
     /// Returns the status, the reason and the message of a condition.
-    pub(super) fn says_of(&self, place: &ObjectRef, kind: &str) -> [&str; 3] {
-        let conditions = self.objects[place]["status"]["conditions"].as_array();
+    pub(super) fn condition_of(&self, object_ref: &ObjectRef, kind: &str) -> [&str; 3] {
+        let conditions = self.objects[object_ref]["status"]["conditions"].as_array();
         let found = conditions.into_iter().flatten().find(|it| it["type"] == kind);
         ["status", "reason", "message"].map(|key| found.and_then(|it| it[key].as_str()).unwrap_or_default())
     }
 
     pub(super) fn is(&self, kind: &str) -> [&str; 2] {
-        let [status, reason, _] = self.says_of(&all(), kind);
+        let [status, reason, _] = self.condition_of(&all(), kind);
         [status, reason]
     }
 
@@ -409,8 +420,8 @@ impl Hub {
         for (name, secret) in &self.secrets {
             hub.store(Kind::Secrets, &ObjectRef::new("argocd", name), Some(secret.clone()));
         }
-        for (place, object) in &self.objects {
-            hub.store(Kind::GitOpsClusters, place, Some(object.clone()));
+        for (object_ref, object) in &self.objects {
+            hub.store(Kind::GitOpsClusters, object_ref, Some(object.clone()));
         }
         hub.versions = self.versions;
         hub

@@ -30,10 +30,10 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// The timeout of a watch request, in seconds; the watch then continues from the last resource version.
-const WATCH: u32 = 110;
+const WATCH_TIMEOUT: u32 = 110;
 
 /// The time after which a silent connection is closed: longer than a watch request, because there may be no events.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// An event of a watch.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub struct WatchEvent {
     /// The kind of the objects.
     pub kind: Kind,
     /// The content of the event.
-    pub what: WatchUpdate,
+    pub update: WatchUpdate,
     /// The size of the received JSON, in bytes.
     pub bytes: usize,
 }
@@ -112,8 +112,8 @@ impl Watches {
 /// The response of the API server, or the reason why there is none.
 enum Cause<'e> {
     Request(&'e Error),
-    Told(&'e Status),
-    Nonsense,
+    Status(&'e Status),
+    Unreadable,
 }
 
 fn cause(error: &watcher::Error) -> Cause<'_> {
@@ -121,14 +121,14 @@ fn cause(error: &watcher::Error) -> Cause<'_> {
         watcher::Error::InitialListFailed(error)
         | watcher::Error::WatchStartFailed(error)
         | watcher::Error::WatchFailed(error) => Cause::Request(error),
-        watcher::Error::WatchError(status) => Cause::Told(status),
-        watcher::Error::NoResourceVersion => Cause::Nonsense,
+        watcher::Error::WatchError(status) => Cause::Status(status),
+        watcher::Error::NoResourceVersion => Cause::Unreadable,
     }
 }
 
 /// Returns true if the hub does not serve the kind.
 #[must_use]
-pub fn is_not_there(error: &watcher::Error) -> bool {
+pub fn is_not_served(error: &watcher::Error) -> bool {
     matches!(cause(error), Cause::Request(Error::Api(status)) if status.code == 404)
 }
 
@@ -143,18 +143,18 @@ pub fn is_forbidden(error: &watcher::Error) -> bool {
 pub fn reason(error: &watcher::Error) -> Reason {
     match cause(error) {
         Cause::Request(error) => Reason::of(error),
-        Cause::Told(status) => Reason::of_code(status.code),
-        Cause::Nonsense => Reason::Other,
+        Cause::Status(status) => Reason::of_code(status.code),
+        Cause::Unreadable => Reason::Other,
     }
 }
 
 /// Describes a failure for people.
 #[must_use]
-pub fn told(error: &watcher::Error) -> String {
+pub fn describe(error: &watcher::Error) -> String {
     match cause(error) {
         Cause::Request(error) => hub::reason(error),
-        Cause::Told(status) => status.message.clone(),
-        Cause::Nonsense => "the response does not come from a Kubernetes API".to_owned(),
+        Cause::Status(status) => status.message.clone(),
+        Cause::Unreadable => "the response does not come from a Kubernetes API".to_owned(),
     }
 }
 
@@ -165,27 +165,27 @@ fn watch(kind: Kind, client: &Client, argocd: &str, now: fn() -> Timestamp) -> B
     } else {
         Api::all_with(client.clone(), &resource)
     };
-    let config = kind.which(argocd).page_size(kind.page()).timeout(WATCH);
+    let config = kind.watch_config(argocd).page_size(kind.page()).timeout(WATCH_TIMEOUT);
     let mut listed = HashSet::new();
-    let events = hub::watched(api, config).backoff(Patient::default());
+    let events = hub::watched(api, config).backoff(WatchBackoff::default());
     let change = move |update: Update<ObjectRef, &str>| kind.change(update, now());
-    let read = move |object: &Received| match guard(|| change(Update::Set(object.place(), object.text.get()))) {
+    let read = move |object: &Received| match guard(|| change(Update::Set(object.object_ref(), object.text.get()))) {
         Ok(Ok(change)) => WatchUpdate::Changed(change, None),
-        Ok(Err(why)) => WatchUpdate::Unreadable(object.place(), why),
-        Err(Panicked) => WatchUpdate::Panicked(object.place()),
+        Ok(Err(why)) => WatchUpdate::Unreadable(object.object_ref(), why),
+        Err(Panicked) => WatchUpdate::Panicked(object.object_ref()),
     };
-    let told = events.filter_map(move |event| {
+    let updates = events.filter_map(move |event| {
         let bytes = match &event {
             Ok(Event::InitApply(object) | Event::Apply(object) | Event::Delete(object)) => object.text.get().len(),
             _ => 0,
         };
-        let what = match event {
+        let update = match event {
             Ok(Event::Init) => {
                 listed.clear();
                 None
             }
             Ok(Event::InitApply(object)) => {
-                listed.insert(object.place());
+                listed.insert(object.object_ref());
                 Some(read(&object))
             }
             Ok(Event::InitDone) => {
@@ -197,22 +197,22 @@ fn watch(kind: Kind, client: &Client, argocd: &str, now: fn() -> Timestamp) -> B
                 other => other,
             }),
             Ok(Event::Delete(object)) => {
-                let change = change(Update::Deleted(object.place())).ok();
+                let change = change(Update::Deleted(object.object_ref())).ok();
                 change.map(|change| WatchUpdate::Changed(change, None))
             }
             Err(error) => Some(WatchUpdate::Failed(error)),
         };
-        std::future::ready(what.map(|what| WatchEvent { kind, what, bytes }))
+        std::future::ready(update.map(|update| WatchEvent { kind, update, bytes }))
     });
-    told.boxed()
+    updates.boxed()
 }
 
 /// The backoff of failed watches. For kube, each new attempt to list is a success that resets the backoff; here only a watch that
 /// has lasted resets it, which the timer of the backoff measures.
 #[derive(Default)]
-struct Patient(DefaultBackoff);
+struct WatchBackoff(DefaultBackoff);
 
-impl Iterator for Patient {
+impl Iterator for WatchBackoff {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
@@ -220,7 +220,7 @@ impl Iterator for Patient {
     }
 }
 
-impl Backoff for Patient {
+impl Backoff for WatchBackoff {
     fn reset(&mut self) {}
 }
 
@@ -235,7 +235,7 @@ struct Received {
 }
 
 impl Received {
-    fn place(&self) -> ObjectRef {
+    fn object_ref(&self) -> ObjectRef {
         let text = |text: &Option<String>| text.as_deref().unwrap_or_default().into();
         ObjectRef {
             namespace: text(&self.metadata.namespace),

@@ -262,8 +262,8 @@ mod tests {
 
     #[test]
     fn a_strategy_is_one_of_ocms() {
-        let wanted = asked("{argocd-ocm-cmp.github.io/update-strategy: CreateOnly}").unwrap();
-        assert_eq!(wanted.strategy, Some(Strategy::CreateOnly));
+        let expected = asked("{argocd-ocm-cmp.github.io/update-strategy: CreateOnly}").unwrap();
+        assert_eq!(expected.strategy, Some(Strategy::CreateOnly));
         assert_eq!(
             asked("{argocd-ocm-cmp.github.io/update-strategy: Never}").unwrap_err(),
             "argocd-ocm-cmp.github.io/update-strategy: \"Never\" is not an update strategy: OCM has ServerSideApply, Update, \
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn the_sync_wave_is_read_as_argo_cd_reads_it() {
-        for (annotations, wanted) in [
+        for (annotations, expected) in [
             ("{argocd.argoproj.io/sync-wave: '-5'}", -5),
             ("{argocd.argoproj.io/sync-wave: '+5'}", 5),
             ("{argocd.argoproj.io/sync-wave: five, helm.sh/hook-weight: '2'}", 2),
@@ -287,7 +287,7 @@ mod tests {
                 .expect(&yaml);
             assert_eq!(
                 wave(document.value.as_map().expect("a mapping")),
-                wanted,
+                expected,
                 "{annotations}"
             );
         }

@@ -80,7 +80,7 @@ impl FromStr for Isolation {
 
 /// The files and folders that a confined tool may use, including everything below them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reach {
+pub struct AllowedPaths {
     /// Readable paths.
     pub read: Vec<PathBuf>,
     /// Readable paths whose programs may be executed.
@@ -93,7 +93,7 @@ pub struct Reach {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
     /// The files within reach.
-    pub reach: Reach,
+    pub allowed_paths: AllowedPaths,
     /// True if the tool may use the network.
     pub network: bool,
     /// The resource limits.
@@ -109,7 +109,7 @@ pub struct Confinement {
 
 /// The isolation in force for a confined process: `None` for each that is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InForce {
+pub struct ActiveIsolation {
     /// The reason why user, mount, PID, IPC and network namespaces are missing.
     pub namespaces: Option<Missing>,
     /// The reason why Landlock rules for files are missing.
@@ -135,10 +135,16 @@ impl Confinement {
     /// Creates the confinement of one tool that this process starts. `root` is an empty folder reserved for it, with a unique
     /// name in its parent.
     #[must_use]
-    pub fn new(reach: Reach, network: bool, limits: Limits, isolation: Isolation, root: PathBuf) -> Self {
+    pub fn new(
+        allowed_paths: AllowedPaths,
+        network: bool,
+        limits: Limits,
+        isolation: Isolation,
+        root: PathBuf,
+    ) -> Self {
         let parent = Pid::this().as_raw();
         Self {
-            reach,
+            allowed_paths,
             network,
             limits,
             isolation,
@@ -170,7 +176,7 @@ impl Confinement {
     ///
     /// # Errors
     /// Returns an error if the supervisor cannot be started or fails.
-    pub fn probe(&self, launcher: &Path) -> io::Result<InForce> {
+    pub fn probe(&self, launcher: &Path) -> io::Result<ActiveIsolation> {
         let output = self.supervisor(launcher)?.env_clear().output()?;
         if !output.status.success() {
             let why = String::from_utf8_lossy(&output.stderr);
@@ -183,7 +189,7 @@ impl Confinement {
     ///
     /// # Errors
     /// Returns an error if the supervisor ended before it reported.
-    pub fn reported(&self) -> io::Result<InForce> {
+    pub fn reported(&self) -> io::Result<ActiveIsolation> {
         let report = File::open(self.report())?.take(REPORT_SIZE);
         Ok(serde_json::from_reader(report)?)
     }
@@ -200,10 +206,10 @@ const REPORT_SIZE: u64 = 64 << 10;
 ///
 /// # Errors
 /// Returns an error if there is no temporary folder, or the program cannot start itself.
-pub fn in_force() -> io::Result<InForce> {
+pub fn in_force() -> io::Result<ActiveIsolation> {
     let scratch = Scratch::new(&std::env::temp_dir())?;
     let root = scratch.folder("root")?;
-    let confinement = Confinement::new(Reach::default(), false, Limits::default(), Isolation::All, root);
+    let confinement = Confinement::new(AllowedPaths::default(), false, Limits::default(), Isolation::All, root);
     confinement.probe(&this_program())
 }
 
@@ -299,7 +305,7 @@ fn remove_abandoned(parent: &Path, now: SystemTime) {
     }
 }
 
-impl Display for InForce {
+impl Display for ActiveIsolation {
     /// Writes one line per isolation.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (wall, missing) in [
@@ -316,7 +322,7 @@ impl Display for InForce {
     }
 }
 
-impl InForce {
+impl ActiveIsolation {
     /// Returns true if the tool cannot access other processes or files outside its confinement.
     #[must_use]
     pub fn confines_files(&self) -> bool {
@@ -375,9 +381,9 @@ mod tests {
     #[test]
     fn refuses_unknown_isolation() {
         assert_eq!("landlock".parse(), Ok(Isolation::Landlock));
-        let told = "docker".parse::<Isolation>().unwrap_err();
+        let message = "docker".parse::<Isolation>().unwrap_err();
         assert_eq!(
-            told,
+            message,
             "\"docker\" is not an isolation: use all, landlock, namespaces or none"
         );
     }
@@ -385,17 +391,17 @@ mod tests {
     #[test]
     fn either_wall_confines_files_and_network() {
         let missing = || Some("no".to_owned());
-        let only_namespaces = InForce {
+        let only_namespaces = ActiveIsolation {
             landlock_files: missing(),
             landlock_network: missing(),
-            ..InForce::default()
+            ..ActiveIsolation::default()
         };
         assert!(only_namespaces.confines_files() && only_namespaces.confines_network());
         assert_eq!(only_namespaces.lack(false), None);
-        let old_landlock = InForce {
+        let old_landlock = ActiveIsolation {
             namespaces: missing(),
             landlock_network: missing(),
-            ..InForce::default()
+            ..ActiveIsolation::default()
         };
         assert!(old_landlock.confines_files() && !old_landlock.confines_network());
         assert_eq!(old_landlock.lack(true), None, "it may use the network");
@@ -404,7 +410,7 @@ mod tests {
             lack.starts_with(UNCONFINED) && lack.contains("can reach the network: see"),
             "{lack}"
         );
-        let neither = InForce {
+        let neither = ActiveIsolation {
             landlock_files: missing(),
             ..old_landlock.clone()
         };

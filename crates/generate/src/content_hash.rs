@@ -9,7 +9,7 @@ use super::health_rules;
 use super::hooks::Role;
 use super::manifest_configs::WorkOptions;
 use super::partition::SyncStep;
-use super::place::Placed;
+use super::placed::Placed;
 use super::update_strategy::Strategy;
 use manifest::kinds::GroupKind;
 use ocm::hash;

@@ -120,10 +120,10 @@ impl Iterator for Files<'_> {
                 }
             };
             match consider(&entry, self.folder, self.source_path, self.selection) {
-                Verdict::Read(file) => return Some(file),
-                Verdict::LeaveOut => {}
-                Verdict::LeaveOutAndSay(line) => self.notices.push(line),
-                Verdict::Refuse(line) => self.problems.push(line),
+                FileAction::Read(file) => return Some(file),
+                FileAction::Skip => {}
+                FileAction::SkipWithNotice(line) => self.notices.push(line),
+                FileAction::Reject(line) => self.problems.push(line),
             }
         }
     }
@@ -141,47 +141,47 @@ impl Files<'_> {
 }
 
 /// The handling of one entry of the folder.
-enum Verdict {
+enum FileAction {
     Read(ManifestFile),
-    LeaveOut,
-    LeaveOutAndSay(String),
-    Refuse(String),
+    Skip,
+    SkipWithNotice(String),
+    Reject(String),
 }
 
-fn consider(entry: &DirEntry, folder: &Path, source_path: &str, selection: &Selection) -> Verdict {
+fn consider(entry: &DirEntry, folder: &Path, source_path: &str, selection: &Selection) -> FileAction {
     let kind = entry.file_type();
     let base = entry.file_name().to_string_lossy();
     let Some((_, extension)) = base.rsplit_once('.') else {
-        return Verdict::LeaveOut;
+        return FileAction::Skip;
     };
     // `.argocd-source.yaml` and `.argocd-source-<app>.yaml` configure Argo CD's source; they are not manifests.
     let about_the_source = base.starts_with(".argocd-source") && extension == "yaml";
     if kind.is_dir() || about_the_source || !matches!(extension, "yaml" | "yml" | "json" | "jsonnet") {
-        return Verdict::LeaveOut;
+        return FileAction::Skip;
     }
     let name = relative(entry.path(), folder);
     if !selection.selects(&name) {
-        return Verdict::LeaveOut;
+        return FileAction::Skip;
     }
     if kind.is_symlink() {
         match linked_file(entry.path(), folder, source_path) {
             Link::File => {}
             Link::Elsewhere(why) => {
-                return Verdict::LeaveOutAndSay(format!("{name}: left out: {why}"));
+                return FileAction::SkipWithNotice(format!("{name}: left out: {why}"));
             }
-            Link::Refused(why) => return Verdict::Refuse(format!("{name}: {why}")),
+            Link::Refused(why) => return FileAction::Reject(format!("{name}: {why}")),
         }
     } else if !kind.is_file() {
-        return Verdict::Refuse(format!(
+        return FileAction::Reject(format!(
             "{name}: not a regular file, so it cannot come from Git: remove it or exclude it"
         ));
     }
     if extension == "jsonnet" {
-        return Verdict::Refuse(format!(
+        return FileAction::Reject(format!(
             "{name}: Jsonnet is not rendered here: commit the JSON that it renders to, or exclude it"
         ));
     }
-    Verdict::Read(ManifestFile {
+    FileAction::Read(ManifestFile {
         path: entry.path().to_owned(),
         name,
     })
@@ -275,8 +275,11 @@ mod tests {
         let selection = Selection::default();
         let mut found = manifests(scratch.path(), "", "", &selection).expect("a folder");
         assert_eq!(found.next().map(|file| file.name).as_deref(), Some("a.yaml"));
-        let told = found.end().unwrap_err().to_string();
-        assert!(told.contains("b.jsonnet: ") && told.contains("d.jsonnet: "), "{told}");
+        let message = found.end().unwrap_err().to_string();
+        assert!(
+            message.contains("b.jsonnet: ") && message.contains("d.jsonnet: "),
+            "{message}"
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Parses the objects of one file as Argo CD does: selects the documents that are manifests, and flattens lists.
 
 use super::object::{Fault, Object, Source};
-use manifest::problem::Place;
+use manifest::problem::Location;
 use manifest::value::{Map, Value};
 use manifest::yaml;
 use std::borrow::Cow;
@@ -20,7 +20,7 @@ const MANIFEST_MARKS: [&str; 3] = ["apiVersion:", "kind:", "metadata:"];
 /// # Errors
 /// Returns one line for every invalid object, or for the location of a syntax error.
 pub fn objects(file: usize, name: &str, text: &str) -> Result<Vec<Box<Object>>, Vec<String>> {
-    let mut reading = Reading::new(file, name);
+    let mut reading = DocumentReader::new(file, name);
     if Path::new(name).extension().is_some_and(|extension| extension == "json") {
         reading.json(text);
     } else {
@@ -34,15 +34,15 @@ pub fn objects(file: usize, name: &str, text: &str) -> Result<Vec<Box<Object>>, 
 /// # Errors
 /// Returns one line for every invalid object, or for the location of a syntax error.
 pub fn rendered(file: usize, name: &str, text: &str) -> Result<Vec<Box<Object>>, Vec<String>> {
-    let mut reading = Reading {
+    let mut reading = DocumentReader {
         may_be_no_manifest: false,
-        ..Reading::new(file, name)
+        ..DocumentReader::new(file, name)
     };
     reading.yaml(text);
     reading.done()
 }
 
-struct Reading<'a> {
+struct DocumentReader<'a> {
     file: usize,
     name: &'a str,
     /// True if the file need not be a manifest.
@@ -51,7 +51,7 @@ struct Reading<'a> {
     problems: Vec<String>,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> DocumentReader<'a> {
     fn new(file: usize, name: &'a str) -> Self {
         Self {
             file,
@@ -112,7 +112,7 @@ impl<'a> Reading<'a> {
     }
 
     fn refuse(&mut self, source: Source, why: &str) {
-        self.problems.push(format!("{}: {why}", source.place(self.name)));
+        self.problems.push(format!("{}: {why}", source.location(self.name)));
     }
 
     /// Adds the object, or the items of a list: any object with an `items` list, one level deep.
@@ -141,12 +141,12 @@ impl<'a> Reading<'a> {
     }
 
     fn add_one(&mut self, fields: Map<'_>, source: Source) {
-        let called = Called::of(&fields);
+        let called = ObjectName::of(&fields);
         match Object::new(fields, source) {
             Ok(object) => self.objects.push(Box::new(object)),
             Err(fault) => {
-                let place: Place<'_> = source.place(self.name);
-                self.problems.push(format!("{place}: {called}: {fault}"));
+                let location: Location<'_> = source.location(self.name);
+                self.problems.push(format!("{location}: {called}: {fault}"));
             }
         }
     }
@@ -176,13 +176,13 @@ fn manifest(value: Value<'_>) -> Result<Map<'_>, String> {
 }
 
 /// The identification of an invalid object, formatted only if needed.
-struct Called<'a> {
+struct ObjectName<'a> {
     kind: Option<Cow<'a, str>>,
     namespace: Option<Cow<'a, str>>,
     name: Option<Cow<'a, str>>,
 }
 
-impl<'a> Called<'a> {
+impl<'a> ObjectName<'a> {
     fn of(fields: &Map<'a>) -> Self {
         let text = |fields: &Map<'a>, name| match fields.get(name) {
             Some(Value::String(text)) => Some(text.clone()),
@@ -198,7 +198,7 @@ impl<'a> Called<'a> {
     }
 }
 
-impl fmt::Display for Called<'_> {
+impl fmt::Display for ObjectName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind.as_deref().unwrap_or("object"))?;
         match (&self.namespace, &self.name) {

@@ -42,7 +42,7 @@ pub struct Rule {
 
 /// The configuration of the agent for the objects of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Behaviour {
+pub struct KindHealth {
     /// The conditions that the agent sets.
     pub rules: [Rule; 2],
     /// The values that the agent reports, with their JSONPaths. OCM supports only strings, integers and booleans; it omits values
@@ -50,7 +50,7 @@ pub struct Behaviour {
     pub feedback: &'static [(&'static str, &'static str)],
 }
 
-impl Behaviour {
+impl KindHealth {
     const fn new(rules: [Rule; 2], feedback: &'static [(&'static str, &'static str)]) -> Self {
         Self { rules, feedback }
     }
@@ -60,23 +60,23 @@ impl Behaviour {
 ///
 /// A `custom` kind, which Kubernetes does not serve itself, is evaluated by the conditions that most custom resources have.
 #[must_use]
-pub fn of(group: &str, kind: &str, custom: bool) -> Option<&'static Behaviour> {
-    static DEPLOYMENT: Behaviour = Behaviour::new(rules::DEPLOYMENT, feedback::DEPLOYMENT);
-    static STATEFUL_SET: Behaviour = Behaviour::new(rules::STATEFUL_SET, feedback::STATEFUL_SET);
-    static DAEMON_SET: Behaviour = Behaviour::new(rules::DAEMON_SET, feedback::DAEMON_SET);
-    static REPLICA_SET: Behaviour = Behaviour::new(rules::REPLICA_SET, feedback::REPLICA_SET);
-    static JOB: Behaviour = Behaviour::new(rules::JOB, feedback::JOB);
-    static CRON_JOB: Behaviour = Behaviour::new(rules::CRON_JOB, feedback::CRON_JOB);
-    static POD: Behaviour = Behaviour::new(rules::POD, feedback::POD);
-    static CLAIM: Behaviour = Behaviour::new(rules::CLAIM, feedback::CLAIM);
-    static SERVICE: Behaviour = Behaviour::new(rules::SERVICE, feedback::LOAD_BALANCER);
-    static INGRESS: Behaviour = Behaviour::new(rules::INGRESS, feedback::LOAD_BALANCER);
-    static AUTOSCALER: Behaviour = Behaviour::new(rules::AUTOSCALER, feedback::AUTOSCALER);
-    static DISRUPTION_BUDGET: Behaviour = Behaviour::new(rules::DISRUPTION_BUDGET, feedback::DISRUPTION_BUDGET);
-    static DEFINITION: Behaviour = Behaviour::new(rules::DEFINITION, feedback::DEFINITION);
-    static API_SERVICE: Behaviour = Behaviour::new(rules::API_SERVICE, feedback::API_SERVICE);
-    static CERTIFICATE: Behaviour = Behaviour::new(rules::CUSTOM, feedback::CERTIFICATE);
-    static CUSTOM: Behaviour = Behaviour::new(rules::CUSTOM, feedback::CUSTOM);
+pub fn of(group: &str, kind: &str, custom: bool) -> Option<&'static KindHealth> {
+    static DEPLOYMENT: KindHealth = KindHealth::new(rules::DEPLOYMENT, feedback::DEPLOYMENT);
+    static STATEFUL_SET: KindHealth = KindHealth::new(rules::STATEFUL_SET, feedback::STATEFUL_SET);
+    static DAEMON_SET: KindHealth = KindHealth::new(rules::DAEMON_SET, feedback::DAEMON_SET);
+    static REPLICA_SET: KindHealth = KindHealth::new(rules::REPLICA_SET, feedback::REPLICA_SET);
+    static JOB: KindHealth = KindHealth::new(rules::JOB, feedback::JOB);
+    static CRON_JOB: KindHealth = KindHealth::new(rules::CRON_JOB, feedback::CRON_JOB);
+    static POD: KindHealth = KindHealth::new(rules::POD, feedback::POD);
+    static CLAIM: KindHealth = KindHealth::new(rules::CLAIM, feedback::CLAIM);
+    static SERVICE: KindHealth = KindHealth::new(rules::SERVICE, feedback::LOAD_BALANCER);
+    static INGRESS: KindHealth = KindHealth::new(rules::INGRESS, feedback::LOAD_BALANCER);
+    static AUTOSCALER: KindHealth = KindHealth::new(rules::AUTOSCALER, feedback::AUTOSCALER);
+    static DISRUPTION_BUDGET: KindHealth = KindHealth::new(rules::DISRUPTION_BUDGET, feedback::DISRUPTION_BUDGET);
+    static DEFINITION: KindHealth = KindHealth::new(rules::DEFINITION, feedback::DEFINITION);
+    static API_SERVICE: KindHealth = KindHealth::new(rules::API_SERVICE, feedback::API_SERVICE);
+    static CERTIFICATE: KindHealth = KindHealth::new(rules::CUSTOM, feedback::CERTIFICATE);
+    static CUSTOM: KindHealth = KindHealth::new(rules::CUSTOM, feedback::CUSTOM);
     Some(match (group, kind) {
         ("apps", "Deployment") => &DEPLOYMENT,
         ("apps", "StatefulSet") => &STATEFUL_SET,

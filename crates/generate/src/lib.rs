@@ -34,7 +34,7 @@ pub mod namespaces;
 pub mod object;
 pub mod order;
 pub mod partition;
-pub mod place;
+pub mod placed;
 pub mod placement;
 pub mod policy;
 pub mod print;
@@ -102,7 +102,7 @@ fn templates(
     options: &WorkOptions,
     settings: &Settings,
 ) -> Result<Vec<Template>, Problems> {
-    let placed = place::placed(objects, &settings.cluster_scoped, settings.namespace.as_deref());
+    let placed = placed::placed(objects, &settings.cluster_scoped, settings.namespace.as_deref());
     let created = settings.created_namespace(&placed);
     validate::objects(&placed, created.as_ref(), &files, rules, settings)?;
     let plurals = Plurals::new(&placed, &settings.plurals);

@@ -232,9 +232,9 @@ mod tests {
             path: PathBuf::from("/nonexistent/web.yaml"),
             name: "web.yaml".to_owned(),
         }];
-        let told = super::files(files.into_iter(), None).unwrap_err().to_string();
+        let message = super::files(files.into_iter(), None).unwrap_err().to_string();
         assert_eq!(
-            told,
+            message,
             "error: web.yaml: the file cannot be read: no such file or directory\n"
         );
     }

@@ -4,11 +4,11 @@
 //! matching entry that has it, so an object that differs has its own entry before the one of its kind.
 
 use super::content_hash::{self, Embedded};
-use super::health_rules::{self, Behaviour};
+use super::health_rules::{self, KindHealth};
 use super::hooks::Role;
 use super::object::Object;
 use super::order;
-use super::place::Placed;
+use super::placed::Placed;
 use super::placement::RolloutKind;
 use super::policy::Executor;
 use super::update_strategy::Strategy;
@@ -96,7 +96,7 @@ pub fn fields(objects: &[Embedded], plurals: &Plurals, options: &WorkOptions, de
     let entries = entries(objects, plurals, options);
     // OCM considers a cluster complete only if the ManifestWork reports that it is not progressing, so an entry reports that if no
     // object does.
-    let reports_progress = entries.iter().any(Entry::is_judged);
+    let reports_progress = entries.iter().any(Entry::has_health_rules);
     let reporter = (options.rollout.is_some() && options.condition_rules && !reports_progress).then_some(entries.len());
     let configs = entries
         .into_iter()
@@ -127,7 +127,7 @@ struct Entry<'a> {
     /// True if the objects run to completion: the agent does not update them, and the ManifestWork completes with them.
     runs: bool,
     /// The content hash that identifies objects applied by this ManifestWork, if needed.
-    fresh: Option<String>,
+    content_test: Option<String>,
 }
 
 /// Returns one entry for each object that differs from its kind, followed by one entry for each kind.
@@ -141,7 +141,7 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, options: &WorkOptions
     let mut of_kinds = Vec::new();
     for (kind, objects) in kinds {
         let strategy = Strategy::of_kind(&objects[0].placed, options.strategy);
-        let fresh = content_hash::test(&objects);
+        let content_test = content_hash::test(&objects);
         for Embedded { placed, .. } in &objects {
             let own = Strategy::of(placed, options.strategy);
             if own != strategy {
@@ -151,9 +151,9 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, options: &WorkOptions
                     strategy: own,
                     feedback: false,
                     // An object that is not applied again does not carry the content hash of this ManifestWork.
-                    rules: fresh.is_some(),
+                    rules: content_test.is_some(),
                     runs: false,
-                    fresh: fresh.clone().filter(|_| own.applies()),
+                    content_test: content_test.clone().filter(|_| own.applies()),
                 });
             }
         }
@@ -164,7 +164,7 @@ fn entries<'a>(objects: &'a [Embedded], plurals: &Plurals, options: &WorkOptions
             feedback: true,
             rules: true,
             runs: objects[0].placed.role == Role::Run,
-            fresh: fresh.filter(|_| strategy.applies()),
+            content_test: content_test.filter(|_| strategy.applies()),
         });
     }
     entries.extend(of_kinds);
@@ -179,19 +179,19 @@ const COMPLETE: (&str, &str) = (
 );
 
 impl Entry<'_> {
-    fn behaviour(&self) -> Option<&'static Behaviour> {
+    fn kind_health(&self) -> Option<&'static KindHealth> {
         health_rules::of(&self.kind.group, &self.kind.kind, self.kind.built_in().is_none())
     }
 
-    fn is_judged(&self) -> bool {
-        self.rules && self.behaviour().is_some()
+    fn has_health_rules(&self) -> bool {
+        self.rules && self.kind_health().is_some()
     }
 
     /// Returns the entry; with `is_done`, its objects count as complete as soon as they are applied.
     fn value(self, options: &WorkOptions, defaults: bool, is_done: bool) -> Value<'static> {
         let mut fields = Vec::new();
-        let behaviour = self.behaviour();
-        let rules = behaviour.filter(|_| self.rules && options.condition_rules);
+        let kind_health = self.kind_health();
+        let rules = kind_health.filter(|_| self.rules && options.condition_rules);
         let mut conditions: Vec<Value<'static>> = Vec::new();
         if self.runs && options.condition_rules {
             conditions.push(rule("Complete", COMPLETE.0, COMPLETE.1));
@@ -199,12 +199,15 @@ impl Entry<'_> {
         if is_done {
             conditions.push(rule(health_rules::PROGRESSING, "false", "'it is applied'"));
         }
-        for each in rules.iter().flat_map(|behaviour| &behaviour.rules) {
-            conditions.push(match &self.fresh {
-                Some(fresh) => rule(
+        for each in rules.iter().flat_map(|kind_health| &kind_health.rules) {
+            conditions.push(match &self.content_test {
+                Some(content_test) => rule(
                     each.condition,
-                    &format!("!({fresh})||({})", each.expression),
-                    &format!("{fresh}?({}):'waiting for the agent to apply the change'", each.message),
+                    &format!("!({content_test})||({})", each.expression),
+                    &format!(
+                        "{content_test}?({}):'waiting for the agent to apply the change'",
+                        each.message
+                    ),
                 ),
                 None => rule(each.condition, each.expression, each.message),
             });
@@ -212,11 +215,11 @@ impl Entry<'_> {
         if !conditions.is_empty() {
             fields.push(("conditionRules", Value::List(conditions)));
         }
-        if let Some(behaviour) = behaviour.filter(|behaviour| self.feedback && !behaviour.feedback.is_empty()) {
+        if let Some(kind_health) = kind_health.filter(|kind_health| self.feedback && !kind_health.feedback.is_empty()) {
             let path = |&(name, path): &(&'static str, &'static str)| {
                 Value::map([("name", Value::text(name)), ("path", Value::text(path))])
             };
-            let paths = Value::List(behaviour.feedback.iter().map(path).collect());
+            let paths = Value::List(kind_health.feedback.iter().map(path).collect());
             let rule = Value::map([("jsonPaths", paths), ("type", Value::text("JSONPaths"))]);
             fields.push(("feedbackRules", Value::List(vec![rule])));
         }

@@ -3,7 +3,7 @@
 
 use super::hooks::InPhase;
 use super::object::Object;
-use super::place::Placed;
+use super::placed::Placed;
 use manifest::kinds::{GroupKind, Scope};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -57,11 +57,11 @@ pub fn in_namespaces(objects: Vec<InPhase>, cluster_scoped: &[GroupKind], defaul
 mod tests {
     use super::*;
     use crate::object::tests::object;
-    use crate::place;
+    use crate::placed;
 
     fn placed(yaml: &[&str], cluster_scoped: &[GroupKind]) -> Vec<Option<String>> {
         let objects = yaml.iter().map(|yaml| Box::new(object(yaml))).collect();
-        let placed = place::placed(objects, cluster_scoped, Some("shop"));
+        let placed = placed::placed(objects, cluster_scoped, Some("shop"));
         assert!(!placed.iter().any(Placed::lacks_namespace));
         placed
             .into_iter()
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn without_a_default_the_homeless_are_told() {
-        let placed = place::tests::placed(&[
+        let placed = placed::tests::placed(&[
             "{apiVersion: v1, kind: Namespace, metadata: {name: a}}",
             "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}",
         ]);

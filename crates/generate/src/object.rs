@@ -11,7 +11,7 @@ use super::{canonical, hooks, order};
 use manifest::json;
 use manifest::key::ObjectKey;
 use manifest::kinds::{GroupKind, Scope};
-use manifest::problem::Place;
+use manifest::problem::Location;
 use manifest::value::{Map, Value};
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -56,8 +56,8 @@ impl Source {
 
     /// Returns the location for display; `path` is the name of the file.
     #[must_use]
-    pub fn place(self, path: &str) -> Place<'_> {
-        Place {
+    pub fn location(self, path: &str) -> Location<'_> {
+        Location {
             path,
             line: self.line,
             document: self.document,
@@ -163,7 +163,7 @@ pub enum Fault {
     #[error("{0} is missing")]
     Missing(&'static str),
     /// A field has the wrong type.
-    #[error("{field} is {is}, not {wanted}{}", way_out(wanted, is))]
+    #[error("{field} is {is}, not {wanted}{}", remediation(wanted, is))]
     Type {
         /// The path of the field.
         field: String,
@@ -206,7 +206,7 @@ pub enum Fault {
     Unprintable(#[from] json::Error),
 }
 
-fn way_out(wanted: &str, is: &str) -> &'static str {
+fn remediation(wanted: &str, is: &str) -> &'static str {
     if wanted == "text" && matches!(is, "a number" | "true or false") {
         ": put it in quotes"
     } else {
@@ -602,7 +602,7 @@ pub(crate) mod tests {
 
     #[test]
     fn the_content_hash_is_an_annotation_among_others() {
-        for (annotations, wanted) in [
+        for (annotations, expected) in [
             ("", "HASH"),
             ("annotations: {}, ", "HASH"),
             ("annotations: {a: x}, ", r#""a":"x",HASH"#),
@@ -620,12 +620,12 @@ pub(crate) mod tests {
             let object = object(&format!(
                 "{{apiVersion: v1, kind: Pod, metadata: {{{annotations}labels: {{c: d}}, name: web, namespace: shop}}}}"
             ));
-            let wanted = wanted.replace("HASH", r#""argocd-ocm-cmp.github.io/content-hash":"0123456789""#);
-            let wanted = format!(
-                r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"annotations":{{{wanted}}},"labels":{{"c":"d"}},"name":"web","namespace":"shop"}}}}"#
+            let expected = expected.replace("HASH", r#""argocd-ocm-cmp.github.io/content-hash":"0123456789""#);
+            let expected = format!(
+                r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"annotations":{{{expected}}},"labels":{{"c":"d"}},"name":"web","namespace":"shop"}}}}"#
             );
-            assert_eq!(object.pieces_with_hash("0123456789").concat(), wanted);
-            let size = json::webhook_size(json::passage(&wanted).length);
+            assert_eq!(object.pieces_with_hash("0123456789").concat(), expected);
+            let size = json::webhook_size(json::passage(&expected).length);
             assert_eq!(object.size_with_hash("0123456789"), size, "{annotations}");
         }
     }
@@ -642,24 +642,24 @@ pub(crate) mod tests {
             "shop\\n",
             "-shop",
         ] {
-            let told = fault(&format!(
+            let message = fault(&format!(
                 "{{apiVersion: v1, kind: Pod, metadata: {{name: a, namespace: \"{namespace}\"}}}}"
             ));
             assert!(
-                told.starts_with("metadata.namespace \"") && told.contains("is not a namespace name"),
-                "{told}"
+                message.starts_with("metadata.namespace \"") && message.contains("is not a namespace name"),
+                "{message}"
             );
         }
-        let told = fault("{apiVersion: v1, kind: Namespace, metadata: {name: 'shop-x '}}");
+        let message = fault("{apiVersion: v1, kind: Namespace, metadata: {name: 'shop-x '}}");
         assert!(
-            told.starts_with("metadata.name \"shop-x \" is not a namespace name"),
-            "{told}"
+            message.starts_with("metadata.name \"shop-x \" is not a namespace name"),
+            "{message}"
         );
     }
 
     #[test]
     fn what_is_no_object_is_refused_with_the_reason() {
-        for (yaml, wanted) in [
+        for (yaml, expected) in [
             ("{kind: Pod, metadata: {name: a}}", "apiVersion is missing"),
             (
                 "{apiVersion: 1, kind: Pod, metadata: {name: a}}",
@@ -704,7 +704,7 @@ pub(crate) mod tests {
                 "metadata.labels is a list, not a mapping",
             ),
         ] {
-            assert_eq!(fault(yaml), wanted);
+            assert_eq!(fault(yaml), expected);
         }
         assert!(
             fault("{apiVersion: v1, kind: Pod, metadata: {generateName: a-}}")

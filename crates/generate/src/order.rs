@@ -4,7 +4,7 @@
 use super::buckets;
 use super::hooks::Role;
 use super::object::Object;
-use super::place::Placed;
+use super::placed::Placed;
 use std::cmp::Ordering;
 
 /// The largest absolute sync wave. It leaves room for the phases, which the hub distinguishes by wave.
@@ -52,8 +52,8 @@ const KINDS: [&str; 35] = [
 /// Returns the rank of a kind in Argo CD's order.
 #[must_use]
 pub fn rank(kind: &str) -> u8 {
-    let place = KINDS.iter().position(|known| *known == kind).unwrap_or(KINDS.len());
-    u8::try_from(place).expect("there are few kinds")
+    let position = KINDS.iter().position(|known| *known == kind).unwrap_or(KINDS.len());
+    u8::try_from(position).expect("there are few kinds")
 }
 
 /// Returns pairs of objects with the same key: the first and each later one.
@@ -156,7 +156,7 @@ pub fn is_namespace(object: &Object) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::tests::placed;
+    use crate::placed::tests::placed;
 
     fn sorted(yaml: &[&str]) -> Vec<String> {
         let mut objects = placed(yaml);
@@ -175,7 +175,7 @@ mod tests {
             "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}",
             "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}",
         ];
-        let wanted = [
+        let expected = [
             "Namespace shop",
             "ConfigMap a",
             "ConfigMap b",
@@ -184,10 +184,10 @@ mod tests {
             "Ant.example.com b",
             "Zebra.example.com a",
         ];
-        assert_eq!(sorted(&given), wanted);
+        assert_eq!(sorted(&given), expected);
         let mut reversed = given;
         reversed.reverse();
-        assert_eq!(sorted(&reversed), wanted);
+        assert_eq!(sorted(&reversed), expected);
     }
 
     #[test]

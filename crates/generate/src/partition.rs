@@ -12,7 +12,7 @@ use super::annotations::Phase;
 use super::buckets::{self, Bucket, Item};
 use super::hooks::Role;
 use super::order::{self, WAVE_MAX};
-use super::place::Placed;
+use super::placed::Placed;
 
 /// The objects of one ManifestWork.
 #[derive(Debug)]
@@ -170,7 +170,7 @@ fn words(placed: &Placed) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::tests::placed;
+    use crate::placed::tests::placed;
 
     fn arranged(yaml: &[&str], capacity: u64) -> Vec<(String, i32, Option<Phase>, Vec<String>)> {
         partitions(placed(yaml), None, capacity)

@@ -155,13 +155,13 @@ impl Policy {
 
 /// An object, as [`violations`] checks it.
 #[derive(Clone, Copy, Debug)]
-pub struct Delivered<'a, P> {
+pub struct DeliveredObject<'a, P> {
     /// The identity of the object. Without a namespace it counts as cluster-scoped.
     pub key: &'a ObjectKey,
     /// The scope of its kind if the kind is built into Kubernetes; CRDs and settings cannot change it.
     pub built_in: Option<Scope>,
     /// The location it was read from, for messages.
-    pub place: P,
+    pub location: P,
 }
 
 /// Returns the violations of the policy, and plain Secrets that are not allowed: one line per cluster and one per object, which
@@ -173,7 +173,7 @@ pub fn violations<'a, P: Display>(
     rules: Option<Rules<'_>>,
     allow_secrets: bool,
     clusters: impl IntoIterator<Item = impl Display>,
-    objects: impl IntoIterator<Item = Delivered<'a, P>>,
+    objects: impl IntoIterator<Item = DeliveredObject<'a, P>>,
 ) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(rules) = rules {
@@ -186,7 +186,12 @@ pub fn violations<'a, P: Display>(
     // Very many objects share few kinds and few namespaces.
     let mut kinds = HashMap::new();
     let mut namespaces = HashMap::new();
-    for Delivered { key, built_in, place } in objects {
+    for DeliveredObject {
+        key,
+        built_in,
+        location,
+    } in objects
+    {
         let is_secret = is_secret(key);
         let mut against: Vec<String> = Vec::new();
         let mut unsaid = is_secret && !allow_secrets;
@@ -225,7 +230,7 @@ pub fn violations<'a, P: Display>(
             against.push(UNSAID_SECRET.to_owned());
         }
         if !against.is_empty() {
-            lines.push(format!("{place}: {key}: {}", against.join("; ")));
+            lines.push(format!("{location}: {key}: {}", against.join("; ")));
         }
     }
     lines
@@ -322,11 +327,11 @@ impl Rules<'_> {
     ///
     /// # Errors
     /// Returns an error if the Application sets another executor than the policy's.
-    pub fn executor(&self, asked: Option<Executor>) -> Result<Option<Executor>, Problems> {
-        match (&self.entry.executor, asked) {
-            (None, asked) => Ok(asked),
-            (Some(forced), Some(asked)) if asked != *forced => Err(Problems::one(format!(
-                "executor {asked}: the policy sets the executor of project {} to {forced}: leave the setting out",
+    pub fn executor(&self, requested: Option<Executor>) -> Result<Option<Executor>, Problems> {
+        match (&self.entry.executor, requested) {
+            (None, requested) => Ok(requested),
+            (Some(forced), Some(requested)) if requested != *forced => Err(Problems::one(format!(
+                "executor {requested}: the policy sets the executor of project {} to {forced}: leave the setting out",
                 self.project
             ))),
             (Some(forced), _) => Ok(Some(forced.clone())),
@@ -375,10 +380,10 @@ mod tests {
 
     fn against(rules: Option<Rules<'_>>, allow_secrets: bool, kind: &str, name: &str) -> String {
         let object = made(kind, name);
-        let delivered = Delivered {
+        let delivered = DeliveredObject {
             key: &object.key,
             built_in: built_in(&object.key),
-            place: "a.yaml:1",
+            location: "a.yaml:1",
         };
         violations(rules, allow_secrets, [""; 0], [delivered]).join("\n")
     }
@@ -404,7 +409,7 @@ mod tests {
 
     #[test]
     fn a_refusal_says_what_to_add_to_which_list() {
-        for (fields, kind, name, wanted) in [
+        for (fields, kind, name, expected) in [
             (
                 "kinds: [ConfigMap]",
                 "Service",
@@ -450,7 +455,7 @@ mod tests {
                 "add `Secret` to `projects[0].kinds`, add `kube-system` to `projects[0].namespaces`, set `projects[0].secrets: true`",
             ),
         ] {
-            assert_eq!(why_and_how(fields, kind, name).1, wanted, "{fields} {kind}");
+            assert_eq!(why_and_how(fields, kind, name).1, expected, "{fields} {kind}");
         }
     }
 
@@ -477,19 +482,19 @@ mod tests {
             namespace: Some("shop".into()),
             name: "web".into(),
         };
-        let delivered = Delivered {
+        let delivered = DeliveredObject {
             key: &key,
             built_in: None,
-            place: "a.yaml:1",
+            location: "a.yaml:1",
         };
         let rules = policy.rules_for(Some("shop")).unwrap();
         let lines = violations(Some(rules), false, [""; 0], [delivered]);
-        let told = Problems::or(lines, ()).unwrap_err().to_string();
-        assert_eq!(told.lines().count(), 1, "{told}");
-        assert!(!told.contains('\u{1b}'), "{told}");
+        let message = Problems::or(lines, ()).unwrap_err().to_string();
+        assert_eq!(message.lines().count(), 1, "{message}");
+        assert!(!message.contains('\u{1b}'), "{message}");
         assert!(
-            told.ends_with("add `\"A\\u{1b}[31m\\n.b`c\"` to `projects[0].kinds`\n"),
-            "{told}"
+            message.ends_with("add `\"A\\u{1b}[31m\\n.b`c\"` to `projects[0].kinds`\n"),
+            "{message}"
         );
     }
 
@@ -506,15 +511,15 @@ mod tests {
     #[test]
     fn who_is_not_named_may_deliver_nothing() {
         let policy = policy("- {names: [team-a]}\n");
-        let told = |project| policy.rules_for(project).unwrap_err().to_string();
+        let message = |project| policy.rules_for(project).unwrap_err().to_string();
         assert_eq!(
-            told(Some("team-b")),
+            message(Some("team-b")),
             "error: the policy has no entry for project team-b, so it may deliver nothing: add `- names: [team-b]`, with its clusters, \
              namespaces and kinds, to `projects` in policy.yaml\n"
         );
         for none in [None, Some("")] {
             assert_eq!(
-                told(none),
+                message(none),
                 "error: a policy is set, but ARGOCD_APP_PROJECT_NAME is not: upgrade Argo CD to 3.0 or newer, which sets it, or outside \
                  Argo CD set it to the name of an AppProject\n"
             );
@@ -546,8 +551,8 @@ mod tests {
             ("configMap", false),
             ("Role", false),
         ] {
-            let wanted = if allowed { "" } else { "no objects of this kind" };
-            assert_eq!(why(fields, kind, "shop/web"), wanted, "{kind}");
+            let expected = if allowed { "" } else { "no objects of this kind" };
+            assert_eq!(why(fields, kind, "shop/web"), expected, "{kind}");
         }
     }
 
@@ -612,10 +617,10 @@ mod tests {
             ("Namespace", "kube-system", Some("kube-system")),
             ("ClusterRole.rbac.authorization.k8s.io", "admin", None),
         ] {
-            let wanted = namespace.map_or(String::new(), |namespace| {
+            let expected = namespace.map_or(String::new(), |namespace| {
                 format!("nothing in namespace {namespace}, only in shop, shop-*")
             });
-            assert_eq!(why(fields, kind, name), wanted, "{kind} {name}");
+            assert_eq!(why(fields, kind, name), expected, "{kind} {name}");
         }
     }
 
@@ -647,21 +652,21 @@ mod tests {
             "- {names: [all]}\n- {names: [some], clusters: ['eu-*']}\n- {names: [both], clusters: ['eu-*'], placements: ['argocd/eu*']}\n\
              - {names: [named], placements: [argocd/eu]}\n",
         );
-        let told = |project| {
+        let message = |project| {
             policy
                 .rules_for(Some(project))
                 .unwrap()
                 .against_placement("argocd/europe")
         };
-        assert_eq!(told("all"), None);
-        assert_eq!(told("both"), None);
+        assert_eq!(message("all"), None);
+        assert_eq!(message("both"), None);
         assert_eq!(
-            told("some").unwrap(),
+            message("some").unwrap(),
             "placement argocd/europe: the policy does not let project some use it, only the clusters eu-*, set by \
              name: to allow it, set `projects[1].placements: [argocd/europe]`"
         );
         assert_eq!(
-            told("named").unwrap(),
+            message("named").unwrap(),
             "placement argocd/europe: the policy does not let project named use it, only argocd/eu: to allow it, add `argocd/europe` to \
              `projects[3].placements`"
         );
@@ -670,7 +675,7 @@ mod tests {
     #[test]
     fn clusters_are_looked_at_each() {
         let policy = policy("- {names: [shop], clusters: ['eu-*', lab]}\n- {names: [all]}\n");
-        let none: [Delivered<'_, &str>; 0] = [];
+        let none: [DeliveredObject<'_, &str>; 0] = [];
         let clusters = ["eu-1", "us-1", "lab", "eu"];
         assert_eq!(
             violations(Some(policy.rules_for(Some("shop")).unwrap()), false, clusters, none),
@@ -710,7 +715,7 @@ mod tests {
                        `projects[1].secrets: true`";
         let unsaid = "a.yaml:1: Secret shop/db: a Secret in a work can be read in Argo CD's UI: deliver a SealedSecret or an \
                       ExternalSecret instead, or set allow-secrets";
-        for (project, allow_secrets, wanted) in [
+        for (project, allow_secrets, expected) in [
             (None, false, unsaid),
             (None, true, ""),
             (Some("may"), false, unsaid),
@@ -718,7 +723,7 @@ mod tests {
             (Some("may-not"), false, refused),
             (Some("may-not"), true, refused),
         ] {
-            assert_eq!(secret(project, allow_secrets), wanted, "{project:?} {allow_secrets}");
+            assert_eq!(secret(project, allow_secrets), expected, "{project:?} {allow_secrets}");
         }
         let rules = policy.rules_for(Some("may-not")).unwrap();
         assert_eq!(against(Some(rules), false, "SealedSecret.bitnami.com", "shop/db"), "");
@@ -728,9 +733,9 @@ mod tests {
     #[test]
     fn the_executor_of_the_policy_cannot_be_left_nor_replaced() {
         let policy = policy("- {names: [bound], executor: {namespace: shop, name: deployer}}\n- {names: [free]}\n");
-        let executor = |project, asked: Option<&str>| {
-            let asked = asked.map(|asked| asked.parse().expect("an executor"));
-            let executor = policy.rules_for(Some(project)).unwrap().executor(asked);
+        let executor = |project, requested: Option<&str>| {
+            let requested = requested.map(|requested| requested.parse().expect("an executor"));
+            let executor = policy.rules_for(Some(project)).unwrap().executor(requested);
             match executor {
                 Ok(executor) => executor.map_or("none".to_owned(), |executor| executor.to_string()),
                 Err(problems) => problems.to_string(),
@@ -748,7 +753,7 @@ mod tests {
 
     #[test]
     fn an_executor_is_a_namespace_and_a_name() {
-        for (text, wanted) in [
+        for (text, expected) in [
             (
                 "deployer",
                 "\"deployer\" is not a ServiceAccount: write it as NAMESPACE/NAME",
@@ -757,8 +762,8 @@ mod tests {
             ("shop/De_ployer", "\"De_ployer\" is not a ServiceAccount's name"),
             ("shop/a/b", "\"a/b\" is not a ServiceAccount's name"),
         ] {
-            let told = text.parse::<Executor>().unwrap_err();
-            assert!(told.starts_with(wanted), "{told}");
+            let message = text.parse::<Executor>().unwrap_err();
+            assert!(message.starts_with(expected), "{message}");
         }
     }
 }

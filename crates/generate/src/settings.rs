@@ -12,7 +12,7 @@ mod values;
 use super::discover::Selection;
 use super::manifest_configs::WorkOptions;
 use super::order;
-use super::place::Placed;
+use super::placed::Placed;
 use super::placement::{Placement, Rollout};
 use super::policy::{Executor, Rules};
 use super::source::{HelmSettings, Input, Kind, Remote, SKIP_SCHEMA_VALIDATION, Source, Tools};
@@ -30,13 +30,13 @@ use values::{expanded, glob, plural};
 
 pub use crate::env::Env;
 pub use parameter_announcements::announcements;
-pub use table::{Form, SETTINGS, Setting};
+pub use table::{SETTINGS, Setting, ValueType};
 
 /// The values typed on the command line, by the name of the setting.
 #[derive(Clone, Debug, Default)]
-pub struct Given(BTreeMap<&'static str, Vec<String>>);
+pub struct FlagValues(BTreeMap<&'static str, Vec<String>>);
 
-impl Given {
+impl FlagValues {
     /// Adds the typed values of a setting.
     pub fn add(&mut self, setting: &Setting, texts: impl IntoIterator<Item = String>) {
         self.0.entry(setting.name).or_default().extend(texts);
@@ -135,7 +135,7 @@ pub struct Settings {
     /// True if the default namespace is created.
     pub create_namespace: bool,
     /// The options of all ManifestWorks that the Application sets.
-    asked: WorkOptions,
+    requested_options: WorkOptions,
     /// The policy file, which lists what each AppProject may deliver.
     pub policy: Option<PathBuf>,
     /// The AppProject, as Argo CD passes it.
@@ -158,7 +158,7 @@ pub struct Arguments {
     /// The folder with the manifests, or `-` for standard input; the current folder by default.
     pub folder: Option<PathBuf>,
     /// The settings given as flags.
-    pub given: Given,
+    pub given: FlagValues,
     /// The path of this program, which confines the tools that render manifests: see [`Tools::launcher`].
     pub launcher: Option<PathBuf>,
 }
@@ -186,7 +186,7 @@ impl Settings {
             create_namespace && namespace.is_none(),
             "create-namespace is set, but the Application has no destination namespace: set spec.destination.namespace",
         );
-        let asked = WorkOptions {
+        let requested_options = WorkOptions {
             strategy: sources.text(&table::UPDATE_STRATEGY, Strategy::from_str),
             delete_namespaces: sources.flag(&table::DELETE_NAMESPACES),
             delete_crds: sources.flag(&table::DELETE_CRDS),
@@ -217,7 +217,7 @@ impl Settings {
         };
         let name = if policy.is_some() { name.under_policy() } else { name };
         if let Target::Placement(placement) = &target {
-            problems.extend(placement.objections(&source.overlays, asked.condition_rules));
+            problems.extend(placement.objections(&source.overlays, requested_options.condition_rules));
         }
         Problems::or(
             problems,
@@ -231,7 +231,7 @@ impl Settings {
                 allow_empty,
                 allow_secrets,
                 create_namespace,
-                asked,
+                requested_options,
                 policy,
                 project: env.get("ARGOCD_APP_PROJECT_NAME").cloned(),
                 application: env.get("ARGOCD_APP_NAME").cloned(),
@@ -249,7 +249,7 @@ impl Settings {
     /// Returns an error if a policy applies and the Application sets another executor than the policy's, or another name than its
     /// own.
     pub fn work_options(&self, rules: Option<Rules<'_>>) -> Result<WorkOptions, Problems> {
-        let mut wanted = self.asked.clone();
+        let mut wanted = self.requested_options.clone();
         if let Some(rules) = rules {
             self.own_name()?;
             wanted.executor = rules.executor(wanted.executor)?;
@@ -548,7 +548,7 @@ mod tests {
             ),
         ];
         let args = typed(&[(&table::MAX_SIZE, "10MB")]);
-        let told = resolve(args, &env).unwrap_err();
+        let message = resolve(args, &env).unwrap_err();
         let known: Vec<&str> = SETTINGS
             .iter()
             .filter(|setting| setting.parameter)
@@ -556,7 +556,7 @@ mod tests {
             .collect();
         let known = known.join(", ");
         assert_eq!(
-            told,
+            message,
             format!(
                 "error: unknown parameter colour: the parameters are {known}\n\
              error: plugin env TARGET_CLUSTER: \"Cluster_1\" is not a managed cluster name: use at most 63 lower-case letters, digits and '-', beginning and ending with a letter or digit\n\
@@ -570,24 +570,24 @@ mod tests {
 
     #[test]
     fn without_a_cluster_the_way_out_is_told() {
-        let told = resolve(Arguments::default(), &[("ARGOCD_APP_NAME", "guestbook")]).unwrap_err();
+        let message = resolve(Arguments::default(), &[("ARGOCD_APP_NAME", "guestbook")]).unwrap_err();
         assert!(
-            told.starts_with("error: no target cluster: set the plugin env TARGET_CLUSTER"),
-            "{told}"
+            message.starts_with("error: no target cluster: set the plugin env TARGET_CLUSTER"),
+            "{message}"
         );
     }
 
     #[test]
     fn an_empty_policy_file_is_an_error_and_not_no_policy() {
         for empty in ["", " "] {
-            let told = resolve(Arguments::default(), &with(&[("ARGOCD_OCM_CMP_POLICY_FILE", empty)])).unwrap_err();
+            let message = resolve(Arguments::default(), &with(&[("ARGOCD_OCM_CMP_POLICY_FILE", empty)])).unwrap_err();
             assert_eq!(
-                told,
+                message,
                 "error: env ARGOCD_OCM_CMP_POLICY_FILE is empty: set it to the file of the policy, or remove it for no policy\n"
             );
         }
-        let told = resolve(typed(&[(&table::POLICY, "")]), &with(&[])).unwrap_err();
-        assert!(told.starts_with("error: --policy is empty: "), "{told}");
+        let message = resolve(typed(&[(&table::POLICY, "")]), &with(&[])).unwrap_err();
+        assert!(message.starts_with("error: --policy is empty: "), "{message}");
     }
 
     #[test]
@@ -595,21 +595,21 @@ mod tests {
         let text = "{apiVersion: argocd-ocm-cmp.github.io/v1alpha1, kind: Policy, projects: [{names: [shop]}]}";
         let policy = Policy::parse(text, "policy.yaml").unwrap();
         let rules = policy.rules_for(Some("shop")).unwrap();
-        let told = |rules, env: &[(&str, &str)]| {
-            let wanted = resolve(Arguments::default(), env).unwrap().work_options(rules);
-            wanted.map_or_else(|problems| problems.to_string(), |_| String::new())
+        let message = |rules, env: &[(&str, &str)]| {
+            let expected = resolve(Arguments::default(), env).unwrap().work_options(rules);
+            expected.map_or_else(|problems| problems.to_string(), |_| String::new())
         };
         let foreign = "error: name other: under a policy the works of an Application are named after it, here \
                        guestbook.pdnnfbjcwvnzqwcclvar5wypkubmxhlit, because others could belong to another project: leave the setting out\n";
         let parameter = r#"[{"name":"name","string":"other"}]"#;
-        for (env, wanted) in [
+        for (env, expected) in [
             (with(&[]), ""),
             (with(&[("ARGOCD_ENV_NAME", "guestbook")]), ""),
             (with(&[("ARGOCD_ENV_NAME", "other")]), foreign),
             (with(&[("ARGOCD_APP_PARAMETERS", parameter)]), foreign),
         ] {
-            assert_eq!(told(Some(rules), &env), wanted, "{env:?}");
-            assert_eq!(told(None, &env), "", "without a policy: {env:?}");
+            assert_eq!(message(Some(rules), &env), expected, "{env:?}");
+            assert_eq!(message(None, &env), "", "without a policy: {env:?}");
         }
         for unusable in ["", " ", "A_b"] {
             let env = [
@@ -618,12 +618,12 @@ mod tests {
                 ("ARGOCD_APP_NAME", unusable),
             ];
             assert!(
-                told(Some(rules), &env).starts_with("error: env ARGOCD_APP_NAME: "),
+                message(Some(rules), &env).starts_with("error: env ARGOCD_APP_NAME: "),
                 "{unusable:?}"
             );
         }
         // The work name of an Application outside Argo CD's namespace combines its namespace and name.
         let elsewhere = ("ARGOCD_APP_NAME", "team-a_guestbook");
-        assert_eq!(told(Some(rules), &with(&[elsewhere])), "");
+        assert_eq!(message(Some(rules), &with(&[elsewhere])), "");
     }
 }

@@ -142,7 +142,7 @@ impl Manifests {
 
     /// Adds the manifests of an overlay. Each replaces the object with the same identity. `namespace` is the default for objects
     /// without one.
-    fn lay_over(&mut self, over: Self, namespace: Option<&str>) {
+    fn apply_overlay(&mut self, over: Self, namespace: Option<&str>) {
         let home = |key: &ObjectKey| ObjectKey {
             namespace: key.namespace.clone().or_else(|| namespace.map(Arc::from)),
             ..key.clone()
@@ -204,7 +204,7 @@ pub fn variants(settings: &Settings) -> Result<Vec<Variant<'_>>, Problems> {
         let mut layers = layers.into_iter().map(Arc::unwrap_or_clone);
         let mut manifests = layers.next().unwrap_or_default();
         for over in layers {
-            manifests.lay_over(over, settings.namespace.as_deref());
+            manifests.apply_overlay(over, settings.namespace.as_deref());
         }
         size += manifests.size() * recipients.len() as u64;
         validate::within(size, settings.max_output)?;

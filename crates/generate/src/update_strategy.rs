@@ -5,7 +5,7 @@
 //! defaulted. Server-side apply behaves like `kubectl apply`, so it is the default here.
 
 use super::hooks::Role;
-use super::place::Placed;
+use super::placed::Placed;
 use std::str::FromStr;
 
 /// The update strategies of a `ManifestWork`.
@@ -84,7 +84,7 @@ impl FromStr for Strategy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::tests::placed;
+    use crate::placed::tests::placed;
 
     fn strategy(kind: &str, annotations: &str, setting: Option<Strategy>) -> Strategy {
         let (api_version, kind) = kind.split_once(' ').expect("two words");

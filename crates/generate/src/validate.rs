@@ -1,10 +1,10 @@
 //! Checks across objects that are each valid.
 
+use super::placed::Placed;
 use super::manifestwork::Template;
 use super::object::Object;
 use super::order;
-use super::place::Placed;
-use super::policy::{self, Delivered, Rules};
+use super::policy::{self, DeliveredObject, Rules};
 use super::settings::{Settings, Target};
 use manifest::problem::Problems;
 
@@ -25,23 +25,23 @@ pub(super) fn objects(
              to remove everything from the cluster on purpose, set allow-empty",
         ));
     }
-    let place = |object: &Object| object.source.place(&files[object.source.file as usize]);
+    let location = |object: &Object| object.source.location(&files[object.source.file as usize]);
     let objects = || placed.iter().map(|placed| &*placed.object);
     let missing_namespace = placed.iter().filter(|placed| placed.lacks_namespace());
     let missing_namespace = missing_namespace.map(|Placed { object, .. }| {
         format!(
             "{}: {}: it names no namespace and the Application has none: set metadata.namespace, or spec.destination.namespace \
              of the Application",
-            place(object),
+            location(object),
             object.key
         )
     });
     let twice = order::duplicates(placed).into_iter().map(|(earlier, later)| {
         format!(
             "{}: {}: it is also in {}: keep one of the two",
-            place(later),
+            location(later),
             later.key,
-            place(earlier)
+            location(earlier)
         )
     });
     let limit = settings.manifest_limit.unwrap_or(u64::MAX);
@@ -50,15 +50,15 @@ pub(super) fn objects(
         (size > limit).then(|| {
             format!(
                 "{}: {}: it has {size} bytes, and OCM accepts at most {limit} in a work: make it smaller, or leave it out with exclude",
-                place(object),
+                location(object),
                 object.key
             )
         })
     });
-    let delivered = objects().map(|object| Delivered {
+    let delivered = objects().map(|object| DeliveredObject {
         key: &object.key,
         built_in: object.scope,
-        place: place(object),
+        location: location(object),
     });
     let refused = policy::violations(rules, settings.allow_secrets, settings.target.clusters(), delivered);
     let created = rules.and_then(|rules| rules.against_created_namespace(&created?.object.key.name));
@@ -143,9 +143,12 @@ mod tests {
             let checked = output(deliveries.iter().copied(), max);
             checked.err().map_or(Vec::new(), Problems::into_lines)
         };
-        let told = refused(&[(8_700_000, 500)], Some(200_000_000));
-        assert!(told.len() == 1 && told[0].contains("200000000 bytes"), "{told:?}");
-        assert!(told[0].contains("ARGOCD_OCM_CMP_MAX_OUTPUT"), "{told:?}");
+        let message = refused(&[(8_700_000, 500)], Some(200_000_000));
+        assert!(
+            message.len() == 1 && message[0].contains("200000000 bytes"),
+            "{message:?}"
+        );
+        assert!(message[0].contains("ARGOCD_OCM_CMP_MAX_OUTPUT"), "{message:?}");
         assert_eq!(refused(&[(8_700_000, 20), (26_000_000, 1)], Some(200_000_000)), [""; 0]);
         assert_eq!(refused(&[(8_700_000, 500)], None), [""; 0]);
         assert_eq!(refused(&[(u64::MAX, 500), (u64::MAX, 1)], Some(1)).len(), 1);

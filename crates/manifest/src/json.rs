@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn floats_look_as_go_prints_them() {
-        for (value, wanted) in [
+        for (value, expected) in [
             (0.0, "0"),
             (1.0, "1"),
             (0.5, "0.5"),
@@ -284,7 +284,7 @@ mod tests {
             (f64::MAX, "1.7976931348623157e+308"),
             (0.05, "0.05"),
         ] {
-            assert_eq!(float(value), wanted);
+            assert_eq!(float(value), expected);
         }
     }
 

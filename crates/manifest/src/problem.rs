@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 
 /// The maximum number of problems in a message; the others are counted. Argo CD stores the whole text in a condition of the
 /// Application, which must fit in etcd.
-const TOLD: usize = 1000;
+const MAX_PROBLEMS: usize = 1000;
 
 /// One or more problems, each a line without a line break.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,11 +36,11 @@ impl Problems {
 
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for line in self.0.iter().take(TOLD) {
+        for line in self.0.iter().take(MAX_PROBLEMS) {
             // A name or key from a manifest may contain line breaks; each problem must stay one line.
             writeln!(f, "error: {}", one_line(line))?;
         }
-        match self.0.len().saturating_sub(TOLD) {
+        match self.0.len().saturating_sub(MAX_PROBLEMS) {
             0 => Ok(()),
             1 => writeln!(f, "error: and 1 more problem"),
             more => writeln!(f, "error: and {more} more problems"),
@@ -52,7 +52,7 @@ impl std::error::Error for Problems {}
 
 /// The location of a problem in the folder: `deploy/web.yaml:12: document 2`.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct Location<'a> {
     /// The file, relative to the folder.
     pub path: &'a str,
     /// The first line of the document or the fault, from 1.
@@ -63,7 +63,7 @@ pub struct Place<'a> {
     pub item: Option<NonZeroU32>,
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for Location<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: document {}", self.path, self.line, self.document)?;
         match self.item {
@@ -96,10 +96,10 @@ mod tests {
     #[test]
     fn many_problems_are_told_and_the_rest_counted() {
         let lines = |count: usize| (0..count).map(|n| format!("problem {n}")).collect();
-        let told = |count: usize| Problems::or(lines(count), ()).unwrap_err().to_string();
-        assert_eq!(told(2), "error: problem 0\nerror: problem 1\n");
-        assert_eq!(told(20).lines().count(), 20);
-        assert!(told(1001).ends_with("error: problem 999\nerror: and 1 more problem\n"));
-        assert!(told(1025).ends_with("error: and 25 more problems\n"));
+        let message = |count: usize| Problems::or(lines(count), ()).unwrap_err().to_string();
+        assert_eq!(message(2), "error: problem 0\nerror: problem 1\n");
+        assert_eq!(message(20).lines().count(), 20);
+        assert!(message(1001).ends_with("error: problem 999\nerror: and 1 more problem\n"));
+        assert!(message(1025).ends_with("error: and 25 more problems\n"));
     }
 }

@@ -37,7 +37,7 @@ use split::{Chunk, Chunks};
 pub const STACK: usize = 64 << 20;
 
 /// The number of bytes in which apimachinery searches for a `{` that distinguishes JSON from YAML.
-const SNIFFED: usize = 4096;
+const JSON_SNIFF_BYTES: usize = 4096;
 
 /// A document of a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,7 +80,7 @@ impl std::error::Error for Error {}
 pub fn documents(text: &str) -> Documents<'_> {
     let first = text.char_indices().find(|(_, character)| !character.is_whitespace());
     let source = match first {
-        Some((at, '{')) if at < SNIFFED => Source::Json(json::Reader::new(text)),
+        Some((at, '{')) if at < JSON_SNIFF_BYTES => Source::Json(json::Reader::new(text)),
         _ => Source::Yaml(Chunks::new(text, 0), None),
     };
     Documents {

@@ -251,14 +251,14 @@ mod tests {
 
     #[test]
     fn alternatives_nest_and_may_be_empty() {
-        for (text, wanted) in [
+        for (text, expected) in [
             ("a.yaml", true),
             ("b-1.yaml", true),
             ("b-2.yaml", true),
             ("b-.yaml", false),
             (".yaml", true),
         ] {
-            assert_eq!(matches("{a,b-{1,2},}.yaml", text), wanted, "{text}");
+            assert_eq!(matches("{a,b-{1,2},}.yaml", text), expected, "{text}");
         }
     }
 

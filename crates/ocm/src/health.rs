@@ -99,7 +99,7 @@ pub struct ObjectStatus {
     /// The name.
     pub name: String,
     /// The position in the work, for an object without a name.
-    pub place: String,
+    pub placeholder: String,
     /// True if the agent has applied it; `None` if it has not tried.
     pub applied: Option<bool>,
     /// True if it is on the cluster; `None` if the agent has not checked.
@@ -115,7 +115,7 @@ impl ObjectStatus {
     #[must_use]
     pub fn short_name(&self) -> String {
         match (self.kind.as_str(), self.namespace.as_str(), self.name.as_str()) {
-            ("", _, _) | (_, _, "") => self.place.clone(),
+            ("", _, _) | (_, _, "") => self.placeholder.clone(),
             (kind, "", name) => format!("{kind} {name}"),
             (kind, namespace, name) => format!("{kind} {namespace}/{name}"),
         }
@@ -179,17 +179,17 @@ impl WorkStatus {
         name: impl Fn(&ObjectStatus) -> String,
         which: impl Fn(&&ObjectStatus) -> bool,
     ) -> Option<String> {
-        const TOLD: usize = 3;
+        const MAX_LISTED: usize = 3;
         let objects: Vec<_> = self.objects.iter().filter(which).collect();
-        let told = objects
+        let messages = objects
             .iter()
-            .take(TOLD)
+            .take(MAX_LISTED)
             .map(|it| format!("{}: {}", name(it), it.message));
-        let told = told.collect::<Vec<_>>().join("; ");
-        match objects.len().saturating_sub(TOLD) {
+        let messages = messages.collect::<Vec<_>>().join("; ");
+        match objects.len().saturating_sub(MAX_LISTED) {
             _ if objects.is_empty() => None,
-            0 => Some(told),
-            more => Some(format!("{told}; and {more} more")),
+            0 => Some(messages),
+            more => Some(format!("{messages}; and {more} more")),
         }
     }
 }
@@ -221,7 +221,7 @@ impl Clock {
     fn is_younger(&self, since: &str, seconds: i64) -> bool {
         let younger = since > self.ago(seconds).as_str();
         if younger {
-            self.ask_again(since, seconds);
+            self.note_deadline(since, seconds);
         }
         younger
     }
@@ -230,7 +230,7 @@ impl Clock {
     fn is_older(&self, since: &str, seconds: i64) -> bool {
         let older = since < self.ago(seconds).as_str();
         if !older {
-            self.ask_again(since, seconds.saturating_add(1));
+            self.note_deadline(since, seconds.saturating_add(1));
         }
         older
     }
@@ -241,7 +241,7 @@ impl Clock {
         then.map_or(String::new(), time)
     }
 
-    fn ask_again(&self, since: &str, seconds: i64) {
+    fn note_deadline(&self, since: &str, seconds: i64) {
         let Ok(since) = since.parse::<Timestamp>() else { return };
         let Ok(then) = since.checked_add(SignedDuration::from_secs(seconds)) else {
             return;
@@ -340,9 +340,11 @@ impl Report {
         syncing: Option<String>,
     ) -> Self {
         works.sort_by(|one, other| {
-            let place = |work: &WorkStatus| (work.health, work.cluster().is_some());
+            let sort_key = |work: &WorkStatus| (work.health, work.cluster().is_some());
             let key = |work: &'_ WorkStatus| (work.namespace.clone(), work.name.clone());
-            place(one).cmp(&place(other)).then_with(|| key(one).cmp(&key(other)))
+            sort_key(one)
+                .cmp(&sort_key(other))
+                .then_with(|| key(one).cmp(&key(other)))
         });
         let clusters: BTreeSet<&str> = works.iter().filter_map(WorkStatus::cluster).collect();
         let unreachable = clusters
@@ -405,7 +407,7 @@ mod tests {
     /// An object's name, its `applied` and `available`, its health, and the reason.
     type Told<'w> = (String, [Option<bool>; 2], HealthStatus, &'w str);
 
-    fn told(work: &WorkStatus) -> Vec<Told<'_>> {
+    fn messages(work: &WorkStatus) -> Vec<Told<'_>> {
         let objects = work.objects.iter();
         objects
             .map(|it| (it.full_name(), [it.applied, it.available], it.health, &*it.message))
@@ -440,7 +442,7 @@ mod tests {
         let name = |name: &str| format!("Deployment.apps shop/{name}");
         let waits = "waiting for the agent of managed cluster eu1 to look at it";
         assert_eq!(
-            told(&work),
+            messages(&work),
             [
                 (name("a"), [yes, yes], HealthStatus::Healthy, ""),
                 (name("b"), [yes, yes], HealthStatus::Degraded, "back-off pulling image"),
@@ -476,8 +478,8 @@ mod tests {
         };
         let foreseen = |text: &str| -> Vec<(String, HealthStatus)> {
             let health_deadlines = health_deadlines(text, NOW.parse().expect("a time")).expect("a work");
-            let told = health_deadlines.iter().map(|(at, work)| (at.to_string(), work.health));
-            told.collect()
+            let messages = health_deadlines.iter().map(|(at, work)| (at.to_string(), work.health));
+            messages.collect()
         };
         let now = NOW.to_owned();
         assert_eq!(

@@ -1,7 +1,7 @@
 //! Decides which works belong to an Application.
 
 use crate::names::{ClusterName, WorkName};
-use crate::tracking::{Claim, INSTALLATION_ID, Itself, Owner, TRACKING_ID, Tracking};
+use crate::tracking::{INSTALLATION_ID, ObjectIdentity, Owner, TRACKING_ID, Tracking, TrackingMarks};
 use crate::work::{GROUP, SET_KIND, Work};
 use manifest::value::{Map, Value};
 use std::collections::{BTreeSet, HashSet};
@@ -18,7 +18,7 @@ pub struct Ownership {
     /// The namespaces and names of the works that would be generated.
     generated: HashSet<(String, String)>,
     /// True if a work without tracking marks is identified by its name in any namespace.
-    everywhere: bool,
+    in_any_namespace: bool,
     /// Argo CD's tracking method.
     tracking: Tracking,
     /// The works with other names whose tracking marks are trusted; `None` for all.
@@ -36,8 +36,8 @@ impl Ownership {
     /// would be generated, and all with tracking marks of Argo CD.
     #[must_use]
     pub fn on_hub(name: &WorkName, clusters: &[ClusterName], works: &[Work<'_>]) -> Self {
-        let place = |work: &Work<'_>| (work.namespace.clone(), work.name.clone());
-        let generated: HashSet<_> = works.iter().map(place).collect();
+        let key = |work: &Work<'_>| (work.namespace.clone(), work.name.clone());
+        let generated: HashSet<_> = works.iter().map(key).collect();
         let of_works = generated.iter().map(|(namespace, _)| namespace.clone());
         let namespaces: BTreeSet<String> = clusters.iter().map(ToString::to_string).chain(of_works).collect();
         Self {
@@ -45,7 +45,7 @@ impl Ownership {
             kind: works.first().map_or("ManifestWork", Work::kind),
             namespaces: namespaces.into_iter().collect(),
             generated,
-            everywhere: false,
+            in_any_namespace: false,
             tracking: Tracking::unknown(),
             listed: None,
         }
@@ -55,7 +55,7 @@ impl Ownership {
     #[must_use]
     pub fn in_file(self) -> Self {
         Self {
-            everywhere: true,
+            in_any_namespace: true,
             ..self
         }
     }
@@ -69,7 +69,7 @@ impl Ownership {
     /// Trusts Argo CD's tracking marks only on works that have one of the Application's names, or that are `listed`. The agent of
     /// a cluster may write marks on its works, but can neither rename works nor change Argo CD's list.
     #[must_use]
-    pub fn believing(self, listed: HashSet<ListedWork>) -> Self {
+    pub fn trusting_only(self, listed: HashSet<ListedWork>) -> Self {
         Self {
             listed: Some(listed),
             ..self
@@ -100,26 +100,27 @@ impl Ownership {
         if self.generated.contains(&(namespace.to_owned(), name.to_owned())) {
             return true;
         }
-        let claim = Claim {
+        let marks = TrackingMarks {
             tracking_id: of("annotations", TRACKING_ID),
             installation_id: of("annotations", INSTALLATION_ID),
             label: of("labels", self.tracking.label()),
         };
-        let itself = Itself {
+        let identity = ObjectIdentity {
             group: GROUP,
             kind,
             namespace,
             name,
         };
         let is_own = |application: &str| application == self.name.application();
-        match self.tracking.owner(&claim, &itself) {
-            Owner::Application(application) | Owner::Perhaps(application) if is_own(application) => {
+        match self.tracking.owner(&marks, &identity) {
+            Owner::Application(application) | Owner::PossibleApplication(application) if is_own(application) => {
                 self.is_named(kind, namespace, name) || self.is_listed(kind, namespace, name)
             }
             Owner::Application(_) | Owner::OtherArgoCd => false,
-            Owner::Perhaps(_) | Owner::Nobody => {
+            Owner::PossibleApplication(_) | Owner::None => {
                 let is_near = |it: &String| it == namespace;
-                self.is_named(kind, namespace, name) && (self.everywhere || self.namespaces(kind).iter().any(is_near))
+                self.is_named(kind, namespace, name)
+                    && (self.in_any_namespace || self.namespaces(kind).iter().any(is_near))
             }
         }
     }
@@ -161,7 +162,7 @@ mod tests {
     #[test]
     fn near_its_targets_a_work_is_known_by_its_name() {
         let shop = of("shop");
-        for (metadata, wanted) in [
+        for (metadata, expected) in [
             ("{name: shop, namespace: eu1}", true),
             ("{name: shop.part-wave5, namespace: eu1}", true),
             ("{name: shop2, namespace: eu1}", false),
@@ -173,7 +174,7 @@ mod tests {
                 false,
             ),
         ] {
-            assert_eq!(owns(&shop, "ManifestWork", metadata), wanted, "{metadata}");
+            assert_eq!(owns(&shop, "ManifestWork", metadata), expected, "{metadata}");
         }
         assert!(!owns(&shop, "ManifestWorkReplicaSet", "{name: shop, namespace: eu1}"));
         assert!(owns(
@@ -238,15 +239,15 @@ mod tests {
         let id = |name: &str| format!("shop:work.open-cluster-management.io/ManifestWork:eu2/{name}");
         let label = format!("{{name: forged, namespace: eu2, labels: {{{INSTANCE}: shop}}}}");
         let listed = HashSet::from([(kind.to_owned(), "eu2".to_owned(), "renamed".to_owned())]);
-        let shop = of("shop").in_file().believing(listed);
-        for (name, wanted) in [
+        let shop = of("shop").in_file().trusting_only(listed);
+        for (name, expected) in [
             ("shop", true),
             ("shop.part-wave5", true),
             ("renamed", true),
             ("forged", false),
             ("shop-1a2b3", false),
         ] {
-            assert_eq!(owns(&shop, kind, &tracked("eu2", name, &id(name))), wanted, "{name}");
+            assert_eq!(owns(&shop, kind, &tracked("eu2", name, &id(name))), expected, "{name}");
         }
         assert!(!owns(&shop, kind, &label));
         assert!(!owns(

@@ -17,7 +17,7 @@ pub struct Resource {
     /// True if written objects must not be shown.
     pub secret: bool,
     /// The subresource to patch, or `None` for the object itself.
-    pub part: Option<&'static str>,
+    pub subresource: Option<&'static str>,
 }
 
 /// Applications.
@@ -52,7 +52,7 @@ pub static SECRETS: Resource = Resource {
     plural: "secrets",
     kind: "Secret",
     secret: true,
-    part: None,
+    subresource: None,
 };
 
 /// Placements.
@@ -70,7 +70,7 @@ pub static DECISIONS: Resource = plain(
     "PlacementDecision",
 );
 /// The status of PlacementDecisions, which contains the decisions.
-pub static DECISION_STATUSES: Resource = DECISIONS.part("status");
+pub static DECISION_STATUSES: Resource = DECISIONS.subresource("status");
 /// AddOnDeploymentConfigs.
 pub static ADDON_CONFIGS: Resource = plain(
     ADDONS_GROUP,
@@ -97,9 +97,9 @@ pub static REQUESTS: Resource = plain(
     "CertificateSigningRequest",
 );
 /// The approval of CertificateSigningRequests.
-pub static REQUEST_APPROVALS: Resource = REQUESTS.part("approval");
+pub static REQUEST_APPROVALS: Resource = REQUESTS.subresource("approval");
 /// The status of CertificateSigningRequests.
-pub static REQUEST_STATUSES: Resource = REQUESTS.part("status");
+pub static REQUEST_STATUSES: Resource = REQUESTS.subresource("status");
 /// ConfigMaps.
 pub static CONFIG_MAPS: Resource = plain("", "v1", "configmaps", "ConfigMap");
 /// Deployments.
@@ -131,7 +131,7 @@ pub static GITOPS_CLUSTERS: Resource = plain(
 );
 
 /// The status of GitOpsClusters.
-pub static GITOPS_CLUSTER_STATUSES: Resource = GITOPS_CLUSTERS.part("status");
+pub static GITOPS_CLUSTER_STATUSES: Resource = GITOPS_CLUSTERS.subresource("status");
 
 /// The API group of OCM's add-ons.
 const ADDONS_GROUP: &str = "addon.open-cluster-management.io";
@@ -144,15 +144,15 @@ const fn plain(group: &'static str, version: &'static str, plural: &'static str,
         plural,
         kind,
         secret: false,
-        part: None,
+        subresource: None,
     }
 }
 
 impl Resource {
     /// Returns a subresource of the resource.
-    const fn part(&self, part: &'static str) -> Self {
+    const fn subresource(&self, subresource: &'static str) -> Self {
         Self {
-            part: Some(part),
+            subresource: Some(subresource),
             ..plain(self.group, self.version, self.plural, self.kind)
         }
     }
@@ -168,10 +168,10 @@ impl Resource {
 
     /// Returns the API path of the resource in the namespace of an object.
     #[must_use]
-    pub fn path(&self, place: &ObjectRef) -> String {
+    pub fn path(&self, object_ref: &ObjectRef) -> String {
         let root = if self.group.is_empty() { "api" } else { "apis" };
         let (api_version, plural) = (self.api_version(), self.plural);
-        match &*place.namespace {
+        match &*object_ref.namespace {
             "" => format!("/{root}/{api_version}/{plural}"),
             namespace => format!("/{root}/{api_version}/namespaces/{namespace}/{plural}"),
         }

@@ -33,7 +33,7 @@ enum Method {
 
 /// The tracking marks on an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Claim<'a> {
+pub struct TrackingMarks<'a> {
     /// The annotation [`TRACKING_ID`].
     pub tracking_id: Option<&'a str>,
     /// The annotation [`INSTALLATION_ID`].
@@ -44,7 +44,7 @@ pub struct Claim<'a> {
 
 /// The identity of the object with the marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Itself<'a> {
+pub struct ObjectIdentity<'a> {
     /// The API group.
     pub group: &'a str,
     /// The kind.
@@ -61,11 +61,11 @@ pub enum Owner<'a> {
     /// An Application, by its name in Argo CD: `NAME`, or `NAMESPACE_NAME` outside Argo CD's own namespace.
     Application(&'a str),
     /// An Application, if the label is Argo CD's: the tracking method is unknown.
-    Perhaps(&'a str),
+    PossibleApplication(&'a str),
     /// An Application of another Argo CD.
     OtherArgoCd,
     /// No Application: Argo CD has not marked the object.
-    Nobody,
+    None,
 }
 
 impl Tracking {
@@ -102,30 +102,30 @@ impl Tracking {
 
     /// Returns the owner of the object with these marks.
     #[must_use]
-    pub fn owner<'a>(&self, claim: &Claim<'a>, itself: &Itself<'_>) -> Owner<'a> {
-        let label = claim.label.filter(|label| !label.is_empty());
-        match (self.method, self.by_annotation(claim, itself)) {
-            (Method::Label, _) => label.map_or(Owner::Nobody, Owner::Application),
-            (Method::Unknown, Owner::Nobody) => label.map_or(Owner::Nobody, Owner::Perhaps),
+    pub fn owner<'a>(&self, marks: &TrackingMarks<'a>, identity: &ObjectIdentity<'_>) -> Owner<'a> {
+        let label = marks.label.filter(|label| !label.is_empty());
+        match (self.method, self.by_annotation(marks, identity)) {
+            (Method::Label, _) => label.map_or(Owner::None, Owner::Application),
+            (Method::Unknown, Owner::None) => label.map_or(Owner::None, Owner::PossibleApplication),
             (_, by_annotation) => by_annotation,
         }
     }
 
     /// Returns the owning Application, if it is one of this Argo CD.
     #[must_use]
-    pub fn application<'a>(&self, claim: &Claim<'a>, itself: &Itself<'_>) -> Option<&'a str> {
-        match self.owner(claim, itself) {
+    pub fn application<'a>(&self, marks: &TrackingMarks<'a>, identity: &ObjectIdentity<'_>) -> Option<&'a str> {
+        match self.owner(marks, identity) {
             Owner::Application(name) => Some(name),
-            Owner::Perhaps(_) | Owner::OtherArgoCd | Owner::Nobody => None,
+            Owner::PossibleApplication(_) | Owner::OtherArgoCd | Owner::None => None,
         }
     }
 
-    fn by_annotation<'a>(&self, claim: &Claim<'a>, itself: &Itself<'_>) -> Owner<'a> {
-        let Some(application) = claim.tracking_id.and_then(|id| tracked(id, itself)) else {
-            return Owner::Nobody;
+    fn by_annotation<'a>(&self, marks: &TrackingMarks<'a>, identity: &ObjectIdentity<'_>) -> Owner<'a> {
+        let Some(application) = marks.tracking_id.and_then(|id| tracked(id, identity)) else {
+            return Owner::None;
         };
         match &self.installation {
-            Some(own) if own != claim.installation_id.unwrap_or_default() => Owner::OtherArgoCd,
+            Some(own) if own != marks.installation_id.unwrap_or_default() => Owner::OtherArgoCd,
             _ => Owner::Application(application),
         }
     }
@@ -133,13 +133,13 @@ impl Tracking {
 
 /// Returns the Application that a tracking ID names. An ID that names another object was copied with that object and is ignored.
 /// For a cluster-scoped object, the ID contains the namespace of the Application's destination.
-fn tracked<'a>(id: &'a str, itself: &Itself<'_>) -> Option<&'a str> {
+fn tracked<'a>(id: &'a str, identity: &ObjectIdentity<'_>) -> Option<&'a str> {
     let mut parts = id.splitn(3, ':');
-    let (application, kind, place) = (parts.next()?, parts.next()?, parts.next()?);
-    let (namespace, name) = place.split_once('/')?;
-    let is_itself = kind.split_once('/') == Some((itself.group, itself.kind))
-        && name == itself.name
-        && (itself.namespace.is_empty() || namespace == itself.namespace);
+    let (application, kind, object) = (parts.next()?, parts.next()?, parts.next()?);
+    let (namespace, name) = object.split_once('/')?;
+    let is_itself = kind.split_once('/') == Some((identity.group, identity.kind))
+        && name == identity.name
+        && (identity.namespace.is_empty() || namespace == identity.namespace);
     (is_itself && !application.is_empty()).then_some(application)
 }
 
@@ -149,7 +149,7 @@ mod tests {
 
     const ID: &str = "team_shop:work.open-cluster-management.io/ManifestWork:eu1/shop";
 
-    const WORK: Itself<'_> = Itself {
+    const WORK: ObjectIdentity<'_> = ObjectIdentity {
         group: "work.open-cluster-management.io",
         kind: "ManifestWork",
         namespace: "eu1",
@@ -164,23 +164,23 @@ mod tests {
         configured(&[("application.resourceTrackingMethod", "label")])
     }
 
-    fn annotated(id: &str) -> Claim<'_> {
-        Claim {
+    fn annotated(id: &str) -> TrackingMarks<'_> {
+        TrackingMarks {
             tracking_id: Some(id),
-            ..Claim::default()
+            ..TrackingMarks::default()
         }
     }
 
-    fn labelled(label: &str) -> Claim<'_> {
-        Claim {
+    fn labelled(label: &str) -> TrackingMarks<'_> {
+        TrackingMarks {
             label: Some(label),
-            ..Claim::default()
+            ..TrackingMarks::default()
         }
     }
 
     #[test]
     fn the_annotation_counts_unless_only_labels_are_written() {
-        let both = Claim {
+        let both = TrackingMarks {
             label: Some("team_sh"),
             ..annotated(ID)
         };
@@ -189,18 +189,19 @@ mod tests {
             assert_eq!(tracking.owner(&annotated(ID), &WORK), Owner::Application("team_shop"));
             // With the annotation, the label may be truncated.
             assert_eq!(tracking.owner(&both, &WORK), Owner::Application("team_shop"));
-            assert_eq!(tracking.owner(&labelled("team_shop"), &WORK), Owner::Nobody);
+            assert_eq!(tracking.owner(&labelled("team_shop"), &WORK), Owner::None);
         }
         assert_eq!(by_label().owner(&both, &WORK), Owner::Application("team_sh"));
-        assert_eq!(by_label().owner(&annotated(ID), &WORK), Owner::Nobody);
-        assert_eq!(by_label().owner(&labelled(""), &WORK), Owner::Nobody);
+        assert_eq!(by_label().owner(&annotated(ID), &WORK), Owner::None);
+        assert_eq!(by_label().owner(&labelled(""), &WORK), Owner::None);
         assert_eq!(configured(&[]).application(&annotated(ID), &WORK), Some("team_shop"));
         assert_eq!(by_label().application(&annotated(ID), &WORK), None);
     }
 
     #[test]
     fn a_tracking_id_counts_on_what_it_names() {
-        let owner = |id: &str, itself: &Itself<'_>| configured(&[]).application(&annotated(id), itself).is_some();
+        let owner =
+            |id: &str, identity: &ObjectIdentity<'_>| configured(&[]).application(&annotated(id), identity).is_some();
         assert!(owner(ID, &WORK));
         for (group, kind, namespace, name) in [
             ("apps", WORK.kind, "eu1", "shop"),
@@ -208,7 +209,7 @@ mod tests {
             (WORK.group, WORK.kind, "eu2", "shop"),
             (WORK.group, WORK.kind, "eu1", "copy"),
         ] {
-            let other = Itself {
+            let other = ObjectIdentity {
                 group,
                 kind,
                 namespace,
@@ -216,7 +217,7 @@ mod tests {
             };
             assert!(!owner(ID, &other), "{other:?}");
         }
-        let cluster = Itself {
+        let cluster = ObjectIdentity {
             group: "cluster.open-cluster-management.io",
             kind: "ManagedCluster",
             namespace: "",
@@ -245,7 +246,7 @@ mod tests {
 
     #[test]
     fn each_argo_cd_has_its_own() {
-        let with = |installation_id| Claim {
+        let with = |installation_id| TrackingMarks {
             installation_id,
             ..annotated(ID)
         };
@@ -259,10 +260,10 @@ mod tests {
         assert_eq!(only.owner(&with(Some("")), &WORK), own);
         assert_eq!(only.owner(&with(Some("west")), &WORK), Owner::OtherArgoCd);
         // A copy has no owner, regardless of the owner of the original.
-        let copy = Itself { name: "copy", ..WORK };
-        assert_eq!(east.owner(&with(Some("west")), &copy), Owner::Nobody);
+        let copy = ObjectIdentity { name: "copy", ..WORK };
+        assert_eq!(east.owner(&with(Some("west")), &copy), Owner::None);
         // Labels do not identify the Argo CD.
-        let marked = Claim {
+        let marked = TrackingMarks {
             installation_id: Some("west"),
             ..labelled("shop")
         };
@@ -283,16 +284,19 @@ mod tests {
     #[test]
     fn where_nothing_is_known_of_argo_cd_each_mark_counts() {
         let unknown = Tracking::unknown();
-        let marked = Claim {
+        let marked = TrackingMarks {
             installation_id: Some("west"),
             label: Some("other"),
             ..annotated(ID)
         };
         assert_eq!(unknown.owner(&marked, &WORK), Owner::Application("team_shop"));
-        let copy = Itself { name: "copy", ..WORK };
-        assert_eq!(unknown.owner(&marked, &copy), Owner::Perhaps("other"));
-        assert_eq!(unknown.owner(&labelled("shop"), &WORK), Owner::Perhaps("shop"));
+        let copy = ObjectIdentity { name: "copy", ..WORK };
+        assert_eq!(unknown.owner(&marked, &copy), Owner::PossibleApplication("other"));
+        assert_eq!(
+            unknown.owner(&labelled("shop"), &WORK),
+            Owner::PossibleApplication("shop")
+        );
         assert_eq!(unknown.application(&labelled("shop"), &WORK), None);
-        assert_eq!(unknown.owner(&Claim::default(), &WORK), Owner::Nobody);
+        assert_eq!(unknown.owner(&TrackingMarks::default(), &WORK), Owner::None);
     }
 }

@@ -33,7 +33,7 @@ pub(super) type Made = BTreeMap<&'static str, Option<Vec<u8>>>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authority {
     /// The namespace and name of the Secret.
-    pub place: ObjectRef,
+    pub object_ref: ObjectRef,
     /// The resource version of the Secret.
     pub version: Box<str>,
 }

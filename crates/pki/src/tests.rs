@@ -26,7 +26,7 @@ fn at(days: i64) -> Timestamp {
 
 fn authority() -> Authority {
     Authority {
-        place: ObjectRef::new("argocd", "argocd-agent-ca"),
+        object_ref: ObjectRef::new("argocd", "argocd-agent-ca"),
         version: "1".into(),
     }
 }

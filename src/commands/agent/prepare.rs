@@ -1,8 +1,8 @@
 //! `agent prepare`: reads the Secrets of Argo CD and writes the missing keys.
 
 use super::Exit;
-use crate::bootstrap_secrets::{BYTES, NEEDS, Need, Write};
-use crate::cli::{HubArgs, PlaceArgs, PrepareArgs};
+use crate::bootstrap_secrets::{BYTES, REQUIRED_KEYS, RequiredKey, Write};
+use crate::cli::{HubArgs, PrepareArgs, TargetArgs};
 use crate::commands::show;
 use crate::runtime::runtime;
 use controller::runtime::writer::MANAGER;
@@ -28,19 +28,19 @@ pub(super) fn run(args: &PrepareArgs) -> Result<Exit, String> {
     Ok(show("summary", &lines))
 }
 
-async fn prepare(args: &PlaceArgs) -> Result<String, String> {
+async fn prepare(args: &TargetArgs) -> Result<String, String> {
     let (client, url) = connect(args).await?;
     let mut lines = String::new();
-    for need in NEEDS {
-        let place = format!("{}/{}", args.namespace, need.secret);
-        let done = fulfil(&client, &args.namespace, need, &url).await?;
-        writeln!(lines, "Secret {place}: {} {done}", need.key).expect("a String takes all");
+    for required_key in REQUIRED_KEYS {
+        let qualified_name = format!("{}/{}", args.namespace, required_key.secret);
+        let done = ensure_key(&client, &args.namespace, required_key, &url).await?;
+        writeln!(lines, "Secret {qualified_name}: {} {done}", required_key.key).expect("a String takes all");
     }
     Ok(lines)
 }
 
 /// Connects to the managed cluster. Returns the client and the URL of the API server.
-pub(super) async fn connect(args: &PlaceArgs) -> Result<(Client, String), String> {
+pub(super) async fn connect(args: &TargetArgs) -> Result<(Client, String), String> {
     let cluster = HubArgs {
         kubeconfig: args.kubeconfig.clone(),
         context: args.context.clone(),
@@ -53,20 +53,25 @@ pub(super) async fn connect(args: &PlaceArgs) -> Result<(Client, String), String
 }
 
 /// Ensures that a Secret has the needed key, and returns the result as text.
-async fn fulfil(client: &Client, namespace: &str, need: Need, url: &str) -> Result<&'static str, String> {
-    let place = format!("{namespace}/{}", need.secret);
+async fn ensure_key(
+    client: &Client,
+    namespace: &str,
+    required_key: RequiredKey,
+    url: &str,
+) -> Result<&'static str, String> {
+    let qualified_name = format!("{namespace}/{}", required_key.secret);
     let requests = Request::new(format!("/api/v1/namespaces/{namespace}/secrets"));
     let cannot = |verb: &str, error: &Error| match error {
-        Error::Api(_) => format!("Secret {place} cannot be {verb}: {}", hub::reason(error)),
+        Error::Api(_) => format!("Secret {qualified_name} cannot be {verb}: {}", hub::reason(error)),
         _ => format!("the managed cluster at {url} cannot be reached: {}", hub::reason(error)),
     };
     for _ in 0..ATTEMPTS {
-        let found = match send(client, requests.get(need.secret, &GetParams::default())).await {
+        let found = match send(client, requests.get(required_key.secret, &GetParams::default())).await {
             Ok(found) => Some(found),
             Err(Error::Api(status)) if status.code == 404 => None,
             Err(error) => return Err(cannot("read", &error)),
         };
-        let (done, request) = match need.lacking(found.as_ref(), namespace, &random()?) {
+        let (done, request) = match required_key.missing_write(found.as_ref(), namespace, &random()?) {
             None => return Ok("is there"),
             Some(Write::Create(secret)) => {
                 let params = PostParams {
@@ -80,7 +85,10 @@ async fn fulfil(client: &Client, namespace: &str, need: Need, url: &str) -> Resu
                     field_manager: Some(MANAGER.to_owned()),
                     ..PatchParams::default()
                 };
-                ("completed", requests.patch(need.secret, &params, &Patch::Merge(patch)))
+                (
+                    "completed",
+                    requests.patch(required_key.secret, &params, &Patch::Merge(patch)),
+                )
             }
         };
         match send(client, request).await {
@@ -90,7 +98,9 @@ async fn fulfil(client: &Client, namespace: &str, need: Need, url: &str) -> Resu
             Err(error) => return Err(cannot(done, &error)),
         }
     }
-    Err(format!("Secret {place} cannot be completed: it keeps changing"))
+    Err(format!(
+        "Secret {qualified_name} cannot be completed: it keeps changing"
+    ))
 }
 
 pub(super) async fn send(

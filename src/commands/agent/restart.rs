@@ -5,11 +5,11 @@
 
 use super::Exit;
 use super::prepare::{connect, send};
-use super::run::{Asked, SOON, contents};
+use super::run::{REREAD_DELAY, Signals, contents};
 use crate::cli::RestartArgs;
 use crate::commands::say;
 use crate::restart_on_change;
-use crate::restart_on_change::{Verdict, Watch};
+use crate::restart_on_change::{Reaction, Watch};
 use crate::runtime::runtime;
 use controller::runtime::writer::MANAGER;
 use kube::Client;
@@ -24,16 +24,16 @@ const STARTED_WITH: &str = "argocd-ocm-cmp.github.io/certificates";
 
 pub(super) fn run(args: &RestartArgs) -> Result<Exit, String> {
     runtime()?.block_on(async {
-        let mut asked = Asked::listen()?;
+        let mut signals = Signals::listen()?;
         let (client, _) = connect(&args.at).await?;
-        let (mut watch, mut told) = (Watch::default(), None);
+        let (mut watch, mut reported) = (Watch::default(), None);
         loop {
             let seen = contents(&args.files);
             let lacks = seen.as_ref().err().map(|lack| format!("waiting for {lack}"));
-            let (pause, line) = match watch.look(seen.ok()) {
-                Verdict::Nothing => (args.interval, lacks),
-                Verdict::LookAgain => (args.interval.min(SOON), lacks),
-                Verdict::Start | Verdict::Restart(_) => {
+            let (pause, line) = match watch.observe(seen.ok()) {
+                Reaction::None => (args.interval, lacks),
+                Reaction::ReadAgain => (args.interval.min(REREAD_DELAY), lacks),
+                Reaction::Start | Reaction::Restart(_) => {
                     let digest = restart_on_change::digest(watch.started().map_or(&[], Vec::as_slice));
                     let done = write(&client, args, &digest).await;
                     if done.is_err() {
@@ -42,12 +42,12 @@ pub(super) fn run(args: &RestartArgs) -> Result<Exit, String> {
                     (args.interval, Some(done.unwrap_or_else(|why| why)))
                 }
             };
-            if line.is_some() && line != told {
+            if line.is_some() && line != reported {
                 say(&format!("{}\n", line.as_deref().unwrap_or_default()));
-                told = line;
+                reported = line;
             }
             select! {
-                _ = asked.next() => return Ok(Exit::SUCCESS),
+                _ = signals.next() => return Ok(Exit::SUCCESS),
                 () = sleep(pause) => {}
             }
         }

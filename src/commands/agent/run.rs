@@ -6,7 +6,7 @@
 use super::Exit;
 use crate::cli::RunArgs;
 use crate::commands::say;
-use crate::restart_on_change::{Content, Contents, Verdict, Watch};
+use crate::restart_on_change::{Content, Contents, Reaction, Watch};
 use crate::runtime::runtime;
 use manifest::problem::plain;
 use nix::sys::signal::{Signal, kill};
@@ -23,7 +23,7 @@ use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::time::{sleep, timeout};
 
 /// The maximum delay before files are read again after a change was first seen.
-pub(super) const SOON: Duration = Duration::from_secs(1);
+pub(super) const REREAD_DELAY: Duration = Duration::from_secs(1);
 
 /// The maximum size of a file. No Secret and no ConfigMap is larger.
 const MAX: u64 = 4 << 20;
@@ -35,21 +35,21 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit, String> {
     runtime()?.block_on(async {
         let mut supervisor = Supervisor {
             args,
-            asked: Asked::listen()?,
+            signals: Signals::listen()?,
             watch: Watch::default(),
-            told: None,
+            reported: None,
         };
         supervisor.run().await
     })
 }
 
 /// The signals that ask this process to end.
-pub(super) struct Asked {
+pub(super) struct Signals {
     terminated: unix::Signal,
     interrupted: unix::Signal,
 }
 
-impl Asked {
+impl Signals {
     pub(super) fn listen() -> Result<Self, String> {
         let hear = |kind| signal(kind).map_err(|error| format!("cannot install signal handlers: {error}"));
         Ok(Self {
@@ -69,10 +69,10 @@ impl Asked {
 
 struct Supervisor<'a> {
     args: &'a RunArgs,
-    asked: Asked,
+    signals: Signals,
     watch: Watch,
     /// The last message about a missing file.
-    told: Option<String>,
+    reported: Option<String>,
 }
 
 /// The outcome of a program.
@@ -113,18 +113,18 @@ impl Supervisor<'_> {
         loop {
             let seen = contents(&self.args.files);
             if let Err(lack) = &seen
-                && self.told.as_ref() != Some(lack)
+                && self.reported.as_ref() != Some(lack)
             {
                 say(&format!("waiting for {lack}\n"));
-                self.told = Some(lack.clone());
+                self.reported = Some(lack.clone());
             }
-            let pause = match self.watch.look(seen.ok()) {
-                Verdict::Start | Verdict::Restart(_) => return None,
-                Verdict::LookAgain => self.soon(),
-                Verdict::Nothing => self.args.interval,
+            let pause = match self.watch.observe(seen.ok()) {
+                Reaction::Start | Reaction::Restart(_) => return None,
+                Reaction::ReadAgain => self.reread_delay(),
+                Reaction::None => self.args.interval,
             };
             select! {
-                signal = self.asked.next() => return Some(signal),
+                signal = self.signals.next() => return Some(signal),
                 () = sleep(pause) => {}
             }
         }
@@ -136,20 +136,20 @@ impl Supervisor<'_> {
         loop {
             select! {
                 ended = program.wait() => return Ok(Stopped::ForGood(ended?)),
-                signal = self.asked.next() => return self.stop(program, signal).await.map(Stopped::ForGood),
+                signal = self.signals.next() => return self.stop(program, signal).await.map(Stopped::ForGood),
                 () = sleep(pause) => {}
             }
-            pause = match self.watch.look(contents(&self.args.files).ok()) {
-                Verdict::Nothing | Verdict::Start => self.args.interval,
-                Verdict::LookAgain => self.soon(),
-                Verdict::Restart(changed) => {
+            pause = match self.watch.observe(contents(&self.args.files).ok()) {
+                Reaction::None | Reaction::Start => self.args.interval,
+                Reaction::ReadAgain => self.reread_delay(),
+                Reaction::Restart(changed) => {
                     let files = changed.iter().filter_map(|&at| self.args.files.get(at));
                     let files: Vec<_> = files.map(|file| file.display().to_string()).collect();
                     say(&format!("restarting {}: {} changed\n", self.name(), files.join(", ")));
                     // A signal for this process may arrive while the program stops.
                     return select! {
                         stopped = stop(program, Signal::SIGTERM, self.args.grace_period) => stopped.map(|_| Stopped::ForRestart),
-                        signal = self.asked.next() => self.stop(program, signal).await.map(Stopped::ForGood),
+                        signal = self.signals.next() => self.stop(program, signal).await.map(Stopped::ForGood),
                     };
                 }
             };
@@ -161,13 +161,13 @@ impl Supervisor<'_> {
         loop {
             select! {
                 stopped = stop(program, signal, self.args.grace_period) => return stopped,
-                again = self.asked.next() => signal = again,
+                again = self.signals.next() => signal = again,
             }
         }
     }
 
-    fn soon(&self) -> Duration {
-        self.args.interval.min(SOON)
+    fn reread_delay(&self) -> Duration {
+        self.args.interval.min(REREAD_DELAY)
     }
 }
 

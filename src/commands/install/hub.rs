@@ -15,16 +15,16 @@ pub(crate) struct Hub {
 }
 
 /// The reason why an object is not applied.
-pub(crate) enum Refused {
+pub(crate) enum WriteError {
     /// Other managers own these fields with other values: each field with its manager.
     Conflict(Vec<(String, String)>),
     /// Another reason, in one line.
-    Because(String),
+    Other(String),
 }
 
 /// The options of an apply.
 #[derive(Clone, Copy)]
-pub(crate) struct How {
+pub(crate) struct ApplyOptions {
     /// The field manager.
     pub(crate) manager: &'static str,
     /// True if fields of other managers are taken over.
@@ -47,7 +47,7 @@ impl Hub {
         match self.send(Request::new(path).get(name, &GetParams::default())).await {
             Ok(found) => Ok(Some(found)),
             Err(error) if hub::status(&error) == Some(404) => Ok(None),
-            Err(error) => Err(self.told(&format!("{path}/{name}"), "read", &error)),
+            Err(error) => Err(self.describe(&format!("{path}/{name}"), "read", &error)),
         }
     }
 
@@ -58,12 +58,12 @@ impl Hub {
         match hub::each(&self.client, path, page, |it: Value| found.push(it)).await {
             Ok(()) => Ok(Some(found)),
             Err(error) if hub::status(&error) == Some(404) => Ok(None),
-            Err(error) => Err(self.told(path, "listed", &error)),
+            Err(error) => Err(self.describe(path, "listed", &error)),
         }
     }
 
     /// Applies an object, and returns the result.
-    pub(crate) async fn apply(&self, object: &Object, how: How) -> Result<Value, Refused> {
+    pub(crate) async fn apply(&self, object: &Object, how: ApplyOptions) -> Result<Value, WriteError> {
         let params = PatchParams {
             field_manager: Some(how.manager.to_owned()),
             force: how.force,
@@ -78,12 +78,12 @@ impl Hub {
                 let causes = causes.filter(|cause| cause.reason == "FieldManagerConflict");
                 let fields = conflicts(causes.map(|cause| (cause.field.as_str(), cause.message.as_str())));
                 if fields.is_empty() {
-                    Refused::Because(self.told(&place(object), "applied", &error))
+                    WriteError::Other(self.describe(&qualified_name(object), "applied", &error))
                 } else {
-                    Refused::Conflict(fields)
+                    WriteError::Conflict(fields)
                 }
             }
-            _ => Refused::Because(self.told(&place(object), "applied", &error)),
+            _ => WriteError::Other(self.describe(&qualified_name(object), "applied", &error)),
         })
     }
 
@@ -94,7 +94,7 @@ impl Hub {
         let request = Request::new(object.path()).patch(object.name(), &PatchParams::default(), &Patch::Merge(patch));
         let done = self.send(request).await;
         done.map(drop)
-            .map_err(|error| self.told(&place(object), "taken over", &error))
+            .map_err(|error| self.describe(&qualified_name(object), "taken over", &error))
     }
 
     /// Deletes the object, if it is still the same one.
@@ -108,7 +108,7 @@ impl Hub {
         match self.send(Request::new(path).delete(name, &params)).await {
             Ok(_) => Ok(()),
             Err(error) if hub::status(&error) == Some(404) => Ok(()),
-            Err(error) => Err(self.told(&format!("{path}/{name}"), "deleted", &error)),
+            Err(error) => Err(self.describe(&format!("{path}/{name}"), "deleted", &error)),
         }
     }
 
@@ -117,7 +117,7 @@ impl Hub {
     }
 
     /// Formats an error as one line.
-    fn told(&self, what: &str, done: &str, error: &Error) -> String {
+    fn describe(&self, what: &str, done: &str, error: &Error) -> String {
         let (url, reason) = (&self.url, hub::reason(error));
         match error {
             Error::Api(status) if status.code == 401 => {
@@ -130,7 +130,7 @@ impl Hub {
 }
 
 /// Formats an object for people: `Deployment argocd/argocd-repo-server`.
-pub(crate) fn place(object: &Object) -> String {
+pub(crate) fn qualified_name(object: &Object) -> String {
     let namespace = object.namespace().map_or(String::new(), |it| format!("{it}/"));
     format!("{} {namespace}{}", object.kind(), object.name())
 }

@@ -1,6 +1,6 @@
 //! The policy of the sidecar on a hub: the current one, and whether the ConfigMap to be mounted exists.
 
-use super::{Hub, place};
+use super::{Hub, qualified_name};
 use crate::cli::HubInstallArgs;
 use crate::install::{
     Feature, Object, POLICY, POLICY_KEY, PolicySource, Wanted, decide, is_open_project, live_policy, objects,
@@ -46,7 +46,7 @@ pub(super) async fn decided(
     let live = hub.get(&repo_server.path(), repo_server.name()).await;
     let live = live_policy(live.map_err(Problems::one)?.as_ref());
     let is_asked = asked.is_some();
-    let (source, about) = decide(asked, &live, &place(repo_server)).map_err(Problems::one)?;
+    let (source, about) = decide(asked, &live, &qualified_name(repo_server)).map_err(Problems::one)?;
     let to_mount = match &source {
         PolicySource::ConfigMap(name) if is_asked => Some(name.as_str()),
         PolicySource::Sample | PolicySource::Text(_) if wanted.additions_only => Some(POLICY),
@@ -72,34 +72,34 @@ async fn check_mounted(hub: &Hub, namespace: &str, name: &str) -> Result<(), Pro
 }
 
 /// The decision of `install` about an object that exists.
-pub(super) enum Kept {
+pub(super) enum Existing {
     /// The object is applied.
-    No,
+    Overwrite,
     /// The object stays, with this text to add to the line about it.
-    Yes(&'static str),
+    Keep(&'static str),
     /// The object prevents the installation.
-    Refused(String),
+    Reject(String),
 }
 
 /// Decides if an existing policy or AppProject stays. Neither is overwritten, whoever wrote it.
-pub(super) fn kept(args: &HubInstallArgs, source: &PolicySource, object: &Object, live: &Value) -> Kept {
+pub(super) fn kept(args: &HubInstallArgs, source: &PolicySource, object: &Object, live: &Value) -> Existing {
     match (object.kind(), object.name()) {
         ("ConfigMap", POLICY) => match source {
             PolicySource::Text(text) if live["data"][POLICY_KEY] != text.as_str() => {
                 if args.force_conflicts {
-                    return Kept::No;
+                    return Existing::Overwrite;
                 }
-                Kept::Refused(format!(
+                Existing::Reject(format!(
                     "{}: its policy differs from --policy: leave --policy out to keep it, or pass --force-conflicts to replace it",
-                    place(object)
+                    qualified_name(object)
                 ))
             }
-            _ => Kept::Yes(""),
+            _ => Existing::Keep(""),
         },
-        ("AppProject", _) if is_open_project(live) && !args.force_conflicts => Kept::Yes(
+        ("AppProject", _) if is_open_project(live) && !args.force_conflicts => Existing::Keep(
             ": its destinations permit every namespace of the hub: replace them with those of proj.yaml, or pass --force-conflicts",
         ),
-        _ => Kept::No,
+        _ => Existing::Overwrite,
     }
 }
 
@@ -110,7 +110,7 @@ pub(super) fn about_sample(source: &PolicySource, object: &Object, live: Option<
     is_new.then(|| {
         format!(
             "{}: the sample policy allows only the quick start of the README: add what your AppProjects need\n",
-            place(object)
+            qualified_name(object)
         )
     })
 }

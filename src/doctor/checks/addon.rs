@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 pub(super) static CHECK: Check = Check {
     name: "argocd-agent",
-    messages: &[&NO_ADDON, &NOT_AVAILABLE, &FINE],
+    messages: &[&NO_ADDON, &NOT_AVAILABLE, &OK],
     run,
 };
 
@@ -23,22 +23,22 @@ static NOT_AVAILABLE: Message = Message::error(
     "argocd-agent is not available on {clusters} of {all}: {names}",
     "see the reason with `argocd-ocm-cmp gitopscluster status --all-namespaces`",
 );
-static FINE: Message = Message::fine("argocd-agent", "argocd-agent is available on {all}");
+static OK: Message = Message::ok("argocd-agent", "argocd-agent is available on {all}");
 
-fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
-    if !ControllerPod::of(seen).is_some_and(|it| it.does(AGENTS)) {
+fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
+    if !ControllerPod::of(hub_state).is_some_and(|it| it.does(AGENTS)) {
         return Vec::new();
     }
-    match &seen.management {
+    match &hub_state.management {
         // Another check reports that add-ons are not served.
-        Lookup::Absent => return vec![NO_ADDON.of(&[])],
+        Lookup::NotFound => return vec![NO_ADDON.of(&[])],
         Lookup::Refused(why) => return refused("ClusterManagementAddOns", why),
-        Lookup::There(_) => {}
+        Lookup::Found(_) => {}
     }
-    let addons = match &seen.addons {
+    let addons = match &hub_state.addons {
         Lookup::Refused(why) => return refused("ManagedClusterAddOns", why),
-        Lookup::Absent => return Vec::new(),
-        Lookup::There(addons) => addons,
+        Lookup::NotFound => return Vec::new(),
+        Lookup::Found(addons) => addons,
     };
     let all = count(addons.len(), "managed cluster");
     let bad: Vec<_> = addons
@@ -47,7 +47,7 @@ fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
         .map(|(name, _)| name)
         .collect();
     if bad.is_empty() {
-        return vec![FINE.of(&[("all", &all)])];
+        return vec![OK.of(&[("all", &all)])];
     }
     vec![NOT_AVAILABLE.of(&[("clusters", &bad.len()), ("all", &all), ("names", &some(bad))])]
 }

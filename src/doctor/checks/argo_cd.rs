@@ -8,15 +8,7 @@ use serde_json::Value;
 
 pub(super) static CHECK: Check = Check {
     name: "argo-cd",
-    messages: &[
-        &NOWHERE,
-        &ELSEWHERE,
-        &NO_REPO_SERVER,
-        &TOO_OLD,
-        &OLD,
-        &NO_VERSION,
-        &FINE,
-    ],
+    messages: &[&NOWHERE, &ELSEWHERE, &NO_REPO_SERVER, &TOO_OLD, &OLD, &NO_VERSION, &OK],
     run,
 };
 
@@ -50,31 +42,31 @@ static NO_VERSION: Message = Message::warning(
     "unknown version of Argo CD, image {image}",
     "check with `argocd version` that it is 3.0 or newer",
 );
-static FINE: Message = Message::fine("argo-cd", "Argo CD {version} runs in namespace {namespace}");
+static OK: Message = Message::ok("argo-cd", "Argo CD {version} runs in namespace {namespace}");
 
 /// The first version of Argo CD with sidecars, and with all output that the program reads.
 const SIDECARS: (u32, u32) = (2, 4);
 const PROJECTS: (u32, u32) = (3, 0);
 
-fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
-    let namespace = &seen.namespace;
-    match &seen.config {
+fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
+    let namespace = &hub_state.namespace;
+    match &hub_state.config {
         Lookup::Refused(why) => return refused(&format!("ConfigMap argocd-cm in namespace {namespace}"), why),
-        Lookup::Absent => {
-            return match &seen.elsewhere {
-                Lookup::There(others) if !others.is_empty() => {
+        Lookup::NotFound => {
+            return match &hub_state.elsewhere {
+                Lookup::Found(others) if !others.is_empty() => {
                     vec![ELSEWHERE.of(&[("namespace", namespace), ("others", &some(others))])]
                 }
                 Lookup::Refused(why) => refused("the ConfigMaps argocd-cm of all namespaces", why),
                 _ => vec![NOWHERE.of(&[])],
             };
         }
-        Lookup::There(_) => {}
+        Lookup::Found(_) => {}
     }
-    if let Lookup::Refused(why) = &seen.deployments {
+    if let Lookup::Refused(why) = &hub_state.deployments {
         return refused(&format!("the Deployments in namespace {namespace}"), why);
     }
-    let Some(repo_server) = seen.repo_server() else {
+    let Some(repo_server) = hub_state.repo_server() else {
         return vec![NO_REPO_SERVER.of(&[("namespace", namespace)])];
     };
     let image = image(repo_server);
@@ -85,7 +77,7 @@ fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
             match number {
                 old if old < SIDECARS => TOO_OLD.of(&values),
                 old if old < PROJECTS => OLD.of(&values),
-                _ => FINE.of(&values),
+                _ => OK.of(&values),
             }
         }
     }]
@@ -116,7 +108,7 @@ mod tests {
 
     #[test]
     fn versions_are_read_from_tags() {
-        for (image, wanted) in [
+        for (image, expected) in [
             ("quay.io/argoproj/argocd:v3.2.6", Some((3, 2))),
             ("host:5000/argocd:2.14.1-rc1", Some((2, 14))),
             ("quay.io/argoproj/argocd:v3.1.0@sha256:ab", Some((3, 1))),
@@ -125,7 +117,7 @@ mod tests {
             ("argocd:latest", None),
         ] {
             let found = version(&Value::Null, image).map(|(_, number)| number);
-            assert_eq!(found, wanted, "{image}");
+            assert_eq!(found, expected, "{image}");
         }
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 pub(super) static CHECK: Check = Check {
     name: "clusters",
-    messages: &[&NONE, &UNKNOWN, &NOT_JOINED, &SILENT, &UNWELL, &NO_AGENT, &IDLE, &FINE],
+    messages: &[&NONE, &UNKNOWN, &NOT_JOINED, &SILENT, &UNWELL, &NO_AGENT, &IDLE, &OK],
     run,
 };
 
@@ -47,21 +47,21 @@ static IDLE: Message = Message::warning(
     "{clusters} without works not joined or not available: {names}",
     "see the conditions of these ManagedClusters",
 );
-static FINE: Message = Message::fine(
+static OK: Message = Message::ok(
     "clusters",
     "managed clusters: {all}; with works, and available: {clusters}",
 );
 
-fn run(seen: &HubState, now: Timestamp) -> Vec<Finding> {
-    let clusters = match &seen.clusters {
-        Lookup::There(clusters) => clusters,
+fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
+    let clusters = match &hub_state.clusters {
+        Lookup::Found(clusters) => clusters,
         // Another check reports that the hub does not serve them.
-        Lookup::Absent => return Vec::new(),
+        Lookup::NotFound => return Vec::new(),
         Lookup::Refused(why) => return refused("ManagedClusters", why),
     };
     // Another check reports works that cannot be read.
     let mut by_cluster: BTreeMap<&str, Vec<&Work>> = BTreeMap::new();
-    for work in seen.works.there().into_iter().flatten() {
+    for work in hub_state.works.found().into_iter().flatten() {
         by_cluster.entry(&work.cluster).or_default().push(work);
     }
     if clusters.is_empty() && by_cluster.is_empty() {
@@ -92,7 +92,7 @@ fn run(seen: &HubState, now: Timestamp) -> Vec<Finding> {
         .collect();
     findings.sort_by_key(|it| CHECK.messages.iter().position(|message| message.id == it.message.id));
     if findings.is_empty() {
-        findings.push(FINE.of(&[("clusters", &by_cluster.len()), ("all", &clusters.len())]));
+        findings.push(OK.of(&[("clusters", &by_cluster.len()), ("all", &clusters.len())]));
     }
     findings
 }

@@ -19,12 +19,12 @@ static UNCONFINED: Message = Message::warning(
      has Landlock or user namespaces",
 );
 
-fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
-    match &seen.unconfined {
-        Lookup::Refused(why) => refused(&format!("the logs of Pods in namespace {}", seen.namespace), why),
-        Lookup::Absent => Vec::new(),
-        Lookup::There(pods) if pods.is_empty() => Vec::new(),
-        Lookup::There(pods) => {
+fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
+    match &hub_state.unconfined {
+        Lookup::Refused(why) => refused(&format!("the logs of Pods in namespace {}", hub_state.namespace), why),
+        Lookup::NotFound => Vec::new(),
+        Lookup::Found(pods) if pods.is_empty() => Vec::new(),
+        Lookup::Found(pods) => {
             let reached: BTreeSet<&String> = pods.values().collect();
             vec![UNCONFINED.of(&[("pods", &some(pods.keys())), ("reached", &some(reached))])]
         }

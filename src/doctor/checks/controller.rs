@@ -22,7 +22,7 @@ pub(super) static CHECK: Check = Check {
         &NO_LEASE,
         &NOT_RENEWED,
         &OTHER_VERSION,
-        &FINE,
+        &OK,
     ],
     run,
 };
@@ -72,26 +72,26 @@ static OTHER_VERSION: Message = Message::warning(
     "the controller runs {image}, but this program is version {version}",
     "run the doctor of that version, or deploy the image of this one",
 );
-static FINE: Message = Message::fine("controller", "enabled controllers: {names}");
+static OK: Message = Message::ok("controller", "enabled controllers: {names}");
 
-fn run(seen: &HubState, now: Timestamp) -> Vec<Finding> {
-    if !seen.has_argo_cd() {
+fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
+    if !hub_state.has_argo_cd() {
         return Vec::new();
     }
-    let namespace = &seen.namespace;
+    let namespace = &hub_state.namespace;
     // Another check reports Deployments that cannot be read.
-    let Some(deployment) = seen.controller() else {
-        let is_missing = seen.deployments.there().is_some();
+    let Some(deployment) = hub_state.controller() else {
+        let is_missing = hub_state.deployments.found().is_some();
         return is_missing
             .then(|| NOT_THERE.of(&[("namespace", namespace)]))
             .into_iter()
             .collect();
     };
-    let Some(pod) = ControllerPod::of(seen) else {
+    let Some(pod) = ControllerPod::of(hub_state) else {
         return Vec::new();
     };
     let mut findings = Vec::new();
-    if let Lookup::Refused(why) = &seen.settings {
+    if let Lookup::Refused(why) = &hub_state.settings {
         findings.extend(refused(
             &format!("ConfigMap {namespace}/argocd-ocm-cmp-controller"),
             why,
@@ -105,32 +105,32 @@ fn run(seen: &HubState, now: Timestamp) -> Vec<Finding> {
         ("gitopscluster", &GITOPS_CLUSTERS, "deploy/gitopscluster_crd.yaml"),
         ("argocd-agent", &GITOPS_CLUSTERS, "deploy/gitopscluster_crd.yaml"),
     ] {
-        if pod.does(controller) && seen.serves(resource) == Some(false) {
+        if pod.does(controller) && hub_state.serves(resource) == Some(false) {
             let values: [(&str, &dyn std::fmt::Display); 3] =
                 [("controller", &controller), ("kind", &resource.kind), ("file", &file)];
             findings.push(NO_CRD.of(&values));
         }
     }
-    findings.extend(pods(seen, deployment));
+    findings.extend(pods(hub_state, deployment));
     if pod.elects {
-        findings.extend(lease(seen, now));
+        findings.extend(lease(hub_state, now));
     }
     let version = env!("CARGO_PKG_VERSION");
     if !is_of(&pod.image, version) {
         findings.push(OTHER_VERSION.of(&[("image", &pod.image), ("version", &version)]));
     }
     if findings.is_empty() {
-        findings.push(FINE.of(&[("names", &pod.names().join(", "))]));
+        findings.push(OK.of(&[("names", &pod.names().join(", "))]));
     }
     findings
 }
 
 /// Checks that its Pods are ready.
-fn pods(seen: &HubState, deployment: &Value) -> Vec<Finding> {
-    let namespace = &seen.namespace;
-    let pods = match &seen.pods {
+fn pods(hub_state: &HubState, deployment: &Value) -> Vec<Finding> {
+    let namespace = &hub_state.namespace;
+    let pods = match &hub_state.pods {
         Lookup::Refused(why) => return refused(&format!("the Pods in namespace {namespace}"), why),
-        _ => seen.pods_of(deployment).unwrap_or_default(),
+        _ => hub_state.pods_of(deployment).unwrap_or_default(),
     };
     let wanted = deployment["spec"]["replicas"].as_u64().unwrap_or(1);
     let ready = deployment["status"]["readyReplicas"].as_u64().unwrap_or_default();
@@ -146,12 +146,12 @@ fn pods(seen: &HubState, deployment: &Value) -> Vec<Finding> {
 }
 
 /// Reports a Lease without a holder, or one that its holder does not renew.
-fn lease(seen: &HubState, now: Timestamp) -> Vec<Finding> {
-    let namespace = &seen.namespace;
-    let leases = match &seen.leases {
+fn lease(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
+    let namespace = &hub_state.namespace;
+    let leases = match &hub_state.leases {
         Lookup::Refused(why) => return refused(&format!("the Leases in namespace {namespace}"), why),
-        Lookup::Absent => &[][..],
-        Lookup::There(leases) => leases,
+        Lookup::NotFound => &[][..],
+        Lookup::Found(leases) => leases,
     };
     let is_held = |lease: &&Value| !lease["spec"]["holderIdentity"].as_str().unwrap_or_default().is_empty();
     let lease = leases.iter().find(|it| name(it) == LEASE).filter(is_held);

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 pub(super) static CHECK: Check = Check {
     name: "argocd-cm",
-    messages: &[&NO_HEALTH, &OTHER_HEALTH, &HIDDEN, &BY_LABEL, &FINE],
+    messages: &[&NO_HEALTH, &OTHER_HEALTH, &HIDDEN, &BY_LABEL, &OK],
     run,
 };
 
@@ -36,7 +36,7 @@ static BY_LABEL: Message = Message::warning(
     "Argo CD tracks objects by label only, so it treats copies of a work as its own and prunes them",
     "set application.resourceTrackingMethod in argocd-cm to annotation",
 );
-static FINE: Message = Message::fine(
+static OK: Message = Message::ok(
     "argocd-cm",
     "argocd-cm has the health checks of version {version}, and excludes no works",
 );
@@ -44,9 +44,9 @@ static FINE: Message = Message::fine(
 /// The prefix of Argo CD's keys for health checks, before GROUP_KIND.
 const HEALTH: &str = "resource.customizations.health.";
 
-fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
+fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     // Another check reports a ConfigMap that is missing or cannot be read.
-    let Lookup::There(config) = &seen.config else {
+    let Lookup::Found(config) = &hub_state.config else {
         return Vec::new();
     };
     let data = |key: &str| config["data"][key].as_str().map(str::trim);
@@ -77,7 +77,7 @@ fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
         findings.push(BY_LABEL.of(&[]));
     }
     if findings.is_empty() {
-        findings.push(FINE.of(&[("version", &version)]));
+        findings.push(OK.of(&[("version", &version)]));
     }
     findings
 }

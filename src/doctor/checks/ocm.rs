@@ -11,7 +11,7 @@ use serde_json::Value;
 
 pub(super) static CHECK: Check = Check {
     name: "ocm",
-    messages: &[&NO_API, &NO_RULES, &NO_GATE, &IDLE_SETS, &FINE],
+    messages: &[&NO_API, &NO_RULES, &NO_GATE, &IDLE_SETS, &OK],
     run,
 };
 
@@ -35,38 +35,38 @@ static IDLE_SETS: Message = Message::error(
     "OCM does not process {sets}: {names}",
     "check that its work manager runs with --feature-gates=ManifestWorkReplicaSet=true",
 );
-static FINE: Message = Message::fine(
+static OK: Message = Message::ok(
     "ocm",
     "the hub serves the required APIs of Open Cluster Management{gates}",
 );
 
-fn run(seen: &HubState, now: Timestamp) -> Vec<Finding> {
+fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for resource in needed(seen) {
+    for resource in needed(hub_state) {
         let api = resource.api_version();
-        match seen.apis.get(&api) {
+        match hub_state.apis.get(&api) {
             Some(Lookup::Refused(why)) => findings.extend(refused(&format!("the API {api}"), why)),
-            _ if seen.serves(resource) == Some(true) => {}
+            _ if hub_state.serves(resource) == Some(true) => {}
             _ => findings.push(NO_API.of(&[("kind", &resource.kind), ("api", &api)])),
         }
     }
-    match &seen.work_crd {
-        Lookup::There(crd) if !has_rules(crd) => findings.push(NO_RULES.of(&[])),
+    match &hub_state.work_crd {
+        Lookup::Found(crd) if !has_rules(crd) => findings.push(NO_RULES.of(&[])),
         Lookup::Refused(why) => findings.extend(refused("the CustomResourceDefinition of ManifestWorks", why)),
         _ => {}
     }
-    if let Lookup::Refused(why) = &seen.cluster_managers {
+    if let Lookup::Refused(why) = &hub_state.cluster_managers {
         findings.extend(refused("the ClusterManagers of OCM's operator", why));
     }
-    let enabled = gate(seen, "ManifestWorkReplicaSet");
-    match &seen.sets {
+    let enabled = gate(hub_state, "ManifestWorkReplicaSet");
+    match &hub_state.sets {
         Lookup::Refused(why) => findings.extend(refused("ManifestWorkReplicaSets", why)),
-        Lookup::Absent => {}
-        Lookup::There(sets) => {
+        Lookup::NotFound => {}
+        Lookup::Found(sets) => {
             let idle = sets.iter().filter(|it| !it.answered && is_late(it.created, now));
-            let idle: Vec<_> = idle.map(|it| &it.place).collect();
+            let idle: Vec<_> = idle.map(|it| &it.qualified_name).collect();
             if !idle.is_empty() {
-                let is_told = seen.cluster_managers.there().is_some_and(|it| !it.is_empty());
+                let is_told = hub_state.cluster_managers.found().is_some_and(|it| !it.is_empty());
                 let message = if is_told && enabled != Some(true) {
                     &NO_GATE
                 } else {
@@ -78,25 +78,33 @@ fn run(seen: &HubState, now: Timestamp) -> Vec<Finding> {
         }
     }
     if findings.is_empty() {
-        let unknown = match &seen.cluster_managers {
-            Lookup::There(managers) if !managers.is_empty() => "",
+        let unknown = match &hub_state.cluster_managers {
+            Lookup::Found(managers) if !managers.is_empty() => "",
             _ => {
                 "; there is no ClusterManager: see the flags --feature-gates of OCM's controllers for enabled feature gates"
             }
         };
-        findings.push(FINE.of(&[("gates", &unknown)]));
+        findings.push(OK.of(&[("gates", &unknown)]));
     }
     findings
 }
 
 /// Returns the needed APIs of OCM: works and managed clusters, those for Applications with a Placement, and those that the
 /// controller requires.
-fn needed(seen: &HubState) -> Vec<&'static Resource> {
+fn needed(hub_state: &HubState) -> Vec<&'static Resource> {
     let mut needed = vec![&WORKS, &CLUSTERS];
-    if seen.applications.there().into_iter().flatten().any(|it| it.placement) {
+    if hub_state
+        .applications
+        .found()
+        .into_iter()
+        .flatten()
+        .any(|it| it.placement)
+    {
         needed.extend([&WORK_SETS, &DECISIONS]);
     }
-    let controllers = ControllerPod::of(seen).map(|it| it.controllers).unwrap_or_default();
+    let controllers = ControllerPod::of(hub_state)
+        .map(|it| it.controllers)
+        .unwrap_or_default();
     for kind in controllers.iter().flat_map(|it| it.kinds()) {
         let resource = kind.resource();
         let is_ocm = resource.group.ends_with("open-cluster-management.io") && !kind.may_be_missing();

@@ -18,7 +18,7 @@ pub(super) static CHECK: Check = Check {
         &NO_LIMIT,
         &NO_POLICY,
         &OTHER_VERSION,
-        &FINE,
+        &OK,
     ],
     run,
 };
@@ -58,7 +58,7 @@ static OTHER_VERSION: Message = Message::warning(
     "container argocd-ocm-cmp of Deployment {deployment} runs {image}, but this program is version {version}",
     "run the doctor of that version, or deploy the image of this one",
 );
-static FINE: Message = Message::fine(
+static OK: Message = Message::ok(
     "plugin",
     "Deployment {deployment} has container argocd-ocm-cmp of version {version}, with its ConfigMap",
 );
@@ -66,19 +66,19 @@ static FINE: Message = Message::fine(
 /// The mount path of the optional tools in deploy_cmp.yaml: kustomize and helm.
 const TOOLS: &str = "/usr/local/bin/";
 
-fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
-    if !seen.has_argo_cd() {
+fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
+    if !hub_state.has_argo_cd() {
         return Vec::new();
     }
-    let (namespace, version) = (&seen.namespace, env!("CARGO_PKG_VERSION"));
-    let mut findings = match &seen.plugin {
+    let (namespace, version) = (&hub_state.namespace, env!("CARGO_PKG_VERSION"));
+    let mut findings = match &hub_state.plugin {
         Lookup::Refused(why) => refused(&format!("ConfigMap {namespace}/{PLUGIN}"), why),
-        Lookup::Absent => vec![NO_CONFIG.of(&[("namespace", namespace)])],
-        Lookup::There(it) if is_ours(it) => Vec::new(),
-        Lookup::There(_) => vec![OTHER_CONFIG.of(&[("namespace", namespace), ("version", &version)])],
+        Lookup::NotFound => vec![NO_CONFIG.of(&[("namespace", namespace)])],
+        Lookup::Found(it) if is_ours(it) => Vec::new(),
+        Lookup::Found(_) => vec![OTHER_CONFIG.of(&[("namespace", namespace), ("version", &version)])],
     };
     // Another check reports a missing repo-server.
-    let Some(repo_server) = seen.repo_server() else {
+    let Some(repo_server) = hub_state.repo_server() else {
         return findings;
     };
     let deployment = format!("{namespace}/{}", name(repo_server));
@@ -104,7 +104,7 @@ fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
         findings.push(OTHER_VERSION.of(&[("deployment", &deployment), ("image", &image), ("version", &version)]));
     }
     if findings.is_empty() {
-        findings.push(FINE.of(&[("deployment", &deployment), ("version", &version)]));
+        findings.push(OK.of(&[("deployment", &deployment), ("version", &version)]));
     }
     findings
 }

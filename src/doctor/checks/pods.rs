@@ -9,7 +9,7 @@ use serde_json::Value;
 
 pub(super) static CHECK: Check = Check {
     name: "socket",
-    messages: &[&NO_PODS, &NOT_IN_PODS, &NOT_READY, &RESTARTED, &NOT_FOUND, &FINE],
+    messages: &[&NO_PODS, &NOT_IN_PODS, &NOT_READY, &RESTARTED, &NOT_FOUND, &OK],
     run,
 };
 
@@ -39,7 +39,7 @@ static NOT_FOUND: Message = Message::error(
     "check that container argocd-ocm-cmp runs in every Pod of the repo-server with plugin.yaml mounted, and that \
      spec.source.plugin.name of the Applications is argocd-ocm-cmp",
 );
-static FINE: Message = Message::fine(
+static OK: Message = Message::ok(
     "socket",
     "container argocd-ocm-cmp is ready in {pods}; the plugin is used by {applications}",
 );
@@ -54,29 +54,29 @@ const NOT_FOUND_TEXTS: [&str; 3] = [
     "plugin.sock",
 ];
 
-fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
+fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let applications = seen.applications.there();
+    let applications = hub_state.applications.found();
     let lost = applications.into_iter().flatten().filter(|it| {
         let mut errors = it.errors.iter();
         errors.any(|error| NOT_FOUND_TEXTS.iter().any(|text| error.contains(text)))
     });
-    let lost: Vec<_> = lost.map(|it| &it.place).collect();
+    let lost: Vec<_> = lost.map(|it| &it.qualified_name).collect();
     if !lost.is_empty() {
         let number = count(lost.len(), "Application");
         findings.push(NOT_FOUND.of(&[("applications", &number), ("names", &some(lost))]));
     }
     // Another check reports a missing sidecar.
     let sidecar = |it: &&Value| containers(it).iter().any(|it| it["name"] == PLUGIN);
-    let Some(repo_server) = seen.repo_server().filter(sidecar) else {
+    let Some(repo_server) = hub_state.repo_server().filter(sidecar) else {
         return findings;
     };
-    let deployment = format!("{}/{}", seen.namespace, name(repo_server));
-    if let Lookup::Refused(why) = &seen.pods {
-        findings.extend(refused(&format!("the Pods in namespace {}", seen.namespace), why));
+    let deployment = format!("{}/{}", hub_state.namespace, name(repo_server));
+    if let Lookup::Refused(why) = &hub_state.pods {
+        findings.extend(refused(&format!("the Pods in namespace {}", hub_state.namespace), why));
         return findings;
     }
-    let pods = seen.pods_of(repo_server).unwrap_or_default();
+    let pods = hub_state.pods_of(repo_server).unwrap_or_default();
     if pods.is_empty() {
         findings.push(NO_PODS.of(&[("deployment", &deployment)]));
         return findings;
@@ -108,7 +108,7 @@ fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
     if findings.is_empty() {
         let applications = applications.map_or(0, Vec::len);
         let (pods, applications) = (count(with.len(), "pod"), count(applications, "Application"));
-        findings.push(FINE.of(&[("pods", &pods), ("applications", &applications)]));
+        findings.push(OK.of(&[("pods", &pods), ("applications", &applications)]));
     }
     findings
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 pub(super) static CHECK: Check = Check {
     name: "projects",
-    messages: &[&NO_PROJECT, &NOT_ALLOWED, &NO_APPLICATIONS, &FINE],
+    messages: &[&NO_PROJECT, &NOT_ALLOWED, &NO_APPLICATIONS, &OK],
     run,
 };
 
@@ -24,19 +24,19 @@ static NOT_ALLOWED: Message = Message::error(
     "AppProject {project} does not permit ManifestWorks, which {applications} write: {names}",
     "add group work.open-cluster-management.io and kind ManifestWork to its namespaceResourceWhitelist, as proj.yaml does",
 );
-static NO_APPLICATIONS: Message = Message::fine("projects-without-applications", "no Application uses the plugin yet");
-static FINE: Message = Message::fine(
+static NO_APPLICATIONS: Message = Message::ok("projects-without-applications", "no Application uses the plugin yet");
+static OK: Message = Message::ok(
     "projects",
     "the AppProjects of Applications that use the plugin permit works: {names}",
 );
 
-fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
-    if !seen.has_argo_cd() {
+fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
+    if !hub_state.has_argo_cd() {
         return Vec::new();
     }
-    let applications = match &seen.applications {
-        Lookup::There(applications) => applications,
-        Lookup::Absent => return Vec::new(),
+    let applications = match &hub_state.applications {
+        Lookup::Found(applications) => applications,
+        Lookup::NotFound => return Vec::new(),
         Lookup::Refused(why) => return refused("Applications", why),
     };
     let mut by_project: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -44,14 +44,14 @@ fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
         by_project
             .entry(&application.project)
             .or_default()
-            .push(&application.place);
+            .push(&application.qualified_name);
     }
     if by_project.is_empty() {
         return vec![NO_APPLICATIONS.of(&[])];
     }
-    let projects = match &seen.projects {
-        Lookup::There(projects) => projects,
-        Lookup::Absent => return Vec::new(),
+    let projects = match &hub_state.projects {
+        Lookup::Found(projects) => projects,
+        Lookup::NotFound => return Vec::new(),
         Lookup::Refused(why) => return refused("AppProjects", why),
     };
     let mut findings = Vec::new();
@@ -65,7 +65,7 @@ fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
         findings.push(message.of(&[("project", name), ("applications", &number), ("names", &some(users))]));
     }
     if findings.is_empty() {
-        findings.push(FINE.of(&[("names", &some(by_project.keys()))]));
+        findings.push(OK.of(&[("names", &some(by_project.keys()))]));
     }
     findings
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 pub(super) static CHECK: Check = Check {
     name: "rights",
-    messages: &[&MISSING, &NOT_ASKED, &FINE],
+    messages: &[&MISSING, &NOT_ASKED, &OK],
     run,
 };
 
@@ -23,15 +23,15 @@ static NOT_ASKED: Message = Message::blind(
     "cannot check the permissions of ServiceAccounts: {why}",
     "ask for permission to create subjectaccessreviews of authorization.k8s.io, or ask an administrator to run this",
 );
-static FINE: Message = Message::fine("rights", "all permissions from {files} are granted");
+static OK: Message = Message::ok("rights", "all permissions from {files} are granted");
 
 /// The maximum number of listed permissions.
 const LISTED: usize = 5;
 
-fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
-    let rights = match &seen.rights {
-        Lookup::There(rights) => rights,
-        Lookup::Absent => return Vec::new(),
+fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
+    let rights = match &hub_state.rights {
+        Lookup::Found(rights) => rights,
+        Lookup::NotFound => return Vec::new(),
         Lookup::Refused(why) => return vec![NOT_ASKED.of(&[("why", why)])],
     };
     let mut findings = Vec::new();
@@ -47,7 +47,7 @@ fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
         if !missing.is_empty() {
             let rights = listed(&missing);
             let values: [(&str, &dyn std::fmt::Display); 4] = [
-                ("namespace", &seen.namespace),
+                ("namespace", &hub_state.namespace),
                 ("account", account),
                 ("file", file),
                 ("rights", &rights),
@@ -58,7 +58,7 @@ fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
     if findings.is_empty() && !files.is_empty() {
         let files: BTreeSet<_> = files.iter().map(|(file, _)| *file).collect();
         let files: Vec<_> = files.into_iter().collect();
-        findings.push(FINE.of(&[("files", &files.join(", "))]));
+        findings.push(OK.of(&[("files", &files.join(", "))]));
     }
     findings
 }

@@ -2,8 +2,8 @@ use super::{CHECKS, REFUSED};
 use crate::doctor::shipped;
 use crate::doctor::shipped::objects;
 use crate::doctor::{
-    Application, Cluster, Finding, HubState, Level, Lookup, Message, Project, Refusal, ReplicaSet, Right, Verdict,
-    Work, examine, table, value, verdict, wanted,
+    Application, CheckResult, Cluster, Finding, HubState, Level, Lookup, Message, Project, Refusal, ReplicaSet, Right,
+    Work, examine, overall_result, table, value, wanted,
 };
 use crate::embedded;
 use controller::controllers::CONTROLLERS;
@@ -84,73 +84,73 @@ fn well() -> HubState {
         available: Some(true),
     };
     let application = Application {
-        place: "argocd/shop".to_owned(),
+        qualified_name: "argocd/shop".to_owned(),
         project: "managed-clusters".to_owned(),
         placement: false,
         errors: Vec::new(),
     };
-    let mut seen = HubState {
+    let mut hub_state = HubState {
         namespace: "argocd".to_owned(),
-        config: Lookup::There(objects(embedded::ARGOCD_CM).remove(0)),
-        deployments: Lookup::There(vec![repo_server, deployed]),
-        stateful_sets: Lookup::There(vec![application_controller]),
-        pods: Lookup::There(vec![
+        config: Lookup::Found(objects(embedded::ARGOCD_CM).remove(0)),
+        deployments: Lookup::Found(vec![repo_server, deployed]),
+        stateful_sets: Lookup::Found(vec![application_controller]),
+        pods: Lookup::Found(vec![
             pod("server-1", &labels(server), "argocd-ocm-cmp"),
             pod("controller-1", &labels(controller), "controller"),
         ]),
-        plugin: Lookup::There(objects(include_str!("../../../cm_plugin.yaml")).remove(0)),
-        leases: Lookup::There(vec![lease]),
-        apis: apis.into_iter().map(|(api, all)| (api, Lookup::There(all))).collect(),
-        work_crd: Lookup::There(rules),
-        applications: Lookup::There(vec![application]),
-        projects: Lookup::There([("managed-clusters".to_owned(), Project::default())].into()),
-        clusters: Lookup::There(["eu1", "us1"].map(|name| (name.to_owned(), cluster)).into()),
-        works: Lookup::There(vec![work("eu1", "shop")]),
-        sets: Lookup::There(Vec::new()),
+        plugin: Lookup::Found(objects(include_str!("../../../cm_plugin.yaml")).remove(0)),
+        leases: Lookup::Found(vec![lease]),
+        apis: apis.into_iter().map(|(api, all)| (api, Lookup::Found(all))).collect(),
+        work_crd: Lookup::Found(rules),
+        applications: Lookup::Found(vec![application]),
+        projects: Lookup::Found([("managed-clusters".to_owned(), Project::default())].into()),
+        clusters: Lookup::Found(["eu1", "us1"].map(|name| (name.to_owned(), cluster)).into()),
+        works: Lookup::Found(vec![work("eu1", "shop")]),
+        sets: Lookup::Found(Vec::new()),
         ..HubState::default()
     };
-    grant(&mut seen);
-    seen
+    grant(&mut hub_state);
+    hub_state
 }
 
 /// Grants all permissions.
-fn grant(seen: &mut HubState) {
-    seen.rights = Lookup::There(wanted(seen).into_iter().map(|right| (right, true)).collect());
+fn grant(hub_state: &mut HubState) {
+    hub_state.rights = Lookup::Found(wanted(hub_state).into_iter().map(|right| (right, true)).collect());
 }
 
-fn there<T>(look: &mut Lookup<T>) -> &mut T {
+fn found<T>(look: &mut Lookup<T>) -> &mut T {
     match look {
-        Lookup::There(it) => it,
+        Lookup::Found(it) => it,
         _ => panic!("it is not there"),
     }
 }
 
 /// Returns the Pod template of a Deployment.
-fn template<'s>(seen: &'s mut HubState, name: &str) -> &'s mut Value {
-    let mut all = there(&mut seen.deployments).iter_mut();
+fn template<'s>(hub_state: &'s mut HubState, name: &str) -> &'s mut Value {
+    let mut all = found(&mut hub_state.deployments).iter_mut();
     let found = all.find(|it| it["metadata"]["name"] == name).expect("it is there");
     &mut found["spec"]["template"]["spec"]
 }
 
 /// Sets the enabled controllers.
-fn told(seen: &mut HubState, controllers: &str) {
-    let container = &mut template(seen, "argocd-ocm-cmp-controller")["containers"][0];
+fn told(hub_state: &mut HubState, controllers: &str) {
+    let container = &mut template(hub_state, "argocd-ocm-cmp-controller")["containers"][0];
     container["env"] = json!([{"name": "ARGOCD_OCM_CMP_CONTROLLERS", "value": controllers}]);
 }
 
-fn withhold(seen: &mut HubState, resource: &Resource) {
-    there(seen.apis.get_mut(&resource.api_version()).expect("the API")).remove(resource.plural);
+fn withhold(hub_state: &mut HubState, resource: &Resource) {
+    found(hub_state.apis.get_mut(&resource.api_version()).expect("the API")).remove(resource.plural);
 }
 
 /// Returns the ids of the findings after this change to a hub without problems.
 fn broken(break_it: impl FnOnce(&mut HubState)) -> Vec<&'static str> {
-    let mut seen = well();
-    break_it(&mut seen);
-    bad(&examine(&seen, now()))
+    let mut hub_state = well();
+    break_it(&mut hub_state);
+    bad(&examine(&hub_state, now()))
 }
 
 fn bad(findings: &[Finding]) -> Vec<&'static str> {
-    let bad = findings.iter().filter(|it| it.message.level != Level::Fine);
+    let bad = findings.iter().filter(|it| it.message.level != Level::Ok);
     bad.map(|it| it.message.id).collect()
 }
 
@@ -162,19 +162,19 @@ fn messages() -> impl Iterator<Item = &'static Message> {
 #[test]
 fn a_hub_that_is_well_is_said_to_be() {
     let findings = examine(&well(), now());
-    assert_eq!(verdict(&findings), Verdict::Well);
+    assert_eq!(overall_result(&findings), CheckResult::Passed);
     insta::assert_snapshot!(table(&findings, false));
 }
 
 #[test]
 fn errors_come_first_and_each_says_what_to_do() {
-    let mut seen = well();
-    there(&mut seen.config)["data"] = json!({});
-    seen.plugin = Lookup::Absent;
-    seen.pods = Lookup::Refused("pods is forbidden".to_owned());
-    there(&mut seen.clusters).clear();
-    let findings = examine(&seen, now());
-    assert_eq!(verdict(&findings), Verdict::Wrong);
+    let mut hub_state = well();
+    found(&mut hub_state.config)["data"] = json!({});
+    hub_state.plugin = Lookup::NotFound;
+    hub_state.pods = Lookup::Refused("pods is forbidden".to_owned());
+    found(&mut hub_state.clusters).clear();
+    let findings = examine(&hub_state, now());
+    assert_eq!(overall_result(&findings), CheckResult::Failed);
     insta::assert_snapshot!(table(&findings, false));
     let mut text = String::new();
     json::write(&value(&findings), &mut text).expect("JSON");
@@ -193,32 +193,32 @@ fn errors_come_first_and_each_says_what_to_do() {
 fn what_must_not_be_read_is_found() {
     let why = || "it is forbidden".to_owned();
     let refusals: [fn(&mut HubState, String); 13] = [
-        |seen, why| seen.config = Lookup::Refused(why),
-        |seen, why| seen.deployments = Lookup::Refused(why),
-        |seen, why| seen.pods = Lookup::Refused(why),
-        |seen, why| seen.plugin = Lookup::Refused(why),
-        |seen, why| seen.settings = Lookup::Refused(why),
-        |seen, why| seen.leases = Lookup::Refused(why),
-        |seen, why| seen.work_crd = Lookup::Refused(why),
-        |seen, why| seen.cluster_managers = Lookup::Refused(why),
-        |seen, why| seen.applications = Lookup::Refused(why),
-        |seen, why| seen.projects = Lookup::Refused(why),
-        |seen, why| seen.clusters = Lookup::Refused(why),
-        |seen, why| seen.works = Lookup::Refused(why),
-        |seen, why| seen.sets = Lookup::Refused(why),
+        |hub_state, why| hub_state.config = Lookup::Refused(why),
+        |hub_state, why| hub_state.deployments = Lookup::Refused(why),
+        |hub_state, why| hub_state.pods = Lookup::Refused(why),
+        |hub_state, why| hub_state.plugin = Lookup::Refused(why),
+        |hub_state, why| hub_state.settings = Lookup::Refused(why),
+        |hub_state, why| hub_state.leases = Lookup::Refused(why),
+        |hub_state, why| hub_state.work_crd = Lookup::Refused(why),
+        |hub_state, why| hub_state.cluster_managers = Lookup::Refused(why),
+        |hub_state, why| hub_state.applications = Lookup::Refused(why),
+        |hub_state, why| hub_state.projects = Lookup::Refused(why),
+        |hub_state, why| hub_state.clusters = Lookup::Refused(why),
+        |hub_state, why| hub_state.works = Lookup::Refused(why),
+        |hub_state, why| hub_state.sets = Lookup::Refused(why),
     ];
     for (at, refuse) in refusals.into_iter().enumerate() {
-        let mut seen = well();
-        refuse(&mut seen, why());
-        let findings = examine(&seen, now());
-        assert_eq!(verdict(&findings), Verdict::Unknown, "{at}: {findings:#?}");
+        let mut hub_state = well();
+        refuse(&mut hub_state, why());
+        let findings = examine(&hub_state, now());
+        assert_eq!(overall_result(&findings), CheckResult::Unknown, "{at}: {findings:#?}");
         assert!(
             bad(&findings).iter().all(|it| *it == "could-not-look"),
             "{at}: {findings:#?}"
         );
     }
     assert_eq!(
-        broken(|seen| seen.rights = Lookup::Refused(why())),
+        broken(|hub_state| hub_state.rights = Lookup::Refused(why())),
         ["rights-not-asked"]
     );
 }
@@ -226,17 +226,17 @@ fn what_must_not_be_read_is_found() {
 #[test]
 fn what_is_wrong_with_argo_cd() {
     let image = |image: &'static str| {
-        broken(|seen| template(seen, "argocd-repo-server")["containers"][0]["image"] = image.into())
+        broken(|hub_state| template(hub_state, "argocd-repo-server")["containers"][0]["image"] = image.into())
     };
     assert_eq!(image("argocd:v2.3.1"), ["argo-cd-too-old"]);
     assert_eq!(image("argocd:v2.14.0"), ["argo-cd-old"]);
     assert_eq!(image("argocd:latest"), ["argo-cd-version-unknown"]);
     let gone = |elsewhere: &[&str]| {
-        broken(|seen| {
-            seen.config = Lookup::Absent;
-            seen.elsewhere = Lookup::There(elsewhere.iter().map(ToString::to_string).collect());
-            seen.deployments = Lookup::There(Vec::new());
-            seen.rights = Lookup::Absent;
+        broken(|hub_state| {
+            hub_state.config = Lookup::NotFound;
+            hub_state.elsewhere = Lookup::Found(elsewhere.iter().map(ToString::to_string).collect());
+            hub_state.deployments = Lookup::Found(Vec::new());
+            hub_state.rights = Lookup::NotFound;
         })
     };
     assert_eq!(gone(&[]), ["argo-cd-nowhere"]);
@@ -245,12 +245,12 @@ fn what_is_wrong_with_argo_cd() {
         ["argo-cd-elsewhere"],
         "and nothing else of it is missed"
     );
-    let only_config = broken(|seen| {
-        there(&mut seen.deployments).remove(0);
+    let only_config = broken(|hub_state| {
+        found(&mut hub_state.deployments).remove(0);
     });
     assert_eq!(only_config, ["argo-cd-without-repo-server"]);
-    let by_operator = broken(|seen| {
-        let server = &mut there(&mut seen.deployments)[0]["metadata"];
+    let by_operator = broken(|hub_state| {
+        let server = &mut found(&mut hub_state.deployments)[0]["metadata"];
         server["name"] = json!("openshift-gitops-repo-server");
     });
     assert!(by_operator.is_empty(), "{by_operator:?}");
@@ -258,59 +258,63 @@ fn what_is_wrong_with_argo_cd() {
 
 #[test]
 fn what_is_wrong_with_ocm() {
-    assert_eq!(broken(|seen| seen.apis.clear()), ["ocm-api-missing"; 2]);
-    for (placement, found) in [(false, &[][..]), (true, &["ocm-api-missing"])] {
-        let told = broken(|seen| {
-            there(&mut seen.applications)[0].placement = placement;
-            withhold(seen, &WORK_SETS);
+    assert_eq!(broken(|hub_state| hub_state.apis.clear()), ["ocm-api-missing"; 2]);
+    for (placement, expected) in [(false, &[][..]), (true, &["ocm-api-missing"])] {
+        let told = broken(|hub_state| {
+            found(&mut hub_state.applications)[0].placement = placement;
+            withhold(hub_state, &WORK_SETS);
         });
-        assert_eq!(told, found);
+        assert_eq!(told, expected);
     }
     assert_eq!(
-        broken(|seen| seen.work_crd = Lookup::There(json!({}))),
+        broken(|hub_state| hub_state.work_crd = Lookup::Found(json!({}))),
         ["ocm-without-condition-rules"]
     );
     let set = |created| ReplicaSet {
-        place: "argocd/shop".to_owned(),
+        qualified_name: "argocd/shop".to_owned(),
         created: Some(created),
         answered: false,
     };
     assert!(
-        broken(|seen| there(&mut seen.sets).push(set(ago(10)))).is_empty(),
+        broken(|hub_state| found(&mut hub_state.sets).push(set(ago(10)))).is_empty(),
         "it is too early"
     );
     assert_eq!(
-        broken(|seen| there(&mut seen.sets).push(set(ago(100)))),
+        broken(|hub_state| found(&mut hub_state.sets).push(set(ago(100)))),
         ["ocm-sets-idle"]
     );
     let manager = |mode: &str| {
         let gates = json!([{"feature": "ManifestWorkReplicaSet", "mode": mode}]);
-        Lookup::There(vec![json!({"spec": {"workConfiguration": {"featureGates": gates}}})])
+        Lookup::Found(vec![json!({"spec": {"workConfiguration": {"featureGates": gates}}})])
     };
-    for (mode, found) in [("Disable", "ocm-gate-off"), ("Enable", "ocm-sets-idle")] {
-        let told = broken(|seen| {
-            there(&mut seen.sets).push(set(ago(100)));
-            seen.cluster_managers = manager(mode);
+    for (mode, expected) in [("Disable", "ocm-gate-off"), ("Enable", "ocm-sets-idle")] {
+        let told = broken(|hub_state| {
+            found(&mut hub_state.sets).push(set(ago(100)));
+            hub_state.cluster_managers = manager(mode);
         });
-        assert_eq!(told, [found]);
+        assert_eq!(told, [expected]);
     }
 }
 
 #[test]
 fn what_is_wrong_with_the_plugin() {
-    assert_eq!(broken(|seen| seen.plugin = Lookup::Absent), ["plugin-config-missing"]);
+    assert_eq!(
+        broken(|hub_state| hub_state.plugin = Lookup::NotFound),
+        ["plugin-config-missing"]
+    );
     let other = json!({"data": {"plugin.yaml": "kind: ConfigManagementPlugin"}});
     assert_eq!(
-        broken(|seen| seen.plugin = Lookup::There(other)),
+        broken(|hub_state| hub_state.plugin = Lookup::Found(other)),
         ["plugin-config-differs"]
     );
     let same = json!({"data": {"plugin.yaml": format!("# ours\n{}", embedded::PLUGIN)}});
     assert!(
-        broken(|seen| seen.plugin = Lookup::There(same)).is_empty(),
+        broken(|hub_state| hub_state.plugin = Lookup::Found(same)).is_empty(),
         "comments mean nothing"
     );
-    let sidecar =
-        |change: fn(&mut Value)| broken(|seen| change(&mut template(seen, "argocd-repo-server")["containers"]));
+    let sidecar = |change: fn(&mut Value)| {
+        broken(|hub_state| change(&mut template(hub_state, "argocd-repo-server")["containers"]))
+    };
     assert_eq!(
         sidecar(|all| all[1] = json!({"name": "other"})),
         ["plugin-sidecar-missing"]
@@ -334,7 +338,8 @@ fn what_is_wrong_with_the_plugin() {
     );
     let folder =
         json!([{"mountPath": "/home/argocd/cmp-server/"}, {"mountPath": "/var/run/argocd"}, {"mountPath": "/tmp"}]);
-    let in_a_folder = broken(|seen| template(seen, "argocd-repo-server")["containers"][1]["volumeMounts"] = folder);
+    let in_a_folder =
+        broken(|hub_state| template(hub_state, "argocd-repo-server")["containers"][1]["volumeMounts"] = folder);
     assert!(in_a_folder.is_empty(), "{in_a_folder:?}");
 }
 
@@ -344,8 +349,8 @@ fn pods_whose_kernel_does_not_confine_tools_are_named() {
         let pods = pods
             .iter()
             .map(|(pod, reached)| ((*pod).to_owned(), (*reached).to_owned()));
-        let pods = Lookup::There(pods.collect());
-        broken(|seen| seen.unconfined = pods)
+        let pods = Lookup::Found(pods.collect());
+        broken(|hub_state| hub_state.unconfined = pods)
     };
     assert!(reached(&[]).is_empty());
     assert_eq!(
@@ -356,7 +361,7 @@ fn pods_whose_kernel_does_not_confine_tools_are_named() {
 
 #[test]
 fn what_is_wrong_with_the_pods_of_the_plugin() {
-    let pod = |change: fn(&mut Value)| broken(|seen| change(&mut there(&mut seen.pods)[0]));
+    let pod = |change: fn(&mut Value)| broken(|hub_state| change(&mut found(&mut hub_state.pods)[0]));
     assert_eq!(pod(|it| it["metadata"]["labels"] = json!({})), ["socket-no-pods"]);
     assert_eq!(
         pod(|it| it["spec"]["containers"] = json!([])),
@@ -368,14 +373,14 @@ fn what_is_wrong_with_the_pods_of_the_plugin() {
         ["socket-restarts"]
     );
     let error = "Failed to load target state: could not find plugin supporting the given repository";
-    let lost = broken(|seen| there(&mut seen.applications)[0].errors.push(error.to_owned()));
+    let lost = broken(|hub_state| found(&mut hub_state.applications)[0].errors.push(error.to_owned()));
     assert_eq!(lost, ["socket-not-found"]);
 }
 
 #[test]
 fn what_is_wrong_with_what_argo_cd_is_told() {
     let data = |key: &'static str, value: Value| {
-        broken(|seen| match there(&mut seen.config)["data"].as_object_mut() {
+        broken(|hub_state| match found(&mut hub_state.config)["data"].as_object_mut() {
             Some(data) if value.is_null() => drop(data.remove(key)),
             Some(data) => drop(data.insert(key.to_owned(), value)),
             None => panic!("no data"),
@@ -409,7 +414,7 @@ fn what_is_wrong_with_what_argo_cd_is_told() {
 #[test]
 fn what_is_wrong_with_projects() {
     let project = |project: Project| {
-        broken(|seen| seen.projects = Lookup::There([("managed-clusters".to_owned(), project)].into()))
+        broken(|hub_state| hub_state.projects = Lookup::Found([("managed-clusters".to_owned(), project)].into()))
     };
     let kinds = |group: &str, kind: &str| vec![(group.to_owned(), kind.to_owned())];
     let only = |group, kind| Project {
@@ -424,44 +429,54 @@ fn what_is_wrong_with_projects() {
         ..Project::default()
     };
     assert_eq!(project(refused), ["projects-refuse-works"]);
-    assert_eq!(broken(|seen| there(&mut seen.projects).clear()), ["projects-missing"]);
-    assert!(broken(|seen| there(&mut seen.applications).clear()).is_empty());
+    assert_eq!(
+        broken(|hub_state| found(&mut hub_state.projects).clear()),
+        ["projects-missing"]
+    );
+    assert!(broken(|hub_state| found(&mut hub_state.applications).clear()).is_empty());
 }
 
 #[test]
 fn what_is_wrong_with_the_controller() {
-    let gone = broken(|seen| {
-        there(&mut seen.deployments).pop();
-        grant(seen);
+    let gone = broken(|hub_state| {
+        found(&mut hub_state.deployments).pop();
+        grant(hub_state);
     });
     assert_eq!(gone, ["controller-missing"]);
-    assert_eq!(broken(|seen| told(seen, "push")), ["controller-unknown-controllers"]);
     assert_eq!(
-        broken(|seen| there(&mut seen.leases).clear()),
+        broken(|hub_state| told(hub_state, "push")),
+        ["controller-unknown-controllers"]
+    );
+    assert_eq!(
+        broken(|hub_state| found(&mut hub_state.leases).clear()),
         ["controller-lease-missing"]
     );
-    let old = |seen: &mut HubState| there(&mut seen.leases)[0]["spec"]["renewTime"] = json!(ago(200).to_string());
+    let old =
+        |hub_state: &mut HubState| found(&mut hub_state.leases)[0]["spec"]["renewTime"] = json!(ago(200).to_string());
     assert_eq!(broken(old), ["controller-lease-not-renewed"]);
-    let ready = |ready: u64| broken(|seen| there(&mut seen.deployments)[1]["status"] = json!({"readyReplicas": ready}));
+    let ready = |ready: u64| {
+        broken(|hub_state| found(&mut hub_state.deployments)[1]["status"] = json!({"readyReplicas": ready}))
+    };
     assert_eq!(
         (ready(0), ready(1)),
         (vec!["controller-not-ready"], vec!["controller-some-not-ready"])
     );
-    let no_pods = broken(|seen| {
-        there(&mut seen.pods).pop();
+    let no_pods = broken(|hub_state| {
+        found(&mut hub_state.pods).pop();
     });
     assert_eq!(no_pods, ["controller-no-pods"]);
-    let image =
-        |seen: &mut HubState| template(seen, "argocd-ocm-cmp-controller")["containers"][0]["image"] = json!("x:9.9");
+    let image = |hub_state: &mut HubState| {
+        template(hub_state, "argocd-ocm-cmp-controller")["containers"][0]["image"] = json!("x:9.9")
+    };
     assert_eq!(broken(image), ["controller-version-differs"]);
     for (controllers, resource, found) in [
         ("gitopscluster", &GITOPS_CLUSTERS, &["controller-crd-missing"][..]),
         ("application-set-report", &REPORTS, &["controller-crd-missing"]),
         ("application-status", &REPORTS, &[]),
     ] {
-        let told = broken(|seen| {
-            told(seen, controllers);
-            withhold(seen, resource);
+        let told = broken(|hub_state| {
+            told(hub_state, controllers);
+            withhold(hub_state, resource);
         });
         assert_eq!(told, found, "{controllers}");
     }
@@ -470,14 +485,14 @@ fn what_is_wrong_with_the_controller() {
 #[test]
 fn what_is_wrong_with_rights() {
     let without = |which: fn(&Right) -> bool| {
-        let mut seen = well();
-        told(&mut seen, "*");
-        seen.management = Lookup::There(json!({}));
-        grant(&mut seen);
-        for (right, is_given) in there(&mut seen.rights) {
+        let mut hub_state = well();
+        told(&mut hub_state, "*");
+        hub_state.management = Lookup::Found(json!({}));
+        grant(&mut hub_state);
+        for (right, is_given) in found(&mut hub_state.rights) {
             *is_given = !which(right);
         }
-        let findings = examine(&seen, now());
+        let findings = examine(&hub_state, now());
         let wrong = findings.iter().filter(|it| it.message.level == Level::Error);
         wrong.map(Finding::line).collect::<Vec<_>>().join("\n")
     };
@@ -492,22 +507,22 @@ fn what_is_wrong_with_rights() {
 
 #[test]
 fn a_right_to_executors_is_asked_for_where_somebody_needs_it() {
-    let asked = |seen: &HubState| wanted(seen).iter().any(|it| it.verb == "execute-as");
-    let mut seen = well();
-    assert!(!asked(&seen));
-    there(&mut seen.works)[0].executor = true;
-    assert!(asked(&seen));
-    let mut seen = well();
+    let asked = |hub_state: &HubState| wanted(hub_state).iter().any(|it| it.verb == "execute-as");
+    let mut hub_state = well();
+    assert!(!asked(&hub_state));
+    found(&mut hub_state.works)[0].executor = true;
+    assert!(asked(&hub_state));
+    let mut hub_state = well();
     let gates = json!([{"feature": "NilExecutorValidating", "mode": "Enable"}]);
-    seen.cluster_managers = Lookup::There(vec![json!({"spec": {"workConfiguration": {"featureGates": gates}}})]);
-    assert!(asked(&seen));
+    hub_state.cluster_managers = Lookup::Found(vec![json!({"spec": {"workConfiguration": {"featureGates": gates}}})]);
+    assert!(asked(&hub_state));
 }
 
 #[test]
 fn what_is_wrong_with_clusters() {
     let cluster = |name: &'static str, joined, available| {
-        broken(|seen| {
-            there(&mut seen.clusters).insert(name.to_owned(), Cluster { joined, available });
+        broken(|hub_state| {
+            found(&mut hub_state.clusters).insert(name.to_owned(), Cluster { joined, available });
         })
     };
     assert_eq!(cluster("eu1", false, None), ["clusters-not-joined"]);
@@ -517,32 +532,32 @@ fn what_is_wrong_with_clusters() {
         assert_eq!(cluster("us1", state.0, state.1), ["clusters-idle"]);
     }
     assert_eq!(
-        broken(|seen| there(&mut seen.works).push(work("ap1", "shop"))),
+        broken(|hub_state| found(&mut hub_state.works).push(work("ap1", "shop"))),
         ["clusters-unknown"]
     );
     let unanswered = |created| {
-        broken(|seen| {
+        broken(|hub_state| {
             let work = Work {
                 answered: false,
                 created: Some(created),
                 ..work("us1", "shop")
             };
-            there(&mut seen.works).push(work);
+            found(&mut hub_state.works).push(work);
         })
     };
     assert_eq!(unanswered(ago(100)), ["clusters-without-work-agent"]);
     assert!(unanswered(ago(10)).is_empty(), "it is too early");
-    let one_of_two = broken(|seen| {
+    let one_of_two = broken(|hub_state| {
         let unanswered = Work {
             answered: false,
             ..work("eu1", "other")
         };
-        there(&mut seen.works).push(unanswered);
+        found(&mut hub_state.works).push(unanswered);
     });
     assert!(one_of_two.is_empty(), "its agent is there: {one_of_two:?}");
-    let none = broken(|seen| {
-        there(&mut seen.clusters).clear();
-        there(&mut seen.works).clear();
+    let none = broken(|hub_state| {
+        found(&mut hub_state.clusters).clear();
+        found(&mut hub_state.works).clear();
     });
     assert_eq!(none, ["clusters-none"]);
 }
@@ -550,9 +565,9 @@ fn what_is_wrong_with_clusters() {
 #[test]
 fn what_is_wrong_with_works() {
     let refused = |message: &str| {
-        broken(|seen| {
+        broken(|hub_state| {
             let message = message.into();
-            there(&mut seen.works)[0].refused = Some(Refusal { message });
+            found(&mut hub_state.works)[0].refused = Some(Refusal { message });
         })
     };
     for (message, found) in [
@@ -571,28 +586,28 @@ fn what_is_wrong_with_works() {
     ] {
         assert_eq!(refused(&format!("Failed to apply manifest: {message}")), [found]);
     }
-    assert!(broken(|seen| there(&mut seen.works)[0].size = 512_000).is_empty());
+    assert!(broken(|hub_state| found(&mut hub_state.works)[0].size = 512_000).is_empty());
     assert_eq!(
-        broken(|seen| there(&mut seen.works)[0].size = 512_001),
+        broken(|hub_state| found(&mut hub_state.works)[0].size = 512_001),
         ["works-over-limit"]
     );
     let error = "the size of manifests is 600103 bytes which exceeds the 512000 limit";
-    let too_large = broken(|seen| there(&mut seen.applications)[0].errors.push(error.to_owned()));
+    let too_large = broken(|hub_state| found(&mut hub_state.applications)[0].errors.push(error.to_owned()));
     assert_eq!(too_large, ["works-refused-for-size"]);
 }
 
 #[test]
 fn what_is_wrong_with_argocd_agent() {
     let agents = |management: Lookup<Value>, addons: &[(&str, bool)]| {
-        broken(|seen| {
-            told(seen, "argocd-agent");
-            seen.management = management;
-            seen.addons = Lookup::There(addons.iter().map(|(name, is)| ((*name).to_owned(), *is)).collect());
+        broken(|hub_state| {
+            told(hub_state, "argocd-agent");
+            hub_state.management = management;
+            hub_state.addons = Lookup::Found(addons.iter().map(|(name, is)| ((*name).to_owned(), *is)).collect());
         })
     };
-    let is_there = || Lookup::There(json!({}));
+    let is_there = || Lookup::Found(json!({}));
     assert!(agents(is_there(), &[("eu1", true)]).is_empty());
-    assert_eq!(agents(Lookup::Absent, &[]), ["argocd-agent-missing"]);
+    assert_eq!(agents(Lookup::NotFound, &[]), ["argocd-agent-missing"]);
     assert_eq!(
         agents(is_there(), &[("eu1", true), ("us1", false)]),
         ["argocd-agent-not-available"]
@@ -601,15 +616,15 @@ fn what_is_wrong_with_argocd_agent() {
 
 #[test]
 fn a_large_fleet_takes_as_many_lines() {
-    let mut seen = well();
+    let mut hub_state = well();
     let refused = |at: usize| Work {
         refused: Some(Refusal {
             message: format!("namespaces \"n{at}\" not found").into(),
         }),
         ..work(&format!("c{}", at / 5), &format!("w{at}"))
     };
-    there(&mut seen.works).extend((0..10_000).map(refused));
-    let findings = examine(&seen, now());
+    found(&mut hub_state.works).extend((0..10_000).map(refused));
+    let findings = examine(&hub_state, now());
     assert_eq!(bad(&findings), ["clusters-unknown", "works-without-namespace"]);
     assert!(findings.iter().all(|it| it.line().len() < 500), "{findings:#?}");
 }
@@ -621,7 +636,7 @@ fn every_message_has_a_name_of_its_own_and_all_of_them_are_filled() {
         assert!(ids.insert(message.id), "{}", message.id);
         assert_eq!(
             message.remediation.is_empty(),
-            message.level == Level::Fine,
+            message.level == Level::Ok,
             "{}",
             message.id
         );

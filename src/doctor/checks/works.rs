@@ -16,7 +16,7 @@ pub(super) static CHECK: Check = Check {
         &NO_KIND,
         &NO_NAMESPACE,
         &OTHER,
-        &FINE,
+        &OK,
     ],
     run,
 };
@@ -57,7 +57,7 @@ static OTHER: Message = Message::error(
     "agents cannot apply {works}: {names}: {why}",
     "see the objects with `argocd-ocm-cmp status` of the Application",
 );
-static FINE: Message = Message::fine("works", "works of Applications: {works}, none rejected by agents");
+static OK: Message = Message::ok("works", "works of Applications: {works}, none rejected by agents");
 
 /// The default limit of OCM's webhook for the size of a work, in bytes as it counts them.
 const LIMIT: usize = 500 * 1024;
@@ -65,17 +65,17 @@ const LIMIT: usize = 500 * 1024;
 /// The maximum length of an agent's message in a finding, in bytes.
 const WHY: usize = 200;
 
-fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
-    let works = match &seen.works {
-        Lookup::There(works) => works,
-        Lookup::Absent => return Vec::new(),
+fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
+    let works = match &hub_state.works {
+        Lookup::Found(works) => works,
+        Lookup::NotFound => return Vec::new(),
         Lookup::Refused(why) => return refused("ManifestWorks", why),
     };
     let mut findings = Vec::new();
     let over: Vec<_> = works
         .iter()
         .filter(|it| it.size > LIMIT)
-        .map(super::super::hub_state::Work::place)
+        .map(super::super::hub_state::Work::qualified_name)
         .collect();
     if !over.is_empty() {
         let number = count(over.len(), "work");
@@ -83,10 +83,10 @@ fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
     }
     let is_too_large =
         |error: &String| error.contains("the size of manifests is") && error.contains("which exceeds the");
-    let applications = seen.applications.there().into_iter().flatten();
+    let applications = hub_state.applications.found().into_iter().flatten();
     let refused: Vec<_> = applications
         .filter(|it| it.errors.iter().any(is_too_large))
-        .map(|it| &it.place)
+        .map(|it| &it.qualified_name)
         .collect();
     if !refused.is_empty() {
         let number = count(refused.len(), "Application");
@@ -95,17 +95,17 @@ fn run(seen: &HubState, _: Timestamp) -> Vec<Finding> {
     for message in [&BY_EXECUTOR, &BY_AGENT, &NO_KIND, &NO_NAMESPACE, &OTHER] {
         let refused = works
             .iter()
-            .filter_map(|it| Some((it.place(), &*it.refused.as_ref()?.message)));
+            .filter_map(|it| Some((it.qualified_name(), &*it.refused.as_ref()?.message)));
         let mut of_it: Vec<_> = refused.filter(|(_, why)| reason(why).id == message.id).collect();
         of_it.sort_unstable();
         let Some((_, why)) = of_it.first() else { continue };
         let why = shortened(why, WHY);
         let number = count(of_it.len(), "work");
-        let names = some(of_it.iter().map(|(place, _)| place));
+        let names = some(of_it.iter().map(|(qualified_name, _)| qualified_name));
         findings.push(message.of(&[("works", &number), ("names", &names), ("why", &why)]));
     }
     if findings.is_empty() {
-        findings.push(FINE.of(&[("works", &works.len())]));
+        findings.push(OK.of(&[("works", &works.len())]));
     }
     findings
 }

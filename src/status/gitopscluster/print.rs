@@ -31,7 +31,7 @@ pub fn value(report: &Report) -> Value<'static> {
             Value::List(report.conditions.iter().map(condition).collect()),
         ),
         ("agents", Value::List(report.members.iter().map(member).collect())),
-        ("untold", number(report.untold)),
+        ("untold", number(report.unlisted)),
     ])
 }
 

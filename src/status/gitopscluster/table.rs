@@ -55,8 +55,8 @@ pub fn table(report: &Report, now: Timestamp, wide: bool, colours: bool) -> Stri
             section(["CLUSTER", "STATE", "MESSAGE"], &members, colours, colour)
         };
     }
-    if report.untold > 0 {
-        let more = report.untold;
+    if report.unlisted > 0 {
+        let more = report.unlisted;
         writeln!(text, "\n{more} more clusters are not listed in the status").expect("a String takes all");
     }
     text
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn times_are_written_as_kubectl_writes_an_age() {
         const DAY: i64 = 24 * 3600;
-        for (seconds, wanted) in [
+        for (seconds, expected) in [
             (0, "0s"),
             (119, "119s"),
             (120, "2m"),
@@ -203,7 +203,7 @@ mod tests {
             (3 * 365 * DAY - 1, "2y364d"),
             (8 * 365 * DAY, "8y"),
         ] {
-            assert_eq!(human(SignedDuration::from_secs(seconds)), wanted, "{seconds}");
+            assert_eq!(human(SignedDuration::from_secs(seconds)), expected, "{seconds}");
         }
     }
 

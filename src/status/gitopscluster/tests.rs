@@ -234,7 +234,7 @@ fn all_is_well_when_it_is_ready_and_no_agent_fares_badly() {
 #[test]
 fn an_agent_is_asked_for_in_either_dialect() {
     let addon = |enabled: bool, agent: bool| json!({"enabled": enabled, "argoCDAgent": {"enabled": agent, "mode": ""}});
-    for (wanted, spec) in [
+    for (expected, spec) in [
         (Some("managed"), json!({"argoCDAgentAddon": {}})),
         (Some("managed"), json!({"argoCDAgentAddon": {"mode": "managed"}})),
         (Some("managed"), json!({"gitopsAddon": addon(true, true)})),
@@ -244,7 +244,7 @@ fn an_agent_is_asked_for_in_either_dialect() {
         (None, json!({"argoCDAgentAddon": null})),
         (None, json!({})),
     ] {
-        assert_eq!(mode(&spec).as_deref(), wanted, "{spec}");
+        assert_eq!(mode(&spec).as_deref(), expected, "{spec}");
     }
 }
 
@@ -259,8 +259,8 @@ fn for_programs_there_is_all_of_it() {
         "principal": "hub.example.com:8443", "mode": "autonomous", "placement": "all", "untold": 0,
         "clusters": {"selected": 7, "registered": 6, "installed": 4, "connected": 1, "degraded": 1},
     });
-    for (key, wanted) in head.as_object().expect("fields") {
-        assert_eq!(&value[key], wanted, "{key}");
+    for (key, expected) in head.as_object().expect("fields") {
+        assert_eq!(&value[key], expected, "{key}");
     }
     let first = json!({"name": "argocd-agent-ca", "notAfter": "2027-11-20T12:00:00Z"});
     assert_eq!(value["certificates"][0], first);

@@ -1,7 +1,7 @@
 //! The metrics that the program exposes.
 
 use controller::metrics;
-use controller::model::{GitOpsCluster, Reach};
+use controller::model::{Availability, GitOpsCluster};
 use controller::runtime::metrics::{Metrics, Reason};
 use jiff::Timestamp;
 use ocm::object_ref::ObjectRef;
@@ -38,7 +38,7 @@ pub(super) fn counted() -> Metrics {
     metrics.watch_failed("manifestworks", Reason::Expired);
     metrics.synced("manifestworks", true);
     metrics.leading(true);
-    hub_metrics.managed_clusters(Reach::Heard, 1);
+    hub_metrics.managed_clusters(Availability::Available, 1);
     hub_metrics.certificates([("argocd-agent-ca", Timestamp::UNIX_EPOCH)].into_iter());
     hub_metrics.gitops_clusters([(&fleet.0, &fleet.1)].into_iter());
     metrics.issued(&Recipe::Jwt);

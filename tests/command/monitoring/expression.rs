@@ -94,9 +94,9 @@ fn what_an_expression_names_is_found() {
         ("e", vec![]),
     ];
     let owned = |labels: Vec<&str>| labels.into_iter().map(str::to_owned).collect();
-    let wanted = Named {
+    let expected = Named {
         metrics: metrics.map(|(name, labels)| (name.to_owned(), owned(labels))).into(),
         groupings: owned(vec!["job", "le", "job"]),
     };
-    assert_eq!(found, wanted);
+    assert_eq!(found, expected);
 }

@@ -26,8 +26,8 @@ fn rows(page: &str, head: &str) -> Vec<Vec<String>> {
 #[test]
 fn it_has_every_metric_with_its_type_and_labels() {
     let page = page();
-    let told = rows(&page, "| Metric | Type | Labels | Meaning |");
-    let told: BTreeSet<_> = told
+    let printed = rows(&page, "| Metric | Type | Labels | Meaning |");
+    let printed: BTreeSet<_> = printed
         .iter()
         .map(|row| {
             assert!(!row[3].is_empty(), "{}: no meaning", row[0]);
@@ -47,32 +47,32 @@ fn it_has_every_metric_with_its_type_and_labels() {
             )
         })
         .collect();
-    assert_eq!(told, exposed);
+    assert_eq!(printed, exposed);
 }
 
 #[test]
 fn it_has_every_reason() {
     let page = page();
-    let told: Vec<_> = rows(&page, "| Reason | What has happened |").concat();
-    let told: Vec<_> = told.iter().step_by(2).map(|name| name.trim_matches('`')).collect();
-    assert_eq!(told, Reason::ALL.map(Reason::name));
+    let printed: Vec<_> = rows(&page, "| Reason | What has happened |").concat();
+    let printed: Vec<_> = printed.iter().step_by(2).map(|name| name.trim_matches('`')).collect();
+    assert_eq!(printed, Reason::ALL.map(Reason::name));
 }
 
 #[test]
 fn it_has_every_series_that_is_recorded() {
     let page = page();
-    let told: BTreeSet<_> = rows(&page, "| Series | What it is |")
+    let printed: BTreeSet<_> = rows(&page, "| Series | What it is |")
         .iter()
         .map(|row| row[0].trim_matches('`').to_owned())
         .collect();
-    assert_eq!(told, names("record"));
+    assert_eq!(printed, names("record"));
 }
 
 #[test]
 fn it_says_of_every_alert_what_to_do() {
     let page = page();
     let (_, alerts) = page.split_once("\n## Alerts\n").expect("alerts");
-    let told: Vec<_> = alerts
+    let printed: Vec<_> = alerts
         .split("\n### ")
         .skip(1)
         .map(|section| {
@@ -83,5 +83,5 @@ fn it_says_of_every_alert_what_to_do() {
         .collect();
     let rules = rules();
     let fires: Vec<_> = rules.iter().filter_map(|rule| rule["alert"].as_str()).collect();
-    assert_eq!(told, fires, "in the order of monitoring/rules.yaml");
+    assert_eq!(printed, fires, "in the order of monitoring/rules.yaml");
 }

@@ -40,8 +40,8 @@ fn every_alert_says_what_it_means_and_where_to_read_on() {
             assert!(!string(&annotations[key]).is_empty(), "{name}: {key}");
         }
         let page = "https://github.com/argocd-ocm-cmp/argocd-ocm-cmp/blob/main/docs/metrics.md";
-        let wanted = format!("{page}#{}", name.to_lowercase());
-        assert_eq!(annotations["runbook_url"], wanted, "{name}");
+        let expected = format!("{page}#{}", name.to_lowercase());
+        assert_eq!(annotations["runbook_url"], expected, "{name}");
     }
 }
 

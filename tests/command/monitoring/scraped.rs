@@ -54,7 +54,7 @@ async fn prometheus_reads_all_of_it_and_what_the_dashboard_asks() -> Result<()> 
     let running = Process::start("prometheus", prometheus, &log)?;
     running.until_listening(port).await?;
 
-    let wanted: BTreeSet<String> = exposed()
+    let expected: BTreeSet<String> = exposed()
         .iter()
         .filter(|(name, _)| *name != "argocd_ocm_cmp_memory_limit_bytes")
         .flat_map(|(name, metric)| match &*metric.kind {
@@ -62,7 +62,7 @@ async fn prometheus_reads_all_of_it_and_what_the_dashboard_asks() -> Result<()> 
             _ => vec![name.clone()],
         })
         .collect();
-    let has_all = async || scraped(port).ok()?.is_superset(&wanted).then_some(());
+    let has_all = async || scraped(port).ok()?.is_superset(&expected).then_some(());
     wait::eventually("Prometheus has scraped everything", wait::DEADLINE, has_all).await?;
     let recorded = async || {
         let works = answer(port, "state:argocd_ocm_cmp_works:max").ok()?;

@@ -291,14 +291,14 @@ fn texts_are_taken_out_of_a_source() {
     "#;
     let text = read(source.replace("\n        ", "\n").trim_start());
     assert_eq!(text.about, "What is read");
-    let wanted = [
+    let expected = [
         "… is {missing}",
         "empty",
         "the file \"…\" cannot be read: …",
         "it is on its way",
         "it is … of …",
     ];
-    assert_eq!(text.messages, wanted);
+    assert_eq!(text.messages, expected);
     assert_eq!(
         text.names.iter().map(String::as_str).collect::<Vec<_>>(),
         ["AgentsConnected"]

@@ -261,14 +261,14 @@ impl Parts {
     }
 
     /// Returns the CRDs of OCM: the files of `folders` (such as `work/v1`) whose name matches `wanted`.
-    pub(crate) fn ocm_crds(&self, folders: &[&str], wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
+    pub(crate) fn ocm_crds(&self, folders: &[&str], expected: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
         let mut found = Vec::new();
         for folder in folders {
             found.extend(yaml_files(&self.ocm_api.join(folder))?);
         }
         found.retain(|file| {
             let name = file.file_name().unwrap_or_default().to_string_lossy();
-            name.ends_with(".crd.yaml") && wanted(&name)
+            name.ends_with(".crd.yaml") && expected(&name)
         });
         ensure!(
             !found.is_empty(),

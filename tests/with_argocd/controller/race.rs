@@ -1,6 +1,6 @@
 //! Tests that Argo CD and the controller write the same list of conditions without removing each other's.
 
-use super::{DEGRADED, INFO, of_argocd, told};
+use super::{DEGRADED, INFO, of_argocd, printed};
 use crate::app::App;
 use crate::mistakes::comparison_error;
 use crate::stage::stage;
@@ -126,8 +126,8 @@ async fn neither_takes_a_condition_from_the_other() -> Result<()> {
         let warning = missing.map(|why| format!("{CLUSTER}: ConfigMap {NAME}/settings: {why}"));
         let all_there = |app: &Value| {
             comparison_error(app).is_some() == wrong
-                && told(app, DEGRADED).first().copied() == warning.as_deref()
-                && told(app, INFO).len() == 1
+                && printed(app, DEGRADED).first().copied() == warning.as_deref()
+                && printed(app, INFO).len() == 1
         };
         hub.wait_for(&app.application(), all_there).await?;
     }

@@ -42,8 +42,8 @@ async fn a_new_message_of_the_same_health_gets_to_argo_cd() -> Result<()> {
         let message = format!("waiting for rollout to finish: {available} of 2 updated replicas are available");
         ("Progressing".to_owned(), format!("Deployment {name}/web: {message}"))
     };
-    let shows = async |wanted: (String, String)| {
-        let is_shown = async || (shown(hub, name)? == wanted).then_some(());
+    let shows = async |expected: (String, String)| {
+        let is_shown = async || (shown(hub, name)? == expected).then_some(());
         wait::eventually("Argo CD shows it", wait::DEADLINE, is_shown).await
     };
     shows(message(0)).await?;

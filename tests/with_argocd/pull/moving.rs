@@ -1,7 +1,7 @@
 //! Tests of Applications that move to another cluster, or to none.
 
 use super::{CLUSTER, PULL, Pulled, health, serves, stage};
-use crate::controller::told;
+use crate::controller::printed;
 use anyhow::Result;
 use serde_json::{Value, json};
 
@@ -56,12 +56,12 @@ async fn a_cluster_that_is_not_there_is_an_error_until_it_is() -> Result<()> {
     app.object["metadata"]["annotations"][CLUSTER] = json!("pull-later");
     app.create().await?;
     let refused = |app: &Value| {
-        let told = told(app, "ManifestWorkError");
-        told == ["ManagedCluster pull-later does not exist"] && health(app) != "Healthy"
+        let printed = printed(app, "ManifestWorkError");
+        printed == ["ManagedCluster pull-later does not exist"] && health(app) != "Healthy"
     };
     stage.hub.wait_for(&app.application(), refused).await?;
     stage.hub.declare_managed_cluster("pull-later").await?;
-    let waits = |app: &Value| told(app, "ManifestWorkError").is_empty();
+    let waits = |app: &Value| printed(app, "ManifestWorkError").is_empty();
     stage.hub.wait_for(&app.application(), waits).await?;
     let work = app.work().await?;
     assert_eq!(work.namespace.as_deref(), Some("pull-later"));

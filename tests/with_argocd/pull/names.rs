@@ -1,7 +1,7 @@
 //! Tests of names that other controllers confuse, or that make invalid names of works.
 
 use super::{CLUSTER_NAMESPACE, Pulled, serves, stage};
-use crate::controller::told;
+use crate::controller::printed;
 use anyhow::Result;
 use serde_json::{Value, json};
 use testbed::ObjectRef;
@@ -63,8 +63,8 @@ async fn a_name_as_long_as_names_can_be_gets_to_the_cluster_and_what_argo_cd_say
     app.object["metadata"]["name"] = long("pull-longest-name", 253);
     app.create().await?;
     let too_long = |app: &Value| {
-        let told = told(app, "ComparisonError");
-        told.len() == 1 && told[0].starts_with("cluster1: ") && told[0].contains("file name too long")
+        let printed = printed(app, "ComparisonError");
+        printed.len() == 1 && printed[0].starts_with("cluster1: ") && printed[0].contains("file name too long")
     };
     stage.hub.wait_for(&app.application(), too_long).await?;
     let work = app.work().await?;

@@ -1,7 +1,7 @@
 //! Tests that the controller writes nothing when nothing changes.
 
 use super::{Pulled, Stage, runs, stage};
-use crate::controller::{ACCOUNT, told};
+use crate::controller::{ACCOUNT, printed};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -68,7 +68,7 @@ async fn what_the_hubs_argo_cd_says_of_a_cluster_that_it_does_not_know_is_let_st
     let app = app.start().await?;
     // Each write of the controller removes it, and it is added again at once: then both stop.
     let is_said =
-        |it: &Value| matches!(told(it, "InvalidSpecError")[..], [said] if said.contains("nobody.example.com"));
+        |it: &Value| matches!(printed(it, "InvalidSpecError")[..], [said] if said.contains("nobody.example.com"));
     stage.hub.wait_for(&app.application(), is_said).await?;
     is_quiet(&app).await?;
     let now = app.on_hub().await?;

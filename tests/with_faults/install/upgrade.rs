@@ -130,7 +130,7 @@ async fn what_kubectl_has_applied_is_gone_on_with() -> Result<()> {
     let before = ground.all()?;
     let policy = format!("--policy={}", policy_file()?.display());
     ground.done(&["install", ALL, &policy])?;
-    let wanted: Vec<_> = installed(&ground)?.iter().map(lasting).collect();
+    let expected: Vec<_> = installed(&ground)?.iter().map(lasting).collect();
     let is_policy = |it: &Value| it["metadata"]["name"] == "argocd-ocm-cmp-policy";
     ground.done(&["uninstall"])?;
     ground.until(&before).await?;
@@ -139,7 +139,7 @@ async fn what_kubectl_has_applied_is_gone_on_with() -> Result<()> {
         apply(&ground, earlier)?;
         ground.done(&["install", ALL, &policy])?;
         let is = installed(&ground)?;
-        for (is, wanted) in is.iter().zip(&wanted) {
+        for (is, expected) in is.iter().zip(&expected) {
             if is_policy(is) {
                 let managers = is["metadata"]["managedFields"].to_string();
                 assert!(
@@ -148,7 +148,7 @@ async fn what_kubectl_has_applied_is_gone_on_with() -> Result<()> {
                 );
                 continue;
             }
-            assert_eq!(&lasting(is), wanted, "{}", name(is));
+            assert_eq!(&lasting(is), expected, "{}", name(is));
             let managers: Vec<_> = is["metadata"]["managedFields"]
                 .as_array()
                 .into_iter()

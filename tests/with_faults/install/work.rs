@@ -50,14 +50,14 @@ async fn what_is_delivered_stays() -> Result<()> {
 
     hub.delete(&pulled).await?;
     let said = ground.refused(&["uninstall"])?;
-    let told: Vec<_> = said.lines().collect();
-    assert_eq!(told.len(), 2, "{said}");
+    let printed: Vec<_> = said.lines().collect();
+    assert_eq!(printed.len(), 2, "{said}");
     assert!(
-        told[0].starts_with("error: GitOpsCluster argocd/all has the controller's finalizer"),
+        printed[0].starts_with("error: GitOpsCluster argocd/all has the controller's finalizer"),
         "{said}"
     );
     assert!(
-        told[1].starts_with("error: Application argocd/pulled is being deleted"),
+        printed[1].starts_with("error: Application argocd/pulled is being deleted"),
         "{said}"
     );
     hub.patch(&clusters, &json!({"metadata": {"finalizers": null}})).await?;

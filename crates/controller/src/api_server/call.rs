@@ -14,7 +14,7 @@ pub(crate) struct Call {
     pub(crate) namespace: Option<String>,
     pub(crate) name: Option<String>,
     /// The subresource.
-    pub(crate) part: Option<String>,
+    pub(crate) subresource: Option<String>,
     pub(crate) query: BTreeMap<String, String>,
     /// The content type of the body.
     pub(crate) content: String,
@@ -45,7 +45,7 @@ impl Call {
             plural: rest[0].to_owned(),
             namespace,
             name: rest.get(1).map(ToString::to_string),
-            part: rest.get(2).map(ToString::to_string),
+            subresource: rest.get(2).map(ToString::to_string),
             query: query.map(|(key, value)| (key.to_owned(), decode(value))).collect(),
             content: content.map_or_else(String::new, |it| it.to_str().expect("ASCII").to_owned()),
             body: serde_json::from_slice(request.body()).unwrap_or_default(),
@@ -85,7 +85,7 @@ impl Call {
     }
 
     /// Returns the subresources of the kind.
-    pub(super) fn parts(&self) -> &'static [&'static str] {
+    pub(super) fn subresources(&self) -> &'static [&'static str] {
         match &*self.plural {
             "certificatesigningrequests" => &["status", "approval"],
             "manifestworks"
@@ -101,7 +101,7 @@ impl Call {
     }
 
     pub(super) fn has_status(&self) -> bool {
-        !self.parts().is_empty()
+        !self.subresources().is_empty()
     }
 
     /// Returns true for kinds that a CustomResourceDefinition declares.

@@ -29,8 +29,8 @@ impl Managers {
     pub(super) fn put_into(&self, object: &mut Value) {
         let all = self.0.iter().filter(|(_, fields)| !fields.is_empty());
         let all: Vec<_> = all
-            .map(|((manager, operation, part), fields)| {
-                json!({"manager": manager, "operation": operation, "subresource": part, "fieldsV1": fields})
+            .map(|((manager, operation, subresource), fields)| {
+                json!({"manager": manager, "operation": operation, "subresource": subresource, "fieldsV1": fields})
             })
             .collect();
         object["metadata"]["managedFields"] = json!(all);
@@ -48,20 +48,20 @@ impl Managers {
     }
 
     /// Applies the body of a request, and returns the resulting object.
-    pub(super) fn apply(&mut self, call: &Call, there: &Value) -> Result<Value, Refused> {
-        let mut wanted = fields(&call.body);
-        wanted.retain(|at, _| match call.part.as_deref() {
-            Some(part) => at[0] == part,
+    pub(super) fn apply(&mut self, call: &Call, existing: &Value) -> Result<Value, Refused> {
+        let mut desired = fields(&call.body);
+        desired.retain(|at, _| match call.subresource.as_deref() {
+            Some(subresource) => at[0] == subresource,
             None => at[0] != "status" || !call.has_status(),
         });
         let own = manager(call);
-        let live = fields(there);
+        let live = fields(existing);
         let is_forced = call.query.get("force").is_some_and(|it| it == "true");
         let mut causes = Vec::new();
         for ((name, ..), others) in self.0.iter_mut().filter(|(other, _)| **other != own) {
             let is_disputed = |at: &Field| {
-                let wanted = wanted.get(at);
-                wanted.is_some() && wanted != live.get(at)
+                let desired = desired.get(at);
+                desired.is_some() && desired != live.get(at)
             };
             for at in others.iter().filter(|at| !is_forced && is_disputed(at)) {
                 let message = format!("conflict with {name:?}");
@@ -75,14 +75,14 @@ impl Managers {
                 ..Refused::CONFLICT
             });
         }
-        let before = self.0.insert(own.clone(), wanted.keys().cloned().collect());
-        let mut after = there.clone();
+        let before = self.0.insert(own.clone(), desired.keys().cloned().collect());
+        let mut after = existing.clone();
         for at in before.unwrap_or_default() {
             if !self.0.values().any(|fields| fields.contains(&at)) {
                 remove(&mut after, &at);
             }
         }
-        for (at, value) in wanted {
+        for (at, value) in desired {
             put(&mut after, &at, value.clone());
         }
         for key in ["uid", "resourceVersion"] {
@@ -102,8 +102,8 @@ fn manager(call: &Call) -> Manager {
     } else {
         "Update"
     };
-    let part = call.part.clone().unwrap_or_default();
-    (name.to_owned(), how.to_owned(), part)
+    let subresource = call.subresource.clone().unwrap_or_default();
+    (name.to_owned(), how.to_owned(), subresource)
 }
 
 /// Returns the fields that can have a manager.

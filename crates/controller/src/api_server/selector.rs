@@ -15,7 +15,7 @@ fn holds<'o>(selector: &str, value: impl Fn(&str) -> Option<&'o str>) -> bool {
         if let Some((key, unwanted)) = requirement.split_once("!=") {
             return value(key) != Some(unwanted);
         }
-        let (key, wanted) = requirement.split_once('=').expect("a requirement has a value");
-        value(key) == Some(wanted)
+        let (key, desired) = requirement.split_once('=').expect("a requirement has a value");
+        value(key) == Some(desired)
     })
 }

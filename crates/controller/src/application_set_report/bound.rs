@@ -11,10 +11,10 @@ use std::io::{self, Write};
 
 /// The maximum size in bytes of entries and resources as the API server stores them. The API server limits an object to 1.5 MiB
 /// including metadata, and others may write to the object as well.
-const ROOM: usize = 1_000_000;
+const MAX_SIZE: usize = 1_000_000;
 
 /// The maximum size in bytes of the resources, out of the space for entries and resources.
-const FOR_RESOURCES: usize = 200_000;
+const MAX_RESOURCES_SIZE: usize = 200_000;
 
 /// The content of a report after dropping what does not fit.
 pub(super) struct Bounded<'a> {
@@ -26,49 +26,49 @@ pub(super) struct Bounded<'a> {
 
 /// The priority of a line; higher ranks get space first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
+enum Priority {
     /// An unhealthy line, or one of unknown health.
-    Wrong,
+    Unhealthy,
     /// A progressing line.
     Progressing,
     /// A healthy line with conditions.
-    Uneasy,
+    Warning,
     /// A healthy line without conditions.
-    Well,
+    Healthy,
 }
 
-impl Rank {
+impl Priority {
     fn of(line: &Line<'_>) -> Self {
         if line.is_progressing() {
             Self::Progressing
         } else if !line.is_healthy() {
-            Self::Wrong
+            Self::Unhealthy
         } else if line.is_synced() && line.conditions.is_empty() {
-            Self::Well
+            Self::Healthy
         } else {
-            Self::Uneasy
+            Self::Warning
         }
     }
 }
 
 /// The level of detail of a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum Detail {
     /// The whole line, with each message cut to this number of bytes.
-    Whole(usize),
+    Full(usize),
     /// The line without operation and revision, with each message cut to this number of bytes.
     Short(usize),
     /// The Application with its health and sync status only.
-    Bare,
+    Minimal,
 }
 
-impl Form {
+impl Detail {
     fn entry<'a>(self, line: &'a Line<'a>) -> Entry<'a> {
         let detail = |text: &'a str| match self {
-            Self::Whole(_) => text.into(),
-            Self::Short(_) | Self::Bare => "".into(),
+            Self::Full(_) => text.into(),
+            Self::Short(_) | Self::Minimal => "".into(),
         };
-        let conditions: &[_] = if self == Self::Bare { &[] } else { &line.conditions };
+        let conditions: &[_] = if self == Self::Minimal { &[] } else { &line.conditions };
         let conditions = conditions.iter().map(|condition| ConditionEntry {
             message: shortened(condition.message, self.message_max()),
             kind: condition.kind.into(),
@@ -87,14 +87,14 @@ impl Form {
 
     fn message_max(self) -> usize {
         match self {
-            Self::Whole(max) | Self::Short(max) => max,
-            Self::Bare => 0,
+            Self::Full(max) | Self::Short(max) => max,
+            Self::Minimal => 0,
         }
     }
 
     /// Returns the number of truncated messages of a line.
     fn cuts(self, line: &Line<'_>) -> usize {
-        let is_cut = |condition: &&Condition<'_>| self != Self::Bare && condition.message.len() > self.message_max();
+        let is_cut = |condition: &&Condition<'_>| self != Self::Minimal && condition.message.len() > self.message_max();
         line.conditions.iter().filter(is_cut).count()
     }
 
@@ -104,81 +104,81 @@ impl Form {
             .iter()
             .any(|text| !text.is_empty());
         match self {
-            Self::Whole(_) => false,
+            Self::Full(_) => false,
             Self::Short(_) => has_details,
-            Self::Bare => has_details || !line.conditions.is_empty(),
+            Self::Minimal => has_details || !line.conditions.is_empty(),
         }
     }
 }
 
 /// The order in which lines get space: ranges of ranks, each with a level of detail. Later steps use the space that is left.
-const STEPS: [(Rank, Rank, Form); 9] = [
-    (Rank::Wrong, Rank::Progressing, Form::Bare),
-    (Rank::Wrong, Rank::Progressing, Form::Short(128)),
-    (Rank::Uneasy, Rank::Well, Form::Bare),
-    (Rank::Wrong, Rank::Progressing, Form::Whole(128)),
-    (Rank::Uneasy, Rank::Uneasy, Form::Whole(128)),
-    (Rank::Well, Rank::Well, Form::Whole(128)),
-    (Rank::Wrong, Rank::Well, Form::Whole(256)),
-    (Rank::Wrong, Rank::Well, Form::Whole(512)),
-    (Rank::Wrong, Rank::Well, ALL),
+const DETAIL_STEPS: [(Priority, Priority, Detail); 9] = [
+    (Priority::Unhealthy, Priority::Progressing, Detail::Minimal),
+    (Priority::Unhealthy, Priority::Progressing, Detail::Short(128)),
+    (Priority::Warning, Priority::Healthy, Detail::Minimal),
+    (Priority::Unhealthy, Priority::Progressing, Detail::Full(128)),
+    (Priority::Warning, Priority::Warning, Detail::Full(128)),
+    (Priority::Healthy, Priority::Healthy, Detail::Full(128)),
+    (Priority::Unhealthy, Priority::Healthy, Detail::Full(256)),
+    (Priority::Unhealthy, Priority::Healthy, Detail::Full(512)),
+    (Priority::Unhealthy, Priority::Healthy, FULL),
 ];
 
 /// The whole line.
-const ALL: Form = Form::Whole(usize::MAX);
+const FULL: Detail = Detail::Full(usize::MAX);
 
 /// A line with its level of detail; `None` if it is dropped.
 struct Shown<'a> {
-    rank: Rank,
+    rank: Priority,
     line: &'a Line<'a>,
-    form: Option<Form>,
+    level: Option<Detail>,
     size: usize,
 }
 
 /// Returns the entries and resources that fit, in their order, and a description of what was dropped.
 pub(super) fn fit<'a>(resources: &BTreeSet<&'a Resource>, lines: &[&'a Line<'a>]) -> Bounded<'a> {
     let (shown_resources, used) = fitting_resources(resources);
-    let lines = arranged(lines, ROOM.saturating_sub(used));
-    let shown = || lines.iter().filter_map(|it| Some((it.form?, it.line)));
-    let left_out = || lines.iter().filter(|it| it.form.is_none());
+    let lines = assign_detail(lines, MAX_SIZE.saturating_sub(used));
+    let shown = || lines.iter().filter_map(|it| Some((it.level?, it.line)));
+    let left_out = || lines.iter().filter(|it| it.level.is_none());
     Bounded {
-        cut: told(&Cut {
-            messages: shown().map(|(form, line)| form.cuts(line)).sum(),
-            hidden: shown().filter(|(form, line)| form.hides(line)).count(),
+        cut: describe(&Cut {
+            messages: shown().map(|(level, line)| level.cuts(line)).sum(),
+            hidden: shown().filter(|(level, line)| level.hides(line)).count(),
             left_out: left_out().count(),
             left_out_unhealthy: left_out().filter(|it| !it.line.is_healthy()).count(),
             resources: resources.len().saturating_sub(shown_resources.len()),
         }),
-        entries: shown().map(|(form, line)| form.entry(line)).collect(),
+        entries: shown().map(|(level, line)| level.entry(line)).collect(),
         resources: shown_resources,
     }
 }
 
 /// Assigns each line a level of detail within the given space.
-fn arranged<'a>(lines: &[&'a Line<'a>], mut room: usize) -> Vec<Shown<'a>> {
+fn assign_detail<'a>(lines: &[&'a Line<'a>], mut room: usize) -> Vec<Shown<'a>> {
     let whole = |line: &&'a Line<'a>| Shown {
-        rank: Rank::of(line),
+        rank: Priority::of(line),
         line,
-        form: Some(ALL),
-        size: size(&ALL.entry(line)),
+        level: Some(FULL),
+        size: size(&FULL.entry(line)),
     };
     let mut lines: Vec<_> = lines.iter().map(whole).collect();
     if lines.iter().map(|it| it.size).sum::<usize>() <= room {
         return lines;
     }
     for it in &mut lines {
-        (it.form, it.size) = (None, 0);
+        (it.level, it.size) = (None, 0);
     }
     let mut by_rank: Vec<_> = lines.iter_mut().collect();
     by_rank.sort_by_key(|it| it.rank);
-    for (from, to, form) in STEPS {
+    for (from, to, level) in DETAIL_STEPS {
         for it in by_rank.iter_mut().filter(|it| (from..=to).contains(&it.rank)) {
-            let size = size(&form.entry(it.line));
+            let size = size(&level.entry(it.line));
             let Some(left) = room.saturating_add(it.size).checked_sub(size) else {
                 return lines;
             };
             room = left;
-            (it.form, it.size) = (Some(form), size);
+            (it.level, it.size) = (Some(level), size);
         }
     }
     lines
@@ -195,7 +195,7 @@ fn fitting_resources<'a>(all: &BTreeSet<&'a Resource>) -> (Vec<ResourceEntry<'a>
     });
     let fits = |entry: &ResourceEntry<'_>| {
         let with_it = used.saturating_add(size(entry));
-        let fits = with_it <= FOR_RESOURCES;
+        let fits = with_it <= MAX_RESOURCES_SIZE;
         if fits {
             used = with_it;
         }
@@ -216,7 +216,7 @@ struct Cut {
 }
 
 /// Describes what was dropped, in one sentence.
-fn told(cut: &Cut) -> Option<String> {
+fn describe(cut: &Cut) -> Option<String> {
     let counted = |count: usize, one: &str, more: &str| match count {
         0 => None,
         1 => Some(format!("1 {one}")),

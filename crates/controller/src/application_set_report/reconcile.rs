@@ -11,8 +11,8 @@ use crate::application_set_report::{Condition, Line, Report, Resource, Set};
 use crate::application_status::conditions::{APPLY_ERROR, DEGRADED, UNREACHABLE, is_own_type, unreachable};
 use crate::cache::{Cache, Changed, ReconcileKind, ReconcileRequest};
 use crate::model::{Application, WorkKind};
-use crate::reconcile::{Context, Controller, Watch, never};
-use crate::runtime::action::{Action, Involved, Write};
+use crate::reconcile::{Context, Controller, Watch, no_requeue};
+use crate::runtime::action::{Action, InvolvedObject, Write};
 use crate::watches::Kind;
 use ocm::health::HealthStatus;
 use ocm::object_ref::ObjectRef;
@@ -34,47 +34,49 @@ pub(crate) const CONTROLLER: Controller = Controller {
         Watch::cached(Kind::Config),
     ],
     // Each change rewrites the whole report, even that of a large set.
-    pause: Duration::from_secs(5),
+    min_write_interval: Duration::from_secs(5),
     reconcile,
-    requeue_after: never,
+    requeue_after: no_requeue,
 };
 
 /// Maps a change of an ApplicationSet or of its report, which has the same name.
 fn of_same_name(_: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    vec![ReconcileRequest::set(changed.place.clone())]
+    vec![ReconcileRequest::set(changed.object_ref.clone())]
 }
 
-fn reconcile(cache: &Cache, place: &ObjectRef, _: &Context<'_>) -> Option<Action> {
-    let set = cache.application_set(place).filter(|set| !set.deleting)?;
-    let found = cache.reports()?.get(place);
+fn reconcile(cache: &Cache, object_ref: &ObjectRef, _: &Context<'_>) -> Option<Action> {
+    let set = cache.application_set(object_ref).filter(|set| !set.deleting)?;
+    let found = cache.reports()?.get(object_ref);
     if found.is_some_and(|found| found.deleting) {
         return None;
     }
-    let applications = cache.applications_of(place);
-    let lines: Vec<_> = applications.flat_map(|(place, it)| lines(cache, place, it)).collect();
+    let applications = cache.applications_of(object_ref);
+    let lines: Vec<_> = applications
+        .flat_map(|(object_ref, it)| lines(cache, object_ref, it))
+        .collect();
     let which = Set {
-        namespace: &place.namespace,
-        name: &place.name,
+        namespace: &object_ref.namespace,
+        name: &object_ref.name,
         uid: &set.uid,
     };
     let report = Report::new(which, &lines);
-    let (resource, place) = (&REPORTS, place.clone());
+    let (resource, object_ref) = (&REPORTS, object_ref.clone());
     let write = match found {
         None => Write::Create {
             resource,
-            place: place.clone(),
+            object_ref: object_ref.clone(),
             object: report.object(),
         },
         Some(found) => Write::Patch {
             resource,
-            place: place.clone(),
+            object_ref: object_ref.clone(),
             body: report.patch(found)?,
         },
     };
     Some(Action {
-        of: Involved {
+        involved_object: InvolvedObject {
             resource: &APPLICATION_SETS,
-            place,
+            object_ref,
             uid: set.uid.clone(),
         },
         writes: vec![write],
@@ -84,14 +86,14 @@ fn reconcile(cache: &Cache, place: &ObjectRef, _: &Context<'_>) -> Option<Action
 }
 
 /// Returns a line for each cluster of an Application.
-fn lines<'i>(cache: &'i Cache, place: &'i ObjectRef, application: &'i Application) -> Vec<Line<'i>> {
+fn lines<'i>(cache: &'i Cache, object_ref: &'i ObjectRef, application: &'i Application) -> Vec<Line<'i>> {
     let Some(generated) = application.generated.as_deref() else {
         return Vec::new();
     };
-    let on = clusters(cache, place);
+    let on = clusters(cache, object_ref);
     let line = |cluster, health, conditions: Vec<_>, resources| Line {
         cluster,
-        app: application_set_report::app(&place.namespace, &place.name, None),
+        app: application_set_report::app(&object_ref.namespace, &object_ref.name, None),
         sync: &generated.sync,
         health,
         started_at: &generated.started_at,
@@ -101,21 +103,21 @@ fn lines<'i>(cache: &'i Cache, place: &'i ObjectRef, application: &'i Applicatio
         resources,
     };
     if on.is_empty() {
-        let cluster = named(cache, place, application).unwrap_or_default();
+        let cluster = named(cache, object_ref, application).unwrap_or_default();
         let mut conditions: Vec<_> = of_all(application).collect();
         // The same condition may already be present.
         let unreached = unreached(cache, cluster).filter(|it| conditions.iter().all(|other| other.kind != it.kind));
         conditions.extend(unreached);
         let resources = vec![&*generated.parts];
-        let carriers = cache.carrying(place);
-        let mut here = carriers.iter().filter(|it| *it.place.namespace == *cluster);
-        let carrier = here.next().map(|it| (cluster, &*it.place.name));
+        let carriers = cache.pull_works(object_ref);
+        let mut here = carriers.iter().filter(|it| *it.object_ref.namespace == *cluster);
+        let carrier = here.next().map(|it| (cluster, &*it.object_ref.name));
         return vec![Line {
-            app: application_set_report::app(&place.namespace, &place.name, carrier),
+            app: application_set_report::app(&object_ref.namespace, &object_ref.name, carrier),
             ..line(cluster, &generated.health, conditions, resources)
         }];
     }
-    let line = |(cluster, mut on): (_, OnCluster<'i>)| {
+    let line = |(cluster, mut on): (_, ClusterStatus<'i>)| {
         // Our conditions on an Application describe its clusters, which report them separately.
         let of_all = of_all(application).filter(|it| !is_own_type(it.kind));
         on.conditions.extend(of_all);
@@ -125,24 +127,24 @@ fn lines<'i>(cache: &'i Cache, place: &'i ObjectRef, application: &'i Applicatio
 }
 
 /// The health of an Application's works on a cluster.
-struct OnCluster<'i> {
+struct ClusterStatus<'i> {
     health: HealthStatus,
     conditions: Vec<Condition<'i>>,
     resources: Vec<&'i [Resource]>,
 }
 
 /// Returns the clusters on which an Application has works that Argo CD applied.
-fn clusters<'i>(cache: &'i Cache, application: &ObjectRef) -> BTreeMap<&'i str, OnCluster<'i>> {
+fn clusters<'i>(cache: &'i Cache, application: &ObjectRef) -> BTreeMap<&'i str, ClusterStatus<'i>> {
     let mut clusters = BTreeMap::new();
-    for (_, place, work) in cache.works_of(application).filter(|(kind, ..)| *kind == WorkKind::Work) {
-        let cluster = clusters.entry(&*place.namespace).or_insert_with(|| OnCluster {
+    for (_, object_ref, work) in cache.works_of(application).filter(|(kind, ..)| *kind == WorkKind::Work) {
+        let cluster = clusters.entry(&*object_ref.namespace).or_insert_with(|| ClusterStatus {
             health: HealthStatus::Healthy,
-            conditions: unreached(cache, &place.namespace).into_iter().collect(),
+            conditions: unreached(cache, &object_ref.namespace).into_iter().collect(),
             resources: Vec::new(),
         });
         let state = &work.state;
         cluster.health = cluster.health.min(state.health);
-        for (kind, message) in [(APPLY_ERROR, &state.refused), (DEGRADED, &state.wrong)] {
+        for (kind, message) in [(APPLY_ERROR, &state.refused), (DEGRADED, &state.degraded)] {
             cluster
                 .conditions
                 .extend(message.as_deref().map(|message| Condition { kind, message }));
@@ -153,14 +155,14 @@ fn clusters<'i>(cache: &'i Cache, application: &ObjectRef) -> BTreeMap<&'i str, 
 }
 
 /// Returns the cluster that an Application names, or in whose namespace it is.
-fn named<'i>(cache: &Cache, place: &'i ObjectRef, application: &'i Application) -> Option<&'i str> {
+fn named<'i>(cache: &Cache, object_ref: &'i ObjectRef, application: &'i Application) -> Option<&'i str> {
     let is_cluster = |namespace: &&str| application.pull.is_none() && cache.cluster(namespace).is_some();
-    let namespace = || Some(&*place.namespace).filter(is_cluster);
+    let namespace = || Some(&*object_ref.namespace).filter(is_cluster);
     application.cluster().or_else(namespace)
 }
 
 fn unreached(cache: &Cache, cluster: &str) -> Option<Condition<'static>> {
-    let message = unreachable(cache.reach(cluster))?;
+    let message = unreachable(cache.availability(cluster))?;
     Some(Condition {
         kind: UNREACHABLE,
         message,

@@ -1,7 +1,7 @@
 //! Builds the conditions of an Application: few and short for any number of clusters, and with stable texts for the same state.
 
-use super::{Fleet, OnCluster};
-use crate::model::{Condition, Reach};
+use super::{ClusterStatus, Fleet};
+use crate::model::{Availability, Condition};
 use crate::runtime::text::bounded;
 use ocm::health::HealthStatus;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub(super) const INFO: &str = "ManifestWorkInfo";
 pub(super) const SET: &str = "ManifestWorkReplicaSet ";
 
 /// The maximum number of conditions of one type; one more condition summarizes the rest.
-const MOST: usize = 10;
+const MAX_CONDITIONS: usize = 10;
 
 /// Returns true if the condition is of one of our types.
 pub(super) fn is_own(condition: &Condition) -> bool {
@@ -67,51 +67,51 @@ pub(super) fn of(fleet: &Fleet, before: &[Condition]) -> Vec<Condition> {
     if fleet.is_empty() {
         return Vec::new();
     }
-    let clusters = |told: &dyn Fn(&OnCluster) -> Option<String>| -> BTreeMap<String, String> {
+    let clusters = |told: &dyn Fn(&ClusterStatus) -> Option<String>| -> BTreeMap<String, String> {
         let told = fleet.clusters.iter().map(|(name, cluster)| (name, told(cluster)));
         told.filter_map(|(name, told)| Some((name.clone(), told?))).collect()
     };
     let joined = |texts: &[String]| (!texts.is_empty()).then(|| texts.join("; "));
     let mut refused = clusters(&|cluster| joined(&cluster.refused));
-    let mut wrong = clusters(&|cluster| joined(&cluster.wrong));
+    let mut degraded = clusters(&|cluster| joined(&cluster.degraded));
     // If clusters report errors, the state of their set adds nothing.
-    if wrong.is_empty() && refused.is_empty() {
+    if degraded.is_empty() && refused.is_empty() {
         let sets = fleet
             .sets
             .iter()
             .filter(|(_, told)| told.health == HealthStatus::Degraded);
-        wrong.extend(sets.map(|(place, told)| (format!("{SET}{place}"), told.message.clone())));
+        degraded.extend(sets.map(|(object_ref, told)| (format!("{SET}{object_ref}"), told.message.clone())));
     }
     // The health of a progressing cluster is not final: its earlier error stays until it is, so that it does not disappear and
     // reappear with each attempt.
     for condition in before {
         let said = subject(condition).and_then(|name| Some((name, fleet.clusters.get(name)?)));
-        let Some((name, cluster)) = said.filter(|(_, cluster)| cluster.is_on_its_way()) else {
+        let Some((name, cluster)) = said.filter(|(_, cluster)| cluster.is_progressing()) else {
             continue;
         };
         let text = condition.message.get(name.len().saturating_add(2)..);
         let text = text.unwrap_or_default().to_owned();
         match condition.kind.as_str() {
             APPLY_ERROR if cluster.refused.is_empty() => refused.insert(name.to_owned(), text),
-            DEGRADED if cluster.wrong.is_empty() => wrong.insert(name.to_owned(), text),
+            DEGRADED if cluster.degraded.is_empty() => degraded.insert(name.to_owned(), text),
             _ => None,
         };
     }
-    let unreachable = clusters(&|cluster| unreachable(cluster.reach).map(str::to_owned));
+    let unreachable = clusters(&|cluster| unreachable(cluster.availability).map(str::to_owned));
     let mut conditions = Vec::new();
-    for (kind, told) in [(APPLY_ERROR, refused), (DEGRADED, wrong), (UNREACHABLE, unreachable)] {
-        conditions.extend(few(told).into_iter().map(|message| condition(kind, message)));
+    for (kind, told) in [(APPLY_ERROR, refused), (DEGRADED, degraded), (UNREACHABLE, unreachable)] {
+        conditions.extend(first_few(told).into_iter().map(|message| condition(kind, message)));
     }
     conditions.push(condition(INFO, totals(fleet)));
     conditions
 }
 
 /// Returns the message for a cluster that the hub does not hear from, or `None` for a reachable one.
-pub(crate) fn unreachable(reach: Reach) -> Option<&'static str> {
-    match reach {
-        Reach::Heard => None,
-        Reach::Silent => Some("its agent does not report to the hub; showing the last reported state"),
-        Reach::Unwell => Some("its agent reports that the API server of the cluster is unhealthy"),
+pub(crate) fn unreachable(availability: Availability) -> Option<&'static str> {
+    match availability {
+        Availability::Available => None,
+        Availability::Unknown => Some("its agent does not report to the hub; showing the last reported state"),
+        Availability::Unavailable => Some("its agent reports that the API server of the cluster is unhealthy"),
     }
 }
 
@@ -125,11 +125,11 @@ fn condition(kind: &str, message: String) -> Condition {
 }
 
 /// Returns one text for each cluster up to the maximum, and one text for the rest.
-fn few(told: BTreeMap<String, String>) -> Vec<String> {
-    let rest: Vec<String> = told.keys().skip(MOST).cloned().collect();
+fn first_few(told: BTreeMap<String, String>) -> Vec<String> {
+    let rest: Vec<String> = told.keys().skip(MAX_CONDITIONS).cloned().collect();
     let mut texts: Vec<String> = told
         .into_iter()
-        .take(MOST)
+        .take(MAX_CONDITIONS)
         .map(|(name, text)| format!("{name}: {text}"))
         .collect();
     match rest.len() {
@@ -182,8 +182,8 @@ fn totals(fleet: &Fleet) -> String {
         states.join(", "),
         format!("{} in {}", counted(fleet.objects, "object"), counted(works, "work")),
     ];
-    let sets = fleet.sets.iter().take(MOST);
-    parts.extend(sets.map(|(place, told)| format!("{SET}{place}: {}", told.message)));
+    let sets = fleet.sets.iter().take(MAX_CONDITIONS);
+    parts.extend(sets.map(|(object_ref, told)| format!("{SET}{object_ref}: {}", told.message)));
     parts.join("; ")
 }
 

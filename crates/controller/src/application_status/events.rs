@@ -7,7 +7,7 @@ use crate::model::Condition;
 use crate::runtime::action::Event;
 
 /// The maximum number of Events of a kind for one change; one more Event summarizes the rest.
-const MOST: usize = 3;
+const MAX_EVENTS: usize = 3;
 
 /// Returns the Events for the change from one list of our conditions to another.
 pub(super) fn between(before: &[Condition], after: &[Condition], fleet: &Fleet) -> Vec<Event> {
@@ -18,7 +18,7 @@ pub(super) fn between(before: &[Condition], after: &[Condition], fleet: &Fleet) 
         (UNREACHABLE, "ManagedClusterUnreachable"),
     ] {
         let came = only_in(after, before, kind).into_iter().map(|it| it.message.clone());
-        events.extend(few(came.collect()).into_iter().map(|message| Event {
+        events.extend(first_few(came.collect()).into_iter().map(|message| Event {
             warning: true,
             reason,
             message,
@@ -36,7 +36,7 @@ pub(super) fn between(before: &[Condition], after: &[Condition], fleet: &Fleet) 
     });
     let told = recovered.map(|it| format!("resolved: {}", it.message)).collect();
     events.extend(
-        few(told)
+        first_few(told)
             .into_iter()
             .map(|message| normal("ManifestWorkRecovered", message)),
     );
@@ -71,10 +71,10 @@ fn only_in<'c>(these: &'c [Condition], others: &[Condition], kind: &str) -> Vec<
     these.iter().filter(is_new).collect()
 }
 
-fn few(mut messages: Vec<String>) -> Vec<String> {
-    let more = messages.len().saturating_sub(MOST);
+fn first_few(mut messages: Vec<String>) -> Vec<String> {
+    let more = messages.len().saturating_sub(MAX_EVENTS);
     if more > 0 {
-        messages.truncate(MOST);
+        messages.truncate(MAX_EVENTS);
         messages.push(format!("and {more} more"));
     }
     messages

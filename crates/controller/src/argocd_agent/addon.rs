@@ -13,24 +13,24 @@ const CONFIGS: &str = "addondeploymentconfigs";
 /// Returns the Placement of a GitOpsCluster that OCM's scheduler ignores: its PlacementDecisions are [`super::decisions()`]. So a
 /// gap in the decisions of the user's Placement uninstalls nothing, and the user's Placement does not need changes.
 #[must_use]
-pub fn placement(goc: (&str, &str)) -> Value {
-    unscheduled(goc, &names::placement(goc.1))
+pub fn placement(gitops_cluster: (&str, &str)) -> Value {
+    unscheduled(gitops_cluster, &names::placement(gitops_cluster.1))
 }
 
 /// Returns the Placement of the clusters that already have the next version: its PlacementDecisions are
 /// [`super::next_decisions`].
 #[must_use]
-pub fn next_placement(goc: (&str, &str)) -> Value {
-    unscheduled(goc, &names::next_placement(goc.1))
+pub fn next_placement(gitops_cluster: (&str, &str)) -> Value {
+    unscheduled(gitops_cluster, &names::next_placement(gitops_cluster.1))
 }
 
-fn unscheduled(goc: (&str, &str), name: &str) -> Value {
-    let mut annotations = owner(goc);
+fn unscheduled(gitops_cluster: (&str, &str), name: &str) -> Value {
+    let mut annotations = owner(gitops_cluster);
     annotations["cluster.open-cluster-management.io/experimental-scheduling-disable"] = "true".into();
     json!({
         "apiVersion": "cluster.open-cluster-management.io/v1beta1",
         "kind": "Placement",
-        "metadata": {"namespace": goc.0, "name": name, "labels": labels(), "annotations": annotations},
+        "metadata": {"namespace": gitops_cluster.0, "name": name, "labels": labels(), "annotations": annotations},
         "spec": {},
     })
 }
@@ -38,15 +38,15 @@ fn unscheduled(goc: (&str, &str), name: &str) -> Value {
 /// Returns the AddOnDeploymentConfig of a GitOpsCluster: the namespace into which OCM installs the add-on, and the address of the
 /// principal. It may change in place: the address is the same for all clusters during a rollout.
 #[must_use]
-pub fn deployment_config(goc: (&str, &str), wanted: &DesiredAgent, server: &Server) -> Value {
+pub fn deployment_config(gitops_cluster: (&str, &str), desired: &DesiredAgent, server: &Server) -> Value {
     json!({
         "apiVersion": API_VERSION,
         "kind": "AddOnDeploymentConfig",
         "metadata": {
-            "namespace": goc.0, "name": names::deployment_config(goc.1), "labels": labels(), "annotations": owner(goc),
+            "namespace": gitops_cluster.0, "name": names::deployment_config(gitops_cluster.1), "labels": labels(), "annotations": owner(gitops_cluster),
         },
         "spec": {
-            "agentInstallNamespace": wanted.namespace,
+            "agentInstallNamespace": desired.namespace,
             "customizedVariables": [
                 {"name": "PRINCIPAL_ADDRESS", "value": server.address},
                 {"name": "PRINCIPAL_PORT", "value": server.port},
@@ -59,7 +59,7 @@ pub fn deployment_config(goc: (&str, &str), wanted: &DesiredAgent, server: &Serv
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
     /// The namespace and name of the GitOpsCluster.
-    pub goc: (&'a str, &'a str),
+    pub gitops_cluster: (&'a str, &'a str),
     /// The name of its AddOnTemplate.
     pub template: &'a str,
     /// The name of the AddOnTemplate that some of its clusters already have, during a [rollout](super::rollout).
@@ -70,9 +70,9 @@ pub struct Entry<'a> {
 /// name, other kinds of configuration, and other Placements. For a cluster of two GitOpsClusters the later entry wins (OCM's
 /// rule).
 #[must_use]
-pub fn management(entries: &[Entry<'_>], there: Option<&Value>) -> Value {
-    let there = |path: &str| there.and_then(|there| there.pointer(path));
-    let list = |path: &str| there(path).and_then(Value::as_array).cloned().unwrap_or_default();
+pub fn management(entries: &[Entry<'_>], existing: Option<&Value>) -> Value {
+    let existing = |path: &str| existing.and_then(|existing| existing.pointer(path));
+    let list = |path: &str| existing(path).and_then(Value::as_array).cloned().unwrap_or_default();
     let mut placements = list("/spec/installStrategy/placements");
     placements.retain(|placement| !is_ours(placement));
     placements.extend(entries.iter().flat_map(strategies));
@@ -90,7 +90,7 @@ pub fn management(entries: &[Entry<'_>], there: Option<&Value>) -> Value {
         "supportedConfigs": configs,
         "installStrategy": {"type": "Placements", "placements": placements},
     });
-    if there("/spec/addOnMeta").is_none() {
+    if existing("/spec/addOnMeta").is_none() {
         spec["addOnMeta"] = json!({
             "displayName": "argocd-agent",
             "description": "Argo CD on managed clusters, connected to the hub's by argocd-agent.",
@@ -112,33 +112,33 @@ pub fn management(entries: &[Entry<'_>], there: Option<&Value>) -> Value {
 /// Returns the AddOnTemplate that a ClusterManagementAddOn has for a GitOpsCluster now. Its [`Entry`] keeps this template while
 /// the desired one is unknown, because OCM uninstalls the add-on if the entry is missing.
 #[must_use]
-pub fn present_template<'v>((namespace, name): (&str, &str), there: &'v Value) -> Option<&'v str> {
-    template_at((namespace, &names::placement(name)), there)
+pub fn present_template<'v>((namespace, name): (&str, &str), existing: &'v Value) -> Option<&'v str> {
+    template_at((namespace, &names::placement(name)), existing)
 }
 
 /// Returns the AddOnTemplate that a ClusterManagementAddOn has for the clusters of a GitOpsCluster that already have the next
 /// version.
 #[must_use]
-pub fn next_template<'v>((namespace, name): (&str, &str), there: &'v Value) -> Option<&'v str> {
-    template_at((namespace, &names::next_placement(name)), there)
+pub fn next_template<'v>((namespace, name): (&str, &str), existing: &'v Value) -> Option<&'v str> {
+    template_at((namespace, &names::next_placement(name)), existing)
 }
 
 /// Returns true if a ClusterManagementAddOn installs the add-on for a GitOpsCluster, with any AddOnTemplate.
 #[must_use]
-pub fn is_named((namespace, name): (&str, &str), there: &Value) -> bool {
+pub fn is_named((namespace, name): (&str, &str), existing: &Value) -> bool {
     let placements = [names::placement(name), names::next_placement(name)];
     placements
         .iter()
-        .any(|placement| strategy_at((namespace, placement), there).is_some())
+        .any(|placement| strategy_at((namespace, placement), existing).is_some())
 }
 
-fn template_at<'v>(at: (&str, &str), there: &'v Value) -> Option<&'v str> {
-    template_names(strategy_at(at, there)?).next()
+fn template_at<'v>(at: (&str, &str), existing: &'v Value) -> Option<&'v str> {
+    template_names(strategy_at(at, existing)?).next()
 }
 
 /// Returns the install strategy entry of a Placement.
-fn strategy_at<'v>((namespace, placement): (&str, &str), there: &'v Value) -> Option<&'v Value> {
-    let placements = there.pointer("/spec/installStrategy/placements")?.as_array()?;
+fn strategy_at<'v>((namespace, placement): (&str, &str), existing: &'v Value) -> Option<&'v Value> {
+    let placements = existing.pointer("/spec/installStrategy/placements")?.as_array()?;
     let is_its = |it: &&Value| it["namespace"] == namespace && it["name"] == placement;
     placements.iter().find(is_its)
 }
@@ -159,7 +159,7 @@ fn template_names(placement: &Value) -> impl Iterator<Item = &str> {
 
 /// Returns the install strategy entries of a GitOpsCluster. For a cluster of both the later entry wins (OCM's rule).
 fn strategies(entry: &Entry<'_>) -> impl Iterator<Item = Value> {
-    let (namespace, name) = entry.goc;
+    let (namespace, name) = entry.gitops_cluster;
     let all = (names::placement(name), Some(entry.template));
     let next = (names::next_placement(name), entry.next);
     let config = names::deployment_config(name);
@@ -184,7 +184,7 @@ mod tests {
 
     fn entry<'a>(name: &'a str, template: &'a str, next: Option<&'a str>) -> Entry<'a> {
         Entry {
-            goc: ("argocd", name),
+            gitops_cluster: ("argocd", name),
             template,
             next,
         }
@@ -215,7 +215,7 @@ mod tests {
                 .iter()
                 .all(|it| it["rolloutStrategy"] == json!({"type": "All"}))
         );
-        for (goc, first, next) in [
+        for (gitops_cluster, first, next) in [
             (("argocd", "a"), Some("argocd-agent-addon-argocd-a-1"), None),
             (
                 ("argocd", "b"),
@@ -225,7 +225,10 @@ mod tests {
             (("other", "b"), None, None),
         ] {
             assert_eq!(
-                (present_template(goc, &written), next_template(goc, &written)),
+                (
+                    present_template(gitops_cluster, &written),
+                    next_template(gitops_cluster, &written)
+                ),
                 (first, next)
             );
         }
@@ -247,7 +250,7 @@ mod tests {
     #[test]
     fn what_others_have_put_there_stays() {
         let elsewhere = json!({"namespace": "argocd", "name": "placement", "rolloutStrategy": {"type": "All"}});
-        let there = json!({
+        let existing = json!({
             "metadata": {"annotations": {"addon.open-cluster-management.io/lifecycle": "self", "theirs": "1"}},
             "spec": {
                 "addOnMeta": {"displayName": "Argo CD Agent"},
@@ -258,7 +261,7 @@ mod tests {
                 "installStrategy": {"type": "Placements", "placements": [elsewhere]},
             },
         });
-        let management = management(&[entry("a", "argocd-agent-addon-argocd-a-1", None)], Some(&there));
+        let management = management(&[entry("a", "argocd-agent-addon-argocd-a-1", None)], Some(&existing));
         assert_eq!(management.pointer("/spec/addOnMeta"), None);
         assert_eq!(
             management.pointer("/spec/installStrategy/placements/0"),
@@ -268,7 +271,7 @@ mod tests {
             management.pointer("/spec/supportedConfigs/2/resource"),
             Some(&json!("settings"))
         );
-        let patch = difference(&management, &there).expect("much");
+        let patch = difference(&management, &existing).expect("much");
         assert_eq!(patch.pointer("/metadata/annotations/theirs"), None);
     }
 
@@ -278,11 +281,11 @@ mod tests {
             address: "hub.example.com".into(),
             port: "443".into(),
         };
-        let wanted = DesiredAgent {
+        let desired = DesiredAgent {
             namespace: "gitops".into(),
             ..DesiredAgent::default()
         };
-        let config = deployment_config(("argocd", "fleet"), &wanted, &server);
+        let config = deployment_config(("argocd", "fleet"), &desired, &server);
         assert_eq!(
             config["spec"],
             json!({

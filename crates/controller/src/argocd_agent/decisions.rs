@@ -1,6 +1,6 @@
 //! The PlacementDecisions of our own Placements.
 
-use super::rollout::Moved;
+use super::rollout::UpdatedClusters;
 use super::{labels, owner};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
@@ -18,18 +18,24 @@ pub type Present = BTreeMap<usize, BTreeSet<Box<str>>>;
 /// PlacementDecision, so adding or removing one cluster changes one object; the caller deletes existing objects that are not in
 /// the result. Without clusters, the result is one PlacementDecision with an empty list.
 #[must_use]
-pub fn decisions(goc: (&str, &str), clusters: &BTreeSet<&str>, there: &Present) -> Vec<Value> {
-    let placement = names::placement(goc.1);
-    written(goc, &placement, clusters, there, &|_| String::new())
+pub fn decisions(gitops_cluster: (&str, &str), clusters: &BTreeSet<&str>, existing: &Present) -> Vec<Value> {
+    let placement = names::placement(gitops_cluster.1);
+    written(gitops_cluster, &placement, clusters, existing, &|_| String::new())
 }
 
 /// Returns the PlacementDecisions of the Placement for clusters that already have the next version. The field `reason`, which is
 /// free text, holds the time since when a cluster has it: no other field would survive a restart.
 #[must_use]
-pub fn next_decisions(goc: (&str, &str), moved: &Moved<'_>, there: &Present) -> Vec<Value> {
-    let placement = names::next_placement(goc.1);
-    let since = |cluster: &str| moved.get(cluster).copied().flatten().map(time).unwrap_or_default();
-    written(goc, &placement, &moved.keys().copied().collect(), there, &since)
+pub fn next_decisions(gitops_cluster: (&str, &str), updated: &UpdatedClusters<'_>, existing: &Present) -> Vec<Value> {
+    let placement = names::next_placement(gitops_cluster.1);
+    let since = |cluster: &str| updated.get(cluster).copied().flatten().map(time).unwrap_or_default();
+    written(
+        gitops_cluster,
+        &placement,
+        &updated.keys().copied().collect(),
+        existing,
+        &since,
+    )
 }
 
 /// Returns the time in the `reason` of such a decision.
@@ -39,23 +45,23 @@ pub fn since(decision: &Value) -> Option<Timestamp> {
 }
 
 fn written(
-    goc: (&str, &str),
+    gitops_cluster: (&str, &str),
     placement: &str,
     clusters: &BTreeSet<&str>,
-    there: &Present,
+    existing: &Present,
     reason: &dyn Fn(&str) -> String,
 ) -> Vec<Value> {
-    let shares = shares(clusters, there);
+    let shares = shares(clusters, existing);
     shares
         .iter()
-        .map(|(number, share)| decision(goc, (placement, *number), share, reason))
+        .map(|(number, share)| decision(gitops_cluster, (placement, *number), share, reason))
         .collect()
 }
 
-fn shares<'a>(clusters: &BTreeSet<&'a str>, there: &Present) -> BTreeMap<usize, BTreeSet<&'a str>> {
+fn shares<'a>(clusters: &BTreeSet<&'a str>, existing: &Present) -> BTreeMap<usize, BTreeSet<&'a str>> {
     let mut left = clusters.clone();
     let mut shares = BTreeMap::new();
-    for (number, held) in there {
+    for (number, held) in existing {
         let stay = held.iter().filter_map(|cluster| left.take(&**cluster));
         let share: BTreeSet<&str> = stay.take(MAX).collect();
         if !share.is_empty() {
@@ -77,7 +83,7 @@ fn shares<'a>(clusters: &BTreeSet<&'a str>, there: &Present) -> BTreeMap<usize, 
 
 /// Builds a PlacementDecision. All are in one decision group: OCM counts groups from 0 without gaps, and ours are no groups.
 fn decision(
-    goc: (&str, &str),
+    gitops_cluster: (&str, &str),
     (placement, number): (&str, usize),
     clusters: &BTreeSet<&str>,
     reason: &dyn Fn(&str) -> String,
@@ -94,7 +100,7 @@ fn decision(
         "apiVersion": "cluster.open-cluster-management.io/v1beta1",
         "kind": "PlacementDecision",
         "metadata": {
-            "namespace": goc.0, "name": names::decision_of(placement, number), "labels": labels, "annotations": owner(goc),
+            "namespace": gitops_cluster.0, "name": names::decision_of(placement, number), "labels": labels, "annotations": owner(gitops_cluster),
         },
         "status": {"decisions": decisions},
     })
@@ -104,7 +110,7 @@ fn decision(
 mod tests {
     use super::*;
 
-    const GOC: (&str, &str) = ("argocd", "fleet");
+    const GITOPS_CLUSTER: (&str, &str) = ("argocd", "fleet");
 
     fn fleet(count: usize) -> Vec<String> {
         (0..count).map(|number| format!("cluster{number:04}")).collect()
@@ -121,7 +127,8 @@ mod tests {
             let name = |decision: &Value| decision["clusterName"].as_str().expect("a name").into();
             decisions.iter().map(name).collect()
         };
-        let number = |decision: &Value| names::decision_number(GOC.1, decision["metadata"]["name"].as_str()?);
+        let number =
+            |decision: &Value| names::decision_number(GITOPS_CLUSTER.1, decision["metadata"]["name"].as_str()?);
         let entry = |decision| Some((number(decision)?, clusters(decision)));
         decisions.iter().filter_map(entry).collect()
     }
@@ -134,23 +141,23 @@ mod tests {
     fn one_cluster_of_a_thousand_changes_one_object() {
         let fleet = fleet(1001);
         let mut clusters = set(&fleet[..1000]);
-        let before = decisions(GOC, &clusters, &Present::new());
+        let before = decisions(GITOPS_CLUSTER, &clusters, &Present::new());
         assert_eq!(before.len(), 10);
         assert_eq!(
             before,
-            decisions(GOC, &clusters, &present(&before)),
+            decisions(GITOPS_CLUSTER, &clusters, &present(&before)),
             "nothing moves by itself"
         );
         clusters.remove("cluster0123");
-        let after = decisions(GOC, &clusters, &present(&before));
+        let after = decisions(GITOPS_CLUSTER, &clusters, &present(&before));
         let changed = before.iter().zip(&after).filter(|(before, after)| before != after);
         assert_eq!((after.len(), changed.count()), (10, 1));
         clusters.insert("cluster1000");
-        let filled = decisions(GOC, &clusters, &present(&after));
+        let filled = decisions(GITOPS_CLUSTER, &clusters, &present(&after));
         let changed = after.iter().zip(&filled).filter(|(before, after)| before != after);
         assert_eq!((filled.len(), changed.count()), (10, 1), "the gap is filled first");
-        let there = present(&filled);
-        assert_eq!(all(&there), clusters);
+        let existing = present(&filled);
+        assert_eq!(all(&existing), clusters);
     }
 
     #[test]
@@ -160,8 +167,8 @@ mod tests {
         let too_many: BTreeSet<Box<str>> = fleet.iter().take(150).map(|name| name.as_str().into()).collect();
         let twice: BTreeSet<Box<str>> = fleet[..3].iter().map(|name| name.as_str().into()).collect();
         let gone: BTreeSet<Box<str>> = ["gone".into()].into();
-        let there = Present::from([(2, too_many), (5, twice), (7, gone)]);
-        let decisions = decisions(GOC, &clusters, &there);
+        let existing = Present::from([(2, too_many), (5, twice), (7, gone)]);
+        let decisions = decisions(GITOPS_CLUSTER, &clusters, &existing);
         let present = present(&decisions);
         assert_eq!(all(&present), clusters);
         assert_eq!(present.values().map(BTreeSet::len).sum::<usize>(), 250);
@@ -171,8 +178,8 @@ mod tests {
     #[test]
     fn since_when_a_cluster_has_another_version_is_read_back() {
         let time = Timestamp::from_second(1_800_000_000).ok();
-        let moved = Moved::from([("a", time), ("b", None)]);
-        let decisions = next_decisions(GOC, &moved, &Present::new());
+        let updated = UpdatedClusters::from([("a", time), ("b", None)]);
+        let decisions = next_decisions(GITOPS_CLUSTER, &updated, &Present::new());
         assert_eq!(decisions[0]["metadata"]["name"], "fleet-argocd-agent-next-decision-1");
         let placement = &decisions[0]["metadata"]["labels"]["cluster.open-cluster-management.io/placement"];
         assert_eq!(placement, "fleet-argocd-agent-next");
@@ -182,8 +189,8 @@ mod tests {
 
     #[test]
     fn no_cluster_is_said_too() {
-        let there = Present::from([(3, ["gone".into()].into())]);
-        let decisions = decisions(GOC, &BTreeSet::new(), &there);
+        let existing = Present::from([(3, ["gone".into()].into())]);
+        let decisions = decisions(GITOPS_CLUSTER, &BTreeSet::new(), &existing);
         assert_eq!(present(&decisions), Present::from([(1, BTreeSet::new())]));
         insta::assert_snapshot!(serde_json::to_string_pretty(&decisions[0]).expect("it is JSON"), @r#"
         {

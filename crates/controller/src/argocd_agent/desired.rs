@@ -132,12 +132,12 @@ mod tests {
             (None, Some("1"), ("found", "1")),
             (Some(""), Some(""), ("found", "8443")),
         ] {
-            let wanted = DesiredAgent {
+            let desired = DesiredAgent {
                 address: address.map(Into::into),
                 port: port.map(Into::into),
                 ..DesiredAgent::default()
             };
-            let server = wanted.server(discovered).expect("one or the other");
+            let server = desired.server(discovered).expect("one or the other");
             assert_eq!((&*server.address, &*server.port), expected);
         }
         let lacking = || Err("lacking".to_owned());

@@ -7,19 +7,19 @@ use serde_json::{Map, Value};
 /// Compares lists as a whole, because a merge patch replaces them: the desired list must contain the fields that the API server
 /// adds as defaults. An empty object equals a missing one, because the API server may drop it.
 #[must_use]
-pub fn difference(wanted: &Value, there: &Value) -> Option<Value> {
-    let Value::Object(fields) = wanted else {
-        return (wanted != there).then(|| wanted.clone());
+pub fn difference(desired: &Value, existing: &Value) -> Option<Value> {
+    let Value::Object(fields) = desired else {
+        return (desired != existing).then(|| desired.clone());
     };
     let nothing = Map::new();
-    let present = match there {
+    let present = match existing {
         Value::Object(present) => present,
         Value::Null => &nothing,
-        _ => return Some(wanted.clone()),
+        _ => return Some(desired.clone()),
     };
-    let part = |(key, wanted): (&String, &Value)| {
-        let there = present.get(key).unwrap_or(&Value::Null);
-        Some((key.clone(), difference(wanted, there)?))
+    let part = |(key, desired): (&String, &Value)| {
+        let existing = present.get(key).unwrap_or(&Value::Null);
+        Some((key.clone(), difference(desired, existing)?))
     };
     let patch: Map<_, _> = fields.iter().filter_map(part).collect();
     (!patch.is_empty()).then(|| patch.into())
@@ -64,32 +64,36 @@ mod tests {
 
     #[test]
     fn a_patch_leads_to_what_is_wanted_and_then_there_is_none() {
-        for wanted in values() {
-            for there in values() {
-                let mut after = there.clone();
-                if let Some(patch) = difference(&wanted, &there) {
+        for desired in values() {
+            for existing in values() {
+                let mut after = existing.clone();
+                if let Some(patch) = difference(&desired, &existing) {
                     merge(&mut after, &patch);
-                    assert_ne!(after, there, "{patch} of {wanted} does nothing to {there}");
+                    assert_ne!(after, existing, "{patch} of {desired} does nothing to {existing}");
                 }
-                assert_eq!(difference(&wanted, &after), None, "{wanted} of {there} gave {after}");
+                assert_eq!(
+                    difference(&desired, &after),
+                    None,
+                    "{desired} of {existing} gave {after}"
+                );
             }
         }
     }
 
     #[test]
     fn what_others_have_added_stays() {
-        let wanted = json!({"metadata": {"labels": {"mine": "1"}}, "spec": {"list": [1]}});
-        let there = json!({
+        let desired = json!({"metadata": {"labels": {"mine": "1"}}, "spec": {"list": [1]}});
+        let existing = json!({
             "metadata": {"labels": {"theirs": "1"}, "uid": "u"},
             "spec": {"list": [1, 2], "default": true},
         });
         assert_eq!(
-            difference(&wanted, &there),
+            difference(&desired, &existing),
             Some(json!({"metadata": {"labels": {"mine": "1"}}, "spec": {"list": [1]}}))
         );
-        assert_eq!(difference(&json!({"spec": {"empty": {}}}), &there), None);
+        assert_eq!(difference(&json!({"spec": {"empty": {}}}), &existing), None);
         assert_eq!(
-            difference(&json!({"spec": {"default": null}}), &there),
+            difference(&json!({"spec": {"default": null}}), &existing),
             Some(json!({"spec": {"default": null}}))
         );
     }

@@ -30,11 +30,11 @@ impl Server {
 /// # Errors
 /// Returns an error that names the missing object and the remediation.
 pub fn discover(services: &[&Value], routes: &[&Value], nodes: &[&Value]) -> Result<Server, String> {
-    const WAY_OUT: &str = "or set the principal's address and port in the GitOpsCluster";
+    const REMEDIATION: &str = "or set the principal's address and port in the GitOpsCluster";
     let Some(service) = find(services, names::PRINCIPAL_SERVICES) else {
         let [name, _] = names::PRINCIPAL_SERVICES;
         return Err(format!(
-            "Service {name} is missing in Argo CD's namespace: install argocd-agent's principal, {WAY_OUT}"
+            "Service {name} is missing in Argo CD's namespace: install argocd-agent's principal, {REMEDIATION}"
         ));
     };
     let name = name_of(service);
@@ -46,7 +46,7 @@ pub fn discover(services: &[&Value], routes: &[&Value], nodes: &[&Value]) -> Res
             let address = ingresses(service, "hostname").chain(ingresses(service, "ip")).next();
             let server = |address| Server::new(address, port(service).map_or(443, |port| number(port, "/port")));
             address.map(server).ok_or_else(|| {
-                format!("the load balancer of Service {name} has no address yet: wait until it has one, {WAY_OUT}")
+                format!("the load balancer of Service {name} has no address yet: wait until it has one, {REMEDIATION}")
             })
         }
         "NodePort" => {
@@ -58,17 +58,17 @@ pub fn discover(services: &[&Value], routes: &[&Value], nodes: &[&Value]) -> Res
                 (Some(address), Some(port)) => Ok(Server::new(address, port)),
                 (None, _) => Err(format!(
                     "Service {name} is of type NodePort, but no ready Node has an InternalIP: check the Nodes, \
-                     {WAY_OUT}"
+                     {REMEDIATION}"
                 )),
                 (_, None) => Err(format!(
-                    "Service {name} has no node port yet: wait until it has one, {WAY_OUT}"
+                    "Service {name} has no node port yet: wait until it has one, {REMEDIATION}"
                 )),
             }
         }
         _ => Err(format!(
             "Service {name} is reachable only inside the hub: set its type to LoadBalancer or NodePort, give it a \
              Route with TLS \
-             termination passthrough, {WAY_OUT}"
+             termination passthrough, {REMEDIATION}"
         )),
     }
 }

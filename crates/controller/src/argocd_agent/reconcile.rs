@@ -31,7 +31,7 @@ use crate::gitopscluster::ownership::{Ownership, is_anothers, is_held};
 use crate::model::AgentResource;
 use crate::model::{GitOpsCluster, Object};
 use crate::reconcile::{Context, Watch};
-use crate::runtime::action::{Action, Involved, Write};
+use crate::runtime::action::{Action, InvolvedObject, Write};
 use crate::watches::Kind;
 use ocm::argocd_agent as names;
 use ocm::object_ref::ObjectRef;
@@ -74,13 +74,13 @@ fn asking<'i>(
     argocd: &'i str,
 ) -> impl Iterator<Item = (&'i ObjectRef, &'i GitOpsCluster, &'i DesiredAgent)> {
     let all = cache.gitops_clusters();
-    all.filter_map(move |(place, it)| Some((place, it, wanted(cache, place, it, argocd)?)))
+    all.filter_map(move |(object_ref, it)| Some((object_ref, it, desired(cache, object_ref, it, argocd)?)))
 }
 
 /// Returns the argocd-agent settings of a GitOpsCluster, if it requests agents and is served.
-fn wanted<'i>(cache: &Cache, place: &ObjectRef, it: &'i GitOpsCluster, argocd: &str) -> Option<&'i DesiredAgent> {
-    let is_served = Ownership::of(cache, place, it, argocd) == Ownership::Served;
-    let is_asking = is_served && !it.deleting && is_held(place, it, argocd);
+fn desired<'i>(cache: &Cache, object_ref: &ObjectRef, it: &'i GitOpsCluster, argocd: &str) -> Option<&'i DesiredAgent> {
+    let is_served = Ownership::of(cache, object_ref, it, argocd) == Ownership::Served;
+    let is_asking = is_served && !it.deleting && is_held(object_ref, it, argocd);
     it.spec.agent.as_ref().filter(|_| is_asking)
 }
 
@@ -90,8 +90,8 @@ fn management(cache: &Cache) -> Option<&Object> {
 }
 
 /// Returns the namespace and name of a GitOpsCluster.
-fn pair(place: &ObjectRef) -> (&str, &str) {
-    (&place.namespace, &place.name)
+fn pair(object_ref: &ObjectRef) -> (&str, &str) {
+    (&object_ref.namespace, &object_ref.name)
 }
 
 /// Returns the objects of a kind in Argo CD's namespace.
@@ -103,8 +103,8 @@ fn of_argocd(cache: &Cache, kind: AgentResource) -> Vec<&Value> {
 ///
 /// # Errors
 /// Returns an error that names the missing object and the remediation.
-pub fn server(cache: &Cache, wanted: &DesiredAgent) -> Result<Server, String> {
-    wanted.server(|| {
+pub fn server(cache: &Cache, desired: &DesiredAgent) -> Result<Server, String> {
+    desired.server(|| {
         let [services, routes, nodes] =
             [AgentResource::Services, AgentResource::Routes, AgentResource::Nodes].map(|kind| of_argocd(cache, kind));
         agent::discover(&services, &routes, &nodes)
@@ -112,11 +112,11 @@ pub fn server(cache: &Cache, wanted: &DesiredAgent) -> Result<Server, String> {
 }
 
 /// Returns an action with writes on behalf of a GitOpsCluster.
-fn of_gitops(place: &ObjectRef, it: &GitOpsCluster, writes: Vec<Write>) -> Action {
+fn of_gitops(object_ref: &ObjectRef, it: &GitOpsCluster, writes: Vec<Write>) -> Action {
     Action {
-        of: Involved {
+        involved_object: InvolvedObject {
             resource: &GITOPS_CLUSTERS,
-            place: place.clone(),
+            object_ref: object_ref.clone(),
             uid: it.uid.clone(),
         },
         writes,
@@ -128,9 +128,9 @@ fn of_gitops(place: &ObjectRef, it: &GitOpsCluster, writes: Vec<Write>) -> Actio
 /// Returns an action with writes on behalf of the Argo CD of a namespace.
 fn of_hub(argocd: &str, writes: Vec<Write>) -> Action {
     Action {
-        of: Involved {
+        involved_object: InvolvedObject {
             resource: &NAMESPACES,
-            place: ObjectRef::new("", argocd),
+            object_ref: ObjectRef::new("", argocd),
             uid: Box::default(),
         },
         writes,
@@ -140,55 +140,59 @@ fn of_hub(argocd: &str, writes: Vec<Write>) -> Action {
 }
 
 /// Returns the write that creates an object or patches it to the desired state, if needed. Keeps the fields that others set.
-fn so(resource: &'static Resource, wanted: Value, there: Option<&Object>) -> Option<Write> {
-    let text = |key: &str| wanted["metadata"][key].as_str().unwrap_or_default();
-    let place = ObjectRef::new(text("namespace"), text("name"));
-    match there {
+fn ensure(resource: &'static Resource, desired: Value, existing: Option<&Object>) -> Option<Write> {
+    let text = |key: &str| desired["metadata"][key].as_str().unwrap_or_default();
+    let object_ref = ObjectRef::new(text("namespace"), text("name"));
+    match existing {
         None => Some(Write::Create {
             resource,
-            place,
-            object: wanted,
+            object_ref,
+            object: desired,
         }),
-        Some(there) if there.deleting => None,
-        Some(there) => {
-            let mut wanted = wanted;
-            if let Some(fields) = wanted.as_object_mut() {
+        Some(existing) if existing.deleting => None,
+        Some(existing) => {
+            let mut desired = desired;
+            if let Some(fields) = desired.as_object_mut() {
                 // Lists of built-in kinds omit these fields in their items.
                 fields.retain(|key, _| !["apiVersion", "kind"].contains(&key.as_str()));
             }
-            let mut body = agent::difference(&wanted, &there.object)?;
-            body["metadata"]["resourceVersion"] = json!(there.version);
-            Some(Write::Patch { resource, place, body })
+            let mut body = agent::difference(&desired, &existing.object)?;
+            body["metadata"]["resourceVersion"] = json!(existing.version);
+            Some(Write::Patch {
+                resource,
+                object_ref,
+                body,
+            })
         }
     }
 }
 
 /// Returns the write that deletes an object of ours.
-fn gone(resource: &'static Resource, place: &ObjectRef, there: &Object) -> Option<Write> {
-    (there.is_ours() && !there.deleting).then(|| Write::Delete {
+fn ensure_absent(resource: &'static Resource, object_ref: &ObjectRef, existing: &Object) -> Option<Write> {
+    (existing.is_ours() && !existing.deleting).then(|| Write::Delete {
         resource,
-        place: place.clone(),
-        uid: there.uid.clone(),
-        version: there.version.clone(),
-        unless_there: None,
+        object_ref: object_ref.clone(),
+        uid: existing.uid.clone(),
+        version: existing.version.clone(),
+        unless_exists: None,
     })
 }
 
 /// Returns true if any object created for a GitOpsCluster is left, or, if it is the last one that requested agents, any shared
 /// object.
 #[must_use]
-pub fn is_left(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, context: &Context<'_>) -> bool {
+pub fn is_left(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, context: &Context<'_>) -> bool {
     let argocd = &*context.settings.argocd;
-    let mut others = cache.gitops_clusters().filter(|(other, _)| *other != place);
+    let mut others = cache.gitops_clusters().filter(|(other, _)| *other != object_ref);
     let is_last =
         it.deleting && it.spec.agent.is_some() && !others.any(|(_, it)| !it.deleting && it.spec.agent.is_some());
-    !is_anothers(place, it, argocd) && addon::is_left(cache, place)
-        || issued::is_pending(cache, place, argocd, context.now)
+    !is_anothers(object_ref, it, argocd) && addon::is_left(cache, object_ref)
+        || issued::is_pending(cache, object_ref, argocd, context.now)
         || is_last && hub::is_left(cache, argocd)
 }
 
 /// The progress of the add-on of a GitOpsCluster.
-pub struct Ready {
+pub struct AddonStatus {
     /// True if its AddOnTemplate exists.
     pub template: bool,
     /// True if its AddOnDeploymentConfig exists.
@@ -202,37 +206,37 @@ pub struct Ready {
 
 /// Returns the progress of the add-on of a GitOpsCluster.
 #[must_use]
-pub fn ready(
+pub fn addon_status(
     cache: &Cache,
-    place: &ObjectRef,
+    object_ref: &ObjectRef,
     it: &GitOpsCluster,
-    wanted: &DesiredAgent,
+    desired: &DesiredAgent,
     context: &Context<'_>,
-) -> Ready {
-    let name = templates::template_name(place, wanted, context);
-    let config = ObjectRef::new(&place.namespace, &names::deployment_config(&place.name));
-    let there = management(cache).map(|it| &it.object);
-    let is_told = |there: &Value| {
+) -> AddonStatus {
+    let name = templates::template_name(object_ref, desired, context);
+    let config = ObjectRef::new(&object_ref.namespace, &names::deployment_config(&object_ref.name));
+    let existing = management(cache).map(|it| &it.object);
+    let is_told = |existing: &Value| {
         // During a rollout the second entry has the desired version.
         let (first, next) = (
-            agent::present_template(pair(place), there),
-            agent::next_template(pair(place), there),
+            agent::present_template(pair(object_ref), existing),
+            agent::next_template(pair(object_ref), existing),
         );
         [first, next].contains(&Some(&name))
     };
-    Ready {
+    AddonStatus {
         template: cache
             .object(AgentResource::Templates, &ObjectRef::new("", &name))
             .is_some(),
         config: cache.object(AgentResource::AddOnConfigs, &config).is_some(),
-        management: match there.filter(|there| agent::is_named(pair(place), there)) {
-            Some(there) => Ok(is_told(there)),
-            None => match hub::strangers(cache, context) {
-                strangers if strangers.is_empty() => Ok(false),
-                strangers => Err(strangers),
+        management: match existing.filter(|existing| agent::is_named(pair(object_ref), existing)) {
+            Some(existing) => Ok(is_told(existing)),
+            None => match hub::unselected_clusters(cache, context) {
+                unselected_clusters if unselected_clusters.is_empty() => Ok(false),
+                unselected_clusters => Err(unselected_clusters),
             },
         },
-        progress: rollout::plan(cache, place, it, &name, context).progress,
+        progress: rollout::plan(cache, object_ref, it, &name, context).progress,
     }
 }
 

@@ -58,10 +58,10 @@ pub fn check(requester: Requester<'_, '_>, common_name: &str, organizations: &[B
             requester.user
         ));
     };
-    let wanted = names::user(cluster);
-    if common_name != wanted {
+    let desired = names::user(cluster);
+    if common_name != desired {
         return Err(format!(
-            "the agent of ManagedCluster {cluster} requests the name {common_name}: only {wanted} is permitted"
+            "the agent of ManagedCluster {cluster} requests the name {common_name}: only {desired} is permitted"
         ));
     }
     let allowed = names::groups(cluster);

@@ -14,7 +14,7 @@ mod agent;
 mod strategy;
 
 pub use agent::{Agent, Health};
-pub use strategy::{Limits, Share, Strategy};
+pub use strategy::{IntOrPercent, Limits, Strategy};
 
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
@@ -22,22 +22,22 @@ use std::fmt::Write as _;
 
 /// The minimum time that a cluster must be healthy with the new version: for some seconds OCM still reports the health of the
 /// previous Pod.
-const SETTLE: SignedDuration = SignedDuration::from_secs(30);
+const MIN_HEALTHY_TIME: SignedDuration = SignedDuration::from_secs(30);
 
 /// The time after which an unhealthy cluster counts as failed if no deadline is set. It covers image pulls.
-const PATIENCE: SignedDuration = SignedDuration::from_mins(2);
+const DEFAULT_PROGRESS_DEADLINE: SignedDuration = SignedDuration::from_mins(2);
 
 /// The maximum number of clusters that a message names.
-const NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// The clusters that the second entry names, and the time of their addition, if known.
-pub type Moved<'a> = BTreeMap<&'a str, Option<Timestamp>>;
+pub type UpdatedClusters<'a> = BTreeMap<&'a str, Option<Timestamp>>;
 
 /// The clusters of a GitOpsCluster, and the current OCM configuration for them.
 #[derive(Clone, Debug)]
 pub struct Fleet<'a> {
     /// The desired template of all clusters.
-    pub wanted: &'a str,
+    pub desired: &'a str,
     /// The pace of the rollout.
     pub strategy: Strategy,
     /// The template of the first entry, if it exists.
@@ -49,7 +49,7 @@ pub struct Fleet<'a> {
     /// All clusters.
     pub clusters: BTreeMap<&'a str, Agent<'a>>,
     /// The clusters that the PlacementDecisions of the second entry name.
-    pub moved: Moved<'a>,
+    pub updated: UpdatedClusters<'a>,
     /// The current time.
     pub now: Timestamp,
 }
@@ -62,7 +62,7 @@ pub struct Plan<'a> {
     /// The desired template of the second entry, if it is needed.
     pub next: Option<&'a str>,
     /// The clusters that the PlacementDecisions of the second entry must name.
-    pub moved: Moved<'a>,
+    pub updated: UpdatedClusters<'a>,
     /// The time of the next reconciliation, if no watch event triggers one earlier.
     pub requeue_after: Option<Timestamp>,
     /// The progress of the rollout.
@@ -75,7 +75,7 @@ pub enum State {
     /// All reachable clusters have the desired version.
     Done,
     /// Some reachable clusters do not have it yet.
-    Going,
+    InProgress,
     /// Too many clusters have failed.
     Stopped,
 }
@@ -94,7 +94,7 @@ pub struct Progress {
 pub fn plan<'a>(fleet: &Fleet<'a>) -> Plan<'a> {
     match (fleet.strategy, fleet.first) {
         // On a first installation no cluster has a working version.
-        (Strategy::Progressive(limits), Some(first)) if first != fleet.wanted => paced(fleet, first, limits),
+        (Strategy::Progressive(limits), Some(first)) if first != fleet.desired => paced(fleet, first, limits),
         _ => at_once(fleet),
     }
 }
@@ -102,60 +102,60 @@ pub fn plan<'a>(fleet: &Fleet<'a>) -> Plan<'a> {
 /// Returns the plan that gives all clusters the desired version at once: there is no other version, or there is nothing to wait
 /// for, or the desired version is the one from before an unfinished rollout.
 fn at_once<'a>(fleet: &Fleet<'a>) -> Plan<'a> {
-    let is_taken_back = fleet.first == Some(fleet.wanted) && fleet.next.is_some_and(|next| next != fleet.wanted);
+    let is_taken_back = fleet.first == Some(fleet.desired) && fleet.next.is_some_and(|next| next != fleet.desired);
     // The second entry keeps its clusters until OCM has read the same template in the first: otherwise they would get the first
     // entry's previous template.
-    let is_read = [fleet.first, fleet.read] == [Some(fleet.wanted); 2];
+    let is_read = [fleet.first, fleet.read] == [Some(fleet.desired); 2];
     Plan {
-        first: fleet.wanted,
-        next: fleet.next.filter(|_| !is_taken_back && !is_read).map(|_| fleet.wanted),
-        moved: if is_taken_back {
-            Moved::new()
+        first: fleet.desired,
+        next: fleet.next.filter(|_| !is_taken_back && !is_read).map(|_| fleet.desired),
+        updated: if is_taken_back {
+            UpdatedClusters::new()
         } else {
-            fleet.moved.clone()
+            fleet.updated.clone()
         },
         requeue_after: None,
-        progress: fleet.progress(fleet.first == Some(fleet.wanted)),
+        progress: fleet.progress(fleet.first == Some(fleet.desired)),
     }
 }
 
 fn paced<'a>(fleet: &Fleet<'a>, first: &'a str, limits: Limits) -> Plan<'a> {
-    let at_a_time = limits.at_a_time.of(fleet.clusters.len()).max(1);
-    if fleet.next != Some(fleet.wanted) {
-        return begun(fleet, first, limits, at_a_time);
+    let max_concurrency = limits.max_concurrency.of(fleet.clusters.len()).max(1);
+    if fleet.next != Some(fleet.desired) {
+        return begun(fleet, first, limits, max_concurrency);
     }
     // An unreachable cluster without the desired version gets it at the end of the rollout, or in its turn once it is reachable.
-    let mut moved = fleet.moved.clone();
-    moved.retain(|cluster, _| {
+    let mut updated = fleet.updated.clone();
+    updated.retain(|cluster, _| {
         let agent = fleet.clusters.get(cluster);
-        agent.is_some_and(|agent| agent.is_heard || agent.applied == Some(fleet.wanted))
+        agent.is_some_and(|agent| agent.is_available || agent.applied == Some(fleet.desired))
     });
     let (mut healthy, mut under_way, mut failed, mut requeue_after) = (0_usize, 0_usize, Vec::new(), None);
-    for (cluster, since) in &moved {
-        let Some(agent) = fleet.clusters.get(cluster).filter(|agent| agent.is_heard) else {
+    for (cluster, since) in &updated {
+        let Some(agent) = fleet.clusters.get(cluster).filter(|agent| agent.is_available) else {
             continue;
         };
-        match agent.judged(fleet.wanted, *since, limits, fleet.now) {
-            Judgement::Healthy => healthy = healthy.saturating_add(1),
-            Judgement::Failed => failed.push(*cluster),
-            Judgement::UnderWay(until) => {
+        match agent.evaluate(fleet.desired, *since, limits, fleet.now) {
+            ClusterHealth::Healthy => healthy = healthy.saturating_add(1),
+            ClusterHealth::Failed => failed.push(*cluster),
+            ClusterHealth::UnderWay(until) => {
                 under_way = under_way.saturating_add(1);
                 requeue_after = [requeue_after, until].into_iter().flatten().min();
             }
         }
     }
-    let is_stopped = failed.len() > limits.failures.of(fleet.clusters.len());
+    let is_stopped = failed.len() > limits.max_failures.of(fleet.clusters.len());
     // A cluster that is already unhealthy says least about the new version, so it is updated last and does not block the others.
-    let waiting = fleet.clusters.iter().filter(|(_, agent)| agent.is_heard);
-    let mut waiting: Vec<_> = waiting.filter(|(cluster, _)| !moved.contains_key(*cluster)).collect();
-    waiting.sort_by_key(|(_, agent)| !matches!(agent.health, Health::Well(_)));
+    let waiting = fleet.clusters.iter().filter(|(_, agent)| agent.is_available);
+    let mut waiting: Vec<_> = waiting.filter(|(cluster, _)| !updated.contains_key(*cluster)).collect();
+    waiting.sort_by_key(|(_, agent)| !matches!(agent.health, Health::Healthy(_)));
     let is_tried = healthy > 0 || fleet.clusters.is_empty();
     if !is_stopped && waiting.is_empty() && under_way == 0 && is_tried {
         return at_once(fleet);
     }
     if !is_stopped {
-        let turns = at_a_time.saturating_sub(under_way);
-        moved.extend(
+        let turns = max_concurrency.saturating_sub(under_way);
+        updated.extend(
             waiting
                 .iter()
                 .take(turns)
@@ -163,18 +163,18 @@ fn paced<'a>(fleet: &Fleet<'a>, first: &'a str, limits: Limits) -> Plan<'a> {
         );
     }
     let mut message = format!(
-        "{healthy} of {} clusters have the desired version, {at_a_time} at a time",
+        "{healthy} of {} clusters have the desired version, {max_concurrency} at a time",
         fleet.clusters.len()
     );
     if !failed.is_empty() {
         let stopped = if is_stopped { "stopped: " } else { "" };
         let _ = write!(message, "; {stopped}{} failed: {}", failed.len(), few(&failed));
     }
-    let state = if is_stopped { State::Stopped } else { State::Going };
+    let state = if is_stopped { State::Stopped } else { State::InProgress };
     Plan {
         first,
-        next: Some(fleet.wanted),
-        moved,
+        next: Some(fleet.desired),
+        updated,
         requeue_after,
         progress: Progress { state, message },
     }
@@ -183,11 +183,11 @@ fn paced<'a>(fleet: &Fleet<'a>, first: &'a str, limits: Limits) -> Plan<'a> {
 /// Returns the plan while the second entry has no version yet, or one that is no longer desired. Before the second entry gets the
 /// desired version, it names only clusters that are not healthy with its current version, and at most as many as may change at a
 /// time. The other clusters get the version of the first entry meanwhile.
-fn begun<'a>(fleet: &Fleet<'a>, first: &'a str, limits: Limits, at_a_time: usize) -> Plan<'a> {
+fn begun<'a>(fleet: &Fleet<'a>, first: &'a str, limits: Limits, max_concurrency: usize) -> Plan<'a> {
     let unread = Plan {
         first,
         next: fleet.next,
-        moved: fleet.moved.clone(),
+        updated: fleet.updated.clone(),
         requeue_after: None,
         progress: fleet.progress(false),
     };
@@ -195,36 +195,39 @@ fn begun<'a>(fleet: &Fleet<'a>, first: &'a str, limits: Limits, at_a_time: usize
         // A cluster that leaves the second entry now would get the first entry's previous template.
         return unread;
     }
-    let mut moved = fleet.moved.clone();
-    moved.retain(|cluster, since| {
-        let agent = fleet.clusters.get(cluster).filter(|agent| agent.is_heard);
-        let judged = |next| agent.map(|agent| agent.judged(next, *since, limits, fleet.now));
-        fleet.next.and_then(judged).is_some_and(|it| it != Judgement::Healthy)
+    let mut updated = fleet.updated.clone();
+    updated.retain(|cluster, since| {
+        let agent = fleet.clusters.get(cluster).filter(|agent| agent.is_available);
+        let health = |next| agent.map(|agent| agent.evaluate(next, *since, limits, fleet.now));
+        fleet
+            .next
+            .and_then(health)
+            .is_some_and(|it| it != ClusterHealth::Healthy)
     });
-    let moved: Moved<'_> = moved.into_iter().take(at_a_time).collect();
-    let is_said = fleet.moved.keys().eq(moved.keys());
+    let updated: UpdatedClusters<'_> = updated.into_iter().take(max_concurrency).collect();
+    let is_said = fleet.updated.keys().eq(updated.keys());
     // Wait until OCM has read this too: it reads the entries and the PlacementDecisions independently.
     let is_read = fleet.next.is_none_or(|next| {
         let mut others = fleet
             .clusters
             .iter()
-            .filter(|(cluster, _)| !moved.contains_key(*cluster));
-        others.all(|(_, agent)| agent.told != Some(next))
+            .filter(|(cluster, _)| !updated.contains_key(*cluster));
+        others.all(|(_, agent)| agent.assigned != Some(next))
     });
     Plan {
         next: if is_said && is_read {
-            Some(fleet.wanted)
+            Some(fleet.desired)
         } else {
             fleet.next
         },
-        moved,
+        updated,
         ..unread
     }
 }
 
 /// The health of a cluster with a new version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Judgement {
+enum ClusterHealth {
     Healthy,
     /// The result is due at this time, if known.
     UnderWay(Option<Timestamp>),
@@ -233,27 +236,29 @@ enum Judgement {
 
 impl Agent<'_> {
     /// Evaluates the health of the agent with a template that the cluster was assigned at `since`.
-    fn judged(&self, template: &str, since: Option<Timestamp>, limits: Limits, now: Timestamp) -> Judgement {
+    fn evaluate(&self, template: &str, since: Option<Timestamp>, limits: Limits, now: Timestamp) -> ClusterHealth {
         let start = since.max(self.changed);
         let end = |from: Option<Timestamp>, duration| Some(from?.saturating_add(duration).unwrap_or(Timestamp::MAX));
         let is_applied = self.applied == Some(template);
         let (until, judgement) = match self.health {
-            Health::Well(well) if is_applied => {
-                let settled = end(start.max(well), SETTLE.max(limits.success));
-                (Some(settled.unwrap_or(now)), Judgement::Healthy)
+            Health::Healthy(well) if is_applied => {
+                let settled = end(start.max(well), MIN_HEALTHY_TIME.max(limits.min_success_time));
+                (Some(settled.unwrap_or(now)), ClusterHealth::Healthy)
             }
-            Health::Well(_) => {
-                let deadline = limits.deadline.and_then(|deadline| end(start, deadline));
-                (deadline, Judgement::Failed)
+            Health::Healthy(_) => {
+                let progress_deadline = limits
+                    .progress_deadline
+                    .and_then(|progress_deadline| end(start, progress_deadline));
+                (progress_deadline, ClusterHealth::Failed)
             }
-            Health::Ill(ill) => {
-                let patience = limits.deadline.unwrap_or(PATIENCE);
-                (end(start.max(ill), patience), Judgement::Failed)
+            Health::Unhealthy(ill) => {
+                let patience = limits.progress_deadline.unwrap_or(DEFAULT_PROGRESS_DEADLINE);
+                (end(start.max(ill), patience), ClusterHealth::Failed)
             }
         };
         match until {
             Some(until) if until <= now => judgement,
-            until => Judgement::UnderWay(until),
+            until => ClusterHealth::UnderWay(until),
         }
     }
 }
@@ -262,11 +267,14 @@ impl Fleet<'_> {
     /// Counts the clusters that have the desired version, healthy or not. The rollout is done only if the first entry has the
     /// desired version.
     fn progress(&self, is_told: bool) -> Progress {
-        let has = |agent: &Agent<'_>| agent.applied == Some(self.wanted);
-        let there = self.clusters.values().filter(|agent| has(agent)).count();
+        let has = |agent: &Agent<'_>| agent.applied == Some(self.desired);
+        let existing = self.clusters.values().filter(|agent| has(agent)).count();
         let lacks = self.clusters.iter().filter(|(_, agent)| !has(agent));
-        let (heard, silent): (Vec<_>, Vec<_>) = lacks.partition(|(_, agent)| agent.is_heard);
-        let mut message = format!("{there} of {} clusters have the desired version", self.clusters.len());
+        let (heard, silent): (Vec<_>, Vec<_>) = lacks.partition(|(_, agent)| agent.is_available);
+        let mut message = format!(
+            "{existing} of {} clusters have the desired version",
+            self.clusters.len()
+        );
         for (which, what) in [(&heard, "pending:"), (&silent, "unreachable:")] {
             if !which.is_empty() {
                 let names: Vec<_> = which.iter().map(|(cluster, _)| **cluster).collect();
@@ -275,7 +283,7 @@ impl Fleet<'_> {
         }
         let is_done = is_told && heard.is_empty();
         Progress {
-            state: if is_done { State::Done } else { State::Going },
+            state: if is_done { State::Done } else { State::InProgress },
             message,
         }
     }
@@ -283,9 +291,9 @@ impl Fleet<'_> {
 
 /// Joins the first few names.
 fn few(names: &[&str]) -> String {
-    let mut text = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-    if names.len() > NAMED {
-        let _ = write!(text, " and {} more", names.len().saturating_sub(NAMED));
+    let mut text = names.iter().take(MAX_NAMED).copied().collect::<Vec<_>>().join(", ");
+    if names.len() > MAX_NAMED {
+        let _ = write!(text, " and {} more", names.len().saturating_sub(MAX_NAMED));
     }
     text
 }

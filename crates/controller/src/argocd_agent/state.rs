@@ -68,7 +68,7 @@ impl State {
 
 /// The state of the agent of a cluster, as its ManagedClusterAddOn reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told<'o> {
+pub struct AgentStatus<'o> {
     /// The state of the agent.
     pub state: State,
     /// True if all manifests of the add-on are applied.
@@ -81,9 +81,9 @@ pub struct Told<'o> {
 /// when the agent's Deployment is, which is ready when the agent is connected to the principal. The last report of an unreachable
 /// cluster is ignored.
 #[must_use]
-pub fn told(addon: Option<&Value>, is_silent: bool) -> Told<'_> {
+pub fn agent_status(addon: Option<&Value>, is_silent: bool) -> AgentStatus<'_> {
     let Some(addon) = addon else {
-        return Told {
+        return AgentStatus {
             state: State::Pending,
             is_installed: false,
             message: "",
@@ -98,7 +98,7 @@ pub fn told(addon: Option<&Value>, is_silent: bool) -> Told<'_> {
         (true, false) => State::Disconnected,
         (false, _) => State::Installing,
     };
-    Told {
+    AgentStatus {
         state,
         is_installed,
         message: condition(addon, state.reason())["message"].as_str().unwrap_or_default(),
@@ -177,28 +177,28 @@ mod tests {
             (State::Degraded, false, "of Degraded", &[("Degraded", "True")]),
         ] {
             let addon = addon(conditions);
-            let wanted = Told {
+            let desired = AgentStatus {
                 state,
                 is_installed,
                 message,
             };
-            assert_eq!(told(Some(&addon), false), wanted, "{conditions:?}");
-            let silent = Told {
+            assert_eq!(agent_status(Some(&addon), false), desired, "{conditions:?}");
+            let silent = AgentStatus {
                 state: State::Unreachable,
                 message: "",
-                ..wanted
+                ..desired
             };
-            assert_eq!(told(Some(&addon), true), silent, "{conditions:?}");
+            assert_eq!(agent_status(Some(&addon), true), silent, "{conditions:?}");
         }
         for is_silent in [true, false] {
-            assert_eq!(told(None, is_silent).state, State::Pending);
+            assert_eq!(agent_status(None, is_silent).state, State::Pending);
         }
     }
 
     #[test]
     fn what_is_no_add_on_is_one_that_says_nothing() {
         for odd in [json!(null), json!([]), json!({"status": {"conditions": [1, {}, null]}})] {
-            assert_eq!(told(Some(&odd), false).state, State::Installing, "{odd}");
+            assert_eq!(agent_status(Some(&odd), false).state, State::Installing, "{odd}");
         }
     }
 

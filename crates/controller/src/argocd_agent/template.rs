@@ -38,13 +38,13 @@ pub const WITHOUT_OURS_BESIDE_AN_OPERATOR: &str = "no image of argocd-ocm-cmp is
 /// `argocd` is the namespace of Argo CD on the hub. Its name contains the hash of its content (see [`names::template`]), so an
 /// existing template with that name is correct. Do not compare the content: OCM's CRD adds defaults inside lists.
 #[must_use]
-pub fn template(goc: (&str, &str), wanted: &DesiredAgent, defaults: &Images, argocd: &str) -> Value {
-    let images = wanted.images.or(defaults).or(&Images::shipped());
+pub fn template(gitops_cluster: (&str, &str), desired: &DesiredAgent, defaults: &Images, argocd: &str) -> Value {
+    let images = desired.images.or(defaults).or(&Images::shipped());
     let spec = json!({
         "addonName": names::ADDON,
         "agentSpec": {
-            "workload": {"manifests": manifests(wanted, &images)},
-            "manifestConfigs": configs(wanted),
+            "workload": {"manifests": manifests(desired, &images)},
+            "manifestConfigs": configs(desired),
         },
         "registration": [{
             "type": "CustomSigner",
@@ -55,36 +55,36 @@ pub fn template(goc: (&str, &str), wanted: &DesiredAgent, defaults: &Images, arg
         }],
     });
     // The hash covers the owner: two GitOpsClusters never share a template, so each may delete its own.
-    let (namespace, name) = goc;
+    let (namespace, name) = gitops_cluster;
     let hash = names::hash(&format!("{namespace}/{name}\n{spec}"));
     json!({
         "apiVersion": "addon.open-cluster-management.io/v1alpha1",
         "kind": "AddOnTemplate",
-        "metadata": {"name": names::template(goc, &hash), "labels": labels(), "annotations": owner(goc)},
+        "metadata": {"name": names::template(gitops_cluster, &hash), "labels": labels(), "annotations": owner(gitops_cluster)},
         "spec": spec,
     })
 }
 
 /// Returns the manifests for the managed cluster. OCM 1.3 and later apply them in an order of their own, older versions in this
 /// order.
-fn manifests(wanted: &DesiredAgent, images: &Images) -> Vec<Value> {
+fn manifests(desired: &DesiredAgent, images: &Images) -> Vec<Value> {
     let mut manifests = crds::all();
-    let place = Place {
-        namespace: &wanted.namespace,
-        mode: wanted.mode,
+    let context = TemplateContext {
+        namespace: &desired.namespace,
+        mode: desired.mode,
         images,
     };
-    if wanted.operator {
+    if desired.operator {
         manifests.extend(crds::of_the_operator());
-        manifests.extend(operator::all(&place, &works::argocd_name(wanted)));
-    } else if wanted.brings_argocd() {
-        manifests.extend(rights::of_argocd(&place));
-        manifests.extend(rights::of_the_agent(&place));
-        manifests.extend(argocd::all(&place));
-        manifests.push(agent::deployment(&place));
+        manifests.extend(operator::all(&context, &works::argocd_name(desired)));
+    } else if desired.brings_argocd() {
+        manifests.extend(rights::of_argocd(&context));
+        manifests.extend(rights::of_the_agent(&context));
+        manifests.extend(argocd::all(&context));
+        manifests.push(agent::deployment(&context));
     }
-    if wanted.brings_argocd() && place.mode == Mode::Autonomous {
-        manifests.extend(argocd::default_project(&place));
+    if desired.brings_argocd() && context.mode == Mode::Autonomous {
+        manifests.extend(argocd::default_project(&context));
     }
     manifests
 }
@@ -93,13 +93,13 @@ fn manifests(wanted: &DesiredAgent, images: &Images) -> Vec<Value> {
 const STAYS: &str = "addon.open-cluster-management.io/deletion-orphan";
 
 /// The parameters of the manifests.
-struct Place<'a> {
+struct TemplateContext<'a> {
     namespace: &'a str,
     mode: Mode,
     images: &'a Images,
 }
 
-impl Place<'_> {
+impl TemplateContext<'_> {
     /// Returns the metadata of an object in the namespace.
     fn metadata(&self, name: &str) -> Value {
         json!({"name": name, "namespace": self.namespace, "labels": labels()})
@@ -107,11 +107,11 @@ impl Place<'_> {
 }
 
 /// Returns a Deployment with at most one Pod at a time, so that no leader election is needed.
-fn deployment_of(place: &Place<'_>, name: &str, pod: &Value) -> Value {
+fn deployment_of(context: &TemplateContext<'_>, name: &str, pod: &Value) -> Value {
     json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": place.metadata(name),
+        "metadata": context.metadata(name),
         "spec": {
             "replicas": 1,
             "strategy": {"type": "Recreate"},
@@ -124,7 +124,7 @@ fn deployment_of(place: &Place<'_>, name: &str, pod: &Value) -> Value {
 /// Returns the manifestConfigs, for objects that OCM's agent must not just update. OCM reads them only from the add-on's default
 /// template, for all namespaces, so all templates have the same. Templates with an operator have additional ones, for CRDs that
 /// another operator has installed; these apply only if the default template has an operator.
-fn configs(wanted: &DesiredAgent) -> Vec<Value> {
+fn configs(desired: &DesiredAgent) -> Vec<Value> {
     let config = |(group, resource, namespace): (&str, &str, Option<&str>), name: &str, strategy: &Value| {
         let mut identifier = json!({"group": group, "resource": resource, "name": name});
         if let Some(namespace) = namespace {
@@ -145,7 +145,7 @@ fn configs(wanted: &DesiredAgent) -> Vec<Value> {
     // Server-side apply keeps the keys that others set, and the GPG keys that the agent sets.
     let apply = json!({"type": "ServerSideApply", "serverSideApply": {"force": true, "fieldManager": "work-agent"}});
     configs.extend(argocd::CONFIG_MAPS.map(|name| config(("", "configmaps", Some("*")), name, &apply)));
-    if wanted.operator {
+    if desired.operator {
         configs.extend(crds::names_of_the_operator().map(|name| config(crd, &name, &create_only)));
     }
     configs

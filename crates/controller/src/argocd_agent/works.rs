@@ -49,19 +49,19 @@ pub fn ca_work(cluster: &str, namespace: &str, bundle_pem: &str, owner: &str) ->
 /// (`injectServerEndpoint`). The Secret with the agent's certificate is the one that OCM creates: argocd-pull-integration copies
 /// it to another name, which is replaced.
 #[must_use]
-pub fn argocd_work(goc: (&str, &str), cluster: &str, wanted: &DesiredAgent, server: &Server) -> Value {
+pub fn argocd_work(gitops_cluster: (&str, &str), cluster: &str, desired: &DesiredAgent, server: &Server) -> Value {
     // With our operator the add-on contains the permission: OCM's agent stops tracking objects that it can no longer read, and
     // the deletion of an ArgoCD takes time.
-    let mut manifests = if wanted.operator { Vec::new() } else { vec![right()] };
-    let said = wanted.argocd_manifests.clone();
-    for mut manifest in said.unwrap_or_else(|| vec![argocd::default(wanted.mode)]) {
+    let mut manifests = if desired.operator { Vec::new() } else { vec![right()] };
+    let said = desired.argocd_manifests.clone();
+    for mut manifest in said.unwrap_or_else(|| vec![argocd::default(desired.mode)]) {
         if manifest["kind"] == "ArgoCD" {
-            argocd::complete(&mut manifest, wanted, server);
+            argocd::complete(&mut manifest, desired, server);
         }
         manifests.push(manifest);
     }
-    let mut annotations = owner(goc);
-    if wanted.operator {
+    let mut annotations = owner(gitops_cluster);
+    if desired.operator {
         annotations[names::OPERATOR_MANAGED] = "true".into();
     }
     json!({
@@ -69,7 +69,7 @@ pub fn argocd_work(goc: (&str, &str), cluster: &str, wanted: &DesiredAgent, serv
         "kind": "ManifestWork",
         "metadata": {
             "namespace": cluster,
-            "name": names::argocd_work(goc.0, goc.1),
+            "name": names::argocd_work(gitops_cluster.0, gitops_cluster.1),
             "labels": work_labels("argocd-cr"),
             "annotations": annotations,
         },
@@ -116,11 +116,11 @@ mod tests {
 
     fn argocd(spec: &Value) -> Value {
         let manifest = json!({"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": {"name": "argocd"}, "spec": spec});
-        let wanted = DesiredAgent {
+        let desired = DesiredAgent {
             argocd_manifests: Some(vec![manifest]),
             ..DesiredAgent::default()
         };
-        argocd_work(("argocd", "fleet"), "cluster1", &wanted, &server())["spec"]["workload"]["manifests"][1].clone()
+        argocd_work(("argocd", "fleet"), "cluster1", &desired, &server())["spec"]["workload"]["manifests"][1].clone()
     }
 
     #[test]
@@ -209,13 +209,13 @@ mod tests {
     #[test]
     fn our_operator_is_given_what_is_said_or_what_the_agent_needs() {
         let given = |mode, said: Option<Vec<Value>>| {
-            let wanted = DesiredAgent {
+            let desired = DesiredAgent {
                 mode,
                 operator: true,
                 argocd_manifests: said,
                 ..DesiredAgent::default()
             };
-            let work = argocd_work(("argocd", "fleet"), "cluster1", &wanted, &server());
+            let work = argocd_work(("argocd", "fleet"), "cluster1", &desired, &server());
             assert_eq!(work["metadata"]["annotations"][names::OPERATOR_MANAGED], "true");
             let manifests = work["spec"]["workload"]["manifests"].as_array();
             let [argocd] = &manifests.expect("a list")[..] else {

@@ -18,8 +18,8 @@ pub(super) struct Agents {
 }
 
 impl Agents {
-    pub(super) fn get(&self, kind: AgentResource, place: &ObjectRef) -> Option<&Object> {
-        self.objects.get(&kind)?.get(place)
+    pub(super) fn get(&self, kind: AgentResource, object_ref: &ObjectRef) -> Option<&Object> {
+        self.objects.get(&kind)?.get(object_ref)
     }
 
     /// Returns all objects of a kind.
@@ -35,7 +35,7 @@ impl Agents {
     ) -> impl Iterator<Item = (&ObjectRef, &Object)> + use<'_> {
         let all = self.naming.get(cluster);
         let of_kind = all.filter(move |(other, _)| *other == kind);
-        of_kind.filter_map(move |(_, place)| Some((place, self.get(kind, place)?)))
+        of_kind.filter_map(move |(_, object_ref)| Some((object_ref, self.get(kind, object_ref)?)))
     }
 
     pub(super) fn certificate(&self, name: &str) -> Option<&TlsSecret> {
@@ -46,20 +46,20 @@ impl Agents {
     pub(super) fn put(
         &mut self,
         kind: AgentResource,
-        place: &ObjectRef,
+        object_ref: &ObjectRef,
         object: Option<Object>,
     ) -> (Option<Object>, bool) {
         let table = self.objects.entry(kind).or_default();
-        let before = table.put(place, object);
-        let after = table.get(place);
+        let before = table.put(object_ref, object);
+        let after = table.get(object_ref);
         if after == before.as_ref() {
             return (before, false);
         }
         for cluster in before.iter().flat_map(|it| clusters_in(kind, it)) {
-            self.naming.remove(cluster, &(kind, place.clone()));
+            self.naming.remove(cluster, &(kind, object_ref.clone()));
         }
         for cluster in after.into_iter().flat_map(|it| clusters_in(kind, it)) {
-            self.naming.insert(cluster.into(), (kind, place.clone()));
+            self.naming.insert(cluster.into(), (kind, object_ref.clone()));
         }
         (before, true)
     }

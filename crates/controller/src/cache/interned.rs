@@ -9,20 +9,20 @@ use std::sync::Arc;
 pub(super) struct Interned<T> {
     lists: HashSet<Arc<[T]>>,
     /// The number of lists at which unused ones are removed.
-    most: usize,
+    sweep_at: usize,
 }
 
 impl<T> Default for Interned<T> {
     fn default() -> Self {
         Self {
             lists: HashSet::new(),
-            most: LEAST,
+            sweep_at: MIN_SWEEP_AT,
         }
     }
 }
 
 /// The minimum number of lists at which unused ones are removed.
-const LEAST: usize = 64;
+const MIN_SWEEP_AT: usize = 64;
 
 impl<T: Eq + Hash> Interned<T> {
     /// Returns the interned list that equals this one, or interns this one.
@@ -30,9 +30,9 @@ impl<T: Eq + Hash> Interned<T> {
         if let Some(known) = self.lists.get(&list) {
             return Arc::clone(known);
         }
-        if self.lists.len() >= self.most {
+        if self.lists.len() >= self.sweep_at {
             self.lists.retain(|list| Arc::strong_count(list) > 1);
-            self.most = LEAST.max(self.lists.len().saturating_mul(2));
+            self.sweep_at = MIN_SWEEP_AT.max(self.lists.len().saturating_mul(2));
         }
         self.lists.insert(Arc::clone(&list));
         list
@@ -52,7 +52,7 @@ mod tests {
         for number in 0..10_000 {
             interned.keep([number, number].into());
         }
-        assert!(interned.lists.len() <= LEAST, "{}", interned.lists.len());
+        assert!(interned.lists.len() <= MIN_SWEEP_AT, "{}", interned.lists.len());
         assert!(Arc::ptr_eq(&one, &interned.keep([1, 2].into())));
         let many: Vec<_> = (0..1_000).map(|number| interned.keep([number].into())).collect();
         assert!(

@@ -36,8 +36,8 @@ impl Refusals {
     }
 
     /// Returns why writes for a GitOpsCluster were refused, each reason once.
-    pub(super) fn of_gitops(&self, place: &ObjectRef) -> BTreeSet<&str> {
-        let all = self.gitops.get(place).into_iter().flat_map(BTreeMap::values);
+    pub(super) fn of_gitops(&self, object_ref: &ObjectRef) -> BTreeSet<&str> {
+        let all = self.gitops.get(object_ref).into_iter().flat_map(BTreeMap::values);
         all.map(|why| &**why).collect()
     }
 
@@ -46,21 +46,21 @@ impl Refusals {
         let key = || (object.clone(), part);
         let mut changed = BTreeSet::new();
         let before = self.all.get_mut(object).and_then(|parts| parts.remove(&part));
-        if let Some(place) = before.and_then(|before| before.gitops) {
-            if let Some(of_it) = self.gitops.get_mut(&place) {
+        if let Some(object_ref) = before.and_then(|before| before.gitops) {
+            if let Some(of_it) = self.gitops.get_mut(&object_ref) {
                 of_it.remove(&key());
                 if of_it.is_empty() {
-                    self.gitops.remove(&place);
+                    self.gitops.remove(&object_ref);
                 }
             }
-            changed.insert(place);
+            changed.insert(object_ref);
         }
         match refusal {
             Some(refusal) => {
-                if let Some(place) = &refusal.gitops {
-                    let of_it = self.gitops.entry(place.clone()).or_default();
+                if let Some(object_ref) = &refusal.gitops {
+                    let of_it = self.gitops.entry(object_ref.clone()).or_default();
                     of_it.insert(key(), refusal.why.clone());
-                    changed.insert(place.clone());
+                    changed.insert(object_ref.clone());
                 }
                 self.all.entry(object.clone()).or_default().insert(part, refusal);
             }

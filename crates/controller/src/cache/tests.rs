@@ -25,8 +25,8 @@ pub(crate) const WELL: AgentReport<'_> = AgentReport("True", "True", "", "2026-0
 pub(crate) const BROKEN: AgentReport<'_> = AgentReport("True", "False", "no image", "2026-06-01T11:00:00Z");
 pub(crate) const REFUSED: AgentReport<'_> = AgentReport("False", "True", "forbidden", "2026-06-01T11:00:00Z");
 
-pub(crate) fn work(place: &ObjectRef, marks: &str, report: &AgentReport<'_>) -> Change {
-    let ObjectRef { namespace, name } = place;
+pub(crate) fn work(object_ref: &ObjectRef, marks: &str, report: &AgentReport<'_>) -> Change {
+    let ObjectRef { namespace, name } = object_ref;
     let AgentReport(applied, healthy, message, since) = report;
     let condition = |kind: &str, status: &str| {
         format!(
@@ -43,12 +43,12 @@ pub(crate) fn work(place: &ObjectRef, marks: &str, report: &AgentReport<'_>) -> 
         condition("Healthy", healthy),
     );
     let work = Work::read(&text, now()).expect("a work");
-    Change::Work(WorkKind::Work, Update::of(place.clone(), work))
+    Change::Work(WorkKind::Work, Update::of(object_ref.clone(), work))
 }
 
-pub(crate) fn tracked(application: &str, place: &ObjectRef) -> String {
+pub(crate) fn tracked(application: &str, object_ref: &ObjectRef) -> String {
     format!(
-        r#""annotations":{{"argocd.argoproj.io/tracking-id":"{application}:work.open-cluster-management.io/ManifestWork:{place}"}}"#
+        r#""annotations":{{"argocd.argoproj.io/tracking-id":"{application}:work.open-cluster-management.io/ManifestWork:{object_ref}"}}"#
     )
 }
 
@@ -56,23 +56,23 @@ pub(crate) fn of_set(set: &str) -> String {
     format!(r#""labels":{{"work.open-cluster-management.io/manifestworkreplicaset":"{set}"}}"#)
 }
 
-pub(crate) fn set(place: &ObjectRef, application: &str) -> Change {
-    let ObjectRef { namespace, name } = place;
+pub(crate) fn set(object_ref: &ObjectRef, application: &str) -> Change {
+    let ObjectRef { namespace, name } = object_ref;
     let text = format!(
         r#"{{"kind":"ManifestWorkReplicaSet","metadata":{{"name":"{name}","namespace":"{namespace}","generation":1,
-        "annotations":{{"argocd.argoproj.io/tracking-id":"{application}:work.open-cluster-management.io/ManifestWorkReplicaSet:{place}"}}}}}}"#
+        "annotations":{{"argocd.argoproj.io/tracking-id":"{application}:work.open-cluster-management.io/ManifestWorkReplicaSet:{object_ref}"}}}}}}"#
     );
     Change::Work(
         WorkKind::Set,
-        Update::of(place.clone(), Work::read(&text, now()).expect("a set")),
+        Update::of(object_ref.clone(), Work::read(&text, now()).expect("a set")),
     )
 }
 
 /// Returns the change for a ManagedCluster with this reachability.
-pub(crate) fn cluster(name: &str, reach: Reach) -> Change {
+pub(crate) fn cluster(name: &str, availability: Availability) -> Change {
     let cluster = Cluster {
         uid: name.into(),
-        reach,
+        availability,
         labels: Labels::default(),
         deleting: false,
     };
@@ -92,14 +92,14 @@ pub(crate) fn set_of(application: &str) -> String {
 }
 
 fn names(affected: &[ReconcileRequest]) -> Vec<String> {
-    affected.iter().map(|it| it.place.to_string()).collect()
+    affected.iter().map(|it| it.object_ref.to_string()).collect()
 }
 
 fn works(cache: &Cache, application: &str) -> Vec<String> {
     let (namespace, name) = application.split_once('/').expect("a place");
-    let place = ObjectRef::new(namespace, name);
-    let works = cache.works_of(&place);
-    works.map(|(_, place, _)| place.to_string()).collect()
+    let object_ref = ObjectRef::new(namespace, name);
+    let works = cache.works_of(&object_ref);
+    works.map(|(_, object_ref, _)| object_ref.to_string()).collect()
 }
 
 #[test]
@@ -133,26 +133,26 @@ fn a_work_concerns_the_application_that_argo_cd_tracks_it_for() {
 #[test]
 fn what_says_nothing_new_concerns_nobody() {
     let mut cache = Cache::new("argocd");
-    let place = ObjectRef::new("eu1", "shop");
-    let marks = tracked("shop", &place);
-    cache.apply(work(&place, &marks, &WELL));
-    assert_eq!(cache.apply(work(&place, &marks, &WELL)), []);
-    let affected = cache.apply(work(&place, "\"labels\":{\"a\":\"b\"}", &WELL));
+    let object_ref = ObjectRef::new("eu1", "shop");
+    let marks = tracked("shop", &object_ref);
+    cache.apply(work(&object_ref, &marks, &WELL));
+    assert_eq!(cache.apply(work(&object_ref, &marks, &WELL)), []);
+    let affected = cache.apply(work(&object_ref, "\"labels\":{\"a\":\"b\"}", &WELL));
     assert_eq!(names(&affected), ["argocd/shop"], "whose it was");
 }
 
 #[test]
 fn ignores_marks_on_a_work_that_has_no_name_of_the_application() {
     let mut cache = Cache::new("argocd");
-    let place = ObjectRef::new("evil", "own");
+    let object_ref = ObjectRef::new("evil", "own");
     let by_label = Tracking::configured(|key| (key == "application.resourceTrackingMethod").then_some("label"));
     let own = r#""labels":{"app.kubernetes.io/instance":"shop"}"#;
     for (tracking, marks) in [
-        (Tracking::configured(|_| None), tracked("shop", &place)),
+        (Tracking::configured(|_| None), tracked("shop", &object_ref)),
         (by_label, own.to_owned()),
     ] {
         cache.apply(Change::Tracking(Update::Set((), tracking)));
-        assert_eq!(names(&cache.apply(work(&place, &marks, &BROKEN))), [""; 0]);
+        assert_eq!(names(&cache.apply(work(&object_ref, &marks, &BROKEN))), [""; 0]);
         assert_eq!(works(&cache, "argocd/shop"), [""; 0]);
     }
     // The tracking marks of a set have no effect on a work that OCM did not generate from it.
@@ -160,7 +160,7 @@ fn ignores_marks_on_a_work_that_has_no_name_of_the_application() {
     cache.apply(Change::Tracking(Update::Set((), Tracking::configured(|_| None))));
     cache.apply(set(&ObjectRef::new("fleet", &set_name), "shop"));
     let marks = of_set(&format!("fleet.{set_name}"));
-    assert_eq!(names(&cache.apply(work(&place, &marks, &BROKEN))), [""; 0]);
+    assert_eq!(names(&cache.apply(work(&object_ref, &marks, &BROKEN))), [""; 0]);
     assert_eq!(works(&cache, "argocd/shop"), [format!("fleet/{set_name}")]);
     // From OCM 1.3 on, the API server appends five characters.
     let made = ObjectRef::new("eu1", &format!("{set_name}x7b2q"));
@@ -183,9 +183,9 @@ fn believes_works_under_a_policy_and_without_one_and_no_other_names() {
         policy("shop").part("wave5"),
     ];
     for name in &its {
-        let place = ObjectRef::new("eu1", name);
+        let object_ref = ObjectRef::new("eu1", name);
         assert_eq!(
-            names(&cache.apply(work(&place, &tracked("shop", &place), &WELL))),
+            names(&cache.apply(work(&object_ref, &tracked("shop", &object_ref), &WELL))),
             ["argocd/shop"]
         );
     }
@@ -203,9 +203,9 @@ fn believes_works_under_a_policy_and_without_one_and_no_other_names() {
         "shop.p".to_owned(),
     ];
     for name in &others {
-        let place = ObjectRef::new("evil", name);
+        let object_ref = ObjectRef::new("evil", name);
         assert_eq!(
-            names(&cache.apply(work(&place, &tracked("shop", &place), &BROKEN))),
+            names(&cache.apply(work(&object_ref, &tracked("shop", &object_ref), &BROKEN))),
             [""; 0],
             "{name}"
         );
@@ -215,8 +215,8 @@ fn believes_works_under_a_policy_and_without_one_and_no_other_names() {
             .iter()
             .chain([&"argocd-agent-ca-mw".to_owned(), &"shop-1a2b3".to_owned()])
         {
-            let place = ObjectRef::new("evil", name);
-            let affected = cache.apply(work(&place, &tracked(application, &place), &BROKEN));
+            let object_ref = ObjectRef::new("evil", name);
+            let affected = cache.apply(work(&object_ref, &tracked(application, &object_ref), &BROKEN));
             assert_eq!(names(&affected), [""; 0], "{name} as a work of {application}");
         }
     }
@@ -256,32 +256,38 @@ fn works_of_a_set_are_those_of_its_application_whichever_is_seen_first() {
 fn a_cluster_concerns_those_who_have_works_on_it() {
     let mut cache = Cache::new("argocd");
     for (cluster, name) in [("eu1", "shop"), ("eu1", "cart"), ("eu10", "shop"), ("us1", "mail")] {
-        let place = ObjectRef::new(cluster, name);
-        cache.apply(work(&place, &tracked(name, &place), &WELL));
+        let object_ref = ObjectRef::new(cluster, name);
+        cache.apply(work(&object_ref, &tracked(name, &object_ref), &WELL));
     }
-    let heard = cache.apply(cluster("eu1", Reach::Heard));
+    let heard = cache.apply(cluster("eu1", Availability::Available));
     assert_eq!(names(&heard), ["eu1"], "which is no news to Applications");
-    let affected = cache.apply(cluster("eu1", Reach::Silent));
+    let affected = cache.apply(cluster("eu1", Availability::Unknown));
     assert_eq!(names(&affected), ["eu1", "argocd/cart", "argocd/shop"]);
     assert_eq!(
-        (affected[0].sort, affected[1].sort),
+        (affected[0].kind, affected[1].kind),
         (ReconcileKind::Cluster, ReconcileKind::Application)
     );
-    assert_eq!(cache.reach("eu1"), Reach::Silent);
-    assert_eq!(Reach::ALL.map(|reach| cache.heard(reach)), [0, 1, 0]);
-    assert_eq!(cache.apply(cluster("eu1", Reach::Silent)), [], "which is known");
+    assert_eq!(cache.availability("eu1"), Availability::Unknown);
+    assert_eq!(
+        Availability::ALL.map(|availability| cache.cluster_count(availability)),
+        [0, 1, 0]
+    );
+    assert_eq!(cache.apply(cluster("eu1", Availability::Unknown)), [], "which is known");
     let gone = cache.apply(Change::Cluster(Update::Deleted("eu1".into())));
     assert_eq!(names(&gone), ["eu1", "argocd/cart", "argocd/shop"]);
-    assert_eq!(Reach::ALL.map(|reach| cache.heard(reach)), [0, 0, 0]);
+    assert_eq!(
+        Availability::ALL.map(|availability| cache.cluster_count(availability)),
+        [0, 0, 0]
+    );
 }
 
 #[test]
 fn argo_cd_notices_another_word_and_not_another_message() {
     let mut cache = Cache::new("argocd");
-    let place = ObjectRef::new("eu1", "shop");
-    let marks = tracked("shop", &place);
+    let object_ref = ObjectRef::new("eu1", "shop");
+    let marks = tracked("shop", &object_ref);
     let mut refresh = |report: &AgentReport<'_>| {
-        let affected = cache.apply(work(&place, &marks, report));
+        let affected = cache.apply(work(&object_ref, &marks, report));
         affected.first().map(|it| it.refresh)
     };
     assert_eq!(refresh(&WELL), Some(Refresh::Unchanged), "it has made it");
@@ -296,10 +302,10 @@ fn argo_cd_notices_another_word_and_not_another_message() {
 #[test]
 fn a_failure_becomes_one_by_time_alone() {
     let mut cache = Cache::new("argocd");
-    let place = ObjectRef::new("eu1", "shop");
+    let object_ref = ObjectRef::new("eu1", "shop");
     cache.apply(work(
-        &place,
-        &tracked("shop", &place),
+        &object_ref,
+        &tracked("shop", &object_ref),
         &AgentReport("False", "True", "no match", "2026-06-01T11:59:50Z"),
     ));
     assert_eq!(
@@ -328,10 +334,10 @@ fn a_failure_becomes_one_by_time_alone() {
 #[test]
 fn a_clock_that_jumps_makes_a_failure_of_what_waits_and_the_next_word_is_judged_anew() {
     let mut cache = Cache::new("argocd");
-    let place = ObjectRef::new("eu1", "shop");
+    let object_ref = ObjectRef::new("eu1", "shop");
     let waits = || {
         let report = AgentReport("False", "True", "no match", "2026-06-01T11:59:50Z");
-        work(&place, &tracked("shop", &place), &report)
+        work(&object_ref, &tracked("shop", &object_ref), &report)
     };
     let [back, ahead]: [Timestamp; 2] =
         ["1970-01-01T00:00:00Z", "2199-01-01T00:00:00Z"].map(|time| time.parse().expect("a time"));
@@ -352,8 +358,8 @@ fn a_clock_that_jumps_makes_a_failure_of_what_waits_and_the_next_word_is_judged_
 fn what_a_list_does_not_have_is_gone() {
     let mut cache = Cache::new("argocd");
     let [one, other] = ["one", "other"].map(|name| ObjectRef::new("eu1", name));
-    for place in [&one, &other] {
-        cache.apply(work(place, &tracked(&place.name, place), &WELL));
+    for object_ref in [&one, &other] {
+        cache.apply(work(object_ref, &tracked(&object_ref.name, object_ref), &WELL));
     }
     let affected = cache.apply(Change::Work(WorkKind::Work, Update::Listed(HashSet::from([one]))));
     assert_eq!(names(&affected), ["argocd/other"]);
@@ -363,9 +369,9 @@ fn what_a_list_does_not_have_is_gone() {
 #[test]
 fn when_argo_cd_tracks_otherwise_works_are_somebody_elses() {
     let mut cache = Cache::new("argocd");
-    let place = ObjectRef::new("eu1", "shop");
-    let marks = tracked("shop", &place);
-    cache.apply(work(&place, &marks, &WELL));
+    let object_ref = ObjectRef::new("eu1", "shop");
+    let marks = tracked("shop", &object_ref);
+    cache.apply(work(&object_ref, &marks, &WELL));
     let labelled = ObjectRef::new("eu1", "cart");
     let marks = r#""labels":{"app.kubernetes.io/instance":"cart"}"#;
     cache.apply(work(&labelled, marks, &WELL));

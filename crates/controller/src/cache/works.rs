@@ -2,8 +2,8 @@
 
 use super::ReconcileRequest;
 use crate::model::{Work, WorkKind, WorkState};
-use crate::pull::Carried;
-use crate::pull::work::may_carry;
+use crate::pull::PullWork;
+use crate::pull::work::may_be_work_of;
 use crate::runtime::queue::Refresh;
 use crate::runtime::table::{Index, Table, Update};
 use jiff::Timestamp;
@@ -25,15 +25,15 @@ pub(super) struct Works {
     /// The works that Argo CD applied for each Application.
     applied: Index<ObjectRef, (WorkKind, ObjectRef)>,
     /// The works that OCM generated from each ManifestWorkReplicaSet, by `NAMESPACE.NAME`.
-    made: Index<Box<str>, ObjectRef>,
+    by_replica_set: Index<Box<str>, ObjectRef>,
     /// The works that claim to carry each Application.
     claiming: Index<ObjectRef, ObjectRef>,
     /// The works that contain or claim an Application, by their names.
     with_application: Index<Arc<str>, ObjectRef>,
     /// The times at which the health of works changes by time alone.
-    foreseen: BTreeSet<(Timestamp, WorkKind, ObjectRef)>,
+    health_deadlines: BTreeSet<(Timestamp, WorkKind, ObjectRef)>,
     /// The number of works by health, in the order of [`HealthStatus::ALL`].
-    healths: [usize; HealthStatus::ALL.len()],
+    counts_by_health: [usize; HealthStatus::ALL.len()],
 }
 
 impl Works {
@@ -43,45 +43,50 @@ impl Works {
             tracking: Tracking::configured(|_| None),
             all: [Table::default(), Table::default()],
             applied: Index::default(),
-            made: Index::default(),
+            by_replica_set: Index::default(),
             claiming: Index::default(),
             with_application: Index::default(),
-            foreseen: BTreeSet::new(),
-            healths: [0; HealthStatus::ALL.len()],
+            health_deadlines: BTreeSet::new(),
+            counts_by_health: [0; HealthStatus::ALL.len()],
         }
     }
 
     /// Returns the works of an Application: those that Argo CD applied, and those that OCM generated from them.
     pub(super) fn of(&self, application: &ObjectRef) -> impl Iterator<Item = (WorkKind, &ObjectRef, &Work)> {
         let applied = self.applied.get(application);
-        applied.flat_map(|(kind, place)| {
-            let made = (*kind == WorkKind::Set).then(|| self.made.get(set_name(place).as_str()));
-            let made = made.into_iter().flatten().map(|place| (WorkKind::Work, place));
-            let all = std::iter::once((*kind, place)).chain(made);
-            all.filter_map(|(kind, place)| Some((kind, place, self.get(kind, place)?)))
+        applied.flat_map(|(kind, object_ref)| {
+            let by_replica_set =
+                (*kind == WorkKind::Set).then(|| self.by_replica_set.get(set_name(object_ref).as_str()));
+            let by_replica_set = by_replica_set
+                .into_iter()
+                .flatten()
+                .map(|object_ref| (WorkKind::Work, object_ref));
+            let all = std::iter::once((*kind, object_ref)).chain(by_replica_set);
+            all.filter_map(|(kind, object_ref)| Some((kind, object_ref, self.get(kind, object_ref)?)))
         })
     }
 
     /// Returns the works that claim to carry an Application.
-    pub(super) fn claiming(&self, application: &ObjectRef) -> impl Iterator<Item = (&ObjectRef, &Carried)> {
-        self.carried(self.claiming.get(application))
+    pub(super) fn claiming(&self, application: &ObjectRef) -> impl Iterator<Item = (&ObjectRef, &PullWork)> {
+        self.pull_work(self.claiming.get(application))
     }
 
     /// Returns the works of this name that contain or claim an Application.
-    pub(super) fn with_application(&self, name: &str) -> impl Iterator<Item = (&ObjectRef, &Carried)> {
-        self.carried(self.with_application.get(name))
+    pub(super) fn with_application(&self, name: &str) -> impl Iterator<Item = (&ObjectRef, &PullWork)> {
+        self.pull_work(self.with_application.get(name))
     }
 
-    fn carried<'w>(
+    fn pull_work<'w>(
         &'w self,
-        places: impl Iterator<Item = &'w ObjectRef>,
-    ) -> impl Iterator<Item = (&'w ObjectRef, &'w Carried)> {
-        places.filter_map(|place| Some((place, self.get(WorkKind::Work, place)?.carried.as_deref()?)))
+        object_refs: impl Iterator<Item = &'w ObjectRef>,
+    ) -> impl Iterator<Item = (&'w ObjectRef, &'w PullWork)> {
+        object_refs
+            .filter_map(|object_ref| Some((object_ref, self.get(WorkKind::Work, object_ref)?.pull_work.as_deref()?)))
     }
 
     /// Returns a work.
-    pub(super) fn get(&self, kind: WorkKind, place: &ObjectRef) -> Option<&Work> {
-        self.all[kind as usize].get(place)
+    pub(super) fn get(&self, kind: WorkKind, object_ref: &ObjectRef) -> Option<&Work> {
+        self.all[kind as usize].get(object_ref)
     }
 
     /// Returns how Argo CD tracks resources.
@@ -91,12 +96,12 @@ impl Works {
 
     /// Returns the number of works with this health.
     pub(super) fn count(&self, health: HealthStatus) -> usize {
-        self.healths[health as usize]
+        self.counts_by_health[health as usize]
     }
 
     /// Returns the next time at which the health of a work changes by time alone.
     pub(super) fn next(&self) -> Option<Timestamp> {
-        self.foreseen.first().map(|(at, ..)| *at)
+        self.health_deadlines.first().map(|(at, ..)| *at)
     }
 
     /// Divides an update of a kind into the changes of single works.
@@ -112,16 +117,16 @@ impl Works {
     pub(super) fn tick(&mut self, now: Timestamp) -> Vec<ReconcileRequest> {
         let mut all = Vec::new();
         while self.next().is_some_and(|next| next <= now) {
-            let Some((_, kind, place)) = self.foreseen.pop_first() else {
+            let Some((_, kind, object_ref)) = self.health_deadlines.pop_first() else {
                 break;
             };
-            let Some(mut work) = self.get(kind, &place).cloned() else {
+            let Some(mut work) = self.get(kind, &object_ref).cloned() else {
                 continue;
             };
-            while work.later.first().is_some_and(|(at, _)| *at <= now) {
-                work.state = work.later.remove(0).1;
+            while work.health_changes.first().is_some_and(|(at, _)| *at <= now) {
+                work.state = work.health_changes.remove(0).1;
             }
-            for mut each in self.put(kind, &place, Some(work)) {
+            for mut each in self.put(kind, &object_ref, Some(work)) {
                 // Time alone is no event that makes Argo CD refresh.
                 each.refresh = Refresh::Needed;
                 all.push(each);
@@ -131,24 +136,24 @@ impl Works {
     }
 
     /// Stores or removes a work, and returns the objects to reconcile.
-    pub(super) fn put(&mut self, kind: WorkKind, place: &ObjectRef, work: Option<Work>) -> Vec<ReconcileRequest> {
-        let before = self.all[kind as usize].put(place, None);
+    pub(super) fn put(&mut self, kind: WorkKind, object_ref: &ObjectRef, work: Option<Work>) -> Vec<ReconcileRequest> {
+        let before = self.all[kind as usize].put(object_ref, None);
         let mut was = None;
         if let Some(before) = &before {
-            let count = &mut self.healths[before.state.health as usize];
+            let count = &mut self.counts_by_health[before.state.health as usize];
             *count = count.saturating_sub(1);
-            was = self.unlink(kind, place, before);
+            was = self.unlink(kind, object_ref, before);
         }
         let refresh = refresh(before.as_ref(), work.as_ref());
         let same = before.as_ref().zip(work.as_ref()).is_some_and(|(before, work)| {
-            before.state == work.state && before.parts == work.parts && work.carried.is_none()
+            before.state == work.state && before.parts == work.parts && work.pull_work.is_none()
         });
         let mut is = None;
         if let Some(work) = work {
-            let count = &mut self.healths[work.state.health as usize];
+            let count = &mut self.counts_by_health[work.state.health as usize];
             *count = count.saturating_add(1);
-            is = self.link(kind, place, &work);
-            self.all[kind as usize].put(place, Some(work));
+            is = self.link(kind, object_ref, &work);
+            self.all[kind as usize].put(object_ref, Some(work));
         }
         if same && was == is {
             return Vec::new();
@@ -162,59 +167,60 @@ impl Works {
     }
 
     /// Records the owner of a work.
-    fn link(&mut self, kind: WorkKind, place: &ObjectRef, work: &Work) -> Option<ObjectRef> {
-        if let Some((at, _)) = work.later.first() {
-            self.foreseen.insert((*at, kind, place.clone()));
+    fn link(&mut self, kind: WorkKind, object_ref: &ObjectRef, work: &Work) -> Option<ObjectRef> {
+        if let Some((at, _)) = work.health_changes.first() {
+            self.health_deadlines.insert((*at, kind, object_ref.clone()));
         }
         if let Some(set) = &work.set {
-            if !is_made_of(set, &place.name) {
+            if !is_made_of(set, &object_ref.name) {
                 return None;
             }
-            self.made.insert(set.clone(), place.clone());
+            self.by_replica_set.insert(set.clone(), object_ref.clone());
             return self.owner_of_set(set);
         }
-        if work.carried.is_some() {
-            self.with_application.insert(Arc::clone(&place.name), place.clone());
+        if work.pull_work.is_some() {
+            self.with_application
+                .insert(Arc::clone(&object_ref.name), object_ref.clone());
         }
-        if let Some(application) = claimed(place, work) {
-            self.claiming.insert(application.clone(), place.clone());
+        if let Some(application) = claimed(object_ref, work) {
+            self.claiming.insert(application.clone(), object_ref.clone());
             return Some(application);
         }
-        let application = self.owner(kind, place, work)?;
-        self.applied.insert(application.clone(), (kind, place.clone()));
+        let application = self.owner(kind, object_ref, work)?;
+        self.applied.insert(application.clone(), (kind, object_ref.clone()));
         Some(application)
     }
 
-    fn unlink(&mut self, kind: WorkKind, place: &ObjectRef, work: &Work) -> Option<ObjectRef> {
-        if let Some((at, _)) = work.later.first() {
-            self.foreseen.remove(&(*at, kind, place.clone()));
+    fn unlink(&mut self, kind: WorkKind, object_ref: &ObjectRef, work: &Work) -> Option<ObjectRef> {
+        if let Some((at, _)) = work.health_changes.first() {
+            self.health_deadlines.remove(&(*at, kind, object_ref.clone()));
         }
         if let Some(set) = &work.set {
             let owner = self.owner_of_set(set);
-            self.made.remove(set, place);
-            return owner.filter(|_| is_made_of(set, &place.name));
+            self.by_replica_set.remove(set, object_ref);
+            return owner.filter(|_| is_made_of(set, &object_ref.name));
         }
-        if work.carried.is_some() {
-            self.with_application.remove(&place.name, place);
+        if work.pull_work.is_some() {
+            self.with_application.remove(&object_ref.name, object_ref);
         }
-        if let Some(application) = claimed(place, work) {
-            self.claiming.remove(&application, place);
+        if let Some(application) = claimed(object_ref, work) {
+            self.claiming.remove(&application, object_ref);
             return Some(application);
         }
-        let application = self.owner(kind, place, work)?;
-        self.applied.remove(&application, &(kind, place.clone()));
+        let application = self.owner(kind, object_ref, work)?;
+        self.applied.remove(&application, &(kind, object_ref.clone()));
         Some(application)
     }
 
     /// Returns the Application that owns a work because Argo CD applied it. Tracking marks count only on a work with a name that
     /// this Application's works have: a cluster's agent may write the marks of its works, but can neither create nor rename
     /// works.
-    fn owner(&self, kind: WorkKind, place: &ObjectRef, work: &Work) -> Option<ObjectRef> {
-        let instance = work.application(&self.tracking, kind, place)?;
+    fn owner(&self, kind: WorkKind, object_ref: &ObjectRef, work: &Work) -> Option<ObjectRef> {
+        let instance = work.application(&self.tracking, kind, object_ref)?;
         let name: WorkName = instance.parse().ok()?;
         let is_its = match kind {
-            WorkKind::Work => name.is_of(&place.name),
-            WorkKind::Set => name.is_of_set(&place.name, &place.namespace),
+            WorkKind::Work => name.is_of(&object_ref.name),
+            WorkKind::Set => name.is_of_set(&object_ref.name, &object_ref.namespace),
         };
         if !is_its {
             return None;
@@ -230,18 +236,18 @@ impl Works {
 
     fn owner_of_set(&self, set: &str) -> Option<ObjectRef> {
         let (namespace, name) = set.split_once('.')?;
-        let place = ObjectRef::new(namespace, name);
-        let work = self.get(WorkKind::Set, &place)?;
-        self.owner(WorkKind::Set, &place, work)
+        let object_ref = ObjectRef::new(namespace, name);
+        let work = self.get(WorkKind::Set, &object_ref)?;
+        self.owner(WorkKind::Set, &object_ref, work)
     }
 
     /// Returns the Applications that own the works for a managed cluster.
     pub(super) fn on(&self, cluster: &Arc<str>) -> BTreeSet<ObjectRef> {
         let works = self.all[WorkKind::Work as usize].from(ObjectRef::first_of(cluster));
-        let works = works.take_while(|(place, _)| place.namespace == *cluster);
-        let owner = |(place, work): (&ObjectRef, &Work)| match &work.set {
-            Some(set) => self.owner_of_set(set).filter(|_| is_made_of(set, &place.name)),
-            None => claimed(place, work).or_else(|| self.owner(WorkKind::Work, place, work)),
+        let works = works.take_while(|(object_ref, _)| object_ref.namespace == *cluster);
+        let owner = |(object_ref, work): (&ObjectRef, &Work)| match &work.set {
+            Some(set) => self.owner_of_set(set).filter(|_| is_made_of(set, &object_ref.name)),
+            None => claimed(object_ref, work).or_else(|| self.owner(WorkKind::Work, object_ref, work)),
         };
         works.filter_map(owner).collect()
     }
@@ -253,15 +259,15 @@ impl Works {
         }
         let mut concerned: BTreeSet<ObjectRef> = std::mem::take(&mut self.applied).into_properties().collect();
         self.tracking = tracking;
-        self.made = Index::default();
+        self.by_replica_set = Index::default();
         self.claiming = Index::default();
         self.with_application = Index::default();
-        self.foreseen.clear();
+        self.health_deadlines.clear();
         for kind in [WorkKind::Work, WorkKind::Set] {
-            let places: Vec<_> = self.all[kind as usize].keys().cloned().collect();
-            for place in places {
-                let work = self.get(kind, &place).cloned();
-                concerned.extend(work.and_then(|work| self.link(kind, &place, &work)));
+            let object_refs: Vec<_> = self.all[kind as usize].keys().cloned().collect();
+            for object_ref in object_refs {
+                let work = self.get(kind, &object_ref).cloned();
+                concerned.extend(work.and_then(|work| self.link(kind, &object_ref, &work)));
             }
         }
         concerned.into_iter().map(ReconcileRequest::application).collect()
@@ -269,9 +275,9 @@ impl Works {
 }
 
 /// Returns the Application that a work of the basic pull model claims to carry, if it has a name that such works have.
-fn claimed(place: &ObjectRef, work: &Work) -> Option<ObjectRef> {
-    let (namespace, name) = work.carried.as_ref()?.claim.as_ref()?;
-    may_carry(&place.name, name).then(|| ObjectRef::new(namespace, name))
+fn claimed(object_ref: &ObjectRef, work: &Work) -> Option<ObjectRef> {
+    let (namespace, name) = work.pull_work.as_ref()?.claim.as_ref()?;
+    may_be_work_of(&object_ref.name, name).then(|| ObjectRef::new(namespace, name))
 }
 
 /// Returns true if OCM gives this name to works of the ManifestWorkReplicaSet called `NAMESPACE.NAME`: the name of the set, and
@@ -289,8 +295,8 @@ fn is_made_of(set: &str, work: &str) -> bool {
     work == name || generated().unwrap_or_default()
 }
 
-fn set_name(place: &ObjectRef) -> String {
-    format!("{}.{}", place.namespace, place.name)
+fn set_name(object_ref: &ObjectRef) -> String {
+    format!("{}.{}", object_ref.namespace, object_ref.name)
 }
 
 /// Returns how Argo CD reacts to the change: it refreshes an Application when the health status of one of its objects changes, but

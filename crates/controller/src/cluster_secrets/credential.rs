@@ -13,10 +13,10 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 /// The time by which a certificate's validity starts in the past, because clocks differ.
-const SKEW: SignedDuration = SignedDuration::from_mins(5);
+const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
 
 /// The lifetime of a certificate, the same as in argocd-pull-integration.
-const LIFE: SignedDuration = SignedDuration::from_hours(30 * 24);
+const CERTIFICATE_LIFETIME: SignedDuration = SignedDuration::from_hours(30 * 24);
 
 /// The known facts of Argo CD's client credentials, without secret values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,12 +85,12 @@ impl Credential {
 
     /// Returns true if the certificate is for this cluster, issued and trusted by these CAs, and not due for renewal. Renewing is
     /// useless if it already lasts as long as the CA.
-    fn is_good(&self, cluster: &str, issuer: &Issuer<'_>) -> bool {
-        let is_good = |certificate: &Certificate| {
+    fn is_valid(&self, cluster: &str, issuer: &Issuer<'_>) -> bool {
+        let is_valid = |certificate: &Certificate| {
             let lasts = certificate.renews_at() > issuer.now || certificate.not_after >= issuer.signer.not_after;
             lasts && *certificate.common_name == *cluster && certificate.is_issued_by(issuer.signer)
         };
-        self.certificate.as_ref().is_some_and(is_good) && self.authorities == issuer.authorities
+        self.certificate.as_ref().is_some_and(is_valid) && self.authorities == issuer.authorities
     }
 }
 
@@ -127,16 +127,16 @@ impl<'i> Issuer<'i> {
 
     /// Returns the recipe of a new certificate for a cluster in Argo CD's namespace, or `None` if the present one is valid.
     pub(super) fn renews(&self, is: Option<&Credential>, cluster: &str, argocd: &str) -> Option<Recipe> {
-        if is.is_some_and(|is| is.is_good(cluster, self)) {
+        if is.is_some_and(|is| is.is_valid(cluster, self)) {
             return None;
         }
         Some(Recipe::Client {
             common_name: cluster.to_owned(),
             organizations: Vec::new(),
-            not_before: self.now.saturating_sub(SKEW).unwrap_or(self.now),
-            not_after: self.now.saturating_add(LIFE).unwrap_or(Timestamp::MAX),
+            not_before: self.now.saturating_sub(CLOCK_SKEW).unwrap_or(self.now),
+            not_after: self.now.saturating_add(CERTIFICATE_LIFETIME).unwrap_or(Timestamp::MAX),
             authority: Authority {
-                place: ObjectRef::new(argocd, names::CA_SECRET),
+                object_ref: ObjectRef::new(argocd, names::CA_SECRET),
                 version: self.version.into(),
             },
         })

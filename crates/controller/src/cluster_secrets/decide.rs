@@ -1,8 +1,8 @@
 //! Decides what to write for a cluster, and which conflict to report.
 
 use super::{
-    AGENT_NAME, AGENTS, CLUSTER, CONFIG, COPIED, ClusterSecret, Issuer, Keeper, Labels, MANAGED_BY, NAME, OURS, OWNER,
-    PLAIN, SECRET_TYPE, SERVER, SKIP_RECONCILE, WRITTEN_BY,
+    AGENT_NAME, AGENTS, CLUSTER, CONFIG, COPIED, ClusterSecret, Issuer, Labels, MANAGED_BY, NAME, OURS, OWNER, PLAIN,
+    SECRET_TYPE, SERVER, SKIP_RECONCILE, SecretManager, WRITTEN_BY,
 };
 use k8s_openapi::ByteString;
 use pki::Recipe;
@@ -25,7 +25,7 @@ pub struct Cluster<'c> {
     /// Git and delete it.
     pub tracking_label: &'c str,
     /// The keeper of the cluster's Secret.
-    pub keeper: Keeper<'c>,
+    pub manager: SecretManager<'c>,
     /// The issuer of the client certificate for a cluster with argocd-agent. Without an issuer, nothing is written for such a
     /// cluster.
     pub issuer: Option<Issuer<'c>>,
@@ -33,13 +33,13 @@ pub struct Cluster<'c> {
 
 /// The result of a decision on a cluster.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Decision {
+pub struct SecretUpdate {
     /// The write to perform, if any.
     pub write: Option<Write>,
     /// The certificate to issue and to put into the `data` of the write.
     pub recipe: Option<Recipe>,
     /// The conflict that a user must resolve.
-    pub told: Option<String>,
+    pub conflict: Option<String>,
 }
 
 /// A write to the cluster's Secret.
@@ -52,17 +52,17 @@ pub enum Write {
 }
 
 /// Decides on the Secret of a cluster; `secrets` are those that [concern](ClusterSecret::concerns) it, with their names.
-pub fn decide<'s>(cluster: &Cluster<'_>, secrets: impl Iterator<Item = (&'s str, &'s ClusterSecret)>) -> Decision {
-    let (argocd, keeper) = (cluster.argocd, cluster.keeper);
+pub fn decide<'s>(cluster: &Cluster<'_>, secrets: impl Iterator<Item = (&'s str, &'s ClusterSecret)>) -> SecretUpdate {
+    let (argocd, manager) = (cluster.argocd, cluster.manager);
     let own_name = cluster.secret_name();
     let (mut own, mut taken, mut others) = (None, false, Vec::new());
     let mut is_in_the_way = false;
     for (name, secret) in secrets {
         let is_its_own = name == own_name;
-        if is_its_own && (secret.is_kept_by(keeper) || secret.is_of_the_peer(cluster.name, keeper)) {
+        if is_its_own && (secret.is_managed_by(manager) || secret.is_from_peer_integration(cluster.name, manager)) {
             own = Some(secret);
-        } else if *secret.cluster == *cluster.name || keeper.is_server_of(secret.server(), cluster.name) {
-            is_in_the_way |= is_its_own && keeper.has_agent();
+        } else if *secret.cluster == *cluster.name || manager.is_server_of(secret.server(), cluster.name) {
+            is_in_the_way |= is_its_own && manager.has_agent();
             others.push(format!("{argocd}/{name}"));
         } else {
             taken |= is_its_own;
@@ -71,8 +71,8 @@ pub fn decide<'s>(cluster: &Cluster<'_>, secrets: impl Iterator<Item = (&'s str,
     others.sort_unstable();
     let others = others.join(" and ");
     match own {
-        Some(secret) => Decision {
-            told: (!others.is_empty()).then(|| {
+        Some(secret) => SecretUpdate {
+            conflict: (!others.is_empty()).then(|| {
                 format!(
                     "Argo CD knows this cluster by Secret {others} as well as by {argocd}/{own_name}: delete all but \
                      one; until then, ApplicationSets and destinations that name the cluster fail"
@@ -86,13 +86,13 @@ pub fn decide<'s>(cluster: &Cluster<'_>, secrets: impl Iterator<Item = (&'s str,
             } else {
                 String::new()
             };
-            Decision::told(format!(
+            SecretUpdate::conflict(format!(
                 "Argo CD knows this cluster by Secret {others}, which stays unchanged, so the controller creates no \
                  other{way_out}"
             ))
         }
-        None if taken => Decision::told(cluster.taken()),
-        None if cluster.name == IN_CLUSTER => Decision::told(format!(
+        None if taken => SecretUpdate::conflict(cluster.taken()),
+        None if cluster.name == IN_CLUSTER => SecretUpdate::conflict(format!(
             "Argo CD uses the name {IN_CLUSTER} for the hub: register this cluster with OCM under another name to get \
              a cluster Secret"
         )),
@@ -102,19 +102,19 @@ pub fn decide<'s>(cluster: &Cluster<'_>, secrets: impl Iterator<Item = (&'s str,
 
 /// Returns the Secret to delete after its cluster is deleted, if it belongs to this keeper.
 pub fn obsolete<'s>(
-    keeper: Keeper<'_>,
+    manager: SecretManager<'_>,
     cluster: &str,
     mut secrets: impl Iterator<Item = (&'s str, &'s ClusterSecret)>,
 ) -> Option<&'s ClusterSecret> {
-    let own_name = keeper.name(cluster);
+    let own_name = manager.name(cluster);
     let (_, secret) = secrets.find(|(name, _)| *name == own_name)?;
-    (secret.is_kept_by(keeper) && !secret.deleting).then_some(secret)
+    (secret.is_managed_by(manager) && !secret.deleting).then_some(secret)
 }
 
-impl Decision {
-    fn told(what: String) -> Self {
+impl SecretUpdate {
+    fn conflict(what: String) -> Self {
         Self {
-            told: Some(what),
+            conflict: Some(what),
             ..Self::default()
         }
     }
@@ -122,10 +122,10 @@ impl Decision {
 
 impl<'c> Cluster<'c> {
     /// Returns the decision to create the Secret, or to patch the given one.
-    fn written(&self, secret: Option<&ClusterSecret>) -> Decision {
-        let recipe = if self.keeper.has_agent() {
+    fn written(&self, secret: Option<&ClusterSecret>) -> SecretUpdate {
+        let recipe = if self.manager.has_agent() {
             let Some(issuer) = &self.issuer else {
-                return Decision::default();
+                return SecretUpdate::default();
             };
             let credential = secret.and_then(|secret| secret.credential.as_deref());
             issuer.renews(credential, self.name, self.argocd)
@@ -136,15 +136,15 @@ impl<'c> Cluster<'c> {
             Some(secret) => self.patch(secret, recipe.is_some()).map(Write::Patch),
             None => Some(Write::Create(self.object())),
         };
-        Decision {
+        SecretUpdate {
             write,
             recipe,
-            told: None,
+            conflict: None,
         }
     }
 
     fn secret_name(&self) -> String {
-        self.keeper.name(self.name)
+        self.manager.name(self.name)
     }
 
     /// Returns the message for a Secret name that another object already uses.
@@ -159,7 +159,7 @@ impl<'c> Cluster<'c> {
 
     /// Returns the labels that the Secret copies from the cluster.
     fn copied(&self) -> impl Iterator<Item = (&'c str, &'c str)> {
-        let (tracking_label, fixed) = (self.tracking_label, self.keeper.labels(self.name));
+        let (tracking_label, fixed) = (self.tracking_label, self.manager.labels(self.name));
         let is_free = move |key: &str| {
             let domain = key.split_once('/').map_or("", |(domain, _)| domain);
             let is_somebodys = [
@@ -179,7 +179,7 @@ impl<'c> Cluster<'c> {
         let own = [(SECRET_TYPE, CLUSTER), (MANAGED_BY, OURS)];
         let keys: Vec<_> = self.copied().map(|(key, _)| key).collect();
         let labels = self.copied().chain(own).map(|(key, value)| (key, value.to_owned()));
-        let labels = labels.chain(self.keeper.labels(self.name));
+        let labels = labels.chain(self.manager.labels(self.name));
         (labels.collect(), keys.join(","))
     }
 
@@ -189,20 +189,20 @@ impl<'c> Cluster<'c> {
         let mut annotations = Map::new();
         let mut data = Map::from_iter([
             (NAME.to_owned(), encoded(self.name)),
-            (SERVER.to_owned(), encoded(&self.keeper.server(self.name))),
+            (SERVER.to_owned(), encoded(&self.manager.server(self.name))),
         ]);
-        if self.keeper.skips() {
+        if self.manager.skips() {
             annotations.insert(SKIP_RECONCILE.to_owned(), json!("true"));
         } else {
             data.insert(CONFIG.to_owned(), encoded(PLAIN));
         }
-        if self.keeper.has_agent() {
+        if self.manager.has_agent() {
             annotations.insert(WRITTEN_BY.to_owned(), json!(AGENTS));
         }
         if !copied.is_empty() {
             annotations.insert(COPIED.to_owned(), json!(copied));
         }
-        if let Some(owner) = self.keeper.owner() {
+        if let Some(owner) = self.manager.owner() {
             annotations.insert(OWNER.to_owned(), json!(owner));
         }
         json!({
@@ -221,16 +221,16 @@ impl<'c> Cluster<'c> {
 
     /// Returns the patch of the Secret besides the issued certificate; fields that others added stay.
     fn patch(&self, secret: &ClusterSecret, is_made_for: bool) -> Option<Value> {
-        let (wanted, copied) = self.marks();
-        let is_there: BTreeMap<_, _> = secret.labels.iter().collect();
+        let (desired, copied) = self.marks();
+        let exists: BTreeMap<_, _> = secret.labels.iter().collect();
         let mut labels = Map::new();
-        for (key, value) in &wanted {
-            if is_there.get(key) != Some(&value.as_str()) {
+        for (key, value) in &desired {
+            if exists.get(key) != Some(&value.as_str()) {
                 labels.insert((*key).to_owned(), json!(value));
             }
         }
         for key in secret.copied.split(',') {
-            if is_there.contains_key(key) && !wanted.contains_key(key) {
+            if exists.contains_key(key) && !desired.contains_key(key) {
                 labels.insert(key.to_owned(), Value::Null);
             }
         }
@@ -239,30 +239,30 @@ impl<'c> Cluster<'c> {
             let copied = Some(copied).filter(|copied| !copied.is_empty());
             annotations.insert(COPIED.to_owned(), json!(copied));
         }
-        if let Some(owner) = self.keeper.owner().filter(|owner| **owner != *secret.owner) {
+        if let Some(owner) = self.manager.owner().filter(|owner| **owner != *secret.owner) {
             annotations.insert(OWNER.to_owned(), json!(owner));
         }
         let mut data = Map::new();
-        if self.keeper.skips() && !secret.skips {
+        if self.manager.skips() && !secret.skips {
             annotations.insert(SKIP_RECONCILE.to_owned(), json!("true"));
         }
         // Argo CD's API server writes another value there, which needs no patch.
-        if self.keeper.has_agent() && !secret.is_signed {
+        if self.manager.has_agent() && !secret.is_signed {
             annotations.insert(WRITTEN_BY.to_owned(), json!(AGENTS));
         }
         // The Secret was that of an agent and is now that of the hub.
-        if !self.keeper.skips() && is_there.contains_key(AGENT_NAME) {
+        if !self.manager.skips() && exists.contains_key(AGENT_NAME) {
             labels.insert(AGENT_NAME.to_owned(), Value::Null);
             annotations.insert(SKIP_RECONCILE.to_owned(), Value::Null);
             annotations.insert(WRITTEN_BY.to_owned(), Value::Null);
             data.insert(CONFIG.to_owned(), encoded(PLAIN));
         }
-        for (key, is, wanted) in [
+        for (key, is, desired) in [
             (NAME, &*secret.cluster, self.name),
-            (SERVER, secret.server(), &self.keeper.server(self.name)),
+            (SERVER, secret.server(), &self.manager.server(self.name)),
         ] {
-            if is != wanted {
-                data.insert(key.to_owned(), encoded(wanted));
+            if is != desired {
+                data.insert(key.to_owned(), encoded(desired));
             }
         }
         if labels.is_empty() && annotations.is_empty() && data.is_empty() && !is_made_for {

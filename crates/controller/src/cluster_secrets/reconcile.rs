@@ -3,10 +3,10 @@
 
 use crate::cache::{Cache, ReconcileKind};
 use crate::cluster_secrets;
-use crate::cluster_secrets::{Cluster, Keeper, routes};
+use crate::cluster_secrets::{Cluster, SecretManager, routes};
 use crate::gitopscluster::membership::is_wanted;
-use crate::reconcile::{Context, Controller, Watch, never};
-use crate::runtime::action::{Action, Event, Involved, Write};
+use crate::reconcile::{Context, Controller, Watch, no_requeue};
+use crate::runtime::action::{Action, Event, InvolvedObject, Write};
 use crate::watches::Kind;
 use ocm::object_ref::ObjectRef;
 use ocm::resources::{CLUSTERS, SECRETS};
@@ -21,24 +21,24 @@ pub(crate) const CONTROLLER: Controller = Controller {
         Watch::mapped(Kind::Secrets, routes::secret),
         Watch::cached(Kind::Config),
     ],
-    pause: Duration::from_secs(1),
+    min_write_interval: Duration::from_secs(1),
     reconcile,
-    requeue_after: never,
+    requeue_after: no_requeue,
 };
 
 pub(crate) fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Option<Action> {
     let argocd = &context.settings.argocd;
-    let place = ObjectRef::new(argocd, &Keeper::Controller.name(&cluster.name));
+    let object_ref = ObjectRef::new(argocd, &SecretManager::Controller.name(&cluster.name));
     let secrets = cache.secrets_of(&cluster.name);
     let seen = cache.cluster(&cluster.name);
-    let (write, told) = match seen.filter(|seen| !seen.deleting) {
+    let (write, conflict) = match seen.filter(|seen| !seen.deleting) {
         Some(seen) => {
             let cluster = Cluster {
                 name: &cluster.name,
                 labels: &seen.labels,
                 argocd,
                 tracking_label: cache.tracking().label(),
-                keeper: Keeper::Controller,
+                manager: SecretManager::Controller,
                 issuer: None,
             };
             let decision = cluster_secrets::decide(&cluster, secrets);
@@ -50,48 +50,48 @@ pub(crate) fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_
             let write = decision.write.map(|write| match write {
                 cluster_secrets::Write::Create(object) => Write::Create {
                     resource: &SECRETS,
-                    place,
+                    object_ref,
                     object,
                 },
                 cluster_secrets::Write::Patch(body) => Write::Patch {
                     resource: &SECRETS,
-                    place,
+                    object_ref,
                     body,
                 },
             });
-            (write, decision.told)
+            (write, decision.conflict)
         }
-        None if seen.is_some() || cache.has_gone(&cluster.name) => {
-            let obsolete = cluster_secrets::obsolete(Keeper::Controller, &cluster.name, secrets)?;
+        None if seen.is_some() || cache.is_deleted(&cluster.name) => {
+            let obsolete = cluster_secrets::obsolete(SecretManager::Controller, &cluster.name, secrets)?;
             let delete = Write::Delete {
                 resource: &SECRETS,
-                place,
+                object_ref,
                 uid: obsolete.uid.clone(),
                 version: obsolete.version.clone(),
-                unless_there: seen.is_none().then(|| (&CLUSTERS, cluster.clone())),
+                unless_exists: seen.is_none().then(|| (&CLUSTERS, cluster.clone())),
             };
             (Some(delete), None)
         }
         None => return None,
     };
     // The conflict persists; it is recorded after all writes are done.
-    let told = told.filter(|_| write.is_none()).map(|message| Event {
+    let conflict = conflict.filter(|_| write.is_none()).map(|message| Event {
         warning: true,
         reason: "ClusterSecretConflict",
         message,
     });
-    if write.is_none() && told.is_none() {
+    if write.is_none() && conflict.is_none() {
         return None;
     }
     Some(Action {
-        of: Involved {
+        involved_object: InvolvedObject {
             resource: &CLUSTERS,
-            place: cluster.clone(),
+            object_ref: cluster.clone(),
             uid: seen.map(|seen| seen.uid.clone()).unwrap_or_default(),
         },
         writes: write.into_iter().collect(),
         refresh: false,
-        events: told.into_iter().collect(),
+        events: conflict.into_iter().collect(),
     })
 }
 

@@ -15,7 +15,7 @@ pub(crate) fn secret(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileReque
 
 /// Returns the managed clusters that a changed cluster Secret concerns or has concerned.
 pub(crate) fn clusters_of(cache: &Cache, changed: &Changed<'_>) -> BTreeSet<Arc<str>> {
-    let name = &changed.place.name;
+    let name = &changed.object_ref.name;
     let all = both(cache, changed).flat_map(|secret| secret.concerns(name));
     all.map(Into::into).collect()
 }
@@ -26,5 +26,5 @@ pub(crate) fn both<'c>(cache: &'c Cache, changed: &Changed<'c>) -> impl Iterator
         Some(Before::Secret(secret)) => Some(secret),
         _ => None,
     };
-    before.into_iter().chain(cache.secret(&changed.place.name))
+    before.into_iter().chain(cache.secret(&changed.object_ref.name))
 }

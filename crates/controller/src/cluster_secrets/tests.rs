@@ -69,14 +69,14 @@ impl Hub {
             .collect()
     }
 
-    fn decide(&self) -> Decision {
+    fn decide(&self) -> SecretUpdate {
         let labels = Labels::of(&self.labels);
         let cluster = Cluster {
             name: "eu1",
             labels: &labels,
             argocd: "argocd",
             tracking_label: self.tracking_label,
-            keeper: Keeper::Controller,
+            manager: SecretManager::Controller,
             issuer: None,
         };
         let secrets = self.read();
@@ -107,10 +107,10 @@ impl Hub {
         self.secrets["eu1-secret"]["metadata"]["labels"].clone()
     }
 
-    fn told(&self) -> String {
+    fn conflict(&self) -> String {
         let decision = self.decide();
         assert_eq!(decision.write, None, "nothing is written");
-        decision.told.expect("something is told")
+        decision.conflict.expect("something is told")
     }
 }
 
@@ -248,7 +248,7 @@ fn what_argo_cd_itself_writes_into_it_is_no_difference() {
         "data": {"config": encoded(r#"{"tlsClientConfig":{"insecure":false}}"#)},
     });
     merge(hub.secrets.get_mut("eu1-secret").expect("it is there"), &by_argo_cd);
-    assert_eq!(hub.decide(), Decision::default());
+    assert_eq!(hub.decide(), SecretUpdate::default());
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn a_secret_of_argocd_pull_integration_is_taken_over() {
         assert!(matches!(hub.write(), Some(Write::Patch(_))), "{by_hand}");
         assert_eq!(hub.labels()[MANAGED_BY], OURS);
         assert_eq!(hub.labels()["env"], "prod");
-        assert_eq!(hub.decide(), Decision::default());
+        assert_eq!(hub.decide(), SecretUpdate::default());
     }
 }
 
@@ -281,7 +281,7 @@ fn a_secret_in_its_place_that_is_another_s_stays_as_it_is() {
     for foreign in foreign {
         let hub = hub(&[]).with("eu1-secret", foreign.clone());
         assert_eq!(
-            hub.told(),
+            hub.conflict(),
             "Argo CD knows this cluster by Secret argocd/eu1-secret, which stays unchanged, so the controller creates \
              no other",
             "{foreign}"
@@ -289,7 +289,7 @@ fn a_secret_in_its_place_that_is_another_s_stays_as_it_is() {
     }
     let hub = hub(&[]).with("eu1-secret", secret("us1", "https://us1.example.com", &json!({})));
     assert_eq!(
-        hub.told(),
+        hub.conflict(),
         "Secret argocd/eu1-secret is not managed by the controller and stays unchanged, so Argo CD does not know this \
          cluster: delete it, or hand it over by the label app.kubernetes.io/managed-by=argocd-ocm-cmp"
     );
@@ -333,7 +333,7 @@ fn none_is_written_beside_that_of_another() {
     ] {
         let mut hub = hub(&[]).with(name, foreign);
         assert_eq!(
-            hub.told(),
+            hub.conflict(),
             format!(
                 "Argo CD knows this cluster by Secret argocd/{name}, which stays unchanged, so the controller \
                  creates no other"
@@ -350,7 +350,7 @@ fn where_another_comes_beside_ours_both_stay_and_that_is_told() {
     hub.write();
     hub = hub.with("push", secret("eu1", "https://eu1.example.com", &json!({})));
     assert_eq!(
-        hub.told(),
+        hub.conflict(),
         "Argo CD knows this cluster by Secret argocd/push as well as by argocd/eu1-secret: delete all but one; until \
          then, ApplicationSets and destinations that name the cluster fail"
     );
@@ -366,13 +366,13 @@ fn the_name_of_the_hub_is_argo_cds() {
         labels: &labels,
         argocd: "argocd",
         tracking_label: "x",
-        keeper: Keeper::Controller,
+        manager: SecretManager::Controller,
         issuer: None,
     };
     let decision = decide(&cluster, std::iter::empty());
     assert_eq!(decision.write, None);
     assert_eq!(
-        decision.told.as_deref(),
+        decision.conflict.as_deref(),
         Some(
             "Argo CD uses the name in-cluster for the hub: register this cluster with OCM under another name to get a \
              cluster Secret"
@@ -389,15 +389,15 @@ fn only_ours_is_obsolete() {
     );
     let mut going = ours.clone();
     going["metadata"]["deletionTimestamp"] = json!("2026-06-01T12:00:00Z");
-    for (name, secret, wanted) in [
+    for (name, secret, desired) in [
         ("eu1-secret", &ours, true),
         ("eu1-secret", &going, false),
         ("copy", &ours, false),
         ("eu1-secret", &of_the_peer(), false),
     ] {
         let secret = ClusterSecret::read(&secret.to_string()).expect("a Secret");
-        let obsolete = obsolete(Keeper::Controller, "eu1", std::iter::once((name, &secret)));
-        assert_eq!(obsolete.is_some(), wanted, "{name}");
+        let obsolete = obsolete(SecretManager::Controller, "eu1", std::iter::once((name, &secret)));
+        assert_eq!(obsolete.is_some(), desired, "{name}");
     }
 }
 
@@ -429,7 +429,7 @@ fn a_secret_that_cannot_be_read_is_not_repeated() {
 }
 
 /// Decides for a GitOpsCluster and the cluster `eu1` with the label `env: prod`.
-fn gitops<'k>(owner: &'k str, before: Option<&'k str>, secrets: &[(&str, &Value)]) -> Decision {
+fn gitops<'k>(owner: &'k str, before: Option<&'k str>, secrets: &[(&str, &Value)]) -> SecretUpdate {
     let labels = [
         ("env", "prod"),
         ("apps.open-cluster-management.io/cluster-name", "other"),
@@ -441,7 +441,7 @@ fn gitops<'k>(owner: &'k str, before: Option<&'k str>, secrets: &[(&str, &Value)
         labels: &labels,
         argocd: "argocd",
         tracking_label: hub.tracking_label,
-        keeper: Keeper::GitOps { owner, before },
+        manager: SecretManager::GitOps { owner, before },
         issuer: None,
     };
     let read = |secret: &Value| ClusterSecret::read(&secret.to_string()).expect("a Secret");
@@ -490,17 +490,17 @@ fn the_secret_of_a_gitopscluster_is_as_acm_writes_it_and_says_whose_it_is() {
     );
     let server = json!(ByteString(b"https://eu1-control-plane".to_vec()));
     assert_eq!(made["data"], json!({"name": "ZXUx", "server": server}));
-    assert_eq!(gitops(&owner, None, &[(GITOPS_NAME, &made)]), Decision::default());
+    assert_eq!(gitops(&owner, None, &[(GITOPS_NAME, &made)]), SecretUpdate::default());
 }
 
 #[test]
 fn the_label_with_the_server_of_a_long_name_is_one_that_kubernetes_takes() {
-    let keeper = Keeper::GitOps {
+    let manager = SecretManager::GitOps {
         owner: "argocd/all",
         before: None,
     };
     let cluster = "c".repeat(62);
-    let labels: BTreeMap<_, _> = keeper.labels(&cluster).into_iter().collect();
+    let labels: BTreeMap<_, _> = manager.labels(&cluster).into_iter().collect();
     assert_eq!(labels["apps.open-cluster-management.io/cluster-server"], cluster);
 }
 
@@ -536,7 +536,9 @@ fn acms_secret_is_taken_over_and_no_other() {
         let decision = gitops("argocd/all", None, &[(GITOPS_NAME, &of_acm(&other))]);
         assert_eq!(decision.write, None, "{other}");
         assert!(
-            decision.told.is_some_and(|told| told.contains("stays unchanged")),
+            decision
+                .conflict
+                .is_some_and(|conflict| conflict.contains("stays unchanged")),
             "{other}"
         );
     }
@@ -556,10 +558,10 @@ fn a_secret_goes_from_one_gitopscluster_to_another_only_when_that_one_gives_it_u
 #[test]
 fn the_controllers_own_and_those_of_gitopsclusters_do_not_take_each_others() {
     let theirs = made_by("argocd/all");
-    let told = hub(&[]).with(GITOPS_NAME, theirs).told();
+    let conflict = hub(&[]).with(GITOPS_NAME, theirs).conflict();
     assert!(
-        told.contains("argocd/eu1-application-manager-cluster-secret, which stays"),
-        "{told}"
+        conflict.contains("argocd/eu1-application-manager-cluster-secret, which stays"),
+        "{conflict}"
     );
     let ours = secret(
         "eu1",
@@ -570,7 +572,7 @@ fn the_controllers_own_and_those_of_gitopsclusters_do_not_take_each_others() {
     assert_eq!(decision.write, None);
     assert!(
         decision
-            .told
-            .is_some_and(|told| told.contains("argocd/eu1-secret, which stays"))
+            .conflict
+            .is_some_and(|conflict| conflict.contains("argocd/eu1-secret, which stays"))
     );
 }

@@ -3,22 +3,22 @@
 
 use super::ownership::{Ownership, is_anothers, is_held};
 use crate::cache::{Cache, Selection};
-use crate::cluster_secrets::{ClusterSecret, Keeper, is_hub};
-use crate::model::{AgentResource, GitOpsCluster, Object, Reach};
+use crate::cluster_secrets::{ClusterSecret, SecretManager, is_hub};
+use crate::model::{AgentResource, Availability, GitOpsCluster, Object};
 use ocm::argocd_agent as names;
 use ocm::object_ref::ObjectRef;
 use std::collections::BTreeSet;
 
 /// The way a managed cluster is registered in Argo CD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum SecretKind {
     /// A Secret without a credential.
     Blank,
     /// The Secret of the cluster's argocd-agent.
     Agent,
 }
 
-impl Form {
+impl SecretKind {
     pub(super) const ALL: [Self; 2] = [Self::Blank, Self::Agent];
 
     /// Returns the form that a GitOpsCluster requests. If it requests both, Secrets without a credential win, because they were
@@ -39,8 +39,8 @@ impl Form {
     pub(super) fn secret_name(self, cluster: &str) -> String {
         let (owner, before) = ("", None);
         match self {
-            Self::Blank => Keeper::GitOps { owner, before }.name(cluster),
-            Self::Agent => Keeper::Hub { owner, before }.name(cluster),
+            Self::Blank => SecretManager::GitOps { owner, before }.name(cluster),
+            Self::Agent => SecretManager::Hub { owner, before }.name(cluster),
         }
     }
 }
@@ -48,70 +48,77 @@ impl Form {
 /// Returns true if any GitOpsCluster registers a managed cluster.
 pub(crate) fn is_wanted(cache: &Cache, cluster: &str, argocd: &str) -> bool {
     let mut all = cache.gitops_clusters();
-    all.any(|(place, it)| Form::of(it).is_some() && selects(cache, place, it, cluster, argocd))
+    all.any(|(object_ref, it)| SecretKind::of(it).is_some() && selects(cache, object_ref, it, cluster, argocd))
 }
 
 /// Returns true if a GitOpsCluster registers a managed cluster in this form.
 pub(super) fn wants(
-    form: Form,
+    secret_kind: SecretKind,
     cache: &Cache,
-    place: &ObjectRef,
+    object_ref: &ObjectRef,
     it: &GitOpsCluster,
     cluster: &str,
     argocd: &str,
 ) -> bool {
-    let can_be = form == Form::Blank || names::check_agent(cluster, argocd).is_ok();
-    Form::of(it) == Some(form) && can_be && selects(cache, place, it, cluster, argocd)
+    let can_be = secret_kind == SecretKind::Blank || names::check_agent(cluster, argocd).is_ok();
+    SecretKind::of(it) == Some(secret_kind) && can_be && selects(cache, object_ref, it, cluster, argocd)
 }
 
 /// Returns true if a GitOpsCluster that registered a managed cluster in this form still maintains its Secret. The Secret of an
 /// agent has a certificate that expires, so the controller also maintains it while the selection is in doubt, until the cluster
 /// is certainly released.
-fn keeps_up(form: Form, cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, cluster: &str, argocd: &str) -> bool {
-    wants(form, cache, place, it, cluster, argocd)
-        || form == Form::Agent
-            && Form::of(it) == Some(form)
-            && is_held(place, it, argocd)
-            && Ownership::of(cache, place, it, argocd) == Ownership::Served
-            && !leaves(cache, place, it, cluster, argocd)
+fn maintains(
+    secret_kind: SecretKind,
+    cache: &Cache,
+    object_ref: &ObjectRef,
+    it: &GitOpsCluster,
+    cluster: &str,
+    argocd: &str,
+) -> bool {
+    wants(secret_kind, cache, object_ref, it, cluster, argocd)
+        || secret_kind == SecretKind::Agent
+            && SecretKind::of(it) == Some(secret_kind)
+            && is_held(object_ref, it, argocd)
+            && Ownership::of(cache, object_ref, it, argocd) == Ownership::Served
+            && !leaves(cache, object_ref, it, cluster, argocd)
 }
 
 /// Returns true if a GitOpsCluster certainly no longer registers a managed cluster in this form: it released the cluster, or
 /// registers it in the other form.
 pub(super) fn releases(
-    form: Form,
+    secret_kind: SecretKind,
     cache: &Cache,
-    place: &ObjectRef,
+    object_ref: &ObjectRef,
     it: &GitOpsCluster,
     cluster: &str,
     argocd: &str,
 ) -> bool {
-    leaves(cache, place, it, cluster, argocd) || wants(form.other(), cache, place, it, cluster, argocd)
+    leaves(cache, object_ref, it, cluster, argocd) || wants(secret_kind.other(), cache, object_ref, it, cluster, argocd)
 }
 
 /// Returns true if a GitOpsCluster selects a managed cluster that has no owner.
-fn selects(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, cluster: &str, argocd: &str) -> bool {
+fn selects(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, cluster: &str, argocd: &str) -> bool {
     !it.deleting
-        && is_held(place, it, argocd)
+        && is_held(object_ref, it, argocd)
         && !is_revoked(it, cluster)
-        && Ownership::of(cache, place, it, argocd) == Ownership::Served
-        && cache.is_decided(&it.placement(place), cluster)
+        && Ownership::of(cache, object_ref, it, argocd) == Ownership::Served
+        && cache.is_decided(&it.placement(object_ref), cluster)
 }
 
 /// Returns true if a GitOpsCluster has certainly released a managed cluster.
-fn leaves(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, cluster: &str, argocd: &str) -> bool {
+fn leaves(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, cluster: &str, argocd: &str) -> bool {
     if it.deleting || is_revoked(it, cluster) {
         return true;
     }
-    match Ownership::of(cache, place, it, argocd) {
+    match Ownership::of(cache, object_ref, it, argocd) {
         Ownership::Elsewhere(_) => true,
         Ownership::Unauthorised | Ownership::WrongPlacement(_) => false,
         Ownership::Served => {
-            let placement = it.placement(place);
-            let is_sure = matches!(cache.selection(&placement), Selection::Sure(_));
+            let placement = it.placement(object_ref);
+            let is_sure = matches!(cache.selection(&placement), Selection::Consistent(_));
             // OCM taints an unreachable cluster, and Placements do not select it until it is reachable again.
-            let is_heard = cache.reach(cluster) == Reach::Heard;
-            is_sure && is_heard && !cache.is_decided(&placement, cluster)
+            let is_available = cache.availability(cluster) == Availability::Available;
+            is_sure && is_available && !cache.is_decided(&placement, cluster)
         }
     }
 }
@@ -126,8 +133,15 @@ fn is_revoked(it: &GitOpsCluster, cluster: &str) -> bool {
 /// Returns true if a GitOpsCluster that installed argocd-agent on a managed cluster certainly no longer wants it there. Returns
 /// false for objects that another controller has to remove: most of them are outside Argo CD's namespace, where both controllers
 /// see them.
-pub(crate) fn gives_up(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, cluster: &str, argocd: &str) -> bool {
-    !is_anothers(place, it, argocd) && (!it.spec.may_have_agent() || leaves(cache, place, it, cluster, argocd))
+pub(crate) fn has_given_up(
+    cache: &Cache,
+    object_ref: &ObjectRef,
+    it: &GitOpsCluster,
+    cluster: &str,
+    argocd: &str,
+) -> bool {
+    !is_anothers(object_ref, it, argocd)
+        && (!it.spec.may_have_agent() || leaves(cache, object_ref, it, cluster, argocd))
 }
 
 /// Returns the managed clusters on which a GitOpsCluster runs argocd-agent: the clusters that it selects, and those listed in its
@@ -135,84 +149,94 @@ pub(crate) fn gives_up(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, clu
 /// itself.
 pub(crate) fn agents_of<'i>(
     cache: &'i Cache,
-    place: &ObjectRef,
+    object_ref: &ObjectRef,
     it: &GitOpsCluster,
     argocd: &str,
 ) -> BTreeSet<&'i str> {
-    let selected = cache.decided(&it.placement(place)).map(|cluster| &**cluster);
+    let selected = cache.decided(&it.placement(object_ref)).map(|cluster| &**cluster);
     let mut all: BTreeSet<_> = selected.collect();
-    all.extend(clusters_of(cache, place));
-    all.retain(|cluster| has_agent(cache, place, it, cluster, argocd));
+    all.extend(clusters_of(cache, object_ref));
+    all.retain(|cluster| has_agent(cache, object_ref, it, cluster, argocd));
     all
 }
 
 /// Returns the PlacementDecisions, written for a GitOpsCluster, that name all clusters with the add-on.
 pub(crate) fn decisions_of<'i>(
     cache: &'i Cache,
-    place: &ObjectRef,
+    object_ref: &ObjectRef,
 ) -> impl Iterator<Item = (&'i ObjectRef, &'i Object)> {
     let all = cache.objects(AgentResource::Decisions);
-    let all = all.filter(move |(_, it)| it.owner().as_ref() == Some(place));
-    all.filter(|(at, _)| names::next_decision_number(&place.name, &at.name).is_none())
+    let all = all.filter(move |(_, it)| it.owner().as_ref() == Some(object_ref));
+    all.filter(|(at, _)| names::next_decision_number(&object_ref.name, &at.name).is_none())
 }
 
 /// Returns the clusters in these PlacementDecisions.
-pub(crate) fn clusters_of<'i>(cache: &'i Cache, place: &ObjectRef) -> BTreeSet<&'i str> {
-    decisions_of(cache, place).flat_map(|(_, it)| it.decided()).collect()
+pub(crate) fn clusters_of<'i>(cache: &'i Cache, object_ref: &ObjectRef) -> BTreeSet<&'i str> {
+    decisions_of(cache, object_ref)
+        .flat_map(|(_, it)| it.decided())
+        .collect()
 }
 
 /// Returns true if this GitOpsCluster runs argocd-agent on a managed cluster, by the rules of [`agents_of`].
-pub(crate) fn has_agent(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, cluster: &str, argocd: &str) -> bool {
-    let keeps = |place: &ObjectRef, it: &GitOpsCluster| {
-        !gives_up(cache, place, it, cluster, argocd) && cache.is_listed(place, cluster)
+pub(crate) fn has_agent(
+    cache: &Cache,
+    object_ref: &ObjectRef,
+    it: &GitOpsCluster,
+    cluster: &str,
+    argocd: &str,
+) -> bool {
+    let keeps = |object_ref: &ObjectRef, it: &GitOpsCluster| {
+        !has_given_up(cache, object_ref, it, cluster, argocd) && cache.is_listed(object_ref, cluster)
     };
-    let takes =
-        |place: &ObjectRef, it: &GitOpsCluster| it.spec.agent.is_some() && selects(cache, place, it, cluster, argocd);
+    let takes = |object_ref: &ObjectRef, it: &GitOpsCluster| {
+        it.spec.agent.is_some() && selects(cache, object_ref, it, cluster, argocd)
+    };
     let is_out = match cache.cluster(cluster) {
         Some(seen) => seen.deleting || is_hub(cluster, &seen.labels),
-        None => cache.has_gone(cluster),
+        None => cache.is_deleted(cluster),
     } || names::check_agent(cluster, argocd).is_err();
-    if is_out || !(takes(place, it) || keeps(place, it)) {
+    if is_out || !(takes(object_ref, it) || keeps(object_ref, it)) {
         return false;
     }
     // Precedence: the GitOpsCluster that registered the cluster, then the one that already has its agent, then the first by name.
-    let registered = Form::ALL.iter().find_map(|form| {
-        let owner = place_of(own(*form, cache, cluster)?.owner()?)?;
+    let registered = SecretKind::ALL.iter().find_map(|secret_kind| {
+        let owner = object_ref_of(own(*secret_kind, cache, cluster)?.owner()?)?;
         let it = cache.gitops_cluster(&owner)?;
-        (!releases(*form, cache, &owner, it, cluster, argocd)).then_some((owner, it))
+        (!releases(*secret_kind, cache, &owner, it, cluster, argocd)).then_some((owner, it))
     });
     if let Some((owner, other)) = registered {
-        if owner == *place {
+        if owner == *object_ref {
             return true;
         }
-        if takes(&owner, other) || keeps(&owner, other) || !keeps(place, it) {
+        if takes(&owner, other) || keeps(&owner, other) || !keeps(object_ref, it) {
             return false;
         }
     }
     let first = |is: &dyn Fn(&ObjectRef, &GitOpsCluster) -> bool| {
         let mut all = cache.gitops_clusters();
-        all.find(|(place, it)| is(place, it)).map(|(place, _)| place)
+        all.find(|(object_ref, it)| is(object_ref, it))
+            .map(|(object_ref, _)| object_ref)
     };
-    first(&keeps).or_else(|| first(&takes)) == Some(place)
+    first(&keeps).or_else(|| first(&takes)) == Some(object_ref)
 }
 
 /// Returns the Secret of a managed cluster in this form, if any GitOpsCluster owns it.
-pub(super) fn own<'i>(form: Form, cache: &'i Cache, cluster: &str) -> Option<&'i ClusterSecret> {
-    let name = form.secret_name(cluster);
+pub(super) fn own<'i>(secret_kind: SecretKind, cache: &'i Cache, cluster: &str) -> Option<&'i ClusterSecret> {
+    let name = secret_kind.secret_name(cluster);
     let (_, secret) = cache.secrets_of(cluster).find(|(other, _)| *other == name)?;
     secret.owner().map(|_| secret)
 }
 
 /// Parses the owner annotation of a Secret into a reference to its GitOpsCluster.
-pub(super) fn place_of(owner: &str) -> Option<ObjectRef> {
+pub(super) fn object_ref_of(owner: &str) -> Option<ObjectRef> {
     let (namespace, name) = owner.split_once('/')?;
     Some(ObjectRef::new(namespace, name))
 }
 
 /// The owner that the Secret of a managed cluster has or gets.
-pub(super) enum Whose<'i> {
+pub(super) enum SecretOwner<'i> {
     /// This GitOpsCluster owns it, after the given previous owner.
-    Of(ObjectRef, &'i GitOpsCluster, Option<&'i str>),
+    GitOpsCluster(ObjectRef, &'i GitOpsCluster, Option<&'i str>),
     /// The previous owner has released it, and there is no new one.
     Released,
     /// The Secret stays unchanged.
@@ -220,49 +244,51 @@ pub(super) enum Whose<'i> {
 }
 
 /// Returns the owner that the Secret of a managed cluster in this form gets; `owner` is the current one.
-pub(super) fn whose<'i>(
-    form: Form,
+pub(super) fn secret_owner<'i>(
+    secret_kind: SecretKind,
     cache: &'i Cache,
     cluster: &str,
     owner: Option<&'i str>,
     argocd: &str,
-) -> Whose<'i> {
-    let keeper = owner.and_then(place_of);
-    if let Some((place, it)) = keeper
+) -> SecretOwner<'i> {
+    let manager = owner.and_then(object_ref_of);
+    if let Some((object_ref, it)) = manager
         .as_ref()
-        .and_then(|place| Some((place, cache.gitops_cluster(place)?)))
-        && keeps_up(form, cache, place, it, cluster, argocd)
+        .and_then(|object_ref| Some((object_ref, cache.gitops_cluster(object_ref)?)))
+        && maintains(secret_kind, cache, object_ref, it, cluster, argocd)
     {
-        return Whose::Of(place.clone(), it, None);
+        return SecretOwner::GitOpsCluster(object_ref.clone(), it, None);
     }
-    let is_released = owner.is_some_and(|owner| is_released(form, cache, cluster, owner, argocd));
-    let is_kept = keeper.is_some_and(|place| cache.gitops_cluster(&place).is_some()) && !is_released;
+    let is_released = owner.is_some_and(|owner| is_released(secret_kind, cache, cluster, owner, argocd));
+    let is_kept = manager.is_some_and(|object_ref| cache.gitops_cluster(&object_ref).is_some()) && !is_released;
     if is_kept {
-        return Whose::Unchanged;
+        return SecretOwner::Unchanged;
     }
-    match taker(form, cache, cluster, argocd) {
-        Some((place, it)) => Whose::Of(place.clone(), it, owner),
-        None if is_released => Whose::Released,
-        None => Whose::Unchanged,
+    match claimant(secret_kind, cache, cluster, argocd) {
+        Some((object_ref, it)) => SecretOwner::GitOpsCluster(object_ref.clone(), it, owner),
+        None if is_released => SecretOwner::Released,
+        None => SecretOwner::Unchanged,
     }
 }
 
 /// Returns true if the owner of a Secret of this form has certainly released the cluster.
-pub(super) fn is_released(form: Form, cache: &Cache, cluster: &str, owner: &str, argocd: &str) -> bool {
-    let Some(place) = place_of(owner) else { return false };
-    match cache.gitops_cluster(&place) {
-        Some(it) => releases(form, cache, &place, it, cluster, argocd),
-        None => cache.has_gitops_cluster_gone(&place),
+pub(super) fn is_released(secret_kind: SecretKind, cache: &Cache, cluster: &str, owner: &str, argocd: &str) -> bool {
+    let Some(object_ref) = object_ref_of(owner) else {
+        return false;
+    };
+    match cache.gitops_cluster(&object_ref) {
+        Some(it) => releases(secret_kind, cache, &object_ref, it, cluster, argocd),
+        None => cache.is_gitops_cluster_deleted(&object_ref),
     }
 }
 
 /// Returns the first GitOpsCluster that registers a managed cluster in this form.
-pub(super) fn taker<'i>(
-    form: Form,
+pub(super) fn claimant<'i>(
+    secret_kind: SecretKind,
     cache: &'i Cache,
     cluster: &str,
     argocd: &str,
 ) -> Option<(&'i ObjectRef, &'i GitOpsCluster)> {
     let mut all = cache.gitops_clusters();
-    all.find(|(place, it)| wants(form, cache, place, it, cluster, argocd))
+    all.find(|(object_ref, it)| wants(secret_kind, cache, object_ref, it, cluster, argocd))
 }

@@ -19,16 +19,16 @@ pub(crate) enum Ownership {
 }
 
 impl Ownership {
-    pub(crate) fn of(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, argocd: &str) -> Self {
-        let wanted = argocd_of(place, it);
+    pub(crate) fn of(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, argocd: &str) -> Self {
+        let desired = argocd_of(object_ref, it);
         let placement = it.spec.placement_namespace.as_deref();
-        if wanted != argocd {
-            return Self::Elsewhere(wanted.to_owned());
+        if desired != argocd {
+            return Self::Elsewhere(desired.to_owned());
         }
-        if *place.namespace != *argocd && !cache.is_open() {
+        if *object_ref.namespace != *argocd && !cache.is_open() {
             return Self::Unauthorised;
         }
-        match placement.filter(|namespace| **namespace != *place.namespace) {
+        match placement.filter(|namespace| **namespace != *object_ref.namespace) {
             Some(namespace) => Self::WrongPlacement(namespace.to_owned()),
             None => Self::Served,
         }
@@ -36,8 +36,8 @@ impl Ownership {
 }
 
 /// Returns the namespace of the Argo CD that a GitOpsCluster is for.
-pub(super) fn argocd_of<'i>(place: &'i ObjectRef, it: &'i GitOpsCluster) -> &'i str {
-    it.spec.argocd.as_deref().unwrap_or(&place.namespace)
+pub(super) fn argocd_of<'i>(object_ref: &'i ObjectRef, it: &'i GitOpsCluster) -> &'i str {
+    it.spec.argocd.as_deref().unwrap_or(&object_ref.namespace)
 }
 
 /// Returns true if a GitOpsCluster has the finalizer of the controller for the Argo CD in this namespace.
@@ -53,14 +53,14 @@ pub(super) fn has_shared_finalizer(it: &GitOpsCluster) -> bool {
 /// Returns true if the controller of the Argo CD in this namespace holds a GitOpsCluster by a finalizer: by its own one, or by
 /// the shared one of earlier versions if the GitOpsCluster is for this Argo CD. If it is for another Argo CD, the owner of the
 /// shared finalizer is unknown, and the controller of the other Argo CD removes it.
-pub(crate) fn is_held(place: &ObjectRef, it: &GitOpsCluster, argocd: &str) -> bool {
-    has_own_finalizer(it, argocd) || has_shared_finalizer(it) && argocd_of(place, it) == argocd
+pub(crate) fn is_held(object_ref: &ObjectRef, it: &GitOpsCluster, argocd: &str) -> bool {
+    has_own_finalizer(it, argocd) || has_shared_finalizer(it) && argocd_of(object_ref, it) == argocd
 }
 
 /// Returns true if another controller has to remove the objects created for a GitOpsCluster outside Argo CD's namespace: the
 /// GitOpsCluster is for another Argo CD, and either never was for this one, or already has the finalizer of another controller.
-pub(crate) fn is_anothers(place: &ObjectRef, it: &GitOpsCluster, argocd: &str) -> bool {
+pub(crate) fn is_anothers(object_ref: &ObjectRef, it: &GitOpsCluster, argocd: &str) -> bool {
     let mut namespaces = it.finalizers.iter().filter_map(|it| namespace_of_finalizer(it));
-    let is_for_this = argocd_of(place, it) == argocd;
+    let is_for_this = argocd_of(object_ref, it) == argocd;
     !is_for_this && (!has_own_finalizer(it, argocd) || namespaces.any(|namespace| namespace != argocd))
 }

@@ -1,10 +1,10 @@
 //! The objects to reconcile after a change that concerns GitOpsClusters. The requests for managed clusters are for their cluster
 //! Secrets.
 
-use super::membership::place_of;
+use super::membership::object_ref_of;
 use crate::cache::{Before, Cache, Changed, ReconcileRequest};
 use crate::cluster_secrets::routes::{both, clusters_of};
-use crate::model::{Decision, GitOpsCluster, Spec};
+use crate::model::{GitOpsCluster, PlacementDecision, Spec};
 use ocm::object_ref::ObjectRef;
 use std::collections::BTreeSet;
 
@@ -13,18 +13,18 @@ pub(crate) fn gitops_cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<Reconc
     fn wishes(it: &GitOpsCluster) -> (&Spec, bool, &[String]) {
         (&it.spec, it.deleting, &it.finalizers)
     }
-    let place = changed.place;
+    let object_ref = changed.object_ref;
     let before = match changed.before {
         Some(Before::GitOpsCluster(it)) => Some(it),
         _ => None,
     };
-    let after = cache.gitops_cluster(place);
-    let mut affected = vec![ReconcileRequest::gitops(place.clone())];
+    let after = cache.gitops_cluster(object_ref);
+    let mut affected = vec![ReconcileRequest::gitops(object_ref.clone())];
     if before.map(wishes) != after.map(wishes) {
         let both = before.into_iter().chain(after);
-        let selected: BTreeSet<_> = both.flat_map(|it| cache.decided(&it.placement(place))).collect();
+        let selected: BTreeSet<_> = both.flat_map(|it| cache.decided(&it.placement(object_ref))).collect();
         affected.extend(selected.into_iter().map(ReconcileRequest::cluster));
-        affected.extend(owned(cache, place));
+        affected.extend(owned(cache, object_ref));
     }
     affected.push(ReconcileRequest::argocd(cache.argocd()));
     affected
@@ -32,21 +32,25 @@ pub(crate) fn gitops_cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<Reconc
 
 /// Maps a change of a Placement.
 pub(crate) fn placement(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    of_placement(cache, changed.place)
+    of_placement(cache, changed.object_ref)
 }
 
 /// Maps a change of a PlacementDecision.
 pub(crate) fn decision(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let place = changed.place;
+    let object_ref = changed.object_ref;
     let before = match changed.before {
-        Some(Before::Decision(it)) => Some(it),
+        Some(Before::PlacementDecision(it)) => Some(it),
         _ => None,
     };
-    let after = cache.decision(place);
+    let after = cache.decision(object_ref);
     let none = BTreeSet::new();
-    let clusters = |it: Option<&Decision>| it.map_or(&none, |it| &it.clusters).clone();
+    let clusters = |it: Option<&PlacementDecision>| it.map_or(&none, |it| &it.clusters).clone();
     let moved = &clusters(before) ^ &clusters(after);
-    let placements: BTreeSet<_> = before.into_iter().chain(after).map(|it| it.placement(place)).collect();
+    let placements: BTreeSet<_> = before
+        .into_iter()
+        .chain(after)
+        .map(|it| it.placement(object_ref))
+        .collect();
     let mut affected: Vec<_> = placements.iter().flat_map(|it| of_placement(cache, it)).collect();
     if !affected.is_empty() {
         affected.extend(moved.iter().map(ReconcileRequest::cluster));
@@ -56,9 +60,9 @@ pub(crate) fn decision(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileReq
 
 /// Maps a change of Argo CD's namespace, which can allow GitOpsClusters of other namespaces.
 pub(crate) fn namespace(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let all = cache.gitops_clusters().flat_map(|(place, it)| {
-        let clusters = cache.decided(&it.placement(place)).map(ReconcileRequest::cluster);
-        clusters.chain([ReconcileRequest::gitops(place.clone())])
+    let all = cache.gitops_clusters().flat_map(|(object_ref, it)| {
+        let clusters = cache.decided(&it.placement(object_ref)).map(ReconcileRequest::cluster);
+        clusters.chain([ReconcileRequest::gitops(object_ref.clone())])
     });
     all.collect()
 }
@@ -69,8 +73,10 @@ pub(crate) fn secret(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileReque
     if clusters.is_empty() {
         return Vec::new();
     }
-    let owners = both(cache, changed).filter_map(|secret| place_of(secret.owner()?));
-    let mut gitops: BTreeSet<_> = owners.filter(|place| cache.gitops_cluster(place).is_some()).collect();
+    let owners = both(cache, changed).filter_map(|secret| object_ref_of(secret.owner()?));
+    let mut gitops: BTreeSet<_> = owners
+        .filter(|object_ref| cache.gitops_cluster(object_ref).is_some())
+        .collect();
     gitops.extend(cache.selecting(&clusters).into_iter().cloned());
     let mut affected: Vec<_> = clusters.iter().map(ReconcileRequest::cluster).collect();
     affected.extend(ReconcileRequest::gitops_all(&gitops));
@@ -80,18 +86,18 @@ pub(crate) fn secret(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileReque
 /// Returns the GitOpsClusters of a Placement, and the clusters whose Secrets they may have to delete.
 fn of_placement(cache: &Cache, placement: &ObjectRef) -> Vec<ReconcileRequest> {
     let all = cache.gitops_clusters();
-    let of_it = all.filter(|(place, it)| it.placement(place) == *placement);
-    let affected = of_it.flat_map(|(place, _)| {
-        let mut affected = vec![ReconcileRequest::gitops(place.clone())];
-        affected.extend(owned(cache, place));
+    let of_it = all.filter(|(object_ref, it)| it.placement(object_ref) == *placement);
+    let affected = of_it.flat_map(|(object_ref, _)| {
+        let mut affected = vec![ReconcileRequest::gitops(object_ref.clone())];
+        affected.extend(owned(cache, object_ref));
         affected
     });
     affected.collect()
 }
 
 /// Returns the clusters with a Secret of a GitOpsCluster.
-fn owned(cache: &Cache, place: &ObjectRef) -> Vec<ReconcileRequest> {
-    let owned = cache.secrets_owned_by(&place.to_string());
+fn owned(cache: &Cache, object_ref: &ObjectRef) -> Vec<ReconcileRequest> {
+    let owned = cache.secrets_owned_by(&object_ref.to_string());
     owned
         .map(|secret| ReconcileRequest::cluster(&secret.cluster().into()))
         .collect()

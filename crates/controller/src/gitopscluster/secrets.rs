@@ -1,16 +1,16 @@
 //! The cluster Secrets that GitOpsClusters own, in both forms: without a credential, and of argocd-agent. There is one controller
 //! for each form. The controller of the requested form also deletes the Secret of the other form.
 
-use super::membership::{Form, Whose, is_released, own, place_of, taker, whose};
+use super::membership::{SecretKind, SecretOwner, claimant, is_released, object_ref_of, own, secret_owner};
 use super::{ABOUT, NAME, WATCHES};
 use crate::argocd_agent as agent;
 use crate::argocd_agent::reconcile as argocd_agent;
 use crate::cache::{Cache, ReconcileKind};
 use crate::cluster_secrets;
-use crate::cluster_secrets::{Cluster, ClusterSecret, Decision, HUB, Issuer, Keeper, is_hub};
+use crate::cluster_secrets::{Cluster, ClusterSecret, HUB, Issuer, SecretManager, SecretUpdate, is_hub};
 use crate::model::AgentResource;
-use crate::reconcile::{Context, Controller, never};
-use crate::runtime::action::{Action, Involved, Write};
+use crate::reconcile::{Context, Controller, no_requeue};
+use crate::runtime::action::{Action, InvolvedObject, Write};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
 use ocm::object_ref::ObjectRef;
@@ -23,9 +23,9 @@ pub(crate) const CONTROLLER: Controller = Controller {
     about: ABOUT,
     kind: ReconcileKind::Cluster,
     watches: WATCHES,
-    pause: Duration::from_secs(1),
-    reconcile: |cache, cluster, context| reconcile(Form::Blank, cache, cluster, context),
-    requeue_after: never,
+    min_write_interval: Duration::from_secs(1),
+    reconcile: |cache, cluster, context| reconcile(SecretKind::Blank, cache, cluster, context),
+    requeue_after: no_requeue,
 };
 
 /// The controller of Secrets for clusters with argocd-agent.
@@ -34,8 +34,8 @@ pub(crate) const AGENTS: Controller = Controller {
     about: argocd_agent::ABOUT,
     kind: ReconcileKind::Cluster,
     watches: argocd_agent::WATCHES,
-    pause: Duration::from_secs(1),
-    reconcile: |cache, cluster, context| reconcile(Form::Agent, cache, cluster, context),
+    min_write_interval: Duration::from_secs(1),
+    reconcile: |cache, cluster, context| reconcile(SecretKind::Agent, cache, cluster, context),
     requeue_after: renews,
 };
 
@@ -49,19 +49,19 @@ fn resource_proxy(cache: &Cache, argocd: &str) -> String {
 /// owner), and the Secret of the other form that it replaces, with its name. Without an issuer, writes nothing for clusters with
 /// argocd-agent.
 pub(super) fn decide<'i>(
-    form: Form,
+    secret_kind: SecretKind,
     cache: &'i Cache,
     cluster: &str,
     (owner, before): (&str, Option<&str>),
     argocd: &str,
     issuer: Option<Issuer<'_>>,
-) -> Option<(Decision, Option<(String, &'i ClusterSecret)>)> {
+) -> Option<(SecretUpdate, Option<(String, &'i ClusterSecret)>)> {
     let seen = cache.cluster(cluster).filter(|seen| !seen.deleting)?;
     let proxy = resource_proxy(cache, argocd);
-    let keeper = match form {
-        Form::Blank => Keeper::GitOps { owner, before },
-        Form::Agent if is_hub(cluster, &seen.labels) => Keeper::Hub { owner, before },
-        Form::Agent => Keeper::Agent {
+    let manager = match secret_kind {
+        SecretKind::Blank => SecretManager::GitOps { owner, before },
+        SecretKind::Agent if is_hub(cluster, &seen.labels) => SecretManager::Hub { owner, before },
+        SecretKind::Agent => SecretManager::Agent {
             owner,
             before,
             proxy: &proxy,
@@ -72,15 +72,15 @@ pub(super) fn decide<'i>(
         labels: &seen.labels,
         argocd,
         tracking_label: cache.tracking().label(),
-        keeper,
+        manager,
         issuer,
     };
     let mut secrets: BTreeMap<_, _> = cache.secrets_of(cluster).collect();
-    if matches!(keeper, Keeper::Hub { .. }) {
+    if matches!(manager, SecretManager::Hub { .. }) {
         // Secrets with the URL of the hub, under any name.
         secrets.extend(cache.secrets_of(HUB));
     }
-    let other = form.other();
+    let other = secret_kind.other();
     let replaced = own(other, cache, cluster).filter(|secret| {
         let owner = secret.owner().unwrap_or_default();
         !secret.deleting && is_released(other, cache, cluster, owner, argocd)
@@ -92,42 +92,42 @@ pub(super) fn decide<'i>(
     Some((cluster_secrets::decide(&decided, secrets.into_iter()), replaced))
 }
 
-fn reconcile(form: Form, cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Option<Action> {
+fn reconcile(secret_kind: SecretKind, cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Option<Action> {
     let argocd = &context.settings.argocd;
-    let secret = own(form, cache, &cluster.name);
+    let secret = own(secret_kind, cache, &cluster.name);
     let owner = secret.and_then(ClusterSecret::owner);
-    let goes = |unless_there| {
+    let goes = |unless_exists| {
         let secret = secret.filter(|secret| !secret.deleting)?;
-        let write = delete(&form.secret_name(&cluster.name), secret, argocd, unless_there);
-        Some((place_of(owner?)?, Box::default(), vec![write]))
+        let write = delete(&secret_kind.secret_name(&cluster.name), secret, argocd, unless_exists);
+        Some((object_ref_of(owner?)?, Box::default(), vec![write]))
     };
     let seen = cache.cluster(&cluster.name);
-    let is_there = seen.is_some_and(|seen| !seen.deleting);
-    let (place, uid, writes) = if !is_there && (seen.is_some() || cache.has_gone(&cluster.name)) {
+    let exists = seen.is_some_and(|seen| !seen.deleting);
+    let (object_ref, uid, writes) = if !exists && (seen.is_some() || cache.is_deleted(&cluster.name)) {
         goes(seen.is_none().then(|| (&CLUSTERS, cluster.clone())))?
     } else {
-        match whose(form, cache, &cluster.name, owner, argocd) {
-            Whose::Unchanged => return None,
-            Whose::Released if is_replaced(form, cache, &cluster.name, owner?, argocd) => return None,
-            Whose::Released => goes(None)?,
-            Whose::Of(place, it, before) => {
-                let owner = place.to_string();
+        match secret_owner(secret_kind, cache, &cluster.name, owner, argocd) {
+            SecretOwner::Unchanged => return None,
+            SecretOwner::Released if is_replaced(secret_kind, cache, &cluster.name, owner?, argocd) => return None,
+            SecretOwner::Released => goes(None)?,
+            SecretOwner::GitOpsCluster(object_ref, it, before) => {
+                let owner = object_ref.to_string();
                 let authority = cache.certificate(names::CA_SECRET);
                 let issuer = authority.and_then(|secret| Issuer::of(secret, context.now));
-                let (decision, replaced) = decide(form, cache, &cluster.name, (&owner, before), argocd, issuer)?;
-                let new = write(form, &cluster.name, decision, argocd);
+                let (decision, replaced) = decide(secret_kind, cache, &cluster.name, (&owner, before), argocd, issuer)?;
+                let new = write(secret_kind, &cluster.name, decision, argocd);
                 // Argo CD must never see two Secrets of one cluster, so it has none for the moment between the two writes. The
                 // old Secret stays as long as the new one cannot be written.
                 let old = replaced.filter(|_| new.is_some() || secret.is_some());
                 let old = old.map(|(name, secret)| delete(&name, secret, argocd, None));
-                (place, it.uid.clone(), old.into_iter().chain(new).collect())
+                (object_ref, it.uid.clone(), old.into_iter().chain(new).collect())
             }
         }
     };
     (!writes.is_empty()).then_some(Action {
-        of: Involved {
+        involved_object: InvolvedObject {
             resource: &GITOPS_CLUSTERS,
-            place,
+            object_ref,
             uid,
         },
         writes,
@@ -138,38 +138,42 @@ fn reconcile(form: Form, cache: &Cache, cluster: &ObjectRef, context: &Context<'
 
 /// Returns true if the controller of the other form deletes the Secret of this form once it writes its own. A GitOpsCluster in
 /// deletion does not wait for that.
-fn is_replaced(form: Form, cache: &Cache, cluster: &str, owner: &str, argocd: &str) -> bool {
-    let owner = place_of(owner).and_then(|place| cache.gitops_cluster(&place));
-    owner.is_some_and(|it| !it.deleting) && taker(form.other(), cache, cluster, argocd).is_some()
+fn is_replaced(secret_kind: SecretKind, cache: &Cache, cluster: &str, owner: &str, argocd: &str) -> bool {
+    let owner = object_ref_of(owner).and_then(|object_ref| cache.gitops_cluster(&object_ref));
+    owner.is_some_and(|it| !it.deleting) && claimant(secret_kind.other(), cache, cluster, argocd).is_some()
 }
 
 fn delete(
     name: &str,
     secret: &ClusterSecret,
     argocd: &str,
-    unless_there: Option<(&'static Resource, ObjectRef)>,
+    unless_exists: Option<(&'static Resource, ObjectRef)>,
 ) -> Write {
     Write::Delete {
         resource: &SECRETS,
-        place: ObjectRef::new(argocd, name),
+        object_ref: ObjectRef::new(argocd, name),
         uid: secret.uid.clone(),
         version: secret.version.clone(),
-        unless_there,
+        unless_exists,
     }
 }
 
-fn write(form: Form, cluster: &str, decision: Decision, argocd: &str) -> Option<Write> {
-    let (resource, place) = (&SECRETS, ObjectRef::new(argocd, &form.secret_name(cluster)));
+fn write(secret_kind: SecretKind, cluster: &str, decision: SecretUpdate, argocd: &str) -> Option<Write> {
+    let (resource, object_ref) = (&SECRETS, ObjectRef::new(argocd, &secret_kind.secret_name(cluster)));
     let write = match decision.write? {
         cluster_secrets::Write::Create(object) => Write::Create {
             resource,
-            place,
+            object_ref,
             object,
         },
-        cluster_secrets::Write::Patch(body) => Write::Patch { resource, place, body },
+        cluster_secrets::Write::Patch(body) => Write::Patch {
+            resource,
+            object_ref,
+            body,
+        },
     };
     Some(match decision.recipe {
-        Some(recipe) => Write::Make {
+        Some(recipe) => Write::Generate {
             write: Box::new(write),
             recipe,
             into: "data",
@@ -180,6 +184,6 @@ fn write(form: Form, cluster: &str, decision: Decision, argocd: &str) -> Option<
 
 /// Returns when the certificate of a cluster must be renewed. A renewal that is already due waits for a watch event instead.
 fn renews(cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Option<Timestamp> {
-    let secret = own(Form::Agent, cache, &cluster.name)?;
+    let secret = own(SecretKind::Agent, cache, &cluster.name)?;
     secret.renews_at().filter(|at| *at > context.now)
 }

@@ -3,7 +3,7 @@
 
 mod agent;
 
-use super::membership::{Form, own};
+use super::membership::{SecretKind, own};
 use super::ownership::Ownership;
 use super::secrets;
 use crate::argocd_agent::reconcile as argocd_agent;
@@ -28,14 +28,14 @@ const PERMITTED: &str = "SpecPermitted";
 const WRITTEN: &str = "WritesAccepted";
 
 /// The maximum number of clusters that a message names.
-const NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// The condition that is True if a controller serves the Argo CD. The type is our own, for both peers.
 const SERVED: &str = "ArgoServerVerified";
 const REGISTERED: [&str; 2] = ["ClustersRegistered", "ClustersImported"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Is {
+enum ConditionStatus {
     True,
     False,
     Unknown,
@@ -44,7 +44,7 @@ enum Is {
 /// A condition without its transition time.
 struct Condition {
     kind: &'static str,
-    is: Is,
+    is: ConditionStatus,
     /// The reasons of Red Hat ACM and of argocd-pull-integration.
     reason: [&'static str; 2],
     message: String,
@@ -79,31 +79,31 @@ pub(super) fn is_answered(it: &GitOpsCluster, other: &str) -> bool {
 
 /// Returns the desired status if it differs from the current one, and the messages of the Events to record with it: conflicts,
 /// and refused fields.
-pub(super) fn wanted(
+pub(super) fn desired(
     cache: &Cache,
-    place: &ObjectRef,
+    object_ref: &ObjectRef,
     it: &GitOpsCluster,
     ownership: &Ownership,
     context: &Context<'_>,
 ) -> Option<(Value, Option<String>, Option<String>)> {
     let argocd = &*context.settings.argocd;
-    let count = count(cache, place, it, ownership, argocd);
+    let count = count(cache, object_ref, it, ownership, argocd);
     let dialect = usize::from(it.spec.is_of_pull);
     let mut conditions = vec![
-        placement(cache, place, it, ownership),
-        served(place, ownership, argocd),
+        placement(cache, object_ref, it, ownership),
+        served(object_ref, ownership, argocd),
         registered(it, ownership, &count, context.settings.agents),
         implemented(it),
     ];
     let agents = match &it.spec.agent {
-        Some(wanted) if *ownership == Ownership::Served && context.settings.agents => {
-            Some(agent::told(cache, place, it, wanted, context))
+        Some(desired) if *ownership == Ownership::Served && context.settings.agents => {
+            Some(agent::status(cache, object_ref, it, desired, context))
         }
         _ => None,
     };
     let (more, fields, counts) = agents.map_or_else(Default::default, |it| (it.conditions, it.fields, it.counts));
     conditions.extend(more);
-    let refused = permitted(cache, place, it, ownership, argocd);
+    let refused = permitted(cache, object_ref, it, ownership, argocd);
     let said_before = condition(it, PERMITTED).and_then(|found| found["message"].as_str());
     let news = refused
         .as_ref()
@@ -114,10 +114,10 @@ pub(super) fn wanted(
     // Each controller has its own refused writes: in a GitOpsCluster that none of several controllers serves, the condition would
     // alternate.
     if !matches!(ownership, Ownership::Elsewhere(_)) {
-        conditions.extend(written(cache, place, it, context));
+        conditions.extend(written(cache, object_ref, it, context));
     }
     let ready = ready(&conditions);
-    let (message, is_ready) = (ready.message.clone(), ready.is == Is::True);
+    let (message, is_ready) = (ready.message.clone(), ready.is == ConditionStatus::True);
     conditions.push(ready);
     let now = time(context.now);
     let conditions: Vec<_> = conditions
@@ -165,10 +165,10 @@ pub(super) fn wanted(
     }
     status.insert("lastUpdateTime".to_owned(), json!(now));
     status.insert(ANSWERED.to_owned(), answered);
-    let conflicts = (!count.conflicts.is_empty()).then(|| few(&count.conflicts));
+    let conflicts = (!count.conflicts.is_empty()).then(|| first_few(&count.conflicts));
     let told_before = condition(it, REGISTERED[dialect]).and_then(|found| found["message"].as_str());
-    let told = conflicts.filter(|told| told_before.is_none_or(|before| !before.contains(told)));
-    Some((Value::Object(status), told, news))
+    let conflict = conflicts.filter(|conflict| told_before.is_none_or(|before| !before.contains(conflict)));
+    Some((Value::Object(status), conflict, news))
 }
 
 /// Returns a condition of the current status.
@@ -180,9 +180,9 @@ fn condition<'i>(it: &'i GitOpsCluster, kind: &str) -> Option<&'i Value> {
 impl Condition {
     fn text(&self, it: &GitOpsCluster, dialect: usize, now: &str) -> Value {
         let status = match self.is {
-            Is::True => "True",
-            Is::False => "False",
-            Is::Unknown => "Unknown",
+            ConditionStatus::True => "True",
+            ConditionStatus::False => "False",
+            ConditionStatus::Unknown => "Unknown",
         };
         let found = condition(it, self.kind).filter(|found| found["status"] == status);
         let since = found.and_then(|found| found["lastTransitionTime"].as_str());
@@ -197,25 +197,27 @@ impl Condition {
     }
 }
 
-fn count(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, ownership: &Ownership, argocd: &str) -> Count {
+fn count(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, ownership: &Ownership, argocd: &str) -> Count {
     let mut count = Count::default();
     if *ownership != Ownership::Served {
         return count;
     }
-    let owner = place.to_string();
+    let owner = object_ref.to_string();
     let revoked = it.spec.agent.as_ref().map(|agent| &agent.revoked);
-    for cluster in cache.decided(&it.placement(place)) {
+    for cluster in cache.decided(&it.placement(object_ref)) {
         if revoked.is_some_and(|revoked| revoked.contains(&**cluster)) {
             continue;
         }
         count.selected = count.selected.saturating_add(1);
-        let Some(form) = Form::of(it) else { continue };
-        if let (Form::Agent, Err(why)) = (form, names::check_agent(cluster, argocd)) {
+        let Some(secret_kind) = SecretKind::of(it) else {
+            continue;
+        };
+        if let (SecretKind::Agent, Err(why)) = (secret_kind, names::check_agent(cluster, argocd)) {
             count.conflicts.push(why);
             continue;
         }
-        let owner_of = |form| own(form, cache, cluster).and_then(ClusterSecret::owner);
-        let is_registered = match owner_of(form) {
+        let owner_of = |secret_kind| own(secret_kind, cache, cluster).and_then(ClusterSecret::owner);
+        let is_registered = match owner_of(secret_kind) {
             Some(other) if other != owner => {
                 count
                     .conflicts
@@ -225,9 +227,9 @@ fn count(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, ownership: &Owner
             other => other.is_some(),
         };
         count.registered = count.registered.saturating_add(usize::from(is_registered));
-        match secrets::decide(form, cache, cluster, (&owner, None), argocd, None) {
-            Some((decision, _)) => match decision.told {
-                Some(told) => count.conflicts.push(format!("{cluster}: {told}")),
+        match secrets::decide(secret_kind, cache, cluster, (&owner, None), argocd, None) {
+            Some((decision, _)) => match decision.conflict {
+                Some(conflict) => count.conflicts.push(format!("{cluster}: {conflict}")),
                 // The cluster is registered even if its Secret needs a correction.
                 None if !is_registered => count.pending.push(cluster.to_string()),
                 None => {}
@@ -238,12 +240,12 @@ fn count(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, ownership: &Owner
     count
 }
 
-fn placement(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, ownership: &Ownership) -> Condition {
-    let placement = it.placement(place);
+fn placement(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, ownership: &Ownership) -> Condition {
+    let placement = it.placement(object_ref);
     let selection = cache.selection(&placement);
     let (is, reason, message) = match (ownership, selection) {
         (Ownership::WrongPlacement(namespace), _) => (
-            Is::False,
+            ConditionStatus::False,
             ["InvalidConfiguration", "Failed"],
             format!(
                 "placementRef.namespace is {namespace}: set it to the namespace of the GitOpsCluster, where the \
@@ -251,17 +253,21 @@ fn placement(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, ownership: &O
             ),
         ),
         (_, Selection::NoPlacement) => (
-            Is::False,
+            ConditionStatus::False,
             ["PlacementNotFound", "Failed"],
             format!("Placement {placement} does not exist; registered clusters stay registered"),
         ),
-        (_, Selection::Nothing) => (
-            if it.spec.is_of_pull { Is::True } else { Is::False },
+        (_, Selection::Empty) => (
+            if it.spec.is_of_pull {
+                ConditionStatus::True
+            } else {
+                ConditionStatus::False
+            },
             ["ManagedClustersNotFound", "NoClusters"],
             format!("Placement {placement} selects no cluster; registered clusters stay registered"),
         ),
-        (_, Selection::Unsure { named, selected }) => (
-            Is::Unknown,
+        (_, Selection::Inconsistent { named, selected }) => (
+            ConditionStatus::Unknown,
             ["Reconciling", "InProgress"],
             match selected {
                 Some(selected) => format!(
@@ -274,8 +280,8 @@ fn placement(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, ownership: &O
                 ),
             },
         ),
-        (_, Selection::Sure(number)) => (
-            Is::True,
+        (_, Selection::Consistent(number)) => (
+            ConditionStatus::True,
             ["Success"; 2],
             format!("Placement {placement} selects {number} clusters"),
         ),
@@ -292,27 +298,27 @@ fn placement(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, ownership: &O
     }
 }
 
-fn served(place: &ObjectRef, ownership: &Ownership, argocd: &str) -> Condition {
+fn served(object_ref: &ObjectRef, ownership: &Ownership, argocd: &str) -> Condition {
     let (is, reason, message) = match ownership {
         Ownership::Served | Ownership::WrongPlacement(_) => (
-            Is::True,
+            ConditionStatus::True,
             ["Success"; 2],
             format!("clusters are registered in the namespace {argocd}"),
         ),
         Ownership::Elsewhere(namespace) => (
-            Is::False,
+            ConditionStatus::False,
             [UNANSWERED; 2],
             format!(
                 "no controller registers clusters in the namespace {namespace}: run one with --argocd-namespace {namespace}"
             ),
         ),
         Ownership::Unauthorised => (
-            Is::False,
+            ConditionStatus::False,
             ["InvalidConfiguration", "Failed"],
             format!(
                 "GitOpsClusters in Namespace {} have no effect: to permit them, set the label {OPEN} of Namespace \
                  {argocd} to true",
-                place.namespace
+                object_ref.namespace
             ),
         ),
     };
@@ -333,42 +339,45 @@ fn registered(it: &GitOpsCluster, ownership: &Ownership, count: &Count, agents: 
     } = count;
     let (is, reason, message) = if *ownership != Ownership::Served {
         (
-            Is::Unknown,
+            ConditionStatus::Unknown,
             ["Skipped", "InProgress"],
             "no cluster Secret is written".to_owned(),
         )
-    } else if Form::of(it).is_none() {
+    } else if SecretKind::of(it).is_none() {
         (
-            Is::False,
+            ConditionStatus::False,
             ["InvalidConfiguration", "Failed"],
             "the settings of argocd-agent are invalid; running agents stay unchanged".to_owned(),
         )
-    } else if Form::of(it) == Some(Form::Agent) && !agents {
+    } else if SecretKind::of(it) == Some(SecretKind::Agent) && !agents {
         (
-            Is::False,
+            ConditionStatus::False,
             ["NotImplemented", "Failed"],
             "the controller argocd-agent is not enabled: add it to ARGOCD_OCM_CMP_CONTROLLERS, and apply \
              deploy/deploy_argocd_agent.yaml"
                 .to_owned(),
         )
     } else if !conflicts.is_empty() {
-        let message = format!("{registered} of {selected} clusters are registered; {}", few(conflicts));
-        (Is::False, ["ClusterRegistrationFailed", "Failed"], message)
+        let message = format!(
+            "{registered} of {selected} clusters are registered; {}",
+            first_few(conflicts)
+        );
+        (ConditionStatus::False, ["ClusterRegistrationFailed", "Failed"], message)
     } else if !pending.is_empty() {
         let message = format!(
             "{registered} of {selected} clusters are registered, pending: {}",
-            few(pending)
+            first_few(pending)
         );
-        (Is::Unknown, ["Reconciling", "InProgress"], message)
+        (ConditionStatus::Unknown, ["Reconciling", "InProgress"], message)
     } else if *selected == 0 {
         (
-            Is::Unknown,
+            ConditionStatus::Unknown,
             ["ManagedClustersNotFound", "InProgress"],
             "no cluster is selected".to_owned(),
         )
     } else {
         (
-            Is::True,
+            ConditionStatus::True,
             ["Success"; 2],
             format!("{registered} clusters are registered"),
         )
@@ -382,15 +391,19 @@ fn registered(it: &GitOpsCluster, ownership: &Ownership, count: &Count, agents: 
 }
 
 fn implemented(it: &GitOpsCluster) -> Condition {
-    let fields = it.spec.not_done.iter().filter(|field| **field != PUSH);
+    let fields = it.spec.not_implemented.iter().filter(|field| **field != PUSH);
     let fields: Vec<_> = fields.map(|field| format!("spec.{field}")).collect();
     let ignored = (!fields.is_empty()).then(|| format!("not implemented: {}", fields.join(", ")));
-    let push = it.spec.not_done.contains(&PUSH).then(|| NO_PUSH.to_owned());
+    let push = it.spec.not_implemented.contains(&PUSH).then(|| NO_PUSH.to_owned());
     let all: Vec<_> = ignored.into_iter().chain(push).collect();
     let (is, reason, message) = if all.is_empty() {
-        (Is::True, "Success", "all fields of the spec are implemented".to_owned())
+        (
+            ConditionStatus::True,
+            "Success",
+            "all fields of the spec are implemented".to_owned(),
+        )
     } else {
-        (Is::False, "NotImplemented", all.join("; "))
+        (ConditionStatus::False, "NotImplemented", all.join("; "))
     };
     Condition {
         kind: "SpecImplemented",
@@ -403,7 +416,7 @@ fn implemented(it: &GitOpsCluster) -> Condition {
 /// Returns the condition that names the fields that have no effect because this GitOpsCluster must not set them.
 fn permitted(
     cache: &Cache,
-    place: &ObjectRef,
+    object_ref: &ObjectRef,
     it: &GitOpsCluster,
     ownership: &Ownership,
     argocd: &str,
@@ -418,24 +431,24 @@ fn permitted(
             it.spec.refused.join(", ")
         ));
     }
-    let others = argocd_agent::revoked_of_others(cache, place, it, argocd);
+    let others = argocd_agent::revoked_of_others(cache, object_ref, it, argocd);
     if !others.is_empty() {
         all.push(format!(
             "agent.revokedClusters has no effect on clusters of other GitOpsClusters, revoke them there: {}",
-            few(&others)
+            first_few(&others)
         ));
     }
     (!all.is_empty()).then(|| Condition {
         kind: PERMITTED,
-        is: Is::False,
+        is: ConditionStatus::False,
         reason: ["NotPermitted"; 2],
         message: all.join("; "),
     })
 }
 
 /// Returns the condition that names the writes for this GitOpsCluster that the API server refuses.
-fn written(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, context: &Context<'_>) -> Option<Condition> {
-    let mut all = cache.refused_of_gitops(place);
+fn written(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, context: &Context<'_>) -> Option<Condition> {
+    let mut all = cache.refused_of_gitops(object_ref);
     if it.spec.agent.is_some() && context.settings.agents {
         let argocd = ObjectRef::new("", &context.settings.argocd);
         all.extend(cache.refused(argocd_agent::NAME, ReconcileKind::ArgoCd, &argocd));
@@ -443,22 +456,22 @@ fn written(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, context: &Conte
     let all: Vec<_> = all.into_iter().map(str::to_owned).collect();
     (!all.is_empty()).then(|| Condition {
         kind: WRITTEN,
-        is: Is::False,
+        is: ConditionStatus::False,
         reason: ["WriteRefused"; 2],
-        message: few(&all),
+        message: first_few(&all),
     })
 }
 
 /// Returns true if the status names exactly the writes that the API server refuses.
-pub(super) fn names_refusals(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, context: &Context<'_>) -> bool {
-    let wanted = written(cache, place, it, context).map(|wanted| json!(wanted.message));
-    condition(it, WRITTEN).map(|found| &found["message"]) == wanted.as_ref()
+pub(super) fn names_refusals(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, context: &Context<'_>) -> bool {
+    let desired = written(cache, object_ref, it, context).map(|desired| json!(desired.message));
+    condition(it, WRITTEN).map(|found| &found["message"]) == desired.as_ref()
 }
 
 /// Returns the status of a GitOpsCluster that is being deleted, if it differs from the current one.
 pub(super) fn deleting(
     cache: &Cache,
-    place: &ObjectRef,
+    object_ref: &ObjectRef,
     it: &GitOpsCluster,
     left: &[String],
     context: &Context<'_>,
@@ -466,13 +479,13 @@ pub(super) fn deleting(
     let waits = if left.is_empty() {
         "the removal of its finalizer".to_owned()
     } else {
-        format!("the deletion of {}", few(left))
+        format!("the deletion of {}", first_few(left))
     };
-    let written = written(cache, place, it, context);
+    let written = written(cache, object_ref, it, context);
     let why = written.as_ref().map(|it| format!("; {}: {}", it.kind, it.message));
     let ready = Condition {
         kind: "Ready",
-        is: Is::False,
+        is: ConditionStatus::False,
         reason: ["Deleting"; 2],
         message: format!("being deleted, waiting for {waits}{}", why.unwrap_or_default()),
     };
@@ -488,19 +501,19 @@ pub(super) fn deleting(
     let is_so = it
         .status
         .get("conditions")
-        .is_some_and(|there| *there == json!(conditions));
+        .is_some_and(|existing| *existing == json!(conditions));
     (!is_so).then(|| json!({"conditions": conditions, "phase": "failed", "message": ready["message"]}))
 }
 
 /// Returns the condition Ready: True if all conditions are True, otherwise the worst status and the conditions that have it.
 fn ready(conditions: &[Condition]) -> Condition {
-    let worst = [Is::False, Is::Unknown]
+    let worst = [ConditionStatus::False, ConditionStatus::Unknown]
         .into_iter()
         .find_map(|is| conditions.iter().find(|condition| condition.is == is));
     let Some(worst) = worst else {
         return Condition {
             kind: "Ready",
-            is: Is::True,
+            is: ConditionStatus::True,
             reason: ["Success"; 2],
             message: "all conditions are True".to_owned(),
         };
@@ -518,10 +531,10 @@ fn ready(conditions: &[Condition]) -> Condition {
 }
 
 /// Joins the first few texts, and adds their total number.
-fn few(all: &[String]) -> String {
-    let first = all.iter().take(NAMED).map(String::as_str);
+fn first_few(all: &[String]) -> String {
+    let first = all.iter().take(MAX_NAMED).map(String::as_str);
     let mut text = first.collect::<Vec<_>>().join("; ");
-    if all.len() > NAMED {
+    if all.len() > MAX_NAMED {
         let _ = write!(text, " ({} in total)", all.len());
     }
     text

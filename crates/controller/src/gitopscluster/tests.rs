@@ -6,7 +6,7 @@ use super::*;
 use crate::cache::tests::now;
 use crate::cache::{Change, ReconcileRequest, Refusal};
 use crate::cluster_secrets::reconcile as cluster_secrets;
-use crate::model::{Decision, Placement, is_open};
+use crate::model::{Placement, PlacementDecision, is_open};
 use crate::reconcile::Settings;
 use crate::runtime::queue::Refresh;
 use crate::runtime::table::Update;
@@ -65,7 +65,7 @@ fn a_cluster_that_leaves_the_placement_loses_its_secret_once_both_say_so() {
     hub.settle();
     assert_eq!(hub.registered(), ["eu1", "eu2"], "the Placement still says two");
     assert_eq!(hub.is("PlacementResolved"), ["Unknown", "Reconciling"]);
-    hub.says(Some(1));
+    hub.set_placement_status(Some(1));
     hub.settle();
     assert_eq!(hub.registered(), ["eu1"]);
     assert_eq!(hub.is("Ready"), ["True", "Success"]);
@@ -88,14 +88,14 @@ fn on_doubt_nothing_is_taken_away() {
         (
             "the Placement is gone with all it decided",
             |hub| {
-                hub.apply(Change::Decision(Update::Listed(HashSet::new())));
+                hub.apply(Change::PlacementDecision(Update::Listed(HashSet::new())));
                 hub.apply(Change::Placement(Update::Listed(HashSet::new())));
             },
             ["False", "PlacementNotFound"],
         ),
         (
             "the Placement says nothing",
-            |hub| hub.says(None),
+            |hub| hub.set_placement_status(None),
             ["Unknown", "Reconciling"],
         ),
         (
@@ -123,7 +123,7 @@ fn the_secret_of_a_cluster_that_is_gone_goes() {
     hub.apply(Change::Cluster(Update::Deleted("eu2".into())));
     hub.settle();
     assert_eq!(hub.registered(), ["eu1"]);
-    let [status, _, message] = hub.says_of(&all(), "ClustersRegistered");
+    let [status, _, message] = hub.condition_of(&all(), "ClustersRegistered");
     assert_eq!(status, "Unknown");
     assert!(message.contains("eu2 (no such ManagedCluster)"), "{message}");
 }
@@ -133,11 +133,11 @@ fn deletion_takes_its_secrets_and_then_its_finalizer_and_nothing_of_others() {
     let mut hub = Hub::with_all();
     let other = ObjectRef::new("argocd", "other");
     hub.write(&other, &acm(&json!({"placementRef": {"name": "others"}})));
-    let decision = Decision {
+    let decision = PlacementDecision {
         placement: "others".into(),
         clusters: BTreeSet::from(["eu3".into()]),
     };
-    hub.apply(Change::Decision(Update::Set(
+    hub.apply(Change::PlacementDecision(Update::Set(
         ObjectRef::new("argocd", "others-1"),
         decision,
     )));
@@ -180,16 +180,20 @@ fn a_copied_secret_does_not_hold_up_deletion() {
 fn says_what_deletion_waits_for() {
     let mut hub = Hub::with_all();
     hub.delete(&all());
-    let written = hub.look(ReconcileKind::GitOpsCluster, &all());
+    let written = hub.reconcile_one(ReconcileKind::GitOpsCluster, &all());
     assert_eq!(written.as_deref(), Some("status argocd/all"));
-    let [status, reason, message] = hub.says_of(&all(), "Ready");
+    let [status, reason, message] = hub.condition_of(&all(), "Ready");
     assert_eq!([status, reason], ["False", "Deleting"]);
     assert_eq!(
         message,
         "being deleted, waiting for the deletion of Secret argocd/eu1-application-manager-cluster-secret; \
          Secret argocd/eu2-application-manager-cluster-secret"
     );
-    assert_eq!(hub.look(ReconcileKind::GitOpsCluster, &all()), None, "once is enough");
+    assert_eq!(
+        hub.reconcile_one(ReconcileKind::GitOpsCluster, &all()),
+        None,
+        "once is enough"
+    );
     hub.settle();
     assert!(hub.objects.is_empty());
 }
@@ -200,7 +204,7 @@ fn red_hat_acms_default_of_pushing_keeps_it_from_being_ready() {
     hub.write(&all(), &acm(&json!({"createBlankClusterSecrets": null})));
     hub.settle();
     assert_eq!(hub.registered(), ["eu1", "eu2"], "they are registered all the same");
-    let [status, reason, message] = hub.says_of(&all(), "SpecImplemented");
+    let [status, reason, message] = hub.condition_of(&all(), "SpecImplemented");
     assert_eq!([status, reason], ["False", "NotImplemented"]);
     assert!(
         message.contains("set spec.createBlankClusterSecrets to true"),
@@ -219,7 +223,7 @@ fn of_two_that_select_a_cluster_the_first_keeps_it_and_the_other_takes_over_with
     hub.write(&other, &acm(&json!({})));
     let written = hub.settle();
     assert!(written.iter().all(|write| !write.contains("secret")), "{written:?}");
-    let [status, reason, message] = hub.says_of(&other, "ClustersRegistered");
+    let [status, reason, message] = hub.condition_of(&other, "ClustersRegistered");
     assert_eq!([status, reason], ["False", "ClusterRegistrationFailed"]);
     assert!(
         message.contains("eu1: GitOpsCluster argocd/all already registers it"),
@@ -230,7 +234,7 @@ fn of_two_that_select_a_cluster_the_first_keeps_it_and_the_other_takes_over_with
     let written = hub.settle();
     assert!(written.iter().all(|write| !write.starts_with("delete")), "{written:?}");
     assert_eq!(["eu1", "eu2"].map(|cluster| hub.owner(cluster)), ["argocd/aaa"; 2]);
-    assert_eq!(hub.says_of(&other, "Ready")[0], "True");
+    assert_eq!(hub.condition_of(&other, "Ready")[0], "True");
 }
 
 #[test]
@@ -253,7 +257,7 @@ fn somebody_elses_secret_is_told_once_and_left_alone() {
     hub.settle();
     hub.select(&["eu1", "eu2", "eu3"]);
     hub.settle();
-    assert!(hub.says_of(&all(), "ClustersRegistered")[2].starts_with("2 of 3 clusters"));
+    assert!(hub.condition_of(&all(), "ClustersRegistered")[2].starts_with("2 of 3 clusters"));
     assert_eq!(hub.events.len(), 1, "it is known, whatever else changes");
     hub.secret("push", None);
     hub.settle();
@@ -300,12 +304,12 @@ fn nothing_is_written_where_that_is_not_allowed() {
     assert_eq!(hub.objects[&tenant]["metadata"]["finalizers"], Value::Null);
     let namespace = json!({"metadata": {"labels": {"apps.open-cluster-management.io/gitops-argo-namespace": "true"}}});
     let open = is_open(&namespace.to_string()).expect("a Namespace");
-    hub.apply(Change::Open(Update::Set((), open)));
+    hub.apply(Change::AllowOtherNamespaces(Update::Set((), open)));
     hub.settle();
     assert_eq!(hub.registered(), ["eu1", "eu2"]);
     assert_eq!(hub.is("Ready"), ["True", "Success"]);
     // Closing it keeps existing objects, but they are not updated any more.
-    hub.apply(Change::Open(Update::Set((), false)));
+    hub.apply(Change::AllowOtherNamespaces(Update::Set((), false)));
     hub.cluster("eu1", &json!({"env": "prod"}));
     hub.select(&["eu1"]);
     let written = hub.settle();
@@ -318,7 +322,7 @@ fn a_gitopscluster_for_another_argo_cd_is_refused_until_another_controller_serve
     hub.write(&all(), &acm(&json!({"argoServer": {"argoNamespace": "gitops"}})));
     hub.settle();
     assert_eq!(hub.registered(), [""; 0], "it has moved");
-    let [status, reason, message] = hub.says_of(&all(), "ArgoServerVerified");
+    let [status, reason, message] = hub.condition_of(&all(), "ArgoServerVerified");
     assert_eq!([status, reason], ["False", "ArgoServerNotFound"]);
     assert!(message.contains("--argocd-namespace gitops"), "{message}");
     assert_eq!(
@@ -364,7 +368,7 @@ fn replaces_the_finalizer_of_earlier_versions_in_one_write() {
     let mut hub = Hub::with_all();
     hub.finalize(&["example.com/mine", SHARED_FINALIZER]);
     hub.affected.clear();
-    let written = hub.look(ReconcileKind::GitOpsCluster, &all());
+    let written = hub.reconcile_one(ReconcileKind::GitOpsCluster, &all());
     assert_eq!(written.as_deref(), Some("finalizers argocd/all"));
     assert_eq!(hub.finalizers(), ["example.com/mine", &finalizer("argocd")]);
     assert_eq!(hub.settle(), [""; 0], "nothing else changes");
@@ -405,7 +409,7 @@ fn two_controllers_agree_on_a_gitopscluster_that_neither_serves() {
     let status = hub.objects[&all()]["status"].clone();
     assert_eq!(hub.is("ArgoServerVerified")[0], "False");
     hub.argocd = "gitops";
-    assert_eq!(hub.look(ReconcileKind::GitOpsCluster, &all()), None);
+    assert_eq!(hub.reconcile_one(ReconcileKind::GitOpsCluster, &all()), None);
     assert_eq!(hub.objects[&all()]["status"], status);
 }
 
@@ -431,7 +435,7 @@ fn a_refusal_by_another_controller_is_not_answered() {
     hub.written(&all());
     hub.settle();
     hub.argocd = "argocd";
-    assert_eq!(hub.look(ReconcileKind::GitOpsCluster, &all()), None);
+    assert_eq!(hub.reconcile_one(ReconcileKind::GitOpsCluster, &all()), None);
     assert_eq!(hub.is("ArgoServerVerified"), refused);
     // It moves to an Argo CD without a controller.
     hub.write(&all(), &acm(&json!({"argoServer": {"argoNamespace": "third"}})));
@@ -497,7 +501,7 @@ fn what_is_not_done_keeps_it_from_being_ready() {
     );
     hub.settle();
     assert_eq!(hub.registered(), ["eu1", "eu2"]);
-    let [status, reason, message] = hub.says_of(&all(), "SpecImplemented");
+    let [status, reason, message] = hub.condition_of(&all(), "SpecImplemented");
     assert_eq!([status, reason], ["False", "NotImplemented"]);
     assert_eq!(
         message,
@@ -578,21 +582,21 @@ fn a_fleet_is_named_in_few_words_and_one_cluster_costs_no_look_at_the_others() {
     let it = hub.objects.get_mut(&all()).expect("it is there");
     it["metadata"]["finalizers"] = json!([finalizer("argocd")]);
     hub.written(&all());
-    hub.affected.retain(|(sort, _)| *sort == ReconcileKind::GitOpsCluster);
+    hub.affected.retain(|(kind, _)| *kind == ReconcileKind::GitOpsCluster);
     hub.settle();
-    let [_, _, message] = hub.says_of(&all(), "ClustersRegistered");
+    let [_, _, message] = hub.condition_of(&all(), "ClustersRegistered");
     assert_eq!(
         message,
         "0 of 1000 clusters are registered, pending: c000; c001; c002 (1000 in total)"
     );
 
     for name in &names {
-        let made = hub.look(ReconcileKind::Cluster, &ObjectRef::new("", name));
+        let made = hub.reconcile_one(ReconcileKind::Cluster, &ObjectRef::new("", name));
         assert_eq!(made, Some(format!("create {}", secret_name(name))));
     }
     hub.affected.clear();
     assert_eq!(
-        hub.look(ReconcileKind::GitOpsCluster, &all()).as_deref(),
+        hub.reconcile_one(ReconcileKind::GitOpsCluster, &all()).as_deref(),
         Some("status argocd/all")
     );
     assert_eq!(hub.is("Ready"), ["True", "Success"]);
@@ -604,7 +608,7 @@ fn a_fleet_is_named_in_few_words_and_one_cluster_costs_no_look_at_the_others() {
         std::mem::take(&mut hub.affected),
         [(ReconcileKind::Cluster, one.clone())]
     );
-    assert_eq!(hub.look(ReconcileKind::Cluster, &one), Some(patched));
+    assert_eq!(hub.reconcile_one(ReconcileKind::Cluster, &one), Some(patched));
     // Its Secret has the name that the other controller would use for the Secret of a missing cluster.
     let other = ObjectRef::new("", "c007-application-manager-cluster");
     assert_eq!(
@@ -624,13 +628,13 @@ fn a_refused_write_is_a_condition_until_it_is_accepted() {
     let eu1 = (ReconcileKind::Cluster, ObjectRef::new("", "eu1"));
     hub.refuse(&eu1, Some("Secret argocd/eu1 cannot be changed: forbidden"));
     assert_eq!(hub.settle(), ["status argocd/all"]);
-    let [status, reason, message] = hub.says_of(&all(), "WritesAccepted");
+    let [status, reason, message] = hub.condition_of(&all(), "WritesAccepted");
     assert_eq!([status, reason], ["False", "WriteRefused"]);
     assert_eq!(message, "Secret argocd/eu1 cannot be changed: forbidden");
     assert_eq!(hub.is("Ready"), ["False", "WriteRefused"]);
     hub.refuse(&eu1, None);
     assert_eq!(hub.settle(), ["status argocd/all"]);
-    assert_eq!(hub.says_of(&all(), "WritesAccepted"), [""; 3]);
+    assert_eq!(hub.condition_of(&all(), "WritesAccepted"), [""; 3]);
     assert_eq!(hub.is("Ready"), ["True", "Success"]);
 }
 
@@ -641,7 +645,7 @@ fn a_refused_finalizer_is_told_and_tried_again() {
     hub.affected.clear();
     let itself = (ReconcileKind::GitOpsCluster, all());
     hub.refuse(&itself, Some("GitOpsCluster argocd/all cannot be changed: no"));
-    let look = |hub: &mut Hub| hub.look(ReconcileKind::GitOpsCluster, &all());
+    let look = |hub: &mut Hub| hub.reconcile_one(ReconcileKind::GitOpsCluster, &all());
     assert_eq!(look(&mut hub).as_deref(), Some("status argocd/all"));
     assert_eq!(hub.is("WritesAccepted"), ["False", "WriteRefused"]);
     assert_eq!(look(&mut hub).as_deref(), Some("finalizers argocd/all"));
@@ -656,9 +660,9 @@ fn a_deletion_tells_what_is_refused() {
     hub.delete(&all());
     let eu1 = (ReconcileKind::Cluster, ObjectRef::new("", "eu1"));
     hub.refuse(&eu1, Some("Secret argocd/eu1 cannot be deleted: forbidden"));
-    hub.look(ReconcileKind::GitOpsCluster, &all());
+    hub.reconcile_one(ReconcileKind::GitOpsCluster, &all());
     assert_eq!(hub.is("WritesAccepted"), ["False", "WriteRefused"]);
-    let [_, reason, message] = hub.says_of(&all(), "Ready");
+    let [_, reason, message] = hub.condition_of(&all(), "Ready");
     assert_eq!(reason, "Deleting");
     assert!(
         message.ends_with("; WritesAccepted: Secret argocd/eu1 cannot be deleted: forbidden"),
@@ -685,17 +689,17 @@ impl Hub {
     }
 
     /// Makes the API server refuse the last write of an object for the GitOpsCluster, or accept it.
-    fn refuse(&mut self, (sort, place): &(ReconcileKind, ObjectRef), why: Option<&str>) {
+    fn refuse(&mut self, (kind, object_ref): &(ReconcileKind, ObjectRef), why: Option<&str>) {
         let affected = ReconcileRequest {
-            sort: *sort,
-            place: place.clone(),
+            kind: *kind,
+            object_ref: object_ref.clone(),
             refresh: Refresh::Unchanged,
         };
         let refusal = why.map(|why| Refusal {
             why: why.into(),
             gitops: Some(all()),
         });
-        self.apply(Change::Refused(NAME, 0, affected, refusal));
+        self.apply(Change::WriteRefused(NAME, 0, affected, refusal));
     }
 
     /// Sets the finalizers.

@@ -60,10 +60,10 @@ impl Application {
 
     /// Returns the ApplicationSet that generated the Application, if it is on this hub.
     #[must_use]
-    pub fn set(&self, place: &ObjectRef) -> Option<ObjectRef> {
+    pub fn set(&self, object_ref: &ObjectRef) -> Option<ObjectRef> {
         let generated = self.generated.as_ref()?;
         Some(ObjectRef {
-            namespace: Arc::clone(&place.namespace),
+            namespace: Arc::clone(&object_ref.namespace),
             name: (*generated.set).into(),
         })
     }

@@ -5,13 +5,13 @@ use serde::Deserialize;
 
 /// The reachability of a managed cluster, as reported by OCM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum Availability {
     /// The agent of the cluster sends heartbeats.
-    Heard,
+    Available,
     /// The agent of the cluster sends no heartbeats.
-    Silent,
+    Unknown,
     /// The agent reports that the API server of the cluster is unhealthy.
-    Unwell,
+    Unavailable,
 }
 
 /// A ManagedCluster.
@@ -20,16 +20,16 @@ pub struct Cluster {
     /// The UID, which distinguishes it from an earlier object of the same name.
     pub uid: Box<str>,
     /// The reachability.
-    pub reach: Reach,
+    pub availability: Availability,
     /// The labels.
     pub labels: Labels,
     /// True if the ManagedCluster has a deletion timestamp.
     pub deleting: bool,
 }
 
-impl Reach {
+impl Availability {
     /// All values.
-    pub const ALL: [Self; 3] = [Self::Heard, Self::Silent, Self::Unwell];
+    pub const ALL: [Self; 3] = [Self::Available, Self::Unknown, Self::Unavailable];
 }
 
 impl Cluster {
@@ -55,10 +55,10 @@ impl Cluster {
         let available = conditions.find(|condition| condition.kind == "ManagedClusterConditionAvailable");
         Ok(Self {
             uid: metadata.uid,
-            reach: match available.map(|available| &*available.status) {
-                Some("Unknown") => Reach::Silent,
-                Some("False") => Reach::Unwell,
-                _ => Reach::Heard,
+            availability: match available.map(|available| &*available.status) {
+                Some("Unknown") => Availability::Unknown,
+                Some("False") => Availability::Unavailable,
+                _ => Availability::Available,
             },
             labels: Labels::of(&metadata.labels.unwrap_or_default()),
             deleting: metadata.deletion_timestamp.is_some(),

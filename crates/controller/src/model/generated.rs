@@ -201,8 +201,8 @@ mod tests {
             &generated.phase,
             &generated.started_at,
         ];
-        let wanted = ["shop", "Synced", "abc", "Healthy", "Succeeded", "2026-06-01T12:00:00Z"];
-        assert_eq!(texts.map(|text| &**text), wanted);
+        let desired = ["shop", "Synced", "abc", "Healthy", "Succeeded", "2026-06-01T12:00:00Z"];
+        assert_eq!(texts.map(|text| &**text), desired);
         let resource = |api_version: &str, kind: &str| Resource {
             api_version: api_version.into(),
             kind: kind.into(),

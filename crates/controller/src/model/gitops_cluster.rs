@@ -50,10 +50,10 @@ pub struct Spec {
     /// The desired settings of argocd-agent, if it is requested.
     pub agent: Option<DesiredAgent>,
     /// True if argocd-agent is requested with invalid settings: an unusable mode or port, which an older CRD let through. The
-    /// existing installation must then stay unchanged. The field is in [`Spec::not_done`].
-    pub agent_is_unclear: bool,
+    /// existing installation must then stay unchanged. The field is in [`Spec::not_implemented`].
+    pub is_agent_invalid: bool,
     /// The requested fields that are not implemented.
-    pub not_done: Vec<&'static str>,
+    pub not_implemented: Vec<&'static str>,
     /// The fields that are allowed only in the namespace of Argo CD, but set in another one. They are ignored.
     pub refused: Vec<&'static str>,
 }
@@ -107,7 +107,7 @@ impl Spec {
     /// Returns true if argocd-agent is requested or may be: invalid settings are no reason to remove anything.
     #[must_use]
     pub fn may_have_agent(&self) -> bool {
-        self.agent.is_some() || self.agent_is_unclear
+        self.agent.is_some() || self.is_agent_invalid
     }
 
     /// Resets the fields that a GitOpsCluster outside the namespace of Argo CD must not set: the address in the principal's
@@ -143,41 +143,45 @@ impl Spec {
 }
 
 impl From<gitops_cluster::Spec> for Spec {
-    fn from(asked: gitops_cluster::Spec) -> Self {
+    fn from(requested: gitops_cluster::Spec) -> Self {
         let is = |field: &Field<bool>| field.unwrap_or_default();
-        let addon = asked.gitops_addon.as_ref().filter(|addon| is(&addon.enabled));
-        let agent = asked.asked_agent().map(|agent| match agent {
-            AskedAgent::Pull(agent) => Asked::of_pull(agent),
-            AskedAgent::Acm(agent) => Asked::of_acm(agent),
+        let addon = requested.gitops_addon.as_ref().filter(|addon| is(&addon.enabled));
+        let agent = requested.asked_agent().map(|agent| match agent {
+            AskedAgent::Pull(agent) => RequestedAgent::of_pull(agent),
+            AskedAgent::Acm(agent) => RequestedAgent::of_acm(agent),
         });
         let wants_agent = agent.is_some();
-        let mut not_done = not_done(&asked, addon, wants_agent);
-        let agent = agent.map(|agent| agent.wanted(asked.agent.as_ref()));
-        not_done.extend(agent.as_ref().and_then(|wanted| wanted.as_ref().err()));
-        not_done.sort_unstable();
-        let server = asked.argo_server.as_ref();
-        let placement = asked.placement_ref.as_ref();
+        let mut not_implemented = not_implemented(&requested, addon, wants_agent);
+        let agent = agent.map(|agent| agent.desired(requested.agent.as_ref()));
+        not_implemented.extend(agent.as_ref().and_then(|desired| desired.as_ref().err()));
+        not_implemented.sort_unstable();
+        let server = requested.argo_server.as_ref();
+        let placement = requested.placement_ref.as_ref();
         Self {
             is_of_pull: server.is_none(),
             placement: placement.and_then(|it| text(&it.name)).unwrap_or_default(),
             placement_namespace: placement.and_then(|it| text(&it.namespace)),
             argocd: server.and_then(|server| text(&server.argo_namespace)),
-            registers: asked.create_blank_cluster_secrets.unwrap_or(!wants_agent) || !wants_agent,
-            agent_is_unclear: matches!(agent, Some(Err(_))),
+            registers: requested.create_blank_cluster_secrets.unwrap_or(!wants_agent) || !wants_agent,
+            is_agent_invalid: matches!(agent, Some(Err(_))),
             agent: agent.and_then(Result::ok),
-            not_done,
+            not_implemented,
             refused: Vec::new(),
         }
     }
 }
 
 /// Returns the requested fields that are not implemented, except the agent's own fields.
-fn not_done(asked: &gitops_cluster::Spec, addon: Option<&GitOpsAddon>, wants_agent: bool) -> Vec<&'static str> {
+fn not_implemented(
+    requested: &gitops_cluster::Spec,
+    addon: Option<&GitOpsAddon>,
+    wants_agent: bool,
+) -> Vec<&'static str> {
     let is = |field: &Field<bool>| field.unwrap_or_default();
     let has = |field: &Field<String>| field.as_ref().is_some_and(|text| !text.is_empty());
     let olm = addon.and_then(|addon| addon.olm_subscription.as_ref());
     let agent = addon.and_then(|addon| addon.agent.as_ref());
-    let of_pull = asked.agent_addon.as_ref();
+    let of_pull = requested.agent_addon.as_ref();
     // OCM creates all objects of a template in one namespace.
     let is_elsewhere = |addon: &AgentAddon| {
         let namespace = addon.agent_namespace.as_deref().unwrap_or(ARGOCD);
@@ -186,16 +190,16 @@ fn not_done(asked: &gitops_cluster::Spec, addon: Option<&GitOpsAddon>, wants_age
     let all = [
         (
             of_pull.is_some_and(|addon| {
-                is_elsewhere(addon) || has(&addon.operator_namespace) && !is_operator_chosen(asked.agent.as_ref())
+                is_elsewhere(addon) || has(&addon.operator_namespace) && !is_operator_chosen(requested.agent.as_ref())
             }),
             "argoCDAgentAddon.operatorNamespace",
         ),
         (
             // Red Hat ACM then creates credentials for Argo CD to push with.
-            asked.argo_server.is_some() && !wants_agent && !is(&asked.create_blank_cluster_secrets),
+            requested.argo_server.is_some() && !wants_agent && !is(&requested.create_blank_cluster_secrets),
             PUSH,
         ),
-        (is(&asked.create_policy_template), "createPolicyTemplate"),
+        (is(&requested.create_policy_template), "createPolicyTemplate"),
         (addon.is_some() && !wants_agent, "gitopsAddon"),
         (
             agent.is_some_and(|agent| agent.propagate_hub_ca.is_some_and(|is| !is)),
@@ -210,10 +214,10 @@ fn not_done(asked: &gitops_cluster::Spec, addon: Option<&GitOpsAddon>, wants_age
             addon.is_some_and(|addon| is(&addon.override_existing_configs)),
             "gitopsAddon.overrideExistingConfigs",
         ),
-        (has(&asked.managed_service_account_ref), "managedServiceAccountRef"),
+        (has(&requested.managed_service_account_ref), "managedServiceAccountRef"),
     ];
-    let asked = all.into_iter().filter(|(is_asked, _)| *is_asked);
-    asked.map(|(_, field)| field).collect()
+    let requested = all.into_iter().filter(|(is_asked, _)| *is_asked);
+    requested.map(|(_, field)| field).collect()
 }
 
 /// Returns true if argocd-operator is to be installed.
@@ -223,7 +227,7 @@ fn is_operator_chosen(besides: Option<&gitops_cluster::Agent>) -> bool {
 }
 
 /// The agent settings in the fields of one dialect, each with its name there.
-struct Asked<'a> {
+struct RequestedAgent<'a> {
     mode: (&'a Field<Box<str>>, &'static str),
     address: &'a Field<Box<str>>,
     port: (&'a Field<Box<str>>, &'static str),
@@ -231,7 +235,7 @@ struct Asked<'a> {
     manifests: Option<&'a Vec<Value>>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> RequestedAgent<'a> {
     fn of_pull(addon: &'a AgentAddon) -> Self {
         Self {
             mode: (&addon.mode, "argoCDAgentAddon.mode"),
@@ -253,7 +257,7 @@ impl<'a> Asked<'a> {
     }
 
     /// Returns the desired settings of the agent. Returns the name of an invalid field as the error.
-    fn wanted(self, besides: Option<&gitops_cluster::Agent>) -> Result<DesiredAgent, &'static str> {
+    fn desired(self, besides: Option<&gitops_cluster::Agent>) -> Result<DesiredAgent, &'static str> {
         let mode = match text(self.mode.0).as_deref() {
             None | Some("managed") => Mode::Managed,
             Some("autonomous") => Mode::Autonomous,

@@ -17,7 +17,7 @@ fn now() -> Timestamp {
 
 #[track_caller]
 fn assert_bounded(state: &WorkState) {
-    let texts = [Some(&state.message), state.refused.as_ref(), state.wrong.as_ref()];
+    let texts = [Some(&state.message), state.refused.as_ref(), state.degraded.as_ref()];
     for text in texts.into_iter().flatten() {
         assert!(text.len() <= TEXT_MAX && is_plain_line(text), "{text:?}");
     }
@@ -31,7 +31,7 @@ fn what_is_kept_of_a_work_is_short_and_in_one_line() {
         };
         assert_bounded(&work.state);
         let mut before = now();
-        for (at, state) in &work.later {
+        for (at, state) in &work.health_changes {
             assert!(*at > before);
             assert_bounded(state);
             before = *at;
@@ -48,8 +48,8 @@ fn no_work_is_applied_nor_healthy_whose_agent_says_nothing() {
         let state = read.expect("it is tracked").state;
         let conditions = work["status"]["conditions"].as_array().into_iter().flatten();
         let mut applied = conditions.filter(|it| it["type"] == "Applied");
-        let is_heard = applied.any(|it| it["status"].is_string());
-        if !is_heard {
+        let is_available = applied.any(|it| it["status"].is_string());
+        if !is_available {
             assert!(
                 !state.applied && state.health != ocm::health::HealthStatus::Healthy,
                 "{state:?}"

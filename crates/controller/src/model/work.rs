@@ -3,7 +3,7 @@
 use super::generated::Part;
 use super::{Labels, Text, read};
 use crate::application_set_report::Resource;
-use crate::pull::Carried;
+use crate::pull::PullWork;
 use crate::runtime::text::bounded;
 use jiff::Timestamp;
 use memchr::memmem;
@@ -11,7 +11,7 @@ use ocm::health;
 use ocm::health::{HealthStatus, ObjectStatus, WorkStatus};
 use ocm::object_ref::ObjectRef;
 use ocm::ownership::OF_REPLICA_SET;
-use ocm::tracking::{Claim, INSTALLATION_ID, Itself, TRACKING_ID, Tracking};
+use ocm::tracking::{INSTALLATION_ID, ObjectIdentity, TRACKING_ID, Tracking, TrackingMarks};
 use ocm::work as works;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -44,11 +44,11 @@ pub struct Work {
     /// The ManifestWorkReplicaSet from which OCM generated the work, as `NAMESPACE.NAME`.
     pub set: Option<Box<str>>,
     /// The Application that it carries, if it is of the basic pull model.
-    pub carried: Option<Box<Carried>>,
+    pub pull_work: Option<Box<PullWork>>,
     /// The health of the work.
     pub state: WorkState,
     /// The later health of the work by time alone, in the order of time.
-    pub later: Vec<(Timestamp, WorkState)>,
+    pub health_changes: Vec<(Timestamp, WorkState)>,
     /// The resources of the work in the agent's status; not the resources of an Application that the work carries.
     pub parts: Arc<[Resource]>,
 }
@@ -72,7 +72,7 @@ pub struct WorkState {
     /// The objects that the agent cannot apply, and the reasons.
     pub refused: Option<String>,
     /// Other problems.
-    pub wrong: Option<String>,
+    pub degraded: Option<String>,
     /// The message that Argo CD shows.
     pub message: String,
 }
@@ -91,8 +91,8 @@ impl Work {
         let set = metadata.label(OF_REPLICA_SET).map(Into::into);
         // The whole `spec` is read only if it may contain an Application: works can be large.
         let claims = metadata.annotation(ocm::pull_model::HUB_NAME).is_some();
-        let carried = if claims || memmem::find(text.as_bytes(), APPLICATION.as_bytes()).is_some() {
-            Carried::read(&read(text)?).map(Box::new)
+        let pull_work = if claims || memmem::find(text.as_bytes(), APPLICATION.as_bytes()).is_some() {
+            PullWork::read(&read(text)?).map(Box::new)
         } else {
             None
         };
@@ -103,7 +103,7 @@ impl Work {
             installation_id: own(metadata.annotation(INSTALLATION_ID)),
             labels: labels.map(Labels::of).unwrap_or_default(),
         };
-        if marks.tracking_id.is_none() && labels.is_none() && carried.is_none() {
+        if marks.tracking_id.is_none() && labels.is_none() && pull_work.is_none() {
             return Ok(None);
         }
         let health_deadlines = health::health_deadlines(text, now)?;
@@ -113,35 +113,35 @@ impl Work {
             set,
             marks,
             state,
-            later: standings.collect(),
-            parts: if carried.as_ref().is_none_or(|carried| carried.claim.is_none()) {
+            health_changes: standings.collect(),
+            parts: if pull_work.as_ref().is_none_or(|pull_work| pull_work.claim.is_none()) {
                 parts(status)
             } else {
                 Arc::default()
             },
-            carried,
+            pull_work,
         }))
     }
 
     /// Returns the name of the Application that owns the work, in the format of Argo CD.
     #[must_use]
-    pub fn application(&self, tracking: &Tracking, kind: WorkKind, place: &ObjectRef) -> Option<&str> {
+    pub fn application(&self, tracking: &Tracking, kind: WorkKind, object_ref: &ObjectRef) -> Option<&str> {
         // Works that OCM generates from a set have the labels of the set's template, and belong to the set.
         if self.set.is_some() {
             return None;
         }
-        let claim = Claim {
+        let claim = TrackingMarks {
             tracking_id: self.marks.tracking_id.as_deref(),
             installation_id: self.marks.installation_id.as_deref(),
             label: self.marks.labels.get(tracking.label()),
         };
-        let itself = Itself {
+        let identity = ObjectIdentity {
             group: works::GROUP,
             kind: kind.kind(),
-            namespace: &place.namespace,
-            name: &place.name,
+            namespace: &object_ref.namespace,
+            name: &object_ref.name,
         };
-        tracking.application(&claim, &itself)
+        tracking.application(&claim, &identity)
     }
 }
 
@@ -182,7 +182,7 @@ impl WorkState {
         let whole = Some(&status.message)
             .filter(|message| is_bad(status.health) && !message.is_empty())
             .cloned();
-        let (refused, wrong) = match whole {
+        let (refused, degraded) = match whole {
             Some(message) if status.as_a_whole => (None, Some(message)),
             Some(message) => (Some(message), None),
             None => (
@@ -202,7 +202,7 @@ impl WorkState {
                     .all(|object| status.as_a_whole || has_applied(object)),
             objects: status.objects.len(),
             refused: refused.map(bounded),
-            wrong: wrong.map(bounded),
+            degraded: degraded.map(bounded),
             message: bounded(status.summary()),
         }
     }

@@ -1,7 +1,7 @@
 //! Reads an Application of the hub.
 
-use super::requests::{Operation, Refresh, Requests, Taken};
-use super::status::Mirror;
+use super::requests::{Forwarded, Operation, Refresh, Requests};
+use super::status::MirroredStatus;
 use super::{annotation, entry, group, items, own, text};
 use crate::annotations::{REFRESH, SKIP_RECONCILE};
 use ocm::boolean::is_true;
@@ -33,7 +33,7 @@ pub struct Application {
     /// The ApplicationSet that owns the Application, in the same namespace.
     pub set: Option<Box<str>>,
     /// The present values of the status fields that the controller writes.
-    pub current: Mirror,
+    pub current: MirroredStatus,
     /// The namespace of the Application on the managed cluster, from its annotation.
     pub(super) cluster_namespace: Option<Box<str>>,
     /// The destination for the Argo CD of the managed cluster, from its annotation.
@@ -76,7 +76,7 @@ impl Application {
                 refresh: Refresh::of_hub(object),
             },
             set: set(object),
-            current: object.get("status").map(Mirror::read).unwrap_or_default(),
+            current: object.get("status").map(MirroredStatus::read).unwrap_or_default(),
             cluster_namespace: annotated(names::CLUSTER_NAMESPACE),
             destination: named.or_else(|| annotated(names::DESTINATION_SERVER).map(Destination::Server)),
             sources: items(object, "/spec/sources").len(),
@@ -118,16 +118,16 @@ impl Application {
     /// Returns the one merge patch of this resource version for all changes: removing the requests that the work carries, and the
     /// status from [`super::status::patch`]. Returns `None` if nothing changes.
     #[must_use]
-    pub fn patch(&self, taken: Taken, status: Option<Value>) -> Option<Value> {
-        if taken == Taken::default() && status.is_none() {
+    pub fn patch(&self, forwarded: Forwarded, status: Option<Value>) -> Option<Value> {
+        if forwarded == Forwarded::default() && status.is_none() {
             return None;
         }
         let mut patch = status.unwrap_or_else(|| json!({}));
         patch["metadata"] = json!({"resourceVersion": self.version});
-        if taken.operation {
+        if forwarded.operation {
             patch["operation"] = Value::Null;
         }
-        if taken.refresh {
+        if forwarded.refresh {
             patch["metadata"]["annotations"] = json!({REFRESH: null, names::REFRESH_TIMESTAMP: null});
         }
         Some(patch)
@@ -264,8 +264,8 @@ mod tests {
     #[test]
     fn all_that_is_written_to_it_is_one_write_and_none_where_there_is_nothing() {
         let it = application(|_| ());
-        assert_eq!(it.patch(Taken::default(), None), None);
-        let both = Taken {
+        assert_eq!(it.patch(Forwarded::default(), None), None);
+        let both = Forwarded {
             operation: true,
             refresh: true,
         };
@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(it.patch(both, Some(json!({"status": status}))), Some(patch));
         let status = json!({"metadata": {"resourceVersion": "7"}, "status": status});
         assert_eq!(
-            it.patch(Taken::default(), Some(json!({"status": status["status"]}))),
+            it.patch(Forwarded::default(), Some(json!({"status": status["status"]}))),
             Some(status)
         );
     }

@@ -3,7 +3,9 @@
 //! A path to a list or a mapping is an error for the agent, and so is a list index out of range; a filter without a match is not.
 //! So conditions are selected by type.
 
-use super::status::{Condition, Health, Mirror, OperationState, Sync, bounded, bounded_line, bounded_word, time};
+use super::status::{
+    Condition, Health, MirroredStatus, OperationState, Sync, bounded, bounded_line, bounded_word, time,
+};
 use super::{items, text};
 use crate::annotations::REFRESH;
 use ocm::pull_model as names;
@@ -103,7 +105,7 @@ pub fn rules(sources: usize) -> Value {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Feedback {
     /// The status of its Application.
-    pub said: Mirror,
+    pub reported: MirroredStatus,
     /// The hash of the Application that the status describes.
     pub payload: Option<Box<str>>,
     /// The refresh request that the cluster's Argo CD has not processed yet.
@@ -124,7 +126,7 @@ impl Feedback {
         let values = Values::of(manifest);
         let own = |name| values.word(name);
         Self {
-            said: values.mirror(),
+            reported: values.mirror(),
             payload: own(PAYLOAD),
             refresh_pending: own(REFRESH_PENDING),
             operation_pending: own(OPERATION_PENDING),
@@ -171,9 +173,9 @@ impl<'v> Values<'v> {
         (text(value, "/type")? == "Integer").then(|| value.get("integer")?.as_i64())?
     }
 
-    fn mirror(&self) -> Mirror {
+    fn mirror(&self) -> MirroredStatus {
         let own = |name: &str| self.word(name);
-        Mirror {
+        MirroredStatus {
             health: Health {
                 status: own(HEALTH),
                 message: self.message(HEALTH_MESSAGE),
@@ -217,7 +219,7 @@ impl<'v> Values<'v> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::said;
+    use super::super::tests::reported;
     use super::*;
 
     #[test]
@@ -229,14 +231,14 @@ mod tests {
             .map(|rule| rule["jsonPaths"].clone())
             .collect();
         let one = |name: &str, path: &str| json!([{"name": name, "path": path}]);
-        let wanted = [
+        let desired = [
             one("healthStatus", ".status.health.status"),
             one("syncStatus", ".status.sync.status"),
             one("operationStateStartedAt", ".status.operationState.startedAt"),
             one("operationStatePhase", ".status.operationState.phase"),
             one("syncRevision", ".status.sync.revision"),
         ];
-        assert_eq!(five, wanted);
+        assert_eq!(five, desired);
     }
 
     #[test]
@@ -259,7 +261,7 @@ mod tests {
 
     #[test]
     fn all_that_comes_back_is_read() {
-        let mut manifest = said(&[
+        let mut manifest = reported(&[
             ("healthStatus", "Degraded"),
             ("healthMessage", "it crashes"),
             ("healthLastTransitionTime", "2026-06-01T12:00:00Z"),
@@ -288,8 +290,8 @@ mod tests {
             .push(retries);
         let own = |text: &str| Some(Box::from(text));
         let noon = || own("2026-06-01T12:00:00Z");
-        let wanted = Feedback {
-            said: Mirror {
+        let desired = Feedback {
+            reported: MirroredStatus {
                 history: Vec::new(),
                 health: Health {
                     status: own("Degraded"),
@@ -324,13 +326,13 @@ mod tests {
             initiated_by: None,
             is_silent: false,
         };
-        assert_eq!(Feedback::read(&manifest), wanted);
+        assert_eq!(Feedback::read(&manifest), desired);
     }
 
     #[test]
     fn a_text_of_a_cluster_is_bounded_and_acts_on_no_terminal() {
         let long = "x".repeat(10_000);
-        let read = |name, text| Feedback::read(&said(&[(name, text)])).said;
+        let read = |name, text| Feedback::read(&reported(&[(name, text)])).reported;
         let word = read("healthStatus", &long).health.status.expect("a word");
         assert_eq!(word.len(), 512);
         let word = read("syncRevision", "a\nb\u{1b}[2J\u{202e}").sync.revision;
@@ -348,7 +350,7 @@ mod tests {
             ("reconciledAt", "today"),
             ("syncStatus", ""),
         ];
-        assert_eq!(Feedback::read(&said(&started)).said, Mirror::default());
+        assert_eq!(Feedback::read(&reported(&started)).reported, MirroredStatus::default());
         for value in [
             json!({"type": "Integer", "integer": 1}),
             json!({"type": "JsonRaw", "jsonRaw": "[]"}),
@@ -358,15 +360,15 @@ mod tests {
             json!({"string": "x"}),
             Value::Null,
         ] {
-            let mut manifest = said(&[]);
+            let mut manifest = reported(&[]);
             manifest["statusFeedback"]["values"] = json!([{"name": "healthStatus", "fieldValue": value}, {}, "x"]);
             let feedback = Feedback::read(&manifest);
-            assert_eq!(feedback.said, Mirror::default(), "{manifest}");
+            assert_eq!(feedback.reported, MirroredStatus::default(), "{manifest}");
             assert!(!feedback.is_silent);
         }
-        assert!(Feedback::read(&said(&[])).is_silent);
+        assert!(Feedback::read(&reported(&[])).is_silent);
         for broken in [json!({}), json!({"statusFeedback": {"values": {}}}), Value::Null] {
-            assert_eq!(Feedback::read(&broken).said, Mirror::default());
+            assert_eq!(Feedback::read(&broken).reported, MirroredStatus::default());
         }
     }
 }

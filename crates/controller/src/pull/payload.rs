@@ -203,7 +203,7 @@ mod tests {
                 .remove(names::PAYLOAD)
                 .is_some()
         );
-        let wanted = json!({
+        let desired = json!({
             "apiVersion": "argoproj.io/v1alpha1",
             "kind": "Application",
             "metadata": {
@@ -219,7 +219,7 @@ mod tests {
                 "destination": {"server": "https://kubernetes.default.svc", "namespace": "guestbook"},
             },
         });
-        assert_eq!(it, wanted);
+        assert_eq!(it, desired);
     }
 
     #[test]

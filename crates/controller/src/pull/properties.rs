@@ -1,9 +1,9 @@
 //! Property tests for the readers of feedback about an Application, which a managed cluster can forge.
 
-use super::carried::Carried;
+use super::pull_work::PullWork;
 use super::requests::Requests;
-use super::status::{Mirror, Situation, TEXT_MAX, patch, wanted};
-use super::tests::{application, payload, said, work};
+use super::status::{MirroredStatus, StatusInputs, TEXT_MAX, desired, patch};
+use super::tests::{application, payload, reported, work};
 use jiff::Timestamp;
 use proptest::collection::vec;
 use proptest::prelude::{BoxedStrategy, Strategy, any, prop_oneof};
@@ -67,21 +67,21 @@ fn reports() -> BoxedStrategy<Value> {
     let values = vec((select(NAMES), value), 0..12);
     let reports = values.prop_map(|values| {
         let form = payload(&application(|_| ()), &Requests::default());
-        let mut said = said(&[("payload", &form)]);
-        let list = said["statusFeedback"]["values"].as_array_mut().expect("a list");
+        let mut reported = reported(&[("payload", &form)]);
+        let list = reported["statusFeedback"]["values"].as_array_mut().expect("a list");
         list.extend(
             values
                 .into_iter()
                 .map(|(name, value)| json!({"name": name, "fieldValue": value})),
         );
-        said
+        reported
     });
-    let tampered = reports.clone().prop_flat_map(|said| tampered(vec![said]));
+    let tampered = reports.clone().prop_flat_map(|reported| tampered(vec![reported]));
     prop_oneof![3 => reports, 1 => tampered].boxed()
 }
 
 #[track_caller]
-fn assert_bounded(mirror: &Mirror) {
+fn assert_bounded(mirror: &MirroredStatus) {
     let operation = mirror.operation.as_ref();
     let messages = [
         mirror.health.message.as_deref(),
@@ -133,20 +133,20 @@ fn assert_bounded(mirror: &Mirror) {
 #[test]
 fn what_a_cluster_says_is_written_once_and_bounded() {
     holds(1200, reports, |report| {
-        let Some(carried) = Carried::read(&work(&application(|_| ()), &Requests::default(), Some(report))) else {
+        let Some(pull_work) = PullWork::read(&work(&application(|_| ()), &Requests::default(), Some(report))) else {
             panic!("the status alone makes no work unreadable")
         };
-        let situation = Situation {
+        let inputs = StatusInputs {
             application: None,
             cluster: "eu1",
-            carried: Some(&carried),
+            pull_work: Some(&pull_work),
             notes: &[],
             read_only: false,
             is_ours: true,
             now: now(),
         };
-        let before = Mirror::default();
-        let after = wanted(&before, &situation);
+        let before = MirroredStatus::default();
+        let after = desired(&before, &inputs);
         assert_bounded(&after);
         assert!(
             after.health.status.is_some() && after.sync.status.is_some(),
@@ -154,9 +154,9 @@ fn what_a_cluster_says_is_written_once_and_bounded() {
         );
         let written = patch(&before, &after).expect("it says something");
         assert!(written.to_string().len() < 100_000);
-        let read = Mirror::read(&written["status"]);
+        let read = MirroredStatus::read(&written["status"]);
         assert_eq!(
-            patch(&read, &wanted(&read, &situation)),
+            patch(&read, &desired(&read, &inputs)),
             None,
             "nothing is left to be written"
         );
@@ -167,7 +167,7 @@ fn what_a_cluster_says_is_written_once_and_bounded() {
 fn any_work_is_read_as_one_of_the_pull_model_or_none() {
     let inputs = || {
         let form = payload(&application(|_| ()), &Requests::default());
-        let report = said(&[
+        let report = reported(&[
             ("payload", &form),
             ("healthStatus", "Healthy"),
             ("syncStatus", "Synced"),
@@ -175,10 +175,10 @@ fn any_work_is_read_as_one_of_the_pull_model_or_none() {
         tampered(vec![work(&application(|_| ()), &Requests::default(), Some(report))])
     };
     holds(1200, inputs, |work| {
-        let Some(carried) = Carried::read(&work) else { return };
-        assert!(!carried.name.is_empty());
-        if let Some((namespace, name)) = &carried.claim {
-            assert!(!namespace.is_empty() && *name == carried.name);
+        let Some(pull_work) = PullWork::read(&work) else { return };
+        assert!(!pull_work.name.is_empty());
+        if let Some((namespace, name)) = &pull_work.claim {
+            assert!(!namespace.is_empty() && *name == pull_work.name);
         }
     });
 }

@@ -6,16 +6,16 @@
 
 use crate::annotations::SKIP_RECONCILE;
 use crate::application_status::conditions::{APPLY_ERROR, UNREACHABLE, unreachable};
-use crate::cache::{Cache, Carrying, Changed, ReconcileKind, ReconcileRequest};
+use crate::cache::{Cache, Changed, PullWorkRef, ReconcileKind, ReconcileRequest};
 use crate::cluster_secrets::is_hub;
 use crate::model::{Application, WorkKind};
 use crate::pull;
-use crate::pull::requests::Taken;
-use crate::pull::status::{Condition, Mirror, Situation};
-use crate::pull::work::{Desired, Hold};
-use crate::pull::{Carried, payload, requests, status, tenancy, work};
-use crate::reconcile::{Context, Controller, Watch, never};
-use crate::runtime::action::{Action, Event, Involved, Write};
+use crate::pull::requests::Forwarded;
+use crate::pull::status::{Condition, MirroredStatus, StatusInputs};
+use crate::pull::work::{Desired, Retention};
+use crate::pull::{PullWork, payload, requests, status, tenancy, work};
+use crate::reconcile::{Context, Controller, Watch, no_requeue};
+use crate::runtime::action::{Action, Event, InvolvedObject, Write};
 use crate::watches::Kind;
 use ocm::object_ref::ObjectRef;
 use ocm::resources::{APPLICATIONS, Resource, WORKS};
@@ -33,9 +33,9 @@ pub(crate) const CONTROLLER: Controller = Controller {
         Watch::mapped(Kind::Parameters, all_applications),
         Watch::mapped(Kind::Projects, applications_of_project),
     ],
-    pause: Duration::from_secs(1),
+    min_write_interval: Duration::from_secs(1),
     reconcile,
-    requeue_after: never,
+    requeue_after: no_requeue,
 };
 
 /// No work can be built from the Application.
@@ -60,44 +60,48 @@ fn all_applications(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
 
 /// Maps a change of an AppProject.
 fn applications_of_project(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let is_of_it = |place: &&ObjectRef| {
-        let pull = cache.application(place).and_then(|it| it.pull.as_ref());
-        pull.is_some_and(|pull| *pull.project_name() == *changed.place.name)
+    let is_of_it = |object_ref: &&ObjectRef| {
+        let pull = cache.application(object_ref).and_then(|it| it.pull.as_ref());
+        pull.is_some_and(|pull| *pull.project_name() == *changed.object_ref.name)
     };
     let concerned = cache.pulled().filter(is_of_it).cloned();
     concerned.map(ReconcileRequest::application).collect()
 }
 
-fn reconcile(cache: &Cache, place: &ObjectRef, context: &Context<'_>) -> Option<Action> {
-    let works = cache.carrying(place);
-    let application = cache.application(place);
+fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Action> {
+    let works = cache.pull_works(object_ref);
+    let application = cache.application(object_ref);
     let writes = match application.map(|it| (it, it.pull.as_deref())) {
         // If the hub lists no Application at all, the hub itself may be broken.
-        None if !cache.is_sure_of_applications() => Vec::new(),
-        None => removed(&works, Some(place)),
+        None if !cache.is_application_list_certain() => Vec::new(),
+        None => removed(&works, Some(object_ref)),
         Some((_, None)) => removed(&works, None),
         // argocd-agent's principal copies the Applications of an autonomous agent there, with their labels.
-        Some(_) if works.is_empty() && is_of_cluster(cache, place, context) => return None,
-        Some((application, Some(pull))) if pull.deleting => ending(cache, place, (application, pull), &works, context),
-        Some((_, Some(_))) if is_of_cluster(cache, place, context) => return None,
-        Some((application, Some(pull))) => return alive(cache, place, (application, pull), &works, context),
+        Some(_) if works.is_empty() && is_of_cluster(cache, object_ref, context) => return None,
+        Some((application, Some(pull))) if pull.deleting => {
+            deletion_writes(cache, object_ref, (application, pull), &works, context)
+        }
+        Some((_, Some(_))) if is_of_cluster(cache, object_ref, context) => return None,
+        Some((application, Some(pull))) => {
+            return desired_writes(cache, object_ref, (application, pull), &works, context);
+        }
     };
     if writes.is_empty() || context.settings.pull.read_only {
         return None;
     }
-    Some(action(place, application, writes))
+    Some(action(object_ref, application, writes))
 }
 
 /// Returns true if the namespace of an Application is a managed cluster's, and not Argo CD's.
-fn is_of_cluster(cache: &Cache, place: &ObjectRef, context: &Context<'_>) -> bool {
-    *place.namespace != *context.settings.pull.argocd && cache.cluster(&place.namespace).is_some()
+fn is_of_cluster(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> bool {
+    *object_ref.namespace != *context.settings.pull.argocd && cache.cluster(&object_ref.namespace).is_some()
 }
 
-fn action(place: &ObjectRef, application: Option<&Application>, writes: Vec<Write>) -> Action {
+fn action(object_ref: &ObjectRef, application: Option<&Application>, writes: Vec<Write>) -> Action {
     Action {
-        of: Involved {
+        involved_object: InvolvedObject {
             resource: &APPLICATIONS,
-            place: place.clone(),
+            object_ref: object_ref.clone(),
             uid: application.map_or_else(|| "".into(), |application| application.uid.clone()),
         },
         writes,
@@ -107,14 +111,14 @@ fn action(place: &ObjectRef, application: Option<&Application>, writes: Vec<Writ
 }
 
 /// Deletes works, unless the API server still has the Application.
-fn removed(works: &[Carrying<'_>], unless_there: Option<&ObjectRef>) -> Vec<Write> {
-    let staying = works.iter().filter(|it| !it.carried.deleting);
-    let delete = |it: &Carrying<'_>| Write::Delete {
+fn removed(works: &[PullWorkRef<'_>], unless_exists: Option<&ObjectRef>) -> Vec<Write> {
+    let staying = works.iter().filter(|it| !it.pull_work.deleting);
+    let delete = |it: &PullWorkRef<'_>| Write::Delete {
         resource: &WORKS,
-        place: it.place.clone(),
-        uid: it.carried.uid.clone(),
-        version: it.carried.version.clone(),
-        unless_there: unless_there.map(|place| (&APPLICATIONS, place.clone())),
+        object_ref: it.object_ref.clone(),
+        uid: it.pull_work.uid.clone(),
+        version: it.pull_work.version.clone(),
+        unless_exists: unless_exists.map(|object_ref| (&APPLICATIONS, object_ref.clone())),
     };
     staying.map(delete).collect()
 }
@@ -122,110 +126,112 @@ fn removed(works: &[Carrying<'_>], unless_there: Option<&ObjectRef>) -> Vec<Writ
 /// Returns the writes for an Application that is being deleted. With a finalizer of Argo CD, the Application stays until the
 /// managed cluster has deleted the deployed objects, as if Argo CD on the hub had deployed them. Without one, the controller
 /// waits for nothing.
-fn ending(
+fn deletion_writes(
     cache: &Cache,
-    place: &ObjectRef,
+    object_ref: &ObjectRef,
     (application, pull): (&Application, &pull::Application),
-    works: &[Carrying<'_>],
+    works: &[PullWorkRef<'_>],
     context: &Context<'_>,
 ) -> Vec<Write> {
     let Some(release) = pull.release() else {
         return Vec::new();
     };
     let mut writes = removed(works, None);
-    let Some(kept) = believed(works, pull.cluster.as_deref()) else {
-        writes.push(patch(&APPLICATIONS, place, release));
+    let Some(kept) = trusted(works, pull.cluster.as_deref()) else {
+        writes.push(patch(&APPLICATIONS, object_ref, release));
         return writes;
     };
     // The agent's report during the deletion, such as an error that blocks it.
-    if writes.is_empty() || refused(cache, place).is_some() {
-        let wanted = wanted(
+    if writes.is_empty() || refused(cache, object_ref).is_some() {
+        let desired = desired(
             cache,
             (application, pull),
-            (&kept.place.namespace, Some(kept.carried)),
+            (&kept.object_ref.namespace, Some(kept.pull_work)),
             None,
             context,
         );
-        let body = pull.patch(Taken::default(), status::patch(&pull.current, &wanted));
-        writes.splice(0..0, body.map(|body| patch(&APPLICATIONS, place, body)));
+        let body = pull.patch(Forwarded::default(), status::patch(&pull.current, &desired));
+        writes.splice(0..0, body.map(|body| patch(&APPLICATIONS, object_ref, body)));
     }
     writes
 }
 
 /// Returns the API server's reason for rejecting the last write for an Application.
-fn refused<'i>(cache: &'i Cache, place: &ObjectRef) -> Option<&'i str> {
-    cache.refused(CONTROLLER.name, CONTROLLER.kind, place)
+fn refused<'i>(cache: &'i Cache, object_ref: &ObjectRef) -> Option<&'i str> {
+    cache.refused(CONTROLLER.name, CONTROLLER.kind, object_ref)
 }
 
 /// Returns the work whose status is trusted and whose deletion must complete first: one on the Application's cluster, or else one
 /// with a name that only its works have. Another cluster's agent may claim that one of its works carries any Application.
-fn believed<'w, 'i>(works: &'w [Carrying<'i>], cluster: Option<&str>) -> Option<&'w Carrying<'i>> {
-    let is_there = |it: &&Carrying<'_>| Some(&*it.place.namespace) == cluster;
+fn trusted<'w, 'i>(works: &'w [PullWorkRef<'i>], cluster: Option<&str>) -> Option<&'w PullWorkRef<'i>> {
+    let exists = |it: &&PullWorkRef<'_>| Some(&*it.object_ref.namespace) == cluster;
     let named = || works.iter().find(|it| it.is_named);
     works
         .iter()
-        .filter(is_there)
-        .min_by_key(|it| (it.carried.deleting, !it.is_named))
+        .filter(exists)
+        .min_by_key(|it| (it.pull_work.deleting, !it.is_named))
         .or_else(named)
 }
 
-fn patch(resource: &'static Resource, place: &ObjectRef, body: Value) -> Write {
+fn patch(resource: &'static Resource, object_ref: &ObjectRef, body: Value) -> Write {
     Write::Patch {
         resource,
-        place: place.clone(),
+        object_ref: object_ref.clone(),
         body,
     }
 }
 
 /// Returns the writes for an Application that is not being deleted.
-fn alive(
+fn desired_writes(
     cache: &Cache,
-    place: &ObjectRef,
+    object_ref: &ObjectRef,
     (application, pull): (&Application, &pull::Application),
-    works: &[Carrying<'_>],
+    works: &[PullWorkRef<'_>],
     context: &Context<'_>,
 ) -> Option<Action> {
     let settings = &context.settings.pull;
-    let target = target(cache, place, pull, settings);
+    let target = target(cache, object_ref, pull, settings);
     let mut writes = Vec::new();
-    let mut taken = Taken::default();
+    let mut forwarded = Forwarded::default();
     let kept = match target {
         Ok(cluster) => {
-            let name = name(cache, place, pull, (cluster, works), &settings.argocd);
-            let here = works.iter().filter(|it| *it.place.namespace == *cluster);
-            let kept = here.min_by_key(|it| (it.carried.deleting, !it.is_named, *it.place.name != *name));
-            let (requests, what) = requests::requests(pull, kept.map(|it| it.carried));
+            let name = name(cache, object_ref, pull, (cluster, works), &settings.argocd);
+            let here = works.iter().filter(|it| *it.object_ref.namespace == *cluster);
+            let kept = here.min_by_key(|it| (it.pull_work.deleting, !it.is_named, *it.object_ref.name != *name));
+            let (requests, what) = requests::requests(pull, kept.map(|it| it.pull_work));
             let project = cache.project(&pull.project);
-            let hold = Hold::next(settings, kept.map(|it| it.carried));
-            let reconcile = Desired::of(pull, (cluster, &name), settings, &requests, project, hold);
+            let retention = Retention::next(settings, kept.map(|it| it.pull_work));
+            let reconcile = Desired::of(pull, (cluster, &name), settings, &requests, project, retention);
             writes.extend(delivered(&reconcile, &ObjectRef::new(cluster, &name), kept));
-            taken = what;
+            forwarded = what;
             if !settings.read_only {
-                let others = works.iter().filter(|it| kept.is_none_or(|kept| it.place != kept.place));
+                let others = works
+                    .iter()
+                    .filter(|it| kept.is_none_or(|kept| it.object_ref != kept.object_ref));
                 writes.extend(removed(&others.copied().collect::<Vec<_>>(), None));
             }
             // The status of a new work is written after its creation: by then the agent may have reported.
-            if kept.is_none() && refused(cache, place).is_none() {
-                return Some(action(place, Some(application), writes));
+            if kept.is_none() && refused(cache, object_ref).is_none() {
+                return Some(action(object_ref, Some(application), writes));
             }
             kept
         }
         // The existing work keeps running.
-        Err(_) => believed(works, pull.cluster.as_deref()),
+        Err(_) => trusted(works, pull.cluster.as_deref()),
     };
-    let cluster = kept.map_or(target.as_deref().unwrap_or_default(), |it| &it.place.namespace);
-    let carried = kept.map(|it| it.carried);
-    let wanted = wanted(
+    let cluster = kept.map_or(target.as_deref().unwrap_or_default(), |it| &it.object_ref.namespace);
+    let pull_work = kept.map(|it| it.pull_work);
+    let desired = desired(
         cache,
         (application, pull),
-        (cluster, carried),
+        (cluster, pull_work),
         target.as_ref().err(),
         context,
     );
-    let body = pull.patch(taken, status::patch(&pull.current, &wanted));
-    let events = news(&pull.current, &wanted);
-    let body = body.map(|body| patch(&APPLICATIONS, place, body));
-    if refused(cache, place).is_some() {
+    let body = pull.patch(forwarded, status::patch(&pull.current, &desired));
+    let events = new_condition_events(&pull.current, &desired);
+    let body = body.map(|body| patch(&APPLICATIONS, object_ref, body));
+    if refused(cache, object_ref).is_some() {
         // If the API server rejects the work again, it skips the writes after it.
         writes.splice(0..0, body);
     } else {
@@ -236,7 +242,7 @@ fn alive(
     }
     Some(Action {
         events,
-        ..action(place, Some(application), writes)
+        ..action(object_ref, Some(application), writes)
     })
 }
 
@@ -246,11 +252,11 @@ fn alive(
 /// Returns the reason why there is none.
 fn target<'p>(
     cache: &Cache,
-    place: &ObjectRef,
+    object_ref: &ObjectRef,
     pull: &'p pull::Application,
     settings: &pull::Settings,
 ) -> Result<&'p str, String> {
-    tenancy::check_namespace(&place.namespace, settings, cache.namespaces())?;
+    tenancy::check_namespace(&object_ref.namespace, settings, cache.namespaces())?;
     let cluster = pull.cluster.as_deref().ok_or_else(|| {
         let annotation = ocm::pull_model::CLUSTER;
         format!("the annotation {annotation} names no managed cluster")
@@ -258,9 +264,9 @@ fn target<'p>(
     match cache.cluster(cluster) {
         None => Err(format!("ManagedCluster {cluster} does not exist")),
         Some(known) if known.deleting => Err(format!("ManagedCluster {cluster} is being deleted")),
-        Some(_) if settings.placement && !cache.is_selected(&place.namespace, cluster) => Err(format!(
+        Some(_) if settings.placement && !cache.is_selected(&object_ref.namespace, cluster) => Err(format!(
             "no Placement in Namespace {} selects ManagedCluster {cluster}",
-            place.namespace
+            object_ref.namespace
         )),
         Some(_) if settings.project && cache.project(&pull.project).is_none() => Err(format!(
             "AppProject {}/{} does not exist",
@@ -286,16 +292,16 @@ fn is_itself(pull: &pull::Application, settings: &pull::Settings) -> bool {
 /// short name, the one in Argo CD's namespace gets it.
 fn name(
     cache: &Cache,
-    place: &ObjectRef,
+    object_ref: &ObjectRef,
     pull: &pull::Application,
-    (cluster, works): (&str, &[Carrying<'_>]),
+    (cluster, works): (&str, &[PullWorkRef<'_>]),
     argocd: &str,
 ) -> String {
     let name = work::name(pull);
     let at = ObjectRef::new(cluster, &name);
-    let is_own = works.iter().any(|it| *it.place == at);
+    let is_own = works.iter().any(|it| *it.object_ref == at);
     let is_taken = !is_own && cache.work(WorkKind::Work, &at).is_some();
-    if is_taken || cache.is_others_name(&name, place) && *place.namespace != *argocd {
+    if is_taken || cache.is_others_name(&name, object_ref) && *object_ref.namespace != *argocd {
         return work::other_name(pull);
     }
     name
@@ -303,30 +309,30 @@ fn name(
 
 /// Returns the write that creates or updates a work. A work that is being deleted is not written, because the agent is deleting
 /// the applied objects.
-fn delivered(reconcile: &Desired, place: &ObjectRef, kept: Option<&Carrying<'_>>) -> Option<Write> {
+fn delivered(desired: &Desired, object_ref: &ObjectRef, kept: Option<&PullWorkRef<'_>>) -> Option<Write> {
     match kept {
         None => Some(Write::Create {
             resource: &WORKS,
-            place: place.clone(),
-            object: reconcile.object(),
+            object_ref: object_ref.clone(),
+            object: desired.object(),
         }),
-        Some(it) if it.carried.deleting || it.carried.fingerprint == reconcile.fingerprint() => None,
-        Some(it) => Some(patch(&WORKS, it.place, reconcile.patch(&it.carried.version))),
+        Some(it) if it.pull_work.deleting || it.pull_work.fingerprint == desired.fingerprint() => None,
+        Some(it) => Some(patch(&WORKS, it.object_ref, desired.patch(&it.pull_work.version))),
     }
 }
 
 /// Returns the desired status of an Application.
-fn wanted(
+fn desired(
     cache: &Cache,
     (application, pull): (&Application, &pull::Application),
-    (cluster, carried): (&str, Option<&Carried>),
+    (cluster, pull_work): (&str, Option<&PullWork>),
     no_target: Option<&String>,
     context: &Context<'_>,
-) -> Mirror {
-    let situation = Situation {
+) -> MirroredStatus {
+    let inputs = StatusInputs {
         application: Some(pull),
         cluster,
-        carried,
+        pull_work,
         notes: &notes(
             cache,
             application,
@@ -338,14 +344,14 @@ fn wanted(
         is_ours: !application.reconciled,
         now: context.now,
     };
-    status::wanted(&pull.current, &situation)
+    status::desired(&pull.current, &inputs)
 }
 
 /// Returns the conditions that the controller adds to those of the cluster.
 fn notes(
     cache: &Cache,
     application: &Application,
-    place: &ObjectRef,
+    object_ref: &ObjectRef,
     cluster: &str,
     no_target: Option<&String>,
 ) -> Vec<Condition> {
@@ -360,10 +366,10 @@ fn notes(
     if let Some(why) = no_target {
         note(ERROR, why.clone());
     }
-    if let Some(why) = refused(cache, place) {
+    if let Some(why) = refused(cache, object_ref) {
         note(WRITE_ERROR, why.to_owned());
     }
-    if let Some(why) = unreachable(cache.reach(cluster)) {
+    if let Some(why) = unreachable(cache.availability(cluster)) {
         note(UNREACHABLE, format!("{cluster}: {why}"));
     }
     if application.reconciled {
@@ -379,7 +385,7 @@ fn notes(
 }
 
 /// Returns Events for new conditions.
-fn news(before: &Mirror, after: &Mirror) -> Vec<Event> {
+fn new_condition_events(before: &MirroredStatus, after: &MirroredStatus) -> Vec<Event> {
     let is_known = |condition: &Condition| {
         let mut before = before.conditions.iter();
         before.any(|it| it.kind == condition.kind && it.message == condition.message)

@@ -20,7 +20,7 @@
 //! wait, because it may fix an operation that does not end: the operation may then run on the new payload as well.
 
 use super::application::Application;
-use super::carried::Carried;
+use super::pull_work::PullWork;
 use super::{annotation, entry, hash, items, text};
 use crate::annotations::REFRESH;
 use ocm::pull_model as names;
@@ -55,7 +55,7 @@ pub struct Refresh {
 
 /// The requests that can be removed from the hub's Application because the work carries them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct Forwarded {
     /// True if the `operation` can be removed.
     pub operation: bool,
     /// True if the refresh annotation can be removed.
@@ -66,7 +66,7 @@ pub struct Taken {
 const DIGITS: usize = 12;
 
 /// The separator between the hash and the time.
-const AT: char = '@';
+const TIME_SEPARATOR: char = '@';
 
 /// The kind of a hard refresh, which includes a normal one.
 const HARD: &str = "hard";
@@ -78,13 +78,13 @@ impl Operation {
         let mut info: Vec<Value> = items(&operation, "/info").to_vec();
         info.retain(|item| text(item, "/name") != Some(names::OPERATION));
         operation["info"] = info.into();
-        let asked = asked(object, &["f:operation"]);
+        let requested = requested_at(object, &["f:operation"]);
         let id = name(
             &[
                 text(object, "/metadata/uid").unwrap_or_default(),
                 &operation.to_string(),
             ],
-            asked,
+            requested,
         );
         let own = json!({"name": names::OPERATION, "value": id});
         operation["info"].as_array_mut().expect("it was made one").push(own);
@@ -107,8 +107,8 @@ impl Operation {
 
     /// Returns the time of the request.
     #[must_use]
-    pub fn asked(&self) -> Option<&str> {
-        self.id.split_once(AT).map(|(_, time)| time)
+    pub fn requested_at(&self) -> Option<&str> {
+        self.id.split_once(TIME_SEPARATOR).map(|(_, time)| time)
     }
 
     /// Returns true if the ApplicationSet controller requested the operation, as it does in each step of a RollingSync.
@@ -120,7 +120,7 @@ impl Operation {
 
     /// Returns true if both request the same, ignoring the time.
     fn is_alike(&self, other: &Self) -> bool {
-        let content = |it: &Self| it.id.split(AT).next().map(ToOwned::to_owned);
+        let content = |it: &Self| it.id.split(TIME_SEPARATOR).next().map(ToOwned::to_owned);
         content(self) == content(other)
     }
 }
@@ -130,12 +130,12 @@ impl Refresh {
     pub(super) fn of_hub(object: &Value) -> Option<Self> {
         let kind = entry(object, "annotations", REFRESH)?;
         let field = format!("f:{REFRESH}");
-        let asked = asked(object, &["f:metadata", "f:annotations", &field]);
+        let requested = requested_at(object, &["f:metadata", "f:annotations", &field]);
         let uid = text(object, "/metadata/uid").unwrap_or_default();
         let stamp = annotation(object, names::REFRESH_TIMESTAMP).unwrap_or_default();
         Some(Self {
             kind: kind.into(),
-            nonce: name(&[uid, kind, stamp], asked).into(),
+            nonce: name(&[uid, kind, stamp], requested).into(),
         })
     }
 
@@ -149,7 +149,7 @@ impl Refresh {
 }
 
 /// Returns the time of the last write to this field, to the second, from `managedFields`.
-fn asked<'v>(object: &'v Value, field: &[&str]) -> Option<&'v str> {
+fn requested_at<'v>(object: &'v Value, field: &[&str]) -> Option<&'v str> {
     let owns = |entry: &&Value| {
         let fields = entry.get("fieldsV1");
         field
@@ -162,71 +162,74 @@ fn asked<'v>(object: &'v Value, field: &[&str]) -> Option<&'v str> {
     owners.filter_map(|entry| text(entry, "/time")).max()
 }
 
-fn name(content: &[&str], asked: Option<&str>) -> String {
+fn name(content: &[&str], requested: Option<&str>) -> String {
     let hash = hash(content, DIGITS);
-    asked.map_or_else(|| hash.clone(), |asked| format!("{hash}{AT}{asked}"))
+    requested.map_or_else(
+        || hash.clone(),
+        |requested| format!("{hash}{TIME_SEPARATOR}{requested}"),
+    )
 }
 
 /// Returns the requests for the work, and those that can be removed from the hub's Application. `carried` is its work on the
 /// present target cluster: requests for another cluster are ignored.
 #[must_use]
-pub fn requests(application: &Application, carried: Option<&Carried>) -> (Requests, Taken) {
-    let asked = &application.requests;
-    let Some(carried) = carried else {
-        return (asked.clone(), Taken::default());
+pub fn requests(application: &Application, pull_work: Option<&PullWork>) -> (Requests, Forwarded) {
+    let requested = &application.requests;
+    let Some(pull_work) = pull_work else {
+        return (requested.clone(), Forwarded::default());
     };
-    let (operation, operation_taken) = operation(asked.operation.as_ref(), carried);
-    let (mut refresh, refresh_taken) = refresh(asked.refresh.as_ref(), carried);
-    if operation.is_some() && operation == carried.operation {
-        refresh.clone_from(&carried.refresh);
+    let (operation, operation_taken) = operation(requested.operation.as_ref(), pull_work);
+    let (mut refresh, refresh_taken) = refresh(requested.refresh.as_ref(), pull_work);
+    if operation.is_some() && operation == pull_work.operation {
+        refresh.clone_from(&pull_work.refresh);
     }
-    let taken = Taken {
+    let forwarded = Forwarded {
         operation: operation_taken,
         refresh: refresh_taken,
     };
-    (Requests { operation, refresh }, taken)
+    (Requests { operation, refresh }, forwarded)
 }
 
-fn operation(asked: Option<&Operation>, carried: &Carried) -> (Option<Operation>, bool) {
+fn operation(requested: Option<&Operation>, pull_work: &PullWork) -> (Option<Operation>, bool) {
     // The result is already known: the ApplicationSet controller requests a sync that it has not seen complete.
-    if asked.is_some_and(Operation::is_of_set) && carried.is_synced() {
-        let (kept, _) = operation(None, carried);
+    if requested.is_some_and(Operation::is_of_set) && pull_work.is_synced() {
+        let (kept, _) = operation(None, pull_work);
         return (kept, true);
     }
-    let Some(before) = &carried.operation else {
-        return (asked.filter(|_| !carried.is_busy()).cloned(), false);
+    let Some(before) = &pull_work.operation else {
+        return (requested.filter(|_| !pull_work.is_busy()).cloned(), false);
     };
-    let is_done = carried.has_done(before);
-    let Some(asked) = asked else {
+    let is_done = pull_work.has_done(before);
+    let Some(requested) = requested else {
         return ((!is_done).then(|| before.clone()), false);
     };
     // An operation that is not known to be done is not repeated; Argo CD's API server also rejects another one in that case. The
     // time in `managedFields` may move because the requester changes another field. The ApplicationSet controller repeats its
     // request until it sees the operation end: a later run would sync what is in Git by then, perhaps after the turn of its step.
-    if asked.id == before.id || !is_done && asked.is_alike(before) {
+    if requested.id == before.id || !is_done && requested.is_alike(before) {
         (Some(before.clone()), true)
-    } else if is_done || !carried.is_current() && carried.refused().is_some() {
-        (Some(asked.clone()), false)
+    } else if is_done || !pull_work.is_current() && pull_work.refused().is_some() {
+        (Some(requested.clone()), false)
     } else {
         (Some(before.clone()), false)
     }
 }
 
 /// Decides on the refresh, which can be requested at any time: Argo CD merges concurrent refreshes.
-fn refresh(asked: Option<&Refresh>, carried: &Carried) -> (Option<Refresh>, bool) {
-    let Some(before) = &carried.refresh else {
-        return (asked.cloned(), false);
+fn refresh(requested: Option<&Refresh>, pull_work: &PullWork) -> (Option<Refresh>, bool) {
+    let Some(before) = &pull_work.refresh else {
+        return (requested.cloned(), false);
     };
-    let is_done = carried.is_current() && carried.feedback.refresh_pending.is_none();
-    match asked {
+    let is_done = pull_work.is_current() && pull_work.feedback.refresh_pending.is_none();
+    match requested {
         None => ((!is_done).then(|| before.clone()), false),
-        Some(asked) if asked.nonce == before.nonce => (Some(before.clone()), true),
-        Some(asked) => {
+        Some(requested) if requested.nonce == before.nonce => (Some(before.clone()), true),
+        Some(requested) => {
             let stays_hard = !is_done && &*before.kind == HARD;
-            let kind = if stays_hard { &before.kind } else { &asked.kind };
+            let kind = if stays_hard { &before.kind } else { &requested.kind };
             let refresh = Refresh {
                 kind: kind.clone(),
-                nonce: asked.nonce.clone(),
+                nonce: requested.nonce.clone(),
             };
             (Some(refresh), false)
         }
@@ -234,7 +237,7 @@ fn refresh(asked: Option<&Refresh>, carried: &Carried) -> (Option<Refresh>, bool
 }
 
 #[cfg(test)]
-mod world;
+mod simulated_hub;
 
 #[cfg(test)]
 mod tests;

@@ -169,7 +169,7 @@ mod tests {
             check_namespace(namespace, &Settings::default(), &Namespaces::configured(list)).is_ok()
         };
         assert!(has("", "argocd") && !has("", "team-a") && !has(" , ", ""));
-        for (list, namespace, wanted) in [
+        for (list, namespace, desired) in [
             ("team-a", "team-a", true),
             ("team-a", "team-ab", false),
             ("x, team-*", "team-b", true),
@@ -182,7 +182,7 @@ mod tests {
             ("/^((?!not-allowed).)*$/", "not-allowed", false),
             ("/(/", "(", false),
         ] {
-            assert_eq!(has(list, namespace), wanted, "{list} {namespace}");
+            assert_eq!(has(list, namespace), desired, "{list} {namespace}");
         }
     }
 
@@ -222,7 +222,7 @@ mod tests {
             let it = application("argocd", |_| ());
             check(&it, Some(&project(&json!({"destinations": destinations})))).is_ok()
         };
-        for (destinations, wanted) in [
+        for (destinations, desired) in [
             (json!([{"server": "*", "namespace": "*"}]), true),
             (json!([{"name": "eu1", "namespace": "guestbook"}]), true),
             (json!([{"name": "eu*", "namespace": "guest*"}]), true),
@@ -260,7 +260,7 @@ mod tests {
                 false,
             ),
         ] {
-            assert_eq!(permitted(destinations.clone()), wanted, "{destinations}");
+            assert_eq!(permitted(destinations.clone()), desired, "{destinations}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Builds the ManifestWork of an Application: its name, its manifests, and the agent's settings for them.
 
 use super::application::Application;
-use super::carried::{Applied, Carried};
+use super::pull_work::{ApplyState, PullWork};
 use super::requests::Requests;
 use super::{Dialect, Settings, feedback, hash, items, payload, text};
 use crate::annotations::REFRESH;
@@ -73,7 +73,7 @@ pub fn names(application: &Application) -> [String; 2] {
 
 /// Returns true if a work of this name may carry an Application named `application`, with any UID.
 #[must_use]
-pub fn may_carry(work: &str, application: &str) -> bool {
+pub fn may_be_work_of(work: &str, application: &str) -> bool {
     let Some((stem, digits)) = work.rsplit_once('-') else {
         return false;
     };
@@ -87,39 +87,39 @@ pub fn may_carry(work: &str, application: &str) -> bool {
 
 /// The progress of a work in releasing its delivered objects, so that another component can adopt them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hold {
+pub enum Retention {
     /// The delivered objects are deleted with the work.
-    Firm,
+    Owned,
     /// The agent removes its owner reference from the delivered objects, which it does when it applies them.
-    Loosening,
+    Orphaning,
     /// The agent only observes. It no longer changes the delivered objects, so it must have removed the owner reference before:
     /// Kubernetes deletes with the work any object that still has one.
-    Loose,
+    Released,
 }
 
-impl Hold {
+impl Retention {
     /// Reads the state from an existing work.
     pub(super) fn read(work: &Value) -> Self {
         let mut configs = items(work, "/spec/manifestConfigs").iter();
         let is_read_only = |config: &Value| text(config, "/updateStrategy/type") == Some(READ_ONLY);
         match text(work, "/spec/deleteOption/propagationPolicy") {
-            Some(ORPHAN) if configs.all(is_read_only) => Self::Loose,
-            Some(ORPHAN) => Self::Loosening,
-            _ => Self::Firm,
+            Some(ORPHAN) if configs.all(is_read_only) => Self::Released,
+            Some(ORPHAN) => Self::Orphaning,
+            _ => Self::Owned,
         }
     }
 
     /// Returns the next state of an existing work if everything is to be released. Objects that were never applied have no owner
     /// reference.
     #[must_use]
-    pub fn next(settings: &Settings, carried: Option<&Carried>) -> Self {
-        let now = carried.map_or(Self::Loose, |carried| carried.hold);
-        let is_applied = carried.is_some_and(|carried| carried.applied == Applied::Done);
+    pub fn next(settings: &Settings, pull_work: Option<&PullWork>) -> Self {
+        let now = pull_work.map_or(Self::Released, |pull_work| pull_work.retention);
+        let is_applied = pull_work.is_some_and(|pull_work| pull_work.applied == ApplyState::Succeeded);
         match now {
-            _ if !settings.read_only => Self::Firm,
-            Self::Loosening if is_applied => Self::Loose,
-            Self::Loose => Self::Loose,
-            Self::Firm | Self::Loosening => Self::Loosening,
+            _ if !settings.read_only => Self::Owned,
+            Self::Orphaning if is_applied => Self::Released,
+            Self::Released => Self::Released,
+            Self::Owned | Self::Orphaning => Self::Orphaning,
         }
     }
 }
@@ -144,18 +144,18 @@ impl Desired {
         settings: &Settings,
         requests: &Requests,
         project: Option<&Value>,
-        hold: Hold,
+        retention: Retention,
     ) -> Self {
         let manifests = payload::manifests(application, settings, requests, project);
         let configs: Vec<Value> = manifests
             .iter()
-            .filter_map(|object| config(object, application, hold))
+            .filter_map(|object| config(object, application, retention))
             .collect();
         let orphans: Vec<Value> = manifests.iter().filter_map(orphan).collect();
         let mut spec = json!({"workload": {}});
         spec["workload"]["manifests"] = manifests.into();
         spec["manifestConfigs"] = configs.into();
-        if hold != Hold::Firm {
+        if retention != Retention::Owned {
             spec["deleteOption"] = json!({"propagationPolicy": ORPHAN});
         } else if !orphans.is_empty() {
             spec["deleteOption"] = json!({
@@ -218,8 +218,8 @@ impl Desired {
 }
 
 /// Returns the desired entries, with nulls for entries of ours to remove.
-fn with_nulls(wanted: &Map<String, Value>, ours: &[&str]) -> Map<String, Value> {
-    let mut all = wanted.clone();
+fn with_nulls(desired: &Map<String, Value>, ours: &[&str]) -> Map<String, Value> {
+    let mut all = desired.clone();
     for name in ours {
         all.entry(*name).or_insert(Value::Null);
     }
@@ -282,7 +282,7 @@ fn identifier(object: &Value) -> Option<Map<String, Value>> {
 }
 
 /// Returns the ManifestConfig of an object: its update strategy and feedback rules.
-fn config(object: &Value, application: &Application, hold: Hold) -> Option<Value> {
+fn config(object: &Value, application: &Application, retention: Retention) -> Option<Value> {
     let kind = text(object, "/kind")?;
     let mut config = json!({"resourceIdentifier": identifier(object)?});
     if kind == names::KIND {
@@ -294,7 +294,7 @@ fn config(object: &Value, application: &Application, hold: Hold) -> Option<Value
         Some(json!({"type": "ServerSideApply", "serverSideApply": apply}))
     };
     config["updateStrategy"] = match kind {
-        _ if hold == Hold::Loose => json!({"type": READ_ONLY}),
+        _ if retention == Retention::Released => json!({"type": READ_ONLY}),
         // The cluster's Argo CD removes completed operations: the agent must not restore them with each sync.
         names::KIND => server_side(json!({"ignoreFields": [{
             "condition": "OnSpokeChange",

@@ -4,14 +4,16 @@
 //! replica on standby for months would remember every object that ever existed. So a standby reconciles each object a minute
 //! later, without writing, and forgets those in the desired state.
 
-use super::{AFTER_PANIC, BUDGET, Context, Decision, Reconciler, STRIDE, Workqueue, decide};
+use super::{
+    CLOCK_CHECK_INTERVAL, Context, PANIC_BACKOFF, ReconcileResult, Reconciler, Workqueue, YIELD_AFTER, decide,
+};
 use crate::runtime::panics::guard;
 use ocm::object_ref::ObjectRef;
 use ocm::time_math::later;
 use std::time::{Duration, Instant};
 
 /// The time that the leader has to write an object before a standby reconciles it.
-const PATIENCE: Duration = Duration::from_secs(60);
+const STANDBY_DELAY: Duration = Duration::from_secs(60);
 
 /// The queued objects that a standby reconciles.
 #[derive(Debug, Default)]
@@ -36,35 +38,43 @@ impl Reconciler {
             if self.sweep.next.is_some_and(|at| now < at) {
                 return false;
             }
-            self.sweep.next = Some(later(now, PATIENCE));
-            let Some(by) = now.checked_sub(PATIENCE) else {
+            self.sweep.next = Some(later(now, STANDBY_DELAY));
+            let Some(by) = now.checked_sub(STANDBY_DELAY) else {
                 return false;
             };
             for (at, workqueue) in self.workqueues.iter().enumerate() {
-                self.sweep
-                    .left
-                    .extend(workqueue.queue.overdue(by).into_iter().map(|place| (at, place)));
+                self.sweep.left.extend(
+                    workqueue
+                        .queue
+                        .overdue(by)
+                        .into_iter()
+                        .map(|object_ref| (at, object_ref)),
+                );
             }
         }
-        let mut looks = 0_u32;
-        while let Some((at, place)) = self.sweep.left.pop() {
+        let mut reconciled = 0_u32;
+        while let Some((at, object_ref)) = self.sweep.left.pop() {
             let Workqueue { controller, queue, .. } = &mut self.workqueues[at];
-            let Some(due) = queue.peek(&place, now) else { continue };
+            let Some(due) = queue.peek(&object_ref, now) else {
+                continue;
+            };
             let context = Context {
                 now: (self.clocks.time)(),
                 stale: due.stale,
                 settings: &self.settings,
             };
-            match guard(|| decide(controller, &self.cache, &place, &context)) {
-                Ok(Decision::AsItShouldBe(requeue_after)) => {
-                    queue.drop_due(&place, requeue_after.map(|wait| later(now, wait)));
+            match guard(|| decide(controller, &self.cache, &object_ref, &context)) {
+                Ok(ReconcileResult::Unchanged(requeue_after)) => {
+                    queue.forget_due(&object_ref, requeue_after.map(|wait| later(now, wait)));
                 }
-                Ok(Decision::Write(_)) => {}
+                Ok(ReconcileResult::Write(_)) => {}
                 // The leader reports the panic.
-                Err(_) => self.sweep.next = Some(later(now, AFTER_PANIC)),
+                Err(_) => self.sweep.next = Some(later(now, PANIC_BACKOFF)),
             }
-            looks = looks.wrapping_add(1);
-            if looks.is_multiple_of(STRIDE) && (self.clocks.elapsed)().saturating_duration_since(now) >= BUDGET {
+            reconciled = reconciled.wrapping_add(1);
+            if reconciled.is_multiple_of(CLOCK_CHECK_INTERVAL)
+                && (self.clocks.elapsed)().saturating_duration_since(now) >= YIELD_AFTER
+            {
                 return true;
             }
         }

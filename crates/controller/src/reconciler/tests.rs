@@ -5,9 +5,9 @@ use crate::Options;
 use crate::cache::ReconcileKind;
 use crate::metrics::metrics;
 use crate::reconcile::Watch;
-use crate::runtime::action::{Event, Involved, Write};
+use crate::runtime::action::{Event, InvolvedObject, Write};
 use crate::runtime::lease;
-use crate::runtime::lease::played;
+use crate::runtime::lease::fake_api_server;
 use crate::runtime::queue::Refresh;
 use http::{Method, Request, Response};
 use jiff::Timestamp;
@@ -47,31 +47,31 @@ fn client() -> Client {
 }
 
 /// Requests one write and an Event for each object.
-fn write_once(_: &Cache, place: &ObjectRef, _: &Context<'_>) -> Option<Action> {
+fn write_once(_: &Cache, object_ref: &ObjectRef, _: &Context<'_>) -> Option<Action> {
     LOOKS.set(LOOKS.get() + 1);
-    assert_ne!(&*place.name, "defect", "it cannot be looked at");
-    let resource = if place.namespace.is_empty() {
+    assert_ne!(&*object_ref.name, "defect", "it cannot be looked at");
+    let resource = if object_ref.namespace.is_empty() {
         &CLUSTERS
     } else {
         &APPLICATIONS
     };
-    let is_written = WRITTEN.with_borrow(|written| written.contains(&*place.name));
+    let is_written = WRITTEN.with_borrow(|written| written.contains(&*object_ref.name));
     (!is_written).then(|| Action {
-        of: Involved {
+        involved_object: InvolvedObject {
             resource,
-            place: place.clone(),
+            object_ref: object_ref.clone(),
             uid: "uid".into(),
         },
         writes: vec![Write::Patch {
             resource,
-            place: place.clone(),
+            object_ref: object_ref.clone(),
             body: json!({}),
         }],
         refresh: false,
         events: vec![Event {
             warning: false,
             reason: "Written",
-            message: place.to_string(),
+            message: object_ref.to_string(),
         }],
     })
 }
@@ -92,7 +92,7 @@ const fn controller(
         about: "",
         kind,
         watches: const { &[Watch::cached(Kind::Clusters)] },
-        pause: Duration::ZERO,
+        min_write_interval: Duration::ZERO,
         reconcile,
         requeue_after: |_, _, _| None,
     }
@@ -130,13 +130,13 @@ fn reconciler(controllers: &[&'static Controller], clocks: Clocks) -> Reconciler
     Reconciler::new(&options, &client(), leads, ready, metrics(), clocks)
 }
 
-fn touch(reconciler: &mut Reconciler, sort: ReconcileKind, places: impl IntoIterator<Item = ObjectRef>) {
-    let affected = places.into_iter().map(|place| ReconcileRequest {
-        sort,
-        place,
+fn enqueue(reconciler: &mut Reconciler, kind: ReconcileKind, object_refs: impl IntoIterator<Item = ObjectRef>) {
+    let affected = object_refs.into_iter().map(|object_ref| ReconcileRequest {
+        kind,
+        object_ref,
         refresh: Refresh::Unchanged,
     });
-    reconciler.touch(affected.collect());
+    reconciler.enqueue(affected.collect());
 }
 
 fn applications(namespace: &str, name: &str, count: usize) -> Vec<ObjectRef> {
@@ -169,7 +169,7 @@ async fn run(reconciler: &mut Reconciler, seconds: u64) {
 #[tokio::test(start_paused = true)]
 async fn hanging_writes_delay_neither_other_controllers_nor_tenants_nor_events() {
     let mut reconciler = reconciler(&[&APPLICATION, &CLUSTER], CLOCKS);
-    touch(
+    enqueue(
         &mut reconciler,
         ReconcileKind::Application,
         applications("hostile", "hang", 200),
@@ -177,8 +177,8 @@ async fn hanging_writes_delay_neither_other_controllers_nor_tenants_nor_events()
     run(&mut reconciler, 1).await;
     assert_eq!(requests("PATCH"), 30, "three quarters of what the controller has");
     // Objects of another kind and of another tenant have their own slots.
-    touch(&mut reconciler, ReconcileKind::Cluster, [ObjectRef::new("", "cluster")]);
-    touch(
+    enqueue(&mut reconciler, ReconcileKind::Cluster, [ObjectRef::new("", "cluster")]);
+    enqueue(
         &mut reconciler,
         ReconcileKind::Application,
         applications("tenant", "fine", 20),
@@ -187,7 +187,7 @@ async fn hanging_writes_delay_neither_other_controllers_nor_tenants_nor_events()
     assert_eq!((requests("/managedclusters/cluster"), requests("/fine-")), (1, 20));
     assert_eq!(requests("POST"), 21, "and their Events are written");
     // The same tenant gets a slot as soon as the other writes turn out to hang.
-    touch(
+    enqueue(
         &mut reconciler,
         ReconcileKind::Application,
         applications("hostile", "own", 1),
@@ -198,7 +198,7 @@ async fn hanging_writes_delay_neither_other_controllers_nor_tenants_nor_events()
     // This does not change later.
     for round in 0..20 {
         let all = applications("hostile", &format!("own-{round}"), 30);
-        touch(&mut reconciler, ReconcileKind::Application, all);
+        enqueue(&mut reconciler, ReconcileKind::Application, all);
         run(&mut reconciler, 5).await;
         assert_eq!(
             requests(&format!(
@@ -217,12 +217,12 @@ async fn hanging_writes_delay_neither_other_controllers_nor_tenants_nor_events()
 #[tokio::test(start_paused = true)]
 async fn events_are_written_while_writes_never_cease() {
     let mut reconciler = reconciler(&[&APPLICATION], CLOCKS);
-    touch(
+    enqueue(
         &mut reconciler,
         ReconcileKind::Application,
         applications("a", "hang", 300),
     );
-    touch(
+    enqueue(
         &mut reconciler,
         ReconcileKind::Application,
         applications("b", "fine", 3),
@@ -238,12 +238,12 @@ async fn events_are_written_while_writes_never_cease() {
 #[tokio::test(start_paused = true)]
 async fn a_panic_concerns_one_object_and_is_tried_again_later_and_later() {
     let mut reconciler = reconciler(&[&APPLICATION], CLOCKS);
-    touch(
+    enqueue(
         &mut reconciler,
         ReconcileKind::Application,
         [ObjectRef::new("argocd", "defect")],
     );
-    touch(
+    enqueue(
         &mut reconciler,
         ReconcileKind::Application,
         applications("argocd", "fine", 5),
@@ -256,23 +256,23 @@ async fn a_panic_concerns_one_object_and_is_tried_again_later_and_later() {
 
     // A write that panics.
     let due = Due {
-        place: ObjectRef::new("argocd", "written"),
-        share: crate::runtime::turns::Share::of(&"argocd".into()),
+        object_ref: ObjectRef::new("argocd", "written"),
+        flow: crate::runtime::fair_queue::FlowKey::of(&"argocd".into()),
         slow: false,
         stale: false,
         attempt: 1,
     };
     let task = reconciler.writes.spawn(async { panic!("it cannot be written") });
     let id = task.id();
-    let involved = Involved {
+    let involved = InvolvedObject {
         resource: &APPLICATIONS,
-        place: due.place.clone(),
+        object_ref: due.object_ref.clone(),
         uid: "uid".into(),
     };
     let running = Running {
-        of: Some((0, due, involved)),
+        involved_object: Some((0, due, involved)),
         task,
-        is_given_up: false,
+        is_aborted: false,
     };
     reconciler.running.insert(id, running);
     run(&mut reconciler, 1).await;
@@ -314,7 +314,7 @@ async fn an_object_that_becomes_due_while_the_loop_works_is_reconciled() {
         READINGS.set(0);
         let mut reconciler = reconciler(&[&APPLICATION], SLOW);
         let late = ObjectRef::new("argocd", &format!("late-{step}"));
-        touch(&mut reconciler, ReconcileKind::Application, [late]);
+        enqueue(&mut reconciler, ReconcileKind::Application, [late]);
         // No watch event wakes the loop.
         run(&mut reconciler, 10).await;
         assert_eq!(
@@ -337,11 +337,11 @@ async fn the_lease_is_renewed_during_a_backlog_of_100_000_objects() {
         elapsed: || START.with(|start| *start) + Duration::from_millis(LOOKS.get()),
     };
     let mut reconciler = reconciler(&[&IDLE], BUSY);
-    let places = (0..OBJECTS).map(|number| ObjectRef::new("argocd", &format!("{number}")));
-    touch(&mut reconciler, ReconcileKind::Application, places);
+    let object_refs = (0..OBJECTS).map(|number| ObjectRef::new("argocd", &format!("{number}")));
+    enqueue(&mut reconciler, ReconcileKind::Application, object_refs);
     // Objects are reconciled 200 ms after a change.
     LOOKS.set(200);
-    let hub = played::Hub::default();
+    let hub = fake_api_server::Hub::default();
     let (sender, mut leads) = watch::channel(false);
     let _election = lease::Election::start(hub.client().0, "argocd", "lease", "us".to_owned(), sender, 1);
     let (mut renewals, mut longest) = (0, 0);
@@ -371,12 +371,12 @@ async fn a_standby_forgets_what_another_replica_has_done() {
     let mut reconciler = reconciler(&[&APPLICATION], CLOCKS);
     let (sender, leads) = watch::channel(false);
     reconciler.leads = leads;
-    touch(
+    enqueue(
         &mut reconciler,
         ReconcileKind::Application,
         applications("argocd", "done", 1000),
     );
-    touch(
+    enqueue(
         &mut reconciler,
         ReconcileKind::Application,
         applications("argocd", "open", 3),

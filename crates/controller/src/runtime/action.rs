@@ -9,7 +9,7 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Action {
     /// The object on which Events are recorded.
-    pub of: Involved,
+    pub involved_object: InvolvedObject,
     /// The writes, in this order. If one fails, the rest is skipped and the object is reconciled again.
     pub writes: Vec<Write>,
     /// True if the writes ask for a refresh of the object.
@@ -21,11 +21,11 @@ pub struct Action {
 
 /// The object on which an Event is recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Involved {
+pub struct InvolvedObject {
     /// The resource of the object.
     pub resource: &'static Resource,
     /// The namespace and name of the object.
-    pub place: ObjectRef,
+    pub object_ref: ObjectRef,
     /// The UID, which distinguishes the object from an earlier one of the same name.
     pub uid: Box<str>,
 }
@@ -38,7 +38,7 @@ pub enum Write {
         /// The resource of the object.
         resource: &'static Resource,
         /// The namespace and name of the object.
-        place: ObjectRef,
+        object_ref: ObjectRef,
         /// The whole object.
         object: Value,
     },
@@ -47,7 +47,7 @@ pub enum Write {
         /// The resource of the object.
         resource: &'static Resource,
         /// The namespace and name of the object.
-        place: ObjectRef,
+        object_ref: ObjectRef,
         /// The patch. It contains the `resourceVersion` that the decision is based on: the API server rejects it for any other
         /// version.
         body: Value,
@@ -57,16 +57,16 @@ pub enum Write {
         /// The resource of the object.
         resource: &'static Resource,
         /// The namespace and name of the object.
-        place: ObjectRef,
+        object_ref: ObjectRef,
         /// The UID as a precondition: another object of the same name is not deleted.
         uid: Box<str>,
         /// The resource version as a precondition: a changed object is not deleted.
         version: Box<str>,
         /// The object that must not exist for the deletion. The writer asks the API server first.
-        unless_there: Option<(&'static Resource, ObjectRef)>,
+        unless_exists: Option<(&'static Resource, ObjectRef)>,
     },
     /// Completes another write with generated data: secrets that must not be kept before, and random values.
-    Make {
+    Generate {
         /// The write to complete.
         write: Box<Write>,
         /// The recipe for the generated data.
@@ -78,14 +78,19 @@ pub enum Write {
 
 impl Action {
     /// Returns the Events to record after the writes, on behalf of the controller of this name.
-    pub fn told(self, controller: &'static str) -> impl Iterator<Item = RecordedEvent> {
-        let Self { of, writes, events, .. } = self;
-        let lasts = writes.is_empty();
+    pub fn recorded_events(self, controller: &'static str) -> impl Iterator<Item = RecordedEvent> {
+        let Self {
+            involved_object,
+            writes,
+            events,
+            ..
+        } = self;
+        let is_persistent = writes.is_empty();
         events.into_iter().map(move |event| RecordedEvent {
             controller,
-            of: of.clone(),
+            involved_object: involved_object.clone(),
             event,
-            lasts,
+            is_persistent,
         })
     }
 }
@@ -96,11 +101,11 @@ pub struct RecordedEvent {
     /// The name of the controller.
     pub controller: &'static str,
     /// The object of the Event.
-    pub of: Involved,
+    pub involved_object: InvolvedObject,
     /// The Event.
     pub event: Event,
     /// True if the Event reports a lasting problem that a person has to solve, not a repeated occurrence.
-    pub lasts: bool,
+    pub is_persistent: bool,
 }
 
 /// The contents of an Event.

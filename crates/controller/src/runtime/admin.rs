@@ -18,19 +18,19 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
 /// The maximum number of concurrent connections; others wait until one ends.
-const CONNECTIONS: usize = 64;
+const MAX_CONNECTIONS: usize = 64;
 
 /// The time limit for sending a request.
-const TO_ASK: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The time limit for a connection, with all requests and responses.
-const TO_END: Duration = Duration::from_secs(10);
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The pause when no connection can be accepted because too many files are open.
-const PAUSE: Duration = Duration::from_secs(1);
+const ACCEPT_BACKOFF: Duration = Duration::from_secs(1);
 
 /// The maximum size of a request, in bytes.
-const REQUEST: usize = 16 * 1024;
+const MAX_REQUEST_SIZE: usize = 16 * 1024;
 
 /// Serves requests while it is polled; dropping it closes the connections.
 ///
@@ -41,7 +41,7 @@ where
     L: Fn() -> Result<(), String> + Send + Sync + 'static,
 {
     let admin = Arc::new(Admin { metrics, ready, live });
-    let free = Arc::new(Semaphore::new(CONNECTIONS));
+    let free = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = JoinSet::new();
     loop {
         let permit = Arc::clone(&free)
@@ -53,14 +53,14 @@ where
                 Ok((stream, _)) => break stream,
                 Err(error) => {
                     warn!(reason = %error, "cannot accept a connection");
-                    sleep(PAUSE).await;
+                    sleep(ACCEPT_BACKOFF).await;
                 }
             }
         };
         while connections.try_join_next().is_some() {}
         let admin = Arc::clone(&admin);
         connections.spawn(async move {
-            match timeout(TO_END, admin.converse(stream)).await {
+            match timeout(CONNECTION_TIMEOUT, admin.converse(stream)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => debug!(reason = %error, "connection failed"),
                 Err(_) => debug!("connection timed out"),
@@ -88,9 +88,9 @@ where
         });
         http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(TO_ASK)
+            .header_read_timeout(REQUEST_TIMEOUT)
             .keep_alive(false)
-            .max_buf_size(REQUEST)
+            .max_buf_size(MAX_REQUEST_SIZE)
             .serve_connection(TokioIo::new(stream), service)
             .await
     }
@@ -237,7 +237,7 @@ mod tests {
     #[tokio::test]
     async fn nonsense_ends_only_the_connection_it_came_by() {
         let (address, server) = serving(|| Ok(()), || Ok(())).await;
-        let long = format!("GET /healthz HTTP/1.1\r\nx: {}", "y".repeat(2 * REQUEST));
+        let long = format!("GET /healthz HTTP/1.1\r\nx: {}", "y".repeat(2 * MAX_REQUEST_SIZE));
         let tls = "\u{16}\u{3}\u{1}\u{0}hello\r\n\r\n";
         let h2 = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
         for nonsense in [
@@ -268,7 +268,7 @@ mod tests {
     async fn those_who_ask_slowly_do_not_keep_others_out_for_long() {
         let (address, _server) = serving(|| Ok(()), || Ok(())).await;
         let mut slow = Vec::new();
-        for _ in 0..CONNECTIONS {
+        for _ in 0..MAX_CONNECTIONS {
             let mut stream = TcpStream::connect(address).await.unwrap();
             stream.write_all(b"GET /healthz HTTP/1.1\r\n").await.unwrap();
             slow.push(stream);
@@ -276,7 +276,7 @@ mod tests {
         let start = tokio::time::Instant::now();
         assert_eq!(asked(address, "GET", "/healthz").await.0, "200 OK");
         assert!(
-            start.elapsed() >= TO_ASK && start.elapsed() <= TO_END,
+            start.elapsed() >= REQUEST_TIMEOUT && start.elapsed() <= CONNECTION_TIMEOUT,
             "{:?}",
             start.elapsed()
         );

@@ -12,7 +12,7 @@
 
 mod election;
 #[cfg(test)]
-pub mod played;
+pub mod fake_api_server;
 
 pub(crate) use election::Election;
 
@@ -24,25 +24,25 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// The time for which others must see our Lease unchanged before they take over.
-const DURATION: Duration = Duration::from_secs(15);
+const LEASE_DURATION: Duration = Duration::from_secs(15);
 
 /// The time for which we lead after we requested the last successful renewal.
-const DEADLINE: Duration = Duration::from_secs(10);
+const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 
 /// A time on the monotonic clock and on the wall clock.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment {
+pub struct LeaseTime {
     /// The monotonic time, which all decisions use.
     pub clock: Instant,
     /// The wall clock time, which is only written to the Lease.
-    pub wall: Timestamp,
+    pub wall_time: Timestamp,
 }
 
-impl Moment {
+impl LeaseTime {
     fn now() -> Self {
         Self {
             clock: Instant::now(),
-            wall: Timestamp::now(),
+            wall_time: Timestamp::now(),
         }
     }
 }
@@ -55,7 +55,7 @@ pub enum Step {
     /// Replace the Lease by this one, unless another replica was faster.
     Replace(Box<Lease>),
     /// Wait: another replica holds the Lease until this time unless it renews it.
-    Respect(Instant),
+    Follow(Instant),
 }
 
 /// A replica that wants to lead.
@@ -82,7 +82,7 @@ impl Candidate {
     /// Returns the time until which we lead; none if we do not lead.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        self.renewed.map(|at| plus(at, DEADLINE))
+        self.renewed.map(|at| plus(at, RENEW_DEADLINE))
     }
 
     /// Returns true if we lead.
@@ -97,12 +97,12 @@ impl Candidate {
     }
 
     /// Decides the next step from the Lease that was read.
-    pub fn next(&mut self, seen: Option<&Lease>, now: Moment) -> Step {
+    pub fn next(&mut self, seen: Option<&Lease>, now: LeaseTime) -> Step {
         let Some(lease) = seen else {
             self.resign();
             return Step::Create(Box::new(Lease {
                 metadata: ObjectMeta::default(),
-                spec: Some(self.held(LeaseSpec::default(), now.wall, 0)),
+                spec: Some(self.held(LeaseSpec::default(), now.wall_time, 0)),
             }));
         };
         let spec = lease.spec.clone().unwrap_or_default();
@@ -110,7 +110,7 @@ impl Candidate {
         let spec = match spec.holder_identity.as_deref().unwrap_or_default() {
             holder if holder == self.identity => {
                 let acquired = spec.acquire_time.clone();
-                let spec = self.held(spec, now.wall, transitions);
+                let spec = self.held(spec, now.wall_time, transitions);
                 LeaseSpec {
                     acquire_time: acquired.or(spec.acquire_time),
                     ..spec
@@ -121,9 +121,9 @@ impl Candidate {
                 let (since, lasts) = self.observe(&spec, now.clock);
                 let expires = plus(since, lasts);
                 if !holder.is_empty() && now.clock < expires {
-                    return Step::Respect(expires);
+                    return Step::Follow(expires);
                 }
-                self.held(spec, now.wall, transitions.saturating_add(1))
+                self.held(spec, now.wall_time, transitions.saturating_add(1))
             }
         };
         Step::Replace(Box::new(Lease {
@@ -133,16 +133,16 @@ impl Candidate {
     }
 
     /// Records that a write of this Lease, requested at that time, succeeded.
-    pub fn written(&mut self, lease: &Lease, asked: Instant) {
+    pub fn written(&mut self, lease: &Lease, requested_at: Instant) {
         let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref());
-        self.renewed = (holder == Some(&self.identity)).then_some(asked);
+        self.renewed = (holder == Some(&self.identity)).then_some(requested_at);
     }
 
     /// Returns the Lease that gives up leadership; none if it is not ours. Mirrors client-go's `ReleaseOnCancel`.
     #[must_use]
-    pub fn released(&self, seen: &Lease, now: Moment) -> Option<Lease> {
+    pub fn released(&self, seen: &Lease, now: LeaseTime) -> Option<Lease> {
         let spec = seen.spec.clone()?;
-        let time = Some(MicroTime(now.wall));
+        let time = Some(MicroTime(now.wall_time));
         (spec.holder_identity.as_deref() == Some(&self.identity)).then(|| Lease {
             metadata: seen.metadata.clone(),
             spec: Some(LeaseSpec {
@@ -167,13 +167,13 @@ impl Candidate {
         };
         let seconds = spec.lease_duration_seconds.and_then(|it| u64::try_from(it).ok());
         let seconds = seconds.filter(|seconds| *seconds > 0);
-        (since, seconds.map_or(DURATION, Duration::from_secs))
+        (since, seconds.map_or(LEASE_DURATION, Duration::from_secs))
     }
 
     fn held(&self, spec: LeaseSpec, now: Timestamp, transitions: i32) -> LeaseSpec {
         LeaseSpec {
             holder_identity: Some(self.identity.clone()),
-            lease_duration_seconds: i32::try_from(DURATION.as_secs()).ok(),
+            lease_duration_seconds: i32::try_from(LEASE_DURATION.as_secs()).ok(),
             acquire_time: Some(MicroTime(now)),
             renew_time: Some(MicroTime(now)),
             lease_transitions: Some(transitions),
@@ -209,19 +209,19 @@ mod tests {
     }
 
     /// Returns a start time with some margin, as monotonic clocks cannot be set before their origin.
-    fn start() -> Moment {
-        Moment {
+    fn start() -> LeaseTime {
+        LeaseTime {
             clock: Instant::now() + second(1000),
-            wall: "2026-01-01T00:00:00Z".parse().unwrap(),
+            wall_time: "2026-01-01T00:00:00Z".parse().unwrap(),
         }
     }
 
-    impl Moment {
+    impl LeaseTime {
         /// Advances both clocks.
         fn after(self, seconds: u64) -> Self {
             Self {
                 clock: self.clock + second(seconds),
-                wall: self.wall + second(seconds),
+                wall_time: self.wall_time + second(seconds),
             }
         }
     }
@@ -251,7 +251,7 @@ mod tests {
     fn written(step: Step) -> Lease {
         match step {
             Step::Create(lease) | Step::Replace(lease) => *lease,
-            Step::Respect(_) => panic!("{step:?}"),
+            Step::Follow(_) => panic!("{step:?}"),
         }
     }
 
@@ -268,14 +268,14 @@ mod tests {
         assert!(matches!(step, Step::Create(_)), "{step:?}");
         assert!(!me.leads(now.clock), "nothing is granted yet");
         let lease = written(step);
-        let wanted = json!({
+        let desired = json!({
             "holderIdentity": "me",
             "leaseDurationSeconds": 15,
             "acquireTime": "2026-01-01T00:00:00.000000Z",
             "renewTime": "2026-01-01T00:00:00.000000Z",
             "leaseTransitions": 0,
         });
-        assert_eq!(json(&lease), wanted);
+        assert_eq!(json(&lease), desired);
         me.written(&lease, now.clock);
         assert!(me.leads(now.after(9).clock) && !me.leads(now.after(10).clock));
     }
@@ -291,9 +291,9 @@ mod tests {
         assert!(me.leads(now.after(2).clock), "it leads while it renews");
         let renewed = written(step);
         assert_eq!(renewed.metadata.resource_version.as_deref(), Some("8"));
-        let mut wanted = json(&lease);
-        wanted["renewTime"] = "2026-01-01T00:00:02.000000Z".into();
-        assert_eq!(json(&renewed), wanted);
+        let mut desired = json(&lease);
+        desired["renewTime"] = "2026-01-01T00:00:02.000000Z".into();
+        assert_eq!(json(&renewed), desired);
         me.written(&renewed, now.after(2).clock);
         assert!(me.leads(now.after(11).clock) && !me.leads(now.after(12).clock));
     }
@@ -303,41 +303,41 @@ mod tests {
         let (mut me, now) = (me(), start());
         // By the wall clock, this Lease expired long ago or never expires.
         for time in ["1999-01-01T00:00:00.000000Z", "2099-01-01T00:00:00.000000Z"] {
-            assert_eq!(me.next(Some(&of_other(time)), now), Step::Respect(now.after(15).clock));
+            assert_eq!(me.next(Some(&of_other(time)), now), Step::Follow(now.after(15).clock));
             assert_eq!(
                 me.next(Some(&of_other(time)), now.after(14)),
-                Step::Respect(now.after(15).clock)
+                Step::Follow(now.after(15).clock)
             );
         }
         // The Lease changed within that time: the duration starts again.
         assert_eq!(
             me.next(Some(&of_other(OLD)), now.after(14)),
-            Step::Respect(now.after(29).clock)
+            Step::Follow(now.after(29).clock)
         );
         assert_eq!(
             me.next(Some(&of_other(OLD)), now.after(28)),
-            Step::Respect(now.after(29).clock)
+            Step::Follow(now.after(29).clock)
         );
         let taken = written(me.next(Some(&of_other(OLD)), now.after(29)));
-        let wanted = json!({
+        let desired = json!({
             "holderIdentity": "me",
             "leaseDurationSeconds": 15,
             "acquireTime": "2026-01-01T00:00:29.000000Z",
             "renewTime": "2026-01-01T00:00:29.000000Z",
             "leaseTransitions": 5,
         });
-        assert_eq!(json(&taken), wanted);
+        assert_eq!(json(&taken), desired);
         assert_eq!(taken.metadata, of_other(OLD).metadata);
     }
 
     #[test]
     fn a_wall_clock_that_jumps_changes_nothing() {
         let (mut me, now) = (me(), start());
-        let jumped = |seconds, wall: &str| Moment {
-            wall: wall.parse().unwrap(),
+        let jumped = |seconds, wall_time: &str| LeaseTime {
+            wall_time: wall_time.parse().unwrap(),
             ..now.after(seconds)
         };
-        let until = Step::Respect(now.after(15).clock);
+        let until = Step::Follow(now.after(15).clock);
         assert_eq!(me.next(Some(&of_other(OLD)), now), until);
         assert_eq!(me.next(Some(&of_other(OLD)), jumped(2, "2199-01-01T00:00:00Z")), until);
         assert_eq!(me.next(Some(&of_other(OLD)), jumped(4, "1970-01-01T00:00:00Z")), until);
@@ -390,14 +390,14 @@ mod tests {
             ..written(me.next(None, now))
         };
         let released = me.released(&lease, now.after(3)).unwrap();
-        let wanted = json!({
+        let desired = json!({
             "holderIdentity": "",
             "leaseDurationSeconds": 1,
             "acquireTime": "2026-01-01T00:00:03.000000Z",
             "renewTime": "2026-01-01T00:00:03.000000Z",
             "leaseTransitions": 0,
         });
-        assert_eq!(json(&released), wanted);
+        assert_eq!(json(&released), desired);
         assert_eq!(released.metadata, lease.metadata);
         let mut other = Candidate::new("other".to_owned());
         let taken = json(&written(other.next(Some(&released), now.after(3))));
@@ -430,13 +430,13 @@ mod tests {
             let mut me = me();
             assert_eq!(
                 me.next(Some(&lease), now),
-                Step::Respect(now.after(15).clock),
+                Step::Follow(now.after(15).clock),
                 "{duration}"
             );
             written(me.next(Some(&lease), now.after(15)));
         }
         let forever = lease(&json!({"holderIdentity": "other", "leaseDurationSeconds": i32::MAX}));
-        assert!(matches!(me().next(Some(&forever), now), Step::Respect(_)));
+        assert!(matches!(me().next(Some(&forever), now), Step::Follow(_)));
         for (count, next) in [(-5, 1), (i32::MAX, i32::MAX)] {
             let lease = lease(&json!({"holderIdentity": "", "leaseTransitions": count}));
             assert_eq!(json(&written(me().next(Some(&lease), now)))["leaseTransitions"], next);

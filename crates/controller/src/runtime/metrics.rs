@@ -124,36 +124,36 @@ impl EncodeLabelValue for Reason {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfController {
+struct ControllerLabels {
     controller: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfError {
+struct ErrorLabels {
     controller: &'static str,
     reason: Reason,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfWarning {
+struct WarningLabels {
     controller: &'static str,
     reason: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfWrite {
+struct WriteLabels {
     controller: &'static str,
     resource: &'static str,
     verb: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfKind {
+struct KindLabels {
     kind: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfWatchError {
+struct WatchErrorLabels {
     kind: &'static str,
     reason: Reason,
 }
@@ -161,20 +161,20 @@ struct OfWatchError {
 /// The metrics of the runtime. Clones share their values.
 #[derive(Clone, Debug)]
 pub struct Metrics {
-    reconciles: Family<OfController, Counter>,
-    reconcile_errors: Family<OfError, Counter>,
-    failing: Family<OfController, Gauge>,
-    queue_delay: Family<OfController, Gauge<f64, AtomicU64>>,
-    writes: Family<OfWrite, Counter>,
-    warnings: Family<OfWarning, Counter>,
-    watch_lag: Family<OfKind, Histogram, fn() -> Histogram>,
-    watch_bytes: Family<OfKind, Counter>,
-    watch_errors: Family<OfWatchError, Counter>,
-    watch_synced: Family<OfKind, Gauge>,
+    reconciles: Family<ControllerLabels, Counter>,
+    reconcile_errors: Family<ErrorLabels, Counter>,
+    failing: Family<ControllerLabels, Gauge>,
+    queue_delay: Family<ControllerLabels, Gauge<f64, AtomicU64>>,
+    writes: Family<WriteLabels, Counter>,
+    warnings: Family<WarningLabels, Counter>,
+    watch_lag: Family<KindLabels, Histogram, fn() -> Histogram>,
+    watch_bytes: Family<KindLabels, Counter>,
+    watch_errors: Family<WatchErrorLabels, Counter>,
+    watch_synced: Family<KindLabels, Gauge>,
     leader: Gauge,
-    issued: Family<OfKind, Counter>,
-    panics: Family<OfController, Counter>,
-    events_dropped: Family<OfController, Counter>,
+    issued: Family<KindLabels, Counter>,
+    panics: Family<ControllerLabels, Counter>,
+    events_dropped: Family<ControllerLabels, Counter>,
     registry: Arc<Registry>,
 }
 
@@ -257,47 +257,53 @@ impl Metrics {
 
     /// Counts a reconciliation of a controller.
     pub fn reconciled(&self, controller: &'static str) {
-        self.reconciles.get_or_create(&OfController { controller }).inc();
+        self.reconciles.get_or_create(&ControllerLabels { controller }).inc();
     }
 
     /// Counts a Warning Event on an object of a controller.
     pub fn warned(&self, controller: &'static str, reason: &'static str) {
-        self.warnings.get_or_create(&OfWarning { controller, reason }).inc();
+        self.warnings.get_or_create(&WarningLabels { controller, reason }).inc();
     }
 
     /// Counts a failure of a controller.
     pub fn failed(&self, controller: &'static str, reason: Reason) {
-        let labels = OfError { controller, reason };
+        let labels = ErrorLabels { controller, reason };
         self.reconcile_errors.get_or_create(&labels).inc();
     }
 
     /// Counts a panic of a controller, or of the shared parts: the `cache` and the writing of `events`.
     pub fn panicked(&self, controller: &'static str) {
-        self.panics.get_or_create(&OfController { controller }).inc();
+        self.panics.get_or_create(&ControllerLabels { controller }).inc();
     }
 
     /// Initializes the counters of panics and dropped Events of a controller with zero, so that the first is an increase.
     pub fn expect(&self, controller: &'static str) {
-        drop(self.panics.get_or_create(&OfController { controller }));
-        drop(self.events_dropped.get_or_create(&OfController { controller }));
+        drop(self.panics.get_or_create(&ControllerLabels { controller }));
+        drop(self.events_dropped.get_or_create(&ControllerLabels { controller }));
     }
 
     /// Counts an Event of a controller that was dropped because too many waited.
     pub fn event_dropped(&self, controller: &'static str) {
-        self.events_dropped.get_or_create(&OfController { controller }).inc();
+        self.events_dropped
+            .get_or_create(&ControllerLabels { controller })
+            .inc();
     }
 
     /// Records the number of failing objects of a controller, and the time for which the oldest due object has waited.
     pub fn queued(&self, controller: &'static str, failing: usize, delay: Duration) {
         let failing = i64::try_from(failing).unwrap_or(i64::MAX);
-        self.failing.get_or_create(&OfController { controller }).set(failing);
+        self.failing
+            .get_or_create(&ControllerLabels { controller })
+            .set(failing);
         let delay = delay.as_secs_f64();
-        self.queue_delay.get_or_create(&OfController { controller }).set(delay);
+        self.queue_delay
+            .get_or_create(&ControllerLabels { controller })
+            .set(delay);
     }
 
     /// Counts a successful write: `written("application-status", "applications", "patch")`.
     pub fn written(&self, controller: &'static str, resource: &'static str, verb: &'static str) {
-        let labels = OfWrite {
+        let labels = WriteLabels {
             controller,
             resource,
             verb,
@@ -308,26 +314,28 @@ impl Metrics {
     /// Records the time between the last change of an object and its watch event.
     pub fn lagged(&self, kind: &'static str, lag: Duration) {
         self.watch_lag
-            .get_or_create(&OfKind { kind })
+            .get_or_create(&KindLabels { kind })
             .observe(lag.as_secs_f64());
     }
 
     /// Counts a failure of a watch.
     pub fn watch_failed(&self, kind: &'static str, reason: Reason) {
-        let labels = OfWatchError { kind, reason };
+        let labels = WatchErrorLabels { kind, reason };
         self.watch_errors.get_or_create(&labels).inc();
     }
 
     /// Records whether the cache of a kind is synced.
     pub fn synced(&self, kind: &'static str, is_synced: bool) {
-        self.watch_synced.get_or_create(&OfKind { kind }).set(is_synced.into());
+        self.watch_synced
+            .get_or_create(&KindLabels { kind })
+            .set(is_synced.into());
     }
 
     /// Counts the bytes that a watch received.
     pub fn received(&self, kind: &'static str, bytes: usize) {
         if bytes > 0 {
             let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-            self.watch_bytes.get_or_create(&OfKind { kind }).inc_by(bytes);
+            self.watch_bytes.get_or_create(&KindLabels { kind }).inc_by(bytes);
         }
     }
 
@@ -346,7 +354,7 @@ impl Metrics {
             Recipe::Sign { .. } => "agent",
             Recipe::Promote { .. } | Recipe::Drop { .. } => return,
         };
-        self.issued.get_or_create(&OfKind { kind }).inc();
+        self.issued.get_or_create(&KindLabels { kind }).inc();
     }
 
     /// Returns all metrics in the OpenMetrics text format.
@@ -458,7 +466,7 @@ mod tests {
         metrics.queued("application-status", 2, Duration::from_millis(1500));
         metrics.panicked("index");
         metrics.event_dropped("application-status");
-        let wanted = [
+        let desired = [
             concat!(
                 r#"argocd_ocm_cmp_build_info{version=""#,
                 env!("CARGO_PKG_VERSION"),
@@ -481,7 +489,7 @@ mod tests {
         let mut lines = lines(&metrics, "argocd_ocm_cmp_");
         // The memory limit exists only in some environments.
         lines.retain(|line| !line.starts_with("argocd_ocm_cmp_memory_limit_bytes "));
-        assert_eq!(lines, wanted);
+        assert_eq!(lines, desired);
     }
 
     #[test]
@@ -495,11 +503,11 @@ mod tests {
         for recipe in [&Recipe::Jwt, &authority, &authority] {
             metrics.issued(recipe);
         }
-        let wanted = [
+        let desired = [
             r#"argocd_ocm_cmp_certificates_issued_total{kind="authority"} 2"#,
             r#"argocd_ocm_cmp_certificates_issued_total{kind="token-key"} 1"#,
         ];
-        assert_eq!(lines(&metrics, "argocd_ocm_cmp_certificates_issued"), wanted);
+        assert_eq!(lines(&metrics, "argocd_ocm_cmp_certificates_issued"), desired);
     }
 
     #[test]
@@ -563,7 +571,7 @@ mod tests {
     fn errors_have_few_reasons() {
         let api = |code| Reason::of(&Error::Api(Box::new(Status::failure("", "").with_code(code)))).name();
         let reasons: Vec<_> = [401, 403, 404, 409, 410, 422, 429, 500, 503, 504].map(api).into();
-        let wanted = [
+        let desired = [
             "forbidden",
             "forbidden",
             "other",
@@ -575,7 +583,7 @@ mod tests {
             "server",
             "timeout",
         ];
-        assert_eq!(reasons, wanted);
+        assert_eq!(reasons, desired);
         let below = |kind: io::ErrorKind| Reason::of(&Error::Service(Box::new(io::Error::from(kind)))).name();
         assert_eq!(below(io::ErrorKind::TimedOut), "timeout");
         assert_eq!(below(io::ErrorKind::ConnectionRefused), "server");

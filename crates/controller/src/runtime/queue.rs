@@ -4,7 +4,7 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-use super::turns::{Share, Turns};
+use super::fair_queue::{FairQueue, FlowKey};
 use ocm::object_ref::ObjectRef;
 use ocm::time_math::later;
 use std::collections::{BTreeSet, HashMap};
@@ -13,41 +13,41 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 /// The time to wait for more changes of the same object: an agent writes the status of a work in several steps.
-const TOGETHER: Duration = Duration::from_millis(200);
+const DEBOUNCE: Duration = Duration::from_millis(200);
 /// The minimum interval between two refreshes of the same object.
-const BETWEEN_REFRESHES: Duration = Duration::from_secs(30);
+const MIN_REFRESH_INTERVAL: Duration = Duration::from_secs(30);
 /// The minimum interval between two refreshes of any object.
-const BETWEEN_ALL_REFRESHES: Duration = Duration::from_millis(200);
+const MIN_TOTAL_REFRESH_INTERVAL: Duration = Duration::from_millis(200);
 /// The delays of the first and the last retry.
 const BACKOFF: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(60)];
 /// The number of failures in a row after which an object counts as failing: an occasional conflict is normal.
-const FAILING: u32 = 3;
+const FAILING_AFTER: u32 = 3;
 /// The number of due objects that get in line at a time.
-const TAKEN_IN: usize = 1000;
+const BATCH_SIZE: usize = 1000;
 
 /// The workqueue of a controller.
 #[derive(Debug)]
 pub struct Queue {
     /// The minimum interval between two writes for the same object.
-    pause: Duration,
+    min_write_interval: Duration,
     entries: HashMap<ObjectRef, Entry>,
     /// The objects whose last write was prompt, and those whose last write was slow.
-    lines: [Line; 2],
+    subqueues: [Subqueue; 2],
     /// The times at which objects can be forgotten if nothing happens before.
-    settling: BTreeSet<(Instant, ObjectRef)>,
+    expiring: BTreeSet<(Instant, ObjectRef)>,
     refreshed: Option<Instant>,
     failing: usize,
 }
 
 /// A line of objects to reconcile.
 #[derive(Debug, Default)]
-struct Line {
+struct Subqueue {
     /// All objects of the line by due time.
     due: BTreeSet<(Instant, ObjectRef)>,
     /// The last object that has become due and is in `turns`, as are all before it.
-    taken_in: Option<(Instant, ObjectRef)>,
+    taken_until: Option<(Instant, ObjectRef)>,
     /// The objects that are due. Those no longer in `due` have been reconciled or forgotten.
-    turns: Turns<(Instant, ObjectRef)>,
+    turns: FairQueue<(Instant, ObjectRef)>,
 }
 
 #[derive(Debug)]
@@ -56,7 +56,7 @@ struct Line {
     reason = "each is true or false whatever the others are"
 )]
 struct Entry {
-    share: Share,
+    flow: FlowKey,
     /// True if the last write was slow.
     slow: bool,
     /// The time of the next reconciliation; none if it is not queued.
@@ -76,9 +76,9 @@ struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Due {
     /// The namespace and name of the object.
-    pub place: ObjectRef,
+    pub object_ref: ObjectRef,
     /// The share that its write counts against.
-    pub share: Share,
+    pub flow: FlowKey,
     /// True if the last write was slow.
     pub slow: bool,
     /// True if a refresh is needed and may be asked for.
@@ -102,7 +102,7 @@ pub enum Refresh {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// No write was necessary.
-    AsItShouldBe,
+    Unchanged,
     /// The writes succeeded.
     Written {
         /// True if a refresh was asked for.
@@ -118,25 +118,25 @@ pub enum Outcome {
 impl Queue {
     /// Creates an empty workqueue with this minimum interval between two writes for the same object.
     #[must_use]
-    pub fn new(pause: Duration) -> Self {
+    pub fn new(min_write_interval: Duration) -> Self {
         Self {
-            pause,
+            min_write_interval,
             entries: HashMap::new(),
-            lines: Default::default(),
-            settling: BTreeSet::new(),
+            subqueues: Default::default(),
+            expiring: BTreeSet::new(),
             refreshed: None,
             failing: 0,
         }
     }
 
     /// Queues an object after a change that concerns it.
-    pub fn touch(&mut self, place: &ObjectRef, share: Share, refresh: Refresh, now: Instant) {
+    pub fn enqueue(&mut self, object_ref: &ObjectRef, flow: FlowKey, refresh: Refresh, now: Instant) {
         let entry = self
             .entries
-            .entry(place.clone())
-            .or_insert_with(|| Entry::new(share.clone()));
+            .entry(object_ref.clone())
+            .or_insert_with(|| Entry::new(flow.clone()));
         if entry.due.is_none() {
-            entry.share = share;
+            entry.flow = flow;
         }
         match refresh {
             Refresh::Unchanged => {}
@@ -151,17 +151,19 @@ impl Queue {
         if entry.due.is_some() && entry.failures > 0 {
             return;
         }
-        let next = entry.written.map_or(now, |written| later(written, self.pause));
-        let next = next.max(later(now, TOGETHER));
+        let next = entry
+            .written
+            .map_or(now, |written| later(written, self.min_write_interval));
+        let next = next.max(later(now, DEBOUNCE));
         if entry.due.is_none_or(|due| next < due) {
-            self.at(place, next);
+            self.at(object_ref, next);
         }
     }
 
     /// Returns the earliest due time.
     #[must_use]
     pub fn next(&self) -> Option<Instant> {
-        self.lines.iter().filter_map(Line::next).min()
+        self.subqueues.iter().filter_map(Subqueue::next).min()
     }
 
     /// Returns the earliest due time that is in the future.
@@ -169,31 +171,33 @@ impl Queue {
     pub fn next_after(&self, now: Instant) -> Option<Instant> {
         static FIRST: LazyLock<ObjectRef> = LazyLock::new(|| ObjectRef::new("", ""));
         let from = (later(now, Duration::from_nanos(1)), FIRST.clone());
-        let next = |line: &Line| line.due.range(from.clone()..).next().map(|(at, _)| *at);
-        self.lines.iter().filter_map(next).min()
+        let next = |subqueue: &Subqueue| subqueue.due.range(from.clone()..).next().map(|(at, _)| *at);
+        self.subqueues.iter().filter_map(next).min()
     }
 
     /// Returns true if an object is due: with `slow`, one whose last write was slow, else one of the others.
     #[must_use]
     pub fn is_due(&self, slow: bool, now: Instant) -> bool {
-        self.lines[usize::from(slow)].next().is_some_and(|at| at <= now)
+        self.subqueues[usize::from(slow)].next().is_some_and(|at| at <= now)
     }
 
     /// Returns the objects that have been due since before `by`.
     #[must_use]
     pub fn overdue(&self, by: Instant) -> Vec<ObjectRef> {
-        let due = self.lines.iter().flat_map(|line| &line.due);
-        due.filter(|(at, _)| *at < by).map(|(_, place)| place.clone()).collect()
+        let due = self.subqueues.iter().flat_map(|subqueue| &subqueue.due);
+        due.filter(|(at, _)| *at < by)
+            .map(|(_, object_ref)| object_ref.clone())
+            .collect()
     }
 
     /// Returns the object if it is due, without removing it from the queue.
     #[must_use]
-    pub fn peek(&self, place: &ObjectRef, now: Instant) -> Option<Due> {
-        let entry = self.entries.get(place)?;
+    pub fn peek(&self, object_ref: &ObjectRef, now: Instant) -> Option<Due> {
+        let entry = self.entries.get(object_ref)?;
         entry.due.filter(|due| *due <= now && !entry.busy)?;
         Some(Due {
-            place: place.clone(),
-            share: entry.share.clone(),
+            object_ref: object_ref.clone(),
+            flow: entry.flow.clone(),
             slow: entry.slow,
             stale: entry.stale,
             attempt: entry.failures.saturating_add(1),
@@ -201,18 +205,22 @@ impl Queue {
     }
 
     /// Removes a due object for which there is nothing to write: it is reconciled again at `requeue_after`, or after the next change.
-    pub fn drop_due(&mut self, place: &ObjectRef, requeue_after: Option<Instant>) {
-        let Some(entry) = self.entries.get_mut(place).filter(|entry| !entry.busy) else {
+    pub fn forget_due(&mut self, object_ref: &ObjectRef, requeue_after: Option<Instant>) {
+        let Some(entry) = self.entries.get_mut(object_ref).filter(|entry| !entry.busy) else {
             return;
         };
         if let Some(due) = entry.due.take() {
-            self.lines[usize::from(entry.slow)].due.remove(&(due, place.clone()));
+            self.subqueues[usize::from(entry.slow)]
+                .due
+                .remove(&(due, object_ref.clone()));
         }
-        self.failing = self.failing.saturating_sub(usize::from(entry.failures >= FAILING));
+        self.failing = self
+            .failing
+            .saturating_sub(usize::from(entry.failures >= FAILING_AFTER));
         entry.failures = 0;
         match requeue_after {
-            Some(at) => self.at(place, at),
-            None => drop(self.entries.remove(place)),
+            Some(at) => self.at(object_ref, at),
+            None => drop(self.entries.remove(object_ref)),
         }
     }
 
@@ -236,43 +244,45 @@ impl Queue {
 
     /// Returns true if an object counts in [`Self::failing`].
     #[must_use]
-    pub fn is_failing(&self, place: &ObjectRef) -> bool {
-        self.entries.get(place).is_some_and(|entry| entry.failures >= FAILING)
+    pub fn is_failing(&self, object_ref: &ObjectRef) -> bool {
+        self.entries
+            .get(object_ref)
+            .is_some_and(|entry| entry.failures >= FAILING_AFTER)
     }
 
     /// Removes and returns a due object, of those whose last write was slow or of the others. The caller reports the outcome with
-    /// `done`. The predicates select the tenants and clusters as in [`Turns::pop`].
+    /// `done`. The predicates select the tenants and clusters as in [`FairQueue::pop`].
     pub fn pop(
         &mut self,
         slow: bool,
         now: Instant,
         may_tenant: impl Fn(&Arc<str>) -> bool,
-        may_cluster: impl Fn(&Share) -> bool,
+        may_cluster: impl Fn(&FlowKey) -> bool,
     ) -> Option<Due> {
         self.settle(now);
-        let (share, place) = loop {
-            let line = &mut self.lines[usize::from(slow)];
-            let is_all = line.take_in(&self.entries, now);
-            match line.turns.pop(&may_tenant, &may_cluster) {
+        let (flow, object_ref) = loop {
+            let subqueue = &mut self.subqueues[usize::from(slow)];
+            let is_all = subqueue.take_due(&self.entries, now);
+            match subqueue.turns.pop(&may_tenant, &may_cluster) {
                 // The object may have been forgotten since, or have another due time.
-                Some((share, due)) if line.due.remove(&due) => break (share, due.1),
+                Some((flow, due)) if subqueue.due.remove(&due) => break (flow, due.1),
                 None if is_all => return None,
                 _ => {}
             }
         };
         let is_long_ago = |at: Option<Instant>, ago| at.is_none_or(|at| later(at, ago) <= now);
-        let all = is_long_ago(self.refreshed, BETWEEN_ALL_REFRESHES);
-        let entry = self.entries.get_mut(&place)?;
+        let all = is_long_ago(self.refreshed, MIN_TOTAL_REFRESH_INTERVAL);
+        let entry = self.entries.get_mut(&object_ref)?;
         (entry.due, entry.busy, entry.requeue_after) = (None, true, false);
-        let stale = entry.stale && all && is_long_ago(entry.refreshed, BETWEEN_REFRESHES);
+        let stale = entry.stale && all && is_long_ago(entry.refreshed, MIN_REFRESH_INTERVAL);
         let attempt = entry.failures.saturating_add(1);
         if stale {
             // Until the outcome is reported: the next object must not ask for a refresh as well.
             self.refreshed = Some(now);
         }
         Some(Due {
-            place,
-            share,
+            object_ref,
+            flow,
             slow,
             stale,
             attempt,
@@ -281,53 +291,53 @@ impl Queue {
 
     /// Forgets objects that were written long enough ago.
     fn settle(&mut self, now: Instant) {
-        while let Some((at, _)) = self.settling.first()
+        while let Some((at, _)) = self.expiring.first()
             && *at <= now
         {
-            let Some((_, place)) = self.settling.pop_first() else {
+            let Some((_, object_ref)) = self.expiring.pop_first() else {
                 return;
             };
             let is_idle = |entry: &Entry| entry.due.is_none() && !entry.busy;
             if self
                 .entries
-                .get(&place)
-                .is_some_and(|it| is_idle(it) && it.forgotten(self.pause).is_none_or(|at| at <= now))
+                .get(&object_ref)
+                .is_some_and(|it| is_idle(it) && it.forgotten(self.min_write_interval).is_none_or(|at| at <= now))
             {
-                self.entries.remove(&place);
+                self.entries.remove(&object_ref);
             }
         }
     }
 
     /// Records whether the write for an object in progress was slow.
-    pub fn note_slow(&mut self, place: &ObjectRef, slow: bool) {
-        if let Some(entry) = self.entries.get_mut(place).filter(|entry| entry.due.is_none()) {
+    pub fn set_slow(&mut self, object_ref: &ObjectRef, slow: bool) {
+        if let Some(entry) = self.entries.get_mut(object_ref).filter(|entry| entry.due.is_none()) {
             entry.slow = slow;
         }
     }
 
     /// Queues an object for a reconciliation at that time at the latest.
-    pub fn later(&mut self, place: &ObjectRef, at: Instant) {
-        let share = || Entry::new(Share::of(&place.namespace));
-        let entry = self.entries.entry(place.clone()).or_insert_with(share);
+    pub fn later(&mut self, object_ref: &ObjectRef, at: Instant) {
+        let flow = || Entry::new(FlowKey::of(&object_ref.namespace));
+        let entry = self.entries.entry(object_ref.clone()).or_insert_with(flow);
         if !entry.busy && entry.due.is_none_or(|due| at < due) {
-            self.at(place, at);
+            self.at(object_ref, at);
         }
     }
 
     /// Records the outcome of a reconciliation; `jitter` is from 0 to 1.
     pub fn done(&mut self, due: &Due, outcome: &Outcome, now: Instant, jitter: f64) {
-        let Some(entry) = self.entries.get_mut(&due.place) else {
+        let Some(entry) = self.entries.get_mut(&due.object_ref) else {
             return;
         };
         entry.busy = false;
-        let was_failing = entry.failures >= FAILING;
+        let was_failing = entry.failures >= FAILING_AFTER;
         let mut next = None;
         match outcome {
-            Outcome::AsItShouldBe => {
+            Outcome::Unchanged => {
                 entry.failures = 0;
                 // If a refresh was allowed and not requested, no stale state is left.
                 entry.stale &= !due.stale;
-                next = entry.requeue_after.then_some(later(now, TOGETHER));
+                next = entry.requeue_after.then_some(later(now, DEBOUNCE));
             }
             Outcome::Written { refreshed } => {
                 entry.failures = 0;
@@ -336,7 +346,10 @@ impl Queue {
                 if *refreshed {
                     entry.refreshed = Some(now);
                 }
-                next = entry.requeue_after.then_some(later(now, self.pause)).or(next);
+                next = entry
+                    .requeue_after
+                    .then_some(later(now, self.min_write_interval))
+                    .or(next);
             }
             Outcome::Failed { retry_after } => {
                 let wait = backoff(entry.failures).mul_f64(1.0 - jitter.clamp(0.0, 1.0) / 2.0);
@@ -344,52 +357,52 @@ impl Queue {
                 next = Some(later(now, wait.max(retry_after.unwrap_or_default())));
             }
         }
-        let is_failing = usize::from(entry.failures >= FAILING);
+        let is_failing = usize::from(entry.failures >= FAILING_AFTER);
         self.failing = self
             .failing
             .saturating_add(is_failing)
             .saturating_sub(usize::from(was_failing));
         if entry.stale && next.is_none() {
-            let own = entry.refreshed.map(|at| later(at, BETWEEN_REFRESHES));
-            let all = self.refreshed.map(|at| later(at, BETWEEN_ALL_REFRESHES));
-            next = Some(own.max(all).unwrap_or(now).max(later(now, TOGETHER)));
+            let own = entry.refreshed.map(|at| later(at, MIN_REFRESH_INTERVAL));
+            let all = self.refreshed.map(|at| later(at, MIN_TOTAL_REFRESH_INTERVAL));
+            next = Some(own.max(all).unwrap_or(now).max(later(now, DEBOUNCE)));
         }
-        let forgotten = entry.forgotten(self.pause);
+        let forgotten = entry.forgotten(self.min_write_interval);
         match (next, forgotten) {
-            (Some(next), _) => self.at(&due.place, next),
-            (None, Some(at)) if at > now => drop(self.settling.insert((at, due.place.clone()))),
-            (None, _) => drop(self.entries.remove(&due.place)),
+            (Some(next), _) => self.at(&due.object_ref, next),
+            (None, Some(at)) if at > now => drop(self.expiring.insert((at, due.object_ref.clone()))),
+            (None, _) => drop(self.entries.remove(&due.object_ref)),
         }
     }
 
-    fn at(&mut self, place: &ObjectRef, at: Instant) {
-        if let Some(entry) = self.entries.get_mut(place) {
-            let line = &mut self.lines[usize::from(entry.slow)];
+    fn at(&mut self, object_ref: &ObjectRef, at: Instant) {
+        if let Some(entry) = self.entries.get_mut(object_ref) {
+            let subqueue = &mut self.subqueues[usize::from(entry.slow)];
             if let Some(before) = entry.due.replace(at) {
-                line.due.remove(&(before, place.clone()));
+                subqueue.due.remove(&(before, object_ref.clone()));
             }
-            let due = (at, place.clone());
-            if line.taken_in.as_ref().is_some_and(|last| due <= *last) {
-                line.turns.push(&entry.share, due.clone());
+            let due = (at, object_ref.clone());
+            if subqueue.taken_until.as_ref().is_some_and(|last| due <= *last) {
+                subqueue.turns.push(&entry.flow, due.clone());
             }
-            line.due.insert(due);
+            subqueue.due.insert(due);
         }
     }
 }
 
-impl Line {
+impl Subqueue {
     fn next(&self) -> Option<Instant> {
         self.due.first().map(|(at, _)| *at)
     }
 
     /// Moves some of the objects that have become due into `turns`. Returns true if all of them are there.
-    fn take_in(&mut self, entries: &HashMap<ObjectRef, Entry>, now: Instant) -> bool {
-        let from = self.taken_in.take().map_or(Bound::Unbounded, Bound::Excluded);
+    fn take_due(&mut self, entries: &HashMap<ObjectRef, Entry>, now: Instant) -> bool {
+        let from = self.taken_until.take().map_or(Bound::Unbounded, Bound::Excluded);
         let mut last = match &from {
             Bound::Excluded(last) => Some(last.clone()),
             _ => None,
         };
-        let mut left = TAKEN_IN;
+        let mut left = BATCH_SIZE;
         let mut is_all = true;
         for due in self.due.range((from, Bound::Unbounded)) {
             if due.0 > now {
@@ -401,19 +414,19 @@ impl Line {
             }
             left = left.saturating_sub(1);
             if let Some(entry) = entries.get(&due.1) {
-                self.turns.push(&entry.share, due.clone());
+                self.turns.push(&entry.flow, due.clone());
             }
             last = Some(due.clone());
         }
-        self.taken_in = last;
+        self.taken_until = last;
         is_all
     }
 }
 
 impl Entry {
-    fn new(share: Share) -> Self {
+    fn new(flow: FlowKey) -> Self {
         Self {
-            share,
+            flow,
             slow: false,
             due: None,
             busy: false,
@@ -426,9 +439,9 @@ impl Entry {
     }
 
     /// Returns the time from which the entry has no effect and can be forgotten.
-    fn forgotten(&self, pause: Duration) -> Option<Instant> {
-        let written = self.written.map(|at| later(at, pause));
-        written.max(self.refreshed.map(|at| later(at, BETWEEN_REFRESHES)))
+    fn forgotten(&self, min_write_interval: Duration) -> Option<Instant> {
+        let written = self.written.map(|at| later(at, min_write_interval));
+        written.max(self.refreshed.map(|at| later(at, MIN_REFRESH_INTERVAL)))
     }
 }
 
@@ -468,9 +481,9 @@ mod tests {
             self.start + Duration::from_millis(millis)
         }
 
-        fn touch(&mut self, millis: u64, refresh: Refresh) {
+        fn enqueue(&mut self, millis: u64, refresh: Refresh) {
             let now = self.at(millis);
-            self.queue.touch(&app(), Share::of(&"argocd".into()), refresh, now);
+            self.queue.enqueue(&app(), FlowKey::of(&"argocd".into()), refresh, now);
         }
 
         fn pop(&mut self, millis: u64) -> Option<Due> {
@@ -495,8 +508,8 @@ mod tests {
     #[test]
     fn what_happens_at_once_is_looked_at_once() {
         let mut test = Test::new();
-        test.touch(0, Refresh::Unchanged);
-        test.touch(100, Refresh::Unchanged);
+        test.enqueue(0, Refresh::Unchanged);
+        test.enqueue(100, Refresh::Unchanged);
         assert_eq!((test.next(), test.pop(199)), (Some(200), None));
         let due = test.pop(200).expect("it is due");
         assert_eq!(test.pop(200), None);
@@ -507,23 +520,23 @@ mod tests {
     #[test]
     fn a_change_while_it_is_written_is_looked_at_after_that() {
         let mut test = Test::new();
-        test.touch(0, Refresh::Unchanged);
+        test.enqueue(0, Refresh::Unchanged);
         let due = test.pop(200).expect("it is due");
-        test.touch(250, Refresh::Unchanged);
+        test.enqueue(250, Refresh::Unchanged);
         assert_eq!(test.pop(5000), None, "not twice at a time");
         test.done(&due, &WRITTEN, 300);
         assert_eq!(test.next(), Some(1300), "not too often");
         let due = test.pop(1300).expect("it is due");
-        test.done(&due, &Outcome::AsItShouldBe, 1300);
+        test.done(&due, &Outcome::Unchanged, 1300);
         assert_eq!(test.next(), None);
-        test.touch(60_000, Refresh::Unchanged);
+        test.enqueue(60_000, Refresh::Unchanged);
         assert_eq!(test.next(), Some(60_200));
     }
 
     #[test]
     fn what_fails_is_tried_later_and_later_whatever_happens() {
         let mut test = Test::new();
-        test.touch(0, Refresh::Unchanged);
+        test.enqueue(0, Refresh::Unchanged);
         let mut now = 0;
         let mut waits = Vec::new();
         for _ in 0..10 {
@@ -533,13 +546,13 @@ mod tests {
             let due = test.pop(now).expect("it is due");
             test.done(&due, &FAILED, now);
             assert_eq!(test.queue.failing(), usize::from(waits.len() >= 3));
-            test.touch(now + 1, Refresh::Unchanged);
+            test.enqueue(now + 1, Refresh::Unchanged);
         }
         assert_eq!(waits, [200, 500, 1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000]);
         let due = test.pop(now + 60_000).expect("it is due");
         test.done(&due, &WRITTEN, now + 60_000);
         assert_eq!(test.queue.failing(), 0);
-        test.touch(now + 70_000, Refresh::Unchanged);
+        test.enqueue(now + 70_000, Refresh::Unchanged);
         assert_eq!(
             test.next(),
             Some(u128::from(now) + 70_200),
@@ -550,20 +563,20 @@ mod tests {
     #[test]
     fn what_is_looked_at_later_is_looked_at_sooner_when_it_is_touched() {
         let mut test = Test::new();
-        test.touch(0, Refresh::Unchanged);
+        test.enqueue(0, Refresh::Unchanged);
         let due = test.pop(200).expect("it is due");
-        test.done(&due, &Outcome::AsItShouldBe, 200);
+        test.done(&due, &Outcome::Unchanged, 200);
         test.queue.later(&app(), test.at(60_000));
         test.queue.later(&app(), test.at(90_000));
         assert_eq!(test.next(), Some(60_000), "the first");
-        test.touch(1000, Refresh::Unchanged);
+        test.enqueue(1000, Refresh::Unchanged);
         assert_eq!(test.next(), Some(1200));
     }
 
     #[test]
     fn the_api_server_says_how_long_to_wait() {
         let mut test = Test::new();
-        test.touch(0, Refresh::Unchanged);
+        test.enqueue(0, Refresh::Unchanged);
         let due = test.pop(200).expect("it is due");
         let retry_after = Some(Duration::from_secs(7));
         test.done(&due, &Outcome::Failed { retry_after }, 200);
@@ -572,29 +585,29 @@ mod tests {
 
     #[test]
     fn jitter_shortens_a_wait_by_half_at_most() {
-        for (jitter, wanted) in [(0.0, 700), (1.0, 450), (0.5, 575), (7.0, 450)] {
+        for (jitter, desired) in [(0.0, 700), (1.0, 450), (0.5, 575), (7.0, 450)] {
             let mut test = Test::new();
-            test.touch(0, Refresh::Unchanged);
+            test.enqueue(0, Refresh::Unchanged);
             let due = test.pop(200).expect("it is due");
             let now = test.at(200);
             test.queue.done(&due, &FAILED, now, jitter);
-            assert_eq!(test.next(), Some(wanted));
+            assert_eq!(test.next(), Some(desired));
         }
     }
 
     #[test]
     fn argo_cd_is_not_asked_too_often_to_look_again() {
         let mut test = Test::new();
-        test.touch(0, Refresh::Needed);
+        test.enqueue(0, Refresh::Needed);
         let due = test.pop(200).expect("it is due");
         assert!(due.stale);
         test.done(&due, &Outcome::Written { refreshed: true }, 200);
-        test.touch(3000, Refresh::Needed);
+        test.enqueue(3000, Refresh::Needed);
         let due = test.pop(3200).expect("it is due");
         assert!(!due.stale, "not again so soon");
-        test.done(&due, &Outcome::AsItShouldBe, 3200);
+        test.done(&due, &Outcome::Unchanged, 3200);
         assert_eq!(test.next(), Some(30_200), "but in the end");
-        test.touch(5000, Refresh::Unchanged);
+        test.enqueue(5000, Refresh::Unchanged);
         assert_eq!(test.next(), Some(5200), "for which nothing else waits");
         let due = test.pop(5200).expect("it is due");
         test.done(&due, &WRITTEN, 5200);
@@ -604,8 +617,8 @@ mod tests {
     #[test]
     fn argo_cd_is_not_asked_to_look_at_what_it_has_noticed() {
         let mut test = Test::new();
-        test.touch(0, Refresh::Needed);
-        test.touch(50, Refresh::Done);
+        test.enqueue(0, Refresh::Needed);
+        test.enqueue(50, Refresh::Done);
         let due = test.pop(200).expect("it is due");
         assert!(!due.stale);
         test.done(&due, &WRITTEN, 200);
@@ -617,10 +630,10 @@ mod tests {
         let mut queue = Queue::new(Duration::from_secs(1));
         let start = Instant::now();
         for name in ["a", "b", "c"] {
-            let place = ObjectRef::new("argocd", name);
-            queue.touch(&place, Share::of(&place.namespace), Refresh::Needed, start);
+            let object_ref = ObjectRef::new("argocd", name);
+            queue.enqueue(&object_ref, FlowKey::of(&object_ref.namespace), Refresh::Needed, start);
         }
-        let (mut refreshed, mut looks) = (Vec::new(), 0);
+        let (mut refreshed, mut reconciled) = (Vec::new(), 0);
         let mut now = start;
         while let Some(next) = queue.next() {
             now = now.max(next);
@@ -629,19 +642,19 @@ mod tests {
                 refreshed.push((now - start).as_millis());
                 Outcome::Written { refreshed: true }
             } else {
-                Outcome::AsItShouldBe
+                Outcome::Unchanged
             };
             queue.done(&due, &outcome, now, 0.0);
-            looks += 1;
-            assert!(looks < 20, "it comes to an end");
+            reconciled += 1;
+            assert!(reconciled < 20, "it comes to an end");
         }
         assert_eq!(refreshed, [200, 400, 600]);
     }
 
     fn affected(queue: &mut Queue, namespace: &str, names: std::ops::Range<usize>, now: Instant) {
         for name in names {
-            let place = ObjectRef::new(namespace, &format!("{name:06}"));
-            queue.touch(&place, Share::of(&place.namespace), Refresh::Unchanged, now);
+            let object_ref = ObjectRef::new(namespace, &format!("{name:06}"));
+            queue.enqueue(&object_ref, FlowKey::of(&object_ref.namespace), Refresh::Unchanged, now);
         }
     }
 
@@ -651,8 +664,8 @@ mod tests {
         while namespaces.len() < most
             && let Some(due) = pop(queue, false, now)
         {
-            queue.done(&due, &Outcome::AsItShouldBe, now, 0.0);
-            namespaces.push(due.place.namespace);
+            queue.done(&due, &Outcome::Unchanged, now, 0.0);
+            namespaces.push(due.object_ref.namespace);
         }
         namespaces
     }
@@ -661,7 +674,7 @@ mod tests {
     fn a_tenant_with_thousands_of_objects_delays_another_by_a_few() {
         let (mut queue, start) = (Queue::new(Duration::ZERO), Instant::now());
         affected(&mut queue, "large", 0..3000, start);
-        let now = start + TOGETHER;
+        let now = start + DEBOUNCE;
         assert_eq!(looked_at(&mut queue, 1, now).len(), 1);
         affected(&mut queue, "small", 0..1, start);
         // Each call lets a thousand objects get in line.
@@ -674,18 +687,18 @@ mod tests {
     #[test]
     fn objects_with_slow_writes_wait_in_a_line_of_their_own() {
         let mut test = Test::new();
-        test.touch(0, Refresh::Unchanged);
+        test.enqueue(0, Refresh::Unchanged);
         let due = test.pop(200).expect("it is due");
-        test.queue.note_slow(&due.place, true);
+        test.queue.set_slow(&due.object_ref, true);
         test.done(&due, &FAILED, 30_000);
         let now = test.at(31_000);
         assert!(test.queue.is_due(true, now) && !test.queue.is_due(false, now));
         assert_eq!(test.pop(31_000), None);
         let due = pop(&mut test.queue, true, now).expect("it is due");
         assert!(due.slow);
-        test.queue.note_slow(&due.place, false);
+        test.queue.set_slow(&due.object_ref, false);
         test.done(&due, &WRITTEN, 31_000);
-        test.touch(40_000, Refresh::Unchanged);
+        test.enqueue(40_000, Refresh::Unchanged);
         assert!(test.pop(40_200).is_some_and(|due| !due.slow), "it was written promptly");
     }
 
@@ -693,14 +706,14 @@ mod tests {
     fn an_object_that_is_dropped_while_it_waits_is_not_looked_at() {
         let (mut queue, start) = (Queue::new(Duration::ZERO), Instant::now());
         affected(&mut queue, "argocd", 0..3, start);
-        let now = start + TOGETHER;
+        let now = start + DEBOUNCE;
         let refused = queue.pop(false, now, |_| false, |_| true);
         assert_eq!(refused, None, "all are in line now");
-        let overdue = queue.overdue(now + TOGETHER);
+        let overdue = queue.overdue(now + DEBOUNCE);
         assert_eq!(overdue.len(), 3);
         let due = queue.peek(&overdue[0], now).expect("it waits");
-        queue.drop_due(&due.place, None);
-        queue.drop_due(&overdue[1], Some(now + Duration::from_secs(60)));
+        queue.forget_due(&due.object_ref, None);
+        queue.forget_due(&overdue[1], Some(now + Duration::from_secs(60)));
         assert_eq!(looked_at(&mut queue, usize::MAX, now).len(), 1);
         assert_eq!((queue.len(), queue.next()), (1, Some(now + Duration::from_secs(60))));
     }
@@ -708,7 +721,7 @@ mod tests {
     #[test]
     fn an_object_is_forgotten_after_its_last_write() {
         let mut test = Test::new();
-        test.touch(0, Refresh::Unchanged);
+        test.enqueue(0, Refresh::Unchanged);
         let due = test.pop(200).expect("it is due");
         test.done(&due, &WRITTEN, 300);
         assert_eq!(test.queue.len(), 1, "the next write waits for a second");
@@ -729,7 +742,7 @@ mod tests {
                 let mut queue = Queue::new(Duration::from_secs(1));
                 let mut now = Instant::now();
                 let mut open: Vec<Due> = Vec::new();
-                let place = |number: usize| ObjectRef::new(["a", "b", "c"][number % 3], &number.to_string());
+                let object_ref = |number: usize| ObjectRef::new(["a", "b", "c"][number % 3], &number.to_string());
                 for (step, number, millis) in steps {
                     now += Duration::from_millis(millis);
                     match step {
@@ -737,22 +750,22 @@ mod tests {
                         2 | 3 => open.extend(pop(&mut queue, step == 3, now)),
                         4 if !open.is_empty() => {
                             let due = open.swap_remove(number % open.len());
-                            queue.note_slow(&due.place, number % 2 == 0);
-                            let outcomes = [Outcome::AsItShouldBe, WRITTEN, FAILED];
+                            queue.set_slow(&due.object_ref, number % 2 == 0);
+                            let outcomes = [Outcome::Unchanged, WRITTEN, FAILED];
                             queue.done(&due, &outcomes[number % 3], now, 0.5);
                         }
-                        5 => queue.later(&place(number), now + Duration::from_millis(millis)),
+                        5 => queue.later(&object_ref(number), now + Duration::from_millis(millis)),
                         _ => {}
                     }
-                    let mut places: Vec<_> = open.iter().map(|due| &due.place).collect();
-                    places.sort();
-                    places.dedup();
-                    prop_assert_eq!(places.len(), open.len());
+                    let mut object_refs: Vec<_> = open.iter().map(|due| &due.object_ref).collect();
+                    object_refs.sort();
+                    object_refs.dedup();
+                    prop_assert_eq!(object_refs.len(), open.len());
                 }
                 for due in open.drain(..) {
-                    queue.done(&due, &Outcome::AsItShouldBe, now, 0.5);
+                    queue.done(&due, &Outcome::Unchanged, now, 0.5);
                 }
-                let due: usize = queue.lines.iter().map(|line| line.due.len()).sum();
+                let due: usize = queue.subqueues.iter().map(|subqueue| subqueue.due.len()).sum();
                 now += Duration::from_secs(3600);
                 for slow in [false, true] {
                     while let Some(it) = pop(&mut queue, slow, now) {
@@ -761,10 +774,10 @@ mod tests {
                 }
                 prop_assert_eq!(open.len(), due);
                 for due in open {
-                    queue.done(&due, &Outcome::AsItShouldBe, now, 0.5);
+                    queue.done(&due, &Outcome::Unchanged, now, 0.5);
                 }
                 prop_assert!(queue.is_empty() && queue.next().is_none());
-                prop_assert!(queue.lines.iter().all(|line| line.turns.is_empty()));
+                prop_assert!(queue.subqueues.iter().all(|subqueue| subqueue.turns.is_empty()));
             }
         }
     }

@@ -3,7 +3,7 @@
 //!
 //! Each controller, and the writing of Events, has reserved slots that no other can use. Beyond these all draw from a common
 //! pool. One namespace may have three quarters of the slots of its controller, and one cluster half of them. A write that is not
-//! answered within [`PROMPT`] is *slow*: slow writes may have a quarter of all slots. An object whose last write was slow is only
+//! answered within [`SLOW_AFTER`] is *slow*: slow writes may have a quarter of all slots. An object whose last write was slow is only
 //! written in that share, until a write is answered promptly again. Slow writes beyond the share are aborted as soon as another
 //! write waits, and retried in the share. While the API server answers everything, but slowly, none is aborted: that would only
 //! add to its load.
@@ -12,7 +12,7 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-use super::turns::Share;
+use super::fair_queue::FlowKey;
 use ocm::time_math::later;
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The time after which a write counts as slow. API servers answer in milliseconds, and webhooks should within a second.
-pub const PROMPT: Duration = Duration::from_secs(2);
+pub const SLOW_AFTER: Duration = Duration::from_secs(2);
 
 /// The writes in progress, each with a key that the caller chooses.
 #[derive(Debug)]
@@ -41,13 +41,13 @@ struct Group {
     running: usize,
     slow: usize,
     tenants: HashMap<Arc<str>, usize>,
-    clusters: HashMap<Share, usize>,
+    clusters: HashMap<FlowKey, usize>,
 }
 
 #[derive(Debug)]
 struct Running {
     group: usize,
-    share: Share,
+    flow: FlowKey,
     since: Instant,
     slow: bool,
 }
@@ -70,7 +70,7 @@ impl<K: Copy + Eq + Hash> Slots<K> {
 
     /// Returns true if a group may begin another write; `is_slow` is true if the object's last write was slow.
     #[must_use]
-    pub fn may(&self, group: usize, is_slow: bool) -> bool {
+    pub fn may_begin(&self, group: usize, is_slow: bool) -> bool {
         let Some(it) = self.groups.get(group) else { return false };
         let taken: usize = self
             .groups
@@ -83,42 +83,42 @@ impl<K: Copy + Eq + Hash> Slots<K> {
 
     /// Returns true if a group may begin another write without taking from the pool.
     #[must_use]
-    pub fn may_reserved(&self, group: usize) -> bool {
-        self.may(group, false) && self.groups.get(group).is_some_and(|it| it.running < self.reserved)
+    pub fn may_begin_reserved(&self, group: usize) -> bool {
+        self.may_begin(group, false) && self.groups.get(group).is_some_and(|it| it.running < self.reserved)
     }
 
     /// Returns true if a group may begin another write for an object of this namespace.
     #[must_use]
-    pub fn may_tenant(&self, group: usize, namespace: &Arc<str>) -> bool {
-        let most = self.most().saturating_mul(3).div_ceil(4);
+    pub fn may_begin_for_namespace(&self, group: usize, namespace: &Arc<str>) -> bool {
+        let group_limit = self.group_limit().saturating_mul(3).div_ceil(4);
         let running = self.groups.get(group).and_then(|it| it.tenants.get(namespace));
-        running.is_none_or(|running| *running < most)
+        running.is_none_or(|running| *running < group_limit)
     }
 
     /// Returns true if a group may begin another write for an object of this share.
     #[must_use]
-    pub fn may_share(&self, group: usize, share: &Share) -> bool {
+    pub fn may_begin_for_flow(&self, group: usize, flow: &FlowKey) -> bool {
         // A namespace that is not divided by clusters has only the limit of namespaces.
-        if share.cluster == share.namespace {
+        if flow.cluster == flow.namespace {
             return true;
         }
-        let running = self.groups.get(group).and_then(|it| it.clusters.get(share));
-        running.is_none_or(|running| *running < self.most().div_ceil(2))
+        let running = self.groups.get(group).and_then(|it| it.clusters.get(flow));
+        running.is_none_or(|running| *running < self.group_limit().div_ceil(2))
     }
 
     /// Records that a write has begun.
-    pub fn begin(&mut self, key: K, group: usize, share: Share, is_slow: bool, now: Instant) {
+    pub fn begin(&mut self, key: K, group: usize, flow: FlowKey, is_slow: bool, now: Instant) {
         let Some(it) = self.groups.get_mut(group) else { return };
         add(&mut it.running);
-        add(it.tenants.entry(Arc::clone(&share.namespace)).or_default());
-        add(it.clusters.entry(share.clone()).or_default());
+        add(it.tenants.entry(Arc::clone(&flow.namespace)).or_default());
+        add(it.clusters.entry(flow.clone()).or_default());
         if is_slow {
             add(&mut it.slow);
             add(&mut self.slow);
         }
         let running = Running {
             group,
-            share,
+            flow,
             since: now,
             slow: is_slow,
         };
@@ -137,10 +137,10 @@ impl<K: Copy + Eq + Hash> Slots<K> {
                 take(&mut it.slow);
                 take(&mut self.slow);
             }
-            forget(&mut it.tenants, &running.share.namespace);
-            forget(&mut it.clusters, &running.share);
+            forget(&mut it.tenants, &running.flow.namespace);
+            forget(&mut it.clusters, &running.flow);
         }
-        let is_slow = now >= later(running.since, PROMPT);
+        let is_slow = now >= later(running.since, SLOW_AFTER);
         if is_answered {
             self.is_all_slow = is_slow;
         }
@@ -163,7 +163,7 @@ impl<K: Copy + Eq + Hash> Slots<K> {
 
     /// Returns the writes to abort: those in progress for long that are not counted as slow.
     pub fn overdue(&self, now: Instant) -> impl Iterator<Item = K> + use<'_, K> {
-        let is_overdue = move |it: &Running| !self.is_all_slow && !it.slow && now >= later(it.since, PROMPT);
+        let is_overdue = move |it: &Running| !self.is_all_slow && !it.slow && now >= later(it.since, SLOW_AFTER);
         self.running
             .iter()
             .filter(move |(_, it)| is_overdue(it))
@@ -177,12 +177,12 @@ impl<K: Copy + Eq + Hash> Slots<K> {
             .running
             .values()
             .filter(|it| !it.slow)
-            .map(|it| later(it.since, PROMPT));
+            .map(|it| later(it.since, SLOW_AFTER));
         times.filter(|at| *at > now).min()
     }
 
     fn may_be_slow(&self, group: &Group) -> bool {
-        self.is_all_slow || (self.slow < self.total.div_ceil(4) && group.slow < self.most().div_ceil(4))
+        self.is_all_slow || (self.slow < self.total.div_ceil(4) && group.slow < self.group_limit().div_ceil(4))
     }
 
     /// Returns the number of slots in the common pool.
@@ -192,7 +192,7 @@ impl<K: Copy + Eq + Hash> Slots<K> {
     }
 
     /// Returns the maximum number of slots of one group.
-    fn most(&self) -> usize {
+    fn group_limit(&self) -> usize {
         self.pool().saturating_add(self.reserved)
     }
 }
@@ -219,8 +219,8 @@ fn forget<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) {
 mod tests {
     use super::*;
 
-    fn share(namespace: &str, cluster: &str) -> Share {
-        Share {
+    fn flow(namespace: &str, cluster: &str) -> FlowKey {
+        FlowKey {
             namespace: namespace.into(),
             cluster: cluster.into(),
         }
@@ -229,9 +229,9 @@ mod tests {
     /// Begins writes of a group, one namespace each, until no more may begin. Returns their number.
     fn fill(slots: &mut Slots<usize>, group: usize, first: usize, is_slow: bool, now: Instant) -> usize {
         let mut count = 0;
-        while slots.may(group, is_slow) {
+        while slots.may_begin(group, is_slow) {
             let key = first + count;
-            slots.begin(key, group, share(&key.to_string(), "one"), is_slow, now);
+            slots.begin(key, group, flow(&key.to_string(), "one"), is_slow, now);
             count += 1;
         }
         count
@@ -240,24 +240,25 @@ mod tests {
     #[test]
     fn no_group_takes_the_reserved_slots_of_another() {
         let now = Instant::now();
-        for (total, groups, most, others) in [(48, 2, 42, 6), (48, 12, 37, 1), (8, 4, 5, 1), (1000, 3, 834, 83)] {
+        for (total, groups, group_limit, others) in [(48, 2, 42, 6), (48, 12, 37, 1), (8, 4, 5, 1), (1000, 3, 834, 83)]
+        {
             let mut slots = Slots::new(total, groups);
             assert_eq!(
                 fill(&mut slots, 0, 0, false, now),
-                most,
+                group_limit,
                 "{total} slots, {groups} groups"
             );
             for group in 1..groups {
-                assert!(slots.may_reserved(group));
+                assert!(slots.may_begin_reserved(group));
                 assert_eq!(fill(&mut slots, group, 1000 * group, false, now), others);
-                assert!(!slots.may_reserved(group));
+                assert!(!slots.may_begin_reserved(group));
             }
-            for key in 0..most {
+            for key in 0..group_limit {
                 slots.end(&key, true, now);
             }
             assert_eq!(
                 fill(&mut slots, 1, 1_000_000, false, now),
-                most - others,
+                group_limit - others,
                 "all of the pool"
             );
         }
@@ -268,7 +269,7 @@ mod tests {
         let now = Instant::now();
         let mut slots = Slots::new(1, 5);
         assert_eq!(fill(&mut slots, 0, 0, false, now), 1);
-        assert!(!slots.may(1, false));
+        assert!(!slots.may_begin(1, false));
         slots.end(&0, true, now);
         assert_eq!(fill(&mut slots, 1, 1, true, now), 1);
     }
@@ -277,20 +278,27 @@ mod tests {
     fn one_namespace_and_one_cluster_leave_slots_to_others() {
         let now = Instant::now();
         let mut slots = Slots::new(48, 2);
-        let all = share("a", "a");
+        let all = flow("a", "a");
         let mut count = 0;
-        while slots.may(0, false) && slots.may_tenant(0, &all.namespace) && slots.may_share(0, &all) {
+        while slots.may_begin(0, false)
+            && slots.may_begin_for_namespace(0, &all.namespace)
+            && slots.may_begin_for_flow(0, &all)
+        {
             slots.begin(count, 0, all.clone(), false, now);
             count += 1;
         }
         assert_eq!(count, 32, "three quarters of 42");
-        assert!(slots.may(0, false) && slots.may_tenant(0, &"b".into()) && slots.may_tenant(1, &all.namespace));
-        let one = share("b", "one");
+        assert!(
+            slots.may_begin(0, false)
+                && slots.may_begin_for_namespace(0, &"b".into())
+                && slots.may_begin_for_namespace(1, &all.namespace)
+        );
+        let one = flow("b", "one");
         for key in 100..121 {
-            assert!(slots.may_share(0, &one));
+            assert!(slots.may_begin_for_flow(0, &one));
             slots.begin(key, 0, one.clone(), false, now);
         }
-        assert!(!slots.may_share(0, &one) && slots.may_share(0, &share("b", "two")));
+        assert!(!slots.may_begin_for_flow(0, &one) && slots.may_begin_for_flow(0, &flow("b", "two")));
         for key in (0..count).chain(100..121) {
             slots.end(&key, true, now);
         }
@@ -302,7 +310,7 @@ mod tests {
         let start = Instant::now();
         let mut slots = Slots::new(48, 2);
         assert_eq!(fill(&mut slots, 0, 0, false, start), 42);
-        let late = start + PROMPT;
+        let late = start + SLOW_AFTER;
         assert_eq!(slots.next(start), Some(late));
         slots.age(start);
         assert_eq!((slots.overdue(start).count(), slots.slow), (0, 0));
@@ -313,7 +321,7 @@ mod tests {
         for key in overdue {
             assert!(slots.end(&key, false, late), "it is slow");
         }
-        assert!(slots.may(0, false) && !slots.may(0, true) && slots.may(1, true));
+        assert!(slots.may_begin(0, false) && !slots.may_begin(0, true) && slots.may_begin(1, true));
         assert_eq!(fill(&mut slots, 0, 100, false, late), 31);
         assert!(!slots.end(&100, true, late), "it is prompt");
     }
@@ -323,14 +331,14 @@ mod tests {
         let start = Instant::now();
         let mut slots = Slots::new(48, 2);
         assert_eq!(fill(&mut slots, 0, 0, false, start), 42);
-        let late = start + PROMPT;
+        let late = start + SLOW_AFTER;
         assert!(slots.end(&0, true, late));
         assert_eq!(slots.overdue(late).count(), 0);
-        assert!(slots.may(0, true));
-        slots.begin(100, 0, share("a", "one"), true, late);
+        assert!(slots.may_begin(0, true));
+        slots.begin(100, 0, flow("a", "one"), true, late);
         assert!(!slots.end(&100, true, late), "one is prompt");
         assert_eq!(slots.overdue(late).count(), 41);
-        assert!(slots.may(0, true), "none is counted as slow yet");
+        assert!(slots.may_begin(0, true), "none is counted as slow yet");
     }
 
     #[test]
@@ -340,7 +348,7 @@ mod tests {
         assert_eq!(fill(&mut slots, 0, 0, true, now), 10);
         assert_eq!(fill(&mut slots, 1, 100, true, now), 2, "12 in all");
         for group in 2..12 {
-            assert!(slots.may(group, false) && !slots.may(group, true));
+            assert!(slots.may_begin(group, false) && !slots.may_begin(group, true));
         }
     }
 }

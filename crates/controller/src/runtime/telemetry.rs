@@ -58,7 +58,7 @@ pub fn init(level: Level, format: Format) {
 
 /// The module of kube that logs a response in full when it cannot parse it, which may expose Secrets. We log such failures
 /// ourselves.
-const TELLS_ANSWERS: &str = "kube_client::client";
+const KUBE_CLIENT: &str = "kube_client::client";
 
 /// The crates of this program that log.
 const OUR_CRATES: [&str; 3] = ["argocd_ocm_cmp", "controller", "hub"];
@@ -72,7 +72,7 @@ where
     let ours = LevelFilter::from(level);
     let targets = Targets::new()
         .with_default(ours.min(LevelFilter::WARN))
-        .with_target(TELLS_ANSWERS, ours.min(LevelFilter::ERROR))
+        .with_target(KUBE_CLIENT, ours.min(LevelFilter::ERROR))
         .with_targets(OUR_CRATES.map(|name| (name, ours)));
     // An event that cannot be written is lost; reporting that on the same standard error would end the process.
     let layer = layer::layer().with_writer(writer).log_internal_errors(false);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     /// Returns the lines that are logged while a function runs.
-    fn told(level: Level, format: Format, done: impl FnOnce()) -> Vec<String> {
+    fn logged(level: Level, format: Format, done: impl FnOnce()) -> Vec<String> {
         let buffer = Buffer::default();
         let writer = buffer.clone();
         tracing::subscriber::with_default(subscriber(level, format, move || writer.clone()), done);
@@ -156,35 +156,35 @@ mod tests {
 
     #[test]
     fn an_event_is_one_line_of_time_level_module_message_and_fields() {
-        let lines = told(Level::Info, Format::Text, || {
+        let lines = logged(Level::Info, Format::Text, || {
             info!(application = "argocd/shop", works = 3, "written");
         });
         let [line] = lines.as_slice() else { panic!("{lines:?}") };
-        let wanted = r#" INFO controller::runtime::telemetry::tests: written application="argocd/shop" works=3"#;
-        assert_eq!(timeless(line), wanted);
+        let desired = r#" INFO controller::runtime::telemetry::tests: written application="argocd/shop" works=3"#;
+        assert_eq!(timeless(line), desired);
     }
 
     #[test]
     fn an_event_in_a_span_has_the_fields_of_the_span() {
         let event = || {
             let span = error_span!("reconcile", controller = "pull", object = %"argocd/shop", attempt = 2);
-            span.in_scope(|| warn!(place = %"eu1/shop", "write failed"));
+            span.in_scope(|| warn!(object_ref = %"eu1/shop", "write failed"));
         };
-        let lines = told(Level::Warn, Format::Text, event);
-        let wanted = " WARN reconcile{controller=\"pull\" object=argocd/shop attempt=2}: \
+        let lines = logged(Level::Warn, Format::Text, event);
+        let desired = " WARN reconcile{controller=\"pull\" object=argocd/shop attempt=2}: \
                       controller::runtime::telemetry::tests: write failed place=eu1/shop";
-        assert_eq!(timeless(&lines[0]), wanted);
-        let lines = told(Level::Warn, Format::Json, event);
+        assert_eq!(timeless(&lines[0]), desired);
+        let lines = logged(Level::Warn, Format::Json, event);
         let event: Value = serde_json::from_str(&lines[0]).unwrap();
-        let wanted =
+        let desired =
             serde_json::json!({"name": "reconcile", "controller": "pull", "object": "argocd/shop", "attempt": 2});
-        assert_eq!((&event["place"], &event["span"]), (&"eu1/shop".into(), &wanted));
+        assert_eq!((&event["place"], &event["span"]), (&"eu1/shop".into(), &desired));
     }
 
     #[test]
     fn what_others_have_written_cannot_look_like_another_event_or_field() {
         let evil = "no\n2026-01-01T00:00:00Z ERROR leader=true \u{1b}[31m";
-        let lines = told(Level::Info, Format::Text, || {
+        let lines = logged(Level::Info, Format::Text, || {
             info!(reason = evil, "quoted");
             info!(reason = %evil, "shown");
             info!(reason = %"\"a\" b=\"c\"", "half quoted");
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn json_is_an_object_per_line_with_the_fields_at_its_top() {
-        let lines = told(Level::Info, Format::Json, || {
+        let lines = logged(Level::Info, Format::Json, || {
             info!(application = %"argocd/shop", works = 3, "written\nhere");
         });
         let [line] = lines.as_slice() else { panic!("{lines:?}") };
@@ -233,7 +233,7 @@ mod tests {
             debug!(target: "tower", "theirs 4");
         };
         let names = |level| {
-            let lines = told(level, Format::Text, all);
+            let lines = logged(level, Format::Text, all);
             let names = lines.iter().map(|line| line.rsplit_once(": ").unwrap().1.to_owned());
             names.collect::<Vec<_>>().join(", ")
         };
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_kube_cannot_read_is_not_told() {
-        let lines = told(Level::Trace, Format::Text, || {
+        let lines = logged(Level::Trace, Format::Text, || {
             warn!(target: "kube_client::client", "{}, {:?}", r#"{"data":{"password":"cGFzcw=="}}"#, "missing field");
         });
         assert_eq!(lines, [""; 0]);

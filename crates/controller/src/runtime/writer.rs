@@ -4,7 +4,7 @@
 
 mod ca_cache;
 
-use super::action::{Action, Event, Involved, RecordedEvent, Write};
+use super::action::{Action, Event, InvolvedObject, RecordedEvent, Write};
 use super::metrics::{Metrics, Reason};
 use super::queue::Outcome;
 use super::text::bounded;
@@ -31,7 +31,7 @@ use tracing::{debug, info, warn};
 pub const MANAGER: &str = "argocd-ocm-cmp";
 
 /// The timeout of a request.
-const PATIENCE: Duration = Duration::from_secs(30);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The writer, which carries out the writes of controllers.
 #[derive(Clone)]
@@ -61,11 +61,11 @@ impl Writer {
     }
 
     /// Carries out the writes of a controller, one after the other. The caller records the Events afterwards.
-    pub async fn write(&self, controller: &'static str, action: &Action) -> Done {
+    pub async fn write(&self, controller: &'static str, action: &Action) -> WriteResult {
         for write in &action.writes {
-            match self.carry_out(controller, write).await {
+            match self.execute(controller, write).await {
                 Ok(()) => {
-                    if let Write::Make { recipe, .. } = write
+                    if let Write::Generate { recipe, .. } = write
                         && !self.dry_run
                     {
                         self.metrics.issued(recipe);
@@ -73,20 +73,21 @@ impl Writer {
                 }
                 Err(refused) => {
                     let write = match write {
-                        Write::Make { write, .. } => write,
+                        Write::Generate { write, .. } => write,
                         write => write,
                     };
                     if refused.reason == Reason::Conflict && matches!(write, Write::Create { .. }) {
-                        self.tell_taken(controller, &action.of, write).await;
+                        self.record_name_conflict(controller, &action.involved_object, write)
+                            .await;
                     }
-                    return Done {
+                    return WriteResult {
                         outcome: self.refused(controller, write, &refused),
                         refusal: Refusal::of(write, &refused),
                     };
                 }
             }
         }
-        Done {
+        WriteResult {
             outcome: Outcome::Written {
                 refreshed: action.refresh,
             },
@@ -94,41 +95,41 @@ impl Writer {
         }
     }
 
-    async fn carry_out(&self, controller: &'static str, write: &Write) -> Result<(), Refused> {
+    async fn execute(&self, controller: &'static str, write: &Write) -> Result<(), WriteError> {
         let made;
         let write = match write {
             // A dry run generates no data.
-            Write::Make { write, .. } if self.dry_run => write,
-            Write::Make { write, recipe, into } => {
+            Write::Generate { write, .. } if self.dry_run => write,
+            Write::Generate { write, recipe, into } => {
                 made = self.make(write, recipe, into).await?;
                 &made
             }
             write => write,
         };
-        let (resource, place) = object_of(write);
+        let (resource, object_ref) = object_of(write);
         let kind = resource.kind;
         let (verb, body) = match write {
             Write::Create { object, .. } => ("create", Some(object)),
             Write::Patch { body, .. } => ("patch", Some(body)),
-            Write::Delete { .. } | Write::Make { .. } => ("delete", None),
+            Write::Delete { .. } | Write::Generate { .. } => ("delete", None),
         };
         let body = match body {
             Some(_) if resource.secret => "(not shown)".to_owned(),
             body => body.map(Value::to_string).unwrap_or_default(),
         };
         if self.dry_run {
-            info!(%place, kind, verb, %body, "would write");
+            info!(object = %object_ref, kind, verb, %body, "would write");
             return Ok(());
         }
         if let Write::Delete {
-            unless_there: Some((resource, place)),
+            unless_exists: Some((resource, object_ref)),
             ..
         } = write
         {
-            self.is_not_there(resource, place).await?;
+            self.check_absent(resource, object_ref).await?;
         }
-        let request =
-            request(write).ok_or_else(|| Refused::unmade("the write still needs generated data".to_owned()))?;
+        let request = request(write)
+            .ok_or_else(|| WriteError::not_generated("the write still needs generated data".to_owned()))?;
         match self.send(request).await {
             Ok(_) => {}
             // The object is already in the desired state.
@@ -136,20 +137,20 @@ impl Writer {
             Err(refused) => return Err(refused),
         }
         self.metrics.written(controller, resource.plural, verb);
-        debug!(%place, kind, verb, %body, "written");
+        debug!(object = %object_ref, kind, verb, %body, "written");
         Ok(())
     }
 
     /// Generates the data of a write, with the CA that the decision was based on.
-    async fn make(&self, write: &Write, recipe: &Recipe, into: &'static str) -> Result<Write, Refused> {
+    async fn make(&self, write: &Write, recipe: &Recipe, into: &'static str) -> Result<Write, WriteError> {
         let authority = match recipe.authority() {
             None => None,
-            Some(wanted) => {
-                let read = async || self.read(&wanted.place).await;
-                let found = self.ca_cache.authority(wanted, read).await?;
-                Some(found.ok_or_else(|| Refused {
+            Some(desired) => {
+                let read = async || self.read(&desired.object_ref).await;
+                let found = self.ca_cache.authority(desired, read).await?;
+                Some(found.ok_or_else(|| WriteError {
                     reason: Reason::Conflict,
-                    ..Refused::unmade(format!("Secret {} changed since it was read", wanted.place))
+                    ..WriteError::not_generated(format!("Secret {} changed since it was read", desired.object_ref))
                 })?)
             }
         };
@@ -158,8 +159,8 @@ impl Writer {
         let made = tokio::task::spawn_blocking(move || pki::make(&own, authority.as_deref()));
         let made = made
             .await
-            .map_err(|_| Refused::unmade("the generation of its data was aborted".to_owned()))?;
-        let made = made.map_err(|error| Refused::unmade(error.to_string()))?;
+            .map_err(|_| WriteError::not_generated("the generation of its data was aborted".to_owned()))?;
+        let made = made.map_err(|error| WriteError::not_generated(error.to_string()))?;
         let mut write = write.clone();
         if let Write::Create { object: body, .. } | Write::Patch { body, .. } = &mut write {
             for (key, value) in made {
@@ -170,23 +171,23 @@ impl Writer {
     }
 
     /// Reads the present state of a CA.
-    async fn read(&self, place: &ObjectRef) -> Result<(Authority, AuthorityData), Refused> {
-        let request = Request::new(SECRETS.path(place)).get(&place.name, &GetParams::default());
+    async fn read(&self, object_ref: &ObjectRef) -> Result<(Authority, AuthorityData), WriteError> {
+        let request = Request::new(SECRETS.path(object_ref)).get(&object_ref.name, &GetParams::default());
         let text = self.send(request).await?;
-        let (version, data) = read_authority(&text).map_err(Refused::unmade)?;
-        let place = place.clone();
-        Ok((Authority { place, version }, data))
+        let (version, data) = read_authority(&text).map_err(WriteError::not_generated)?;
+        let object_ref = object_ref.clone();
+        Ok((Authority { object_ref, version }, data))
     }
 
     /// Checks with the API server that an object does not exist. A response that its kind is unknown is no proof.
-    async fn is_not_there(&self, resource: &'static Resource, place: &ObjectRef) -> Result<(), Refused> {
-        let request = Request::new(resource.path(place)).get(&place.name, &GetParams::default());
+    async fn check_absent(&self, resource: &'static Resource, object_ref: &ObjectRef) -> Result<(), WriteError> {
+        let request = Request::new(resource.path(object_ref)).get(&object_ref.name, &GetParams::default());
         match self.send(request).await {
             Err(refused) if refused.is_gone => Ok(()),
             Err(refused) => Err(refused),
-            Ok(_) => Err(Refused {
+            Ok(_) => Err(WriteError {
                 reason: Reason::Conflict,
-                why: format!("{} {place} still exists", resource.kind),
+                why: format!("{} {object_ref} still exists", resource.kind),
                 retry_after: None,
                 is_gone: false,
                 code: None,
@@ -195,24 +196,25 @@ impl Writer {
     }
 
     /// Records an Event with best effort: a failure is not retried.
-    pub async fn tell(&self, recorded: &RecordedEvent) {
+    pub async fn record_event(&self, recorded: &RecordedEvent) {
         let RecordedEvent {
             controller,
-            of,
+            involved_object,
             event,
-            lasts,
+            is_persistent,
         } = recorded;
-        let (Event { reason, message, .. }, place, kind) = (event, &of.place, of.resource.kind);
+        let (Event { reason, message, .. }, object_ref, kind) =
+            (event, &involved_object.object_ref, involved_object.resource.kind);
         if self.dry_run {
-            info!(%place, kind, event = reason, told = message, "would record an Event");
+            info!(object = %object_ref, kind, event = reason, note = message, "would record an Event");
             return;
         }
-        match self.note(recorded).await {
-            Ok(Noted::Anew) if *lasts => warn!(%place, kind, event = reason, "{message}"),
+        match self.write_event(recorded).await {
+            Ok(EventWrite::Created) if *is_persistent => warn!(object = %object_ref, kind, event = reason, "{message}"),
             Ok(_) => {}
             Err(refused) => {
                 self.metrics.failed(controller, refused.reason);
-                warn!(%place, kind, event = reason, why = refused.why, "cannot write the Event");
+                warn!(object = %object_ref, kind, event = reason, why = refused.why, "cannot write the Event");
             }
         }
     }
@@ -220,10 +222,10 @@ impl Writer {
     /// Records an Event that an object cannot be created because another object has its name. An object with all our labels is
     /// our own, which no watch event has reported yet. The request selects these labels, because we must not read objects of
     /// others.
-    async fn tell_taken(&self, controller: &'static str, of: &Involved, write: &Write) {
+    async fn record_name_conflict(&self, controller: &'static str, involved_object: &InvolvedObject, write: &Write) {
         let Write::Create {
             resource,
-            place,
+            object_ref,
             object,
         } = write
         else {
@@ -234,43 +236,43 @@ impl Writer {
             .filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)))
             .collect();
         let itself = ListParams::default()
-            .fields(&format!("metadata.name={}", place.name))
+            .fields(&format!("metadata.name={}", object_ref.name))
             .labels(&labels.join(","));
-        let request = Request::new(resource.path(place)).list(&itself);
+        let request = Request::new(resource.path(object_ref)).list(&itself);
         let Ok(found) = self.send(request).await else { return };
         let found: Value = serde_json::from_str(&found).unwrap_or_default();
         if found["items"].as_array().is_none_or(|items| !items.is_empty()) {
             return;
         }
         let message = format!(
-            "{} {place} cannot be created: another object has that name",
+            "{} {object_ref} cannot be created: another object has that name",
             resource.kind
         );
-        self.tell(&RecordedEvent {
+        self.record_event(&RecordedEvent {
             controller,
-            of: of.clone(),
+            involved_object: involved_object.clone(),
             event: Event {
                 warning: true,
                 reason: "NameTaken",
                 message,
             },
-            lasts: true,
+            is_persistent: true,
         })
         .await;
     }
 
-    fn refused(&self, controller: &'static str, write: &Write, refused: &Refused) -> Outcome {
-        let ((resource, place), why) = (object_of(write), &refused.why);
+    fn refused(&self, controller: &'static str, write: &Write, refused: &WriteError) -> Outcome {
+        let ((resource, object_ref), why) = (object_of(write), &refused.why);
         let kind = resource.kind;
         if refused.is_gone && matches!(write, Write::Patch { .. }) {
-            debug!(%place, kind, "deleted before it was written");
-            return Outcome::AsItShouldBe;
+            debug!(object = %object_ref, kind, "deleted before it was written");
+            return Outcome::Unchanged;
         }
         self.metrics.failed(controller, refused.reason);
         if refused.reason == Reason::Conflict {
-            debug!(%place, kind, "conflict: another writer changed the object");
+            debug!(object = %object_ref, kind, "conflict: another writer changed the object");
         } else {
-            warn!(%place, kind, %why, "write failed; retrying");
+            warn!(object = %object_ref, kind, %why, "write failed; retrying");
         }
         Outcome::Failed {
             retry_after: refused.retry_after,
@@ -279,16 +281,16 @@ impl Writer {
 
     /// Creates an Event, or increments the count of an equal one: the name is derived from the contents. Lasting problems are not
     /// counted.
-    async fn note(&self, recorded: &RecordedEvent) -> Result<Noted, Refused> {
+    async fn write_event(&self, recorded: &RecordedEvent) -> Result<EventWrite, WriteError> {
         let RecordedEvent {
             controller,
-            of,
+            involved_object,
             event,
-            lasts,
+            is_persistent,
         } = recorded;
-        let place = &of.place;
+        let object_ref = &involved_object.object_ref;
         // Events on objects without a namespace are created in the namespace where kubectl looks for them.
-        let namespace = match &*place.namespace {
+        let namespace = match &*object_ref.namespace {
             "" => "default",
             namespace => namespace,
         };
@@ -300,11 +302,11 @@ impl Writer {
             "kind": "Event",
             "metadata": {"name": name, "namespace": namespace},
             "involvedObject": {
-                "apiVersion": of.resource.api_version(),
-                "kind": of.resource.kind,
-                "namespace": &*place.namespace,
-                "name": &*place.name,
-                "uid": of.uid,
+                "apiVersion": involved_object.resource.api_version(),
+                "kind": involved_object.resource.kind,
+                "namespace": &*object_ref.namespace,
+                "name": &*object_ref.name,
+                "uid": involved_object.uid,
             },
             "type": if event.warning { "Warning" } else { "Normal" },
             "reason": event.reason,
@@ -317,9 +319,9 @@ impl Writer {
             "count": 1,
         });
         let known = async || self.send(Request::new(&path).get(&name, &GetParams::default())).await;
-        if *lasts {
+        if *is_persistent {
             match known().await {
-                Ok(_) => return Ok(Noted::Before),
+                Ok(_) => return Ok(EventWrite::Existing),
                 Err(refused) if refused.is_gone => {}
                 Err(refused) => return Err(refused),
             }
@@ -328,32 +330,32 @@ impl Writer {
         match self.send(request).await {
             Ok(_) => {
                 self.metrics.written(controller, "events", "create");
-                return Ok(Noted::Anew);
+                return Ok(EventWrite::Created);
             }
             Err(refused) if refused.reason == Reason::Conflict => {}
             Err(refused) => return Err(refused),
         }
-        let told = known().await?;
-        let told: Value = serde_json::from_str(&told).unwrap_or_default();
-        let count = told["count"].as_i64().unwrap_or(1).saturating_add(1);
+        let stored = known().await?;
+        let stored: Value = serde_json::from_str(&stored).unwrap_or_default();
+        let count = stored["count"].as_i64().unwrap_or(1).saturating_add(1);
         let body = json!({"count": count, "lastTimestamp": now});
         let params = PatchParams::default();
         let request = Request::new(&path).patch(&name, &params, &Patch::Merge(&body));
         self.send(request).await?;
         self.metrics.written(controller, "events", "patch");
-        Ok(Noted::Before)
+        Ok(EventWrite::Existing)
     }
 
     async fn send(
         &self,
         request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
-    ) -> Result<String, Refused> {
-        let request = request.map_err(|error| Refused::of(&Error::BuildRequest(error)))?;
-        match timeout(PATIENCE, self.client.request_text(request)).await {
-            Ok(answer) => answer.map_err(|error| Refused::of(&error)),
-            Err(_) => Err(Refused {
+    ) -> Result<String, WriteError> {
+        let request = request.map_err(|error| WriteError::of(&Error::BuildRequest(error)))?;
+        match timeout(REQUEST_TIMEOUT, self.client.request_text(request)).await {
+            Ok(answer) => answer.map_err(|error| WriteError::of(&error)),
+            Err(_) => Err(WriteError {
                 reason: Reason::Timeout,
-                why: format!("no response within {} seconds", PATIENCE.as_secs()),
+                why: format!("no response within {} seconds", REQUEST_TIMEOUT.as_secs()),
                 retry_after: None,
                 is_gone: false,
                 code: None,
@@ -365,10 +367,10 @@ impl Writer {
 /// Returns the request of a write; none for one with data that is yet to be generated.
 #[must_use]
 pub fn request(write: &Write) -> Option<Result<http::Request<Vec<u8>>, kube::core::request::Error>> {
-    let (resource, place) = object_of(write);
-    let requests = Request::new(resource.path(place));
+    let (resource, object_ref) = object_of(write);
+    let requests = Request::new(resource.path(object_ref));
     Some(match write {
-        Write::Make { .. } => return None,
+        Write::Generate { .. } => return None,
         Write::Create { object, .. } => {
             let params = PostParams {
                 field_manager: Some(MANAGER.to_owned()),
@@ -382,9 +384,9 @@ pub fn request(write: &Write) -> Option<Result<http::Request<Vec<u8>>, kube::cor
                 ..PatchParams::default()
             };
             let patch = Patch::Merge(body);
-            match resource.part {
-                None => requests.patch(&place.name, &params, &patch),
-                Some(part) => requests.patch_subresource(part, &place.name, &params, &patch),
+            match resource.subresource {
+                None => requests.patch(&object_ref.name, &params, &patch),
+                Some(subresource) => requests.patch_subresource(subresource, &object_ref.name, &params, &patch),
             }
         }
         Write::Delete { uid, version, .. } => {
@@ -395,14 +397,14 @@ pub fn request(write: &Write) -> Option<Result<http::Request<Vec<u8>>, kube::cor
                 }),
                 ..DeleteParams::default()
             };
-            requests.delete(&place.name, &params)
+            requests.delete(&object_ref.name, &params)
         }
     })
 }
 
 /// The result of an action.
 #[derive(Debug)]
-pub struct Done {
+pub struct WriteResult {
     /// The outcome for the workqueue.
     pub outcome: Outcome,
     /// The reason why the API server rejected a write.
@@ -422,16 +424,16 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    fn of(write: &Write, refused: &Refused) -> Option<Self> {
+    fn of(write: &Write, refused: &WriteError) -> Option<Self> {
         if refused.reason == Reason::Conflict || refused.is_gone && matches!(write, Write::Patch { .. }) {
             return None;
         }
-        let (resource, place) = object_of(write);
+        let (resource, object_ref) = object_of(write);
         let verb = match write {
             Write::Create { .. } => "created",
             Write::Patch { .. } => "changed",
             Write::Delete { .. } => "deleted",
-            Write::Make { .. } => "made",
+            Write::Generate { .. } => "made",
         };
         // The message of the API server may quote the object.
         let why = if resource.secret {
@@ -440,21 +442,21 @@ impl Refusal {
             &refused.why
         };
         Some(Self {
-            text: bounded(format!("{} {place} cannot be {verb}: {why}", resource.kind)),
+            text: bounded(format!("{} {object_ref} cannot be {verb}: {why}", resource.kind)),
             is_final: matches!(refused.code, Some(400 | 403 | 404 | 405 | 413 | 422)),
-            is_of_status: resource.part == Some("status"),
+            is_of_status: resource.subresource == Some("status"),
         })
     }
 }
 
 /// The result of recording an Event: new, or recorded before.
-enum Noted {
-    Anew,
-    Before,
+enum EventWrite {
+    Created,
+    Existing,
 }
 
 /// The failure of a write.
-struct Refused {
+struct WriteError {
     reason: Reason,
     why: String,
     /// The delay that the API server asks for.
@@ -465,9 +467,9 @@ struct Refused {
     code: Option<u16>,
 }
 
-impl Refused {
+impl WriteError {
     /// Returns the failure of a write whose data cannot be generated.
-    fn unmade(why: String) -> Self {
+    fn not_generated(why: String) -> Self {
         Self {
             reason: Reason::Other,
             why,
@@ -503,22 +505,37 @@ impl Refused {
 #[must_use]
 pub fn object_of(write: &Write) -> (&'static Resource, &ObjectRef) {
     match write {
-        Write::Make { write, .. } => object_of(write),
-        Write::Create { resource, place, .. }
-        | Write::Patch { resource, place, .. }
-        | Write::Delete { resource, place, .. } => (resource, place),
+        Write::Generate { write, .. } => object_of(write),
+        Write::Create {
+            resource, object_ref, ..
+        }
+        | Write::Patch {
+            resource, object_ref, ..
+        }
+        | Write::Delete {
+            resource, object_ref, ..
+        } => (resource, object_ref),
     }
 }
 
 fn event_name(recorded: &RecordedEvent) -> String {
     const NAME_MAX: usize = 253;
     let mut hash = Sha256::new();
-    for part in [&*recorded.of.uid, recorded.event.reason, &recorded.event.message] {
+    for part in [
+        &*recorded.involved_object.uid,
+        recorded.event.reason,
+        &recorded.event.message,
+    ] {
         hash.update(part);
         hash.update([0]);
     }
     let hash = hex(&hash.finalize()[..8]);
-    with_hash(recorded.of.place.name.to_string(), ".", &hash, NAME_MAX)
+    with_hash(
+        recorded.involved_object.object_ref.name.to_string(),
+        ".",
+        &hash,
+        NAME_MAX,
+    )
 }
 
 #[cfg(test)]
@@ -530,18 +547,18 @@ mod tests {
     fn refusal(resource: &'static Resource, code: u16, message: &str) -> Option<Refusal> {
         let write = Write::Create {
             resource,
-            place: ObjectRef::new("eu1", "shop"),
+            object_ref: ObjectRef::new("eu1", "shop"),
             object: Value::Null,
         };
         let status = Status::failure(message, "Forbidden").with_code(code);
-        Refusal::of(&write, &Refused::of(&Error::Api(status.boxed())))
+        Refusal::of(&write, &WriteError::of(&Error::Api(status.boxed())))
     }
 
     #[test]
     fn tells_what_the_api_server_does_not_accept() {
-        let told = refusal(&WORKS, 403, "admission webhook\n\"w\" denied the request: no").expect("it is refused");
+        let rejected = refusal(&WORKS, 403, "admission webhook\n\"w\" denied the request: no").expect("it is refused");
         let text = "ManifestWork eu1/shop cannot be created: admission webhook \"w\" denied the request: no";
-        assert_eq!((&*told.text, told.is_final), (text, true));
+        assert_eq!((&*rejected.text, rejected.is_final), (text, true));
         for (code, is_final) in [
             (400, true),
             (404, true),
@@ -561,7 +578,7 @@ mod tests {
 
     #[test]
     fn repeats_nothing_that_the_api_server_says_of_a_secret() {
-        let told = refusal(&SECRETS, 403, "invalid value: hunter2").expect("it is refused");
-        assert_eq!(told.text, "Secret eu1/shop cannot be created: forbidden");
+        let rejected = refusal(&SECRETS, 403, "invalid value: hunter2").expect("it is refused");
+        assert_eq!(rejected.text, "Secret eu1/shop cannot be created: forbidden");
     }
 }

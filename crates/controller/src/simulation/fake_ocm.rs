@@ -7,7 +7,7 @@ use crate::argocd_agent::reconcile::{ADDON, HUB, REQUESTS, WORKS};
 use crate::cache::{Cache, ReconcileKind};
 use crate::controllers::CONTROLLERS;
 use crate::model::AgentResource;
-use crate::model::{GitOpsCluster, Reach, TlsSecret};
+use crate::model::{Availability, GitOpsCluster, TlsSecret};
 use crate::reconcile::mappers;
 use crate::reconcile::{Context, Controller};
 use crate::runtime::action::Write;
@@ -49,24 +49,24 @@ pub(crate) struct Ocm {
 }
 
 /// The controllers of agents, except those of GitOpsClusters and Secrets.
-static FURTHER: [&Controller; 5] = [&HUB, &ADDON, &WORKS, &REQUESTS, &AGENT_SECRETS];
+static AGENT_CONTROLLERS: [&Controller; 5] = [&HUB, &ADDON, &WORKS, &REQUESTS, &AGENT_SECRETS];
 
 /// The generated data, by the keys of a Secret.
-type Made = BTreeMap<&'static str, Option<Vec<u8>>>;
+type Generated = BTreeMap<&'static str, Option<Vec<u8>>>;
 
 /// The generated data that takes long to compute, once for each time of generation.
-static MADE: LazyLock<Mutex<HashMap<String, Made>>> = LazyLock::new(Mutex::default);
+static GENERATED: LazyLock<Mutex<HashMap<String, Generated>>> = LazyLock::new(Mutex::default);
 
-fn made_once(recipe: &Recipe) -> Made {
-    let mut all = MADE.lock().expect("nobody panics with it");
+fn generate_once(recipe: &Recipe) -> Generated {
+    let mut all = GENERATED.lock().expect("nobody panics with it");
     let made = all.entry(format!("{recipe:?}"));
     made.or_insert_with(|| pki::make(recipe, None).expect("it can be made"))
         .clone()
 }
 
 /// Returns the watched kind of an object.
-pub(super) fn kind_of(resource: &Resource, place: &ObjectRef) -> Kind {
-    let name = &*place.name;
+pub(super) fn kind_of(resource: &Resource, object_ref: &ObjectRef) -> Kind {
+    let name = &*object_ref.name;
     Kind::AgentResource(match resource.kind {
         "Secret" if names::CERTIFICATES.contains(&name) => return Kind::Certificates,
         "Secret" if name == names::JWT_SECRET => AgentResource::TokenKey,
@@ -84,7 +84,7 @@ pub(super) fn kind_of(resource: &Resource, place: &ObjectRef) -> Kind {
         "PlacementDecision" => AgentResource::Decisions,
         "ManifestWork" => AgentResource::Works,
         "CertificateSigningRequest" => AgentResource::Requests,
-        other => panic!("nobody writes {other} {place}"),
+        other => panic!("nobody writes {other} {object_ref}"),
     })
 }
 
@@ -109,9 +109,9 @@ impl Hub {
         hub.affected.clear();
         hub.ocm = Some(Ocm::default());
         for cluster in ["eu1", "eu2", "eu3"] {
-            hub.join(cluster, Reach::Heard);
+            hub.join(cluster, Availability::Available);
         }
-        hub.choose(&of_argocd("some"), &["eu1", "eu2"]);
+        hub.select_for(&of_argocd("some"), &["eu1", "eu2"]);
         let principal = of_argocd(names::PRINCIPAL_DEPLOYMENTS[0]);
         let service = json!({"metadata": {}, "spec": {"type": "LoadBalancer", "ports": [{"port": 443}]},
             "status": {"loadBalancer": {"ingress": [{"hostname": "hub.example.com"}]}}});
@@ -135,29 +135,29 @@ impl Hub {
 
     /// Returns the objects of a kind.
     pub(crate) fn kept(&self, kind: AgentResource) -> Vec<(&ObjectRef, &Value)> {
-        let all = self.there.iter();
+        let all = self.existing.iter();
         all.filter(|((other, _), _)| *other == Kind::AgentResource(kind))
-            .map(|((_, place), it)| (place, it))
+            .map(|((_, object_ref), it)| (object_ref, it))
             .collect()
     }
 
-    pub(crate) fn get(&self, kind: Kind, place: &ObjectRef) -> Option<&Value> {
-        self.there.get(&(kind, place.clone()))
+    pub(crate) fn get(&self, kind: Kind, object_ref: &ObjectRef) -> Option<&Value> {
+        self.existing.get(&(kind, object_ref.clone()))
     }
 
     /// Changes an object by a merge patch.
-    pub(crate) fn edit(&mut self, kind: Kind, place: &ObjectRef, patch: &Value) {
-        let mut object = self.get(kind, place).expect("it is there").clone();
+    pub(crate) fn edit(&mut self, kind: Kind, object_ref: &ObjectRef, patch: &Value) {
+        let mut object = self.get(kind, object_ref).expect("it is there").clone();
         merge(&mut object, patch);
-        self.put(kind, place, Some(object));
+        self.put(kind, object_ref, Some(object));
     }
 
     /// Sets the reachability of a managed cluster.
-    pub(crate) fn join(&mut self, cluster: &str, reach: Reach) {
-        let status = match reach {
-            Reach::Heard => "True",
-            Reach::Silent => "Unknown",
-            Reach::Unwell => "False",
+    pub(crate) fn join(&mut self, cluster: &str, availability: Availability) {
+        let status = match availability {
+            Availability::Available => "True",
+            Availability::Unknown => "Unknown",
+            Availability::Unavailable => "False",
         };
         let condition = json!({"type": "ManagedClusterConditionAvailable", "status": status});
         let object = json!({"metadata": {"labels": {}}, "status": {"conditions": [condition]}});
@@ -165,32 +165,32 @@ impl Hub {
     }
 
     /// Sets the decisions of a Placement of users, independent of its status.
-    pub(crate) fn decide_of(&mut self, placement: &ObjectRef, clusters: Option<&[&str]>) {
-        let place = ObjectRef::new(&placement.namespace, &format!("{}-decision-1", placement.name));
+    pub(crate) fn set_decisions(&mut self, placement: &ObjectRef, clusters: Option<&[&str]>) {
+        let object_ref = ObjectRef::new(&placement.namespace, &format!("{}-decision-1", placement.name));
         let decision = clusters.map(|clusters| {
             let all: Vec<_> = clusters.iter().map(|cluster| json!({"clusterName": cluster})).collect();
             let labels = json!({"cluster.open-cluster-management.io/placement": &*placement.name});
             json!({"metadata": {"labels": labels}, "status": {"decisions": all}})
         });
-        self.put(Kind::Decisions, &place, decision);
+        self.put(Kind::Decisions, &object_ref, decision);
     }
 
     /// Sets the number of clusters in the status of a Placement of users, or deletes it.
-    pub(crate) fn say_of(&mut self, placement: &ObjectRef, selected: Option<usize>) {
+    pub(crate) fn set_selected_count(&mut self, placement: &ObjectRef, selected: Option<usize>) {
         let object = selected.map(|selected| json!({"metadata": {}, "status": {"numberOfSelectedClusters": selected}}));
         self.put(Kind::Placements, placement, object);
     }
 
-    pub(crate) fn choose(&mut self, placement: &ObjectRef, clusters: &[&str]) {
-        self.decide_of(placement, Some(clusters));
-        self.say_of(placement, Some(clusters.len()));
+    pub(crate) fn select_for(&mut self, placement: &ObjectRef, clusters: &[&str]) {
+        self.set_decisions(placement, Some(clusters));
+        self.set_selected_count(placement, Some(clusters.len()));
     }
 
     /// Returns the clusters with the add-on.
     pub(crate) fn with_addon(&self) -> Vec<&str> {
         self.kept(AgentResource::AddOns)
             .into_iter()
-            .map(|(place, _)| &*place.namespace)
+            .map(|(object_ref, _)| &*object_ref.namespace)
             .collect()
     }
 
@@ -200,46 +200,46 @@ impl Hub {
     }
 
     /// Advances the time and reconciles what is due.
-    pub(crate) fn pass_to(&mut self, now: Timestamp) -> Vec<String> {
+    pub(crate) fn advance_to(&mut self, now: Timestamp) -> Vec<String> {
         self.now = now;
         let due = self.waits.iter().filter(|(_, at)| **at <= now);
         let due: Vec<_> = due.map(|(key, _)| key.clone()).collect();
-        for (controller, place) in due {
-            self.waits.remove(&(controller, place.clone()));
-            self.affected.push((FURTHER[controller].kind, place));
+        for (controller, object_ref) in due {
+            self.waits.remove(&(controller, object_ref.clone()));
+            self.affected.push((AGENT_CONTROLLERS[controller].kind, object_ref));
         }
         self.settle()
     }
 
     /// Starts another controller on the hub.
-    pub(crate) fn start_anew(&mut self) -> Vec<String> {
+    pub(crate) fn restart_controller(&mut self) -> Vec<String> {
         self.cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
         self.waits.clear();
         self.affected.clear();
-        for ((kind, place), object) in self.there.clone() {
-            self.hear(kind, &place, Some(&object));
+        for ((kind, object_ref), object) in self.existing.clone() {
+            self.handle_event(kind, &object_ref, Some(&object));
         }
         for (name, secret) in self.secrets.clone() {
-            self.hear(Kind::Secrets, &of_argocd(&name), Some(&secret));
+            self.handle_event(Kind::Secrets, &of_argocd(&name), Some(&secret));
         }
-        for (place, object) in self.objects.clone() {
-            self.hear(Kind::GitOpsClusters, &place, Some(&object));
+        for (object_ref, object) in self.objects.clone() {
+            self.handle_event(Kind::GitOpsClusters, &object_ref, Some(&object));
         }
-        self.look_at_everything()
+        self.reconcile_all()
     }
 
     /// Reconciles all objects, as may happen at any time.
-    pub(crate) fn look_at_everything(&mut self) -> Vec<String> {
+    pub(crate) fn reconcile_all(&mut self) -> Vec<String> {
         let mut all = vec![(ReconcileKind::ArgoCd, ObjectRef::new("", "argocd"))];
         all.extend(
             self.objects
                 .keys()
-                .map(|place| (ReconcileKind::GitOpsCluster, place.clone())),
+                .map(|object_ref| (ReconcileKind::GitOpsCluster, object_ref.clone())),
         );
-        for (kind, place) in self.there.keys() {
+        for (kind, object_ref) in self.existing.keys() {
             match kind {
-                Kind::Clusters => all.push((ReconcileKind::Cluster, place.clone())),
-                Kind::AgentResource(AgentResource::Requests) => all.push((ReconcileKind::Request, place.clone())),
+                Kind::Clusters => all.push((ReconcileKind::Cluster, object_ref.clone())),
+                Kind::AgentResource(AgentResource::Requests) => all.push((ReconcileKind::Request, object_ref.clone())),
                 _ => {}
             }
         }
@@ -248,17 +248,17 @@ impl Hub {
     }
 
     /// Reconciles this number of queued objects.
-    pub(crate) fn settle_for(&mut self, looks: usize) {
+    pub(crate) fn settle_steps(&mut self, looks: usize) {
         for _ in 0..looks {
-            if let Some((sort, place)) = self.affected.pop() {
-                self.look(sort, &place);
-                self.look_further(sort, &place);
+            if let Some((kind, object_ref)) = self.affected.pop() {
+                self.reconcile_one(kind, &object_ref);
+                self.reconcile_agents(kind, &object_ref);
             }
         }
     }
 
     /// Reconciles one object with the controllers of agents, and returns the writes.
-    pub(super) fn look_further(&mut self, sort: ReconcileKind, place: &ObjectRef) -> Vec<String> {
+    pub(super) fn reconcile_agents(&mut self, kind: ReconcileKind, object_ref: &ObjectRef) -> Vec<String> {
         let mut written = Vec::new();
         if self.ocm.is_none() {
             return written;
@@ -269,14 +269,14 @@ impl Hub {
             stale: false,
             settings: &settings,
         };
-        for (number, controller) in FURTHER
+        for (number, controller) in AGENT_CONTROLLERS
             .iter()
             .enumerate()
-            .filter(|(_, controller)| controller.kind == sort)
+            .filter(|(_, controller)| controller.kind == kind)
         {
-            let Some(action) = (controller.reconcile)(&self.cache, place, &context) else {
-                let key = (number, place.clone());
-                match (controller.requeue_after)(&self.cache, place, &context) {
+            let Some(action) = (controller.reconcile)(&self.cache, object_ref, &context) else {
+                let key = (number, object_ref.clone());
+                match (controller.requeue_after)(&self.cache, object_ref, &context) {
                     Some(at) => self.waits.insert(key, at),
                     None => self.waits.remove(&key),
                 };
@@ -284,12 +284,12 @@ impl Hub {
             };
             self.events.extend(action.events.into_iter().map(|event| event.message));
             for write in action.writes {
-                let text = self.carry_out(write);
+                let text = self.execute(write);
                 let [conflicts, is_taken] = ["conflict", "taken"].map(|it| text.starts_with(it));
                 written.push(text);
                 if conflicts {
                     // After a conflict, the object is reconciled again and the rest is not written.
-                    self.affected.push((sort, place.clone()));
+                    self.affected.push((kind, object_ref.clone()));
                 }
                 if conflicts || is_taken {
                     break;
@@ -300,8 +300,8 @@ impl Hub {
     }
 
     /// Counts a write, and simulates the reaction of OCM.
-    pub(super) fn wrote(&mut self, what: &str, resource: &Resource, place: &ObjectRef) -> String {
-        let text = format!("{what} {} {place}", resource.kind);
+    pub(super) fn count_write(&mut self, what: &str, resource: &Resource, object_ref: &ObjectRef) -> String {
+        let text = format!("{what} {} {object_ref}", resource.kind);
         let ocm = self.ocm.as_mut().expect("it plays");
         ocm.restarts += usize::from(resource.kind == "Deployment");
         *ocm.writes.entry(text.clone()).or_default() += 1;
@@ -313,7 +313,7 @@ impl Hub {
     pub(super) fn make_of(&self, write: &mut Write, recipe: &Recipe, into: &'static str) {
         let secret = self.get(Kind::Certificates, &of_argocd(names::CA_SECRET));
         let made = match (recipe.authority(), secret) {
-            (None, _) => made_once(recipe),
+            (None, _) => generate_once(recipe),
             (Some(authority), Some(secret)) => {
                 assert_eq!(secret["metadata"]["resourceVersion"], *authority.version);
                 let authority = read_authority(&secret.to_string()).expect("an authority").1;
@@ -330,32 +330,35 @@ impl Hub {
 
     /// Simulates the work of OCM.
     pub(crate) fn play(&mut self) {
-        let wanted = self.wanted_of_ocm();
-        if let Some(wanted) = &wanted {
-            for (cluster, configs) in wanted {
-                let place = addon_of(cluster);
+        let desired = self.desired_addons();
+        if let Some(desired) = &desired {
+            for (cluster, configs) in desired {
+                let object_ref = addon_of(cluster);
                 let references: Vec<_> = configs
                     .iter()
                     .map(|name| json!({"resource": "addontemplates", "desiredConfig": {"name": name}}))
                     .collect();
                 let status = json!({"configReferences": references});
-                let there = self.get(Kind::AgentResource(AgentResource::AddOns), &place);
-                let mut addon = there.cloned().unwrap_or_else(|| json!({"metadata": {}, "spec": {}}));
-                if there.is_none() || addon["status"] != status {
+                let existing = self.get(Kind::AgentResource(AgentResource::AddOns), &object_ref);
+                let mut addon = existing.cloned().unwrap_or_else(|| json!({"metadata": {}, "spec": {}}));
+                if existing.is_none() || addon["status"] != status {
                     addon["status"] = status;
-                    self.put(Kind::AgentResource(AgentResource::AddOns), &place, Some(addon));
+                    self.put(Kind::AgentResource(AgentResource::AddOns), &object_ref, Some(addon));
                 }
             }
             let gone: Vec<ObjectRef> = self
                 .kept(AgentResource::AddOns)
                 .into_iter()
-                .map(|(place, _)| place.clone())
+                .map(|(object_ref, _)| object_ref.clone())
                 .collect();
-            for place in gone.iter().filter(|place| !wanted.contains_key(&*place.namespace)) {
-                self.is_certain(&place.namespace);
-                self.put(Kind::AgentResource(AgentResource::AddOns), place, None);
+            for object_ref in gone
+                .iter()
+                .filter(|object_ref| !desired.contains_key(&*object_ref.namespace))
+            {
+                self.is_certain(&object_ref.namespace);
+                self.put(Kind::AgentResource(AgentResource::AddOns), object_ref, None);
                 let ocm = self.ocm.as_mut().expect("it plays");
-                ocm.taken.push(place.namespace.to_string());
+                ocm.taken.push(object_ref.namespace.to_string());
             }
         }
         self.note_who_has();
@@ -363,10 +366,10 @@ impl Hub {
     }
 
     /// Returns the clusters of the add-on with their templates; none if OCM leaves the installation to others.
-    fn wanted_of_ocm(&self) -> Option<BTreeMap<String, Vec<String>>> {
-        let mut wanted: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    fn desired_addons(&self) -> Option<BTreeMap<String, Vec<String>>> {
+        let mut desired: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let Some(management) = self.get(Kind::AgentResource(AgentResource::Management), &management()) else {
-            return Some(wanted);
+            return Some(desired);
         };
         let strategy = &management["spec"]["installStrategy"];
         if strategy["type"] != "Placements" {
@@ -388,11 +391,11 @@ impl Hub {
                 .collect();
             for cluster in ours.chain(theirs) {
                 if self.get(Kind::Clusters, &ObjectRef::new("", &cluster)).is_some() {
-                    wanted.insert(cluster, templates.clone());
+                    desired.insert(cluster, templates.clone());
                 }
             }
         }
-        Some(wanted)
+        Some(desired)
     }
 
     /// Panics if any GitOpsCluster may still request the add-on on a cluster.
@@ -402,18 +405,19 @@ impl Hub {
         }
         let nobody = BTreeSet::new();
         let had = self.ocm.as_ref().expect("it plays").had.get(cluster).unwrap_or(&nobody);
-        for place in had {
-            let is_known = self.cache.gitops_cluster(place).is_some() || self.cache.has_gitops_cluster_gone(place);
-            assert!(is_known, "{cluster}: {place} is not listed");
+        for object_ref in had {
+            let is_known =
+                self.cache.gitops_cluster(object_ref).is_some() || self.cache.is_gitops_cluster_deleted(object_ref);
+            assert!(is_known, "{cluster}: {object_ref} is not listed");
         }
         assert!(
             !had.is_empty(),
             "{cluster}: who has the add-on there has not given it up"
         );
-        let is_heard = self.cache.reach(cluster) == Reach::Heard;
-        for (place, object) in &self.objects {
+        let is_available = self.cache.availability(cluster) == Availability::Available;
+        for (object_ref, object) in &self.objects {
             let it = GitOpsCluster::read(&object.to_string()).expect("a GitOpsCluster");
-            let has = had.contains(place);
+            let has = had.contains(object_ref);
             let revoked = it
                 .spec
                 .agent
@@ -422,22 +426,22 @@ impl Hub {
             // A GitOpsCluster gets no clusters before it has the finalizer. One with invalid agent settings keeps its clusters
             // and gets no more.
             let may_take = has || !it.finalizers.is_empty() && it.spec.agent.is_some();
-            if !may_take || it.deleting || revoked || it.spec.agent.is_none() && !it.spec.agent_is_unclear {
+            if !may_take || it.deleting || revoked || it.spec.agent.is_none() && !it.spec.is_agent_invalid {
                 continue;
             }
-            let placement = it.placement(place);
-            let is_served = *place.namespace == *"argocd" || self.cache.is_open();
+            let placement = it.placement(object_ref);
+            let is_served = *object_ref.namespace == *"argocd" || self.cache.is_open();
             let decided: Vec<_> = self.cache.decided(&placement).collect();
             let is_decided = decided.iter().any(|it| ***it == *cluster);
             let says = self.get(Kind::Placements, &placement);
             let says = says.map(|it| &it["status"]["numberOfSelectedClusters"]);
             let is_sure = !decided.is_empty() && says.is_some_and(|says| *says == decided.len());
-            let wants = if is_served && is_sure && is_heard {
+            let wants = if is_served && is_sure && is_available {
                 is_decided
             } else {
                 has
             };
-            assert!(!wants, "{cluster}: {place} has not given it up");
+            assert!(!wants, "{cluster}: {object_ref} has not given it up");
         }
     }
 
@@ -456,16 +460,16 @@ impl Hub {
 
     fn apply_works(&mut self) {
         let stuck = &self.ocm.as_ref().expect("it plays").stuck;
-        let works = self.kept(AgentResource::Works).into_iter().filter_map(|(place, work)| {
+        let works = self.kept(AgentResource::Works).into_iter().filter_map(|(object_ref, work)| {
             let condition =
                 json!([{"type": "Applied", "status": "True", "observedGeneration": work["metadata"]["generation"]}]);
-            let is_heard = self.cache.reach(&place.namespace) == Reach::Heard && !stuck.contains(&*place.namespace);
-            (is_heard && work["status"]["conditions"] != condition).then(|| (place.clone(), condition))
+            let is_available = self.cache.availability(&object_ref.namespace) == Availability::Available && !stuck.contains(&*object_ref.namespace);
+            (is_available && work["status"]["conditions"] != condition).then(|| (object_ref.clone(), condition))
         });
-        for (place, conditions) in works.collect::<Vec<_>>() {
+        for (object_ref, conditions) in works.collect::<Vec<_>>() {
             self.edit(
                 Kind::AgentResource(AgentResource::Works),
-                &place,
+                &object_ref,
                 &json!({"status": {"conditions": conditions}}),
             );
         }

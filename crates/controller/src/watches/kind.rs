@@ -5,8 +5,8 @@ use crate::cache::Change;
 use crate::cluster_secrets::{CLUSTER, ClusterSecret, MANAGED_BY, OURS, SECRET_TYPE};
 use crate::model;
 use crate::model::{
-    AgentResource, Application, ApplicationSet, Cluster, Decision, GitOpsCluster, Kind, Object, Placement, TlsSecret,
-    Work, WorkKind,
+    AgentResource, Application, ApplicationSet, Cluster, GitOpsCluster, Kind, Object, Placement, PlacementDecision,
+    TlsSecret, Work, WorkKind,
 };
 use crate::pull::tenancy;
 use crate::runtime::table::Update;
@@ -104,7 +104,7 @@ impl Kind {
     }
 
     /// Returns the selectors of the watch; `argocd` is the namespace of Argo CD.
-    pub(crate) fn which(self, argocd: &str) -> Config {
+    pub(crate) fn watch_config(self, argocd: &str) -> Config {
         let all = Config::default();
         let named = |name| Config::default().fields(&format!("metadata.name={name}"));
         match self {
@@ -149,12 +149,12 @@ impl Kind {
             Self::Clusters => Change::Cluster(read(by_name(update), Cluster::read)?),
             Self::Config => Change::Tracking(read(single(update), model::tracking)?),
             Self::Parameters => Change::Namespaces(read(single(update), model::namespaces)?),
-            Self::Decisions => Change::Decision(read(update, Decision::read)?),
+            Self::Decisions => Change::PlacementDecision(read(update, PlacementDecision::read)?),
             Self::Placements => Change::Placement(read(update, Placement::read)?),
             Self::GitOpsClusters => {
                 Change::GitOpsCluster(read(update, |text| GitOpsCluster::read(text).map(Box::new))?)
             }
-            Self::Namespace => Change::Open(read(single(update), model::is_open)?),
+            Self::Namespace => Change::AllowOtherNamespaces(read(single(update), model::is_open)?),
             Self::Projects => Change::Project(read(by_name(update), model::project)?),
             Self::Secrets => Change::Secret(read(by_name(update), ClusterSecret::read)?),
             Self::Certificates => Change::Certificate(by_name(update).try_filter_map(|name, text| {
@@ -175,7 +175,7 @@ fn read<K, V>(update: Update<K, &str>, read: impl FnOnce(&str) -> Result<V, Stri
 
 /// Returns the update of objects that have no namespace, or all the same.
 fn by_name<V>(update: Update<ObjectRef, V>) -> Update<Arc<str>, V> {
-    update.map_keys(|place| place.name)
+    update.map_keys(|object_ref| object_ref.name)
 }
 
 /// Returns the update of the only object of a kind.

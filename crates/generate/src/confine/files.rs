@@ -1,6 +1,6 @@
 //! Landlock: kernel rules for the files and the network of a process, without any privilege.
 
-use super::{Missing, Reach};
+use super::{AllowedPaths, Missing};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd, Ruleset,
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
@@ -15,8 +15,8 @@ const NETWORK_RULES: ABI = ABI::V4;
 
 /// Restricts this process and its children to `reach`; without `network` they cannot connect or listen by TCP. They cannot use
 /// signals or abstract sockets of other processes. Returns the reasons why rules for files and for TCP are missing.
-pub(super) fn restrict(reach: &Reach, network: bool) -> (Option<Missing>, Option<Missing>) {
-    let status = match rules(reach, network).and_then(RulesetCreated::restrict_self) {
+pub(super) fn restrict(allowed_paths: &AllowedPaths, network: bool) -> (Option<Missing>, Option<Missing>) {
+    let status = match rules(allowed_paths, network).and_then(RulesetCreated::restrict_self) {
         Ok(status) => status,
         Err(error) => return (Some(error.to_string()), Some(error.to_string())),
     };
@@ -40,7 +40,7 @@ pub(super) fn restrict(reach: &Reach, network: bool) -> (Option<Missing>, Option
     }
 }
 
-fn rules(reach: &Reach, network: bool) -> Result<RulesetCreated, RulesetError> {
+fn rules(allowed_paths: &AllowedPaths, network: bool) -> Result<RulesetCreated, RulesetError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(RULES))?
@@ -52,7 +52,11 @@ fn rules(reach: &Reach, network: bool) -> Result<RulesetCreated, RulesetError> {
     let run = AccessFs::from_read(RULES);
     let write = AccessFs::from_all(RULES) & !(AccessFs::Execute | AccessFs::IoctlDev);
     let mut created = ruleset.create()?;
-    for (paths, access) in [(&reach.read, read), (&reach.run, run), (&reach.write, write)] {
+    for (paths, access) in [
+        (&allowed_paths.read, read),
+        (&allowed_paths.run, run),
+        (&allowed_paths.write, write),
+    ] {
         created = allow(created, paths, access)?;
     }
     Ok(created)

@@ -48,8 +48,12 @@ fn narrow(confinement: &Confinement) -> io::Result<()> {
     let root = &confinement.root;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     mount(Some("tmpfs"), root, Some("tmpfs"), flags, Some("size=1m,mode=755"))?;
-    let reach = &confinement.reach;
-    for (paths, writable) in [(&reach.run, false), (&reach.read, false), (&reach.write, true)] {
+    let allowed_paths = &confinement.allowed_paths;
+    for (paths, writable) in [
+        (&allowed_paths.run, false),
+        (&allowed_paths.read, false),
+        (&allowed_paths.write, true),
+    ] {
         for path in paths {
             show(path, root, writable)?;
         }

@@ -1,6 +1,6 @@
 //! The supervisor: this program, started again to confine itself and run a tool.
 
-use super::{Confinement, InForce, files, namespaces, supervised};
+use super::{ActiveIsolation, Confinement, files, namespaces, supervised};
 use nix::sys::prctl::{set_no_new_privs, set_pdeathsig};
 use nix::sys::signal::{SigSet, Signal, killpg, raise};
 use nix::unistd::{Pid, getpgrp, getppid};
@@ -52,7 +52,7 @@ fn run(confinement: &Confinement, tool: &[OsString]) -> io::Result<ExitCode> {
 }
 
 /// Applies the limits and all available isolation.
-fn confine(confinement: &Confinement) -> io::Result<InForce> {
+fn confine(confinement: &Confinement) -> io::Result<ActiveIsolation> {
     set_no_new_privs()?;
     confinement.limits.apply();
     let off = || Some("turned off by tool-isolation".to_owned());
@@ -63,11 +63,11 @@ fn confine(confinement: &Confinement) -> io::Result<InForce> {
         off()
     };
     let (landlock_files, landlock_network) = if isolation.has_landlock() {
-        files::restrict(&confinement.reach, confinement.network)
+        files::restrict(&confinement.allowed_paths, confinement.network)
     } else {
         (off(), off())
     };
-    Ok(InForce {
+    Ok(ActiveIsolation {
         namespaces,
         landlock_files,
         landlock_network,

@@ -307,19 +307,19 @@ fn starts_with_version(group: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn told(text: &str) -> String {
+    fn message(text: &str) -> String {
         policy(text, "policy.yaml").expect_err(text).to_string()
     }
 
     fn told_about(projects: &str) -> String {
-        told(&format!(
+        message(&format!(
             "apiVersion: argocd-ocm-cmp.github.io/v1alpha1\nkind: Policy\nprojects: {projects}\n"
         ))
     }
 
     #[test]
     fn what_is_no_policy_is_refused() {
-        for (text, wanted) in [
+        for (text, expected) in [
             ("", "policy.yaml: the file is empty, not a policy"),
             ("# nothing\n---\n", "policy.yaml: the file is empty, not a policy"),
             ("[]", "policy.yaml: it is a list, not a policy"),
@@ -343,14 +343,14 @@ mod tests {
                 "policy.yaml:",
             ),
         ] {
-            let told = told(text);
-            assert!(told.starts_with(&format!("error: {wanted}")), "{told}");
+            let message = message(text);
+            assert!(message.starts_with(&format!("error: {expected}")), "{message}");
         }
     }
 
     #[test]
     fn the_projects_must_be_there() {
-        for (projects, wanted) in [
+        for (projects, expected) in [
             (
                 "[]",
                 "projects is empty: without an entry no project may deliver anything",
@@ -367,24 +367,24 @@ mod tests {
                 "project is not a field of a policy: the fields are apiVersion, kind, projects",
             ),
         ] {
-            assert_eq!(told_about(projects), format!("error: policy.yaml: {wanted}\n"));
+            assert_eq!(told_about(projects), format!("error: policy.yaml: {expected}\n"));
         }
         assert_eq!(
-            told("apiVersion: argocd-ocm-cmp.github.io/v1alpha1\nkind: Policy\n"),
+            message("apiVersion: argocd-ocm-cmp.github.io/v1alpha1\nkind: Policy\n"),
             "error: policy.yaml: projects is missing: without an entry no project may deliver anything\n"
         );
     }
 
     #[test]
     fn everything_wrong_is_told_at_once_with_its_path() {
-        let told = told_about(
+        let message = told_about(
             "[{names: [team-a, 12, '', Team, 'shop-[', 'a, b'], cluster: [eu1], clusters: eu1, namespaces: [], kinds: }, \
              {names: [b], namespaces: [Shop], clusters: [eu_1], secrets: 'true', clusterScoped: 1, executor: {namspace: shop, name: A_}}, \
              {names: [c], executor: shop/deployer}, {names: [d], executor: {namespace: true, name: x}}, \
              {names: [e], executor: {namespace: Shop, name: A_}}]",
         );
         assert_eq!(
-            told,
+            message,
             "error: policy.yaml: projects[0].cluster is not a field of an entry: the fields are names, clusters, placements, namespaces, kinds, deniedKinds, clusterScoped, secrets, executor
 error: policy.yaml: projects[0].names[1] is a number, not text: put it in quotes
 error: policy.yaml: projects[0].names[2]: it is empty: remove it

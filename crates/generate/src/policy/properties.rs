@@ -1,6 +1,6 @@
 //! Property tests of policies against a simple model.
 
-use super::{Delivered, Executor, Policy, violations};
+use super::{DeliveredObject, Executor, Policy, violations};
 use manifest::key::ObjectKey;
 use manifest::kinds::GroupKind;
 use manifest::yaml;
@@ -177,12 +177,12 @@ fn answer(policy: &Policy, question: &Question) -> Answer {
         namespace: question.namespace.as_deref().map(Into::into),
         name: question.name.as_str().into(),
     };
-    let objects = [Delivered {
+    let objects = [DeliveredObject {
         key: &key,
         built_in,
-        place: "a.yaml",
+        location: "a.yaml",
     }];
-    let none: [Delivered<'_, &str>; 0] = [];
+    let none: [DeliveredObject<'_, &str>; 0] = [];
     let asked = question.executor.as_ref();
     let asked = asked.map(|(namespace, name)| Executor::new(namespace, name).expect("a ServiceAccount"));
     let executor = rules.executor(asked).map_err(|_| ());
@@ -407,9 +407,9 @@ fn what_is_wrong_with_a_policy_is_told_in_lines_that_name_the_file() {
     holds(1500, inputs, |bytes| {
         let text = String::from_utf8_lossy(&bytes);
         if let Err(problems) = Policy::parse(&text, "policy.yaml") {
-            let told = problems.to_string();
-            assert!(told.ends_with('\n'));
-            for line in told[..told.len() - 1].split('\n') {
+            let message = problems.to_string();
+            assert!(message.ends_with('\n'));
+            for line in message[..message.len() - 1].split('\n') {
                 assert!(
                     line.starts_with("error: policy.yaml:") && is_plain_line(line),
                     "{line:?}"

@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn quotes_what_yaml_reads_otherwise_and_escapes_what_is_not_a_name() {
-        for (text, wanted) in [
+        for (text, expected) in [
             ("eu-1", "eu-1"),
             ("Certificate.cert-manager.io", "Certificate.cert-manager.io"),
             ("argocd/eu", "argocd/eu"),
@@ -185,7 +185,7 @@ mod tests {
             ("a\u{1b}[31m\nb", "\"a\\u{1b}[31m\\nb\""),
             ("a\u{202e}b", "\"a\\u{202e}b\""),
         ] {
-            assert_eq!(item(text), wanted);
+            assert_eq!(item(text), expected);
         }
     }
 

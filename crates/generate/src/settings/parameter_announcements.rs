@@ -1,9 +1,9 @@
 //! Parameter announcements for Argo CD's UI, derived from the table of settings in the format of argocd-cmp-server.
 
 use super::sources::Sources;
-use super::table::{self, Form, SETTINGS, Setting};
+use super::table::{self, SETTINGS, Setting, ValueType};
 use super::values::glob;
-use super::{Env, Given};
+use super::{Env, FlagValues};
 use crate::discover::Selection;
 use crate::source::Kind;
 use manifest::json;
@@ -18,7 +18,7 @@ use std::str::FromStr;
 /// # Errors
 /// Returns an error if the Application's parameters are unreadable.
 pub fn announcements(folder: &Path, env: &Env) -> Result<String, Problems> {
-    let nothing_typed = Given::default();
+    let nothing_typed = FlagValues::default();
     // Argo CD caches the result for every Application with the same source, so it must not contain the name of one of them.
     let env = env.iter().filter(|(name, _)| *name != "ARGOCD_APP_NAME");
     let env = env.map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -58,12 +58,12 @@ pub(super) enum Shape {
 
 fn announcement(setting: &Setting, sources: &mut Sources<'_>) -> Value<'static> {
     let plain = |text: &str| Value::text(text.replace('`', ""));
-    let (item_type, usual) = match setting.form {
+    let (item_type, usual) = match setting.value_type {
         // The UI edits booleans as strings so far. The type is for other readers and for later versions of the UI.
-        Form::Flag => ("boolean", Shape::Text),
-        Form::Text(_) => ("string", Shape::Text),
-        Form::List(_) => ("string", Shape::List),
-        Form::Map(_) => ("string", Shape::Map),
+        ValueType::Flag => ("boolean", Shape::Text),
+        ValueType::Text(_) => ("string", Shape::Text),
+        ValueType::List(_) => ("string", Shape::List),
+        ValueType::Map(_) => ("string", Shape::Map),
     };
     let tooltip = match setting.default {
         "–" => plain(setting.about),

@@ -21,12 +21,12 @@ const PLUGIN: [(&str, &str); 4] = [
 
 /// The inputs of an Application besides its name: parameters as text, and variables of the plugin.
 #[derive(Clone, Debug)]
-struct Given {
+struct FlagValues {
     parameters: String,
     variables: Vec<(String, String)>,
 }
 
-impl Given {
+impl FlagValues {
     fn env(&self) -> Env {
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let mut env: Env = PLUGIN.iter().map(own).collect();
@@ -109,7 +109,7 @@ fn parameter() -> BoxedStrategy<Value> {
     named.boxed()
 }
 
-fn given() -> BoxedStrategy<Given> {
+fn given() -> BoxedStrategy<FlagValues> {
     let list = vec(parameter(), 0..5).prop_map(|list| json!(list).to_string());
     let broken = list.clone().prop_flat_map(|text| mutated(vec![text]));
     let broken = broken.prop_map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
@@ -121,13 +121,13 @@ fn given() -> BoxedStrategy<Given> {
         .collect();
     let variables = vec((select(names), values()), 0..3);
     (parameters, variables)
-        .prop_map(|(parameters, variables)| Given { parameters, variables })
+        .prop_map(|(parameters, variables)| FlagValues { parameters, variables })
         .boxed()
 }
 
 #[track_caller]
-fn assert_plain(told: &str) {
-    for line in told.strip_suffix('\n').expect("a line break at the end").split('\n') {
+fn assert_plain(message: &str) {
+    for line in message.strip_suffix('\n').expect("a line break at the end").split('\n') {
         assert!(line.starts_with("error: ") && is_plain_line(line), "{line:?}");
     }
 }
@@ -150,9 +150,9 @@ fn an_application_gets_works_for_its_clusters_or_plain_lines() {
     holds(700, given, |given| {
         let settings = match given.resolve(&folder) {
             Ok(settings) => settings,
-            Err(told) => {
-                assert_plain(&told);
-                return assert_eq!(given.resolve(&folder).err(), Some(told), "the same each time");
+            Err(message) => {
+                assert_plain(&message);
+                return assert_eq!(given.resolve(&folder).err(), Some(message), "the same each time");
             }
         };
         // The code that runs helm and kustomize has its own tests.
@@ -196,19 +196,19 @@ fn the_order_of_parameters_does_not_matter() {
     let folder = guestbook();
     holds(1200, inputs, |(one, other)| {
         let [one, other] = [one, other].map(|parameters| {
-            let given = Given {
+            let given = FlagValues {
                 parameters: json!(parameters).to_string(),
                 variables: Vec::new(),
             };
             given.resolve(&folder).map(|settings| format!("{settings:?}"))
         });
         // Of several malformed parameters, only the first is reported.
-        let what = |told: String| {
+        let what = |message: String| {
             let start = "error: ARGOCD_APP_PARAMETERS is not a list of plugin parameters";
-            if told.starts_with(start) {
+            if message.starts_with(start) {
                 start.to_owned()
             } else {
-                told
+                message
             }
         };
         assert_eq!(one.map_err(what), other.map_err(what));
@@ -243,19 +243,19 @@ fn a_setting_means_the_same_however_it_is_given() {
             flag(table::RECURSE.name, recurse),
             flag(table::ALLOW_SECRETS.name, allow_secrets),
         ]);
-        let given = Given {
+        let given = FlagValues {
             parameters: parameters.to_string(),
             variables: vec![("ARGOCD_ENV_RECURSE".to_owned(), "neither".to_owned())],
         };
-        let settings = given.resolve(&folder).unwrap_or_else(|told| panic!("{told}"));
-        let mut wanted: Vec<String> = Vec::new();
+        let settings = given.resolve(&folder).unwrap_or_else(|message| panic!("{message}"));
+        let mut expected: Vec<String> = Vec::new();
         for cluster in clusters {
-            if !wanted.contains(&cluster) {
-                wanted.push(cluster);
+            if !expected.contains(&cluster) {
+                expected.push(cluster);
             }
         }
         let found: Vec<String> = settings.target.clusters().iter().map(ToString::to_string).collect();
-        assert_eq!(found, wanted);
+        assert_eq!(found, expected);
         assert_eq!(
             (settings.source.selection.recurse, settings.allow_secrets),
             (recurse, allow_secrets)

@@ -2,9 +2,9 @@
 //! as unset: Argo CD passes `""` for a plugin environment variable whose variable is undefined.
 
 use super::parameter_announcements::Shape;
-use super::table::{Form, SETTINGS, Setting};
+use super::table::{SETTINGS, Setting, ValueType};
 use super::values;
-use super::{Env, Given};
+use super::{Env, FlagValues};
 use manifest::problem::Problems;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -20,7 +20,7 @@ struct Parameter {
 
 /// All given values, and the problems found so far.
 pub(super) struct Sources<'a> {
-    flags: &'a Given,
+    flags: &'a FlagValues,
     parameters: BTreeMap<String, Parameter>,
     env: &'a Env,
     pub(super) problems: Vec<String>,
@@ -41,7 +41,7 @@ impl<'a> Sources<'a> {
     ///
     /// # Errors
     /// Returns an error if the plugin parameters are malformed.
-    pub(super) fn new(flags: &'a Given, env: &'a Env) -> Result<Self, Problems> {
+    pub(super) fn new(flags: &'a FlagValues, env: &'a Env) -> Result<Self, Problems> {
         // Unset without a plugin section, `null` without parameters: both mean none.
         let text = env.get("ARGOCD_APP_PARAMETERS").map_or("", |text| text.trim());
         let given: Option<Vec<Parameter>> = if text.is_empty() {
@@ -232,7 +232,7 @@ impl<'a> Sources<'a> {
             let map = parameter.map.iter().flatten();
             let mut texts: Vec<String> = map.map(|(key, value)| format!("{key}={value}")).collect();
             let entries = !texts.is_empty();
-            if !texts.is_empty() && !matches!(setting.form, Form::Map(_)) {
+            if !texts.is_empty() && !matches!(setting.value_type, ValueType::Map(_)) {
                 let line = format!("{origin}: it is a map: pass a string or an array");
                 if !self.problems.contains(&line) {
                     self.problems.push(line);

@@ -13,7 +13,7 @@ pub struct Setting {
     /// Other environment variables; the first that is set wins.
     env: &'static [&'static str],
     /// The format of the value.
-    pub form: Form,
+    pub value_type: ValueType,
     /// The title in Argo CD's UI.
     pub title: &'static str,
     /// The default, in Markdown: a value in backticks, or a description.
@@ -24,7 +24,7 @@ pub struct Setting {
 
 /// The format of a setting's value; the text is the placeholder on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum ValueType {
     /// A boolean.
     Flag,
     /// A string.
@@ -36,12 +36,12 @@ pub enum Form {
 }
 
 impl Setting {
-    const fn new(name: &'static str, form: Form, title: &'static str) -> Self {
+    const fn new(name: &'static str, value_type: ValueType, title: &'static str) -> Self {
         Self {
             name,
             parameter: true,
             env: &[],
-            form,
+            value_type,
             title,
             default: "–",
             about: "",
@@ -89,7 +89,7 @@ impl Setting {
     }
 }
 
-use Form::{Flag, List, Map, Text};
+use ValueType::{Flag, List, Map, Text};
 
 pub(super) static CLUSTERS: Setting = Setting::new("clusters", List("NAME"), "Managed clusters")
     .also(&["ARGOCD_ENV_TARGET_CLUSTER", "TARGET_CLUSTER"])

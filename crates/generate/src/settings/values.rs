@@ -106,7 +106,7 @@ mod tests {
             ("ARGOCD_APP_PARAMETERS", "[]"),
         ];
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        for (text, wanted) in [
+        for (text, expected) in [
             ("values-${ARGOCD_APP_NAME}.yaml", "values-shop.yaml"),
             ("$ARGOCD_APP_NAME/$ARGOCD_APP_NAME.yaml", "shop/shop.yaml"),
             ("$PATH${PATH}$ARGOCD_APP_PARAMETERS$NONE", ""),
@@ -115,7 +115,7 @@ mod tests {
             ("a$-b${", "a$-b${"),
             ("plain", "plain"),
         ] {
-            assert_eq!(expanded(text, &env), wanted, "{text}");
+            assert_eq!(expanded(text, &env), expected, "{text}");
         }
     }
 }

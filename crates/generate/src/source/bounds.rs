@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn names_what_helm_would_take_for_more_than_a_name() {
-        for (name, wanted) in [
+        for (name, expected) in [
             ("x,/etc/passwd", Some("a comma")),
             (r"a\", Some("a backslash")),
             ("a\nb", Some("a control character")),
@@ -218,7 +218,7 @@ mod tests {
             ("values prod-eu.yaml", None),
             ("../../values/prod@2=[1].yaml", None),
         ] {
-            assert_eq!(unfit_for_helm(name), wanted, "{name}");
+            assert_eq!(unfit_for_helm(name), expected, "{name}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::bounds::{Repository, Target, check_for_helm};
 use super::chart::Check;
 use super::remote::is_url;
-use super::tool::{Complaint, Needs};
+use super::tool::{ToolAccess, ToolError};
 use super::{Manifests, Source, rendered, strvals};
 use manifest::problem::Problems;
 use std::collections::BTreeMap;
@@ -63,7 +63,7 @@ pub(super) fn render(
     Problems::or(check.problems(&chart), ())?;
     let arguments = arguments(&source.helm, &files, of_cluster)?;
     let values = source.helm.values.as_deref();
-    let needs = Needs::of_helm(repository.root(), &source.remotes);
+    let needs = ToolAccess::of_helm(repository.root(), &source.remotes);
     let written = source.tools.run("helm", arguments, &chart, values, &needs)?;
     let written = written.map_err(|complaint| Problems::one(explained(&complaint)))?;
     let mut manifests = rendered(by_template(&written.manifests), written.manifests.len(), source)?;
@@ -209,8 +209,8 @@ pub(super) fn plain_version(version: &str) -> &str {
 }
 
 /// Returns helm's error message, with a remedy if known.
-fn explained(Complaint(said): &Complaint) -> String {
-    let dependencies = said.split_once("missing in charts/ directory: ");
+fn explained(ToolError(error_output): &ToolError) -> String {
+    let dependencies = error_output.split_once("missing in charts/ directory: ");
     if let Some((_, names)) = dependencies {
         return format!(
             "Chart.yaml: dependencies are missing in charts/: {names}: Helm has no network access here: run 'helm dependency update', and \
@@ -218,10 +218,10 @@ fn explained(Complaint(said): &Complaint) -> String {
         );
     }
     // Helm reads the values from its standard input.
-    if let Some(why) = said.strip_prefix("failed to parse -: ") {
+    if let Some(why) = error_output.strip_prefix("failed to parse -: ") {
         return format!("helm-values: {why}");
     }
-    format!("helm template: {said}")
+    format!("helm template: {error_output}")
 }
 
 /// Helm's comment with the source of a document.

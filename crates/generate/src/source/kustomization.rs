@@ -65,7 +65,7 @@ pub(super) fn problems(folder: &Path, repository: &Repository, remotes: &Remotes
         problems: Vec::new(),
     };
     match repository.follow(folder) {
-        Ok(Target::Folder(folder)) => walk.folder(&folder, Use::Objects),
+        Ok(Target::Folder(folder)) => walk.folder(&folder, Purpose::Objects),
         // kustomize reports that the folder is missing.
         Ok(_) => {}
         Err(why) => walk.problems.push(format!("{}: {why}", repository.shown(folder))),
@@ -75,7 +75,7 @@ pub(super) fn problems(folder: &Path, repository: &Repository, remotes: &Remotes
 
 /// The use of the objects in a folder or file.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Use {
+enum Purpose {
     /// They are output.
     Objects,
     /// They configure generators or transformers, and so name files themselves.
@@ -85,7 +85,7 @@ enum Use {
 struct Walk<'a> {
     repository: &'a Repository,
     remotes: &'a Remotes,
-    seen: HashSet<(PathBuf, Use)>,
+    seen: HashSet<(PathBuf, Purpose)>,
     /// The number of kustomizations that lead to the current one.
     depth: usize,
     problems: Vec<String>,
@@ -93,7 +93,7 @@ struct Walk<'a> {
 
 /// A mapping in a file, and the base of its relative paths.
 #[derive(Clone, Copy)]
-struct Place<'p> {
+struct Location<'p> {
     folder: &'p Path,
     /// The file and the field, for messages.
     shown: &'p str,
@@ -108,7 +108,7 @@ impl Walk<'_> {
     }
 
     /// Checks the kustomization in a folder.
-    fn folder(&mut self, folder: &Path, purpose: Use) {
+    fn folder(&mut self, folder: &Path, purpose: Purpose) {
         if !self.seen.insert((folder.to_owned(), purpose)) {
             return;
         }
@@ -129,7 +129,7 @@ impl Walk<'_> {
                     let Some(text) = self.read(&file, &shown) else { continue };
                     self.documents(&text, &shown, |walk, value| {
                         if let Value::Map(fields) = value {
-                            walk.kustomization(fields, Place { folder, shown: &shown }, purpose);
+                            walk.kustomization(fields, Location { folder, shown: &shown }, purpose);
                         }
                     });
                 }
@@ -162,13 +162,16 @@ impl Walk<'_> {
         }
     }
 
-    fn kustomization(&mut self, fields: &Map<'_>, place: Place<'_>, purpose: Use) {
-        let fields = self.fields(fields, place);
+    fn kustomization(&mut self, fields: &Map<'_>, location: Location<'_>, purpose: Purpose) {
+        let fields = self.fields(fields, location);
         let home = chart_home(&fields);
         for Field { name, folded, value } in &fields {
-            let shown = format!("{}: {name}", place.shown);
-            let at = Place { shown: &shown, ..place };
-            if purpose == Use::Plugins && !PLAIN.contains(&folded.as_str()) {
+            let shown = format!("{}: {name}", location.shown);
+            let at = Location {
+                shown: &shown,
+                ..location
+            };
+            if purpose == Purpose::Plugins && !PLAIN.contains(&folded.as_str()) {
                 self.refuse(
                     &shown,
                     "a kustomization of generators, transformers or validators can only list resources, because its changes to them \
@@ -198,7 +201,7 @@ impl Walk<'_> {
     }
 
     /// Returns the fields of a mapping under the names that Go's `encoding/json` maps them to.
-    fn fields<'v>(&mut self, fields: &'v Map<'v>, place: Place<'_>) -> Vec<Field<'v>> {
+    fn fields<'v>(&mut self, fields: &'v Map<'v>, location: Location<'_>) -> Vec<Field<'v>> {
         let fields: Vec<Field<'_>> = fields
             .iter()
             .map(|(name, value)| Field {
@@ -210,75 +213,107 @@ impl Walk<'_> {
         let mut names: Vec<&str> = fields.iter().map(|field| field.folded.as_str()).collect();
         names.sort_unstable();
         if names.windows(2).any(|pair| pair[0] == pair[1]) {
-            self.refuse(place.shown, "a field occurs twice, in upper and lower case: keep one");
+            self.refuse(
+                location.shown,
+                "a field occurs twice, in upper and lower case: keep one",
+            );
         }
         fields
     }
 
     /// Visits each string of a list.
-    fn each(&mut self, value: &Value<'_>, place: Place<'_>, mut visit: impl FnMut(&mut Self, &str, Place<'_>)) {
+    fn each(
+        &mut self,
+        value: &Value<'_>,
+        location: Location<'_>,
+        mut visit: impl FnMut(&mut Self, &str, Location<'_>),
+    ) {
         if let Value::List(items) = value {
             for (at, item) in items.iter().enumerate() {
                 if let Value::String(text) = item {
-                    let shown = format!("{}[{at}]", place.shown);
-                    visit(self, text, Place { shown: &shown, ..place });
+                    let shown = format!("{}[{at}]", location.shown);
+                    visit(
+                        self,
+                        text,
+                        Location {
+                            shown: &shown,
+                            ..location
+                        },
+                    );
                 }
             }
         }
     }
 
     /// Visits each mapping of a list.
-    fn maps(&mut self, value: &Value<'_>, place: Place<'_>, mut visit: impl FnMut(&mut Self, &[Field<'_>], Place<'_>)) {
+    fn maps(
+        &mut self,
+        value: &Value<'_>,
+        location: Location<'_>,
+        mut visit: impl FnMut(&mut Self, &[Field<'_>], Location<'_>),
+    ) {
         if let Value::List(items) = value {
             for (at, item) in items.iter().enumerate() {
-                let shown = format!("{}[{at}]", place.shown);
-                self.map(item, Place { shown: &shown, ..place }, &mut visit);
+                let shown = format!("{}[{at}]", location.shown);
+                self.map(
+                    item,
+                    Location {
+                        shown: &shown,
+                        ..location
+                    },
+                    &mut visit,
+                );
             }
         }
     }
 
-    fn map(&mut self, value: &Value<'_>, place: Place<'_>, mut visit: impl FnMut(&mut Self, &[Field<'_>], Place<'_>)) {
+    fn map(
+        &mut self,
+        value: &Value<'_>,
+        location: Location<'_>,
+        mut visit: impl FnMut(&mut Self, &[Field<'_>], Location<'_>),
+    ) {
         if let Value::Map(fields) = value {
-            let fields = self.fields(fields, place);
-            visit(self, &fields, place);
+            let fields = self.fields(fields, location);
+            visit(self, &fields, location);
         }
     }
 
     /// Checks the name of a file: kustomize fetches it if it is a URL.
-    fn file(&mut self, name: &str, place: Place<'_>) {
+    fn file(&mut self, name: &str, location: Location<'_>) {
         if is_url(name) {
-            self.address(name, place);
+            self.address(name, location);
         } else {
-            self.path(name, place);
+            self.path(name, location);
         }
     }
 
     /// Checks an address on the network.
-    fn address(&mut self, address: &str, place: Place<'_>) {
+    fn address(&mut self, address: &str, location: Location<'_>) {
         if !self.remotes.allow(address) {
             let why = format!("kustomize would fetch it from the network: {}", Remotes::remedy());
-            self.refuse(place.shown, &why);
+            self.refuse(location.shown, &why);
         }
     }
 
     /// Checks a path, and returns its target.
-    fn path(&mut self, name: &str, place: Place<'_>) -> Target {
+    fn path(&mut self, name: &str, location: Location<'_>) -> Target {
         if name.starts_with('/') {
             self.refuse(
-                place.shown,
+                location.shown,
                 "it is an absolute path: write it relative to the kustomization",
             );
             return Target::Nothing;
         }
-        let found = self.repository.follow(&joined(place.folder, name));
+        let found = self.repository.follow(&joined(location.folder, name));
         found.unwrap_or_else(|why| {
-            self.refuse(place.shown, &why);
+            self.refuse(location.shown, &why);
             Target::Nothing
         })
     }
 
     /// Checks the name of a file or folder with objects.
-    fn base(&mut self, name: &str, place: Place<'_>, purpose: Use) {
+    fn base(&mut self, name: &str, location: Location<'_>, purpose: Purpose) {
         if is_remote_base(name) {
             if !self.remotes.allow(name) {
                 let why = format!(
@@ -286,21 +321,21 @@ impl Walk<'_> {
                      written with './' in front",
                     Remotes::remedy()
                 );
-                self.refuse(place.shown, &why);
+                self.refuse(location.shown, &why);
             }
             return;
         }
         // It depends on the version of kustomize whether it fetches a missing path. kustomize itself reports a missing file.
-        if !self.local(name, place, purpose) && begins_with_a_server(name) {
-            self.address(name, place);
+        if !self.local(name, location, purpose) && begins_with_a_server(name) {
+            self.address(name, location);
         }
     }
 
     /// Checks a path to a file or folder with objects. Returns false if nothing exists there.
-    fn local(&mut self, name: &str, place: Place<'_>, purpose: Use) -> bool {
-        match self.path(name, place) {
+    fn local(&mut self, name: &str, location: Location<'_>, purpose: Purpose) -> bool {
+        match self.path(name, location) {
             Target::Folder(folder) => self.folder(&folder, purpose),
-            Target::File(file) if purpose == Use::Plugins => self.plugin_file(&file, place),
+            Target::File(file) if purpose == Purpose::Plugins => self.plugin_file(&file, location),
             Target::File(_) => {}
             Target::Nothing => return false,
         }
@@ -308,54 +343,54 @@ impl Walk<'_> {
     }
 
     /// Checks a value that is inline text or, if kustomize cannot parse it, the name of a file.
-    fn file_or_text(&mut self, text: &str, place: Place<'_>) {
+    fn file_or_text(&mut self, text: &str, location: Location<'_>) {
         if starts_as_remote(text) {
-            self.address(text, place);
+            self.address(text, location);
         } else {
-            self.path(text, place);
+            self.path(text, location);
         }
     }
 
     /// Checks a value that is an inline generator or transformer, or the name of a file or folder with some.
-    fn plugin_source(&mut self, text: &str, place: Place<'_>) {
+    fn plugin_source(&mut self, text: &str, location: Location<'_>) {
         if starts_as_remote(text) {
-            self.address(text, place);
+            self.address(text, location);
             return;
         }
         let known = self.problems.len();
         let mut is_text = false;
-        self.documents(text, place.shown, |walk, value| {
+        self.documents(text, location.shown, |walk, value| {
             if !matches!(value, Value::String(_)) {
                 is_text = true;
-                walk.plugin(value, place);
+                walk.plugin(value, location);
             }
         });
         if is_text {
             // If kustomize finds no object in it, it treats the text as a path.
-            self.local(text, place, Use::Plugins);
+            self.local(text, location, Purpose::Plugins);
         } else {
             if !text.contains(['\n', '{', ':']) {
                 // A name that is not YAML.
                 self.problems.truncate(known);
             }
-            self.base(text, place, Use::Plugins);
+            self.base(text, location, Purpose::Plugins);
         }
     }
 
-    fn plugin_file(&mut self, file: &Path, place: Place<'_>) {
+    fn plugin_file(&mut self, file: &Path, location: Location<'_>) {
         let shown = self.repository.shown(file);
-        if self.seen.insert((file.to_owned(), Use::Plugins))
+        if self.seen.insert((file.to_owned(), Purpose::Plugins))
             && let Some(text) = self.read(file, &shown)
         {
-            let folder = place.folder;
+            let folder = location.folder;
             self.documents(&text, &shown, |walk, value| {
-                walk.plugin(value, Place { folder, shown: &shown });
+                walk.plugin(value, Location { folder, shown: &shown });
             });
         }
     }
 
     /// Checks the configuration of a generator or transformer.
-    fn plugin(&mut self, value: &Value<'_>, place: Place<'_>) {
+    fn plugin(&mut self, value: &Value<'_>, location: Location<'_>) {
         let Value::Map(fields) = value else { return };
         let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
         let kind = text("kind");
@@ -363,22 +398,25 @@ impl Walk<'_> {
             && let Some(Value::List(items)) = fields.get("items")
         {
             for item in items {
-                self.plugin(item, place);
+                self.plugin(item, location);
             }
         }
         let is_known = WITHOUT_FILES.contains(&kind) || WITH_FILES.contains(&kind);
         if text("apiVersion") == "builtin" && !is_known {
             self.refuse(
-                place.shown,
+                location.shown,
                 "its kind is not known, so what it reads cannot be checked: use one of kustomize's own generators and transformers",
             );
         }
-        let fields = self.fields(fields, place);
-        self.key_values(&fields, place);
-        self.with_path(&fields, place);
+        let fields = self.fields(fields, location);
+        self.key_values(&fields, location);
+        self.with_path(&fields, location);
         for Field { name, folded, value } in &fields {
-            let shown = format!("{}: {name}", place.shown);
-            let at = Place { shown: &shown, ..place };
+            let shown = format!("{}: {name}", location.shown);
+            let at = Location {
+                shown: &shown,
+                ..location
+            };
             match (folded.as_str(), value) {
                 ("paths", value) => self.each(value, at, Self::file_or_text),
                 ("replacements", value) => self.maps(value, at, Self::with_path),
@@ -388,26 +426,35 @@ impl Walk<'_> {
         }
         if kind == "HelmChartInflationGenerator" {
             let home = find(&fields, "charthome").unwrap_or(CHART_HOME);
-            self.helm_globals(&fields, place);
-            self.helm_chart(&fields, home, place);
+            self.helm_globals(&fields, location);
+            self.helm_chart(&fields, home, location);
         }
     }
 
     /// Checks a mapping whose field `path` names a file.
-    fn with_path(&mut self, fields: &[Field<'_>], place: Place<'_>) {
+    fn with_path(&mut self, fields: &[Field<'_>], location: Location<'_>) {
         for Field { name, folded, value } in fields {
             if let ("path", Value::String(path)) = (folded.as_str(), value) {
-                let shown = format!("{}.{name}", place.shown);
-                self.file(path, Place { shown: &shown, ..place });
+                let shown = format!("{}.{name}", location.shown);
+                self.file(
+                    path,
+                    Location {
+                        shown: &shown,
+                        ..location
+                    },
+                );
             }
         }
     }
 
     /// Checks the sources of a generated `ConfigMap` or Secret.
-    fn key_values(&mut self, fields: &[Field<'_>], place: Place<'_>) {
+    fn key_values(&mut self, fields: &[Field<'_>], location: Location<'_>) {
         for Field { name, folded, value } in fields {
-            let shown = format!("{}.{name}", place.shown);
-            let at = Place { shown: &shown, ..place };
+            let shown = format!("{}.{name}", location.shown);
+            let at = Location {
+                shown: &shown,
+                ..location
+            };
             match (folded.as_str(), value) {
                 ("files", value) => self.each(value, at, |walk, text, at| {
                     // `KEY=PATH`, or a path alone.
@@ -422,13 +469,19 @@ impl Walk<'_> {
     }
 
     /// Checks the settings of all charts.
-    fn helm_globals(&mut self, fields: &[Field<'_>], place: Place<'_>) {
+    fn helm_globals(&mut self, fields: &[Field<'_>], location: Location<'_>) {
         for Field { name, folded, value } in fields {
             let is_given = !matches!(value, Value::Null) && value.as_str() != Some("") && !value.is_empty_collection();
-            let shown = format!("{}.{name}", place.shown);
+            let shown = format!("{}.{name}", location.shown);
             match (folded.as_str(), value) {
                 ("charthome", Value::String(path)) => {
-                    self.path(path, Place { shown: &shown, ..place });
+                    self.path(
+                        path,
+                        Location {
+                            shown: &shown,
+                            ..location
+                        },
+                    );
                 }
                 ("confighome" | "helmhome" | "helmbin" | "extraargs", _) if is_given => {
                     self.refuse(&shown, "it could make Helm start programs: leave it out");
@@ -439,13 +492,13 @@ impl Walk<'_> {
     }
 
     /// Checks a chart, in the current format or in that of kustomize 3.
-    fn helm_chart(&mut self, fields: &[Field<'_>], home: &str, place: Place<'_>) {
+    fn helm_chart(&mut self, fields: &[Field<'_>], home: &str, location: Location<'_>) {
         let text = |names: &[&str]| names.iter().find_map(|name| find(fields, name)).unwrap_or_default();
         let known = self.problems.len();
         let mut word = |names: &[&str], is_fine: fn(&str) -> bool, rule: &str| {
             let given = text(names);
             if !given.is_empty() && !is_fine(given) {
-                self.refuse(&format!("{}.{}", place.shown, names[0]), rule);
+                self.refuse(&format!("{}.{}", location.shown, names[0]), rule);
             }
             given
         };
@@ -465,8 +518,11 @@ impl Walk<'_> {
         word(&["namespace"], is_word, "it is not a namespace");
         word(&["kubeversion"], is_word, "it is not a version: write it like 1.34.0");
         for Field { name, folded, value } in fields {
-            let shown = format!("{}.{name}", place.shown);
-            let at = Place { shown: &shown, ..place };
+            let shown = format!("{}.{name}", location.shown);
+            let at = Location {
+                shown: &shown,
+                ..location
+            };
             match (folded.as_str(), value) {
                 ("valuesfile" | "values", Value::String(path)) => self.file(path, at),
                 ("additionalvaluesfiles", value) => self.each(value, at, |walk, path, at| {
@@ -486,10 +542,10 @@ impl Walk<'_> {
                 _ => {}
             }
         }
-        if let Some(what) = unfit_for_helm(&place.folder.to_string_lossy()) {
+        if let Some(what) = unfit_for_helm(&location.folder.to_string_lossy()) {
             let why =
                 format!("the path of its folder has {what}, which Helm does not accept in a name: rename the folder");
-            self.refuse(place.shown, &why);
+            self.refuse(location.shown, &why);
         }
         if name.is_empty() || self.problems.len() > known {
             return;
@@ -500,7 +556,7 @@ impl Walk<'_> {
         } else {
             format!("{home}/{name}-{version}/{name}")
         };
-        match self.path(&folder, place) {
+        match self.path(&folder, location) {
             Target::Folder(folder) => {
                 let check = chart::Check {
                     repository: self.repository,
@@ -509,15 +565,18 @@ impl Walk<'_> {
                 };
                 for why in check.problems(&folder) {
                     let shown = self.repository.shown(&folder);
-                    self.refuse(place.shown, &format!("{shown}: {why}"));
+                    self.refuse(location.shown, &format!("{shown}: {why}"));
                 }
             }
             _ if repo.is_empty() || self.problems.len() > known => {}
             _ => {
-                let shown = format!("{}.repo", place.shown);
+                let shown = format!("{}.repo", location.shown);
                 self.address(
                     &format!("{}/{name}", repo.trim_end_matches('/')),
-                    Place { shown: &shown, ..place },
+                    Location {
+                        shown: &shown,
+                        ..location
+                    },
                 );
             }
         }

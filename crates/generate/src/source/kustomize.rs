@@ -2,7 +2,7 @@
 
 use super::bounds::Repository;
 use super::helm::plain_version;
-use super::tool::{Complaint, Needs};
+use super::tool::{ToolAccess, ToolError};
 use super::{Manifests, Source, kustomization, rendered};
 use manifest::problem::Problems;
 use std::path::Path;
@@ -24,9 +24,9 @@ pub(super) fn render(folder: &Path, below: &str, source: &Source) -> Result<Mani
     if let Some(version) = version.filter(|_| arguments.contains(&"--enable-helm")) {
         arguments.extend(["--helm-kube-version", version]);
     }
-    let needs = Needs::of_kustomize(repository.root(), &source.remotes, &source.kustomize_options);
+    let needs = ToolAccess::of_kustomize(repository.root(), &source.remotes, &source.kustomize_options);
     let written = source.tools.run("kustomize", arguments, folder, None, &needs)?;
-    let written = written.map_err(|Complaint(line)| Problems::one(format!("kustomize build: {}", shown(&line))))?;
+    let written = written.map_err(|ToolError(line)| Problems::one(format!("kustomize build: {}", shown(&line))))?;
     let texts = vec![("kustomize build".to_owned(), &*written.manifests)];
     let mut manifests = rendered(texts, written.manifests.len(), source)?;
     manifests.notices = written.notices("kustomize build");
@@ -34,9 +34,9 @@ pub(super) fn render(folder: &Path, below: &str, source: &Source) -> Result<Mani
 }
 
 /// Returns kustomize's error message; for a failed chart only helm's message, without the command line.
-fn shown(said: &str) -> &str {
-    match said.split_once(" : unable to run: 'helm ") {
+fn shown(error_output: &str) -> &str {
+    match error_output.split_once(" : unable to run: 'helm ") {
         Some((of_helm, _)) if !of_helm.is_empty() => of_helm.strip_prefix("Error: ").unwrap_or(of_helm),
-        _ => said,
+        _ => error_output,
     }
 }

@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn commas_are_part_of_a_value_but_not_of_a_list() {
-        for (given, wanted) in [
+        for (given, expected) in [
             ("a,b", r"a\,b"),
             (r"a\,b,,c", r"a\,b\,\,c"),
             (r"a\\,leak=1", r"a\\\,leak=1"),
@@ -156,7 +156,7 @@ mod tests {
             (r"\{a,b", r"\{a\,b"),
             ("a{b},c", r"a{b}\,c"),
         ] {
-            assert_eq!(value(given).as_deref(), Ok(wanted), "{given}");
+            assert_eq!(value(given).as_deref(), Ok(expected), "{given}");
         }
         for given in [
             "{a},leak=1",

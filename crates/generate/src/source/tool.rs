@@ -3,7 +3,7 @@
 
 use super::pipes::{Pipe, read_all};
 use super::remote::Remotes;
-use crate::confine::{Confinement, Isolation, Limits, Reach, Scratch, kill_group};
+use crate::confine::{AllowedPaths, Confinement, Isolation, Limits, Scratch, kill_group};
 use crate::env::Env;
 use manifest::problem::{Problems, plain};
 use std::env;
@@ -58,16 +58,16 @@ fn is_given(name: &str) -> bool {
 const COLLECT_AT: &str = "400";
 
 /// The maximum length of an error message: enough to find the fault, and short enough for an Application's status.
-const COMPLAINT_MAX: usize = 8000;
+const MAX_ERROR_LENGTH: usize = 8000;
 
 /// The maximum number of bytes read of the error output.
-const COMPLAINTS_READ: u64 = 1 << 20;
+const MAX_STDERR: u64 = 1 << 20;
 
 /// The prefix of kustomize's warnings in the error output.
 const WARNING: &str = "# Warning: ";
 
 /// The folders of programs and libraries.
-const SYSTEM: [&str; 9] = [
+const SYSTEM_PATHS: [&str; 9] = [
     "/usr",
     "/bin",
     "/sbin",
@@ -80,7 +80,7 @@ const SYSTEM: [&str; 9] = [
 ];
 
 /// The configuration that programs and libraries read, without secrets.
-const CONFIGURATION: [&str; 16] = [
+const CONFIGURATION_PATHS: [&str; 16] = [
     "/etc/ssl",
     "/etc/pki",
     "/etc/ca-certificates",
@@ -103,7 +103,7 @@ const CONFIGURATION: [&str; 16] = [
 const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"];
 
 /// The files and folders of a home directory that Git and Helm read.
-const OF_HOME: [&str; 7] = [
+const HOME_PATHS: [&str; 7] = [
     ".gitconfig",
     ".git-credentials",
     ".netrc",
@@ -117,7 +117,7 @@ const OF_HOME: [&str; 7] = [
 const FILE_SIZE: u64 = 1 << 30;
 
 /// The access that a tool needs.
-pub(super) struct Needs<'a> {
+pub(super) struct ToolAccess<'a> {
     /// The repository, which it may read.
     repository: &'a Path,
     /// True if it may use the network.
@@ -127,7 +127,7 @@ pub(super) struct Needs<'a> {
     home: bool,
 }
 
-impl<'a> Needs<'a> {
+impl<'a> ToolAccess<'a> {
     /// Returns the needs of Helm, which fetches the value schemas that the administrator allows.
     pub(super) fn of_helm(repository: &'a Path, remotes: &Remotes) -> Self {
         Self {
@@ -153,9 +153,9 @@ impl<'a> Needs<'a> {
 }
 
 /// Returns true if a Go program, or its child, crashed for lack of memory. Starting a thread needs memory too.
-fn is_out_of_memory(said: &str) -> bool {
-    let crash = without_dump(said);
-    crash.len() < said.len()
+fn is_out_of_memory(error_output: &str) -> bool {
+    let crash = without_dump(error_output);
+    crash.len() < error_output.len()
         && [
             "out of memory",
             "allocate memory",
@@ -167,16 +167,16 @@ fn is_out_of_memory(said: &str) -> bool {
 }
 
 /// Returns the text before the dump of goroutines and registers that a crashing Go program prints.
-fn without_dump(said: &str) -> &str {
+fn without_dump(error_output: &str) -> &str {
     let is_dump = |line: &str| line.starts_with("goroutine ") && line.contains('[');
     let mut end = 0;
-    for line in said.split_inclusive('\n') {
+    for line in error_output.split_inclusive('\n') {
         if is_dump(line) {
-            return &said[..end];
+            return &error_output[..end];
         }
         end += line.len();
     }
-    said
+    error_output
 }
 
 /// Returns what a tool could reach because isolation is missing that the administrator has not disabled.
@@ -188,7 +188,7 @@ fn lack(confinement: &Confinement) -> Option<String> {
 }
 
 /// The output of a tool.
-pub(super) struct Written {
+pub(super) struct ToolOutput {
     /// The manifests.
     pub(super) manifests: Vec<u8>,
     /// The warnings, one line each.
@@ -197,7 +197,7 @@ pub(super) struct Written {
     lack: Option<String>,
 }
 
-impl Written {
+impl ToolOutput {
     /// Returns the warnings of a successful run. `command` is the name of the tool in messages.
     pub(super) fn notices(self, command: &str) -> Vec<String> {
         let warnings = self.warnings.iter().map(|line| format!("{command}: {line}"));
@@ -206,7 +206,7 @@ impl Written {
 }
 
 /// The error message of a tool, in one line.
-pub(super) struct Complaint(pub(super) String);
+pub(super) struct ToolError(pub(super) String);
 
 impl Tools {
     /// Returns the variables that tools need, always with a home directory: without one, helm would search for its plugins and
@@ -231,8 +231,8 @@ impl Tools {
         arguments: impl IntoIterator<Item = S>,
         folder: &Path,
         input: Option<&str>,
-        needs: &Needs<'_>,
-    ) -> Result<Result<Written, Complaint>, Problems> {
+        needs: &ToolAccess<'_>,
+    ) -> Result<Result<ToolOutput, ToolError>, Problems> {
         let failed =
             |what: &str, error: &io::Error| Problems::one(format!("{name} cannot be {what}: {}", plain(error)));
         let program = self.find(name)?;
@@ -275,7 +275,7 @@ impl Tools {
             return Err(failed("read", &io::Error::other("its output is no pipe")));
         };
         let enough = self.max_size.map(|max| max.saturating_add(1));
-        let mut pipes = [Pipe::new(stdout, enough), Pipe::new(stderr, Some(COMPLAINTS_READ))];
+        let mut pipes = [Pipe::new(stdout, enough), Pipe::new(stderr, Some(MAX_STDERR))];
         if !read_all(&mut pipes, self.timeout).map_err(|error| failed("read", &error))? {
             // Its children do not end with it, and may hold its output open.
             kill_group(&mut child);
@@ -288,23 +288,23 @@ impl Tools {
         let [manifests, complaints] = pipes.map(|pipe| pipe.bytes);
         let status = child.wait().map_err(|error| failed("waited for", &error))?;
         let too_large = self.max_size.is_some_and(|max| manifests.len() as u64 > max);
-        let said = String::from_utf8_lossy(&complaints);
+        let error_output = String::from_utf8_lossy(&complaints);
         if !status.success()
             && !too_large
             && let Some(memory) = self.memory
-            && is_out_of_memory(&said)
+            && is_out_of_memory(&error_output)
         {
             return Err(Problems::one(format!(
                 "{name} needs more than {memory} bytes of memory: make the source simpler, or ask an administrator to raise \
                  --tool-memory (ARGOCD_OCM_CMP_TOOL_MEMORY in the sidecar)"
             )));
         }
-        let said = without_dump(&said).replace(&*scratch.path().to_string_lossy(), "TMPDIR");
-        let (warnings, complaints): (Vec<_>, Vec<_>) = plain_lines(&said, folder)
+        let error_output = without_dump(&error_output).replace(&*scratch.path().to_string_lossy(), "TMPDIR");
+        let (warnings, complaints): (Vec<_>, Vec<_>) = plain_lines(&error_output, folder)
             .into_iter()
             .partition(|line| line.starts_with(WARNING));
         if status.success() || too_large {
-            Ok(Ok(Written {
+            Ok(Ok(ToolOutput {
                 manifests,
                 warnings: warnings
                     .into_iter()
@@ -314,16 +314,16 @@ impl Tools {
                 lack: confinement.as_ref().and_then(lack),
             }))
         } else if complaints.is_empty() {
-            Ok(Err(Complaint(format!("it ended with {status}"))))
+            Ok(Err(ToolError(format!("it ended with {status}"))))
         } else {
-            Ok(Err(Complaint(complaints.join(" "))))
+            Ok(Err(ToolError(complaints.join(" "))))
         }
     }
 
     /// Returns the confinement of `program`: it may write to `temporary`; `root` is for the supervisor.
-    fn confinement(&self, program: &Path, needs: &Needs<'_>, temporary: &Path, root: PathBuf) -> Confinement {
+    fn confinement(&self, program: &Path, needs: &ToolAccess<'_>, temporary: &Path, root: PathBuf) -> Confinement {
         let value = |name: &str| self.env.iter().find(|(known, _)| known == name).map(|(_, value)| value);
-        let mut run: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
+        let mut run: Vec<PathBuf> = SYSTEM_PATHS.iter().map(PathBuf::from).collect();
         let folders: Vec<PathBuf> = value("PATH").iter().flat_map(env::split_paths).collect();
         // A folder of programs may contain links to the actual programs; kustomize starts the other two.
         let programs = folders
@@ -332,13 +332,13 @@ impl Tools {
         run.extend(programs.filter_map(|program| program.canonicalize().ok()));
         run.extend(program.canonicalize());
         run.extend(folders);
-        let mut read: Vec<PathBuf> = CONFIGURATION.iter().map(PathBuf::from).collect();
+        let mut read: Vec<PathBuf> = CONFIGURATION_PATHS.iter().map(PathBuf::from).collect();
         let mut write = vec![temporary.to_owned()];
         write.extend(DEVICES.iter().map(PathBuf::from));
         let repository = needs.repository.to_owned();
         if needs.home {
             let home = value("HOME").map_or(Path::new("/"), Path::new);
-            run.extend(OF_HOME.iter().map(|name| home.join(name)));
+            run.extend(HOME_PATHS.iter().map(|name| home.join(name)));
             let named = self
                 .env
                 .iter()
@@ -360,7 +360,13 @@ impl Tools {
             file_size: Some(FILE_SIZE),
             processor_time: Some(self.timeout.saturating_mul(u32::try_from(cores).unwrap_or(u32::MAX))),
         };
-        Confinement::new(Reach { read, run, write }, needs.network, limits, self.isolation, root)
+        Confinement::new(
+            AllowedPaths { read, run, write },
+            needs.network,
+            limits,
+            self.isolation,
+            root,
+        )
     }
 
     fn find(&self, name: &str) -> Result<PathBuf, Problems> {
@@ -377,21 +383,23 @@ impl Tools {
 
 /// Returns the lines of a tool's messages without details that differ between runs: paths become relative to the folder, and
 /// names of temporary folders lose their numbers.
-fn plain_lines(said: &str, folder: &Path) -> Vec<String> {
-    let mut said = without_numbers(said, "TMPDIR/tmp/kustomize-", "kustomize-");
+fn plain_lines(error_output: &str, folder: &Path) -> Vec<String> {
+    let mut error_output = without_numbers(error_output, "TMPDIR/tmp/kustomize-", "kustomize-");
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let mut relative = PathBuf::new();
     for ancestor in folder.ancestors().take_while(|path| path.parent().is_some()) {
-        said = with_path(&said, &ancestor.to_string_lossy(), &relative);
+        error_output = with_path(&error_output, &ancestor.to_string_lossy(), &relative);
         relative.push("..");
     }
-    said = in_order(said.lines().collect()).join("\n");
-    if said.len() > COMPLAINT_MAX {
-        let end = (0..=COMPLAINT_MAX).rev().find(|&end| said.is_char_boundary(end));
-        said.truncate(end.unwrap_or(0));
-        said.push('…');
+    error_output = in_order(error_output.lines().collect()).join("\n");
+    if error_output.len() > MAX_ERROR_LENGTH {
+        let end = (0..=MAX_ERROR_LENGTH)
+            .rev()
+            .find(|&end| error_output.is_char_boundary(end));
+        error_output.truncate(end.unwrap_or(0));
+        error_output.push('…');
     }
-    let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines = error_output.lines().map(str::trim).filter(|line| !line.is_empty());
     // Users of Argo CD cannot pass this flag.
     let lines = lines.filter(|line| !line.starts_with("Use --debug flag"));
     lines
@@ -481,10 +489,10 @@ mod tests {
             ["-c", script],
             here,
             input,
-            &Needs::of_helm(here, &Remotes::default()),
+            &ToolAccess::of_helm(here, &Remotes::default()),
         ) {
             Ok(Ok(written)) => Ok(Ok(String::from_utf8(written.manifests).expect("text"))),
-            Ok(Err(Complaint(line))) => Ok(Err(line)),
+            Ok(Err(ToolError(line))) => Ok(Err(line)),
             Err(problems) => Err(problems.to_string()),
         }
     }
@@ -534,7 +542,7 @@ mod tests {
             ["-c", "echo $HOME"],
             here,
             None,
-            &Needs::of_helm(here, &Remotes::default()),
+            &ToolAccess::of_helm(here, &Remotes::default()),
         );
         assert_eq!(
             run.ok().and_then(Result::ok).map(|it| it.manifests),
@@ -563,54 +571,54 @@ mod tests {
     #[test]
     fn tells_a_crash_for_want_of_memory_from_other_failures() {
         let dump = "\ngoroutine 1 [running]:\nruntime.throw()\n";
-        for said in [
+        for error_output in [
             "runtime: out of memory: cannot allocate 4194304-byte block\nfatal error: out of memory\n",
             "runtime/cgo: pthread_create failed: Resource temporarily unavailable\nSIGABRT: abort\n",
             "runtime/cgo: out of memory in thread_start\nSIGABRT: abort\n",
             "runtime: failed to create new OS thread (have 5 already; errno=11)\n",
         ] {
-            assert!(is_out_of_memory(&format!("{said}{dump}")), "{said}");
-            assert!(!is_out_of_memory(said), "no crash: {said}");
+            assert!(is_out_of_memory(&format!("{error_output}{dump}")), "{error_output}");
+            assert!(!is_out_of_memory(error_output), "no crash: {error_output}");
         }
         assert!(!is_out_of_memory(&format!(
             "fatal error: all goroutines are asleep\n{dump}"
         )));
-        let said = "panic: index out of range\n\ngoroutine 1 [running]:\nmain.main()\n";
-        assert_eq!(without_dump(said), "panic: index out of range\n\n");
+        let error_output = "panic: index out of range\n\ngoroutine 1 [running]:\nmain.main()\n";
+        assert_eq!(without_dump(error_output), "panic: index out of range\n\n");
         assert_eq!(without_dump("Error: goroutine pool\n"), "Error: goroutine pool\n");
     }
 
     #[test]
     fn paths_are_relative_to_the_folder() {
-        for (said, shown) in [
+        for (error_output, shown) in [
             ("no /a/b/c.yaml", "no ../b/c.yaml"),
             ("'/a' and /a: bad", "'..' and ..: bad"),
             ("/ab /x/a /a-b /a.yaml", "/ab /x/a /a-b /a.yaml"),
             ("in /a.", "in ..."),
         ] {
-            assert_eq!(with_path(said, "/a", Path::new("..")), shown);
+            assert_eq!(with_path(error_output, "/a", Path::new("..")), shown);
         }
         assert_eq!(with_path("/a/b/c.yaml in /a/b", "/a/b", Path::new("")), "c.yaml in .");
     }
 
     #[test]
     fn violations_of_a_schema_are_said_in_one_order() {
-        let said =
+        let error_output =
             "in chart:\nweb:\n- at '/b': none\n  - at '/b/z': one\n  - at '/b/y': two\n- at '/a': 1\ndb:\n- at '': 0";
         let mut lines = vec!["in chart:", "web:", "- at '/a': 1", "- at '/b': none"];
         lines.extend(["  - at '/b/y': two", "  - at '/b/z': one", "db:", "- at '': 0"]);
-        assert_eq!(in_order(said.lines().collect()), lines);
+        assert_eq!(in_order(error_output.lines().collect()), lines);
     }
 
     #[test]
     fn it_may_not_take_for_ever_nor_write_for_ever() {
-        let told = run(Duration::from_millis(50), "exec cat /dev/zero > /dev/null", None).unwrap_err();
-        assert!(told.contains("sh has not ended after 0 seconds"), "{told}");
+        let message = run(Duration::from_millis(50), "exec cat /dev/zero > /dev/null", None).unwrap_err();
+        assert!(message.contains("sh has not ended after 0 seconds"), "{message}");
         // Its children must not outlive it either, such as the helm of a kustomization, which does not end with it.
         let (done, wait) = mpsc::channel();
         thread::spawn(move || {
-            let told = run(Duration::from_millis(50), "sleep 30 & wait", None);
-            let _ = done.send(told.is_err());
+            let message = run(Duration::from_millis(50), "sleep 30 & wait", None);
+            let _ = done.send(message.is_err());
         });
         assert_eq!(wait.recv_timeout(Duration::from_secs(15)), Ok(true));
         let written = run(LONG, "exec cat /dev/zero", None).unwrap().unwrap();
@@ -620,17 +628,17 @@ mod tests {
     #[test]
     fn a_tool_that_is_not_there_is_named() {
         let here = Path::new(".");
-        let told = tools(LONG)
+        let message = tools(LONG)
             .run(
                 "kustomise",
                 [""; 0],
                 here,
                 None,
-                &Needs::of_helm(here, &Remotes::default()),
+                &ToolAccess::of_helm(here, &Remotes::default()),
             )
             .err()
             .expect("none")
             .to_string();
-        assert!(told.starts_with("error: kustomise is not on the PATH"), "{told}");
+        assert!(message.starts_with("error: kustomise is not on the PATH"), "{message}");
     }
 }

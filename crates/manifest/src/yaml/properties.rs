@@ -204,12 +204,15 @@ fn aliases_do_not_multiply_without_bound() {
             writeln!(text, "a{level}: &a{level} {}{items}{}", brackets[0], brackets[1]).expect("a String takes all");
         }
         let read = documents(&text).next().expect("a document");
-        let wanted: usize = (0..levels)
+        let expected: usize = (0..levels)
             .map(|level| 3 * width.saturating_pow(u32::try_from(level).expect("few")))
             .sum();
         match read {
-            Ok(document) => assert!(count(&document.value) < 900_000, "{wanted}"),
-            Err(error) => assert!(wanted > 1000 && error.message.contains("alias"), "{wanted}: {error}"),
+            Ok(document) => assert!(count(&document.value) < 900_000, "{expected}"),
+            Err(error) => assert!(
+                expected > 1000 && error.message.contains("alias"),
+                "{expected}: {error}"
+            ),
         }
     });
 }

@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn several_lines_are_a_literal_block_where_that_is_exact() {
-        for (text, wanted) in [
+        for (text, expected) in [
             ("a\nb", "k: |-\n  a\n  b\n"),
             ("a\nb\n", "k: |\n  a\n  b\n"),
             ("a\n\n  b\n\n", "k: |+\n  a\n\n    b\n\n"),
@@ -285,7 +285,7 @@ mod tests {
             ("\n  a\n\n", "k: |2+\n\n    a\n\n"),
             ("  \na", "k: |2-\n    \n  a\n"),
         ] {
-            assert_eq!(yaml_of(&format!("{{\"k\":{}}}", quoted(text))), wanted);
+            assert_eq!(yaml_of(&format!("{{\"k\":{}}}", quoted(text))), expected);
             yaml_of(&format!("[{}]", quoted(text)));
             yaml_of(&format!("{{\"k\":[{0},{{\"a\":{0}}}],\"l\":1}}", quoted(text)));
         }

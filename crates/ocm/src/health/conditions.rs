@@ -30,7 +30,7 @@ impl Condition<'_> {
     }
 
     /// Returns the message, or this default.
-    pub(super) fn told(&self, otherwise: &str) -> String {
+    pub(super) fn message_or(&self, otherwise: &str) -> String {
         self.message.unwrap_or(otherwise).to_owned()
     }
 }

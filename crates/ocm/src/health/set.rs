@@ -10,7 +10,7 @@ use manifest::value::{Map, Value};
 const LABEL_MAX: usize = 62;
 
 /// The number of seconds for which a change may wait for OCM.
-const UNSEEN: i64 = 30;
+const OCM_GRACE: i64 = 30;
 
 pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
     let nothing = Map::default();
@@ -65,12 +65,12 @@ impl Set<'_, '_> {
             ));
         }
         let rolled = rollout.map(|rollout| rollout.since).filter(|since| !since.is_empty());
-        if rolled_out && rolled.unwrap_or(changed) < changed && self.clock.is_younger(changed, UNSEEN) {
+        if rolled_out && rolled.unwrap_or(changed) < changed && self.clock.is_younger(changed, OCM_GRACE) {
             let waiting = "waiting for OCM's work manager to look at the change";
             return (HealthStatus::Waiting, waiting.to_owned());
         }
         if let Some(applied) = applied.filter(|applied| applied.reason == "InvalidManifestWorkName") {
-            return degraded(applied.told("its works cannot have the name that OCM would give them"));
+            return degraded(applied.message_or("its works cannot have the name that OCM would give them"));
         }
         if let Some(verified) = verified.filter(|verified| verified.is("False")) {
             return self.without_clusters(verified, rolled_out);
@@ -139,7 +139,7 @@ impl Set<'_, '_> {
                 "" => "no reason given",
                 reason => reason,
             };
-            verified.told(&format!("OCM cannot use its Placements: {reason}"))
+            verified.message_or(&format!("OCM cannot use its Placements: {reason}"))
         };
         // The same sync may still create the Placement.
         if self.clock.is_in_grace(verified.since) {

@@ -47,7 +47,9 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
             kind: works::KIND,
             namespace: text_of(metadata, "namespace").to_owned(),
             name: text_of(metadata, "name").to_owned(),
-            objects: carried(spec).map(|object| unseen(object, health, &message)).collect(),
+            objects: manifests_of(spec)
+                .map(|object| without_status(object, health, &message))
+                .collect(),
             health,
             message,
             as_a_whole: true,
@@ -85,8 +87,8 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
         .filter_map(|(at, manifest)| work.object(at, manifest, &mut without_rules))
         .collect();
     let seen: HashSet<_> = objects.iter().map(ObjectStatus::key).collect();
-    let more: Vec<_> = carried(spec)
-        .map(|object| unseen(object, HealthStatus::Unknown, NOT_WORD))
+    let more: Vec<_> = manifests_of(spec)
+        .map(|object| without_status(object, HealthStatus::Unknown, NOT_WORD))
         .filter(|object| !seen.contains(&object.key()))
         .collect();
     objects.extend(more);
@@ -104,7 +106,7 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
         } else {
             HealthStatus::Degraded
         };
-        message = applied.told(&format!("the agent of {cluster} cannot apply it"));
+        message = applied.message_or(&format!("the agent of {cluster} cannot apply it"));
     } else if let Some(fault) = fault.filter(|_| health == HealthStatus::Healthy) {
         (health, message) = (HealthStatus::Unknown, unreadable(&fault));
     } else if health == HealthStatus::Healthy && without_rules > 0 {
@@ -160,7 +162,7 @@ fn fault(fields: &Map<'_>, status: &Map<'_>, conditions: &Conditions<'_>, manife
 }
 
 /// Returns the objects in the spec.
-fn carried<'m, 'a>(spec: &'m Map<'a>) -> impl Iterator<Item = &'m Value<'a>> {
+fn manifests_of<'m, 'a>(spec: &'m Map<'a>) -> impl Iterator<Item = &'m Value<'a>> {
     let workload = map(spec, works::WORKLOAD);
     workload
         .map_or(&[][..], |workload| list(workload, "manifests").0)
@@ -168,14 +170,14 @@ fn carried<'m, 'a>(spec: &'m Map<'a>) -> impl Iterator<Item = &'m Value<'a>> {
 }
 
 /// Returns the state of an object of the spec without a valid status.
-fn unseen(object: &Value<'_>, health: HealthStatus, message: &str) -> ObjectStatus {
+fn without_status(object: &Value<'_>, health: HealthStatus, message: &str) -> ObjectStatus {
     let key = works::key(object);
     ObjectStatus {
         group: key.kind.group.to_string(),
         kind: key.kind.kind.to_string(),
         namespace: key.namespace.as_deref().unwrap_or_default().to_owned(),
         name: key.name.to_string(),
-        place: "an object without a name".to_owned(),
+        placeholder: "an object without a name".to_owned(),
         applied: None,
         available: None,
         health,
@@ -204,7 +206,7 @@ fn named(at: usize, manifest: &Map<'_>) -> ObjectStatus {
             .to_owned(),
         namespace: own("namespace"),
         name: own("name"),
-        place: format!("manifests[{}]", ordinal.map_or(at.to_string(), |at| at.to_string())),
+        placeholder: format!("manifests[{}]", ordinal.map_or(at.to_string(), |at| at.to_string())),
         applied: None,
         available: None,
         health: HealthStatus::Waiting,
@@ -227,8 +229,8 @@ fn has_run(work: &Work<'_, '_>, manifests: &[Value<'_>]) -> bool {
             done.insert(named(at, manifest).short_name(), is_done);
         }
     }
-    carried(work.spec).all(|object| {
-        let name = unseen(object, HealthStatus::Waiting, "").short_name();
+    manifests_of(work.spec).all(|object| {
+        let name = without_status(object, HealthStatus::Waiting, "").short_name();
         done.get(&name).copied().unwrap_or(false)
     })
 }
@@ -290,13 +292,13 @@ impl Work<'_, '_> {
             } else {
                 HealthStatus::Degraded
             };
-            return Some((health, applied.told("the agent cannot apply it")));
+            return Some((health, applied.message_or("the agent cannot apply it")));
         }
         let broken = healthy.filter(|healthy| healthy.says("False"));
         // The agent ignores a complete object, which may even be deleted: its other conditions are outdated.
         if conditions.get("Complete").is_some_and(|complete| complete.is("True")) {
             return match broken {
-                Some(broken) => degraded(broken.told("it is broken")),
+                Some(broken) => degraded(broken.message_or("it is broken")),
                 None => well(),
             };
         }
@@ -306,10 +308,10 @@ impl Work<'_, '_> {
                 return waiting();
             }
             Some(available) if available.is("False") => {
-                return Some((HealthStatus::Missing, available.told("it is not on the cluster")));
+                return Some((HealthStatus::Missing, available.message_or("it is not on the cluster")));
             }
             Some(available) if !available.is("True") => {
-                return Some((HealthStatus::Unknown, available.told(&self.not_looked_at)));
+                return Some((HealthStatus::Unknown, available.message_or(&self.not_looked_at)));
             }
             _ => {}
         }
@@ -333,7 +335,7 @@ impl Work<'_, '_> {
             return waiting();
         }
         if let Some(broken) = broken {
-            return degraded(broken.told("it is broken"));
+            return degraded(broken.message_or("it is broken"));
         }
         if let Some(progressing) = progressing.filter(|progressing| progressing.says("True")) {
             let health = if is_suspended(manifest) {
@@ -341,11 +343,11 @@ impl Work<'_, '_> {
             } else {
                 HealthStatus::Progressing
             };
-            return Some((health, progressing.told("it is not ready yet")));
+            return Some((health, progressing.message_or("it is not ready yet")));
         }
         match conditions_of_rules().find(|each| !each.says("True") && !each.says("False")) {
             Some(silent) => {
-                let why = silent.told("the rule gives no answer");
+                let why = silent.message_or("the rule gives no answer");
                 Some((HealthStatus::Unknown, format!("its health is not known: {why}")))
             }
             None => well(),

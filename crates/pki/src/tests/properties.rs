@@ -393,10 +393,10 @@ fn connections_are_read_or_refused_without_a_word_of_them() {
         || prop_oneof![3 => made(), 1 => strange()],
         |config| {
             if let Err(error) = ClientConfig::read(&config) {
-                let told = error.to_string();
+                let message = error.to_string();
                 assert!(
-                    is_plain_line(&told) && told.len() < 300 && !told.contains("PRIVATE KEY-"),
-                    "{told}"
+                    is_plain_line(&message) && message.len() < 300 && !message.contains("PRIVATE KEY-"),
+                    "{message}"
                 );
             }
             let _ = key_of(&config).map_err(|error| assert!(is_plain_line(&error.to_string())));

@@ -100,7 +100,7 @@ impl Application {
             .filter(|it| it.status == "SyncFailed")
             .map(|it| it.message);
         Some(doctor::Application {
-            place: format!("{}/{}", metadata.namespace, metadata.name),
+            qualified_name: format!("{}/{}", metadata.namespace, metadata.name),
             project: if spec.project.is_empty() {
                 "default".to_owned()
             } else {
@@ -136,7 +136,10 @@ mod tests {
     fn applications_that_use_the_plugin_are_kept() {
         let ours = json!({"project": "a", "source": {"plugin": {"name": "argocd-ocm-cmp", "parameters": []}}});
         let application = kept("argocd", &ours, &json!({})).expect("it is kept");
-        assert_eq!((&*application.place, &*application.project), ("argocd/shop", "a"));
+        assert_eq!(
+            (&*application.qualified_name, &*application.project),
+            ("argocd/shop", "a")
+        );
         assert!(!application.placement);
         let unnamed = json!({"sources": [{"path": "a"}, {"plugin": {"parameters": [{"name": "placement"}]}}]});
         let application = kept("argocd", &unnamed, &json!({})).expect("Argo CD is to choose one");

@@ -6,7 +6,7 @@ use crate::doctor::{AGENT_LABEL, Refusal, ReplicaSet};
 use manifest::json::webhook_size;
 use ocm::ownership::OF_REPLICA_SET;
 use ocm::pull_model::HUB_NAME;
-use ocm::tracking::{Claim, INSTALLATION_ID, Itself, TRACKING_ID, Tracking};
+use ocm::tracking::{INSTALLATION_ID, ObjectIdentity, TRACKING_ID, Tracking, TrackingMarks};
 use ocm::work as works;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -55,7 +55,7 @@ impl Work {
     /// Returns it as a ManifestWorkReplicaSet, if it belongs to an Application.
     pub(crate) fn set(self, tracking: &Tracking) -> Option<ReplicaSet> {
         self.is_tracked(works::SET_KIND, tracking).then(|| ReplicaSet {
-            place: format!("{}/{}", self.metadata.namespace, self.metadata.name),
+            qualified_name: format!("{}/{}", self.metadata.namespace, self.metadata.name),
             created: self.metadata.creation_timestamp,
             answered: self.status.conditions.is_some_and(|all| !all.is_empty()),
         })
@@ -108,18 +108,18 @@ impl Work {
     }
 
     fn is_tracked(&self, kind: &str, tracking: &Tracking) -> bool {
-        let claim = Claim {
+        let claim = TrackingMarks {
             tracking_id: self.annotation(TRACKING_ID),
             installation_id: self.annotation(INSTALLATION_ID),
             label: self.label(tracking.label()),
         };
-        let itself = Itself {
+        let identity = ObjectIdentity {
             group: works::GROUP,
             kind,
             namespace: &self.metadata.namespace,
             name: &self.metadata.name,
         };
-        tracking.application(&claim, &itself).is_some()
+        tracking.application(&claim, &identity).is_some()
     }
 
     fn annotation(&self, name: &str) -> Option<&str> {

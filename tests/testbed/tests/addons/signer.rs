@@ -17,15 +17,15 @@ pub(crate) fn sign(request: &Value) -> Result<Value> {
     let body: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
     let (subject, public_key) = parse_der(&decode(&json!(body))?, |reader| {
         reader.read_sequence(|reader| {
-            let wanted = reader.next().read_sequence(|reader| {
+            let expected = reader.next().read_sequence(|reader| {
                 reader.next().read_der()?;
-                let wanted = (reader.next().read_der()?, reader.next().read_der()?);
+                let expected = (reader.next().read_der()?, reader.next().read_der()?);
                 reader.next().read_der()?;
-                Ok(wanted)
+                Ok(expected)
             })?;
             reader.next().read_der()?;
             reader.next().read_der()?;
-            ASN1Result::Ok(wanted)
+            ASN1Result::Ok(expected)
         })
     })?;
     let body = body_of(&subject, &public_key)?;

@@ -8,7 +8,7 @@ use crate::cache::tests::{
 };
 use crate::cache::{Change, ReconcileRequest};
 use crate::controllers::CONTROLLERS;
-use crate::model::{ApplicationSet, Reach, Work};
+use crate::model::{ApplicationSet, Availability, Work};
 use crate::reconcile::Settings;
 use crate::reconcile::mappers;
 use crate::runtime::table::Update;
@@ -39,11 +39,12 @@ impl Hub {
 
     /// Adds an Application of the set, with additional fields.
     fn application(&mut self, name: &str, more: &Value) -> Vec<ReconcileRequest> {
-        let place = ObjectRef::new("argocd", name);
+        let object_ref = ObjectRef::new("argocd", name);
         let mut object = application(more);
         (object["metadata"]["namespace"], object["metadata"]["name"]) = (json!("argocd"), json!(name));
         let application = Application::read(&object.to_string()).expect("an Application");
-        self.cache.apply(Change::Application(Update::Set(place, application)))
+        self.cache
+            .apply(Change::Application(Update::Set(object_ref, application)))
     }
 
     /// Adds a ManifestWork of an Application.
@@ -54,8 +55,9 @@ impl Hub {
         name: &str,
         report: &AgentReport<'_>,
     ) -> Vec<ReconcileRequest> {
-        let place = ObjectRef::new(cluster, name);
-        self.cache.apply(work(&place, &tracked(application, &place), report))
+        let object_ref = ObjectRef::new(cluster, name);
+        self.cache
+            .apply(work(&object_ref, &tracked(application, &object_ref), report))
     }
 
     fn reconcile(&self) -> Option<Write> {
@@ -71,13 +73,13 @@ impl Hub {
     }
 
     /// Reconciles until nothing is left to write, and returns the entries of the Applications in the report.
-    fn told(&mut self) -> Vec<Value> {
+    fn reported(&mut self) -> Vec<Value> {
         let mut writes = 0;
         while let Some(write) = self.reconcile() {
             match write {
                 Write::Create { object, .. } => self.report = object,
                 Write::Patch { body, .. } => merge(&mut self.report, &body),
-                Write::Delete { .. } | Write::Make { .. } => panic!("nothing is ever deleted, or made"),
+                Write::Delete { .. } | Write::Generate { .. } => panic!("nothing is ever deleted, or made"),
             }
             self.see();
             writes += 1;
@@ -120,8 +122,8 @@ fn application(more: &Value) -> Value {
 
 /// Returns the namespaces and names of the ApplicationSets among the reconcile requests.
 fn sets(affected: &[ReconcileRequest]) -> Vec<String> {
-    let sets = affected.iter().filter(|it| it.sort == ReconcileKind::ApplicationSet);
-    sets.map(|it| it.place.to_string()).collect()
+    let sets = affected.iter().filter(|it| it.kind == ReconcileKind::ApplicationSet);
+    sets.map(|it| it.object_ref.to_string()).collect()
 }
 
 fn condition(kind: &str, message: &str) -> Value {
@@ -161,11 +163,11 @@ fn works_that_argo_cd_applies_fare_on_their_clusters() {
     let shared = condition("SharedResourceWarning", "shared");
     let broken = condition("ManifestWorkDegradedWarning", "Deployment shop/web: no image");
     let refused = condition("ManifestWorkApplyError", "Deployment.apps shop/web: forbidden");
-    let wanted = [
+    let desired = [
         entry("eu1", "Healthy", std::slice::from_ref(&shared)),
         entry("eu2", "Degraded", &[broken, refused, shared]),
     ];
-    assert_eq!(hub.told(), wanted);
+    assert_eq!(hub.reported(), desired);
     assert_eq!(hub.summary(), ["2", "2", "0", "1", "1", "0"]);
     let web = json!({"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web"});
     assert_eq!(hub.report["statuses"]["resources"], json!([web]), "once");
@@ -176,9 +178,9 @@ fn works_of_a_placement_fare_on_its_clusters() {
     let mut hub = Hub::new();
     hub.application("shop", &json!({}));
     let set_name = set_name_of("shop");
-    let place = ObjectRef::new("fleet", &set_name);
-    hub.cache.apply(set(&place, "shop"));
-    assert_eq!(hub.told()[0]["cluster"], Value::Null, "it is on none yet");
+    let object_ref = ObjectRef::new("fleet", &set_name);
+    hub.cache.apply(set(&object_ref, "shop"));
+    assert_eq!(hub.reported()[0]["cluster"], Value::Null, "it is on none yet");
     assert_eq!(hub.summary(), ["0"; 6]);
     for name in ["eu1", "eu2"] {
         let made = work(
@@ -188,7 +190,7 @@ fn works_of_a_placement_fare_on_its_clusters() {
         );
         assert_eq!(sets(&hub.cache.apply(made)), ["argocd/shop"]);
     }
-    let clusters: Vec<_> = hub.told().iter().map(|entry| entry["cluster"].clone()).collect();
+    let clusters: Vec<_> = hub.reported().iter().map(|entry| entry["cluster"].clone()).collect();
     assert_eq!(clusters, ["eu1", "eu2"]);
 }
 
@@ -207,7 +209,7 @@ fn what_others_deliver_fares_as_it_says() {
     );
     hub.application("by-pull", &pulled());
     hub.application("nowhere", &json!({"status": null}));
-    let wanted = [
+    let desired = [
         json!({"app": "argocd/nowhere", "healthStatus": "Unknown", "syncStatus": "Unknown"}),
         json!({
             "app": "argocd/by-agent",
@@ -225,7 +227,7 @@ fn what_others_deliver_fares_as_it_says() {
             "syncRevision": "abc",
         }),
     ];
-    assert_eq!(hub.told(), wanted);
+    assert_eq!(hub.reported(), desired);
     assert_eq!(hub.summary(), ["2", "1", "1", "0", "2", "1"]);
     let web = json!({"apiVersion": "v1", "kind": "Service", "namespace": "shop", "name": "web"});
     assert_eq!(hub.report["statuses"]["resources"], json!([web]));
@@ -240,12 +242,12 @@ fn pulled() -> Value {
 }
 
 /// Returns a work that carries the Application `shop`, with this state reported by the agent.
-fn carrying(cluster: &str, report: &AgentReport<'_>) -> Change {
+fn pull_works(cluster: &str, report: &AgentReport<'_>) -> Change {
     let marks = r#""labels":{"apps.open-cluster-management.io/pull-to-ocm-managed-cluster":"true"},
         "annotations":{"apps.open-cluster-management.io/hub-application-namespace":"argocd",
         "apps.open-cluster-management.io/hub-application-name":"shop"}"#;
-    let place = ObjectRef::new(cluster, "shop-1a2b3");
-    let Change::Work(kind, Update::Set(place, mut carrier)) = work(&place, marks, report) else {
+    let object_ref = ObjectRef::new(cluster, "shop-1a2b3");
+    let Change::Work(kind, Update::Set(object_ref, mut carrier)) = work(&object_ref, marks, report) else {
         panic!("no work")
     };
     let shop = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "shop"}});
@@ -255,29 +257,33 @@ fn carrying(cluster: &str, report: &AgentReport<'_>) -> Change {
     let read = Work::read(&text, now())
         .expect("a work")
         .expect("it is of the pull model");
-    (carrier.carried, carrier.parts) = (read.carried, read.parts);
-    Change::Work(kind, Update::Set(place, carrier))
+    (carrier.pull_work, carrier.parts) = (read.pull_work, read.parts);
+    Change::Work(kind, Update::Set(object_ref, carrier))
 }
 
 #[test]
 fn the_one_work_that_carries_an_application_is_named() {
     let mut hub = Hub::new();
     hub.application("shop", &pulled());
-    assert_eq!(sets(&hub.cache.apply(carrying("eu1", &WELL))), ["argocd/shop"]);
-    assert_eq!(hub.told()[0]["app"], "argocd/shop", "the one before it is elsewhere");
-    assert_eq!(sets(&hub.cache.apply(carrying("eu2", &WELL))), ["argocd/shop"]);
-    assert_eq!(hub.told()[0]["app"], "argocd/shop/eu2/shop-1a2b3");
+    assert_eq!(sets(&hub.cache.apply(pull_works("eu1", &WELL))), ["argocd/shop"]);
+    assert_eq!(
+        hub.reported()[0]["app"],
+        "argocd/shop",
+        "the one before it is elsewhere"
+    );
+    assert_eq!(sets(&hub.cache.apply(pull_works("eu2", &WELL))), ["argocd/shop"]);
+    assert_eq!(hub.reported()[0]["app"], "argocd/shop/eu2/shop-1a2b3");
     assert_eq!(
         hub.report["statuses"]["resources"],
         Value::Null,
         "the Application is not what it deploys"
     );
-    let broken = hub.cache.apply(carrying("eu2", &BROKEN));
+    let broken = hub.cache.apply(pull_works("eu2", &BROKEN));
     assert_eq!(sets(&broken), [""; 0], "which the Application will say");
     let gone = ObjectRef::new("eu2", "shop-1a2b3");
     let gone = hub.cache.apply(Change::Work(WorkKind::Work, Update::Deleted(gone)));
     assert_eq!(sets(&gone), ["argocd/shop"]);
-    assert_eq!(hub.told()[0]["app"], "argocd/shop");
+    assert_eq!(hub.reported()[0]["app"], "argocd/shop");
 }
 
 #[test]
@@ -288,20 +294,20 @@ fn what_an_application_says_of_its_cluster_is_not_said_again() {
     let refused = condition("ManifestWorkApplyError", "forbidden");
     application["status"]["conditions"] = json!([unreachable, refused]);
     hub.application("shop", &application);
-    hub.cache.apply(cluster("eu2", Reach::Silent));
-    assert_eq!(hub.told()[0]["conditions"], json!([unreachable, refused]));
+    hub.cache.apply(cluster("eu2", Availability::Unknown));
+    assert_eq!(hub.reported()[0]["conditions"], json!([unreachable, refused]));
 }
 
 #[test]
 fn in_the_namespace_of_a_managed_cluster_an_application_is_on_that_cluster() {
     let mut hub = Hub::new();
-    let is_here = hub.cache.apply(cluster("argocd", Reach::Heard));
+    let is_here = hub.cache.apply(cluster("argocd", Availability::Available));
     assert_eq!(sets(&is_here), [""; 0], "nobody is there");
     hub.application("shop", &json!({}));
-    assert_eq!(hub.told()[0]["cluster"], "argocd");
+    assert_eq!(hub.reported()[0]["cluster"], "argocd");
     let is_gone = hub.cache.apply(Change::Cluster(Update::Deleted("argocd".into())));
     assert_eq!(sets(&is_gone), ["argocd/shop"]);
-    assert_eq!(hub.told()[0]["cluster"], Value::Null);
+    assert_eq!(hub.reported()[0]["cluster"], Value::Null);
 }
 
 #[test]
@@ -311,17 +317,17 @@ fn a_cluster_that_is_not_heard_is_said_to_be_so_whoever_delivers() {
     hub.application("shop", &json!({}));
     hub.work("shop", "eu2", "shop", &WELL);
     for name in ["eu1", "eu2"] {
-        let affected = hub.cache.apply(cluster(name, Reach::Silent));
+        let affected = hub.cache.apply(cluster(name, Availability::Unknown));
         assert_eq!(sets(&affected), ["argocd/shop"], "{name}");
         assert_eq!(
-            sets(&hub.cache.apply(cluster(name, Reach::Silent))),
+            sets(&hub.cache.apply(cluster(name, Availability::Unknown))),
             [""; 0],
             "which is known"
         );
     }
-    let told = hub.told();
-    assert_eq!(told.len(), 2);
-    for entry in told {
+    let reported = hub.reported();
+    assert_eq!(reported.len(), 2);
+    for entry in reported {
         assert_eq!(
             entry["conditions"][0]["type"], "ManagedClusterUnreachableWarning",
             "{entry}"
@@ -332,25 +338,25 @@ fn a_cluster_that_is_not_heard_is_said_to_be_so_whoever_delivers() {
 #[test]
 fn a_report_comes_and_stays_and_is_never_deleted() {
     let mut hub = Hub::new();
-    assert_eq!(hub.told(), [Value::Null; 0]);
+    assert_eq!(hub.reported(), [Value::Null; 0]);
     assert_eq!(hub.summary(), ["0"; 6], "a set without Applications");
     hub.application("shop", &json!({}));
     hub.work("shop", "eu1", "shop", &WELL);
-    assert_eq!(hub.told().len(), 1);
+    assert_eq!(hub.reported().len(), 1);
     let written = hub.report.clone();
     hub.cache.apply(Change::Work(
         WorkKind::Work,
         Update::Deleted(ObjectRef::new("eu1", "shop")),
     ));
-    assert_eq!(hub.told()[0]["cluster"], Value::Null, "the last work is gone");
+    assert_eq!(hub.reported()[0]["cluster"], Value::Null, "the last work is gone");
     hub.cache.apply(Change::Application(Update::Listed(HashSet::new())));
-    assert_eq!(hub.told(), [Value::Null; 0], "the last Application is gone");
+    assert_eq!(hub.reported(), [Value::Null; 0], "the last Application is gone");
     assert_eq!(hub.summary(), ["0"; 6]);
 
     // The controller reverts changes by others; it waits for a report that is being deleted, and creates it anew.
     hub.report = written;
     hub.see();
-    assert_eq!(hub.told(), [Value::Null; 0]);
+    assert_eq!(hub.reported(), [Value::Null; 0]);
     hub.report["metadata"]["deletionTimestamp"] = "2026-06-01T12:00:00Z".into();
     hub.see();
     hub.application("shop", &json!({}));
@@ -371,7 +377,7 @@ fn a_report_comes_and_stays_and_is_never_deleted() {
     hub.see();
     hub.cache
         .apply(Change::ApplicationSet(Update::Set(shop(), set_of("v"))));
-    hub.told();
+    hub.reported();
     assert_eq!(hub.report["metadata"]["ownerReferences"][0]["uid"], "v");
     assert_eq!(
         hub.report["metadata"]["ownerReferences"].as_array().map(Vec::len),
@@ -411,18 +417,19 @@ fn what_the_report_says_concerns_the_set_and_nothing_else_does() {
         [""; 0],
         "it is of no set"
     );
-    let place = ObjectRef::new("eu1", "shop");
-    let Change::Work(kind, Update::Set(place, mut more)) = work(&place, &tracked("shop", &place), &WELL) else {
+    let object_ref = ObjectRef::new("eu1", "shop");
+    let Change::Work(kind, Update::Set(object_ref, mut more)) = work(&object_ref, &tracked("shop", &object_ref), &WELL)
+    else {
         panic!("a work");
     };
     more.parts = [more.parts[0].clone(), more.parts[0].clone()].into();
-    let more = hub.cache.apply(Change::Work(kind, Update::Set(place, more)));
+    let more = hub.cache.apply(Change::Work(kind, Update::Set(object_ref, more)));
     assert_eq!(sets(&more), ["argocd/shop"], "it consists of something else");
 
     let owner = json!([{"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "cart"}]);
     let moved = json!({"metadata": {"ownerReferences": owner}});
     assert_eq!(sets(&hub.application("shop", &moved)), ["argocd/cart", "argocd/shop"]);
-    assert_eq!(hub.told(), [Value::Null; 0]);
+    assert_eq!(hub.reported(), [Value::Null; 0]);
     let left = json!({"metadata": {"ownerReferences": null}});
     assert_eq!(sets(&hub.application("shop", &left)), ["argocd/cart"]);
 }

@@ -21,22 +21,22 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// The lifetime of a CA certificate, as in argocd-pull-integration.
-const LIFE: SignedDuration = SignedDuration::from_hours(365 * 24);
+const CA_LIFETIME: SignedDuration = SignedDuration::from_hours(365 * 24);
 /// The lifetime of a certificate issued on the hub, as in argocd-pull-integration.
-pub(super) const LEAF: SignedDuration = SignedDuration::from_hours(30 * 24);
+pub(super) const LEAF_LIFETIME: SignedDuration = SignedDuration::from_hours(30 * 24);
 /// The maximum lifetime of an agent's certificate, as in OCM's own signer.
-pub(super) const AGENT: SignedDuration = SignedDuration::from_hours(24);
+pub(super) const AGENT_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
 /// The maximum clock skew.
-pub(super) const SKEW: SignedDuration = SignedDuration::from_mins(5);
+pub(super) const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
 /// The time before expiry when the next CA certificate signs even if some clusters do not have it.
-const LAST: SignedDuration = SignedDuration::from_hours(15 * 24);
+const FORCE_ROTATION_BEFORE: SignedDuration = SignedDuration::from_hours(15 * 24);
 
 /// The prefix of the names of CA certificates that argocd-pull-integration and we create. The owners of all others renew them.
-const MADE: &str = "argocd-agent-ca@";
+const CA_NAME_PREFIX: &str = "argocd-agent-ca@";
 
 /// The progress of a CA rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Spread {
+pub(super) struct CaDistribution {
     /// True if every cluster has all announced CA certificates.
     pub(super) is_known: bool,
     /// True if the signing CA certificate issued all certificates on the hub.
@@ -44,8 +44,13 @@ pub(super) struct Spread {
 }
 
 /// Returns the next write of the CA Secret; `argocd` is Argo CD's namespace.
-pub(super) fn next(ca: Option<&TlsSecret>, argocd: &str, spread: Spread, now: Timestamp) -> Option<Write> {
-    let (not_before, not_after) = (before(now, SKEW), after(now, LIFE));
+pub(super) fn next(
+    ca: Option<&TlsSecret>,
+    argocd: &str,
+    distribution: CaDistribution,
+    now: Timestamp,
+) -> Option<Write> {
+    let (not_before, not_after) = (before(now, CLOCK_SKEW), after(now, CA_LIFETIME));
     let common_name = authority_name(not_before);
     let Some(ca) = ca else {
         let recipe = Recipe::Authority {
@@ -63,7 +68,7 @@ pub(super) fn next(ca: Option<&TlsSecret>, argocd: &str, spread: Spread, now: Ti
     let next = ca.next.as_ref();
     let next = next.and_then(|key| ca.certificates.iter().find(|it| it.has_key(key)));
     let recipe = match next {
-        Some(_) if spread.is_known || now >= before(signer.not_after, LAST) => {
+        Some(_) if distribution.is_known || now >= before(signer.not_after, FORCE_ROTATION_BEFORE) => {
             let mut write = patch(ca, names::CA_SECRET, argocd);
             if let Write::Patch { body, .. } = &mut write {
                 body["metadata"]["annotations"] = json!({PROMOTED: time(now)});
@@ -76,7 +81,7 @@ pub(super) fn next(ca: Option<&TlsSecret>, argocd: &str, spread: Spread, now: Ti
             not_after,
             authority,
         },
-        None if ca.certificates.len() > 1 && is_past(ca, spread, now) => Recipe::Drop { authority },
+        None if ca.certificates.len() > 1 && is_past(ca, distribution, now) => Recipe::Drop { authority },
         _ => return None,
     };
     Some(made(patch(ca, names::CA_SECRET, argocd), recipe))
@@ -86,7 +91,7 @@ pub(super) fn next(ca: Option<&TlsSecret>, argocd: &str, spread: Spread, now: Ti
 pub(super) fn requeue_after(ca: &TlsSecret) -> Option<Timestamp> {
     let signer = ca.leaf().filter(|signer| is_renewed(signer))?;
     Some(match (&ca.next, &ca.certificates[1..]) {
-        (Some(_), _) => before(signer.not_after, LAST),
+        (Some(_), _) => before(signer.not_after, FORCE_ROTATION_BEFORE),
         (None, []) => signer.renews_at(),
         (None, _) => signer.renews_at().min(forgotten(ca)),
     })
@@ -94,15 +99,15 @@ pub(super) fn requeue_after(ca: &TlsSecret) -> Option<Timestamp> {
 
 /// Returns true if we renew this CA certificate.
 fn is_renewed(signer: &Certificate) -> bool {
-    signer.common_name.starts_with(MADE)
+    signer.common_name.starts_with(CA_NAME_PREFIX)
 }
 
 /// Returns true if no certificate of the previous CA certificates is in use. Agents' certificates last a day, so this waits for a
 /// day after the last one may have been issued.
-fn is_past(ca: &TlsSecret, spread: Spread, now: Timestamp) -> bool {
+fn is_past(ca: &TlsSecret, distribution: CaDistribution, now: Timestamp) -> bool {
     let mut previous = ca.certificates.iter().skip(1);
-    let is_over = previous.all(|it| after(it.not_after, SKEW) < now);
-    is_over || (spread.is_used && now >= forgotten(ca))
+    let is_over = previous.all(|it| after(it.not_after, CLOCK_SKEW) < now);
+    is_over || (distribution.is_used && now >= forgotten(ca))
 }
 
 /// Returns the time since when the first certificate signs.
@@ -112,7 +117,7 @@ fn changed(ca: &TlsSecret) -> Timestamp {
 
 /// Returns the time when the last agent certificate of the previous CA certificate has expired.
 fn forgotten(ca: &TlsSecret) -> Timestamp {
-    after(after(changed(ca), AGENT), SKEW)
+    after(after(changed(ca), AGENT_LIFETIME), CLOCK_SKEW)
 }
 
 /// The desired content of a certificate of the hub.
@@ -129,51 +134,53 @@ pub(super) struct Leaf<'l> {
 /// Returns the write that creates or renews a certificate of the hub, if needed.
 pub(super) fn leaf(
     ca: &TlsSecret,
-    there: Option<&TlsSecret>,
-    wanted: &Leaf<'_>,
+    existing: Option<&TlsSecret>,
+    desired: &Leaf<'_>,
     argocd: &str,
     now: Timestamp,
 ) -> Option<Write> {
-    let write = match there {
-        None => create(wanted.secret, argocd),
-        Some(there) if there.deleting || is_right(ca, there, wanted, now) || !is_of(ca, there) => return None,
-        Some(there) => patch(there, wanted.secret, argocd),
+    let write = match existing {
+        None => create(desired.secret, argocd),
+        Some(existing) if existing.deleting || is_right(ca, existing, desired, now) || !is_of(ca, existing) => {
+            return None;
+        }
+        Some(existing) => patch(existing, desired.secret, argocd),
     };
     let recipe = Recipe::Server {
-        common_name: wanted.common_name.to_owned(),
-        names: wanted.names.clone(),
-        not_before: before(now, SKEW),
-        not_after: after(now, LEAF),
+        common_name: desired.common_name.to_owned(),
+        names: desired.names.clone(),
+        not_before: before(now, CLOCK_SKEW),
+        not_after: after(now, LEAF_LIFETIME),
         authority: of(ca, argocd),
     };
     Some(made(write, recipe))
 }
 
 /// Returns true if a certificate is as desired, so that none is issued without a reason.
-fn is_right(ca: &TlsSecret, there: &TlsSecret, wanted: &Leaf<'_>, now: Timestamp) -> bool {
-    let (Some(signer), Some(leaf)) = (ca.leaf(), there.leaf()) else {
+fn is_right(ca: &TlsSecret, existing: &TlsSecret, desired: &Leaf<'_>, now: Timestamp) -> bool {
+    let (Some(signer), Some(leaf)) = (ca.leaf(), existing.leaf()) else {
         return false;
     };
-    leaf.is_issued_by(signer) && leaf.serves && now < leaf.renews_at() && leaf.names == *wanted.names
+    leaf.is_issued_by(signer) && leaf.serves && now < leaf.renews_at() && leaf.names == *desired.names
 }
 
 /// Returns true if we renew a certificate: this CA issued it, it is in a Secret of ours, or the Secret has none. An administrator
 /// may have installed one of another CA.
-pub(super) fn is_of(ca: &TlsSecret, there: &TlsSecret) -> bool {
+pub(super) fn is_of(ca: &TlsSecret, existing: &TlsSecret) -> bool {
     let is_issued_here = |leaf: &Certificate| ca.certificates.iter().any(|authority| leaf.is_issued_by(authority));
-    there.is_ours || there.certificates.first().is_none_or(is_issued_here)
+    existing.is_ours || existing.certificates.first().is_none_or(is_issued_here)
 }
 
 /// Returns the reference to the CA Secret in the version that was read.
 pub(crate) fn of(ca: &TlsSecret, argocd: &str) -> Authority {
     Authority {
-        place: ObjectRef::new(argocd, names::CA_SECRET),
+        object_ref: ObjectRef::new(argocd, names::CA_SECRET),
         version: ca.version.clone(),
     }
 }
 
 fn made(write: Write, recipe: Recipe) -> Write {
-    Write::Make {
+    Write::Generate {
         write: Box::new(write),
         recipe,
         into: "data",
@@ -189,7 +196,7 @@ fn create(name: &str, argocd: &str) -> Write {
 pub(super) fn secret(name: &str, argocd: &str, kind: &str) -> Write {
     Write::Create {
         resource: &SECRETS,
-        place: ObjectRef::new(argocd, name),
+        object_ref: ObjectRef::new(argocd, name),
         object: json!({
             "apiVersion": "v1",
             "kind": "Secret",
@@ -205,11 +212,11 @@ pub(super) fn token_key(argocd: &str) -> Write {
     made(secret(names::JWT_SECRET, argocd, "Opaque"), Recipe::Jwt)
 }
 
-fn patch(there: &TlsSecret, name: &str, argocd: &str) -> Write {
+fn patch(existing: &TlsSecret, name: &str, argocd: &str) -> Write {
     Write::Patch {
         resource: &SECRETS,
-        place: ObjectRef::new(argocd, name),
-        body: json!({"metadata": {"resourceVersion": there.version, "labels": labels()}, "data": {}}),
+        object_ref: ObjectRef::new(argocd, name),
+        body: json!({"metadata": {"resourceVersion": existing.version, "labels": labels()}, "data": {}}),
     }
 }
 

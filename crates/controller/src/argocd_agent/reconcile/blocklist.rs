@@ -22,15 +22,15 @@ const SIZE: usize = 900 * 1024;
 
 /// Returns true if a certificate is on the blocklist.
 pub(super) fn has(cache: &Cache, argocd: &str, fingerprint: &str) -> bool {
-    let there = cache.object(AgentResource::Blocklist, &ObjectRef::new(argocd, names::BLOCKLIST));
-    there.is_some_and(|there| there.object["data"].get(fingerprint).is_some())
+    let existing = cache.object(AgentResource::Blocklist, &ObjectRef::new(argocd, names::BLOCKLIST));
+    existing.is_some_and(|existing| existing.object["data"].get(fingerprint).is_some())
 }
 
 /// Returns the next write. Removes an entry only after its certificate has expired.
 pub(super) fn next(cache: &Cache, argocd: &str, now: Timestamp) -> Option<Write> {
-    let place = ObjectRef::new(argocd, names::BLOCKLIST);
-    let there = cache.object(AgentResource::Blocklist, &place);
-    let known = there.and_then(|there| there.object["data"].as_object());
+    let object_ref = ObjectRef::new(argocd, names::BLOCKLIST);
+    let existing = cache.object(AgentResource::Blocklist, &object_ref);
+    let known = existing.and_then(|existing| existing.object["data"].as_object());
     let mut new: Vec<(Blocked, String, String)> = Vec::new();
     for (cluster, _, record) in issued::all(cache) {
         let mut missing = issued::good(record, now)
@@ -74,10 +74,10 @@ pub(super) fn next(cache: &Cache, argocd: &str, now: Timestamp) -> Option<Write>
     if data.is_empty() {
         return None;
     }
-    Some(match there {
+    Some(match existing {
         None => Write::Create {
             resource: &CONFIG_MAPS,
-            place,
+            object_ref,
             object: json!({
                 "apiVersion": "v1",
                 "kind": "ConfigMap",
@@ -85,10 +85,10 @@ pub(super) fn next(cache: &Cache, argocd: &str, now: Timestamp) -> Option<Write>
                 "data": data,
             }),
         },
-        Some(there) => Write::Patch {
+        Some(existing) => Write::Patch {
             resource: &CONFIG_MAPS,
-            place,
-            body: json!({"metadata": {"resourceVersion": there.version}, "data": data}),
+            object_ref,
+            body: json!({"metadata": {"resourceVersion": existing.version}, "data": data}),
         },
     })
 }

@@ -2,9 +2,12 @@
 //! proxy, the key of its tokens, and the ClusterManagementAddOn. They exist as long as any GitOpsCluster requests agents, and are
 //! deleted with the last one.
 
-use super::addon::Wish;
-use super::authority::{self, Leaf, Spread};
-use super::{ABOUT, NAME, WATCHES, asking, blocklist, gone, issued, management, of_argocd, of_hub, server, so, works};
+use super::addon::DesiredEntry;
+use super::authority::{self, CaDistribution, Leaf};
+use super::{
+    ABOUT, NAME, WATCHES, asking, blocklist, ensure, ensure_absent, issued, management, of_argocd, of_hub, server,
+    works,
+};
 use crate::argocd_agent as agent;
 use crate::cache::{Cache, ReconcileKind};
 use crate::gitopscluster::membership::{agents_of, clusters_of, has_agent};
@@ -28,7 +31,7 @@ pub(crate) const CONTROLLER: Controller = Controller {
     about: ABOUT,
     kind: ReconcileKind::ArgoCd,
     watches: WATCHES,
-    pause: Duration::from_millis(200),
+    min_write_interval: Duration::from_millis(200),
     reconcile,
     requeue_after,
 };
@@ -37,9 +40,9 @@ pub(crate) const CONTROLLER: Controller = Controller {
 /// certificates only at start, so a changed value makes Kubernetes replace the Pods, once.
 const STARTED_WITH: &str = "argocd-ocm-cmp.github.io/certificates";
 
-fn reconcile(cache: &Cache, place: &ObjectRef, context: &Context<'_>) -> Option<Action> {
+fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Action> {
     let argocd = &*context.settings.argocd;
-    if *place.name != *argocd {
+    if *object_ref.name != *argocd {
         return None;
     }
     // These writes are urgent.
@@ -47,8 +50,11 @@ fn reconcile(cache: &Cache, place: &ObjectRef, context: &Context<'_>) -> Option<
     let write = if lists.is_some() {
         lists
     } else if asking(cache, argocd).next().is_some() {
-        wanted(cache, context)
-    } else if cache.gitops_clusters().any(|(place, it)| may_ask(cache, place, it)) {
+        desired(cache, context)
+    } else if cache
+        .gitops_clusters()
+        .any(|(object_ref, it)| may_ask(cache, object_ref, it))
+    {
         install(cache, context)
     } else {
         unwanted(cache, argocd)
@@ -58,13 +64,13 @@ fn reconcile(cache: &Cache, place: &ObjectRef, context: &Context<'_>) -> Option<
 
 /// Returns true if a GitOpsCluster requests agents, served or not, or may do so, or if its operators still have objects to
 /// delete.
-fn may_ask(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster) -> bool {
-    !it.deleting && it.spec.may_have_agent() || works::operated(cache, place).next().is_some()
+fn may_ask(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster) -> bool {
+    !it.deleting && it.spec.may_have_agent() || works::operated(cache, object_ref).next().is_some()
 }
 
 fn requeue_after(cache: &Cache, _: &ObjectRef, context: &Context<'_>) -> Option<Timestamp> {
     let rollouts = asking(cache, &context.settings.argocd);
-    let rollouts = rollouts.filter_map(|(place, _, _)| super::rollout::requeue_after(cache, place, context));
+    let rollouts = rollouts.filter_map(|(object_ref, _, _)| super::rollout::requeue_after(cache, object_ref, context));
     rollouts
         .chain(renewal(cache, &context.settings.argocd))
         .chain(issued::requeue_after(cache, context.now))
@@ -82,10 +88,10 @@ fn renewal(cache: &Cache, argocd: &str) -> Option<Timestamp> {
 }
 
 /// Returns the write for the first object that differs from the desired state: each object needs the previous ones.
-fn wanted(cache: &Cache, context: &Context<'_>) -> Option<Write> {
+fn desired(cache: &Cache, context: &Context<'_>) -> Option<Write> {
     let (argocd, now) = (&*context.settings.argocd, context.now);
     let ca = cache.certificate(names::CA_SECRET);
-    if let Some(write) = authority::next(ca, argocd, spread(cache, argocd), now) {
+    if let Some(write) = authority::next(ca, argocd, distribution(cache, argocd), now) {
         return Some(write);
     }
     let ca = ca.filter(|ca| ca.leaf().is_some())?;
@@ -99,7 +105,7 @@ fn wanted(cache: &Cache, context: &Context<'_>) -> Option<Write> {
         "metadata": {"name": names::CA_BUNDLE, "namespace": argocd, "labels": authority::labels()},
         "data": {"ca-bundle.crt": &*ca.text},
     });
-    if let Some(write) = so(&CONFIG_MAPS, bundle, named(AgentResource::Bundle, names::CA_BUNDLE)) {
+    if let Some(write) = ensure(&CONFIG_MAPS, bundle, named(AgentResource::Bundle, names::CA_BUNDLE)) {
         return Some(write);
     }
     leaves(cache, ca, argocd, now)
@@ -111,7 +117,7 @@ fn wanted(cache: &Cache, context: &Context<'_>) -> Option<Write> {
 fn leaves(cache: &Cache, ca: &TlsSecret, argocd: &str, now: Timestamp) -> Option<Write> {
     let [services, routes, nodes] =
         [AgentResource::Services, AgentResource::Routes, AgentResource::Nodes].map(|kind| of_argocd(cache, kind));
-    let servers = asking(cache, argocd).filter_map(|(_, _, wanted)| server(cache, wanted).ok());
+    let servers = asking(cache, argocd).filter_map(|(_, _, desired)| server(cache, desired).ok());
     let mut addresses: Vec<_> = servers.map(|server| Some(server.address)).collect();
     addresses.push(None);
     let names = addresses
@@ -125,12 +131,12 @@ fn leaves(cache: &Cache, ca: &TlsSecret, argocd: &str, now: Timestamp) -> Option
         (names::RESOURCE_PROXY_TLS, &proxy, names::RESOURCE_PROXY_SERVICES[0]),
     ];
     all.into_iter().find_map(|(secret, names, common_name)| {
-        let wanted = Leaf {
+        let desired = Leaf {
             secret,
             names,
             common_name,
         };
-        authority::leaf(ca, cache.certificate(secret), &wanted, argocd, now)
+        authority::leaf(ca, cache.certificate(secret), &desired, argocd, now)
     })
 }
 
@@ -142,14 +148,14 @@ fn restart(cache: &Cache, ca: &TlsSecret, argocd: &str) -> Option<Write> {
     }
     let digest = hex(&digest.finalize()[..16]);
     names::PRINCIPAL_DEPLOYMENTS.into_iter().find_map(|name| {
-        let place = ObjectRef::new(argocd, name);
-        let there = cache.object(AgentResource::Deployments, &place)?;
-        let annotations = &there.object["spec"]["template"]["metadata"]["annotations"];
+        let object_ref = ObjectRef::new(argocd, name);
+        let existing = cache.object(AgentResource::Deployments, &object_ref)?;
+        let annotations = &existing.object["spec"]["template"]["metadata"]["annotations"];
         (annotations[STARTED_WITH] != *digest).then(|| Write::Patch {
             resource: &DEPLOYMENTS,
-            place,
+            object_ref,
             body: json!({
-                "metadata": {"resourceVersion": there.version},
+                "metadata": {"resourceVersion": existing.version},
                 "spec": {"template": {"metadata": {"annotations": {STARTED_WITH: digest}}}},
             }),
         })
@@ -158,38 +164,38 @@ fn restart(cache: &Cache, ca: &TlsSecret, argocd: &str) -> Option<Write> {
 
 /// Checks the progress of a CA rotation: whether every cluster has all CA certificates, and whether the first one issued all
 /// certificates.
-fn spread(cache: &Cache, argocd: &str) -> Spread {
+fn distribution(cache: &Cache, argocd: &str) -> CaDistribution {
     let Some(ca) = cache.certificate(names::CA_SECRET) else {
-        return Spread {
+        return CaDistribution {
             is_known: false,
             is_used: false,
         };
     };
     // Checking every certificate takes time, and is not needed with only one CA certificate.
     if ca.next.is_none() && ca.certificates.len() < 2 {
-        return Spread {
+        return CaDistribution {
             is_known: true,
             is_used: true,
         };
     }
     let issued = |name| {
-        let there = cache.certificate(name);
-        there.is_some_and(|there| {
-            let is_ours = authority::is_of(ca, there);
-            let leaf = there.leaf().zip(ca.leaf());
+        let existing = cache.certificate(name);
+        existing.is_some_and(|existing| {
+            let is_ours = authority::is_of(ca, existing);
+            let leaf = existing.leaf().zip(ca.leaf());
             !is_ours || leaf.is_some_and(|(leaf, signer)| leaf.is_issued_by(signer))
         })
     };
     let mut clusters: BTreeSet<_> = asking(cache, argocd)
-        .flat_map(|(place, it, _)| agents_of(cache, place, it, argocd))
+        .flat_map(|(object_ref, it, _)| agents_of(cache, object_ref, it, argocd))
         .collect();
     // Clusters of a GitOpsCluster that is currently invalid or not served keep their agents, and need the next CA too.
-    let kept = cache.gitops_clusters().filter(|(place, it)| {
-        !it.deleting && it.spec.may_have_agent() && super::wanted(cache, place, it, argocd).is_none()
+    let kept = cache.gitops_clusters().filter(|(object_ref, it)| {
+        !it.deleting && it.spec.may_have_agent() && super::desired(cache, object_ref, it, argocd).is_none()
     });
-    clusters.extend(kept.flat_map(|(place, _)| clusters_of(cache, place)));
+    clusters.extend(kept.flat_map(|(object_ref, _)| clusters_of(cache, object_ref)));
     let leaves = [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS];
-    Spread {
+    CaDistribution {
         is_known: clusters.iter().all(|cluster| works::has(cache, cluster, ca)),
         is_used: leaves.into_iter().all(issued)
             && clusters
@@ -203,23 +209,23 @@ fn spread(cache: &Cache, argocd: &str) -> Spread {
 /// add-on is named.
 fn install(cache: &Cache, context: &Context<'_>) -> Option<Write> {
     let argocd = &*context.settings.argocd;
-    let there = management(cache);
-    let entries = entries(cache, context, there);
+    let existing = management(cache);
+    let entries = entries(cache, context, existing);
     if entries.is_empty() || !left_out(cache, &entries, argocd).is_empty() {
         return None;
     }
-    so(
+    ensure(
         &MANAGEMENTS,
         agent::management(
-            &entries.iter().map(Wish::entry).collect::<Vec<_>>(),
-            there.map(|there| &there.object),
+            &entries.iter().map(DesiredEntry::entry).collect::<Vec<_>>(),
+            existing.map(|existing| &existing.object),
         ),
-        there,
+        existing,
     )
 }
 
 /// Returns the clusters that have the add-on and are not in these entries, although no GitOpsCluster has released them.
-fn left_out(cache: &Cache, entries: &[Wish], argocd: &str) -> Vec<String> {
+fn left_out(cache: &Cache, entries: &[DesiredEntry], argocd: &str) -> Vec<String> {
     let named: BTreeSet<_> = entries
         .iter()
         .flat_map(|entry| super::addon::named(cache, entry))
@@ -227,7 +233,8 @@ fn left_out(cache: &Cache, entries: &[Wish], argocd: &str) -> Vec<String> {
     let all = cache.objects(AgentResource::AddOns).filter(|(addon, it)| {
         let cluster = &*addon.namespace;
         // The new owner may not have named it yet.
-        let is_taken = || asking(cache, argocd).any(|(place, it, _)| has_agent(cache, place, it, cluster, argocd));
+        let is_taken =
+            || asking(cache, argocd).any(|(object_ref, it, _)| has_agent(cache, object_ref, it, cluster, argocd));
         let stays = || !super::addon::is_given_up(cache, cluster, argocd) || is_taken();
         !named.contains(cluster) && !it.deleting && stays()
     });
@@ -235,23 +242,25 @@ fn left_out(cache: &Cache, entries: &[Wish], argocd: &str) -> Vec<String> {
 }
 
 /// Returns the clusters that have the add-on and that no GitOpsCluster selects, although none has released them.
-pub(super) fn strangers(cache: &Cache, context: &Context<'_>) -> Vec<String> {
+pub(super) fn unselected_clusters(cache: &Cache, context: &Context<'_>) -> Vec<String> {
     let argocd = &*context.settings.argocd;
     left_out(cache, &entries(cache, context, management(cache)), argocd)
 }
 
 /// Returns the entries of the GitOpsClusters. A GitOpsCluster with missing objects, or one that is currently not served, keeps
 /// its previous entry.
-fn entries(cache: &Cache, context: &Context<'_>, there: Option<&Object>) -> Vec<Wish> {
+fn entries(cache: &Cache, context: &Context<'_>, existing: Option<&Object>) -> Vec<DesiredEntry> {
     let argocd = &*context.settings.argocd;
-    let asking = cache.gitops_clusters().filter(|(place, it)| may_ask(cache, place, it));
+    let asking = cache
+        .gitops_clusters()
+        .filter(|(object_ref, it)| may_ask(cache, object_ref, it));
     asking
-        .filter_map(|(place, it)| {
-            let is_served = super::wanted(cache, place, it, argocd).is_some();
+        .filter_map(|(object_ref, it)| {
+            let is_served = super::desired(cache, object_ref, it, argocd).is_some();
             let now = is_served
-                .then(|| super::addon::entry(cache, place, it, context))
+                .then(|| super::addon::entry(cache, object_ref, it, context))
                 .flatten();
-            now.or_else(|| super::addon::entry_before(place, &there?.object))
+            now.or_else(|| super::addon::entry_before(object_ref, &existing?.object))
         })
         .collect()
 }
@@ -259,52 +268,56 @@ fn entries(cache: &Cache, context: &Context<'_>, there: Option<&Object>) -> Vec<
 /// Returns the next deletion of shared objects once no GitOpsCluster requests agents. Deletes only while the last GitOpsCluster
 /// that requested agents waits for it: an empty list of GitOpsClusters is no reason.
 fn unwanted(cache: &Cache, argocd: &str) -> Option<Write> {
-    let is_waiting = cache.gitops_clusters().any(|(place, it)| {
-        let is_last = it.deleting && it.spec.agent.is_some() && is_held(place, it, argocd);
-        !is_anothers(place, it, argocd) && (is_last || super::addon::is_left(cache, place))
+    let is_waiting = cache.gitops_clusters().any(|(object_ref, it)| {
+        let is_last = it.deleting && it.spec.agent.is_some() && is_held(object_ref, it, argocd);
+        !is_anothers(object_ref, it, argocd) && (is_last || super::addon::is_left(cache, object_ref))
     });
     if !is_waiting {
         return None;
     }
-    if let Some(there) = management(cache) {
-        return gone(&MANAGEMENTS, &ObjectRef::new("", names::ADDON), there);
+    if let Some(existing) = management(cache) {
+        return ensure_absent(&MANAGEMENTS, &ObjectRef::new("", names::ADDON), existing);
     }
     if cache.objects(AgentResource::AddOns).next().is_some() {
         return None;
     }
-    let beside = beside(cache, argocd).find_map(|(resource, place, there)| gone(resource, &place, there));
+    let shared_objects = shared_objects(cache, argocd)
+        .find_map(|(resource, object_ref, existing)| ensure_absent(resource, &object_ref, existing));
     let lists = || {
         let mut all = cache.objects(AgentResource::Issued);
-        all.find_map(|(place, there)| gone(&SECRETS, place, there))
+        all.find_map(|(object_ref, existing)| ensure_absent(&SECRETS, object_ref, existing))
     };
-    beside.or_else(|| outdated(cache, argocd)).or_else(lists)
+    shared_objects.or_else(|| outdated(cache, argocd)).or_else(lists)
 }
 
 /// Returns the shared objects other than certificates.
-fn beside<'i>(cache: &'i Cache, argocd: &str) -> impl Iterator<Item = (&'static Resource, ObjectRef, &'i Object)> {
+fn shared_objects<'i>(
+    cache: &'i Cache,
+    argocd: &str,
+) -> impl Iterator<Item = (&'static Resource, ObjectRef, &'i Object)> {
     let all = [
         (AgentResource::Bundle, &CONFIG_MAPS, names::CA_BUNDLE),
         (AgentResource::TokenKey, &SECRETS, names::JWT_SECRET),
     ];
     all.into_iter().filter_map(move |(kind, resource, name)| {
-        let place = ObjectRef::new(argocd, name);
-        let there = cache.object(kind, &place)?;
-        Some((resource, place, there))
+        let object_ref = ObjectRef::new(argocd, name);
+        let existing = cache.object(kind, &object_ref)?;
+        Some((resource, object_ref, existing))
     })
 }
 
 /// Returns the deletion of the first of our certificates that still exists.
 fn outdated(cache: &Cache, argocd: &str) -> Option<Write> {
     names::CERTIFICATES.into_iter().find_map(|name| {
-        let there = cache
+        let existing = cache
             .certificate(name)
-            .filter(|there| there.is_ours && !there.deleting)?;
+            .filter(|existing| existing.is_ours && !existing.deleting)?;
         Some(Write::Delete {
             resource: &SECRETS,
-            place: ObjectRef::new(argocd, name),
-            uid: there.uid.clone(),
-            version: there.version.clone(),
-            unless_there: None,
+            object_ref: ObjectRef::new(argocd, name),
+            uid: existing.uid.clone(),
+            version: existing.version.clone(),
+            unless_exists: None,
         })
     })
 }
@@ -315,7 +328,7 @@ pub(super) fn is_left(cache: &Cache, argocd: &str) -> bool {
         .into_iter()
         .filter_map(|name| cache.certificate(name));
     management(cache).is_some_and(Object::is_ours)
-        || beside(cache, argocd).any(|(_, _, there)| there.is_ours())
+        || shared_objects(cache, argocd).any(|(_, _, existing)| existing.is_ours())
         || certificates.any(|it| it.is_ours)
         || cache.objects(AgentResource::Issued).any(|(_, it)| it.is_ours())
 }

@@ -8,7 +8,7 @@
 use super::{asking, authority, blocklist};
 use crate::cache::Cache;
 use crate::cluster_secrets::OWNER;
-use crate::gitopscluster::membership::{gives_up, has_agent};
+use crate::gitopscluster::membership::{has_agent, has_given_up};
 use crate::gitopscluster::ownership::Ownership;
 use crate::model::AgentResource;
 use crate::model::{GitOpsCluster, Object};
@@ -23,7 +23,7 @@ use serde_json::{Map, Value, json};
 
 /// The maximum number of unexpired certificates of one cluster. An agent renews its certificate about every 19 hours, so it has
 /// two.
-pub(super) const LIMIT: usize = 20;
+pub(super) const MAX_CERTIFICATES: usize = 20;
 
 /// A certificate that was issued to an agent.
 pub(super) struct Issued<'i> {
@@ -76,7 +76,7 @@ pub(super) fn sign(
     recipe: Recipe,
 ) -> Write {
     let name = names::issued(cluster);
-    let place = ObjectRef::new(argocd, &name);
+    let object_ref = ObjectRef::new(argocd, &name);
     let annotations = json!({OWNER: owner.to_string()});
     let write = match record {
         None => {
@@ -95,12 +95,12 @@ pub(super) fn sign(
             });
             Write::Patch {
                 resource: &SECRETS,
-                place,
+                object_ref,
                 body: json!({"metadata": metadata, "data": data}),
             }
         }
     };
-    Write::Make {
+    Write::Generate {
         write: Box::new(write),
         recipe,
         into: "data",
@@ -109,14 +109,14 @@ pub(super) fn sign(
 
 /// Returns the write that makes the GitOpsCluster that runs the agent now the one that can revoke it. Does not replace a
 /// GitOpsCluster that already revokes it.
-pub(super) fn claim(cache: &Cache, place: &ObjectRef, cluster: &str, argocd: &str) -> Option<Write> {
+pub(super) fn claim(cache: &Cache, object_ref: &ObjectRef, cluster: &str, argocd: &str) -> Option<Write> {
     let record = record(cache, cluster, argocd).filter(|it| it.is_ours() && !it.deleting)?;
-    let is_right = record.owner().as_ref() == Some(place);
+    let is_right = record.owner().as_ref() == Some(object_ref);
     (!is_right && revoked_by_owner(cache, record, cluster, argocd).is_none()).then(|| Write::Patch {
         resource: &SECRETS,
-        place: ObjectRef::new(argocd, &names::issued(cluster)),
+        object_ref: ObjectRef::new(argocd, &names::issued(cluster)),
         body: json!({
-            "metadata": {"resourceVersion": record.version, "annotations": {OWNER: place.to_string()}},
+            "metadata": {"resourceVersion": record.version, "annotations": {OWNER: object_ref.to_string()}},
         }),
     })
 }
@@ -129,13 +129,13 @@ pub(super) fn revoker(cache: &Cache, cluster: &str, argocd: &str) -> Option<Obje
         return Some(owner);
     }
     let mut all = asking(cache, argocd);
-    if asking(cache, argocd).any(|(place, it, _)| has_agent(cache, place, it, cluster, argocd)) {
+    if asking(cache, argocd).any(|(object_ref, it, _)| has_agent(cache, object_ref, it, cluster, argocd)) {
         return None;
     }
-    let found = all.find(|(place, it, wanted)| {
-        wanted.revoked.contains(cluster) && cache.is_decided(&it.placement(place), cluster)
+    let found = all.find(|(object_ref, it, desired)| {
+        desired.revoked.contains(cluster) && cache.is_decided(&it.placement(object_ref), cluster)
     });
-    found.map(|(place, ..)| place.clone())
+    found.map(|(object_ref, ..)| object_ref.clone())
 }
 
 /// Returns the GitOpsCluster that last ran the agent, if it revokes it.
@@ -168,22 +168,22 @@ pub(super) fn blocked(cache: &Cache, cluster: &str, record: &Object, argocd: &st
     }
     let owner = record.owner()?;
     let is_given_up = match cache.gitops_cluster(&owner) {
-        Some(it) => gives_up(cache, &owner, it, cluster, argocd),
-        None => cache.has_gitops_cluster_gone(&owner),
+        Some(it) => has_given_up(cache, &owner, it, cluster, argocd),
+        None => cache.is_gitops_cluster_deleted(&owner),
     };
-    let is_had = || asking(cache, argocd).any(|(place, it, _)| has_agent(cache, place, it, cluster, argocd));
-    ((is_given_up || cache.has_gone(cluster)) && !is_had()).then_some(Blocked::Left)
+    let is_had = || asking(cache, argocd).any(|(object_ref, it, _)| has_agent(cache, object_ref, it, cluster, argocd));
+    ((is_given_up || cache.is_deleted(cluster)) && !is_had()).then_some(Blocked::Left)
 }
 
 /// Returns all these Secrets with the names of their clusters.
 pub(super) fn all(cache: &Cache) -> impl Iterator<Item = (&str, &ObjectRef, &Object)> {
     let all = cache.objects(AgentResource::Issued);
-    all.filter_map(|(place, it)| Some((names::cluster_of_issued(&place.name)?, place, it)))
+    all.filter_map(|(object_ref, it)| Some((names::cluster_of_issued(&object_ref.name)?, object_ref, it)))
 }
 
 /// Returns true if unexpired certificates that a GitOpsCluster leaves behind are not on the blocklist yet.
-pub(super) fn is_pending(cache: &Cache, place: &ObjectRef, argocd: &str, now: Timestamp) -> bool {
-    let mut of_it = all(cache).filter(|(_, _, it)| it.owner().as_ref() == Some(place));
+pub(super) fn is_pending(cache: &Cache, object_ref: &ObjectRef, argocd: &str, now: Timestamp) -> bool {
+    let mut of_it = all(cache).filter(|(_, _, it)| it.owner().as_ref() == Some(object_ref));
     of_it.any(|(cluster, _, record)| {
         let is_open = good(record, now).any(|it| !blocklist::has(cache, argocd, it.fingerprint));
         is_open && blocked(cache, cluster, record, argocd).is_some()
@@ -195,7 +195,7 @@ pub(super) fn expired(cache: &Cache, argocd: &str, now: Timestamp) -> Option<Wri
     let mut old = all(cache).filter(|(cluster, _, record)| {
         good(record, now).next().is_none() && revoked_by_owner(cache, record, cluster, argocd).is_none()
     });
-    old.find_map(|(_, place, record)| super::gone(&SECRETS, place, record))
+    old.find_map(|(_, object_ref, record)| super::ensure_absent(&SECRETS, object_ref, record))
 }
 
 /// Returns the time when the first of these Secrets has only expired certificates, and so can be deleted.
@@ -205,12 +205,14 @@ pub(super) fn requeue_after(cache: &Cache, now: Timestamp) -> Option<Timestamp> 
 }
 
 /// Returns the clusters that a GitOpsCluster lists as revoked although another one runs the agent there.
-pub(crate) fn of_others(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, argocd: &str) -> Vec<String> {
-    let revoked = it.spec.agent.iter().flat_map(|wanted| &wanted.revoked);
+pub(crate) fn of_others(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, argocd: &str) -> Vec<String> {
+    let revoked = it.spec.agent.iter().flat_map(|desired| &desired.revoked);
     let all = revoked.filter_map(|cluster| {
-        let (owner, ..) = asking(cache, argocd).find(|(place, it, _)| has_agent(cache, place, it, cluster, argocd))?;
+        let (owner, ..) =
+            asking(cache, argocd).find(|(object_ref, it, _)| has_agent(cache, object_ref, it, cluster, argocd))?;
         let had = record(cache, cluster, argocd).and_then(Object::owner);
-        (owner != place && had.as_ref() != Some(place)).then(|| format!("{cluster} (of GitOpsCluster {owner})"))
+        (owner != object_ref && had.as_ref() != Some(object_ref))
+            .then(|| format!("{cluster} (of GitOpsCluster {owner})"))
     });
     all.collect()
 }

@@ -8,7 +8,7 @@ use crate::gitopscluster::membership::has_agent;
 use crate::model::AgentResource;
 use crate::model::Object;
 use crate::reconcile::{Context, Controller};
-use crate::runtime::action::{Action, Event, Involved, Write};
+use crate::runtime::action::{Action, Event, InvolvedObject, Write};
 use crate::runtime::text::bounded;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
@@ -28,13 +28,13 @@ pub(crate) const CONTROLLER: Controller = Controller {
     about: ABOUT,
     kind: ReconcileKind::Request,
     watches: WATCHES,
-    pause: Duration::from_millis(200),
+    min_write_interval: Duration::from_millis(200),
     reconcile,
     requeue_after,
 };
 
 /// The interval of reconciliations of a request whose cluster is not known to have the add-on.
-const PENDING: SignedDuration = SignedDuration::from_secs(10);
+const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
 
 /// The reason of the condition if the requested subject is not that of the cluster's agent.
 const FOREIGN: &str = "NotOfThisCluster";
@@ -46,36 +46,38 @@ const REVOKED: &str = "AgentRevoked";
 const TOO_MANY: &str = "TooManyCertificates";
 
 /// The decision about a request.
-enum Decision {
+enum Approval {
     /// No decision, or not yet.
-    Wait,
+    Pending,
     /// Granted to the agent of this cluster, which this GitOpsCluster runs.
-    Grant(String, ObjectRef),
+    Approve(String, ObjectRef),
     /// Refused, with the reason of the condition and the message.
-    Refuse(&'static str, String),
+    Deny(&'static str, String),
 }
 
-fn reconcile(cache: &Cache, place: &ObjectRef, context: &Context<'_>) -> Option<Action> {
-    let request = cache.object(AgentResource::Requests, place).filter(|it| is_open(it))?;
+fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Action> {
+    let request = cache
+        .object(AgentResource::Requests, object_ref)
+        .filter(|it| is_open(it))?;
     let now = context.now;
     let is_approved = has(request, "Approved");
-    let (write, event) = match judge(cache, request, context) {
-        Decision::Wait => return None,
-        Decision::Grant(cluster, owner) if is_approved => {
-            (sign(cache, place, request, (&cluster, &owner), context)?, None)
+    let (write, event) = match evaluate(cache, request, context) {
+        Approval::Pending => return None,
+        Approval::Approve(cluster, owner) if is_approved => {
+            (sign(cache, object_ref, request, (&cluster, &owner), context)?, None)
         }
-        Decision::Grant(..) => {
+        Approval::Approve(..) => {
             let message = "the agent of the cluster requests its own certificate";
             let write = condition(
                 &REQUEST_APPROVALS,
-                place,
+                object_ref,
                 request,
                 ("Approved", "AgentOfCluster", message),
                 now,
             );
             (write, None)
         }
-        Decision::Refuse(reason, why) => {
+        Approval::Deny(reason, why) => {
             // The message repeats names from the request.
             let why = bounded(why);
             // A request that OCM's add-on manager has approved already can only be set to failed.
@@ -84,7 +86,7 @@ fn reconcile(cache: &Cache, place: &ObjectRef, context: &Context<'_>) -> Option<
             } else {
                 (&REQUEST_APPROVALS, "Denied")
             };
-            let write = condition(resource, place, request, (kind, reason, &why), now);
+            let write = condition(resource, object_ref, request, (kind, reason, &why), now);
             let event = Event {
                 warning: true,
                 reason: "CertificateRefused",
@@ -94,9 +96,9 @@ fn reconcile(cache: &Cache, place: &ObjectRef, context: &Context<'_>) -> Option<
         }
     };
     Some(Action {
-        of: Involved {
+        involved_object: InvolvedObject {
             resource: &REQUESTS,
-            place: place.clone(),
+            object_ref: object_ref.clone(),
             uid: request.uid.clone(),
         },
         writes: vec![write],
@@ -105,9 +107,9 @@ fn reconcile(cache: &Cache, place: &ObjectRef, context: &Context<'_>) -> Option<
     })
 }
 
-fn requeue_after(cache: &Cache, place: &ObjectRef, context: &Context<'_>) -> Option<Timestamp> {
-    let is_open = cache.object(AgentResource::Requests, place).is_some_and(is_open);
-    is_open.then(|| after(context.now, PENDING))
+fn requeue_after(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Timestamp> {
+    let is_open = cache.object(AgentResource::Requests, object_ref).is_some_and(is_open);
+    is_open.then(|| after(context.now, RETRY_INTERVAL))
 }
 
 /// Returns true if a request is neither signed, denied nor failed.
@@ -121,13 +123,13 @@ fn has(request: &Object, kind: &str) -> bool {
 }
 
 /// Returns the PEM text of the request.
-fn asked(request: &Object) -> Option<Vec<u8>> {
+fn request_pem(request: &Object) -> Option<Vec<u8>> {
     ByteString::deserialize(&request.object["spec"]["request"])
         .ok()
         .map(|it| it.0)
 }
 
-fn judge(cache: &Cache, request: &Object, context: &Context<'_>) -> Decision {
+fn evaluate(cache: &Cache, request: &Object, context: &Context<'_>) -> Approval {
     let argocd = &*context.settings.argocd;
     let spec = &request.object["spec"];
     let groups = spec["groups"].as_array().into_iter().flatten();
@@ -136,14 +138,14 @@ fn judge(cache: &Cache, request: &Object, context: &Context<'_>) -> Decision {
         user: spec["username"].as_str().unwrap_or_default(),
         groups: &groups,
     };
-    let asked = asked(request).map(|text| pki::read_request(&text));
+    let asked = request_pem(request).map(|text| pki::read_request(&text));
     let asked = match asked {
         Some(Ok(asked)) => asked,
-        Some(Err(error)) => return Decision::Refuse(INVALID, error.to_string()),
-        None => return Decision::Refuse(INVALID, "spec.request contains no certificate request".to_owned()),
+        Some(Err(error)) => return Approval::Deny(INVALID, error.to_string()),
+        None => return Approval::Deny(INVALID, "spec.request contains no certificate request".to_owned()),
     };
     if let Err(why) = check(requester, &asked.common_name, &asked.organizations) {
-        return Decision::Refuse(FOREIGN, why);
+        return Approval::Deny(FOREIGN, why);
     }
     let cluster = requester.cluster().unwrap_or_default();
     if let Some(owner) = issued::revoker(cache, cluster, argocd) {
@@ -151,12 +153,12 @@ fn judge(cache: &Cache, request: &Object, context: &Context<'_>) -> Decision {
             "the agent of ManagedCluster {cluster} is revoked: to readmit it, remove the cluster from revokedClusters \
              of GitOpsCluster {owner}"
         );
-        return Decision::Refuse(REVOKED, why);
+        return Approval::Deny(REVOKED, why);
     }
     // A cluster may join before the controller knows it: wait and retry.
     let mut all = asking(cache, argocd);
-    let Some((owner, ..)) = all.find(|(place, it, _)| has_agent(cache, place, it, cluster, argocd)) else {
-        return Decision::Wait;
+    let Some((owner, ..)) = all.find(|(object_ref, it, _)| has_agent(cache, object_ref, it, cluster, argocd)) else {
+        return Approval::Pending;
     };
     let record = issued::record(cache, cluster, argocd);
     if let Some(record) = record.filter(|record| recorded(record, request, context.now).is_none()) {
@@ -167,16 +169,16 @@ fn judge(cache: &Cache, request: &Object, context: &Context<'_>) -> Decision {
                 Some(first.map_or(it.until, |first: &str| first.min(it.until))),
             )
         });
-        if let Some(first) = first.filter(|_| count >= issued::LIMIT) {
+        if let Some(first) = first.filter(|_| count >= issued::MAX_CERTIFICATES) {
             let why = format!(
                 "the agent of ManagedCluster {cluster} has {count} unexpired certificates, and the limit is {}: find \
                  out why it requests so many; the first expires at {first}",
-                issued::LIMIT
+                issued::MAX_CERTIFICATES
             );
-            return Decision::Refuse(TOO_MANY, why);
+            return Approval::Deny(TOO_MANY, why);
         }
     }
-    Decision::Grant(cluster.to_owned(), owner.clone())
+    Approval::Approve(cluster.to_owned(), owner.clone())
 }
 
 /// Returns the certificate that was recorded for a request.
@@ -188,7 +190,7 @@ fn recorded<'r>(record: &'r Object, request: &Object, now: Timestamp) -> Option<
 /// Returns the next of two writes: first records the certificate in Argo CD's namespace, then returns it to the requester.
 fn sign(
     cache: &Cache,
-    place: &ObjectRef,
+    object_ref: &ObjectRef,
     request: &Object,
     (cluster, owner): (&str, &ObjectRef),
     context: &Context<'_>,
@@ -198,7 +200,7 @@ fn sign(
     if let Some(certificate) = record.and_then(|record| recorded(record, request, now)) {
         return Some(Write::Patch {
             resource: &REQUEST_STATUSES,
-            place: place.clone(),
+            object_ref: object_ref.clone(),
             body: json!({
                 "metadata": {"resourceVersion": request.version},
                 "status": {"certificate": certificate},
@@ -211,9 +213,9 @@ fn sign(
     let ca = cache.certificate(names::CA_SECRET).filter(|ca| ca.leaf().is_some())?;
     let recipe = Recipe::Sign {
         key: request.uid.clone(),
-        request: String::from_utf8(asked(request)?).ok()?,
-        not_before: before(now, authority::SKEW),
-        not_after: after(now, authority::AGENT),
+        request: String::from_utf8(request_pem(request)?).ok()?,
+        not_before: before(now, authority::CLOCK_SKEW),
+        not_after: after(now, authority::AGENT_LIFETIME),
         authority: authority::of(ca, argocd),
     };
     Some(issued::sign(record, cluster, owner, (argocd, now), recipe))
@@ -221,7 +223,7 @@ fn sign(
 
 fn condition(
     resource: &'static Resource,
-    place: &ObjectRef,
+    object_ref: &ObjectRef,
     request: &Object,
     (kind, reason, message): (&str, &str, &str),
     now: Timestamp,
@@ -239,7 +241,7 @@ fn condition(
     }));
     Write::Patch {
         resource,
-        place: place.clone(),
+        object_ref: object_ref.clone(),
         body: json!({"metadata": {"resourceVersion": request.version}, "status": {"conditions": conditions}}),
     }
 }

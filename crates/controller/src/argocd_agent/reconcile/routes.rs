@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Returns every GitOpsCluster that installs agents for the Argo CD of the hub, or that did and waits for their removal.
 pub(super) fn agents(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
     let asking = cache.gitops_clusters().filter(|(_, it)| it.spec.may_have_agent());
-    let mut all: BTreeSet<_> = asking.map(|(place, _)| place.clone()).collect();
+    let mut all: BTreeSet<_> = asking.map(|(object_ref, _)| object_ref.clone()).collect();
     let decisions = cache.objects(AgentResource::Decisions);
     all.extend(decisions.filter_map(|(_, it)| it.owner()));
     let mut affected = vec![ReconcileRequest::argocd(cache.argocd())];
@@ -21,7 +21,7 @@ pub(super) fn agents(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
 
 pub(super) fn certificates(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let mut affected = agents(cache, changed);
-    if *changed.place.name == *names::CA_SECRET {
+    if *changed.object_ref.name == *names::CA_SECRET {
         affected.extend(registered(cache));
     }
     affected
@@ -33,7 +33,7 @@ pub(super) fn management(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileR
     let labelled = cache
         .objects(AgentResource::AddOns)
         .filter(|(_, it)| it.object["metadata"]["labels"][MANAGED_BY].is_string());
-    affected.extend(labelled.map(|(place, _)| ReconcileRequest::cluster(&place.namespace)));
+    affected.extend(labelled.map(|(object_ref, _)| ReconcileRequest::cluster(&object_ref.namespace)));
     affected
 }
 
@@ -47,7 +47,7 @@ pub(super) fn addresses(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRe
 /// Returns the GitOpsClusters for which an object was created, before the change and after it.
 fn owners_of(cache: &Cache, changed: &Changed<'_>) -> BTreeSet<ObjectRef> {
     let after = match changed.kind {
-        Kind::AgentResource(kind) => cache.object(kind, changed.place),
+        Kind::AgentResource(kind) => cache.object(kind, changed.object_ref),
         _ => None,
     };
     let before = match changed.before {
@@ -72,7 +72,7 @@ pub(super) fn decisions(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRe
 }
 
 pub(super) fn objects_of_cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let cluster = &changed.place.namespace;
+    let cluster = &changed.object_ref.namespace;
     let mut affected = vec![
         ReconcileRequest::argocd(cache.argocd()),
         ReconcileRequest::cluster(cluster),
@@ -82,11 +82,11 @@ pub(super) fn objects_of_cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<Re
 }
 
 pub(super) fn requests(_: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    vec![ReconcileRequest::request(changed.place.clone())]
+    vec![ReconcileRequest::request(changed.object_ref.clone())]
 }
 
 pub(super) fn issued(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let Some(cluster) = names::cluster_of_issued(&changed.place.name) else {
+    let Some(cluster) = names::cluster_of_issued(&changed.object_ref.name) else {
         return Vec::new();
     };
     let cluster: Arc<str> = cluster.into();
@@ -109,11 +109,11 @@ fn gitops_of(cache: &Cache, changed: &Changed<'_>, cluster: &Arc<str>) -> BTreeS
 
 /// Returns the managed clusters that have a cluster Secret of a GitOpsCluster, or shall have one for their agent.
 fn registered(cache: &Cache) -> Vec<ReconcileRequest> {
-    let owners = cache.gitops_clusters().map(|(place, _)| place.to_string());
+    let owners = cache.gitops_clusters().map(|(object_ref, _)| object_ref.to_string());
     let secrets = owners.flat_map(|owner| cache.secrets_owned_by(&owner));
     let mut clusters: BTreeSet<Arc<str>> = secrets.map(|secret| secret.cluster().into()).collect();
     let asking = cache.gitops_clusters().filter(|(_, it)| it.spec.agent.is_some());
-    let selected = asking.flat_map(|(place, it)| cache.decided(&it.placement(place)));
+    let selected = asking.flat_map(|(object_ref, it)| cache.decided(&it.placement(object_ref)));
     clusters.extend(selected.cloned());
     clusters.iter().map(ReconcileRequest::cluster).collect()
 }

@@ -11,44 +11,49 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 
 /// The maximum number of cached names.
-const KNOWN: usize = 64;
+const CACHE_SIZE: usize = 64;
 
 /// The inputs of a template, and its name.
-struct Known {
-    place: ObjectRef,
-    wanted: DesiredAgent,
+struct CachedName {
+    object_ref: ObjectRef,
+    desired: DesiredAgent,
     images: Images,
     argocd: String,
     name: String,
 }
 
 thread_local! {
-    static NAMES: RefCell<VecDeque<Known>> = const { RefCell::new(VecDeque::new()) };
+    static NAMES: RefCell<VecDeque<CachedName>> = const { RefCell::new(VecDeque::new()) };
 }
 
 /// Returns the AddOnTemplate of a GitOpsCluster.
-pub(super) fn template(place: &ObjectRef, wanted: &DesiredAgent, context: &Context<'_>) -> Value {
-    agent::template(pair(place), wanted, &context.settings.images, &context.settings.argocd)
+pub(super) fn template(object_ref: &ObjectRef, desired: &DesiredAgent, context: &Context<'_>) -> Value {
+    agent::template(
+        pair(object_ref),
+        desired,
+        &context.settings.images,
+        &context.settings.argocd,
+    )
 }
 
 /// Returns the name of the AddOnTemplate of a GitOpsCluster.
-pub(super) fn template_name(place: &ObjectRef, wanted: &DesiredAgent, context: &Context<'_>) -> String {
+pub(super) fn template_name(object_ref: &ObjectRef, desired: &DesiredAgent, context: &Context<'_>) -> String {
     let settings = context.settings;
-    let is_it = |known: &&Known| {
-        known.place == *place
-            && known.wanted == *wanted
+    let is_it = |known: &&CachedName| {
+        known.object_ref == *object_ref
+            && known.desired == *desired
             && known.images == settings.images
             && known.argocd == settings.argocd
     };
     let known = NAMES.with_borrow(|names| names.iter().find(is_it).map(|known| known.name.clone()));
     known.unwrap_or_else(|| {
-        let template = template(place, wanted, context);
+        let template = template(object_ref, desired, context);
         let name = template["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         NAMES.with_borrow_mut(|names| {
-            names.truncate(KNOWN - 1);
-            names.push_front(Known {
-                place: place.clone(),
-                wanted: wanted.clone(),
+            names.truncate(CACHE_SIZE - 1);
+            names.push_front(CachedName {
+                object_ref: object_ref.clone(),
+                desired: desired.clone(),
                 images: settings.images.clone(),
                 argocd: settings.argocd.clone(),
                 name: name.clone(),

@@ -7,7 +7,7 @@ mod requested;
 
 use super::*;
 use crate::cache::{Change, ReconcileKind};
-use crate::model::{OPEN, Reach};
+use crate::model::{Availability, OPEN};
 use crate::runtime::table::Update;
 use crate::simulation::{Hub, acm, all, fake_ocm};
 use fake_ocm::{addon_of, bringing, management, of_argocd};
@@ -35,15 +35,15 @@ impl Hub {
     }
 
     fn is_at_rest(&mut self) {
-        assert_eq!(self.look_at_everything(), [""; 0], "all is written");
-        assert_eq!(self.start_anew(), [""; 0], "once is enough");
+        assert_eq!(self.reconcile_all(), [""; 0], "all is written");
+        assert_eq!(self.restart_controller(), [""; 0], "once is enough");
     }
 
     /// Returns the names of our objects, except the add-ons, which OCM creates.
     fn ours(&self) -> Vec<String> {
         let is_ours = |object: &Value| object["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "argocd-ocm-cmp";
-        let all = self.there.iter().filter(|(_, object)| is_ours(object));
-        let all = all.map(|((_, place), _)| place.to_string());
+        let all = self.existing.iter().filter(|(_, object)| is_ours(object));
+        let all = all.map(|((_, object_ref), _)| object_ref.to_string());
         all.chain(self.secrets.keys().cloned()).collect()
     }
 
@@ -81,7 +81,7 @@ fn an_installation_names_its_clusters_before_ocm_is_told_and_comes_to_rest() {
     assert_eq!(counted, texts.len(), "once each: {written:#?}");
     assert_eq!(hub.ocm.as_ref().map(|it| it.restarts), Some(1));
     hub.is_at_rest();
-    hub.choose(&some(), &["eu1", "eu2", "eu3"]);
+    hub.select_for(&some(), &["eu1", "eu2", "eu3"]);
     hub.settle();
     assert_eq!(hub.with_addon(), ["eu1", "eu2", "eu3"]);
     assert_eq!(
@@ -119,18 +119,22 @@ fn another_template_comes_beside_the_one_in_use_which_goes_after_it() {
 type Doubt = fn(&mut Hub);
 
 const DOUBTS: [(&str, Doubt); 8] = [
-    ("a decision is gone", |hub| hub.decide_of(&some(), None)),
-    ("nothing is decided", |hub| hub.choose(&some(), &[])),
-    ("the Placement says more", |hub| hub.decide_of(&some(), Some(&["eu1"]))),
-    ("the Placement says less", |hub| hub.say_of(&some(), Some(1))),
-    ("the Placement is gone", |hub| hub.say_of(&some(), None)),
+    ("a decision is gone", |hub| hub.set_decisions(&some(), None)),
+    ("nothing is decided", |hub| hub.select_for(&some(), &[])),
+    ("the Placement says more", |hub| {
+        hub.set_decisions(&some(), Some(&["eu1"]))
+    }),
+    ("the Placement says less", |hub| {
+        hub.set_selected_count(&some(), Some(1))
+    }),
+    ("the Placement is gone", |hub| hub.set_selected_count(&some(), None)),
     ("all of it is gone", |hub| {
-        hub.decide_of(&some(), None);
-        hub.say_of(&some(), None);
+        hub.set_decisions(&some(), None);
+        hub.set_selected_count(&some(), None);
     }),
     ("a cluster is not heard", |hub| {
-        hub.join("eu2", Reach::Silent);
-        hub.choose(&some(), &["eu1"]);
+        hub.join("eu2", Availability::Unknown);
+        hub.select_for(&some(), &["eu1"]);
     }),
     ("no GitOpsCluster is listed", |hub| {
         hub.apply(Change::GitOpsCluster(Update::Listed(HashSet::new())));
@@ -144,14 +148,14 @@ fn on_doubt_every_cluster_keeps_its_agent() {
         let works = hub.kept(AgentResource::Works).len();
         doubt(&mut hub);
         hub.settle();
-        hub.look_at_everything();
+        hub.reconcile_all();
         let later = hub.now + days(25);
-        hub.pass_to(later);
+        hub.advance_to(later);
         assert_eq!(hub.with_addon(), ["eu1", "eu2"], "{why}");
         assert_eq!(hub.kept(AgentResource::Works).len(), works, "{why}");
-        hub.start_anew();
-        hub.join("eu2", Reach::Heard);
-        hub.choose(&some(), &["eu1", "eu2"]);
+        hub.restart_controller();
+        hub.join("eu2", Availability::Available);
+        hub.select_for(&some(), &["eu1", "eu2"]);
         hub.settle();
         assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu1", "eu2"], vec![]), "{why}");
         hub.is_at_rest();
@@ -163,15 +167,15 @@ fn a_namespace_that_is_not_open_any_more_takes_nothing_away() {
     let mut hub = Hub::with_ocm();
     let (far, placement) = (ObjectRef::new("team", "far"), ObjectRef::new("team", "some"));
     hub.open(true);
-    hub.choose(&placement, &["eu3"]);
+    hub.select_for(&placement, &["eu3"]);
     hub.write(&all(), &bringing("some", &[]));
     hub.write(&far, &bringing("some", &[]));
     hub.settle();
     assert_eq!(hub.with_addon(), ["eu1", "eu2", "eu3"]);
     hub.open(false);
     hub.settle();
-    hub.choose(&placement, &["eu2"]);
-    hub.choose(&some(), &["eu1"]);
+    hub.select_for(&placement, &["eu2"]);
+    hub.select_for(&some(), &["eu1"]);
     hub.settle();
     assert_eq!(hub.with_addon(), ["eu1", "eu3"], "the other one is served");
     hub.is_at_rest();
@@ -186,15 +190,18 @@ fn a_cluster_that_is_not_selected_for_certain_loses_its_agent_and_all_that_was_b
     for is_silent_first in [false, true] {
         let mut hub = Hub::with_all_agents();
         if is_silent_first {
-            hub.join("eu2", Reach::Silent);
+            hub.join("eu2", Availability::Unknown);
         }
-        hub.choose(&some(), &["eu1"]);
+        hub.select_for(&some(), &["eu1"]);
         hub.settle();
-        hub.join("eu2", Reach::Heard);
+        hub.join("eu2", Availability::Available);
         hub.settle();
         assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu1"], vec!["eu2"]));
         let works = hub.kept(AgentResource::Works);
-        assert!(works.iter().all(|(place, _)| *place.namespace == *"eu1"), "{works:?}");
+        assert!(
+            works.iter().all(|(object_ref, _)| *object_ref.namespace == *"eu1"),
+            "{works:?}"
+        );
         assert_eq!(hub.secrets.keys().collect::<Vec<_>>(), ["cluster-eu1"]);
         hub.is_at_rest();
     }
@@ -213,7 +220,7 @@ fn with_the_last_one_all_of_ours_goes_and_nothing_of_others() {
     assert_eq!(hub.taken(), ["eu1", "eu2"]);
     assert_eq!(hub.ours(), [""; 0]);
     assert!(hub.get(Kind::Certificates, &of_argocd(names::PRINCIPAL_TLS)).is_some());
-    assert_eq!(hub.start_anew(), [""; 0]);
+    assert_eq!(hub.restart_controller(), [""; 0]);
 }
 
 #[test]
@@ -230,7 +237,7 @@ fn the_controller_of_another_argo_cd_removes_nothing_of_agents() {
         hub.apply(Change::Secret(Update::Listed(HashSet::new())));
         hub.affected.clear();
         hub.argocd = "gitops";
-        assert_eq!(hub.look_at_everything(), [""; 0], "deleted: {is_deleted}");
+        assert_eq!(hub.reconcile_all(), [""; 0], "deleted: {is_deleted}");
         let settings = hub.settings();
         let context = Context {
             now: hub.now,
@@ -244,7 +251,7 @@ fn the_controller_of_another_argo_cd_removes_nothing_of_agents() {
         for (name, secret) in hub.secrets.clone() {
             hub.secret(&name, Some(secret));
         }
-        assert_ne!(hub.look_at_everything(), [""; 0]);
+        assert_ne!(hub.reconcile_all(), [""; 0]);
         assert_eq!(hub.with_addon(), [""; 0]);
     }
 }
@@ -268,15 +275,15 @@ fn a_gitopscluster_that_moves_to_another_argo_cd_leaves_its_agents_to_that_ones_
 #[test]
 fn whoever_has_brought_something_to_a_cluster_hears_of_it_though_it_selects_the_cluster_no_more() {
     let mut hub = Hub::with_all_agents();
-    hub.decide_of(&some(), None);
+    hub.set_decisions(&some(), None);
     hub.settle();
     hub.secret("cluster-eu1", None);
-    for (kind, place) in [
+    for (kind, object_ref) in [
         (AgentResource::Works, ObjectRef::new("eu1", names::CA_WORK)),
         (AgentResource::AddOns, addon_of("eu1")),
     ] {
         hub.affected.clear();
-        hub.put(Kind::AgentResource(kind), &place, None);
+        hub.put(Kind::AgentResource(kind), &object_ref, None);
         assert!(
             hub.affected.contains(&(ReconcileKind::GitOpsCluster, all())),
             "{kind:?}"
@@ -309,8 +316,8 @@ fn works_of_clusters_that_are_not_selected_do_not_count() {
         work,
     );
     hub.affected = vec![(ReconcileKind::GitOpsCluster, all())];
-    hub.settle_for(1);
-    let [_, _, message] = hub.says_of(&all(), "ManifestWorksApplied");
+    hub.settle_steps(1);
+    let [_, _, message] = hub.condition_of(&all(), "ManifestWorksApplied");
     assert!(message.starts_with("2 of 2 clusters"), "{message}");
 }
 
@@ -395,15 +402,15 @@ fn a_cluster_that_has_the_add_on_and_that_nobody_selects_keeps_it_and_is_told() 
     hub.write(&all(), &bringing("some", &[]));
     hub.settle();
     let strategy = |hub: &Hub| {
-        let there = hub.get(Kind::AgentResource(AgentResource::Management), &management());
-        there.expect("it is there")["spec"]["installStrategy"]["type"].clone()
+        let existing = hub.get(Kind::AgentResource(AgentResource::Management), &management());
+        existing.expect("it is there")["spec"]["installStrategy"]["type"].clone()
     };
     assert_eq!(strategy(&hub), "Manual");
     assert_eq!(hub.with_addon(), ["eu1", "eu3"]);
-    let [_, _, message] = hub.says_of(&all(), "ManagedClusterAddOnsReady");
+    let [_, _, message] = hub.condition_of(&all(), "ManagedClusterAddOnsReady");
     assert!(message.contains("no GitOpsCluster selects eu3"), "{message}");
     hub.is_at_rest();
-    hub.choose(&some(), &["eu1", "eu2", "eu3"]);
+    hub.select_for(&some(), &["eu1", "eu2", "eu3"]);
     hub.settle();
     assert_eq!(strategy(&hub), "Placements");
     assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu1", "eu2", "eu3"], vec![]));

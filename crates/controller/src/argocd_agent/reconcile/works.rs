@@ -2,15 +2,15 @@
 //! independently of versions, and the ArgoCD resource of an operator. It also adopts the installations of
 //! argocd-pull-integration.
 
-use super::{ABOUT, NAME, WATCHES, asking, gone, issued, management, of_gitops, pair, server, so};
+use super::{ABOUT, NAME, WATCHES, asking, ensure, ensure_absent, issued, management, of_gitops, pair, server};
 use crate::argocd_agent as agent;
 use crate::argocd_agent::state;
 use crate::cache::{Cache, ReconcileKind};
 use crate::cluster_secrets::{ClusterSecret, MANAGED_BY};
-use crate::gitopscluster::membership::{gives_up, has_agent};
+use crate::gitopscluster::membership::{has_agent, has_given_up};
 use crate::model::AgentResource;
 use crate::model::{GitOpsCluster, Object, TlsSecret};
-use crate::reconcile::{Context, Controller, never};
+use crate::reconcile::{Context, Controller, no_requeue};
 use crate::runtime::action::{Action, Write};
 use k8s_openapi::ByteString;
 use ocm::argocd_agent as names;
@@ -24,9 +24,9 @@ pub(crate) const CONTROLLER: Controller = Controller {
     about: ABOUT,
     kind: ReconcileKind::Cluster,
     watches: WATCHES,
-    pause: Duration::from_millis(500),
+    min_write_interval: Duration::from_millis(500),
     reconcile,
-    requeue_after: never,
+    requeue_after: no_requeue,
 };
 
 /// The annotation in which earlier versions listed the agent's certificates.
@@ -37,40 +37,40 @@ const PEER: &str = "argocd-pull-integration";
 
 fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Option<Action> {
     let (argocd, cluster) = (&*context.settings.argocd, &*cluster.name);
-    let of_it = asking(cache, argocd).find(|(place, it, _)| has_agent(cache, place, it, cluster, argocd));
+    let of_it = asking(cache, argocd).find(|(object_ref, it, _)| has_agent(cache, object_ref, it, cluster, argocd));
     match of_it {
-        Some((place, it, _)) => {
-            let writes: Vec<_> = wanted(cache, place, it, cluster)
+        Some((object_ref, it, _)) => {
+            let writes: Vec<_> = desired(cache, object_ref, it, cluster)
                 .into_iter()
                 .chain(adopted(cache, cluster))
-                .chain(issued::claim(cache, place, cluster, argocd))
+                .chain(issued::claim(cache, object_ref, cluster, argocd))
                 .collect();
-            (!writes.is_empty()).then(|| of_gitops(place, it, writes))
+            (!writes.is_empty()).then(|| of_gitops(object_ref, it, writes))
         }
         None => unwanted(cache, cluster, argocd),
     }
 }
 
 /// Returns the writes for missing, outdated and obsolete ManifestWorks of a cluster.
-fn wanted(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, cluster: &str) -> Vec<Write> {
-    let (Some(wanted), Some(ca)) = (&it.spec.agent, cache.certificate(names::CA_SECRET)) else {
+fn desired(cache: &Cache, object_ref: &ObjectRef, it: &GitOpsCluster, cluster: &str) -> Vec<Write> {
+    let (Some(desired), Some(ca)) = (&it.spec.agent, cache.certificate(names::CA_SECRET)) else {
         return Vec::new();
     };
     if ca.leaf().is_none() {
         return Vec::new();
     }
-    let mut authorities = agent::ca_work(cluster, &wanted.namespace, &ca.text, &place.to_string());
+    let mut authorities = agent::ca_work(cluster, &desired.namespace, &ca.text, &object_ref.to_string());
     // Remove the list of earlier versions: the cluster's agent may write to it.
     let before = cache.object(AgentResource::Works, &ObjectRef::new(cluster, names::CA_WORK));
     if before.is_some_and(|work| !work.object["metadata"]["annotations"][OLD_LIST].is_null()) {
         authorities["metadata"]["annotations"][OLD_LIST] = Value::Null;
     }
-    let argocd = wanted.is_operated().then_some(()).and_then(|()| {
-        let server = server(cache, wanted).ok()?;
-        Some(agent::argocd_work(pair(place), cluster, wanted, &server))
+    let argocd = desired.is_operated().then_some(()).and_then(|()| {
+        let server = server(cache, desired).ok()?;
+        Some(agent::argocd_work(pair(object_ref), cluster, desired, &server))
     });
     // While the address of the principal is unknown, it is also unknown which ManifestWorks are obsolete.
-    let is_known = argocd.is_some() == wanted.is_operated();
+    let is_known = argocd.is_some() == desired.is_operated();
     let all: Vec<_> = [Some(authorities), argocd].into_iter().flatten().collect();
     let names: Vec<_> = all
         .iter()
@@ -78,8 +78,8 @@ fn wanted(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, cluster: &str) -
         .collect();
     let obsolete = is_known.then(|| obsolete(cache, cluster, &names)).flatten();
     let lacking = all.iter().zip(&names).filter_map(|(work, name)| {
-        let there = cache.object(AgentResource::Works, &ObjectRef::new(cluster, name));
-        so(&WORKS, work.clone(), there)
+        let existing = cache.object(AgentResource::Works, &ObjectRef::new(cluster, name));
+        ensure(&WORKS, work.clone(), existing)
     });
     lacking.chain(obsolete).collect()
 }
@@ -88,41 +88,46 @@ fn wanted(cache: &Cache, place: &ObjectRef, it: &GitOpsCluster, cluster: &str) -
 /// requested, or another GitOpsCluster requests it now. Waits until the named ones are applied, so that OCM finds another owner
 /// of objects in both.
 fn obsolete(cache: &Cache, cluster: &str, names: &[&str]) -> Option<Write> {
-    let is_there = |name: &&str| {
+    let exists = |name: &&str| {
         let work = cache.object(AgentResource::Works, &ObjectRef::new(cluster, name));
         work.is_some_and(is_applied)
     };
-    if !names.iter().all(is_there) {
+    if !names.iter().all(exists) {
         return None;
     }
     let mut others = cache
         .objects(AgentResource::Works)
         .filter(|(at, work)| *at.namespace == *cluster && !names.contains(&&*at.name) && work.owner().is_some());
-    others.find_map(|(at, work)| gone(&WORKS, at, work))
+    others.find_map(|(at, work)| ensure_absent(&WORKS, at, work))
 }
 
 /// Returns the ManifestWorks of a GitOpsCluster with an ArgoCD resource that the add-on's operator has to delete: Kubernetes does
 /// not delete it without the operator, which has set a finalizer.
-pub(super) fn operated<'i>(cache: &'i Cache, place: &ObjectRef) -> impl Iterator<Item = (&'i ObjectRef, &'i Object)> {
-    let name = names::argocd_work(&place.namespace, &place.name);
+pub(super) fn operated<'i>(
+    cache: &'i Cache,
+    object_ref: &ObjectRef,
+) -> impl Iterator<Item = (&'i ObjectRef, &'i Object)> {
+    let name = names::argocd_work(&object_ref.namespace, &object_ref.name);
     let all = cache
         .objects(AgentResource::Works)
         .filter(move |(at, _)| *at.name == *name);
     all.filter(move |(_, work)| {
         let annotation = &work.object["metadata"]["annotations"][names::OPERATOR_MANAGED];
-        annotation == "true" && work.owner().as_ref() == Some(place)
+        annotation == "true" && work.owner().as_ref() == Some(object_ref)
     })
 }
 
 /// Returns the write that removes argocd-pull-integration's configuration of an add-on, so that the one of the GitOpsCluster
 /// applies.
 fn adopted(cache: &Cache, cluster: &str) -> Option<Write> {
-    let place = ObjectRef::new(cluster, names::ADDON);
-    let addon = cache.object(AgentResource::AddOns, &place).filter(|it| !it.deleting)?;
+    let object_ref = ObjectRef::new(cluster, names::ADDON);
+    let addon = cache
+        .object(AgentResource::AddOns, &object_ref)
+        .filter(|it| !it.deleting)?;
     let is_theirs = addon.object["metadata"]["labels"][MANAGED_BY] == PEER;
     (is_theirs && management(cache)?.is_ours()).then(|| Write::Patch {
         resource: &ADDONS,
-        place,
+        object_ref,
         body: json!({
             "metadata": {"resourceVersion": addon.version, "labels": {MANAGED_BY: null}},
             "spec": {"configs": []},
@@ -138,8 +143,8 @@ fn unwanted(cache: &Cache, cluster: &str, argocd: &str) -> Option<Action> {
     let mut obsolete = all.filter_map(|(at, work)| {
         let owner = work.owner()?;
         let it = cache.gitops_cluster(&owner)?;
-        let write = gone(&WORKS, at, work)?;
-        gives_up(cache, &owner, it, cluster, argocd).then_some((owner, it, write))
+        let write = ensure_absent(&WORKS, at, work)?;
+        has_given_up(cache, &owner, it, cluster, argocd).then_some((owner, it, write))
     });
     let (owner, it, write) = obsolete.next()?;
     let writes = [write].into_iter().chain(obsolete.map(|(_, _, write)| write));
@@ -162,11 +167,11 @@ fn is_applied(work: &Object) -> bool {
 
 fn has_text(work: &Value, text: &str) -> bool {
     let manifests = work["spec"]["workload"]["manifests"].as_array();
-    let wanted = json!(ByteString(text.as_bytes().to_vec()));
+    let desired = json!(ByteString(text.as_bytes().to_vec()));
     manifests
         .into_iter()
         .flatten()
-        .any(|it| it["data"]["ca.crt"] == wanted || it["stringData"]["ca.crt"] == text)
+        .any(|it| it["data"]["ca.crt"] == desired || it["stringData"]["ca.crt"] == text)
 }
 
 /// Returns true if the current CA issued all credentials by which Argo CD connects to a cluster.

@@ -7,9 +7,9 @@ use serde_json::Value;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Agent<'a> {
     /// True if the cluster is reachable.
-    pub is_heard: bool,
+    pub is_available: bool,
     /// The template that OCM is applying or has applied there.
-    pub told: Option<&'a str>,
+    pub assigned: Option<&'a str>,
     /// The template that is applied there.
     pub applied: Option<&'a str>,
     /// The time when OCM last started or finished applying a template there.
@@ -23,15 +23,15 @@ pub struct Agent<'a> {
 pub enum Health {
     /// Available: the agent is ready, so it is connected. The template allows no second Pod beside the first, so the previous Pod
     /// counts only until OCM notices its end.
-    Well(Option<Timestamp>),
+    Healthy(Option<Timestamp>),
     /// Not available.
-    Ill(Option<Timestamp>),
+    Unhealthy(Option<Timestamp>),
 }
 
 impl<'a> Agent<'a> {
     /// Reads a ManagedClusterAddOn; a missing one is unhealthy.
     #[must_use]
-    pub fn read(addon: Option<&'a Value>, is_heard: bool) -> Self {
+    pub fn read(addon: Option<&'a Value>, is_available: bool) -> Self {
         let status = &addon.unwrap_or(&Value::Null)["status"];
         let list = |key: &str| status[key].as_array().into_iter().flatten();
         let template = list("configReferences").find(|it| it["resource"] == "addontemplates");
@@ -56,13 +56,13 @@ impl<'a> Agent<'a> {
                 .filter_map(|(_, at)| *at)
         };
         let health = if good.iter().all(|(is_good, _)| *is_good) {
-            Health::Well(latest(true).max())
+            Health::Healthy(latest(true).max())
         } else {
-            Health::Ill(latest(false).min())
+            Health::Unhealthy(latest(false).min())
         };
         Self {
-            is_heard,
-            told: desired["name"].as_str(),
+            is_available,
+            assigned: desired["name"].as_str(),
             applied: applied["name"].as_str().filter(|_| applied == desired),
             changed: since(condition("Progressing")),
             health,
@@ -107,11 +107,11 @@ mod tests {
         ];
         let addon1 = addon("new", &good);
         let well = Agent {
-            is_heard: true,
-            told: Some("new"),
+            is_available: true,
+            assigned: Some("new"),
             applied: Some("new"),
             changed: second(4),
-            health: Health::Well(second(5)),
+            health: Health::Healthy(second(5)),
         };
         assert_eq!(Agent::read(Some(&addon1), true), well);
         let addon2 = addon("old", &good);
@@ -138,11 +138,14 @@ mod tests {
             let addon = addon("new", conditions);
             assert_eq!(
                 Agent::read(Some(&addon), true).health,
-                Health::Ill(since),
+                Health::Unhealthy(since),
                 "{conditions:?}"
             );
         }
         let none = Agent::read(None, false);
-        assert_eq!((none.told, none.applied, none.health), (None, None, Health::Ill(None)));
+        assert_eq!(
+            (none.assigned, none.applied, none.health),
+            (None, None, Health::Unhealthy(None))
+        );
     }
 }

@@ -16,10 +16,10 @@ fn name(number: usize) -> &'static str {
 /// The real health of a cluster, and its status on the hub.
 #[derive(Clone, Debug)]
 struct Cluster {
-    told: Option<&'static str>,
+    assigned: Option<&'static str>,
     applied: Option<&'static str>,
     changed: Timestamp,
-    is_heard: bool,
+    is_available: bool,
     is_well: bool,
     since: Timestamp,
     /// True if no version is healthy on this cluster.
@@ -33,7 +33,7 @@ struct Hub {
     /// The template that OCM has read from the first entry.
     read: &'static str,
     next: Option<&'static str>,
-    moved: Moved<'static>,
+    updated: UpdatedClusters<'static>,
     clusters: BTreeMap<&'static str, Cluster>,
     limits: Limits,
     /// The versions with which no agent starts.
@@ -47,14 +47,14 @@ impl Hub {
         let mut random = fastrand::Rng::with_seed(seed);
         let now = Timestamp::from_second(1_800_000_000).expect("a time");
         let limits = Limits {
-            at_a_time: if random.bool() {
-                Share::Number(random.usize(1..12))
+            max_concurrency: if random.bool() {
+                IntOrPercent::Number(random.usize(1..12))
             } else {
-                Share::Percent(random.usize(1..40))
+                IntOrPercent::Percent(random.usize(1..40))
             },
-            failures: Share::Number(random.usize(0..3)),
-            success: SignedDuration::from_secs(random.i64(0..100)),
-            deadline: random.bool().then(|| SignedDuration::from_secs(random.i64(60..300))),
+            max_failures: IntOrPercent::Number(random.usize(0..3)),
+            min_success_time: SignedDuration::from_secs(random.i64(0..100)),
+            progress_deadline: random.bool().then(|| SignedDuration::from_secs(random.i64(60..300))),
         };
         let mut hub = Self {
             random,
@@ -62,7 +62,7 @@ impl Hub {
             first: "v1",
             read: "v1",
             next: None,
-            moved: BTreeMap::new(),
+            updated: BTreeMap::new(),
             clusters: BTreeMap::new(),
             limits,
             bad: BTreeSet::new(),
@@ -74,10 +74,10 @@ impl Hub {
 
     fn join(&mut self, number: usize) {
         let cluster = Cluster {
-            told: None,
+            assigned: None,
             applied: None,
             changed: self.now,
-            is_heard: true,
+            is_available: true,
             is_well: false,
             since: self.now,
             is_broken: false,
@@ -85,29 +85,29 @@ impl Hub {
         self.clusters.entry(name(number)).or_insert(cluster);
     }
 
-    fn plan(&self, wanted: &'static str) -> (Plan<'static>, Fleet<'static>) {
+    fn plan(&self, desired: &'static str) -> (Plan<'static>, Fleet<'static>) {
         let clusters = self.clusters.iter().map(|(name, it)| {
             let agent = Agent {
-                is_heard: it.is_heard,
-                told: it.told,
-                applied: it.applied.filter(|_| it.applied == it.told),
+                is_available: it.is_available,
+                assigned: it.assigned,
+                applied: it.applied.filter(|_| it.applied == it.assigned),
                 changed: Some(it.changed),
                 health: if it.is_well {
-                    Health::Well(Some(it.since))
+                    Health::Healthy(Some(it.since))
                 } else {
-                    Health::Ill(Some(it.since))
+                    Health::Unhealthy(Some(it.since))
                 },
             };
             (*name, agent)
         });
         let fleet = Fleet {
-            wanted,
+            desired,
             strategy: Strategy::Progressive(self.limits),
             first: Some(self.first),
             read: Some(self.read),
             next: self.next,
             clusters: clusters.collect(),
-            moved: self.moved.clone(),
+            updated: self.updated.clone(),
             now: self.now,
         };
         (plan(&fleet), fleet)
@@ -116,7 +116,7 @@ impl Hub {
     /// Writes the plan, at times only one of its two parts, like two separate writers.
     fn write(&mut self, plan: &Plan<'static>) {
         if self.random.u8(..4) > 0 {
-            self.moved.clone_from(&plan.moved);
+            self.updated.clone_from(&plan.updated);
         }
         if self.random.u8(..4) > 0 {
             (self.first, self.next) = (plan.first, plan.next);
@@ -136,19 +136,19 @@ impl Hub {
             self.read = self.first;
         }
         for (name, cluster) in &mut self.clusters {
-            let told = self.next.filter(|_| self.moved.contains_key(name));
-            let told = told.unwrap_or(self.read);
-            if cluster.told != Some(told) {
-                (cluster.told, cluster.changed) = (Some(told), self.now);
+            let assigned = self.next.filter(|_| self.updated.contains_key(name));
+            let assigned = assigned.unwrap_or(self.read);
+            if cluster.assigned != Some(assigned) {
+                (cluster.assigned, cluster.changed) = (Some(assigned), self.now);
             }
             if self.is_wild && self.random.u8(..40) == 0 {
-                cluster.is_heard = !cluster.is_heard;
+                cluster.is_available = !cluster.is_available;
             }
-            if !cluster.is_heard {
+            if !cluster.is_available {
                 continue;
             }
-            if cluster.applied != cluster.told && self.random.bool() {
-                (cluster.applied, cluster.changed) = (cluster.told, self.now);
+            if cluster.applied != cluster.assigned && self.random.bool() {
+                (cluster.applied, cluster.changed) = (cluster.assigned, self.now);
                 continue;
             }
             let is_bad = cluster
@@ -164,59 +164,62 @@ impl Hub {
     }
 
     /// Reconciles once, and checks the plan against the invariants.
-    fn look(&mut self, wanted: &'static str) -> Plan<'static> {
-        let (plan, fleet) = self.plan(wanted);
-        assert_eq!(plan, self.plan(wanted).0, "it is the same after a restart");
-        let of = |state: fn(Judgement) -> bool| {
-            let heard = fleet.moved.iter().filter_map(|(name, since)| {
-                let agent = fleet.clusters.get(name).filter(|agent| agent.is_heard)?;
-                Some(agent.judged(fleet.wanted, *since, self.limits, self.now))
+    fn look(&mut self, desired: &'static str) -> Plan<'static> {
+        let (plan, fleet) = self.plan(desired);
+        assert_eq!(plan, self.plan(desired).0, "it is the same after a restart");
+        let of = |state: fn(ClusterHealth) -> bool| {
+            let heard = fleet.updated.iter().filter_map(|(name, since)| {
+                let agent = fleet.clusters.get(name).filter(|agent| agent.is_available)?;
+                Some(agent.evaluate(fleet.desired, *since, self.limits, self.now))
             });
-            heard.filter(|judged| state(*judged)).count()
+            heard.filter(|health| state(*health)).count()
         };
         let added = plan
-            .moved
+            .updated
             .keys()
-            .filter(|name| !fleet.moved.contains_key(*name))
+            .filter(|name| !fleet.updated.contains_key(*name))
             .count();
-        let under_way = of(|it| matches!(it, Judgement::UnderWay(_)));
-        let at_a_time = self.limits.at_a_time.of(fleet.clusters.len()).max(1);
-        let failed = of(|it| it == Judgement::Failed);
+        let under_way = of(|it| matches!(it, ClusterHealth::UnderWay(_)));
+        let max_concurrency = self.limits.max_concurrency.of(fleet.clusters.len()).max(1);
+        let failed = of(|it| it == ClusterHealth::Failed);
         if added > 0 {
-            assert!(under_way + added <= at_a_time, "{under_way} and {added} of {at_a_time}");
-            assert!(failed <= self.limits.failures.of(SIZE), "{failed} have failed");
-            assert_eq!((plan.next, fleet.next), (Some(fleet.wanted), Some(fleet.wanted)));
+            assert!(
+                under_way + added <= max_concurrency,
+                "{under_way} and {added} of {max_concurrency}"
+            );
+            assert!(failed <= self.limits.max_failures.of(SIZE), "{failed} have failed");
+            assert_eq!((plan.next, fleet.next), (Some(fleet.desired), Some(fleet.desired)));
         }
         if plan.first != self.first {
-            assert_eq!((plan.first, under_way), (wanted, 0), "all that are heard of have it");
-            assert!(failed <= self.limits.failures.of(SIZE), "{failed} have failed");
+            assert_eq!((plan.first, under_way), (desired, 0), "all that are heard of have it");
+            assert!(failed <= self.limits.max_failures.of(SIZE), "{failed} have failed");
         }
         if plan.next != fleet.next && plan.next.is_some() {
-            assert!(fleet.moved.len() <= at_a_time, "no more are changed at once");
+            assert!(fleet.updated.len() <= max_concurrency, "no more are changed at once");
         }
-        if plan.next.is_none() && fleet.next == Some(wanted) {
-            assert_eq!(self.read, wanted, "none gets the version before once more");
+        if plan.next.is_none() && fleet.next == Some(desired) {
+            assert_eq!(self.read, desired, "none gets the version before once more");
         }
         self.write(&plan);
         plan
     }
 
     /// Runs until the rollout is done or stopped, and returns its state.
-    fn roll(&mut self, wanted: &'static str) -> State {
+    fn roll(&mut self, desired: &'static str) -> State {
         for _ in 0..20_000 {
             self.pass();
-            let plan = self.look(wanted);
+            let plan = self.look(desired);
             let is_done = plan.progress.state == State::Done && self.next.is_none();
             if is_done || plan.progress.state == State::Stopped && !self.is_wild {
                 return plan.progress.state;
             }
         }
-        panic!("it has no end: {:?}", self.plan(wanted).0);
+        panic!("it has no end: {:?}", self.plan(desired).0);
     }
 
     /// Counts the clusters that have a version or are about to get it.
     fn with(&self, version: &str) -> usize {
-        let has = |it: &&Cluster| [it.told, it.applied].contains(&Some(version));
+        let has = |it: &&Cluster| [it.assigned, it.applied].contains(&Some(version));
         self.clusters.values().filter(has).count()
     }
 }
@@ -245,8 +248,8 @@ fn a_bad_version_is_stopped_early_and_the_one_before_comes_back() {
     each(|mut hub| {
         hub.bad.insert("v2");
         assert_eq!(hub.roll("v2"), State::Stopped);
-        let at_a_time = hub.limits.at_a_time.of(SIZE).max(1);
-        let most = at_a_time + hub.limits.failures.of(SIZE);
+        let max_concurrency = hub.limits.max_concurrency.of(SIZE).max(1);
+        let most = max_concurrency + hub.limits.max_failures.of(SIZE);
         for _ in 0..200 {
             hub.pass();
             hub.look("v2");
@@ -282,7 +285,9 @@ fn whatever_happens_to_clusters_it_has_an_end_when_that_has() {
             });
         }
         hub.is_wild = false;
-        hub.clusters.values_mut().for_each(|cluster| cluster.is_heard = true);
+        hub.clusters
+            .values_mut()
+            .for_each(|cluster| cluster.is_available = true);
         // Failed clusters recover, so the rollout may have been stopped for a moment.
         for _ in 0..2_000 {
             hub.pass();
@@ -302,7 +307,7 @@ fn one_that_was_ill_before_comes_last_and_is_no_reason_for_the_others_to_wait() 
         for _ in 0..40 {
             hub.pass();
         }
-        hub.limits.failures = Share::Number(0);
+        hub.limits.max_failures = IntOrPercent::Number(0);
         assert_eq!(hub.roll("v2"), State::Stopped);
         assert!(hub.with("v2") >= SIZE - 2, "{}", hub.with("v2"));
     });

@@ -17,18 +17,18 @@ pub enum Strategy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The maximum number of clusters that change at a time; at least one.
-    pub at_a_time: Share,
+    pub max_concurrency: IntOrPercent,
     /// The maximum number of failed clusters before the rollout stops.
-    pub failures: Share,
+    pub max_failures: IntOrPercent,
     /// The minimum time that a cluster must be healthy.
-    pub success: SignedDuration,
+    pub min_success_time: SignedDuration,
     /// The time after which an unhealthy cluster counts as failed, if set.
-    pub deadline: Option<SignedDuration>,
+    pub progress_deadline: Option<SignedDuration>,
 }
 
 /// A number or a percentage of clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Share {
+pub enum IntOrPercent {
     /// A number of clusters.
     Number(usize),
     /// A percentage of all clusters, rounded up as in OCM (`calculateRolloutSize`).
@@ -37,9 +37,9 @@ pub enum Share {
 
 /// The concurrency of OCM's type ProgressivePerGroup if none is set: it follows the groups of the user's Placement, which our
 /// PlacementDecisions do not have.
-const PER_GROUP: Share = Share::Percent(10);
+const DEFAULT_GROUP_CONCURRENCY: IntOrPercent = IntOrPercent::Percent(10);
 
-impl Share {
+impl IntOrPercent {
     /// Returns the number of clusters that this is of the given total.
     #[must_use]
     pub fn of(self, clusters: usize) -> usize {
@@ -71,15 +71,15 @@ impl Strategy {
         };
         let (part, default) = match strategy["type"].as_str() {
             None | Some("All") => return Self::All,
-            Some("ProgressivePerGroup") => (&strategy["progressivePerGroup"], PER_GROUP),
-            Some(_) => (&strategy["progressive"], Share::Number(1)),
+            Some("ProgressivePerGroup") => (&strategy["progressivePerGroup"], DEFAULT_GROUP_CONCURRENCY),
+            Some(_) => (&strategy["progressive"], IntOrPercent::Number(1)),
         };
         let time = |key: &str| SignedDuration::try_from(duration::parse(part[key].as_str()?).ok()?).ok();
         Self::Progressive(Limits {
-            at_a_time: Share::read(&part["maxConcurrency"]).unwrap_or(default),
-            failures: Share::read(&part["maxFailures"]).unwrap_or(Share::Number(0)),
-            success: time("minSuccessTime").unwrap_or_default(),
-            deadline: time("progressDeadline"),
+            max_concurrency: IntOrPercent::read(&part["maxConcurrency"]).unwrap_or(default),
+            max_failures: IntOrPercent::read(&part["maxFailures"]).unwrap_or(IntOrPercent::Number(0)),
+            min_success_time: time("minSuccessTime").unwrap_or_default(),
+            progress_deadline: time("progressDeadline"),
         })
     }
 }
@@ -94,23 +94,23 @@ mod tests {
         assert_eq!(Strategy::read(None), Strategy::All);
         assert_eq!(Strategy::read(Some(&json!({"type": "All"}))), Strategy::All);
         let careful = Limits {
-            at_a_time: Share::Number(1),
-            failures: Share::Number(0),
-            success: SignedDuration::ZERO,
-            deadline: None,
+            max_concurrency: IntOrPercent::Number(1),
+            max_failures: IntOrPercent::Number(0),
+            min_success_time: SignedDuration::ZERO,
+            progress_deadline: None,
         };
         let all = json!({
             "maxConcurrency": "10%", "maxFailures": 2, "minSuccessTime": "90s", "progressDeadline": "2h",
         });
         let read = Limits {
-            at_a_time: Share::Percent(10),
-            failures: Share::Number(2),
-            success: SignedDuration::from_secs(90),
-            deadline: Some(SignedDuration::from_hours(2)),
+            max_concurrency: IntOrPercent::Percent(10),
+            max_failures: IntOrPercent::Number(2),
+            min_success_time: SignedDuration::from_secs(90),
+            progress_deadline: Some(SignedDuration::from_hours(2)),
         };
         let per_group = Limits {
-            at_a_time: PER_GROUP,
-            deadline: Some(SignedDuration::from_mins(5)),
+            max_concurrency: DEFAULT_GROUP_CONCURRENCY,
+            progress_deadline: Some(SignedDuration::from_mins(5)),
             ..careful
         };
         for (strategy, expected) in [
@@ -135,9 +135,9 @@ mod tests {
 
     #[test]
     fn a_part_of_a_cluster_is_a_cluster() {
-        assert_eq!(Share::Percent(10).of(200), 20);
-        assert_eq!(Share::Percent(10).of(5), 1);
-        assert_eq!(Share::Percent(0).of(5), 0);
-        assert_eq!(Share::Number(7).of(5), 7);
+        assert_eq!(IntOrPercent::Percent(10).of(200), 20);
+        assert_eq!(IntOrPercent::Percent(10).of(5), 1);
+        assert_eq!(IntOrPercent::Percent(0).of(5), 0);
+        assert_eq!(IntOrPercent::Number(7).of(5), 7);
     }
 }

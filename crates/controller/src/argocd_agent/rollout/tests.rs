@@ -11,11 +11,11 @@ fn at(seconds_ago: i64) -> Timestamp {
 /// Returns an agent that has had a template for an hour and is healthy.
 fn well(template: &'static str) -> Agent<'static> {
     Agent {
-        is_heard: true,
-        told: Some(template),
+        is_available: true,
+        assigned: Some(template),
         applied: Some(template),
         changed: Some(at(3600)),
-        health: Health::Well(Some(at(3600))),
+        health: Health::Healthy(Some(at(3600))),
     }
 }
 
@@ -23,51 +23,51 @@ fn well(template: &'static str) -> Agent<'static> {
 fn ill(template: &'static str, seconds: i64) -> Agent<'static> {
     Agent {
         changed: Some(at(seconds)),
-        health: Health::Ill(Some(at(seconds))),
+        health: Health::Unhealthy(Some(at(seconds))),
         ..well(template)
     }
 }
 
 fn silent(template: &'static str) -> Agent<'static> {
     Agent {
-        is_heard: false,
-        health: Health::Ill(Some(at(3600))),
+        is_available: false,
+        health: Health::Unhealthy(Some(at(3600))),
         ..well(template)
     }
 }
 
-fn limits(at_a_time: usize, failures: usize) -> Limits {
+fn limits(max_concurrency: usize, max_failures: usize) -> Limits {
     Limits {
-        at_a_time: Share::Number(at_a_time),
-        failures: Share::Number(failures),
-        success: SignedDuration::ZERO,
-        deadline: None,
+        max_concurrency: IntOrPercent::Number(max_concurrency),
+        max_failures: IntOrPercent::Number(max_failures),
+        min_success_time: SignedDuration::ZERO,
+        progress_deadline: None,
     }
 }
 
 /// Returns a fleet during a rollout of `new` after `old`, two at a time; these clusters were moved an hour ago.
-fn fleet(clusters: &[(&'static str, Agent<'static>)], moved: &[&'static str]) -> Fleet<'static> {
+fn fleet(clusters: &[(&'static str, Agent<'static>)], updated: &[&'static str]) -> Fleet<'static> {
     Fleet {
-        wanted: "new",
+        desired: "new",
         strategy: Strategy::Progressive(limits(2, 0)),
         first: Some("old"),
         read: Some("old"),
         next: Some("new"),
         clusters: clusters.iter().copied().collect(),
-        moved: moved.iter().map(|cluster| (*cluster, Some(at(3600)))).collect(),
+        updated: updated.iter().map(|cluster| (*cluster, Some(at(3600)))).collect(),
         now: at(0),
     }
 }
 
-fn of_five(moved: &[(&'static str, Agent<'static>)]) -> Fleet<'static> {
+fn of_five(updated: &[(&'static str, Agent<'static>)]) -> Fleet<'static> {
     let mut fleet = fleet(&["a", "b", "c", "d", "e"].map(|cluster| (cluster, well("old"))), &[]);
-    fleet.clusters.extend(moved.iter().copied());
-    fleet.moved = moved.iter().map(|(cluster, _)| (*cluster, Some(at(3600)))).collect();
+    fleet.clusters.extend(updated.iter().copied());
+    fleet.updated = updated.iter().map(|(cluster, _)| (*cluster, Some(at(3600)))).collect();
     fleet
 }
 
-fn moved<'a>(plan: &Plan<'a>) -> Vec<&'a str> {
-    plan.moved.keys().copied().collect()
+fn updated<'a>(plan: &Plan<'a>) -> Vec<&'a str> {
+    plan.updated.keys().copied().collect()
 }
 
 #[test]
@@ -75,10 +75,10 @@ fn some_get_it_at_a_time_and_the_next_ones_when_these_fare_well() {
     let fleet = of_five(&[]);
     let first = plan(&fleet);
     assert_eq!(
-        (first.first, first.next, moved(&first)),
+        (first.first, first.next, updated(&first)),
         ("old", Some("new"), vec!["a", "b"])
     );
-    assert_eq!(first.moved["a"], Some(at(0)), "since now");
+    assert_eq!(first.updated["a"], Some(at(0)), "since now");
     assert_eq!(
         first.progress.message,
         "0 of 5 clusters have the desired version, 2 at a time"
@@ -86,16 +86,16 @@ fn some_get_it_at_a_time_and_the_next_ones_when_these_fare_well() {
     // a has had it for long enough, b is not healthy yet.
     let fleet = of_five(&[("a", well("new")), ("b", ill("new", 20))]);
     let second = plan(&fleet);
-    assert_eq!(moved(&second), ["a", "b", "c"]);
-    assert_eq!(second.moved["a"], Some(at(3600)), "it stays as it is");
+    assert_eq!(updated(&second), ["a", "b", "c"]);
+    assert_eq!(second.updated["a"], Some(at(3600)), "it stays as it is");
     assert_eq!(second.requeue_after, Some(at(-100)), "then b has failed");
-    assert_eq!(second.progress.state, State::Going);
+    assert_eq!(second.progress.state, State::InProgress);
 }
 
 #[test]
 fn what_is_ready_may_be_the_pod_before_for_a_while() {
     let mut just = well("new");
-    for (changed, success, is_next, requeue_after) in [
+    for (changed, min_success_time, is_next, requeue_after) in [
         (29, 0, false, Some(at(-1))),
         (30, 0, true, None),
         (30, 60, false, Some(at(-30))),
@@ -104,26 +104,26 @@ fn what_is_ready_may_be_the_pod_before_for_a_while() {
         just.changed = Some(at(changed));
         let mut fleet = of_five(&[("a", just), ("b", just)]);
         fleet.strategy = Strategy::Progressive(Limits {
-            success: SignedDuration::from_secs(success),
+            min_success_time: SignedDuration::from_secs(min_success_time),
             ..limits(2, 0)
         });
         let plan = plan(&fleet);
         assert_eq!(
-            (plan.moved.len() > 2, plan.requeue_after),
+            (plan.updated.len() > 2, plan.requeue_after),
             (is_next, requeue_after),
-            "{changed} {success}"
+            "{changed} {min_success_time}"
         );
     }
     // The agent is ready, but OCM reports another template as applied.
     let plan = plan(&of_five(&[("a", well("old")), ("b", well("old"))]));
-    assert_eq!(moved(&plan), ["a", "b"]);
+    assert_eq!(updated(&plan), ["a", "b"]);
 }
 
 #[test]
 fn too_many_failures_stop_it_and_take_nothing_back() {
     let fleet = of_five(&[("a", ill("new", 120)), ("b", well("new"))]);
     let stopped = plan(&fleet);
-    assert_eq!(moved(&stopped), ["a", "b"]);
+    assert_eq!(updated(&stopped), ["a", "b"]);
     assert_eq!((stopped.first, stopped.next), ("old", Some("new")));
     assert_eq!(stopped.progress.state, State::Stopped);
     assert_eq!(
@@ -136,7 +136,7 @@ fn too_many_failures_stop_it_and_take_nothing_back() {
     };
     let goes_on = plan(&tolerant);
     assert_eq!(
-        moved(&goes_on),
+        updated(&goes_on),
         ["a", "b", "c", "d"],
         "one that has failed is not waited for"
     );
@@ -145,26 +145,26 @@ fn too_many_failures_stop_it_and_take_nothing_back() {
 
 #[test]
 fn a_deadline_is_for_what_is_never_applied_too() {
-    let fleet = |agent: Agent<'static>, deadline: Option<i64>| Fleet {
+    let fleet = |agent: Agent<'static>, progress_deadline: Option<i64>| Fleet {
         strategy: Strategy::Progressive(Limits {
-            deadline: deadline.map(SignedDuration::from_secs),
+            progress_deadline: progress_deadline.map(SignedDuration::from_secs),
             ..limits(1, 0)
         }),
         ..of_five(&[("a", agent)])
     };
-    for (agent, deadline, state) in [
-        (well("old"), None, State::Going),
+    for (agent, progress_deadline, state) in [
+        (well("old"), None, State::InProgress),
         (well("old"), Some(3599), State::Stopped),
-        (well("old"), Some(3601), State::Going),
-        (ill("new", 119), None, State::Going),
+        (well("old"), Some(3601), State::InProgress),
+        (ill("new", 119), None, State::InProgress),
         (ill("new", 120), None, State::Stopped),
         (ill("new", 20), Some(20), State::Stopped),
-        (ill("new", 200), Some(300), State::Going),
+        (ill("new", 200), Some(300), State::InProgress),
     ] {
         assert_eq!(
-            plan(&fleet(agent, deadline)).progress.state,
+            plan(&fleet(agent, progress_deadline)).progress.state,
             state,
-            "{agent:?} {deadline:?}"
+            "{agent:?} {progress_deadline:?}"
         );
     }
 }
@@ -172,14 +172,17 @@ fn a_deadline_is_for_what_is_never_applied_too() {
 #[test]
 fn the_version_before_comes_back_at_once() {
     let fleet = Fleet {
-        wanted: "old",
+        desired: "old",
         ..of_five(&[("a", ill("new", 120)), ("b", well("new"))])
     };
     let plan = plan(&fleet);
-    assert_eq!((plan.first, plan.next, plan.moved.len()), ("old", None, 0));
+    assert_eq!((plan.first, plan.next, plan.updated.len()), ("old", None, 0));
     assert_eq!(
         (plan.progress.state, &*plan.progress.message),
-        (State::Going, "3 of 5 clusters have the desired version; pending: a, b")
+        (
+            State::InProgress,
+            "3 of 5 clusters have the desired version; pending: a, b"
+        )
     );
 }
 
@@ -195,22 +198,27 @@ fn it_ends_when_all_fare_well_that_are_heard_of() {
     assert_eq!((ended.first, ended.next), ("new", Some("new")));
     let all_three = ["a", "b", "d"];
     assert_eq!(
-        moved(&ended),
+        updated(&ended),
         all_three,
         "they stay named until OCM has read that all have it"
     );
-    assert_eq!(ended.progress.state, State::Going);
+    assert_eq!(ended.progress.state, State::InProgress);
     let mut fleet = Fleet {
         first: Some("new"),
         ..fleet(&all, &all_three)
     };
     assert_eq!(plan(&fleet).next, Some("new"));
     fleet.read = Some("new");
-    assert_eq!((plan(&fleet).next, moved(&plan(&fleet))), (None, all_three.to_vec()));
+    assert_eq!((plan(&fleet).next, updated(&plan(&fleet))), (None, all_three.to_vec()));
     fleet.next = None;
-    let told = plan(&fleet);
+    let rollout_plan = plan(&fleet);
     assert_eq!(
-        (told.first, told.next, told.progress.state, &*told.progress.message),
+        (
+            rollout_plan.first,
+            rollout_plan.next,
+            rollout_plan.progress.state,
+            &*rollout_plan.progress.message
+        ),
         (
             "new",
             None,
@@ -231,14 +239,14 @@ fn it_does_not_end_where_nobody_has_tried_it() {
 fn clusters_come_go_fall_silent_and_are_ill_before() {
     let fleet = of_five(&[("a", silent("old")), ("b", silent("new")), ("gone", well("new"))]);
     let mut fleet = Fleet {
-        moved: fleet.moved.clone(),
+        updated: fleet.updated.clone(),
         ..fleet
     };
     fleet.clusters.remove("gone");
     fleet.clusters.insert("c", ill("old", 3600));
     let plan = plan(&fleet);
     assert_eq!(
-        moved(&plan),
+        updated(&plan),
         ["b", "d", "e"],
         "who is ill comes last, who is not heard of keeps what it has"
     );
@@ -257,7 +265,7 @@ fn nothing_is_waited_for_where_nothing_is_to_lose() {
     };
     for (fleet, next) in [(first, None), (all, Some("new")), (fleet(&[], &[]), Some("new"))] {
         let plan = plan(&fleet);
-        assert_eq!((plan.first, plan.next, plan.moved.len()), ("new", next, 0));
+        assert_eq!((plan.first, plan.next, plan.updated.len()), ("new", next, 0));
     }
 }
 
@@ -268,12 +276,16 @@ fn a_rollout_begins_with_nobody() {
         ..of_five(&[("a", well("other"))])
     };
     let empties = plan(&fleet);
-    assert_eq!((empties.next, empties.moved.len()), (None, 0), "a is left from another");
+    assert_eq!(
+        (empties.next, empties.updated.len()),
+        (None, 0),
+        "a is left from another"
+    );
     let begins = plan(&Fleet {
-        moved: Moved::new(),
+        updated: UpdatedClusters::new(),
         ..fleet
     });
-    assert_eq!((begins.next, begins.moved.len()), (Some("new"), 0));
+    assert_eq!((begins.next, begins.updated.len()), (Some("new"), 0));
 }
 
 #[test]
@@ -292,22 +304,22 @@ fn a_third_version_starts_with_those_that_the_second_does_no_good() {
         ..fleet.clone()
     };
     assert_eq!(
-        plan(&early).moved,
-        fleet.moved,
+        plan(&early).updated,
+        fleet.updated,
         "OCM would give them what was before that"
     );
     let less = plan(&fleet);
     assert_eq!(
-        (less.first, less.next, moved(&less)),
+        (less.first, less.next, updated(&less)),
         ("old", Some("second"), vec!["b", "c"])
     );
-    fleet.moved = less.moved;
+    fleet.updated = less.updated;
     let unread = plan(&fleet);
     assert_eq!(unread.next, Some("second"), "OCM has not taken it back from a and d");
     fleet.clusters.extend([("a", well("old")), ("d", ill("old", 1))]);
     let third = plan(&fleet);
     assert_eq!(
-        (third.first, third.next, moved(&third)),
+        (third.first, third.next, updated(&third)),
         ("old", Some("new"), vec!["b", "c"])
     );
 }

@@ -1,7 +1,7 @@
 //! The Deployment of argocd-agent.
 
 use super::pod::{container, env, field_env, given_env, mount, probe, scratch, secret_env, template};
-use super::{Place, rights};
+use super::{TemplateContext, rights};
 use crate::argocd_agent::Mode;
 use ocm::argocd_agent as names;
 use serde_json::{Value, json};
@@ -19,26 +19,26 @@ const OURS_FOLDER: &str = "/supervisor";
 const OURS_VOLUME: &str = "supervisor";
 
 /// Returns the Deployment. It never has two Pods: the principal accepts one connection per agent.
-pub(super) fn deployment(place: &Place<'_>) -> Value {
+pub(super) fn deployment(context: &TemplateContext<'_>) -> Value {
     let name = rights::AGENT;
-    let mut agent = container(name, place.images.agent.as_deref(), ("50m", "128Mi"));
-    agent["env"] = settings(place).into();
+    let mut agent = container(name, context.images.agent.as_deref(), ("50m", "128Mi"));
+    agent["env"] = settings(context).into();
     agent["ports"] = json!([{"name": "healthz", "containerPort": HEALTH_PORT}]);
     // No liveness probe: the endpoint fails while the hub is unreachable, and a new Pod would not help.
     agent["readinessProbe"] = probe("/healthz", HEALTH_PORT, 10);
     let mut mounts = vec![mount("ca", CA_FOLDER)];
     let mut volumes = vec![json!({"name": "ca", "secret": {"secretName": names::CA_SECRET}})];
     let mut init = Vec::new();
-    if let Some(ours) = place.images.ours.as_deref() {
+    if let Some(ours) = context.images.ours.as_deref() {
         agent["command"] = supervised();
         mounts.push(mount(OURS_VOLUME, OURS_FOLDER));
         volumes.push(scratch(OURS_VOLUME));
-        init = self::init(ours, place.namespace);
+        init = self::init(ours, context.namespace);
     } else {
         agent["args"] = json!(["agent"]);
     }
     agent["volumeMounts"] = mounts.into();
-    super::deployment_of(place, name, &template(name, true, &init, &agent, &volumes))
+    super::deployment_of(context, name, &template(name, true, &init, &agent, &volumes))
 }
 
 /// Returns the command that runs the agent under our program, which restarts it when the certificates change: the agent reads
@@ -83,12 +83,12 @@ fn init(ours: &str, namespace: &str) -> Vec<Value> {
 }
 
 /// Returns the environment. The agent logs an invalid environment variable and continues with the default.
-fn settings(place: &Place<'_>) -> Vec<Value> {
+fn settings(context: &TemplateContext<'_>) -> Vec<Value> {
     let [certificate, key] = client();
     let mut settings = vec![
         env("ARGOCD_AGENT_REMOTE_SERVER", "{{PRINCIPAL_ADDRESS}}"),
         env("ARGOCD_AGENT_REMOTE_PORT", "{{PRINCIPAL_PORT}}"),
-        env("ARGOCD_AGENT_MODE", place.mode.name()),
+        env("ARGOCD_AGENT_MODE", context.mode.name()),
         field_env("ARGOCD_AGENT_NAMESPACE", "metadata.namespace"),
         // Only the principal uses the text after the colon.
         env("ARGOCD_AGENT_CREDS", "mtls:client-certificate"),
@@ -101,7 +101,7 @@ fn settings(place: &Place<'_>) -> Vec<Value> {
         secret_env("REDIS_PASSWORD", "argocd-redis", "auth"),
         given_env(("ARGOCD_AGENT_LOG_LEVEL", "argocd-agent-params", "agent.log.level")),
     ];
-    if place.mode == Mode::Managed {
+    if context.mode == Mode::Managed {
         // Red Hat ACM's and argocd-pull-integration's principals use this mapping, and both sides must. An autonomous agent does
         // not start with it.
         settings.extend([

@@ -4,7 +4,7 @@
 //! with Argo CD's own keys, and all of `argocd-cm`.
 
 use super::pod::{container, env, given_env, mount, probe, scratch, secret_env, selector, template};
-use super::{Place, rights};
+use super::{TemplateContext, rights};
 use crate::argocd_agent::Mode;
 use serde_json::{Value, json};
 
@@ -36,21 +36,21 @@ const EXCLUSIONS: &str = "\
 ";
 
 /// Returns the ConfigMaps, Services, NetworkPolicies and workloads.
-pub(super) fn all(place: &Place<'_>) -> Vec<Value> {
-    let mut all: Vec<Value> = CONFIG_MAPS.map(|name| config_map(place, name)).into();
-    all.push(service(place, REDIS, REDIS_PORT));
-    all.push(service(place, REPO_SERVER, REPO_SERVER_PORT));
+pub(super) fn all(context: &TemplateContext<'_>) -> Vec<Value> {
+    let mut all: Vec<Value> = CONFIG_MAPS.map(|name| config_map(context, name)).into();
+    all.push(service(context, REDIS, REDIS_PORT));
+    all.push(service(context, REPO_SERVER, REPO_SERVER_PORT));
     let (controller, agent) = (rights::CONTROLLER, rights::AGENT);
-    all.push(wall(place, REDIS, REDIS_PORT, &[controller, REPO_SERVER, agent]));
-    all.push(wall(place, REPO_SERVER, REPO_SERVER_PORT, &[controller]));
-    all.extend([redis(place), repo_server(place), application_controller(place)]);
+    all.push(wall(context, REDIS, REDIS_PORT, &[controller, REPO_SERVER, agent]));
+    all.push(wall(context, REPO_SERVER, REPO_SERVER_PORT, &[controller]));
+    all.extend([redis(context), repo_server(context), application_controller(context)]);
     all
 }
 
 /// Returns the AppProject `default` as argocd-server, which is not installed here, would create it, and the permission of OCM's
 /// agent to apply it. With [`Mode::Managed`] the agent receives the hub's AppProjects with its Applications.
-pub(super) fn default_project(place: &Place<'_>) -> [Value; 2] {
-    let mut metadata = place.metadata(DEFAULT_PROJECT);
+pub(super) fn default_project(context: &TemplateContext<'_>) -> [Value; 2] {
+    let mut metadata = context.metadata(DEFAULT_PROJECT);
     metadata["annotations"] = json!({super::STAYS: ""});
     let project = json!({
         "apiVersion": "argoproj.io/v1alpha1",
@@ -65,8 +65,8 @@ pub(super) fn default_project(place: &Place<'_>) -> [Value; 2] {
     [rights::of_ocm(), project]
 }
 
-fn config_map(place: &Place<'_>, name: &str) -> Value {
-    let mut metadata = place.metadata(name);
+fn config_map(context: &TemplateContext<'_>, name: &str) -> Value {
+    let mut metadata = context.metadata(name);
     // Argo CD reads only ConfigMaps with this label.
     metadata["labels"]["app.kubernetes.io/part-of"] = "argocd".into();
     let mut config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
@@ -80,11 +80,11 @@ fn config_map(place: &Place<'_>, name: &str) -> Value {
     config_map
 }
 
-fn service(place: &Place<'_>, name: &str, port: u16) -> Value {
+fn service(context: &TemplateContext<'_>, name: &str, port: u16) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": place.metadata(name),
+        "metadata": context.metadata(name),
         "spec": {
             "selector": selector(name),
             "ports": [{"name": "server", "port": port, "protocol": "TCP", "targetPort": port}],
@@ -93,7 +93,7 @@ fn service(place: &Place<'_>, name: &str, port: u16) -> Value {
 }
 
 /// Returns a NetworkPolicy that lets only the Pods with these names connect to a port.
-fn wall(place: &Place<'_>, name: &str, port: u16, from: &[&str]) -> Value {
+fn wall(context: &TemplateContext<'_>, name: &str, port: u16, from: &[&str]) -> Value {
     let from: Vec<Value> = from
         .iter()
         .map(|name| json!({"podSelector": {"matchLabels": selector(name)}}))
@@ -101,7 +101,7 @@ fn wall(place: &Place<'_>, name: &str, port: u16, from: &[&str]) -> Value {
     json!({
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
-        "metadata": place.metadata(name),
+        "metadata": context.metadata(name),
         "spec": {
             "podSelector": {"matchLabels": selector(name)},
             "policyTypes": ["Ingress"],
@@ -110,11 +110,11 @@ fn wall(place: &Place<'_>, name: &str, port: u16, from: &[&str]) -> Value {
     })
 }
 
-fn stateful_set(place: &Place<'_>, name: &str, template: &Value) -> Value {
+fn stateful_set(context: &TemplateContext<'_>, name: &str, template: &Value) -> Value {
     json!({
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
-        "metadata": place.metadata(name),
+        "metadata": context.metadata(name),
         "spec": {
             "replicas": 1,
             "serviceName": name,
@@ -128,18 +128,18 @@ fn redis_password() -> Value {
     secret_env("REDIS_PASSWORD", REDIS, "auth")
 }
 
-fn redis(place: &Place<'_>) -> Value {
-    let mut redis = container("redis", place.images.redis.as_deref(), ("20m", "32Mi"));
+fn redis(context: &TemplateContext<'_>) -> Value {
+    let mut redis = container("redis", context.images.redis.as_deref(), ("20m", "32Mi"));
     redis["args"] = json!(["--save", "", "--appendonly", "no", "--requirepass", "$(REDIS_PASSWORD)"]);
     redis["env"] = json!([redis_password()]);
     redis["ports"] = json!([{"containerPort": REDIS_PORT}]);
     redis["readinessProbe"] = json!({"tcpSocket": {"port": REDIS_PORT}, "periodSeconds": 10});
     redis["volumeMounts"] = json!([mount("data", "/data")]);
-    stateful_set(place, REDIS, &template(REDIS, false, &[], &redis, &[scratch("data")]))
+    stateful_set(context, REDIS, &template(REDIS, false, &[], &redis, &[scratch("data")]))
 }
 
-fn repo_server(place: &Place<'_>) -> Value {
-    let mut server = container(REPO_SERVER, place.images.argocd.as_deref(), ("50m", "128Mi"));
+fn repo_server(context: &TemplateContext<'_>) -> Value {
+    let mut server = container(REPO_SERVER, context.images.argocd.as_deref(), ("50m", "128Mi"));
     server["args"] = json!(["/usr/local/bin/argocd-repo-server"]);
     let mut settings = vec![redis_password()];
     // Helm writes to these directories only, and the root file system is read-only.
@@ -180,20 +180,20 @@ fn repo_server(place: &Place<'_>) -> Value {
         .into();
     volumes.extend(scratches.map(|(volume, _)| scratch(volume)));
     stateful_set(
-        place,
+        context,
         REPO_SERVER,
         &template(REPO_SERVER, false, &[], &server, &volumes),
     )
 }
 
-fn application_controller(place: &Place<'_>) -> Value {
+fn application_controller(context: &TemplateContext<'_>) -> Value {
     const HOME: &str = "/home/argocd";
     let name = rights::CONTROLLER;
-    let mut controller = container(name, place.images.argocd.as_deref(), ("100m", "256Mi"));
+    let mut controller = container(name, context.images.argocd.as_deref(), ("100m", "256Mi"));
     controller["args"] = json!(["/usr/local/bin/argocd-application-controller"]);
     controller["workingDir"] = HOME.into();
     let mut settings = vec![redis_password(), env("KUBECACHEDIR", "/tmp/kubecache")];
-    if place.mode == Mode::Managed {
+    if context.mode == Mode::Managed {
         // Applications keep their namespaces from the hub; the agent decides which ones it accepts.
         settings.push(env("ARGOCD_APPLICATION_NAMESPACES", "*"));
     }
@@ -219,5 +219,5 @@ fn application_controller(place: &Place<'_>) -> Value {
     controller["readinessProbe"] = probe("/healthz", 8082, 10);
     controller["volumeMounts"] = json!([mount("home", HOME), mount("tmp", "/tmp")]);
     let volumes = [scratch("home"), scratch("tmp")];
-    stateful_set(place, name, &template(name, true, &[], &controller, &volumes))
+    stateful_set(context, name, &template(name, true, &[], &controller, &volumes))
 }

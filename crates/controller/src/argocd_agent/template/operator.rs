@@ -2,7 +2,7 @@
 
 mod rights;
 
-use super::Place;
+use super::TemplateContext;
 use super::agent::{CA_FOLDER, watched};
 use super::pod::{container, env, field_env, mount, probe, template};
 use crate::argocd_agent::works;
@@ -17,10 +17,10 @@ const HEALTH_PORT: u16 = 8081;
 
 /// Returns the manifests of the operator, its permissions, and those of the workloads that it creates from the ArgoCD resource of
 /// that name.
-pub(super) fn all(place: &Place<'_>, argocd: &str) -> Vec<Value> {
-    let mut all = rights::all(place, argocd);
+pub(super) fn all(context: &TemplateContext<'_>, argocd: &str) -> Vec<Value> {
+    let mut all = rights::all(context, argocd);
     all.push(works::right());
-    all.push(deployment(place, argocd));
+    all.push(deployment(context, argocd));
     all
 }
 
@@ -29,18 +29,18 @@ pub(super) fn all(place: &Place<'_>, argocd: &str) -> Vec<Value> {
 ///
 /// The agent reads its certificates only at start, and the operator watches neither them nor the annotations of the agent's Pods.
 /// So a sidecar with our program restarts the agent's Pods when the certificates change.
-fn deployment(place: &Place<'_>, argocd: &str) -> Value {
-    let mut operator = container(NAME, place.images.operator.as_deref(), ("50m", "128Mi"));
-    operator["env"] = settings(place).into();
+fn deployment(context: &TemplateContext<'_>, argocd: &str) -> Value {
+    let mut operator = container(NAME, context.images.operator.as_deref(), ("50m", "128Mi"));
+    operator["env"] = settings(context).into();
     operator["ports"] = json!([{"name": "healthz", "containerPort": HEALTH_PORT}]);
     operator["readinessProbe"] = probe("/readyz", HEALTH_PORT, 10);
     operator["livenessProbe"] = probe("/healthz", HEALTH_PORT, 30);
     let mut pod = template(NAME, true, &[], &operator, &[]);
-    if let Some(ours) = place.images.ours.as_deref() {
-        pod["spec"]["containers"] = json!([operator, restarter(ours, place.namespace, &agent(argocd))]);
+    if let Some(ours) = context.images.ours.as_deref() {
+        pod["spec"]["containers"] = json!([operator, restarter(ours, context.namespace, &agent(argocd))]);
         pod["spec"]["volumes"] = json!([{"name": "ca", "secret": {"secretName": names::CA_SECRET}}]);
     }
-    super::deployment_of(place, NAME, &pod)
+    super::deployment_of(context, NAME, &pod)
 }
 
 /// Returns the name of the agent that the operator creates from the ArgoCD resource of that name, and of its ServiceAccount.
@@ -62,11 +62,11 @@ fn restarter(ours: &str, namespace: &str, agent: &str) -> Value {
 }
 
 /// Returns the environment of the operator: its namespace, and the default images for an ArgoCD resource without images.
-fn settings(place: &Place<'_>) -> Vec<Value> {
+fn settings(context: &TemplateContext<'_>) -> Vec<Value> {
     let images = [
-        ("ARGOCD_IMAGE", &place.images.argocd),
-        ("ARGOCD_REDIS_IMAGE", &place.images.redis),
-        ("ARGOCD_AGENT_IMAGE", &place.images.agent),
+        ("ARGOCD_IMAGE", &context.images.argocd),
+        ("ARGOCD_REDIS_IMAGE", &context.images.redis),
+        ("ARGOCD_AGENT_IMAGE", &context.images.agent),
     ];
     let mut settings = vec![
         // Do not watch Secrets of other namespaces.

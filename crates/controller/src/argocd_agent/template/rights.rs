@@ -4,7 +4,7 @@
 //! those of `view`, for live objects in the hub's UI. The cluster's administrator can extend both with labeled ClusterRoles.
 
 use super::super::labels;
-use super::Place;
+use super::TemplateContext;
 use crate::argocd_agent::Mode;
 use serde_json::{Value, json};
 
@@ -28,13 +28,13 @@ pub(super) const READ: [&str; 3] = ["get", "list", "watch"];
 pub(super) const ALL: [&str; 7] = ["get", "list", "watch", "create", "update", "patch", "delete"];
 
 /// Returns the ServiceAccounts and permissions of Argo CD's components. Only the application-controller has permissions.
-pub(super) fn of_argocd(place: &Place<'_>) -> Vec<Value> {
-    let mut rights = vec![account(place, CONTROLLER, true)];
+pub(super) fn of_argocd(context: &TemplateContext<'_>) -> Vec<Value> {
+    let mut rights = vec![account(context, CONTROLLER, true)];
     for tokenless in ["argocd-repo-server", "argocd-redis"] {
-        rights.push(account(place, tokenless, false));
+        rights.push(account(context, tokenless, false));
     }
-    rights.extend(role_and_binding(place, CONTROLLER, &own_of_argocd()));
-    rights.extend(of_argocd_everywhere(place, CONTROLLER));
+    rights.extend(role_and_binding(context, CONTROLLER, &own_of_argocd()));
+    rights.extend(of_argocd_everywhere(context, CONTROLLER));
     rights
 }
 
@@ -48,31 +48,31 @@ pub(super) fn own_of_argocd() -> [Value; 3] {
 }
 
 /// Returns the ClusterRoles and bindings of the application-controller with that ServiceAccount.
-pub(super) fn of_argocd_everywhere(place: &Place<'_>, account: &str) -> Vec<Value> {
+pub(super) fn of_argocd_everywhere(context: &TemplateContext<'_>, account: &str) -> Vec<Value> {
     let mut cluster_wide = vec![
         rule("", &["namespaces"], &["create", "update", "patch", "delete"]),
         rule("", &["events"], &["create"]),
         // To discover kinds that are added while it runs.
         rule("apiextensions.k8s.io", &["customresourcedefinitions"], &READ),
     ];
-    if place.mode == Mode::Managed {
+    if context.mode == Mode::Managed {
         cluster_wide.push(rule("argoproj.io", &["applications"], &ALL));
     }
     let role = cluster_role("application-controller", &cluster_wide);
     let more = aggregated("application-controller-more", MORE_FOR_ARGOCD);
     let admin = format!("{PREFIX}:application-controller-admin");
     let mut rights: Vec<Value> = [&role, &more]
-        .map(|role| binding(place, account, name(role), name(role)))
+        .map(|role| binding(context, account, name(role), name(role)))
         .into();
-    rights.push(binding(place, account, &admin, "admin"));
+    rights.push(binding(context, account, &admin, "admin"));
     rights.extend([role, more]);
     rights
 }
 
 /// Returns the permissions of the agent: those of argocd-agent's own manifests that the mode needs, and read access.
-pub(super) fn of_the_agent(place: &Place<'_>) -> Vec<Value> {
+pub(super) fn of_the_agent(context: &TemplateContext<'_>) -> Vec<Value> {
     let mut cluster_wide = vec![rule("", &["namespaces"], &READ)];
-    if place.mode == Mode::Managed {
+    if context.mode == Mode::Managed {
         cluster_wide.push(rule("", &["namespaces"], &["create"]));
         cluster_wide.push(rule("argoproj.io", &["applications"], &ALL));
     }
@@ -82,21 +82,21 @@ pub(super) fn of_the_agent(place: &Place<'_>) -> Vec<Value> {
         rule("", &["events"], &["create", "list"]),
         rule("argoproj.io", &["applications", "applicationsets", "appprojects"], &ALL),
     ];
-    let mut rights = vec![account(place, AGENT, true)];
-    rights.extend(role_and_binding(place, AGENT, &own));
-    rights.push(binding(place, AGENT, name(&role), name(&role)));
-    let [more, view, of_more] = of_the_agent_to_see(place, AGENT);
+    let mut rights = vec![account(context, AGENT, true)];
+    rights.extend(role_and_binding(context, AGENT, &own));
+    rights.push(binding(context, AGENT, name(&role), name(&role)));
+    let [more, view, of_more] = of_the_agent_to_see(context, AGENT);
     rights.extend([more, view, role, of_more]);
     rights
 }
 
 /// Returns the ClusterRole and bindings that give the agent with that ServiceAccount read access, beyond its own needs.
-pub(super) fn of_the_agent_to_see(place: &Place<'_>, account: &str) -> [Value; 3] {
+pub(super) fn of_the_agent_to_see(context: &TemplateContext<'_>, account: &str) -> [Value; 3] {
     let more = aggregated("agent-more", MORE_FOR_THE_AGENT);
     let view = format!("{PREFIX}:agent-view");
     [
-        binding(place, account, name(&more), name(&more)),
-        binding(place, account, &view, "view"),
+        binding(context, account, name(&more), name(&more)),
+        binding(context, account, &view, "view"),
         more,
     ]
 }
@@ -112,29 +112,29 @@ pub(super) fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
     json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
 }
 
-pub(super) fn account(place: &Place<'_>, name: &str, has_token: bool) -> Value {
+pub(super) fn account(context: &TemplateContext<'_>, name: &str, has_token: bool) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "ServiceAccount",
-        "metadata": place.metadata(name),
+        "metadata": context.metadata(name),
         "automountServiceAccountToken": has_token,
     })
 }
 
 /// Returns a Role in the namespace and its RoleBinding, both with the name of the ServiceAccount.
-pub(super) fn role_and_binding(place: &Place<'_>, name: &str, rules: &[Value]) -> [Value; 2] {
+pub(super) fn role_and_binding(context: &TemplateContext<'_>, name: &str, rules: &[Value]) -> [Value; 2] {
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "Role",
-        "metadata": place.metadata(name),
+        "metadata": context.metadata(name),
         "rules": rules,
     });
     let binding = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "RoleBinding",
-        "metadata": place.metadata(name),
+        "metadata": context.metadata(name),
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
-        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": place.namespace}],
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": context.namespace}],
     });
     [role, binding]
 }
@@ -157,13 +157,13 @@ pub(super) fn aggregated(name: &str, label: &str) -> Value {
 }
 
 /// Returns a ClusterRoleBinding of a ServiceAccount.
-pub(super) fn binding(place: &Place<'_>, account: &str, binding: &str, role: &str) -> Value {
+pub(super) fn binding(context: &TemplateContext<'_>, account: &str, binding: &str, role: &str) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRoleBinding",
         "metadata": {"name": binding, "labels": labels()},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": place.namespace}],
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": context.namespace}],
     })
 }
 

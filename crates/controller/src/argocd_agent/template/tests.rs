@@ -3,7 +3,7 @@ use manifest::yaml;
 use similar::TextDiff;
 use std::collections::BTreeSet;
 
-const GOC: (&str, &str) = ("argocd", "fleet");
+const GITOPS_CLUSTER: (&str, &str) = ("argocd", "fleet");
 
 fn defaults() -> Images {
     Images {
@@ -12,8 +12,8 @@ fn defaults() -> Images {
     }
 }
 
-fn of(wanted: &DesiredAgent) -> Value {
-    template(GOC, wanted, &defaults(), "argocd")
+fn of(desired: &DesiredAgent) -> Value {
+    template(GITOPS_CLUSTER, desired, &defaults(), "argocd")
 }
 
 fn autonomous() -> DesiredAgent {
@@ -39,9 +39,9 @@ fn with_our_operator(mode: Mode) -> DesiredAgent {
 }
 
 fn all() -> [Value; 6] {
-    let without_ours = template(GOC, &DesiredAgent::default(), &Images::default(), "argocd");
+    let without_ours = template(GITOPS_CLUSTER, &DesiredAgent::default(), &Images::default(), "argocd");
     let [managed, autonomous, operated] =
-        [DesiredAgent::default(), autonomous(), by_an_operator()].map(|wanted| of(&wanted));
+        [DesiredAgent::default(), autonomous(), by_an_operator()].map(|desired| of(&desired));
     let [ours, ours_autonomous] = [Mode::Managed, Mode::Autonomous].map(|mode| of(&with_our_operator(mode)));
     [managed, autonomous, operated, ours, ours_autonomous, without_ours]
 }
@@ -80,13 +80,13 @@ fn texts<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
 
 #[test]
 fn what_runs_on_a_managed_cluster() {
-    let yaml = |wanted: &DesiredAgent| {
-        let json = of(wanted).to_string();
+    let yaml = |desired: &DesiredAgent| {
+        let json = of(desired).to_string();
         yaml::write(&yaml::json(&json).expect("it is JSON"))
     };
     let ours = with_our_operator(Mode::Managed);
     let [managed, autonomous, operated, ours] =
-        [DesiredAgent::default(), autonomous(), by_an_operator(), ours].map(|wanted| yaml(&wanted));
+        [DesiredAgent::default(), autonomous(), by_an_operator(), ours].map(|desired| yaml(&desired));
     let changes = |before: &str, after: &str| {
         let diff = TextDiff::from_lines(before, after);
         diff.unified_diff().context_radius(2).to_string()
@@ -106,7 +106,7 @@ fn it_has_no_variables_but_those_that_its_configuration_sets() {
         address: "hub".into(),
         port: "443".into(),
     };
-    let config = super::super::deployment_config(GOC, &DesiredAgent::default(), &server);
+    let config = super::super::deployment_config(GITOPS_CLUSTER, &DesiredAgent::default(), &server);
     let set = config["spec"]["customizedVariables"]
         .as_array()
         .expect("there are some");
@@ -170,11 +170,11 @@ fn all_images_are_settings() {
         operator: image("operator"),
         ours: image("ours"),
     };
-    let wanted = DesiredAgent {
+    let desired = DesiredAgent {
         images: images.clone(),
         ..DesiredAgent::default()
     };
-    let template = template(GOC, &wanted, &defaults(), "argocd");
+    let template = template(GITOPS_CLUSTER, &desired, &defaults(), "argocd");
     let used: BTreeSet<_> = containers(&template)
         .into_iter()
         .map(|it| it["image"].as_str())
@@ -195,9 +195,9 @@ fn all_containers_keep_to_the_restricted_standard() {
 
 #[test]
 fn another_content_is_another_name_and_the_same_is_the_same() {
-    let wanted = DesiredAgent::default();
-    let first = of(&wanted);
-    assert_eq!(first, of(&wanted));
+    let desired = DesiredAgent::default();
+    let first = of(&desired);
+    assert_eq!(first, of(&desired));
     let newer = Images {
         agent: Some("registry.example.com/agent:2".into()),
         ..Images::default()
@@ -208,15 +208,15 @@ fn another_content_is_another_name_and_the_same_is_the_same() {
         of(&with_our_operator(Mode::Managed)),
         of(&DesiredAgent {
             images: newer.clone(),
-            ..wanted.clone()
+            ..desired.clone()
         }),
         of(&DesiredAgent {
             namespace: "gitops".into(),
-            ..wanted.clone()
+            ..desired.clone()
         }),
-        template(GOC, &wanted, &newer, "argocd"),
-        template(GOC, &wanted, &defaults(), "gitops"),
-        template(("argocd-fleet", ""), &wanted, &defaults(), "argocd"),
+        template(GITOPS_CLUSTER, &desired, &newer, "argocd"),
+        template(GITOPS_CLUSTER, &desired, &defaults(), "gitops"),
+        template(("argocd-fleet", ""), &desired, &defaults(), "argocd"),
     ];
     let names: BTreeSet<_> = others.iter().map(name).collect();
     assert_eq!(names.len(), others.len());
@@ -226,7 +226,7 @@ fn another_content_is_another_name_and_the_same_is_the_same() {
         address: Some("hub".into()),
         rollout: Some(json!({"type": "All"})),
         revoked: ["cluster1".into()].into(),
-        ..wanted
+        ..desired
     };
     assert_eq!(name(&of(&unrelated)), name(&first));
 }
@@ -247,12 +247,12 @@ fn what_would_take_applications_with_it_is_in_every_template_and_stays() {
                     .is_some()
             );
         }
-        let there = template["spec"]["agentSpec"]["manifestConfigs"].as_array();
-        let there = there.expect("there are some");
+        let existing = template["spec"]["agentSpec"]["manifestConfigs"].as_array();
+        let existing = existing.expect("there are some");
         assert!(
             configs(&DesiredAgent::default())
                 .iter()
-                .all(|config| there.contains(config))
+                .all(|config| existing.contains(config))
         );
     }
 }
@@ -264,13 +264,13 @@ fn an_operator_takes_the_same_images_and_serves_the_argocd_of_its_name() {
         ..with_our_operator(Mode::Managed)
     };
     let template = of(&named);
-    let there = |kind: &str, name: &str| {
+    let existing = |kind: &str, name: &str| {
         let it = manifests(&template)
             .iter()
             .find(|it| it["kind"] == kind && it["metadata"]["name"] == name);
         it.unwrap_or_else(|| panic!("{kind} {name}"))
     };
-    let environment = there("Deployment", "argocd-operator").pointer("/spec/template/spec/containers/0/env");
+    let environment = existing("Deployment", "argocd-operator").pointer("/spec/template/spec/containers/0/env");
     let environment = environment.expect("it has one");
     for (name, image) in [
         ("ARGOCD_IMAGE", crate::argocd_agent::shipped::ARGOCD),
@@ -288,14 +288,14 @@ fn an_operator_takes_the_same_images_and_serves_the_argocd_of_its_name() {
         ("application-controller-admin", "edge-argocd-application-controller"),
         ("agent-view", "edge-agent-agent"),
     ] {
-        let binding = there("ClusterRoleBinding", &format!("argocd-agent-addon:{binding}"));
+        let binding = existing("ClusterRoleBinding", &format!("argocd-agent-addon:{binding}"));
         assert_eq!(binding["subjects"][0]["name"], account);
     }
 }
 
 #[test]
 fn without_our_image_the_agent_runs_alone() {
-    let template = template(GOC, &DesiredAgent::default(), &Images::default(), "argocd");
+    let template = template(GITOPS_CLUSTER, &DesiredAgent::default(), &Images::default(), "argocd");
     let agent = manifests(&template)
         .iter()
         .find(|it| it["kind"] == "Deployment")

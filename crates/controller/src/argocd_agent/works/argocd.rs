@@ -5,8 +5,8 @@ use ocm::argocd_agent as names;
 use serde_json::{Map, Value, json};
 
 /// Returns the name of the ArgoCD resource, which is part of the names of the ServiceAccounts that the operator creates.
-pub(crate) fn name(wanted: &DesiredAgent) -> String {
-    let mut said = wanted.argocd_manifests.iter().flatten();
+pub(crate) fn name(desired: &DesiredAgent) -> String {
+    let mut said = desired.argocd_manifests.iter().flatten();
     let argocd = said.find(|it| it["kind"] == "ArgoCD");
     let name = argocd.and_then(|it| it["metadata"]["name"].as_str());
     name.unwrap_or(ARGOCD).to_owned()
@@ -46,12 +46,12 @@ pub(super) fn default(mode: Mode) -> Value {
 pub(super) const COPIED_SECRET: &str = "argocd-agent-open-cluster-management.io-argocd-agent-addon-client-cert";
 
 /// Adds the required settings that an ArgoCD resource does not have.
-pub(super) fn complete(argocd: &mut Value, wanted: &DesiredAgent, server: &Server) {
+pub(super) fn complete(argocd: &mut Value, desired: &DesiredAgent, server: &Server) {
     if let Some(metadata) = child(argocd, "metadata") {
-        fill(metadata, "namespace", &wanted.namespace);
+        fill(metadata, "namespace", &desired.namespace);
     }
     let Some(spec) = child(argocd, "spec") else { return };
-    if wanted.operator {
+    if desired.operator {
         // Our operator may not grant all permissions, which the default cluster-scoped roles do.
         spec.entry("defaultClusterScopedRoleDisabled")
             .or_insert(Value::Bool(true));

@@ -75,34 +75,34 @@ impl Hub {
         let Some(action) = self.decide(cluster) else {
             return String::new();
         };
-        assert_eq!(action.of.place, ObjectRef::new("", cluster));
+        assert_eq!(action.involved_object.object_ref, ObjectRef::new("", cluster));
         let secret = ObjectRef::new("argocd", &format!("{cluster}-secret"));
         let writes = action.writes.iter().map(|write| match write {
-            Write::Create { place, .. } if *place == secret => "create",
-            Write::Patch { place, .. } if *place == secret => "patch",
+            Write::Create { object_ref, .. } if *object_ref == secret => "create",
+            Write::Patch { object_ref, .. } if *object_ref == secret => "patch",
             Write::Delete {
-                place,
-                unless_there: None,
+                object_ref,
+                unless_exists: None,
                 ..
-            } if *place == secret => "delete",
+            } if *object_ref == secret => "delete",
             Write::Delete {
-                place,
-                unless_there: Some((kind, there)),
+                object_ref,
+                unless_exists: Some((kind, existing)),
                 ..
-            } if *place == secret && **kind == CLUSTERS && *there == ObjectRef::new("", cluster) => {
+            } if *object_ref == secret && **kind == CLUSTERS && *existing == ObjectRef::new("", cluster) => {
                 "delete unless there"
             }
             _ => "something else",
         });
-        let told = action.events.iter().map(|event| event.reason);
-        writes.chain(told).collect::<Vec<_>>().join(" ")
+        let events = action.events.iter().map(|event| event.reason);
+        writes.chain(events).collect::<Vec<_>>().join(" ")
     }
 }
 
 /// Returns the managed clusters to reconcile.
 fn affected(affected: Vec<ReconcileRequest>) -> Vec<String> {
-    let clusters = affected.into_iter().filter(|it| it.sort == ReconcileKind::Cluster);
-    clusters.map(|it| it.place.to_string()).collect()
+    let clusters = affected.into_iter().filter(|it| it.kind == ReconcileKind::Cluster);
+    clusters.map(|it| it.object_ref.to_string()).collect()
 }
 
 fn secret(cluster: &str, server: &str, marks: &Value) -> Value {
@@ -210,9 +210,15 @@ fn the_secret_of_another_is_told_on_the_cluster_until_it_goes() {
     assert_eq!(hub.secret("push", &foreign), ["eu1"]);
     assert_eq!(hub.does("eu1"), "ClusterSecretConflict");
     let action = hub.decide("eu1").expect("it is told");
-    assert_eq!((action.of.resource, &*action.of.uid), (&CLUSTERS, "c"));
+    assert_eq!(
+        (action.involved_object.resource, &*action.involved_object.uid),
+        (&CLUSTERS, "c")
+    );
     assert!(action.events[0].warning);
-    assert!(action.told("").all(|recorded| recorded.lasts), "once");
+    assert!(
+        action.recorded_events("").all(|recorded| recorded.is_persistent),
+        "once"
+    );
     assert_eq!(hub.secret("push", &Value::Null), ["eu1"]);
     assert_eq!(hub.does("eu1"), "create");
 

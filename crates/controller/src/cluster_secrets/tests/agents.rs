@@ -63,11 +63,11 @@ pub(crate) fn put(recipe: &Recipe, authority: &Value, object: &mut Value) {
 struct Hub<'h> {
     authority: &'h Value,
     now: Timestamp,
-    keeper: Keeper<'h>,
+    manager: SecretManager<'h>,
     name: &'h str,
 }
 
-const AGENT: Keeper<'_> = Keeper::Agent {
+const AGENT: SecretManager<'_> = SecretManager::Agent {
     owner: OWNER_NAME,
     before: None,
     proxy: PROXY,
@@ -77,13 +77,13 @@ fn hub() -> Hub<'static> {
     Hub {
         authority: &authorities()[0],
         now: now(),
-        keeper: AGENT,
+        manager: AGENT,
         name: "eu1",
     }
 }
 
 impl Hub<'_> {
-    fn decide(&self, secrets: &[(&str, &Value)]) -> Decision {
+    fn decide(&self, secrets: &[(&str, &Value)]) -> SecretUpdate {
         let labels = [
             ("env", "prod"),
             (AGENT_NAME, "us1"),
@@ -97,7 +97,7 @@ impl Hub<'_> {
             labels: &labels,
             argocd: "argocd",
             tracking_label: "x",
-            keeper: self.keeper,
+            manager: self.manager,
             issuer: Issuer::of(&authority, self.now),
         };
         let read = |secret: &Value| ClusterSecret::read(&secret.to_string()).expect("a Secret");
@@ -110,10 +110,14 @@ impl Hub<'_> {
 
     /// Returns the write and the certificate to issue.
     fn write(&self, secret: Option<&Value>) -> (Value, Option<Recipe>) {
-        let name = self.keeper.name(self.name);
+        let name = self.manager.name(self.name);
         let secrets: Vec<_> = secret.into_iter().map(|secret| (name.as_str(), secret)).collect();
-        let Decision { write, recipe, told } = self.decide(&secrets);
-        assert_eq!(told, None);
+        let SecretUpdate {
+            write,
+            recipe,
+            conflict,
+        } = self.decide(&secrets);
+        assert_eq!(conflict, None);
         let mut written = match write.expect("something is written") {
             Write::Create(object) => object,
             Write::Patch(patch) => {
@@ -126,14 +130,18 @@ impl Hub<'_> {
         if let Some(recipe) = &recipe {
             put(recipe, self.authority, &mut written);
         }
-        assert_eq!(self.decide(&[(&name, &written)]), Decision::default(), "once is enough");
+        assert_eq!(
+            self.decide(&[(&name, &written)]),
+            SecretUpdate::default(),
+            "once is enough"
+        );
         (written, recipe)
     }
 
-    fn told(&self, name: &str, secret: &Value) -> String {
+    fn conflict(&self, name: &str, secret: &Value) -> String {
         let decision = self.decide(&[(name, secret)]);
         assert_eq!(decision.write, None);
-        decision.told.expect("something is told")
+        decision.conflict.expect("something is told")
     }
 }
 
@@ -198,7 +206,7 @@ fn the_secret_of_an_agent_is_as_argocd_agentctl_writes_it() {
 fn a_certificate_is_made_anew_for_a_reason_only() {
     let mut later = hub();
     later.now = now() + days(23);
-    assert_eq!(later.decide(&[("cluster-eu1", made())]), Decision::default());
+    assert_eq!(later.decide(&[("cluster-eu1", made())]), SecretUpdate::default());
     later.now = now() + days(24);
     let (renewed, recipe) = later.write(Some(made()));
     assert!(matches!(recipe, Some(Recipe::Client { not_after, .. }) if not_after == now() + days(54)));
@@ -252,7 +260,7 @@ fn what_argo_cd_itself_writes_into_that_of_an_agent_is_no_difference() {
     config["tlsClientConfig"]["insecure"] = json!(false);
     let mut written = with_config(&config);
     written["metadata"]["annotations"]["managed-by"] = json!("argocd.argoproj.io");
-    assert_eq!(hub().decide(&[("cluster-eu1", &written)]), Decision::default());
+    assert_eq!(hub().decide(&[("cluster-eu1", &written)]), SecretUpdate::default());
 }
 
 #[test]
@@ -267,11 +275,11 @@ fn a_certificate_that_ends_with_its_authority_is_not_made_anew_again_and_again()
     hub.now = end - SignedDuration::from_secs(10);
     let decision = hub.decide(&[("cluster-eu1", &secret)]);
     // Certificates never outlive their CA.
-    assert_eq!(decision, Decision::default());
+    assert_eq!(decision, SecretUpdate::default());
     hub.now = end;
     assert_eq!(
         hub.decide(&[]),
-        Decision::default(),
+        SecretUpdate::default(),
         "an authority that is over signs nothing"
     );
 }
@@ -286,9 +294,9 @@ fn without_an_authority_nothing_is_written_and_conflicts_are_told() {
     };
     for authority in [&broken, &other_key] {
         let hub = Hub { authority, ..hub() };
-        assert_eq!(hub.decide(&[]), Decision::default());
+        assert_eq!(hub.decide(&[]), SecretUpdate::default());
         assert!(
-            hub.told("push", &secret("eu1", "https://eu1", &json!({})))
+            hub.conflict("push", &secret("eu1", "https://eu1", &json!({})))
                 .contains("argocd/push")
         );
     }
@@ -329,7 +337,7 @@ fn secrets_of_the_peers_for_agents_are_taken_over_and_those_of_argocd_agentctl_a
 
     let by_hand = of_the_peer(&of_acm, false);
     assert_eq!(
-        hub().told("cluster-eu1", &by_hand),
+        hub().conflict("cluster-eu1", &by_hand),
         "Argo CD knows this cluster by Secret argocd/cluster-eu1, which stays unchanged, so the controller creates no \
          other: delete it, or hand \
          argocd/cluster-eu1 over by the label app.kubernetes.io/managed-by=argocd-ocm-cmp"
@@ -340,8 +348,8 @@ fn secrets_of_the_peers_for_agents_are_taken_over_and_those_of_argocd_agentctl_a
         json!({"data": {"server": encoded("https://eu1.example.com")}}),
         json!({"data": {"config": encoded("hunter2")}}),
     ] {
-        let told = hub().told("cluster-eu1", &of_the_peer(&other, true));
-        assert!(told.contains("stays unchanged"), "{other}");
+        let conflict = hub().conflict("cluster-eu1", &of_the_peer(&other, true));
+        assert!(conflict.contains("stays unchanged"), "{other}");
     }
     let mut handed_over = by_hand;
     handed_over["metadata"]["labels"][MANAGED_BY] = json!(OURS);
@@ -353,21 +361,25 @@ fn secrets_of_the_peers_for_agents_are_taken_over_and_those_of_argocd_agentctl_a
 #[test]
 fn no_secret_of_an_agent_is_written_beside_another() {
     let of_agent = secret("europe", "https://principal:9090?agentName=eu1", &json!({}));
-    assert!(hub().told("by-hand", &of_agent).contains("argocd/by-hand, which stays"));
+    assert!(
+        hub()
+            .conflict("by-hand", &of_agent)
+            .contains("argocd/by-hand, which stays")
+    );
     let blank = secret("eu1", "https://eu1-control-plane", &json!({}));
-    let told = hub().told(GITOPS_NAME, &blank);
-    assert!(told.ends_with("so the controller creates no other"), "{told}");
+    let conflict = hub().conflict(GITOPS_NAME, &blank);
+    assert!(conflict.ends_with("so the controller creates no other"), "{conflict}");
 }
 
 #[test]
 fn the_hub_itself_needs_no_agent_and_no_credential() {
     let (owner, before) = (OWNER_NAME, None);
-    let hub = |keeper| Hub {
-        keeper,
+    let hub = |manager| Hub {
+        manager,
         name: "local-cluster",
         ..hub()
     };
-    let (itself, agent) = (hub(Keeper::Hub { owner, before }), hub(AGENT));
+    let (itself, agent) = (hub(SecretManager::Hub { owner, before }), hub(AGENT));
     let (made, recipe) = itself.write(None);
     assert_eq!(recipe, None);
     assert_eq!(made["metadata"]["name"], "cluster-local-cluster");
@@ -406,7 +418,7 @@ fn the_hub_itself_needs_no_agent_and_no_credential() {
     let by_hand = secret("in-cluster", "https://kubernetes.default.svc/", &json!({}));
     assert!(
         itself
-            .told("in-cluster", &by_hand)
+            .conflict("in-cluster", &by_hand)
             .contains("argocd/in-cluster, which stays")
     );
     let labels = |value: &str| Labels::of(&BTreeMap::from([(HUB.to_owned(), value.to_owned())]));

@@ -1,17 +1,17 @@
 //! The argocd-agent part of the status of a GitOpsCluster: the readiness of the hub, and the health of the clusters' agents.
 
-use super::{Condition, Is, few};
+use super::{Condition, ConditionStatus, first_few};
 use crate::argocd_agent::reconcile as argocd_agent;
-use crate::argocd_agent::reconcile::Ready;
+use crate::argocd_agent::reconcile::AddonStatus;
 use crate::argocd_agent::rollout;
 use crate::argocd_agent::rollout::Progress;
 use crate::argocd_agent::state;
-use crate::argocd_agent::state::{State, Told};
+use crate::argocd_agent::state::{AgentStatus, State};
 use crate::argocd_agent::{DesiredAgent, Server, WITHOUT_OURS, WITHOUT_OURS_BESIDE_AN_OPERATOR};
 use crate::cache::Cache;
 use crate::gitopscluster::membership::agents_of;
 use crate::model::AgentResource;
-use crate::model::{GitOpsCluster, Reach, TlsSecret};
+use crate::model::{Availability, GitOpsCluster, TlsSecret};
 use crate::reconcile::{Context, Settings};
 use ocm::argocd_agent as names;
 use ocm::health::time;
@@ -20,12 +20,12 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
 /// The maximum number of clusters in the list of the status.
-const LISTED: usize = 100;
+const MAX_LISTED: usize = 100;
 
 /// A cluster and the health of its agent.
 struct Member<'i> {
     name: &'i str,
-    told: Told<'i>,
+    status: AgentStatus<'i>,
     /// The time when the agent's certificate expires.
     until: Option<&'i str>,
 }
@@ -40,20 +40,20 @@ pub(super) struct Agents {
 }
 
 /// Returns the status of the agents that a GitOpsCluster asks for.
-pub(super) fn told(
+pub(super) fn status(
     cache: &Cache,
-    place: &ObjectRef,
+    object_ref: &ObjectRef,
     it: &GitOpsCluster,
-    wanted: &DesiredAgent,
+    desired: &DesiredAgent,
     context: &Context<'_>,
 ) -> Agents {
     let argocd = &*context.settings.argocd;
-    let server = argocd_agent::server(cache, wanted);
-    let clusters = agents_of(cache, place, it, argocd);
+    let server = argocd_agent::server(cache, desired);
+    let clusters = agents_of(cache, object_ref, it, argocd);
     let mut members: Vec<_> = clusters.iter().map(|cluster| member(cache, cluster, argocd)).collect();
-    members.sort_unstable_by_key(|member| (member.told.state, member.name));
-    let ready = argocd_agent::ready(cache, place, it, wanted, context);
-    let parts = Parts::of(cache, place, wanted, &server, &clusters, &ready, context);
+    members.sort_unstable_by_key(|member| (member.status.state, member.name));
+    let ready = argocd_agent::addon_status(cache, object_ref, it, desired, context);
+    let parts = Parts::of(cache, object_ref, desired, &server, &clusters, &ready, context);
     let mut conditions = if it.spec.is_of_pull {
         parts.of_pull()
     } else {
@@ -63,17 +63,17 @@ pub(super) fn told(
     conditions.push(up_to_date(ready.progress, &members));
     let count = |is: fn(&Member<'_>) -> bool| members.iter().filter(|member| is(member)).count();
     let counts = [
-        ("installed", count(|member| member.told.is_installed)),
-        ("connected", count(|member| member.told.state == State::Connected)),
-        ("degraded", count(|member| member.told.state == State::Degraded)),
+        ("installed", count(|member| member.status.is_installed)),
+        ("connected", count(|member| member.status.state == State::Connected)),
+        ("degraded", count(|member| member.status.state == State::Degraded)),
     ];
-    let listed: Vec<_> = members.iter().take(LISTED).map(Member::text).collect();
+    let listed: Vec<_> = members.iter().take(MAX_LISTED).map(Member::text).collect();
     let server = server.ok().map(|it| json!({"address": it.address, "port": it.port}));
     let fields = [
         ("server", json!(server)),
         ("certificates", json!(certificates(cache))),
         ("clusterStates", json!(listed)),
-        ("clusterStatesCut", json!(members.len().saturating_sub(LISTED))),
+        ("clusterStatesCut", json!(members.len().saturating_sub(MAX_LISTED))),
     ];
     Agents {
         conditions,
@@ -95,19 +95,19 @@ fn certificates(cache: &Cache) -> Vec<Value> {
 /// Returns a cluster and the health of its agent.
 fn member<'i>(cache: &'i Cache, cluster: &'i str, argocd: &str) -> Member<'i> {
     let addon = cache.object(AgentResource::AddOns, &ObjectRef::new(cluster, names::ADDON));
-    let is_silent = cache.reach(cluster) == Reach::Silent;
+    let is_silent = cache.availability(cluster) == Availability::Unknown;
     Member {
         name: cluster,
-        told: state::told(addon.map(|addon| &addon.object), is_silent),
+        status: state::agent_status(addon.map(|addon| &addon.object), is_silent),
         until: argocd_agent::certificate_until(cache, cluster, argocd),
     }
 }
 
 impl Member<'_> {
     fn text(&self) -> Value {
-        let mut text = json!({"name": self.name, "state": self.told.state.name()});
-        if !self.told.message.is_empty() {
-            text["message"] = json!(manifest::text::shortened(self.told.message, 200));
+        let mut text = json!({"name": self.name, "state": self.status.state.name()});
+        if !self.status.message.is_empty() {
+            text["message"] = json!(manifest::text::shortened(self.status.message, 200));
         }
         if let Some(until) = self.until {
             text["certificateNotAfter"] = json!(until);
@@ -119,7 +119,7 @@ impl Member<'_> {
 /// Returns the condition that is True if the agents of all reachable clusters are connected.
 fn connected(members: &[Member<'_>]) -> Condition {
     let of = |is: &dyn Fn(State) -> bool| -> Vec<String> {
-        let those = members.iter().filter(|member| is(member.told.state));
+        let those = members.iter().filter(|member| is(member.status.state));
         those.map(|member| member.name.to_owned()).collect()
     };
     let unwell = of(&|state| matches!(state, State::Degraded | State::Disconnected));
@@ -127,10 +127,22 @@ fn connected(members: &[Member<'_>]) -> Condition {
     let silent = of(&|state| state == State::Unreachable);
     let connected = of(&|state| state == State::Connected).len();
     let (is, reason, what) = match (&unwell[..], &coming[..]) {
-        ([], []) if members.is_empty() => (Is::Unknown, "NoClusters", "no cluster has an agent".to_owned()),
-        ([], []) => (Is::True, "Success", String::new()),
-        ([], coming) => (Is::Unknown, "InProgress", format!("pending: {}", few(coming))),
-        (unwell, _) => (Is::False, "NotConnected", format!("not connected: {}", few(unwell))),
+        ([], []) if members.is_empty() => (
+            ConditionStatus::Unknown,
+            "NoClusters",
+            "no cluster has an agent".to_owned(),
+        ),
+        ([], []) => (ConditionStatus::True, "Success", String::new()),
+        ([], coming) => (
+            ConditionStatus::Unknown,
+            "InProgress",
+            format!("pending: {}", first_few(coming)),
+        ),
+        (unwell, _) => (
+            ConditionStatus::False,
+            "NotConnected",
+            format!("not connected: {}", first_few(unwell)),
+        ),
     };
     let mut message = if members.is_empty() {
         what
@@ -143,7 +155,7 @@ fn connected(members: &[Member<'_>]) -> Condition {
             .join(", ")
     };
     if !silent.is_empty() {
-        message = format!("{message}; unreachable: {}", few(&silent));
+        message = format!("{message}; unreachable: {}", first_few(&silent));
     }
     Condition {
         kind: "AgentsConnected",
@@ -157,10 +169,10 @@ fn connected(members: &[Member<'_>]) -> Condition {
 fn up_to_date(progress: Progress, members: &[Member<'_>]) -> Condition {
     let Progress { state, message } = progress;
     let (is, reason) = match state {
-        _ if members.is_empty() => (Is::Unknown, "NoClusters"),
-        rollout::State::Done => (Is::True, "Success"),
-        rollout::State::Going => (Is::Unknown, "InProgress"),
-        rollout::State::Stopped => (Is::False, "RolloutStopped"),
+        _ if members.is_empty() => (ConditionStatus::Unknown, "NoClusters"),
+        rollout::State::Done => (ConditionStatus::True, "Success"),
+        rollout::State::InProgress => (ConditionStatus::Unknown, "InProgress"),
+        rollout::State::Stopped => (ConditionStatus::False, "RolloutStopped"),
     };
     Condition {
         kind: "AgentsUpToDate",
@@ -171,7 +183,7 @@ fn up_to_date(progress: Progress, members: &[Member<'_>]) -> Condition {
 }
 
 /// The message of a part that is ready, or the status and the reason why it is not.
-type Part = Result<String, (Is, String)>;
+type Part = Result<String, (ConditionStatus, String)>;
 
 /// The prerequisites of agents.
 struct Parts {
@@ -190,11 +202,11 @@ struct Parts {
 impl Parts {
     fn of(
         cache: &Cache,
-        place: &ObjectRef,
-        wanted: &DesiredAgent,
+        object_ref: &ObjectRef,
+        desired: &DesiredAgent,
         server: &Result<Server, String>,
         clusters: &BTreeSet<&str>,
-        ready: &Ready,
+        ready: &AddonStatus,
         context: &Context<'_>,
     ) -> Self {
         let Settings { argocd, .. } = context.settings;
@@ -203,9 +215,9 @@ impl Parts {
                 .object(AgentResource::TokenKey, &ObjectRef::new(argocd, name))
                 .is_some()
         };
-        let coming = |what: &str| Err((Is::Unknown, format!("{what} does not exist yet")));
-        let there = |is_there, what: &str| {
-            if is_there {
+        let coming = |what: &str| Err((ConditionStatus::Unknown, format!("{what} does not exist yet")));
+        let existing = |exists, what: &str| {
+            if exists {
                 Ok(format!("{what} exists"))
             } else {
                 coming(what)
@@ -215,13 +227,14 @@ impl Parts {
             let is_applied = |cluster: &&&str| {
                 let work = cache.object(AgentResource::Works, &ObjectRef::new(cluster, name));
                 work.is_some_and(|it| {
-                    it.owner().as_ref() == Some(place) && state::condition(&it.object, "Applied")["status"] == "True"
+                    it.owner().as_ref() == Some(object_ref)
+                        && state::condition(&it.object, "Applied")["status"] == "True"
                 })
             };
             let applied = clusters.iter().filter(is_applied).count();
             let message = format!("{applied} of {} clusters have applied the ManifestWork", clusters.len());
             if applied < clusters.len() {
-                Err((Is::Unknown, message))
+                Err((ConditionStatus::Unknown, message))
             } else {
                 Ok(message)
             }
@@ -229,39 +242,39 @@ impl Parts {
         Self {
             server: match server {
                 Ok(Server { address, port }) => Ok(format!("agents connect to {address}:{port}")),
-                Err(why) => Err((Is::False, why.clone())),
+                Err(why) => Err((ConditionStatus::False, why.clone())),
             },
-            token_key: there(secret(names::JWT_SECRET), "the token key"),
+            token_key: existing(secret(names::JWT_SECRET), "the token key"),
             authority: authority(cache, argocd),
             principal: leaf(cache, names::PRINCIPAL_TLS),
             proxy: leaf(cache, names::RESOURCE_PROXY_TLS),
-            template: if is_unattended(wanted, context.settings) {
-                let why = if wanted.operator {
+            template: if is_unattended(desired, context.settings) {
+                let why = if desired.operator {
                     WITHOUT_OURS_BESIDE_AN_OPERATOR
                 } else {
                     WITHOUT_OURS
                 };
-                Err((Is::False, why.to_owned()))
+                Err((ConditionStatus::False, why.to_owned()))
             } else {
-                there(ready.template, "the AddOnTemplate")
+                existing(ready.template, "the AddOnTemplate")
             },
-            config: there(ready.config, "the AddOnDeploymentConfig"),
+            config: existing(ready.config, "the AddOnDeploymentConfig"),
             management: match &ready.management {
                 Ok(true) => Ok("OCM installs the add-on on the selected clusters".to_owned()),
                 Ok(false) => coming("the ClusterManagementAddOn"),
                 Err(clusters) => Err((
-                    Is::False,
+                    ConditionStatus::False,
                     format!(
                         "no GitOpsCluster selects {}, which have the add-on: select them, or delete their \
                          ManagedClusterAddOn {}",
-                        few(clusters),
+                        first_few(clusters),
                         names::ADDON
                     ),
                 )),
             },
             works: applied(names::CA_WORK),
-            argocd: if wanted.is_operated() {
-                applied(&names::argocd_work(&place.namespace, &place.name))
+            argocd: if desired.is_operated() {
+                applied(&names::argocd_work(&object_ref.namespace, &object_ref.name))
             } else {
                 Ok("the add-on includes Argo CD".to_owned())
             },
@@ -299,14 +312,14 @@ impl Parts {
 }
 
 /// Returns true if no image of this program is set, so that agents are not restarted when their certificates are renewed.
-fn is_unattended(wanted: &DesiredAgent, settings: &Settings) -> bool {
-    wanted.brings_argocd() && wanted.images.or(&settings.images).ours.is_none()
+fn is_unattended(desired: &DesiredAgent, settings: &Settings) -> bool {
+    desired.brings_argocd() && desired.images.or(&settings.images).ours.is_none()
 }
 
 /// Returns the first part with the worst status, or the joined messages if all parts are ready.
 fn worst<const N: usize>(parts: [Part; N]) -> Part {
-    let is = |is: Is| move |part: &&Part| matches!(part, Err((other, _)) if *other == is);
-    let bad = [Is::False, Is::Unknown]
+    let is = |is: ConditionStatus| move |part: &&Part| matches!(part, Err((other, _)) if *other == is);
+    let bad = [ConditionStatus::False, ConditionStatus::Unknown]
         .into_iter()
         .find_map(|it| parts.iter().find(is(it)));
     if let Some(bad) = bad {
@@ -318,11 +331,13 @@ fn worst<const N: usize>(parts: [Part; N]) -> Part {
 
 fn condition(kind: &'static str, part: Part) -> Condition {
     let (is, reason, message) = match part {
-        Ok(message) => (Is::True, ["Success"; 2], message),
-        Err((Is::False, message)) if kind == "ServerDiscovered" => {
-            (Is::False, ["ArgoCDAgentFailed", "ServerNotDiscovered"], message)
-        }
-        Err((Is::False, message)) => (Is::False, ["ArgoCDAgentFailed", "Failed"], message),
+        Ok(message) => (ConditionStatus::True, ["Success"; 2], message),
+        Err((ConditionStatus::False, message)) if kind == "ServerDiscovered" => (
+            ConditionStatus::False,
+            ["ArgoCDAgentFailed", "ServerNotDiscovered"],
+            message,
+        ),
+        Err((ConditionStatus::False, message)) => (ConditionStatus::False, ["ArgoCDAgentFailed", "Failed"], message),
         Err((is, message)) => (is, ["Reconciling", "InProgress"], message),
     };
     Condition {
@@ -337,7 +352,7 @@ fn authority(cache: &Cache, argocd: &str) -> Part {
     let name = names::CA_SECRET;
     let Some(ca) = cache.certificate(name) else {
         return Err((
-            Is::Unknown,
+            ConditionStatus::Unknown,
             format!(
                 "Secret {argocd}/{name} of type kubernetes.io/tls does not exist yet: delete a Secret of another type \
                  if it has this name"
@@ -346,7 +361,7 @@ fn authority(cache: &Cache, argocd: &str) -> Part {
     };
     match ca.leaf() {
         None => Err((
-            Is::False,
+            ConditionStatus::False,
             format!(
                 "Secret {argocd}/{name} has no certificate that matches its key: correct it, or delete it to replace \
                  the CA of all agents"
@@ -373,7 +388,10 @@ fn leaf(cache: &Cache, name: &str) -> Part {
         ca.certificates.iter().find(|it| leaf.is_issued_by(it))
     };
     match cache.certificate(name) {
-        None => Err((Is::Unknown, "the certificate does not exist yet".to_owned())),
+        None => Err((
+            ConditionStatus::Unknown,
+            "the certificate does not exist yet".to_owned(),
+        )),
         Some(leaf) => Ok(match issued_by(leaf) {
             Some(authority) => format!("issued by {}", authority.common_name),
             None => "issued externally; not renewed by this controller".to_owned(),

@@ -6,13 +6,13 @@ use crate::cache::tests::cluster;
 use crate::cluster_secrets::tests::agents::{authorities, both};
 use crate::gitopscluster::membership::{agents_of, has_agent};
 use crate::model::AgentResource;
+use crate::model::Availability;
 use crate::model::Object;
-use crate::model::Reach;
 use crate::runtime::table::Update;
 use jiff::{SignedDuration, Timestamp};
 use ocm::argocd_agent as names;
 
-fn wanted(revoked: &[&str]) -> DesiredAgent {
+fn desired(revoked: &[&str]) -> DesiredAgent {
     DesiredAgent {
         mode: Mode::Managed,
         address: None,
@@ -35,18 +35,18 @@ impl Hub {
     fn with_agents() -> Self {
         let mut hub = Self::new();
         hub.authority(&authorities()[0]);
-        hub.ask(&all(), Some(wanted(&[])));
+        hub.ask(&all(), Some(desired(&[])));
         hub.settle();
         hub
     }
 
     /// Sets or removes the agent settings of a GitOpsCluster.
-    fn ask(&mut self, place: &ObjectRef, agent: Option<DesiredAgent>) {
+    fn ask(&mut self, object_ref: &ObjectRef, agent: Option<DesiredAgent>) {
         match agent {
-            Some(agent) => self.agents.insert(place.clone(), agent),
-            None => self.agents.remove(place),
+            Some(agent) => self.agents.insert(object_ref.clone(), agent),
+            None => self.agents.remove(object_ref),
         };
-        self.write(place, &acm(&json!({})));
+        self.write(object_ref, &acm(&json!({})));
     }
 
     /// Returns the clusters that have a Secret of their agent.
@@ -61,8 +61,8 @@ impl Hub {
         &self.secrets[&agent_name(cluster)]["metadata"]["annotations"]["argocd-ocm-cmp.github.io/gitopscluster"]
     }
 
-    fn reach(&mut self, name: &str, reach: Reach) {
-        self.apply(cluster(name, reach));
+    fn availability(&mut self, name: &str, availability: Availability) {
+        self.apply(cluster(name, availability));
     }
 
     /// Returns the time when a cluster is reconciled again without watch events.
@@ -88,7 +88,7 @@ impl Hub {
 
     /// Writes PlacementDecisions with these clusters for a GitOpsCluster.
     fn list(&mut self, of: &ObjectRef, clusters: &[&str]) {
-        let place = ObjectRef::new(&of.namespace, &format!("{}-argocd-agent-decision-1", of.name));
+        let object_ref = ObjectRef::new(&of.namespace, &format!("{}-argocd-agent-decision-1", of.name));
         let decisions: Vec<_> = clusters.iter().map(|cluster| json!({"clusterName": cluster})).collect();
         let text = json!({
             "metadata": {
@@ -98,15 +98,18 @@ impl Hub {
             "status": {"decisions": decisions},
         });
         let object = Object::read(AgentResource::Decisions, &text.to_string()).expect("a PlacementDecision");
-        self.apply(Change::Object(AgentResource::Decisions, Update::Set(place, object)));
+        self.apply(Change::Object(
+            AgentResource::Decisions,
+            Update::Set(object_ref, object),
+        ));
     }
 
     /// Returns the clusters on which a GitOpsCluster runs argocd-agent.
-    fn has(&self, place: &ObjectRef) -> Vec<&str> {
-        let it = self.cache.gitops_cluster(place).expect("it is there");
-        let members = agents_of(&self.cache, place, it, "argocd");
+    fn has(&self, object_ref: &ObjectRef) -> Vec<&str> {
+        let it = self.cache.gitops_cluster(object_ref).expect("it is there");
+        let members = agents_of(&self.cache, object_ref, it, "argocd");
         for cluster in ["eu1", "eu2", "eu3"] {
-            let is = has_agent(&self.cache, place, it, cluster, "argocd");
+            let is = has_agent(&self.cache, object_ref, it, cluster, "argocd");
             assert_eq!(is, members.contains(cluster), "{cluster}");
         }
         members.into_iter().collect()
@@ -157,14 +160,14 @@ fn the_hub_itself_is_registered_without_an_agent() {
     hub.secret("cluster-hub", None);
     hub.secret("in-cluster", Some(by_hand));
     assert_eq!(secrets_of(&hub.settle()), [""; 0], "none beside that of somebody else");
-    assert!(hub.says_of(&all(), "ClustersRegistered")[2].contains("argocd/in-cluster"));
+    assert!(hub.condition_of(&all(), "ClustersRegistered")[2].contains("argocd/in-cluster"));
 }
 
 #[test]
 fn secrets_are_written_when_there_is_an_authority_and_follow_it() {
     let [one, other] = authorities();
     let mut hub = Hub::new();
-    hub.ask(&all(), Some(wanted(&[])));
+    hub.ask(&all(), Some(desired(&[])));
     hub.settle();
     assert_eq!(hub.agents(), [""; 0]);
     assert_eq!(hub.is("ClustersRegistered"), ["Unknown", "Reconciling"]);
@@ -206,10 +209,10 @@ fn certificates_are_renewed_though_it_is_not_certain_that_clusters_are_selected(
         |hub| hub.select(&[]),
         |hub| {
             hub.apply(Change::Placement(Update::Listed(HashSet::new())));
-            hub.apply(Change::Decision(Update::Listed(HashSet::new())));
+            hub.apply(Change::PlacementDecision(Update::Listed(HashSet::new())));
         },
         |hub| {
-            hub.reach("eu2", Reach::Silent);
+            hub.availability("eu2", Availability::Unknown);
             hub.select(&["eu1"]);
         },
     ];
@@ -226,7 +229,7 @@ fn certificates_are_renewed_though_it_is_not_certain_that_clusters_are_selected(
 #[test]
 fn a_gitopscluster_that_goes_from_one_form_to_the_other_replaces_its_secrets() {
     let mut hub = Hub::with_all();
-    hub.ask(&all(), Some(wanted(&[])));
+    hub.ask(&all(), Some(desired(&[])));
     assert_eq!(
         secrets_of(&hub.settle()),
         [""; 0],
@@ -251,7 +254,7 @@ fn what_is_not_selected_for_certain_stays_in_its_form() {
     let mut hub = Hub::with_all();
     hub.authority(&authorities()[0]);
     hub.select(&[]);
-    hub.ask(&all(), Some(wanted(&[])));
+    hub.ask(&all(), Some(desired(&[])));
     hub.settle();
     hub.look_at_all();
     assert_eq!((hub.registered(), hub.agents()), (vec!["eu1", "eu2"], vec![]));
@@ -270,11 +273,11 @@ fn a_revoked_cluster_loses_its_secret_at_once() {
     let mut hub = Hub::with_agents();
     // Also while the selection is in doubt.
     hub.select(&[]);
-    hub.reach("eu2", Reach::Silent);
-    hub.ask(&all(), Some(wanted(&["eu2"])));
+    hub.availability("eu2", Availability::Unknown);
+    hub.ask(&all(), Some(desired(&["eu2"])));
     hub.settle();
     assert_eq!(hub.agents(), ["eu1"]);
-    hub.reach("eu2", Reach::Heard);
+    hub.availability("eu2", Availability::Available);
     hub.select(&["eu1", "eu2"]);
     hub.settle();
     assert_eq!(hub.agents(), ["eu1"]);
@@ -282,18 +285,18 @@ fn a_revoked_cluster_loses_its_secret_at_once() {
     assert_eq!(["selected", "registered"].map(|key| &counted[key]), [1, 1]);
     hub.list(&all(), &["eu2"]);
     assert_eq!(hub.has(&all()), ["eu1"]);
-    hub.ask(&all(), Some(wanted(&[])));
+    hub.ask(&all(), Some(desired(&[])));
     hub.settle();
     assert_eq!(hub.agents(), ["eu1", "eu2"]);
 }
 
 #[test]
 fn a_cluster_that_is_not_heard_keeps_its_secret_until_it_is() {
-    for reach in [Reach::Silent, Reach::Unwell] {
+    for availability in [Availability::Unknown, Availability::Unavailable] {
         for mut hub in [Hub::with_agents(), Hub::with_all()] {
             let both = |hub: &Hub| [hub.registered(), hub.agents()].concat().join(" ");
             hub.list(&all(), &["eu1", "eu2"]);
-            hub.reach("eu2", reach);
+            hub.availability("eu2", availability);
             hub.select(&["eu1"]);
             hub.settle();
             hub.look_at_all();
@@ -302,7 +305,7 @@ fn a_cluster_that_is_not_heard_keeps_its_secret_until_it_is() {
             if is_of_agents {
                 assert_eq!(hub.has(&all()), ["eu1", "eu2"]);
             }
-            hub.reach("eu2", Reach::Heard);
+            hub.availability("eu2", Availability::Available);
             let is_looked_at = hub.affected.contains(&(ReconcileKind::GitOpsCluster, all()));
             assert!(is_looked_at, "it may have to give it up");
             hub.settle();
@@ -318,10 +321,10 @@ fn a_cluster_that_is_not_heard_keeps_its_secret_until_it_is() {
 fn of_two_that_ask_for_agents_the_first_keeps_its_clusters() {
     let mut hub = Hub::with_agents();
     let other = ObjectRef::new("argocd", "aaa");
-    hub.ask(&other, Some(wanted(&[])));
+    hub.ask(&other, Some(desired(&[])));
     assert_eq!(secrets_of(&hub.settle()), [""; 0]);
     assert_eq!(hub.agent_owner("eu1"), "argocd/all");
-    let message = hub.says_of(&other, "ClustersRegistered")[2];
+    let message = hub.condition_of(&other, "ClustersRegistered")[2];
     assert!(
         message.contains("eu1: GitOpsCluster argocd/all already registers it"),
         "{message}"
@@ -344,7 +347,7 @@ fn agents_do_not_come_to_clusters_that_another_has_registered_without() {
     let mut hub = Hub::with_all();
     hub.authority(&authorities()[0]);
     let other = ObjectRef::new("argocd", "aaa");
-    hub.ask(&other, Some(wanted(&[])));
+    hub.ask(&other, Some(desired(&[])));
     assert_eq!(secrets_of(&hub.settle()), [""; 0]);
     assert_eq!(hub.registered(), ["eu1", "eu2"]);
     assert_eq!(hub.has(&other), [""; 0]);
@@ -361,7 +364,7 @@ fn agents_do_not_come_to_clusters_that_another_has_registered_without() {
 fn who_goes_does_not_wait_for_what_another_cannot_write() {
     let mut hub = Hub::with_all();
     let other = ObjectRef::new("argocd", "aaa");
-    hub.ask(&other, Some(wanted(&[])));
+    hub.ask(&other, Some(desired(&[])));
     hub.settle();
     hub.delete(&all());
     hub.settle();
@@ -374,8 +377,8 @@ fn clusters_keep_their_agents_on_doubt_and_by_who_has_them() {
     let mut hub = Hub::new();
     let other = ObjectRef::new("argocd", "aaa");
     // Without a CA there are no Secrets that show which GitOpsCluster was first.
-    for place in [&all(), &other] {
-        hub.ask(place, Some(wanted(&[])));
+    for object_ref in [&all(), &other] {
+        hub.ask(object_ref, Some(desired(&[])));
         hub.settle();
     }
     assert_eq!(
@@ -391,7 +394,7 @@ fn clusters_keep_their_agents_on_doubt_and_by_who_has_them() {
     );
     hub.select(&[]);
     assert_eq!(hub.has(&all()), ["eu1", "eu2", "eu3"]);
-    hub.apply(Change::Decision(Update::Listed(HashSet::new())));
+    hub.apply(Change::PlacementDecision(Update::Listed(HashSet::new())));
     hub.apply(Change::Placement(Update::Listed(HashSet::new())));
     assert_eq!(hub.has(&all()), ["eu1", "eu2", "eu3"]);
     hub.apply(Change::Cluster(Update::Deleted("eu2".into())));

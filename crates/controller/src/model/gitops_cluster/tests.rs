@@ -16,7 +16,7 @@ fn spec(spec: &Value) -> Spec {
 fn clusters_are_registered_where_no_agent_is_asked_for_or_it_is_asked_for() {
     let argocd = json!({"argoNamespace": "argocd"});
     let agent = |enabled: bool| json!({"enabled": enabled, "argoCDAgent": {"enabled": true}});
-    for (registers, asked) in [
+    for (registers, requested) in [
         (true, json!({"argoServer": argocd})),
         (true, json!({"argoServer": argocd, "createBlankClusterSecrets": false})),
         (true, json!({"argoServer": argocd, "gitopsAddon": {"enabled": true}})),
@@ -33,7 +33,7 @@ fn clusters_are_registered_where_no_agent_is_asked_for_or_it_is_asked_for() {
         ),
         (true, json!({"argoCDAgentAddon": {}, "createBlankClusterSecrets": true})),
     ] {
-        assert_eq!(spec(&asked).registers, registers, "{asked}");
+        assert_eq!(spec(&requested).registers, registers, "{requested}");
     }
 }
 
@@ -50,7 +50,7 @@ fn what_is_not_done_is_named_where_it_is_asked_for() {
         "createBlankClusterSecrets": true,
         "argoServer": {"cluster": "notused"},
     });
-    assert_eq!(spec(&off).not_done, [""; 0]);
+    assert_eq!(spec(&off).not_implemented, [""; 0]);
     let on = json!({
         "createPolicyTemplate": true, "managedServiceAccountRef": "push", "gitopsAddon": addon(true, true),
     });
@@ -62,16 +62,16 @@ fn what_is_not_done_is_named_where_it_is_asked_for() {
         "gitopsAddon.overrideExistingConfigs",
         "managedServiceAccountRef",
     ];
-    assert_eq!(spec(&on).not_done, all);
+    assert_eq!(spec(&on).not_implemented, all);
     let without_agent = json!({"gitopsAddon": {"enabled": true}});
-    assert_eq!(spec(&without_agent).not_done, ["gitopsAddon"]);
+    assert_eq!(spec(&without_agent).not_implemented, ["gitopsAddon"]);
     let of_pull = json!({"argoCDAgentAddon": {"operatorNamespace": "operators", "agentNamespace": "gitops"}});
-    assert_eq!(spec(&of_pull).not_done, ["argoCDAgentAddon.operatorNamespace"]);
+    assert_eq!(spec(&of_pull).not_implemented, ["argoCDAgentAddon.operatorNamespace"]);
 }
 
 #[test]
 fn an_operator_is_where_the_agent_is() {
-    let asked = |namespace: &str, is_chosen: bool| {
+    let requested = |namespace: &str, is_chosen: bool| {
         spec(&json!({
             "argoCDAgentAddon": {"operatorNamespace": namespace, "agentNamespace": "gitops"},
             "agent": {"operator": {"enabled": is_chosen}},
@@ -83,9 +83,9 @@ fn an_operator_is_where_the_agent_is() {
         ("gitops", false, false),
         ("", true, true),
     ] {
-        let spec = asked(namespace, is_chosen);
-        assert_eq!(spec.not_done.is_empty(), is_done, "{namespace} {is_chosen}");
-        assert_eq!(spec.agent.map(|wanted| wanted.operator), Some(is_chosen));
+        let spec = requested(namespace, is_chosen);
+        assert_eq!(spec.not_implemented.is_empty(), is_done, "{namespace} {is_chosen}");
+        assert_eq!(spec.agent.map(|desired| desired.operator), Some(is_chosen));
     }
 }
 
@@ -102,14 +102,14 @@ fn an_agent_is_wanted_as_either_dialect_says() {
         operator: false,
         argocd_manifests: None,
     };
-    let wanted = |asked: &Value| spec(asked).agent;
-    assert_eq!(wanted(&json!({"argoCDAgentAddon": {}})), Some(nothing.clone()));
+    let desired = |requested: &Value| spec(requested).agent;
+    assert_eq!(desired(&json!({"argoCDAgentAddon": {}})), Some(nothing.clone()));
     let acm = |enabled: bool, agent: &Value| json!({"gitopsAddon": {"enabled": enabled, "argoCDAgent": agent}});
     let empty = json!({"enabled": true, "mode": "", "serverAddress": "", "serverPort": ""});
-    assert_eq!(wanted(&acm(true, &empty)), Some(nothing.clone()));
-    assert_eq!(wanted(&acm(false, &empty)), None);
-    assert_eq!(wanted(&acm(true, &json!({"enabled": false}))), None);
-    assert_eq!(wanted(&json!({"argoServer": {"argoNamespace": "argocd"}})), None);
+    assert_eq!(desired(&acm(true, &empty)), Some(nothing.clone()));
+    assert_eq!(desired(&acm(false, &empty)), None);
+    assert_eq!(desired(&acm(true, &json!({"enabled": false}))), None);
+    assert_eq!(desired(&json!({"argoServer": {"argoNamespace": "argocd"}})), None);
 
     let manifest = json!({"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": {"name": "argocd"}});
     let rollout = json!({"type": "Progressive", "progressive": {
@@ -142,7 +142,7 @@ fn an_agent_is_wanted_as_either_dialect_says() {
         operator: true,
         argocd_manifests: Some(vec![manifest]),
     };
-    assert_eq!(wanted(&of_pull), Some(all.clone()));
+    assert_eq!(desired(&of_pull), Some(all.clone()));
     let mut of_acm = acm(
         true,
         &json!({"enabled": true, "mode": "autonomous", "serverAddress": "hub.example.com", "serverPort": "00443"}),
@@ -153,12 +153,12 @@ fn an_agent_is_wanted_as_either_dialect_says() {
         argocd_manifests: None,
         ..all
     };
-    assert_eq!(wanted(&of_acm), Some(all));
+    assert_eq!(desired(&of_acm), Some(all));
 }
 
 #[test]
 fn what_nobody_can_mean_is_no_agent_that_is_not_wanted() {
-    for (field, asked) in [
+    for (field, requested) in [
         (
             "argoCDAgentAddon.mode",
             json!({"argoCDAgentAddon": {"mode": "automonous"}}),
@@ -176,16 +176,16 @@ fn what_nobody_can_mean_is_no_agent_that_is_not_wanted() {
             json!({"gitopsAddon": {"enabled": true, "argoCDAgent": {"enabled": true, "serverPort": "https"}}}),
         ),
     ] {
-        let spec = spec(&asked);
+        let spec = spec(&requested);
         assert_eq!(
-            (spec.agent, spec.agent_is_unclear, spec.registers),
+            (spec.agent, spec.is_agent_invalid, spec.registers),
             (None, true, false),
-            "{asked}"
+            "{requested}"
         );
-        assert_eq!(spec.not_done, [field]);
+        assert_eq!(spec.not_implemented, [field]);
     }
-    assert!(!spec(&json!({"argoCDAgentAddon": {}})).agent_is_unclear);
-    assert!(!spec(&json!({"gitopsAddon": {"enabled": false, "argoCDAgent": {"mode": "x"}}})).agent_is_unclear);
+    assert!(!spec(&json!({"argoCDAgentAddon": {}})).is_agent_invalid);
+    assert!(!spec(&json!({"gitopsAddon": {"enabled": false, "argoCDAgent": {"mode": "x"}}})).is_agent_invalid);
 }
 
 #[test]
@@ -256,13 +256,13 @@ fn outside_the_namespace_of_argo_cd_only_harmless_fields_of_agents_are_read() {
 #[test]
 fn push_is_named_as_not_done_where_red_hat_acm_would_push() {
     let argocd = json!({"argoNamespace": "argocd"});
-    let not_done = |asked: &Value| spec(asked).not_done;
-    assert_eq!(not_done(&json!({"argoServer": argocd})), [PUSH]);
+    let not_implemented = |requested: &Value| spec(requested).not_implemented;
+    assert_eq!(not_implemented(&json!({"argoServer": argocd})), [PUSH]);
     for blank in [
         json!({"argoServer": argocd, "createBlankClusterSecrets": true}),
         json!({"argoServer": argocd, "gitopsAddon": {"enabled": true, "argoCDAgent": {"enabled": true}}}),
         json!({"argoCDAgentAddon": {}}),
     ] {
-        assert_eq!(not_done(&blank), [""; 0], "{blank}");
+        assert_eq!(not_implemented(&blank), [""; 0], "{blank}");
     }
 }

@@ -5,7 +5,7 @@ use crate::annotations::REFRESH;
 use crate::cache::tests::cluster;
 use crate::cache::{Change, ReconcileRequest, Refusal};
 use crate::controllers::CONTROLLERS;
-use crate::model::{Cluster, Decision, Reach, Work};
+use crate::model::{Availability, Cluster, PlacementDecision, Work};
 use crate::pull::tenancy::Namespaces;
 use crate::reconcile::Settings;
 use crate::reconcile::mappers;
@@ -62,7 +62,7 @@ impl Hub {
             events: Vec::new(),
         };
         for name in ["eu1", "eu2"] {
-            hub.cache.apply(cluster(name, Reach::Heard));
+            hub.cache.apply(cluster(name, Availability::Available));
         }
         hub
     }
@@ -88,10 +88,10 @@ impl Hub {
     }
 
     /// Writes labels and annotations of a work, as the agent of a cluster.
-    fn mark(&mut self, place: &str, metadata: &Value) {
-        let mut work = self.work(place).clone();
+    fn mark(&mut self, object_ref: &str, metadata: &Value) {
+        let mut work = self.work(object_ref).clone();
         merge(&mut work["metadata"], metadata);
-        let (namespace, name) = place.split_once('/').expect("a place");
+        let (namespace, name) = object_ref.split_once('/').expect("a place");
         self.put("manifestworks", &ObjectRef::new(namespace, name), Some(work));
     }
 
@@ -102,11 +102,11 @@ impl Hub {
         hub
     }
 
-    fn application(&mut self, place: &ObjectRef, uid: &str, change: impl FnOnce(&mut Value)) {
+    fn application(&mut self, object_ref: &ObjectRef, uid: &str, change: impl FnOnce(&mut Value)) {
         let mut object = json!({
             "metadata": {
-                "namespace": *place.namespace,
-                "name": *place.name,
+                "namespace": *object_ref.namespace,
+                "name": *object_ref.name,
                 "uid": uid,
                 "labels": {names::PULL: "true"},
                 "annotations": {names::CLUSTER: "eu1", SKIP_RECONCILE: "true"},
@@ -118,17 +118,17 @@ impl Hub {
             },
         });
         change(&mut object);
-        self.put("applications", place, Some(object));
+        self.put("applications", object_ref, Some(object));
     }
 
-    fn change(&mut self, place: &ObjectRef, patch: &Value) {
-        let mut object = self.objects[&("applications", place.clone())].clone();
+    fn change(&mut self, object_ref: &ObjectRef, patch: &Value) {
+        let mut object = self.objects[&("applications", object_ref.clone())].clone();
         merge(&mut object, patch);
-        self.put("applications", place, Some(object));
+        self.put("applications", object_ref, Some(object));
     }
 
-    fn put(&mut self, plural: &'static str, place: &ObjectRef, object: Option<Value>) {
-        let key = (plural, place.clone());
+    fn put(&mut self, plural: &'static str, object_ref: &ObjectRef, object: Option<Value>) {
+        let key = (plural, object_ref.clone());
         let object = object.map(|mut object| {
             self.version += 1;
             object["metadata"]["resourceVersion"] = json!(self.version.to_string());
@@ -137,11 +137,11 @@ impl Hub {
         let text = object.as_ref().map(Value::to_string);
         let change = if plural == "applications" {
             let application = text.map(|text| Application::read(&text).expect("an Application"));
-            Change::Application(Update::of(place.clone(), application))
+            Change::Application(Update::of(object_ref.clone(), application))
         } else {
             let now = NOW.parse().expect("a time");
             let work = text.and_then(|text| Work::read(&text, now).expect("a work"));
-            Change::Work(WorkKind::Work, Update::of(place.clone(), work))
+            Change::Work(WorkKind::Work, Update::of(object_ref.clone(), work))
         };
         self.cache.apply(change);
         match object {
@@ -150,19 +150,19 @@ impl Hub {
         };
     }
 
-    fn decide(&self, place: &ObjectRef) -> Option<Action> {
+    fn decide(&self, object_ref: &ObjectRef) -> Option<Action> {
         let context = Context {
             now: NOW.parse::<Timestamp>().expect("a time"),
             stale: false,
             settings: &self.settings,
         };
-        reconcile(&self.cache, place, &context)
+        reconcile(&self.cache, object_ref, &context)
     }
 
     /// Reconciles an Application until nothing is left to write, and returns the writes in words.
-    fn settle(&mut self, place: &ObjectRef) -> Vec<String> {
+    fn settle(&mut self, object_ref: &ObjectRef) -> Vec<String> {
         for _ in 0..10 {
-            let Some(action) = self.decide(place) else {
+            let Some(action) = self.decide(object_ref) else {
                 return std::mem::take(&mut self.log);
             };
             self.events.extend(action.events);
@@ -175,20 +175,26 @@ impl Hub {
 
     fn write(&mut self, write: Write) {
         match write {
-            Write::Create { place, mut object, .. } => {
-                self.log.push(format!("create {place}"));
-                object["metadata"]["uid"] = json!(format!("uid of {place}"));
+            Write::Create {
+                object_ref, mut object, ..
+            } => {
+                self.log.push(format!("create {object_ref}"));
+                object["metadata"]["uid"] = json!(format!("uid of {object_ref}"));
                 object["metadata"]["generation"] = json!(1);
-                self.put("manifestworks", &place, Some(object));
+                self.put("manifestworks", &object_ref, Some(object));
             }
-            Write::Patch { resource, place, body } => {
+            Write::Patch {
+                resource,
+                object_ref,
+                body,
+            } => {
                 let of_it = if resource.kind == "Application" {
                     "application"
                 } else {
                     "work"
                 };
-                self.log.push(format!("patch {of_it} {place}"));
-                let mut object = self.objects[&(resource.plural, place.clone())].clone();
+                self.log.push(format!("patch {of_it} {object_ref}"));
+                let mut object = self.objects[&(resource.plural, object_ref.clone())].clone();
                 let version = &object["metadata"]["resourceVersion"];
                 assert_eq!(&body["metadata"]["resourceVersion"], version, "of another form");
                 assert!(of_it == "work" || body.get("spec").is_none(), "not ours: {body}");
@@ -197,42 +203,44 @@ impl Hub {
                     let generation = object["metadata"]["generation"].as_u64().expect("it has one");
                     object["metadata"]["generation"] = json!(generation + 1);
                 }
-                self.put(resource.plural, &place, Some(object));
+                self.put(resource.plural, &object_ref, Some(object));
             }
-            Write::Make { .. } => panic!("nothing is made here"),
+            Write::Generate { .. } => panic!("nothing is made here"),
             Write::Delete {
                 resource,
-                place,
-                unless_there,
+                object_ref,
+                unless_exists,
                 ..
             } => {
-                self.log.push(format!("delete {place}"));
-                if let Some((other, place)) = unless_there {
-                    assert!(!self.objects.contains_key(&(other.plural, place)), "it is there");
+                self.log.push(format!("delete {object_ref}"));
+                if let Some((other, object_ref)) = unless_exists {
+                    assert!(!self.objects.contains_key(&(other.plural, object_ref)), "it is there");
                 }
-                self.put(resource.plural, &place, None);
+                self.put(resource.plural, &object_ref, None);
             }
         }
     }
 
     /// Makes the API server reject the next write for an Application, or stop rejecting.
-    fn refuse(&mut self, place: &ObjectRef, why: Option<&str>) {
+    fn refuse(&mut self, object_ref: &ObjectRef, why: Option<&str>) {
         let affected = ReconcileRequest {
-            sort: ReconcileKind::Application,
-            place: place.clone(),
+            kind: ReconcileKind::Application,
+            object_ref: object_ref.clone(),
             refresh: Refresh::Unchanged,
         };
         let refusal = why.map(|why| Refusal {
             why: why.into(),
             gitops: None,
         });
-        let affected = self.cache.apply(Change::Refused(CONTROLLER.name, 0, affected, refusal));
+        let affected = self
+            .cache
+            .apply(Change::WriteRefused(CONTROLLER.name, 0, affected, refusal));
         assert_eq!(affected.len(), 1, "it is looked at again");
     }
 
     /// Reconciles an Application up to the first write of a work, which the API server rejects.
-    fn try_in_vain(&mut self, place: &ObjectRef) {
-        let action = self.decide(place).expect("something is to be written");
+    fn try_in_vain(&mut self, object_ref: &ObjectRef) {
+        let action = self.decide(object_ref).expect("something is to be written");
         for write in action.writes {
             match &write {
                 Write::Patch { resource, .. } if resource.kind == "Application" => self.write(write),
@@ -242,23 +250,23 @@ impl Hub {
         panic!("no work is written");
     }
 
-    fn of(&self, place: &ObjectRef) -> &Value {
-        &self.objects[&("applications", place.clone())]
+    fn of(&self, object_ref: &ObjectRef) -> &Value {
+        &self.objects[&("applications", object_ref.clone())]
     }
 
     fn works(&self) -> Vec<String> {
         let works = self.objects.keys().filter(|(plural, _)| *plural == "manifestworks");
-        works.map(|(_, place)| place.to_string()).collect()
+        works.map(|(_, object_ref)| object_ref.to_string()).collect()
     }
 
-    fn work(&self, place: &str) -> &Value {
-        let (namespace, name) = place.split_once('/').expect("a place");
+    fn work(&self, object_ref: &str) -> &Value {
+        let (namespace, name) = object_ref.split_once('/').expect("a place");
         &self.objects[&("manifestworks", ObjectRef::new(namespace, name))]
     }
 
     /// Reports that the agent applied the work, with this feedback of its Application.
-    fn report(&mut self, place: &str, values: &[(&str, &str)]) {
-        let mut work = self.work(place).clone();
+    fn report(&mut self, object_ref: &str, values: &[(&str, &str)]) {
+        let mut work = self.work(object_ref).clone();
         let payload = &work["spec"]["workload"]["manifests"][0]["metadata"];
         let form = payload["annotations"][names::PAYLOAD]
             .as_str()
@@ -274,12 +282,12 @@ impl Hub {
             json!([{"type": "Applied", "status": "True", "observedGeneration": generation, "lastTransitionTime": NOW}]);
         work["status"] = json!({"conditions": applied, "resourceStatus": {"manifests": [
             {"resourceMeta": meta, "conditions": applied, "statusFeedback": {"values": values}}]}});
-        let (namespace, name) = place.split_once('/').expect("a place");
+        let (namespace, name) = object_ref.split_once('/').expect("a place");
         self.put("manifestworks", &ObjectRef::new(namespace, name), Some(work));
     }
 
-    fn conditions(&self, place: &ObjectRef) -> Vec<(&str, &str)> {
-        let conditions = self.of(place)["status"]["conditions"].as_array();
+    fn conditions(&self, object_ref: &ObjectRef) -> Vec<(&str, &str)> {
+        let conditions = self.of(object_ref)["status"]["conditions"].as_array();
         conditions
             .into_iter()
             .flatten()
@@ -359,12 +367,12 @@ fn a_cluster_that_is_not_there_keeps_what_runs_on_another() {
     let why = "the annotation apps.open-cluster-management.io/ocm-managed-cluster names no managed cluster";
     assert_eq!(hub.conditions(&shop()), [(ERROR, why)]);
     assert_eq!(hub.works(), [WORK]);
-    let affected = hub.cache.apply(cluster("eu3", Reach::Heard));
+    let affected = hub.cache.apply(cluster("eu3", Availability::Available));
     assert_eq!(affected.len(), 1, "nobody goes there now");
     hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu4"}}}));
-    let affected = hub.cache.apply(cluster("eu4", Reach::Heard));
+    let affected = hub.cache.apply(cluster("eu4", Availability::Available));
     assert!(
-        affected.iter().any(|it| it.place == shop()),
+        affected.iter().any(|it| it.object_ref == shop()),
         "it is refresh: {affected:?}"
     );
     hub.settle(&shop());
@@ -379,12 +387,14 @@ fn a_namespace_goes_to_the_clusters_that_its_placements_select() {
     let mut hub = Hub::with_shop();
     hub.settings.pull.placement = true;
     let decide = |hub: &mut Hub, namespace: &str, names: &[&str]| {
-        let decision = Decision {
+        let decision = PlacementDecision {
             placement: "all".into(),
             clusters: names.iter().map(|name| Arc::from(*name)).collect(),
         };
-        hub.cache
-            .apply(Change::Decision(Update::Set(ObjectRef::new(namespace, "d1"), decision)))
+        hub.cache.apply(Change::PlacementDecision(Update::Set(
+            ObjectRef::new(namespace, "d1"),
+            decision,
+        )))
     };
     assert_eq!(decide(&mut hub, "argocd-2", &["eu1"]), [], "another namespace");
     hub.settle(&shop());
@@ -401,7 +411,8 @@ fn a_namespace_goes_to_the_clusters_that_its_placements_select() {
         (vec![(ERROR, why)], vec![WORK.to_owned()]),
         "what runs goes on"
     );
-    hub.cache.apply(Change::Decision(Update::Listed(HashSet::new())));
+    hub.cache
+        .apply(Change::PlacementDecision(Update::Listed(HashSet::new())));
     assert_eq!((hub.settle(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
 }
 
@@ -413,8 +424,7 @@ fn an_application_that_is_gone_takes_its_work_along_but_an_empty_hub_takes_nothi
     assert_eq!(hub.decide(&shop()), None, "the hub shows no Application at all");
     hub.application(&ObjectRef::new("argocd", "cart"), "1", |_| ());
     let action = hub.decide(&shop()).expect("it is gone");
-    let asked =
-        matches!(&action.writes[..], [Write::Delete { unless_there: Some((_, place)), .. }] if *place == shop());
+    let asked = matches!(&action.writes[..], [Write::Delete { unless_exists: Some((_, object_ref)), .. }] if *object_ref == shop());
     assert!(asked, "{action:?}");
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
@@ -492,11 +502,11 @@ fn a_work_that_is_going_is_waited_for() {
     hub.settle(&shop());
     let mut work = hub.work(WORK).clone();
     work["metadata"]["deletionTimestamp"] = json!(NOW);
-    let place = ObjectRef::new("eu1", "shop-0a1b2");
-    hub.put("manifestworks", &place, Some(work));
+    let object_ref = ObjectRef::new("eu1", "shop-0a1b2");
+    hub.put("manifestworks", &object_ref, Some(work));
     hub.settle(&shop());
     assert_eq!(hub.works(), [WORK]);
-    hub.put("manifestworks", &place, None);
+    hub.put("manifestworks", &object_ref, None);
     assert_eq!(hub.settle(&shop())[0], format!("create {WORK}"));
 }
 
@@ -602,12 +612,12 @@ fn an_application_on_a_silent_cluster_says_so_and_what_was_heard_last() {
     hub.settle(&shop());
     hub.report(WORK, &WELL);
     hub.settle(&shop());
-    let affected = hub.cache.apply(cluster("eu1", Reach::Silent));
-    assert!(affected.iter().any(|it| it.place == shop()));
+    let affected = hub.cache.apply(cluster("eu1", Availability::Unknown));
+    assert!(affected.iter().any(|it| it.object_ref == shop()));
     hub.settle(&shop());
     assert_eq!(hub.conditions(&shop())[0].0, UNREACHABLE);
     assert_eq!(hub.of(&shop())["status"]["health"]["status"], "Healthy");
-    hub.cache.apply(cluster("eu1", Reach::Heard));
+    hub.cache.apply(cluster("eu1", Availability::Available));
     hub.settle(&shop());
     assert_eq!(hub.conditions(&shop()), []);
 }
@@ -677,7 +687,7 @@ fn finds_a_work_by_its_name_when_the_cluster_has_removed_its_marks() {
     let mut hub = Hub::with_shop();
     hub.change(&shop(), &json!({"metadata": {"finalizers": [names::CASCADE[0]]}}));
     hub.settle(&shop());
-    let bare = |hub: &mut Hub, place: &str| hub.mark(place, &json!({"labels": null, "annotations": null}));
+    let bare = |hub: &mut Hub, object_ref: &str| hub.mark(object_ref, &json!({"labels": null, "annotations": null}));
     bare(&mut hub, WORK);
     assert_eq!(hub.settle(&shop()), [format!("patch work {WORK}")]);
     assert_eq!(hub.work(WORK)["metadata"]["labels"][names::PULL], "true");
@@ -778,13 +788,13 @@ fn applications_in_namespaces_of_managed_clusters_are_ignored() {
     hub.change(&mirrored, &json!({"metadata": {"deletionTimestamp": NOW}}));
     assert_eq!(hub.decide(&mirrored), None, "its finalizers are its agent's");
     let affected = hub.cache.apply(Change::Cluster(Update::Deleted("eu2".into())));
-    assert!(affected.iter().any(|it| it.place == mirrored), "{affected:?}");
+    assert!(affected.iter().any(|it| it.object_ref == mirrored), "{affected:?}");
 }
 
 #[test]
 fn an_application_is_not_delivered_onto_itself() {
     let mut hub = Hub::new();
-    hub.cache.apply(cluster("local-cluster", Reach::Heard));
+    hub.cache.apply(cluster("local-cluster", Availability::Available));
     hub.application(&shop(), "0a1b2c3d-0000", |object| {
         object["metadata"]["annotations"][names::CLUSTER] = json!("local-cluster");
     });
@@ -796,7 +806,7 @@ fn an_application_is_not_delivered_onto_itself() {
     let text = r#"{"metadata":{"name":"eu1","uid":"eu1","labels":{"local-cluster":"true"}}}"#;
     let labelled = Cluster::read(text).expect("a cluster");
     let affected = hub.cache.apply(Change::Cluster(Update::Set("eu1".into(), labelled)));
-    assert!(affected.iter().all(|it| it.place != shop()));
+    assert!(affected.iter().all(|it| it.object_ref != shop()));
     hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu1"}}}));
     hub.settle(&shop());
     assert!(

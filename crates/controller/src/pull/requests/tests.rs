@@ -1,6 +1,6 @@
 //! Tests of requests, step by step.
 
-use super::super::tests::{application, payload, said, work};
+use super::super::tests::{application, payload, reported, work};
 use super::*;
 use ocm::tracking::TRACKING_ID;
 
@@ -43,15 +43,15 @@ fn nothing_asked() -> Application {
 }
 
 /// Returns a work that carries these requests, applied by its agent, with its payload hash and these values as feedback.
-fn carries(requests: &Requests, values: &[(&str, &str)]) -> Carried {
+fn carries(requests: &Requests, values: &[(&str, &str)]) -> PullWork {
     let form = payload(&nothing_asked(), requests);
     let mut all = vec![("payload", &*form)];
     all.extend(values);
-    read(&work(&nothing_asked(), requests, Some(said(&all))))
+    read(&work(&nothing_asked(), requests, Some(reported(&all))))
 }
 
-pub(super) fn read(work: &Value) -> Carried {
-    Carried::read(work).expect("it is of the pull model")
+pub(super) fn read(work: &Value) -> PullWork {
+    PullWork::read(work).expect("it is of the pull model")
 }
 
 #[test]
@@ -63,72 +63,80 @@ fn an_operation_waits_while_the_cluster_is_in_the_middle_of_one_of_its_own() {
         ("Failed", true),
     ] {
         let state = [("operationStatePhase", phase), ("operationStateStartedAt", NOON)];
-        let (wanted, taken) = requests(&synced("abc", NOON), Some(&carries(&Requests::default(), &state)));
-        assert_eq!((wanted.operation.is_some(), taken.operation), (goes, false), "{phase}");
+        let (desired, forwarded) = requests(&synced("abc", NOON), Some(&carries(&Requests::default(), &state)));
+        assert_eq!(
+            (desired.operation.is_some(), forwarded.operation),
+            (goes, false),
+            "{phase}"
+        );
     }
 }
 
 #[test]
 fn a_request_is_carried_and_then_taken_and_then_dropped() {
     for asked in [synced("a", NOON), refreshed("normal", NOON)] {
-        let (wanted, taken) = requests(&asked, None);
-        assert_eq!((&wanted, taken), (&asked.requests, Taken::default()), "first the work");
+        let (desired, forwarded) = requests(&asked, None);
+        assert_eq!(
+            (&desired, forwarded),
+            (&asked.requests, Forwarded::default()),
+            "first the work"
+        );
         let other = read(&work(&nothing_asked(), &Requests::default(), None));
-        assert_eq!(requests(&asked, Some(&other)), (wanted.clone(), Taken::default()));
-        let offline = read(&work(&nothing_asked(), &wanted, None));
-        let taken = Taken {
-            operation: wanted.operation.is_some(),
-            refresh: wanted.refresh.is_some(),
+        assert_eq!(requests(&asked, Some(&other)), (desired.clone(), Forwarded::default()));
+        let offline = read(&work(&nothing_asked(), &desired, None));
+        let forwarded = Forwarded {
+            operation: desired.operation.is_some(),
+            refresh: desired.refresh.is_some(),
         };
         assert_eq!(
             requests(&asked, Some(&offline)),
-            (wanted.clone(), taken),
+            (desired.clone(), forwarded),
             "then the Application"
         );
         assert_eq!(
             requests(&nothing_asked(), Some(&offline)),
-            (wanted.clone(), Taken::default())
+            (desired.clone(), Forwarded::default())
         );
-        let done = carries(&wanted, &[]);
+        let done = carries(&desired, &[]);
         assert_eq!(
             requests(&asked, Some(&done)),
-            (wanted, taken),
+            (desired, forwarded),
             "as long as it stands there"
         );
-        let none = (Requests::default(), Taken::default());
+        let none = (Requests::default(), Forwarded::default());
         assert_eq!(requests(&nothing_asked(), Some(&done)), none);
     }
 }
 
 #[test]
 fn nothing_is_dropped_before_the_cluster_says_that_it_is_done() {
-    let wanted = synced("a", NOON).requests;
-    let id = wanted
+    let desired = synced("a", NOON).requests;
+    let id = desired
         .operation
         .as_ref()
         .map(|it| it.id.to_string())
         .expect("an operation");
-    let running = carries(&wanted, &[("operationPending", &id), ("operationBegun", &id)]);
-    assert_eq!(requests(&nothing_asked(), Some(&running)).0, wanted);
+    let running = carries(&desired, &[("operationPending", &id), ("operationBegun", &id)]);
+    assert_eq!(requests(&nothing_asked(), Some(&running)).0, desired);
     let late = work(
         &nothing_asked(),
-        &wanted,
-        Some(said(&[("payload", "of an earlier form")])),
+        &desired,
+        Some(reported(&[("payload", "of an earlier form")])),
     );
-    assert_eq!(requests(&nothing_asked(), Some(&read(&late))).0, wanted);
-    let silent = work(&nothing_asked(), &wanted, Some(said(&[])));
-    assert_eq!(requests(&nothing_asked(), Some(&read(&silent))).0, wanted);
-    let mut gone = said(&[("payload", &payload(&nothing_asked(), &wanted))]);
+    assert_eq!(requests(&nothing_asked(), Some(&read(&late))).0, desired);
+    let silent = work(&nothing_asked(), &desired, Some(reported(&[])));
+    assert_eq!(requests(&nothing_asked(), Some(&read(&silent))).0, desired);
+    let mut gone = reported(&[("payload", &payload(&nothing_asked(), &desired))]);
     gone["conditions"][1]["status"] = json!("False");
-    let gone = work(&nothing_asked(), &wanted, Some(gone));
+    let gone = work(&nothing_asked(), &desired, Some(gone));
     assert_eq!(
         requests(&nothing_asked(), Some(&read(&gone))).0,
-        wanted,
+        desired,
         "what is not there says nothing"
     );
-    let wanted = refreshed("hard", NOON).requests;
-    let pending = carries(&wanted, &[("refreshPending", "hard")]);
-    assert_eq!(requests(&nothing_asked(), Some(&pending)).0, wanted);
+    let desired = refreshed("hard", NOON).requests;
+    let pending = carries(&desired, &[("refreshPending", "hard")]);
+    assert_eq!(requests(&nothing_asked(), Some(&pending)).0, desired);
 }
 
 #[test]
@@ -145,15 +153,15 @@ fn an_operation_waits_for_the_one_before_it() {
         .map(|it| it.id.to_string())
         .expect("an operation");
     let running = carries(&first, &[("operationPending", &id)]);
-    assert_eq!(requests(&second, Some(&running)), (first.clone(), Taken::default()));
+    assert_eq!(requests(&second, Some(&running)), (first.clone(), Forwarded::default()));
     let offline = read(&work(&nothing_asked(), &first, None));
-    assert_eq!(requests(&second, Some(&offline)), (first.clone(), Taken::default()));
+    assert_eq!(requests(&second, Some(&offline)), (first.clone(), Forwarded::default()));
     let done = carries(&first, &[]);
     assert_eq!(
         requests(&second, Some(&done)),
-        (second.requests.clone(), Taken::default())
+        (second.requests.clone(), Forwarded::default())
     );
-    let mut refused = said(&[]);
+    let mut refused = reported(&[]);
     refused["conditions"][0]["status"] = json!("False");
     let refused = read(&work(&nothing_asked(), &first, Some(refused)));
     assert_eq!(
@@ -169,16 +177,16 @@ fn a_set_that_asks_for_what_has_been_done_meanwhile_gets_nothing_more() {
         let operation = json!({"initiatedBy": {"username": who}, "sync": {}});
         application(|object| object["operation"] = operation)
     };
-    for (who, status, taken) in [
+    for (who, status, forwarded) in [
         (names::SET_CONTROLLER, "Synced", true),
         (names::SET_CONTROLLER, "OutOfSync", false),
         ("admin", "Synced", false),
     ] {
-        let carried = carries(&Requests::default(), &[("syncStatus", status)]);
-        let (wanted, what) = requests(&of(who), Some(&carried));
+        let pull_work = carries(&Requests::default(), &[("syncStatus", status)]);
+        let (desired, what) = requests(&of(who), Some(&pull_work));
         assert_eq!(
-            (wanted.operation.is_none(), what.operation),
-            (taken, taken),
+            (desired.operation.is_none(), what.operation),
+            (forwarded, forwarded),
             "{who}, {status}"
         );
     }
@@ -193,22 +201,22 @@ fn what_is_not_done_is_not_asked_for_twice() {
         .as_ref()
         .map(|it| it.id.to_string())
         .expect("an operation");
-    let taken = Taken {
+    let forwarded = Forwarded {
         operation: true,
         refresh: false,
     };
     let waiting = carries(&first, &[("operationPending", &id)]);
-    assert_eq!(requests(&requeue_after, Some(&waiting)), (first.clone(), taken));
+    assert_eq!(requests(&requeue_after, Some(&waiting)), (first.clone(), forwarded));
     let begun = carries(&first, &[("operationPending", &id), ("operationBegun", &id)]);
     assert_eq!(
         requests(&requeue_after, Some(&begun)),
-        (first.clone(), taken),
+        (first.clone(), forwarded),
         "or it would be run when another commit's turn has come"
     );
     let done = carries(&first, &[("operationBegun", &id)]);
     assert_eq!(
         requests(&requeue_after, Some(&done)),
-        (requeue_after.requests.clone(), Taken::default())
+        (requeue_after.requests.clone(), Forwarded::default())
     );
 }
 
@@ -226,11 +234,11 @@ fn a_refresh_can_be_asked_for_at_any_time_and_a_hard_one_stays_hard() {
     let pending = carries(&first, &[("refreshPending", "normal")]);
     assert_eq!(
         requests(&second, Some(&pending)),
-        (second.requests.clone(), Taken::default())
+        (second.requests.clone(), Forwarded::default())
     );
     let hard = carries(&refreshed("hard", NOON).requests, &[("refreshPending", "hard")]);
-    let (wanted, _) = requests(&second, Some(&hard));
-    let refresh = wanted.refresh.expect("a refresh");
+    let (desired, _) = requests(&second, Some(&hard));
+    let refresh = desired.refresh.expect("a refresh");
     assert_eq!(
         (&*refresh.kind, Some(&refresh.nonce)),
         ("hard", second.requests.refresh.as_ref().map(|it| &it.nonce))
@@ -257,8 +265,8 @@ fn no_refresh_comes_or_goes_while_the_work_carries_an_operation() {
         "the refresh is done"
     );
     let running = carries(&synced("a", NOON).requests, &[("operationPending", &id)]);
-    let (wanted, taken) = requests(&refreshed("normal", LATER), Some(&running));
-    assert_eq!((wanted, taken), (synced("a", NOON).requests, Taken::default()));
+    let (desired, forwarded) = requests(&refreshed("normal", LATER), Some(&running));
+    assert_eq!((desired, forwarded), (synced("a", NOON).requests, Forwarded::default()));
     let done = carries(&both, &[]);
     assert_eq!(requests(&nothing_asked(), Some(&done)).0, Requests::default());
 }
@@ -283,7 +291,7 @@ fn a_request_has_the_same_name_after_a_restart_and_another_when_it_is_made_again
     let id = |object: &dyn Fn(&mut Value)| application(object).requests.operation.expect("an operation").id;
     let first = id(&|object| click(object, "a", NOON));
     assert_eq!(first, id(&|object| click(object, "a", NOON)));
-    assert_eq!(first.split_once(AT).map(|(_, time)| time), Some(NOON));
+    assert_eq!(first.split_once(TIME_SEPARATOR).map(|(_, time)| time), Some(NOON));
     assert_ne!(first, id(&|object| click(object, "a", LATER)));
     assert_ne!(first, id(&|object| click(object, "b", NOON)));
     let written = |object: &mut Value| {
@@ -302,9 +310,9 @@ fn an_operation_arrives_as_it_was_asked_for() {
     let asked = application(|object| {
         object["operation"] = json!({"sync": {"prune": true}, "info": [{"name": "Reason", "value": "x"}]});
     });
-    let carried = read(&work(&asked, &asked.requests, None));
-    assert_eq!(carried.operation, asked.requests.operation);
-    let value: Value = serde_json::from_str(&carried.operation.expect("an operation").value).expect("JSON");
+    let pull_work = read(&work(&asked, &asked.requests, None));
+    assert_eq!(pull_work.operation, asked.requests.operation);
+    let value: Value = serde_json::from_str(&pull_work.operation.expect("an operation").value).expect("JSON");
     assert_eq!(value["sync"], json!({"prune": true}));
     assert_eq!(value["info"][0], json!({"name": "Reason", "value": "x"}));
     assert_eq!(value["info"][1]["name"], names::OPERATION);
@@ -317,7 +325,7 @@ fn what_the_peers_have_left_in_a_work_is_no_request() {
     object["operation"] = json!({"sync": {}});
     object["metadata"]["annotations"][REFRESH] = json!("normal");
     object["metadata"]["annotations"][TRACKING_ID] = json!("x");
-    let carried = read(&work);
-    assert_eq!((&carried.operation, &carried.refresh), (&None, &None));
-    assert_eq!(requests(&nothing_asked(), Some(&carried)).0, Requests::default());
+    let pull_work = read(&work);
+    assert_eq!((&pull_work.operation, &pull_work.refresh), (&None, &None));
+    assert_eq!(requests(&nothing_asked(), Some(&pull_work)).0, Requests::default());
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 /// The fields of an Application's status that the controller owns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mirror {
+pub struct MirroredStatus {
     /// The health.
     pub health: Health,
     /// The sync status.
@@ -109,7 +109,7 @@ pub(crate) fn time(text: &str) -> Option<Box<str>> {
     Some(health::time(time).into())
 }
 
-impl Mirror {
+impl MirroredStatus {
     /// Reads an Application's `status`.
     #[must_use]
     pub fn read(status: &Value) -> Self {
@@ -225,21 +225,21 @@ fn put<T: Into<Value>>(map: &mut Map<String, Value>, key: &str, value: Option<T>
 
 /// The maximum delay of the last comparison's time, in seconds: the clusters' Argo CDs compare every few minutes, and a write for
 /// each comparison would be most of all writes.
-const LATE: i64 = 3600;
+const MAX_RECONCILED_AT_LAG: i64 = 3600;
 
 /// Returns the merge patch to the desired status, or `None` if nothing changes.
 #[must_use]
-pub fn patch(current: &Mirror, wanted: &Mirror) -> Option<Value> {
+pub fn patch(current: &MirroredStatus, desired: &MirroredStatus) -> Option<Value> {
     // The common case, which needs no JSON.
-    if current == wanted {
+    if current == desired {
         return None;
     }
-    let (before, after) = (current.to_json(), wanted.to_json());
+    let (before, after) = (current.to_json(), desired.to_json());
     let mut patch = difference(&before, &after)?;
     let only = patch
         .as_object()
         .is_some_and(|patch| patch.len() == 1 && patch.contains_key("reconciledAt"));
-    if only && !is_late(current, wanted) {
+    if only && !is_late(current, desired) {
         return None;
     }
     if let Some(Value::Object(state)) = patch.get_mut("operationState") {
@@ -250,19 +250,19 @@ pub fn patch(current: &Mirror, wanted: &Mirror) -> Option<Value> {
 
 /// Returns true if the time of the last comparison needs a write by itself: if it is too old, or if a client such as `argocd app
 /// sync` waits for a comparison after an operation.
-fn is_late(current: &Mirror, wanted: &Mirror) -> bool {
+fn is_late(current: &MirroredStatus, desired: &MirroredStatus) -> bool {
     let time = |text: Option<&str>| text?.parse::<Timestamp>().ok();
     let (Some(before), Some(after)) = (
         time(current.reconciled_at.as_deref()),
-        time(wanted.reconciled_at.as_deref()),
+        time(desired.reconciled_at.as_deref()),
     ) else {
         return true;
     };
-    let finished = wanted
+    let finished = desired
         .operation
         .as_ref()
         .and_then(|operation| time(operation.finished_at.as_deref()));
-    after.as_second().saturating_sub(before.as_second()) >= LATE
+    after.as_second().saturating_sub(before.as_second()) >= MAX_RECONCILED_AT_LAG
         || finished.is_some_and(|finished| before < finished && finished <= after)
 }
 

@@ -1,7 +1,7 @@
 //! Tests of an Application's status derived from feedback.
 
 use super::super::requests::Requests;
-use super::super::tests::{application, payload, said, work};
+use super::super::tests::{application, payload, reported, work};
 use super::super::{items, text};
 use super::*;
 use serde_json::{Value, json};
@@ -13,8 +13,8 @@ fn at(time: &str) -> Timestamp {
     time.parse().expect("a time")
 }
 
-fn carried(said: Option<Value>) -> Carried {
-    Carried::read(&work(&application(|_| ()), &Requests::default(), said)).expect("it is of the pull model")
+fn pull_work(reported: Option<Value>) -> PullWork {
+    PullWork::read(&work(&application(|_| ()), &Requests::default(), reported)).expect("it is of the pull model")
 }
 
 /// Returns a work with feedback on the current payload.
@@ -22,14 +22,14 @@ fn current(values: &[(&str, &str)]) -> Value {
     let form = payload(&application(|_| ()), &Requests::default());
     let mut all = vec![("payload", &*form)];
     all.extend(values);
-    said(&all)
+    reported(&all)
 }
 
-fn situation(carried: Option<&Carried>) -> Situation<'_> {
-    Situation {
+fn inputs(pull_work: Option<&PullWork>) -> StatusInputs<'_> {
+    StatusInputs {
         application: None,
         cluster: "eu1",
-        carried,
+        pull_work,
         notes: &[],
         read_only: false,
         is_ours: true,
@@ -61,17 +61,17 @@ impl Hub {
     }
 
     /// Returns the write in this situation, and checks that a second one is not needed.
-    fn write(&mut self, situation: &Situation<'_>) -> Option<Value> {
-        let before = Mirror::read(&self.0);
-        let patch = patch(&before, &wanted(&before, situation))?;
+    fn write(&mut self, inputs: &StatusInputs<'_>) -> Option<Value> {
+        let before = MirroredStatus::read(&self.0);
+        let patch = patch(&before, &desired(&before, inputs))?;
         merge(&mut self.0, &patch["status"]);
-        let after = Mirror::read(&self.0);
-        let later = Situation {
+        let after = MirroredStatus::read(&self.0);
+        let later = StatusInputs {
             now: at(LATER),
-            ..*situation
+            ..*inputs
         };
         assert_eq!(
-            super::patch(&after, &wanted(&after, &later)),
+            super::patch(&after, &desired(&after, &later)),
             None,
             "one write per change"
         );
@@ -79,8 +79,8 @@ impl Hub {
         Some(patch)
     }
 
-    fn hears(&mut self, said: Value) -> Option<Value> {
-        self.write(&situation(Some(&carried(Some(said)))))
+    fn hears(&mut self, reported: Value) -> Option<Value> {
+        self.write(&inputs(Some(&pull_work(Some(reported)))))
     }
 
     fn health(&self) -> &str {
@@ -127,7 +127,7 @@ fn what_the_cluster_says_is_written_at_once_and_once() {
     let mut hub = Hub::new();
     let all = [&WELL[..], &SUCCEEDED].concat();
     let patch = hub.hears(current(&all)).expect("a write");
-    let wanted = json!({"status": {
+    let desired = json!({"status": {
         "health": {"status": "Healthy", "lastTransitionTime": NOON},
         "sync": {"status": "Synced", "revision": "abc"},
         "operationState": {
@@ -138,7 +138,7 @@ fn what_the_cluster_says_is_written_at_once_and_once() {
             "syncResult": {"revision": "abc"},
         },
     }});
-    assert_eq!(patch, wanted, "and never Progressing before Healthy");
+    assert_eq!(patch, desired, "and never Progressing before Healthy");
     assert_eq!(hub.hears(current(&all)), None);
 }
 
@@ -150,10 +150,10 @@ fn a_healthy_application_stays_healthy_whatever_else_comes() {
     let patch = hub.hears(current(&more)).expect("a write");
     assert_eq!(patch["status"].get("health"), None, "{patch}");
     assert_eq!(
-        hub.hears(said(&[("payload", "of before"), ("healthStatus", "Progressing")])),
+        hub.hears(reported(&[("payload", "of before"), ("healthStatus", "Progressing")])),
         None
     );
-    assert_eq!(hub.hears(said(&[])), None);
+    assert_eq!(hub.hears(reported(&[])), None);
     assert_eq!(hub.health(), "Healthy");
 }
 
@@ -168,13 +168,13 @@ fn only_what_differs_is_written_and_what_the_cluster_no_longer_says_is_removed()
         ("syncStatus", "OutOfSync"),
         ("syncRevision", "abc"),
     ]));
-    let wanted = json!({"status": {
+    let desired = json!({"status": {
         "health": {"message": null},
         "sync": {"status": "OutOfSync"},
         "operationState": null,
         "conditions": null,
     }});
-    assert_eq!(patch, Some(wanted));
+    assert_eq!(patch, Some(desired));
 }
 
 #[test]
@@ -202,10 +202,10 @@ fn an_operation_without_its_start_is_not_made_up() {
 
 #[test]
 fn an_application_that_nobody_runs_is_neither_green_nor_empty() {
-    let unheard = carried(None);
-    let silent = carried(Some(said(&[])));
-    let dormant = carried(Some(current(&[])));
-    for (carried, why) in [
+    let unheard = pull_work(None);
+    let silent = pull_work(Some(reported(&[])));
+    let dormant = pull_work(Some(current(&[])));
+    for (pull_work, why) in [
         (None, "waiting for eu1: its agent has not applied the Application"),
         (
             Some(&unheard),
@@ -218,7 +218,7 @@ fn an_application_that_nobody_runs_is_neither_green_nor_empty() {
         ),
     ] {
         let mut hub = Hub::new();
-        hub.write(&situation(carried)).expect("a write");
+        hub.write(&inputs(pull_work)).expect("a write");
         assert_eq!((hub.health(), hub.message()), ("Progressing", why));
         assert_eq!(hub.0["sync"], json!({"status": "Unknown"}));
     }
@@ -226,10 +226,10 @@ fn an_application_that_nobody_runs_is_neither_green_nor_empty() {
 
 #[test]
 fn another_cluster_does_not_inherit_what_the_one_before_said() {
-    for carried in [None, Some(&carried(None))] {
+    for pull_work in [None, Some(&pull_work(None))] {
         let mut hub = Hub::new();
         hub.hears(current(&[&WELL[..], &SUCCEEDED].concat()));
-        hub.write(&situation(carried)).expect("a write");
+        hub.write(&inputs(pull_work)).expect("a write");
         assert_eq!(hub.health(), "Progressing");
         assert_eq!(
             (&hub.0["sync"], hub.0.get("operationState")),
@@ -240,7 +240,7 @@ fn another_cluster_does_not_inherit_what_the_one_before_said() {
 
 #[test]
 fn what_the_agent_cannot_apply_is_degraded_and_says_why() {
-    let mut refused = said(&[
+    let mut refused = reported(&[
         ("payload", "of before"),
         ("healthStatus", "Healthy"),
         ("syncStatus", "Synced"),
@@ -288,11 +288,11 @@ fn what_somebody_has_removed_from_the_cluster_is_missing() {
 
 #[test]
 fn where_the_agents_only_look_what_they_see_is_told() {
-    let peers = carried(Some(said(&WELL)));
+    let peers = pull_work(Some(reported(&WELL)));
     let mut hub = Hub::new();
-    let frozen = Situation {
+    let frozen = StatusInputs {
         read_only: true,
-        ..situation(Some(&peers))
+        ..inputs(Some(&peers))
     };
     hub.write(&frozen).expect("a write");
     assert_eq!(hub.health(), "Healthy");
@@ -341,12 +341,8 @@ fn what_the_hubs_own_argo_cd_says_is_a_reason_for_no_write_and_goes_with_the_nex
     let mut hub = Hub::new();
     hub.hears(current(&WELL));
     hub.0["conditions"] = unknown.clone();
-    let well = carried(Some(current(&WELL)));
-    assert_eq!(
-        hub.write(&situation(Some(&well))),
-        None,
-        "it would say it again at once"
-    );
+    let well = pull_work(Some(current(&WELL)));
+    assert_eq!(hub.write(&inputs(Some(&well))), None, "it would say it again at once");
     hub.hears(current(&[&WELL[..], &SUCCEEDED].concat()));
     assert_eq!(hub.0.get("conditions"), None, "it says it again where it is still so");
 }
@@ -365,38 +361,38 @@ fn an_operation_that_was_taken_shows_that_it_is_not_over() {
         .map(|it| it.id.to_string())
         .expect("an operation");
     let form = payload(&application(|_| ()), &asked.requests);
-    let carrying = |said: Value| {
-        let work = work(&application(|_| ()), &asked.requests, Some(said));
-        Carried::read(&work).expect("it is of the pull model")
+    let pull_works = |reported: Value| {
+        let work = work(&application(|_| ()), &asked.requests, Some(reported));
+        PullWork::read(&work).expect("it is of the pull model")
     };
     let mut hub = Hub::new();
     hub.hears(current(&[&WELL[..], &SUCCEEDED].concat()));
     // As Argo CD does when a user requests a sync.
     hub.0["operationState"] = Value::Null;
-    let before = carrying(current(&[&WELL[..], &SUCCEEDED].concat()));
-    hub.write(&situation(Some(&before))).expect("a write");
+    let before = pull_works(current(&[&WELL[..], &SUCCEEDED].concat()));
+    hub.write(&inputs(Some(&before))).expect("a write");
     let waiting = json!({
         "operation": {}, "phase": "Running", "startedAt": NOON, "message": "waiting for eu1 to start the operation",
     });
     assert_eq!(hub.0["operationState"], waiting);
     assert_eq!(hub.health(), "Healthy", "which is not in doubt");
-    let there = [&WELL[..], &SUCCEEDED, &[("payload", &form), ("operationPending", &id)]].concat();
-    let there = carrying(said(&there));
+    let existing = [&WELL[..], &SUCCEEDED, &[("payload", &form), ("operationPending", &id)]].concat();
+    let existing = pull_works(reported(&existing));
     assert_eq!(
-        hub.write(&situation(Some(&there))),
+        hub.write(&inputs(Some(&existing))),
         None,
         "and what it did before is not shown"
     );
     let running = [("operationStatePhase", "Running"), ("operationStateStartedAt", LATER)];
     let marks = [("payload", &*form), ("operationPending", &id), ("operationBegun", &id)];
-    let begun = carrying(said(&[&WELL[..], &running, &marks].concat()));
-    hub.write(&situation(Some(&begun))).expect("a write");
+    let begun = pull_works(reported(&[&WELL[..], &running, &marks].concat()));
+    hub.write(&inputs(Some(&begun))).expect("a write");
     assert_eq!(
         hub.0["operationState"],
         json!({"operation": {}, "phase": "Running", "startedAt": LATER})
     );
-    let over = carrying(said(&[&WELL[..], &SUCCEEDED, &[("payload", &form)]].concat()));
-    hub.write(&situation(Some(&over))).expect("a write");
+    let over = pull_works(reported(&[&WELL[..], &SUCCEEDED, &[("payload", &form)]].concat()));
+    hub.write(&inputs(Some(&over))).expect("a write");
     assert_eq!(hub.0["operationState"]["phase"], "Succeeded");
 }
 
@@ -405,32 +401,32 @@ fn conditions_of_others_stay_and_ours_come_and_go() {
     let condition = |kind: &str| json!({"type": kind, "message": "eu1: x", "lastTransitionTime": NOON});
     let mut hub =
         Hub(json!({"conditions": [condition("SyncError"), condition("Mine"), condition("ManifestWorkInfo")]}));
-    let well = carried(Some(current(&[&WELL[..], &[("ComparisonError", "y")]].concat())));
+    let well = pull_work(Some(current(&[&WELL[..], &[("ComparisonError", "y")]].concat())));
     let notes = [Condition {
         kind: "ManagedClusterUnreachableWarning".into(),
         message: "z".into(),
         since: None,
     }];
-    let silent = Situation {
+    let silent = StatusInputs {
         notes: &notes,
-        ..situation(Some(&well))
+        ..inputs(Some(&well))
     };
     hub.write(&silent).expect("a write");
-    let said = |hub: &Hub| -> Vec<String> {
+    let reported = |hub: &Hub| -> Vec<String> {
         items(&hub.0, "/conditions")
             .iter()
             .map(|it| it["type"].as_str().unwrap_or_default().to_owned())
             .collect()
     };
     assert_eq!(
-        said(&hub),
+        reported(&hub),
         ["ComparisonError", "ManagedClusterUnreachableWarning", "Mine"]
     );
-    hub.write(&situation(Some(&well))).expect("a write");
-    assert_eq!(said(&hub), ["ComparisonError", "Mine"]);
+    hub.write(&inputs(Some(&well))).expect("a write");
+    assert_eq!(reported(&hub), ["ComparisonError", "Mine"]);
     let conditions = hub.0["conditions"].as_array_mut().expect("a list");
     conditions.reverse();
-    assert_eq!(hub.write(&situation(Some(&well))), None, "in whatever order");
+    assert_eq!(hub.write(&inputs(Some(&well))), None, "in whatever order");
 }
 
 #[test]

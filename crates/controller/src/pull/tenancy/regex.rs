@@ -128,11 +128,14 @@ impl Parser<'_> {
         Some(char)
     }
 
-    fn next_if(&mut self, wanted: &str) -> bool {
+    fn next_if(&mut self, desired: &str) -> bool {
         let rest = self.chars.get(self.at..).unwrap_or_default();
-        let is_next = wanted.chars().enumerate().all(|(at, char)| rest.get(at) == Some(&char));
+        let is_next = desired
+            .chars()
+            .enumerate()
+            .all(|(at, char)| rest.get(at) == Some(&char));
         if is_next {
-            self.at = self.at.saturating_add(wanted.chars().count());
+            self.at = self.at.saturating_add(desired.chars().count());
         }
         is_next
     }
@@ -306,7 +309,7 @@ mod tests {
 
     #[test]
     fn matches_as_argo_cd_does() {
-        for (expression, text, wanted) in [
+        for (expression, text, desired) in [
             ("team", "my-team-a", true),
             ("^team$", "my-team-a", false),
             ("^team-[a-c]{2,3}$", "team-abc", true),
@@ -323,7 +326,7 @@ mod tests {
             ("a\\.c", "a-c", false),
             ("^(a*)*$", "aaab", false),
         ] {
-            assert_eq!(matches(expression, text), wanted, "{expression} {text}");
+            assert_eq!(matches(expression, text), desired, "{expression} {text}");
         }
     }
 

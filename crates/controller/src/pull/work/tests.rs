@@ -8,17 +8,17 @@ const CLUSTER: (&str, &str) = ("eu1", "shop-0a1b2");
 
 fn desired(application: &Application, settings: &Settings) -> Desired {
     let project = json!({"metadata": {"name": "shops", "namespace": "argocd"}, "spec": {"sourceRepos": ["*"]}});
-    held(application, settings, Hold::next(settings, None), &project)
+    held(application, settings, Retention::next(settings, None), &project)
 }
 
-fn held(application: &Application, settings: &Settings, hold: Hold, project: &Value) -> Desired {
+fn held(application: &Application, settings: &Settings, retention: Retention, project: &Value) -> Desired {
     Desired::of(
         application,
         CLUSTER,
         settings,
         &Requests::default(),
         Some(project),
-        hold,
+        retention,
     )
 }
 
@@ -218,9 +218,9 @@ fn a_work_that_is_as_it_should_be_is_known_whatever_the_api_server_and_others_ad
 
 #[test]
 fn a_work_that_is_not_as_it_should_be_is_mended_by_one_patch_that_leaves_alone_what_others_have() {
-    let wanted = desired(&application(|_| ()), &Settings::default());
+    let expected = desired(&application(|_| ()), &Settings::default());
     let changed = |path: &str, value: Value| {
-        let mut work = as_stored(&wanted.object());
+        let mut work = as_stored(&expected.object());
         let (parent, key) = path.rsplit_once('/').expect("a path");
         work.pointer_mut(parent).expect("a parent")[key.replace("~1", "/")] = value;
         work
@@ -240,11 +240,11 @@ fn a_work_that_is_not_as_it_should_be_is_mended_by_one_patch_that_leaves_alone_w
     ] {
         work["metadata"]["labels"]["example.com/mine"] = json!("x");
         work["spec"]["executor"] = json!({"subject": {"type": "ServiceAccount"}});
-        assert_ne!(fingerprint(&work), wanted.fingerprint(), "{work}");
-        let patch = wanted.patch("41");
+        assert_ne!(fingerprint(&work), expected.fingerprint(), "{work}");
+        let patch = expected.patch("41");
         assert_eq!(patch["metadata"]["resourceVersion"], "41");
         merge(&mut work, &patch);
-        assert_eq!(fingerprint(&work), wanted.fingerprint(), "{work}");
+        assert_eq!(fingerprint(&work), expected.fingerprint(), "{work}");
         assert_eq!(work["metadata"]["labels"]["example.com/mine"], "x");
         assert!(work["spec"]["executor"].is_object());
     }
@@ -253,33 +253,33 @@ fn a_work_that_is_not_as_it_should_be_is_mended_by_one_patch_that_leaves_alone_w
 #[test]
 fn every_step_of_letting_go_is_one_patch_and_so_is_the_way_back() {
     let project = json!({"metadata": {"name": "shops", "namespace": "argocd"}, "spec": {"sourceRepos": ["*"]}});
-    let form = |hold| held(&of_set(), &acm(), hold, &project);
+    let form = |retention| held(&of_set(), &acm(), retention, &project);
     let steps = [
-        Hold::Firm,
-        Hold::Loosening,
-        Hold::Loose,
-        Hold::Firm,
-        Hold::Loose,
-        Hold::Loosening,
+        Retention::Owned,
+        Retention::Orphaning,
+        Retention::Released,
+        Retention::Owned,
+        Retention::Released,
+        Retention::Orphaning,
     ];
-    let mut work = as_stored(&form(Hold::Firm).object());
-    for hold in steps {
-        merge(&mut work, &form(hold).patch("41"));
+    let mut work = as_stored(&form(Retention::Owned).object());
+    for retention in steps {
+        merge(&mut work, &form(retention).patch("41"));
         work = as_stored(&work);
         assert_eq!(
-            (fingerprint(&work), Hold::read(&work)),
-            (form(hold).fingerprint(), hold)
+            (fingerprint(&work), Retention::read(&work)),
+            (form(retention).fingerprint(), retention)
         );
     }
 }
 
 #[test]
 fn what_the_work_is_to_keep_is_set_by_a_patch_as_well() {
-    let wanted = desired(&of_set(), &acm());
+    let expected = desired(&of_set(), &acm());
     let mut work = as_stored(&desired(&application(|_| ()), &Settings::default()).object());
     work["spec"]["deleteOption"] = json!({"propagationPolicy": "Foreground", "ttlSecondsAfterFinished": 1});
-    merge(&mut work, &wanted.patch("41"));
-    assert_eq!(fingerprint(&work), wanted.fingerprint());
+    merge(&mut work, &expected.patch("41"));
+    assert_eq!(fingerprint(&work), expected.fingerprint());
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn a_change_of_the_application_changes_the_work() {
 
 #[test]
 fn tells_whose_works_may_have_a_name() {
-    for (work, wanted) in [
+    for (work, expected) in [
         ("shop-0a1b2", true),
         ("shop-0a1b2c3d4e", true),
         ("shop-0a1b", false),
@@ -310,12 +310,12 @@ fn tells_whose_works_may_have_a_name() {
         ("shop", false),
         ("", false),
     ] {
-        assert_eq!(may_carry(work, "shop"), wanted, "{work}");
+        assert_eq!(may_be_work_of(work, "shop"), expected, "{work}");
     }
     let long = "x".repeat(250);
     let it = application(|object| object["metadata"]["name"] = json!(long));
     for name in names(&it) {
-        assert!(name.len() <= NAME_MAX && may_carry(&name, &long), "{name}");
-        assert!(!may_carry(&name, "x"), "{name}");
+        assert!(name.len() <= NAME_MAX && may_be_work_of(&name, &long), "{name}");
+        assert!(!may_be_work_of(&name, "x"), "{name}");
     }
 }

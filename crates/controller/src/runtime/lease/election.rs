@@ -1,6 +1,6 @@
 //! Runs the election: reads and writes the Lease, keeps the time, and publishes whether this replica leads.
 
-use super::{Candidate, Moment, Step, holder, plus};
+use super::{Candidate, LeaseTime, Step, holder, plus};
 use fastrand::Rng;
 use hub::reason;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -16,13 +16,13 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{debug, info, warn};
 
 /// The minimum interval between two reads of the Lease.
-const RETRY: Duration = Duration::from_secs(2);
+const RETRY_PERIOD: Duration = Duration::from_secs(2);
 
 /// The maximum jitter of the interval in milliseconds, so that replicas do not send requests at the same time.
 const JITTER: u64 = 500;
 
 /// The timeout of a request.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A candidacy that runs in the background. Dropping it does not release the Lease: others take over when it has expired.
 pub(crate) struct Election {
@@ -42,23 +42,23 @@ impl Election {
         random: u64,
     ) -> Self {
         let (release, released) = oneshot::channel();
-        let mut campaign = Campaign {
+        let mut campaign = ElectionLoop {
             leases: Api::namespaced(client, namespace),
             name: name.to_owned(),
-            post: Post {
+            leadership: Leadership {
                 lease: format!("{namespace}/{name}"),
                 candidate: Candidate::new(identity),
                 is_released: false,
                 leads,
             },
             known: None,
-            told: String::new(),
+            last_logged: String::new(),
             random: Rng::with_seed(random),
         };
         let task = tokio::spawn(async move {
             let is_release = select! {
-                never = campaign.run() => match never {},
-                asked = released => asked.is_ok(),
+                no_requeue = campaign.run() => match no_requeue {},
+                requested_at = released => requested_at.is_ok(),
             };
             if is_release {
                 campaign.release().await;
@@ -77,7 +77,7 @@ impl Election {
 }
 
 /// The leadership of this replica, and its subscribers.
-struct Post {
+struct Leadership {
     lease: String,
     candidate: Candidate,
     /// True if this replica has released the Lease itself.
@@ -85,18 +85,20 @@ struct Post {
     leads: watch::Sender<bool>,
 }
 
-impl Post {
+impl Leadership {
     /// Publishes whether this replica leads.
     fn publish(&self) {
         let leads = self.candidate.leads(Instant::now());
-        let is_news = self
+        let is_new_message = self
             .leads
             .send_if_modified(|known| std::mem::replace(known, leads) != leads);
         let Self { lease, candidate, .. } = self;
         match leads {
-            true if is_news => info!(lease, identity = candidate.identity, "leading"),
-            false if is_news && self.is_released => info!(lease, identity = candidate.identity, "released leadership"),
-            false if is_news => warn!(lease, identity = candidate.identity, "no longer leading"),
+            true if is_new_message => info!(lease, identity = candidate.identity, "leading"),
+            false if is_new_message && self.is_released => {
+                info!(lease, identity = candidate.identity, "released leadership")
+            }
+            false if is_new_message => warn!(lease, identity = candidate.identity, "no longer leading"),
             _ => {}
         }
     }
@@ -118,7 +120,7 @@ impl Post {
     }
 }
 
-impl Drop for Post {
+impl Drop for Leadership {
     fn drop(&mut self) {
         self.candidate.resign();
         self.publish();
@@ -126,93 +128,95 @@ impl Drop for Post {
 }
 
 /// The reason why an attempt to read or write the Lease failed.
-enum Trouble {
+enum ElectionError {
     Conflict,
     Other(String),
 }
 
-struct Campaign {
+struct ElectionLoop {
     leases: Api<Lease>,
     name: String,
-    post: Post,
+    leadership: Leadership,
     /// The Lease as this replica last wrote it: most often no other replica has written since.
     known: Option<Lease>,
     /// The last log message about other replicas and failures: each is logged once, not every two seconds.
-    told: String,
+    last_logged: String,
     random: Rng,
 }
 
-impl Campaign {
+impl ElectionLoop {
     async fn run(&mut self) -> Infallible {
         loop {
             let mut next = plus(Instant::now(), self.pause());
-            match self.look().await {
-                Ok(None) => self.told.clear(),
+            match self.poll().await {
+                Ok(None) => self.last_logged.clear(),
                 Ok(Some(expires)) => next = next.min(expires),
-                Err(Trouble::Conflict) => debug!(lease = self.post.lease, "another replica was faster"),
-                Err(Trouble::Other(reason)) => {
-                    if self.is_news(&reason) {
-                        warn!(lease = self.post.lease, %reason, "cannot acquire the Lease");
+                Err(ElectionError::Conflict) => debug!(lease = self.leadership.lease, "another replica was faster"),
+                Err(ElectionError::Other(reason)) => {
+                    if self.is_new_message(&reason) {
+                        warn!(lease = self.leadership.lease, %reason, "cannot acquire the Lease");
                     }
                 }
             }
-            self.post.during(sleep_until(next)).await;
+            self.leadership.during(sleep_until(next)).await;
         }
     }
 
     /// Reads the Lease and takes the next step; returns when the Lease expires if another replica holds it.
-    async fn look(&mut self) -> Result<Option<Instant>, Trouble> {
+    async fn poll(&mut self) -> Result<Option<Instant>, ElectionError> {
         if let Some(known) = self.known.take() {
             match self.advance(Some(known)).await {
-                Err(Trouble::Conflict) => {}
+                Err(ElectionError::Conflict) => {}
                 other => return other,
             }
         }
-        let seen = self.post.during(in_time(self.leases.get_opt(&self.name))).await?;
+        let seen = self.leadership.during(in_time(self.leases.get_opt(&self.name))).await?;
         self.advance(seen).await
     }
 
-    async fn advance(&mut self, seen: Option<Lease>) -> Result<Option<Instant>, Trouble> {
-        let now = Moment::now();
-        let step = self.post.candidate.next(seen.as_ref(), now);
-        self.post.publish();
+    async fn advance(&mut self, seen: Option<Lease>) -> Result<Option<Instant>, ElectionError> {
+        let now = LeaseTime::now();
+        let step = self.leadership.candidate.next(seen.as_ref(), now);
+        self.leadership.publish();
         let how = PostParams::default();
         let written = match step {
-            Step::Respect(expires) => {
+            Step::Follow(expires) => {
                 let holder = seen.as_ref().and_then(holder).unwrap_or_default();
-                if !holder.is_empty() && self.is_news(holder) {
-                    info!(lease = self.post.lease, holder, "another replica leads");
+                if !holder.is_empty() && self.is_new_message(holder) {
+                    info!(lease = self.leadership.lease, holder, "another replica leads");
                 }
                 return Ok(Some(expires));
             }
             Step::Create(mut lease) => {
                 lease.metadata.name = Some(self.name.clone());
-                self.post.during(in_time(self.leases.create(&how, &lease))).await?
+                self.leadership
+                    .during(in_time(self.leases.create(&how, &lease)))
+                    .await?
             }
             Step::Replace(lease) => {
                 let replace = self.leases.replace(&self.name, &how, &lease);
-                self.post.during(in_time(replace)).await?
+                self.leadership.during(in_time(replace)).await?
             }
         };
-        self.post.candidate.written(&written, now.clock);
-        self.post.publish();
+        self.leadership.candidate.written(&written, now.clock);
+        self.leadership.publish();
         self.known = Some(written);
         Ok(None)
     }
 
     async fn release(&mut self) {
-        self.post.is_released = true;
-        self.post.candidate.resign();
-        self.post.publish();
-        let (leases, candidate) = (&self.leases, &self.post.candidate);
+        self.leadership.is_released = true;
+        self.leadership.candidate.resign();
+        self.leadership.publish();
+        let (leases, candidate) = (&self.leases, &self.leadership.candidate);
         let how = PostParams::default();
-        let left = timeout(PATIENCE, async {
+        let left = timeout(REQUEST_TIMEOUT, async {
             loop {
                 // The known Lease may be outdated: a renewal in flight may have succeeded.
                 let Some(seen) = leases.get_opt(&self.name).await? else {
                     return Ok(());
                 };
-                let Some(lease) = candidate.released(&seen, Moment::now()) else {
+                let Some(lease) = candidate.released(&seen, LeaseTime::now()) else {
                     return Ok(());
                 };
                 match leases.replace(&self.name, &how, &lease).await {
@@ -221,7 +225,7 @@ impl Campaign {
                 }
             }
         });
-        let lease = &self.post.lease;
+        let lease = &self.leadership.lease;
         match left.await {
             Ok(Ok(())) => debug!(lease, "Lease released"),
             Ok(Err(error)) => warn!(
@@ -231,38 +235,38 @@ impl Campaign {
             ),
             Err(_) => warn!(
                 lease,
-                reason = SILENCE,
+                reason = NO_ANSWER,
                 "cannot release the Lease; it expires by itself"
             ),
         }
     }
 
-    fn is_news(&mut self, text: &str) -> bool {
-        let is_news = self.told != text;
-        text.clone_into(&mut self.told);
-        is_news
+    fn is_new_message(&mut self, text: &str) -> bool {
+        let is_new_message = self.last_logged != text;
+        text.clone_into(&mut self.last_logged);
+        is_new_message
     }
 
     fn pause(&mut self) -> Duration {
-        RETRY.saturating_add(Duration::from_millis(self.random.u64(..=JITTER)))
+        RETRY_PERIOD.saturating_add(Duration::from_millis(self.random.u64(..=JITTER)))
     }
 }
 
-const SILENCE: &str = "the API server does not answer";
+const NO_ANSWER: &str = "the API server does not answer";
 
-async fn in_time<T>(request: impl Future<Output = Result<T, Error>>) -> Result<T, Trouble> {
-    match timeout(PATIENCE, request).await {
+async fn in_time<T>(request: impl Future<Output = Result<T, Error>>) -> Result<T, ElectionError> {
+    match timeout(REQUEST_TIMEOUT, request).await {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(Error::Api(status))) if status.code == 409 => Err(Trouble::Conflict),
-        Ok(Err(error)) => Err(Trouble::Other(reason(&error))),
-        Err(_) => Err(Trouble::Other(SILENCE.to_owned())),
+        Ok(Err(Error::Api(status))) if status.code == 409 => Err(ElectionError::Conflict),
+        Ok(Err(error)) => Err(ElectionError::Other(reason(&error))),
+        Err(_) => Err(ElectionError::Other(NO_ANSWER.to_owned())),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::lease::played::{Hub, Manner};
+    use crate::runtime::lease::fake_api_server::{Fault, Hub};
     use serde_json::json;
     use std::sync::{Arc, Mutex};
 
@@ -271,7 +275,7 @@ mod tests {
     }
 
     /// Starts a candidate. Returns its election, whether it leads, and the setting for how the API server treats it.
-    fn candidate(hub: &Hub, name: &str, random: u64) -> (Election, watch::Receiver<bool>, Arc<Mutex<Manner>>) {
+    fn candidate(hub: &Hub, name: &str, random: u64) -> (Election, watch::Receiver<bool>, Arc<Mutex<Fault>>) {
         let (client, manner) = hub.client();
         let (sender, leads) = watch::channel(false);
         let election = Election::start(client, "argocd", LEASE, name.to_owned(), sender, random);
@@ -281,10 +285,10 @@ mod tests {
     const LEASE: &str = "controller";
 
     /// Returns the time until leadership is gained or lost.
-    async fn until(leads: &mut watch::Receiver<bool>, wanted: bool) -> Duration {
+    async fn until(leads: &mut watch::Receiver<bool>, desired: bool) -> Duration {
         let start = Instant::now();
-        let told = timeout(second(60), leads.wait_for(|leads| *leads == wanted)).await;
-        told.expect("within a minute").unwrap();
+        let last_logged = timeout(second(60), leads.wait_for(|leads| *leads == desired)).await;
+        last_logged.expect("within a minute").unwrap();
         start.elapsed()
     }
 
@@ -360,11 +364,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_cannot_renew_stops_leading_before_others_may_start() {
         for manner in [
-            Manner::Hangs,
-            Manner::Silent,
-            Manner::Fails(500),
-            Manner::Fails(409),
-            Manner::Fails(403),
+            Fault::Hangs,
+            Fault::NoAnswer,
+            Fault::Fails(500),
+            Fault::Fails(409),
+            Fault::Fails(403),
         ] {
             let hub = Hub::default();
             let (_first, mut leads, treated) = candidate(&hub, "a", 1);
@@ -377,7 +381,7 @@ mod tests {
                 waited >= Duration::from_millis(7500) && waited <= second(10),
                 "{manner:?}: {waited:?}"
             );
-            *treated.lock().unwrap() = Manner::Well;
+            *treated.lock().unwrap() = Fault::None;
             let waited = until(&mut leads, true).await;
             assert!(waited <= Duration::from_millis(7500), "{manner:?}: {waited:?}");
         }
@@ -388,10 +392,10 @@ mod tests {
         let hub = Hub::default();
         let (first, mut leads, treated) = candidate(&hub, "a", 1);
         until(&mut leads, true).await;
-        *treated.lock().unwrap() = Manner::Hangs;
+        *treated.lock().unwrap() = Fault::Hangs;
         let start = Instant::now();
         first.release().await;
-        assert!(start.elapsed() <= PATIENCE + second(1), "{:?}", start.elapsed());
+        assert!(start.elapsed() <= REQUEST_TIMEOUT + second(1), "{:?}", start.elapsed());
         assert!(!*leads.borrow());
     }
 
@@ -400,9 +404,9 @@ mod tests {
         let hub = Hub::default();
         let (first, mut leads, treated) = candidate(&hub, "a", 1);
         until(&mut leads, true).await;
-        *treated.lock().unwrap() = Manner::Silent;
+        *treated.lock().unwrap() = Fault::NoAnswer;
         pass(second(3)).await;
-        *treated.lock().unwrap() = Manner::Well;
+        *treated.lock().unwrap() = Fault::None;
         first.release().await;
         assert_eq!(hub.spec(LEASE)["holderIdentity"], "");
     }
@@ -427,11 +431,11 @@ mod tests {
         let (_a, a, to_a) = candidate(&hub, "a", 1);
         let (_b, b, to_b) = candidate(&hub, "b", 2);
         let manners = [
-            Manner::Well,
-            Manner::Well,
-            Manner::Hangs,
-            Manner::Silent,
-            Manner::Fails(500),
+            Fault::None,
+            Fault::None,
+            Fault::Hangs,
+            Fault::NoAnswer,
+            Fault::Fails(500),
         ];
         let mut last = 2;
         for step in 0..20_000 {

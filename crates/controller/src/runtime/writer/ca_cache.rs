@@ -11,17 +11,17 @@ use tokio::sync::Mutex;
 use tokio::time::sleep;
 
 /// The maximum time for which a key stays in memory.
-const KEPT: Duration = Duration::from_secs(5);
+const TTL: Duration = Duration::from_secs(5);
 
 /// The CA that was read last, for a short time.
 #[derive(Clone, Default)]
 pub(super) struct CaCache {
-    last: Arc<Mutex<Option<Read>>>,
+    last: Arc<Mutex<Option<CachedCa>>>,
 }
 
 /// A CA that has been read.
-struct Read {
-    form: Authority,
+struct CachedCa {
+    authority_ref: Authority,
     data: Arc<AuthorityData>,
 }
 
@@ -34,23 +34,23 @@ impl CaCache {
     /// Returns an error if it cannot be read.
     pub(super) async fn authority<E>(
         &self,
-        wanted: &Authority,
+        desired: &Authority,
         read: impl AsyncFnOnce() -> Result<(Authority, AuthorityData), E>,
     ) -> Result<Option<Arc<AuthorityData>>, E> {
         let mut last = self.last.lock().await;
-        if let Some(known) = last.as_ref().filter(|known| known.form == *wanted) {
+        if let Some(known) = last.as_ref().filter(|known| known.authority_ref == *desired) {
             return Ok(Some(Arc::clone(&known.data)));
         }
-        let (form, data) = read().await?;
+        let (authority_ref, data) = read().await?;
         let data = Arc::new(data);
-        let is_wanted = form == *wanted;
-        *last = Some(Read {
-            form,
+        let is_wanted = authority_ref == *desired;
+        *last = Some(CachedCa {
+            authority_ref,
             data: Arc::clone(&data),
         });
         let all = Arc::clone(&self.last);
         tokio::spawn(async move {
-            sleep(KEPT).await;
+            sleep(TTL).await;
             *all.lock().await = None;
         });
         Ok(is_wanted.then_some(data))
@@ -86,9 +86,9 @@ mod tests {
     use ocm::object_ref::ObjectRef;
     use std::cell::Cell;
 
-    fn form(version: &str) -> Authority {
+    fn authority_ref(version: &str) -> Authority {
         Authority {
-            place: ObjectRef::new("argocd", "argocd-agent-ca"),
+            object_ref: ObjectRef::new("argocd", "argocd-agent-ca"),
             version: version.into(),
         }
     }
@@ -101,12 +101,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_authority_is_read_once_for_a_burst_and_forgotten_after_it() {
         let (ca_cache, reads) = (CaCache::default(), Cell::new(0));
-        let ask = async |wanted: &str, there: &str| {
+        let ask = async |desired: &str, existing: &str| {
             let read = async || {
                 reads.set(reads.get() + 1);
-                Ok::<_, ()>((form(there), data()))
+                Ok::<_, ()>((authority_ref(existing), data()))
             };
-            let found = ca_cache.authority(&form(wanted), read).await;
+            let found = ca_cache.authority(&authority_ref(desired), read).await;
             (found.expect("it is read").is_some(), reads.get())
         };
         assert_eq!(ask("1", "1").await, (true, 1));
@@ -118,7 +118,7 @@ mod tests {
             "what was decided of another is not made"
         );
         assert_eq!(ask("2", "2").await, (true, 3));
-        sleep(KEPT * 2).await;
+        sleep(TTL * 2).await;
         assert!(ca_cache.last.lock().await.is_none());
         assert_eq!(ask("2", "2").await, (true, 4));
     }
@@ -126,10 +126,10 @@ mod tests {
     #[tokio::test]
     async fn what_cannot_be_read_is_asked_for_again() {
         let ca_cache = CaCache::default();
-        let refused = ca_cache.authority(&form("1"), async || Err("no answer")).await;
+        let refused = ca_cache.authority(&authority_ref("1"), async || Err("no answer")).await;
         assert_eq!(refused.err(), Some("no answer"));
         let read = ca_cache
-            .authority(&form("1"), async || Ok::<_, ()>((form("1"), data())))
+            .authority(&authority_ref("1"), async || Ok::<_, ()>((authority_ref("1"), data())))
             .await;
         assert!(read.expect("it is read").is_some());
     }

@@ -114,10 +114,10 @@ enum Node {
     /// A plain scalar, and its value.
     Plain(String, Value<'static>),
     Text(String, Quotes),
-    List(Vec<Node>, Form),
-    Map(Vec<(String, Node)>, Form),
+    List(Vec<Node>, NodeStyle),
+    Map(Vec<(String, Node)>, NodeStyle),
     /// A mapping that merges the fields of an earlier one, in this notation.
-    Merge(Index, Vec<(String, Node)>, Form),
+    Merge(Index, Vec<(String, Node)>, NodeStyle),
     Alias(Index),
 }
 
@@ -131,7 +131,7 @@ enum Quotes {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Form {
+struct NodeStyle {
     is_flow: bool,
     has_anchor: bool,
     /// The content between two entries: nothing, a comment, blank lines.
@@ -140,19 +140,25 @@ struct Form {
 
 pub(super) fn known_documents() -> impl Strategy<Value = Known> {
     let start = select(&["", "---\n", "# c: [\n", "\n\n---\n", "\u{feff}", "--- # c\n"][..]);
-    (start, nodes(), forms()).prop_map(|(start, node, form)| {
+    (start, nodes(), forms()).prop_map(|(start, node, node_style)| {
         // A mapping at the root allows every style below it.
         let mut writer = Writer::default();
         writer.out.push_str(start);
-        let root = Node::Map(vec![("root".to_owned(), node)], Form { is_flow: false, ..form });
+        let root = Node::Map(
+            vec![("root".to_owned(), node)],
+            NodeStyle {
+                is_flow: false,
+                ..node_style
+            },
+        );
         let value = writer.block_entries(&root, 0);
         let text = writer.out;
         Known { text, value }
     })
 }
 
-fn forms() -> impl Strategy<Value = Form> + Clone {
-    (any::<bool>(), any::<bool>(), 0..6_u8).prop_map(|(is_flow, has_anchor, noise)| Form {
+fn forms() -> impl Strategy<Value = NodeStyle> + Clone {
+    (any::<bool>(), any::<bool>(), 0..6_u8).prop_map(|(is_flow, has_anchor, noise)| NodeStyle {
         is_flow,
         has_anchor,
         noise,
@@ -197,9 +203,10 @@ fn nodes() -> impl Strategy<Value = Node> {
     leaves.prop_recursive(4, 24, 5, |inner| {
         let fields = || vec((keys(), inner.clone()), 0..5);
         prop_oneof![
-            (vec(inner.clone(), 0..5), forms()).prop_map(|(items, form)| Node::List(items, form)),
-            (fields(), forms()).prop_map(|(fields, form)| Node::Map(fields, form)),
-            (any::<Index>(), fields(), forms()).prop_map(|(base, fields, form)| Node::Merge(base, fields, form)),
+            (vec(inner.clone(), 0..5), forms()).prop_map(|(items, node_style)| Node::List(items, node_style)),
+            (fields(), forms()).prop_map(|(fields, node_style)| Node::Map(fields, node_style)),
+            (any::<Index>(), fields(), forms())
+                .prop_map(|(base, fields, node_style)| Node::Merge(base, fields, node_style)),
         ]
     })
 }
@@ -217,8 +224,8 @@ struct Writer {
 }
 
 impl Writer {
-    fn anchor(&mut self, form: Form) -> Option<usize> {
-        form.has_anchor.then(|| {
+    fn anchor(&mut self, node_style: NodeStyle) -> Option<usize> {
+        node_style.has_anchor.then(|| {
             // The index is reserved first, the value follows when complete; a name may be reused.
             let number = self.anchors.len();
             self.anchors.push(Value::Null);
@@ -249,8 +256,8 @@ impl Writer {
         (!all.is_empty()).then(|| all[index.index(all.len())])
     }
 
-    fn noise(&mut self, form: Form, indent: usize) {
-        match form.noise {
+    fn noise(&mut self, node_style: NodeStyle, indent: usize) {
+        match node_style.noise {
             0 => self.out.push('\n'),
             1 => self.out.push_str("# c: - [\"\n"),
             2 => writeln!(self.out, "{:indent$}# é", "").expect("a String takes all"),
@@ -261,14 +268,16 @@ impl Writer {
     /// Writes the content after a key or a dash, up to the end of its last line.
     fn block(&mut self, node: &Node, indent: usize) -> Value<'static> {
         match node {
-            Node::List(items, form) if !form.is_flow && !items.is_empty() => {
-                let anchor = self.anchor(*form);
+            Node::List(items, node_style) if !node_style.is_flow && !items.is_empty() => {
+                let anchor = self.anchor(*node_style);
                 self.out.push('\n');
-                let value = self.block_items(items, *form, indent);
+                let value = self.block_items(items, *node_style, indent);
                 self.anchored(anchor, value)
             }
-            Node::Map(fields, form) | Node::Merge(_, fields, form) if !form.is_flow && !fields.is_empty() => {
-                let anchor = self.anchor(*form);
+            Node::Map(fields, node_style) | Node::Merge(_, fields, node_style)
+                if !node_style.is_flow && !fields.is_empty() =>
+            {
+                let anchor = self.anchor(*node_style);
                 self.out.push('\n');
                 let value = self.block_entries(node, indent);
                 self.anchored(anchor, value)
@@ -297,20 +306,20 @@ impl Writer {
         }
     }
 
-    fn block_items(&mut self, items: &[Node], form: Form, indent: usize) -> Value<'static> {
+    fn block_items(&mut self, items: &[Node], node_style: NodeStyle, indent: usize) -> Value<'static> {
         let mut values = Vec::new();
         for item in items {
-            self.noise(form, indent);
+            self.noise(node_style, indent);
             write!(self.out, "{:indent$}-", "").expect("a String takes all");
-            values.push(self.block(item, indent + 1 + usize::from(form.noise)));
+            values.push(self.block(item, indent + 1 + usize::from(node_style.noise)));
         }
         Value::List(values)
     }
 
     fn block_entries(&mut self, node: &Node, indent: usize) -> Value<'static> {
-        let (base, fields, form) = match node {
-            Node::Map(fields, form) => (None, fields, *form),
-            Node::Merge(base, fields, form) => (self.earlier(*base, true), fields, *form),
+        let (base, fields, node_style) = match node {
+            Node::Map(fields, node_style) => (None, fields, *node_style),
+            Node::Merge(base, fields, node_style) => (self.earlier(*base, true), fields, *node_style),
             _ => unreachable!("it is a mapping"),
         };
         if let Some(base) = base {
@@ -318,9 +327,9 @@ impl Writer {
         }
         let mut entries = self.base(base);
         for (key, value) in fields {
-            self.noise(form, indent);
+            self.noise(node_style, indent);
             write!(self.out, "{:indent$}", "").expect("a String takes all");
-            let explicit = form.noise == 4;
+            let explicit = node_style.noise == 4;
             if explicit {
                 self.out.push_str("? ");
             }
@@ -329,7 +338,7 @@ impl Writer {
                 write!(self.out, "\n{:indent$}", "").expect("a String takes all");
             }
             self.out.push(':');
-            let value = self.block(value, indent + 1 + usize::from(form.noise));
+            let value = self.block(value, indent + 1 + usize::from(node_style.noise));
             entries.push((Cow::Owned(key.clone()), value));
         }
         Value::Map(Map::from_entries(entries))
@@ -386,11 +395,11 @@ impl Writer {
                     (None, Value::Null)
                 }
             }
-            Node::List(items, form) => {
-                let anchor = self.anchor(*form);
+            Node::List(items, node_style) => {
+                let anchor = self.anchor(*node_style);
                 self.out.push_str(" [");
                 let values = items.iter().map(|item| {
-                    let value = self.flow(item, form.noise == 3);
+                    let value = self.flow(item, node_style.noise == 3);
                     self.out.push(',');
                     value
                 });
@@ -398,12 +407,12 @@ impl Writer {
                 self.out.push(']');
                 (anchor, Value::List(values))
             }
-            Node::Map(fields, form) | Node::Merge(_, fields, form) => {
+            Node::Map(fields, node_style) | Node::Merge(_, fields, node_style) => {
                 let base = match node {
                     Node::Merge(base, ..) => self.earlier(*base, true),
                     _ => None,
                 };
-                let anchor = self.anchor(*form);
+                let anchor = self.anchor(*node_style);
                 self.out.push_str(" {");
                 if let Some(base) = base {
                     write!(self.out, "<<: *n{base} ,").expect("a String takes all");

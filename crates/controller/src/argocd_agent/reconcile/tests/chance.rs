@@ -20,14 +20,14 @@ const MANY: usize = 5_000;
 
 /// Returns a GitOpsCluster and its Placement.
 fn gitops(number: usize) -> (ObjectRef, &'static str, ObjectRef) {
-    let (place, placement) = [
+    let (object_ref, placement) = [
         (all(), "some"),
         (of_argocd("other"), "others"),
         (ObjectRef::new("team", "far"), "some"),
     ][number]
         .clone();
-    let chosen = ObjectRef::new(&place.namespace, placement);
-    (place, placement, chosen)
+    let chosen = ObjectRef::new(&object_ref.namespace, placement);
+    (object_ref, placement, chosen)
 }
 
 fn subset(rng: &mut Rng) -> Vec<&'static str> {
@@ -36,28 +36,28 @@ fn subset(rng: &mut Rng) -> Vec<&'static str> {
 
 /// Applies a random event.
 fn happen(hub: &mut Hub, rng: &mut Rng) -> String {
-    let (place, placement, chosen) = gitops(rng.usize(..3));
+    let (object_ref, placement, chosen) = gitops(rng.usize(..3));
     let cluster = CLUSTERS[rng.usize(..3)];
     match rng.usize(..21) {
         0..4 => {
             let clusters = subset(rng);
-            hub.choose(&chosen, &clusters);
+            hub.select_for(&chosen, &clusters);
             format!("{chosen} selects {clusters:?}")
         }
         4 => {
             let clusters = subset(rng);
-            hub.decide_of(&chosen, rng.bool().then_some(&clusters));
+            hub.set_decisions(&chosen, rng.bool().then_some(&clusters));
             format!("{chosen} decides {clusters:?} or nothing")
         }
         5 => {
             let says = rng.bool().then(|| rng.usize(..4));
-            hub.say_of(&chosen, says);
+            hub.set_selected_count(&chosen, says);
             format!("{chosen} says {says:?}")
         }
         6..9 => {
-            let reach = [Reach::Heard, Reach::Silent, Reach::Unwell][rng.usize(..3)];
-            hub.join(cluster, reach);
-            format!("{cluster} is {reach:?}")
+            let availability = Availability::ALL[rng.usize(..3)];
+            hub.join(cluster, availability);
+            format!("{cluster} is {availability:?}")
         }
         9 => {
             hub.put(Kind::Clusters, &ObjectRef::new("", cluster), None);
@@ -68,28 +68,28 @@ fn happen(hub: &mut Hub, rng: &mut Rng) -> String {
             let revoked: &[&str] = if rng.usize(..4) == 0 { &[cluster] } else { &[] };
             let is_going = hub
                 .objects
-                .get(&place)
+                .get(&object_ref)
                 .is_some_and(|it| it["metadata"]["deletionTimestamp"].is_string());
             if !is_going {
-                hub.write(&place, &bringing(placement, revoked));
+                hub.write(&object_ref, &bringing(placement, revoked));
             }
-            format!("{place} asks, without {revoked:?}")
+            format!("{object_ref} asks, without {revoked:?}")
         }
         13 => {
-            if hub.objects.contains_key(&place) {
-                hub.delete(&place);
+            if hub.objects.contains_key(&object_ref) {
+                hub.delete(&object_ref);
             }
-            format!("{place} goes")
+            format!("{object_ref} goes")
         }
         14 => {
-            if hub.objects.contains_key(&place) {
+            if hub.objects.contains_key(&object_ref) {
                 let unclear = json!({
                     "placementRef": {"name": placement},
                     "gitopsAddon": {"enabled": true, "argoCDAgent": {"enabled": true, "mode": "unheard-of"}},
                 });
-                hub.write(&place, &acm(&unclear));
+                hub.write(&object_ref, &acm(&unclear));
             }
-            format!("{place} asks nobody knows how")
+            format!("{object_ref} asks nobody knows how")
         }
         15 => {
             let is_open = rng.usize(..3) > 0;
@@ -112,16 +112,16 @@ fn happen(hub: &mut Hub, rng: &mut Rng) -> String {
         17 => {
             let kinds = [AgentResource::Bundle, AgentResource::Works, AgentResource::AddOnConfigs];
             let kind = kinds[rng.usize(..3)];
-            let there: Vec<_> = hub.kept(kind).into_iter().map(|(place, _)| place.clone()).collect();
-            if let Some(place) = there.first() {
-                hub.put(Kind::AgentResource(kind), place, None);
+            let existing: Vec<_> = hub.kept(kind).into_iter().map(|(at, _)| at.clone()).collect();
+            if let Some(object_ref) = existing.first() {
+                hub.put(Kind::AgentResource(kind), object_ref, None);
             }
             format!("somebody deletes {kind:?}")
         }
         18 => {
             let hours = [1, 25, 24 * 8][rng.usize(..3)];
             let at = hub.now + SignedDuration::from_hours(hours);
-            hub.pass_to(at);
+            hub.advance_to(at);
             format!("{hours} hours pass")
         }
         19 => {
@@ -130,7 +130,7 @@ fn happen(hub: &mut Hub, rng: &mut Rng) -> String {
             format!("{cluster} applies no works: {is_stuck}")
         }
         _ => {
-            hub.start_anew();
+            hub.restart_controller();
             "another controller starts".to_owned()
         }
     }
@@ -152,7 +152,7 @@ impl Hub {
             if self.affected.is_empty() {
                 return;
             }
-            self.settle_for(1);
+            self.settle_steps(1);
             self.is_trusted();
         }
         assert!(looks < MANY, "it goes on and on");
@@ -162,8 +162,8 @@ impl Hub {
     fn is_trusted(&mut self) {
         if self.cache.certificate(names::CA_SECRET).is_none() {
             // The CA is deleted, and its certificates are no longer in use.
-            for place in self.places(AgentResource::Requests) {
-                self.put(Kind::AgentResource(AgentResource::Requests), &place, None);
+            for object_ref in self.object_refs(AgentResource::Requests) {
+                self.put(Kind::AgentResource(AgentResource::Requests), &object_ref, None);
             }
             return;
         }
@@ -174,18 +174,21 @@ impl Hub {
         let leaf = |name: &str| self.cache.certificate(name).and_then(|it| it.certificates.first());
         let (principal, proxy) = (leaf(names::PRINCIPAL_TLS), leaf(names::RESOURCE_PROXY_TLS));
         let ca = &self.ca().certificates;
-        for (place, request) in self.kept(AgentResource::Requests) {
+        for (object_ref, request) in self.kept(AgentResource::Requests) {
             let Ok(text) = ByteString::deserialize(&request["status"]["certificate"]) else {
                 continue;
             };
             for agent in Certificate::read_all(&text.0).unwrap_or_default() {
-                assert!(is_of(&agent, ca), "the principal does not know the agent of {place}");
+                assert!(
+                    is_of(&agent, ca),
+                    "the principal does not know the agent of {object_ref}"
+                );
             }
         }
         // Clusters of an invalid spec stay as they are.
         let keeps_up = |it: &Value| {
             let owner = &it["metadata"]["annotations"]["argocd-ocm-cmp.github.io/gitopscluster"];
-            asking(&self.cache, "argocd").any(|(place, ..)| *owner == place.to_string())
+            asking(&self.cache, "argocd").any(|(object_ref, ..)| *owner == object_ref.to_string())
         };
         for (name, secret) in self.secrets.iter().filter(|(_, it)| keeps_up(it)) {
             let Ok(config) = ByteString::deserialize(&secret["data"]["config"]) else {
@@ -201,7 +204,7 @@ impl Hub {
                 "{name} does not know the resource proxy"
             );
         }
-        for (place, work) in self
+        for (object_ref, work) in self
             .kept(AgentResource::Works)
             .into_iter()
             .filter(|(_, it)| keeps_up(it))
@@ -212,13 +215,13 @@ impl Hub {
                 let text = ByteString::deserialize(text).expect("base64");
                 let trusted = Certificate::read_all(&text.0).expect("certificates");
                 let knows = principal.is_none_or(|principal| is_of(principal, &trusted));
-                assert!(knows || !is_applied, "{place} does not know the principal");
+                assert!(knows || !is_applied, "{object_ref} does not know the principal");
             }
         }
     }
 
-    fn places(&self, kind: AgentResource) -> Vec<ObjectRef> {
-        self.kept(kind).into_iter().map(|(place, _)| place.clone()).collect()
+    fn object_refs(&self, kind: AgentResource) -> Vec<ObjectRef> {
+        self.kept(kind).into_iter().map(|(at, _)| at.clone()).collect()
     }
 }
 
@@ -227,7 +230,7 @@ fn live(rng: &mut Rng, happened: &mut Vec<String>) {
     if rng.bool() {
         // The next CA certificate is due soon.
         let at = hub.now + days(renewal::DUE - 2);
-        hub.pass_to(at);
+        hub.advance_to(at);
     }
     for _ in 0..STEPS {
         hub.ocm.as_mut().expect("it plays").writes.clear();
@@ -244,13 +247,13 @@ fn live(rng: &mut Rng, happened: &mut Vec<String>) {
         let most = writes.iter().max_by_key(|(_, times)| **times);
         assert!(most.is_none_or(|(_, times)| *times <= WRITES), "{most:?}");
         // Requests whose cluster was not selected before are reconciled every ten seconds.
-        hub.pass_to(hub.now + SignedDuration::from_secs(11));
-        let rest = hub.look_at_everything();
+        hub.advance_to(hub.now + SignedDuration::from_secs(11));
+        let rest = hub.reconcile_all();
         assert_eq!(rest, [""; 0], "at rest nothing is written");
     }
     all_is_well(&mut hub);
     happened.push("all is well".to_owned());
-    hub.look_at_everything();
+    hub.reconcile_all();
     assert_eq!(hub.with_addon(), CLUSTERS);
     hub.is_at_rest();
     for number in 0..3 {
@@ -258,7 +261,7 @@ fn live(rng: &mut Rng, happened: &mut Vec<String>) {
     }
     rng.shuffle(&mut hub.affected);
     hub.settle_with_care(MANY);
-    hub.look_at_everything();
+    hub.reconcile_all();
     happened.push("all is deleted".to_owned());
     assert!(hub.objects.is_empty(), "{:?}", hub.objects);
     let mut left = hub.ours();
@@ -269,15 +272,15 @@ fn live(rng: &mut Rng, happened: &mut Vec<String>) {
 /// Makes every cluster reachable, with its own GitOpsCluster.
 fn all_is_well(hub: &mut Hub) {
     for cluster in CLUSTERS {
-        hub.join(cluster, Reach::Heard);
+        hub.join(cluster, Availability::Available);
         hub.stuck(cluster, false);
     }
     hub.open(true);
     for (number, clusters) in [&["eu1"][..], &["eu2"], &["eu3"]].into_iter().enumerate() {
-        let (place, placement, chosen) = gitops(number);
+        let (object_ref, placement, chosen) = gitops(number);
         hub.settle_with_care(MANY);
-        hub.choose(&chosen, clusters);
-        hub.write(&place, &bringing(placement, &[]));
+        hub.select_for(&chosen, clusters);
+        hub.write(&object_ref, &bringing(placement, &[]));
         hub.settle_with_care(MANY);
     }
 }

@@ -6,7 +6,7 @@ use super::*;
 fn of_two_side_by_side_one_that_goes_takes_its_own_clusters_along_and_no_other() {
     let mut hub = Hub::with_all_agents();
     let other = of_argocd("other");
-    hub.choose(&of_argocd("others"), &["eu2", "eu3"]);
+    hub.select_for(&of_argocd("others"), &["eu2", "eu3"]);
     hub.write(&other, &bringing("others", &[]));
     hub.settle();
     assert_eq!(hub.with_addon(), ["eu1", "eu2", "eu3"]);
@@ -60,10 +60,10 @@ fn what_an_operator_was_given_goes_to_who_takes_the_cluster_over_before_it_goes(
     hub.write(&all(), &operated("some"));
     hub.settle();
     let other = of_argocd("other");
-    hub.choose(&of_argocd("others"), &["eu1", "eu2"]);
+    hub.select_for(&of_argocd("others"), &["eu1", "eu2"]);
     hub.write(&other, &operated("others"));
     hub.settle();
-    hub.choose(&some(), &["eu2"]);
+    hub.select_for(&some(), &["eu2"]);
     let written = hub.settle();
     let made = position(&written, "create ManifestWork eu1/argocd-agent-cr-argocd-other");
     let gone = position(&written, "delete ManifestWork eu1/argocd-agent-cr-argocd-all");

@@ -1,7 +1,7 @@
 //! Tests of the renewal of the CA and its certificates over the years.
 
 use super::*;
-use crate::argocd_agent::reconcile::authority::{Leaf, Spread, leaf, next, requeue_after};
+use crate::argocd_agent::reconcile::authority::{CaDistribution, Leaf, leaf, next, requeue_after};
 use crate::cache::tests::now;
 use crate::model::TlsSecret;
 use crate::runtime::action::Write;
@@ -41,17 +41,19 @@ fn authority_until(name: &str, not_after: Timestamp) -> Value {
 /// Returns every decision about a CA and a certificate of it, as the controller makes them.
 fn decide_everything(ca: &TlsSecret, now: Timestamp) -> Vec<Option<Write>> {
     let names = ["principal.example.com".into()].into();
-    let wanted = Leaf {
+    let desired = Leaf {
         secret: names::PRINCIPAL_TLS,
         names: &names,
         common_name: "principal",
     };
     let spreads = [(false, false), (true, false), (false, true), (true, true)];
-    let spreads = spreads.map(|(is_known, is_used)| Spread { is_known, is_used });
-    let mut writes: Vec<_> = spreads.map(|spread| next(Some(ca), "argocd", spread, now)).into();
+    let spreads = spreads.map(|(is_known, is_used)| CaDistribution { is_known, is_used });
+    let mut writes: Vec<_> = spreads
+        .map(|distribution| next(Some(ca), "argocd", distribution, now))
+        .into();
     writes.push(next(None, "argocd", spreads[0], now));
-    writes.push(leaf(ca, None, &wanted, "argocd", now));
-    writes.push(leaf(ca, Some(ca), &wanted, "argocd", now));
+    writes.push(leaf(ca, None, &desired, "argocd", now));
+    writes.push(leaf(ca, Some(ca), &desired, "argocd", now));
     requeue_after(ca);
     writes
 }
@@ -71,11 +73,11 @@ fn an_authority_without_expiry_is_kept_and_signs() {
     let ca = two_authorities(Timestamp::MAX);
     assert_eq!(ca.certificates[1].not_after.as_second(), Timestamp::MAX.as_second());
     assert!(requeue_after(&ca).is_some_and(|at| at > now()));
-    let spread = Spread {
+    let distribution = CaDistribution {
         is_known: true,
         is_used: false,
     };
-    assert_eq!(next(Some(&ca), "argocd", spread, now()), None);
+    assert_eq!(next(Some(&ca), "argocd", distribution, now()), None);
     let writes = decide_everything(&ca, now());
     assert!(writes[5].is_some(), "it signs a certificate of the principal");
 }
@@ -119,7 +121,7 @@ pub(super) fn server(authority: &Value, at: Timestamp, lasts: i64) -> Value {
         not_before: at,
         not_after: at + days(lasts),
         authority: Authority {
-            place: of_argocd(names::CA_SECRET),
+            object_ref: of_argocd(names::CA_SECRET),
             version: "1".into(),
         },
     };
@@ -129,7 +131,7 @@ pub(super) fn server(authority: &Value, at: Timestamp, lasts: i64) -> Value {
 impl Hub {
     /// Lets days pass one by one.
     fn pass(&mut self, number: i64) -> Vec<String> {
-        let all = (0..number).flat_map(|_| self.pass_to(self.now + days(1)));
+        let all = (0..number).flat_map(|_| self.advance_to(self.now + days(1)));
         all.collect()
     }
 
@@ -201,9 +203,9 @@ fn one_authority_follows_another_and_nobody_meets_one_that_it_does_not_know() {
     hub.is_at_rest();
     // Certificates of agents last a day.
     let promoted = hub.now;
-    hub.pass_to(promoted + days(1));
+    hub.advance_to(promoted + days(1));
     assert_eq!(hub.ca().certificates.len(), 2);
-    hub.pass_to(promoted + days(1) + SignedDuration::from_mins(6));
+    hub.advance_to(promoted + days(1) + SignedDuration::from_mins(6));
     assert_eq!(hub.ca().certificates, [second]);
     hub.is_at_rest();
 }
@@ -262,10 +264,10 @@ fn the_steps_of_an_authority_have_their_reasons() {
         (Some(&other_authority()), used, due + days(60), ""),
     ] {
         let seen = ca.map(|ca| TlsSecret::read(&ca.to_string()).expect("a Secret"));
-        let write = next(seen.as_ref(), "argocd", Spread { is_known, is_used }, at);
+        let write = next(seen.as_ref(), "argocd", CaDistribution { is_known, is_used }, at);
         let did = match &write {
             None => "",
-            Some(Write::Make { recipe, .. }) => match recipe {
+            Some(Write::Generate { recipe, .. }) => match recipe {
                 Recipe::Authority { .. } => "authority",
                 Recipe::NextAuthority { .. } => "next",
                 Recipe::Promote { .. } => "promote",
@@ -280,7 +282,7 @@ fn the_steps_of_an_authority_have_their_reasons() {
 
 fn authority(_: &Value) -> Authority {
     Authority {
-        place: of_argocd(names::CA_SECRET),
+        object_ref: of_argocd(names::CA_SECRET),
         version: "1".into(),
     }
 }
@@ -292,10 +294,10 @@ fn a_principals_certificate_of_somebody_else_is_left_alone() {
     hub.put(Kind::Certificates, &of_argocd(names::PRINCIPAL_TLS), Some(theirs));
     hub.write(&all(), &bringing("some", &[]));
     hub.settle();
-    let there = |hub: &Hub| hub.get(Kind::Certificates, &of_argocd(names::PRINCIPAL_TLS)).cloned();
-    let before = there(&hub);
+    let existing = |hub: &Hub| hub.get(Kind::Certificates, &of_argocd(names::PRINCIPAL_TLS)).cloned();
+    let before = existing(&hub);
     hub.pass(70);
-    assert_eq!(there(&hub), before);
+    assert_eq!(existing(&hub), before);
     assert_eq!(hub.with_addon(), ["eu1", "eu2"]);
     // The owners renew it, and the principal is restarted.
     let (restarts, theirs) = (hub.restarts(), server(&other_authority(), hub.now, 60));
@@ -320,7 +322,7 @@ fn an_authority_that_cannot_be_used_is_told_and_not_replaced() {
         hub.write(&all(), &bringing("some", &[]));
         let written = hub.settle();
         assert!(written.iter().all(|write| !write.contains("Secret")), "{written:#?}");
-        let [status, _, message] = hub.says_of(&all(), "CertificatesReady");
+        let [status, _, message] = hub.condition_of(&all(), "CertificatesReady");
         assert_eq!(status, "False");
         assert!(
             message.contains("argocd/argocd-agent-ca has no certificate that matches its key"),
@@ -338,17 +340,17 @@ fn an_authority_of_another_type_is_told_and_not_replaced() {
     let mut hub = Hub::with_ocm();
     let mut opaque = authority_called("argocd-agent-ca@1");
     opaque["type"] = json!("Opaque");
-    let there = of_argocd(names::CA_SECRET);
-    hub.put(Kind::Certificates, &there, Some(opaque));
+    let existing = of_argocd(names::CA_SECRET);
+    hub.put(Kind::Certificates, &existing, Some(opaque));
     hub.write(&all(), &bringing("some", &[]));
     let written = hub.settle();
     let taken = "taken argocd/argocd-agent-ca";
     assert!(written.iter().any(|write| write.starts_with(taken)), "{written:#?}");
     assert_eq!(
-        hub.get(Kind::Certificates, &there).map(|it| &it["type"]),
+        hub.get(Kind::Certificates, &existing).map(|it| &it["type"]),
         Some(&json!("Opaque"))
     );
-    let [status, _, message] = hub.says_of(&all(), "CertificatesReady");
+    let [status, _, message] = hub.condition_of(&all(), "CertificatesReady");
     assert_eq!(status, "Unknown");
     assert!(
         message.contains("argocd/argocd-agent-ca of type kubernetes.io/tls does not exist yet: delete a Secret"),

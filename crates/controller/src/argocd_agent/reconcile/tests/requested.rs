@@ -166,10 +166,10 @@ fn an_agent_whose_cluster_is_not_selected_yet_waits() {
         hub.settle();
         assert_eq!(hub.became("csr"), (before.to_owned(), None));
         hub.is_at_rest();
-        hub.choose(&some(), &["eu1", "eu2", "eu3"]);
+        hub.select_for(&some(), &["eu1", "eu2", "eu3"]);
         hub.settle();
         let at = hub.now + SignedDuration::from_secs(11);
-        hub.pass_to(at);
+        hub.advance_to(at);
         let (conditions, certificate) = hub.became("csr");
         assert_eq!((&*conditions, certificate.is_some()), ("Approved", true));
     }
@@ -179,15 +179,15 @@ fn an_agent_whose_cluster_is_not_selected_yet_waits() {
 fn without_an_authority_nothing_is_signed_until_there_is_one() {
     let mut hub = Hub::with_all_agents();
     let broken = json!({"data": {"tls.key": "bm9uZQ=="}});
-    let place = of_argocd(names::CA_SECRET);
-    let whole = hub.get(Kind::Certificates, &place).cloned();
-    hub.edit(Kind::Certificates, &place, &broken);
+    let object_ref = of_argocd(names::CA_SECRET);
+    let whole = hub.get(Kind::Certificates, &object_ref).cloned();
+    hub.edit(Kind::Certificates, &object_ref, &broken);
     hub.ask_for("csr", &asked("eu1"), true);
     hub.settle();
     assert_eq!(hub.became("csr"), ("Approved".to_owned(), None));
-    hub.put(Kind::Certificates, &place, whole);
+    hub.put(Kind::Certificates, &object_ref, whole);
     let at = hub.now + SignedDuration::from_secs(11);
-    hub.pass_to(at);
+    hub.advance_to(at);
     assert!(hub.became("csr").1.is_some());
 }
 
@@ -218,11 +218,11 @@ fn a_revoked_agent_is_refused_before_what_it_had_is_forgotten_and_until_it_ends(
     assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu2"], vec!["eu1"]));
     hub.is_at_rest();
     let is_listed = |hub: &Hub| {
-        let there = hub.get(
+        let existing = hub.get(
             Kind::AgentResource(AgentResource::Blocklist),
             &of_argocd(names::BLOCKLIST),
         );
-        there.is_some_and(|there| there["data"][&fingerprint].is_string())
+        existing.is_some_and(|existing| existing["data"][&fingerprint].is_string())
     };
     // Entries of others stay forever.
     let theirs = json!({"data": {"AA": "stolen"}});
@@ -236,8 +236,8 @@ fn a_revoked_agent_is_refused_before_what_it_had_is_forgotten_and_until_it_ends(
         (end - SignedDuration::from_secs(1), true),
         (end + SignedDuration::from_secs(1), false),
     ] {
-        hub.pass_to(at);
-        hub.look_at_everything();
+        hub.advance_to(at);
+        hub.reconcile_all();
         assert_eq!(is_listed(&hub), is_refused);
     }
     let list = hub.get(
@@ -296,10 +296,10 @@ fn records_a_certificate_before_it_is_handed_out() {
     hub.ask_for("csr", &asked("eu1"), true);
     let record = of_argocd("argocd-agent-issued-eu1");
     while hub.get(Kind::AgentResource(AgentResource::Issued), &record).is_none() {
-        hub.settle_for(1);
+        hub.settle_steps(1);
     }
     assert_eq!(hub.became("csr").1, None);
-    hub.start_anew();
+    hub.restart_controller();
     hub.settle();
     assert!(hub.became("csr").1.is_some());
     let record = hub
@@ -340,7 +340,7 @@ fn blocks_every_certificate_of_a_revoked_cluster_whatever_its_agent_writes() {
 #[test]
 fn refuses_more_certificates_than_the_limit_until_one_expires() {
     let mut hub = Hub::with_all_agents();
-    for number in 0..issued::LIMIT {
+    for number in 0..issued::MAX_CERTIFICATES {
         assert!(hub.issued(&format!("csr-{number}"), "eu1").is_some(), "{number}");
     }
     hub.events.clear();
@@ -353,7 +353,7 @@ fn refuses_more_certificates_than_the_limit_until_one_expires() {
     assert!(message.contains("20 unexpired certificates"), "{message}");
     assert!(hub.issued("other", "eu2").is_some(), "others have their own limit");
     let later = hub.now + days(1) + SignedDuration::from_secs(1);
-    hub.pass_to(later);
+    hub.advance_to(later);
     assert!(hub.issued("later", "eu1").is_some());
     let record = hub.get(
         Kind::AgentResource(AgentResource::Issued),
@@ -372,12 +372,12 @@ fn blocks_the_certificates_of_a_cluster_that_leaves() {
         let issued = hub.issued(name, cluster);
         issued.expect("it is signed")
     });
-    hub.choose(&some(), &["eu1"]);
+    hub.select_for(&some(), &["eu1"]);
     hub.settle();
     assert_eq!((hub.with_addon(), hub.blocked()), (vec!["eu1"], vec![second.clone()]));
     hub.is_at_rest();
     // The cluster is selected again with another certificate, and the blocked one stays blocked.
-    hub.choose(&some(), &["eu1", "eu2"]);
+    hub.select_for(&some(), &["eu1", "eu2"]);
     hub.settle();
     let third = hub.issued("three", "eu2").expect("it is signed");
     assert_ne!(third, second);
@@ -398,7 +398,7 @@ fn blocks_no_certificate_on_doubt() {
         }
         doubt(&mut hub);
         hub.settle();
-        hub.look_at_everything();
+        hub.reconcile_all();
         assert_eq!(hub.blocked(), [""; 0], "{why}");
     }
 }
@@ -416,7 +416,7 @@ fn a_gitopscluster_that_does_not_have_a_cluster_cannot_revoke_it() {
     spec["agent"]["images"] = json!({"agent": "attacker:1"});
     for with_placement in [false, true] {
         if with_placement {
-            hub.choose(&ObjectRef::new("team", "some"), &["eu1"]);
+            hub.select_for(&ObjectRef::new("team", "some"), &["eu1"]);
         }
         hub.write(&far, &spec);
         let finalizers = json!([ocm::gitops_cluster::finalizer("argocd")]);
@@ -424,7 +424,7 @@ fn a_gitopscluster_that_does_not_have_a_cluster_cannot_revoke_it() {
         hub.written(&far);
         hub.events.clear();
         hub.settle();
-        hub.look_at_everything();
+        hub.reconcile_all();
         assert_eq!((hub.with_addon(), hub.blocked()), (vec!["eu1", "eu2"], vec![]));
         assert_eq!(hub.ocm.as_ref().map(|it| it.restarts), restarts);
         let principal = hub.cache.certificate(names::PRINCIPAL_TLS).expect("it is there");
@@ -435,7 +435,7 @@ fn a_gitopscluster_that_does_not_have_a_cluster_cannot_revoke_it() {
         let name = format!("csr-{with_placement}");
         assert!(hub.issued(&name, "eu1").is_some(), "its agent still gets certificates");
     }
-    let [status, reason, message] = hub.says_of(&far, "SpecPermitted");
+    let [status, reason, message] = hub.condition_of(&far, "SpecPermitted");
     assert_eq!([status, reason], ["False", "NotPermitted"]);
     for part in [
         "only a GitOpsCluster in the namespace argocd can set the principal's server address, agent.images",

@@ -8,7 +8,7 @@ use super::super::rights::{
     ALL, READ, account, aggregated, binding, cluster_role, name, of_argocd_everywhere, of_the_agent_to_see,
     own_of_argocd, role_and_binding, rule,
 };
-use super::{NAME, Place};
+use super::{NAME, TemplateContext};
 use crate::argocd_agent::Mode;
 use serde_json::Value;
 
@@ -22,17 +22,17 @@ const MORE_FOR_THE_OPERATOR: &str = "argocd-ocm-cmp.github.io/aggregate-to-argoc
 const MAKE: [&str; 6] = ["get", "list", "watch", "create", "update", "delete"];
 
 /// Returns all permissions, with an ArgoCD resource of that name.
-pub(super) fn all(place: &Place<'_>, argocd: &str) -> Vec<Value> {
-    let mut rights = vec![account(place, NAME, true)];
-    rights.extend(role_and_binding(place, NAME, &here()));
-    let role = cluster_role("operator", &everywhere(place.mode));
+pub(super) fn all(context: &TemplateContext<'_>, argocd: &str) -> Vec<Value> {
+    let mut rights = vec![account(context, NAME, true)];
+    rights.extend(role_and_binding(context, NAME, &here()));
+    let role = cluster_role("operator", &everywhere(context.mode));
     let more = aggregated("operator-more", MORE_FOR_THE_OPERATOR);
-    rights.extend([&role, &more].map(|role| binding(place, NAME, name(role), name(role))));
+    rights.extend([&role, &more].map(|role| binding(context, NAME, name(role), name(role))));
     rights.extend([role, more]);
     rights.push(cluster_role("application-controller-own", &own_of_argocd()));
     let controller = format!("{argocd}-argocd-application-controller");
-    rights.extend(of_argocd_everywhere(place, &controller));
-    rights.extend(of_the_agent_to_see(place, &super::agent(argocd)));
+    rights.extend(of_argocd_everywhere(context, &controller));
+    rights.extend(of_the_agent_to_see(context, &super::agent(argocd)));
     rights
 }
 

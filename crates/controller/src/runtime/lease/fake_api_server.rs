@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex};
 
 /// The treatment of a client.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Manner {
-    Well,
+pub(crate) enum Fault {
+    None,
     Hangs,
     /// The server carries out writes and does not respond to them.
-    Silent,
+    NoAnswer,
     Fails(u16),
 }
 
@@ -25,8 +25,8 @@ pub(crate) struct Hub(Arc<Mutex<ApiServer>>);
 
 impl Hub {
     /// Returns a client of this hub, and the setting for its treatment.
-    pub(crate) fn client(&self) -> (Client, Arc<Mutex<Manner>>) {
-        let manner = Arc::new(Mutex::new(Manner::Well));
+    pub(crate) fn client(&self) -> (Client, Arc<Mutex<Fault>>) {
+        let manner = Arc::new(Mutex::new(Fault::None));
         let (stored, treated) = (Arc::clone(&self.0), Arc::clone(&manner));
         let service = tower::service_fn(move |request: Request<Body>| {
             let (stored, treated) = (Arc::clone(&stored), Arc::clone(&treated));
@@ -37,11 +37,11 @@ impl Hub {
                 let body = body.collect().await?.to_bytes();
                 let (is_read, request) = (head.method == Method::GET, Request::from_parts(head, body.to_vec()));
                 let (code, answer) = match manner {
-                    Manner::Hangs => std::future::pending().await,
-                    Manner::Fails(code) => (code, json!("no")),
-                    Manner::Well | Manner::Silent => stored.lock().unwrap().send(&request),
+                    Fault::Hangs => std::future::pending().await,
+                    Fault::Fails(code) => (code, json!("no")),
+                    Fault::None | Fault::NoAnswer => stored.lock().unwrap().send(&request),
                 };
-                if manner == Manner::Silent && !is_read {
+                if manner == Fault::NoAnswer && !is_read {
                     std::future::pending::<()>().await;
                 }
                 let answer = Response::builder()

@@ -2,10 +2,10 @@
 
 use super::tests::{ask, click, read};
 use super::*;
-use crate::pull::tests::{object, said, work};
+use crate::pull::tests::{object, reported, work};
 
 /// A simulated hub with an Application and its work, the controller's cache of them, and a cluster with an Argo CD.
-struct World {
+struct SimulatedHub {
     hub: Value,
     seen_hub: Value,
     work: Option<Value>,
@@ -25,7 +25,7 @@ struct World {
     refreshed_at: u32,
 }
 
-impl World {
+impl SimulatedHub {
     fn new() -> Self {
         let hub = object(|_| ());
         Self {
@@ -73,11 +73,11 @@ impl World {
         )
     }
 
-    fn decide(&self) -> (Application, Requests, Taken) {
+    fn decide(&self) -> (Application, Requests, Forwarded) {
         let application = Application::read(&self.seen_hub).expect("it is of the pull model");
-        let carried = self.seen_work.as_ref().map(read);
-        let (requests, taken) = requests(&application, carried.as_ref());
-        (application, requests, taken)
+        let pull_work = self.seen_work.as_ref().map(read);
+        let (requests, forwarded) = requests(&application, pull_work.as_ref());
+        (application, requests, forwarded)
     }
 
     /// Writes the work as the API server does: only if the resource version is current.
@@ -103,11 +103,11 @@ impl World {
         if self.hub["metadata"]["resourceVersion"] != self.seen_hub["metadata"]["resourceVersion"] {
             return;
         }
-        let (_, _, taken) = self.decide();
-        if taken.operation {
+        let (_, _, forwarded) = self.decide();
+        if forwarded.operation {
             self.hub["operation"] = Value::Null;
         }
-        if taken.refresh {
+        if forwarded.refresh {
             self.hub["metadata"]["annotations"][REFRESH] = Value::Null;
         }
         self.hub["metadata"]["resourceVersion"] = json!(self.clock.to_string());
@@ -157,7 +157,7 @@ impl World {
         values.extend(pending.as_deref().map(|id| ("operationPending", id)));
         values.extend(begun.as_deref().map(|id| ("operationBegun", id)));
         values.extend(self.refresh.as_str().map(|kind| ("refreshPending", kind)));
-        work["status"] = json!({"resourceStatus": {"manifests": [said(&values)]}});
+        work["status"] = json!({"resourceStatus": {"manifests": [reported(&values)]}});
         work["metadata"]["resourceVersion"] = json!(self.clock.to_string());
     }
 
@@ -190,7 +190,7 @@ impl World {
 fn whoever_dies_when_and_whatever_comes_late_each_operation_is_run_once_and_each_refresh_is_heard() {
     for seed in 0..100 {
         let mut random = fastrand::Rng::with_seed(seed);
-        let mut world = World::new();
+        let mut world = SimulatedHub::new();
         for _ in 0..60 {
             world.step(random.usize(..11));
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// The Applications of the basic pull model.
 #[derive(Debug, Default)]
-pub(super) struct Pulled {
+pub(super) struct PullApplications {
     all: BTreeSet<ObjectRef>,
     /// The Applications by destination cluster.
     to: Index<Box<str>, ObjectRef>,
@@ -17,33 +17,33 @@ pub(super) struct Pulled {
     by_work: Index<Box<str>, ObjectRef>,
 }
 
-impl Pulled {
+impl PullApplications {
     /// Records a change of an Application.
-    pub(super) fn note(&mut self, place: &ObjectRef, before: Option<&Application>, after: Option<&Application>) {
+    pub(super) fn note(&mut self, object_ref: &ObjectRef, before: Option<&Application>, after: Option<&Application>) {
         let target = |application: Option<&Application>| application?.pull.as_ref()?.cluster.clone();
         let (was, is) = (target(before), target(after));
         if was != is {
             if let Some(cluster) = &was {
-                self.to.remove(cluster, place);
+                self.to.remove(cluster, object_ref);
             }
             if let Some(cluster) = is {
-                self.to.insert(cluster, place.clone());
+                self.to.insert(cluster, object_ref.clone());
             }
         }
         let names = |application: Option<&Application>| application?.pull.as_deref().map(work::names);
         let (were, are) = (names(before), names(after));
         if were != are {
             for name in were.iter().flatten() {
-                self.by_work.remove(&**name, place);
+                self.by_work.remove(&**name, object_ref);
             }
             for name in are.into_iter().flatten() {
-                self.by_work.insert(name.into(), place.clone());
+                self.by_work.insert(name.into(), object_ref.clone());
             }
         }
         if after.is_some_and(|application| application.pull.is_some()) {
-            self.all.insert(place.clone());
+            self.all.insert(object_ref.clone());
         } else {
-            self.all.remove(place);
+            self.all.remove(object_ref);
         }
     }
 
@@ -57,7 +57,7 @@ impl Pulled {
         let first = ObjectRef::first_of(namespace);
         self.all
             .range(first..)
-            .take_while(move |place| place.namespace == *namespace)
+            .take_while(move |object_ref| object_ref.namespace == *namespace)
     }
 
     /// Returns the Applications whose works have this name.

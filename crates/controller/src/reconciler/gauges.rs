@@ -1,7 +1,7 @@
 //! The metrics of the event loop's state.
 
 use super::Reconciler;
-use crate::model::Reach;
+use crate::model::Availability;
 use crate::watches::Kind;
 use ocm::health::HealthStatus;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 impl Reconciler {
     /// Records whether this replica leads, and the health of works.
-    pub(super) fn measure_works(&self, leads: bool) {
+    pub(super) fn record_work_metrics(&self, leads: bool) {
         self.metrics.leading(leads);
         for health in HealthStatus::ALL {
             self.hub_metrics.works(health, self.cache.count(health));
@@ -17,12 +17,13 @@ impl Reconciler {
     }
 
     /// Records the number of objects of a kind, for the kinds that have metrics.
-    pub(super) fn measure(&self, kind: Kind) {
+    pub(super) fn record_object_metrics(&self, kind: Kind) {
         match kind {
             Kind::GitOpsClusters => self.hub_metrics.gitops_clusters(self.cache.gitops_clusters()),
             Kind::Clusters => {
-                for reach in Reach::ALL {
-                    self.hub_metrics.managed_clusters(reach, self.cache.heard(reach));
+                for availability in Availability::ALL {
+                    self.hub_metrics
+                        .managed_clusters(availability, self.cache.cluster_count(availability));
                 }
             }
             Kind::Certificates => self.hub_metrics.certificates(self.cache.certificates_until()),
@@ -31,7 +32,7 @@ impl Reconciler {
     }
 
     /// Records failing objects and the age of the workqueues. Objects that were due before this replica led count from then on.
-    pub(super) fn measure_lanes(&mut self, leads: bool) {
+    pub(super) fn record_queue_metrics(&mut self, leads: bool) {
         let now = (self.clocks.elapsed)();
         self.leads_since = leads.then(|| self.leads_since.unwrap_or(now));
         let mut all: BTreeMap<_, (usize, Duration)> = BTreeMap::new();

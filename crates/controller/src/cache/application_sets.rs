@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// The ApplicationSets on the hub.
 #[derive(Debug, Default)]
-pub(super) struct Sets {
+pub(super) struct ApplicationSets {
     all: Table<ObjectRef, ApplicationSet>,
     reports: Table<ObjectRef, Found>,
     /// True if the reports have been listed, so that the hub serves their kind.
@@ -20,9 +20,9 @@ pub(super) struct Sets {
     on: Index<Arc<str>, ObjectRef>,
 }
 
-impl Sets {
-    pub(super) fn get(&self, place: &ObjectRef) -> Option<&ApplicationSet> {
-        self.all.get(place)
+impl ApplicationSets {
+    pub(super) fn get(&self, object_ref: &ObjectRef) -> Option<&ApplicationSet> {
+        self.all.get(object_ref)
     }
 
     /// Returns the reports, if the hub serves their kind.
@@ -42,13 +42,13 @@ impl Sets {
 
     /// Applies an update of ApplicationSets, and returns those that changed.
     pub(super) fn update(&mut self, update: Update<ObjectRef, ApplicationSet>) -> Vec<ObjectRef> {
-        places(self.all.apply(update))
+        object_refs(self.all.apply(update))
     }
 
     /// Applies an update of reports. Returns those that changed, and the ApplicationSets that can have reports from now on.
     pub(super) fn update_reports(&mut self, update: Update<ObjectRef, Found>) -> (Vec<ObjectRef>, Vec<ObjectRef>) {
         let is_list = matches!(update, Update::Listed(_));
-        let changed = places(self.reports.apply(update));
+        let changed = object_refs(self.reports.apply(update));
         if !is_list || std::mem::replace(&mut self.has_reports, true) {
             return (changed, Vec::new());
         }
@@ -56,37 +56,37 @@ impl Sets {
     }
 
     /// Records a change of an Application.
-    pub(super) fn note(&mut self, place: &ObjectRef, before: Option<&Application>, after: Option<&Application>) {
+    pub(super) fn note(&mut self, object_ref: &ObjectRef, before: Option<&Application>, after: Option<&Application>) {
         let keys = |it: Option<&Application>| {
-            let (it, set) = it.and_then(|it| Some((it, it.set(place)?)))?;
+            let (it, set) = it.and_then(|it| Some((it, it.set(object_ref)?)))?;
             let cluster = it.cluster().map(Arc::from);
-            Some((set, cluster.unwrap_or_else(|| Arc::clone(&place.namespace))))
+            Some((set, cluster.unwrap_or_else(|| Arc::clone(&object_ref.namespace))))
         };
         let (was, is) = (keys(before), keys(after));
         if was == is {
             return;
         }
         if let Some((set, cluster)) = was {
-            self.members.remove(&set, place);
-            self.on.remove(&cluster, place);
+            self.members.remove(&set, object_ref);
+            self.on.remove(&cluster, object_ref);
         }
         if let Some((set, cluster)) = is {
-            self.members.insert(set, place.clone());
-            self.on.insert(cluster, place.clone());
+            self.members.insert(set, object_ref.clone());
+            self.on.insert(cluster, object_ref.clone());
         }
     }
 }
 
 impl ReconcileRequest {
     /// Returns the request for an ApplicationSet.
-    pub(crate) fn set(place: ObjectRef) -> Self {
+    pub(crate) fn set(object_ref: ObjectRef) -> Self {
         Self {
-            sort: ReconcileKind::ApplicationSet,
-            ..Self::application(place)
+            kind: ReconcileKind::ApplicationSet,
+            ..Self::application(object_ref)
         }
     }
 }
 
-fn places<V>(changed: Vec<(ObjectRef, V)>) -> Vec<ObjectRef> {
-    changed.into_iter().map(|(place, _)| place).collect()
+fn object_refs<V>(changed: Vec<(ObjectRef, V)>) -> Vec<ObjectRef> {
+    changed.into_iter().map(|(object_ref, _)| object_ref).collect()
 }

@@ -2,7 +2,7 @@
 
 use super::feedback::Feedback;
 use super::requests::{Operation, Refresh};
-use super::work::{self, Fingerprint, Hold};
+use super::work::{self, Fingerprint, Retention};
 use super::{annotation, entry, group, items, own, text};
 use ocm::boolean::is_true;
 use ocm::pull_model as names;
@@ -10,20 +10,20 @@ use serde_json::Value;
 
 /// The result of the agent's attempt to apply an Application.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Applied {
+pub enum ApplyState {
     /// The agent has not reported on it.
-    Unheard,
+    Unknown,
     /// The agent has not yet applied the current generation of the work.
-    NotYet,
+    Pending,
     /// The agent has applied it.
-    Done,
+    Succeeded,
     /// The agent failed to apply it, for this reason.
-    Refused(Box<str>),
+    Failed(Box<str>),
 }
 
 /// A ManifestWork that carries an Application.
 #[derive(Clone, Debug)]
-pub struct Carried {
+pub struct PullWork {
     /// The name of the Application in the work.
     pub name: Box<str>,
     /// The namespace and name of the hub's Application that the work claims to carry, unless its payload has another name. The
@@ -46,16 +46,16 @@ pub struct Carried {
     /// The hash of the Application in the payload.
     pub payload: Option<Box<str>>,
     /// The progress of releasing the delivered objects.
-    pub hold: Hold,
+    pub retention: Retention,
     /// The result of applying the Application.
-    pub applied: Applied,
+    pub applied: ApplyState,
     /// True if the agent reports that the Application is missing on the cluster. Earlier feedback stays in the work in that case.
     pub missing: bool,
     /// The status feedback of the cluster.
     pub feedback: Feedback,
 }
 
-impl Carried {
+impl PullWork {
     /// Reads a work; returns `None` for one that neither contains an Application nor claims to.
     #[must_use]
     pub fn read(work: &Value) -> Option<Self> {
@@ -66,24 +66,24 @@ impl Carried {
         let claim = claim(work);
         let claimed = claim.as_ref().map(|(_, name)| &**name);
         let name: Box<str> = text(payload, "/metadata/name").or(claimed)?.into();
-        let said = said(work, payload);
+        let reported = reported(work, payload);
         let generation = work.pointer("/metadata/generation").and_then(Value::as_i64);
-        let available = said.and_then(|said| condition(said, "Available", None));
+        let available = reported.and_then(|reported| condition(reported, "Available", None));
         Some(Self {
             claim: claim.filter(|(_, claimed)| *claimed == name),
             name,
             set: annotation(work, names::SET).map(Into::into),
             uid: own(work, "/metadata/uid").unwrap_or_default(),
             version: own(work, "/metadata/resourceVersion").unwrap_or_default(),
-            hold: Hold::read(work),
+            retention: Retention::read(work),
             deleting: text(work, "/metadata/deletionTimestamp").is_some(),
             fingerprint: work::fingerprint(work),
             operation: Operation::of_payload(payload),
             refresh: Refresh::of_payload(payload),
             payload: annotation(payload, names::PAYLOAD).map(Into::into),
-            applied: said.map_or(Applied::Unheard, |said| applied(said, generation)),
+            applied: reported.map_or(ApplyState::Unknown, |reported| applied(reported, generation)),
             missing: available.is_some_and(|available| text(available, "/status") == Some("False")),
-            feedback: said.map(Feedback::read).unwrap_or_default(),
+            feedback: reported.map(Feedback::read).unwrap_or_default(),
         })
     }
 
@@ -91,28 +91,28 @@ impl Carried {
     #[must_use]
     pub fn refused(&self) -> Option<&str> {
         match &self.applied {
-            Applied::Refused(why) => Some(why),
-            Applied::Unheard | Applied::NotYet | Applied::Done => None,
+            ApplyState::Failed(why) => Some(why),
+            ApplyState::Unknown | ApplyState::Pending | ApplyState::Succeeded => None,
         }
     }
 
     /// Returns true if the cluster's feedback is of the payload that the work carries.
     #[must_use]
     pub fn is_current(&self) -> bool {
-        self.applied != Applied::Unheard && !self.missing && self.payload == self.feedback.payload
+        self.applied != ApplyState::Unknown && !self.missing && self.payload == self.feedback.payload
     }
 
     /// Returns true if the cluster is synced with Git for the payload that the work carries.
     #[must_use]
     pub fn is_synced(&self) -> bool {
-        self.is_current() && self.feedback.said.sync.status.as_deref() == Some("Synced")
+        self.is_current() && self.feedback.reported.sync.status.as_deref() == Some("Synced")
     }
 
     /// Returns true if the cluster's Argo CD is running an operation, including one of its own. It would not start another one,
     /// and would clear it together with the running one.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        let operation = self.feedback.said.operation.as_ref();
+        let operation = self.feedback.reported.operation.as_ref();
         self.is_current() && operation.is_some_and(|it| ["Running", "Terminating"].contains(&&*it.phase))
     }
 
@@ -148,7 +148,7 @@ fn is_application(object: &Value) -> bool {
 
 /// Returns the agent's status of the Application. It is found by name, not by position: the work may contain other objects, and
 /// the status may include objects of an earlier generation. An agent that does not know the kind reports no plural for it.
-fn said<'v>(work: &'v Value, payload: &Value) -> Option<&'v Value> {
+fn reported<'v>(work: &'v Value, payload: &Value) -> Option<&'v Value> {
     let same = |meta: &Value, key: &str| text(meta, &format!("/{key}")) == text(payload, &format!("/metadata/{key}"));
     items(work, "/status/resourceStatus/manifests").iter().find(|manifest| {
         let Some(meta) = manifest.get("resourceMeta") else {
@@ -159,21 +159,21 @@ fn said<'v>(work: &'v Value, payload: &Value) -> Option<&'v Value> {
     })
 }
 
-fn applied(said: &Value, generation: Option<i64>) -> Applied {
-    let applied = condition(said, "Applied", generation);
+fn applied(reported: &Value, generation: Option<i64>) -> ApplyState {
+    let applied = condition(reported, "Applied", generation);
     match applied.and_then(|applied| text(applied, "/status")) {
-        Some("True") => Applied::Done,
+        Some("True") => ApplyState::Succeeded,
         Some("False") => {
             let why = applied.and_then(|applied| own(applied, "/message"));
-            Applied::Refused(why.unwrap_or_else(|| "no reason given".into()))
+            ApplyState::Failed(why.unwrap_or_else(|| "no reason given".into()))
         }
-        _ => Applied::NotYet,
+        _ => ApplyState::Pending,
     }
 }
 
 /// Returns the condition of this type, unless it is older than this generation.
-fn condition<'v>(said: &'v Value, kind: &str, generation: Option<i64>) -> Option<&'v Value> {
-    let mut conditions = items(said, "/conditions").iter();
+fn condition<'v>(reported: &'v Value, kind: &str, generation: Option<i64>) -> Option<&'v Value> {
+    let mut conditions = items(reported, "/conditions").iter();
     let condition = conditions.find(|condition| text(condition, "/type") == Some(kind))?;
     let observed = condition.get("observedGeneration").and_then(Value::as_i64);
     let is_behind = generation.is_some_and(|generation| observed.is_some_and(|observed| observed < generation));
@@ -183,27 +183,30 @@ fn condition<'v>(said: &'v Value, kind: &str, generation: Option<i64>) -> Option
 #[cfg(test)]
 mod tests {
     use super::super::requests::Requests;
-    use super::super::tests::{application, payload, said, work};
+    use super::super::tests::{application, payload, reported, work};
     use super::*;
     use serde_json::json;
 
-    fn of(said: Option<Value>) -> Value {
-        work(&application(|_| ()), &Requests::default(), said)
+    fn of(reported: Option<Value>) -> Value {
+        work(&application(|_| ()), &Requests::default(), reported)
     }
 
-    fn read(work: &Value) -> Carried {
-        Carried::read(work).expect("it is of the pull model")
+    fn read(work: &Value) -> PullWork {
+        PullWork::read(work).expect("it is of the pull model")
     }
 
     #[test]
     fn reads_only_works_of_the_pull_model() {
-        let carried = read(&of(None));
-        assert_eq!(carried.claim, Some(("argocd".into(), "shop".into())));
-        assert_eq!((&*carried.uid, &*carried.version, carried.deleting), ("w", "41", false));
+        let pull_work = read(&of(None));
+        assert_eq!(pull_work.claim, Some(("argocd".into(), "shop".into())));
+        assert_eq!(
+            (&*pull_work.uid, &*pull_work.version, pull_work.deleting),
+            ("w", "41", false)
+        );
         let changed = |change: &dyn Fn(&mut Value)| {
             let mut work = of(None);
             change(&mut work);
-            Carried::read(&work)
+            PullWork::read(&work)
         };
         let unclaimed: [&dyn Fn(&mut Value); 5] = [
             &|work| work["metadata"]["labels"] = json!({}),
@@ -213,8 +216,8 @@ mod tests {
             &|work| work["metadata"]["annotations"][names::HUB_NAMESPACE] = Value::Null,
         ];
         for change in unclaimed {
-            let carried = changed(change).expect("the spec has an Application");
-            assert_eq!((&*carried.name, carried.claim), ("shop", None));
+            let pull_work = changed(change).expect("the spec has an Application");
+            assert_eq!((&*pull_work.name, pull_work.claim), ("shop", None));
         }
         let acms = changed(&|work| {
             work["metadata"]["labels"] = json!({names::OF_SET: "true"});
@@ -230,10 +233,10 @@ mod tests {
     #[test]
     fn an_empty_or_reordered_status_is_read_for_what_it_is() {
         let form = payload(&application(|_| ()), &Requests::default());
-        let ours = said(&[("payload", &form), ("healthStatus", "Healthy")]);
-        let mut namespace = said(&[("healthStatus", "Degraded")]);
+        let ours = reported(&[("payload", &form), ("healthStatus", "Healthy")]);
+        let mut namespace = reported(&[("healthStatus", "Degraded")]);
         namespace["resourceMeta"] = json!({"ordinal": 0, "group": "", "resource": "namespaces", "name": "shop"});
-        let mut other = said(&[("healthStatus", "Missing")]);
+        let mut other = reported(&[("healthStatus", "Missing")]);
         other["resourceMeta"]["name"] = json!("other");
         for manifests in [
             json!([namespace, other, ours]),
@@ -242,9 +245,12 @@ mod tests {
         ] {
             let mut work = of(None);
             work["status"] = json!({"resourceStatus": {"manifests": manifests}});
-            let carried = read(&work);
-            assert!(carried.applied == Applied::Done && carried.is_current(), "{work}");
-            assert_eq!(carried.feedback.said.health.status.as_deref(), Some("Healthy"));
+            let pull_work = read(&work);
+            assert!(
+                pull_work.applied == ApplyState::Succeeded && pull_work.is_current(),
+                "{work}"
+            );
+            assert_eq!(pull_work.feedback.reported.health.status.as_deref(), Some("Healthy"));
         }
         for status in [
             json!({}),
@@ -254,40 +260,43 @@ mod tests {
         ] {
             let mut work = of(None);
             work["status"] = status;
-            let carried = read(&work);
-            assert!(carried.applied == Applied::Unheard && !carried.is_current(), "{work}");
-            assert!(carried.feedback.said.health.status.is_none());
+            let pull_work = read(&work);
+            assert!(
+                pull_work.applied == ApplyState::Unknown && !pull_work.is_current(),
+                "{work}"
+            );
+            assert!(pull_work.feedback.reported.health.status.is_none());
         }
     }
 
     #[test]
     fn why_the_agent_cannot_apply_it_is_read_where_its_kind_is_not_known_to_it() {
-        let mut refused = said(&[]);
+        let mut refused = reported(&[]);
         refused["resourceMeta"]["resource"] = json!("");
         refused["conditions"] = json!([
             {"type": "Applied", "status": "False", "message": "no such kind", "observedGeneration": 2},
         ]);
-        let carried = read(&of(Some(refused.clone())));
-        assert_eq!(carried.refused(), Some("no such kind"));
+        let pull_work = read(&of(Some(refused.clone())));
+        assert_eq!(pull_work.refused(), Some("no such kind"));
         refused["conditions"][0]["observedGeneration"] = json!(1);
-        let carried = read(&of(Some(refused)));
-        assert_eq!(carried.applied, Applied::NotYet, "of an earlier form of the work");
+        let pull_work = read(&of(Some(refused)));
+        assert_eq!(pull_work.applied, ApplyState::Pending, "of an earlier form of the work");
     }
 
     #[test]
     fn what_is_not_on_the_cluster_says_nothing_however_much_is_left_of_it() {
         let form = payload(&application(|_| ()), &Requests::default());
-        let mut gone = said(&[("payload", &form), ("healthStatus", "Healthy")]);
+        let mut gone = reported(&[("payload", &form), ("healthStatus", "Healthy")]);
         gone["conditions"][1]["status"] = json!("False");
-        let carried = read(&of(Some(gone)));
-        assert!(carried.missing && !carried.is_current());
+        let pull_work = read(&of(Some(gone)));
+        assert!(pull_work.missing && !pull_work.is_current());
     }
 
     #[test]
     fn what_comes_back_of_another_form_is_not_current() {
-        assert!(!read(&of(Some(said(&[("payload", "of before")])))).is_current());
-        assert!(!read(&of(Some(said(&[])))).is_current());
-        let mut peers = of(Some(said(&[("healthStatus", "Healthy")])));
+        assert!(!read(&of(Some(reported(&[("payload", "of before")])))).is_current());
+        assert!(!read(&of(Some(reported(&[])))).is_current());
+        let mut peers = of(Some(reported(&[("healthStatus", "Healthy")])));
         peers["spec"]["workload"]["manifests"][0]["metadata"]["annotations"] = json!({});
         assert!(read(&peers).is_current(), "a work of the peers, who do not mark it");
     }

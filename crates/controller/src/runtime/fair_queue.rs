@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 /// The tenant and managed cluster that work is done for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Share {
+pub struct FlowKey {
     /// The namespace of the object: namespaces divide the hub's tenants.
     pub namespace: Arc<str>,
     /// The managed cluster that the object is about, or the user who requests; all unknown clusters share one value.
     pub cluster: Arc<str>,
 }
 
-impl Share {
+impl FlowKey {
     /// Returns the share of a namespace whose objects are not divided by clusters.
     #[must_use]
     pub fn of(namespace: &Arc<str>) -> Self {
@@ -30,7 +30,7 @@ impl Share {
 
 /// Items in fair order.
 #[derive(Debug)]
-pub struct Turns<T> {
+pub struct FairQueue<T> {
     tenants: HashMap<Arc<str>, Tenant<T>>,
     /// The tenants with waiting items, each once; the first is next.
     order: VecDeque<Arc<str>>,
@@ -45,7 +45,7 @@ struct Tenant<T> {
     len: usize,
 }
 
-impl<T> Default for Turns<T> {
+impl<T> Default for FairQueue<T> {
     fn default() -> Self {
         Self {
             tenants: HashMap::new(),
@@ -55,7 +55,7 @@ impl<T> Default for Turns<T> {
     }
 }
 
-impl<T> Turns<T> {
+impl<T> FairQueue<T> {
     /// Returns the number of items that wait.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -69,17 +69,17 @@ impl<T> Turns<T> {
     }
 
     /// Adds an item at the end of its line.
-    pub fn push(&mut self, share: &Share, item: T) {
-        let tenant = self.tenants.entry(Arc::clone(&share.namespace)).or_insert_with(|| {
-            self.order.push_back(Arc::clone(&share.namespace));
+    pub fn push(&mut self, flow: &FlowKey, item: T) {
+        let tenant = self.tenants.entry(Arc::clone(&flow.namespace)).or_insert_with(|| {
+            self.order.push_back(Arc::clone(&flow.namespace));
             Tenant {
                 clusters: HashMap::new(),
                 order: VecDeque::new(),
                 len: 0,
             }
         });
-        let line = tenant.clusters.entry(Arc::clone(&share.cluster)).or_insert_with(|| {
-            tenant.order.push_back(Arc::clone(&share.cluster));
+        let line = tenant.clusters.entry(Arc::clone(&flow.cluster)).or_insert_with(|| {
+            tenant.order.push_back(Arc::clone(&flow.cluster));
             VecDeque::new()
         });
         line.push_back(item);
@@ -92,8 +92,8 @@ impl<T> Turns<T> {
     pub fn pop(
         &mut self,
         may_tenant: impl Fn(&Arc<str>) -> bool,
-        may_cluster: impl Fn(&Share) -> bool,
-    ) -> Option<(Share, T)> {
+        may_cluster: impl Fn(&FlowKey) -> bool,
+    ) -> Option<(FlowKey, T)> {
         for _ in 0..self.order.len() {
             let namespace = self.order.pop_front()?;
             let tenant = self.tenants.get_mut(&namespace)?;
@@ -133,22 +133,22 @@ impl<T> Turns<T> {
 }
 
 impl<T> Tenant<T> {
-    fn pop(&mut self, namespace: &Arc<str>, may: &impl Fn(&Share) -> bool) -> Option<(Share, T)> {
+    fn pop(&mut self, namespace: &Arc<str>, may: &impl Fn(&FlowKey) -> bool) -> Option<(FlowKey, T)> {
         for _ in 0..self.order.len() {
-            let share = Share {
+            let flow = FlowKey {
                 namespace: Arc::clone(namespace),
                 cluster: self.order.pop_front()?,
             };
-            let line = self.clusters.get_mut(&share.cluster)?;
-            let item = if may(&share) { line.pop_front() } else { None };
+            let line = self.clusters.get_mut(&flow.cluster)?;
+            let item = if may(&flow) { line.pop_front() } else { None };
             if line.is_empty() {
-                self.clusters.remove(&share.cluster);
+                self.clusters.remove(&flow.cluster);
             } else {
-                self.order.push_back(Arc::clone(&share.cluster));
+                self.order.push_back(Arc::clone(&flow.cluster));
             }
             if let Some(item) = item {
                 self.len = self.len.saturating_sub(1);
-                return Some((share, item));
+                return Some((flow, item));
             }
         }
         None
@@ -159,14 +159,14 @@ impl<T> Tenant<T> {
 mod tests {
     use super::*;
 
-    fn share(namespace: &str, cluster: &str) -> Share {
-        Share {
+    fn flow(namespace: &str, cluster: &str) -> FlowKey {
+        FlowKey {
             namespace: namespace.into(),
             cluster: cluster.into(),
         }
     }
 
-    fn all(turns: &mut Turns<&'static str>) -> Vec<&'static str> {
+    fn all(turns: &mut FairQueue<&'static str>) -> Vec<&'static str> {
         std::iter::from_fn(|| turns.pop(|_| true, |_| true))
             .map(|(_, item)| item)
             .collect()
@@ -174,12 +174,12 @@ mod tests {
 
     #[test]
     fn tenants_take_turns_whatever_the_length_of_their_lines() {
-        let mut turns = Turns::default();
+        let mut turns = FairQueue::default();
         for item in ["a1", "a2", "a3"] {
-            turns.push(&share("a", "one"), item);
+            turns.push(&flow("a", "one"), item);
         }
-        turns.push(&share("b", "one"), "b1");
-        turns.push(&share("c", "one"), "c1");
+        turns.push(&flow("b", "one"), "b1");
+        turns.push(&flow("c", "one"), "c1");
         assert_eq!(turns.len(), 5);
         assert_eq!(all(&mut turns), ["a1", "b1", "c1", "a2", "a3"]);
         assert!(turns.is_empty() && turns.tenants.is_empty() && turns.order.is_empty());
@@ -187,40 +187,40 @@ mod tests {
 
     #[test]
     fn clusters_of_a_tenant_take_turns_and_gain_no_turn_against_other_tenants() {
-        let mut turns = Turns::default();
+        let mut turns = FairQueue::default();
         for (cluster, item) in [("one", "a1"), ("one", "a2"), ("two", "a3"), ("three", "a4")] {
-            turns.push(&share("a", cluster), item);
+            turns.push(&flow("a", cluster), item);
         }
-        turns.push(&share("b", "one"), "b1");
-        turns.push(&share("b", "one"), "b2");
+        turns.push(&flow("b", "one"), "b1");
+        turns.push(&flow("b", "one"), "b2");
         assert_eq!(all(&mut turns), ["a1", "b1", "a3", "b2", "a4", "a2"]);
     }
 
     #[test]
     fn who_is_passed_over_keeps_its_items_in_order() {
-        let mut turns = Turns::default();
+        let mut turns = FairQueue::default();
         for item in ["a1", "a2"] {
-            turns.push(&share("a", "one"), item);
-            turns.push(&share("a", "two"), if item == "a1" { "x1" } else { "x2" });
+            turns.push(&flow("a", "one"), item);
+            turns.push(&flow("a", "two"), if item == "a1" { "x1" } else { "x2" });
         }
-        turns.push(&share("b", "one"), "b1");
+        turns.push(&flow("b", "one"), "b1");
         let taken = turns.pop(|namespace| &**namespace != "a", |_| true);
         assert_eq!(taken.map(|(_, item)| item), Some("b1"));
         assert_eq!(turns.pop(|namespace| &**namespace != "a", |_| true), None);
-        let taken = turns.pop(|_| true, |share| &*share.cluster == "two");
+        let taken = turns.pop(|_| true, |flow| &*flow.cluster == "two");
         assert_eq!(taken.map(|(_, item)| item), Some("x1"));
         assert_eq!(all(&mut turns), ["a1", "x2", "a2"]);
     }
 
     #[test]
     fn room_is_made_by_the_tenant_with_most_items() {
-        let mut turns = Turns::default();
+        let mut turns = FairQueue::default();
         for item in ["a1", "a2", "a3"] {
-            turns.push(&share("a", "one"), item);
+            turns.push(&flow("a", "one"), item);
         }
         assert!(!turns.make_room(&"a".into()), "its own items stay");
         assert!(turns.make_room(&"b".into()));
-        turns.push(&share("b", "one"), "b1");
+        turns.push(&flow("b", "one"), "b1");
         assert!(!turns.make_room(&"b".into()), "it has as many by then");
         assert_eq!(all(&mut turns), ["a1", "b1", "a2"]);
     }

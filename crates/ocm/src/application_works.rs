@@ -53,14 +53,14 @@ impl Application {
 
 /// Identifies the works of an Application by their metadata.
 #[derive(Debug)]
-pub struct Owned {
+pub struct ApplicationWorks {
     name: WorkName,
     ownership: Ownership,
     /// The ManifestWorkReplicaSets, as OCM's label names them on the works that it creates from them.
     sets: BTreeSet<String>,
 }
 
-impl Owned {
+impl ApplicationWorks {
     /// Selects the works of this Application in all namespaces; `tracking` is Argo CD's tracking method, `listed` are the works
     /// in the Application's resource list, and `sets` are the namespaces and names of its ManifestWorkReplicaSets.
     #[must_use]
@@ -76,7 +76,7 @@ impl Owned {
             ownership: Ownership::on_hub(&application.works, &[], &[])
                 .in_file()
                 .tracked_by(tracking.clone())
-                .believing(listed.clone()),
+                .trusting_only(listed.clone()),
             sets: sets.iter().map(label).collect(),
         }
     }
@@ -104,14 +104,14 @@ mod tests {
     #[test]
     fn an_application_is_called_as_argo_cd_calls_it() {
         let instance = |text: &str| Application::named(text, "argocd").map(|application| application.instance);
-        for (text, wanted) in [
+        for (text, expected) in [
             ("shop", "shop"),
             ("argocd/shop", "shop"),
             ("argocd_shop", "shop"),
             ("team/shop", "team_shop"),
             ("team_shop", "team_shop"),
         ] {
-            assert_eq!(instance(text).as_deref(), Ok(wanted));
+            assert_eq!(instance(text).as_deref(), Ok(expected));
         }
         for text in ["", "/shop", "team/", "a/b/c", "a_b_c", "argocd/a_b", "Shop", "../shop"] {
             let error = instance(text).expect_err(text);
@@ -125,7 +125,7 @@ mod tests {
         let set = application.works.set_part("", "fleet", 60);
         let has = |sets: &[(String, String)], kind: &str, metadata: &str| {
             let document = yaml::documents(metadata).next().expect("a document").expect("YAML");
-            Owned::by(&application, &Tracking::unknown(), &HashSet::new(), sets)
+            ApplicationWorks::by(&application, &Tracking::unknown(), &HashSet::new(), sets)
                 .has(kind, document.value.as_map().expect("a mapping"))
         };
         let of_set = |set: &str| format!("{{name: x, namespace: eu1, labels: {{{OF_REPLICA_SET}: {set}}}}}");

@@ -10,14 +10,14 @@ const PLACEMENT: &str = "cluster.open-cluster-management.io/placement";
 
 /// A PlacementDecision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Decision {
+pub struct PlacementDecision {
     /// The name of the Placement; empty if there is none.
     pub placement: Arc<str>,
     /// The selected managed clusters.
     pub clusters: BTreeSet<Arc<str>>,
 }
 
-impl Decision {
+impl PlacementDecision {
     /// Reads the JSON of a PlacementDecision.
     ///
     /// # Errors

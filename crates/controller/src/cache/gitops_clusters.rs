@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 /// The GitOpsClusters on the hub, and the number of clusters that the status of each Placement reports.
 #[derive(Debug, Default)]
-pub(super) struct GitOps {
+pub(super) struct GitOpsClusters {
     all: Table<ObjectRef, Box<GitOpsCluster>>,
     /// The GitOpsClusters whose deletion a watch event has reported.
-    gone: BTreeSet<ObjectRef>,
+    deleted: BTreeSet<ObjectRef>,
     placements: Table<ObjectRef, Placement>,
     /// True if GitOpsClusters of other namespaces may have cluster Secrets in the namespace of Argo CD.
     open: bool,
@@ -25,30 +25,30 @@ pub enum Selection {
     /// The Placement does not exist.
     NoPlacement,
     /// No decision contains a cluster, and the status of the Placement reports none.
-    Nothing,
+    Empty,
     /// The decisions contain `named` clusters, which is not the number in the status of the Placement.
-    Unsure {
+    Inconsistent {
         /// The number of clusters in the decisions.
         named: usize,
         /// The number of clusters in the status of the Placement.
         selected: Option<usize>,
     },
     /// The number of clusters, on which the decisions and the Placement agree.
-    Sure(usize),
+    Consistent(usize),
 }
 
-impl GitOps {
-    pub(super) fn get(&self, place: &ObjectRef) -> Option<&GitOpsCluster> {
-        self.all.get(place).map(|it| &**it)
+impl GitOpsClusters {
+    pub(super) fn get(&self, object_ref: &ObjectRef) -> Option<&GitOpsCluster> {
+        self.all.get(object_ref).map(|it| &**it)
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = (&ObjectRef, &GitOpsCluster)> {
-        self.all.iter().map(|(place, it)| (place, &**it))
+        self.all.iter().map(|(object_ref, it)| (object_ref, &**it))
     }
 
     /// Returns true if a watch event has reported the deletion of the GitOpsCluster.
-    pub(super) fn has_gone(&self, place: &ObjectRef) -> bool {
-        self.gone.contains(place)
+    pub(super) fn is_deleted(&self, object_ref: &ObjectRef) -> bool {
+        self.deleted.contains(object_ref)
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -62,23 +62,23 @@ impl GitOps {
         };
         let named = decisions.of(placement).map(BTreeSet::len).sum();
         match (named, selected) {
-            (0, None | Some(0)) => Selection::Nothing,
-            (named, selected) if selected == Some(named) => Selection::Sure(named),
-            (named, selected) => Selection::Unsure { named, selected },
+            (0, None | Some(0)) => Selection::Empty,
+            (named, selected) if selected == Some(named) => Selection::Consistent(named),
+            (named, selected) => Selection::Inconsistent { named, selected },
         }
     }
 
     /// Stores or removes a GitOpsCluster, and returns the previous one.
-    pub(super) fn put(&mut self, place: &ObjectRef, it: Option<Box<GitOpsCluster>>) -> Option<Box<GitOpsCluster>> {
+    pub(super) fn put(&mut self, object_ref: &ObjectRef, it: Option<Box<GitOpsCluster>>) -> Option<Box<GitOpsCluster>> {
         if it.is_some() {
-            self.gone.remove(place);
+            self.deleted.remove(object_ref);
         }
-        self.all.put(place, it)
+        self.all.put(object_ref, it)
     }
 
     /// Records that a watch event has reported the deletion of a GitOpsCluster.
-    pub(super) fn told_gone(&mut self, place: &ObjectRef) {
-        self.gone.insert(place.clone());
+    pub(super) fn record_deletion(&mut self, object_ref: &ObjectRef) {
+        self.deleted.insert(object_ref.clone());
     }
 
     /// Divides an update into the changes of single GitOpsClusters.
@@ -90,9 +90,9 @@ impl GitOps {
     }
 
     /// Stores or removes a Placement. Returns true if anything changed.
-    pub(super) fn put_placement(&mut self, place: &ObjectRef, placement: Option<Placement>) -> bool {
-        let before = self.placements.put(place, placement);
-        self.placements.get(place) != before.as_ref()
+    pub(super) fn put_placement(&mut self, object_ref: &ObjectRef, placement: Option<Placement>) -> bool {
+        let before = self.placements.put(object_ref, placement);
+        self.placements.get(object_ref) != before.as_ref()
     }
 
     /// Divides an update into the changes of single Placements.
@@ -116,22 +116,22 @@ impl GitOps {
         decisions: &Decisions,
     ) -> BTreeSet<&ObjectRef> {
         let clusters: Vec<_> = clusters.into_iter().collect();
-        let concerned = |(place, it): &(&ObjectRef, &GitOpsCluster)| {
-            let placement = it.placement(place);
+        let concerned = |(object_ref, it): &(&ObjectRef, &GitOpsCluster)| {
+            let placement = it.placement(object_ref);
             decisions
                 .of(&placement)
                 .any(|named| clusters.iter().any(|cluster| named.contains(*cluster)))
         };
-        self.all().filter(concerned).map(|(place, _)| place).collect()
+        self.all().filter(concerned).map(|(object_ref, _)| object_ref).collect()
     }
 }
 
 impl GitOpsCluster {
     /// Returns the Placement of the GitOpsCluster, which is in the same namespace.
     #[must_use]
-    pub fn placement(&self, place: &ObjectRef) -> ObjectRef {
+    pub fn placement(&self, object_ref: &ObjectRef) -> ObjectRef {
         ObjectRef {
-            namespace: Arc::clone(&place.namespace),
+            namespace: Arc::clone(&object_ref.namespace),
             name: (*self.spec.placement).into(),
         }
     }
@@ -139,15 +139,15 @@ impl GitOpsCluster {
 
 impl ReconcileRequest {
     /// Returns the request for a GitOpsCluster.
-    pub(crate) fn gitops(place: ObjectRef) -> Self {
+    pub(crate) fn gitops(object_ref: ObjectRef) -> Self {
         Self {
-            sort: ReconcileKind::GitOpsCluster,
-            ..Self::application(place)
+            kind: ReconcileKind::GitOpsCluster,
+            ..Self::application(object_ref)
         }
     }
 
     /// Returns the requests for these GitOpsClusters.
-    pub(crate) fn gitops_all<'p>(places: impl IntoIterator<Item = &'p ObjectRef>) -> impl Iterator<Item = Self> {
-        places.into_iter().cloned().map(Self::gitops)
+    pub(crate) fn gitops_all<'p>(object_refs: impl IntoIterator<Item = &'p ObjectRef>) -> impl Iterator<Item = Self> {
+        object_refs.into_iter().cloned().map(Self::gitops)
     }
 }

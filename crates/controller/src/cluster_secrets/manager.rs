@@ -4,7 +4,7 @@ use super::{ACM, AGENT_NAME, CLUSTER_NAME, HUB, Labels};
 
 /// The keeper of a cluster's Secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keeper<'k> {
+pub enum SecretManager<'k> {
     /// The controller itself, for every managed cluster, as in argocd-pull-integration.
     Controller,
     /// A GitOpsCluster, for the clusters that its Placement selects, as in Red Hat ACM without credentials.
@@ -33,21 +33,21 @@ pub enum Keeper<'k> {
 }
 
 /// The prefix and suffix of the cluster's name in the Secret's name, and the suffix of its server, which does not exist.
-struct Form {
+struct SecretFormat {
     name: [&'static str; 2],
     server: Option<&'static str>,
 }
 
-const CONTROLLERS: Form = Form {
+const CONTROLLERS: SecretFormat = SecretFormat {
     name: ["", "-secret"],
     server: Some("-control-plane:6443"),
 };
 /// argocd-pull-integration uses the same server for clusters with an agent.
-const GITOPS: Form = Form {
+const GITOPS: SecretFormat = SecretFormat {
     name: ["", "-application-manager-cluster-secret"],
     server: Some(CONTROL_PLANE),
 };
-const AGENTS: Form = Form {
+const AGENTS: SecretFormat = SecretFormat {
     name: ["cluster-", ""],
     server: None,
 };
@@ -73,8 +73,8 @@ pub fn is_hub(cluster: &str, labels: &Labels) -> bool {
     cluster == HUB || labels.get(HUB) == Some("true")
 }
 
-impl<'k> Keeper<'k> {
-    fn form(self) -> &'static Form {
+impl<'k> SecretManager<'k> {
+    fn secret_format(self) -> &'static SecretFormat {
         match self {
             Self::Controller => &CONTROLLERS,
             Self::GitOps { .. } => &GITOPS,
@@ -85,7 +85,7 @@ impl<'k> Keeper<'k> {
     /// Returns the name of the Secret of this cluster.
     #[must_use]
     pub fn name(self, cluster: &str) -> String {
-        let [before, behind] = self.form().name;
+        let [before, behind] = self.secret_format().name;
         format!("{before}{cluster}{behind}")
     }
 
@@ -95,7 +95,7 @@ impl<'k> Keeper<'k> {
         match self {
             Self::Agent { proxy, .. } => format!("{proxy}{AGENT}{cluster}"),
             Self::Hub { .. } => HUB_SERVER.to_owned(),
-            _ => format!("{SCHEME}{cluster}{}", self.form().server.unwrap_or_default()),
+            _ => format!("{SCHEME}{cluster}{}", self.secret_format().server.unwrap_or_default()),
         }
     }
 
@@ -159,13 +159,17 @@ impl<'k> Keeper<'k> {
 
     /// Returns the clusters whose Secret has this name or server, for any keeper.
     pub(super) fn clusters<'s>(name: &'s str, server: &'s str) -> impl Iterator<Item = &'s str> {
-        let by_form = [CONTROLLERS, GITOPS, AGENTS].into_iter().flat_map(move |form| {
-            let [before, behind] = form.name;
-            let by_name = name.strip_prefix(before).and_then(|it| it.strip_suffix(behind));
-            let host = server.strip_prefix(SCHEME);
-            let by_server = host.zip(form.server).and_then(|(it, end)| it.strip_suffix(end));
-            [by_name, by_server].into_iter().flatten()
-        });
+        let by_form = [CONTROLLERS, GITOPS, AGENTS]
+            .into_iter()
+            .flat_map(move |secret_format| {
+                let [before, behind] = secret_format.name;
+                let by_name = name.strip_prefix(before).and_then(|it| it.strip_suffix(behind));
+                let host = server.strip_prefix(SCHEME);
+                let by_server = host
+                    .zip(secret_format.server)
+                    .and_then(|(it, end)| it.strip_suffix(end));
+                [by_name, by_server].into_iter().flatten()
+            });
         let hub = (server == HUB_SERVER).then_some(HUB);
         by_form.chain(agent_of(server)).chain(hub)
     }
