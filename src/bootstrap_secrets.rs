@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_made() {
+    fn creates_missing_secrets() {
         let [server, redis] = REQUIRED_KEYS;
         let created = |name: &str, data: Value| {
             json!({"create": {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_lacking_is_written() {
+    fn patches_only_missing_keys() {
         let [server, redis] = REQUIRED_KEYS;
         let part_of = |what| json!({"app.kubernetes.io/part-of": what});
         let (labels, data) = (part_of("argocd"), json!({"server.secretkey": ""}));

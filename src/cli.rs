@@ -330,7 +330,7 @@ mod tests {
     use generate::settings::{Env, Settings};
 
     #[test]
-    fn options_of_kustomize_are_a_value() {
+    fn kustomize_options_may_begin_with_dashes() {
         let typed = "generate --kustomize-options --enable-helm --cluster cluster1 --name web";
         let typed = typed.split(' ');
         let Command::Generate(args) = Cli::try_parse_from(["argocd-ocm-cmp"].into_iter().chain(typed))

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_the_same_in_whatever_work_it_stands() {
+    fn object_moving_between_works_is_unchanged() {
         let live = [work("c", "shop", "", &["a=1", "b=1", "c=1", "d=1", "e=1"])];
         let generated = [
             work("c", "shop", "", &["a=1"]),
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn clusters_are_told_apart() {
+    fn compares_each_cluster_separately() {
         let live = [work("a", "shop", "", &["x=1"]), work("b", "shop", "", &["x=1"])];
         let generated = [work("c", "shop", "", &["x=1"]), work("a", "shop", "", &["x=1"])];
         assert_eq!(
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn while_a_work_is_replaced_its_objects_stand_in_two() {
+    fn object_in_two_works_moves_when_one_drops_it() {
         let live = [
             work("c", "shop", "", &["a=1", "b=1"]),
             work("c", "shop.part-b0", "", &["a=2"]),
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moves_to_a_later_wave_is_deleted_on_the_way() {
+    fn object_moving_to_a_later_wave_is_deleted_and_recreated() {
         let wave = r#""argocd.argoproj.io/sync-wave":"5""#;
         let early = [
             work("c", "shop", "", &["a=1", "b=1"]),
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn hooks_of_argo_cds_own_are_compared_only_with_what_was_never_on_a_hub() {
+    fn live_hooks_are_not_compared() {
         let live = [work("c", "shop", "", &["a=1"]), work("c", "old", HOOK, &["b=1"])];
         let generated = [work("c", "shop", "", &["a=1"]), work("c", "new", HOOK, &["c=1"])];
         assert_eq!(told(&live, &generated).len(), 4);
@@ -457,7 +457,7 @@ mod tests {
     const HOOK: &str = r#""argocd.argoproj.io/hook":"SyncFail""#;
 
     #[test]
-    fn a_work_is_shown_by_itself_where_it_is_told_something_else() {
+    fn shows_changed_annotations_and_order_of_a_work() {
         let wave = |wave: &str| format!(r#""argocd.argoproj.io/sync-wave":"{wave}""#);
         let tracked = r#""argocd.argoproj.io/tracking-id":"shop:x","example.com/by-somebody":"else""#;
         let generated = [work("c", "shop", "", &["a=1"])];

@@ -110,14 +110,14 @@ mod tests {
     }
 
     #[test]
-    fn another_content_is_another_text() {
+    fn changed_content_changes_the_digest() {
         let texts = [["a", "1"], ["a", "2"], ["a1", ""]].map(|texts| digest(&contents(texts)));
         assert_eq!(texts[0], digest(&contents(["a", "1"])));
         assert!(texts[0] != texts[1] && texts[0] != texts[2] && texts[0].len() == 32);
     }
 
     #[test]
-    fn it_starts_when_all_is_there_and_stays() {
+    fn starts_when_all_files_exist_and_are_stable() {
         let mut watch = Watch::default();
         assert_eq!(watch.observe(None), Reaction::None);
         assert_eq!(watch.observe(Some(contents(["a", "1"]))), Reaction::ReadAgain);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn it_restarts_once_when_all_is_written() {
+    fn restarts_once_when_all_files_are_written() {
         let mut watch = running(["a", "1"]);
         assert_eq!(watch.observe(Some(contents(["b", "1"]))), Reaction::ReadAgain);
         assert_eq!(watch.observe(Some(contents(["b", "2"]))), Reaction::ReadAgain);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_or_comes_back_is_no_change() {
+    fn removed_and_restored_files_do_not_restart() {
         let mut watch = running(["a", "1"]);
         for seen in [None, None, Some(["a", "1"]), Some(["b", "1"]), None] {
             assert!(matches!(
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_stopped_is_started_with_what_is_there_then() {
+    fn starts_a_stopped_program_with_the_current_files() {
         let mut watch = running(["a", "1"]);
         watch.observe(Some(contents(["b", "1"])));
         assert_eq!(watch.observe(Some(contents(["b", "1"]))), Reaction::Restart(vec![0]));

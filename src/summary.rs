@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_wave_is_told_as_git_has_it() {
+    fn shows_the_wave_as_in_git() {
         let when = |phase, wave| when(SyncStep { phase, wave });
         assert_eq!(when(Phase::Sync, 0), "0");
         assert_eq!(when(Phase::Sync, -7), "-7");
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_never_shown_as_less_than_it_is() {
+    fn share_never_rounds_to_0_or_100_percent() {
         for (bytes, expected) in [
             (0, "0%"),
             (1, "<1%"),

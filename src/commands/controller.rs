@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn controllers_are_chosen_by_name() {
+    fn selects_controllers_by_name() {
         let chosen = |arguments: &[&str]| {
             let options = resolve(arguments, &[]).expect("options");
             options.controllers.iter().map(|it| it.name).collect::<Vec<_>>()
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dialect_says_what_is_not_said_otherwise() {
+    fn dialect_sets_defaults_that_flags_override() {
         let pull = |arguments: &[&str]| resolve(arguments, &[]).expect("options").settings.pull;
         let said = |it: &pull::Settings| (it.namespace, it.project, it.placement, it.read_only);
         assert_eq!(said(&pull(&[])), (false, false, false, false));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_needed_is_watched() {
+    fn watches_only_required_kinds() {
         let needs = |arguments: &[&str]| resolve(arguments, &[]).expect("options").needs();
         let has = |needs: &BTreeSet<Kind>| [Kind::Decisions, Kind::Projects].map(|kind| needs.contains(&kind));
         assert_eq!(has(&needs(&["--pull-placement"])), [false, false], "it does not pull");
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lease_is_where_the_pod_is() {
+    fn lease_is_in_the_pods_namespace() {
         let lease =
             |arguments: &[&str], env: &[(&str, &str)]| resolve(arguments, env).expect("options").lease_namespace;
         let pod = [("POD_NAMESPACE", "ops"), ("POD_NAME", "one")];

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn of_secrets_it_is_only_seen_what_changes() {
+    fn masks_secret_values() {
         assert_eq!(
             shown(
                 "data: {same: YQ==, old: YQ==, other: YQ==}",
@@ -253,14 +253,14 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_one_by_its_kind_and_group() {
+    fn masks_only_secrets_of_the_core_group() {
         let sealed = value("{apiVersion: bitnami.com/v1alpha1, kind: Secret, metadata: {name: a}, data: {a: open}}");
         let (before, after) = pair(Some(&sealed), None);
         assert_eq!((before.as_ref(), after), (Some(&sealed), None));
     }
 
     #[test]
-    fn the_hash_of_the_content_is_not_shown() {
+    fn hides_the_content_hash() {
         let object = |hash: &str, data: &str| {
             format!(
                 "{{apiVersion: v1, kind: ConfigMap, data: {{a: {data}}}, \
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_with_the_first_object_of_a_kind_is_not_shown_again() {
+    fn hides_configs_added_for_a_new_kind() {
         let text = |kinds: &[(&str, &str)], about: &str| {
             let manifests: Vec<String> = kinds
                 .iter()
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_work_is_shown_without_its_objects_and_what_the_api_server_fills_in() {
+    fn shows_a_work_without_objects_and_defaults() {
         let shown = |text: &str| yaml::write(&work(&Work::new(value(text)).expect("a work")));
         let of_hub = "{apiVersion: work.open-cluster-management.io/v1, kind: ManifestWork, \
             metadata: {name: a, namespace: c, uid: x, annotations: {argocd.argoproj.io/tracking-id: x, \

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn it_does_what_it_is_told_where_it_is_told_first() {
+    fn arguments_override_env_and_env_overrides_config_map() {
         let shipped = pod(|_| (), Lookup::NotFound);
         assert_eq!(shipped.names(), ["application-status"]);
         assert!(shipped.elects);

@@ -154,13 +154,13 @@ mod tests {
     static MESSAGE: Message = Message::error("a", "{who} has no {what}", "give {who} one");
 
     #[test]
-    fn names_are_filled_in_and_what_was_put_in_stays() {
+    fn fills_placeholders_once() {
         let found = MESSAGE.of(&[("who", &"{what}"), ("what", &2)]);
         assert_eq!(found.line(), "{what} has no 2: give {what} one");
     }
 
     #[test]
-    fn long_lists_are_cut() {
+    fn truncates_long_lists() {
         assert_eq!(some(["b", "a", "b"]), "a, b");
         assert_eq!(some(["7", "6", "5", "4", "3", "2", "1"]), "1, 2, 3, 4, 5 and 2 more");
         assert_eq!(

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn each_right_of_a_file_is_asked_for() {
+    fn requests_a_review_for_every_rule() {
         let controller = lines(&shipped::CONTROLLER);
         assert_eq!(controller.len(), 3 + 4 + 2 + 3 + 2 + 1 + 2, "{controller:#?}");
         for right in [
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_an_object_is_asked_for_as_such() {
+    fn review_names_the_subresource() {
         let right = Right {
             account: "who".to_owned(),
             verb: "patch".to_owned(),

@@ -42,7 +42,7 @@ mod tests {
     use manifest::yaml;
 
     #[test]
-    fn items_are_the_same_by_their_keys() {
+    fn merges_list_items_by_key() {
         let read = |text| yaml::json(text).expect("JSON");
         let mut one = read(
             r#"{"a":1,"containers":[{"name":"x","image":"i","volumeMounts":[{"mountPath":"/a","name":"v"}]}],"volumes":[{"name":"v"}]}"#,

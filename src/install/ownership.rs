@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kubectl_has_applied_becomes_ours() {
+    fn takes_over_fields_applied_by_kubectl() {
         let scaled = entry("kubectl", "Update", &json!({"f:spec": {"f:replicas": {}}}));
         let applied = entry(
             "kubectl-client-side-apply",
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn of_argo_cds_objects_only_what_was_added_becomes_ours() {
+    fn takes_over_only_added_fields_of_argo_cds_objects() {
         let argo_cds = entry("kubectl-client-side-apply", "Update", &json!({"f:spec": {"f:a": {}}}));
         assert_eq!(taken_over(&live(std::slice::from_ref(&argo_cds)), true), None);
         let policy = entry(EARLIER, "Apply", &json!({"f:spec": {"f:b": {}}}));
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kubectl_has_put_under_our_name_is_seen() {
+    fn detects_kubectl_fields_under_our_manager() {
         let labels = json!({"f:metadata": {"f:labels": {"f:app": {}}}});
         let [ours, theirs] = [entry(MANAGER, "Apply", &labels), entry("kubectl", "Apply", &labels)];
         assert!(owns_argocd_fields(&live(std::slice::from_ref(&ours))));
@@ -189,14 +189,14 @@ mod tests {
     }
 
     #[test]
-    fn another_version_of_the_api_is_left_alone() {
+    fn leaves_fields_of_another_api_version_alone() {
         let mut applied = entry("kubectl-client-side-apply", "Update", &json!({"f:spec": {}}));
         applied["apiVersion"] = "apps/v1beta1".into();
         assert_eq!(taken_over(&live(&[applied]), false), None);
     }
 
     #[test]
-    fn a_write_of_the_status_is_no_change() {
+    fn status_write_is_no_change() {
         let object = |version: &str, rank: u8, status: &Value, writers: &[Value]| {
             let metadata = json!({"resourceVersion": version, "managedFields": writers});
             json!({"kind": "FlowSchema", "metadata": metadata, "spec": {"rank": rank}, "status": status})
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn an_installation_elsewhere_is_seen() {
+    fn detects_an_installation_in_another_namespace() {
         let bound = |namespace: &str| json!({"kind": "ClusterRoleBinding", "subjects": [{"namespace": namespace}]});
         assert_eq!(elsewhere(&bound("gitops"), "argocd"), Some("gitops"));
         assert_eq!(elsewhere(&bound("argocd"), "argocd"), None);

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_which_policy_a_sidecar_has() {
+    fn reads_the_policy_of_a_sidecar() {
         let mounted = |name: &str| live_policy(Some(&repo_server(&set_to(VARIABLE.1), name)));
         assert_eq!(live_policy(None), LivePolicy::NoSidecar);
         let without = json!({"spec": {"template": {"spec": {"containers": [{"name": "argocd-repo-server"}]}}}});
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_open_what_is_open_and_closed_what_is_closed() {
+    fn keeps_an_open_sidecar_open_and_a_closed_one_closed() {
         use LivePolicy::{Foreign, Mounted, NoSidecar, Open};
         use PolicySource::{ConfigMap, None as NoPolicy, Sample, Text};
         let (mounted, theirs) = (Mounted(POLICY.to_owned()), Mounted("theirs".to_owned()));
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_that_somebody_changed_is_no_sample() {
+    fn edited_policy_is_not_the_sample() {
         let ours = objects(&Wanted::everything("gitops"));
         let ours = ours
             .iter()

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_of_the_same_name_may_be_of_somebody_else() {
+    fn recognizes_own_objects_by_label_manager_or_text() {
         let account = ours("ServiceAccount", LEASE);
         let labelled = |name: &str| json!({"metadata": {"labels": {"app.kubernetes.io/name": name}}});
         assert!(is_ours(&account, &labelled(LEASE)) && !is_ours(&account, &labelled("other")));
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_manages_too_is_seen() {
+    fn detects_our_parts_left_in_argo_cds_objects() {
         let repo_server = ours("Deployment", "argocd-repo-server");
         let pod = |containers: Value| json!({"metadata": {"annotations": {"a": "argocd-ocm-cmp"}}, "spec": {"containers": containers}});
         assert!(is_left(&repo_server, &pod(json!([{"name": "argocd-ocm-cmp"}]))));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_hang_is_told_with_the_way_out() {
+    fn hanging_finalizers_are_listed_with_remediation() {
         let cluster =
             |finalizer: &str| json!({"metadata": {"namespace": "argocd", "name": "all", "finalizers": [finalizer]}});
         let application = |deleted: Value, label: &str| {

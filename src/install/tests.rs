@@ -49,7 +49,7 @@ fn setting(expected: &Wanted, name: &str) -> Option<String> {
 }
 
 #[test]
-fn every_feature_is_known_by_a_name() {
+fn every_feature_has_a_name() {
     assert_eq!(
         Feature::ALL,
         Feature::value_variants(),
@@ -61,7 +61,7 @@ fn every_feature_is_known_by_a_name() {
 }
 
 #[test]
-fn what_a_feature_needs_comes_with_it() {
+fn feature_implies_its_dependencies() {
     let all = |asked: &[Feature]| with_implied(asked.iter().copied()).into_iter().collect::<Vec<_>>();
     assert_eq!(all(&[ArgocdAgent]), [Controller, GitOpsCluster, ArgocdAgent]);
     assert_eq!(all(&[Pull]), [Controller, Pull, Report], "without a right on Secrets");
@@ -81,7 +81,7 @@ fn every_controller_is_a_feature() {
 }
 
 #[test]
-fn the_controller_does_all_that_was_asked_for() {
+fn controller_runs_every_requested_feature() {
     let done = |features: &[Feature]| setting(&expected(features), "ARGOCD_OCM_CMP_CONTROLLERS");
     assert_eq!(done(&[Controller]), None, "so it does by itself");
     assert_eq!(
@@ -100,7 +100,7 @@ fn the_controller_does_all_that_was_asked_for() {
 }
 
 #[test]
-fn the_agents_run_the_image_that_was_given() {
+fn agents_run_the_configured_images() {
     let mut expected = expected(&[ArgocdAgent]);
     expected.image = "registry.example.com/ours:2".to_owned();
     expected.argocd_image = "registry.example.com/argocd:v1".to_owned();
@@ -116,14 +116,14 @@ fn the_agents_run_the_image_that_was_given() {
 }
 
 #[test]
-fn the_files_are_of_this_release() {
+fn manifests_use_images_of_this_release() {
     let text = text(&objects(&expected(&[Plugin, Controller])), Output::Yaml);
     assert_eq!(text.matches(&format!("image: {IMAGE}\n")).count(), 2);
     assert_eq!(text.matches(&format!("image: {ARGOCD_IMAGE}\n")).count(), 1);
 }
 
 #[test]
-fn flags_say_how_many_and_how() {
+fn flags_set_replicas_dialect_and_policy() {
     let mut expected = expected(&[Pull]);
     expected.replicas = Some(4);
     let objects_of = objects(&expected);
@@ -143,7 +143,7 @@ fn flags_say_how_many_and_how() {
 }
 
 #[test]
-fn one_object_is_there_once() {
+fn merges_features_into_one_object_each() {
     let all = objects(&Wanted::everything("argocd"));
     for (at, object) in all.iter().enumerate() {
         assert!(!all[..at].iter().any(|other| other.is_same(object)), "{object}");
@@ -161,7 +161,7 @@ fn one_object_is_there_once() {
 }
 
 #[test]
-fn the_sidecar_has_the_policy_that_was_asked_for() {
+fn sidecar_mounts_the_configured_policy() {
     let mounted = |expected: &Wanted| {
         let all = objects(expected);
         let pod = at(
@@ -191,7 +191,7 @@ fn the_sidecar_has_the_policy_that_was_asked_for() {
 }
 
 #[test]
-fn another_namespace_is_named_everywhere() {
+fn namespace_is_replaced_everywhere() {
     let shipped = objects(&Wanted::everything("argocd"));
     let moved = objects(&Wanted::everything("gitops"));
     let mut told = String::new();
@@ -253,7 +253,7 @@ fn left(value: &Value<'_>, path: &mut String, told: &mut String) {
 }
 
 #[test]
-fn each_admission_policy_is_for_the_account_and_bound() {
+fn each_admission_policy_matches_the_account_and_is_bound() {
     let all = objects(&Wanted::everything("gitops"));
     let (policies, bindings): (Vec<_>, Vec<_>) = all
         .iter()
@@ -289,7 +289,7 @@ fn each_admission_policy_is_for_the_account_and_bound() {
 }
 
 #[test]
-fn admission_policies_have_the_names_that_are_written() {
+fn admission_policies_use_the_names_in_the_code() {
     use controller::annotations::REFRESH;
     use controller::cluster_secrets as secrets;
     use ocm::argocd_agent as agents;
@@ -330,7 +330,7 @@ fn admission_policies_have_the_names_that_are_written() {
 }
 
 #[test]
-fn only_what_writes_secrets_may_read_them() {
+fn only_features_that_write_secrets_may_read_them() {
     for feature in Feature::ALL {
         let roles = objects(&expected(&[*feature]));
         let mut roles = roles.iter().filter(|object| object.kind().ends_with("Role"));
@@ -341,7 +341,7 @@ fn only_what_writes_secrets_may_read_them() {
 }
 
 #[test]
-fn each_finds_what_it_needs() {
+fn applies_objects_after_their_dependencies() {
     let all = objects(&Wanted::everything("argocd"));
     let kinds: Vec<_> = all.iter().map(Object::kind).collect();
     let last = |kind| kinds.iter().rposition(|it| *it == kind).expect(kind);
@@ -353,7 +353,7 @@ fn each_finds_what_it_needs() {
 }
 
 #[test]
-fn only_what_is_added_to_argo_cds_objects_can_be_asked_for() {
+fn additions_only_prints_additions_to_argo_cds_objects() {
     let mut expected = Wanted::everything("argocd");
     expected.additions_only = true;
     let shown: Vec<_> = objects(&expected).iter().map(Object::to_string).collect();
@@ -371,7 +371,7 @@ fn only_what_is_added_to_argo_cds_objects_can_be_asked_for() {
 }
 
 #[test]
-fn the_text_is_read_back_as_the_objects() {
+fn printed_text_parses_to_the_objects() {
     let all = objects(&Wanted::everything("argocd"));
     for form in [Output::Yaml, Output::Json] {
         let text = text(&all, form);
@@ -382,7 +382,7 @@ fn the_text_is_read_back_as_the_objects() {
 }
 
 #[test]
-fn it_is_known_where_each_object_is() {
+fn every_object_has_a_path() {
     let all = objects(&Wanted::everything("gitops"));
     let mut paths: Vec<_> = all.iter().map(Object::path).collect();
     paths.sort();

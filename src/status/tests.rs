@@ -34,7 +34,7 @@ fn report() -> Report {
 }
 
 #[test]
-fn the_table_has_the_worst_first_and_the_totals_last() {
+fn table_lists_worst_first_and_totals_last() {
     let text = table(&report(), false);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(
@@ -64,7 +64,7 @@ fn the_table_has_the_worst_first_and_the_totals_last() {
 }
 
 #[test]
-fn programs_are_told_the_same() {
+fn yaml_output_has_health_totals_and_objects() {
     let printed = yaml::write(&value(&report()));
     for line in [
         "application: team_shop\n",
@@ -77,7 +77,7 @@ fn programs_are_told_the_same() {
 }
 
 #[test]
-fn a_work_of_5000_objects_takes_a_line_each_without_trailing_blanks() {
+fn table_of_5000_objects_has_no_trailing_spaces() {
     let names: Vec<String> = (0..5000).map(|at| format!("web-{at}")).collect();
     let objects: Vec<String> = names.iter().map(|name| object(name)).collect();
     let manifests: Vec<String> = names.iter().map(|name| broken(name)).collect();
@@ -89,7 +89,7 @@ fn a_work_of_5000_objects_takes_a_line_each_without_trailing_blanks() {
 }
 
 #[test]
-fn what_people_see_of_a_work_has_one_line_for_each_row() {
+fn table_of_any_work_has_one_line_per_row() {
     holds(800, texts, |text| {
         let Ok(status) = evaluate(&text, &clock()) else {
             return;

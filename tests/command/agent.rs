@@ -127,7 +127,7 @@ impl Drop for Running {
 const BOTH: [(&str, &str); 2] = [("tls.crt", "a"), ("tls.key", "1")];
 
 #[test]
-fn a_change_of_content_restarts_it_once_and_nothing_else_does() {
+fn changed_content_restarts_once_and_nothing_else_does() {
     let running = Running::start(&[("tls.crt", "a "), ("tls.key", "1")], &[], CHILD);
     running.until_logged(&["started a 1"]);
     // Written again with the same content, emptied, and missing for a while.
@@ -166,7 +166,7 @@ fn publish(folder: &Path, version: &str, files: &[(&str, &str)]) {
 }
 
 #[test]
-fn what_kubelet_swaps_restarts_it_once() {
+fn kubelet_swap_restarts_once() {
     let folder = TempDir::new().expect("a scratch folder");
     let tls = folder.path().join("tls");
     fs::create_dir(&tls).expect("a folder");
@@ -185,7 +185,7 @@ fn what_kubelet_swaps_restarts_it_once() {
 }
 
 #[test]
-fn it_waits_for_files_and_says_so_once() {
+fn waits_for_missing_files_and_reports_each_once() {
     let running = Running::start(&[("tls.crt", "a ")], &[], CHILD);
     running.stays(&[]);
     running.write("tls/tls.key", "");
@@ -203,7 +203,7 @@ fn it_waits_for_files_and_says_so_once() {
 }
 
 #[test]
-fn it_ends_as_the_program_ends() {
+fn exits_with_the_programs_code_and_forwards_signals() {
     assert_eq!(Running::start(&BOTH, &[], "exit 3").ended(), (Some(3), String::new()));
     let (code, _) = Running::start(&BOTH, &[], "kill -KILL $$").ended();
     assert_eq!(code, Some(128 + 9));
@@ -214,7 +214,7 @@ fn it_ends_as_the_program_ends() {
 }
 
 #[test]
-fn what_does_not_stop_is_killed() {
+fn kills_a_program_that_ignores_sigterm() {
     let script = "trap 'echo asked >> log' TERM; echo started >> log; while :; do sleep 0.05; done";
     let running = Running::start(&BOTH, &["--grace-period=1s"], script);
     running.until_logged(&["started"]);
@@ -227,7 +227,7 @@ fn what_does_not_stop_is_killed() {
 }
 
 #[test]
-fn one_that_is_asked_to_end_while_it_restarts_the_program_ends() {
+fn second_sigterm_during_a_restart_ends_the_program() {
     let script = "trap 'echo asked >> log' TERM; echo started >> log; while :; do sleep 0.05; done";
     let running = Running::start(&BOTH, &["--grace-period=3s"], script);
     running.until_logged(&["started"]);
@@ -239,7 +239,7 @@ fn one_that_is_asked_to_end_while_it_restarts_the_program_ends() {
 }
 
 #[test]
-fn what_cannot_be_run_is_told() {
+fn reports_programs_that_cannot_start_and_bad_arguments() {
     let folder = TempDir::new().expect("a scratch folder");
     fs::write(folder.path().join("file"), "a").expect("a file");
     let run = |words: &[&str]| {
@@ -267,7 +267,7 @@ fn what_cannot_be_run_is_told() {
 }
 
 #[test]
-fn the_program_copies_itself() {
+fn agent_install_copies_the_program() {
     let folder = TempDir::new().expect("a scratch folder");
     let shared = folder.path().join("shared");
     let install = || {

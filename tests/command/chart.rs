@@ -65,7 +65,7 @@ fn rendered(helm: &Path, chart: &str, namespace: &str, values: &[&str]) -> Vec<V
 const ADDITIONS: &str = "additions=true";
 
 #[test]
-fn it_renders_what_install_prints() {
+fn chart_renders_the_same_as_install_print() {
     let Some(helm) = helm() else { return };
     for (flags, namespace, values) in [
         ("", "argocd", &[][..]),
@@ -121,7 +121,7 @@ fn it_renders_what_install_prints() {
 }
 
 #[test]
-fn what_is_argo_cds_own_is_rendered_only_if_asked_for() {
+fn additions_to_argo_cd_are_rendered_only_on_request() {
     let Some(helm) = helm() else { return };
     let features = "features={plugin,policy,ui,controller}";
     let all = rendered(helm, "chart", "argocd", &[features, ADDITIONS]);
@@ -134,7 +134,7 @@ fn what_is_argo_cds_own_is_rendered_only_if_asked_for() {
 }
 
 #[test]
-fn its_package_is_the_same_and_says_nothing_else() {
+fn packaged_chart_renders_the_same_without_warnings() {
     let Some(helm) = helm() else { return };
     let folder = TempDir::new().expect("a scratch folder");
     let path = folder.path().to_str().expect("a plain path");
@@ -152,7 +152,7 @@ fn its_package_is_the_same_and_says_nothing_else() {
 }
 
 #[test]
-fn it_is_linted_and_refuses_what_it_does_not_know() {
+fn chart_is_linted_and_refuses_unknown_values() {
     let Some(helm) = helm() else { return };
     done(helm, &["lint", "--strict", "chart"]);
     for value in [
@@ -201,7 +201,7 @@ fn refuses_values_that_contradict_each_other() {
 }
 
 #[test]
-fn its_values_reach_the_pods() {
+fn values_configure_the_pods() {
     let Some(helm) = helm() else { return };
     let values = json!({
         "additions": true,
@@ -255,7 +255,7 @@ fn its_values_reach_the_pods() {
 }
 
 #[test]
-fn its_version_is_that_of_the_program() {
+fn chart_version_is_the_programs_version() {
     let chart = &objects(&text("chart/Chart.yaml"))[0];
     for part in ["version", "appVersion"] {
         assert_eq!(chart[part], env!("CARGO_PKG_VERSION"), "{part}");
@@ -267,7 +267,7 @@ fn its_version_is_that_of_the_program() {
 }
 
 #[test]
-fn its_files_are_those_of_the_repository() {
+fn chart_files_match_the_repository() {
     for file in fs::read_dir(root().join("chart/files")).expect("a folder") {
         let file = file.expect("a file").path();
         let name = file.file_name().and_then(|name| name.to_str()).expect("a name");

@@ -102,7 +102,7 @@ fn printed(output: &Output) -> String {
 }
 
 #[test]
-fn a_tool_reaches_no_files_processes_or_network_of_others() {
+fn tool_cannot_access_foreign_files_processes_or_network() {
     let stage = Stage::new("");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -139,7 +139,7 @@ fn a_tool_reaches_no_files_processes_or_network_of_others() {
 }
 
 #[test]
-fn the_real_helm_cannot_follow_a_link_that_was_made_after_the_check() {
+fn helm_cannot_follow_a_link_created_after_the_check() {
     let Some(real) = tools() else { return };
     let stage = Stage::new(&config_map("{{ .Files.Get \"link\" | trim }}"));
     let secret = stage.0.path().join("outside/secret");
@@ -169,7 +169,7 @@ fn the_real_helm_cannot_follow_a_link_that_was_made_after_the_check() {
 }
 
 #[test]
-fn the_log_says_what_the_kernel_does_not_confine() {
+fn log_reports_missing_confinement() {
     let Some(tools) = tools() else { return };
     let stage = Stage::new(&config_map("rendered"));
     let without_namespaces = |isolation: &str| {
@@ -199,7 +199,7 @@ fn the_log_says_what_the_kernel_does_not_confine() {
 }
 
 #[test]
-fn tools_render_as_any_user_on_a_read_only_system() {
+fn tools_render_as_any_user_on_a_read_only_filesystem() {
     let Some(tools) = tools() else { return };
     if !nix::unistd::geteuid().is_root() {
         assert!(
@@ -229,7 +229,7 @@ fn tools_render_as_any_user_on_a_read_only_system() {
 }
 
 #[test]
-fn tools_render_whatever_the_kernel_has() {
+fn tools_render_under_every_isolation() {
     let Some(tools) = tools() else { return };
     let stage = Stage::new(&config_map("rendered"));
     stage.write("repository/overlay/kustomization.yaml", "resources: [../base]\n");
@@ -270,7 +270,7 @@ fn refuses_a_chart_that_takes_all_memory() {
 }
 
 #[test]
-fn a_tool_ends_with_all_that_it_has_started() {
+fn ending_a_tool_ends_its_children() {
     for (nap, isolation) in [("98701.5", "all"), ("98702.5", "none")] {
         let stage = Stage::new("");
         let tools = stage.helm(&format!("sleep {nap} &\nwait\n"));

@@ -63,7 +63,7 @@ const BOTH: &str = "--cluster=eu1,us1";
 const SILENT: &str = "exit code: 0\n----- stdout -----\n----- stderr -----\n";
 
 #[test]
-fn what_has_not_changed_is_not_told() {
+fn unchanged_works_print_nothing() {
     let folder = shop(&[("web.yaml", WEB), ("settings.yaml", SETTINGS)]);
     assert_eq!(diff(&folder, &[BOTH]), SILENT);
     // Nor do the file, the order, and the format matter.
@@ -74,7 +74,7 @@ fn what_has_not_changed_is_not_told() {
 }
 
 #[test]
-fn a_change_is_told_once_for_all_clusters_that_it_is_for() {
+fn same_change_on_several_clusters_is_printed_once() {
     let folder = shop(&[("web.yaml", WEB), ("settings.yaml", SETTINGS)]);
     change(&folder, "web.yaml", "web:1", "web:2");
     change(&folder, "settings.yaml", "workers 4", "workers 8");
@@ -108,7 +108,7 @@ fn a_change_is_told_once_for_all_clusters_that_it_is_for() {
 }
 
 #[test]
-fn objects_that_come_and_go_are_told_in_full() {
+fn added_and_removed_objects_are_printed_in_full() {
     let folder = shop(&[("web.yaml", WEB), ("settings.yaml", SETTINGS)]);
     fs::remove_file(folder.path().join("shop/settings.yaml")).expect("it is there");
     write(
@@ -169,7 +169,7 @@ fn objects_that_come_and_go_are_told_in_full() {
 }
 
 #[test]
-fn an_object_that_moves_to_another_work_is_not_told_as_one_that_goes() {
+fn object_moving_between_works_is_printed_as_a_move() {
     let folder = shop(&[("web.yaml", WEB), ("settings.yaml", SETTINGS)]);
     // With a small limit, all objects are in other works.
     insta::assert_snapshot!(diff(&folder, &[BOTH, "--work-size=300"]), @r"
@@ -185,7 +185,7 @@ fn an_object_that_moves_to_another_work_is_not_told_as_one_that_goes() {
 }
 
 #[test]
-fn what_stays_on_the_cluster_is_told_so() {
+fn marks_objects_that_stay_on_the_cluster() {
     let namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}";
     let folder = shop(&[("web.yaml", WEB), ("namespace.yaml", namespace)]);
     fs::remove_file(folder.path().join("shop/namespace.yaml")).expect("it is there");
@@ -209,7 +209,7 @@ fn what_stays_on_the_cluster_is_told_so() {
 }
 
 #[test]
-fn what_a_work_is_told_about_its_objects_is_told() {
+fn prints_changed_options_of_a_work() {
     let folder = shop(&[("settings.yaml", SETTINGS)]);
     insta::assert_snapshot!(diff(&folder, &[BOTH, "--update-strategy=CreateOnly"]), @r#"
     exit code: 1
@@ -259,7 +259,7 @@ fn secrets_are_masked() {
 }
 
 #[test]
-fn what_is_for_a_placement_is_compared_alike() {
+fn compares_replica_sets_like_works() {
     let folder = shop(&[("web.yaml", WEB), ("settings.yaml", SETTINGS)]);
     let placement = [
         "--placement=fleet/europe",
@@ -300,7 +300,7 @@ fn what_is_for_a_placement_is_compared_alike() {
 }
 
 #[test]
-fn works_that_differ_in_a_hash_only_are_told_so() {
+fn works_differing_only_in_the_content_hash_say_that() {
     let late =
         "{apiVersion: v1, kind: ConfigMap, metadata: {name: late, annotations: {argocd.argoproj.io/sync-wave: '1'}}}";
     let folder = shop(&[("web.yaml", WEB), ("late.yaml", late)]);
@@ -319,7 +319,7 @@ fn works_that_differ_in_a_hash_only_are_told_so() {
 }
 
 #[test]
-fn colours_are_for_terminals_and_for_those_who_ask() {
+fn colours_only_on_terminals_or_on_request() {
     let folder = shop(&[("web.yaml", WEB)]);
     change(&folder, "web.yaml", "web:1", "web:2");
     for plain in [&["--color=auto"][..], &["--color=never"], &[]] {
@@ -338,7 +338,7 @@ fn colours_are_for_terminals_and_for_those_who_ask() {
 }
 
 #[test]
-fn a_file_may_be_in_each_form_in_which_works_are_printed() {
+fn reads_works_in_every_printed_format() {
     let folder = shop(&[("web.yaml", WEB), ("settings.yaml", SETTINGS)]);
     let lines = run(&folder, &["generate", "shop", BOTH, "--output=json"]).stdout;
     let lines = String::from_utf8(lines).expect("text");
@@ -365,7 +365,7 @@ fn a_file_may_be_in_each_form_in_which_works_are_printed() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_an_error_in_a_line() {
+fn invalid_input_is_a_one_line_error() {
     let folder = shop(&[("web.yaml", WEB)]);
     let printed = |words: &[&str], env: &[(&str, &Path)]| {
         let words = ["diff", "shop", "--name=shop"].iter().chain(words).copied();

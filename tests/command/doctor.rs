@@ -4,7 +4,7 @@ use crate::program::{assert_needs_a_hub, assert_refused, program_with};
 use std::path::Path;
 
 #[test]
-fn what_cannot_be_meant_is_refused() {
+fn refuses_invalid_arguments() {
     assert_refused(&[
         (&["doctor", "shop"], "unexpected argument 'shop'"),
         (&["doctor", "--namespace", ".."], "not a Kubernetes name"),
@@ -14,12 +14,12 @@ fn what_cannot_be_meant_is_refused() {
 }
 
 #[test]
-fn without_a_hub_nothing_can_be_told() {
+fn fails_without_a_hub() {
     assert_needs_a_hub(&["doctor"], &[&[], &["-o", "json"], &["-n", "gitops"]]);
 }
 
 #[test]
-fn the_help_says_what_exit_codes_mean() {
+fn help_explains_exit_codes() {
     let output = program_with(Path::new("/"), ["doctor", "--help"])
         .output()
         .expect("it runs");

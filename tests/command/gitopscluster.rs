@@ -3,7 +3,7 @@
 use crate::program::{assert_needs_a_hub, assert_refused};
 
 #[test]
-fn what_cannot_be_meant_is_refused() {
+fn refuses_invalid_arguments() {
     assert_refused(&[
         (&["gitopscluster", "status", "argocd/fleet"], "not a Kubernetes name"),
         (&["gitopscluster", "status", ""], "not a Kubernetes name"),
@@ -25,7 +25,7 @@ fn what_cannot_be_meant_is_refused() {
 }
 
 #[test]
-fn without_a_hub_nothing_can_be_told() {
+fn fails_without_a_hub() {
     let command = ["gitopscluster", "status"];
     assert_needs_a_hub(&command, &[&["fleet"], &["-A"], &[]]);
     assert_needs_a_hub(&[&command[..], &["fleet"]].concat(), &[&[]]);

@@ -65,7 +65,7 @@ fn shipped(files: &[&str]) -> Vec<Value> {
 }
 
 #[test]
-fn without_flags_it_is_the_files_of_the_quick_start_and_the_controller() {
+fn default_prints_the_quick_start_and_the_controller() {
     let files = [
         "proj.yaml",
         "cm_plugin.yaml",
@@ -86,7 +86,7 @@ fn without_flags_it_is_the_files_of_the_quick_start_and_the_controller() {
 }
 
 #[test]
-fn each_feature_is_its_files() {
+fn each_feature_prints_its_files() {
     for (flags, files) in [
         ("--features project", &["proj.yaml"][..]),
         (
@@ -150,7 +150,7 @@ fn each_feature_is_its_files() {
 }
 
 #[test]
-fn the_policy_is_checked_and_taken_as_it_is() {
+fn policy_file_is_validated_and_printed_unchanged() {
     let folder = TempDir::new().expect("a scratch folder");
     let run = |policy: &str| {
         fs::write(folder.path().join("policy.yaml"), policy).expect("a file");
@@ -177,7 +177,7 @@ fn the_policy_is_checked_and_taken_as_it_is() {
 }
 
 #[test]
-fn mounts_a_config_map_of_the_users_own() {
+fn mounts_a_config_map_of_the_user() {
     let ours = objects(&printed("--features plugin"));
     let theirs = objects(&printed("--features plugin --policy-configmap theirs"));
     let is_policy = |it: &&Value| it["metadata"]["name"] == "argocd-ocm-cmp-policy";
@@ -194,7 +194,7 @@ fn mounts_a_config_map_of_the_users_own() {
 }
 
 #[test]
-fn what_cannot_be_is_said_in_a_line() {
+fn invalid_arguments_are_one_line_errors() {
     let said = |words: &str| {
         let output = program_with(Path::new("/"), words.split(' '))
             .output()
@@ -226,7 +226,7 @@ fn what_cannot_be_is_said_in_a_line() {
 }
 
 #[test]
-fn the_help_says_what_there_is() {
+fn help_matches_the_snapshot() {
     for command in ["install", "uninstall"] {
         let output = program(Path::new("/"))
             .args([command, "--help"])
@@ -238,7 +238,7 @@ fn the_help_says_what_there_is() {
 }
 
 #[test]
-fn the_documentation_names_every_feature() {
+fn documentation_lists_every_feature() {
     let help = program(Path::new("/"))
         .args(["install", "--help"])
         .output()

@@ -54,7 +54,7 @@ projects:
 "#;
 
 #[test]
-fn the_sample_allows_the_quick_start_and_little_more() {
+fn sample_policy_allows_little_more_than_the_quick_start() {
     insta::assert_snapshot!(check(folder(&sample()).path(), &[]), @r#"
     exit code: 0
     ----- stdout -----
@@ -99,7 +99,7 @@ fn guestbook(project: &str, cluster: &str, more: &str) -> String {
 }
 
 #[test]
-fn a_new_hub_delivers_the_guestbook_and_says_what_to_add_for_more() {
+fn sample_policy_permits_the_guestbook_and_explains_refusals() {
     assert_eq!(guestbook("managed-clusters", "cluster1", ""), "");
     let mut all = String::new();
     for (project, cluster, more) in [
@@ -141,7 +141,7 @@ fn a_new_hub_delivers_the_guestbook_and_says_what_to_add_for_more() {
 }
 
 #[test]
-fn an_object_that_lacks_its_namespace_needs_one_and_no_other_policy() {
+fn missing_namespace_asks_for_one_not_for_another_policy() {
     let folder = folder(&sample());
     fs::create_dir(folder.path().join("shop")).expect("a folder");
     let deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}";
@@ -162,7 +162,7 @@ fn an_object_that_lacks_its_namespace_needs_one_and_no_other_policy() {
 }
 
 #[test]
-fn a_project_is_looked_up_as_generate_does() {
+fn looks_up_a_project_like_generate() {
     let folder = folder(TEAMS);
     insta::assert_snapshot!(check(folder.path(), &["--project", "shop-eu"]), @r#"
     exit code: 0
@@ -192,7 +192,7 @@ fn a_project_is_looked_up_as_generate_does() {
 }
 
 #[test]
-fn everything_wrong_is_told_and_nothing_else() {
+fn prints_every_error_and_nothing_else() {
     let folder = folder(
         "apiVersion: argocd-ocm-cmp.github.io/v1alpha1\nkind: Policy\nprojects:\n- names: [team-a]\n  executer: {}\n  secrets: never\n",
     );
@@ -206,7 +206,7 @@ fn everything_wrong_is_told_and_nothing_else() {
 }
 
 #[test]
-fn a_list_that_is_there_twice_is_an_error() {
+fn duplicate_list_is_an_error() {
     let start = "apiVersion: argocd-ocm-cmp.github.io/v1alpha1\nkind: Policy\nprojects:\n- names: [team-a]\n";
     let twice = folder(&format!(
         "{start}  clusters: [eu1]\n  secrets: true\n  clusters: ['*']\n"
@@ -227,7 +227,7 @@ fn a_list_that_is_there_twice_is_an_error() {
 }
 
 #[test]
-fn a_policy_that_cannot_be_read_is_an_error() {
+fn unreadable_policy_is_an_error() {
     let folder = TempDir::new().expect("a scratch folder");
     insta::assert_snapshot!(check(folder.path(), &[]), @r#"
     exit code: 1
@@ -258,7 +258,7 @@ fn a_policy_that_cannot_be_read_is_an_error() {
 }
 
 #[test]
-fn a_policy_may_come_through_a_pipe() {
+fn reads_a_policy_from_a_pipe() {
     let folder = folder(&sample());
     let mut child = program(folder.path())
         .args(["policy", "check", "/dev/stdin"])
@@ -295,7 +295,7 @@ fn works(printed: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn names_works_after_the_application_with_a_hash_and_diff_knows_them() {
+fn diff_recognizes_works_named_under_a_policy() {
     let folder = folder("{apiVersion: argocd-ocm-cmp.github.io/v1alpha1, kind: Policy, projects: [{names: [shop]}]}");
     let file = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("a file");
     fs::create_dir(folder.path().join("shop")).expect("a folder");

@@ -17,7 +17,7 @@ fn text(name: &str) -> String {
 }
 
 #[test]
-fn the_image_has_the_programs_version_wherever_it_is_named() {
+fn image_tags_match_the_programs_version() {
     const IMAGE: &str = "ghcr.io/argocd-ocm-cmp/argocd-ocm-cmp:";
     let mut named = 0;
     for folder in ["", "docs"] {
@@ -51,7 +51,7 @@ fn the_changelog_begins_with_this_version() {
 }
 
 #[test]
-fn all_parts_are_of_one_release() {
+fn testbed_and_ui_match_version_rust_and_license() {
     let testbed = text("tests/testbed/Cargo.toml");
     for line in [
         format!("version = \"{VERSION}\""),
@@ -66,7 +66,7 @@ fn all_parts_are_of_one_release() {
 }
 
 #[test]
-fn the_licence_is_there_as_a_text() {
+fn license_file_is_apache_2_0() {
     assert_eq!(LICENSE, "Apache-2.0");
     let licence = text("LICENSE");
     let head: Vec<_> = licence
@@ -80,7 +80,7 @@ fn the_licence_is_there_as_a_text() {
 }
 
 #[test]
-fn the_oldest_rust_is_the_one_that_is_checked() {
+fn ci_and_contributing_name_the_minimum_rust() {
     let ci = text(".ci/run");
     assert!(ci.contains(&format!("need cargo 'Rust {RUST} or newer")), ".ci/run");
     assert!(

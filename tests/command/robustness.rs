@@ -42,7 +42,7 @@ fn refused(line: &str) -> String {
 }
 
 #[test]
-fn a_pipe_in_the_folder_is_refused_and_not_waited_for() {
+fn refuses_a_pipe_in_the_folder_without_reading_it() {
     let folder = folder(&[("a.yaml", config_map("a", "  k: v\n").as_bytes())]);
     let made = Command::new("mkfifo")
         .arg(folder.path().join("pipe.yaml"))
@@ -71,7 +71,7 @@ fn links_to_folders_are_not_followed() {
 }
 
 #[test]
-fn what_may_not_be_read_is_named() {
+fn unreadable_file_or_folder_is_named() {
     let folder = folder(&[
         ("closed/a.yaml", "a".to_owned()),
         ("b.yaml", "b".to_owned()),
@@ -109,7 +109,7 @@ fn what_may_not_be_read_is_named() {
 }
 
 #[test]
-fn a_closed_pipe_ends_it_in_silence_and_a_full_disk_with_a_line() {
+fn closed_pipe_is_silent_and_full_disk_is_an_error() {
     let large = config_map("a", &format!("  k: {}\n", "x".repeat(200_000)));
     let folder = folder(&[("a.yaml", large.as_bytes())]);
     let mut child = program_with(folder.path(), WORDS)
@@ -134,7 +134,7 @@ fn a_closed_pipe_ends_it_in_silence_and_a_full_disk_with_a_line() {
 }
 
 #[test]
-fn nesting_is_bounded() {
+fn limits_nesting() {
     let nested = |levels: usize| config_map("a", &format!("  k: {}{}\n", "[".repeat(levels), "]".repeat(levels)));
     for (levels, works) in [(9_980, true), (9_995, false), (10_001, false), (1_000_000, false)] {
         let folder = folder(&[("a.yaml", nested(levels).as_bytes())]);
@@ -161,7 +161,7 @@ fn nesting_is_bounded() {
 }
 
 #[test]
-fn an_alias_bomb_goes_nowhere() {
+fn refuses_an_alias_bomb() {
     let mut bomb = String::from("  a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
     for level in 1..12 {
         let aliases = vec![format!("*a{}", level - 1); 10].join(", ");
@@ -228,7 +228,7 @@ fn memory_stays_below_four_times_the_input() {
 }
 
 #[test]
-fn the_same_files_give_the_same_bytes_in_any_order_of_making() {
+fn output_does_not_depend_on_file_creation_order() {
     let mut files: Vec<(String, String)> = (0..300)
         .map(|n| (format!("{}/{n}.yaml", n % 7), config_map(&format!("c{n}"), "  k: v\n")))
         .collect();

@@ -107,7 +107,7 @@ fn every_shell_has_a_completion() {
 }
 
 #[test]
-fn the_manual_page_tells_of_every_command_and_flag() {
+fn manual_page_lists_every_command_and_flag() {
     let page = printed(&["man"]);
     assert!(page.contains("\n.TH argocd-ocm-cmp 1"), "{page}");
     for (command, flags) in commands() {

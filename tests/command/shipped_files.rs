@@ -74,7 +74,7 @@ fn plugin_name() -> String {
 }
 
 #[test]
-fn the_config_map_carries_the_plugin() {
+fn config_map_contains_the_plugin() {
     with("cm_plugin.yaml", |config_map| {
         assert_eq!(
             at(config_map, "data")
@@ -88,7 +88,7 @@ fn the_config_map_carries_the_plugin() {
 }
 
 #[test]
-fn the_plugins_command_is_one_the_program_knows() {
+fn program_accepts_the_plugins_commands() {
     with("plugin.yaml", |plugin| {
         assert_eq!(at(plugin, "kind").as_str(), Some("ConfigManagementPlugin"));
         let command = texts(at(plugin, "spec.generate.command"));
@@ -115,7 +115,7 @@ fn the_plugins_command_is_one_the_program_knows() {
 }
 
 #[test]
-fn the_application_names_the_plugin_and_its_settings() {
+fn application_names_the_plugin_and_known_settings() {
     with("app.yaml", |app| {
         assert_eq!(
             at(app, "spec.source.plugin.name").as_str(),
@@ -148,7 +148,7 @@ fn the_application_names_the_plugin_and_its_settings() {
 }
 
 #[test]
-fn the_project_allows_works_and_nothing_else() {
+fn project_allows_only_works() {
     with("proj.yaml", |project| {
         let Value::List(allowed) = at(project, "spec.namespaceResourceWhitelist") else {
             panic!("no list");
@@ -164,7 +164,7 @@ fn the_project_allows_works_and_nothing_else() {
 }
 
 #[test]
-fn the_project_keeps_works_out_of_the_namespaces_of_the_hub() {
+fn project_denies_namespaces_of_the_hub() {
     with("proj.yaml", |project| {
         let Value::List(destinations) = at(project, "spec.destinations") else {
             panic!("no list");
@@ -182,7 +182,7 @@ fn the_project_keeps_works_out_of_the_namespaces_of_the_hub() {
 }
 
 #[test]
-fn the_sidecar_mounts_the_plugin_and_may_do_nothing_else() {
+fn sidecar_mounts_the_plugin_with_minimal_permissions() {
     with("deploy_cmp.yaml", |deployment| {
         let spec = at(deployment, "spec.template.spec");
         let keys: Vec<&str> = spec.as_map().expect("a pod").iter().map(|(key, _)| key).collect();
@@ -260,7 +260,7 @@ fn limits_memory_and_temporary_files_of_the_sidecar() {
 }
 
 #[test]
-fn allows_the_repo_server_no_metadata_service_or_private_address() {
+fn network_policy_denies_metadata_service_and_private_addresses() {
     with("deploy/network_policy.yaml", |policy| {
         let metadata = at(policy, "spec.egress.2.to.0.ipBlock.except");
         let kept_out = texts(metadata);
@@ -272,7 +272,7 @@ fn allows_the_repo_server_no_metadata_service_or_private_address() {
 }
 
 #[test]
-fn the_sidecar_has_the_tools_of_argo_cds_image() {
+fn sidecar_copies_tools_from_argo_cds_image() {
     with("deploy_cmp.yaml", |deployment| {
         let spec = at(deployment, "spec.template.spec");
         let (bringer, sidecar) = (at(spec, "initContainers.0"), at(spec, "containers.0"));
@@ -316,7 +316,7 @@ fn the_sidecar_has_the_tools_of_argo_cds_image() {
 }
 
 #[test]
-fn argo_cds_settings_get_two_health_checks_and_nothing_else() {
+fn argocd_cm_gets_only_two_health_checks() {
     with("deploy/argocd_cm.yaml", |config_map| {
         let keys = |path: &str| -> Vec<String> {
             let map = at(config_map, path).as_map().expect("a map");
@@ -334,7 +334,7 @@ fn argo_cds_settings_get_two_health_checks_and_nothing_else() {
 }
 
 #[test]
-fn the_sidecar_reads_the_policy_that_is_mounted() {
+fn sidecar_reads_the_mounted_policy() {
     with("deploy/deploy_policy.yaml", |deployment| {
         let spec = at(deployment, "spec.template.spec");
         let sidecar = at(spec, "containers.0");
@@ -362,7 +362,7 @@ fn the_sidecar_reads_the_policy_that_is_mounted() {
 }
 
 #[test]
-fn the_controller_runs_where_pods_are_restricted() {
+fn controller_pod_meets_the_restricted_standard() {
     with_controller(|[deployment, ..]| {
         assert_eq!(at(deployment, "spec.replicas"), &Value::Int(2));
         let pod = at(deployment, "spec.template.spec");
@@ -400,7 +400,7 @@ fn the_controller_runs_where_pods_are_restricted() {
 }
 
 #[test]
-fn the_controllers_command_is_one_the_program_knows() {
+fn program_accepts_the_controllers_command() {
     with_controller(|[deployment, _, _, _, _, _, role, ..]| {
         let container = at(deployment, "spec.template.spec.containers.0");
         let command = texts(at(container, "command"));
@@ -421,7 +421,7 @@ fn the_controllers_command_is_one_the_program_knows() {
 }
 
 #[test]
-fn what_selects_the_controllers_pods_finds_them() {
+fn selectors_match_the_controllers_pods() {
     with_controller(|[deployment, budget, service, ..]| {
         let selected = at(deployment, "spec.selector.matchLabels");
         let labels = at(deployment, "spec.template.metadata.labels")
@@ -484,7 +484,7 @@ fn the_controllers_account_is_bound_to_its_roles() {
 }
 
 #[test]
-fn what_the_controller_asks_for_has_its_share_of_the_api_server() {
+fn flow_schemas_match_the_controllers_requests() {
     with_controller(|[_, _, _, account, _, _, _, _, level, all, leases]| {
         assert_eq!(
             at(all, "spec.priorityLevelConfiguration.name"),
@@ -511,7 +511,7 @@ fn with_controller(look: impl FnOnce(&[Value<'_>; 11])) {
 }
 
 #[test]
-fn the_application_set_makes_the_shipped_application_for_each_cluster() {
+fn application_set_generates_the_shipped_application() {
     with_all("examples/appset.yaml", |[_, _, set]| {
         let name = at(set, "spec.template.metadata.name").as_str().expect("a name");
         with("app.yaml", |app| {
@@ -528,7 +528,7 @@ fn the_application_set_makes_the_shipped_application_for_each_cluster() {
 }
 
 #[test]
-fn the_application_set_reads_the_decisions_of_its_placement() {
+fn application_set_reads_its_placements_decisions() {
     with_all("examples/appset.yaml", |[binding, placement, set]| {
         let namespace = at(set, "metadata.namespace");
         assert_eq!(at(binding, "metadata.namespace"), namespace);
@@ -558,7 +558,7 @@ fn the_application_set_reads_the_decisions_of_its_placement() {
 }
 
 #[test]
-fn the_crd_of_reports_has_all_that_is_written() {
+fn report_crd_has_every_written_field() {
     let resources = [application_set_report::Resource {
         name: "web".into(),
         kind: "Service".into(),
@@ -644,7 +644,7 @@ fn fits(value: &serde_json::Value, schema: &Value<'_>) -> usize {
 }
 
 #[test]
-fn the_secret_of_a_cluster_holds_no_credential() {
+fn cluster_secret_has_no_credential() {
     with("examples/cluster_secret.yaml", |secret| {
         let data = at(secret, "stringData").as_map().expect("data");
         let keys: Vec<&str> = data.iter().map(|(key, _)| key).collect();
@@ -665,7 +665,7 @@ fn the_secret_of_a_cluster_holds_no_credential() {
 }
 
 #[test]
-fn the_page_on_settings_lists_every_setting() {
+fn docs_settings_md_lists_every_setting() {
     let mut of_applications = "| Setting | Default | Meaning |\n|---|---|---|\n".to_owned();
     let mut of_the_platform = "| Setting | Environment | Default | Meaning |\n|---|---|---|---|\n".to_owned();
     for setting in SETTINGS {
@@ -685,7 +685,7 @@ fn the_page_on_settings_lists_every_setting() {
 }
 
 #[test]
-fn the_readme_shows_what_the_first_command_prints() {
+fn readme_shows_the_first_commands_output() {
     let readme = text("README.md");
     let command = "cargo run --release -- generate guestbook --clusters cluster1 --name guestbook";
     let (_, after) = readme.split_once(command).expect("the command");
@@ -697,7 +697,7 @@ fn the_readme_shows_what_the_first_command_prints() {
 }
 
 #[test]
-fn the_page_on_clusters_shows_the_application_set() {
+fn docs_clusters_md_shows_the_application_set() {
     let shipped = text("examples/appset.yaml");
     let set = shipped.rsplit("---\n").next().expect("the last document");
     let set: String = set
@@ -711,7 +711,7 @@ fn the_page_on_clusters_shows_the_application_set() {
 }
 
 #[test]
-fn both_versions_of_a_gitopscluster_are_the_same() {
+fn both_gitopscluster_versions_have_the_same_schema() {
     with("deploy/gitopscluster_crd.yaml", |crd| {
         let version = |number, what| json(at(crd, &format!("spec.versions.{number}.{what}")));
         for what in ["schema", "additionalPrinterColumns", "subresources"] {

@@ -5,7 +5,7 @@ use std::fs;
 use tempfile::TempDir;
 
 #[test]
-fn what_is_no_application_is_refused() {
+fn refuses_invalid_application_names() {
     let folder = TempDir::new().expect("a scratch folder");
     for name in ["", "Shop", "a/b/c", "team/", "a_b_c"] {
         assert_eq!(
@@ -18,14 +18,14 @@ fn what_is_no_application_is_refused() {
 }
 
 #[test]
-fn without_a_hub_nothing_can_be_told() {
+fn fails_without_a_hub() {
     // `--wait` does not wait for a hub that never answered.
     let variants: [&[&str]; 4] = [&["--wait"], &["--watch"], &["--wait", "--timeout=1h"], &["-o", "json"]];
     assert_needs_a_hub(&["status", "shop"], &variants);
 }
 
 #[test]
-fn the_variable_kubeconfig_names_the_hub() {
+fn kubeconfig_variable_selects_the_hub() {
     let folder = TempDir::new().expect("a scratch folder");
     fs::write(folder.path().join("config"), NOBODY).expect("a file");
     for (context, printed) in [
@@ -49,7 +49,7 @@ fn the_variable_kubeconfig_names_the_hub() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused() {
+fn refuses_invalid_arguments() {
     assert_refused(&[
         (&["status"], "<APP>"),
         (&["status", "shop", "--timeout=5m"], "--wait"),

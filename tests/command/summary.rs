@@ -20,7 +20,7 @@ fn case(name: &str) -> PathBuf {
 }
 
 #[test]
-fn each_work_has_a_line() {
+fn prints_a_line_per_work() {
     insta::assert_snapshot!(summary(&case("waves"), &["--cluster=eu1,us-east-1", "--manifest-limit=4k"]), @r"
     exit code: 0
     ----- stdout -----
@@ -44,7 +44,7 @@ fn each_work_has_a_line() {
 }
 
 #[test]
-fn phases_and_hooks_are_told_by_their_names() {
+fn prints_names_of_phases_and_hooks() {
     insta::assert_snapshot!(summary(&case("hooks"), &["--cluster=eu1"]), @r"
     exit code: 0
     ----- stdout -----
@@ -64,7 +64,7 @@ fn phases_and_hooks_are_told_by_their_names() {
 }
 
 #[test]
-fn a_set_of_works_is_for_a_placement() {
+fn replica_set_row_names_its_placement() {
     insta::assert_snapshot!(summary(&case("waves"), &["--placement=fleet/europe"]), @r"
     exit code: 0
     ----- stdout -----
@@ -80,14 +80,14 @@ fn a_set_of_works_is_for_a_placement() {
 }
 
 #[test]
-fn where_nothing_is_wrapped_nothing_is_printed() {
+fn without_works_prints_nothing() {
     let folder = TempDir::new().expect("a scratch folder");
     let nothing = "exit code: 0\n----- stdout -----\n----- stderr -----\n";
     assert_eq!(summary(folder.path(), &["--cluster=eu1", "--allow-empty"]), nothing);
 }
 
 #[test]
-fn no_line_ends_in_blanks_and_the_bytes_are_those_of_the_webhook() {
+fn lines_have_no_trailing_spaces_and_webhook_sizes() {
     let folder = TempDir::new().expect("a scratch folder");
     let manifest = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: '<'}}";
     fs::write(folder.path().join("a.yaml"), manifest).expect("a file");

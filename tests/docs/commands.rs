@@ -206,7 +206,7 @@ pub(crate) fn runs(text: &str) -> Option<Runs> {
 }
 
 #[test]
-fn every_command_is_run_or_there_is_a_reason() {
+fn every_command_is_run_or_excluded_with_a_reason() {
     let all = commands();
     let unknown: Vec<String> = all
         .iter()
@@ -227,7 +227,7 @@ fn every_command_is_run_or_there_is_a_reason() {
 }
 
 #[test]
-fn the_program_understands_every_command_of_its_own() {
+fn program_parses_every_documented_command() {
     for command in commands() {
         for part in command.text.replace(['(', ')'], "|").split('|') {
             let part = part

@@ -7,7 +7,7 @@ const LONGEST: usize = 400;
 const README: usize = 200;
 
 #[test]
-fn every_page_says_for_whom_it_is() {
+fn every_page_names_its_audience() {
     for page in &pages()[1..] {
         assert!(page.lines[0].starts_with("# "), "{} begins with its title", page.path);
         let first = &page.lines[2];
@@ -20,7 +20,7 @@ fn every_page_says_for_whom_it_is() {
 }
 
 #[test]
-fn no_page_is_long() {
+fn every_page_is_short() {
     for page in pages() {
         let longest = match page.path.as_str() {
             "README.md" => README,

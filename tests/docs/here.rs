@@ -5,7 +5,7 @@ use crate::shell::Shell;
 use crate::shown::is_shown;
 
 #[test]
-fn commands_without_a_cluster_print_what_the_pages_show() {
+fn local_commands_print_the_documented_output() {
     let shell = Shell::new("https://git.example.com/guestbook.git");
     let mut held = 0;
     for command in commands() {

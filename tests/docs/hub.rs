@@ -71,7 +71,7 @@ const OTHERWISE: &[(&str, &str)] = &[
 const AGAIN: Duration = Duration::from_millis(500);
 
 #[test]
-fn every_command_for_a_hub_belongs_to_a_scene() {
+fn every_hub_command_belongs_to_a_scene() {
     let all = commands();
     let for_hub = || all.iter().filter(|it| runs(&it.text) == Some(Runs::OnHub));
     for command in for_hub() {
@@ -99,7 +99,7 @@ fn every_command_for_a_hub_belongs_to_a_scene() {
 }
 
 #[tokio::test]
-async fn the_commands_for_a_hub_do_what_the_pages_say() -> Result<()> {
+async fn hub_commands_behave_as_documented() -> Result<()> {
     if !testbed::available() {
         return Ok(());
     }

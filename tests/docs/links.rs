@@ -6,14 +6,14 @@ use std::fs;
 use std::path::{Component, Path};
 
 #[test]
-fn every_link_leads_to_a_file_and_a_heading_of_it() {
+fn every_link_target_exists() {
     let pages = pages();
     let wrong: Vec<String> = pages.iter().flat_map(|page| broken(page, &pages)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
-fn every_page_is_reached_from_the_readme_and_every_picture_is_shown() {
+fn readme_links_every_page_and_every_picture_is_used() {
     let pages = pages();
     let mut shown = BTreeSet::new();
     for page in &pages {
@@ -85,7 +85,7 @@ fn file(page: &Page, target: &str) -> Option<String> {
 }
 
 #[test]
-fn a_broken_link_is_told() {
+fn reports_broken_links() {
     let page = read(
         "docs/settings.md",
         "# A\n[b](#a) [c](#c) [d](none.md) [e](../README.md#none) [f](https://example.com/#x)\n",

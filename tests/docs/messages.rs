@@ -113,7 +113,7 @@ This page is made of the sources: `REWRITE=1 cargo test --test docs messages` wr
 ";
 
 #[test]
-fn every_message_is_in_the_page() {
+fn page_lists_every_message() {
     let page = written(&sources(ELSEWHERE));
     let path = root().join("docs/messages.md");
     if std::env::var_os("REWRITE").is_some() {
@@ -171,7 +171,7 @@ const DECIDE_CONDITIONS: [&str; 6] = [
 
 /// Types of conditions and reasons of Events are names, not sentences: users look them up in the other pages.
 #[test]
-fn every_condition_and_reason_is_in_a_page() {
+fn every_condition_and_reason_is_documented() {
     let pages = pages();
     let prose: String = pages
         .iter()

@@ -124,7 +124,7 @@ fn targets(line: &str) -> impl Iterator<Item = String> {
 }
 
 #[test]
-fn a_page_is_read() {
+fn parses_a_page() {
     let text = "# Top: `a` of it\n\n[x](y.md#z) `[no](no.md)` ![p](ui/p.png)\n- in a list\n\n  ```console\n  $ a\n  b\n  ```\n## Next\n";
     let page = read("docs/a.md", text);
     assert_eq!(page.anchors, ["top-a-of-it", "next"]);

@@ -29,7 +29,7 @@ const OF_OTHERS: &[&str] = &[
 const SHORTEST: usize = 8;
 
 #[test]
-fn every_message_that_is_explained_is_one() {
+fn every_explained_message_exists() {
     let pages = pages();
     let text = |path: &str| {
         let page = pages.iter().find(|page| page.path == path).expect("a page");

@@ -48,7 +48,7 @@ fn is_age(word: &str) -> bool {
 }
 
 #[test]
-fn what_is_shown_is_found() {
+fn matches_shown_output_with_ellipsis_and_ages() {
     let shown = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
     assert!(is_shown(&shown("NAME   AGE\na      5s"), "NAME AGE\na 3m2s\n"));
     assert!(is_shown(&shown("a\n…\nb"), "a\nc\nd\nb\n"));

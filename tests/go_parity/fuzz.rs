@@ -18,7 +18,7 @@ use crate::{answer, make, oracle, stack};
 use manifest::yaml;
 
 #[test]
-fn made_up_texts_agree_with_go() {
+fn random_texts_agree_with_go() {
     let Some(mut oracle) = oracle::Oracle::start("yaml") else {
         return;
     };

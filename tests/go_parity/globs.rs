@@ -47,7 +47,7 @@ const BROKEN_PIECES: [&str; 10] = ["a", "[", "]", "{", "}", "!", "-", ",", "\\",
 const PATH_PIECES: [&str; 9] = ["a", "b", "c", "d", "/", ".yaml", "-", "*", ","];
 
 #[test]
-fn globs_match_what_argo_cds_do() {
+fn globs_match_like_argo_cd() {
     let Some(mut oracle) = Oracle::start("glob") else {
         return;
     };

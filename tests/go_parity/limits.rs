@@ -16,7 +16,7 @@ fn read(text: &str) -> Result<usize, String> {
 }
 
 #[test]
-fn ten_thousand_levels_are_read_and_one_more_is_not() {
+fn accepts_10000_levels_and_no_more() {
     stack::with_stack(|| {
         let nested = |open: &str, close: &str, levels| open.repeat(levels) + "1" + &close.repeat(levels);
         for (open, close) in [("[", "]"), ("{a: ", "}"), ("{\"a\":", "}"), ("- ", "")] {
@@ -36,7 +36,7 @@ fn ten_thousand_levels_are_read_and_one_more_is_not() {
 }
 
 #[test]
-fn large_and_odd_texts_are_read_in_time() {
+fn parses_large_and_odd_texts_in_time() {
     const TIMES: usize = 200_000;
     let numbered = |each: fn(usize) -> String| (0..TIMES).map(each).collect::<String>();
     let texts = [
@@ -95,7 +95,7 @@ fn large_and_odd_texts_are_read_in_time() {
 }
 
 #[test]
-fn aliases_cannot_blow_up_a_document() {
+fn limits_alias_expansion() {
     use std::fmt::Write;
     let mut text = "a0: &a0 [x, x]\n".to_owned();
     for level in 1..30 {
@@ -107,7 +107,7 @@ fn aliases_cannot_blow_up_a_document() {
 }
 
 #[test]
-fn made_up_bytes_do_no_harm() {
+fn random_bytes_cause_no_panic() {
     let mut maker = make::Maker::new(7, vec![b"a: {b: [c, 'd', \"e\"]}\n- |\n  f\n".to_vec()], None);
     stack::with_stack(|| {
         for _ in 0..20_000 {
@@ -127,7 +127,7 @@ fn made_up_bytes_do_no_harm() {
 }
 
 #[test]
-fn documents_tell_number_and_line() {
+fn documents_and_errors_have_number_and_line() {
     let text = "# one\n---\na: 1\n---\n# nothing\n---\n\n\n&x\nb: 2\n---\nc: [\n";
     let found: Vec<_> = yaml::documents(text).collect();
     let places: Vec<_> = found
@@ -152,7 +152,7 @@ fn documents_tell_number_and_line() {
 }
 
 #[test]
-fn a_json_file_holds_one_value() {
+fn json_file_contains_one_value() {
     let numbers = vec![
         Value::Int(1),
         Value::Float(1.0),
@@ -166,7 +166,7 @@ fn a_json_file_holds_one_value() {
 }
 
 #[test]
-fn text_that_would_not_stay_text_is_known() {
+fn recognizes_text_that_yaml_would_read_otherwise() {
     for text in ["", "~", "yes", "n", "0644", "1_0", "1e3", ".5", "-.inf", "0b-1", "NULL"] {
         assert!(!yaml::resolve::is_text(text), "{text}");
     }

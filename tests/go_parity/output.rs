@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::{answer, oracle, stack};
 
 #[test]
-fn what_is_printed_reads_back_the_same() {
+fn printed_yaml_and_json_read_back_the_same_in_go() {
     let (Some(mut as_kubectl), Some(mut as_argo_cd)) = (oracle::Oracle::start("yaml"), oracle::Oracle::start("cmp"))
     else {
         return;

@@ -24,7 +24,7 @@ fn is_there(program: &str) -> bool {
 }
 
 #[test]
-fn it_passes_its_own_tests() -> Result<()> {
+fn ui_tests_pass() -> Result<()> {
     let missing: Vec<_> = PROGRAMS.into_iter().filter(|program| !is_there(program)).collect();
     if !missing.is_empty() {
         let is_ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
@@ -44,7 +44,7 @@ fn it_passes_its_own_tests() -> Result<()> {
 }
 
 #[test]
-fn it_says_of_a_work_what_the_program_says() -> Result<()> {
+fn ui_and_program_agree_on_health() -> Result<()> {
     let said: Value = serde_json::from_str(include_str!("../../ui/test/verdicts.json"))?;
     let at = said["at"].as_str().context("a time")?.parse()?;
     let works = said["works"].as_array().context("works")?;

@@ -62,7 +62,7 @@ fn condition<'o>(object: &'o Value, kind: &str) -> [&'o str; 2] {
 
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "it is one story")]
-async fn what_argocd_pull_integration_has_installed_is_taken_over_as_it_is() -> Result<()> {
+async fn takes_over_argocd_pull_integration_unchanged() -> Result<()> {
     if !testbed::available() {
         return Ok(());
     }

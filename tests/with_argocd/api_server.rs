@@ -8,7 +8,7 @@ use std::process::Command;
 use testbed::{ObjectRef, is_true};
 
 #[tokio::test]
-async fn every_built_in_kind_is_what_the_api_server_says() -> Result<()> {
+async fn built_in_kinds_match_the_api_server() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let cluster1 = &stage.cluster1;
     let table = cluster1.kubectl(&["api-resources", "--no-headers"])?;
@@ -56,7 +56,7 @@ async fn every_built_in_kind_is_what_the_api_server_says() -> Result<()> {
 }
 
 #[tokio::test]
-async fn argo_cds_own_manifests_as_one_application_are_accepted_by_the_hub() -> Result<()> {
+async fn hub_accepts_argo_cds_own_manifests_as_one_application() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     // It exceeds OCM's limit, so the API server has the CRD and not the webhook.
     let crd = ObjectRef::crd("manifestworks.work.open-cluster-management.io");

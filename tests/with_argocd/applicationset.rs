@@ -136,7 +136,7 @@ async fn lose(hub: &Hub, cluster: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_cluster_that_joins_the_placement_gets_its_work_and_one_that_leaves_loses_it() -> Result<()> {
+async fn cluster_gets_a_work_on_joining_and_loses_it_on_leaving() -> Result<()> {
     let Some(Fleet { hub, cluster1, .. }) = fleet().await? else {
         return Ok(());
     };
@@ -230,7 +230,7 @@ async fn a_cluster_that_joins_the_placement_gets_its_work_and_one_that_leaves_lo
 }
 
 #[tokio::test]
-async fn a_placement_of_more_than_a_hundred_clusters_is_read_as_a_whole() -> Result<()> {
+async fn reads_placements_of_more_than_100_clusters() -> Result<()> {
     let Some(Fleet { hub, .. }) = fleet().await? else {
         return Ok(());
     };
@@ -277,7 +277,7 @@ async fn a_placement_of_more_than_a_hundred_clusters_is_read_as_a_whole() -> Res
 }
 
 #[tokio::test]
-async fn the_controller_may_list_decisions_in_argo_cds_namespace_and_no_more() -> Result<()> {
+async fn applicationset_controller_may_only_list_decisions() -> Result<()> {
     let Some(Fleet { hub, .. }) = fleet().await? else {
         return Ok(());
     };

@@ -63,7 +63,7 @@ async fn until(hub: &Hub, expected: &[&str]) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_generator_selects_clusters_by_the_labels_of_their_managed_clusters() -> Result<()> {
+async fn cluster_generator_selects_by_managed_cluster_labels() -> Result<()> {
     if !testbed::available() {
         return Ok(());
     }

@@ -224,7 +224,7 @@ fn web(image: &str, node_selector: &Value) -> String {
 }
 
 #[tokio::test]
-async fn a_broken_image_is_told_until_it_is_mended() -> Result<()> {
+async fn broken_image_sets_a_condition_until_it_is_fixed() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let (hub, name) = (&stage.hub, "controller-image");
     stage.cluster1.create_namespace(name).await?;
@@ -273,7 +273,7 @@ async fn a_broken_image_is_told_until_it_is_mended() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_the_agent_cannot_apply_is_an_error_until_it_can() -> Result<()> {
+async fn apply_error_sets_a_condition_until_it_is_fixed() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let (hub, name) = (&stage.hub, "controller-refused");
     stage.cluster1.create_namespace(name).await?;
@@ -324,7 +324,7 @@ async fn is_heard(hub: &Hub, cluster: &str, status: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_cluster_that_the_hub_does_not_hear_from_is_told() -> Result<()> {
+async fn unreachable_cluster_sets_a_condition() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let (hub, name, cluster) = (&stage.hub, "controller-silent", "silent-to-controller");
     hub.declare_managed_cluster(cluster).await?;

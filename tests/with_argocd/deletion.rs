@@ -164,12 +164,12 @@ async fn what_is_left(name: &'static str, owned: bool) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_namespace_and_a_crd_stay_for_the_others_that_use_them() -> Result<()> {
+async fn shared_namespace_and_crd_outlive_the_application() -> Result<()> {
     what_is_left("deletion-shared", false).await
 }
 
 #[tokio::test]
-async fn a_namespace_and_a_crd_go_with_an_application_that_owns_them() -> Result<()> {
+async fn owned_namespace_and_crd_are_deleted_with_the_application() -> Result<()> {
     what_is_left("deletion-owned", true).await
 }
 
@@ -180,7 +180,7 @@ fn config(colour: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_namespace_is_created_before_what_is_in_it_and_stays() -> Result<()> {
+async fn created_namespace_precedes_its_objects_and_stays() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let Stage { hub, cluster1, .. } = stage;
     let name = "deletion-created";
@@ -203,7 +203,7 @@ async fn a_namespace_is_created_before_what_is_in_it_and_stays() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_namespace_that_is_there_is_left_as_it_is() -> Result<()> {
+async fn existing_namespace_is_not_changed() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let cluster1 = &stage.cluster1;
     let name = "deletion-adopted";
@@ -233,7 +233,7 @@ async fn a_namespace_that_is_there_is_left_as_it_is() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_cluster_that_cannot_be_reached_holds_up_removals_and_no_other_cluster() -> Result<()> {
+async fn unreachable_cluster_blocks_deletion_but_no_other_cluster() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let Stage { hub, cluster1, .. } = stage;
     let name = "deletion-lost";

@@ -101,7 +101,7 @@ fn change(folder: &Path) -> Result<Vec<(&'static str, String)>> {
 }
 
 #[tokio::test]
-async fn the_next_sync_is_told_before_it_happens() -> Result<()> {
+async fn predicts_the_next_sync() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let hub = &stage.hub;
     stage.cluster1.create_namespace(NAME).await?;
@@ -202,7 +202,7 @@ async fn with_few_rights_it_is_told_what_is_not_looked_for(stage: &Stage, folder
 }
 
 #[tokio::test]
-async fn a_set_of_works_is_compared_like_a_work() -> Result<()> {
+async fn compares_replica_sets_like_works() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let folder = TempDir::new()?;
     let path = folder.path().join("web.yaml");
@@ -257,7 +257,7 @@ async fn a_set_of_works_is_compared_like_a_work() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_hub_that_cannot_be_reached_is_said_in_a_line() -> Result<()> {
+async fn unreachable_hub_is_a_one_line_error() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let folder = TempDir::new()?;
     fs::write(folder.path().join("late.yaml"), FILES[2].1)?;

@@ -19,7 +19,7 @@ use testbed::Parts;
 const RENDERED: &str = "{kustomization.yaml,kustomization.yml,Chart.yaml,*.jsonnet}";
 
 #[test]
-fn folders_are_read_as_argo_cds_directory_source_reads_them() -> Result<()> {
+fn selects_files_like_argo_cds_directory_source() -> Result<()> {
     if !testbed::available() {
         return Ok(());
     }

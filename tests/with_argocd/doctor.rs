@@ -122,7 +122,7 @@ async fn answer(hub: &Hub, work: &Value) -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_broken_is_found_and_nothing_else() -> Result<()> {
+async fn finds_every_broken_part_and_nothing_else() -> Result<()> {
     if !testbed::available() {
         return Ok(());
     }
@@ -250,7 +250,7 @@ async fn the_controller(hub: &Hub) -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clusters_and_works_that_do_not_fare_well_are_found() -> Result<()> {
+async fn finds_unhealthy_clusters_and_works() -> Result<()> {
     if !testbed::available() {
         return Ok(());
     }
@@ -354,7 +354,7 @@ async fn somebody_with_few_rights(hub: &Hub) -> Result<()> {
 
 /// Tests with the real Argo CD and the real agent, whose reasons for rejections are distinguished.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_agents_refuse_is_found_by_its_reason() -> Result<()> {
+async fn classifies_apply_errors_by_reason() -> Result<()> {
     if !testbed::available() {
         return Ok(());
     }

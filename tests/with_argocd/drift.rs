@@ -88,11 +88,11 @@ async fn apply_everything(hub: &Hub, cluster: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn awkward_manifests_stay_synced_under_the_default_diff() -> Result<()> {
+async fn unsafe_manifests_stay_synced_under_the_default_diff() -> Result<()> {
     stays_synced("drift-default", false).await
 }
 
 #[tokio::test]
-async fn awkward_manifests_stay_synced_under_server_side_diff() -> Result<()> {
+async fn unsafe_manifests_stay_synced_under_server_side_diff() -> Result<()> {
     stays_synced("drift-server-side", true).await
 }

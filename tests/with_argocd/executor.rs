@@ -8,7 +8,7 @@ use serde_json::Value;
 use testbed::ObjectRef;
 
 #[tokio::test]
-async fn a_work_is_applied_by_the_rights_of_its_executor() -> Result<()> {
+async fn executor_decides_permissions_of_a_work() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let Stage { hub, cluster1, .. } = stage;
     let name = "executor";

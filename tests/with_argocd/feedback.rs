@@ -241,7 +241,7 @@ fn expected() -> Vec<(&'static str, &'static str, Value)> {
 }
 
 #[tokio::test]
-async fn the_values_of_every_kind_come_back_and_no_rule_fails() -> Result<()> {
+async fn every_kind_has_feedback_and_no_rule_fails() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     prepare(stage).await?;
     let git = GitRepository::new()?;

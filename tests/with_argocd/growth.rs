@@ -35,7 +35,7 @@ async fn start(name: &str, git: &GitRepository) -> Result<()> {
 }
 
 #[tokio::test]
-async fn three_megabytes_arrive() -> Result<()> {
+async fn delivers_three_megabytes() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let (hub, cluster1) = (&stage.hub, &stage.cluster1);
     let name = "three-megabytes";
@@ -171,7 +171,7 @@ const OF_THE_DATABASE: [(&str, &str); 5] = [
 const FILLERS: [usize; 22] = [7, 1, 18, 2, 6, 18, 0, 8, 2, 24, 1, 12, 0, 28, 2, 14, 7, 1, 6, 0, 20, 1];
 
 #[tokio::test]
-async fn nothing_is_lost_while_works_are_cut_and_joined_ten_times() -> Result<()> {
+async fn splitting_and_joining_works_loses_no_object() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let (hub, cluster1) = (&stage.hub, &stage.cluster1);
     let name = "growing";
@@ -356,11 +356,11 @@ async fn a_large_object(name: &str, beside: bool) -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_object_too_large_for_a_client_side_apply_comes_and_goes_alone() -> Result<()> {
+async fn object_too_large_for_client_side_apply_is_delivered_alone() -> Result<()> {
     a_large_object("large-alone", false).await
 }
 
 #[tokio::test]
-async fn an_object_too_large_for_a_client_side_apply_comes_and_goes_beside_another() -> Result<()> {
+async fn object_too_large_for_client_side_apply_is_delivered_in_a_group() -> Result<()> {
     a_large_object("large-beside", true).await
 }

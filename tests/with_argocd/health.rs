@@ -63,7 +63,7 @@ fn deployment(name: &str, spec: &str, pod: &str) -> String {
 const NOWHERE: &str = "      nodeSelector: {disk: none}\n";
 
 #[tokio::test]
-async fn a_rollout_is_progressing_until_it_is_done() -> Result<()> {
+async fn rollout_is_progressing_until_complete() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let name = "health-rollout";
     let git = GitRepository::new()?;
@@ -105,7 +105,7 @@ async fn a_rollout_is_progressing_until_it_is_done() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_rollout_that_fails_is_degraded_until_it_is_mended() -> Result<()> {
+async fn failed_rollout_is_degraded_until_fixed() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let name = "health-deadline";
     let git = GitRepository::new()?;
@@ -130,7 +130,7 @@ fn pod(name: &str, labels: &str) -> String {
 }
 
 #[tokio::test]
-async fn pods_that_crash_are_degraded_with_the_containers_own_words() -> Result<()> {
+async fn crashing_pods_are_degraded_with_the_containers_message() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let name = "health-crash";
     let git = GitRepository::new()?;
@@ -174,7 +174,7 @@ async fn pods_that_crash_are_degraded_with_the_containers_own_words() -> Result<
 }
 
 #[tokio::test]
-async fn what_the_agent_may_not_apply_is_degraded_with_the_agents_words() -> Result<()> {
+async fn forbidden_objects_are_degraded_with_the_agents_message() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let name = "health-refused";
     let git = GitRepository::new()?;
@@ -219,7 +219,7 @@ async fn what_the_agent_may_not_apply_is_degraded_with_the_agents_words() -> Res
 }
 
 #[tokio::test]
-async fn without_condition_rules_health_is_that_everything_is_applied_and_there() -> Result<()> {
+async fn without_condition_rules_applied_and_available_is_healthy() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let name = "health-without-rules";
     let git = GitRepository::new()?;

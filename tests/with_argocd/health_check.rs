@@ -1271,7 +1271,7 @@ impl ArgoCd {
 }
 
 #[test]
-fn the_health_checks_answer_every_status() -> Result<()> {
+fn lua_health_checks_handle_every_status() -> Result<()> {
     if !testbed::available() {
         return Ok(());
     }
@@ -1314,7 +1314,7 @@ fn the_health_checks_answer_every_status() -> Result<()> {
 }
 
 #[test]
-fn status_tells_what_argo_cd_shows() {
+fn status_command_agrees_with_argo_cd() {
     let printed = |case: &Case| {
         let now = health::Clock::at(Timestamp::now());
         let work = health::evaluate(&in_time(&case.object), &now).expect("a work");

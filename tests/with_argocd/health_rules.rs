@@ -46,7 +46,7 @@ fn verdict_of(health: &str) -> Result<Verdict> {
 }
 
 #[test]
-fn the_agent_judges_kubernetes_kinds_as_argo_cd_does() -> Result<()> {
+fn agent_evaluates_built_in_kinds_like_argo_cd() -> Result<()> {
     if !testbed::available() {
         return Ok(());
     }
@@ -86,7 +86,7 @@ fn the_agent_judges_kubernetes_kinds_as_argo_cd_does() -> Result<()> {
 }
 
 #[test]
-fn where_the_agent_judges_otherwise_than_argo_cd_there_is_a_reason() -> Result<()> {
+fn every_difference_from_argo_cd_has_a_reason() -> Result<()> {
     if !testbed::available() {
         return Ok(());
     }
@@ -102,7 +102,7 @@ fn where_the_agent_judges_otherwise_than_argo_cd_there_is_a_reason() -> Result<(
 }
 
 #[test]
-fn the_agent_judges_custom_resources_by_their_conditions() -> Result<()> {
+fn agent_evaluates_custom_resources_by_conditions() -> Result<()> {
     if !testbed::available() {
         return Ok(());
     }
@@ -127,7 +127,7 @@ fn the_agent_judges_custom_resources_by_their_conditions() -> Result<()> {
 
 /// Only feedback may fail for these: a JSONPath cannot check a type before it compares.
 #[test]
-fn what_is_no_condition_is_no_error() -> Result<()> {
+fn malformed_conditions_are_no_error() -> Result<()> {
     if !testbed::available() {
         return Ok(());
     }
@@ -139,7 +139,7 @@ fn what_is_no_condition_is_no_error() -> Result<()> {
 }
 
 #[test]
-fn messages_say_what_an_object_waits_for() -> Result<()> {
+fn waiting_and_broken_messages_name_the_cause() -> Result<()> {
     if !testbed::available() {
         return Ok(());
     }
@@ -156,7 +156,7 @@ fn messages_say_what_an_object_waits_for() -> Result<()> {
 }
 
 #[test]
-fn feedback_has_the_values_people_ask_for() -> Result<()> {
+fn feedback_has_the_expected_values() -> Result<()> {
     if !testbed::available() {
         return Ok(());
     }
@@ -168,7 +168,7 @@ fn feedback_has_the_values_people_ask_for() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_hub_takes_the_rules_of_every_kind() -> Result<()> {
+async fn hub_accepts_the_rules_of_every_kind() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let namespace = "rules-of-every-kind";
     stage.hub.create_namespace(namespace).await?;
@@ -255,7 +255,7 @@ fn conditions(agent: &mut Agent, work: &Value, found: &Value) -> Result<BTreeMap
 }
 
 #[test]
-fn what_a_later_wave_waits_for_is_judged_as_the_work_has_it() -> Result<()> {
+fn later_wave_waits_for_the_change_to_be_applied() -> Result<()> {
     if !testbed::available() {
         return Ok(());
     }
@@ -306,7 +306,7 @@ fn what_a_later_wave_waits_for_is_judged_as_the_work_has_it() -> Result<()> {
 }
 
 #[test]
-fn a_run_is_complete_when_it_has_ended() -> Result<()> {
+fn ended_hook_run_is_complete() -> Result<()> {
     if !testbed::available() {
         return Ok(());
     }

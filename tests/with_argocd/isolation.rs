@@ -79,7 +79,7 @@ async fn refused(stage: &Stage, work: &str) -> Result<String> {
 }
 
 #[tokio::test]
-async fn missing_crds_keep_nothing_else_from_being_applied_updated_and_pruned() -> Result<()> {
+async fn missing_crds_block_no_other_object() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let (hub, cluster1) = (&stage.hub, &stage.cluster1);
     let (name, group) = ("isolation", "isolation.example.com");
@@ -168,7 +168,7 @@ async fn missing_crds_keep_nothing_else_from_being_applied_updated_and_pruned() 
 }
 
 #[tokio::test]
-async fn a_version_that_is_not_served_keeps_nothing_else_back_and_is_corrected_in_git() -> Result<()> {
+async fn unserved_version_blocks_no_other_object_and_can_be_fixed() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let (hub, cluster1) = (&stage.hub, &stage.cluster1);
     let name = "isolation-version";

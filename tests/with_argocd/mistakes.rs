@@ -91,7 +91,7 @@ async fn a_broken_manifest_is_shown_with_its_line() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_missing_target_cluster_is_shown_with_the_way_out() -> Result<()> {
+async fn missing_target_cluster_is_shown_with_the_remediation() -> Result<()> {
     a_mistake(
         "untargeted",
         async |_| Ok(Some(settings(&json!([]), &json!([])))),
@@ -102,7 +102,7 @@ async fn a_missing_target_cluster_is_shown_with_the_way_out() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_unknown_parameter_is_shown_with_those_there_are() -> Result<()> {
+async fn unknown_parameter_is_shown_with_the_known_ones() -> Result<()> {
     let parameters = SETTINGS.iter().filter(|setting| setting.parameter);
     let known: Vec<&str> = parameters.map(|setting| setting.name).collect();
     a_mistake(
@@ -120,7 +120,7 @@ async fn an_unknown_parameter_is_shown_with_those_there_are() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_empty_folder_is_an_error_and_removes_nothing() -> Result<()> {
+async fn empty_folder_is_an_error_and_deletes_nothing() -> Result<()> {
     a_mistake(
         "emptied",
         async |git| {
@@ -135,7 +135,7 @@ async fn an_empty_folder_is_an_error_and_removes_nothing() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_object_without_a_name_is_shown_with_its_place() -> Result<()> {
+async fn object_without_a_name_is_shown_with_file_and_line() -> Result<()> {
     a_mistake(
         "nameless",
         async |git| {

@@ -141,7 +141,7 @@ fn command(stage: &Stage, words: &[&str]) -> Result<(Option<i32>, String)> {
 }
 
 #[tokio::test]
-async fn works_are_renamed_when_a_policy_comes_and_what_runs_on_the_cluster_stays() -> Result<()> {
+async fn adding_a_policy_renames_works_and_keeps_objects() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let Stage { hub, cluster1, .. } = stage;
     make_project(stage).await?;
@@ -232,7 +232,7 @@ async fn works_are_renamed_when_a_policy_comes_and_what_runs_on_the_cluster_stay
 
 /// The first sync under a policy fails because the policy's executor lacks a permission that the agent had before.
 #[tokio::test]
-async fn what_runs_on_the_cluster_stays_while_the_policy_keeps_the_new_works_from_it() -> Result<()> {
+async fn refused_renamed_works_keep_objects_on_the_cluster() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let Stage { hub, cluster1, .. } = stage;
     make_project(stage).await?;
@@ -287,7 +287,7 @@ async fn what_runs_on_the_cluster_stays_while_the_policy_keeps_the_new_works_fro
 }
 
 #[tokio::test]
-async fn no_application_takes_over_a_work_by_its_name() -> Result<()> {
+async fn application_cannot_take_over_a_work_by_name() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let Stage { hub, cluster1, .. } = stage;
     make_project(stage).await?;

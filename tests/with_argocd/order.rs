@@ -220,7 +220,7 @@ fn job(name: &str, annotations: &str, does: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_wave_waits_until_the_one_before_is_healthy_on_the_cluster() -> Result<()> {
+async fn wave_waits_until_the_previous_one_is_healthy() -> Result<()> {
     let wave = |wave: &str| format!("{WAVE}: '{wave}'");
     let files = [
         ("a.yaml", settings("last", &wave("5"), "red")),
@@ -300,7 +300,7 @@ async fn a_wave_waits_until_the_one_before_is_healthy_on_the_cluster() -> Result
 }
 
 #[tokio::test]
-async fn hooks_run_before_with_and_after_all_else() -> Result<()> {
+async fn hooks_run_before_during_and_after_the_sync() -> Result<()> {
     let helm = "helm.sh/hook: 'pre-install,pre-upgrade', helm.sh/hook-weight: '3'";
     let files = [
         (
@@ -367,7 +367,7 @@ async fn hooks_run_before_with_and_after_all_else() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_hook_runs_again_when_its_content_changed_and_only_then() -> Result<()> {
+async fn hook_reruns_only_when_its_content_changes() -> Result<()> {
     let before = |does| {
         // Argo CD would delete such a hook on the hub; here the Job stays.
         let annotations = format!("{HOOK}: PreSync, argocd.argoproj.io/hook-delete-policy: HookSucceeded");
@@ -451,7 +451,7 @@ async fn sync_again(app: &App) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_failed_hook_ends_the_sync_and_its_correction_goes_on() -> Result<()> {
+async fn failed_hook_ends_the_sync_and_its_fix_continues() -> Result<()> {
     let check = |does| job("name: check", &format!("{HOOK}: PreSync"), does);
     let alarm = |does| job("name: alarm", &format!("{HOOK}: SyncFail"), does);
     let files = [
@@ -512,7 +512,7 @@ async fn a_failed_hook_ends_the_sync_and_its_correction_goes_on() -> Result<()> 
 }
 
 #[tokio::test]
-async fn a_post_delete_hook_runs_when_all_else_is_gone_and_goes_too() -> Result<()> {
+async fn post_delete_hook_runs_last_and_is_deleted() -> Result<()> {
     let files = [
         (
             "goodbye.yaml",

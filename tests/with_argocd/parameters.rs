@@ -40,7 +40,7 @@ fn unset(name: &str, git: &GitRepository) -> Result<Value> {
 }
 
 #[tokio::test]
-async fn a_folder_a_kustomization_and_a_chart_each_have_parameters_of_their_own() -> Result<()> {
+async fn each_source_type_announces_its_own_parameters() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let git = GitRepository::new()?;
     git.commit(&[
@@ -84,7 +84,7 @@ async fn a_folder_a_kustomization_and_a_chart_each_have_parameters_of_their_own(
 }
 
 #[tokio::test]
-async fn a_parameter_is_described_and_has_its_value() -> Result<()> {
+async fn announcement_describes_a_parameter_and_its_value() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let git = GitRepository::new()?;
     git.commit(&[
@@ -148,7 +148,7 @@ async fn a_parameter_is_described_and_has_its_value() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_mistake_in_a_parameter_leaves_them_all_to_be_corrected() -> Result<()> {
+async fn invalid_parameter_values_are_announced_for_correction() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let git = GitRepository::new()?;
     git.commit(&[("wrong/config.yaml", CONFIG_MAP)])?;

@@ -306,7 +306,7 @@ async fn an_application_is_healthy_when_every_cluster_is() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_change_goes_through_the_clusters_one_by_one() -> Result<()> {
+async fn change_reaches_clusters_one_by_one() -> Result<()> {
     let Some(fleet) = fleet().await? else { return Ok(()) };
     let name = "one-by-one";
     let placed = Placed::start(fleet, name, &ONE_BY_ONE, &[("web.json", &deployment("web", "1", None))]).await?;
@@ -386,7 +386,7 @@ async fn a_change_that_breaks_stops_at_the_first_cluster() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_folder_of_which_nothing_is_judged_goes_through_too() -> Result<()> {
+async fn objects_without_health_rules_roll_out_one_by_one() -> Result<()> {
     let Some(fleet) = fleet().await? else { return Ok(()) };
     let placed = Placed::start(
         fleet,
@@ -441,7 +441,7 @@ async fn decision_groups_change_one_after_the_other() -> Result<()> {
 }
 
 #[tokio::test]
-async fn objects_stay_when_an_application_moves_to_a_placement_and_back() -> Result<()> {
+async fn moving_to_a_placement_and_back_keeps_objects() -> Result<()> {
     let Some(fleet) = fleet().await? else { return Ok(()) };
     let (hub, name) = (&fleet.hub, "moves");
     prepare(fleet, name, &json!({})).await?;

@@ -97,7 +97,7 @@ pub(crate) async fn printed(stage: &Stage, application: &str) -> Result<Vec<Stri
 }
 
 #[tokio::test]
-async fn one_error_names_all_that_a_project_may_not_deliver_and_nothing_changes() -> Result<()> {
+async fn one_error_lists_every_violation_and_nothing_changes() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let name = "policy-violated";
     let git = GitRepository::new()?;
@@ -173,7 +173,7 @@ async fn one_error_names_all_that_a_project_may_not_deliver_and_nothing_changes(
 }
 
 #[tokio::test]
-async fn what_is_within_the_rules_is_delivered_by_the_policys_executor() -> Result<()> {
+async fn permitted_objects_use_the_policys_executor() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let name = "policy-kept";
     let git = GitRepository::new()?;
@@ -260,7 +260,7 @@ async fn an_application_cannot_influence_the_policy() -> Result<()> {
 }
 
 #[tokio::test]
-async fn without_a_policy_a_plain_secret_needs_the_applications_word() -> Result<()> {
+async fn without_a_policy_secrets_need_the_allow_secrets_setting() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let name = "policy-none";
     let git = GitRepository::new()?;

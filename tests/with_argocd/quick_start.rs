@@ -10,7 +10,7 @@ use std::fs;
 use testbed::{GitRepository, ObjectRef, is_applied, is_synced, is_true};
 
 #[tokio::test]
-async fn the_guestbook_goes_from_git_to_the_cluster_and_away_again() -> Result<()> {
+async fn delivers_and_removes_the_guestbook() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let (hub, cluster1) = (&stage.hub, &stage.cluster1);
     let git = GitRepository::new()?;
@@ -57,7 +57,7 @@ async fn the_guestbook_goes_from_git_to_the_cluster_and_away_again() -> Result<(
 }
 
 #[tokio::test]
-async fn a_project_that_is_not_in_the_shipped_policy_delivers_nothing_and_is_told_what_to_add() -> Result<()> {
+async fn project_missing_in_the_shipped_policy_delivers_nothing() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let name = "quick-start-web";
     let git = GitRepository::new()?;

@@ -67,7 +67,7 @@ async fn created(hub: &Hub, who: &str, work: &Value) -> Result<Result<(), String
 }
 
 #[tokio::test]
-async fn the_shipped_rules_are_enough_for_works_with_an_executor_and_for_nothing_else() -> Result<()> {
+async fn shipped_rbac_suffices_for_works_with_an_executor_only() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let hub = &stage.hub;
     hub.create_namespace(NAMESPACE).await?;
@@ -107,7 +107,7 @@ async fn the_shipped_rules_are_enough_for_works_with_an_executor_and_for_nothing
 }
 
 #[tokio::test]
-async fn an_executor_takes_the_verb_execute_as_for_its_name() -> Result<()> {
+async fn executor_needs_execute_as_for_its_name() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let hub = &stage.hub;
     hub.create_namespace(NAMESPACE).await?;

@@ -76,7 +76,7 @@ fn summary(report: &Value) -> Option<[u32; 6]> {
 }
 
 #[tokio::test]
-async fn an_application_set_is_reported_from_its_first_cluster_to_its_end() -> Result<()> {
+async fn reports_an_application_set_until_deletion() -> Result<()> {
     let Some(Fleet { hub, .. }) = fleet().await? else {
         return Ok(());
     };
@@ -199,7 +199,7 @@ metadata:
 ";
 
 #[tokio::test]
-async fn the_api_server_takes_a_report_of_20000_clusters() -> Result<()> {
+async fn api_server_accepts_a_report_of_20000_clusters() -> Result<()> {
     let Some(Fleet { hub, .. }) = fleet().await? else {
         return Ok(());
     };

@@ -12,7 +12,7 @@ use testbed::{ObjectRef, Parts};
 const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: config\n";
 
 #[tokio::test]
-async fn the_sidecar_is_added_to_argo_cds_own_repo_server_and_changes_nothing_else() -> Result<()> {
+async fn sidecar_patch_changes_nothing_else_of_the_repo_server() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let hub = &stage.hub;
     let repo_server = ObjectRef::deployment("argocd", "argocd-repo-server");
@@ -90,7 +90,7 @@ async fn the_sidecar_is_added_to_argo_cds_own_repo_server_and_changes_nothing_el
 }
 
 #[test]
-fn what_the_sidecar_may_is_enough_to_render() -> Result<()> {
+fn sidecars_permissions_suffice_to_render() -> Result<()> {
     if !testbed::available() {
         return Ok(());
     }

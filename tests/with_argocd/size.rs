@@ -28,7 +28,7 @@ fn number_before(text: &str, mark: &str) -> Option<u64> {
 }
 
 #[tokio::test]
-async fn the_webhook_counts_as_many_bytes_as_we_do() -> Result<()> {
+async fn computed_size_matches_the_webhook() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let hub = &stage.hub;
     hub.create_namespace("large").await.ok();

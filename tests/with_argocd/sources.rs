@@ -303,7 +303,7 @@ async fn spoilt(
 }
 
 #[tokio::test]
-async fn a_broken_template_is_shown_in_one_line_and_removes_nothing() -> Result<()> {
+async fn broken_template_is_a_one_line_error_and_deletes_nothing() -> Result<()> {
     let (green, blue) = (COLOUR.replace("COLOUR", "green"), COLOUR.replace("COLOUR", "blue"));
     spoilt(
         "sources-template",
@@ -325,7 +325,7 @@ async fn a_broken_template_is_shown_in_one_line_and_removes_nothing() -> Result<
 }
 
 #[tokio::test]
-async fn a_broken_kustomization_is_shown_in_one_line_and_removes_nothing() -> Result<()> {
+async fn broken_kustomization_is_a_one_line_error_and_deletes_nothing() -> Result<()> {
     let green = "configMapGenerator: [{name: colour, literals: [colour=green]}]\ngeneratorOptions: {disableNameSuffixHash: true}\n";
     spoilt(
         "sources-resource",
@@ -365,7 +365,7 @@ fn data(cluster: Option<&Vec<Value>>) -> BTreeMap<&str, &Value> {
 }
 
 #[tokio::test]
-async fn clusters_differ_by_their_value_files() -> Result<()> {
+async fn each_cluster_uses_its_own_value_files() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let name = "sources-values";
     // A cluster that has not joined yet: its work waits for it.
@@ -416,7 +416,7 @@ async fn clusters_differ_by_their_value_files() -> Result<()> {
 }
 
 #[tokio::test]
-async fn clusters_differ_by_their_sub_folders_and_share_the_rest() -> Result<()> {
+async fn each_cluster_uses_its_own_sub_folder_and_shared_objects() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let name = "sources-folders";
     let third = "sources-folders-3";

@@ -55,7 +55,7 @@ pub(crate) fn cells(table: &str) -> Vec<Vec<&str>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_is_told_what_is_wrong_until_all_is_well() -> Result<()> {
+async fn shows_problems_until_everything_is_healthy() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let all = stage.hub.kubeconfig_path();
     stage.cluster1.create_namespace(NAME).await?;
@@ -165,7 +165,7 @@ fn nothing_can_be_told(stage: &Stage) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_cluster_that_the_hub_does_not_hear_from_is_told() -> Result<()> {
+async fn marks_unreachable_clusters() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let hub = &stage.hub;
     let (cluster, name) = ("status-silent", "silent");
@@ -200,7 +200,7 @@ async fn a_cluster_that_the_hub_does_not_hear_from_is_told() -> Result<()> {
 }
 
 #[tokio::test]
-async fn works_that_ocm_makes_of_a_set_are_shown_with_it() -> Result<()> {
+async fn shows_works_that_ocm_creates_from_a_replica_set() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let hub = &stage.hub;
     let (cluster, name) = ("status-of-set", "status-set");

@@ -206,7 +206,7 @@ impl<'h> Work<'h> {
 }
 
 #[tokio::test]
-async fn a_watched_table_is_drawn_anew_in_its_place() -> Result<()> {
+async fn watched_table_is_redrawn_in_place() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let (cluster, name) = ("watched-cluster", "watched-work");
     let work = Work::create(stage, cluster, name).await?;
@@ -237,7 +237,7 @@ async fn a_watched_table_is_drawn_anew_in_its_place() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_is_waited_for_is_a_line_that_goes_when_it_is_there() -> Result<()> {
+async fn progress_line_disappears_when_waiting_ends() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let (cluster, name) = ("awaited-cluster", "awaited-work");
     let work = Work::create(stage, cluster, name).await?;

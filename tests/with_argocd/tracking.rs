@@ -77,7 +77,7 @@ async fn end(stage: &Stage, works: &[Value]) -> Result<()> {
 }
 
 #[tokio::test]
-async fn works_are_found_by_the_label_that_argo_cd_writes() -> Result<()> {
+async fn finds_works_by_the_configured_label() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let (argocd, app) = ("status-by-label", "labelled");
     let data = json!({
@@ -123,7 +123,7 @@ async fn works_are_found_by_the_label_that_argo_cd_writes() -> Result<()> {
 }
 
 #[tokio::test]
-async fn works_of_another_argo_cd_are_not_shown() -> Result<()> {
+async fn hides_works_of_another_argo_cd() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let (east, west, app) = ("status-east", "status-west", "in-two-places");
     let kubeconfig = stage.hub.kubeconfig_path();

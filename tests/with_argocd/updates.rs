@@ -398,7 +398,7 @@ fn is_not_red(work: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn objects_follow_git_and_are_repaired_and_nothing_turns_red() -> Result<()> {
+async fn objects_follow_git_and_stay_healthy_while_updated() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let cluster1 = &stage.cluster1;
     cluster1.create_namespace(NAMESPACE).await?;
@@ -518,7 +518,7 @@ fn strategies_are_as_chosen(work: &Value) -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_application_may_choose_how_its_objects_are_updated() -> Result<()> {
+async fn application_may_select_the_update_strategy() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let cluster1 = &stage.cluster1;
     let name = "updates-create-only";

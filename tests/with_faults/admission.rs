@@ -93,7 +93,7 @@ fn conditions() -> Value {
 }
 
 #[tokio::test]
-async fn of_an_application_only_conditions_and_a_refresh_can_be_written() -> Result<()> {
+async fn status_controller_may_write_only_conditions_and_refreshes() -> Result<()> {
     let Some(stage) = stage("admission-applications").await? else {
         return Ok(());
     };
@@ -171,7 +171,7 @@ async fn of_an_application_only_conditions_and_a_refresh_can_be_written() -> Res
 }
 
 #[tokio::test]
-async fn an_application_of_the_pull_model_keeps_its_spec_and_gets_no_operation() -> Result<()> {
+async fn pull_controller_may_not_change_spec_or_operation() -> Result<()> {
     let Some(stage) = stage("admission-pull").await? else {
         return Ok(());
     };
@@ -224,7 +224,7 @@ fn secret(name: &str, labels: &Value, kind: &str, data: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn secrets_of_others_can_be_neither_made_nor_changed_nor_deleted() -> Result<()> {
+async fn foreign_secrets_cannot_be_created_changed_or_deleted() -> Result<()> {
     let Some(stage) = stage("admission-secrets").await? else {
         return Ok(());
     };
@@ -332,7 +332,7 @@ fn carrying(cluster: &str, name: &str, manifests: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn works_can_only_carry_applications() -> Result<()> {
+async fn works_may_only_contain_applications() -> Result<()> {
     let Some(stage) = stage("admission-works").await? else {
         return Ok(());
     };
@@ -406,7 +406,7 @@ async fn works_can_only_carry_applications() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_pull_model_alone_gives_no_secrets() -> Result<()> {
+async fn pull_model_alone_grants_no_access_to_secrets() -> Result<()> {
     let Some(stage) = stage("admission-only-pull").await? else {
         return Ok(());
     };

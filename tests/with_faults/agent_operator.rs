@@ -19,7 +19,7 @@ const AGENT: &str = "argocd-agent-agent";
 const GOC: (&str, &str) = ("argocd", "operated");
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_operator_makes_an_agent_with_the_rights_that_it_is_given() -> Result<()> {
+async fn operator_creates_an_agent_with_its_permissions() -> Result<()> {
     let Some(stage) = stage("operated").await? else {
         return Ok(());
     };

@@ -72,7 +72,7 @@ async fn secret(stage: &Stage, namespace: &str, name: &str) -> Result<Value> {
 const LENGTH: usize = 60;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_argo_cd_lacks_is_made_once() -> Result<()> {
+async fn creates_missing_secrets_of_argo_cd_once() -> Result<()> {
     let Some(stage) = stage("prepare").await? else {
         return Ok(());
     };
@@ -108,7 +108,7 @@ async fn what_argo_cd_lacks_is_made_once() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_there_is_kept_and_only_completed() -> Result<()> {
+async fn completes_existing_secrets_without_changing_keys() -> Result<()> {
     let Some(stage) = stage("prepare").await? else {
         return Ok(());
     };
@@ -151,7 +151,7 @@ async fn what_is_there_is_kept_and_only_completed() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_goes_wrong_is_told_in_one_line() -> Result<()> {
+async fn errors_are_one_line() -> Result<()> {
     let Some(stage) = stage("prepare").await? else {
         return Ok(());
     };

@@ -12,7 +12,7 @@ const NAMESPACE: &str = "agent-template";
 const GOC: (&str, &str) = (NAMESPACE, "fleet");
 
 #[tokio::test]
-async fn agent_template() -> Result<()> {
+async fn managed_cluster_accepts_the_agent_template() -> Result<()> {
     let Some(stage) = stage("agents").await? else {
         return Ok(());
     };

@@ -105,7 +105,7 @@ async fn until_told(stage: &Stage, cluster: &str, words: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_cluster_has_its_secret_from_its_beginning_to_its_end() -> Result<()> {
+async fn secret_follows_its_cluster_until_deletion() -> Result<()> {
     let Some(stage) = hub("secret-life").await? else {
         return Ok(());
     };
@@ -181,7 +181,7 @@ async fn a_cluster_has_its_secret_from_its_beginning_to_its_end() -> Result<()> 
 }
 
 #[tokio::test]
-async fn a_secret_of_a_cluster_that_went_meanwhile_goes_unless_the_hub_lists_no_cluster() -> Result<()> {
+async fn deletes_a_missing_clusters_secret_except_on_an_empty_list() -> Result<()> {
     let Some(stage) = hub("secret-gone").await? else {
         return Ok(());
     };
@@ -209,7 +209,7 @@ async fn a_secret_of_a_cluster_that_went_meanwhile_goes_unless_the_hub_lists_no_
 }
 
 #[tokio::test]
-async fn the_secret_of_a_peer_is_taken_over_and_that_of_another_is_left_alone() -> Result<()> {
+async fn adopts_a_peers_secret_and_leaves_others_alone() -> Result<()> {
     let Some(stage) = hub("secret-peer").await? else {
         return Ok(());
     };

@@ -120,7 +120,7 @@ async fn other_writes_go_on(stage: &Stage, proxy: &Proxy) -> Result<()> {
 }
 
 #[tokio::test]
-async fn hanging_writes_of_200_applications_delay_no_certificate_no_status_and_no_event() -> Result<()> {
+async fn hanging_writes_of_200_applications_delay_nothing_else() -> Result<()> {
     let Some(stage) = hub(&[CLUSTER]).await? else {
         return Ok(());
     };

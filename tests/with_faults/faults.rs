@@ -25,7 +25,7 @@ fn watch_error(kind: &str, reason: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_cluster_cannot_speak_for_an_application_by_marking_a_work_of_its_own() -> Result<()> {
+async fn cluster_cannot_report_for_an_application_by_marking_a_work() -> Result<()> {
     let Some(stage) = stage("fault-marks").await? else {
         return Ok(());
     };
@@ -53,7 +53,7 @@ async fn a_cluster_cannot_speak_for_an_application_by_marking_a_work_of_its_own(
 }
 
 #[tokio::test]
-async fn a_write_that_is_refused_is_tried_again_later_and_later_and_holds_up_nobody() -> Result<()> {
+async fn refused_write_is_retried_with_backoff_and_blocks_no_other() -> Result<()> {
     let Some(stage) = stage("refused-writes").await? else {
         return Ok(());
     };
@@ -111,7 +111,7 @@ async fn a_write_that_is_refused_is_tried_again_later_and_later_and_holds_up_nob
 }
 
 #[tokio::test]
-async fn a_write_that_hangs_is_given_up_and_holds_up_nobody() -> Result<()> {
+async fn hanging_write_times_out_and_blocks_no_other() -> Result<()> {
     let Some(stage) = stage("hanging-writes").await? else {
         return Ok(());
     };
@@ -137,7 +137,7 @@ async fn a_write_that_hangs_is_given_up_and_holds_up_nobody() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_api_server_that_refuses_and_hangs_at_the_start_is_waited_for() -> Result<()> {
+async fn waits_for_an_api_server_that_fails_at_startup() -> Result<()> {
     let Some(stage) = stage("refused-lists").await? else {
         return Ok(());
     };
@@ -214,7 +214,7 @@ fn watches(requests: &[Seen], resource: &str) -> usize {
 }
 
 #[tokio::test]
-async fn watches_that_end_every_second_cost_no_list_and_lose_nothing() -> Result<()> {
+async fn watches_ending_every_second_cause_no_relist() -> Result<()> {
     let Some(stage) = stage("ending-watches").await? else {
         return Ok(());
     };
@@ -243,7 +243,7 @@ async fn watches_that_end_every_second_cost_no_list_and_lose_nothing() -> Result
 }
 
 #[tokio::test]
-async fn watches_that_break_every_second_are_begun_again_where_they_were() -> Result<()> {
+async fn watches_breaking_every_second_resume_where_they_ended() -> Result<()> {
     let Some(stage) = stage("breaking-watches").await? else {
         return Ok(());
     };
@@ -266,7 +266,7 @@ async fn watches_that_break_every_second_are_begun_again_where_they_were() -> Re
 }
 
 #[tokio::test]
-async fn a_watch_of_what_is_forgotten_lists_again_and_loses_nothing() -> Result<()> {
+async fn expired_watch_relists_and_loses_nothing() -> Result<()> {
     let Some(stage) = stage("expired-watches").await? else {
         return Ok(());
     };
@@ -305,7 +305,7 @@ async fn a_watch_of_what_is_forgotten_lists_again_and_loses_nothing() -> Result<
 }
 
 #[tokio::test]
-async fn an_api_server_that_freezes_is_waited_for() -> Result<()> {
+async fn waits_for_a_frozen_api_server() -> Result<()> {
     let Some(stage) = stage("frozen").await? else {
         return Ok(());
     };
@@ -330,7 +330,7 @@ async fn an_api_server_that_freezes_is_waited_for() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_api_server_that_does_not_stream_what_there_is_is_asked_for_pages() -> Result<()> {
+async fn falls_back_to_paged_lists_without_streaming() -> Result<()> {
     let Some(stage) = stage("no-streams").await? else {
         return Ok(());
     };
@@ -361,7 +361,7 @@ async fn an_api_server_that_does_not_stream_what_there_is_is_asked_for_pages() -
 const SETS: &str = "customresourcedefinition/manifestworkreplicasets.work.open-cluster-management.io";
 
 #[tokio::test]
-async fn a_kind_that_is_taken_away_is_missed_by_nobody_and_found_when_it_is_back() -> Result<()> {
+async fn removed_crd_blocks_nothing_and_is_watched_again_later() -> Result<()> {
     let Some(stage) = stage("kind-taken-away").await? else {
         return Ok(());
     };

@@ -194,7 +194,7 @@ async fn is_deleted_beside_another(stage: &Stage) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_gitopscluster_registers_what_its_placement_selects_until_it_is_deleted() -> Result<()> {
+async fn registers_selected_clusters_until_deletion() -> Result<()> {
     let clusters = ["goc-one", "goc-two", "goc-three"];
     let Some(stage) = hub(&clusters).await? else {
         return Ok(());
@@ -279,7 +279,7 @@ async fn a_gitopscluster_registers_what_its_placement_selects_until_it_is_delete
 }
 
 #[tokio::test]
-async fn what_is_not_served_or_not_done_is_said_once_and_nothing_is_written_for_it() -> Result<()> {
+async fn unserved_or_unsupported_spec_is_reported_once_without_writes() -> Result<()> {
     let Some(stage) = hub(&["goc-refuse"]).await? else {
         return Ok(());
     };
@@ -366,7 +366,7 @@ async fn what_is_not_served_or_not_done_is_said_once_and_nothing_is_written_for_
 
 /// Checks that the permissions in the shipped files are sufficient and used.
 #[tokio::test]
-async fn the_shipped_rights_are_enough_and_used() -> Result<()> {
+async fn shipped_permissions_suffice_and_are_used() -> Result<()> {
     let Some(stage) = hub(&["goc-rights", "goc-going"]).await? else {
         return Ok(());
     };

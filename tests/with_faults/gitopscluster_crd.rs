@@ -76,7 +76,7 @@ fn has(whole: &Value, part: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn what_is_written_for_either_peer_is_taken_and_read_as_the_other() -> Result<()> {
+async fn accepts_objects_of_either_peer_in_both_versions() -> Result<()> {
     let Some(stage) = stage("goc-crd").await? else {
         return Ok(());
     };
@@ -143,7 +143,7 @@ async fn what_is_written_for_either_peer_is_taken_and_read_as_the_other() -> Res
 }
 
 #[tokio::test]
-async fn no_field_is_without_an_example() -> Result<()> {
+async fn every_field_has_an_example() -> Result<()> {
     let Some(stage) = stage("goc-fields").await? else {
         return Ok(());
     };
@@ -167,7 +167,7 @@ async fn no_field_is_without_an_example() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_cannot_be_meant_is_refused_with_the_reason() -> Result<()> {
+async fn invalid_specs_are_refused_with_the_reason() -> Result<()> {
     let Some(stage) = stage("goc-refused").await? else {
         return Ok(());
     };

@@ -65,7 +65,7 @@ async fn until_second_has_seen(stage: &Stage, round: u32) -> Result<()> {
 }
 
 #[tokio::test]
-async fn each_of_two_controllers_keeps_and_removes_only_its_own() -> Result<()> {
+async fn two_controllers_keep_and_remove_only_their_own_objects() -> Result<()> {
     let Some(stage) = hub(&CLUSTERS).await? else {
         return Ok(());
     };

@@ -78,7 +78,7 @@ async fn until_event(stage: &Stage, name: &str, reason: &str, message: &str) -> 
 }
 
 #[tokio::test]
-async fn writes_that_the_api_server_refuses_are_told_on_the_gitopscluster_until_they_are_accepted() -> Result<()> {
+async fn refused_writes_set_a_condition_until_they_are_accepted() -> Result<()> {
     let Some(stage) = hub(&["refused-one", "refused-two"]).await? else {
         return Ok(());
     };
@@ -145,7 +145,7 @@ async fn refused(stage: &Stage) -> Result<()> {
 }
 
 #[tokio::test]
-async fn fields_that_a_tenant_must_not_set_are_a_condition_an_event_and_a_metric() -> Result<()> {
+async fn refused_tenant_fields_set_a_condition_an_event_and_a_metric() -> Result<()> {
     const TENANT: &str = "refused-tenant";
     let Some(stage) = hub(&["refused-fields"]).await? else {
         return Ok(());

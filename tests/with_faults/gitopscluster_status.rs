@@ -190,7 +190,7 @@ fn agents(report: &Value) -> Vec<[&str; 3]> {
 }
 
 #[tokio::test]
-async fn every_cluster_is_told_of_by_a_few_requests() -> Result<()> {
+async fn lists_every_cluster_with_few_requests() -> Result<()> {
     let Some(stage) = hub().await? else {
         return Ok(());
     };
@@ -260,7 +260,7 @@ async fn every_cluster_is_told_of_by_a_few_requests() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_must_not_be_read_is_said_and_what_is_known_is_told() -> Result<()> {
+async fn forbidden_reads_are_reported_beside_known_data() -> Result<()> {
     let Some(stage) = hub().await? else {
         return Ok(());
     };

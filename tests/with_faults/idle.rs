@@ -46,7 +46,7 @@ fn assert_only(requests: &[Seen], application: &ObjectRef) {
 }
 
 #[tokio::test]
-async fn a_change_costs_one_write_and_nothing_else_costs_anything_not_even_a_restart() -> Result<()> {
+async fn change_costs_one_write_and_a_restart_none() -> Result<()> {
     let Some(stage) = stage("idle").await? else {
         return Ok(());
     };

@@ -32,7 +32,7 @@ fn odd_statuses() -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn works_with_an_odd_status_are_told_of_and_the_others_are_served() -> anyhow::Result<()> {
+async fn works_with_a_malformed_status_affect_no_others() -> anyhow::Result<()> {
     let Some(stage) = stage("odd-works").await? else {
         return Ok(());
     };
@@ -67,7 +67,7 @@ async fn works_with_an_odd_status_are_told_of_and_the_others_are_served() -> any
 }
 
 #[tokio::test]
-async fn an_application_with_odd_conditions_keeps_what_is_not_ours() -> anyhow::Result<()> {
+async fn application_with_odd_conditions_keeps_foreign_ones() -> anyhow::Result<()> {
     let Some(stage) = stage("odd-conditions").await? else {
         return Ok(());
     };
@@ -107,7 +107,7 @@ async fn an_application_with_odd_conditions_keeps_what_is_not_ours() -> anyhow::
 }
 
 #[tokio::test]
-async fn works_that_name_nothing_that_is_there_concern_nobody() -> anyhow::Result<()> {
+async fn works_naming_no_existing_application_are_ignored() -> anyhow::Result<()> {
     let Some(stage) = stage("odd-marks").await? else {
         return Ok(());
     };
@@ -148,7 +148,7 @@ async fn works_that_name_nothing_that_is_there_concern_nobody() -> anyhow::Resul
 const APPLICATIONS: &str = "customresourcedefinition/applications.argoproj.io";
 
 #[tokio::test]
-async fn an_application_that_cannot_be_understood_is_counted_and_the_others_are_served() -> anyhow::Result<()> {
+async fn unparsable_application_is_counted_and_others_are_served() -> anyhow::Result<()> {
     let Some(stage) = stage("not-understood").await? else {
         return Ok(());
     };

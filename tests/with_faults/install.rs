@@ -164,7 +164,7 @@ fn shipped(file: &str) -> PathBuf {
 }
 
 #[tokio::test]
-async fn it_comes_again_without_a_change_and_goes_without_a_trace() -> Result<()> {
+async fn install_is_idempotent_and_uninstall_is_complete() -> Result<()> {
     let Some(ground) = ground().await? else { return Ok(()) };
     let before = ground.all()?;
     let lines = ground.done(&["install", ALL])?;
@@ -209,7 +209,7 @@ async fn it_comes_again_without_a_change_and_goes_without_a_trace() -> Result<()
 }
 
 #[tokio::test]
-async fn what_others_have_set_is_not_overwritten_by_the_way() -> Result<()> {
+async fn fields_set_by_others_are_not_overwritten_without_force() -> Result<()> {
     let Some(ground) = ground().await? else { return Ok(()) };
     ground.done(&["install"])?;
     let scale = [
@@ -242,7 +242,7 @@ async fn what_others_have_set_is_not_overwritten_by_the_way() -> Result<()> {
 }
 
 #[tokio::test]
-async fn without_an_argo_cd_it_says_what_is_missing() -> Result<()> {
+async fn install_without_argo_cd_names_the_missing_parts() -> Result<()> {
     let Some(ground) = ground().await? else { return Ok(()) };
     let before = ground.all()?;
     let missing = "install Argo CD first, or pass its namespace with --namespace\n";

@@ -146,7 +146,7 @@ fn asks(seen: &Seen) -> bool {
 }
 
 #[tokio::test]
-async fn no_status_is_lost_to_conflicts_or_to_those_who_write_at_the_same_time() -> Result<()> {
+async fn no_status_is_lost_to_conflicts_or_concurrent_writers() -> Result<()> {
     let Some(pulling) = Pulling::start("pull-conflicts").await? else {
         return Ok(());
     };
@@ -184,7 +184,7 @@ async fn no_status_is_lost_to_conflicts_or_to_those_who_write_at_the_same_time()
 }
 
 #[tokio::test]
-async fn odd_feedback_neither_stops_the_controller_nor_makes_it_lie() -> Result<()> {
+async fn malformed_feedback_stops_nothing_and_reports_nothing_false() -> Result<()> {
     let Some(pulling) = Pulling::start("pull-odd").await? else {
         return Ok(());
     };
@@ -236,7 +236,7 @@ async fn odd_feedback_neither_stops_the_controller_nor_makes_it_lie() -> Result<
 }
 
 #[tokio::test]
-async fn a_work_without_its_application_goes_when_that_is_certain_and_nothing_is_listed_for_it() -> Result<()> {
+async fn orphaned_work_is_deleted_only_when_certain_without_a_list() -> Result<()> {
     let Some(pulling) = Pulling::start("pull-orphans").await? else {
         return Ok(());
     };
@@ -312,7 +312,7 @@ spec:
 ";
 
 #[tokio::test]
-async fn a_work_that_the_api_server_refuses_is_told_on_its_application_until_it_is_accepted() -> Result<()> {
+async fn refused_work_sets_a_condition_until_it_is_accepted() -> Result<()> {
     let Some(pulling) = Pulling::start("pull-refused").await? else {
         return Ok(());
     };
@@ -378,7 +378,7 @@ async fn a_work_that_the_api_server_refuses_is_told_on_its_application_until_it_
 }
 
 #[tokio::test]
-async fn an_application_is_not_delivered_to_the_hub_itself() -> Result<()> {
+async fn refuses_to_deliver_an_application_to_the_hub() -> Result<()> {
     let Some(pulling) = Pulling::start("local-cluster").await? else {
         return Ok(());
     };

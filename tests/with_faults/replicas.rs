@@ -19,7 +19,7 @@ async fn pair(stage: &Stage) -> Result<[(Proxy, Replica); 2]> {
 }
 
 #[tokio::test]
-async fn the_second_takes_over_when_the_first_is_killed_and_nothing_is_written_twice() -> Result<()> {
+async fn second_replica_takes_over_from_a_killed_leader() -> Result<()> {
     let Some(stage) = stage("killed-leader").await? else {
         return Ok(());
     };
@@ -73,7 +73,7 @@ fn is_write_of_some(seen: &Seen) -> bool {
 }
 
 #[tokio::test]
-async fn the_second_takes_over_at_once_when_the_first_is_asked_to_stop() -> Result<()> {
+async fn second_replica_takes_over_immediately_after_a_graceful_stop() -> Result<()> {
     let Some(stage) = stage("stopped-leader").await? else {
         return Ok(());
     };

@@ -62,7 +62,7 @@ fn has_message(report: &Value, text: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_hub_that_does_not_know_reports_gets_them_once_it_does() -> Result<()> {
+async fn report_is_written_once_the_crd_exists() -> Result<()> {
     let name = "without-reports";
     let Some(stage) = hub(name).await? else { return Ok(()) };
     let proxy = stage.proxy().await?;
@@ -87,7 +87,7 @@ async fn a_hub_that_does_not_know_reports_gets_them_once_it_does() -> Result<()>
 }
 
 #[tokio::test]
-async fn many_changes_are_one_write_and_none_is_none() -> Result<()> {
+async fn changes_are_coalesced_and_no_change_causes_no_write() -> Result<()> {
     let name = "reports";
     let Some(stage) = hub(name).await? else { return Ok(()) };
     stage.hub.kubectl(&["apply", "-f", &crd()])?;
@@ -147,7 +147,7 @@ async fn delivered(stage: &Stage, set: &str, mut application: Value, status: Val
 }
 
 #[tokio::test]
-async fn applications_count_whoever_delivers_them() -> Result<()> {
+async fn report_counts_applications_of_every_delivery() -> Result<()> {
     let name = "models";
     let Some(stage) = hub(name).await? else { return Ok(()) };
     stage.hub.kubectl(&["apply", "-f", &crd()])?;

@@ -68,7 +68,7 @@ fn assert_only(cluster: &str, requests: &[Seen]) {
 }
 
 #[tokio::test]
-async fn a_fleet_gets_agents_by_one_write_for_each_thing_and_costs_nothing_then_not_even_a_restart() -> Result<()> {
+async fn large_fleet_costs_one_write_per_object_and_none_afterwards() -> Result<()> {
     if !testbed::available() {
         return Ok(());
     }

@@ -27,7 +27,7 @@ const SERVICE: &str = "hub.argocd.svc.cluster.local";
 
 #[tokio::test]
 #[ignore = "it takes the image, which .ci/image builds"]
-async fn a_hub_is_found_by_its_name() -> Result<()> {
+async fn resolves_the_hub_by_dns_name() -> Result<()> {
     let hub = Hub::start().await?;
     let server = NameServer::start(SERVICE, Ipv4Addr::LOCALHOST)?;
     let container = Container::new()?;

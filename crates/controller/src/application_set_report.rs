@@ -338,7 +338,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn each_application_on_each_cluster_is_shown_in_the_order_of_clusters() {
+    fn lists_one_condition_per_application_and_cluster_sorted() {
         let resources = resources();
         let lines = lines(&resources);
         let report = Report::new(SET, &lines);
@@ -387,7 +387,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_set_without_applications_has_a_report_of_zeros() {
+    fn report_of_a_set_without_applications_counts_zero() {
         let object = Report::new(SET, &[]).object();
         let summary = object["statuses"]["summary"].as_object().expect("a summary");
         assert_eq!((summary.len(), summary.values().all(|count| count == "0")), (6, true));
@@ -395,7 +395,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_label_ends_as_labels_may() {
+    fn truncates_the_label_to_a_valid_label_value() {
         let label = |namespace, name| {
             hosting(&Set {
                 namespace,
@@ -411,7 +411,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_there_is_made_as_it_should_be_and_then_left_alone() {
+    fn patches_an_outdated_report_once() {
         let resources = resources();
         let all = lines(&resources);
         let reports = [
@@ -444,7 +444,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn every_field_counts() {
+    fn patches_every_changed_field() {
         let resources = resources();
         let lines = lines(&resources);
         let report = Report::new(SET, &lines);
@@ -491,7 +491,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn reports_of_others_are_adopted() {
+    fn adopts_reports_of_other_owners() {
         let resources = resources();
         let lines = lines(&resources);
         let report = Report::new(SET, &lines);
@@ -516,7 +516,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_no_report_is_made_one() {
+    fn repairs_malformed_reports() {
         let report = Report::new(SET, &[]);
         for statuses in [json!("none"), json!({"clusterConditions": "none"}), Value::Null] {
             let mut object = stored(report.object());

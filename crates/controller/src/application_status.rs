@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn clusters_are_told_by_what_is_the_matter() {
+    fn conditions_name_clusters_by_problem() {
         let mut hub = Hub::new();
         hub.on("eu1", &WELL)
             .on("eu2", &BROKEN)
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_still_the_matter_is_so_since_then() {
+    fn unchanged_problem_keeps_its_transition_time() {
         let mut hub = Hub::new();
         hub.on("eu1", &BROKEN).write().expect("a change");
         hub.on("eu1", &AgentReport("True", "False", "no memory", BROKEN.3));
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_wrong_stands_until_it_is_known_to_be_well() {
+    fn warning_stays_until_the_cluster_is_healthy_again() {
         let mut hub = Hub::new();
         hub.on("eu1", &BROKEN).write().expect("a change");
         let on_its_way = AgentReport("False", "True", "no match", "2026-06-01T11:59:50Z");
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_fleet_has_few_and_short_conditions() {
+    fn bounds_number_and_length_of_conditions_of_a_large_fleet() {
         let mut hub = Hub::new();
         let long = "x".repeat(2 * TEXT_MAX);
         for n in 0..500 {
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn events_tell_what_is_new() {
+    fn events_report_changes_only() {
         let mut hub = Hub::new();
         let info = |text: &str| text.to_owned();
         let well = "applied on 2 of 2 clusters, healthy on 2; 2 objects in 2 works";
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn a_placements_works_count_and_its_set_is_told() {
+    fn counts_works_of_a_placement_and_shows_their_replica_set() {
         let mut hub = Hub::new();
         let name = set_of("shop");
         let fleet = ObjectRef::new("fleet", &name);
@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn says_nothing_of_a_work_that_only_claims_to_be_of_the_application() {
+    fn ignores_a_work_that_falsely_claims_an_application() {
         let mut hub = Hub::new();
         hub.on("eu1", &WELL).write().expect("a change");
         let object_ref = ObjectRef::new("evil", "own");
@@ -521,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn argo_cd_looks_again_where_it_shows_something_stale() {
+    fn requests_a_refresh_of_a_stale_application_once() {
         let mut hub = Hub::new();
         assert_eq!(hub.decide(now(), true), None, "it has nothing to do with us");
         hub.on("eu1", &WELL).write().expect("a change");
@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_reconciled_or_goes_is_left_alone() {
+    fn ignores_applications_that_are_skipped_deleted_or_pulled() {
         for skip in ["true", "1", "T"] {
             let mut hub = Hub::new();
             hub.application(&format!(r#"{{"argocd.argoproj.io/skip-reconcile":"{skip}"}}"#));
@@ -556,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn totals_are_read_back() {
+    fn parses_totals_from_the_info_condition() {
         let mut hub = Hub::new();
         hub.on("eu1", &WELL).on("eu2", &BROKEN).write().expect("a change");
         let conditions = hub.conditions();

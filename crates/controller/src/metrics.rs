@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gitopscluster_has_what_its_status_counts_for_as_long_as_it_is_there() {
+    fn exports_gitopscluster_gauges_only_while_the_object_exists() {
         let (rendered, metrics) = metrics();
         let read = |status: &serde_json::Value| {
             let text = json!({"metadata": {}, "spec": {"placementRef": {}}, "status": status});
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_is_told_of_for_as_long_as_it_is_there() {
+    fn exports_certificate_expiry_only_while_the_secret_exists() {
         let (rendered, metrics) = metrics();
         let until = Timestamp::from_second(1_800_000_000).expect("a time");
         let all = [("argocd-agent-ca", until), ("argocd-agent-principal-tls", until)];

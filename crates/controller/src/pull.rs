@@ -220,7 +220,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn no_two_lists_of_texts_have_one_hash() {
+    fn lists_with_equal_concatenation_have_different_hashes() {
         assert_eq!(hash(&["ab", "c"], 10).len(), 10);
         assert_ne!(hash(&["ab", "c"], 10), hash(&["a", "bc"], 10));
     }

@@ -324,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_is_as_old_as_its_last_change() {
+    fn age_of_an_object_counts_from_its_last_change() {
         let now: Timestamp = "2026-06-01T12:00:30Z".parse().unwrap();
         let age = |text: &str| {
             let object: Received = serde_json::from_str(text).unwrap();

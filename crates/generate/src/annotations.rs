@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn hooks_are_argo_cds_else_helms() {
+    fn prefers_argo_cds_hooks_to_helms() {
         for (annotations, hooks) in [
             ("{argocd.argoproj.io/hook: PreSync}", &[PreSync][..]),
             ("{argocd.argoproj.io/hook: 'PostSync, PreSync,'}", &[PreSync, PostSync]),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_argo_cd_never_applies_is_skipped() {
+    fn skips_manifests_that_argo_cd_never_applies() {
         for annotations in [
             "{argocd.argoproj.io/hook: Skip}",
             "{helm.sh/hook: test}",
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_to_stay_is_kept() {
+    fn keep_annotations_orphan_the_object() {
         for annotations in [
             "{argocd.argoproj.io/sync-options: 'ServerSideApply=true, Prune=false'}",
             "{argocd.argoproj.io/sync-options: 'Delete=confirm'}",
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strategy_is_one_of_ocms() {
+    fn rejects_unknown_update_strategies() {
         let expected = asked("{argocd-ocm-cmp.github.io/update-strategy: CreateOnly}").unwrap();
         assert_eq!(expected.strategy, Some(Strategy::CreateOnly));
         assert_eq!(
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sync_wave_is_read_as_argo_cd_reads_it() {
+    fn parses_the_sync_wave_like_argo_cd() {
         for (annotations, expected) in [
             ("{argocd.argoproj.io/sync-wave: '-5'}", -5),
             ("{argocd.argoproj.io/sync-wave: '+5'}", 5),

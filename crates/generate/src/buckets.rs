@@ -97,12 +97,12 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_is_what_it_was_when_works_were_cut_by_it() {
+    fn hash_is_stable_across_versions() {
         assert_eq!(hash(&key("web")), 0x00bb_d7fe_9c74_68de);
     }
 
     #[test]
-    fn names_that_are_alike_spread_evenly() {
+    fn similar_names_spread_evenly() {
         for name in ["filler-", "c", "a-longer-name-of-an-object-"] {
             let hashes: HashSet<u64> = (0..16_000).map(|n| hash(&key(&format!("{name}{n}")))).collect();
             assert_eq!(hashes.len(), 16_000, "{name}");
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_not_cut_and_what_is_too_large_is_alone() {
+    fn splits_only_oversized_buckets_and_isolates_large_objects() {
         let cut = |items: &[(u64, u64)]| -> Vec<(String, Vec<usize>)> {
             let items = items.iter().enumerate();
             let items = items.map(|(value, &(hash, size))| Item { hash, size, value });

@@ -366,7 +366,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_supervisors_argument_starts_a_supervisor() {
+    fn only_the_confined_argument_starts_a_supervisor() {
         let of = |words: &[&str]| supervised(words.iter().map(OsString::from));
         assert_eq!(of(&["argocd-ocm-cmp"]), None);
         assert_eq!(of(&["argocd-ocm-cmp", "generate", "confined"]), None);
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn either_wall_confines_files_and_network() {
+    fn landlock_or_namespaces_confine_files_and_network() {
         let missing = || Some("no".to_owned());
         let only_namespaces = ActiveIsolation {
             landlock_files: missing(),
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_of_killed_processes_are_removed_and_those_in_use_are_not() {
+    fn removes_only_abandoned_scratch_folders() {
         let parent = tempfile::tempdir().expect("a scratch folder");
         let killed = parent.path().join("argocd-ocm-cmp-killed");
         let foreign = parent.path().join("argocd-ocm-plan");

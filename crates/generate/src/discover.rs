@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_repository_is_what_argo_cd_says_or_where_git_is() {
+    fn finds_the_repository_by_argo_cds_path_or_git() {
         let folder = Path::new("/tmp/request/apps/shop");
         assert_eq!(repository(folder, "apps/shop"), Path::new("/tmp/request"));
         assert_eq!(repository(folder, "./apps/shop"), Path::new("/tmp/request"));
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_refused_is_told_however_few_files_were_asked_for() {
+    fn reports_every_refused_file_although_one_was_requested() {
         let scratch = tempfile::TempDir::new().expect("a scratch folder");
         for name in ["a.yaml", "b.jsonnet", "c.yaml", "d.jsonnet"] {
             fs::write(scratch.path().join(name), "").expect("a file");

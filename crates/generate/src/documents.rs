@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_manifest_has_no_objects() {
+    fn file_without_a_manifest_has_no_objects() {
         assert_eq!(names("values.yaml", "replicas: 3\nimage: web\n"), Ok(vec![]));
         assert_eq!(
             names("chart.yaml", "{{ if .Values.on }}\nkind: Pod\n{{ end }}"),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_rendered_is_to_be_applied() {
+    fn every_rendered_document_must_be_a_manifest() {
         for text in ["replicas: 3\n", "metadata: {name: a}\n", "- a\n", "{{ if }}\n"] {
             assert!(rendered(0, "templates/a.yaml", text).is_err(), "{text}");
         }
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_taken_apart_one_level() {
+    fn flattens_lists_by_one_level() {
         let list = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: a}}\n\
                     - {apiVersion: v1, kind: Pod, metadata: {name: b}}\n";
         assert_eq!(names("a.yaml", list), Ok(vec!["a".to_owned(), "b".to_owned()]));
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_json_file_is_one_object() {
+    fn json_file_contains_one_object() {
         let pod = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}"#;
         assert_eq!(names("a.json", pod), Ok(vec!["a".to_owned()]));
         assert!(names("a.json", &format!("{pod}\n{pod}")).is_err());
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn problems_name_the_object() {
+    fn errors_name_the_object() {
         let two =
             "apiVersion: v1\nkind: Pod\nmetadata: {namespace: shop, name: 1}\n---\nkind: Pod\nmetadata: {name: b}\n";
         assert_eq!(

@@ -124,7 +124,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_cannot_be_judged_has_no_rules() {
+    fn unknown_kinds_have_no_rules() {
         assert_eq!(of("", "ConfigMap", false), None);
         assert_eq!(of("example.com", "Deployment", false), None);
         assert_eq!(
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rules_of_a_kind_are_small() {
+    fn health_rules_stay_small() {
         for (group, kind) in KINDS {
             let behaviour = of(group, kind, true).unwrap();
             let mut rules = String::new();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_and_values_have_their_own_names() {
+    fn condition_and_feedback_names_are_unique() {
         for (group, kind) in KINDS {
             let behaviour = of(group, kind, true).unwrap();
             assert_eq!(behaviour.rules.map(|rule| rule.condition), [PROGRESSING, HEALTHY]);

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_named_by_its_content() {
+    fn names_a_hook_run_by_its_content() {
         let first = run("Job", "name: migrate", "PreSync", "{a: 1}");
         let same = run("Job", "name: migrate", "PreSync", "{a: 1}");
         let other = run("Job", "name: migrate", "PreSync", "{a: 2}");
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_argo_cd_starts_itself_keeps_its_name() {
+    fn hook_run_by_argo_cd_keeps_its_name() {
         let first = run("Job", "name: alarm", "SyncFail,PostDelete", "{a: 1}");
         let other = run("Job", "name: alarm", "SyncFail,PostDelete", "{a: 2}");
         assert_eq!(names(&first), names(&other));
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generated_name_is_generated_here() {
+    fn generates_names_for_generate_name() {
         let generated = names(&run("Job", "generateName: migrate-", "PreSync", "{a: 1}"));
         assert!(
             generated[0].starts_with("migrate-") && !generated[0].starts_with("migrate--"),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_two_phases_runs_twice_and_anything_else_is_there_from_the_first() {
+    fn jobs_of_two_hook_phases_run_twice_other_kinds_once() {
         let twice = run("Job", "name: check", "PreSync,PostSync", "{}");
         assert_eq!(
             twice.iter().map(|it| it.phase).collect::<Vec<_>>(),
@@ -199,12 +199,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_skipped_is_left_out() {
+    fn skips_skipped_hooks() {
         assert!(run("Job", "name: a", "Skip", "{}").is_empty());
     }
 
     #[test]
-    fn a_finished_run_lives_long_enough_to_be_seen() {
+    fn finished_hook_run_is_kept_for_at_least_900_seconds() {
         let text = |spec| run("Job", "name: a", "PreSync", spec)[0].object.pieces().concat();
         assert!(text("{ttlSecondsAfterFinished: 0}").contains("\"ttlSecondsAfterFinished\":900"));
         assert!(text("{ttlSecondsAfterFinished: 3600}").contains("\"ttlSecondsAfterFinished\":3600"));

@@ -202,7 +202,7 @@ mod tests {
     use std::path::PathBuf;
 
     #[test]
-    fn objects_and_names_come_in_the_order_of_the_files_whichever_thread_reads_them() {
+    fn loads_objects_in_file_order_from_any_thread() {
         let scratch = tempfile::TempDir::new().expect("a scratch folder");
         let names: Vec<String> = (0..500).map(|at| format!("{at:03}.yaml")).collect();
         for name in &names {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_vanishes_is_named() {
+    fn missing_file_is_named() {
         let files = [ManifestFile {
             path: PathBuf::from("/nonexistent/web.yaml"),
             name: "web.yaml".to_owned(),

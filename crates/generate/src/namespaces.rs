@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn cluster_scoped_objects_have_none() {
+    fn cluster_scoped_objects_get_no_namespace() {
         let crd = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: tanks.example.com}, \
                    spec: {group: example.com, scope: Cluster, names: {kind: Tank, plural: tanks}}}";
         assert_eq!(
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn kubernetes_own_kinds_are_what_they_are_whatever_the_folder_says() {
+    fn crd_in_the_folder_cannot_change_built_in_scopes() {
         let lie = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: x}, \
                    spec: {group: rbac.authorization.k8s.io, scope: Namespaced, names: {kind: ClusterRole, plural: clusterroles}}}";
         let role =
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_default_the_homeless_are_told() {
+    fn without_a_default_lists_objects_that_need_a_namespace() {
         let placed = placed::tests::placed(&[
             "{apiVersion: v1, kind: Namespace, metadata: {name: a}}",
             "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}",

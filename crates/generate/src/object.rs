@@ -560,7 +560,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn metadata_keeps_only_what_the_api_server_keeps() {
+    fn drops_metadata_that_the_api_server_sets() {
         let object = object(
             "apiVersion: v1\nkind: ConfigMap\nstatus: {a: 1}\ndata: {b: '', a: null, c: [null, {d: null}]}\nmetadata:\n  name: web\n  namespace: shop\n  \
              creationTimestamp: null\n  uid: 1234\n  generation: 3\n  labels: {}\n  annotations: {b: x, a: null, deployment.kubernetes.io/revision: '3'}\n  \
@@ -573,7 +573,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_texts_of_a_secret_become_its_data() {
+    fn converts_string_data_of_secrets_to_data() {
         let secret = |fields: &str| {
             object(&format!(
                 "{{apiVersion: v1, kind: Secret, metadata: {{name: a}}, {fields}}}"
@@ -589,7 +589,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_namespace_stands_behind_the_name_whatever_follows() {
+    fn writes_the_namespace_after_the_name() {
         let mut object = object(
             "{apiVersion: v1, kind: Pod, spec: {}, metadata: {name: web, ownerReferences: [{name: x}], labels: {a: b}}}",
         );
@@ -631,7 +631,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn refuses_namespaces_that_are_no_dns_label() {
+    fn refuses_namespaces_that_are_not_dns_labels() {
         for namespace in [
             "shop-x/../kube-system",
             "shop-x ",
@@ -658,7 +658,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_refused_with_the_reason() {
+    fn refuses_malformed_objects_with_the_reason() {
         for (yaml, expected) in [
             ("{kind: Pod, metadata: {name: a}}", "apiVersion is missing"),
             (

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_come_in_argo_cds_order_and_others_last_kind_by_kind() {
+    fn sorts_kinds_like_argo_cd_and_unknown_kinds_last() {
         let given = [
             "{apiVersion: example.com/v1, kind: Zebra, metadata: {name: a}}",
             "{apiVersion: example.com/v1, kind: Ant, metadata: {name: b}}",
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn waves_come_before_kinds_but_namespaces_before_their_objects() {
+    fn sorts_waves_before_kinds_and_namespaces_first() {
         let wave = |wave: i64| format!("annotations: {{argocd.argoproj.io/sync-wave: '{wave}'}}");
         let early = format!(
             "{{apiVersion: v1, kind: Service, metadata: {{name: web, namespace: shop, {}}}}}",
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_comes_before_its_objects() {
+    fn sorts_a_crd_before_its_objects() {
         let crd = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: x}, \
                    spec: {group: example.com, scope: Namespaced, names: {kind: Tank, plural: tanks}}}";
         let early = "{apiVersion: example.com/v1, kind: Tank, \
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_does_not_tell_objects_apart() {
+    fn objects_differing_only_in_version_are_duplicates() {
         let objects = placed(&[
             "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}",
             "{apiVersion: apps/v1beta1, kind: Deployment, metadata: {name: web}}",

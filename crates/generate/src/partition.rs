@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_objects_of_wave_0_stand_in_one_part_without_a_suffix() {
+    fn wave_0_is_one_partition_without_a_suffix() {
         let partitions = arranged(
             &[
                 &annotated("v1 Service", "web", ""),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn phases_and_waves_become_waves_of_the_hub() {
+    fn maps_phases_and_waves_to_waves_of_the_hub() {
         let wave = |wave: i64| format!("argocd.argoproj.io/sync-wave: '{wave}'");
         let hook =
             |hook: &str, wave: i32| format!("argocd.argoproj.io/hook: {hook}, argocd.argoproj.io/sync-wave: '{wave}'");
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_hook_needs_comes_with_the_hooks() {
+    fn objects_needed_by_a_hook_are_in_its_partition() {
         let hook = "argocd.argoproj.io/hook: PreSync";
         let account = annotated("v1 ServiceAccount", "a", hook).replace("name: a,", "name: a, namespace: shop,");
         let partitions = arranged(
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_that_a_cluster_may_lack_stand_apart_each_by_itself() {
+    fn kinds_that_may_be_missing_get_separate_partitions() {
         let partitions = arranged(
             &[
                 &annotated("v1 ConfigMap", "a", ""),
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn each_run_stands_alone() {
+    fn each_hook_run_has_its_own_partition() {
         let hook = "argocd.argoproj.io/hook: PreSync";
         let partitions = arranged(
             &[
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_cut() {
+    fn splits_partitions_beyond_the_limit() {
         let objects: Vec<String> = (0..20)
             .map(|at| annotated("v1 ConfigMap", &format!("c{at}"), ""))
             .collect();

@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_the_crd_fills_in_is_there() {
+    fn placement_reference_has_every_default_of_the_crd() {
         assert_eq!(
             reference(Rollout::default()),
             r#"{"name":"europe","rolloutStrategy":{"all":{"maxFailures":0,"minSuccessTime":"0","progressDeadline":"None"},"type":"All"}}"#
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ocm_would_choke_on_is_refused() {
+    fn refuses_rollouts_that_ocm_rejects() {
         for bad in ["europe", "/europe", "argocd/", "argocd/a/b", "Argocd/a", "a.b/c"] {
             assert!(bad.parse::<Placement>().is_err(), "{bad}");
         }

@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_to_add_to_which_list() {
+    fn refusal_names_the_policy_change_that_permits_it() {
         for (fields, kind, name, expected) in [
             (
                 "kinds: [ConfigMap]",
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_refusal_asks_for_is_enough() {
+    fn following_a_refusal_permits_the_object() {
         let fields = "namespaces: [shop], kinds: [ConfigMap], clusters: [eu-1]";
         let more = "namespaces: [shop, kube-system], kinds: [ConfigMap, Certificate.cert-manager.io], clusters: [eu-1]";
         let (kind, name) = ("Certificate.cert-manager.io", "kube-system/web");
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_escapes_what_a_manifest_holds() {
+    fn refusal_escapes_texts_of_a_manifest() {
         let policy = policy("- {names: [shop], kinds: ['*']}\n");
         let key = ObjectKey {
             kind: GroupKind {
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_entry_that_names_the_project_decides() {
+    fn first_entry_that_matches_the_project_applies() {
         let policy = policy("- {names: [team-a, 'shop-*']}\n- {names: ['*'], clusterScoped: true}\n");
         let cluster_scoped = |project| policy.rules_for(Some(project)).unwrap().entry.cluster_scoped;
         assert!(!cluster_scoped("team-a"));
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_named_may_deliver_nothing() {
+    fn unlisted_project_may_deliver_nothing() {
         let policy = policy("- {names: [team-a]}\n");
         let message = |project| policy.rules_for(project).unwrap_err().to_string();
         assert_eq!(
@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn the_safe_half_is_the_default() {
+    fn default_refuses_secrets_and_cluster_scoped_objects() {
         assert_eq!(why("", "Deployment.apps", "shop/web"), "");
         assert_eq!(why("", "ConfigMap", "kube-system/web"), "");
         assert_eq!(why("", "Secret", "shop/web"), "no plain Secrets");
@@ -539,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_matched_with_their_group() {
+    fn matches_kinds_with_their_group() {
         let fields = "kinds: ['*.apps', ConfigMap, 'Config?', '{Role,RoleBinding}.rbac.authorization.k8s.io']";
         for (kind, allowed) in [
             ("Deployment.apps", true),
@@ -557,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn a_denied_kind_stays_denied() {
+    fn denied_kinds_override_allowed_kinds() {
         let fields = "kinds: ['*', Ingress.networking.k8s.io], deniedKinds: ['*.networking.k8s.io', ResourceQuota]";
         assert_eq!(why(fields, "Service", "shop/web"), "");
         for kind in ["ResourceQuota", "Ingress.networking.k8s.io"] {
@@ -569,7 +569,7 @@ mod tests {
     }
 
     #[test]
-    fn a_custom_kind_needs_its_full_name_unless_cluster_scoped_objects_may_pass() {
+    fn custom_kind_needs_its_full_name_without_cluster_scope() {
         let sneaky = "ClusterRole.authorization.openshift.io";
         let refused = format!("no cluster-scoped objects, and {sneaky} may be cluster-scoped");
         for fields in ["kinds: ['*']", "kinds: ['*.authorization.openshift.io']"] {
@@ -606,7 +606,7 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_bind_namespaces_too() {
+    fn namespaces_restrict_namespace_objects() {
         let fields = "namespaces: [shop, 'shop-*'], clusterScoped: true";
         for (kind, name, namespace) in [
             ("ConfigMap", "shop/web", None),
@@ -625,7 +625,7 @@ mod tests {
     }
 
     #[test]
-    fn a_created_namespace_is_bound_by_namespaces_and_kinds() {
+    fn created_namespace_must_match_namespaces_and_kinds() {
         let policy =
             policy("- {names: [shop], namespaces: [shop]}\n- {names: [few], kinds: [ConfigMap]}\n- {names: [all]}\n");
         let against = |project, name| {
@@ -647,7 +647,7 @@ mod tests {
     }
 
     #[test]
-    fn a_placement_must_be_named_where_clusters_are_limited() {
+    fn limited_clusters_require_a_named_placement() {
         let policy = policy(
             "- {names: [all]}\n- {names: [some], clusters: ['eu-*']}\n- {names: [both], clusters: ['eu-*'], placements: ['argocd/eu*']}\n\
              - {names: [named], placements: [argocd/eu]}\n",
@@ -673,7 +673,7 @@ mod tests {
     }
 
     #[test]
-    fn clusters_are_looked_at_each() {
+    fn checks_every_cluster() {
         let policy = policy("- {names: [shop], clusters: ['eu-*', lab]}\n- {names: [all]}\n");
         let none: [DeliveredObject<'_, &str>; 0] = [];
         let clusters = ["eu-1", "us-1", "lab", "eu"];
@@ -691,7 +691,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_against_an_object_is_in_its_line() {
+    fn one_line_lists_every_violation_of_an_object() {
         let fields = "kinds: [ConfigMap], namespaces: [shop]";
         assert_eq!(
             why(fields, "Secret", "kube-system/db"),
@@ -704,7 +704,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_needs_the_policys_permission_and_the_applications_word() {
+    fn secret_needs_permission_of_policy_and_application() {
         let policy =
             policy("- {names: [may], secrets: true}\n- {names: [may-not], kinds: ['*', SealedSecret.bitnami.com]}\n");
         let secret = |project: Option<&str>, allow_secrets| {
@@ -731,7 +731,7 @@ mod tests {
     }
 
     #[test]
-    fn the_executor_of_the_policy_cannot_be_left_nor_replaced() {
+    fn executor_of_the_policy_cannot_be_changed() {
         let policy = policy("- {names: [bound], executor: {namespace: shop, name: deployer}}\n- {names: [free]}\n");
         let executor = |project, requested: Option<&str>| {
             let requested = requested.map(|requested| requested.parse().expect("an executor"));
@@ -752,7 +752,7 @@ mod tests {
     }
 
     #[test]
-    fn an_executor_is_a_namespace_and_a_name() {
+    fn parses_an_executor_as_namespace_and_name() {
         for (text, expected) in [
             (
                 "deployer",

@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn the_plugins_environment_is_enough() {
+    fn plugin_environment_is_sufficient() {
         let settings = resolve(Arguments::default(), PLUGIN).unwrap();
         assert_eq!(clusters(&settings), ["cluster1", "cluster2"]);
         assert_eq!(settings.name.to_string(), "guestbook");
@@ -498,14 +498,14 @@ mod tests {
     }
 
     #[test]
-    fn a_value_in_a_map_may_have_several_lines() {
+    fn map_value_may_have_several_lines() {
         let parameters = r#"[{"name": "helm-parameters", "map": {"note": "one\ntwo=2,three"}}]"#;
         let settings = resolve(Arguments::default(), &with(&[("ARGOCD_APP_PARAMETERS", parameters)])).unwrap();
         assert_eq!(settings.source.helm.parameters["note"], "one\ntwo=2,three");
     }
 
     #[test]
-    fn a_parameter_wins_over_env_and_a_flag_over_both() {
+    fn parameter_overrides_env_and_flag_overrides_both() {
         let env = with(&[(
             "ARGOCD_APP_PARAMETERS",
             r#"[{"name":"clusters","array":["a","b"]},{"name":"recurse","string":"false"}]"#,
@@ -520,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_may_be_absent_in_every_way_argo_cd_knows() {
+    fn accepts_every_form_of_absent_parameters() {
         for none in ["", "null", "[]", r#"[{"name":"include","string":""}]"#] {
             let env = with(&[("ARGOCD_APP_PARAMETERS", none)]);
             let settings = resolve(Arguments::default(), &env).unwrap();
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn the_namespace_is_kubectls_default_only_outside_argo_cd() {
+    fn namespace_defaults_only_outside_argo_cd() {
         let args = || typed(&[(&table::CLUSTERS, "c"), (&table::NAME, "web")]);
         let settings = resolve(args(), &[]).unwrap();
         assert_eq!(settings.namespace.as_deref(), Some("default"));
@@ -538,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_wrong_is_told_at_once_by_the_name_the_user_knows() {
+    fn reports_every_invalid_setting_by_its_source() {
         let env = [
             ("ARGOCD_APP_NAME", "guestbook"),
             ("ARGOCD_ENV_TARGET_CLUSTER", "Cluster_1"),
@@ -569,7 +569,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_cluster_the_way_out_is_told() {
+    fn missing_cluster_error_names_the_remediation() {
         let message = resolve(Arguments::default(), &[("ARGOCD_APP_NAME", "guestbook")]).unwrap_err();
         assert!(
             message.starts_with("error: no target cluster: set the plugin env TARGET_CLUSTER"),
@@ -578,7 +578,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_policy_file_is_an_error_and_not_no_policy() {
+    fn empty_policy_file_setting_is_an_error() {
         for empty in ["", " "] {
             let message = resolve(Arguments::default(), &with(&[("ARGOCD_OCM_CMP_POLICY_FILE", empty)])).unwrap_err();
             assert_eq!(
@@ -591,7 +591,7 @@ mod tests {
     }
 
     #[test]
-    fn under_a_policy_works_are_named_after_the_application() {
+    fn policy_names_works_after_the_application() {
         let text = "{apiVersion: argocd-ocm-cmp.github.io/v1alpha1, kind: Policy, projects: [{names: [shop]}]}";
         let policy = Policy::parse(text, "policy.yaml").unwrap();
         let rules = policy.rules_for(Some("shop")).unwrap();

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_annotation_wins_over_the_setting_and_that_over_what_suits_the_kind() {
+    fn annotation_overrides_setting_and_setting_overrides_default() {
         use Strategy::{CreateOnly, ReadOnly, ServerSideApply, Update};
         let read_only = "argocd-ocm-cmp.github.io/update-strategy: ReadOnly";
         assert_eq!(strategy("v1 ConfigMap", "", None), ServerSideApply);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_apply_patch_would_change_is_not_sent_as_one() {
+    fn uses_update_where_an_apply_patch_would_change_text() {
         for (data, options) in [
             ("plain: text", Strategy::ServerSideApply),
             ("next-line: \"a\\x85b\"", Strategy::Update),

@@ -1,9 +1,9 @@
 //! Checks across objects that are each valid.
 
-use super::placed::Placed;
 use super::manifestwork::Template;
 use super::object::Object;
 use super::order;
+use super::placed::Placed;
 use super::policy::{self, DeliveredObject, Rules};
 use super::settings::{Settings, Target};
 use manifest::problem::Problems;

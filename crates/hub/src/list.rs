@@ -67,7 +67,7 @@ mod tests {
     use serde_json::{Value, from_str};
 
     #[test]
-    fn a_list_with_nothing_in_it_is_read() {
+    fn parses_an_empty_list() {
         for text in [r#"{"items": null}"#, r#"{"items": [], "metadata": {}}"#] {
             let list: List<Value> = from_str(text).expect("it is one");
             assert!(list.items.is_empty());

@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_begins_with_what_there_is_now() {
+    fn watch_with_initial_events_omits_the_resource_version() {
         assert_eq!(
             asked(
                 "https://hub/apis/a/v1/works?watch=true&sendInitialEvents=true&resourceVersion=0&allowWatchBookmarks=true"

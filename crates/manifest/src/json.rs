@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn floats_look_as_go_prints_them() {
+    fn formats_floats_like_go() {
         for (value, expected) in [
             (0.0, "0"),
             (1.0, "1"),
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_argo_cds_second_parser_refuses_is_escaped() {
+    fn escapes_characters_that_argo_cds_second_parser_refuses() {
         assert_eq!(text("a\"\\\n\t\u{1}"), r#""a\"\\\n\t\u0001""#);
         assert_eq!(
             text("\u{7f}\u{80}\u{85}\u{9f}\u{a0}"),
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_is_the_one_the_webhook_counts() {
+    fn size_matches_the_webhook() {
         // Verified with the real webhook: it counts 600,103 bytes for a ConfigMap with 100,000 '<'.
         let config_map = format!(
             r#"{{"apiVersion":"v1","data":{{"k":"{}"}},"kind":"ConfigMap","metadata":{{"name":"big","namespace":"default"}}}}"#,
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_argo_cd_cannot_read_is_refused() {
+    fn refuses_keys_too_long_for_argo_cd() {
         let mut out = String::new();
         assert_eq!(write_key(&"k".repeat(KEY_MAX), &mut out), Ok(()));
         assert_eq!(write_key(&"é".repeat(KEY_MAX), &mut out), Ok(()));
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_escape_is_awkward() {
+    fn only_escapes_are_unsafe_for_apply() {
         for (text, unsafe_for_apply) in [
             (r"\u0085", true),
             (r"\u007f", true),

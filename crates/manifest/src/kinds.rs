@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_can_be_searched() {
+    fn finds_built_in_kinds() {
         assert!(BUILT_IN.is_sorted_by_key(|known| (known.kind, known.group)));
         assert_eq!(
             kind("Ingress.networking.k8s.io").built_in().unwrap().always_served,
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn plurals_are_guessed() {
+    fn guesses_plurals() {
         for (singular, plural) in [
             ("Certificate", "certificates"),
             ("NetworkPolicy", "networkpolicies"),

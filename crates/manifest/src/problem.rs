@@ -88,13 +88,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_problem_is_one_line_that_a_terminal_shows_as_it_is() {
+    fn problem_is_one_line_without_control_characters() {
         let problem = Problems::one("a\n\u{1b}[2Jb\u{2028}\u{202e}c");
         assert_eq!(problem.to_string(), "error: a  [2Jb  c\n");
     }
 
     #[test]
-    fn many_problems_are_told_and_the_rest_counted() {
+    fn lists_at_most_1000_problems_and_counts_the_rest() {
         let lines = |count: usize| (0..count).map(|n| format!("problem {n}")).collect();
         let message = |count: usize| Problems::or(lines(count), ()).unwrap_err().to_string();
         assert_eq!(message(2), "error: problem 0\nerror: problem 1\n");

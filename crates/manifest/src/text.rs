@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_has_no_character_that_is_shown_as_something_else() {
+    fn one_line_replaces_control_and_bidi_characters() {
         assert!(matches!(one_line("grüß 日本 e\u{301}"), Cow::Borrowed(_)));
         for char in [
             '\n', '\r', '\t', '\u{1b}', '\u{7f}', '\u{85}', '\u{2028}', '\u{2029}', '\u{202e}', '\u{2066}',
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_cut_between_characters_and_only_if_it_is_too_long() {
+    fn shortens_only_long_texts_between_characters() {
         assert_eq!(shortened("äöü", 6), "äöü");
         assert_eq!(shortened("äöüä", 6), "ä…");
         assert_eq!(shortened("abcdefg", 6), "abc…");

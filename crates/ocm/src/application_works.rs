@@ -102,7 +102,7 @@ mod tests {
     use manifest::yaml;
 
     #[test]
-    fn an_application_is_called_as_argo_cd_calls_it() {
+    fn parses_application_names_like_argo_cd() {
         let instance = |text: &str| Application::named(text, "argocd").map(|application| application.instance);
         for (text, expected) in [
             ("shop", "shop"),
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn works_of_its_sets_are_its_own_and_so_are_those_that_go() {
+    fn owns_works_of_its_replica_sets_and_works_being_deleted() {
         let application = Application::named("shop", "argocd").expect("a name");
         let set = application.works.set_part("", "fleet", 60);
         let has = |sets: &[(String, String)], kind: &str, metadata: &str| {

@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_is_of_one_cluster_and_nobody_else_is_taken_for_an_agent() {
+    fn reads_the_cluster_from_the_agents_user_name_only() {
         assert_eq!(cluster_of_user(&user("cluster1")), Some("cluster1"));
         assert_eq!(cluster_of_user(&user("eu.west-1")), Some("eu.west-1"));
         for other in [
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn not_every_cluster_can_have_an_agent() {
+    fn refuses_agents_for_unsuitable_cluster_names() {
         assert_eq!(check_agent("cluster1", "argocd"), Ok(()));
         for cluster in ["eu.west-1", &"c".repeat(64), "argocd"] {
             let problem = check_agent(cluster, "argocd").expect_err("no agent");
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn names_keep_to_their_limits_and_stay_apart() {
+    fn bounds_names_and_keeps_them_unique() {
         let long = |end: &str| "n".repeat(250) + end;
         for name in ["fleet", &long("a")] {
             assert!(placement(name).len() <= 63);
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_a_decision_is_read_back() {
+    fn parses_the_number_of_a_decision() {
         assert_eq!(decision_number("fleet", &decision("fleet", 12)), Some(12));
         for other in [
             "fleet-argocd-agent-decision-0",

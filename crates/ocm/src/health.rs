@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn each_object_has_its_own_verdict() {
+    fn evaluates_each_object() {
         let refused = [
             condition("Applied", "False", "namespaces \\\"shop\\\" not found", 2),
             condition("Available", "False", "", 2),
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_foreseen_to_become_one() {
+    fn predicts_when_a_pending_failure_becomes_degraded() {
         let refused = |since: &str| {
             let condition = condition("Applied", "False", "no match", 2).replace("2026-06-01T11:00:00Z", since);
             work("eu1", &object("a"), &status("True", 2, &[manifest("a", &[condition])]))
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_of_an_earlier_generation_is_not_believed() {
+    fn ignores_status_of_an_earlier_generation() {
         let stale = judged(&work("eu1", &object("a"), &status("True", 1, &[fine("a")])));
         assert_eq!(stale.health, HealthStatus::Waiting);
         assert_eq!(
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_understood_is_unknown_and_said() {
+    fn malformed_status_is_unknown_with_a_reason() {
         let unknown = |status: &str, why: &str| {
             let work = judged(&work("eu1", "", status));
             assert_eq!(work.health, HealthStatus::Unknown, "{status}");
@@ -551,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_stands_anywhere_there_is_a_verdict() {
+    fn evaluates_any_value_in_any_field() {
         let values = [
             "null",
             "true",
@@ -588,7 +588,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_of_a_huge_work_is_short() {
+    fn summary_of_a_huge_work_is_short() {
         let names: Vec<String> = (0..5000).map(|at| format!("web-{at}")).collect();
         let objects: Vec<String> = names.iter().map(|name| object(name)).collect();
         let manifests: Vec<String> = names.iter().map(|name| broken(name)).collect();
@@ -600,7 +600,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_not_healthy_while_argo_cd_syncs() {
+    fn application_is_progressing_while_argo_cd_syncs() {
         let works = || vec![judged(&work("eu1", &object("a"), &status("True", 2, &[fine("a")])))];
         let health = |syncing| Report::new("shop", works(), &BTreeSet::new(), syncing).health();
         assert_eq!(health(None), HealthStatus::Healthy);

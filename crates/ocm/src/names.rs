@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_application_name_is_a_label_value_with_a_hash() {
+    fn long_application_label_is_truncated_with_a_hash() {
         let longest = "a".repeat(63);
         for name in ["shop", "team-a_shop", &longest] {
             assert_eq!(application_label(name), name);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_names_that_are_no_dns_label() {
+    fn refuses_cluster_names_that_are_not_dns_labels() {
         for bad in ["", "a.b", "Cluster1", "-", &"a".repeat(64)] {
             assert!(bad.parse::<ClusterName>().is_err(), "{bad:?}");
         }

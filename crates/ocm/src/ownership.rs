@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn near_its_targets_a_work_is_known_by_its_name() {
+    fn owns_works_by_name_on_target_clusters() {
         let shop = of("shop");
         for (metadata, expected) in [
             ("{name: shop, namespace: eu1}", true),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn elsewhere_it_is_known_by_argo_cds_mark() {
+    fn owns_works_by_tracking_mark_on_other_clusters() {
         let kind = "ManifestWork";
         let id = |application: &str, name: &str| {
             format!("{application}:work.open-cluster-management.io/ManifestWork:eu2/{name}")
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn works_under_a_policy_and_without_one_are_its_own() {
+    fn owns_works_named_with_and_without_a_policy() {
         let shop = of("shop");
         let renamed: WorkName = "shop".parse().expect("a name");
         let renamed = renamed.under_policy();
@@ -234,7 +234,7 @@ mod tests {
 
     /// The agent of a cluster may write marks on its works.
     #[test]
-    fn a_mark_on_a_work_of_another_name_counts_only_where_argo_cd_lists_it() {
+    fn mark_on_another_name_counts_only_if_argo_cd_lists_the_work() {
         let kind = "ManifestWork";
         let id = |name: &str| format!("shop:work.open-cluster-management.io/ManifestWork:eu2/{name}");
         let label = format!("{{name: forged, namespace: eu2, labels: {{{INSTANCE}: shop}}}}");
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_argo_cd_decides() {
+    fn tracking_configuration_decides_ownership() {
         let with = |key: &str, value: &'static str| {
             let tracking = Tracking::configured(|asked| (asked == key).then_some(value));
             of("shop").in_file().tracked_by(tracking)

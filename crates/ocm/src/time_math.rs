@@ -94,7 +94,7 @@ mod tests {
         }
 
         #[test]
-        fn steady_clocks_never_go_back(seconds in any::<u64>(), nanos in 0..1_000_000_000_u32) {
+        fn later_never_returns_an_earlier_instant(seconds in any::<u64>(), nanos in 0..1_000_000_000_u32) {
             let now = Instant::now();
             let longest = Duration::MAX;
             prop_assert!(later(now, Duration::new(seconds, nanos)) >= now);

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_annotation_counts_unless_only_labels_are_written() {
+    fn annotation_counts_unless_tracking_is_by_label() {
         let both = TrackingMarks {
             label: Some("team_sh"),
             ..annotated(ID)
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tracking_id_counts_on_what_it_names() {
+    fn tracking_id_counts_only_on_the_object_it_names() {
         let owner =
             |id: &str, identity: &ObjectIdentity<'_>| configured(&[]).application(&annotated(id), identity).is_some();
         assert!(owner(ID, &WORK));
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn each_argo_cd_has_its_own() {
+    fn installation_id_separates_argo_cds() {
         let with = |installation_id| TrackingMarks {
             installation_id,
             ..annotated(ID)
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn the_label_may_be_another() {
+    fn label_key_is_configurable() {
         assert_eq!(by_label().label(), "app.kubernetes.io/instance");
         let key = ("application.instanceLabelKey", "argocd.argoproj.io/instance");
         assert_eq!(configured(&[key]).label(), "argocd.argoproj.io/instance");
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_known_of_argo_cd_each_mark_counts() {
+    fn unknown_tracking_accepts_every_mark() {
         let unknown = Tracking::unknown();
         let marked = TrackingMarks {
             installation_id: Some("west"),

@@ -73,7 +73,7 @@ where
 
 /// Checks that default runs use the same inputs each time.
 #[test]
-fn ordinary_runs_are_deterministic() {
+fn default_runs_are_deterministic() {
     if env::var_os("PROPTEST_CASES").is_some() {
         return;
     }

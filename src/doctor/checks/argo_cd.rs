@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_from_tags() {
+    fn parses_versions_from_image_tags() {
         for (image, expected) in [
             ("quay.io/argoproj/argocd:v3.2.6", Some((3, 2))),
             ("host:5000/argocd:2.14.1-rc1", Some((2, 14))),

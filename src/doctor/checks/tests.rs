@@ -160,14 +160,14 @@ fn messages() -> impl Iterator<Item = &'static Message> {
 }
 
 #[test]
-fn a_hub_that_is_well_is_said_to_be() {
+fn healthy_hub_has_no_errors() {
     let findings = examine(&well(), now());
     assert_eq!(overall_result(&findings), CheckResult::Passed);
     insta::assert_snapshot!(table(&findings, false));
 }
 
 #[test]
-fn errors_come_first_and_each_says_what_to_do() {
+fn errors_come_first_with_remediation() {
     let mut hub_state = well();
     found(&mut hub_state.config)["data"] = json!({});
     hub_state.plugin = Lookup::NotFound;
@@ -190,7 +190,7 @@ fn errors_come_first_and_each_says_what_to_do() {
 }
 
 #[test]
-fn what_must_not_be_read_is_found() {
+fn forbidden_reads_are_findings() {
     let why = || "it is forbidden".to_owned();
     let refusals: [fn(&mut HubState, String); 13] = [
         |hub_state, why| hub_state.config = Lookup::Refused(why),
@@ -224,7 +224,7 @@ fn what_must_not_be_read_is_found() {
 }
 
 #[test]
-fn what_is_wrong_with_argo_cd() {
+fn finds_problems_of_argo_cd() {
     let image = |image: &'static str| {
         broken(|hub_state| template(hub_state, "argocd-repo-server")["containers"][0]["image"] = image.into())
     };
@@ -257,7 +257,7 @@ fn what_is_wrong_with_argo_cd() {
 }
 
 #[test]
-fn what_is_wrong_with_ocm() {
+fn finds_problems_of_ocm() {
     assert_eq!(broken(|hub_state| hub_state.apis.clear()), ["ocm-api-missing"; 2]);
     for (placement, expected) in [(false, &[][..]), (true, &["ocm-api-missing"])] {
         let told = broken(|hub_state| {
@@ -297,7 +297,7 @@ fn what_is_wrong_with_ocm() {
 }
 
 #[test]
-fn what_is_wrong_with_the_plugin() {
+fn finds_problems_of_the_plugin() {
     assert_eq!(
         broken(|hub_state| hub_state.plugin = Lookup::NotFound),
         ["plugin-config-missing"]
@@ -344,7 +344,7 @@ fn what_is_wrong_with_the_plugin() {
 }
 
 #[test]
-fn pods_whose_kernel_does_not_confine_tools_are_named() {
+fn finds_pods_without_confinement() {
     let reached = |pods: &[(&str, &str)]| {
         let pods = pods
             .iter()
@@ -360,7 +360,7 @@ fn pods_whose_kernel_does_not_confine_tools_are_named() {
 }
 
 #[test]
-fn what_is_wrong_with_the_pods_of_the_plugin() {
+fn finds_problems_of_the_plugins_pods() {
     let pod = |change: fn(&mut Value)| broken(|hub_state| change(&mut found(&mut hub_state.pods)[0]));
     assert_eq!(pod(|it| it["metadata"]["labels"] = json!({})), ["socket-no-pods"]);
     assert_eq!(
@@ -378,7 +378,7 @@ fn what_is_wrong_with_the_pods_of_the_plugin() {
 }
 
 #[test]
-fn what_is_wrong_with_what_argo_cd_is_told() {
+fn finds_problems_of_argocd_cm() {
     let data = |key: &'static str, value: Value| {
         broken(|hub_state| match found(&mut hub_state.config)["data"].as_object_mut() {
             Some(data) if value.is_null() => drop(data.remove(key)),
@@ -412,7 +412,7 @@ fn what_is_wrong_with_what_argo_cd_is_told() {
 }
 
 #[test]
-fn what_is_wrong_with_projects() {
+fn finds_problems_of_projects() {
     let project = |project: Project| {
         broken(|hub_state| hub_state.projects = Lookup::Found([("managed-clusters".to_owned(), project)].into()))
     };
@@ -437,7 +437,7 @@ fn what_is_wrong_with_projects() {
 }
 
 #[test]
-fn what_is_wrong_with_the_controller() {
+fn finds_problems_of_the_controller() {
     let gone = broken(|hub_state| {
         found(&mut hub_state.deployments).pop();
         grant(hub_state);
@@ -483,7 +483,7 @@ fn what_is_wrong_with_the_controller() {
 }
 
 #[test]
-fn what_is_wrong_with_rights() {
+fn finds_missing_permissions() {
     let without = |which: fn(&Right) -> bool| {
         let mut hub_state = well();
         told(&mut hub_state, "*");
@@ -506,7 +506,7 @@ fn what_is_wrong_with_rights() {
 }
 
 #[test]
-fn a_right_to_executors_is_asked_for_where_somebody_needs_it() {
+fn execute_as_is_checked_only_where_needed() {
     let asked = |hub_state: &HubState| wanted(hub_state).iter().any(|it| it.verb == "execute-as");
     let mut hub_state = well();
     assert!(!asked(&hub_state));
@@ -519,7 +519,7 @@ fn a_right_to_executors_is_asked_for_where_somebody_needs_it() {
 }
 
 #[test]
-fn what_is_wrong_with_clusters() {
+fn finds_problems_of_clusters() {
     let cluster = |name: &'static str, joined, available| {
         broken(|hub_state| {
             found(&mut hub_state.clusters).insert(name.to_owned(), Cluster { joined, available });
@@ -563,7 +563,7 @@ fn what_is_wrong_with_clusters() {
 }
 
 #[test]
-fn what_is_wrong_with_works() {
+fn finds_problems_of_works() {
     let refused = |message: &str| {
         broken(|hub_state| {
             let message = message.into();
@@ -597,7 +597,7 @@ fn what_is_wrong_with_works() {
 }
 
 #[test]
-fn what_is_wrong_with_argocd_agent() {
+fn finds_problems_of_argocd_agent() {
     let agents = |management: Lookup<Value>, addons: &[(&str, bool)]| {
         broken(|hub_state| {
             told(hub_state, "argocd-agent");
@@ -615,7 +615,7 @@ fn what_is_wrong_with_argocd_agent() {
 }
 
 #[test]
-fn a_large_fleet_takes_as_many_lines() {
+fn findings_of_a_large_fleet_are_short() {
     let mut hub_state = well();
     let refused = |at: usize| Work {
         refused: Some(Refusal {
@@ -630,7 +630,7 @@ fn a_large_fleet_takes_as_many_lines() {
 }
 
 #[test]
-fn every_message_has_a_name_of_its_own_and_all_of_them_are_filled() {
+fn every_message_has_a_unique_id_and_remediation() {
     let mut ids = BTreeSet::new();
     for message in messages() {
         assert!(ids.insert(message.id), "{}", message.id);
@@ -646,7 +646,7 @@ fn every_message_has_a_name_of_its_own_and_all_of_them_are_filled() {
 }
 
 #[test]
-fn docs_doctor_md_has_every_finding_and_no_other() {
+fn docs_doctor_md_lists_exactly_the_findings() {
     let page = include_str!("../../../docs/doctor.md");
     let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
     let entry = |it: &'static Message| {

@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_written_as_kubectl_writes_an_age() {
+    fn formats_ages_like_kubectl() {
         const DAY: i64 = 24 * 3600;
         for (seconds, expected) in [
             (0, "0s"),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_stays_as_it_is() {
+    fn invalid_time_is_shown_unchanged() {
         assert_eq!(until("soon\n", Timestamp::UNIX_EPOCH), "soon");
         let epoch = "1970-01-01T00:00:00Z";
         assert_eq!(until(epoch, Timestamp::UNIX_EPOCH), format!("0s ({epoch})"));

@@ -103,7 +103,7 @@ fn shown(gitops_cluster: &Value, fleet: &Fleet, wide: bool) -> String {
 }
 
 #[test]
-fn those_that_fare_worst_come_first_with_all_that_is_to_be_seen_to() {
+fn lists_unhealthy_agents_first_with_conditions() {
     insta::assert_snapshot!(shown(&fleet(), &seen(), false), @r"
     GITOPSCLUSTER   argocd/fleet
     READY           False: AgentsConnected: 1 of 6 agents are connected, not connected: eu1; eu2
@@ -132,7 +132,7 @@ fn those_that_fare_worst_come_first_with_all_that_is_to_be_seen_to() {
 }
 
 #[test]
-fn a_wide_table_says_until_when_agents_have_certificates() {
+fn wide_table_shows_certificate_expiry() {
     let text = shown(&fleet(), &seen(), true);
     let (_, clusters) = text.rsplit_once("\n\n").expect("sections");
     insta::assert_snapshot!(clusters, @r"
@@ -147,7 +147,7 @@ fn a_wide_table_says_until_when_agents_have_certificates() {
 }
 
 #[test]
-fn who_may_not_read_add_ons_is_told_what_the_status_lists() {
+fn without_access_to_add_ons_shows_the_status() {
     let text = shown(&fleet(), &Fleet::default(), true);
     let (_, clusters) = text.split_once("CLUSTERS ").expect("a head");
     insta::assert_snapshot!(clusters.replace("argocd-agent", "…"), @r"
@@ -172,7 +172,7 @@ fn who_may_not_read_add_ons_is_told_what_the_status_lists() {
 }
 
 #[test]
-fn without_agents_there_is_what_is_registered() {
+fn without_agents_shows_registered_clusters() {
     let registers = json!({
         "metadata": {"namespace": "team", "name": "fleet", "generation": 2},
         "spec": {"placementRef": {"name": "some"}, "gitopsAddon": {"enabled": true, "argoCDAgent": {"enabled": false}}},
@@ -191,7 +191,7 @@ fn without_agents_there_is_what_is_registered() {
 }
 
 #[test]
-fn one_of_which_nothing_was_said_or_that_was_changed_is_told_as_such() {
+fn outdated_or_missing_status_is_marked() {
     let mut one = fleet();
     one["metadata"]["generation"] = json!(3);
     let ready = |one: &Value| {
@@ -210,7 +210,7 @@ fn one_of_which_nothing_was_said_or_that_was_changed_is_told_as_such() {
 }
 
 #[test]
-fn all_is_well_when_it_is_ready_and_no_agent_fares_badly() {
+fn healthy_only_if_ready_and_every_agent_is_healthy() {
     let mut one = fleet();
     one["status"]["conditions"] = json!([condition("Ready", "True", "")]);
     let with = |names: &[&str], generation: u8| {
@@ -232,7 +232,7 @@ fn all_is_well_when_it_is_ready_and_no_agent_fares_badly() {
 }
 
 #[test]
-fn an_agent_is_asked_for_in_either_dialect() {
+fn both_dialects_request_an_agent() {
     let addon = |enabled: bool, agent: bool| json!({"enabled": enabled, "argoCDAgent": {"enabled": agent, "mode": ""}});
     for (expected, spec) in [
         (Some("managed"), json!({"argoCDAgentAddon": {}})),
@@ -249,7 +249,7 @@ fn an_agent_is_asked_for_in_either_dialect() {
 }
 
 #[test]
-fn for_programs_there_is_all_of_it() {
+fn json_output_is_complete() {
     let report = Report::new(&fleet(), &seen());
     let mut text = String::new();
     manifest::json::write(&value(&report), &mut text).expect("JSON");
@@ -280,7 +280,7 @@ fn for_programs_there_is_all_of_it() {
 }
 
 #[test]
-fn colours_stand_around_words_and_change_nothing_else() {
+fn colours_change_nothing_but_colour() {
     let report = Report::new(&fleet(), &seen());
     let coloured = table(&report, now(), true, true);
     for painted in [

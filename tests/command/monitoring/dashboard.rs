@@ -48,7 +48,7 @@ fn panels(dashboard: &Value, rows: bool) -> Vec<&Value> {
 }
 
 #[test]
-fn panels_name_only_what_is_exposed() {
+fn panels_use_only_exposed_metrics() {
     let dashboard = dashboard();
     for panel in panels(&dashboard, false) {
         let mut legends = BTreeSet::new();
@@ -63,7 +63,7 @@ fn panels_name_only_what_is_exposed() {
 }
 
 #[test]
-fn every_panel_says_what_it_shows_of_the_data_source_that_is_chosen() {
+fn every_panel_has_a_description_and_the_selected_data_source() {
     let dashboard = dashboard();
     let chosen = &dashboard["templating"]["list"][0];
     assert_eq!([&chosen["type"], &chosen["query"]], ["datasource", "prometheus"]);
@@ -86,7 +86,7 @@ fn every_panel_says_what_it_shows_of_the_data_source_that_is_chosen() {
 }
 
 #[test]
-fn no_two_panels_overlap_or_have_one_id() {
+fn panels_have_unique_ids_and_do_not_overlap() {
     let dashboard = dashboard();
     assert_eq!(dashboard["uid"], env!("CARGO_PKG_NAME"));
     let mut ids = BTreeSet::new();

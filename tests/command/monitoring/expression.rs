@@ -83,7 +83,7 @@ pub(super) fn check(expression: &str, recorded: &BTreeSet<String>) {
 }
 
 #[test]
-fn what_an_expression_names_is_found() {
+fn finds_metrics_and_labels_of_an_expression() {
     let found = named(
         r#"sum by (job, le) (rate(a_total{x="by (z) {", y!~"1"}[5m])) / on (job) b:c > 0.1 and max(d) * 4e2 or e"#,
     );

@@ -24,7 +24,7 @@ fn rows(page: &str, head: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn it_has_every_metric_with_its_type_and_labels() {
+fn page_lists_every_metric_with_type_and_labels() {
     let page = page();
     let printed = rows(&page, "| Metric | Type | Labels | Meaning |");
     let printed: BTreeSet<_> = printed
@@ -51,7 +51,7 @@ fn it_has_every_metric_with_its_type_and_labels() {
 }
 
 #[test]
-fn it_has_every_reason() {
+fn page_lists_every_error_reason() {
     let page = page();
     let printed: Vec<_> = rows(&page, "| Reason | What has happened |").concat();
     let printed: Vec<_> = printed.iter().step_by(2).map(|name| name.trim_matches('`')).collect();
@@ -59,7 +59,7 @@ fn it_has_every_reason() {
 }
 
 #[test]
-fn it_has_every_series_that_is_recorded() {
+fn page_lists_every_recorded_series() {
     let page = page();
     let printed: BTreeSet<_> = rows(&page, "| Series | What it is |")
         .iter()
@@ -69,7 +69,7 @@ fn it_has_every_series_that_is_recorded() {
 }
 
 #[test]
-fn it_says_of_every_alert_what_to_do() {
+fn page_has_a_remediation_for_every_alert() {
     let page = page();
     let (_, alerts) = page.split_once("\n## Alerts\n").expect("alerts");
     let printed: Vec<_> = alerts

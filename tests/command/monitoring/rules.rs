@@ -20,7 +20,7 @@ pub(super) fn names(key: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn rules_name_only_what_is_exposed_or_recorded() {
+fn rules_use_only_exposed_or_recorded_metrics() {
     let recorded = names("record");
     for rule in rules() {
         expression::check(string(&rule["expr"]), &recorded);
@@ -28,7 +28,7 @@ fn rules_name_only_what_is_exposed_or_recorded() {
 }
 
 #[test]
-fn every_alert_says_what_it_means_and_where_to_read_on() {
+fn every_alert_has_severity_description_and_runbook() {
     for rule in rules().iter().filter(|rule| rule["record"].is_null()) {
         let name = string(&rule["alert"]);
         let severity = string(&rule["labels"]["severity"]);
@@ -46,7 +46,7 @@ fn every_alert_says_what_it_means_and_where_to_read_on() {
 }
 
 #[test]
-fn every_alert_is_shown_to_fire_and_not_to() {
+fn every_alert_has_firing_and_silent_tests() {
     let tests = document("monitoring/rules_test.yaml");
     let tests = list(&tests["tests"]).iter();
     let looks: Vec<_> = tests.flat_map(|test| list(&test["alert_rule_test"])).collect();
@@ -61,7 +61,7 @@ fn every_alert_is_shown_to_fire_and_not_to() {
 }
 
 #[test]
-fn prometheus_operator_gets_the_same_groups() {
+fn prometheusrule_has_the_same_groups() {
     let rules = text("monitoring/rules.yaml");
     let groups = rules.lines().skip_while(|line| *line != "groups:");
     let groups: String = groups.flat_map(|line| ["  ", line, "\n"]).collect();
@@ -77,7 +77,7 @@ fn prometheus_operator_gets_the_same_groups() {
 }
 
 #[test]
-fn the_service_that_is_scraped_is_the_one_that_is_shipped() {
+fn servicemonitor_selects_the_shipped_service() {
     let monitor = document("monitoring/servicemonitor.yaml");
     let shipped = text("deploy/deploy_controller.yaml");
     let service = shipped.split("\n---\n").find(|text| text.contains("\nkind: Service\n"));
@@ -97,7 +97,7 @@ fn the_service_that_is_scraped_is_the_one_that_is_shipped() {
 }
 
 #[test]
-fn promtool_finds_nothing_and_every_alert_does_as_is_said() {
+fn promtool_accepts_rules_and_their_tests() {
     if !can_run(&["promtool"]) {
         return;
     }

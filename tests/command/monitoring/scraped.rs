@@ -30,7 +30,7 @@ fn scraped(port: u16) -> Result<BTreeSet<String>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn prometheus_reads_all_of_it_and_what_the_dashboard_asks() -> Result<()> {
+async fn prometheus_scrapes_all_metrics_and_answers_dashboard_queries() -> Result<()> {
     if !can_run(&["prometheus", "promtool"]) {
         return Ok(());
     }

@@ -266,7 +266,7 @@ fn is_punct(token: Option<&TokenTree>, is: char) -> bool {
 }
 
 #[test]
-fn texts_are_taken_out_of_a_source() {
+fn extracts_messages_from_a_source() {
     let source = r#"
         //! What is read. And more of it.
         /// Documentation of this.

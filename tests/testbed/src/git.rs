@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commits_and_removals_change_what_a_clone_has() {
+    fn commits_and_removals_change_the_tree() {
         let git = GitRepository::new().unwrap();
         let first = git.commit(&[("a/b.yaml", "one"), ("c.yaml", "two")]).unwrap();
         let second = git.remove(&["a"]).unwrap();

@@ -50,7 +50,7 @@ mod tests {
     use super::fill_in;
 
     #[test]
-    fn conditions_go_and_variables_are_filled_in() {
+    fn fills_in_operator_templates() {
         let template = "metadata:\n  name: {{ .KlusterletName }}-work\n  labels:\n    a: b\n    \
                         {{ if gt (len .Labels) 0 }}\n    {{ range $key, $value := .Labels }}\n    \
                         \"{{ $key }}\": \"{{ $value }}\"\n    {{ end }}\n    {{ end }}\nrules:\n{{if .More}}\n- a\n{{end}}\n";

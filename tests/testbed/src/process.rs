@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dropped_process_is_gone_with_its_children() {
+    fn dropping_a_process_kills_its_children() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         let mut command = command("sh", folder.path());
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_process_that_is_asked_to_end_says_how() {
+    async fn terminate_returns_the_exit_code() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         let mut command = command("sh", folder.path());
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_outlives_the_thread_that_asked_for_it() {
+    fn process_outlives_the_thread_that_started_it() {
         let folder = tempfile::tempdir().unwrap();
         let (home, log) = (folder.path().to_owned(), folder.path().join("log"));
         let process = thread::spawn(move || {

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_abandoned_is_swept() {
+    fn sweeps_only_abandoned_folders() {
         let temporary = tempfile::tempdir().unwrap();
         let folder = |name: &str, files: &[&str]| {
             let folder = temporary.path().join(name);

@@ -61,7 +61,7 @@ fn application(repository: &str) -> Value {
 }
 
 #[tokio::test]
-async fn git_reaches_the_cluster_through_argocd_and_ocm() -> anyhow::Result<()> {
+async fn delivers_from_git_to_the_cluster_through_argo_cd_and_ocm() -> anyhow::Result<()> {
     if !testbed::available() {
         return Ok(());
     }
@@ -122,7 +122,7 @@ async fn git_reaches_the_cluster_through_argocd_and_ocm() -> anyhow::Result<()> 
 }
 
 #[tokio::test]
-async fn an_application_set_becomes_applications() -> anyhow::Result<()> {
+async fn application_set_generates_applications() -> anyhow::Result<()> {
     if !testbed::available() {
         return Ok(());
     }
@@ -170,7 +170,7 @@ async fn an_application_set_becomes_applications() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn a_managed_cluster_can_have_an_argocd_of_its_own() -> anyhow::Result<()> {
+async fn managed_cluster_can_run_its_own_argo_cd() -> anyhow::Result<()> {
     if !testbed::available() {
         return Ok(());
     }

@@ -37,7 +37,7 @@ fn deployment(replicas: u32) -> Value {
 }
 
 #[tokio::test]
-async fn a_work_is_rolled_out_and_reported_and_a_bad_one_is_refused() -> anyhow::Result<()> {
+async fn work_is_applied_and_reported_and_an_invalid_one_refused() -> anyhow::Result<()> {
     if !testbed::available() {
         return Ok(());
     }
@@ -90,7 +90,7 @@ async fn a_work_is_rolled_out_and_reported_and_a_bad_one_is_refused() -> anyhow:
 }
 
 #[tokio::test]
-async fn a_rollout_can_fail_and_an_agent_can_be_away() -> anyhow::Result<()> {
+async fn rollout_can_fail_and_the_agent_can_stop() -> anyhow::Result<()> {
     if !testbed::available() {
         return Ok(());
     }
@@ -117,7 +117,7 @@ async fn a_rollout_can_fail_and_an_agent_can_be_away() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn the_agent_has_the_rights_that_ocm_gives_it_and_those_of_labelled_roles() -> anyhow::Result<()> {
+async fn agent_has_ocms_permissions_and_labelled_cluster_roles() -> anyhow::Result<()> {
     if !testbed::available() {
         return Ok(());
     }
@@ -170,7 +170,7 @@ async fn the_agent_has_the_rights_that_ocm_gives_it_and_those_of_labelled_roles(
 }
 
 #[tokio::test]
-async fn a_service_account_has_the_rights_it_was_given_and_no_more() -> anyhow::Result<()> {
+async fn service_account_has_only_its_permissions() -> anyhow::Result<()> {
     if !testbed::available() {
         return Ok(());
     }

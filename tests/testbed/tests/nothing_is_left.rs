@@ -14,7 +14,7 @@ const VICTIM: &str = "TESTBED_VICTIM";
 const POLL: Duration = Duration::from_millis(20);
 
 #[tokio::test]
-async fn nothing_is_left_of_a_hub_that_is_dropped() -> anyhow::Result<()> {
+async fn dropped_hub_leaves_no_process_or_folder() -> anyhow::Result<()> {
     if !testbed::available() {
         return Ok(());
     }
@@ -44,7 +44,7 @@ async fn nothing_is_left_of_a_hub_that_is_dropped() -> anyhow::Result<()> {
 }
 
 #[test]
-fn nothing_is_left_of_a_test_that_is_killed() {
+fn killed_test_leaves_no_process() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
     // Not with `process::command`: only the death of this process may end its child.

@@ -6,7 +6,7 @@ use serde_json::json;
 use testbed::{Hub, ManagedClusterOptions, ObjectRef};
 
 #[tokio::test]
-async fn a_replica_set_of_works_reaches_the_clusters_of_a_placement() -> anyhow::Result<()> {
+async fn replica_set_reaches_the_placements_clusters() -> anyhow::Result<()> {
     if !testbed::available() {
         return Ok(());
     }
@@ -62,7 +62,7 @@ async fn a_replica_set_of_works_reaches_the_clusters_of_a_placement() -> anyhow:
 }
 
 #[tokio::test]
-async fn a_cluster_joins_by_its_registration_agent() -> anyhow::Result<()> {
+async fn cluster_joins_through_its_registration_agent() -> anyhow::Result<()> {
     if !testbed::available() {
         return Ok(());
     }

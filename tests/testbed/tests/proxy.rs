@@ -92,7 +92,7 @@ fn added(event: Option<kube::Result<WatchEvent<ConfigMap>>>) -> String {
 }
 
 #[tokio::test]
-async fn everybody_comes_through_with_their_own_rights_and_is_remembered() -> anyhow::Result<()> {
+async fn proxy_keeps_credentials_and_records_requests() -> anyhow::Result<()> {
     let Some(bench) = Bench::new("through").await? else {
         return Ok(());
     };
@@ -140,7 +140,7 @@ async fn everybody_comes_through_with_their_own_rights_and_is_remembered() -> an
 }
 
 #[tokio::test]
-async fn requests_that_match_are_refused_as_often_as_it_was_said() -> anyhow::Result<()> {
+async fn proxy_refuses_matching_requests_the_given_number_of_times() -> anyhow::Result<()> {
     let Some(bench) = Bench::new("refused").await? else {
         return Ok(());
     };
@@ -159,7 +159,7 @@ async fn requests_that_match_are_refused_as_often_as_it_was_said() -> anyhow::Re
 }
 
 #[tokio::test]
-async fn what_hangs_goes_through_when_it_is_healed_and_what_is_given_up_never_does() -> anyhow::Result<()> {
+async fn hanging_requests_continue_after_healing_unless_cancelled() -> anyhow::Result<()> {
     let Some(bench) = Bench::new("hangs").await? else {
         return Ok(());
     };
@@ -204,7 +204,7 @@ async fn what_hangs_goes_through_when_it_is_healed_and_what_is_given_up_never_do
 }
 
 #[tokio::test]
-async fn an_answer_is_lost_after_the_work_is_done() -> anyhow::Result<()> {
+async fn lost_response_follows_a_completed_request() -> anyhow::Result<()> {
     let Some(bench) = Bench::new("lost").await? else {
         return Ok(());
     };
@@ -219,7 +219,7 @@ async fn an_answer_is_lost_after_the_work_is_done() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn watches_are_reset_end_and_expire_also_those_that_are_open() -> anyhow::Result<()> {
+async fn faults_reset_end_and_expire_new_and_open_watches() -> anyhow::Result<()> {
     let Some(bench) = Bench::new("watches").await? else {
         return Ok(());
     };

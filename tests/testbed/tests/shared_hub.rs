@@ -19,11 +19,11 @@ async fn use_the_hub(namespace: &str) -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn one_test_uses_it() -> anyhow::Result<()> {
+async fn first_test_uses_the_shared_hub() -> anyhow::Result<()> {
     use_the_hub("one").await
 }
 
 #[tokio::test]
-async fn another_test_uses_it() -> anyhow::Result<()> {
+async fn second_test_uses_the_shared_hub() -> anyhow::Result<()> {
     use_the_hub("another").await
 }

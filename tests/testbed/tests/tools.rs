@@ -6,7 +6,7 @@ use anyhow::Result;
 use testbed::Parts;
 
 #[test]
-fn they_lie_side_by_side_and_say_which_they_are() -> Result<()> {
+fn tools_have_the_pinned_versions() -> Result<()> {
     if !testbed::available() {
         return Ok(());
     }

@@ -95,7 +95,7 @@ fn leaves(fields: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn neither_takes_a_condition_from_the_other() -> Result<()> {
+async fn concurrent_writers_keep_each_others_conditions() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let hub = &stage.hub;
     hub.declare_managed_cluster(CLUSTER).await?;

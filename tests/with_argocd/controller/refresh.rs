@@ -33,7 +33,7 @@ fn web(name: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_new_message_of_the_same_health_gets_to_argo_cd() -> Result<()> {
+async fn changed_message_of_the_same_health_reaches_argo_cd() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let (hub, name) = (&stage.hub, "controller-refresh");
     stage.cluster1.create_namespace(name).await?;

@@ -132,7 +132,7 @@ pub(crate) async fn are_as_used(hub: &Hub, files: &[&str]) -> Result<()> {
 }
 
 #[tokio::test]
-async fn every_right_is_used_and_none_is_missing() -> Result<()> {
+async fn controller_uses_exactly_its_permissions() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let (hub, name) = (&stage.hub, "controller-rights");
     stage.cluster1.create_namespace(name).await?;
@@ -155,7 +155,7 @@ async fn every_right_is_used_and_none_is_missing() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_it_asks_for_has_a_share_of_its_own_and_its_lease_does_not_wait_for_that() -> Result<()> {
+async fn requests_have_their_own_flow_schema_and_leases_another() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let flow = |schema: &str, level: &str| {
         format!(
@@ -175,7 +175,7 @@ async fn what_it_asks_for_has_a_share_of_its_own_and_its_lease_does_not_wait_for
 }
 
 #[tokio::test]
-async fn its_pods_are_admitted_where_the_restricted_standard_is_enforced() -> Result<()> {
+async fn pods_pass_the_restricted_pod_security_standard() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let hub = &stage.hub;
     let namespace = "restricted-pods";

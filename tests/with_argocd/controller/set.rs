@@ -8,7 +8,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn the_works_of_a_set_count_for_its_application() -> Result<()> {
+async fn works_of_a_replica_set_count_for_its_application() -> Result<()> {
     let Some(fleet) = fleet().await? else { return Ok(()) };
     let (hub, name) = (&fleet.hub, "controller-set");
     prepare(fleet, name, &json!({})).await?;

@@ -62,7 +62,7 @@ async fn a_set_is_known_by_its_hash(hub: &Hub, git: &GitRepository) -> Result<()
 }
 
 #[tokio::test]
-async fn a_tenant_may_use_the_clusters_that_its_placements_select() -> Result<()> {
+async fn tenant_may_use_clusters_selected_by_its_placements() -> Result<()> {
     if !testbed::available() {
         return Ok(());
     }

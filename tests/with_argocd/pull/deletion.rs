@@ -26,7 +26,7 @@ async fn delete(stage: &'static Stage, name: &str, finalizer: Option<&str>) -> R
 }
 
 #[tokio::test]
-async fn each_of_argo_cds_finalizers_takes_along_what_was_deployed() -> Result<()> {
+async fn each_cascade_finalizer_deletes_the_deployed_objects() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let [foreground, background] = ["foreground", "background"].map(|how| format!("{FINALIZER}/{how}"));
     let (plain, foreground, background) = tokio::join!(
@@ -38,7 +38,7 @@ async fn each_of_argo_cds_finalizers_takes_along_what_was_deployed() -> Result<(
 }
 
 #[tokio::test]
-async fn without_a_finalizer_what_was_deployed_stays() -> Result<()> {
+async fn without_a_finalizer_deployed_objects_stay() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let app = delete(stage, "pull-left-behind", None).await?;
     let service = ObjectRef::namespaced("v1", "Service", &app.name, "guestbook-ui");

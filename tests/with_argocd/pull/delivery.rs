@@ -62,7 +62,7 @@ pub(super) fn set_named(name: &str) -> ObjectRef {
 }
 
 #[tokio::test]
-async fn an_application_set_runs_on_every_cluster_and_is_updated_by_a_commit() -> Result<()> {
+async fn application_set_runs_on_every_cluster_and_follows_commits() -> Result<()> {
     let Some(Stage {
         hub,
         cluster1,
@@ -139,7 +139,7 @@ async fn an_application_set_runs_on_every_cluster_and_is_updated_by_a_commit() -
 }
 
 #[tokio::test]
-async fn an_application_of_several_sources_tells_all_their_revisions() -> Result<()> {
+async fn application_with_several_sources_reports_every_revision() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let mut app = Pulled::new(stage, "pull-several-sources")?;
     let second = GitRepository::new()?;
@@ -163,7 +163,7 @@ async fn an_application_of_several_sources_tells_all_their_revisions() -> Result
 }
 
 #[tokio::test]
-async fn a_healthy_application_never_falls_back_and_is_written_once_for_each_change() -> Result<()> {
+async fn healthy_application_is_written_once_per_change() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let app = Pulled::new(stage, "pull-one-write")?.start().await?;
     let recording = app.record(&stage.hub).await?;

@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn another_cluster_gets_it_and_the_one_before_loses_it() -> Result<()> {
+async fn changed_cluster_moves_the_application() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let (hub, cluster1, cluster2) = (&stage.hub, &stage.cluster1, &stage.cluster2);
     let app = Pulled::new(stage, "pull-moves")?.start().await?;
@@ -32,7 +32,7 @@ async fn another_cluster_gets_it_and_the_one_before_loses_it() -> Result<()> {
 }
 
 #[tokio::test]
-async fn without_its_label_it_leaves_the_cluster_and_with_it_comes_back() -> Result<()> {
+async fn removing_the_label_removes_the_application_until_restored() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let app = Pulled::new(stage, "pull-unlabelled")?.start().await?;
     serves(&stage.cluster1, &app.guestbook(), 1).await?;
@@ -50,7 +50,7 @@ async fn without_its_label_it_leaves_the_cluster_and_with_it_comes_back() -> Res
 }
 
 #[tokio::test]
-async fn a_cluster_that_is_not_there_is_an_error_until_it_is() -> Result<()> {
+async fn missing_cluster_is_an_error_until_it_exists() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let mut app = Pulled::new(stage, "pull-no-cluster")?;
     app.object["metadata"]["annotations"][CLUSTER] = json!("pull-later");

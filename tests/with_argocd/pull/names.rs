@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use testbed::ObjectRef;
 
 #[tokio::test]
-async fn applications_of_one_name_in_two_namespaces_do_not_meet() -> Result<()> {
+async fn applications_of_one_name_in_two_namespaces_are_separate() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let [first, second] = ["pull-team-a", "pull-team-b"].map(|namespace| async move {
         stage.hub.create_namespace(namespace).await?;
@@ -41,7 +41,7 @@ fn long(name: &str, length: usize) -> Value {
 }
 
 #[tokio::test]
-async fn a_name_as_long_as_argo_cd_bears_it_works() -> Result<()> {
+async fn longest_name_that_argo_cd_supports_works() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let mut app = Pulled::new(stage, "pull-long-name")?;
     // Argo CD looks for a file `.argocd-source-NAME.yaml`, and file names are limited to 255 characters.
@@ -57,7 +57,7 @@ async fn a_name_as_long_as_argo_cd_bears_it_works() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_name_as_long_as_names_can_be_gets_to_the_cluster_and_what_argo_cd_says_of_it_back() -> Result<()> {
+async fn too_long_name_reports_argo_cds_error() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let mut app = Pulled::new(stage, "pull-longest-name")?;
     app.object["metadata"]["name"] = long("pull-longest-name", 253);
@@ -73,7 +73,7 @@ async fn a_name_as_long_as_names_can_be_gets_to_the_cluster_and_what_argo_cd_say
 }
 
 #[tokio::test]
-async fn an_application_can_have_another_namespace_on_the_cluster() -> Result<()> {
+async fn application_may_use_another_namespace_on_the_cluster() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     stage.cluster1.create_namespace("pull-of-cluster").await?;
     let mut app = Pulled::new(stage, "pull-elsewhere")?;

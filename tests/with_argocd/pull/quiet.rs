@@ -51,7 +51,7 @@ async fn is_quiet(app: &Pulled) -> Result<()> {
 }
 
 #[tokio::test]
-async fn while_nothing_changes_nothing_is_written() -> Result<()> {
+async fn writes_nothing_while_nothing_changes() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let app = Pulled::new(stage, "pull-quiet")?.start().await?;
     is_quiet(&app).await?;
@@ -59,7 +59,7 @@ async fn while_nothing_changes_nothing_is_written() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_the_hubs_argo_cd_says_of_a_cluster_that_it_does_not_know_is_let_stand() -> Result<()> {
+async fn hubs_condition_on_an_unknown_cluster_is_left_alone() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let mut app = Pulled::new(stage, "pull-unknown-server")?;
     // On the cluster the destination is the cluster itself. The hub's Argo CD, which does nothing else with it, adds a condition

@@ -71,7 +71,7 @@ impl Pulled {
 }
 
 #[tokio::test]
-async fn sync_and_rollback_are_run_once_and_taken_off_the_hub() -> Result<()> {
+async fn sync_and_rollback_run_once_and_are_cleared() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let app = Pulled::new(stage, "pull-sync")?.by_hand();
     app.create().await?;
@@ -123,7 +123,7 @@ async fn sync_and_rollback_are_run_once_and_taken_off_the_hub() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_sync_that_fails_says_why_and_how_often_it_was_tried() -> Result<()> {
+async fn failed_sync_reports_message_and_retries() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let app = Pulled::new(stage, "pull-sync-fails")?.by_hand();
     app.create().await?;
@@ -144,7 +144,7 @@ async fn a_sync_that_fails_says_why_and_how_often_it_was_tried() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_refresh_is_done_once_and_taken_off_the_hub() -> Result<()> {
+async fn refresh_runs_once_and_is_cleared() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let app = Pulled::new(stage, "pull-refresh")?.start().await?;
     let cluster1 = app.record(&stage.cluster1).await?;

@@ -120,7 +120,7 @@ async fn a_set_grows(hub: &Hub, cluster: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn every_right_is_used_and_none_is_missing() -> Result<()> {
+async fn controllers_use_exactly_their_permissions() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let (hub, cluster) = (&stage.hub, "pull-rights");
     let watching = start_watching(hub)?;

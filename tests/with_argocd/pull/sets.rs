@@ -74,7 +74,7 @@ fn deployment(only_on: &str) -> Result<String> {
 }
 
 #[tokio::test]
-async fn a_rolling_sync_goes_from_step_to_step() -> Result<()> {
+async fn rolling_sync_proceeds_step_by_step() -> Result<()> {
     let Some(Stage {
         hub,
         cluster1,

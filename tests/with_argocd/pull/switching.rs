@@ -153,7 +153,7 @@ fn uid(object: Option<Value>) -> Result<Value> {
 }
 
 #[tokio::test]
-async fn what_the_peer_has_brought_is_taken_over_where_it_is() -> Result<()> {
+async fn takes_over_a_peers_works_in_place() -> Result<()> {
     if !testbed::available() {
         return Ok(());
     }
@@ -195,7 +195,7 @@ async fn freeze(taken: &Taken) -> Result<Controller> {
 }
 
 #[tokio::test]
-async fn what_is_frozen_stays_on_the_cluster_without_its_work() -> Result<()> {
+async fn read_only_objects_stay_on_the_cluster_without_their_work() -> Result<()> {
     if !testbed::available() {
         return Ok(());
     }

@@ -29,7 +29,7 @@ async fn is_refused(app: &Pulled, message: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_application_outside_argo_cds_namespace_goes_where_its_project_permits() -> Result<()> {
+async fn application_elsewhere_deploys_where_its_project_permits() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let hub = &stage.hub;
     let project = json!({
@@ -71,7 +71,7 @@ async fn an_application_outside_argo_cds_namespace_goes_where_its_project_permit
 }
 
 #[tokio::test]
-async fn an_application_counts_only_in_namespaces_that_argo_cd_serves() -> Result<()> {
+async fn ignores_applications_in_unserved_namespaces() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let app = elsewhere(stage, "pull-closed", "pull-closed-shop").await?;
     app.create().await?;
@@ -103,7 +103,7 @@ fn agent_of(cluster: &str) -> [String; 3] {
 }
 
 #[tokio::test]
-async fn a_cluster_that_claims_an_application_of_another_gains_nothing() -> Result<()> {
+async fn cluster_cannot_claim_an_application_of_another() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let hub = &stage.hub;
     let victim = Pulled::new(stage, "pull-victim")?;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use testbed::ManagedClusterOptions;
 
 #[tokio::test]
-async fn what_the_agent_cannot_apply_is_degraded_until_it_can() -> Result<()> {
+async fn apply_error_is_degraded_until_fixed() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let mut app = Pulled::new(stage, "pull-refused")?;
     app.object["metadata"]["annotations"][CLUSTER_NAMESPACE] = json!("pull-not-there");
@@ -31,7 +31,7 @@ async fn what_the_agent_cannot_apply_is_degraded_until_it_can() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_cluster_without_argo_cd_is_told_of() -> Result<()> {
+async fn cluster_without_argo_cd_is_reported() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let options = ManagedClusterOptions {
         nodes: 0,
@@ -58,7 +58,7 @@ async fn a_cluster_without_argo_cd_is_told_of() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_the_clusters_argo_cd_cannot_do_is_told_in_its_words() -> Result<()> {
+async fn reports_errors_of_the_clusters_argo_cd() -> Result<()> {
     let Some(stage) = stage().await? else { return Ok(()) };
     let mut app = Pulled::new(stage, "pull-no-folder")?;
     app.object["spec"]["source"]["path"] = json!("nowhere");

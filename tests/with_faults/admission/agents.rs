@@ -24,7 +24,7 @@ fn in_argocd(api_version: &str, kind: &str, name: &str, spec: Value) -> Value {
 }
 
 #[tokio::test]
-async fn what_brings_agents_is_only_written_with_its_label_and_under_its_names() -> Result<()> {
+async fn agent_objects_need_our_label_and_names() -> Result<()> {
     let Some(stage) = stage("admission-agents").await? else {
         return Ok(());
     };
@@ -87,7 +87,7 @@ async fn what_brings_agents_is_only_written_with_its_label_and_under_its_names()
 }
 
 #[tokio::test]
-async fn of_a_gitopscluster_only_the_finalizer_and_the_status_can_be_written() -> Result<()> {
+async fn only_finalizers_and_status_of_a_gitopscluster_are_writable() -> Result<()> {
     let Some(stage) = stage("admission-gitopsclusters").await? else {
         return Ok(());
     };

@@ -137,7 +137,7 @@ async fn gone(hub: &Hub, theirs: &[ObjectRef]) -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_kubectl_has_put_under_our_name_does_not_go() -> Result<()> {
+async fn refuses_while_our_manager_owns_fields_of_argo_cd() -> Result<()> {
     let Some(ground) = ground().await? else { return Ok(()) };
     let hub = ground.hub;
     let theirs = argocd(hub).await?;

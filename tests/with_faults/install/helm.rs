@@ -20,7 +20,7 @@ fn helm(ground: &Ground, words: &[&str]) -> Result<String> {
 }
 
 #[tokio::test]
-async fn a_release_of_the_chart_comes_and_goes() -> Result<()> {
+async fn chart_release_installs_and_uninstalls() -> Result<()> {
     let Some(ground) = ground().await? else { return Ok(()) };
     let before = ground.all()?;
     let chart = shipped("chart");

@@ -44,7 +44,7 @@ fn file(text: &str) -> Result<(tempfile::TempDir, String)> {
 }
 
 #[tokio::test]
-async fn a_new_hub_is_closed_and_its_policy_is_kept() -> Result<()> {
+async fn new_hub_gets_the_sample_policy_and_keeps_changes_to_it() -> Result<()> {
     let Some(ground) = ground().await? else { return Ok(()) };
     let before = ground.all()?;
     let lines = ground.done(&["install"])?;
@@ -121,7 +121,7 @@ async fn a_new_hub_is_closed_and_its_policy_is_kept() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_sidecar_without_a_policy_stays_open_until_one_is_asked_for() -> Result<()> {
+async fn sidecar_without_a_policy_stays_open_until_requested() -> Result<()> {
     let Some(ground) = ground().await? else { return Ok(()) };
     let before = ground.all()?;
     ground.done(&["install", "--no-policy"])?;
@@ -161,7 +161,7 @@ async fn a_sidecar_without_a_policy_stays_open_until_one_is_asked_for() -> Resul
 }
 
 #[tokio::test]
-async fn mounts_a_config_map_of_the_users_own_and_keeps_it_mounted() -> Result<()> {
+async fn mounts_a_config_map_of_the_user_and_keeps_it_mounted() -> Result<()> {
     let Some(ground) = ground().await? else { return Ok(()) };
     let before = ground.all()?;
     let words = ["install", "--policy-configmap=theirs"];

@@ -125,7 +125,7 @@ fn lasting(object: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn what_kubectl_has_applied_is_gone_on_with() -> Result<()> {
+async fn install_takes_over_objects_applied_by_kubectl() -> Result<()> {
     let Some(ground) = ground().await? else { return Ok(()) };
     let before = ground.all()?;
     let policy = format!("--policy={}", policy_file()?.display());
@@ -173,7 +173,7 @@ async fn what_kubectl_has_applied_is_gone_on_with() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_kubectl_has_applied_goes_without_a_trace() -> Result<()> {
+async fn uninstall_removes_objects_applied_by_kubectl() -> Result<()> {
     let Some(ground) = ground().await? else { return Ok(()) };
     let before = ground.all()?;
     apply(&ground, earlier)?;
@@ -185,7 +185,7 @@ async fn what_kubectl_has_applied_goes_without_a_trace() -> Result<()> {
 }
 
 #[tokio::test]
-async fn kubectl_applies_what_is_printed() -> Result<()> {
+async fn kubectl_applies_the_printed_manifests() -> Result<()> {
     let Some(ground) = ground().await? else { return Ok(()) };
     let before = ground.all()?;
     for form in ["yaml", "json"] {

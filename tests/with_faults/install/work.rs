@@ -9,7 +9,7 @@ use testbed::{ObjectRef, wait};
 const FINALIZER: &str = "argocd-ocm-cmp.github.io/gitopscluster";
 
 #[tokio::test]
-async fn what_is_delivered_stays() -> Result<()> {
+async fn uninstall_keeps_delivered_works() -> Result<()> {
     let Some(ground) = ground().await? else { return Ok(()) };
     let (hub, before) = (ground.hub, ground.all()?);
     ground.done(&["install", "--features=plugin,project,pull,gitopscluster"])?;
@@ -88,7 +88,7 @@ async fn what_is_delivered_stays() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_crd_of_which_nobody_can_say_what_there_is_stays() -> Result<()> {
+async fn uninstall_keeps_a_crd_whose_objects_cannot_be_listed() -> Result<()> {
     let Some(ground) = ground().await? else { return Ok(()) };
     let before = ground.all()?;
     ground.done(&["install", "--features=report"])?;
@@ -113,7 +113,7 @@ async fn a_crd_of_which_nobody_can_say_what_there_is_stays() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_crd_of_red_hat_acm_is_left_alone() -> Result<()> {
+async fn uninstall_leaves_acms_crd_alone() -> Result<()> {
     let Some(ground) = ground().await? else { return Ok(()) };
     let before = ground.all()?;
     let mut crd: Value = {

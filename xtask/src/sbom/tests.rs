@@ -3,7 +3,7 @@ use super::*;
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 #[test]
-fn every_package_that_is_linked_is_listed_once_with_its_licence() {
+fn lists_every_linked_package_once_with_its_licence() {
     let bill = of(TARGET).unwrap();
     let mut seen = BTreeSet::new();
     for component in list(&bill["components"]) {
@@ -56,7 +56,7 @@ fn every_package_that_is_linked_is_listed_once_with_its_licence() {
 }
 
 #[test]
-fn what_depends_on_what_names_only_what_is_listed() {
+fn dependencies_name_only_listed_packages() {
     let bill = of(TARGET).unwrap();
     let components = list(&bill["components"]).iter().chain([&bill["metadata"]["component"]]);
     let listed: BTreeSet<&str> = components.map(|component| text(&component["bom-ref"])).collect();
@@ -71,7 +71,7 @@ fn what_depends_on_what_names_only_what_is_listed() {
 }
 
 #[test]
-fn a_bill_is_the_same_each_time() {
+fn bill_is_reproducible() {
     assert_eq!(of(TARGET).unwrap().to_string(), of(TARGET).unwrap().to_string());
 }
 

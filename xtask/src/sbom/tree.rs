@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn edges_are_found_by_depth() {
+    fn builds_edges_from_depths() {
         let text =
             "0\ta v0.1.0 (/src)\tApache-2.0\t\n1\tb v1.0.0\tMIT\t\n2\tc v2.0.0+up\tMIT\t\n1\tc v2.0.0+up\tMIT\t (*)\n";
         let tree = read(text).unwrap();

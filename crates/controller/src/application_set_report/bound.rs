@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_whole() {
+    fn report_that_fits_is_not_truncated() {
         let long = "x".repeat(100_000);
         let lines: Vec<_> = (0..1_000).map(|n| line(n, "Healthy", &[])).collect();
         let lines = [lines, vec![line(1_000, "Degraded", &[&long, "and more"])]].concat();
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn at_5000_clusters_all_of_them_are_shown() {
+    fn report_of_5000_clusters_lists_every_cluster() {
         let long = "no space left on device ".repeat(20);
         // All Applications, and the messages of one in ten.
         let lines: Vec<_> = (0..5_000)
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn at_5000_clusters_that_are_all_ill_all_of_them_are_shown() {
+    fn report_of_5000_degraded_clusters_lists_every_cluster() {
         let long = "no space left on device ".repeat(20);
         let lines: Vec<_> = (0..5_000).map(|n| line(n, "Degraded", &[&long])).collect();
         let (report, cut) = report(&lines);
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn at_20000_clusters_what_is_ill_is_shown_first() {
+    fn report_of_20000_clusters_lists_unhealthy_ones_first() {
         let health = |n: usize| match n % 100 {
             0 => "Degraded",
             1 => "Progressing",
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn of_20000_those_that_fare_worst_are_shown() {
+    fn report_of_20000_clusters_keeps_the_least_healthy() {
         let health = |n: usize| match n {
             0..8_000 => "Healthy",
             8_000..16_000 => "Progressing",
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_is_healthy_that_of_which_something_is_to_be_said_is_shown_first() {
+    fn truncated_report_prefers_healthy_entries_with_messages() {
         let lines: Vec<_> = (0..9_000)
             .map(|n| line(n, "Healthy", if n < 8_900 { &[] } else { &["message"] }))
             .collect();
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn more_is_never_less() {
+    fn more_unhealthy_entries_displace_only_healthy_ones() {
         // One more unhealthy line displaces healthy lines, never unhealthy ones.
         let long = "x".repeat(300);
         for ill in [0, 1_000, 2_000, 3_000, 4_000, 5_000, 6_000, 9_000] {
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_measured_as_they_are_stored_and_cut_between_characters() {
+    fn measures_escaped_messages_and_cuts_at_characters() {
         let angles = "<".repeat(200);
         let lines: Vec<_> = (0..1_000).map(|n| line(n, "Degraded", &[&angles])).collect();
         let (escaped, cut) = report(&lines);
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn resources_have_their_share() {
+    fn truncates_the_list_of_resources() {
         let resources: Vec<_> = (0..5_000)
             .map(|n| Resource {
                 name: format!("web-{n:05}").into(),

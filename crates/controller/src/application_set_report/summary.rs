@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn clusters_are_counted_by_the_words_of_argo_cd() {
+    fn counts_clusters_by_argo_cds_health_and_sync_status() {
         assert_eq!(summary(&[]), ["0"; 6]);
         let lines = [
             ("eu1", "Synced", "Healthy"),
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_with_several_applications_counts_once_and_as_the_worst() {
+    fn counts_a_cluster_once_by_its_worst_application() {
         let healthy = ("eu1", "Synced", "Healthy");
         let progressing = ("eu1", "Synced", "Progressing");
         let degraded = ("eu1", "OutOfSync", "Degraded");
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn an_application_that_is_on_no_cluster_is_not_counted() {
+    fn ignores_applications_without_a_cluster() {
         assert_eq!(summary(&[("", "Unknown", "Missing")]), ["0"; 6]);
         let lines = [("", "OutOfSync", "Missing"), ("eu1", "Synced", "Healthy")];
         assert_eq!(summary(&lines), ["1", "1", "0", "1", "0", "0"]);

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn the_add_on_is_written_once_and_again_only_for_what_changes() {
+    fn patches_the_add_on_only_for_changes() {
         let entries = [
             entry("a", "argocd-agent-addon-argocd-a-1", None),
             entry(
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_have_put_there_stays() {
+    fn keeps_fields_that_others_added_to_the_add_on() {
         let elsewhere = json!({"namespace": "argocd", "name": "placement", "rolloutStrategy": {"type": "All"}});
         let existing = json!({
             "metadata": {"annotations": {"addon.open-cluster-management.io/lifecycle": "self", "theirs": "1"}},
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deployment_config_says_where_the_principal_is() {
+    fn deployment_config_contains_the_principals_address() {
         let server = Server {
             address: "hub.example.com".into(),
             port: "443".into(),

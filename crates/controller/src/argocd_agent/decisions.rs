@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn one_cluster_of_a_thousand_changes_one_object() {
+    fn changing_one_cluster_changes_one_decision() {
         let fleet = fleet(1001);
         let mut clusters = set(&fleet[..1000]);
         let before = decisions(GITOPS_CLUSTER, &clusters, &Present::new());
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn each_cluster_is_in_one_object_of_at_most_a_hundred_whatever_is_there() {
+    fn lists_each_cluster_in_one_decision_of_at_most_100() {
         let fleet = fleet(250);
         let clusters = set(&fleet);
         let too_many: BTreeSet<Box<str>> = fleet.iter().take(150).map(|name| name.as_str().into()).collect();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn since_when_a_cluster_has_another_version_is_read_back() {
+    fn reads_back_since_when_a_cluster_has_the_next_version() {
         let time = Timestamp::from_second(1_800_000_000).ok();
         let updated = UpdatedClusters::from([("a", time), ("b", None)]);
         let decisions = next_decisions(GITOPS_CLUSTER, &updated, &Present::new());
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn no_cluster_is_said_too() {
+    fn writes_an_empty_decision_for_no_cluster() {
         let existing = Present::from([(3, ["gone".into()].into())]);
         let decisions = decisions(GITOPS_CLUSTER, &BTreeSet::new(), &existing);
         assert_eq!(present(&decisions), Present::from([(1, BTreeSet::new())]));

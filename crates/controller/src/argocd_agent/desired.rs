@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_of_the_server_wins_over_what_is_discovered() {
+    fn configured_server_overrides_the_discovered_one() {
         let discovered = || {
             Ok(Server {
                 address: "found".into(),

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_leads_to_what_is_wanted_and_then_there_is_none() {
+    fn patch_reaches_the_desired_state_in_one_step() {
         for desired in values() {
             for existing in values() {
                 let mut after = existing.clone();
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_have_added_stays() {
+    fn patch_keeps_fields_that_others_added() {
         let desired = json!({"metadata": {"labels": {"mine": "1"}}, "spec": {"list": [1]}});
         let existing = json!({
             "metadata": {"labels": {"theirs": "1"}, "uid": "u"},

@@ -146,7 +146,7 @@ mod properties {
     }
 
     #[test]
-    fn an_agent_gets_a_certificate_for_its_own_cluster_only() {
+    fn grants_an_agent_a_certificate_for_its_own_cluster_only() {
         holds(
             2000,
             || (requesters(), subjects()),

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_add_on_says_how_an_agent_fares() {
+    fn derives_the_agents_state_from_the_add_on() {
         let (applied, available) = (("ManifestApplied", "True"), ("Available", "True"));
         for (state, is_installed, message, conditions) in [
             (State::Installing, false, "", &[][..]),
@@ -196,14 +196,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_add_on_is_one_that_says_nothing() {
+    fn malformed_add_on_counts_as_installing() {
         for odd in [json!(null), json!([]), json!({"status": {"conditions": [1, {}, null]}})] {
             assert_eq!(agent_status(Some(&odd), false).state, State::Installing, "{odd}");
         }
     }
 
     #[test]
-    fn a_state_is_found_by_its_name() {
+    fn finds_a_state_by_its_name() {
         for state in State::ALL {
             assert_eq!(State::named(state.name()), Some(state));
         }
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_no_expiry_where_no_certificate_is() {
+    fn finds_no_expiry_without_a_certificate() {
         for none in [json!(null), json!({}), json!({"a": 1}), json!({"a": "bm9uZQ=="})] {
             assert_eq!(certificate_until(&none), None, "{none}");
         }

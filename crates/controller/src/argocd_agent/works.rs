@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ca_is_delivered_with_its_namespace_and_both_stay() {
+    fn ca_work_orphans_the_secret_and_its_namespace() {
         let work = ca_work("cluster1", "argocd", "PEM", "argocd/fleet");
         insta::assert_snapshot!(serde_json::to_string_pretty(&work).expect("it is JSON"), @r#"
         {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn an_argocd_resource_is_told_only_what_it_does_not_say() {
+    fn completes_only_missing_fields_of_an_argocd_resource() {
         let told = argocd(&json!({"argoCDAgent": {"agent": {"enabled": true}}}));
         assert_eq!(told["metadata"]["namespace"], "argocd");
         assert_eq!(
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn our_operator_is_given_what_is_said_or_what_the_agent_needs() {
+    fn gives_our_operator_the_configured_or_a_default_argocd() {
         let given = |mode, said: Option<Vec<Value>>| {
             let desired = DesiredAgent {
                 mode,
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_left_as_it_is() {
+    fn leaves_malformed_argocd_specs_unchanged() {
         for spec in [
             json!("text"),
             json!({"argoCDAgent": {"agent": {"client": 1, "tls": []}}}),

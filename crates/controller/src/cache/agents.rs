@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_a_cluster_is_found_by_it_as_long_as_it_does() {
+    fn finds_objects_by_the_clusters_they_name() {
         let mut agents = Agents::default();
         let mut put = |kind, name, object| {
             agents.put(kind, &ObjectRef::new("argocd", name), object);

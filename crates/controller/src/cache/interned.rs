@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_lists_are_kept_once_and_no_longer_than_they_are_used() {
+    fn interns_equal_lists_while_they_are_used() {
         let mut interned = Interned::default();
         let one = interned.keep([1, 2].into());
         assert!(Arc::ptr_eq(&one, &interned.keep([1, 2].into())));

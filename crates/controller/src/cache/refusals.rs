@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_part_of_a_controller_has_its_own_refusal() {
+    fn keeps_one_refusal_per_part_of_a_controller() {
         let all = ObjectRef::new("argocd", "all");
         let object = ("argocd-agent", ReconcileKind::Cluster, ObjectRef::new("", "eu1"));
         let refused = |why: &str| {

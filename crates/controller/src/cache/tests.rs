@@ -103,7 +103,7 @@ fn works(cache: &Cache, application: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_work_concerns_the_application_that_argo_cd_tracks_it_for() {
+fn enqueues_the_application_that_tracks_the_work() {
     let mut cache = Cache::new("argocd");
     let other_name = name_of("team_cart");
     let (one, other) = (ObjectRef::new("eu1", "shop"), ObjectRef::new("eu1", &other_name));
@@ -131,7 +131,7 @@ fn a_work_concerns_the_application_that_argo_cd_tracks_it_for() {
 }
 
 #[test]
-fn what_says_nothing_new_concerns_nobody() {
+fn unchanged_work_enqueues_nothing() {
     let mut cache = Cache::new("argocd");
     let object_ref = ObjectRef::new("eu1", "shop");
     let marks = tracked("shop", &object_ref);
@@ -142,7 +142,7 @@ fn what_says_nothing_new_concerns_nobody() {
 }
 
 #[test]
-fn ignores_marks_on_a_work_that_has_no_name_of_the_application() {
+fn ignores_tracking_marks_on_works_with_another_name() {
     let mut cache = Cache::new("argocd");
     let object_ref = ObjectRef::new("evil", "own");
     let by_label = Tracking::configured(|key| (key == "application.resourceTrackingMethod").then_some("label"));
@@ -168,7 +168,7 @@ fn ignores_marks_on_a_work_that_has_no_name_of_the_application() {
 }
 
 #[test]
-fn believes_works_under_a_policy_and_without_one_and_no_other_names() {
+fn accepts_work_names_with_and_without_a_policy_only() {
     let mut cache = Cache::new("argocd");
     let policy = |application: &str| {
         let name: WorkName = application.parse().expect("an Application");
@@ -224,7 +224,7 @@ fn believes_works_under_a_policy_and_without_one_and_no_other_names() {
 }
 
 #[test]
-fn works_of_a_set_are_those_of_its_application_whichever_is_seen_first() {
+fn works_of_a_replica_set_belong_to_its_application_in_any_order() {
     let name = set_of("shop");
     let marks = of_set(&format!("fleet.{name}"));
     let (set_place, made) = (ObjectRef::new("fleet", &name), ObjectRef::new("eu1", &name));
@@ -253,7 +253,7 @@ fn works_of_a_set_are_those_of_its_application_whichever_is_seen_first() {
 }
 
 #[test]
-fn a_cluster_concerns_those_who_have_works_on_it() {
+fn changed_cluster_enqueues_applications_with_works_on_it() {
     let mut cache = Cache::new("argocd");
     for (cluster, name) in [("eu1", "shop"), ("eu1", "cart"), ("eu10", "shop"), ("us1", "mail")] {
         let object_ref = ObjectRef::new(cluster, name);
@@ -282,7 +282,7 @@ fn a_cluster_concerns_those_who_have_works_on_it() {
 }
 
 #[test]
-fn argo_cd_notices_another_word_and_not_another_message() {
+fn argo_cd_notices_changed_health_but_not_a_changed_message() {
     let mut cache = Cache::new("argocd");
     let object_ref = ObjectRef::new("eu1", "shop");
     let marks = tracked("shop", &object_ref);
@@ -300,7 +300,7 @@ fn argo_cd_notices_another_word_and_not_another_message() {
 }
 
 #[test]
-fn a_failure_becomes_one_by_time_alone() {
+fn work_becomes_degraded_by_time_alone() {
     let mut cache = Cache::new("argocd");
     let object_ref = ObjectRef::new("eu1", "shop");
     cache.apply(work(
@@ -332,7 +332,7 @@ fn a_failure_becomes_one_by_time_alone() {
 }
 
 #[test]
-fn a_clock_that_jumps_makes_a_failure_of_what_waits_and_the_next_word_is_judged_anew() {
+fn clock_jump_expires_deadlines_until_the_next_report() {
     let mut cache = Cache::new("argocd");
     let object_ref = ObjectRef::new("eu1", "shop");
     let waits = || {
@@ -355,7 +355,7 @@ fn a_clock_that_jumps_makes_a_failure_of_what_waits_and_the_next_word_is_judged_
 }
 
 #[test]
-fn what_a_list_does_not_have_is_gone() {
+fn relist_removes_missing_works() {
     let mut cache = Cache::new("argocd");
     let [one, other] = ["one", "other"].map(|name| ObjectRef::new("eu1", name));
     for object_ref in [&one, &other] {
@@ -367,7 +367,7 @@ fn what_a_list_does_not_have_is_gone() {
 }
 
 #[test]
-fn when_argo_cd_tracks_otherwise_works_are_somebody_elses() {
+fn changed_tracking_method_reassigns_works() {
     let mut cache = Cache::new("argocd");
     let object_ref = ObjectRef::new("eu1", "shop");
     let marks = tracked("shop", &object_ref);

@@ -115,7 +115,7 @@ impl Hub {
 }
 
 #[test]
-fn a_cluster_gets_a_secret_with_its_labels() {
+fn creates_a_secret_with_the_clusters_labels() {
     let mut hub = hub(&[
         ("env", "prod"),
         ("cluster.open-cluster-management.io/clusterset", "default"),
@@ -154,7 +154,7 @@ fn a_cluster_gets_a_secret_with_its_labels() {
 }
 
 #[test]
-fn labels_follow_the_cluster_and_those_of_others_stay() {
+fn labels_follow_the_cluster_and_foreign_labels_stay() {
     let mut hub = hub(&[("env", "test"), ("tier", "a")]);
     hub.write();
     let secret = hub.secrets.get_mut("eu1-secret").expect("it is there");
@@ -190,7 +190,7 @@ fn labels_follow_the_cluster_and_those_of_others_stay() {
 }
 
 #[test]
-fn labels_of_argo_cd_and_ours_are_not_taken_from_the_cluster() {
+fn does_not_copy_reserved_labels() {
     let mut hub = hub(&[
         ("argocd.argoproj.io/secret-type", "repository"),
         ("argocd.argoproj.io/auto-label-cluster-info", "true"),
@@ -217,7 +217,7 @@ fn labels_of_argo_cd_and_ours_are_not_taken_from_the_cluster() {
 }
 
 #[test]
-fn what_is_ours_is_put_back() {
+fn repairs_changed_fields_of_our_secret() {
     let mut hub = hub(&[("env", "prod")]);
     hub.write();
     let written = hub.secrets["eu1-secret"].clone();
@@ -239,7 +239,7 @@ fn what_is_ours_is_put_back() {
 }
 
 #[test]
-fn what_argo_cd_itself_writes_into_it_is_no_difference() {
+fn ignores_fields_that_argo_cd_writes() {
     let mut hub = hub(&[("env", "prod")]);
     hub.write();
     // The form in which Argo CD's API server writes a cluster back after a user invalidated its cache.
@@ -252,7 +252,7 @@ fn what_argo_cd_itself_writes_into_it_is_no_difference() {
 }
 
 #[test]
-fn a_secret_of_argocd_pull_integration_is_taken_over() {
+fn adopts_secrets_of_argocd_pull_integration() {
     let labelled = json!({"metadata": {"labels": {"team": "web"}, "annotations": {"note": "mine"}}});
     for by_hand in [json!({}), labelled] {
         let mut peers = of_the_peer();
@@ -266,7 +266,7 @@ fn a_secret_of_argocd_pull_integration_is_taken_over() {
 }
 
 #[test]
-fn a_secret_in_its_place_that_is_another_s_stays_as_it_is() {
+fn leaves_a_foreign_secret_of_the_same_name_alone() {
     let server = "https://eu1-control-plane:6443";
     let foreign = [
         secret("eu1", server, &json!({"data": {"config": encoded("{}")}})),
@@ -296,7 +296,7 @@ fn a_secret_in_its_place_that_is_another_s_stays_as_it_is() {
 }
 
 #[test]
-fn a_secret_that_is_handed_over_is_made_as_it_should_be() {
+fn repairs_a_secret_handed_over_by_label() {
     let handed_over = secret(
         "us1",
         "https://us1.example.com",
@@ -310,7 +310,7 @@ fn a_secret_that_is_handed_over_is_made_as_it_should_be() {
 }
 
 #[test]
-fn none_is_written_beside_that_of_another() {
+fn creates_no_secret_beside_a_foreign_one() {
     for (name, foreign) in [
         (
             "eu1-application-manager-cluster-secret",
@@ -345,7 +345,7 @@ fn none_is_written_beside_that_of_another() {
 }
 
 #[test]
-fn where_another_comes_beside_ours_both_stay_and_that_is_told() {
+fn keeps_both_secrets_and_reports_a_duplicate() {
     let mut hub = hub(&[("env", "prod")]);
     hub.write();
     hub = hub.with("push", secret("eu1", "https://eu1.example.com", &json!({})));
@@ -359,7 +359,7 @@ fn where_another_comes_beside_ours_both_stay_and_that_is_told() {
 }
 
 #[test]
-fn the_name_of_the_hub_is_argo_cds() {
+fn creates_no_secret_for_a_cluster_named_in_cluster() {
     let labels = Labels::default();
     let cluster = Cluster {
         name: "in-cluster",
@@ -381,7 +381,7 @@ fn the_name_of_the_hub_is_argo_cds() {
 }
 
 #[test]
-fn only_ours_is_obsolete() {
+fn only_our_secret_becomes_obsolete() {
     let ours = secret(
         "eu1",
         "https://eu1-control-plane:6443",
@@ -402,7 +402,7 @@ fn only_ours_is_obsolete() {
 }
 
 #[test]
-fn a_secret_concerns_the_clusters_of_its_name_and_of_what_it_says() {
+fn secret_enqueues_clusters_by_name_content_and_server() {
     let concerns = |name: &str, cluster: &str, server: &str| {
         let secret = ClusterSecret::read(&secret(cluster, server, &json!({})).to_string()).expect("a Secret");
         secret.concerns(name).into_iter().collect::<Vec<_>>().join(" ")
@@ -420,7 +420,7 @@ fn a_secret_concerns_the_clusters_of_its_name_and_of_what_it_says() {
 }
 
 #[test]
-fn a_secret_that_cannot_be_read_is_not_repeated() {
+fn parse_error_does_not_show_the_secret() {
     let broken = r#"{"metadata":{},"data":{"name":"hunter2!","config":"aHVudGVyMg=="}}"#;
     let error = ClusterSecret::read(broken).expect_err("its name is not base64");
     assert_eq!(error, "not a valid Secret");
@@ -463,7 +463,7 @@ fn made_by(owner: &str) -> Value {
 }
 
 #[test]
-fn the_secret_of_a_gitopscluster_is_as_acm_writes_it_and_says_whose_it_is() {
+fn secret_of_a_gitopscluster_matches_acm_and_names_its_owner() {
     let owner = format!("{}/{}", "n".repeat(63), "g".repeat(253));
     let made = made_by(&owner);
     assert_eq!(
@@ -494,7 +494,7 @@ fn the_secret_of_a_gitopscluster_is_as_acm_writes_it_and_says_whose_it_is() {
 }
 
 #[test]
-fn the_label_with_the_server_of_a_long_name_is_one_that_kubernetes_takes() {
+fn server_label_of_a_long_name_is_valid() {
     let manager = SecretManager::GitOps {
         owner: "argocd/all",
         before: None,
@@ -505,7 +505,7 @@ fn the_label_with_the_server_of_a_long_name_is_one_that_kubernetes_takes() {
 }
 
 #[test]
-fn acms_secret_is_taken_over_and_no_other() {
+fn adopts_acms_secret_and_no_other() {
     let of_acm = |more: &Value| {
         let mut secret = secret(
             "eu1",
@@ -545,7 +545,7 @@ fn acms_secret_is_taken_over_and_no_other() {
 }
 
 #[test]
-fn a_secret_goes_from_one_gitopscluster_to_another_only_when_that_one_gives_it_up() {
+fn secret_changes_owner_only_when_the_old_owner_releases_it() {
     let (one, other) = ("argocd/one", "argocd/other");
     let made = made_by(one);
     assert_eq!(gitops(other, None, &[(GITOPS_NAME, &made)]).write, None);
@@ -556,7 +556,7 @@ fn a_secret_goes_from_one_gitopscluster_to_another_only_when_that_one_gives_it_u
 }
 
 #[test]
-fn the_controllers_own_and_those_of_gitopsclusters_do_not_take_each_others() {
+fn controller_and_gitopsclusters_leave_each_others_secrets_alone() {
     let theirs = made_by("argocd/all");
     let conflict = hub(&[]).with(GITOPS_NAME, theirs).conflict();
     assert!(

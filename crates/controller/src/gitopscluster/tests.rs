@@ -15,7 +15,7 @@ use serde_json::Value;
 use std::collections::{BTreeSet, HashSet};
 
 #[test]
-fn the_clusters_of_the_placement_are_registered_and_the_status_says_so() {
+fn registers_selected_clusters_and_updates_the_status() {
     let mut hub = Hub::new();
     hub.write(&all(), &acm(&json!({})));
     let written = hub.settle();
@@ -39,7 +39,7 @@ fn the_clusters_of_the_placement_are_registered_and_the_status_says_so() {
 }
 
 #[test]
-fn what_changes_is_followed_and_nothing_else_is_looked_at() {
+fn follows_changes_and_reconciles_nothing_else() {
     let mut hub = Hub::with_all();
     hub.cluster("eu1", &json!({"env": "prod"}));
     // The GitOpsCluster is reconciled first; a changed label does not affect its status.
@@ -59,7 +59,7 @@ fn what_changes_is_followed_and_nothing_else_is_looked_at() {
 }
 
 #[test]
-fn a_cluster_that_leaves_the_placement_loses_its_secret_once_both_say_so() {
+fn deselected_cluster_loses_its_secret_once_counts_agree() {
     let mut hub = Hub::with_all();
     hub.decide("some-decision-1", Some(&["eu1"]));
     hub.settle();
@@ -72,7 +72,7 @@ fn a_cluster_that_leaves_the_placement_loses_its_secret_once_both_say_so() {
 }
 
 #[test]
-fn on_doubt_nothing_is_taken_away() {
+fn uncertain_selection_removes_no_secret() {
     type Doubt = fn(&mut Hub);
     let doubts: [(&str, Doubt, [&str; 2]); 5] = [
         (
@@ -118,7 +118,7 @@ fn on_doubt_nothing_is_taken_away() {
 }
 
 #[test]
-fn the_secret_of_a_cluster_that_is_gone_goes() {
+fn deletes_the_secret_of_a_removed_cluster() {
     let mut hub = Hub::with_all();
     hub.apply(Change::Cluster(Update::Deleted("eu2".into())));
     hub.settle();
@@ -129,7 +129,7 @@ fn the_secret_of_a_cluster_that_is_gone_goes() {
 }
 
 #[test]
-fn deletion_takes_its_secrets_and_then_its_finalizer_and_nothing_of_others() {
+fn deletion_removes_own_secrets_before_its_finalizer() {
     let mut hub = Hub::with_all();
     let other = ObjectRef::new("argocd", "other");
     hub.write(&other, &acm(&json!({"placementRef": {"name": "others"}})));
@@ -177,7 +177,7 @@ fn a_copied_secret_does_not_hold_up_deletion() {
 }
 
 #[test]
-fn says_what_deletion_waits_for() {
+fn status_names_secrets_that_block_deletion() {
     let mut hub = Hub::with_all();
     hub.delete(&all());
     let written = hub.reconcile_one(ReconcileKind::GitOpsCluster, &all());
@@ -199,7 +199,7 @@ fn says_what_deletion_waits_for() {
 }
 
 #[test]
-fn red_hat_acms_default_of_pushing_keeps_it_from_being_ready() {
+fn acms_default_push_mode_prevents_ready() {
     let mut hub = Hub::new();
     hub.write(&all(), &acm(&json!({"createBlankClusterSecrets": null})));
     hub.settle();
@@ -217,7 +217,7 @@ fn red_hat_acms_default_of_pushing_keeps_it_from_being_ready() {
 }
 
 #[test]
-fn of_two_that_select_a_cluster_the_first_keeps_it_and_the_other_takes_over_without_a_gap() {
+fn first_of_two_owners_keeps_a_cluster_until_it_leaves() {
     let mut hub = Hub::with_all();
     let other = ObjectRef::new("argocd", "aaa");
     hub.write(&other, &acm(&json!({})));
@@ -238,7 +238,7 @@ fn of_two_that_select_a_cluster_the_first_keeps_it_and_the_other_takes_over_with
 }
 
 #[test]
-fn somebody_elses_secret_is_told_once_and_left_alone() {
+fn reports_a_foreign_secret_once_and_leaves_it_alone() {
     let mut hub = Hub::new();
     let encoded = |text: &str| json!(k8s_openapi::ByteString(text.as_bytes().to_vec()));
     let theirs = json!({
@@ -266,7 +266,7 @@ fn somebody_elses_secret_is_told_once_and_left_alone() {
 }
 
 #[test]
-fn the_controller_for_every_cluster_leaves_those_of_gitopsclusters_to_them() {
+fn all_cluster_controller_skips_clusters_of_gitopsclusters() {
     let mut hub = Hub::new();
     hub.write(&all(), &acm(&json!({})));
     let settings = Settings {
@@ -292,7 +292,7 @@ fn the_controller_for_every_cluster_leaves_those_of_gitopsclusters_to_them() {
 }
 
 #[test]
-fn nothing_is_written_where_that_is_not_allowed() {
+fn gitopscluster_in_another_namespace_needs_the_open_label() {
     let mut hub = Hub::new();
     let tenant = ObjectRef::new("argocd", "all");
     // The served Argo CD is in another namespace.
@@ -317,7 +317,7 @@ fn nothing_is_written_where_that_is_not_allowed() {
 }
 
 #[test]
-fn a_gitopscluster_for_another_argo_cd_is_refused_until_another_controller_serves_it() {
+fn gitopscluster_for_an_unserved_argo_cd_is_refused() {
     let mut hub = Hub::with_all();
     hub.write(&all(), &acm(&json!({"argoServer": {"argoNamespace": "gitops"}})));
     hub.settle();
@@ -380,7 +380,7 @@ fn replaces_the_finalizer_of_earlier_versions_in_one_write() {
 }
 
 #[test]
-fn keeps_the_finalizer_of_earlier_versions_of_a_gitopscluster_for_another_argo_cd() {
+fn keeps_an_earlier_versions_finalizer_for_another_argo_cd() {
     let mut hub = Hub::new();
     hub.write(&all(), &acm(&json!({"argoServer": {"argoNamespace": "gitops"}})));
     hub.finalize(&[SHARED_FINALIZER]);
@@ -390,7 +390,7 @@ fn keeps_the_finalizer_of_earlier_versions_of_a_gitopscluster_for_another_argo_c
 }
 
 #[test]
-fn a_deletion_with_the_finalizer_of_earlier_versions_waits_for_its_secrets() {
+fn deletion_with_an_earlier_finalizer_waits_for_its_secrets() {
     let mut hub = Hub::with_all();
     hub.finalize(&[SHARED_FINALIZER]);
     hub.delete(&all());
@@ -459,7 +459,7 @@ fn a_spec_edit_keeps_the_answer_of_another_controller() {
 }
 
 #[test]
-fn a_gitopscluster_that_moves_and_is_deleted_at_once_loses_our_finalizer() {
+fn gitopscluster_moved_and_deleted_loses_our_finalizer() {
     let mut hub = Hub::with_all();
     hub.write(&all(), &acm(&json!({"argoServer": {"argoNamespace": "gitops"}})));
     hub.delete(&all());
@@ -493,7 +493,7 @@ fn a_placement_of_another_namespace_is_refused() {
 }
 
 #[test]
-fn what_is_not_done_keeps_it_from_being_ready() {
+fn unsupported_field_prevents_ready() {
     let mut hub = Hub::new();
     hub.write(
         &all(),
@@ -511,7 +511,7 @@ fn what_is_not_done_keeps_it_from_being_ready() {
 }
 
 #[test]
-fn clusters_stay_registered_until_they_can_be_with_their_agent() {
+fn clusters_stay_registered_until_agents_can_be_installed() {
     let mut hub = Hub::with_all();
     let agent = json!({"enabled": true, "argoCDAgent": {"enabled": true}});
     hub.write(&all(), &acm(&json!({"gitopsAddon": agent})));
@@ -523,7 +523,7 @@ fn clusters_stay_registered_until_they_can_be_with_their_agent() {
 }
 
 #[test]
-fn one_of_v1alpha1_is_told_in_its_words() {
+fn v1alpha1_gitopscluster_gets_its_own_condition_types() {
     let mut hub = Hub::new();
     let spec = json!({
         "placementRef": {"name": "some"}, "argoCDAgentAddon": {}, "createBlankClusterSecrets": true,
@@ -541,7 +541,7 @@ fn one_of_v1alpha1_is_told_in_its_words() {
 }
 
 #[test]
-fn since_when_something_is_so_stays_with_what_stays_so() {
+fn unchanged_condition_keeps_its_transition_time() {
     let mut hub = Hub::with_all();
     let object = hub.objects.get_mut(&all()).expect("it is there");
     for condition in object["status"]["conditions"].as_array_mut().expect("a list") {
@@ -557,7 +557,7 @@ fn since_when_something_is_so_stays_with_what_stays_so() {
 }
 
 #[test]
-fn a_secret_that_came_too_late_for_the_finalizer_goes_when_its_gitopscluster_has() {
+fn deletes_a_late_secret_of_a_deleted_gitopscluster() {
     let mut hub = Hub::with_all();
     let late = hub.secret_of("eu1");
     hub.delete(&all());
@@ -569,7 +569,7 @@ fn a_secret_that_came_too_late_for_the_finalizer_goes_when_its_gitopscluster_has
 }
 
 #[test]
-fn a_fleet_is_named_in_few_words_and_one_cluster_costs_no_look_at_the_others() {
+fn large_fleet_has_short_messages_and_no_extra_reconciles() {
     let mut hub = Hub::new();
     let names: Vec<_> = (0..1_000).map(|number| format!("c{number:03}")).collect();
     for name in &names {
@@ -623,7 +623,7 @@ fn a_fleet_is_named_in_few_words_and_one_cluster_costs_no_look_at_the_others() {
 }
 
 #[test]
-fn a_refused_write_is_a_condition_until_it_is_accepted() {
+fn refused_write_sets_a_condition_until_it_is_accepted() {
     let mut hub = Hub::with_all();
     let eu1 = (ReconcileKind::Cluster, ObjectRef::new("", "eu1"));
     hub.refuse(&eu1, Some("Secret argocd/eu1 cannot be changed: forbidden"));
@@ -639,7 +639,7 @@ fn a_refused_write_is_a_condition_until_it_is_accepted() {
 }
 
 #[test]
-fn a_refused_finalizer_is_told_and_tried_again() {
+fn refused_finalizer_is_reported_and_retried() {
     let mut hub = Hub::new();
     hub.write(&all(), &acm(&json!({})));
     hub.affected.clear();
@@ -655,7 +655,7 @@ fn a_refused_finalizer_is_told_and_tried_again() {
 }
 
 #[test]
-fn a_deletion_tells_what_is_refused() {
+fn deletion_reports_refused_writes() {
     let mut hub = Hub::with_all();
     hub.delete(&all());
     let eu1 = (ReconcileKind::Cluster, ObjectRef::new("", "eu1"));

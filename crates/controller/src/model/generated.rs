@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_its_set_tells_of_an_application_is_read() {
+    fn reads_fields_of_an_application_of_a_set() {
         let generated = read(&application()).generated.expect("it has a set");
         let texts = [
             &generated.set,
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_of_an_application_of_its_own() {
+    fn keeps_nothing_of_applications_without_a_set() {
         for (key, other) in [("kind", "Application"), ("apiVersion", "example.com/v1")] {
             let mut own = application();
             own["metadata"]["ownerReferences"][1][key] = other.into();
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn an_application_names_its_cluster_as_who_delivers_it_expects() {
+    fn reads_the_cluster_of_an_application_per_delivery() {
         let with = |path: &str, value: Value| {
             let mut application = application();
             let (parent, key) = path.rsplit_once('/').expect("a path");

@@ -24,7 +24,7 @@ fn assert_bounded(state: &WorkState) {
 }
 
 #[test]
-fn what_is_kept_of_a_work_is_short_and_in_one_line() {
+fn state_of_a_work_is_short_and_on_one_line() {
     holds(1500, texts, |text| {
         let Ok(Some(work)) = Work::read(&text, now()) else {
             return;
@@ -40,7 +40,7 @@ fn what_is_kept_of_a_work_is_short_and_in_one_line() {
 }
 
 #[test]
-fn no_work_is_applied_nor_healthy_whose_agent_says_nothing() {
+fn unreported_work_is_neither_applied_nor_healthy() {
     holds(1500, tampered_status, |work| {
         let text = work.to_string();
         // The API server rejects names that are not strings.
@@ -59,7 +59,7 @@ fn no_work_is_applied_nor_healthy_whose_agent_says_nothing() {
 }
 
 #[test]
-fn a_work_whose_status_cannot_be_understood_is_not_applied() {
+fn work_with_a_malformed_status_is_not_applied() {
     let mut work = work();
     work["status"] = json!({"conditions": [null]});
     let read = Work::read(&work.to_string(), now())
@@ -91,7 +91,7 @@ fn objects() -> BoxedStrategy<String> {
 }
 
 #[test]
-fn nothing_of_a_secrets_key_is_repeated() {
+fn debug_output_and_errors_never_show_keys() {
     holds(1000, objects, |text| {
         let shown = format!("{:?}", TlsSecret::read(&text));
         let error = read_authority(&text).err().unwrap_or_default();

@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_application_is_of_the_pull_model_by_its_label() {
+    fn label_selects_applications_for_the_pull_model() {
         for yes in ["true", "1", "t", "T", "True", "TRUE"] {
             let application = application(|object| object["metadata"]["labels"][names::PULL] = json!(yes));
             assert_eq!(&*application.name, "shop");
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_says_of_itself_is_read() {
+    fn reads_metadata_and_destination_of_an_application() {
         let it = application(|_| ());
         assert_eq!((&*it.namespace, &*it.uid, &*it.version), ("argocd", UID, "7"));
         assert_eq!((it.cluster.as_deref(), &*it.project), (Some("eu1"), "default"));
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn all_of_argo_cds_finalizers_are_known_and_no_others() {
+    fn recognizes_only_argo_cds_finalizers() {
         let it = application(|object| {
             object["metadata"]["finalizers"] = json!([
                 "resources-finalizer.argocd.argoproj.io",
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_written_to_it_is_one_write_and_none_where_there_is_nothing() {
+    fn combines_all_changes_in_one_patch_or_none() {
         let it = application(|_| ());
         assert_eq!(it.patch(Forwarded::default(), None), None);
         let both = Forwarded {
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn the_set_that_made_it_is_its_owner_in_any_case_of_letters() {
+    fn finds_the_owning_set_ignoring_case() {
         let set = |owners: Value| application(|object| object["metadata"]["ownerReferences"] = owners).set;
         let owner = |api: &str, kind: &str| json!({"apiVersion": api, "kind": kind, "name": "fleet", "uid": "x"});
         for (api, kind) in [

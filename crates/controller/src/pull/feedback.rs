@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_peers_values_are_asked_for_as_the_peers_do() {
+    fn first_feedback_rules_match_the_peers() {
         let rules = rules(0);
         let five: Vec<_> = items(&rules, "")
             .iter()
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn no_value_is_asked_for_twice_and_each_source_has_its_revision() {
+    fn requests_each_value_once_and_a_revision_per_source() {
         let names = |sources| -> Vec<String> {
             let rules = rules(sources);
             let paths = items(&rules, "").iter().flat_map(|rule| items(rule, "/jsonPaths"));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_comes_back_is_read() {
+    fn reads_every_feedback_value() {
         let mut manifest = reported(&[
             ("healthStatus", "Degraded"),
             ("healthMessage", "it crashes"),
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_a_cluster_is_bounded_and_acts_on_no_terminal() {
+    fn bounds_and_escapes_texts_of_a_cluster() {
         let long = "x".repeat(10_000);
         let read = |name, text| Feedback::read(&reported(&[(name, text)])).reported;
         let word = read("healthStatus", &long).health.status.expect("a word");
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_other_types_and_empty_ones_are_none() {
+    fn ignores_empty_values_and_values_of_other_types() {
         let started = [
             ("operationStatePhase", "Running"),
             ("reconciledAt", "today"),

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_deployed_can_be_rolled_back_to() {
+    fn records_successful_deployments_in_the_history() {
         let shop = application(|_| ());
         let first = after(&shop, &[], Some(&operation(1, "Succeeded")));
         assert_eq!(after(&shop, &first, Some(&operation(1, "Succeeded"))), first, "once");
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_no_longer_than_the_application_says() {
+    fn history_is_limited_by_the_application() {
         let short = application(|object| object["spec"]["revisionHistoryLimit"] = json!(2));
         for (shop, length) in [(application(|_| ()), LIMIT), (short, 2)] {
             let operations = (0..30).map(|second| operation(second, "Succeeded"));

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_managed_cluster_gets_the_application_for_itself() {
+    fn payload_is_the_application_for_the_managed_cluster() {
         let mut it = payload(&pull(), |_| ());
         assert!(
             it["metadata"]["annotations"]
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_hubs_own_stays_on_the_hub() {
+    fn payload_omits_the_hubs_own_metadata() {
         let it = payload(&pull(), |object| {
             let metadata = &mut object["metadata"];
             metadata["ownerReferences"] = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "x"}]);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_that_no_argo_cd_has_written_is_copied() {
+    fn copies_an_instance_label_that_argo_cd_did_not_write() {
         let it = payload(&pull(), |object| {
             object["metadata"]["labels"]["app.kubernetes.io/instance"] = json!("x");
         });
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hubs_application_keeps_its_destination() {
+    fn application_on_the_hub_keeps_its_destination() {
         let hub = object(|_| ());
         let application = Application::read(&hub).expect("it is of the pull model");
         let payload = super::application(&application, &pull(), &Requests::default());
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn another_destination_is_taken_by_name_or_by_address_and_never_by_both() {
+    fn annotation_overrides_the_destination_by_name_or_server() {
         let destination = |settings: &Settings, annotations: &[(&str, &str)]| {
             let it = payload(settings, |object| {
                 for (name, text) in annotations {
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_destination_by_name_is_rewritten_as_well() {
+    fn rewrites_a_destination_by_name() {
         for settings in [pull(), acm()] {
             let it = payload(&settings, |object| {
                 object["spec"]["destination"] = json!({"name": "eu1", "namespace": ""});
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn the_namespace_is_the_one_asked_for_or_the_hubs() {
+    fn payload_has_the_configured_or_the_hubs_namespace() {
         let it = payload(&pull(), |object| annotate(object, names::CLUSTER_NAMESPACE, "gitops"));
         assert_eq!(it["metadata"]["namespace"], "gitops");
         let it = payload(&acm(), |object| object["metadata"]["namespace"] = json!(""));
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_set_has_made_says_so() {
+    fn payload_names_the_set_that_generated_it() {
         let it = payload(&pull(), |object| {
             let owner = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "fleet"});
             object["metadata"]["ownerReferences"] = json!([owner]);
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn its_form_is_that_of_all_the_rest_of_it() {
+    fn payload_hash_covers_everything_that_is_delivered() {
         let form =
             |change: &dyn Fn(&mut Value)| payload(&pull(), change)["metadata"]["annotations"][names::PAYLOAD].clone();
         let plain = form(&|_| ());

@@ -131,7 +131,7 @@ fn assert_bounded(mirror: &MirroredStatus) {
 }
 
 #[test]
-fn what_a_cluster_says_is_written_once_and_bounded() {
+fn writes_any_reported_status_once_and_bounded() {
     holds(1200, reports, |report| {
         let Some(pull_work) = PullWork::read(&work(&application(|_| ()), &Requests::default(), Some(report))) else {
             panic!("the status alone makes no work unreadable")
@@ -164,7 +164,7 @@ fn what_a_cluster_says_is_written_once_and_bounded() {
 }
 
 #[test]
-fn any_work_is_read_as_one_of_the_pull_model_or_none() {
+fn parses_or_ignores_any_work() {
     let inputs = || {
         let form = payload(&application(|_| ()), &Requests::default());
         let report = reported(&[

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_or_reordered_status_is_read_for_what_it_is() {
+    fn reads_empty_and_reordered_statuses() {
         let form = payload(&application(|_| ()), &Requests::default());
         let ours = reported(&[("payload", &form), ("healthStatus", "Healthy")]);
         let mut namespace = reported(&[("healthStatus", "Degraded")]);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn why_the_agent_cannot_apply_it_is_read_where_its_kind_is_not_known_to_it() {
+    fn reads_the_apply_error_of_an_unknown_kind() {
         let mut refused = reported(&[]);
         refused["resourceMeta"]["resource"] = json!("");
         refused["conditions"] = json!([
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_on_the_cluster_says_nothing_however_much_is_left_of_it() {
+    fn application_missing_on_the_cluster_is_not_current() {
         let form = payload(&application(|_| ()), &Requests::default());
         let mut gone = reported(&[("payload", &form), ("healthStatus", "Healthy")]);
         gone["conditions"][1]["status"] = json!("False");
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_back_of_another_form_is_not_current() {
+    fn feedback_of_another_payload_is_not_current() {
         assert!(!read(&of(Some(reported(&[("payload", "of before")])))).is_current());
         assert!(!read(&of(Some(reported(&[])))).is_current());
         let mut peers = of(Some(reported(&[("healthStatus", "Healthy")])));

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_project_has_to_name_the_source_namespace_of_an_application_elsewhere() {
+    fn project_must_list_the_source_namespace() {
         let destinations = json!([{"server": "*", "namespace": "*"}]);
         let with = |sources: Value| project(&json!({"destinations": destinations, "sourceNamespaces": sources}));
         let elsewhere = application("team-a", |_| ());
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_project_refuses_unless_argo_cd_makes_it_itself() {
+    fn missing_project_is_refused_except_default() {
         assert_eq!(check(&application("argocd", |_| ()), None), Ok(()));
         let of = |name: &'static str| application("argocd", move |object| object["spec"]["project"] = json!(name));
         assert_eq!(check(&of(""), None), Ok(()));

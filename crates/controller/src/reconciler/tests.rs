@@ -167,7 +167,7 @@ async fn run(reconciler: &mut Reconciler, seconds: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hanging_writes_delay_neither_other_controllers_nor_tenants_nor_events() {
+async fn hanging_writes_delay_no_other_controller_tenant_or_event() {
     let mut reconciler = reconciler(&[&APPLICATION, &CLUSTER], CLOCKS);
     enqueue(
         &mut reconciler,
@@ -215,7 +215,7 @@ async fn hanging_writes_delay_neither_other_controllers_nor_tenants_nor_events()
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_are_written_while_writes_never_cease() {
+async fn writes_events_during_endless_writes() {
     let mut reconciler = reconciler(&[&APPLICATION], CLOCKS);
     enqueue(
         &mut reconciler,
@@ -236,7 +236,7 @@ async fn events_are_written_while_writes_never_cease() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_concerns_one_object_and_is_tried_again_later_and_later() {
+async fn panic_affects_one_object_and_is_retried_with_backoff() {
     let mut reconciler = reconciler(&[&APPLICATION], CLOCKS);
     enqueue(
         &mut reconciler,
@@ -280,7 +280,7 @@ async fn a_panic_concerns_one_object_and_is_tried_again_later_and_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_in_the_index_lists_the_kind_again_later_and_later() {
+async fn panic_in_the_index_relists_the_kind_with_backoff() {
     let mut reconciler = reconciler(&[&APPLICATION], CLOCKS);
     run(&mut reconciler, 1).await;
     for (lists, wait) in [(2, 2), (3, 3), (4, 5)] {
@@ -295,7 +295,7 @@ async fn a_panic_in_the_index_lists_the_kind_again_later_and_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_becomes_due_while_the_loop_works_is_reconciled() {
+async fn reconciles_an_object_that_becomes_due_during_the_loop() {
     thread_local! {
         static STEP: Cell<u64> = const { Cell::new(0) };
         static READINGS: Cell<u64> = const { Cell::new(0) };
@@ -326,7 +326,7 @@ async fn an_object_that_becomes_due_while_the_loop_works_is_reconciled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_lease_is_renewed_during_a_backlog_of_100_000_objects() {
+async fn renews_the_lease_during_a_backlog_of_100000_objects() {
     const OBJECTS: u64 = 100_000;
     thread_local! {
         static START: std::time::Instant = (CLOCKS.elapsed)();
@@ -367,7 +367,7 @@ async fn the_lease_is_renewed_during_a_backlog_of_100_000_objects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_standby_forgets_what_another_replica_has_done() {
+async fn standby_forgets_work_done_by_another_replica() {
     let mut reconciler = reconciler(&[&APPLICATION], CLOCKS);
     let (sender, leads) = watch::channel(false);
     reconciler.leads = leads;

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_says_whether_it_lives_and_is_ready_and_why_not() {
+    async fn probes_report_liveness_readiness_and_reasons() {
         static IS_WELL: AtomicBool = AtomicBool::new(false);
         let unless_well = |reason: &'static str| {
             move || {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn metrics_come_with_the_type_prometheus_knows_them_by() {
+    async fn metrics_have_the_openmetrics_content_type() {
         let (address, _server) = serving(|| Ok(()), || Ok(())).await;
         let answer = sent(address, "GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n").await;
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_served_is_refused() {
+    async fn refuses_unknown_paths_and_methods() {
         let (address, _server) = serving(|| Ok(()), || Ok(())).await;
         for (method, path, status) in [
             ("GET", "/", "404 Not Found"),
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nonsense_ends_only_the_connection_it_came_by() {
+    async fn malformed_request_ends_only_its_connection() {
         let (address, server) = serving(|| Ok(()), || Ok(())).await;
         let long = format!("GET /healthz HTTP/1.1\r\nx: {}", "y".repeat(2 * MAX_REQUEST_SIZE));
         let tls = "\u{16}\u{3}\u{1}\u{0}hello\r\n\r\n";
@@ -265,7 +265,7 @@ mod tests {
 
     /// In a paused runtime, time advances to the next timer when all tasks wait.
     #[tokio::test(start_paused = true)]
-    async fn those_who_ask_slowly_do_not_keep_others_out_for_long() {
+    async fn slow_clients_block_others_only_briefly() {
         let (address, _server) = serving(|| Ok(()), || Ok(())).await;
         let mut slow = Vec::new();
         for _ in 0..MAX_CONNECTIONS {
@@ -286,14 +286,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_is_for_one_request() {
+    async fn connection_serves_one_request() {
         let (address, _server) = serving(|| Ok(()), || Ok(())).await;
         let twice = "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n".repeat(2);
         assert_eq!(sent(address, &twice).await.matches("200 OK").count(), 1);
     }
 
     #[tokio::test]
-    async fn who_drops_it_closes_all() {
+    async fn aborting_the_server_closes_all_connections() {
         let (address, server) = serving(|| Ok(()), || Ok(())).await;
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(b"GET /healthz").await.unwrap();

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn tenants_take_turns_whatever_the_length_of_their_lines() {
+    fn tenants_alternate_regardless_of_queue_length() {
         let mut turns = FairQueue::default();
         for item in ["a1", "a2", "a3"] {
             turns.push(&flow("a", "one"), item);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn clusters_of_a_tenant_take_turns_and_gain_no_turn_against_other_tenants() {
+    fn clusters_of_a_tenant_alternate_within_its_turns() {
         let mut turns = FairQueue::default();
         for (cluster, item) in [("one", "a1"), ("one", "a2"), ("two", "a3"), ("three", "a4")] {
             turns.push(&flow("a", cluster), item);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_passed_over_keeps_its_items_in_order() {
+    fn skipped_tenant_keeps_the_order_of_its_items() {
         let mut turns = FairQueue::default();
         for item in ["a1", "a2"] {
             turns.push(&flow("a", "one"), item);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_made_by_the_tenant_with_most_items() {
+    fn largest_tenant_makes_room_for_others() {
         let mut turns = FairQueue::default();
         for item in ["a1", "a2", "a3"] {
             turns.push(&flow("a", "one"), item);

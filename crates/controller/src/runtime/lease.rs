@@ -262,7 +262,7 @@ mod tests {
     const OLD: &str = "2025-12-31T23:59:59.000000Z";
 
     #[test]
-    fn who_finds_no_lease_makes_one_and_leads_until_the_deadline() {
+    fn creates_a_missing_lease_and_leads_until_the_deadline() {
         let (mut me, now) = (me(), start());
         let step = me.next(None, now);
         assert!(matches!(step, Step::Create(_)), "{step:?}");
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_renewal_changes_its_time_alone_and_is_conditional() {
+    fn renewal_changes_only_its_time_and_is_conditional() {
         let (mut me, now) = (me(), start());
         let mut lease = written(me.next(None, now));
         lease.metadata.resource_version = Some("8".to_owned());
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_of_another_is_respected_until_it_has_not_changed_for_as_long_as_it_says() {
+    fn respects_a_foreign_lease_until_its_duration_passes_unchanged() {
         let (mut me, now) = (me(), start());
         // By the wall clock, this Lease expired long ago or never expires.
         for time in ["1999-01-01T00:00:00.000000Z", "2099-01-01T00:00:00.000000Z"] {
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wall_clock_that_jumps_changes_nothing() {
+    fn wall_clock_jumps_change_nothing() {
         let (mut me, now) = (me(), start());
         let jumped = |seconds, wall_time: &str| LeaseTime {
             wall_time: wall_time.parse().unwrap(),
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sees_another_holder_leads_no_more_at_once() {
+    fn stops_leading_when_another_holder_is_seen() {
         let (mut me, now) = (me(), start());
         let lease = written(me.next(None, now));
         for seen in [
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_too_long_ago_gives_nothing() {
+    fn late_response_grants_no_leadership() {
         let (mut me, now) = (me(), start());
         let lease = written(me.next(None, now));
         me.written(&lease, now.clock);
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_released_lease_is_anybodys() {
+    fn released_lease_can_be_acquired_by_anyone() {
         let (mut me, now) = (me(), start());
         let lease = Lease {
             metadata: of_other(OLD).metadata,
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_lease_is_understood_as_far_as_it_goes() {
+    fn tolerates_malformed_leases() {
         let now = start();
         // These Leases have no holder.
         for spec in [
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn an_identity_names_the_host_and_differs_after_a_restart() {
+    fn identity_names_the_host_and_is_unique_per_start() {
         assert_eq!(identity("controller-0", 0x2a), "controller-0_000000000000002a");
     }
 }

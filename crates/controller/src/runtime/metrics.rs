@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_has_the_names_and_labels_that_dashboards_ask_for() {
+    fn exposes_the_metrics_and_labels_that_dashboards_query() {
         let metrics = metrics();
         let clone = metrics.clone();
         metrics.reconciled("application-status");
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_is_counted_and_what_is_put_to_use_is_not() {
+    fn counts_issued_certificates_by_kind() {
         let metrics = metrics();
         let authority = Recipe::Authority {
             common_name: "ca".into(),
@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn lag_is_a_histogram_of_seconds() {
+    fn exports_watch_lag_as_a_histogram_in_seconds() {
         let metrics = metrics();
         metrics.lagged("manifestworks", Duration::from_millis(1500));
         metrics.lagged("manifestworks", Duration::from_secs(3600));
@@ -526,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_open_metrics() {
+    fn renders_openmetrics_text() {
         let text = metrics().render();
         assert!(text.ends_with("# EOF\n"), "{text}");
         let help = "# HELP argocd_ocm_cmp_leader 1 if this replica is the leader, otherwise 0.\n\
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_process_uses_is_read_of_proc() {
+    fn reads_process_usage_from_proc() {
         let stat = "7 (a) R (b) S 1 7 7 0 -1 4194560 1 0 0 0 250 175 9 9 20 0 4 0 1 1 1";
         assert_eq!(cpu_seconds(stat), Some(4.25));
         assert_eq!(
@@ -568,7 +568,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_few_reasons() {
+    fn maps_errors_to_few_reasons() {
         let api = |code| Reason::of(&Error::Api(Box::new(Status::failure("", "").with_code(code)))).name();
         let reasons: Vec<_> = [401, 403, 404, 409, 410, 422, 429, 500, 503, 504].map(api).into();
         let desired = [

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn events_beyond_the_limit_are_dropped_of_the_namespace_with_most() {
+    fn full_outbox_drops_events_of_the_largest_namespace() {
         let mut outbox = Outbox::default();
         for number in 0..CAPACITY {
             assert_eq!(outbox.put(recorded("loud", number)), Enqueued::Waiting);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_event_that_is_dropped_is_announced_once_for_each_burst() {
+    fn announces_only_the_first_dropped_event_of_a_burst() {
         let mut outbox = Outbox::default();
         let fill = |outbox: &mut Outbox| (0..=CAPACITY).map(|number| outbox.put(recorded("a", number))).last();
         assert_eq!(fill(&mut outbox), Some(Enqueued::Dropped { first: true }));

@@ -43,13 +43,13 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_an_error_without_its_message() {
+    fn panic_error_does_not_contain_its_message() {
         assert_eq!(guard(|| 7), Ok(7));
         let panicked = guard(|| -> u8 { panic!("the password is {}", password()) });
         assert_eq!(format!("{panicked:?}"), "Err(Panicked)");
     }
 
-    /// The program that [`a_panic_is_one_line_of_the_log`] starts, as a process has one panic hook and one log.
+    /// The program that [`panic_is_one_line_in_the_log`] starts, as a process has one panic hook and one log.
     #[test]
     #[ignore = "started by another test"]
     fn panics_twice() {
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_one_line_of_the_log() {
+    fn panic_is_one_line_in_the_log() {
         let itself = std::env::current_exe().expect("the program of the tests");
         let test = "runtime::panics::tests::panics_twice";
         let output = std::process::Command::new(itself)

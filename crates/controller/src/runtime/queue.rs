@@ -506,7 +506,7 @@ mod tests {
     const FAILED: Outcome = Outcome::Failed { retry_after: None };
 
     #[test]
-    fn what_happens_at_once_is_looked_at_once() {
+    fn coalesces_requests_within_a_short_time() {
         let mut test = Test::new();
         test.enqueue(0, Refresh::Unchanged);
         test.enqueue(100, Refresh::Unchanged);
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_while_it_is_written_is_looked_at_after_that() {
+    fn change_during_a_write_is_reconciled_after_it() {
         let mut test = Test::new();
         test.enqueue(0, Refresh::Unchanged);
         let due = test.pop(200).expect("it is due");
@@ -534,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_is_tried_later_and_later_whatever_happens() {
+    fn failures_are_retried_with_backoff_despite_new_requests() {
         let mut test = Test::new();
         test.enqueue(0, Refresh::Unchanged);
         let mut now = 0;
@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_looked_at_later_is_looked_at_sooner_when_it_is_touched() {
+    fn new_request_overrides_a_later_requeue() {
         let mut test = Test::new();
         test.enqueue(0, Refresh::Unchanged);
         let due = test.pop(200).expect("it is due");
@@ -574,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn the_api_server_says_how_long_to_wait() {
+    fn honours_retry_after_of_the_api_server() {
         let mut test = Test::new();
         test.enqueue(0, Refresh::Unchanged);
         let due = test.pop(200).expect("it is due");
@@ -584,7 +584,7 @@ mod tests {
     }
 
     #[test]
-    fn jitter_shortens_a_wait_by_half_at_most() {
+    fn jitter_shortens_a_delay_by_at_most_half() {
         for (jitter, desired) in [(0.0, 700), (1.0, 450), (0.5, 575), (7.0, 450)] {
             let mut test = Test::new();
             test.enqueue(0, Refresh::Unchanged);
@@ -596,7 +596,7 @@ mod tests {
     }
 
     #[test]
-    fn argo_cd_is_not_asked_too_often_to_look_again() {
+    fn limits_how_often_argo_cd_is_asked_to_refresh() {
         let mut test = Test::new();
         test.enqueue(0, Refresh::Needed);
         let due = test.pop(200).expect("it is due");
@@ -615,7 +615,7 @@ mod tests {
     }
 
     #[test]
-    fn argo_cd_is_not_asked_to_look_at_what_it_has_noticed() {
+    fn requests_no_refresh_that_argo_cd_already_does() {
         let mut test = Test::new();
         test.enqueue(0, Refresh::Needed);
         test.enqueue(50, Refresh::Done);
@@ -626,7 +626,7 @@ mod tests {
     }
 
     #[test]
-    fn argo_cd_is_not_asked_for_all_at_once() {
+    fn spreads_refresh_requests_over_time() {
         let mut queue = Queue::new(Duration::from_secs(1));
         let start = Instant::now();
         for name in ["a", "b", "c"] {
@@ -671,7 +671,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_with_thousands_of_objects_delays_another_by_a_few() {
+    fn tenant_with_thousands_of_objects_barely_delays_others() {
         let (mut queue, start) = (Queue::new(Duration::ZERO), Instant::now());
         affected(&mut queue, "large", 0..3000, start);
         let now = start + DEBOUNCE;
@@ -685,7 +685,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_with_slow_writes_wait_in_a_line_of_their_own() {
+    fn objects_with_slow_writes_use_a_separate_queue() {
         let mut test = Test::new();
         test.enqueue(0, Refresh::Unchanged);
         let due = test.pop(200).expect("it is due");
@@ -703,7 +703,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_is_dropped_while_it_waits_is_not_looked_at() {
+    fn dropped_object_is_not_reconciled() {
         let (mut queue, start) = (Queue::new(Duration::ZERO), Instant::now());
         affected(&mut queue, "argocd", 0..3, start);
         let now = start + DEBOUNCE;
@@ -738,7 +738,7 @@ mod tests {
 
             /// No due object is lost, and no object is reconciled twice at the same time.
             #[test]
-            fn every_object_that_was_touched_is_looked_at(steps in prop::collection::vec((0..6_u8, 0..9_usize, 0..400_u64), 1..200)) {
+            fn reconciles_every_requested_object(steps in prop::collection::vec((0..6_u8, 0..9_usize, 0..400_u64), 1..200)) {
                 let mut queue = Queue::new(Duration::from_secs(1));
                 let mut now = Instant::now();
                 let mut open: Vec<Due> = Vec::new();

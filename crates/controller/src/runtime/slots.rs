@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn no_group_takes_the_reserved_slots_of_another() {
+    fn group_cannot_use_slots_reserved_for_another() {
         let now = Instant::now();
         for (total, groups, group_limit, others) in [(48, 2, 42, 6), (48, 12, 37, 1), (8, 4, 5, 1), (1000, 3, 834, 83)]
         {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_slots_than_groups_are_taken_in_turns() {
+    fn groups_share_slots_when_there_are_too_few() {
         let now = Instant::now();
         let mut slots = Slots::new(1, 5);
         assert_eq!(fill(&mut slots, 0, 0, false, now), 1);
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn one_namespace_and_one_cluster_leave_slots_to_others() {
+    fn one_namespace_or_cluster_leaves_slots_for_others() {
         let now = Instant::now();
         let mut slots = Slots::new(48, 2);
         let all = flow("a", "a");
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_writes_have_a_quarter_of_the_slots_and_the_rest_of_them_is_given_up() {
+    fn slow_writes_are_limited_to_a_quarter_of_the_slots() {
         let start = Instant::now();
         let mut slots = Slots::new(48, 2);
         assert_eq!(fill(&mut slots, 0, 0, false, start), 42);
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_given_up_while_every_answer_is_late() {
+    fn cancels_no_write_while_every_response_is_slow() {
         let start = Instant::now();
         let mut slots = Slots::new(48, 2);
         assert_eq!(fill(&mut slots, 0, 0, false, start), 42);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_writes_of_one_group_leave_room_for_slow_writes_of_another() {
+    fn slow_writes_of_one_group_leave_slots_for_another() {
         let now = Instant::now();
         let mut slots = Slots::new(48, 12);
         assert_eq!(fill(&mut slots, 0, 0, true, now), 10);

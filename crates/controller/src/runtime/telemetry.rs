@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_one_line_of_time_level_module_message_and_fields() {
+    fn text_event_is_one_line_with_time_level_module_and_fields() {
         let lines = logged(Level::Info, Format::Text, || {
             info!(application = "argocd/shop", works = 3, "written");
         });
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_have_written_cannot_look_like_another_event_or_field() {
+    fn escapes_foreign_texts_in_log_events() {
         let evil = "no\n2026-01-01T00:00:00Z ERROR leader=true \u{1b}[31m";
         let lines = logged(Level::Info, Format::Text, || {
             info!(reason = evil, "quoted");
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_an_object_per_line_with_the_fields_at_its_top() {
+    fn json_event_is_one_object_per_line_with_flat_fields() {
         let lines = logged(Level::Info, Format::Json, || {
             info!(application = %"argocd/shop", works = 3, "written\nhere");
         });
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn we_are_told_at_the_level_and_libraries_only_when_something_is_wrong() {
+    fn libraries_log_only_warnings_and_errors() {
         let all = || {
             error!("ours 1");
             warn!("ours 2");
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_kube_cannot_read_is_not_told() {
+    fn response_that_kube_cannot_parse_is_not_logged() {
         let lines = logged(Level::Trace, Format::Text, || {
             warn!(target: "kube_client::client", "{}, {:?}", r#"{"data":{"password":"cGFzcw=="}}"#, "missing field");
         });
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_cannot_be_written_hurts_nobody() {
+    fn closed_log_output_is_ignored() {
         struct Closed;
         impl Write for Closed {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {

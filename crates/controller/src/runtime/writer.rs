@@ -555,7 +555,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_what_the_api_server_does_not_accept() {
+    fn describes_writes_that_the_api_server_refuses() {
         let rejected = refusal(&WORKS, 403, "admission webhook\n\"w\" denied the request: no").expect("it is refused");
         let text = "ManifestWork eu1/shop cannot be created: admission webhook \"w\" denied the request: no";
         assert_eq!((&*rejected.text, rejected.is_final), (text, true));
@@ -577,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn repeats_nothing_that_the_api_server_says_of_a_secret() {
+    fn refusal_of_a_secret_does_not_repeat_the_response() {
         let rejected = refusal(&SECRETS, 403, "invalid value: hunter2").expect("it is refused");
         assert_eq!(rejected.text, "Secret eu1/shop cannot be created: forbidden");
     }

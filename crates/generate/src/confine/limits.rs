@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processes_are_counted_by_namespace_since_linux_5_14() {
+    fn linux_counts_processes_per_namespace_since_5_14() {
         for release in ["5.14.0-70.el9", "6.18.5", "10.0"] {
             assert!(counts_processes_by_namespace(release), "{release}");
         }

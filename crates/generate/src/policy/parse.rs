@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_policy_is_refused() {
+    fn refuses_files_that_are_not_policies() {
         for (text, expected) in [
             ("", "policy.yaml: the file is empty, not a policy"),
             ("# nothing\n---\n", "policy.yaml: the file is empty, not a policy"),
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn the_projects_must_be_there() {
+    fn requires_projects() {
         for (projects, expected) in [
             (
                 "[]",
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_wrong_is_told_at_once_with_its_path() {
+    fn reports_every_error_with_its_path() {
         let message = told_about(
             "[{names: [team-a, 12, '', Team, 'shop-[', 'a, b'], cluster: [eu1], clusters: eu1, namespaces: [], kinds: }, \
              {names: [b], namespaces: [Shop], clusters: [eu_1], secrets: 'true', clusterScoped: 1, executor: {namspace: shop, name: A_}}, \
@@ -409,7 +409,7 @@ error: policy.yaml: projects[4].executor.name: \"A_\" is not a ServiceAccount's 
     }
 
     #[test]
-    fn a_kind_that_no_object_has_is_refused() {
+    fn refuses_invalid_kinds() {
         let way_out = "write it as Kind.group, like Deployment.apps, and a core kind alone, like ConfigMap";
         for (kind, what) in [
             ("configmaps", "is not a kind"),
@@ -443,7 +443,7 @@ error: policy.yaml: projects[4].executor.name: \"A_\" is not a ServiceAccount's 
     }
 
     #[test]
-    fn an_entry_that_cannot_be_reached_is_refused() {
+    fn refuses_unreachable_entries() {
         assert_eq!(
             told_about(
                 "[{names: ['team-*']}, {names: [x, team-a]}, {names: ['team-*']}, {names: ['*']}, {names: ['z?']}]"

@@ -282,7 +282,7 @@ fn is_valid(entries: &[Value]) -> bool {
 }
 
 #[test]
-fn a_policy_allows_what_the_model_allows() {
+fn random_policy_agrees_with_the_model() {
     holds(
         2500,
         || (entries(), vec(questions(), 1..6)),
@@ -336,7 +336,7 @@ fn narrow(entry: &mut Value, how: u8, at: Index) {
 }
 
 #[test]
-fn what_is_taken_from_a_policy_allows_nothing_more() {
+fn narrowed_policy_never_allows_more() {
     let inputs = || (entries(), 0..5_u8, any::<Index>(), vec(questions(), 1..6));
     holds(2500, inputs, |(entries, how, at, questions)| {
         let Some(before) = parse(&entries) else { return };
@@ -383,7 +383,7 @@ fn spoil(fields: &mut Map<String, Value>, field: &str, how: usize) {
 }
 
 #[test]
-fn a_limit_that_is_misspelled_is_refused() {
+fn refuses_misspelled_limits() {
     let inputs = || (entries(), any::<Index>(), 0..40_usize);
     holds(1500, inputs, |(mut entries, at, how)| {
         if !is_valid(&entries) {
@@ -398,7 +398,7 @@ fn a_limit_that_is_misspelled_is_refused() {
 }
 
 #[test]
-fn what_is_wrong_with_a_policy_is_told_in_lines_that_name_the_file() {
+fn every_policy_error_line_names_the_file() {
     let inputs = || {
         let changed = entries().prop_flat_map(|entries| mutated(vec![text(&entries)]));
         let strange = vec(hostile_json(), 1..3).prop_map(|entries| text(&entries).into_bytes());

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotes_what_yaml_reads_otherwise_and_escapes_what_is_not_a_name() {
+    fn quotes_ambiguous_yaml_and_escapes_other_texts() {
         for (text, expected) in [
             ("eu-1", "eu-1"),
             ("Certificate.cert-manager.io", "Certificate.cert-manager.io"),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn names_the_config_map_where_the_policy_is_the_shipped_one() {
+    fn refusal_names_the_shipped_config_map() {
         assert_eq!(
             no_entry("web", MOUNTED),
             "the policy has no entry for project web, so it may deliver nothing: add `- names: [web]`, with its clusters, namespaces \

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_told_what_means_something_for_it() {
+    fn announces_only_parameters_for_the_source_type() {
         let names = |kind| -> Vec<String> {
             let all = announced(kind, &[]).into_iter();
             all.map(|parameter| parameter["name"].as_str().expect("a name").to_owned())
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn each_has_the_value_that_holds() {
+    fn announces_effective_values() {
         let parameters = r#"[{"name":"helm-parameters","map":{"a":"b=c"}},{"name":"helm-value-files","array":["x.yaml","y.yaml"]},
             {"name":"colour","string":"red"},{"name":"allow-empty","string":"maybe"}]"#;
         let env = [
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_announced_in_the_shape_that_the_application_gives_it() {
+    fn announces_values_in_the_applications_form() {
         let parameters = r#"[{"name":"clusters","string":"eu1,us1"},{"name":"placement","array":["fleet/eu"]},
             {"name":"include","array":["a","b"],"string":"c"},{"name":"overlays","array":["eu1=a","us1=b"]}]"#;
         let all = announced("directory", &[("ARGOCD_APP_PARAMETERS", parameters)]);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_of_one_application_that_others_are_told_too() {
+    fn announcements_are_independent_of_the_application_name() {
         let (name, others) = (("ARGOCD_APP_NAME", "shop"), [("TARGET_CLUSTER", "eu1")]);
         assert_eq!(announced("helm", &[name, others[0]]), announced("helm", &others));
     }

@@ -145,7 +145,7 @@ fn namespace(work: &ManifestWork<'_>) -> String {
 }
 
 #[test]
-fn an_application_gets_works_for_its_clusters_or_plain_lines() {
+fn random_settings_give_works_for_each_target_or_plain_errors() {
     let folder = guestbook();
     holds(700, given, |given| {
         let settings = match given.resolve(&folder) {
@@ -216,7 +216,7 @@ fn the_order_of_parameters_does_not_matter() {
 }
 
 #[test]
-fn a_setting_means_the_same_however_it_is_given() {
+fn every_form_of_a_setting_has_the_same_result() {
     let cluster = "[a-z0-9]([-a-z0-9]{0,20}[a-z0-9])?";
     let inputs = move || {
         (
@@ -269,7 +269,7 @@ fn a_setting_means_the_same_however_it_is_given() {
 }
 
 #[test]
-fn announcements_are_a_list_whatever_an_application_has() {
+fn announcements_are_always_a_list_or_plain_errors() {
     let folder = guestbook();
     holds(400, given, |given| match announcements(&folder, &given.env()) {
         Ok(text) => {

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_quantities() {
+    fn parses_sizes_as_quantities() {
         assert_eq!(quantity("10M"), Ok(10_000_000));
         assert_eq!(quantity("1Ki"), Ok(1024));
         assert_eq!(quantity("7"), Ok(7));
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_argo_cd_says_is_filled_in() {
+    fn expands_argo_cds_build_variables() {
         let env = [
             ("ARGOCD_APP_NAME", "shop"),
             ("PATH", "/bin"),

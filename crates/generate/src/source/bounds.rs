@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn names_what_helm_would_take_for_more_than_a_name() {
+    fn names_characters_that_helm_would_interpret() {
         for (name, expected) in [
             ("x,/etc/passwd", Some("a comma")),
             (r"a\", Some("a backslash")),

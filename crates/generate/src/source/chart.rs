@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn links_out_of_the_repository_are_refused_wherever_they_are() {
+    fn refuses_links_out_of_the_repository() {
         for (name, target) in [
             ("a", "../../secret"),
             ("a", "/proc/self/environ"),
@@ -522,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn packaged_charts_are_looked_into() {
+    fn checks_packaged_charts() {
         let inner = archive(&[("sub/values.schema.json", br#"{"$ref": "file:///etc/passwd"}"#)]);
         let nested = (0..10).fold(archive(&[("a/Chart.yaml", b"")]), |inner, _| {
             archive(&[("a/charts/b.tgz", &inner)])
@@ -577,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_refers_to_itself_only() {
+    fn schema_may_reference_only_itself() {
         for (schema, is_fine) in [
             (
                 r##"{"$schema": "http://json-schema.org/draft-07/schema#", "$ref": "#/definitions/a"}"##,

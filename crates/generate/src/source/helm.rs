@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distributions_add_to_versions() {
+    fn strips_distribution_suffixes_from_versions() {
         for version in ["1.34.0", "v1.34.0", "v1.34.0+k3s1", "1.34.0-eks-1a2b"] {
             assert_eq!(plain_version(version), "1.34.0", "{version}");
         }
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn release_names_are_no_templates_and_no_flags() {
+    fn refuses_release_names_that_are_templates_or_flags() {
         let long = "a".repeat(54);
         for name in ["shop", "shop-blue.v1", "0", &long[1..]] {
             assert!(is_release_name(name), "{name}");
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_helm_wrote_is_cut_by_template() {
+    fn splits_helm_output_by_template() {
         let texts = |written: &str| -> Vec<(String, String)> {
             let texts = by_template(written.as_bytes()).into_iter();
             texts

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_the_forms_of_addresses() {
+    fn recognizes_every_form_of_remote_address() {
         for name in [
             "https://example.com/x",
             "HTTP:example.com",

@@ -113,7 +113,7 @@ mod tests {
     use proptest::prelude::{any, proptest};
 
     #[test]
-    fn reads_keys_that_people_write() {
+    fn accepts_keys_that_helm_can_parse() {
         for key in [
             "image.tag",
             "containers[0].args[1]",
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn commas_are_part_of_a_value_but_not_of_a_list() {
+    fn escapes_commas_in_values_but_not_in_lists() {
         for (given, expected) in [
             ("a,b", r"a\,b"),
             (r"a\,b,,c", r"a\,b\,\,c"),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_read_as_they_are() {
+    fn escapes_paths_for_helm() {
         assert_eq!(file(r"/a\,b=/c"), r"/a\\\,b=/c");
         assert_eq!(element("/a,b"), r#""/a,b""#);
         assert_eq!(element(r#"/a"b"#), r#""/a""b""#);

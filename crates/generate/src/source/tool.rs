@@ -511,7 +511,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(300);
 
     #[test]
-    fn a_tool_is_fed_and_read() {
+    fn runs_a_tool_with_input_and_without_our_environment() {
         assert_eq!(run(LONG, "cat; echo b", Some("a\n")), Ok(Ok("a\nb\n".to_owned())));
         assert_eq!(
             run(LONG, "echo \"$SECRET\"", None),
@@ -521,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_collects_late_unless_told_otherwise() {
+    fn sets_gogc_unless_configured() {
         let collects_at = |env: Env| {
             let tools = tools_with(&env, LONG, None);
             let value = tools.env.iter().filter(|(name, _)| name == "GOGC");
@@ -532,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_has_a_home_that_is_not_the_folder() {
+    fn tool_gets_a_home_outside_the_folder() {
         assert_eq!(run(LONG, "echo $HOME", None), Ok(Ok("/\n".to_owned())));
         let env = [("PATH", "/usr/bin:/bin"), ("HOME", "/home/user")];
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -551,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_complains_about_is_one_line() {
+    fn error_of_a_tool_is_one_line() {
         let script = "echo 'Error: no such\n  thing\n\nUse --debug flag to see more' >&2; exit 1";
         assert_eq!(run(LONG, script, None), Ok(Err("no such thing".to_owned())));
         let here = env::current_dir().expect("a folder");
@@ -569,7 +569,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_a_crash_for_want_of_memory_from_other_failures() {
+    fn recognizes_out_of_memory_crashes() {
         let dump = "\ngoroutine 1 [running]:\nruntime.throw()\n";
         for error_output in [
             "runtime: out of memory: cannot allocate 4194304-byte block\nfatal error: out of memory\n",
@@ -589,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_relative_to_the_folder() {
+    fn paths_in_errors_are_relative_to_the_folder() {
         for (error_output, shown) in [
             ("no /a/b/c.yaml", "no ../b/c.yaml"),
             ("'/a' and /a: bad", "'..' and ..: bad"),
@@ -602,7 +602,7 @@ mod tests {
     }
 
     #[test]
-    fn violations_of_a_schema_are_said_in_one_order() {
+    fn sorts_schema_violations() {
         let error_output =
             "in chart:\nweb:\n- at '/b': none\n  - at '/b/z': one\n  - at '/b/y': two\n- at '/a': 1\ndb:\n- at '': 0";
         let mut lines = vec!["in chart:", "web:", "- at '/a': 1", "- at '/b': none"];
@@ -611,7 +611,7 @@ mod tests {
     }
 
     #[test]
-    fn it_may_not_take_for_ever_nor_write_for_ever() {
+    fn limits_time_and_output_of_a_tool() {
         let message = run(Duration::from_millis(50), "exec cat /dev/zero > /dev/null", None).unwrap_err();
         assert!(message.contains("sh has not ended after 0 seconds"), "{message}");
         // Its children must not outlive it either, such as the helm of a kustomization, which does not end with it.
@@ -626,7 +626,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_is_not_there_is_named() {
+    fn missing_tool_is_named() {
         let here = Path::new(".");
         let message = tools(LONG)
             .run(

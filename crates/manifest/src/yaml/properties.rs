@@ -63,7 +63,7 @@ fn ending_with_a_line_break(text: &str) -> String {
 }
 
 #[test]
-fn a_document_is_read_as_what_was_written() {
+fn parses_generated_documents() {
     holds(2500, known_documents, |known| {
         let read: Vec<_> = documents(&known.text).collect();
         let [Ok(read)] = &read[..] else {
@@ -74,7 +74,7 @@ fn a_document_is_read_as_what_was_written() {
 }
 
 #[test]
-fn what_is_printed_is_read_as_the_same_value() {
+fn written_yaml_and_json_parse_to_the_same_value() {
     holds(3000, texts, |text| {
         for value in documents(&text).map_while(Result::ok).map(|document| document.value) {
             let value = settled(value);
@@ -115,7 +115,7 @@ fn settled(value: Value<'_>) -> Value<'_> {
 }
 
 #[test]
-fn an_error_is_one_line_and_the_last_thing_read() {
+fn parse_error_is_one_line_and_ends_the_stream() {
     holds(4000, texts, |text| {
         let read: Vec<_> = documents(&text).collect();
         assert_eq!(read, documents(&text).collect::<Vec<_>>(), "the same each time");
@@ -146,7 +146,7 @@ fn assert_no_more(text: &str, count: usize) {
 }
 
 #[test]
-fn line_breaks_of_windows_change_nothing() {
+fn crlf_parses_like_lf() {
     holds(2500, texts, |text| {
         // In longer texts the other character reaches limits on the length of keys and lines in bytes, and the search for YAML in
         // text that begins like JSON.
@@ -164,7 +164,7 @@ fn line_breaks_of_windows_change_nothing() {
 }
 
 #[test]
-fn a_document_does_not_change_the_next_one() {
+fn documents_of_a_stream_are_independent() {
     holds(
         2500,
         || (texts(), texts()),
@@ -186,7 +186,7 @@ fn a_document_does_not_change_the_next_one() {
 }
 
 #[test]
-fn aliases_do_not_multiply_without_bound() {
+fn limits_alias_expansion() {
     let inputs = || (1..14_usize, 1..14_usize, proptest::bool::ANY);
     holds(25, inputs, |(levels, width, is_map)| {
         let mut text = "a0: &a0 [x, y]\n".to_owned();
@@ -226,7 +226,7 @@ fn count(value: &Value<'_>) -> usize {
 }
 
 #[test]
-fn depth_is_limited_in_every_style() {
+fn limits_depth_in_every_style() {
     let styles = [("[", "]"), ("{a: ", "}"), ("- ", ""), ("{\"a\":", "}"), ("[a: ", "]")];
     holds(
         20,

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn it_looks_as_kubectl_prints_it() {
+    fn writes_yaml_like_kubectl() {
         assert_eq!(
             yaml_of(r#"{"a":{"b":[{"c":1,"d":[]},[2,[3]],"e"]},"f":{},"g":null,"h":true,"i":1.5}"#),
             "a:\n  b:\n  - c: 1\n    d: []\n  - - 2\n    - - 3\n  - e\nf: {}\ng: null\nh: true\ni: 1.5\n"
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_could_be_misread_is_quoted() {
+    fn quotes_ambiguous_text() {
         for text in [
             "yes",
             "No",
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn several_lines_are_a_literal_block_where_that_is_exact() {
+    fn writes_exact_literal_blocks_for_several_lines() {
         for (text, expected) in [
             ("a\nb", "k: |-\n  a\n  b\n"),
             ("a\nb\n", "k: |\n  a\n  b\n"),
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_key_can_be_read_again() {
+    fn writes_long_keys_that_can_be_parsed() {
         let key = "k".repeat(KEY_MAX + 1);
         for value in [
             "1",

@@ -184,7 +184,7 @@ fn file() -> String {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "whoever runs the test says so")]
-fn the_crd_is_made_of_the_types() {
+fn crd_matches_the_types() {
     let made = file();
     if std::env::var_os(REWRITE).is_some() {
         std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(FILE), &made)
@@ -196,6 +196,6 @@ fn the_crd_is_made_of_the_types() {
     let diff = diff.unified_diff().context_radius(2).to_string();
     assert!(
         diff.is_empty(),
-        "{FILE} is not what the types say:\n{diff}\nWrite it anew by\n\n    {REWRITE}=1 cargo test -p ocm the_crd_is_made_of_the_types\n"
+        "{FILE} is not what the types say:\n{diff}\nWrite it anew by\n\n    {REWRITE}=1 cargo test -p ocm crd_matches_the_types\n"
     );
 }

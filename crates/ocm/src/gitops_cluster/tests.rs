@@ -16,7 +16,7 @@ fn ways(value: &Value, at: &str, all: &mut Vec<String>) {
 }
 
 #[test]
-fn a_field_that_holds_something_else_is_missing_and_no_other() {
+fn malformed_field_reads_as_missing_and_affects_no_other() {
     let whole = json!({
         "placementRef": {"kind": "Placement", "name": "all"},
         "argoServer": {"argoNamespace": "argocd"},
@@ -50,7 +50,7 @@ fn a_field_that_holds_something_else_is_missing_and_no_other() {
 }
 
 #[test]
-fn a_rollout_goes_to_all_at_once_unless_it_says_otherwise() {
+fn rollout_defaults_to_all() {
     let read = |text: &Value| serde_json::from_value::<Rollout>(text.clone()).expect("a rollout");
     assert_eq!(json!(read(&json!({}))), json!({"type": "All"}));
     let some = json!({"type": "Progressive", "progressive": {"maxConcurrency": "10%", "maxFailures": 1}});

@@ -51,7 +51,7 @@ fn texts() -> impl Strategy<Value = String> {
 }
 
 #[test]
-fn globs_match_what_trying_everything_matches() {
+fn globs_match_like_a_brute_force_matcher() {
     let inputs = || {
         let globs = prop_oneof![9 => globs(), 1 => hostile_text().prop_map(|text| text.chars().take(12).collect())];
         (globs, vec(texts(), 1..8))

@@ -10,7 +10,7 @@ fn now() -> Timestamp {
 }
 
 #[test]
-fn health_that_time_alone_changes_comes_in_its_order() {
+fn health_deadlines_are_ordered_and_exact() {
     holds(800, texts, |text| {
         let Ok(health_deadlines) = health_deadlines(&text, now()) else {
             return;

@@ -90,7 +90,7 @@ fn meet(bundle: &[u8], server: &Identity<'_>, client: &Identity<'_>, name: &str,
 }
 
 #[test]
-fn a_server_and_a_client_by_its_request_meet_over_tls_1_3() {
+fn server_and_requested_client_connect_over_tls_1_3() {
     let data = data_of(&AUTHORITY);
     let bundle = part(&AUTHORITY, TLS_CERTIFICATE);
     let made = make(&server(), Some(&data)).unwrap();
@@ -124,7 +124,7 @@ fn a_server_and_a_client_by_its_request_meet_over_tls_1_3() {
 }
 
 #[test]
-fn what_another_authority_of_the_same_name_has_signed_is_refused() {
+fn refuses_certificates_of_another_ca_with_the_same_name() {
     let other = new_authority();
     let bundle = part(&AUTHORITY, TLS_CERTIFICATE);
     let made = make(&server(), Some(&data_of(&AUTHORITY))).unwrap();

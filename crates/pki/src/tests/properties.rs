@@ -137,7 +137,7 @@ fn plain(subject: &SubjectParts) -> Option<(&str, BTreeSet<&str>)> {
 }
 
 #[test]
-fn a_request_gives_its_plain_subject_to_a_client_alone() {
+fn signs_plain_subjects_for_clients_only() {
     holds(600, subjects, |subject| {
         let is_repeated = |part: &Vec<_>| part.len() == 2 && part[0] == part[1];
         if subject.iter().any(is_repeated) {
@@ -195,7 +195,7 @@ fn bits() -> impl Strategy<Value = Vec<(Index, u8)>> {
 }
 
 #[test]
-fn no_bit_of_a_request_can_be_changed() {
+fn request_with_any_flipped_bit_is_refused() {
     let der = request_of(&FAST.key.key, &own_subject());
     assert!(read_request(&as_pem("CERTIFICATE REQUEST", &der)).is_ok());
     for bit in 0..der.len() * 8 {
@@ -207,7 +207,7 @@ fn no_bit_of_a_request_can_be_changed() {
 }
 
 #[test]
-fn a_request_that_was_changed_is_not_believed() {
+fn changed_request_is_refused() {
     static REQUEST: LazyLock<Vec<u8>> = LazyLock::new(|| request_of(&FAST.key.key, &own_subject()));
     let whole = read_request(&as_pem("CERTIFICATE REQUEST", &REQUEST)).unwrap();
     holds(1500, bits, |bits| {
@@ -238,7 +238,7 @@ fn issued() -> Vec<u8> {
 }
 
 #[test]
-fn a_certificate_that_was_changed_is_of_no_authority() {
+fn changed_certificate_has_no_issuer() {
     let whole = issued();
     assert!(only(&as_pem("CERTIFICATE", &whole)).is_issued_by(&FAST.certificate));
     holds(1500, bits, |bits| {
@@ -318,7 +318,7 @@ fn no_date_of_a_certificate_overflows() {
 }
 
 #[test]
-fn what_is_issued_is_what_was_asked_for_or_an_error() {
+fn issued_certificate_matches_the_recipe_or_fails() {
     let times = || {
         let seconds = Timestamp::MIN.as_second()..=Timestamp::MAX.as_second();
         let any = seconds.prop_map(|seconds| Timestamp::from_second(seconds).unwrap());
@@ -375,7 +375,7 @@ fn what_is_issued_is_what_was_asked_for_or_an_error() {
 }
 
 #[test]
-fn connections_are_read_or_refused_without_a_word_of_them() {
+fn config_errors_never_show_the_config() {
     let made = || {
         let recipe = Recipe::Client {
             common_name: "one".into(),

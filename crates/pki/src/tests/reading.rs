@@ -9,7 +9,7 @@ fn self_signed(key: &[u8], options: &str) -> Vec<u8> {
 }
 
 #[test]
-fn keys_are_known_in_every_form_in_which_others_write_them() {
+fn reads_keys_in_every_common_format() {
     let rsa = openssl("genrsa -traditional 2048", b"");
     let curve = openssl("ecparam -genkey -name prime256v1", b"");
     assert!(rsa.starts_with(b"-----BEGIN RSA PRIVATE KEY"));
@@ -34,7 +34,7 @@ fn keys_are_known_in_every_form_in_which_others_write_them() {
 }
 
 #[test]
-fn a_certificate_is_read_as_openssl_prints_it() {
+fn reads_a_certificate_like_openssl() {
     let key = openssl("genpkey -algorithm ED25519", b"");
     let pem = self_signed(
         &key,
@@ -69,7 +69,7 @@ fn a_certificate_is_read_as_openssl_prints_it() {
 }
 
 #[test]
-fn who_may_not_sign_has_signed_nothing() {
+fn only_a_ca_counts_as_issuer() {
     let key = openssl("genpkey -algorithm ED25519", b"");
     for (extension, is_authority) in [
         ("basicConstraints=critical,CA:true", true),
@@ -84,7 +84,7 @@ fn who_may_not_sign_has_signed_nothing() {
 }
 
 #[test]
-fn every_certificate_of_a_bundle_is_read_or_none() {
+fn reads_every_certificate_of_a_bundle_or_none() {
     let one = self_signed(&openssl("genpkey -algorithm ED25519", b""), "-subj /CN=one");
     let text = openssl("x509 -text", part(&AUTHORITY, TLS_CERTIFICATE));
     let both = [one.as_slice(), b"\r\n", &text].concat();
@@ -104,7 +104,7 @@ fn every_certificate_of_a_bundle_is_read_or_none() {
 }
 
 #[test]
-fn a_key_beside_certificates_is_not_told_to_those_who_trust_them() {
+fn strips_keys_from_trust_bundles() {
     let (certificate, key) = (part(&AUTHORITY, TLS_CERTIFICATE), part(&AUTHORITY, TLS_KEY));
     assert_eq!(Certificate::without_keys(certificate.to_vec()), certificate);
     for both in [[certificate, key].concat(), [key, b"\n", certificate].concat()] {
@@ -116,7 +116,7 @@ fn a_key_beside_certificates_is_not_told_to_those_who_trust_them() {
 }
 
 #[test]
-fn a_request_is_believed_only_with_its_key_and_a_plain_subject() {
+fn accepts_requests_only_with_valid_signature_and_subject() {
     let key = openssl("ecparam -genkey -noout -name prime256v1", b"");
     let asked = request(&key, &format!("{AGENT} -addext subjectAltName=DNS:hub,email:a@b.c"));
     let request_read = read_request(&asked).unwrap();

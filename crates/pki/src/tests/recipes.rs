@@ -17,7 +17,7 @@ fn verified(bundle: &[u8], certificate: &[u8], purpose: &str) -> Result<Vec<u8>,
 }
 
 #[test]
-fn an_authority_and_what_it_signs_are_as_rfc_5280_wants_them() {
+fn issued_certificates_conform_to_rfc_5280() {
     let bundle = part(&AUTHORITY, TLS_CERTIFICATE);
     let text = |pem| openssl_text("x509 -noout -text", pem);
     let authority = text(bundle);
@@ -63,7 +63,7 @@ fn an_authority_and_what_it_signs_are_as_rfc_5280_wants_them() {
 }
 
 #[test]
-fn authorities_that_others_have_made_sign() {
+fn signs_with_cas_that_others_created() {
     let curve = openssl("ecparam -genkey -name secp384r1", b"");
     for key in [
         openssl("genrsa -traditional 2048", b""),
@@ -103,7 +103,7 @@ fn authorities_that_others_have_made_sign() {
 }
 
 #[test]
-fn a_request_gets_a_clients_certificate_and_no_extension_of_its_own() {
+fn signed_request_is_a_client_certificate_without_its_extensions() {
     let key = openssl("genpkey -algorithm ED25519", b"");
     let extensions =
         "-addext basicConstraints=critical,CA:true -addext subjectAltName=DNS:hub -addext extendedKeyUsage=serverAuth";
@@ -126,7 +126,7 @@ fn a_request_gets_a_clients_certificate_and_no_extension_of_its_own() {
 }
 
 #[test]
-fn argo_cd_gets_a_client_with_its_key_and_whom_to_trust() {
+fn client_config_has_certificate_key_and_ca() {
     let recipe = Recipe::Client {
         common_name: "cluster1".into(),
         organizations: vec!["one".into(), "two".into()],
@@ -169,7 +169,7 @@ fn argo_cd_gets_a_client_with_its_key_and_whom_to_trust() {
 }
 
 #[test]
-fn tokens_are_signed_with_a_large_rsa_key() {
+fn token_key_is_a_large_rsa_key() {
     let made = make(&Recipe::Jwt, None).unwrap();
     let key = part(&made, "jwt.key");
     assert!(key.starts_with(b"-----BEGIN PRIVATE KEY-----\n"));
@@ -177,7 +177,7 @@ fn tokens_are_signed_with_a_large_rsa_key() {
 }
 
 #[test]
-fn what_the_old_authority_has_signed_is_trusted_until_it_is_dropped() {
+fn rotation_trusts_old_certificates_until_the_old_ca_is_dropped() {
     let first = written(BTreeMap::new(), &AUTHORITY);
     let data = |data: &BTreeMap<String, ByteString>| AuthorityData::new(data.clone()).unwrap();
     let bundle = |data: &BTreeMap<String, ByteString>| data[TLS_CERTIFICATE].0.clone();
@@ -236,7 +236,7 @@ fn what_the_old_authority_has_signed_is_trusted_until_it_is_dropped() {
 }
 
 #[test]
-fn what_cannot_be_made_says_which_part_is_not_right() {
+fn error_names_the_invalid_part() {
     let (bundle, key) = (part(&AUTHORITY, TLS_CERTIFICATE), part(&AUTHORITY, TLS_KEY));
     let said = |recipe: &Recipe, data: &AuthorityData| make(recipe, Some(data)).unwrap_err().to_string();
     let other = openssl("genpkey -algorithm ED25519", b"");

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_argo_cd_says_is_wrong_is_kept() {
+    fn keeps_argo_cds_errors_of_an_application() {
         let ours = json!({"source": {"plugin": {"name": "argocd-ocm-cmp"}}});
         let status = |phase: &str| {
             json!({

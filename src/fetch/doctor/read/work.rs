@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn works_of_argo_cd_of_its_sets_and_of_the_controller_are_kept() {
+    fn keeps_works_of_argo_cd_replica_sets_and_the_controller() {
         assert!(kept(|_| (), &[]).is_some());
         let others = |it: &mut Value| it["metadata"]["annotations"] = Value::Null;
         assert!(kept(others, &[]).is_none());
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_refusal_is_kept_in_a_line_and_sizes_are_the_webhooks() {
+    fn keeps_the_first_apply_error_and_the_webhook_size() {
         let fresh = kept(|_| (), &[]).expect("it is kept");
         assert_eq!((fresh.answered, &fresh.refused), (false, &None));
         assert_eq!(fresh.size, 2 * (r#"{"kind":"A"}"#.len() + 2));

@@ -67,7 +67,7 @@ fn nowhere() -> Value {
 }
 
 #[tokio::test]
-async fn an_addon_follows_a_decision_that_nobody_schedules() -> Result<()> {
+async fn add_on_follows_decisions_without_a_scheduler() -> Result<()> {
     let Some(fleet) = fleet().await? else { return Ok(()) };
     let Fleet {
         hub,
@@ -111,7 +111,7 @@ async fn an_addon_follows_a_decision_that_nobody_schedules() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_certificate_comes_from_whoever_signs_the_request() -> Result<()> {
+async fn any_signer_can_issue_the_add_ons_certificate() -> Result<()> {
     let Some(fleet) = fleet().await? else { return Ok(()) };
     let Fleet { hub, cluster1, .. } = fleet;
     let addon = fleet.addon("signed", &json!([]), &[cluster1]).await?;
@@ -167,7 +167,7 @@ async fn a_certificate_comes_from_whoever_signs_the_request() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_rollout_waits_for_no_pods() -> Result<()> {
+async fn add_on_rollout_does_not_wait_for_pods() -> Result<()> {
     let Some(fleet) = fleet().await? else { return Ok(()) };
     let Fleet {
         hub,
@@ -201,7 +201,7 @@ async fn a_rollout_waits_for_no_pods() -> Result<()> {
 }
 
 #[tokio::test]
-async fn of_two_decisions_for_a_cluster_the_later_entry_counts() -> Result<()> {
+async fn later_decision_for_a_cluster_applies() -> Result<()> {
     let Some(fleet) = fleet().await? else { return Ok(()) };
     let Fleet {
         hub,
@@ -251,7 +251,7 @@ async fn of_two_decisions_for_a_cluster_the_later_entry_counts() -> Result<()> {
 }
 
 #[tokio::test]
-async fn how_objects_are_updated_is_what_the_default_template_says() -> Result<()> {
+async fn default_template_decides_update_strategies() -> Result<()> {
     let Some(fleet) = fleet().await? else { return Ok(()) };
     let Fleet { cluster1, .. } = fleet;
     let once = json!([{

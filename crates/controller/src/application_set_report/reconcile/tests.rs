@@ -131,7 +131,7 @@ fn condition(kind: &str, message: &str) -> Value {
 }
 
 #[test]
-fn works_that_argo_cd_applies_fare_on_their_clusters() {
+fn reports_health_of_delivered_works_per_cluster() {
     let mut hub = Hub::new();
     hub.application(
         "shop",
@@ -174,7 +174,7 @@ fn works_that_argo_cd_applies_fare_on_their_clusters() {
 }
 
 #[test]
-fn works_of_a_placement_fare_on_its_clusters() {
+fn reports_health_of_placement_works_per_cluster() {
     let mut hub = Hub::new();
     hub.application("shop", &json!({}));
     let set_name = set_name_of("shop");
@@ -195,7 +195,7 @@ fn works_of_a_placement_fare_on_its_clusters() {
 }
 
 #[test]
-fn what_others_deliver_fares_as_it_says() {
+fn reports_status_of_applications_that_others_deliver() {
     let mut hub = Hub::new();
     let status = json!({
         "sync": {"status": "OutOfSync"},
@@ -262,7 +262,7 @@ fn pull_works(cluster: &str, report: &AgentReport<'_>) -> Change {
 }
 
 #[test]
-fn the_one_work_that_carries_an_application_is_named() {
+fn names_the_work_that_carries_a_pulled_application() {
     let mut hub = Hub::new();
     hub.application("shop", &pulled());
     assert_eq!(sets(&hub.cache.apply(pull_works("eu1", &WELL))), ["argocd/shop"]);
@@ -287,7 +287,7 @@ fn the_one_work_that_carries_an_application_is_named() {
 }
 
 #[test]
-fn what_an_application_says_of_its_cluster_is_not_said_again() {
+fn does_not_repeat_cluster_conditions_of_the_application() {
     let mut hub = Hub::new();
     let mut application = pulled();
     let unreachable = condition("ManagedClusterUnreachableWarning", "since noon");
@@ -299,7 +299,7 @@ fn what_an_application_says_of_its_cluster_is_not_said_again() {
 }
 
 #[test]
-fn in_the_namespace_of_a_managed_cluster_an_application_is_on_that_cluster() {
+fn application_in_a_cluster_namespace_counts_for_that_cluster() {
     let mut hub = Hub::new();
     let is_here = hub.cache.apply(cluster("argocd", Availability::Available));
     assert_eq!(sets(&is_here), [""; 0], "nobody is there");
@@ -311,7 +311,7 @@ fn in_the_namespace_of_a_managed_cluster_an_application_is_on_that_cluster() {
 }
 
 #[test]
-fn a_cluster_that_is_not_heard_is_said_to_be_so_whoever_delivers() {
+fn marks_unreachable_clusters_for_every_delivery() {
     let mut hub = Hub::new();
     hub.application("by-agent", &json!({"spec": {"destination": {"name": "eu1"}}}));
     hub.application("shop", &json!({}));
@@ -336,7 +336,7 @@ fn a_cluster_that_is_not_heard_is_said_to_be_so_whoever_delivers() {
 }
 
 #[test]
-fn a_report_comes_and_stays_and_is_never_deleted() {
+fn report_of_a_set_is_never_deleted() {
     let mut hub = Hub::new();
     assert_eq!(hub.reported(), [Value::Null; 0]);
     assert_eq!(hub.summary(), ["0"; 6], "a set without Applications");
@@ -386,7 +386,7 @@ fn a_report_comes_and_stays_and_is_never_deleted() {
 }
 
 #[test]
-fn nothing_is_written_where_the_hub_has_no_reports() {
+fn writes_no_report_without_the_report_crd() {
     let mut hub = Hub::new();
     hub.cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS)).with_reports();
     hub.cache
@@ -399,7 +399,7 @@ fn nothing_is_written_where_the_hub_has_no_reports() {
 }
 
 #[test]
-fn what_the_report_says_concerns_the_set_and_nothing_else_does() {
+fn enqueues_the_set_only_for_changes_to_its_report() {
     let mut hub = Hub::new();
     assert_eq!(sets(&hub.application("shop", &json!({}))), ["argocd/shop"]);
     assert_eq!(sets(&hub.application("shop", &json!({}))), [""; 0], "which is known");
@@ -435,7 +435,7 @@ fn what_the_report_says_concerns_the_set_and_nothing_else_does() {
 }
 
 #[test]
-fn nothing_of_all_this_is_kept_where_nobody_asks_for_it() {
+fn keeps_no_report_data_when_reports_are_disabled() {
     let mut hub = Hub::new();
     hub.cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
     assert_eq!(sets(&hub.application("shop", &json!({}))), [""; 0]);
@@ -451,7 +451,7 @@ fn nothing_of_all_this_is_kept_where_nobody_asks_for_it() {
 }
 
 #[test]
-fn equal_lists_of_works_are_kept_once() {
+fn stores_equal_resource_lists_once() {
     let mut hub = Hub::new();
     for name in ["eu1", "eu2"] {
         hub.work("shop", name, "shop", &WELL);

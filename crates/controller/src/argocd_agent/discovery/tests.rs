@@ -61,7 +61,7 @@ fn found(services: &[Value], routes: &[Value], nodes: &[Value], expected: (&str,
 }
 
 #[test]
-fn a_route_wins_over_a_load_balancer_and_a_name_over_an_address() {
+fn prefers_a_route_to_a_load_balancer_and_a_name_to_an_ip() {
     let both = json!([{"ip": "192.0.2.1"}, {"hostname": "lb.example.com"}]);
     let balanced = principal("LoadBalancer", &https(), &both);
     let passthrough = route("argocd-agent-principal", "passthrough", "hub.example.com");
@@ -86,7 +86,7 @@ fn a_route_wins_over_a_load_balancer_and_a_name_over_an_address() {
 }
 
 #[test]
-fn the_port_is_the_one_for_agents() {
+fn selects_the_agent_port_of_the_service() {
     let ingress = json!([{"ip": "192.0.2.1"}]);
     for (ports, expected) in [
         (json!([{"port": 9000}, {"port": 8443}]), "8443"),
@@ -100,7 +100,7 @@ fn the_port_is_the_one_for_agents() {
 }
 
 #[test]
-fn a_node_port_is_reached_at_a_node_that_is_ready() {
+fn resolves_a_node_port_to_a_ready_node() {
     let nodes = [
         node("c", "True", "192.0.2.3"),
         node("b", "True", "192.0.2.2"),
@@ -111,7 +111,7 @@ fn a_node_port_is_reached_at_a_node_that_is_ready() {
 }
 
 #[test]
-fn argocd_agents_own_service_wins_over_red_hats() {
+fn prefers_the_upstream_service_to_red_hats() {
     let hat = service(
         "openshift-gitops-agent-principal",
         "LoadBalancer",
@@ -124,7 +124,7 @@ fn argocd_agents_own_service_wins_over_red_hats() {
 }
 
 #[test]
-fn what_is_lacking_is_said_with_the_way_out() {
+fn discovery_error_names_the_remediation() {
     let said = |services: &[Value], nodes: &[Value]| discover(services, &[], nodes).expect_err("it is not exposed");
     let all = [
         said(&[], &[]),
@@ -154,7 +154,7 @@ fn what_is_lacking_is_said_with_the_way_out() {
 }
 
 #[test]
-fn a_certificate_has_all_names_by_which_the_principal_is_reached() {
+fn principal_certificate_covers_every_name_of_the_principal() {
     let names = |services: &[Value], routes: &[Value], address| {
         let nodes = [node("a", "False", "192.0.2.1"), node("b", "True", "192.0.2.2")];
         let names = principal_names(services, routes, &nodes, "argocd", address);
@@ -180,7 +180,7 @@ fn a_certificate_has_all_names_by_which_the_principal_is_reached() {
 }
 
 #[test]
-fn the_resource_proxy_is_reached_inside_the_hub() {
+fn resource_proxy_has_an_address_inside_the_hub() {
     let server = |services: &[Value]| resource_proxy(services, "argocd").0;
     assert_eq!(server(&[]), "https://argocd-agent-resource-proxy:9090");
     let ports = json!([{"port": 1}, {"name": "resource-proxy", "port": 9191}]);

@@ -55,7 +55,7 @@ impl Hub {
 }
 
 #[test]
-fn an_installation_names_its_clusters_before_ocm_is_told_and_comes_to_rest() {
+fn writes_placement_decisions_before_the_add_on() {
     let mut hub = Hub::with_ocm();
     hub.write(&all(), &bringing("some", &[]));
     let written = hub.settle();
@@ -93,7 +93,7 @@ fn an_installation_names_its_clusters_before_ocm_is_told_and_comes_to_rest() {
 }
 
 #[test]
-fn another_template_comes_beside_the_one_in_use_which_goes_after_it() {
+fn creates_a_new_template_before_deleting_the_old_one() {
     let mut hub = Hub::with_all_agents();
     let [(before, _)] = hub.kept(AgentResource::Templates)[..] else {
         panic!("one")
@@ -142,7 +142,7 @@ const DOUBTS: [(&str, Doubt); 8] = [
 ];
 
 #[test]
-fn on_doubt_every_cluster_keeps_its_agent() {
+fn uncertain_selection_keeps_every_agent() {
     for (why, doubt) in DOUBTS {
         let mut hub = Hub::with_all_agents();
         let works = hub.kept(AgentResource::Works).len();
@@ -163,7 +163,7 @@ fn on_doubt_every_cluster_keeps_its_agent() {
 }
 
 #[test]
-fn a_namespace_that_is_not_open_any_more_takes_nothing_away() {
+fn closing_a_namespace_removes_no_agent() {
     let mut hub = Hub::with_ocm();
     let (far, placement) = (ObjectRef::new("team", "far"), ObjectRef::new("team", "some"));
     hub.open(true);
@@ -186,7 +186,7 @@ fn a_namespace_that_is_not_open_any_more_takes_nothing_away() {
 }
 
 #[test]
-fn a_cluster_that_is_not_selected_for_certain_loses_its_agent_and_all_that_was_brought() {
+fn deselected_cluster_loses_its_agent_and_its_works() {
     for is_silent_first in [false, true] {
         let mut hub = Hub::with_all_agents();
         if is_silent_first {
@@ -208,7 +208,7 @@ fn a_cluster_that_is_not_selected_for_certain_loses_its_agent_and_all_that_was_b
 }
 
 #[test]
-fn with_the_last_one_all_of_ours_goes_and_nothing_of_others() {
+fn deleting_the_last_gitopscluster_deletes_only_our_objects() {
     let mut hub = Hub::with_ocm();
     let theirs = renewal::server(&renewal::other_authority(), hub.now, 30);
     hub.put(Kind::Certificates, &of_argocd(names::PRINCIPAL_TLS), Some(theirs));
@@ -224,7 +224,7 @@ fn with_the_last_one_all_of_ours_goes_and_nothing_of_others() {
 }
 
 #[test]
-fn the_controller_of_another_argo_cd_removes_nothing_of_agents() {
+fn controller_of_another_argo_cd_removes_no_agents() {
     for is_deleted in [false, true] {
         let mut hub = Hub::with_all_agents();
         if is_deleted {
@@ -257,7 +257,7 @@ fn the_controller_of_another_argo_cd_removes_nothing_of_agents() {
 }
 
 #[test]
-fn a_gitopscluster_that_moves_to_another_argo_cd_leaves_its_agents_to_that_ones_controller() {
+fn gitopscluster_moved_to_another_argo_cd_keeps_its_agents() {
     let mut hub = Hub::with_all_agents();
     let mut spec = hub.objects[&all()]["spec"].clone();
     spec["argoServer"]["argoNamespace"] = json!("gitops");
@@ -273,7 +273,7 @@ fn a_gitopscluster_that_moves_to_another_argo_cd_leaves_its_agents_to_that_ones_
 }
 
 #[test]
-fn whoever_has_brought_something_to_a_cluster_hears_of_it_though_it_selects_the_cluster_no_more() {
+fn enqueues_the_owner_of_objects_on_deselected_clusters() {
     let mut hub = Hub::with_all_agents();
     hub.set_decisions(&some(), None);
     hub.settle();
@@ -292,7 +292,7 @@ fn whoever_has_brought_something_to_a_cluster_hears_of_it_though_it_selects_the_
 }
 
 #[test]
-fn one_that_asks_nobody_knows_how_waits_for_what_it_has_brought_as_well() {
+fn unclear_agent_mode_still_enqueues_for_owned_objects() {
     let mut hub = Hub::with_all_agents();
     let mode = json!({"gitopsAddon": {"enabled": true, "argoCDAgent": {"enabled": true, "mode": "unheard-of"}}});
     hub.write(&all(), &acm(&mode));
@@ -302,7 +302,7 @@ fn one_that_asks_nobody_knows_how_waits_for_what_it_has_brought_as_well() {
 }
 
 #[test]
-fn works_of_clusters_that_are_not_selected_do_not_count() {
+fn ignores_works_of_deselected_clusters() {
     let mut hub = Hub::with_all_agents();
     let work = hub
         .get(
@@ -322,7 +322,7 @@ fn works_of_clusters_that_are_not_selected_do_not_count() {
 }
 
 #[test]
-fn one_that_asks_for_agents_no_more_leaves_no_work_and_no_add_on() {
+fn disabling_agents_deletes_works_and_the_add_on() {
     let mut hub = Hub::with_all_agents();
     hub.write(&all(), &acm(&json!({})));
     hub.settle();
@@ -372,7 +372,7 @@ fn install_theirs(hub: &mut Hub, clusters: &[&str]) {
 }
 
 #[test]
-fn what_argocd_pull_integration_has_installed_is_taken_over_without_a_gap() {
+fn takes_over_argocd_pull_integration_without_a_gap() {
     let mut hub = Hub::with_ocm();
     install_theirs(&mut hub, &["eu1", "eu2"]);
     hub.write(&all(), &bringing("some", &[]));
@@ -396,7 +396,7 @@ fn what_argocd_pull_integration_has_installed_is_taken_over_without_a_gap() {
 }
 
 #[test]
-fn a_cluster_that_has_the_add_on_and_that_nobody_selects_keeps_it_and_is_told() {
+fn keeps_the_add_on_of_unselected_clusters_and_reports_it() {
     let mut hub = Hub::with_ocm();
     install_theirs(&mut hub, &["eu1", "eu3"]);
     hub.write(&all(), &bringing("some", &[]));

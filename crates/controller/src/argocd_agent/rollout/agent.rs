@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn an_addon_fares_well_since_the_last_of_what_is_good_and_ill_since_the_first_of_what_is_not() {
+    fn reads_since_when_an_add_on_is_healthy_or_unhealthy() {
         let second = |second| Timestamp::from_second(second).ok();
         let good = [
             ("Available", "True", 5),

@@ -236,7 +236,7 @@ fn each(check: impl Fn(Hub)) {
 }
 
 #[test]
-fn a_good_version_is_everywhere_in_the_end() {
+fn good_version_reaches_every_cluster() {
     each(|mut hub| {
         assert_eq!(hub.roll("v2"), State::Done);
         assert_eq!(hub.with("v2"), SIZE);
@@ -244,7 +244,7 @@ fn a_good_version_is_everywhere_in_the_end() {
 }
 
 #[test]
-fn a_bad_version_is_stopped_early_and_the_one_before_comes_back() {
+fn bad_version_stops_early_and_can_be_rolled_back() {
     each(|mut hub| {
         hub.bad.insert("v2");
         assert_eq!(hub.roll("v2"), State::Stopped);
@@ -261,7 +261,7 @@ fn a_bad_version_is_stopped_early_and_the_one_before_comes_back() {
 }
 
 #[test]
-fn a_third_version_mends_what_the_second_has_done() {
+fn third_version_replaces_a_failed_second_one() {
     each(|mut hub| {
         hub.bad.insert("v2");
         assert_eq!(hub.roll("v2"), State::Stopped);
@@ -271,7 +271,7 @@ fn a_third_version_mends_what_the_second_has_done() {
 }
 
 #[test]
-fn whatever_happens_to_clusters_it_has_an_end_when_that_has() {
+fn rollout_completes_once_clusters_are_stable() {
     each(|mut hub| {
         hub.is_wild = true;
         for turn in 0..2_000 {
@@ -299,7 +299,7 @@ fn whatever_happens_to_clusters_it_has_an_end_when_that_has() {
 }
 
 #[test]
-fn one_that_was_ill_before_comes_last_and_is_no_reason_for_the_others_to_wait() {
+fn unhealthy_clusters_come_last_and_block_no_others() {
     each(|mut hub| {
         for number in [0, 20] {
             hub.clusters.get_mut(name(number)).expect("it is there").is_broken = true;

@@ -90,7 +90,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_strategy_is_read_as_the_crd_takes_it() {
+    fn parses_rollout_strategies_like_the_crd() {
         assert_eq!(Strategy::read(None), Strategy::All);
         assert_eq!(Strategy::read(Some(&json!({"type": "All"}))), Strategy::All);
         let careful = Limits {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_cluster_is_a_cluster() {
+    fn positive_percentage_is_at_least_one_cluster() {
         assert_eq!(IntOrPercent::Percent(10).of(200), 20);
         assert_eq!(IntOrPercent::Percent(10).of(5), 1);
         assert_eq!(IntOrPercent::Percent(0).of(5), 0);

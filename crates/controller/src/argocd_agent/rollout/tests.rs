@@ -71,7 +71,7 @@ fn updated<'a>(plan: &Plan<'a>) -> Vec<&'a str> {
 }
 
 #[test]
-fn some_get_it_at_a_time_and_the_next_ones_when_these_fare_well() {
+fn next_clusters_start_when_the_first_are_healthy() {
     let fleet = of_five(&[]);
     let first = plan(&fleet);
     assert_eq!(
@@ -93,7 +93,7 @@ fn some_get_it_at_a_time_and_the_next_ones_when_these_fare_well() {
 }
 
 #[test]
-fn what_is_ready_may_be_the_pod_before_for_a_while() {
+fn waits_after_a_change_because_ready_may_mean_the_old_pod() {
     let mut just = well("new");
     for (changed, min_success_time, is_next, requeue_after) in [
         (29, 0, false, Some(at(-1))),
@@ -120,7 +120,7 @@ fn what_is_ready_may_be_the_pod_before_for_a_while() {
 }
 
 #[test]
-fn too_many_failures_stop_it_and_take_nothing_back() {
+fn stops_at_too_many_failures_without_rollback() {
     let fleet = of_five(&[("a", ill("new", 120)), ("b", well("new"))]);
     let stopped = plan(&fleet);
     assert_eq!(updated(&stopped), ["a", "b"]);
@@ -144,7 +144,7 @@ fn too_many_failures_stop_it_and_take_nothing_back() {
 }
 
 #[test]
-fn a_deadline_is_for_what_is_never_applied_too() {
+fn deadline_applies_to_versions_never_applied() {
     let fleet = |agent: Agent<'static>, progress_deadline: Option<i64>| Fleet {
         strategy: Strategy::Progressive(Limits {
             progress_deadline: progress_deadline.map(SignedDuration::from_secs),
@@ -170,7 +170,7 @@ fn a_deadline_is_for_what_is_never_applied_too() {
 }
 
 #[test]
-fn the_version_before_comes_back_at_once() {
+fn rolling_back_is_immediate() {
     let fleet = Fleet {
         desired: "old",
         ..of_five(&[("a", ill("new", 120)), ("b", well("new"))])
@@ -187,7 +187,7 @@ fn the_version_before_comes_back_at_once() {
 }
 
 #[test]
-fn it_ends_when_all_fare_well_that_are_heard_of() {
+fn completes_when_every_reachable_cluster_is_healthy() {
     let all = [
         ("a", well("new")),
         ("b", well("new")),
@@ -229,14 +229,14 @@ fn it_ends_when_all_fare_well_that_are_heard_of() {
 }
 
 #[test]
-fn it_does_not_end_where_nobody_has_tried_it() {
+fn does_not_complete_before_any_cluster_has_the_version() {
     let nobody = [("a", silent("old")), ("b", silent("old"))];
     let waits = plan(&fleet(&nobody, &[]));
     assert_eq!((waits.first, waits.next), ("old", Some("new")));
 }
 
 #[test]
-fn clusters_come_go_fall_silent_and_are_ill_before() {
+fn handles_removed_silent_and_unhealthy_clusters() {
     let fleet = of_five(&[("a", silent("old")), ("b", silent("new")), ("gone", well("new"))]);
     let mut fleet = Fleet {
         updated: fleet.updated.clone(),
@@ -253,7 +253,7 @@ fn clusters_come_go_fall_silent_and_are_ill_before() {
 }
 
 #[test]
-fn nothing_is_waited_for_where_nothing_is_to_lose() {
+fn first_installation_and_strategy_all_wait_for_no_cluster() {
     let first = Fleet {
         first: None,
         next: None,
@@ -270,7 +270,7 @@ fn nothing_is_waited_for_where_nothing_is_to_lose() {
 }
 
 #[test]
-fn a_rollout_begins_with_nobody() {
+fn rollout_starts_with_no_cluster_moved() {
     let fleet = Fleet {
         next: None,
         ..of_five(&[("a", well("other"))])
@@ -289,7 +289,7 @@ fn a_rollout_begins_with_nobody() {
 }
 
 #[test]
-fn a_third_version_starts_with_those_that_the_second_does_no_good() {
+fn third_version_starts_with_clusters_that_failed_the_second() {
     let mut fleet = Fleet {
         next: Some("second"),
         ..of_five(&[

@@ -79,7 +79,7 @@ fn texts<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
 }
 
 #[test]
-fn what_runs_on_a_managed_cluster() {
+fn renders_manifests_for_managed_clusters() {
     let yaml = |desired: &DesiredAgent| {
         let json = of(desired).to_string();
         yaml::write(&yaml::json(&json).expect("it is JSON"))
@@ -100,7 +100,7 @@ fn what_runs_on_a_managed_cluster() {
 }
 
 #[test]
-fn it_has_no_variables_but_those_that_its_configuration_sets() {
+fn template_uses_only_variables_that_the_config_sets() {
     // OCM ignores all others silently.
     let server = super::super::Server {
         address: "hub".into(),
@@ -127,7 +127,7 @@ fn it_has_no_variables_but_those_that_its_configuration_sets() {
 }
 
 #[test]
-fn nobody_may_do_everything() {
+fn roles_have_no_wildcards_or_escalation_verbs() {
     for template in all() {
         for manifest in manifests(&template) {
             assert_ne!(manifest["roleRef"]["name"], "cluster-admin");
@@ -147,7 +147,7 @@ fn nobody_may_do_everything() {
 }
 
 #[test]
-fn only_the_agent_gets_the_certificate_and_its_secrets_are_not_on_the_hub() {
+fn template_has_no_secrets_and_only_known_deployments() {
     for template in all() {
         for manifest in manifests(&template) {
             let kind = manifest["kind"].as_str().expect("a kind");
@@ -161,7 +161,7 @@ fn only_the_agent_gets_the_certificate_and_its_secrets_are_not_on_the_hub() {
 }
 
 #[test]
-fn all_images_are_settings() {
+fn every_image_is_configurable() {
     let image = |name: &str| Some(format!("registry.example.com/{name}").into());
     let images = Images {
         agent: image("agent"),
@@ -184,7 +184,7 @@ fn all_images_are_settings() {
 }
 
 #[test]
-fn all_containers_keep_to_the_restricted_standard() {
+fn every_container_meets_the_restricted_standard() {
     for template in all() {
         for container in containers(&template) {
             assert_eq!(container["securityContext"], pod::security(), "{container}");
@@ -194,7 +194,7 @@ fn all_containers_keep_to_the_restricted_standard() {
 }
 
 #[test]
-fn another_content_is_another_name_and_the_same_is_the_same() {
+fn template_name_changes_exactly_with_its_content() {
     let desired = DesiredAgent::default();
     let first = of(&desired);
     assert_eq!(first, of(&desired));
@@ -232,7 +232,7 @@ fn another_content_is_another_name_and_the_same_is_the_same() {
 }
 
 #[test]
-fn what_would_take_applications_with_it_is_in_every_template_and_stays() {
+fn every_template_orphans_the_crds() {
     for template in all() {
         let crds: Vec<_> = manifests(&template)
             .iter()
@@ -258,7 +258,7 @@ fn what_would_take_applications_with_it_is_in_every_template_and_stays() {
 }
 
 #[test]
-fn an_operator_takes_the_same_images_and_serves_the_argocd_of_its_name() {
+fn operator_uses_our_images_and_the_named_argocd() {
     let named = DesiredAgent {
         argocd_manifests: Some(vec![json!({"kind": "ArgoCD", "metadata": {"name": "edge"}})]),
         ..with_our_operator(Mode::Managed)
@@ -294,7 +294,7 @@ fn an_operator_takes_the_same_images_and_serves_the_argocd_of_its_name() {
 }
 
 #[test]
-fn without_our_image_the_agent_runs_alone() {
+fn without_our_image_the_agent_has_no_supervisor() {
     let template = template(GITOPS_CLUSTER, &DesiredAgent::default(), &Images::default(), "argocd");
     let agent = manifests(&template)
         .iter()
@@ -309,7 +309,7 @@ fn without_our_image_the_agent_runs_alone() {
 }
 
 #[test]
-fn it_is_small_enough_for_one_work() {
+fn template_fits_in_one_work() {
     for template in all() {
         let size = template.to_string().len();
         assert!(size < 30_000, "{size} bytes");
@@ -317,7 +317,7 @@ fn it_is_small_enough_for_one_work() {
 }
 
 #[test]
-fn a_mode_is_one_of_argocd_agents() {
+fn rejects_unknown_agent_modes() {
     assert_eq!(Mode::of(""), Ok(Mode::Managed));
     for mode in [Mode::Managed, Mode::Autonomous] {
         assert_eq!(Mode::of(mode.name()), Ok(mode));

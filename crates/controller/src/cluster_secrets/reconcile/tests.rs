@@ -122,7 +122,7 @@ fn ours(cluster: &str) -> Value {
 const NOTHING: &str = "";
 
 #[test]
-fn a_cluster_that_joins_or_is_labelled_is_looked_at() {
+fn enqueues_new_and_relabelled_clusters() {
     let mut hub = Hub::new(&["eu1"], &["eu1"]);
     assert_eq!(hub.does("eu1"), NOTHING);
     assert_eq!(hub.cluster("eu1", &json!({})), [""; 0], "which is no news");
@@ -136,7 +136,7 @@ fn a_cluster_that_joins_or_is_labelled_is_looked_at() {
 }
 
 #[test]
-fn the_label_by_which_argo_cd_tracks_is_not_copied() {
+fn does_not_copy_the_tracking_label() {
     let mut hub = Hub::new(&[], &["eu1"]);
     hub.cluster("eu1", &json!({"example.com/app": "clusters"}));
     assert_eq!(hub.does("eu1"), "patch");
@@ -153,7 +153,7 @@ fn the_label_by_which_argo_cd_tracks_is_not_copied() {
 }
 
 #[test]
-fn the_secret_goes_with_its_cluster() {
+fn deletes_the_secret_of_a_deleted_cluster() {
     let mut hub = Hub::new(&["eu1"], &["eu1"]);
     assert_eq!(hub.deleting("eu1"), ["eu1"]);
     assert_eq!(hub.does("eu1"), "delete");
@@ -170,7 +170,7 @@ fn the_secret_goes_with_its_cluster() {
 }
 
 #[test]
-fn the_secret_of_a_cluster_that_went_meanwhile_goes() {
+fn deletes_the_secret_of_a_cluster_deleted_while_down() {
     let mut hub = Hub::new(&["us1"], &["eu1", "us1"]);
     assert_eq!(hub.does("eu1"), "delete unless there");
     assert_eq!(hub.does("us1"), NOTHING);
@@ -179,7 +179,7 @@ fn the_secret_of_a_cluster_that_went_meanwhile_goes() {
 }
 
 #[test]
-fn a_hub_that_lists_no_cluster_takes_no_secret_away() {
+fn empty_cluster_list_deletes_no_secret() {
     let mut hub = Hub::new(&[], &["eu1", "us1"]);
     assert_eq!([hub.does("eu1"), hub.does("us1")], [NOTHING; 2]);
     // Until this watch event, the hub has listed no cluster.
@@ -194,7 +194,7 @@ fn a_hub_that_lists_no_cluster_takes_no_secret_away() {
 }
 
 #[test]
-fn what_is_not_ours_does_not_go() {
+fn keeps_foreign_secrets_of_a_deleted_cluster() {
     let foreign = || secret("eu1", "https://eu1.example.com", &json!({SECRET_TYPE: "cluster"}));
     let mut hub = Hub::new(&["eu1", "us1"], &[]);
     hub.secret("eu1-secret", &foreign());
@@ -204,7 +204,7 @@ fn what_is_not_ours_does_not_go() {
 }
 
 #[test]
-fn the_secret_of_another_is_told_on_the_cluster_until_it_goes() {
+fn reports_a_conflicting_secret_on_the_cluster_until_removed() {
     let foreign = secret("eu1", "https://eu1.example.com", &json!({SECRET_TYPE: "cluster"}));
     let mut hub = Hub::new(&["eu1"], &[]);
     assert_eq!(hub.secret("push", &foreign), ["eu1"]);

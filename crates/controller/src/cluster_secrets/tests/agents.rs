@@ -162,7 +162,7 @@ fn with_config(config: &Value) -> Value {
 }
 
 #[test]
-fn the_secret_of_an_agent_is_as_argocd_agentctl_writes_it() {
+fn agent_secret_matches_argocd_agentctl() {
     let made = made();
     assert_eq!(
         made["metadata"],
@@ -203,7 +203,7 @@ fn the_secret_of_an_agent_is_as_argocd_agentctl_writes_it() {
 }
 
 #[test]
-fn a_certificate_is_made_anew_for_a_reason_only() {
+fn reissues_a_certificate_only_for_a_reason() {
     let mut later = hub();
     later.now = now() + days(23);
     assert_eq!(later.decide(&[("cluster-eu1", made())]), SecretUpdate::default());
@@ -255,7 +255,7 @@ fn a_certificate_is_made_anew_for_a_reason_only() {
 }
 
 #[test]
-fn what_argo_cd_itself_writes_into_that_of_an_agent_is_no_difference() {
+fn ignores_fields_that_argo_cd_writes_to_an_agent_secret() {
     let mut config = config(made());
     config["tlsClientConfig"]["insecure"] = json!(false);
     let mut written = with_config(&config);
@@ -264,7 +264,7 @@ fn what_argo_cd_itself_writes_into_that_of_an_agent_is_no_difference() {
 }
 
 #[test]
-fn a_certificate_that_ends_with_its_authority_is_not_made_anew_again_and_again() {
+fn does_not_reissue_a_certificate_that_expires_with_its_ca() {
     let end = now() + days(10);
     let authority = authority("short", end);
     let mut hub = Hub {
@@ -285,7 +285,7 @@ fn a_certificate_that_ends_with_its_authority_is_not_made_anew_again_and_again()
 }
 
 #[test]
-fn without_an_authority_nothing_is_written_and_conflicts_are_told() {
+fn without_a_ca_writes_nothing_but_reports_conflicts() {
     let broken = json!({"metadata": {}, "data": {"tls.crt": authorities()[0]["data"]["tls.crt"]}});
     let other_key = {
         let mut secret = authorities()[0].clone();
@@ -319,7 +319,7 @@ fn of_the_peer(more: &Value, is_with_user: bool) -> Value {
 }
 
 #[test]
-fn secrets_of_the_peers_for_agents_are_taken_over_and_those_of_argocd_agentctl_are_not() {
+fn adopts_agent_secrets_of_peers_but_not_of_argocd_agentctl() {
     let of_pull = json!({
         "metadata": {"labels": {CLUSTER_NAME: "eu1", "placement-name": "all"}},
         "data": {"server": encoded("https://eu1-control-plane")},
@@ -359,7 +359,7 @@ fn secrets_of_the_peers_for_agents_are_taken_over_and_those_of_argocd_agentctl_a
 }
 
 #[test]
-fn no_secret_of_an_agent_is_written_beside_another() {
+fn creates_no_agent_secret_beside_a_foreign_one() {
     let of_agent = secret("europe", "https://principal:9090?agentName=eu1", &json!({}));
     assert!(
         hub()
@@ -372,7 +372,7 @@ fn no_secret_of_an_agent_is_written_beside_another() {
 }
 
 #[test]
-fn the_hub_itself_needs_no_agent_and_no_credential() {
+fn secret_of_the_hub_has_no_agent_and_no_credential() {
     let (owner, before) = (OWNER_NAME, None);
     let hub = |manager| Hub {
         manager,

@@ -129,7 +129,7 @@ const RENEWED: [&str; 2] = [
 ];
 
 #[test]
-fn each_cluster_gets_the_secret_of_its_agent_and_the_status_says_so() {
+fn registers_agent_secrets_and_updates_the_status() {
     let mut hub = Hub::with_agents();
     assert_eq!(hub.agents(), ["eu1", "eu2"]);
     assert_eq!(hub.registered(), [""; 0]);
@@ -146,7 +146,7 @@ fn each_cluster_gets_the_secret_of_its_agent_and_the_status_says_so() {
 }
 
 #[test]
-fn the_hub_itself_is_registered_without_an_agent() {
+fn hub_is_registered_without_an_agent() {
     let mut hub = Hub::with_agents();
     hub.cluster("hub", &json!({"local-cluster": "true"}));
     hub.select(&["eu1", "eu2", "hub"]);
@@ -164,7 +164,7 @@ fn the_hub_itself_is_registered_without_an_agent() {
 }
 
 #[test]
-fn secrets_are_written_when_there_is_an_authority_and_follow_it() {
+fn agent_secrets_wait_for_the_ca_and_follow_it() {
     let [one, other] = authorities();
     let mut hub = Hub::new();
     hub.ask(&all(), Some(desired(&[])));
@@ -190,7 +190,7 @@ fn secrets_are_written_when_there_is_an_authority_and_follow_it() {
 }
 
 #[test]
-fn certificates_are_renewed_in_time() {
+fn renews_certificates_before_they_expire() {
     let mut hub = Hub::with_agents();
     let at = hub.requeue_after("eu1").expect("a time");
     assert!(at > hub.now + SignedDuration::from_hours(23 * 24) && at < hub.now + SignedDuration::from_hours(24 * 24));
@@ -204,7 +204,7 @@ fn certificates_are_renewed_in_time() {
 }
 
 #[test]
-fn certificates_are_renewed_though_it_is_not_certain_that_clusters_are_selected() {
+fn renews_certificates_although_the_selection_is_uncertain() {
     let doubts: [fn(&mut Hub); 3] = [
         |hub| hub.select(&[]),
         |hub| {
@@ -227,7 +227,7 @@ fn certificates_are_renewed_though_it_is_not_certain_that_clusters_are_selected(
 }
 
 #[test]
-fn a_gitopscluster_that_goes_from_one_form_to_the_other_replaces_its_secrets() {
+fn switching_agents_on_or_off_replaces_the_secrets() {
     let mut hub = Hub::with_all();
     hub.ask(&all(), Some(desired(&[])));
     assert_eq!(
@@ -250,7 +250,7 @@ fn a_gitopscluster_that_goes_from_one_form_to_the_other_replaces_its_secrets() {
 }
 
 #[test]
-fn what_is_not_selected_for_certain_stays_in_its_form() {
+fn uncertain_selection_keeps_the_kind_of_secret() {
     let mut hub = Hub::with_all();
     hub.authority(&authorities()[0]);
     hub.select(&[]);
@@ -269,7 +269,7 @@ fn what_is_not_selected_for_certain_stays_in_its_form() {
 }
 
 #[test]
-fn a_revoked_cluster_loses_its_secret_at_once() {
+fn revoked_cluster_loses_its_secret_immediately() {
     let mut hub = Hub::with_agents();
     // Also while the selection is in doubt.
     hub.select(&[]);
@@ -291,7 +291,7 @@ fn a_revoked_cluster_loses_its_secret_at_once() {
 }
 
 #[test]
-fn a_cluster_that_is_not_heard_keeps_its_secret_until_it_is() {
+fn unreachable_cluster_keeps_its_secret() {
     for availability in [Availability::Unknown, Availability::Unavailable] {
         for mut hub in [Hub::with_agents(), Hub::with_all()] {
             let both = |hub: &Hub| [hub.registered(), hub.agents()].concat().join(" ");
@@ -318,7 +318,7 @@ fn a_cluster_that_is_not_heard_keeps_its_secret_until_it_is() {
 }
 
 #[test]
-fn of_two_that_ask_for_agents_the_first_keeps_its_clusters() {
+fn first_of_two_agent_owners_keeps_its_clusters() {
     let mut hub = Hub::with_agents();
     let other = ObjectRef::new("argocd", "aaa");
     hub.ask(&other, Some(desired(&[])));
@@ -343,7 +343,7 @@ fn of_two_that_ask_for_agents_the_first_keeps_its_clusters() {
 }
 
 #[test]
-fn agents_do_not_come_to_clusters_that_another_has_registered_without() {
+fn installs_no_agent_where_another_owner_registered_without() {
     let mut hub = Hub::with_all();
     hub.authority(&authorities()[0]);
     let other = ObjectRef::new("argocd", "aaa");
@@ -361,7 +361,7 @@ fn agents_do_not_come_to_clusters_that_another_has_registered_without() {
 }
 
 #[test]
-fn who_goes_does_not_wait_for_what_another_cannot_write() {
+fn deletion_does_not_wait_for_a_successor_without_a_ca() {
     let mut hub = Hub::with_all();
     let other = ObjectRef::new("argocd", "aaa");
     hub.ask(&other, Some(desired(&[])));
@@ -373,7 +373,7 @@ fn who_goes_does_not_wait_for_what_another_cannot_write() {
 }
 
 #[test]
-fn clusters_keep_their_agents_on_doubt_and_by_who_has_them() {
+fn clusters_keep_their_agents_and_owner_in_doubt() {
     let mut hub = Hub::new();
     let other = ObjectRef::new("argocd", "aaa");
     // Without a CA there are no Secrets that show which GitOpsCluster was first.

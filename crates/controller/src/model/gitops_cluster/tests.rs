@@ -13,7 +13,7 @@ fn spec(spec: &Value) -> Spec {
 }
 
 #[test]
-fn clusters_are_registered_where_no_agent_is_asked_for_or_it_is_asked_for() {
+fn registers_clusters_without_agents_or_when_requested() {
     let argocd = json!({"argoNamespace": "argocd"});
     let agent = |enabled: bool| json!({"enabled": enabled, "argoCDAgent": {"enabled": true}});
     for (registers, requested) in [
@@ -38,7 +38,7 @@ fn clusters_are_registered_where_no_agent_is_asked_for_or_it_is_asked_for() {
 }
 
 #[test]
-fn what_is_not_done_is_named_where_it_is_asked_for() {
+fn names_unsupported_fields_that_are_set() {
     let addon = |enabled: bool, agent: bool| {
         json!({
             "enabled": enabled, "overrideExistingConfigs": enabled, "gitOpsOperatorImage": "operator",
@@ -70,7 +70,7 @@ fn what_is_not_done_is_named_where_it_is_asked_for() {
 }
 
 #[test]
-fn an_operator_is_where_the_agent_is() {
+fn supports_an_operator_only_in_the_agents_namespace() {
     let requested = |namespace: &str, is_chosen: bool| {
         spec(&json!({
             "argoCDAgentAddon": {"operatorNamespace": namespace, "agentNamespace": "gitops"},
@@ -90,7 +90,7 @@ fn an_operator_is_where_the_agent_is() {
 }
 
 #[test]
-fn an_agent_is_wanted_as_either_dialect_says() {
+fn both_dialects_request_an_agent() {
     let nothing = DesiredAgent {
         mode: Mode::Managed,
         address: None,
@@ -157,7 +157,7 @@ fn an_agent_is_wanted_as_either_dialect_says() {
 }
 
 #[test]
-fn what_nobody_can_mean_is_no_agent_that_is_not_wanted() {
+fn invalid_agent_fields_are_unclear_not_disabled() {
     for (field, requested) in [
         (
             "argoCDAgentAddon.mode",
@@ -189,7 +189,7 @@ fn what_nobody_can_mean_is_no_agent_that_is_not_wanted() {
 }
 
 #[test]
-fn the_dialect_is_that_of_the_fields() {
+fn fields_decide_the_dialect() {
     assert!(spec(&json!({"argoCDAgentAddon": {}})).is_of_pull);
     let acm = spec(&json!({"argoServer": {"argoNamespace": "gitops"}}));
     assert_eq!((acm.is_of_pull, acm.argocd.as_deref()), (false, Some("gitops")));
@@ -197,7 +197,7 @@ fn the_dialect_is_that_of_the_fields() {
 }
 
 #[test]
-fn a_placement_that_has_not_said_yet_selects_nobody_knows_how_many() {
+fn placement_without_status_has_an_unknown_selection() {
     for (selected, text) in [
         (None, r#"{"metadata":{}}"#),
         (None, r#"{"metadata":{},"status":{}}"#),
@@ -218,7 +218,7 @@ fn only_the_label_opens_a_namespace() {
 }
 
 #[test]
-fn outside_the_namespace_of_argo_cd_only_harmless_fields_of_agents_are_read() {
+fn foreign_namespaces_may_set_only_harmless_agent_fields() {
     let read = |namespace: &str| {
         let manifest = json!({"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": {"name": "argocd"}});
         let text = json!({"metadata": {"namespace": namespace}, "spec": {
@@ -254,7 +254,7 @@ fn outside_the_namespace_of_argo_cd_only_harmless_fields_of_agents_are_read() {
 }
 
 #[test]
-fn push_is_named_as_not_done_where_red_hat_acm_would_push() {
+fn push_is_unsupported_where_acm_would_push() {
     let argocd = json!({"argoNamespace": "argocd"});
     let not_implemented = |requested: &Value| spec(requested).not_implemented;
     assert_eq!(not_implemented(&json!({"argoServer": argocd})), [PUSH]);

@@ -306,7 +306,7 @@ const WORK: &str = "eu1/shop-0a1b2";
 const WELL: [(&str, &str); 2] = [("healthStatus", "Healthy"), ("syncStatus", "Synced")];
 
 #[test]
-fn an_application_becomes_a_work_and_its_status_comes_back_in_one_write_each() {
+fn application_becomes_a_work_and_receives_its_status() {
     let mut hub = Hub::with_shop();
     assert_eq!(
         hub.settle(&shop()),
@@ -333,7 +333,7 @@ fn an_application_becomes_a_work_and_its_status_comes_back_in_one_write_each() {
 }
 
 #[test]
-fn another_cluster_is_a_move_and_another_label_the_end() {
+fn changed_cluster_moves_the_work_and_label_removes_it() {
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
     hub.report(WORK, &WELL);
@@ -355,7 +355,7 @@ fn another_cluster_is_a_move_and_another_label_the_end() {
 }
 
 #[test]
-fn a_cluster_that_is_not_there_keeps_what_runs_on_another() {
+fn missing_target_cluster_keeps_the_work_on_the_old_one() {
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
     hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu3"}}}));
@@ -383,7 +383,7 @@ fn a_cluster_that_is_not_there_keeps_what_runs_on_another() {
 }
 
 #[test]
-fn a_namespace_goes_to_the_clusters_that_its_placements_select() {
+fn namespace_may_use_clusters_selected_by_its_placements() {
     let mut hub = Hub::with_shop();
     hub.settings.pull.placement = true;
     let decide = |hub: &mut Hub, namespace: &str, names: &[&str]| {
@@ -417,7 +417,7 @@ fn a_namespace_goes_to_the_clusters_that_its_placements_select() {
 }
 
 #[test]
-fn an_application_that_is_gone_takes_its_work_along_but_an_empty_hub_takes_nothing() {
+fn deleted_application_deletes_its_work_except_on_an_empty_list() {
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
     hub.cache.apply(Change::Application(Update::Listed(HashSet::new())));
@@ -437,7 +437,7 @@ fn an_application_that_is_gone_takes_its_work_along_but_an_empty_hub_takes_nothi
 }
 
 #[test]
-fn each_of_argo_cds_finalizers_goes_when_the_work_is_gone() {
+fn removes_cascade_finalizers_after_the_work() {
     for finalizer in names::CASCADE {
         let mut hub = Hub::with_shop();
         hub.change(
@@ -462,7 +462,7 @@ fn each_of_argo_cds_finalizers_goes_when_the_work_is_gone() {
 }
 
 #[test]
-fn what_keeps_an_application_from_going_is_told() {
+fn reports_errors_that_block_deletion() {
     let mut hub = Hub::with_shop();
     hub.change(&shop(), &json!({"metadata": {"finalizers": [names::CASCADE[0]]}}));
     hub.settle(&shop());
@@ -476,7 +476,7 @@ fn what_keeps_an_application_from_going_is_told() {
 }
 
 #[test]
-fn what_is_deployed_is_noted_to_be_rolled_back_to() {
+fn records_a_deployment_in_the_history_once() {
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
     let done = [
@@ -497,7 +497,7 @@ fn what_is_deployed_is_noted_to_be_rolled_back_to() {
 }
 
 #[test]
-fn a_work_that_is_going_is_waited_for() {
+fn waits_for_a_work_that_is_being_deleted() {
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
     let mut work = hub.work(WORK).clone();
@@ -511,7 +511,7 @@ fn a_work_that_is_going_is_waited_for() {
 }
 
 #[test]
-fn two_applications_of_one_name_have_a_work_each() {
+fn two_applications_of_one_name_have_separate_works() {
     let mut hub = Hub::open();
     hub.application(&shop(), "0a1b2c3d-0000", |_| ());
     let other = ObjectRef::new("team-b", "shop");
@@ -526,7 +526,7 @@ fn two_applications_of_one_name_have_a_work_each() {
 }
 
 #[test]
-fn a_work_that_the_peers_have_made_is_taken_over_whatever_it_is_called() {
+fn adopts_a_work_of_a_peer_under_any_name() {
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
     let mut work = hub.work(WORK).clone();
@@ -538,7 +538,7 @@ fn a_work_that_the_peers_have_made_is_taken_over_whatever_it_is_called() {
 }
 
 #[test]
-fn while_all_is_read_only_nothing_is_deleted() {
+fn read_only_mode_deletes_nothing() {
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
     hub.settings.pull.read_only = true;
@@ -567,7 +567,7 @@ fn while_all_is_read_only_nothing_is_deleted() {
 }
 
 #[test]
-fn a_sync_is_carried_before_it_is_taken_off() {
+fn clears_a_sync_request_after_the_work_carries_it() {
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
     hub.report(WORK, &WELL);
@@ -593,7 +593,7 @@ fn a_sync_is_carried_before_it_is_taken_off() {
 }
 
 #[test]
-fn what_argo_cd_on_the_hub_runs_as_well_is_told_so_and_has_its_status() {
+fn application_also_run_by_the_hub_gets_only_a_condition() {
     let mut hub = Hub::with_shop();
     hub.change(
         &shop(),
@@ -607,7 +607,7 @@ fn what_argo_cd_on_the_hub_runs_as_well_is_told_so_and_has_its_status() {
 }
 
 #[test]
-fn an_application_on_a_silent_cluster_says_so_and_what_was_heard_last() {
+fn silent_cluster_sets_a_condition_and_keeps_the_last_status() {
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
     hub.report(WORK, &WELL);
@@ -648,7 +648,7 @@ fn with_neighbour() -> (Hub, ObjectRef, &'static str) {
 }
 
 #[test]
-fn a_cluster_cannot_speak_for_an_application_that_is_not_on_it() {
+fn cluster_cannot_report_for_an_application_on_another() {
     let (mut hub, other, stray) = with_neighbour();
     hub.mark(stray, &claim(&shop()));
     hub.report(
@@ -665,7 +665,7 @@ fn a_cluster_cannot_speak_for_an_application_that_is_not_on_it() {
 }
 
 #[test]
-fn a_cluster_cannot_keep_an_application_of_another_from_being_deleted() {
+fn cluster_cannot_block_deletion_of_an_application_on_another() {
     let (mut hub, other, stray) = with_neighbour();
     // The same if no Application of the work's name exists on the hub any more.
     hub.objects.remove(&("applications", other.clone()));
@@ -683,7 +683,7 @@ fn a_cluster_cannot_keep_an_application_of_another_from_being_deleted() {
 }
 
 #[test]
-fn finds_a_work_by_its_name_when_the_cluster_has_removed_its_marks() {
+fn finds_a_work_by_name_without_its_marks() {
     let mut hub = Hub::with_shop();
     hub.change(&shop(), &json!({"metadata": {"finalizers": [names::CASCADE[0]]}}));
     hub.settle(&shop());
@@ -703,7 +703,7 @@ fn finds_a_work_by_its_name_when_the_cluster_has_removed_its_marks() {
 }
 
 #[test]
-fn works_of_an_application_that_was_made_anew_are_taken_over_or_deleted() {
+fn recreated_application_adopts_or_deletes_old_works() {
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
     hub.application(&shop(), "99999999-0000", |_| ());
@@ -724,7 +724,7 @@ fn with_cart(hub: &mut Hub) -> ObjectRef {
 }
 
 #[test]
-fn an_application_outside_argo_cds_namespace_needs_what_argo_cd_needs() {
+fn application_elsewhere_needs_namespace_and_project_permission() {
     let mut hub = Hub::with_shop();
     let cart = with_cart(&mut hub);
     let refused = |hub: &mut Hub, why: &str| {
@@ -765,7 +765,7 @@ fn an_application_outside_argo_cds_namespace_needs_what_argo_cd_needs() {
 }
 
 #[test]
-fn an_application_outside_argo_cds_namespace_does_not_get_into_that_on_the_cluster() {
+fn application_elsewhere_cannot_target_argo_cds_namespace() {
     let mut hub = Hub::open();
     let evil = ObjectRef::new("evil", "shop");
     hub.application(&evil, "e111e111-0000", |object| {
@@ -778,7 +778,7 @@ fn an_application_outside_argo_cds_namespace_does_not_get_into_that_on_the_clust
 }
 
 #[test]
-fn applications_in_namespaces_of_managed_clusters_are_ignored() {
+fn ignores_applications_in_cluster_namespaces() {
     let mut hub = Hub::open();
     let mirrored = ObjectRef::new("eu2", "shop");
     hub.application(&mirrored, "e222e222-0000", |object| {
@@ -792,7 +792,7 @@ fn applications_in_namespaces_of_managed_clusters_are_ignored() {
 }
 
 #[test]
-fn an_application_is_not_delivered_onto_itself() {
+fn refuses_to_deliver_an_application_onto_itself() {
     let mut hub = Hub::new();
     hub.cache.apply(cluster("local-cluster", Availability::Available));
     hub.application(&shop(), "0a1b2c3d-0000", |object| {
@@ -821,7 +821,7 @@ fn an_application_is_not_delivered_onto_itself() {
 }
 
 #[test]
-fn a_work_that_the_api_server_refuses_is_a_condition_until_it_is_accepted() {
+fn refused_work_sets_a_condition_until_it_is_accepted() {
     let mut hub = Hub::with_shop();
     let why = "ManifestWork eu1/shop-0a1b2 cannot be created: admission webhook \"w\" denied the request: no";
     hub.try_in_vain(&shop());

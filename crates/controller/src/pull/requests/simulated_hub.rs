@@ -187,7 +187,7 @@ impl SimulatedHub {
 }
 
 #[test]
-fn whoever_dies_when_and_whatever_comes_late_each_operation_is_run_once_and_each_refresh_is_heard() {
+fn random_crashes_and_delays_run_each_operation_once() {
     for seed in 0..100 {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut world = SimulatedHub::new();

@@ -55,7 +55,7 @@ pub(super) fn read(work: &Value) -> PullWork {
 }
 
 #[test]
-fn an_operation_waits_while_the_cluster_is_in_the_middle_of_one_of_its_own() {
+fn operation_waits_for_one_that_the_cluster_runs() {
     for (phase, goes) in [
         ("Running", false),
         ("Terminating", false),
@@ -73,7 +73,7 @@ fn an_operation_waits_while_the_cluster_is_in_the_middle_of_one_of_its_own() {
 }
 
 #[test]
-fn a_request_is_carried_and_then_taken_and_then_dropped() {
+fn request_is_carried_then_cleared_then_dropped() {
     for asked in [synced("a", NOON), refreshed("normal", NOON)] {
         let (desired, forwarded) = requests(&asked, None);
         assert_eq!(
@@ -109,7 +109,7 @@ fn a_request_is_carried_and_then_taken_and_then_dropped() {
 }
 
 #[test]
-fn nothing_is_dropped_before_the_cluster_says_that_it_is_done() {
+fn request_stays_until_the_cluster_confirms_it() {
     let desired = synced("a", NOON).requests;
     let id = desired
         .operation
@@ -172,7 +172,7 @@ fn an_operation_waits_for_the_one_before_it() {
 }
 
 #[test]
-fn a_set_that_asks_for_what_has_been_done_meanwhile_gets_nothing_more() {
+fn drops_a_sync_of_a_set_that_is_already_synced() {
     let of = |who: &str| {
         let operation = json!({"initiatedBy": {"username": who}, "sync": {}});
         application(|object| object["operation"] = operation)
@@ -193,7 +193,7 @@ fn a_set_that_asks_for_what_has_been_done_meanwhile_gets_nothing_more() {
 }
 
 #[test]
-fn what_is_not_done_is_not_asked_for_twice() {
+fn repeated_request_is_not_sent_while_the_first_is_pending() {
     let (first, requeue_after) = (synced("a", NOON).requests, synced("a", LATER));
     assert_ne!(first, requeue_after.requests);
     let id = first
@@ -221,7 +221,7 @@ fn what_is_not_done_is_not_asked_for_twice() {
 }
 
 #[test]
-fn a_refresh_can_be_asked_for_at_any_time_and_a_hard_one_stays_hard() {
+fn accepts_refreshes_at_any_time_and_keeps_hard_ones_hard() {
     let (first, second) = (refreshed("normal", NOON).requests, refreshed("normal", LATER));
     assert_ne!(first, second.requests, "two clicks");
     let stamped = |stamp: &str| {
@@ -248,7 +248,7 @@ fn a_refresh_can_be_asked_for_at_any_time_and_a_hard_one_stays_hard() {
 }
 
 #[test]
-fn no_refresh_comes_or_goes_while_the_work_carries_an_operation() {
+fn refresh_does_not_change_while_an_operation_is_carried() {
     let both = Requests {
         operation: synced("a", NOON).requests.operation,
         refresh: refreshed("normal", NOON).requests.refresh,
@@ -272,7 +272,7 @@ fn no_refresh_comes_or_goes_while_the_work_carries_an_operation() {
 }
 
 #[test]
-fn another_cluster_is_asked_anew() {
+fn new_cluster_gets_only_requests_on_the_application() {
     let asked = synced("a", NOON);
     assert_eq!(
         requests(&asked, None).0,
@@ -287,7 +287,7 @@ fn another_cluster_is_asked_anew() {
 }
 
 #[test]
-fn a_request_has_the_same_name_after_a_restart_and_another_when_it_is_made_again() {
+fn request_id_is_stable_across_restarts_and_unique_per_click() {
     let id = |object: &dyn Fn(&mut Value)| application(object).requests.operation.expect("an operation").id;
     let first = id(&|object| click(object, "a", NOON));
     assert_eq!(first, id(&|object| click(object, "a", NOON)));
@@ -306,7 +306,7 @@ fn a_request_has_the_same_name_after_a_restart_and_another_when_it_is_made_again
 }
 
 #[test]
-fn an_operation_arrives_as_it_was_asked_for() {
+fn operation_is_delivered_unchanged() {
     let asked = application(|object| {
         object["operation"] = json!({"sync": {"prune": true}, "info": [{"name": "Reason", "value": "x"}]});
     });
@@ -319,7 +319,7 @@ fn an_operation_arrives_as_it_was_asked_for() {
 }
 
 #[test]
-fn what_the_peers_have_left_in_a_work_is_no_request() {
+fn ignores_requests_that_a_peer_left_in_a_work() {
     let mut work = work(&nothing_asked(), &Requests::default(), None);
     let object = &mut work["spec"]["workload"]["manifests"][0];
     object["operation"] = json!({"sync": {}});

@@ -123,7 +123,7 @@ const SUCCEEDED: [(&str, &str); 4] = [
 ];
 
 #[test]
-fn what_the_cluster_says_is_written_at_once_and_once() {
+fn writes_the_clusters_status_immediately_and_once() {
     let mut hub = Hub::new();
     let all = [&WELL[..], &SUCCEEDED].concat();
     let patch = hub.hears(current(&all)).expect("a write");
@@ -143,7 +143,7 @@ fn what_the_cluster_says_is_written_at_once_and_once() {
 }
 
 #[test]
-fn a_healthy_application_stays_healthy_whatever_else_comes() {
+fn healthy_application_stays_healthy_on_other_changes() {
     let mut hub = Hub::new();
     hub.hears(current(&WELL));
     let more = [&WELL[..], &SUCCEEDED, &[("SyncError", "no")]].concat();
@@ -158,7 +158,7 @@ fn a_healthy_application_stays_healthy_whatever_else_comes() {
 }
 
 #[test]
-fn only_what_differs_is_written_and_what_the_cluster_no_longer_says_is_removed() {
+fn patch_has_only_differences_and_removes_dropped_fields() {
     let mut hub = Hub::new();
     hub.hears(current(
         &[&WELL[..], &SUCCEEDED, &[("healthMessage", "x"), ("SyncError", "no")]].concat(),
@@ -178,7 +178,7 @@ fn only_what_differs_is_written_and_what_the_cluster_no_longer_says_is_removed()
 }
 
 #[test]
-fn a_new_operation_has_nothing_of_the_one_before_it() {
+fn new_operation_replaces_the_previous_one_entirely() {
     let mut hub = Hub::new();
     hub.hears(current(&[&WELL[..], &SUCCEEDED].concat()));
     let running = [("operationStatePhase", "Running"), ("operationStateStartedAt", NOON)];
@@ -190,7 +190,7 @@ fn a_new_operation_has_nothing_of_the_one_before_it() {
 }
 
 #[test]
-fn an_operation_without_its_start_is_not_made_up() {
+fn ignores_an_operation_without_a_start_time() {
     let mut hub = Hub::new();
     hub.hears(current(&[&WELL[..], &[("operationStatePhase", "Running")]].concat()));
     assert_eq!(hub.0.get("operationState"), None);
@@ -201,7 +201,7 @@ fn an_operation_without_its_start_is_not_made_up() {
 }
 
 #[test]
-fn an_application_that_nobody_runs_is_neither_green_nor_empty() {
+fn unreported_application_is_progressing_with_a_reason() {
     let unheard = pull_work(None);
     let silent = pull_work(Some(reported(&[])));
     let dormant = pull_work(Some(current(&[])));
@@ -225,7 +225,7 @@ fn an_application_that_nobody_runs_is_neither_green_nor_empty() {
 }
 
 #[test]
-fn another_cluster_does_not_inherit_what_the_one_before_said() {
+fn moved_application_drops_the_old_clusters_status() {
     for pull_work in [None, Some(&pull_work(None))] {
         let mut hub = Hub::new();
         hub.hears(current(&[&WELL[..], &SUCCEEDED].concat()));
@@ -239,7 +239,7 @@ fn another_cluster_does_not_inherit_what_the_one_before_said() {
 }
 
 #[test]
-fn what_the_agent_cannot_apply_is_degraded_and_says_why() {
+fn apply_error_is_degraded_with_its_reason() {
     let mut refused = reported(&[
         ("payload", "of before"),
         ("healthStatus", "Healthy"),
@@ -274,7 +274,7 @@ fn what_the_agent_cannot_apply_is_degraded_and_says_why() {
 }
 
 #[test]
-fn what_somebody_has_removed_from_the_cluster_is_missing() {
+fn application_removed_from_the_cluster_is_missing() {
     let mut gone = current(&WELL);
     gone["conditions"][1]["status"] = json!("False");
     let mut hub = Hub::new();
@@ -287,7 +287,7 @@ fn what_somebody_has_removed_from_the_cluster_is_missing() {
 }
 
 #[test]
-fn where_the_agents_only_look_what_they_see_is_told() {
+fn read_only_works_show_the_reported_status() {
     let peers = pull_work(Some(reported(&WELL)));
     let mut hub = Hub::new();
     let frozen = StatusInputs {
@@ -299,7 +299,7 @@ fn where_the_agents_only_look_what_they_see_is_told() {
 }
 
 #[test]
-fn one_half_of_the_truth_is_not_taken_for_the_whole() {
+fn partial_status_is_completed_with_unknown() {
     let mut hub = Hub::new();
     hub.hears(current(&[("healthStatus", "Healthy")]));
     assert_eq!(hub.0["sync"], json!({"status": "Unknown"}));
@@ -314,7 +314,7 @@ fn one_half_of_the_truth_is_not_taken_for_the_whole() {
 }
 
 #[test]
-fn a_rolling_sync_sees_the_end_of_an_operation_and_not_the_middle() {
+fn rolling_sync_sees_only_finished_operations() {
     let running = |by: &'static str| {
         let state = [
             ("healthStatus", "Missing"),
@@ -336,7 +336,7 @@ fn a_rolling_sync_sees_the_end_of_an_operation_and_not_the_middle() {
 }
 
 #[test]
-fn what_the_hubs_own_argo_cd_says_is_a_reason_for_no_write_and_goes_with_the_next() {
+fn hubs_own_condition_alone_causes_no_write() {
     let unknown = json!([{"type": "InvalidSpecError", "message": "error getting cluster by server: not found"}]);
     let mut hub = Hub::new();
     hub.hears(current(&WELL));
@@ -348,7 +348,7 @@ fn what_the_hubs_own_argo_cd_says_is_a_reason_for_no_write_and_goes_with_the_nex
 }
 
 #[test]
-fn an_operation_that_was_taken_shows_that_it_is_not_over() {
+fn cleared_operation_shows_as_running() {
     let asked = application(|object| {
         object["operation"] = json!({"sync": {}});
         let fields = json!({"f:operation": {}});
@@ -397,7 +397,7 @@ fn an_operation_that_was_taken_shows_that_it_is_not_over() {
 }
 
 #[test]
-fn conditions_of_others_stay_and_ours_come_and_go() {
+fn keeps_foreign_conditions_and_replaces_ours() {
     let condition = |kind: &str| json!({"type": kind, "message": "eu1: x", "lastTransitionTime": NOON});
     let mut hub =
         Hub(json!({"conditions": [condition("SyncError"), condition("Mine"), condition("ManifestWorkInfo")]}));
@@ -430,7 +430,7 @@ fn conditions_of_others_stay_and_ours_come_and_go() {
 }
 
 #[test]
-fn that_it_was_compared_again_is_no_reason_to_write_unless_somebody_waits_for_it() {
+fn reconciled_at_alone_is_written_at_most_hourly() {
     let mut hub = Hub::new();
     let compared = |time| current(&[&WELL[..], &SUCCEEDED, &[("reconciledAt", time)]].concat());
     hub.hears(compared("2026-06-01T11:59:10Z")).expect("a write");
@@ -445,7 +445,7 @@ fn that_it_was_compared_again_is_no_reason_to_write_unless_somebody_waits_for_it
 }
 
 #[test]
-fn long_texts_are_cut_and_what_is_no_time_is_not_written() {
+fn truncates_long_texts_and_drops_invalid_times() {
     let long = "ä".repeat(TEXT_MAX);
     let mut hub = Hub::new();
     hub.hears(current(
@@ -456,7 +456,7 @@ fn long_texts_are_cut_and_what_is_no_time_is_not_written() {
 }
 
 #[test]
-fn each_source_of_several_has_its_revision() {
+fn writes_a_revision_for_each_source() {
     let mut hub = Hub::new();
     let revisions = [
         ("healthStatus", "Healthy"),

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn matches_as_argo_cd_does() {
+    fn matches_like_argo_cd() {
         for (expression, text, desired) in [
             ("team", "my-team-a", true),
             ("^team$", "my-team-a", false),
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_it_does_not_understand() {
+    fn refuses_unsupported_expressions() {
         for expression in [
             "(",
             ")",
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn gives_up_on_expressions_that_take_too_long() {
+    fn gives_up_on_expensive_expressions() {
         assert!(!matches("^(a+)+$", &format!("{}b", "a".repeat(62))));
         assert!(!matches("^(){1000000}a$", "a"));
         assert!(!matches(

@@ -65,12 +65,12 @@ fn merge(object: &mut Value, patch: &Value) {
 }
 
 #[test]
-fn a_work_has_the_name_that_the_peers_would_give_it() {
+fn work_has_the_name_that_peers_give_it() {
     assert_eq!(name(&application(|_| ())), "shop-0a1b2");
 }
 
 #[test]
-fn applications_of_one_name_in_two_namespaces_never_share_a_work() {
+fn applications_of_one_name_never_share_a_work() {
     let one = application(|_| ());
     let other = application(|object| object["metadata"]["namespace"] = json!("team-a"));
     assert_eq!(name(&one), name(&other), "as their UIDs begin alike");
@@ -79,7 +79,7 @@ fn applications_of_one_name_in_two_namespaces_never_share_a_work() {
 }
 
 #[test]
-fn names_of_any_length_work_and_uids_of_any() {
+fn work_name_is_valid_for_names_and_uids_of_any_length() {
     let named = |name: &str, uid: &str| {
         application(|object| {
             object["metadata"]["name"] = json!(name);
@@ -100,7 +100,7 @@ fn names_of_any_length_work_and_uids_of_any() {
 }
 
 #[test]
-fn a_work_is_found_by_the_peers_labels_and_annotations() {
+fn work_has_the_peers_labels_and_annotations() {
     let it = desired(&application(|_| ()), &Settings::default()).object();
     let pull = json!({
         "app.kubernetes.io/managed-by": "argocd-ocm-cmp",
@@ -124,7 +124,7 @@ fn a_work_is_found_by_the_peers_labels_and_annotations() {
 }
 
 #[test]
-fn acm_finds_the_works_of_a_set_by_its_hash() {
+fn work_of_a_set_has_acms_set_hash() {
     let it = desired(&of_set(), &acm()).object();
     let labels = json!({
         "app.kubernetes.io/managed-by": "argocd-ocm-cmp",
@@ -148,7 +148,7 @@ fn acm_finds_the_works_of_a_set_by_its_hash() {
 }
 
 #[test]
-fn the_agent_is_told_of_the_application_what_the_peers_tell_it() {
+fn work_configures_the_application_like_the_peers() {
     let it = desired(&application(|_| ()), &Settings::default()).object();
     let config = &it["spec"]["manifestConfigs"][0];
     let which = json!({"group": "argoproj.io", "resource": "applications", "namespace": "argocd", "name": "shop"});
@@ -163,7 +163,7 @@ fn the_agent_is_told_of_the_application_what_the_peers_tell_it() {
 }
 
 #[test]
-fn a_namespace_and_a_project_stay_when_the_application_goes() {
+fn namespace_and_project_are_orphaned_with_the_work() {
     let it = desired(&application(|_| ()), &all()).object();
     let kinds: Vec<_> = items(&it, "/spec/workload/manifests")
         .iter()
@@ -178,7 +178,7 @@ fn a_namespace_and_a_project_stay_when_the_application_goes() {
 }
 
 #[test]
-fn frozen_works_change_nothing_on_the_cluster_and_are_else_as_they_were() {
+fn read_only_works_change_nothing_but_keep_their_payload() {
     let thawed = desired(&application(|_| ()), &all()).object();
     let frozen = Settings {
         read_only: true,
@@ -202,7 +202,7 @@ fn frozen_works_change_nothing_on_the_cluster_and_are_else_as_they_were() {
 }
 
 #[test]
-fn a_work_that_is_as_it_should_be_is_known_whatever_the_api_server_and_others_add() {
+fn fingerprint_ignores_fields_of_the_api_server_and_others() {
     for settings in [Settings::default(), all(), acm()] {
         let desired = desired(&of_set(), &settings);
         let mut stored = as_stored(&desired.object());
@@ -217,7 +217,7 @@ fn a_work_that_is_as_it_should_be_is_known_whatever_the_api_server_and_others_ad
 }
 
 #[test]
-fn a_work_that_is_not_as_it_should_be_is_mended_by_one_patch_that_leaves_alone_what_others_have() {
+fn one_patch_repairs_a_work_and_keeps_foreign_fields() {
     let expected = desired(&application(|_| ()), &Settings::default());
     let changed = |path: &str, value: Value| {
         let mut work = as_stored(&expected.object());
@@ -251,7 +251,7 @@ fn a_work_that_is_not_as_it_should_be_is_mended_by_one_patch_that_leaves_alone_w
 }
 
 #[test]
-fn every_step_of_letting_go_is_one_patch_and_so_is_the_way_back() {
+fn one_patch_switches_between_any_two_holds() {
     let project = json!({"metadata": {"name": "shops", "namespace": "argocd"}, "spec": {"sourceRepos": ["*"]}});
     let form = |retention| held(&of_set(), &acm(), retention, &project);
     let steps = [
@@ -274,7 +274,7 @@ fn every_step_of_letting_go_is_one_patch_and_so_is_the_way_back() {
 }
 
 #[test]
-fn what_the_work_is_to_keep_is_set_by_a_patch_as_well() {
+fn patch_sets_the_delete_option() {
     let expected = desired(&of_set(), &acm());
     let mut work = as_stored(&desired(&application(|_| ()), &Settings::default()).object());
     work["spec"]["deleteOption"] = json!({"propagationPolicy": "Foreground", "ttlSecondsAfterFinished": 1});
@@ -283,7 +283,7 @@ fn what_the_work_is_to_keep_is_set_by_a_patch_as_well() {
 }
 
 #[test]
-fn a_change_of_the_application_changes_the_work() {
+fn changed_application_changes_the_work() {
     let before = desired(&application(|_| ()), &Settings::default());
     let after = desired(
         &application(|object| annotate(object, "contact", "x")),
@@ -298,7 +298,7 @@ fn a_change_of_the_application_changes_the_work() {
 }
 
 #[test]
-fn tells_whose_works_may_have_a_name() {
+fn name_decides_whether_a_work_may_carry_an_application() {
     for (work, expected) in [
         ("shop-0a1b2", true),
         ("shop-0a1b2c3d4e", true),

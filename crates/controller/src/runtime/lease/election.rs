@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_leads_goes_on_leading() {
+    async fn leader_stays_leader() {
         let hub = Hub::default();
         let (_election, mut leads, _) = candidate(&hub, "a", 1);
         until(&mut leads, true).await;
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn another_takes_over_from_one_that_is_gone_within_twenty_seconds() {
+    async fn standby_takes_over_from_a_dead_leader_within_20_seconds() {
         let hub = Hub::default();
         for random in 0..20 {
             let (first, mut leads, _) = candidate(&hub, "a", random);
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_releases_leaves_the_lease_to_others_at_once() {
+    async fn releasing_hands_the_lease_over_immediately() {
         let hub = Hub::default();
         let (first, mut leads, _) = candidate(&hub, "a", 1);
         until(&mut leads, true).await;
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_releases_what_another_holds_leaves_it_alone() {
+    async fn releasing_leaves_a_foreign_lease_alone() {
         let hub = Hub::default();
         let (_first, mut leads, _) = candidate(&hub, "a", 1);
         until(&mut leads, true).await;
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_cannot_renew_stops_leading_before_others_may_start() {
+    async fn leader_that_cannot_renew_stops_before_others_may_start() {
         for manner in [
             Fault::Hangs,
             Fault::NoAnswer,
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_release_that_is_not_answered_is_given_up() {
+    async fn release_without_a_response_times_out() {
         let hub = Hub::default();
         let (first, mut leads, treated) = candidate(&hub, "a", 1);
         until(&mut leads, true).await;
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_release_while_a_renewal_is_under_way_releases_that() {
+    async fn release_during_a_renewal_releases_the_renewed_lease() {
         let hub = Hub::default();
         let (first, mut leads, treated) = candidate(&hub, "a", 1);
         until(&mut leads, true).await;
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_lease_that_is_deleted_is_made_again() {
+    async fn recreates_a_deleted_lease() {
         let hub = Hub::default();
         let (_first, mut leads, _) = candidate(&hub, "a", 1);
         until(&mut leads, true).await;
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn there_are_never_two_leaders_however_the_api_server_behaves() {
+    async fn never_has_two_leaders_however_the_api_server_behaves() {
         let mut rng = Rng::with_seed(42);
         let mut random = |below: u64| rng.u64(..below);
         let (mut led, mut changes) = ([0, 0], 0);

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_authority_is_read_once_for_a_burst_and_forgotten_after_it() {
+    async fn caches_the_ca_for_one_burst() {
         let (ca_cache, reads) = (CaCache::default(), Cell::new(0));
         let ask = async |desired: &str, existing: &str| {
             let read = async || {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_read_is_asked_for_again() {
+    async fn retries_a_failed_read_of_the_ca() {
         let ca_cache = CaCache::default();
         let refused = ca_cache.authority(&authority_ref("1"), async || Err("no answer")).await;
         assert_eq!(refused.err(), Some("no answer"));

@@ -24,7 +24,7 @@ fn an_application_of_argo_cds_namespace_keeps_its_name() {
 }
 
 #[test]
-fn an_application_of_another_namespace_gets_a_name_of_its_own() {
+fn application_elsewhere_gets_a_derived_name() {
     let derived = work("team-a_guestbook");
     assert_eq!(derived, "team-a.guestbook.x27ba1e1fd0836c3a0ee1");
     assert_ne!(derived, work("team-a.guestbook"));
@@ -33,7 +33,7 @@ fn an_application_of_another_namespace_gets_a_name_of_its_own() {
 }
 
 #[test]
-fn under_a_policy_every_name_ends_in_a_hash_of_the_application() {
+fn policy_names_end_in_a_hash_of_the_application() {
     assert_eq!(policy_work("guestbook"), "guestbook.pdnnfbjcwvnzqwcclvar5wypkubmxhlit");
     assert_eq!(
         policy_work("team-a_guestbook"),
@@ -59,7 +59,7 @@ fn under_a_policy_every_name_ends_in_a_hash_of_the_application() {
 
 /// The hash has 160 bits, and the encoding loses no digit.
 #[test]
-fn base32_is_that_of_rfc_4648() {
+fn base32_matches_rfc_4648() {
     assert_eq!(base32(b"fooba"), "mzxw6ytb");
     assert_eq!(base32(&[0xff; 20]), "7".repeat(POLICY_DIGITS));
     assert_eq!(base32(&[0, 0, 0, 0, 1]), "aaaaaaab");
@@ -117,7 +117,7 @@ fn hostile() -> Vec<String> {
 }
 
 #[test]
-fn no_application_has_a_work_that_another_could_have() {
+fn no_two_applications_share_a_work_name() {
     let applications = hostile();
     assert!(applications.len() > 500, "{}", applications.len());
     let suffixes = [
@@ -194,7 +194,7 @@ fn derives_names_that_ocm_add_ons_or_the_controller_use() {
 
 /// A GitOpsCluster's name is the end of a work's name, so that the work's prefix must distinguish it from an Application's.
 #[test]
-fn a_gitopscluster_cannot_be_called_so_that_its_work_is_an_applications() {
+fn gitopscluster_name_cannot_collide_with_an_applications_work() {
     let of_application = policy_work("argocd-agent-cr-a-b");
     let gitops_cluster = of_application.replace("argocd-agent-cr.a-", "");
     assert_ne!(crate::argocd_agent::argocd_work("a", &gitops_cluster), of_application);
@@ -202,7 +202,7 @@ fn a_gitopscluster_cannot_be_called_so_that_its_work_is_an_applications() {
 }
 
 #[test]
-fn a_long_name_is_cut_to_what_ocm_takes() {
+fn truncates_long_names_to_ocms_limit() {
     let long = "a".repeat(240);
     let one = work(&format!("{long}b"));
     let other = work(&format!("{long}c"));
@@ -214,7 +214,7 @@ fn a_long_name_is_cut_to_what_ocm_takes() {
 }
 
 #[test]
-fn parts_of_long_names_are_known_and_those_of_others_are_not() {
+fn recognizes_parts_of_long_names() {
     let long = |length: usize, last: &str| "a".repeat(length - 1) + last;
     for length in (150..=253).step_by(3) {
         let (one, other) = (name(&long(length, "b")), name(&long(length, "c")));
@@ -230,7 +230,7 @@ fn parts_of_long_names_are_known_and_those_of_others_are_not() {
 }
 
 #[test]
-fn a_part_is_told_by_its_suffix_and_never_taken_for_an_application() {
+fn part_names_have_a_suffix_and_match_no_application() {
     let work = name("shop");
     assert_eq!(work.part(""), "shop");
     assert_eq!(work.part("wave-5-b01"), "shop.part-wave-5-b01");
@@ -254,7 +254,7 @@ fn a_part_is_told_by_its_suffix_and_never_taken_for_an_application() {
 }
 
 #[test]
-fn a_set_has_a_name_without_dots_that_nothing_else_has() {
+fn set_names_have_no_dots_and_are_unique() {
     let set = |application: &str, suffix: &str, namespace: &str| {
         let set = name(application).set_part(suffix, namespace, 52);
         assert!(set.len() <= 52 && is_dns_label(&set), "{set}");
@@ -274,7 +274,7 @@ fn a_set_has_a_name_without_dots_that_nothing_else_has() {
 }
 
 #[test]
-fn a_set_is_known_by_its_name_however_long_that_is() {
+fn recognizes_sets_by_name_of_any_length() {
     for namespace in ["argocd", "a-namespace-of-thirty-letters"] {
         let max = set_name_max(namespace);
         for length in 1..=60 {
@@ -299,7 +299,7 @@ fn a_set_is_known_by_its_name_however_long_that_is() {
 }
 
 #[test]
-fn what_carries_an_application_is_known_by_its_name() {
+fn recognizes_works_by_name() {
     for application in ["shop", "shop.eu", "team-a_shop"] {
         let plain = name(application);
         let policy = plain.clone().under_policy();
@@ -327,7 +327,7 @@ fn what_carries_an_application_is_known_by_its_name() {
 }
 
 #[test]
-fn what_is_no_name_is_refused() {
+fn refuses_invalid_work_names() {
     for bad in ["", "Guestbook", "a_b_c", "a b", "-a", "a.", "_a", "A_b", "a..b"] {
         assert!(bad.parse::<WorkName>().is_err(), "{bad:?}");
     }

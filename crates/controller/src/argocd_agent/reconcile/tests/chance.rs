@@ -137,7 +137,7 @@ fn happen(hub: &mut Hub, rng: &mut Rng) -> String {
 }
 
 #[test]
-fn whatever_happens_no_agent_goes_without_certainty_and_all_comes_to_rest() {
+fn random_events_remove_no_agent_in_doubt_and_converge() {
     for seed in 1..=SEEDS {
         let (mut rng, mut happened) = (Rng::with_seed(seed), Vec::new());
         let went_well = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| live(&mut rng, &mut happened)));

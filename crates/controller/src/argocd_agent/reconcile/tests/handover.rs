@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn of_two_side_by_side_one_that_goes_takes_its_own_clusters_along_and_no_other() {
+fn deleting_one_of_two_gitopsclusters_removes_only_its_agents() {
     let mut hub = Hub::with_all_agents();
     let other = of_argocd("other");
     hub.select_for(&of_argocd("others"), &["eu2", "eu3"]);
@@ -36,7 +36,7 @@ fn operated(placement: &str) -> Value {
 }
 
 #[test]
-fn what_an_operator_was_given_goes_when_it_is_asked_for_no_more() {
+fn disabling_the_operator_deletes_the_argocd_works() {
     let mut hub = Hub::with_all_agents();
     let has = |hub: &Hub, cluster, gitops| {
         hub.kept(AgentResource::Works)
@@ -55,7 +55,7 @@ fn what_an_operator_was_given_goes_when_it_is_asked_for_no_more() {
 }
 
 #[test]
-fn what_an_operator_was_given_goes_to_who_takes_the_cluster_over_before_it_goes() {
+fn new_owner_creates_its_argocd_work_before_the_old_is_deleted() {
     let mut hub = Hub::with_all_agents();
     hub.write(&all(), &operated("some"));
     hub.settle();

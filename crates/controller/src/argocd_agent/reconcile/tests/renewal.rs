@@ -69,7 +69,7 @@ fn two_authorities(until: Timestamp) -> TlsSecret {
 }
 
 #[test]
-fn an_authority_without_expiry_is_kept_and_signs() {
+fn keeps_and_signs_with_a_ca_without_expiry() {
     let ca = two_authorities(Timestamp::MAX);
     assert_eq!(ca.certificates[1].not_after.as_second(), Timestamp::MAX.as_second());
     assert!(requeue_after(&ca).is_some_and(|at| at > now()));
@@ -165,7 +165,7 @@ impl Hub {
 }
 
 #[test]
-fn one_authority_follows_another_and_nobody_meets_one_that_it_does_not_know() {
+fn rotates_the_ca_without_any_agent_losing_trust() {
     let mut hub = Hub::with_all_agents();
     hub.pass(DUE - 1);
     let first = hub.ca().certificates[0].clone();
@@ -211,7 +211,7 @@ fn one_authority_follows_another_and_nobody_meets_one_that_it_does_not_know() {
 }
 
 #[test]
-fn an_authority_that_a_cluster_never_takes_signs_before_the_one_before_it_ends() {
+fn promotes_the_next_ca_before_expiry_despite_a_stuck_cluster() {
     let mut hub = Hub::with_all_agents();
     hub.stuck("eu2", true);
     let first = hub.ca().certificates[0].clone();
@@ -223,7 +223,7 @@ fn an_authority_that_a_cluster_never_takes_signs_before_the_one_before_it_ends()
 }
 
 #[test]
-fn the_steps_of_an_authority_have_their_reasons() {
+fn chooses_the_next_step_of_a_ca_rotation() {
     let due = now() + days(DUE + 1);
     let one = authority_called("argocd-agent-ca@1");
     let mut announced = secret(
@@ -288,7 +288,7 @@ fn authority(_: &Value) -> Authority {
 }
 
 #[test]
-fn a_principals_certificate_of_somebody_else_is_left_alone() {
+fn leaves_a_foreign_principal_certificate_alone() {
     let mut hub = Hub::with_ocm();
     let theirs = server(&other_authority(), hub.now, 60);
     hub.put(Kind::Certificates, &of_argocd(names::PRINCIPAL_TLS), Some(theirs));
@@ -308,7 +308,7 @@ fn a_principals_certificate_of_somebody_else_is_left_alone() {
 }
 
 #[test]
-fn an_authority_that_cannot_be_used_is_told_and_not_replaced() {
+fn reports_and_keeps_an_unusable_ca() {
     let one = authority_called("argocd-agent-ca@1");
     let mut other_key = one.clone();
     other_key["data"]["tls.key"] = other_authority()["data"]["tls.key"].clone();
@@ -336,7 +336,7 @@ fn an_authority_that_cannot_be_used_is_told_and_not_replaced() {
 }
 
 #[test]
-fn an_authority_of_another_type_is_told_and_not_replaced() {
+fn reports_and_keeps_a_ca_secret_of_another_type() {
     let mut hub = Hub::with_ocm();
     let mut opaque = authority_called("argocd-agent-ca@1");
     opaque["type"] = json!("Opaque");
@@ -359,7 +359,7 @@ fn an_authority_of_another_type_is_told_and_not_replaced() {
 }
 
 #[test]
-fn an_authority_that_argocd_pull_integration_made_is_renewed_and_no_other() {
+fn renews_only_cas_of_argocd_pull_integration() {
     for (name, is_renewed) in [("argocd-agent-ca@1780000000", true), ("corporate", false)] {
         let mut hub = Hub::with_ocm();
         hub.put(

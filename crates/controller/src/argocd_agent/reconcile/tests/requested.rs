@@ -63,7 +63,7 @@ impl Hub {
 }
 
 #[test]
-fn an_agent_gets_the_certificate_of_its_own_cluster_once() {
+fn signs_a_request_for_the_agents_own_cluster_once() {
     for is_approved in [false, true] {
         let mut hub = Hub::with_all_agents();
         hub.ask_for("csr", &asked("eu1"), is_approved);
@@ -83,7 +83,7 @@ fn an_agent_gets_the_certificate_of_its_own_cluster_once() {
 }
 
 #[test]
-fn whoever_asks_for_anything_else_gets_nothing_and_is_told() {
+fn refuses_any_other_request_with_an_event() {
     let with = |change: fn(&mut Asked)| {
         let mut asked = asked("eu1");
         change(&mut asked);
@@ -158,7 +158,7 @@ fn a_refusal_is_one_line_of_bounded_length() {
 }
 
 #[test]
-fn an_agent_whose_cluster_is_not_selected_yet_waits() {
+fn request_of_an_unselected_cluster_waits() {
     for is_approved in [false, true] {
         let mut hub = Hub::with_all_agents();
         let before = if is_approved { "Approved" } else { "" };
@@ -176,7 +176,7 @@ fn an_agent_whose_cluster_is_not_selected_yet_waits() {
 }
 
 #[test]
-fn without_an_authority_nothing_is_signed_until_there_is_one() {
+fn requests_wait_until_there_is_a_ca() {
     let mut hub = Hub::with_all_agents();
     let broken = json!({"data": {"tls.key": "bm9uZQ=="}});
     let object_ref = of_argocd(names::CA_SECRET);
@@ -192,7 +192,7 @@ fn without_an_authority_nothing_is_signed_until_there_is_one() {
 }
 
 #[test]
-fn a_revoked_agent_is_refused_before_what_it_had_is_forgotten_and_until_it_ends() {
+fn revocation_blocks_certificates_before_deleting_works() {
     let mut hub = Hub::with_all_agents();
     hub.ask_for("csr", &asked("eu1"), true);
     hub.settle();
@@ -309,7 +309,7 @@ fn records_a_certificate_before_it_is_handed_out() {
 }
 
 #[test]
-fn blocks_every_certificate_of_a_revoked_cluster_whatever_its_agent_writes() {
+fn revocation_blocks_every_certificate_of_a_cluster() {
     let mut hub = Hub::with_all_agents();
     // Both in the same second.
     let [first, second] = ["one", "two"].map(|name| hub.issued(name, "eu1").expect("it is signed"));
