@@ -66,7 +66,7 @@ fn well() -> HubState {
     let used = CONTROLLERS
         .iter()
         .flat_map(controller::controllers::Controller::kinds)
-        .map(|kind| kind.resource());
+        .map(controller::model::Kind::resource);
     for resource in used {
         apis.entry(resource.api_version())
             .or_default()
@@ -466,7 +466,7 @@ fn finds_problems_of_the_controller() {
     });
     assert_eq!(no_pods, ["controller-no-pods"]);
     let image = |hub_state: &mut HubState| {
-        template(hub_state, "argocd-ocm-cmp-controller")["containers"][0]["image"] = json!("x:9.9")
+        template(hub_state, "argocd-ocm-cmp-controller")["containers"][0]["image"] = json!("x:9.9");
     };
     assert_eq!(broken(image), ["controller-version-differs"]);
     for (controllers, resource, found) in [

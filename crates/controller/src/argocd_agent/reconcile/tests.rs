@@ -122,10 +122,10 @@ const DOUBTS: [(&str, Doubt); 8] = [
     ("a decision is gone", |hub| hub.set_decisions(&some(), None)),
     ("nothing is decided", |hub| hub.select_for(&some(), &[])),
     ("the Placement says more", |hub| {
-        hub.set_decisions(&some(), Some(&["eu1"]))
+        hub.set_decisions(&some(), Some(&["eu1"]));
     }),
     ("the Placement says less", |hub| {
-        hub.set_selected_count(&some(), Some(1))
+        hub.set_selected_count(&some(), Some(1));
     }),
     ("the Placement is gone", |hub| hub.set_selected_count(&some(), None)),
     ("all of it is gone", |hub| {
