@@ -23,8 +23,8 @@ const MESSAGE_SOURCES: &[MessageSource] = &[
         about: "Argo CD shows them as the message of the work's health, `status` and the extension of Argo CD's pages in the column MESSAGE, the \
                 controller in its conditions.",
         sources: &[
-            "crates/generate/src/behaviour",
-            "crates/generate/src/configure.rs",
+            "crates/generate/src/health_rules",
+            "crates/generate/src/manifest_configs.rs",
             "crates/ocm/src/health",
         ],
     },
@@ -74,7 +74,11 @@ const MESSAGE_SOURCES: &[MessageSource] = &[
     MessageSource {
         title: "In the log of a Pod on a managed cluster",
         about: "Of `argocd-ocm-cmp agent …`, beside argocd-agent.",
-        sources: &["src/commands/agent", "src/prepare.rs", "src/supervise.rs"],
+        sources: &[
+            "src/commands/agent",
+            "src/bootstrap_secrets.rs",
+            "src/restart_on_change.rs",
+        ],
     },
     MessageSource {
         title: "On a terminal",
@@ -106,10 +110,10 @@ const ELSEWHERE: &[(&str, &str)] = &[
 const HEAD: &str = "\
 # All messages
 
-For everybody who has met one and looks for it: every message of the program, by where it is met. `…` stands for what differs. Search the page for
-words of yours; most say the way out themselves, and [when something is wrong](troubleshooting.md) has more on those that are met often.
+Every message of the program, by the place where it appears. `…` stands for the variable parts. Search this page for the words that you see. Most
+messages name the remedy; [troubleshooting](troubleshooting.md) explains the frequent ones.
 
-This page is made of the sources: `REWRITE=1 cargo test --test docs messages` writes it.
+This page is generated from the sources: `REWRITE=1 cargo test --test docs messages` writes it.
 ";
 
 #[test]
@@ -129,6 +133,10 @@ fn page_lists_every_message() {
 
 /// Returns the page: by section, and in each by source.
 fn written(sources: &[(String, Text)]) -> String {
+    for prefix in MESSAGE_SOURCES.iter().flat_map(|section| section.sources) {
+        let is_used = sources.iter().any(|(path, _)| path.starts_with(prefix));
+        assert!(is_used, "{prefix} has no messages: correct its path");
+    }
     let mut page = HEAD.to_owned();
     let mut of_places: BTreeMap<usize, Vec<&(String, Text)>> = BTreeMap::new();
     for source in sources {

@@ -46,7 +46,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     let paths = entries.map(|entry| entry.path());
     let is_test = |path: &PathBuf| {
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-        ["tests", "played", "simulation", "api_server", "layers"].contains(&stem)
+        ["tests", "fake_api_server", "simulation", "api_server", "layers"].contains(&stem)
     };
     let paths = paths.filter(|path| !is_test(path));
     paths

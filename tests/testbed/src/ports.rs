@@ -6,7 +6,7 @@ use std::ops::Range;
 use anyhow::{Context, Result};
 use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_reuseaddr;
-use rustix::net::{AddressFamily, SocketType, bind, listen, socket};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
 
 /// The ports to choose from. Linux takes the ports of outgoing connections from 32768 upwards: such a port could be in use by the
 /// time that a server listens on it.
@@ -20,7 +20,8 @@ pub fn free() -> Result<u16> {
     let first = fastrand::u16(RANGE);
     for port in (first..RANGE.end).chain(RANGE.start..first) {
         let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
-        let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+        // A process that another thread starts meanwhile must not inherit the socket.
+        let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         let bound = bind(&socket, &address)
             .and_then(|()| set_socket_reuseaddr(&socket, true))
             .and_then(|()| listen(&socket, 1));

@@ -168,17 +168,17 @@ mod tests {
     fn an_event_in_a_span_has_the_fields_of_the_span() {
         let event = || {
             let span = error_span!("reconcile", controller = "pull", object = %"argocd/shop", attempt = 2);
-            span.in_scope(|| warn!(object_ref = %"eu1/shop", "write failed"));
+            span.in_scope(|| warn!(work = %"eu1/shop", "write failed"));
         };
         let lines = logged(Level::Warn, Format::Text, event);
         let desired = " WARN reconcile{controller=\"pull\" object=argocd/shop attempt=2}: \
-                      controller::runtime::telemetry::tests: write failed place=eu1/shop";
+                      controller::runtime::telemetry::tests: write failed work=eu1/shop";
         assert_eq!(timeless(&lines[0]), desired);
         let lines = logged(Level::Warn, Format::Json, event);
         let event: Value = serde_json::from_str(&lines[0]).unwrap();
         let desired =
             serde_json::json!({"name": "reconcile", "controller": "pull", "object": "argocd/shop", "attempt": 2});
-        assert_eq!((&event["place"], &event["span"]), (&"eu1/shop".into(), &desired));
+        assert_eq!((&event["work"], &event["span"]), (&"eu1/shop".into(), &desired));
     }
 
     #[test]

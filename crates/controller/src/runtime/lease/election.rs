@@ -96,7 +96,7 @@ impl Leadership {
         match leads {
             true if is_new_message => info!(lease, identity = candidate.identity, "leading"),
             false if is_new_message && self.is_released => {
-                info!(lease, identity = candidate.identity, "released leadership");
+                info!(lease, identity = candidate.identity, "released the Lease");
             }
             false if is_new_message => warn!(lease, identity = candidate.identity, "no longer leading"),
             _ => {}
