@@ -74,11 +74,7 @@ const MESSAGE_SOURCES: &[MessageSource] = &[
     MessageSource {
         title: "In the log of a Pod on a managed cluster",
         about: "Of `argocd-ocm-cmp agent …`, beside argocd-agent.",
-        sources: &[
-            "src/commands/agent",
-            "src/bootstrap_secrets.rs",
-            "src/restart_on_change.rs",
-        ],
+        sources: &["src/commands/agent"],
     },
     MessageSource {
         title: "On a terminal",
