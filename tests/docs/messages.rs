@@ -106,8 +106,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
 const HEAD: &str = "\
 # All messages
 
-Every message of the program, by the place where it appears. `…` stands for the variable parts. Search this page for the words that you see. Most
-messages name the remedy; [troubleshooting](troubleshooting.md) explains the frequent ones.
+For users who look for a message: every message of the program, by the place where it appears. `…` stands for the variable parts. Search this page
+for the words that you see. Most messages name the remedy; [troubleshooting](troubleshooting.md) explains the frequent ones.
 
 This page is generated from the sources: `REWRITE=1 cargo test --test docs messages` writes it.
 ";
