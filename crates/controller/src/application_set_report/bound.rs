@@ -24,7 +24,7 @@ pub(super) struct Bounded<'a> {
     pub(super) cut: Option<String>,
 }
 
-/// The priority of a line; higher ranks get space first.
+/// The priority of a line; the first in this order get space first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Priority {
     /// An unhealthy line, or one of unknown health.
@@ -111,7 +111,7 @@ impl Detail {
     }
 }
 
-/// The order in which lines get space: ranges of ranks, each with a level of detail. Later steps use the space that is left.
+/// The order in which lines get space: ranges of priorities, each with a level of detail. Later steps use the space that is left.
 const DETAIL_STEPS: [(Priority, Priority, Detail); 9] = [
     (Priority::Unhealthy, Priority::Progressing, Detail::Minimal),
     (Priority::Unhealthy, Priority::Progressing, Detail::Short(128)),
@@ -129,9 +129,9 @@ const FULL: Detail = Detail::Full(usize::MAX);
 
 /// A line with its level of detail; `None` if it is dropped.
 struct Shown<'a> {
-    rank: Priority,
+    priority: Priority,
     line: &'a Line<'a>,
-    level: Option<Detail>,
+    detail: Option<Detail>,
     size: usize,
 }
 
@@ -139,17 +139,17 @@ struct Shown<'a> {
 pub(super) fn fit<'a>(resources: &BTreeSet<&'a Resource>, lines: &[&'a Line<'a>]) -> Bounded<'a> {
     let (shown_resources, used) = fitting_resources(resources);
     let lines = assign_detail(lines, MAX_SIZE.saturating_sub(used));
-    let shown = || lines.iter().filter_map(|it| Some((it.level?, it.line)));
-    let left_out = || lines.iter().filter(|it| it.level.is_none());
+    let shown = || lines.iter().filter_map(|it| Some((it.detail?, it.line)));
+    let left_out = || lines.iter().filter(|it| it.detail.is_none());
     Bounded {
         cut: describe(&Cut {
-            messages: shown().map(|(level, line)| level.cuts(line)).sum(),
-            hidden: shown().filter(|(level, line)| level.hides(line)).count(),
+            messages: shown().map(|(detail, line)| detail.cuts(line)).sum(),
+            hidden: shown().filter(|(detail, line)| detail.hides(line)).count(),
             left_out: left_out().count(),
             left_out_unhealthy: left_out().filter(|it| !it.line.is_healthy()).count(),
             resources: resources.len().saturating_sub(shown_resources.len()),
         }),
-        entries: shown().map(|(level, line)| level.entry(line)).collect(),
+        entries: shown().map(|(detail, line)| detail.entry(line)).collect(),
         resources: shown_resources,
     }
 }
@@ -157,9 +157,9 @@ pub(super) fn fit<'a>(resources: &BTreeSet<&'a Resource>, lines: &[&'a Line<'a>]
 /// Assigns each line a level of detail within the given space.
 fn assign_detail<'a>(lines: &[&'a Line<'a>], mut room: usize) -> Vec<Shown<'a>> {
     let whole = |line: &&'a Line<'a>| Shown {
-        rank: Priority::of(line),
+        priority: Priority::of(line),
         line,
-        level: Some(FULL),
+        detail: Some(FULL),
         size: size(&FULL.entry(line)),
     };
     let mut lines: Vec<_> = lines.iter().map(whole).collect();
@@ -167,18 +167,18 @@ fn assign_detail<'a>(lines: &[&'a Line<'a>], mut room: usize) -> Vec<Shown<'a>> 
         return lines;
     }
     for it in &mut lines {
-        (it.level, it.size) = (None, 0);
+        (it.detail, it.size) = (None, 0);
     }
-    let mut by_rank: Vec<_> = lines.iter_mut().collect();
-    by_rank.sort_by_key(|it| it.rank);
-    for (from, to, level) in DETAIL_STEPS {
-        for it in by_rank.iter_mut().filter(|it| (from..=to).contains(&it.rank)) {
-            let size = size(&level.entry(it.line));
+    let mut by_priority: Vec<_> = lines.iter_mut().collect();
+    by_priority.sort_by_key(|it| it.priority);
+    for (from, to, detail) in DETAIL_STEPS {
+        for it in by_priority.iter_mut().filter(|it| (from..=to).contains(&it.priority)) {
+            let size = size(&detail.entry(it.line));
             let Some(left) = room.saturating_add(it.size).checked_sub(size) else {
                 return lines;
             };
             room = left;
-            (it.level, it.size) = (Some(level), size);
+            (it.detail, it.size) = (Some(detail), size);
         }
     }
     lines

@@ -166,62 +166,62 @@ mod tests {
         }
     }
 
-    fn all(turns: &mut FairQueue<&'static str>) -> Vec<&'static str> {
-        std::iter::from_fn(|| turns.pop(|_| true, |_| true))
+    fn all(queue: &mut FairQueue<&'static str>) -> Vec<&'static str> {
+        std::iter::from_fn(|| queue.pop(|_| true, |_| true))
             .map(|(_, item)| item)
             .collect()
     }
 
     #[test]
     fn tenants_alternate_regardless_of_queue_length() {
-        let mut turns = FairQueue::default();
+        let mut queue = FairQueue::default();
         for item in ["a1", "a2", "a3"] {
-            turns.push(&flow("a", "one"), item);
+            queue.push(&flow("a", "one"), item);
         }
-        turns.push(&flow("b", "one"), "b1");
-        turns.push(&flow("c", "one"), "c1");
-        assert_eq!(turns.len(), 5);
-        assert_eq!(all(&mut turns), ["a1", "b1", "c1", "a2", "a3"]);
-        assert!(turns.is_empty() && turns.tenants.is_empty() && turns.order.is_empty());
+        queue.push(&flow("b", "one"), "b1");
+        queue.push(&flow("c", "one"), "c1");
+        assert_eq!(queue.len(), 5);
+        assert_eq!(all(&mut queue), ["a1", "b1", "c1", "a2", "a3"]);
+        assert!(queue.is_empty() && queue.tenants.is_empty() && queue.order.is_empty());
     }
 
     #[test]
     fn clusters_of_a_tenant_alternate_within_its_turns() {
-        let mut turns = FairQueue::default();
+        let mut queue = FairQueue::default();
         for (cluster, item) in [("one", "a1"), ("one", "a2"), ("two", "a3"), ("three", "a4")] {
-            turns.push(&flow("a", cluster), item);
+            queue.push(&flow("a", cluster), item);
         }
-        turns.push(&flow("b", "one"), "b1");
-        turns.push(&flow("b", "one"), "b2");
-        assert_eq!(all(&mut turns), ["a1", "b1", "a3", "b2", "a4", "a2"]);
+        queue.push(&flow("b", "one"), "b1");
+        queue.push(&flow("b", "one"), "b2");
+        assert_eq!(all(&mut queue), ["a1", "b1", "a3", "b2", "a4", "a2"]);
     }
 
     #[test]
     fn skipped_tenant_keeps_the_order_of_its_items() {
-        let mut turns = FairQueue::default();
+        let mut queue = FairQueue::default();
         for item in ["a1", "a2"] {
-            turns.push(&flow("a", "one"), item);
-            turns.push(&flow("a", "two"), if item == "a1" { "x1" } else { "x2" });
+            queue.push(&flow("a", "one"), item);
+            queue.push(&flow("a", "two"), if item == "a1" { "x1" } else { "x2" });
         }
-        turns.push(&flow("b", "one"), "b1");
-        let taken = turns.pop(|namespace| &**namespace != "a", |_| true);
+        queue.push(&flow("b", "one"), "b1");
+        let taken = queue.pop(|namespace| &**namespace != "a", |_| true);
         assert_eq!(taken.map(|(_, item)| item), Some("b1"));
-        assert_eq!(turns.pop(|namespace| &**namespace != "a", |_| true), None);
-        let taken = turns.pop(|_| true, |flow| &*flow.cluster == "two");
+        assert_eq!(queue.pop(|namespace| &**namespace != "a", |_| true), None);
+        let taken = queue.pop(|_| true, |flow| &*flow.cluster == "two");
         assert_eq!(taken.map(|(_, item)| item), Some("x1"));
-        assert_eq!(all(&mut turns), ["a1", "x2", "a2"]);
+        assert_eq!(all(&mut queue), ["a1", "x2", "a2"]);
     }
 
     #[test]
     fn largest_tenant_makes_room_for_others() {
-        let mut turns = FairQueue::default();
+        let mut queue = FairQueue::default();
         for item in ["a1", "a2", "a3"] {
-            turns.push(&flow("a", "one"), item);
+            queue.push(&flow("a", "one"), item);
         }
-        assert!(!turns.make_room(&"a".into()), "its own items stay");
-        assert!(turns.make_room(&"b".into()));
-        turns.push(&flow("b", "one"), "b1");
-        assert!(!turns.make_room(&"b".into()), "it has as many by then");
-        assert_eq!(all(&mut turns), ["a1", "b1", "a2"]);
+        assert!(!queue.make_room(&"a".into()), "its own items stay");
+        assert!(queue.make_room(&"b".into()));
+        queue.push(&flow("b", "one"), "b1");
+        assert!(!queue.make_room(&"b".into()), "it has as many by then");
+        assert_eq!(all(&mut queue), ["a1", "b1", "a2"]);
     }
 }

@@ -271,7 +271,7 @@ impl Metrics {
         self.reconcile_errors.get_or_create(&labels).inc();
     }
 
-    /// Counts a panic of a controller, or of the shared parts: the `cache` and the writing of `events`.
+    /// Counts a panic of a controller, or of the shared parts: `index` (the cache) and `events` (the writing of Events).
     pub fn panicked(&self, controller: &'static str) {
         self.panics.get_or_create(&ControllerLabels { controller }).inc();
     }

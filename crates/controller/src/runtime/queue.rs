@@ -44,10 +44,10 @@ pub struct Queue {
 struct Subqueue {
     /// All objects of the line by due time.
     due: BTreeSet<(Instant, ObjectRef)>,
-    /// The last object that has become due and is in `turns`, as are all before it.
+    /// The last object that has become due and is in `fair_queue`, as are all before it.
     taken_until: Option<(Instant, ObjectRef)>,
     /// The objects that are due. Those no longer in `due` have been reconciled or forgotten.
-    turns: FairQueue<(Instant, ObjectRef)>,
+    fair_queue: FairQueue<(Instant, ObjectRef)>,
 }
 
 #[derive(Debug)]
@@ -64,7 +64,7 @@ struct Entry {
     /// True if a write is in progress.
     busy: bool,
     /// True if it was queued again while a write was in progress.
-    requeue_after: bool,
+    is_requeued: bool,
     /// True if a refresh is needed.
     stale: bool,
     failures: u32,
@@ -144,7 +144,7 @@ impl Queue {
             Refresh::Needed => entry.stale = true,
         }
         if entry.busy {
-            entry.requeue_after = true;
+            entry.is_requeued = true;
             return;
         }
         // A change does not shorten the backoff of a failing object.
@@ -181,7 +181,7 @@ impl Queue {
         self.subqueues[usize::from(slow)].next().is_some_and(|at| at <= now)
     }
 
-    /// Returns the objects that have been due since before `by`.
+    /// Returns the objects that became due before `by`.
     #[must_use]
     pub fn overdue(&self, by: Instant) -> Vec<ObjectRef> {
         let due = self.subqueues.iter().flat_map(|subqueue| &subqueue.due);
@@ -204,7 +204,8 @@ impl Queue {
         })
     }
 
-    /// Removes a due object for which there is nothing to write: it is reconciled again at `requeue_after`, or after the next change.
+    /// Removes a due object for which there is nothing to write: it is reconciled again at `requeue_after`, or after
+    /// the next change.
     pub fn forget_due(&mut self, object_ref: &ObjectRef, requeue_after: Option<Instant>) {
         let Some(entry) = self.entries.get_mut(object_ref).filter(|entry| !entry.busy) else {
             return;
@@ -263,7 +264,7 @@ impl Queue {
         let (flow, object_ref) = loop {
             let subqueue = &mut self.subqueues[usize::from(slow)];
             let is_all = subqueue.take_due(&self.entries, now);
-            match subqueue.turns.pop(&may_tenant, &may_cluster) {
+            match subqueue.fair_queue.pop(&may_tenant, &may_cluster) {
                 // The object may have been forgotten since, or have another due time.
                 Some((flow, due)) if subqueue.due.remove(&due) => break (flow, due.1),
                 None if is_all => return None,
@@ -273,7 +274,7 @@ impl Queue {
         let is_long_ago = |at: Option<Instant>, ago| at.is_none_or(|at| later(at, ago) <= now);
         let all = is_long_ago(self.refreshed, MIN_TOTAL_REFRESH_INTERVAL);
         let entry = self.entries.get_mut(&object_ref)?;
-        (entry.due, entry.busy, entry.requeue_after) = (None, true, false);
+        (entry.due, entry.busy, entry.is_requeued) = (None, true, false);
         let stale = entry.stale && all && is_long_ago(entry.refreshed, MIN_REFRESH_INTERVAL);
         let attempt = entry.failures.saturating_add(1);
         if stale {
@@ -337,7 +338,7 @@ impl Queue {
                 entry.failures = 0;
                 // If a refresh was allowed and not requested, no stale state is left.
                 entry.stale &= !due.stale;
-                next = entry.requeue_after.then_some(later(now, DEBOUNCE));
+                next = entry.is_requeued.then_some(later(now, DEBOUNCE));
             }
             Outcome::Written { refreshed } => {
                 entry.failures = 0;
@@ -347,7 +348,7 @@ impl Queue {
                     entry.refreshed = Some(now);
                 }
                 next = entry
-                    .requeue_after
+                    .is_requeued
                     .then_some(later(now, self.min_write_interval))
                     .or(next);
             }
@@ -383,7 +384,7 @@ impl Queue {
             }
             let due = (at, object_ref.clone());
             if subqueue.taken_until.as_ref().is_some_and(|last| due <= *last) {
-                subqueue.turns.push(&entry.flow, due.clone());
+                subqueue.fair_queue.push(&entry.flow, due.clone());
             }
             subqueue.due.insert(due);
         }
@@ -395,7 +396,7 @@ impl Subqueue {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// Moves some of the objects that have become due into `turns`. Returns true if all of them are there.
+    /// Moves some of the objects that have become due into `fair_queue`. Returns true if all of them are there.
     fn take_due(&mut self, entries: &HashMap<ObjectRef, Entry>, now: Instant) -> bool {
         let from = self.taken_until.take().map_or(Bound::Unbounded, Bound::Excluded);
         let mut last = match &from {
@@ -414,7 +415,7 @@ impl Subqueue {
             }
             left = left.saturating_sub(1);
             if let Some(entry) = entries.get(&due.1) {
-                self.turns.push(&entry.flow, due.clone());
+                self.fair_queue.push(&entry.flow, due.clone());
             }
             last = Some(due.clone());
         }
@@ -430,7 +431,7 @@ impl Entry {
             slow: false,
             due: None,
             busy: false,
-            requeue_after: false,
+            is_requeued: false,
             stale: false,
             failures: 0,
             written: None,
@@ -777,7 +778,7 @@ mod tests {
                     queue.done(&due, &Outcome::Unchanged, now, 0.5);
                 }
                 prop_assert!(queue.is_empty() && queue.next().is_none());
-                prop_assert!(queue.subqueues.iter().all(|subqueue| subqueue.turns.is_empty()));
+                prop_assert!(queue.subqueues.iter().all(|subqueue| subqueue.fair_queue.is_empty()));
             }
         }
     }

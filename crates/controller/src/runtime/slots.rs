@@ -32,7 +32,7 @@ pub struct Slots<K> {
     running: HashMap<K, Running>,
     slow: usize,
     /// True if the last answer arrived late.
-    is_all_slow: bool,
+    is_api_server_slow: bool,
 }
 
 /// The writes in progress of one controller, or of Events.
@@ -64,7 +64,7 @@ impl<K: Copy + Eq + Hash> Slots<K> {
             groups: (0..groups).map(|_| Group::default()).collect(),
             running: HashMap::new(),
             slow: 0,
-            is_all_slow: false,
+            is_api_server_slow: false,
         }
     }
 
@@ -142,7 +142,7 @@ impl<K: Copy + Eq + Hash> Slots<K> {
         }
         let is_slow = now >= later(running.since, SLOW_AFTER);
         if is_answered {
-            self.is_all_slow = is_slow;
+            self.is_api_server_slow = is_slow;
         }
         is_slow
     }
@@ -163,7 +163,7 @@ impl<K: Copy + Eq + Hash> Slots<K> {
 
     /// Returns the writes to abort: those in progress for long that are not counted as slow.
     pub fn overdue(&self, now: Instant) -> impl Iterator<Item = K> + use<'_, K> {
-        let is_overdue = move |it: &Running| !self.is_all_slow && !it.slow && now >= later(it.since, SLOW_AFTER);
+        let is_overdue = move |it: &Running| !self.is_api_server_slow && !it.slow && now >= later(it.since, SLOW_AFTER);
         self.running
             .iter()
             .filter(move |(_, it)| is_overdue(it))
@@ -182,7 +182,7 @@ impl<K: Copy + Eq + Hash> Slots<K> {
     }
 
     fn may_be_slow(&self, group: &Group) -> bool {
-        self.is_all_slow || (self.slow < self.total.div_ceil(4) && group.slow < self.group_limit().div_ceil(4))
+        self.is_api_server_slow || (self.slow < self.total.div_ceil(4) && group.slow < self.group_limit().div_ceil(4))
     }
 
     /// Returns the number of slots in the common pool.

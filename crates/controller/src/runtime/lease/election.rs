@@ -57,8 +57,8 @@ impl Election {
         };
         let task = tokio::spawn(async move {
             let is_release = select! {
-                no_requeue = campaign.run() => match no_requeue {},
-                requested_at = released => requested_at.is_ok(),
+                never = campaign.run() => match never {},
+                requested = released => requested.is_ok(),
             };
             if is_release {
                 campaign.release().await;
@@ -89,16 +89,16 @@ impl Leadership {
     /// Publishes whether this replica leads.
     fn publish(&self) {
         let leads = self.candidate.leads(Instant::now());
-        let is_new_message = self
+        let has_changed = self
             .leads
             .send_if_modified(|known| std::mem::replace(known, leads) != leads);
         let Self { lease, candidate, .. } = self;
         match leads {
-            true if is_new_message => info!(lease, identity = candidate.identity, "leading"),
-            false if is_new_message && self.is_released => {
+            true if has_changed => info!(lease, identity = candidate.identity, "leading"),
+            false if has_changed && self.is_released => {
                 info!(lease, identity = candidate.identity, "released the Lease");
             }
-            false if is_new_message => warn!(lease, identity = candidate.identity, "no longer leading"),
+            false if has_changed => warn!(lease, identity = candidate.identity, "no longer leading"),
             _ => {}
         }
     }
@@ -276,10 +276,10 @@ mod tests {
 
     /// Starts a candidate. Returns its election, whether it leads, and the setting for how the API server treats it.
     fn candidate(hub: &Hub, name: &str, random: u64) -> (Election, watch::Receiver<bool>, Arc<Mutex<Fault>>) {
-        let (client, manner) = hub.client();
+        let (client, fault) = hub.client();
         let (sender, leads) = watch::channel(false);
         let election = Election::start(client, "argocd", LEASE, name.to_owned(), sender, random);
-        (election, leads, manner)
+        (election, leads, fault)
     }
 
     const LEASE: &str = "controller";
@@ -363,7 +363,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn leader_that_cannot_renew_stops_before_others_may_start() {
-        for manner in [
+        for fault in [
             Fault::Hangs,
             Fault::NoAnswer,
             Fault::Fails(500),
@@ -371,28 +371,28 @@ mod tests {
             Fault::Fails(403),
         ] {
             let hub = Hub::default();
-            let (_first, mut leads, treated) = candidate(&hub, "a", 1);
+            let (_first, mut leads, current_fault) = candidate(&hub, "a", 1);
             until(&mut leads, true).await;
             pass(second(7)).await;
-            *treated.lock().unwrap() = manner;
+            *current_fault.lock().unwrap() = fault;
             // The last renewal was up to two and a half seconds ago; one that is applied but not answered does not count.
             let waited = until(&mut leads, false).await;
             assert!(
                 waited >= Duration::from_millis(7500) && waited <= second(10),
-                "{manner:?}: {waited:?}"
+                "{fault:?}: {waited:?}"
             );
-            *treated.lock().unwrap() = Fault::None;
+            *current_fault.lock().unwrap() = Fault::None;
             let waited = until(&mut leads, true).await;
-            assert!(waited <= Duration::from_millis(7500), "{manner:?}: {waited:?}");
+            assert!(waited <= Duration::from_millis(7500), "{fault:?}: {waited:?}");
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn release_without_a_response_times_out() {
         let hub = Hub::default();
-        let (first, mut leads, treated) = candidate(&hub, "a", 1);
+        let (first, mut leads, current_fault) = candidate(&hub, "a", 1);
         until(&mut leads, true).await;
-        *treated.lock().unwrap() = Fault::Hangs;
+        *current_fault.lock().unwrap() = Fault::Hangs;
         let start = Instant::now();
         first.release().await;
         assert!(start.elapsed() <= REQUEST_TIMEOUT + second(1), "{:?}", start.elapsed());
@@ -402,11 +402,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn release_during_a_renewal_releases_the_renewed_lease() {
         let hub = Hub::default();
-        let (first, mut leads, treated) = candidate(&hub, "a", 1);
+        let (first, mut leads, current_fault) = candidate(&hub, "a", 1);
         until(&mut leads, true).await;
-        *treated.lock().unwrap() = Fault::NoAnswer;
+        *current_fault.lock().unwrap() = Fault::NoAnswer;
         pass(second(3)).await;
-        *treated.lock().unwrap() = Fault::None;
+        *current_fault.lock().unwrap() = Fault::None;
         first.release().await;
         assert_eq!(hub.spec(LEASE)["holderIdentity"], "");
     }
@@ -430,7 +430,7 @@ mod tests {
         let hub = Hub::default();
         let (_a, a, to_a) = candidate(&hub, "a", 1);
         let (_b, b, to_b) = candidate(&hub, "b", 2);
-        let manners = [
+        let faults = [
             Fault::None,
             Fault::None,
             Fault::Hangs,
@@ -440,8 +440,8 @@ mod tests {
         let mut last = 2;
         for step in 0..20_000 {
             if step % 40 == 0 {
-                for treated in [&to_a, &to_b] {
-                    *treated.lock().unwrap() = manners[usize::try_from(random(5)).unwrap()];
+                for current_fault in [&to_a, &to_b] {
+                    *current_fault.lock().unwrap() = faults[usize::try_from(random(5)).unwrap()];
                 }
             }
             pass(Duration::from_millis(100 + random(400))).await;

@@ -26,22 +26,22 @@ pub(crate) struct Hub(Arc<Mutex<ApiServer>>);
 impl Hub {
     /// Returns a client of this hub, and the setting for its treatment.
     pub(crate) fn client(&self) -> (Client, Arc<Mutex<Fault>>) {
-        let manner = Arc::new(Mutex::new(Fault::None));
-        let (stored, treated) = (Arc::clone(&self.0), Arc::clone(&manner));
+        let fault = Arc::new(Mutex::new(Fault::None));
+        let (stored, current_fault) = (Arc::clone(&self.0), Arc::clone(&fault));
         let service = tower::service_fn(move |request: Request<Body>| {
-            let (stored, treated) = (Arc::clone(&stored), Arc::clone(&treated));
+            let (stored, current_fault) = (Arc::clone(&stored), Arc::clone(&current_fault));
             async move {
-                let manner = *treated.lock().unwrap();
+                let fault = *current_fault.lock().unwrap();
                 let (head, body) = request.into_parts();
                 assert!(head.uri.path().starts_with(PATH), "{}", head.uri);
                 let body = body.collect().await?.to_bytes();
                 let (is_read, request) = (head.method == Method::GET, Request::from_parts(head, body.to_vec()));
-                let (code, answer) = match manner {
+                let (code, answer) = match fault {
                     Fault::Hangs => std::future::pending().await,
                     Fault::Fails(code) => (code, json!("no")),
                     Fault::None | Fault::NoAnswer => stored.lock().unwrap().send(&request),
                 };
-                if manner == Fault::NoAnswer && !is_read {
+                if fault == Fault::NoAnswer && !is_read {
                     std::future::pending::<()>().await;
                 }
                 let answer = Response::builder()
@@ -50,7 +50,7 @@ impl Hub {
                 Ok::<_, kube::Error>(answer.unwrap())
             }
         });
-        (Client::new(service, "default"), manner)
+        (Client::new(service, "default"), fault)
     }
 
     /// Returns the spec of the Lease of this name.
